@@ -1,0 +1,23 @@
+# pccl_test(NAME SOURCES... LIBS libs...): one program, one ctest, 77 = skipped.
+find_library(CMOCKA_LIBRARY cmocka)
+find_path(CMOCKA_INCLUDE_DIR cmocka.h)
+
+function(pccl_test name)
+    cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 60)
+    endif()
+    if(NOT CMOCKA_LIBRARY)
+        message(STATUS "cmocka not found: no ${name}")
+        return()
+    endif()
+    add_executable(${name} ${arg_SOURCES})
+    set_target_properties(${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_include_directories(${name} SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
+    target_link_libraries(${name} PRIVATE pccl_flags ${arg_LIBS}
+                          ${CMOCKA_LIBRARY})
+    add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT}
+                         SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,134 @@
+#!/bin/sh
+# demo.sh [TEXT] - trains a language model, kills a rank, lets new ones in.
+#
+# 1. train_text, a plain MPI program, with 4 ranks; one is killed with kill -9.
+# 2. elastic_train, 4 ranks; one is killed, two join while it runs.
+#
+# Builds into build/ first, and installs what that needs if it is missing
+# (Debian: with apt-get). Exits 0 if everything ended as it should.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin=$root/build/bin
+work=$root/build/demo.$$
+text=${1:-/usr/share/common-licenses/GPL-3}
+jobs= # process ids of running launchers
+
+cleanup()
+{
+    trap '' INT TERM HUP
+    for job in $jobs; do kill "$job" 2>/dev/null || :; done
+    wait
+    rm -rf "$work"
+}
+
+build()
+{
+    # shellcheck source=../cmake/deps.sh
+    . "$root/cmake/deps.sh"
+    deps_install
+    mkdir -p "$work"
+    echo "Building into $root/build"
+    if ! { cmake -S "$root" -B "$root/build" &&
+           cmake --build "$root/build" -j "$(nproc)" \
+               --target pccl-master train_text elastic_train
+         } >"$work/log" 2>&1; then
+        cat "$work/log"
+        exit 1
+    fi
+}
+
+# Starts a launcher that writes to the pipe which `play` reads. The time limit
+# is for bugs only. Its process id is in $!.
+launch() # pccl-master arguments
+{
+    timeout 300 "$bin/pccl-master" "$@" >"$work/out" 2>&1 3<&- &
+    jobs="$jobs $!"
+}
+
+say() { printf '>>> %s\n' "$*"; }
+
+# Runs a program with 4 ranks and acts on what it prints: kills rank 2 at step
+# kill_at, starts two more ranks at step join_at (0: never).
+play() # program steps kill_at join_at
+{
+    program=$1 steps=$2 kill_at=$3 join_at=$4
+    victim='' first='' last='' hashes='' started=0 done=0
+    rm -f "$work/out"
+    mkfifo "$work/out"
+    launch -n 4 --elastic --verbose --port-file "$work/address" \
+        "$bin/$program" --steps "$steps" "$text"
+    exec 3<"$work/out"
+    while IFS= read -r line <&3; do
+        printf '    %s\n' "$line"
+        set -f; set -- $line; set +f
+        case $line in
+        'rank '*': pid '*)
+            started=$((started + 1))
+            if [ "$2" = 2/4: ]; then victim=${4%,}; fi ;;
+        'step '*' ranks '*)
+            last=$6
+            first=${first:-$last}
+            if [ "$kill_at" != 0 ] && [ "$2" -ge "$kill_at" ]; then
+                kill_at=0
+                say "kill -9 $victim"
+                kill -9 "$victim"
+            fi
+            if [ "$join_at" != 0 ] && [ "$2" -ge "$join_at" ]; then
+                join_at=0
+                address=$(cat "$work/address")
+                say "pccl-master --join $address -n 2 $program"
+                launch --join "$address" -n 2 \
+                    "$bin/$program" --steps "$steps" "$text"
+            fi ;;
+        'rank '*': done, '*)
+            done=$((done + 1))
+            hashes="$hashes $7" ;;
+        esac
+    done
+    exec 3<&-
+    status=0
+    for job in $jobs; do wait "$job" || status=$?; done
+    jobs=
+}
+
+# Judges what `play` has seen.
+verdict() # started done
+{
+    fault=
+    distinct=$(printf '%s\n' $hashes | sort -u | wc -l)
+    if [ "$status" != 0 ]; then fault="a launcher's exit status is $status"
+    elif [ "$started" != "$1" ]; then fault="$started ranks began, not $1"
+    elif [ "$done" != "$2" ]; then fault="$done ranks ended, not $2"
+    elif [ "$distinct" != 1 ]; then fault="the ranks' weights differ"
+    elif ! awk "BEGIN { exit !($last < $first - 1) }"; then
+        fault="the loss did not fall: $first -> $last"
+    fi
+    if [ -n "$fault" ]; then
+        say "FAILED: $program: $fault"
+        exit 1
+    fi
+    say "$program: $((started - done)) rank lost, $((started - 4)) joined;" \
+        "$done ranks ended with equal weights$(printf '%.17s' "$hashes");" \
+        "loss $first -> $last"
+}
+
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap cleanup EXIT
+if [ ! -r "$text" ]; then
+    echo "$0: cannot read $text" >&2
+    exit 2
+fi
+build
+
+say "1. A plain MPI program, 4 ranks; one of them will be killed"
+play train_text 300 100 0
+verdict 4 3
+
+say "2. An elastic program, 4 ranks; one will be killed, two will join"
+play elastic_train 600 80 160
+verdict 6 5
+
+say "PASSED: both trainings survived, all survivors agree to the last bit"

@@ -1,0 +1,69 @@
+/* train_text.c - a plain MPI program that trains a small language model.
+ *
+ * Data-parallel SGD: every process takes its share of the batch, the
+ * gradients are added up, every process takes the same step. There is nothing
+ * of PCCL here; it builds with the mpicc of any MPI:
+ *
+ *     mpicc -O3 -o train_text train_text.c train_args.c text_model.c -lm
+ *
+ * Under `pccl-master --elastic` it also survives the loss of processes, for
+ * two reasons: it asks for rank and size in every step, and it divides by the
+ * number of samples that came out of the sum, not by one it assumed. */
+#include "train_args.h"
+
+#include <mpi.h>
+#include <stdio.h>
+
+static float train(const struct train_args *args, const struct text *text,
+                   struct model *model, int first_rank)
+{
+    float loss = 0;
+    double start = MPI_Wtime();
+    while (model->state->step < args->steps) {
+        int rank, world;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &world);
+        train_die(args, first_rank, model->state->step);
+
+        model_gradient(model, text, args->batch, rank, world);
+        MPI_Allreduce(MPI_IN_PLACE, model->sums, (int)model->sums_count,
+                      MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        loss = model_update(model);
+
+        /* The world may have shrunk inside the call above. */
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &world);
+        train_report(rank, world, model->state->step, loss,
+                     MPI_Wtime() - start);
+    }
+    return loss;
+}
+
+int main(int argc, char **argv)
+{
+    struct train_args args;
+    struct text text;
+    struct model model;
+    if (!train_args_parse(&args, argc, argv)) return 2;
+    if (!text_load(&text, args.path)) return 1;
+    if (!model_create(&model, (size_t)args.hidden)) {
+        fprintf(stderr, "out of memory\n");
+        return 1;
+    }
+    MPI_Init(&argc, &argv);
+    int rank, world;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world);
+    train_begin(rank, world, &model);
+    MPI_Bcast(model.weights, (int)model.count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+
+    float loss = train(&args, &text, &model, rank);
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world);
+    train_done(rank, world, loss, &model);
+    model_free(&model);
+    text_free(&text);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,511 @@
+/* pccl.h - fault-tolerant, elastic collective communication.
+ *
+ * The first part is source and binary compatible with the C API of
+ * PrimeIntellect's PCCL 1.0: names, enum values, struct layouts and calling
+ * conventions. The second part, "Extensions", is ours.
+ *
+ * Words. A *peer* is one communicator of one process. Peers find each other
+ * through a *master* (the coordinator, build/bin/pccl-master or
+ * pcclCreateMaster). Accepted peers with the same peer_group form a *group*;
+ * the ordered list of a group's members is its *view*, the number of the view
+ * in force its *epoch*. Collectives run inside one group.
+ *
+ * Results. Every call returns a pcclResult_t and zero means success. No call
+ * exits the process, raises a signal or prints to stdout on account of what
+ * the network or another peer did.
+ *
+ * Time. No call waits for a dead, stopped or unreachable peer longer than
+ * PCCL_DEADLINE (environment, seconds, default 3) plus its own work. A call
+ * does wait without limit for a live peer that has not called yet.
+ *
+ * Threads. Any thread may call; calls on one communicator may run in parallel
+ * where the operations themselves may (collectives with distinct tags, and
+ * pcclArePeersPending beside them). pcclDestroyCommunicator must be the last
+ * call on its communicator.
+ *
+ * Any NULL where a pointer is required is pcclInvalidArgument; any call but
+ * the master functions and pcclGetBuildInfo before pcclInit is
+ * pcclNotInitialized. */
+#ifndef PCCL_H
+#define PCCL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef PCCL_EXPORT
+#if defined(_WIN32)
+#define PCCL_EXPORT
+#else
+#define PCCL_EXPORT __attribute__((visibility("default")))
+#endif
+#endif
+
+/* ---------------------------------------------------------------- types */
+
+typedef enum pcclResult_t {
+    pcclSuccess = 0,
+    pcclNotInitialized = 1,         /* pcclInit has not been called */
+    pcclInternalError = 2,          /* out of memory, descriptors, threads */
+    pcclInvalidArgument = 3,        /* an argument is wrong here, or peers
+                                       disagree on count, type, op or root */
+    pcclInvalidUsage = 4,           /* the call is not allowed now */
+    pcclTooFewPeers = 5,            /* a collective in a world of one */
+    pcclMasterConnectionFailed = 6, /* master unreachable, refused, or lost */
+    pcclRankConnectionFailed = 7,   /* no ring through reachable links */
+    pcclRankConnectionLost = 8,     /* a member was lost; call again */
+    pcclNoSharedStateAvailable = 9,
+    pcclPendingAsyncOps = 10, /* an operation has not been awaited */
+    pcclUpdateTopologyFailed = 11,
+    pcclTopologyOptimizationFailed = 12
+} pcclResult_t;
+
+typedef enum pcclDataType_t {
+    pcclUint8 = 0,
+    pcclInt8 = 1,
+    pcclInt16 = 2,
+    pcclUint16 = 3,
+    pcclUint32 = 4,
+    pcclInt32 = 5,
+    pcclUint64 = 6,
+    pcclInt64 = 7,
+    pcclFloat16 = 8,
+    pcclBFloat16 = 9,
+    pcclFloat = 10,
+    pcclDouble = 11
+} pcclDataType_t;
+
+typedef enum pcclDeviceType_t {
+    pcclDeviceCpu = 0,
+    pcclDeviceCuda = 1
+} pcclDeviceType_t;
+
+typedef enum pcclRedOp_t {
+    pcclSum = 0,
+    pcclAvg = 1, /* divided by the number of contributing peers */
+    pcclProd = 2,
+    pcclMax = 3,
+    pcclMin = 4
+} pcclRedOp_t;
+
+typedef enum pcclAttribute_t {
+    PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE = 1,     /* accepted peers of the run */
+    PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE = 2, /* members of this group */
+    PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS = 3,
+    PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE = 4
+} pcclAttribute_t;
+
+typedef enum pcclSharedStateSyncStrategy_t {
+    PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR = 0,
+    PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY = 1,
+    PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY = 2
+} pcclSharedStateSyncStrategy_t;
+
+typedef enum pcclDistributionHint_t {
+    pcclDistributionNone = 0,
+    pcclDistributionNormal = 1,
+    pcclDistributionUniform = 2
+} pcclDistributionHint_t;
+
+typedef enum pcclQuantizationAlgorithm_t {
+    pcclQuantNone = 0,
+    pcclQuantMinMax = 1,
+    pcclQuantZeroPointScale = 2
+} pcclQuantizationAlgorithm_t;
+
+typedef enum ccoip_inet_protocol_t {
+    inetIPv4 = 0,
+    inetIPv6 = 1
+} ccoip_inet_protocol_t;
+
+typedef struct ccoip_ipv4_address_t {
+    uint8_t data[4]; /* network order */
+} ccoip_ipv4_address_t;
+
+typedef struct ccoip_ipv6_address_t {
+    uint8_t data[16]; /* network order */
+} ccoip_ipv6_address_t;
+
+typedef struct ccoip_inet_address_t {
+    ccoip_inet_protocol_t protocol;
+    ccoip_ipv4_address_t ipv4;
+    ccoip_ipv6_address_t ipv6;
+} ccoip_inet_address_t;
+
+typedef struct ccoip_socket_address_t {
+    ccoip_inet_address_t inet;
+    uint16_t port; /* host order */
+} ccoip_socket_address_t;
+
+typedef struct pcclComm_t pcclComm_t;
+typedef struct pcclRankInfo_t pcclRankInfo_t; /* declared by PCCL, unused */
+typedef struct pcclMasterInstanceState_t pcclMasterInstance_t;
+
+typedef struct pcclRankUuid_t {
+    uint8_t data[16];
+} pcclRankUuid_t;
+
+typedef struct pcclCommCreateParams_t {
+    ccoip_socket_address_t master_address;
+    uint32_t peer_group;                /* any number; equal = same group */
+    uint32_t p2p_connection_pool_size;  /* TCP connections per neighbour; 0=1 */
+} pcclCommCreateParams_t;
+
+typedef struct pcclReduceInfo_t {
+    uint32_t local_world_size; /* peers whose contribution is in the result */
+    uint64_t tx_bytes;         /* payload sent by this peer, no headers */
+    uint64_t rx_bytes;         /* payload received by this peer */
+} pcclReduceInfo_t;
+
+typedef struct pcclReduceOperandDescriptor_t {
+    pcclDataType_t datatype;
+    pcclDistributionHint_t distribution_hint;
+} pcclReduceOperandDescriptor_t;
+
+typedef struct pcclQuantizationOptions_t {
+    pcclDataType_t quantized_datatype; /* ignored with pcclQuantNone */
+    pcclQuantizationAlgorithm_t algorithm;
+} pcclQuantizationOptions_t;
+
+typedef struct pcclReduceDescriptor_t {
+    size_t count; /* elements */
+    pcclRedOp_t op;
+    uint64_t tag;
+    pcclReduceOperandDescriptor_t src_descriptor;
+    pcclQuantizationOptions_t quantization_options;
+} pcclReduceDescriptor_t;
+
+typedef struct pcclReduceSingleDescriptor_t {
+    const void *sendbuf;
+    void *recvbuf;
+    pcclReduceDescriptor_t descriptor;
+} pcclReduceOpDescriptor_t;
+
+typedef struct pcclAsyncReduceOp_t {
+    pcclComm_t *comm;
+    uint64_t tag;
+} pcclAsyncReduceOp_t;
+
+typedef struct pcclTensorInfo_t {
+    const char *name;
+    void *data;
+    size_t count; /* elements */
+    pcclDataType_t datatype;
+    pcclDeviceType_t device_type;
+    bool allow_content_inequality;
+} pcclTensorInfo_t;
+
+typedef struct pcclSharedState_t {
+    uint64_t revision;
+    size_t count; /* of infos */
+    pcclTensorInfo_t *infos;
+} pcclSharedState_t;
+
+typedef struct pcclSharedStateSyncInfo_t {
+    size_t tx_bytes;
+    size_t rx_bytes;
+} pcclSharedStateSyncInfo_t;
+
+typedef struct pcclBuildInfo_t {
+    bool has_cuda_support;
+} pcclBuildInfo_t;
+
+/* -------------------------------------------------------- library, peer */
+
+/* Makes the library ready. Idempotent, thread-safe; pcclSuccess. */
+PCCL_EXPORT pcclResult_t pcclInit(void);
+
+/* Creates an unconnected communicator in *comm_out. No I/O: the address is
+ * not checked here. The caller owns it until pcclDestroyCommunicator. */
+PCCL_EXPORT pcclResult_t
+pcclCreateCommunicator(const pcclCommCreateParams_t *params,
+                       pcclComm_t **comm_out);
+
+/* Reads one attribute of the world as this peer has been told it: the value
+ * changes only inside pcclConnect, pcclUpdateTopology, pcclOptimizeTopology
+ * and a failing collective. Never blocks.
+ *
+ * pcclInvalidArgument  unknown attribute.
+ * pcclInvalidUsage     not connected. */
+PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *comm,
+                                          pcclAttribute_t attribute,
+                                          int *p_attribute_out);
+
+/* Leaves the run and frees the communicator, also when it never connected or
+ * the master is gone. Operations not yet awaited are cancelled; the other
+ * members see this peer as lost only if they still need it. Returns promptly.
+ * The pointer is invalid afterwards. */
+PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
+
+/* Registers with the master and blocks until the accepted peers take this one
+ * in: at once in an empty run, else at their next pcclUpdateTopology. There
+ * is no limit on that wait.
+ *
+ * pcclSuccess                 accepted; attributes are valid.
+ * pcclMasterConnectionFailed  refused, rejected or unreachable; the same
+ *                             communicator may try again.
+ * pcclInvalidUsage            connected already. */
+PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
+
+/* Lets registered newcomers in and absorbs losses. Collective over the
+ * accepted peers of *all* groups: blocks until each of them has called.
+ * Afterwards world size and rank may have changed, equally for everyone.
+ * A world of one is fine.
+ *
+ * pcclSuccess                the view is in force.
+ * pcclPendingAsyncOps        an operation of this peer is not awaited yet.
+ * pcclInvalidUsage           not connected, or another peer is inside an
+ *                            operation that this one never launched.
+ * pcclUpdateTopologyFailed   evicted or master lost; connect anew. */
+PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
+
+/* Whether newcomers wait to be accepted, in any group. Collective over all
+ * accepted peers, who all get the same answer; may run beside collectives,
+ * from another thread. *pending_out is untouched on error.
+ *
+ * pcclInvalidUsage  not connected, evicted, or a call is under way. */
+PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
+                                             bool *pending_out);
+
+/* Finds a better ring from measured bandwidths and adopts it. Collective.
+ *
+ * pcclInvalidUsage                not connected, or a world of one.
+ * pcclPendingAsyncOps             an operation is not awaited yet.
+ * pcclTopologyOptimizationFailed  the ring in force stays. */
+PCCL_EXPORT pcclResult_t pcclOptimizeTopology(pcclComm_t *comm);
+
+/* ----------------------------------------------------------- all-reduce */
+
+/* Reduces one vector of every member and gives all of them the result.
+ *
+ *   recv[i] = op(send of member 0 [i], ..., send of member world-1 [i])
+ *
+ * sendbuf     count elements, not modified unless sendbuf == recvbuf.
+ * recvbuf     count elements. May equal sendbuf; any other overlap is
+ *             pcclInvalidArgument. Unspecified after a failure when it is
+ *             not sendbuf; restored to its old content when it is.
+ * descriptor  count may be zero; count, op, datatype and quantization must be
+ *             equal on all members. tag names the operation among those in
+ *             flight on this communicator. The distribution hint is accepted
+ *             and not used.
+ * info        written on success; may be NULL.
+ *
+ * Uniform: if one surviving member succeeds every one does, with the same
+ * bits; see pcclReduceInfo_t.local_world_size for the contributors. Integers
+ * wrap; their average truncates towards zero. Half types are added in f32.
+ *
+ * pcclSuccess             recvbuf holds the result.
+ * pcclTooFewPeers         the world is this peer alone; nothing touched.
+ * pcclRankConnectionLost  a member was lost; the world has shrunk when this
+ *                         returns and the input is as it was: call again.
+ * pcclRankConnectionFailed  the members cannot all reach each other.
+ * pcclInvalidArgument     a rule above is broken, or members disagree.
+ * pcclInvalidUsage        not connected; or another member sits in an update
+ *                         that excludes this operation.
+ * pcclMasterConnectionFailed  evicted, or the run is over; connect anew.
+ *
+ * Ring reduce-scatter + all-gather: Patarasuk & Yuan, JPDC 69(2), 2009. */
+PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
+                                       const pcclReduceDescriptor_t *descriptor,
+                                       pcclComm_t *comm,
+                                       pcclReduceInfo_t *reduce_info_out);
+
+/* Starts pcclAllReduce; it progresses in the background. Both buffers belong
+ * to the library until pcclAwaitAsyncReduce has returned. *handle_out is a
+ * plain value: it needs no release. Failures after the launch, the loss of a
+ * member included, are reported by the await. */
+PCCL_EXPORT pcclResult_t pcclAllReduceAsync(
+    const void *sendbuf, void *recvbuf,
+    const pcclReduceDescriptor_t *descriptor, pcclComm_t *comm,
+    pcclAsyncReduceOp_t *handle_out);
+
+/* Waits for an operation and gives its result, as pcclAllReduce does. Each
+ * handle is awaited once; an unknown or awaited one is
+ * pcclRankConnectionLost, as in PCCL 1.0. */
+PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
+    const pcclAsyncReduceOp_t *reduce_handle,
+    pcclReduceInfo_t *reduce_info_out);
+
+/* Runs the operations, at most max_in_flight at a time, and repeats those
+ * that fail with pcclRankConnectionLost until all are done or the world is
+ * too small. Operations that were done before a loss keep their result, so
+ * results may come from different world sizes.
+ *
+ * reduce_info_out  sums of bytes over all operations, world size of the last.
+ *
+ * pcclInvalidArgument  count or max_in_flight is 0, or an operation is wrong.
+ * pcclTooFewPeers      the world is (or became) this peer alone.
+ * otherwise            as pcclAllReduce; every operation is awaited. */
+PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
+    const pcclReduceOpDescriptor_t *ops, size_t count, pcclComm_t *comm,
+    pcclReduceInfo_t *reduce_info_out, int max_in_flight);
+
+/* --------------------------------------------------------- shared state */
+
+/* Makes every member of the group hold the same bytes in every tensor that
+ * does not allow content inequality. Collective over the group.
+ * shared_state->revision is overwritten with the group's revision.
+ *
+ * pcclSuccess                  the state is equal everywhere.
+ * pcclPendingAsyncOps          an operation is not awaited yet.
+ * pcclInvalidArgument          bad strategy, type or device.
+ * pcclInvalidUsage             anything else. */
+PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(
+    pcclComm_t *comm, pcclSharedState_t *shared_state,
+    pcclSharedStateSyncStrategy_t strategy,
+    pcclSharedStateSyncInfo_t *sync_info_out);
+
+/* --------------------------------------------------------------- master */
+
+/* Creates a master that will listen on the address (0.0.0.0 and :: mean all
+ * interfaces, port 0 any free port). These functions need no pcclInit. */
+PCCL_EXPORT pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
+                                          pcclMasterInstance_t **p_master_out);
+
+/* Starts serving in a thread of its own; does not block.
+ * pcclInvalidUsage: the address is taken, or it runs already. */
+PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
+
+/* Asks the master to stop. Idempotent, async-signal-safe, does not block.
+ * pcclInvalidUsage before pcclRunMaster. */
+PCCL_EXPORT pcclResult_t
+pcclInterruptMaster(pcclMasterInstance_t *master_instance);
+
+/* Blocks until the master was interrupted and has stopped.
+ * pcclInvalidUsage before pcclRunMaster. */
+PCCL_EXPORT pcclResult_t
+pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance);
+
+/* Stops the master if it still runs, and frees it. */
+PCCL_EXPORT pcclResult_t
+pcclDestroyMaster(pcclMasterInstance_t *master_instance);
+
+PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
+
+/* ========================================================== Extensions ==
+ * Not in PCCL 1.0. Same conventions as above. */
+
+/* Text of a result code; static storage, never NULL. */
+PCCL_EXPORT const char *pcclGetErrorString(pcclResult_t result);
+
+/* More about the last failure of this communicator, one line, "" if none:
+ * which peer, which address, which rule. Copied into buf (size bytes,
+ * always terminated). */
+PCCL_EXPORT pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf,
+                                          size_t size);
+
+/* One member of the view as this peer has been told it. */
+typedef struct pcclMember_t {
+    uint64_t id;   /* unique in the run, never reused; ascending with rank
+                      among those admitted together, newcomers last */
+    uint64_t host; /* equal for processes that can share memory */
+    int32_t rank;  /* 0..world-1, dense */
+    int32_t hint;  /* what the member passed as rank hint, or -1 */
+} pcclMember_t;
+
+/* The view: rank and size of this peer's group, its epoch, and (members not
+ * NULL) its first `capacity` members in rank order. Never blocks. The view
+ * changes where the attributes change, and nowhere else. */
+PCCL_EXPORT pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch,
+                                     int *rank, int *size,
+                                     pcclMember_t *members, size_t capacity);
+
+/* Options for pcclConnect, set before it; see the variables of README.md. */
+typedef struct pcclCommOptions_t {
+    size_t size;         /* sizeof(pcclCommOptions_t), for growth */
+    int32_t rank_hint;   /* wanted order among first members; -1: none */
+    uint32_t deadline_ms; /* 0: PCCL_DEADLINE or the default */
+} pcclCommOptions_t;
+
+PCCL_EXPORT pcclResult_t pcclSetOptions(pcclComm_t *comm,
+                                        const pcclCommOptions_t *options);
+
+/* Collectives beyond all-reduce, on the members of the view. Each is uniform
+ * and atomic exactly as pcclAllReduce is, and may run beside others with
+ * distinct tags. A world of one succeeds (local copy). */
+typedef enum pcclCollectiveKind_t {
+    pcclKindAllReduce = 0, /* count elements of datatype, op */
+    pcclKindBroadcast = 1, /* recvbuf on all, count bytes, from root; on the
+                              root recvbuf is the source and not written */
+    pcclKindBarrier = 2,   /* no buffers */
+    pcclKindAllGather = 3, /* count bytes from each; recvbuf world*count in
+                              rank order; sendbuf NULL: own block is in place */
+    pcclKindAllToAllV = 4  /* send_bytes[r], send_displs[r] (bytes) to rank r,
+                              recv_bytes[r], recv_displs[r] from rank r; all
+                              four arrays have world entries and must agree
+                              pairwise; sendbuf and recvbuf do not overlap */
+} pcclCollectiveKind_t;
+
+typedef struct pcclCollective_t {
+    size_t size; /* sizeof(pcclCollective_t), for growth */
+    pcclCollectiveKind_t kind;
+    uint64_t tag;
+    const void *sendbuf;
+    void *recvbuf;
+    size_t count; /* elements for all-reduce, else bytes */
+    pcclDataType_t datatype;
+    pcclRedOp_t op;
+    int root;
+    uint64_t user_digest; /* must agree on all members, else
+                             pcclInvalidArgument everywhere */
+    uint64_t view_epoch;  /* 0, or the epoch the arguments were made for: if
+                             the view is another one by now the launch fails
+                             with pcclRankConnectionLost and nothing is sent */
+    const size_t *send_bytes, *send_displs;
+    const size_t *recv_bytes, *recv_displs;
+    /* Scope. NULL: all members of the view, and the rules of a loss are those
+     * of pcclAllReduce. Else member_count ids (pcclMember_t.id), equal on all
+     * of them, this peer among them; ranks and "world" then mean positions in
+     * this array, view_epoch is ignored, and the operation fails with
+     * pcclRankConnectionLost if and only if a member of the scope is gone, as
+     * often as it is tried. Tags of operations with different scopes must be
+     * distinct while in flight. */
+    const uint64_t *members;
+    size_t member_count;
+} pcclCollective_t;
+
+/* Starts the operation; arrays may be freed on return, buffers belong to the
+ * library until the await. Awaited with pcclAwaitAsyncReduce. */
+PCCL_EXPORT pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op,
+                                             pcclComm_t *comm,
+                                             pcclAsyncReduceOp_t *handle_out);
+
+/* Starts and awaits. */
+PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
+                                        pcclComm_t *comm,
+                                        pcclReduceInfo_t *info_out);
+
+/* When the last change of the view reached this peer, CLOCK_MONOTONIC
+ * nanoseconds, for measurements: the epoch was closed, the next view was
+ * proposed (all outcomes agreed), it came into force (links made). Zero if
+ * there was none. */
+typedef struct pcclViewChange_t {
+    uint64_t epoch; /* of the view that came into force */
+    int64_t closed_ns, proposed_ns, installed_ns;
+} pcclViewChange_t;
+
+PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
+                                           pcclViewChange_t *change_out);
+
+/* Ends the run for everybody: the master tells all peers and its launcher,
+ * whose exit status becomes `code`. For MPI_Abort. Returns at once. */
+PCCL_EXPORT pcclResult_t pcclAbortRun(pcclComm_t *comm, int code);
+
+/* *done_out: whether the await would return at once. Does not await. Makes
+ * progress. Unknown handle: pcclInvalidArgument. */
+PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
+                                       bool *done_out);
+
+/* Port a running master listens on (for port 0). */
+PCCL_EXPORT pcclResult_t pcclGetMasterPort(pcclMasterInstance_t *master,
+                                           uint16_t *port_out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

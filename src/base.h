@@ -1,0 +1,29 @@
+/* base.h - what every layer may use: time, limits, bits. */
+#ifndef PCCL_BASE_H
+#define PCCL_BASE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BIT(n) (1u << (n))
+#define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Monotonic nanoseconds; cores get them in events and never read a clock. */
+typedef int64_t pccl_ns;
+
+#define PCCL_NEVER INT64_MAX
+#define PCCL_MS ((pccl_ns)1000000)
+#define PCCL_S ((pccl_ns)1000000000)
+
+enum {
+    PEERS_MAX = 4096,     /* members of one run, all groups together */
+    GROUPS_MAX = 256,     /* distinct peer groups of one run */
+    OPS_MAX = 256,        /* operations in flight on one communicator */
+    POOL_MAX = 64,        /* connections between two peers */
+    MASTER_PORT = 48148,  /* default port of the master, as in PCCL 1.0 */
+    DEADLINE_DEFAULT_MS = 3000,
+};
+
+#endif

@@ -1,0 +1,329 @@
+/* comm.c - threads and life of a communicator. See comm.h. */
+#include "comm.h"
+
+#include "log.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a caller polls before it sleeps in the kernel: a wake-up across
+ * cores costs about as much. */
+#define SPIN_NS ((pccl_ns)30000)
+
+pccl_ns comm_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (pccl_ns)t.tv_sec * PCCL_S + t.tv_nsec;
+}
+
+void comm_set_error(pcclComm_t *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(c->error, sizeof c->error, format, args);
+    va_end(args);
+    LOG(LOG_INFO, "%s", c->error);
+}
+
+/* ----------------------------------------------------------------- driving */
+
+static void on_changed(void *comm)
+{
+    pcclComm_t *c = comm;
+    pthread_cond_broadcast(&c->changed);
+}
+
+void comm_turn(pcclComm_t *c)
+{
+    comm_io_flush_master(c);
+    /* Effects of what just happened (READY, DONE, the next segment) leave at
+     * once, whoever's turn it is. */
+    if (!c->driving || c->driver_blocked) (void)comm_io_move(c);
+    comm_io_flush_master(c);
+    comm_io_watch(c);
+    if (c->driver_blocked && !c->driver_woken) {
+        uint64_t one = 1;
+        ssize_t ignored = write(c->driver_fd, &one, sizeof one);
+        (void)ignored;
+        c->driver_woken = true;
+    }
+}
+
+static void spin(pcclComm_t *c, const struct op *op)
+{
+    pccl_ns until = comm_now() + SPIN_NS;
+    while (op->phase != PHASE_DONE) {
+        if (comm_io_move(c)) {
+            comm_io_flush_master(c);
+            until = comm_now() + SPIN_NS;
+        } else if (comm_now() >= until) {
+            return;
+        } else if (c->crowded) {
+            sched_yield();
+        }
+    }
+}
+
+void comm_drive(pcclComm_t *c, const struct op *op)
+{
+    while (op->phase != PHASE_DONE && c->driving)
+        pthread_cond_wait(&c->changed, &c->lock);
+    if (op->phase == PHASE_DONE) return;
+    c->driving = true;
+    comm_io_watch(c);
+    while (op->phase != PHASE_DONE) {
+        spin(c, op);
+        comm_io_flush_master(c);
+        if (op->phase != PHASE_DONE) comm_io_wait(c);
+    }
+    c->driving = false;
+    /* Others may wait for their operations: one of them drives on. */
+    pthread_cond_broadcast(&c->changed);
+    comm_turn(c);
+}
+
+/* ------------------------------------------------------------- I/O thread */
+
+static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
+{
+    (void)loop, (void)events;
+    pcclComm_t *c = w->data;
+    session_tick(c->session, comm_now());
+    (void)comm_io_move(c);
+    comm_turn(c);
+}
+
+static void on_wake(struct ev_loop *loop, struct ev_async *w, int events)
+{
+    (void)events;
+    pcclComm_t *c = w->data;
+    if (c->stopping) ev_break(loop, EVBREAK_ALL);
+}
+
+static void loop_release(struct ev_loop *loop)
+{
+    pcclComm_t *c = ev_userdata(loop);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void loop_acquire(struct ev_loop *loop)
+{
+    pcclComm_t *c = ev_userdata(loop);
+    pthread_mutex_lock(&c->lock);
+}
+
+static void *io_thread(void *comm)
+{
+    pcclComm_t *c = comm;
+    pthread_mutex_lock(&c->lock);
+    ev_run(c->loop, 0);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static bool start_thread(pcclComm_t *c)
+{
+    /* Signals are the program's business, not this thread's. */
+    sigset_t all;
+    sigset_t old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&c->thread, NULL, io_thread, c);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc == 0;
+}
+
+/* ---------------------------------------------------------- open and close */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
+{
+    const uint8_t *b = bytes;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ b[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* Equal for processes that can share memory: same boot, same namespaces. */
+static uint64_t host_id(void)
+{
+    char text[128];
+    uint64_t hash = 0xcbf29ce484222325u;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+    if (fd >= 0) close(fd);
+    hash = mix(hash, text, n > 0 ? (size_t)n : 0);
+    static const char *const spaces[] = {"/proc/self/ns/pid",
+                                         "/proc/self/ns/net",
+                                         "/proc/self/ns/user"};
+    for (size_t i = 0; i < ARRAY_COUNT(spaces); i++) {
+        struct stat st;
+        if (stat(spaces[i], &st) == 0)
+            hash = mix(hash, &st.st_ino, sizeof st.st_ino);
+    }
+    return hash;
+}
+
+static pccl_ns own_deadline(const pcclComm_t *c)
+{
+    if (c->deadline_ms > 0) return c->deadline_ms * PCCL_MS;
+    const char *text = getenv("PCCL_DEADLINE");
+    if (text && *text) {
+        char *end;
+        double seconds = strtod(text, &end);
+        if (*end == '\0' && seconds >= 0.05 && seconds <= 86400)
+            return (pccl_ns)(seconds * 1e9);
+        LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds", text);
+    }
+    return DEADLINE_DEFAULT_MS * PCCL_MS;
+}
+
+static void say_hello(pcclComm_t *c)
+{
+    struct wire_msg hello = {.type = WIRE_HELLO};
+    hello.hello.group = c->params.peer_group;
+    hello.hello.pool = (uint16_t)c->session->engine.pool_size;
+    const char *join = getenv("PCCL_JOIN");
+    hello.hello.join = join && strcmp(join, "1") == 0;
+    hello.hello.self.host = host_id();
+    hello.hello.self.hint = c->rank_hint;
+    hello.hello.self.pid = (uint32_t)getpid();
+    hello.hello.self.addr.port = c->port;
+    session_hello(c->session, &hello);
+}
+
+static bool allocate(pcclComm_t *c, pccl_ns deadline)
+{
+    c->session = calloc(1, sizeof *c->session);
+    c->store = calloc(1, sizeof *c->store);
+    c->sockets = calloc(CONNS_MAX, sizeof *c->sockets);
+    c->loop = ev_loop_new(EVFLAG_AUTO);
+    c->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!c->session || !c->store || !c->sockets || !c->loop ||
+        c->driver_fd < 0)
+        return false;
+    for (uint32_t i = 0; i < CONNS_MAX; i++) c->sockets[i].fd = -1;
+    struct session_config config = {
+        .out = {.user = c,
+                .to_master = comm_io_to_master,
+                .dial = comm_io_dial,
+                .close = comm_io_close,
+                .changed = on_changed},
+        .pool_size = c->params.p2p_connection_pool_size,
+        .deadline = deadline,
+    };
+    return session_init(c->session, &config);
+}
+
+static void release(pcclComm_t *c)
+{
+    comm_io_close_all(c);
+    if (c->session) session_free(c->session);
+    if (c->loop) ev_loop_destroy(c->loop);
+    if (c->driver_fd >= 0) close(c->driver_fd);
+    free(c->session);
+    free(c->store);
+    free(c->sockets);
+    free(c->in);
+    free(c->out);
+    c->session = NULL;
+    c->store = NULL;
+    c->sockets = NULL;
+    c->loop = NULL;
+    c->driver_fd = -1;
+    c->in = c->out = NULL;
+    c->in_capacity = c->out_capacity = 0;
+}
+
+static void start_loop(pcclComm_t *c, pccl_ns deadline)
+{
+    double interval = (double)deadline / 5e9;
+    ev_set_userdata(c->loop, c);
+    ev_set_loop_release_cb(c->loop, loop_release, loop_acquire);
+    ev_async_init(&c->wake, on_wake);
+    c->wake.data = c;
+    ev_async_start(c->loop, &c->wake);
+    ev_timer_init(&c->tick, on_tick, interval, interval);
+    c->tick.data = c;
+    ev_timer_start(c->loop, &c->tick);
+    comm_io_start_watchers(c);
+}
+
+/* Members of this host, from which it follows whether spinning hurts. */
+static bool is_crowded(const struct session *s)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long here = 0;
+    uint64_t host = s->view->members[s->view->rank].host;
+    for (uint32_t i = 0; i < s->view->size; i++)
+        here += s->view->members[i].host == host;
+    return here >= processors;
+}
+
+int comm_open(pcclComm_t *c)
+{
+    pccl_ns deadline = own_deadline(c);
+    c->stopping = false;
+    if (!allocate(c, deadline)) {
+        release(c);
+        comm_set_error(c, "out of memory or descriptors");
+        return pcclInternalError;
+    }
+    if (!comm_io_connect_master(c, deadline) || !comm_io_listen(c)) {
+        release(c);
+        return pcclMasterConnectionFailed;
+    }
+    struct session *s = c->session;
+    s->now = s->engine.now = comm_now();
+    start_loop(c, deadline);
+    if (!start_thread(c)) {
+        release(c);
+        comm_set_error(c, "cannot start a thread");
+        return pcclInternalError;
+    }
+    say_hello(c);
+    comm_turn(c);
+    while (s->state == SESSION_JOINING && !s->master_lost)
+        pthread_cond_wait(&c->changed, &c->lock);
+    if (s->state == SESSION_MEMBER) {
+        c->crowded = is_crowded(s);
+        return pcclSuccess;
+    }
+    comm_set_error(c, "not admitted to the run: %s", s->reason);
+    comm_close(c);
+    return pcclMasterConnectionFailed;
+}
+
+static void leave(pcclComm_t *c)
+{
+    struct session *s = c->session;
+    session_leave(s);
+    comm_turn(c);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    pccl_ns wait = s->engine.deadline + PCCL_S;
+    until.tv_sec += wait / PCCL_S;
+    while (s->state != SESSION_GONE) {
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &until) != 0) break;
+    }
+}
+
+void comm_close(pcclComm_t *c)
+{
+    if (!c->session) return;
+    if (c->session->state == SESSION_MEMBER) leave(c);
+    c->stopping = true;
+    ev_async_send(c->loop, &c->wake);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(c->thread, NULL);
+    pthread_mutex_lock(&c->lock);
+    release(c);
+}

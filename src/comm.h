@@ -1,0 +1,87 @@
+/* comm.h - struct pcclComm_t: one session, its sockets and its threads.
+ *
+ * Everything is under one lock. An I/O thread (libev) answers the master,
+ * accepts and dials, beats, and moves data while no API call waits. An API
+ * call that waits for an operation moves the data itself, so that a blocking
+ * collective needs no hand-over between threads: one such caller at a time
+ * "drives", others wait on `changed`. */
+#ifndef PCCL_COMM_H
+#define PCCL_COMM_H
+
+#include "../include/pccl.h"
+#include "session.h"
+
+#include <ev.h>
+#include <pthread.h>
+
+enum { COMM_LISTENERS_MAX = 2 };
+
+struct comm_socket {
+    int fd; /* -1: free */
+    bool connecting;
+    bool blocked; /* a send would block */
+    bool dead;    /* noticed while the engine was busy with it */
+    struct ev_io watcher;
+    int watched; /* events the watcher waits for now */
+};
+
+struct pcclComm_t {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pcclCommCreateParams_t params;
+    int32_t rank_hint;
+    uint32_t deadline_ms;
+    char error[256];
+
+    struct session *session; /* NULL: not connected */
+    struct ev_loop *loop;
+    pthread_t thread;
+    bool stopping;
+    struct ev_async wake;
+    struct ev_timer tick;
+
+    int master_fd;
+    struct ev_io master_watcher;
+    uint8_t *in, *out; /* control bytes */
+    size_t in_size, in_capacity, out_first, out_size, out_capacity;
+    struct wire_store *store;
+
+    int listeners[COMM_LISTENERS_MAX];
+    struct ev_io listener_watchers[COMM_LISTENERS_MAX];
+    uint16_t port;
+    struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
+    uint32_t socket_end;
+    bool driving;   /* an API call moves the data */
+    int driver_fd;  /* eventfd that wakes it */
+    bool driver_blocked, driver_woken;
+    bool crowded; /* more members on this host than processors */
+};
+
+/* --- comm.c --- */
+int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
+void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
+/* Waits for op to be DONE, moving data. Locked. */
+void comm_drive(pcclComm_t *c, const struct op *op);
+/* After API calls that change the session: send, and let the I/O thread care
+ * for what is left. Locked. */
+void comm_turn(pcclComm_t *c);
+void comm_set_error(pcclComm_t *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+pccl_ns comm_now(void);
+
+/* --- comm_io.c: sockets; all locked --- */
+bool comm_io_listen(pcclComm_t *c);
+bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline);
+void comm_io_close_all(pcclComm_t *c);
+uint32_t comm_io_dial(void *comm, const struct wire_addr *addr);
+void comm_io_close(void *comm, uint32_t number);
+void comm_io_to_master(void *comm, const struct wire_msg *msg);
+/* One pass over all connections; true if bytes moved. */
+bool comm_io_move(pcclComm_t *c);
+void comm_io_flush_master(pcclComm_t *c);
+void comm_io_watch(pcclComm_t *c); /* what the I/O thread is to wait for */
+/* Blocks, unlocked, until a connection can move or the driver is woken. */
+void comm_io_wait(pcclComm_t *c);
+void comm_io_start_watchers(pcclComm_t *c);
+
+#endif

@@ -1,0 +1,493 @@
+/* comm_io.c - the sockets of a communicator. See comm.h. */
+#include "comm.h"
+
+#include "io_addr.h"
+#include "log.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------ connections */
+
+static uint32_t free_number(const pcclComm_t *c)
+{
+    for (uint32_t i = 0; i < CONNS_MAX; i++) {
+        const struct conn *conn = c->session->engine.conns[i];
+        if (c->sockets[i].fd < 0 && (!conn || conn->state == CONN_FREE))
+            return i;
+    }
+    return NO_CONN;
+}
+
+static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events);
+
+static uint32_t take_number(pcclComm_t *c, int fd)
+{
+    uint32_t number = free_number(c);
+    if (number == NO_CONN) return number;
+    struct comm_socket *s = &c->sockets[number];
+    memset(s, 0, sizeof *s);
+    s->fd = fd;
+    ev_io_init(&s->watcher, on_conn_event, fd, 0);
+    s->watcher.data = c;
+    if (number >= c->socket_end) c->socket_end = number + 1;
+    return number;
+}
+
+uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
+{
+    pcclComm_t *c = comm;
+    struct io_addr to;
+    if (!io_addr_from_wire(addr, &to)) return NO_CONN;
+    int fd = socket(to.name.ss_family,
+                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return NO_CONN;
+    int rc = connect(fd, (struct sockaddr *)&to.name, to.size);
+    uint32_t number = NO_CONN;
+    if (rc == 0 || errno == EINPROGRESS) number = take_number(c, fd);
+    if (number == NO_CONN) {
+        close(fd);
+        return NO_CONN;
+    }
+    c->sockets[number].connecting = true;
+    return number;
+}
+
+void comm_io_close(void *comm, uint32_t number)
+{
+    pcclComm_t *c = comm;
+    struct comm_socket *s = &c->sockets[number];
+    if (s->fd < 0) return;
+    ev_io_stop(c->loop, &s->watcher);
+    close(s->fd);
+    s->fd = -1;
+    s->watched = 0;
+}
+
+static void tune(int fd)
+{
+    struct io_addr peer = io_addr_peer(fd);
+    io_addr_tune(fd, &peer);
+}
+
+/* True once the connection is made; tells the engine of the outcome. */
+static bool finish_connecting(pcclComm_t *c, uint32_t number)
+{
+    struct comm_socket *s = &c->sockets[number];
+    struct pollfd p = {.fd = s->fd, .events = POLLOUT};
+    if (poll(&p, 1, 0) <= 0) return false;
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        error = errno;
+    s->connecting = false;
+    if (error == 0) tune(s->fd);
+    engine_dialed(&c->session->engine, number, error == 0);
+    return true;
+}
+
+static void lost(pcclComm_t *c, uint32_t number)
+{
+    comm_io_close(c, number);
+    engine_closed(&c->session->engine, number);
+}
+
+static bool receive(pcclComm_t *c, uint32_t number)
+{
+    struct engine *e = &c->session->engine;
+    struct comm_socket *s = &c->sockets[number];
+    bool moved = false;
+    while (s->fd >= 0) {
+        uint8_t *to;
+        size_t size = engine_rx_window(e, number, &to);
+        if (size == 0) break;
+        ssize_t n = recv(s->fd, to, size, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
+        if (n <= 0) {
+            lost(c, number);
+            return true;
+        }
+        moved = true;
+        if (!engine_rx(e, number, (size_t)n)) {
+            LOG(LOG_INFO, "closed a connection that broke the protocol");
+            return true;
+        }
+        if ((size_t)n < size) break;
+    }
+    return moved;
+}
+
+static bool transmit(pcclComm_t *c, uint32_t number)
+{
+    struct engine *e = &c->session->engine;
+    struct comm_socket *s = &c->sockets[number];
+    bool moved = false;
+    s->blocked = false;
+    engine_clear_dirty(e, number);
+    while (s->fd >= 0) {
+        struct engine_part parts[2];
+        uint32_t count = engine_tx_window(e, number, parts);
+        if (count == 0) break;
+        struct iovec iov[2];
+        size_t total = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            iov[i].iov_base = (void *)(uintptr_t)parts[i].from;
+            iov[i].iov_len = parts[i].size;
+            total += parts[i].size;
+        }
+        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
+        ssize_t n = sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            s->blocked = true;
+            break;
+        }
+        if (n < 0) {
+            lost(c, number);
+            return true;
+        }
+        moved = true;
+        engine_tx(e, number, (size_t)n);
+        if ((size_t)n < total) {
+            s->blocked = true;
+            break;
+        }
+    }
+    return moved;
+}
+
+bool comm_io_move(pcclComm_t *c)
+{
+    struct engine *e = &c->session->engine;
+    bool moved = false;
+    e->now = comm_now();
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *s = &c->sockets[i];
+        if (s->fd < 0) continue;
+        if (s->connecting) {
+            moved |= finish_connecting(c, i);
+            if (s->fd < 0 || s->connecting) continue;
+        }
+        /* Send first: what others wait for; then what came makes new work. */
+        if (s->blocked || engine_may_send(e, i)) moved |= transmit(c, i);
+        if (s->fd >= 0) moved |= receive(c, i);
+        if (s->fd >= 0 && engine_may_send(e, i)) moved |= transmit(c, i);
+    }
+    session_settle(c->session);
+    return moved;
+}
+
+static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
+{
+    (void)loop, (void)events;
+    pcclComm_t *c = w->data;
+    if (!c->driving) (void)comm_io_move(c);
+    comm_turn(c);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+/* The I/O thread minds the data while nobody drives and there is work; what is
+ * not open yet it minds always. An idle member reads nothing: frames wait in
+ * the kernel until the program calls. */
+void comm_io_watch(pcclComm_t *c)
+{
+    struct session *s = c->session;
+    bool work = s->state == SESSION_JOINING || s->proposed || s->leaving;
+    for (uint32_t i = 0; i < s->engine.op_end && !work; i++) {
+        enum op_phase phase = s->engine.ops[i].phase;
+        work = phase == PHASE_RUNNING || phase == PHASE_HELD;
+    }
+    bool changed = false;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0) continue;
+        const struct conn *conn = s->engine.conns[i];
+        bool open = conn && conn->state == CONN_OPEN;
+        int want = 0;
+        if (k->connecting || k->blocked) want |= EV_WRITE;
+        if (!k->connecting && (!open || (work && !conn->held))) want |= EV_READ;
+        if (c->driving && open) want = 0;
+        if (want == k->watched) continue;
+        ev_io_stop(c->loop, &k->watcher);
+        ev_io_set(&k->watcher, k->fd, want);
+        if (want) ev_io_start(c->loop, &k->watcher);
+        k->watched = want;
+        changed = true;
+    }
+    int master = EV_READ | (c->out_size > 0 ? EV_WRITE : 0);
+    if (c->master_fd >= 0 && (c->master_watcher.events & 3) != master) {
+        ev_io_stop(c->loop, &c->master_watcher);
+        ev_io_set(&c->master_watcher, c->master_fd, master);
+        ev_io_start(c->loop, &c->master_watcher);
+        changed = true;
+    }
+    bool self = pthread_equal(pthread_self(), c->thread) != 0;
+    if (changed && !self) ev_async_send(c->loop, &c->wake);
+}
+
+void comm_io_wait(pcclComm_t *c)
+{
+    struct pollfd few[64];
+    struct pollfd *fds = few;
+    uint32_t count = 0;
+    if (c->socket_end + 1 > ARRAY_COUNT(few)) {
+        fds = malloc((c->socket_end + 1) * sizeof *fds);
+        if (!fds) {
+            fds = few; /* watches some; the timeout covers the rest */
+        }
+    }
+    size_t room = fds == few ? ARRAY_COUNT(few) : c->socket_end + 1;
+    fds[count++] = (struct pollfd){.fd = c->driver_fd, .events = POLLIN};
+    for (uint32_t i = 0; i < c->socket_end && count < room; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0) continue;
+        uint8_t *to;
+        struct pollfd p = {.fd = k->fd};
+        if (k->connecting || k->blocked) p.events |= POLLOUT;
+        if (!k->connecting &&
+            engine_rx_window(&c->session->engine, i, &to) > 0)
+            p.events |= POLLIN;
+        if (p.events) fds[count++] = p;
+    }
+    c->driver_blocked = true;
+    pthread_mutex_unlock(&c->lock);
+    (void)poll(fds, count, 200);
+    pthread_mutex_lock(&c->lock);
+    c->driver_blocked = false;
+    if (c->driver_woken) {
+        uint64_t value;
+        ssize_t ignored = read(c->driver_fd, &value, sizeof value);
+        (void)ignored;
+        c->driver_woken = false;
+    }
+    if (fds != few) free(fds);
+}
+
+/* ----------------------------------------------------------------- master */
+
+void comm_io_to_master(void *comm, const struct wire_msg *msg)
+{
+    pcclComm_t *c = comm;
+    if (c->master_fd < 0) return;
+    if (c->out_first + c->out_size + WIRE_FRAME_MAX > c->out_capacity) {
+        memmove(c->out, c->out + c->out_first, c->out_size);
+        c->out_first = 0;
+        size_t need = c->out_size + WIRE_FRAME_MAX;
+        if (need > c->out_capacity) {
+            uint8_t *more = realloc(c->out, 2 * need);
+            if (!more) return; /* the heartbeats will tell */
+            c->out = more;
+            c->out_capacity = 2 * need;
+        }
+    }
+    c->out_size += wire_encode(msg, c->out + c->out_first + c->out_size);
+}
+
+static void master_lost(pcclComm_t *c, const char *reason)
+{
+    if (c->master_fd < 0) return;
+    ev_io_stop(c->loop, &c->master_watcher);
+    close(c->master_fd);
+    c->master_fd = -1;
+    c->out_size = 0;
+    session_master_gone(c->session, reason);
+}
+
+void comm_io_flush_master(pcclComm_t *c)
+{
+    while (c->master_fd >= 0 && c->out_size > 0) {
+        ssize_t n = send(c->master_fd, c->out + c->out_first, c->out_size,
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (n < 0) {
+            master_lost(c, "the connection to the master broke");
+            return;
+        }
+        c->out_first += (size_t)n;
+        c->out_size -= (size_t)n;
+    }
+    c->out_first = 0;
+}
+
+static void read_frames(pcclComm_t *c)
+{
+    size_t done = 0;
+    while (c->master_fd >= 0) {
+        struct wire_msg msg;
+        size_t used = 0;
+        enum wire_status status = wire_decode(
+            c->in + done, c->in_size - done, c->store, &msg, &used);
+        if (status == WIRE_MORE) break;
+        if (status == WIRE_BAD) {
+            master_lost(c, "the master does not speak this protocol");
+            return;
+        }
+        done += used;
+        session_master_said(c->session, &msg);
+    }
+    memmove(c->in, c->in + done, c->in_size - done);
+    c->in_size -= done;
+}
+
+static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
+{
+    (void)loop;
+    pcclComm_t *c = w->data;
+    c->session->engine.now = c->session->now = comm_now();
+    if (events & EV_READ) {
+        if (c->in_capacity < WIRE_FRAME_MAX) {
+            uint8_t *more = realloc(c->in, WIRE_FRAME_MAX);
+            if (!more) return;
+            c->in = more;
+            c->in_capacity = WIRE_FRAME_MAX;
+        }
+        ssize_t n = recv(c->master_fd, c->in + c->in_size,
+                         c->in_capacity - c->in_size, MSG_DONTWAIT);
+        if (n > 0) {
+            c->in_size += (size_t)n;
+            read_frames(c);
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            master_lost(c, "the master closed the connection");
+        }
+    }
+    comm_turn(c);
+}
+
+/* The error of a connect() that was begun, or 0; waits for it. */
+static int await_connect(int fd, pccl_ns deadline)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int rc = poll(&p, 1, (int)(deadline / PCCL_MS));
+    if (rc == 0) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (rc < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        return errno;
+    return error;
+}
+
+static struct wire_addr master_address(const pcclComm_t *c)
+{
+    const ccoip_socket_address_t *m = &c->params.master_address;
+    struct wire_addr addr = {.family = 4, .port = m->port};
+    memcpy(addr.ip, m->inet.ipv4.data, sizeof m->inet.ipv4.data);
+    if (m->inet.protocol == inetIPv6) {
+        addr.family = 6;
+        memcpy(addr.ip, m->inet.ipv6.data, sizeof m->inet.ipv6.data);
+    }
+    return addr;
+}
+
+bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
+{
+    struct wire_addr addr = master_address(c);
+    struct io_addr to;
+    char text[IO_ADDR_TEXT_SIZE];
+    int error = 0;
+    int fd = -1;
+    if (io_addr_from_wire(&addr, &to))
+        fd = socket(to.name.ss_family,
+                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
+        error = errno;
+    if (error == EINPROGRESS) error = await_connect(fd, deadline);
+    if (error != 0) {
+        comm_set_error(c, "cannot reach the master at %s: %s",
+                       io_addr_print(&addr, text), strerror(error));
+        if (fd >= 0) close(fd);
+        return false;
+    }
+    io_addr_tune(fd, &to);
+    c->master_fd = fd;
+    return true;
+}
+
+/* -------------------------------------------------------------- listening */
+
+static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
+{
+    (void)loop, (void)events;
+    pcclComm_t *c = w->data;
+    c->session->engine.now = comm_now();
+    for (;;) {
+        int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) break;
+        tune(fd);
+        uint32_t number = take_number(c, fd);
+        if (number == NO_CONN || !engine_accepted(&c->session->engine, number)) {
+            LOG(LOG_WARN, "too many connections: one refused");
+            if (number != NO_CONN) c->sockets[number].fd = -1;
+            close(fd);
+        }
+    }
+    (void)comm_io_move(c);
+    comm_turn(c);
+}
+
+static int listen_on(int family)
+{
+    struct io_addr any;
+    if (!io_addr_numeric(NULL, 0, family == AF_INET6, &any)) return -1;
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    int zero = 0;
+    bool ok = family != AF_INET6 ||
+              setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero) ==
+                  0;
+    ok = ok && bind(fd, (struct sockaddr *)&any.name, any.size) == 0 &&
+         listen(fd, 1024) == 0;
+    if (ok) return fd;
+    close(fd);
+    return -1;
+}
+
+/* One port for everything; IPv6 sockets take IPv4 callers as well. */
+bool comm_io_listen(pcclComm_t *c)
+{
+    int fd = listen_on(AF_INET6);
+    if (fd < 0) fd = listen_on(AF_INET);
+    if (fd < 0) {
+        comm_set_error(c, "cannot listen for other peers: %s", strerror(errno));
+        return false;
+    }
+    struct io_addr self = io_addr_local(fd);
+    c->listeners[0] = fd;
+    c->port = io_addr_port(&self);
+    return true;
+}
+
+void comm_io_start_watchers(pcclComm_t *c)
+{
+    ev_io_init(&c->master_watcher, on_master_event, c->master_fd, EV_READ);
+    c->master_watcher.data = c;
+    ev_io_start(c->loop, &c->master_watcher);
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] < 0) continue;
+        ev_io_init(&c->listener_watchers[i], on_listener_event, c->listeners[i],
+                   EV_READ);
+        c->listener_watchers[i].data = c;
+        ev_io_start(c->loop, &c->listener_watchers[i]);
+    }
+}
+
+void comm_io_close_all(pcclComm_t *c)
+{
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        if (c->sockets[i].fd >= 0) close(c->sockets[i].fd);
+        c->sockets[i].fd = -1;
+    }
+    c->socket_end = 0;
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] >= 0) close(c->listeners[i]);
+        c->listeners[i] = -1;
+    }
+    if (c->master_fd >= 0) close(c->master_fd);
+    c->master_fd = -1;
+    c->in_size = c->out_size = c->out_first = 0;
+}

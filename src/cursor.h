@@ -1,0 +1,81 @@
+/* cursor.h - one cursor to encode (out), decode (in) or measure (neither).
+ *
+ * `failed` is sticky and read once, at the end, so that a body stays a plain
+ * list of fields, written once for both directions. Big-endian. */
+#ifndef PCCL_CURSOR_H
+#define PCCL_CURSOR_H
+
+#include "base.h"
+
+#include <string.h>
+
+struct cursor {
+    uint8_t *out;
+    const uint8_t *in;
+    size_t left;
+    size_t done;
+    bool failed;
+};
+
+static inline void cursor_field(struct cursor *c, uint64_t *value, size_t width)
+{
+    if (width > c->left) {
+        c->failed = true;
+        c->left = 0;
+        if (c->in) *value = 0;
+        return;
+    }
+    uint64_t decoded = 0;
+    for (size_t i = 0; i < width; i++) {
+        if (c->out) *c->out++ = (uint8_t)(*value >> (8 * (width - 1 - i)));
+        if (c->in) decoded = decoded << 8 | *c->in++;
+    }
+    if (c->in) *value = decoded;
+    c->left -= width;
+    c->done += width;
+}
+
+#define CURSOR_UINT(name, type)                                                \
+    static inline void cursor_##name(struct cursor *c, type *value)            \
+    {                                                                          \
+        uint64_t wide = (uint64_t)*value;                                      \
+        cursor_field(c, &wide, sizeof(type));                                  \
+        if (c->in) *value = (type)wide;                                        \
+    }
+CURSOR_UINT(u8, uint8_t)
+CURSOR_UINT(u16, uint16_t)
+CURSOR_UINT(u32, uint32_t)
+CURSOR_UINT(i32, int32_t)
+CURSOR_UINT(u64, uint64_t)
+#undef CURSOR_UINT
+
+/* Fails on any byte but 0 and 1, so that no flipped bit passes unseen. */
+static inline void cursor_flag(struct cursor *c, bool *value)
+{
+    uint8_t byte = *value ? 1 : 0;
+    cursor_u8(c, &byte);
+    if (!c->in) return;
+    if (byte > 1) c->failed = true;
+    *value = byte == 1;
+}
+
+static inline void cursor_bytes(struct cursor *c, uint8_t *bytes, size_t size)
+{
+    if (size > c->left) {
+        c->failed = true;
+        c->left = 0;
+        return;
+    }
+    if (c->out) {
+        memcpy(c->out, bytes, size);
+        c->out += size;
+    }
+    if (c->in) {
+        memcpy(bytes, c->in, size);
+        c->in += size;
+    }
+    c->left -= size;
+    c->done += size;
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* view.h - the membership view of one peer, and what it has been told of it.
+ *
+ * The view in force follows the master. What the program sees (`told`) moves
+ * only where the contract allows: one loss at a time with a failing
+ * operation, or everything at once with a topology update (rules T1..T3). */
+#ifndef PCCL_VIEW_H
+#define PCCL_VIEW_H
+
+#include "../base.h"
+#include "../wire.h"
+
+struct view {
+    uint32_t epoch, size, rank;
+    uint32_t world, groups, largest;
+    bool ring, mesh, has_order;
+    struct wire_member members[PEERS_MAX]; /* in rank order */
+    uint64_t ids[PEERS_MAX];
+    uint16_t order[PEERS_MAX]; /* ring order as ranks, if has_order */
+};
+
+struct loss {
+    uint32_t epoch, world, groups, largest;
+    uint32_t first, count; /* in `removed` */
+};
+
+struct told {
+    uint32_t epoch, size, rank;
+    uint32_t world, groups, largest;
+    struct wire_member members[PEERS_MAX];
+    /* Losses the program has not been told, oldest first. Each removes at
+     * least one member and none comes back, so PEERS_MAX is enough. */
+    struct loss losses[PEERS_MAX];
+    uint32_t loss_first, loss_count; /* numbered from loss_first */
+    uint64_t removed[PEERS_MAX];
+    uint32_t removed_count;
+};
+
+/* next = base without msg->ids, then msg->members. False: the message does
+ * not fit the base, or this peer (id self) is not in it. */
+bool view_propose(struct view *next, const struct view *base,
+                  const struct wire_msg *msg, uint64_t self);
+
+/* Index of a member, or view->size. */
+uint32_t view_find(const struct view *v, uint64_t id);
+
+/* The program sees the view in force; nothing is left untold. */
+void told_all(struct told *t, const struct view *v);
+
+/* Members `ids` are gone since the last view. */
+void told_push(struct told *t, const struct view *now, const uint64_t *ids,
+               uint32_t count);
+
+/* Tells losses up to and including number `loss`. */
+void told_advance(struct told *t, uint32_t loss, uint64_t self);
+
+#endif

@@ -1,0 +1,37 @@
+/* env.c - see env.h. */
+#include "env.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_MAX_SIZE = 256 }; /* longer names are reported cut */
+
+#define ENV_NAME(name, text) #name,
+static const char *const known[] = {ENV_LIST(ENV_NAME)};
+
+bool env_is_known(const char *name)
+{
+    size_t length = strcspn(name, "=");
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strlen(known[i]) == length &&
+            strncmp(known[i], name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void env_warn_unknown(void (*warn)(const char *name))
+{
+    for (char **item = environ; item && *item; item++) {
+        if (strncmp(*item, ENV_PREFIX, strlen(ENV_PREFIX)) != 0) continue;
+        if (env_is_known(*item)) continue;
+        char name[NAME_MAX_SIZE];
+        size_t length = strcspn(*item, "=");
+        if (length >= sizeof name) length = sizeof name - 1;
+        memcpy(name, *item, length);
+        name[length] = '\0';
+        warn(name);
+    }
+}

@@ -1,0 +1,31 @@
+/* env.h - THE list of environment variables that this project reads, so that
+ * a misspelt one is noticed. */
+#ifndef PCCL_ENV_H
+#define PCCL_ENV_H
+
+#include <stdbool.h>
+
+#define ENV_PREFIX "PCCL_"
+
+#define ENV_LIST(X)                                                            \
+    X(PCCL_MASTER, "HOST:PORT of the coordinator")                             \
+    X(PCCL_RANK, "rank that the launcher gave to this process")                \
+    X(PCCL_WORLD_SIZE, "number of ranks that the launcher started")            \
+    X(PCCL_ON_FAILURE, "abort, shrink or return")                              \
+    X(PCCL_JOIN, "1: join a running job instead of starting one")              \
+    X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
+    X(PCCL_LISTEN, "address that a peer listens on")                           \
+    X(PCCL_TRANSPORT, "how peers talk to each other")                          \
+    X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \
+    X(PCCL_MAX_CONCURRENT_COLLECTIVE_OPS, "operations in flight")              \
+    X(PCCL_MULTIPLEX_CHUNK_SIZE, "bytes sent before the next operation")       \
+    X(PCCL_NUM_BENCHMARK_CONNECTIONS, "connections of a bandwidth probe")
+
+/* name ends at '\0' or '='. */
+bool env_is_known(const char *name);
+
+/* Calls warn once for every variable of this process that begins with PCCL_
+ * and is not in the list. Not beside a thread that changes the environment. */
+void env_warn_unknown(void (*warn)(const char *name));
+
+#endif

@@ -1,0 +1,66 @@
+/* address.c - see address.h. */
+#include "address.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool port_parse(const char *text, uint16_t *port)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 5 || text[digits] != '\0') return false;
+    unsigned long value = 0;
+    for (const char *digit = text; *digit; digit++)
+        value = value * 10 + (unsigned long)(*digit - '0');
+    if (value > UINT16_MAX) return false;
+    *port = (uint16_t)value;
+    return true;
+}
+
+static bool host_copy(struct address *address, const char *host, size_t length)
+{
+    if (length >= sizeof address->host) return false;
+    memcpy(address->host, host, length);
+    address->host[length] = '\0';
+    if (strcmp(address->host, "*") == 0) address->host[0] = '\0';
+    return strpbrk(address->host, "[]/ \t") == NULL;
+}
+
+bool address_parse(const char *text, uint16_t default_port,
+                   struct address *address)
+{
+    *address = (struct address){.port = default_port};
+    if (*text == '\0') return false;
+    if (text[strspn(text, "0123456789")] == '\0')
+        return port_parse(text, &address->port);
+    if (*text == '[') {
+        const char *end = strchr(text, ']');
+        if (!end || end == text + 1) return false;
+        if (!host_copy(address, text + 1, (size_t)(end - text) - 1))
+            return false;
+        if (end[1] == '\0') return true;
+        return end[1] == ':' && port_parse(end + 2, &address->port);
+    }
+    const char *colon = strchr(text, ':');
+    if (!colon || strchr(colon + 1, ':')) /* a name, or IPv6 without port */
+        return host_copy(address, text, strlen(text));
+    return port_parse(colon + 1, &address->port) &&
+           host_copy(address, text, (size_t)(colon - text));
+}
+
+char *address_print(const struct address *address, char *text, size_t size)
+{
+    const char *format = strchr(address->host, ':') ? "[%s]:%u" : "%s:%u";
+    const char *host = *address->host ? address->host : "*";
+    snprintf(text, size, format, host, (unsigned)address->port);
+    return text;
+}
+
+char *address_print_local(const struct address *address, char *text,
+                          size_t size)
+{
+    struct address local = *address;
+    if (*local.host == '\0' || strcmp(local.host, "0.0.0.0") == 0)
+        strcpy(local.host, "127.0.0.1");
+    if (strcmp(local.host, "::") == 0) strcpy(local.host, "::1");
+    return address_print(&local, text, size);
+}

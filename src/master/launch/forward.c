@@ -1,0 +1,249 @@
+/* forward.c - see forward.h. */
+#include "forward.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void stream_pump(struct stream *stream);
+
+static void sink_break(struct sink *sink, int error)
+{
+    sink->broken = true;
+    sink->error = error;
+    sink->begin = sink->end = 0;
+}
+
+/* Writes what can be written without waiting. */
+static void sink_flush(struct sink *sink)
+{
+    while (sink->begin < sink->end && !sink->broken) {
+        ssize_t size = descriptor_write(sink->fd, sink->kind,
+                                        sink->buffer + sink->begin,
+                                        sink->end - sink->begin);
+        if (size >= 0) {
+            sink->begin += (size_t)size;
+        } else if (errno == EAGAIN) {
+            break;
+        } else if (errno != EINTR) {
+            sink_break(sink, errno);
+        }
+    }
+    if (sink->begin == sink->end) sink->begin = sink->end = 0;
+    if (sink->broken) return; /* io is active if anybody waits: they learn it */
+    if (sink->begin == sink->end && !sink->waiting)
+        ev_io_stop(sink->loop, &sink->io);
+    else
+        ev_io_start(sink->loop, &sink->io);
+}
+
+/* Room for size more bytes at the end. */
+static bool sink_reserve(struct sink *sink, size_t size, size_t limit)
+{
+    size_t used = sink->end - sink->begin;
+    if (used + size > limit) return false;
+    if (sink->end + size > SINK_SIZE) {
+        memmove(sink->buffer, sink->buffer + sink->begin, used);
+        sink->begin = 0;
+        sink->end = used;
+    }
+    return true;
+}
+
+static void sink_put(struct sink *sink, const char *bytes, size_t size)
+{
+    if (size == 0) return;
+    assert(sink->end + size <= SINK_SIZE);
+    memcpy(sink->buffer + sink->end, bytes, size);
+    sink->end += size;
+    sink->mid_line = bytes[size - 1] != '\n';
+}
+
+/* Lets the streams go on that wait for room, the longest waiting first. */
+static void sink_writable(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)events;
+    struct sink *sink = io->data;
+    sink_flush(sink);
+    if (sink->broken) ev_io_stop(loop, io);
+    struct stream *last = NULL;
+    while (sink->waiting && sink->waiting != last) {
+        if (!sink->broken && sink->end - sink->begin > SINK_SIZE / 2) break;
+        struct stream *stream = sink->waiting;
+        sink->waiting = stream->next;
+        if (!sink->waiting) sink->waiting_end = &sink->waiting;
+        stream->waiting = false;
+        stream_pump(stream);
+        if (stream->waiting && !last) last = stream;
+    }
+}
+
+bool sink_open(struct sink *sink, struct ev_loop *loop, int shared)
+{
+    sink->loop = loop;
+    sink->fd = descriptor_private(shared, O_WRONLY, &sink->kind);
+    if (sink->fd < 0) return false;
+    sink->buffer = memory_get(SINK_SIZE, 1);
+    sink->waiting_end = &sink->waiting;
+    ev_io_init(&sink->io, sink_writable, sink->fd, EV_WRITE);
+    sink->io.data = sink;
+    return true;
+}
+
+void sink_close(struct sink *sink)
+{
+    if (!sink->buffer) return;
+    ev_io_stop(sink->loop, &sink->io);
+    close(sink->fd);
+    free(sink->buffer);
+    sink->buffer = NULL;
+}
+
+bool sink_is_empty(const struct sink *sink)
+{
+    return sink->broken || sink->begin == sink->end;
+}
+
+void sink_message(struct sink *sink, const char *line)
+{
+    size_t size = strlen(line);
+    if (sink->broken || !sink_reserve(sink, size + 2, SINK_SIZE)) return;
+    if (sink->mid_line) sink_put(sink, "\n", 1);
+    sink_put(sink, line, size);
+    sink_put(sink, "\n", 1);
+    sink_flush(sink);
+}
+
+static void stream_wait(struct stream *stream)
+{
+    ev_io_stop(stream->sink->loop, &stream->io);
+    stream->waiting = true;
+    stream->next = NULL;
+    *stream->sink->waiting_end = stream;
+    stream->sink->waiting_end = &stream->next;
+}
+
+/* Puts one line, or a piece of a long or last one. With labels a line of one
+ * rank never continues another's; without them no byte is ever added. */
+static bool stream_put(struct stream *stream, const char *line, size_t size)
+{
+    struct sink *sink = stream->sink;
+    bool labelled = *stream->label != '\0';
+    size_t label_size = strlen(stream->label);
+    if (!sink_reserve(sink, size + label_size + 1, SINK_SIZE - MESSAGE_RESERVE))
+        return false;
+    bool continues = stream->piece && sink->mid_line && sink->open == stream;
+    if (labelled && !continues) {
+        if (sink->mid_line) sink_put(sink, "\n", 1);
+        sink_put(sink, stream->label, label_size);
+    }
+    sink_put(sink, line, size);
+    sink->open = stream;
+    stream->piece = sink->mid_line;
+    return true;
+}
+
+/* Moves lines to the sink as long as there are lines and room. */
+static bool stream_move(struct stream *stream)
+{
+    while (stream->begin < stream->end) {
+        const char *line = stream->buffer + stream->begin;
+        size_t rest = stream->end - stream->begin;
+        const char *newline = memchr(line, '\n', rest);
+        size_t size = newline ? (size_t)(newline - line) + 1 : rest;
+        if (!newline && !stream->eof && rest < LINE_SIZE) break;
+        if (!stream_put(stream, line, size)) return false;
+        stream->begin += size;
+    }
+    size_t rest = stream->end - stream->begin;
+    if (stream->begin > 0)
+        memmove(stream->buffer, stream->buffer + stream->begin, rest);
+    stream->begin = 0;
+    stream->end = rest;
+    return true;
+}
+
+static void stream_pump(struct stream *stream)
+{
+    if (!stream->sink->broken && !stream_move(stream)) {
+        stream_wait(stream);
+    } else if (stream->eof || stream->sink->broken) {
+        stream_close(stream);
+    } else {
+        ev_io_start(stream->sink->loop, &stream->io);
+    }
+}
+
+static void stream_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)loop;
+    (void)events;
+    struct stream *stream = io->data;
+    struct sink *sink = stream->sink;
+    ssize_t size;
+    do {
+        size = read(stream->fd, stream->buffer + stream->end,
+                    LINE_SIZE - stream->end);
+    } while (size == -1 && errno == EINTR);
+    if (size > 0) stream->end += (size_t)size;
+    bool nothing = size == -1 && errno == EAGAIN;
+    if (size == 0 || (size == -1 && !nothing)) stream->eof = true;
+    if (nothing && stream->abandoned) stream->eof = true;
+    stream_pump(stream);
+    sink_flush(sink);
+    if (stream->fd >= 0 && stream->abandoned && !stream->waiting)
+        ev_feed_event(sink->loop, &stream->io, EV_READ);
+}
+
+void stream_open(struct stream *stream, struct sink *sink, int fd,
+                 const char *label)
+{
+    assert(strlen(label) < sizeof stream->label);
+    stream->sink = sink;
+    stream->fd = fd;
+    stream->begin = stream->end = 0;
+    stream->eof = stream->abandoned = stream->piece = false;
+    strcpy(stream->label, label);
+    /* not zeroed: most streams never touch most of it */
+    if (!stream->buffer) stream->buffer = memory_grow(NULL, LINE_SIZE, 1);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    ev_io_init(&stream->io, stream_readable, fd, EV_READ);
+    stream->io.data = stream;
+    ev_io_start(sink->loop, &stream->io);
+}
+
+bool stream_is_open(const struct stream *stream)
+{
+    return stream->buffer != NULL && stream->fd >= 0;
+}
+
+void stream_abandon(struct stream *stream)
+{
+    if (!stream_is_open(stream) || stream->abandoned) return;
+    stream->abandoned = true;
+    if (!stream->waiting)
+        ev_feed_event(stream->sink->loop, &stream->io, EV_READ);
+}
+
+static void waiting_remove(struct stream *stream)
+{
+    struct stream **at = &stream->sink->waiting;
+    while (*at != stream) at = &(*at)->next;
+    *at = stream->next;
+    if (!*at) stream->sink->waiting_end = at;
+    stream->waiting = false;
+}
+
+void stream_close(struct stream *stream)
+{
+    if (!stream_is_open(stream)) return;
+    if (stream->waiting) waiting_remove(stream);
+    if (stream->sink->open == stream) stream->sink->open = NULL;
+    ev_io_stop(stream->sink->loop, &stream->io);
+    close(stream->fd);
+    stream->fd = -1;
+    free(stream->buffer);
+    stream->buffer = NULL;
+}

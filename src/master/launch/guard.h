@@ -1,0 +1,25 @@
+/* guard.h - a second process that outlives a killed launcher just long enough
+ * to kill the process groups of its ranks. The parent-death signal reaches the
+ * ranks themselves; this reaches what a wrapper script started. */
+#ifndef PCCL_LAUNCH_GUARD_H
+#define PCCL_LAUNCH_GUARD_H
+
+#include <sys/types.h>
+
+struct guard {
+    pid_t pid;
+    int fd; /* close-on-exec; its last copy closes with the launcher */
+};
+
+/* Forks; call before there are threads, loops or ranks. 0, or -1 + errno. */
+int guard_start(struct guard *guard);
+
+/* Tells the guard of a process group; async-signal-safe, so that a rank can
+ * register itself before it executes anything. */
+void guard_add(int fd, pid_t group);
+void guard_remove(int fd, pid_t group);
+
+/* Groups that are still known are killed. */
+void guard_stop(struct guard *guard);
+
+#endif

@@ -1,0 +1,153 @@
+/* rank_env.c - see rank_env.h. */
+#include "rank_env.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct list {
+    char **items; /* NULL-terminated */
+    size_t count;
+};
+
+static size_t list_find(const struct list *list, const char *name)
+{
+    size_t length = strcspn(name, "=");
+    for (size_t i = 0; i < list->count; i++) {
+        if (strncmp(list->items[i], name, length) == 0 &&
+            list->items[i][length] == '=') {
+            return i;
+        }
+    }
+    return list->count;
+}
+
+/* Takes item, a NAME=VALUE. */
+static void list_put(struct list *list, char *item)
+{
+    size_t i = list_find(list, item);
+    if (i < list->count) {
+        free(list->items[i]);
+        list->items[i] = item;
+        return;
+    }
+    list->items = memory_grow(list->items, list->count + 2,
+                              sizeof *list->items);
+    list->items[list->count++] = item;
+    list->items[list->count] = NULL;
+}
+
+static void list_remove(struct list *list, const char *name)
+{
+    size_t i = list_find(list, name);
+    if (i == list->count) return;
+    free(list->items[i]);
+    list->items[i] = list->items[--list->count];
+    list->items[list->count] = NULL;
+}
+
+static void put_text(struct list *list, const char *name, const char *value)
+{
+    list_put(list, memory_print("%s=%s", name, value));
+}
+
+static void put_number(struct list *list, const char *const *names,
+                       size_t count, uint32_t value)
+{
+    for (size_t i = 0; i < count; i++)
+        list_put(list, memory_print("%s=%u", names[i], value));
+}
+
+static const char *const rank_names[] = {"PCCL_RANK", "PMI_RANK", "PMI_ID",
+                                         "OMPI_COMM_WORLD_RANK", "RANK"};
+static const char *const size_names[] = {"PCCL_WORLD_SIZE", "PMI_SIZE",
+                                         "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE"};
+static const char *const local_rank_names[] = {
+    "MPI_LOCALRANKID",          "PMI_LOCAL_RANK",
+    "OMPI_COMM_WORLD_NODE_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"};
+static const char *const local_size_names[] = {
+    "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+
+/* What another launcher left behind; a PMI client would talk to that one. */
+static bool is_foreign(const char *item)
+{
+    return strncmp(item, "PMIX_", 5) == 0 || strncmp(item, "PMI_FD=", 7) == 0 ||
+           strncmp(item, "PMI_PORT=", 9) == 0;
+}
+
+static void put_place(struct list *list, const struct rank_env *in)
+{
+    uint32_t world = in->options->rank_count;
+    put_number(list, local_rank_names, ARRAY_COUNT(local_rank_names),
+               in->index);
+    put_number(list, local_size_names, ARRAY_COUNT(local_size_names), world);
+    if (!in->options->join) {
+        put_number(list, rank_names, ARRAY_COUNT(rank_names), in->index);
+        put_number(list, size_names, ARRAY_COUNT(size_names), world);
+    }
+    if (in->newcomer) {
+        list_remove(list, "PCCL_RANK");
+        list_remove(list, "PCCL_WORLD_SIZE");
+        put_text(list, "PCCL_JOIN", "1");
+    }
+}
+
+static void put_policy(struct list *list, const struct rank_env *in)
+{
+    const struct options *o = in->options;
+    if (o->elastic)
+        put_text(list, "PCCL_ON_FAILURE", o->shrink ? "shrink" : "return");
+    else if (list_find(list, "PCCL_ON_FAILURE") == list->count)
+        put_text(list, "PCCL_ON_FAILURE", "abort");
+    if (o->deadline) put_text(list, "PCCL_DEADLINE", o->deadline);
+    /* gfortran buffers output to a pipe otherwise, and loses it in a crash */
+    if (list_find(list, "GFORTRAN_UNBUFFERED_PRECONNECTED") == list->count)
+        put_text(list, "GFORTRAN_UNBUFFERED_PRECONNECTED", "y");
+}
+
+static void put_settings(struct list *list, char *const *settings, size_t count)
+{
+    for (size_t i = 0; i < count; i++) list_put(list, memory_text(settings[i]));
+}
+
+char **rank_env_build(const struct rank_env *in)
+{
+    struct list list = {0};
+    for (char *const *item = in->inherited; item && *item; item++)
+        if (strchr(*item, '=') && !is_foreign(*item))
+            list_put(&list, memory_text(*item));
+    for (size_t i = 0; i < ARRAY_COUNT(rank_names); i++)
+        list_remove(&list, rank_names[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(size_names); i++)
+        list_remove(&list, size_names[i]);
+    list_remove(&list, "PCCL_JOIN");
+    put_text(&list, "PCCL_MASTER", in->master);
+    put_place(&list, in);
+    put_policy(&list, in);
+    put_settings(&list, in->options->settings, in->options->setting_count);
+    put_settings(&list, in->app->settings, in->app->setting_count);
+    if (in->library_path) {
+        const char *old = rank_env_get(list.items, "LD_LIBRARY_PATH");
+        bool empty = !old || *old == '\0';
+        list_put(&list, memory_print("LD_LIBRARY_PATH=%s%s%s",
+                                     in->library_path, empty ? "" : ":",
+                                     empty ? "" : old));
+    }
+    return list.items;
+}
+
+void rank_env_free(char **env)
+{
+    for (char **item = env; item && *item; item++) free(*item);
+    free(env);
+}
+
+const char *rank_env_get(char *const *env, const char *name)
+{
+    size_t length = strlen(name);
+    for (; env && *env; env++) {
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return *env + length + 1;
+    }
+    return NULL;
+}

@@ -1,0 +1,25 @@
+/* rank_env.h - the environment of one rank. Pure: inherited variables and
+ * facts in, a list of NAME=VALUE out. */
+#ifndef PCCL_LAUNCH_RANK_ENV_H
+#define PCCL_LAUNCH_RANK_ENV_H
+
+#include "options.h"
+
+struct rank_env {
+    char *const *inherited;      /* environ */
+    const struct options *options;
+    const struct app *app;
+    const char *master;          /* HOST:PORT for PCCL_MASTER */
+    const char *library_path;    /* of our libmpich.so.12, or NULL */
+    uint32_t index;              /* rank, or number on this host with --join */
+    bool newcomer;               /* joins the running job: --join, respawn */
+};
+
+/* NULL-terminated; free with rank_env_free. */
+char **rank_env_build(const struct rank_env *in);
+void rank_env_free(char **env);
+
+/* Value of a variable in a NULL-terminated list, or NULL. */
+const char *rank_env_get(char *const *env, const char *name);
+
+#endif

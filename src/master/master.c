@@ -1,0 +1,431 @@
+/* master.c - membership: who is there, who votes. See master.h. */
+#include "master.h"
+
+#include <string.h>
+
+#define STATE_BIT(s) BIT(PEER_##s)
+
+static const uint32_t may_become[PEER_STATE_COUNT] = {
+    [PEER_FREE] = STATE_BIT(CONNECTED),
+    [PEER_CONNECTED] = STATE_BIT(REGISTERED) | STATE_BIT(FREE),
+    [PEER_REGISTERED] = STATE_BIT(MEMBER) | STATE_BIT(FREE),
+    [PEER_MEMBER] = STATE_BIT(DEAD) | STATE_BIT(FREE),
+    [PEER_DEAD] = STATE_BIT(FREE),
+};
+
+/* The states a peer may send each message in; zero: only the master sends. */
+static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
+    [WIRE_HELLO] = STATE_BIT(CONNECTED),
+    [WIRE_VOTE] = STATE_BIT(MEMBER),
+    [WIRE_SUSPECT] = STATE_BIT(MEMBER),
+    [WIRE_REFRESH] = STATE_BIT(MEMBER),
+    [WIRE_FLUSHED] = STATE_BIT(MEMBER),
+    [WIRE_TOLD] = STATE_BIT(MEMBER),
+    [WIRE_RESULT] = STATE_BIT(MEMBER),
+    [WIRE_READY] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_LEAVE] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_ABORT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_BEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+};
+
+void master_init(struct master *m, const struct master_config *config)
+{
+    m->out = config->out;
+    m->deadline = config->deadline;
+    m->quorum = config->quorum > 0 ? config->quorum : 1;
+    m->key = config->key;
+}
+
+/* The only writer of a peer's state. */
+static void move(struct master *m, uint32_t link, enum master_peer_state next)
+{
+    assert(may_become[m->peers[link].state] & BIT(next));
+    m->peers[link].state = next;
+    if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
+}
+
+void master_peer_move(struct master *m, uint32_t link,
+                      enum master_peer_state next)
+{
+    move(m, link, next);
+}
+
+uint32_t master_count(const struct master *m, enum master_peer_state state)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        count += m->peers[i].state == state;
+    }
+    return count;
+}
+
+uint32_t master_free_link(const struct master *m)
+{
+    uint32_t strangers = 0;
+    uint32_t found = MASTER_NO_LINK;
+    for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) {
+        if (m->peers[i].state == PEER_CONNECTED) strangers++;
+        if (m->peers[i].state == PEER_FREE && found == MASTER_NO_LINK)
+            found = i;
+        if (i >= m->link_end && found != MASTER_NO_LINK) break;
+    }
+    return strangers < MASTER_STRANGERS_MAX ? found : MASTER_NO_LINK;
+}
+
+void master_send(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    m->out.send(m->out.user, &link, 1, msg);
+}
+
+void master_note_send(struct master *m, const struct master_note *note)
+{
+    if (m->out.note) m->out.note(m->out.user, note);
+}
+
+/* A peer is gone. A member stays in the view in force as DEAD until the next
+ * one is installed (rule M6). */
+static void forget(struct master *m, uint32_t link, bool lost)
+{
+    struct master_peer *p = &m->peers[link];
+    if (p->state != PEER_MEMBER) {
+        /* A proposed newcomer that vanishes spoils the proposal (M4). */
+        if (p->proposed) m->groups[p->group].restart = true;
+        move(m, link, PEER_FREE);
+        return;
+    }
+    struct master_group *g = &m->groups[p->group];
+    if (g->phase == GROUP_OPEN && !g->restart) g->broken_at = m->now;
+    p->lost = lost;
+    p->proposed = false;
+    g->restart = true;
+    move(m, link, PEER_DEAD);
+}
+
+void master_drop(struct master *m, uint32_t link, const char *reason)
+{
+    struct master_peer *p = &m->peers[link];
+    struct wire_msg evict = {.type = WIRE_EVICT};
+    size_t size = strnlen(reason, WIRE_TEXT_MAX);
+    memcpy(evict.abort.text, reason, size);
+    if (p->state == PEER_MEMBER || p->state == PEER_REGISTERED) {
+        struct master_note note = {
+            .kind = NOTE_EVICTED, .peer = p, .reason = reason};
+        master_note_send(m, &note);
+    }
+    master_send(m, link, &evict);
+    m->out.close(m->out.user, link, reason);
+    forget(m, link, true);
+}
+
+static uint32_t find_group(struct master *m, uint32_t number)
+{
+    uint32_t unused = GROUPS_MAX;
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        if (m->groups[i].used && m->groups[i].number == number) return i;
+        if (!m->groups[i].used && unused == GROUPS_MAX) unused = i;
+    }
+    if (unused == GROUPS_MAX) return GROUPS_MAX;
+    struct master_group *g = &m->groups[unused];
+    memset(g, 0, sizeof *g);
+    g->used = true;
+    g->number = number;
+    return unused;
+}
+
+static void on_hello(struct master *m, uint32_t link,
+                     const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    uint32_t known = master_count(m, PEER_MEMBER) +
+                     master_count(m, PEER_REGISTERED) +
+                     master_count(m, PEER_DEAD);
+    uint32_t group = find_group(m, msg->hello.group);
+    if (known >= PEERS_MAX || group == GROUPS_MAX) {
+        master_drop(m, link, "the run is full");
+        return;
+    }
+    struct wire_addr seen = p->info.addr;
+    p->info = msg->hello.self;
+    p->info.id = ++m->id_last;
+    if (p->info.addr.family == 0) {
+        uint16_t port = p->info.addr.port;
+        p->info.addr = seen;
+        p->info.addr.port = port;
+    }
+    p->group = group;
+    p->join = msg->hello.join;
+    move(m, link, PEER_REGISTERED);
+
+    struct wire_msg welcome = {.type = WIRE_WELCOME};
+    welcome.welcome.id = p->info.id;
+    welcome.welcome.key = m->key;
+    welcome.welcome.deadline_ms = (uint32_t)(m->deadline / PCCL_MS);
+    master_send(m, link, &welcome);
+    struct master_note note = {.kind = NOTE_REGISTERED, .peer = p};
+    master_note_send(m, &note);
+}
+
+static void on_vote(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    if (p->voted[msg->vote.kind]) {
+        master_drop(m, link, "voted twice for the same question");
+        return;
+    }
+    p->voted[msg->vote.kind] = true;
+    p->voted_at = m->now;
+}
+
+static void on_abort(struct master *m, uint32_t link,
+                     const struct wire_msg *msg)
+{
+    struct master_note note = {.kind = NOTE_ABORTED,
+                               .peer = &m->peers[link],
+                               .code = msg->abort.code};
+    master_note_send(m, &note);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        enum master_peer_state s = m->peers[i].state;
+        if (s == PEER_MEMBER || s == PEER_REGISTERED)
+            master_drop(m, i, "the run was aborted by one of its peers");
+    }
+}
+
+/* Leaving is a loss that waits for the flush, so that what the leaver knows
+ * about operations in doubt is not lost with it (rule M7). */
+static void on_leave(struct master *m, uint32_t link)
+{
+    struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    if (p->state == PEER_REGISTERED) {
+        m->out.close(m->out.user, link, "left before it was accepted");
+        forget(m, link, false);
+        return;
+    }
+    if (p->leaving) return;
+    p->leaving = true;
+    if (g->phase == GROUP_OPEN) {
+        if (!g->restart) g->broken_at = m->now;
+        g->restart = true;
+    }
+}
+
+static void on_received(struct master *m, uint32_t link,
+                        const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    if (!(may_send_in[msg->type] & BIT(p->state))) {
+        master_drop(m, link, "sent a message that is not allowed in its state");
+        return;
+    }
+    p->heard = m->now;
+    switch (msg->type) {
+    case WIRE_HELLO:
+        on_hello(m, link, msg);
+        return;
+    case WIRE_VOTE:
+        on_vote(m, link, msg);
+        return;
+    case WIRE_SUSPECT:
+    case WIRE_REFRESH:
+        round_fault(m, link, msg);
+        return;
+    case WIRE_FLUSHED:
+        round_flushed(m, link, msg);
+        return;
+    case WIRE_TOLD:
+        round_told(m, link, msg);
+        return;
+    case WIRE_RESULT:
+        round_result(m, link, msg);
+        return;
+    case WIRE_READY:
+        round_ready(m, link, msg);
+        return;
+    case WIRE_LEAVE:
+        on_leave(m, link);
+        return;
+    case WIRE_ABORT:
+        on_abort(m, link, msg);
+        return;
+    case WIRE_BEAT:
+    default: /* may_send_in has refused the rest */
+        return;
+    }
+}
+
+/* Heartbeats (M8): whoever was silent for a deadline is gone. The master beats
+ * back, so that peers can tell a dead master from a quiet one. */
+static void on_tick(struct master *m)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_FREE || p->state == PEER_DEAD) continue;
+        if (m->now - p->heard >= m->deadline) {
+            master_drop(m, i,
+                        p->state == PEER_CONNECTED
+                            ? "did not say HELLO within the deadline"
+                            : "was silent for longer than the deadline");
+            continue;
+        }
+        if (p->state != PEER_CONNECTED) m->links[count++] = i;
+    }
+    struct wire_msg beat = {.type = WIRE_BEAT};
+    if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        if (m->groups[i].used) round_probe(m, i);
+    }
+}
+
+pccl_ns master_next_tick(const struct master *m)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        enum master_peer_state s = m->peers[i].state;
+        if (s != PEER_FREE && s != PEER_DEAD) return m->now + m->deadline / 5;
+    }
+    return PCCL_NEVER;
+}
+
+bool master_all_voted(const struct master *m, enum vote_kind kind)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->leaving) continue;
+        members++;
+        if (!p->voted[kind]) return false;
+    }
+    return members > 0;
+}
+
+static bool all_groups_open(const struct master *m)
+{
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        const struct master_group *g = &m->groups[i];
+        if (g->used && (g->phase != GROUP_OPEN || g->restart)) return false;
+    }
+    return true;
+}
+
+void master_answer(struct master *m, enum vote_kind kind, uint8_t flag)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || !p->voted[kind]) continue;
+        p->voted[kind] = false;
+        m->links[count++] = i;
+    }
+    struct wire_msg answer = {.type = WIRE_ANSWER};
+    answer.vote.kind = (uint8_t)kind;
+    answer.vote.flag = flag;
+    if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
+}
+
+/* Rules M2, M3: the first view waits for the quorum, every later newcomer for
+ * a unanimous VOTE_UPDATE of all members of all groups. */
+static void admit(struct master *m)
+{
+    if (!all_groups_open(m)) return;
+    uint32_t members = master_count(m, PEER_MEMBER);
+    uint32_t waiting = 0;
+    uint32_t quorum = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_REGISTERED) continue;
+        waiting++;
+        quorum += !p->join;
+    }
+    bool first = members == 0 && waiting > 0 &&
+                 (m->round_last > 0 || quorum >= m->quorum);
+    bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);
+    if (!first && !voted) return;
+    if (waiting == 0) {
+        master_answer(m, VOTE_UPDATE, 1);
+        return;
+    }
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        struct master_group *g = &m->groups[i];
+        if (!g->used) continue;
+        g->update = true;
+        g->restart = true;
+        g->edge_count = 0; /* every pair gets a fresh chance */
+        g->broken_at = m->now;
+    }
+}
+
+static void free_empty_groups(struct master *m)
+{
+    uint32_t alive[GROUPS_MAX] = {0};
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        enum master_peer_state s = m->peers[i].state;
+        if (s == PEER_REGISTERED || s == PEER_MEMBER || s == PEER_DEAD)
+            alive[m->peers[i].group]++;
+    }
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        if (alive[i] == 0) m->groups[i].used = false;
+    }
+}
+
+/* Everything that depends on more than one peer, after every event. */
+static void settle(struct master *m)
+{
+    free_empty_groups(m);
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        if (m->groups[i].used) round_settle(m, i);
+    }
+    admit(m);
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        if (m->groups[i].used) round_settle(m, i);
+    }
+    if (master_all_voted(m, VOTE_PENDING)) {
+        master_answer(m, VOTE_PENDING,
+                      master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
+    }
+    free_empty_groups(m);
+}
+
+const char *master_invalid(const struct master *m)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_FREE || p->state == PEER_CONNECTED) continue;
+        if (p->group >= GROUPS_MAX || !m->groups[p->group].used)
+            return "a peer belongs to no group";
+        if (p->leaving && p->state == PEER_REGISTERED)
+            return "a newcomer is leaving";
+    }
+    return NULL;
+}
+
+void master_step(struct master *m, const struct master_event *event)
+{
+    assert(event->type >= MASTER_TICK || event->link < MASTER_LINKS_MAX);
+    assert(master_invalid(m) == NULL);
+    m->now = event->now;
+    bool plain = false; /* a heartbeat decides nothing: stay O(1) */
+    switch (event->type) {
+    case MASTER_CONNECTED:
+        move(m, event->link, PEER_CONNECTED);
+        if (event->link >= m->link_end) m->link_end = event->link + 1;
+        m->peers[event->link].heard = event->now;
+        m->peers[event->link].info.addr = event->addr;
+        break;
+    case MASTER_RECEIVED:
+        plain = event->msg->type == WIRE_BEAT;
+        on_received(m, event->link, event->msg);
+        break;
+    case MASTER_CLOSED:
+        forget(m, event->link, true);
+        break;
+    case MASTER_TICK:
+        on_tick(m);
+        break;
+    case MASTER_QUORUM:
+        m->quorum = event->quorum > 0 ? event->quorum : 1;
+        break;
+    }
+    if (plain && m->peers[event->link].state != PEER_FREE) return;
+    settle(m);
+    assert(master_invalid(m) == NULL);
+}

@@ -1,0 +1,184 @@
+/* master_api.c - the master functions of pccl.h: a server in a thread. */
+#include "../../include/pccl.h"
+#include "../io_addr.h"
+#include "../log.h"
+#include "master_server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ev.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct pcclMasterInstanceState_t {
+    char host[INET6_ADDRSTRLEN];
+    uint16_t port;
+    int stop_fd; /* eventfd: writing it is all that Interrupt does */
+    atomic_bool running; /* pcclRunMaster has succeeded; stays set */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool stopped; /* under mutex: the thread has closed the server */
+    pthread_t thread;
+    struct ev_loop *loop; /* the thread's once it runs, as is the server */
+    struct master_server *server;
+};
+
+static void on_stop(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)io;
+    (void)events;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+static void *serve(void *user)
+{
+    pcclMasterInstance_t *m = user;
+    ev_io stop;
+    ev_io_init(&stop, on_stop, m->stop_fd, EV_READ);
+    ev_io_start(m->loop, &stop);
+    ev_run(m->loop, 0);
+    ev_io_stop(m->loop, &stop);
+    master_server_close(m->server);
+    ev_loop_destroy(m->loop);
+    pthread_mutex_lock(&m->mutex);
+    m->stopped = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->mutex);
+    return NULL;
+}
+
+/* Signals of the process are not for this thread. */
+static int thread_start(pcclMasterInstance_t *m)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int bad = pthread_create(&m->thread, NULL, serve, m);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return bad;
+}
+
+/* PCCL_DEADLINE in seconds; 0: the default. */
+static pccl_ns deadline_get(void)
+{
+    const char *text = getenv("PCCL_DEADLINE");
+    if (!text || *text == '\0') return 0;
+    char *end = NULL;
+    double seconds = strtod(text, &end);
+    if (*end == '\0' && seconds >= .01 && seconds <= 1e6)
+        return (pccl_ns)(seconds * (double)PCCL_S);
+    LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds; ignored", text);
+    return 0;
+}
+
+pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
+                              pcclMasterInstance_t **p_master_out)
+{
+    const ccoip_inet_address_t *inet = &listen_address.inet;
+    bool v6 = inet->protocol == inetIPv6;
+    if (!p_master_out || (!v6 && inet->protocol != inetIPv4))
+        return pcclInvalidArgument;
+    pcclMasterInstance_t *m = calloc(1, sizeof *m);
+    if (!m) return pcclInternalError;
+    const void *ip = v6 ? inet->ipv6.data : inet->ipv4.data;
+    inet_ntop(v6 ? AF_INET6 : AF_INET, ip, m->host, sizeof m->host);
+    m->port = listen_address.port;
+    m->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (m->stop_fd < 0) {
+        free(m);
+        return pcclInternalError;
+    }
+    pthread_mutex_init(&m->mutex, NULL);
+    pthread_cond_init(&m->changed, NULL);
+    *p_master_out = m;
+    return pcclSuccess;
+}
+
+static pcclResult_t run(pcclMasterInstance_t *m)
+{
+    char error[128];
+    m->loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+    if (!m->loop) return pcclInternalError;
+    struct master_server_options options = {
+        .loop = m->loop,
+        .host = m->host,
+        .port = m->port,
+        .deadline = deadline_get(),
+        .quorum = 1,
+    };
+    m->server = master_server_open(&options, error, sizeof error);
+    if (!m->server) {
+        LOG(LOG_ERR, "pcclRunMaster: %s port %u: %s", m->host,
+            (unsigned)m->port, error);
+        ev_loop_destroy(m->loop);
+        return pcclInvalidUsage;
+    }
+    uint16_t port = master_server_port(m->server);
+    if (thread_start(m) != 0) {
+        master_server_close(m->server);
+        ev_loop_destroy(m->loop);
+        return pcclInternalError;
+    }
+    m->port = port;
+    atomic_store(&m->running, true);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance)
+{
+    if (!master_instance) return pcclInvalidArgument;
+    pthread_mutex_lock(&master_instance->mutex);
+    pcclResult_t result = pcclInvalidUsage;
+    if (!atomic_load(&master_instance->running)) result = run(master_instance);
+    pthread_mutex_unlock(&master_instance->mutex);
+    return result;
+}
+
+/* May run in a signal handler. */
+pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance)
+{
+    if (!master_instance) return pcclInvalidArgument;
+    if (!atomic_load(&master_instance->running)) return pcclInvalidUsage;
+    uint64_t one = 1;
+    int keep = errno;
+    ssize_t ignored = write(master_instance->stop_fd, &one, sizeof one);
+    (void)ignored; /* full: it has been told often enough */
+    errno = keep;
+    return pcclSuccess;
+}
+
+pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance)
+{
+    if (!master_instance) return pcclInvalidArgument;
+    if (!atomic_load(&master_instance->running)) return pcclInvalidUsage;
+    pthread_mutex_lock(&master_instance->mutex);
+    while (!master_instance->stopped)
+        pthread_cond_wait(&master_instance->changed, &master_instance->mutex);
+    pthread_mutex_unlock(&master_instance->mutex);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance)
+{
+    if (!master_instance) return pcclInvalidArgument;
+    if (pcclInterruptMaster(master_instance) == pcclSuccess)
+        pthread_join(master_instance->thread, NULL);
+    close(master_instance->stop_fd);
+    pthread_cond_destroy(&master_instance->changed);
+    pthread_mutex_destroy(&master_instance->mutex);
+    free(master_instance);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclGetMasterPort(pcclMasterInstance_t *master, uint16_t *port_out)
+{
+    if (!master || !port_out) return pcclInvalidArgument;
+    if (!atomic_load(&master->running)) return pcclInvalidUsage;
+    *port_out = master->port;
+    return pcclSuccess;
+}

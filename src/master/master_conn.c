@@ -1,0 +1,174 @@
+/* master_conn.c - see master_conn.h. */
+#include "master_conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct master_frame *master_frame_new(const uint8_t *bytes, size_t size)
+{
+    struct master_frame *frame = malloc(sizeof *frame + size);
+    if (!frame) return NULL;
+    frame->refs = 1;
+    frame->size = size;
+    memcpy(frame->bytes, bytes, size);
+    return frame;
+}
+
+void master_frame_release(struct master_frame *frame)
+{
+    assert(frame->refs > 0);
+    if (--frame->refs == 0) free(frame);
+}
+
+struct master_conn *master_conn_new(int fd)
+{
+    struct master_conn *c = calloc(1, sizeof *c);
+    uint8_t *in = malloc(CONN_IN_START);
+    if (!c || !in) {
+        free(c);
+        free(in);
+        close(fd);
+        return NULL;
+    }
+    c->fd = fd;
+    c->in = in;
+    c->in_capacity = CONN_IN_START;
+    return c;
+}
+
+static void out_pop(struct master_conn *c)
+{
+    struct master_frame *frame = c->out[c->out_first];
+    c->out_first = (c->out_first + 1) % c->out_capacity;
+    c->out_count--;
+    c->out_size -= frame->size;
+    c->out_done = 0;
+    master_frame_release(frame);
+}
+
+void master_conn_free(struct master_conn *c)
+{
+    while (c->out_count > 0) out_pop(c);
+    close(c->fd);
+    free(c->out);
+    free(c->in);
+    free(c);
+}
+
+static bool out_grow(struct master_conn *c)
+{
+    uint32_t capacity = c->out_capacity > 0 ? 2 * c->out_capacity : 8;
+    if (capacity > CONN_OUT_FRAMES_MAX) return false;
+    struct master_frame **out = malloc(capacity * sizeof(*out));
+    if (!out) return false;
+    for (uint32_t i = 0; i < c->out_count; i++)
+        out[i] = c->out[(c->out_first + i) % c->out_capacity];
+    free(c->out);
+    c->out = out;
+    c->out_first = 0;
+    c->out_capacity = capacity;
+    return true;
+}
+
+bool master_conn_queue(struct master_conn *c, struct master_frame *frame)
+{
+    if (c->out_size + frame->size > CONN_OUT_MAX) return false;
+    if (c->out_count == c->out_capacity && !out_grow(c)) return false;
+    c->out[(c->out_first + c->out_count++) % c->out_capacity] = frame;
+    c->out_size += frame->size;
+    frame->refs++;
+    return true;
+}
+
+static ssize_t send_some(struct master_conn *c)
+{
+    struct iovec parts[CONN_PARTS_MAX];
+    struct msghdr header = {.msg_iov = parts};
+    size_t skip = c->out_done;
+    for (uint32_t i = 0; i < c->out_count && i < CONN_PARTS_MAX; i++) {
+        struct master_frame *f = c->out[(c->out_first + i) % c->out_capacity];
+        parts[i].iov_base = f->bytes + skip;
+        parts[i].iov_len = f->size - skip;
+        skip = 0;
+        header.msg_iovlen++;
+    }
+    return sendmsg(c->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static bool would_block(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK;
+}
+
+enum conn_result master_conn_flush(struct master_conn *c)
+{
+    while (c->out_count > 0) {
+        ssize_t sent = send_some(c);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) return would_block() ? CONN_WAIT : CONN_END;
+        c->out_done += (size_t)sent;
+        while (c->out_count > 0 && c->out_done >= c->out[c->out_first]->size) {
+            size_t rest = c->out_done - c->out[c->out_first]->size;
+            out_pop(c);
+            c->out_done = rest;
+        }
+    }
+    return CONN_DONE;
+}
+
+enum conn_result master_conn_receive(struct master_conn *c)
+{
+    assert(c->in_size < c->in_capacity);
+    for (;;) {
+        ssize_t got = recv(c->fd, c->in + c->in_size,
+                           c->in_capacity - c->in_size, MSG_DONTWAIT);
+        if (got > 0) {
+            c->in_size += (size_t)got;
+            return CONN_DONE;
+        }
+        if (got == 0) return CONN_END;
+        if (errno != EINTR) return would_block() ? CONN_WAIT : CONN_END;
+    }
+}
+
+enum conn_result master_conn_discard(struct master_conn *c)
+{
+    c->in_size = c->in_done = 0;
+    return master_conn_receive(c);
+}
+
+enum wire_status master_conn_next(struct master_conn *c,
+                                  struct wire_store *store,
+                                  struct wire_msg *msg)
+{
+    size_t used = 0;
+    enum wire_status status = wire_decode(
+        c->in + c->in_done, c->in_size - c->in_done, store, msg, &used);
+    if (status == WIRE_OK) c->in_done += used;
+    return status;
+}
+
+bool master_conn_make_room(struct master_conn *c, size_t limit)
+{
+    size_t left = c->in_size - c->in_done;
+    memmove(c->in, c->in + c->in_done, left);
+    c->in_size = left;
+    c->in_done = 0;
+    if (left >= limit) return false;
+    /* A full buffer without a frame: the decoder judged the frame plausible
+     * and larger. Memory follows the bytes that came, not those announced. */
+    size_t capacity = c->in_capacity;
+    if (left == capacity) capacity *= 2;
+    if (left == 0) capacity = CONN_IN_START;
+    if (capacity > WIRE_FRAME_MAX) capacity = WIRE_FRAME_MAX;
+    if (capacity == c->in_capacity) return true;
+    uint8_t *in = realloc(c->in, capacity);
+    if (!in) return false;
+    c->in = in;
+    c->in_capacity = capacity;
+    return true;
+}

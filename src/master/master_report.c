@@ -1,0 +1,125 @@
+/* master_report.c - see master_report.h. */
+#include "master_report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Appends; what does not fit is cut. */
+__attribute__((format(printf, 2, 3))) static void add(char line[REPORT_SIZE],
+                                                      const char *format, ...)
+{
+    size_t used = strlen(line);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line + used, REPORT_SIZE - used, format, args);
+    va_end(args);
+}
+
+static void add_peer(char line[REPORT_SIZE], const struct master_peer *p)
+{
+    if (p->state == PEER_MEMBER || p->state == PEER_DEAD)
+        add(line, "rank %" PRIu32 " (pid %" PRIu32 ")", p->rank, p->info.pid);
+    else
+        add(line, "newcomer (pid %" PRIu32 ")", p->info.pid);
+}
+
+/* Keeps the ranks sorted. */
+static void list_add(struct report_list *list, const struct master_peer *p)
+{
+    uint32_t at = list->count++;
+    list->pid = p->info.pid;
+    if (at >= REPORT_RANKS_MAX) return;
+    for (; at > 0 && list->ranks[at - 1] > p->rank; at--)
+        list->ranks[at] = list->ranks[at - 1];
+    list->ranks[at] = p->rank;
+}
+
+static void add_list(char line[REPORT_SIZE], const struct report_list *list,
+                     const char *verb)
+{
+    if (list->count == 0) return;
+    if (*line) add(line, ", ");
+    if (list->count == 1) {
+        add(line, "rank %" PRIu32 " (pid %" PRIu32 ") %s", list->ranks[0],
+            list->pid, verb);
+        return;
+    }
+    uint32_t named = list->count;
+    if (named > REPORT_RANKS_MAX) named = REPORT_RANKS_MAX;
+    for (uint32_t i = 0; i < named; i++)
+        add(line, "%s%" PRIu32, i == 0 ? "ranks " : ", ", list->ranks[i]);
+    if (named < list->count)
+        add(line, " and %" PRIu32 " more", list->count - named);
+    add(line, " %s", verb);
+}
+
+static const char *plural(uint32_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static bool report_view(struct master_report *r, const struct master_note *note,
+                        char line[REPORT_SIZE])
+{
+    uint32_t gone = r->lost.count + r->left.count;
+    add_list(line, &r->lost, "lost");
+    add_list(line, &r->left, "left");
+    bool lost = r->lost.count > 0;
+    memset(&r->lost, 0, sizeof r->lost);
+    memset(&r->left, 0, sizeof r->left);
+    if (r->aborted) return false;
+    if (gone == 0 && note->joined == 0) return false; /* links made anew */
+    if (gone == 0 && note->old_epoch == 0) {
+        add(line, "first view: epoch %" PRIu32 ", %" PRIu32 " rank%s",
+            note->epoch, note->size, plural(note->size));
+        return true;
+    }
+    if (note->joined > 0) {
+        add(line, "%s%" PRIu32 " rank%s joined", gone > 0 ? ", " : "",
+            note->joined, plural(note->joined));
+    }
+    if (gone == 0) {
+        add(line, ", epoch %" PRIu32 ", %" PRIu32 " rank%s", note->epoch,
+            note->size, plural(note->size));
+        return true;
+    }
+    add(line, ", epoch %" PRIu32 " -> %" PRIu32 ", %" PRIu32 " -> %" PRIu32
+        " rank%s", note->old_epoch, note->epoch, note->old_size, note->size,
+        plural(note->size));
+    if (lost && note->size > 0)
+        add(line, ", recovered in %.1f ms", (double)note->took / PCCL_MS);
+    return true;
+}
+
+bool master_report_note(struct master_report *r, const struct master_note *note,
+                        char line[REPORT_SIZE])
+{
+    line[0] = '\0';
+    switch (note->kind) {
+    case NOTE_REGISTERED:
+        if (note->peer->state == PEER_REGISTERED) r->aborted = false;
+        return false;
+    case NOTE_LOST:
+        list_add(&r->lost, note->peer);
+        return false;
+    case NOTE_LEFT:
+        list_add(&r->left, note->peer);
+        return false;
+    case NOTE_JOINED: /* counted in VIEW */
+        return false;
+    case NOTE_VIEW:
+        return report_view(r, note, line);
+    case NOTE_EVICTED:
+        add_peer(line, note->peer);
+        add(line, " evicted: %s", note->reason);
+        return !r->aborted;
+    case NOTE_ABORTED:
+        r->aborted = true;
+        add_peer(line, note->peer);
+        add(line, " aborted the run with code %" PRId32, note->code);
+        return true;
+    }
+    return false;
+}

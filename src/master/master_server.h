@@ -1,0 +1,41 @@
+/* master_server.h - libev driver of the master: sockets in, sockets out.
+ *
+ * Runs inside the caller's loop and thread; nothing here blocks. Used by
+ * pccl-master (main.c) and by pcclRunMaster (master_api.c). */
+#ifndef PCCL_MASTER_SERVER_H
+#define PCCL_MASTER_SERVER_H
+
+#include "../base.h"
+
+struct ev_loop;
+struct master_server;
+
+struct master_server_options {
+    struct ev_loop *loop;
+    const char *host;  /* numeric address, NULL for all interfaces (v4 + v6) */
+    uint16_t port;     /* 0: any free port */
+    pccl_ns deadline;  /* 0: default */
+    uint32_t quorum;   /* peers in the first view; they wait for each other */
+    void *user;
+    /* One line for a person, without newline: "rank 2 (pid 17) lost, ...". */
+    void (*report)(void *user, const char *line);
+    /* A peer called pcclAbortRun. */
+    void (*aborted)(void *user, int code, int rank);
+};
+
+/* NULL on failure, with the reason in error. */
+struct master_server *master_server_open(const struct master_server_options *o,
+                                         char *error, size_t error_size);
+uint16_t master_server_port(const struct master_server *server);
+
+/* Lowers (or raises) the number of peers the first view waits for, when a
+ * process died before it registered. No effect once the first view is in. */
+void master_server_set_quorum(struct master_server *server, uint32_t quorum);
+
+/* Accepted members now, and peers that registered and wait. */
+uint32_t master_server_members(const struct master_server *server);
+uint32_t master_server_pending(const struct master_server *server);
+
+void master_server_close(struct master_server *server);
+
+#endif

@@ -1,0 +1,87 @@
+/* order.c - a ring through reachable pairs (PROPOSAL rule R4). Pure.
+ *
+ * Few pairs are ever unreachable, so the rank order is repaired locally:
+ * small worlds are searched exhaustively, large ones by moving one end of each
+ * bad edge to a place where no edge is bad. */
+#include "master.h"
+
+bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b)
+{
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct master_edge *e = &g->edges[i];
+        bool same = (e->a == a && e->b == b) || (e->a == b && e->b == a);
+        if (same && e->tries >= MASTER_EDGE_TRIES) return true;
+    }
+    return false;
+}
+
+struct ring_search {
+    const struct master_group *group;
+    const struct wire_member *members;
+    uint32_t count;
+    uint16_t *order;
+    uint32_t used; /* bit set, small worlds only */
+};
+
+static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
+{
+    return order_is_bad(s->group, s->members[a].id, s->members[b].id);
+}
+
+/* Depth is bounded by MASTER_MESH_MAX. */
+static bool extend(struct ring_search *s, uint32_t depth)
+{
+    if (depth == s->count) return !bad(s, s->order[depth - 1], s->order[0]);
+    for (uint16_t next = 0; next < s->count; next++) {
+        if (s->used & BIT(next) || bad(s, s->order[depth - 1], next)) continue;
+        s->used |= BIT(next);
+        s->order[depth] = next;
+        if (extend(s, depth + 1)) return true;
+        s->used &= ~BIT(next);
+    }
+    return false;
+}
+
+static uint32_t bad_around(const struct ring_search *s, uint32_t at)
+{
+    uint32_t before = (at + s->count - 1) % s->count;
+    uint32_t after = (at + 1) % s->count;
+    return (uint32_t)bad(s, s->order[before], s->order[at]) +
+           (uint32_t)bad(s, s->order[at], s->order[after]);
+}
+
+static void swap(struct ring_search *s, uint32_t a, uint32_t b)
+{
+    uint16_t keep = s->order[a];
+    s->order[a] = s->order[b];
+    s->order[b] = keep;
+}
+
+static bool repair(struct ring_search *s)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!bad(s, s->order[i], s->order[(i + 1) % s->count])) continue;
+        uint32_t at = (i + 1) % s->count;
+        uint32_t other = 0;
+        for (; other < s->count; other++) {
+            if (other == at) continue;
+            uint32_t before = bad_around(s, at) + bad_around(s, other);
+            swap(s, at, other);
+            if (bad_around(s, at) + bad_around(s, other) < before) break;
+            swap(s, at, other);
+        }
+        if (other == s->count) return false;
+        i = UINT32_MAX; /* fewer bad edges than before: start over */
+    }
+    return true;
+}
+
+bool order_ring(const struct master_group *g, const struct wire_member *members,
+                uint32_t count, uint16_t *order)
+{
+    for (uint32_t i = 0; i < count; i++) order[i] = (uint16_t)i;
+    if (count < 2 || g->edge_count == 0) return true;
+    struct ring_search s = {g, members, count, order, BIT(0)};
+    if (count <= MASTER_MESH_MAX) return extend(&s, 1);
+    return repair(&s);
+}

@@ -1,0 +1,657 @@
+/* round.c - one round of a group: flush, decide, propose, install.
+ *
+ * The flush of virtual synchrony with the master as coordinator (Birman &
+ * Joseph, SOSP 1987). Rule numbers refer to PROTOCOL.md. */
+#include "master.h"
+
+#include <string.h>
+
+static struct master_group *group_of(struct master *m, uint32_t link)
+{
+    return &m->groups[m->peers[link].group];
+}
+
+/* Links of the group's live members, leaving ones included, into m->links. */
+static uint32_t live_links(struct master *m, uint32_t group)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (m->peers[i].state == PEER_MEMBER && m->peers[i].group == group)
+            m->links[count++] = i;
+    }
+    return count;
+}
+
+static uint32_t dead_ids(struct master *m, uint32_t group, bool leavers)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->group != group) continue;
+        bool leaves = leavers && p->state == PEER_MEMBER && p->leaving;
+        if (p->state == PEER_DEAD || leaves) m->ids[count++] = p->info.id;
+    }
+    return count;
+}
+
+static struct master_op *find_op(struct master_group *g, uint64_t tag,
+                                 uint32_t seq)
+{
+    for (uint32_t i = 0; i < g->op_count; i++) {
+        if (g->ops[i].op.tag == tag && g->ops[i].op.seq == seq)
+            return &g->ops[i];
+    }
+    return NULL;
+}
+
+static void force(struct master_group *g, const struct wire_msg *msg,
+                  enum op_verdict verdict)
+{
+    for (uint32_t i = 0; i < g->forced_count; i++) {
+        const struct wire_op *f = &g->forced[i];
+        if (f->tag == msg->fault.tag && f->seq == msg->fault.seq) return;
+    }
+    if (g->forced_count == MASTER_FORCED_MAX) return;
+    g->forced[g->forced_count++] = (struct wire_op){.tag = msg->fault.tag,
+                                                    .seq = msg->fault.seq,
+                                                    .state = (uint8_t)verdict};
+}
+
+/* Counts one more failed attempt to link a and b; returns the attempts. */
+static uint32_t edge_failed(struct master_group *g, uint64_t a, uint64_t b)
+{
+    uint32_t victim = 0;
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        struct master_edge *e = &g->edges[i];
+        bool same = (e->a == a && e->b == b) || (e->a == b && e->b == a);
+        if (same) return ++e->tries;
+        if (e->tries < g->edges[victim].tries) victim = i;
+    }
+    if (g->edge_count < MASTER_EDGES_MAX) victim = g->edge_count++;
+    g->edges[victim] = (struct master_edge){a, b, 1};
+    return 1;
+}
+
+/* Rule R1. A broken link or a member's request closes the epoch; reports about
+ * an epoch that is closed already are old news. */
+void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_group *g = group_of(m, link);
+    uint64_t self = m->peers[link].info.id;
+    if (g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
+    if (msg->type == WIRE_REFRESH) {
+        if (msg->fault.cause == REFRESH_MISMATCH)
+            force(g, msg, VERDICT_INVALID);
+        if (msg->fault.cause == REFRESH_UNREACHABLE &&
+            edge_failed(g, self, msg->fault.peer) >= MASTER_EDGE_TRIES)
+            force(g, msg, VERDICT_UNREACHABLE);
+    }
+    g->broken_at = m->now;
+    g->restart = true;
+}
+
+/* Rule F7: members that all sit in an update have nothing in flight. */
+static bool flush_needed(const struct master *m, uint32_t group)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->group != group) continue;
+        if (!p->leaving && !p->voted[VOTE_UPDATE]) return true;
+    }
+    return false;
+}
+
+static void begin(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    g->restart = false;
+    g->round = ++m->round_last;
+    g->op_count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_FREE || p->group != group) continue;
+        p->answer = ANSWER_DUE;
+        p->proposed = false;
+        p->ready = false;
+        p->probed = false;
+    }
+    if (!flush_needed(m, group)) {
+        g->phase = GROUP_DONATING;
+        return;
+    }
+    g->phase = GROUP_FLUSHING;
+    struct wire_msg flush = {
+        .type = WIRE_FLUSH, .round = g->round, .epoch = g->epoch};
+    flush.id_count = dead_ids(m, group, false);
+    flush.ids = m->ids;
+    uint32_t count = live_links(m, group);
+    m->out.send(m->out.user, m->links, count, &flush);
+}
+
+static bool all_answered(const struct master *m, uint32_t group,
+                         enum master_answer answer)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_MEMBER && p->group == group && p->answer < answer)
+            return false;
+    }
+    return true;
+}
+
+void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_group *g = group_of(m, link);
+    struct master_peer *p = &m->peers[link];
+    if (g->phase != GROUP_FLUSHING || msg->round != g->round) return;
+    if (p->answer != ANSWER_DUE) return;
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        const struct wire_op *w = &msg->ops[i];
+        struct master_op *op = find_op(g, w->tag, w->seq);
+        if (w->state != OP_RUNNING && w->state != OP_HELD) continue;
+        if (!op) {
+            if (g->op_count == WIRE_OPS_MAX) {
+                master_drop(m, link, "too many operations in flight");
+                return;
+            }
+            op = &g->ops[g->op_count++];
+            *op = (struct master_op){.op = *w, .donor = MASTER_NO_LINK};
+        }
+        op->held += w->state == OP_HELD;
+        op->running += w->state == OP_RUNNING;
+    }
+    p->answer = ANSWER_FLUSHED;
+}
+
+/* Rule F4, first half: what the lists alone decide. An operation is in doubt
+ * if a survivor of its scope did not list it: it returned, or never began. */
+static bool decide_by_lists(struct master_group *g)
+{
+    bool doubt = false;
+    for (uint32_t i = 0; i < g->op_count; i++) {
+        struct master_op *op = &g->ops[i];
+        op->commit = op->held >= op->op.survivors;
+        op->relayed = true;
+        if (op->held + op->running < op->op.survivors) doubt = true;
+    }
+    return doubt;
+}
+
+static void ask(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    struct wire_msg question = {
+        .type = WIRE_ASK, .round = g->round, .epoch = g->epoch};
+    for (uint32_t i = 0; i < g->op_count; i++) {
+        struct master_op *op = &g->ops[i];
+        if (op->held + op->running >= op->op.survivors) continue;
+        m->ops[question.op_count++] = op->op;
+        op->held = op->running = 0;
+    }
+    question.ops = m->ops;
+    uint32_t count = live_links(m, group);
+    m->out.send(m->out.user, m->links, count, &question);
+}
+
+static void told_in_round(struct master *m, uint32_t link,
+                          const struct wire_msg *msg)
+{
+    struct master_group *g = group_of(m, link);
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        const struct wire_op *w = &msg->ops[i];
+        struct master_op *op = find_op(g, w->tag, w->seq);
+        if (!op) continue;
+        op->held += w->state == OP_HELD;
+        op->running += w->state == OP_RUNNING;
+        op->returned += w->state == OP_RETURNED;
+        op->absent += w->state == OP_NOT_LAUNCHED;
+        if (w->donor && w->state >= OP_HELD) op->donor = link;
+    }
+    m->peers[link].answer = ANSWER_TOLD;
+}
+
+/* Rule F4, second half: committed if a survivor has returned it or all hold
+ * it. Rule F5: whoever lacks the result gets it from one who has it. */
+static void decide_by_answers(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    for (uint32_t i = 0; i < g->op_count; i++) {
+        struct master_op *op = &g->ops[i];
+        op->commit = op->returned > 0 || op->held >= op->op.survivors;
+        if (!op->commit || op->running == 0) continue;
+        if (op->donor == MASTER_NO_LINK) {
+            op->commit = false; /* a peer broke rule D5: nobody has it */
+            continue;
+        }
+        op->relayed = false;
+        struct wire_msg donate = {.type = WIRE_DONATE, .round = g->round};
+        donate.result.tag = op->op.tag;
+        donate.result.seq = op->op.seq;
+        master_send(m, op->donor, &donate);
+    }
+}
+
+void round_result(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_group *g = group_of(m, link);
+    if (g->phase != GROUP_DONATING || msg->round != g->round) return;
+    struct master_op *op = find_op(g, msg->result.tag, msg->result.seq);
+    if (!op || op->relayed || op->donor != link) return;
+    op->relayed = true;
+    uint32_t count = live_links(m, m->peers[link].group);
+    m->out.send(m->out.user, m->links, count, msg);
+}
+
+static bool all_relayed(const struct master_group *g)
+{
+    for (uint32_t i = 0; i < g->op_count; i++) {
+        if (g->ops[i].commit && !g->ops[i].relayed) return false;
+    }
+    return true;
+}
+
+/* Rule M5: survivors keep their order, newcomers follow; the members of a
+ * first view stand by their hints. */
+static bool stands_before(const struct master_peer *a,
+                          const struct master_peer *b)
+{
+    bool old_a = a->state == PEER_MEMBER;
+    bool old_b = b->state == PEER_MEMBER;
+    if (old_a != old_b) return old_a;
+    if (old_a) return a->rank < b->rank;
+    uint32_t hint_a = a->join ? UINT32_MAX : (uint32_t)a->info.hint;
+    uint32_t hint_b = b->join ? UINT32_MAX : (uint32_t)b->info.hint;
+    if (hint_a != hint_b) return hint_a < hint_b; /* -1 comes last */
+    return a->info.id < b->info.id;
+}
+
+static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
+{
+    /* Shell sort: members come nearly sorted, and it needs no memory. */
+    for (uint32_t gap = count / 2; gap > 0; gap /= 2) {
+        for (uint32_t i = gap; i < count; i++) {
+            uint32_t link = links[i];
+            uint32_t at = i;
+            while (at >= gap && stands_before(&m->peers[link],
+                                              &m->peers[links[at - gap]])) {
+                links[at] = links[at - gap];
+                at -= gap;
+            }
+            links[at] = link;
+        }
+    }
+}
+
+/* The next view's links in rank order, into m->sorted. */
+static uint32_t next_view(struct master *m, uint32_t group)
+{
+    uint32_t count = 0;
+    bool grows = m->groups[group].update;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->group != group) continue;
+        bool stays = p->state == PEER_MEMBER && !p->leaving;
+        bool joins = grows && p->state == PEER_REGISTERED;
+        if ((stays || joins) && count < PEERS_MAX) m->sorted[count++] = i;
+    }
+    sort_links(m, m->sorted, count);
+    for (uint32_t i = 0; i < count; i++)
+        m->members[i] = m->peers[m->sorted[i]].info;
+    return count;
+}
+
+/* Rule R4: a newcomer nobody can fit into the ring is refused with the pair
+ * that cannot talk; members are never thrown out for a missing link. */
+static bool refuse_unreachable_newcomer(struct master *m, uint32_t group,
+                                        uint32_t count)
+{
+    struct master_group *g = &m->groups[group];
+    for (uint32_t i = count; i-- > 0;) {
+        if (m->peers[m->sorted[i]].state != PEER_REGISTERED) continue;
+        for (uint32_t j = 0; j < count; j++) {
+            if (!order_is_bad(g, m->members[i].id, m->members[j].id)) continue;
+            master_drop(m, m->sorted[i],
+                        "cannot exchange data with a member of the run: its "
+                        "address is unreachable from there, or theirs from "
+                        "here");
+            g->restart = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool any_bad_pair(const struct master_group *g)
+{
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        if (g->edges[i].tries >= MASTER_EDGE_TRIES) return true;
+    }
+    return false;
+}
+
+static void end_round(struct master *m, uint32_t group);
+
+static void send_proposal(struct master *m, uint32_t group, uint32_t count)
+{
+    struct master_group *g = &m->groups[group];
+    bool identity = true;
+    for (uint32_t i = 0; i < count; i++) identity &= m->order[i] == i;
+    uint32_t old = 0;
+    while (old < count && m->peers[m->sorted[old]].state == PEER_MEMBER) old++;
+
+    struct wire_msg msg = {.type = WIRE_PROPOSE, .round = g->round};
+    msg.view.ring = g->ring;
+    msg.view.mesh = g->mesh;
+    msg.view.update = g->update;
+    msg.order_count = identity ? 0 : count;
+    msg.order = m->order;
+    msg.epoch = 0;
+    msg.member_count = count;
+    msg.members = m->members;
+    if (old < count)
+        m->out.send(m->out.user, m->sorted + old, count - old, &msg);
+    msg.epoch = g->epoch;
+    msg.member_count = count - old;
+    msg.members = m->members + old;
+    msg.id_count = dead_ids(m, group, true);
+    msg.ids = m->ids;
+    if (old > 0) m->out.send(m->out.user, m->sorted, old, &msg);
+}
+
+static void propose(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    uint32_t count = next_view(m, group);
+    if (count == 0) {
+        end_round(m, group);
+        return;
+    }
+    g->ring = order_ring(g, m->members, count, m->order);
+    if (!g->ring && refuse_unreachable_newcomer(m, group, count)) return;
+    if (!g->ring) {
+        for (uint32_t i = 0; i < count; i++) m->order[i] = (uint16_t)i;
+    }
+    g->mesh = g->ring && count <= MASTER_MESH_MAX && !any_bad_pair(g);
+    g->phase = GROUP_PROPOSED;
+    for (uint32_t i = 0; i < count; i++) {
+        m->peers[m->sorted[i]].proposed = true;
+        m->peers[m->sorted[i]].ready = false;
+    }
+    send_proposal(m, group, count);
+}
+
+void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_group *g = group_of(m, link);
+    struct master_peer *p = &m->peers[link];
+    if (g->phase != GROUP_PROPOSED || msg->round != g->round) return;
+    if (!p->proposed || p->ready) return;
+    for (uint32_t i = 0; i < msg->id_count; i++)
+        edge_failed(g, p->info.id, msg->ids[i]);
+    if (msg->id_count > 0) g->restart = true;
+    p->ready = true;
+}
+
+static bool all_ready(const struct master *m, uint32_t group)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->group == group && p->proposed && !p->ready) return false;
+    }
+    return true;
+}
+
+/* An update is one change for all groups: none installs before all can. */
+static bool may_install(const struct master *m, uint32_t group)
+{
+    if (!m->groups[group].update) return all_ready(m, group);
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        const struct master_group *g = &m->groups[i];
+        if (!g->used || !g->update) continue;
+        if (g->restart || g->phase != GROUP_PROPOSED || !all_ready(m, i))
+            return false;
+    }
+    return true;
+}
+
+/* Accepted peers of a group as they will be when this round is over. */
+static uint32_t size_after(const struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->group != group) continue;
+        bool proposed = g->phase == GROUP_PROPOSED && p->proposed;
+        bool member = p->state == PEER_MEMBER && !p->leaving;
+        count += g->phase == GROUP_PROPOSED ? proposed : member;
+    }
+    return count;
+}
+
+static void measure_world(const struct master *m, struct wire_msg *msg)
+{
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        if (!m->groups[i].used) continue;
+        uint32_t size = size_after(m, i);
+        msg->view.world += size;
+        msg->view.groups += size > 0;
+        if (size > msg->view.largest) msg->view.largest = size;
+    }
+}
+
+static void send_install(struct master *m, uint32_t group, uint32_t count)
+{
+    struct master_group *g = &m->groups[group];
+    struct wire_msg msg = {
+        .type = WIRE_INSTALL, .round = g->round, .epoch = g->epoch};
+    msg.view.ring = g->ring;
+    msg.view.mesh = g->mesh;
+    msg.view.update = g->update;
+    measure_world(m, &msg);
+    for (uint32_t i = 0; i < g->forced_count; i++)
+        m->ops[msg.op_count++] = g->forced[i];
+    for (uint32_t i = 0; i < g->op_count; i++) {
+        if (!g->ops[i].commit || msg.op_count == WIRE_OPS_MAX) continue;
+        m->ops[msg.op_count] = g->ops[i].op;
+        m->ops[msg.op_count++].state = VERDICT_COMMIT;
+    }
+    msg.ops = m->ops;
+    m->out.send(m->out.user, m->sorted, count, &msg);
+}
+
+static void note_departures(struct master *m, uint32_t group, uint32_t count)
+{
+    const struct master_group *g = &m->groups[group];
+    struct master_note view = {.kind = NOTE_VIEW,
+                               .old_epoch = g->epoch,
+                               .epoch = g->round,
+                               .size = count,
+                               .took = m->now - g->broken_at};
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->group != group) continue;
+        view.old_size += p->state == PEER_MEMBER || p->state == PEER_DEAD;
+        view.joined += p->proposed && p->state == PEER_REGISTERED;
+        bool left = p->state == PEER_MEMBER && p->leaving;
+        if (p->state != PEER_DEAD && !left) continue;
+        struct master_note note = {
+            .kind = p->state == PEER_DEAD && p->lost ? NOTE_LOST : NOTE_LEFT,
+            .peer = p};
+        master_note_send(m, &note);
+    }
+    master_note_send(m, &view);
+}
+
+/* Ends the round: the proposed view, possibly none, is in force. */
+static void end_round(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    uint32_t count = g->phase == GROUP_PROPOSED ? next_view(m, group) : 0;
+    note_departures(m, group, count);
+    if (count > 0) send_install(m, group, count);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_FREE || p->group != group) continue;
+        if (p->state == PEER_DEAD) master_peer_move(m, i, PEER_FREE);
+        if (p->state != PEER_MEMBER || !p->leaving) continue;
+        struct wire_msg goodbye = {.type = WIRE_EVICT};
+        master_send(m, i, &goodbye);
+        m->out.close(m->out.user, i, "left");
+        master_peer_move(m, i, PEER_FREE);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct master_peer *p = &m->peers[m->sorted[i]];
+        if (p->state == PEER_REGISTERED)
+            master_peer_move(m, m->sorted[i], PEER_MEMBER);
+        p->rank = i;
+        p->proposed = false;
+        if (g->update) p->voted[VOTE_UPDATE] = false;
+    }
+    g->epoch = count > 0 ? g->round : 0;
+    g->phase = GROUP_OPEN;
+    g->update = false;
+    g->forced_count = 0;
+    g->op_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        /* Someone asked to leave while the view was being installed. */
+        if (m->peers[m->sorted[i]].leaving) g->restart = true;
+    }
+}
+
+/* True if the state changed and is to be looked at again. */
+static bool advance(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    if (g->restart) {
+        begin(m, group);
+        return true;
+    }
+    switch (g->phase) {
+    case GROUP_FLUSHING:
+        if (!all_answered(m, group, ANSWER_FLUSHED)) return false;
+        g->phase = GROUP_DONATING;
+        if (decide_by_lists(g)) {
+            g->phase = GROUP_ASKING;
+            ask(m, group);
+        }
+        return true;
+    case GROUP_ASKING:
+        if (!all_answered(m, group, ANSWER_TOLD)) return false;
+        g->phase = GROUP_DONATING;
+        decide_by_answers(m, group);
+        return true;
+    case GROUP_DONATING:
+        if (!all_relayed(g)) return false;
+        propose(m, group);
+        return true;
+    case GROUP_PROPOSED:
+        if (!may_install(m, group)) return false;
+        end_round(m, group);
+        return true;
+    case GROUP_OPEN:
+    case GROUP_PHASE_COUNT:
+        break;
+    }
+    return false;
+}
+
+void round_settle(struct master *m, uint32_t group)
+{
+    while (m->groups[group].used && advance(m, group)) continue;
+}
+
+/* --- probes (rule V4) ------------------------------------------------- */
+
+static bool waits_long(const struct master *m, const struct master_peer *p)
+{
+    return p->state == PEER_MEMBER && p->voted[VOTE_UPDATE] &&
+           m->now - p->voted_at >= m->deadline / 2;
+}
+
+/* A member has sat in an update for long: ask those who do not what keeps
+ * them. Asked once per deadline while it lasts. */
+void round_probe(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    if (g->phase != GROUP_OPEN || g->restart) return;
+    if (m->now - g->probed_at < m->deadline / 2) return;
+    bool waiting = false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->group != group) continue;
+        waiting |= waits_long(m, p);
+        if (p->voted[VOTE_UPDATE]) continue;
+        p->probed = true;
+        m->links[count++] = i;
+    }
+    if (!waiting || count == 0) return;
+    g->probed_at = m->now;
+    struct wire_msg probe = {.type = WIRE_ASK, .epoch = g->epoch};
+    m->out.send(m->out.user, m->links, count, &probe);
+}
+
+static void ask_waiting(struct master *m, uint32_t group,
+                        const struct wire_msg *msg)
+{
+    struct master_group *g = &m->groups[group];
+    struct wire_msg question = {.type = WIRE_ASK, .epoch = g->epoch};
+    uint32_t members = live_links(m, group);
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        const struct wire_op *op = &msg->ops[i];
+        if (op->state == OP_RUNNING && op->survivors == members)
+            m->ops[question.op_count++] = *op;
+    }
+    question.ops = m->ops;
+    if (question.op_count == 0) return;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->group != group || !waits_long(m, p)) continue;
+        p->probed = true;
+        m->links[count++] = i;
+    }
+    if (count > 0) m->out.send(m->out.user, m->links, count, &question);
+}
+
+/* Someone who waits in an update never launched an operation that another
+ * one is blocked in: both get an error instead of waiting for each other. */
+static void told_of_probe(struct master *m, uint32_t link,
+                          const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    if (!p->probed || g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
+    p->probed = false;
+    if (!p->voted[VOTE_UPDATE]) {
+        ask_waiting(m, p->group, msg);
+        return;
+    }
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        if (msg->ops[i].state != OP_NOT_LAUNCHED) continue;
+        struct wire_msg fault = {.type = WIRE_REFRESH};
+        fault.fault.tag = msg->ops[i].tag;
+        fault.fault.seq = msg->ops[i].seq;
+        force(g, &fault, VERDICT_USAGE);
+        g->restart = true;
+        g->broken_at = m->now;
+    }
+    if (!g->restart) return;
+    p->voted[VOTE_UPDATE] = false;
+    struct wire_msg refusal = {.type = WIRE_ANSWER};
+    refusal.vote.kind = VOTE_UPDATE;
+    refusal.vote.flag = 0xff;
+    master_send(m, link, &refusal);
+}
+
+void round_told(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_group *g = group_of(m, link);
+    if (msg->round == 0) {
+        told_of_probe(m, link, msg);
+        return;
+    }
+    if (g->phase != GROUP_ASKING || msg->round != g->round) return;
+    if (m->peers[link].answer == ANSWER_FLUSHED) told_in_round(m, link, msg);
+}

@@ -1,0 +1,22 @@
+/* attr.h - keyvals and the attribute lists of communicators and types. */
+#ifndef ATTR_H
+#define ATTR_H
+
+#include "facade.h"
+
+struct attribute;
+
+enum attr_owner { ATTR_COMM, ATTR_TYPE, ATTR_WIN };
+
+/* Runs the copy callbacks into a list for the new object. On an error of the
+ * callback everything copied is deleted again and its code returned. */
+int attr_copy_all(int from_handle, struct attribute *from,
+                  struct attribute **to, int to_handle);
+/* Runs the delete callbacks, latest first, as MPI-4 asks; stops at an error
+ * and leaves what is left. */
+int attr_delete_all(int handle, struct attribute **list);
+
+int attr_keyval_create(enum attr_owner owner, void *copy, void *drop,
+                       int *keyval, void *extra);
+
+#endif

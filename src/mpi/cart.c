@@ -1,0 +1,313 @@
+/* cart.c - Cartesian topologies: ranks in row-major order, as MPICH has them,
+ * and the choice of balanced dimensions. */
+#include "cart.h"
+#include "comm.h"
+#include "comm_split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cart *cart_new(int dims, const int sizes[], const int periods[])
+{
+    size_t n = (size_t)dims;
+    struct cart *cart = malloc(sizeof *cart + 2 * n * sizeof(int));
+    if (!cart) return NULL;
+    cart->dims = dims;
+    cart->sizes = (int *)(cart + 1);
+    cart->periods = cart->sizes + dims;
+    if (n > 0) memcpy(cart->sizes, sizes, n * sizeof(int));
+    for (size_t i = 0; i < n; i++) cart->periods[i] = periods[i] != 0;
+    return cart;
+}
+
+struct cart *cart_copy(const struct cart *cart)
+{
+    return cart ? cart_new(cart->dims, cart->sizes, cart->periods) : NULL;
+}
+
+void cart_release(struct cart *cart)
+{
+    free(cart);
+}
+
+static int cells(int dims, const int sizes[])
+{
+    long total = 1;
+    for (int i = 0; i < dims; i++) {
+        if (sizes[i] < 1) return -1;
+        total *= sizes[i];
+        if (total > INT32_MAX) return -1;
+    }
+    return (int)total;
+}
+
+/* -1: outside in a direction without period. */
+static int rank_at(const struct cart *cart, const int coords[])
+{
+    int rank = 0;
+    for (int i = 0; i < cart->dims; i++) {
+        int at = coords[i], size = cart->sizes[i];
+        if (at < 0 || at >= size) {
+            if (!cart->periods[i]) return -1;
+            at = (at % size + size) % size;
+        }
+        rank = rank * size + at;
+    }
+    return rank;
+}
+
+static void coords_of(const struct cart *cart, int rank, int coords[])
+{
+    for (int i = cart->dims - 1; i >= 0; i--) {
+        coords[i] = rank % cart->sizes[i];
+        rank /= cart->sizes[i];
+    }
+}
+
+/* A grid that lost a cell has no coordinates any more. */
+static int cart_find(MPI_Comm handle, struct comm **comm,
+                     const struct cart **cart, const char *function)
+{
+    *comm = comm_find(handle);
+    if (!*comm)
+        return error_raise(NULL, MPI_ERR_COMM, function,
+                           "invalid communicator 0x%08x", (unsigned)handle);
+    *cart = (*comm)->cart;
+    if (!*cart)
+        return error_raise(*comm, MPI_ERR_TOPOLOGY, function,
+                           "the communicator has no Cartesian topology");
+    if (atomic_load(&(*comm)->lost) > 0)
+        return error_raise(*comm, MPIX_ERR_PROC_FAILED, function,
+                           "a cell of the grid was lost");
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Cart_create);
+int PMPI_Cart_create(MPI_Comm handle, int dims, const int sizes[],
+                     const int periods[], int reorder, MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    (void)reorder; /* the ranks keep their order */
+    if (dims < 0) return RAISE(comm, MPI_ERR_DIMS, "negative dimensions");
+    if (!out || (dims > 0 && (!sizes || !periods)))
+        return RAISE_ARG(comm, "null pointer");
+    int total = cells(dims, sizes);
+    const struct group *members = comm_members(comm);
+    if (total < 0) return RAISE(comm, MPI_ERR_DIMS, "a size is below 1");
+    if (total > members->size)
+        return RAISE_ARG(comm, "the grid has more cells than there are ranks");
+    int result = split_run(comm, members->rank < total ? 0 : MPI_UNDEFINED,
+                           members->rank, out);
+    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
+    struct comm *grid = comm_find(*out);
+    if (!grid) return MPI_SUCCESS;
+    grid->cart = cart_new(dims, sizes, periods);
+    return grid->cart ? MPI_SUCCESS : RAISE_NO_MEMORY(comm);
+}
+
+MPI_PUBLIC(Cart_map);
+int PMPI_Cart_map(MPI_Comm handle, int dims, const int sizes[],
+                  const int periods[], int *rank)
+{
+    COMM_OR_RETURN(comm, handle);
+    (void)periods;
+    if (dims < 0 || !sizes || !rank) return RAISE_ARG(comm, "dims or null");
+    int total = cells(dims, sizes);
+    const struct group *members = comm_members(comm);
+    if (total < 0 || total > members->size)
+        return RAISE(comm, MPI_ERR_DIMS, "the grid does not fit");
+    *rank = members->rank < total ? members->rank : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Cartdim_get);
+int PMPI_Cartdim_get(MPI_Comm handle, int *dims)
+{
+    struct comm *comm;
+    const struct cart *cart;
+    int result = cart_find(handle, &comm, &cart, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!dims) return RAISE_ARG(comm, "null dimensions");
+    *dims = cart->dims;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Cart_get);
+int PMPI_Cart_get(MPI_Comm handle, int max, int sizes[], int periods[],
+                  int coords[])
+{
+    struct comm *comm;
+    const struct cart *cart;
+    int result = cart_find(handle, &comm, &cart, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (max < cart->dims) return RAISE_ARG(comm, "arrays are too short");
+    for (int i = 0; i < cart->dims; i++) {
+        sizes[i] = cart->sizes[i];
+        periods[i] = cart->periods[i];
+    }
+    coords_of(cart, comm_members(comm)->rank, coords);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Cart_rank);
+int PMPI_Cart_rank(MPI_Comm handle, const int coords[], int *rank)
+{
+    struct comm *comm;
+    const struct cart *cart;
+    int result = cart_find(handle, &comm, &cart, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!rank || (cart->dims > 0 && !coords))
+        return RAISE_ARG(comm, "null pointer");
+    int found = rank_at(cart, coords);
+    if (found < 0) return RAISE_ARG(comm, "coordinates outside of the grid");
+    *rank = found;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Cart_coords);
+int PMPI_Cart_coords(MPI_Comm handle, int rank, int max, int coords[])
+{
+    struct comm *comm;
+    const struct cart *cart;
+    int result = cart_find(handle, &comm, &cart, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (rank < 0 || rank >= comm_members(comm)->size)
+        return RAISE(comm, MPI_ERR_RANK, "rank %d", rank);
+    if (max < cart->dims) return RAISE_ARG(comm, "the array is too short");
+    coords_of(cart, rank, coords);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Cart_shift);
+int PMPI_Cart_shift(MPI_Comm handle, int direction, int shift, int *source,
+                    int *dest)
+{
+    struct comm *comm;
+    const struct cart *cart;
+    int result = cart_find(handle, &comm, &cart, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (direction < 0 || direction >= cart->dims || !source || !dest)
+        return RAISE_ARG(comm, "direction or null pointer");
+    int *coords = malloc((size_t)cart->dims * sizeof *coords);
+    if (!coords) return RAISE_NO_MEMORY(comm);
+    coords_of(cart, comm_members(comm)->rank, coords);
+    coords[direction] += shift;
+    int to = rank_at(cart, coords);
+    coords[direction] -= 2 * shift;
+    int from = rank_at(cart, coords);
+    free(coords);
+    *dest = to < 0 ? MPI_PROC_NULL : to;
+    *source = from < 0 ? MPI_PROC_NULL : from;
+    return MPI_SUCCESS;
+}
+
+/* The slice's grid: the dimensions that remain. */
+static struct cart *cart_slice(const struct cart *cart, const int remain[])
+{
+    struct cart *slice = cart_copy(cart);
+    if (!slice) return NULL;
+    slice->dims = 0;
+    for (int i = 0; i < cart->dims; i++) {
+        if (!remain[i]) continue;
+        slice->sizes[slice->dims] = cart->sizes[i];
+        slice->periods[slice->dims++] = cart->periods[i];
+    }
+    return slice;
+}
+
+MPI_PUBLIC(Cart_sub);
+int PMPI_Cart_sub(MPI_Comm handle, const int remain[], MPI_Comm *out)
+{
+    struct comm *comm;
+    const struct cart *cart;
+    int result = cart_find(handle, &comm, &cart, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!out || (cart->dims > 0 && !remain))
+        return RAISE_ARG(comm, "null pointer");
+    int rank = comm_members(comm)->rank;
+    int *coords = malloc(((size_t)cart->dims + 1) * sizeof *coords);
+    struct cart *slice = cart_slice(cart, remain);
+    if (!coords || !slice) {
+        free(coords);
+        cart_release(slice);
+        return RAISE_NO_MEMORY(comm);
+    }
+    coords_of(cart, rank, coords);
+    int color = 0, key = 0;
+    for (int i = 0; i < cart->dims; i++) {
+        int *number = remain[i] ? &key : &color;
+        *number = *number * cart->sizes[i] + coords[i];
+    }
+    free(coords);
+    result = split_run(comm, color, key, out);
+    if (result != MPI_SUCCESS) {
+        cart_release(slice);
+        return error_raise_noted(comm, result, __func__);
+    }
+    comm_find(*out)->cart = slice;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Topo_test);
+int PMPI_Topo_test(MPI_Comm handle, int *kind)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!kind) return RAISE_ARG(comm, "null pointer");
+    *kind = comm->cart ? MPI_CART : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- dimensions */
+
+/* Splits `total` into `count` factors as close to each other as can be, not
+ * rising: tries the largest factor from the root upwards, then the rest. The
+ * first found has the least largest factor. */
+static void factors(int total, int count, int limit, int out[], int best[],
+                    int depth, int *found)
+{
+    if (count == 1) {
+        if (total > limit) return;
+        out[depth] = total;
+        for (int i = 0; i <= depth; i++) best[i] = out[i];
+        *found = 1;
+        return;
+    }
+    for (int f = 1; f <= total && f <= limit && !*found; f++) {
+        if (total % f != 0) continue;
+        /* The others are at most f each. */
+        long room = 1;
+        for (int i = 0; i < count && room < total; i++) room *= f;
+        if (room < total) continue;
+        out[depth] = f;
+        factors(total / f, count - 1, f, out, best, depth + 1, found);
+    }
+}
+
+MPI_PUBLIC(Dims_create);
+int PMPI_Dims_create(int nodes, int dims, int sizes[])
+{
+    int open = 0, found = 0;
+    long fixed = 1;
+    if (nodes < 1) return RAISE(NULL, MPI_ERR_ARG, "%d nodes", nodes);
+    if (dims < 0 || (dims > 0 && !sizes))
+        return RAISE(NULL, MPI_ERR_DIMS, "negative dimensions or null array");
+    for (int i = 0; i < dims; i++) {
+        if (sizes[i] < 0) return RAISE(NULL, MPI_ERR_DIMS, "negative size");
+        if (sizes[i] == 0)
+            open++;
+        else
+            fixed *= sizes[i];
+    }
+    if (fixed > nodes || nodes % fixed != 0 || (open == 0 && fixed != nodes))
+        return RAISE(NULL, MPI_ERR_DIMS,
+                     "%d nodes cannot be spread over the dimensions", nodes);
+    if (open == 0) return MPI_SUCCESS;
+    int *work = calloc(2 * (size_t)open, sizeof *work);
+    if (!work) return RAISE_NO_MEMORY(NULL);
+    int rest = (int)(nodes / fixed);
+    factors(rest, open, rest, work, work + open, 0, &found);
+    for (int i = 0, k = 0; i < dims; i++)
+        if (sizes[i] == 0) sizes[i] = work[open + k++];
+    free(work);
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,15 @@
+/* cart.h - Cartesian topologies. */
+#ifndef CART_H
+#define CART_H
+
+struct cart {
+    int dims;
+    int *sizes;
+    int *periods;
+};
+
+struct cart *cart_new(int dims, const int sizes[], const int periods[]);
+struct cart *cart_copy(const struct cart *cart);
+void cart_release(struct cart *cart);
+
+#endif

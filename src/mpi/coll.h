@@ -1,0 +1,119 @@
+/* coll.h - how every collective runs: as steps, each one pccl operation.
+ *
+ * A collective is a struct coll whose step function prepares the next pccl
+ * operation or says that it is done. The engine launches it, blocking or not,
+ * and applies PCCL_ON_FAILURE when a member is lost; with `shrink` it starts
+ * the steps again among the survivors. A step function therefore computes all
+ * that depends on the members in round 0, and leaves the user's input intact
+ * until the last operation has succeeded. */
+#ifndef COLL_H
+#define COLL_H
+
+#include "comm.h"
+#include "op.h"
+#include "request.h"
+#include "type.h"
+
+/* What a step function returns; any other value is an error class, noted. */
+enum { COLL_DONE = 0, COLL_RUN = -1 };
+
+enum { COLL_STAGES = 4 };
+
+/* One peer's part of an exchange. */
+struct block {
+    char *address;
+    MPI_Count count;
+    const struct type *type;
+};
+
+struct coll {
+    struct comm *comm; /* one reference while the collective is nonblocking */
+    const char *function;
+    int (*step)(struct coll *);
+    uint32_t sequence;
+    const struct group *called;  /* members at the call */
+    const struct group *members; /* members it runs among now */
+    int round;                   /* operations that succeeded since round 0 */
+    pcclCollective_t op;
+    size_t *exchange; /* the four arrays of an all-to-all, or NULL */
+    void *stages[COLL_STAGES]; /* memory until the restart or the end */
+    struct block *blocks; /* of the exchange: world to send, world to receive */
+
+    /* Arguments; which ones are in use depends on the step function. */
+    const void *sendbuf;
+    void *recvbuf;
+    MPI_Count sendcount, recvcount;
+    struct type *sendtype, *recvtype;
+    struct op *reducer;
+    bool rooted;
+    int root; /* in `called` */
+    char *input; /* copy of an in-place input, restored on failure; owned */
+    bool in_place;
+    bool even; /* blocks have one size and stand in rank order */
+    /* Per member of `called`, owned: */
+    MPI_Count *sendcounts, *recvcounts;
+    MPI_Aint *senddispls, *recvdispls; /* in bytes */
+    struct type **sendtypes, **recvtypes;
+    void (*describe)(struct coll *, struct block *send, struct block *recv);
+    /* Of a reduction: which members are folded, and what this one keeps. */
+    enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
+    MPI_Count keep_first, keep_count, block_count;
+    bool keep;
+
+    /* Nonblocking: */
+    bool launched;
+    pcclAsyncReduceOp_t handle;
+    int error;
+    struct coll *next, *previous;
+    bool listed, busy;
+    atomic_bool finished;
+};
+
+#define COLL_OR_RETURN(handle)                                                 \
+    COMM_OR_RETURN(comm, handle);                                              \
+    struct coll coll = {.comm = comm, .function = __func__}
+
+/* Fills in the members; root is a rank at this point. */
+void coll_begin(struct coll *coll);
+/* Runs to the end, raises an error if there is one, frees what it owns. */
+int coll_run(struct coll *coll);
+/* Starts a copy and gives a request for it. Takes over what coll owns. */
+int coll_start(struct coll *coll, MPI_Request *out);
+
+/* Blocking if request is NULL. */
+int coll_go(struct coll *coll, MPI_Request *request);
+/* Raises the error and frees what the coll owns. */
+int coll_refuse(struct coll *coll, int error_class, const char *text);
+
+int coll_root_now(const struct coll *coll);
+/* Rank in `called` of a member of `members`. */
+int coll_old_rank(const struct coll *coll, int rank);
+/* Memory that lives until the collective ends or starts again; NULL: none,
+ * noted. */
+void *coll_stage(struct coll *coll, int index, size_t size);
+
+/* Drives nonblocking collectives; true when this one is finished. */
+bool coll_progress(struct coll *coll);
+void coll_progress_all(void);
+/* Frees a finished one. */
+void coll_free(struct coll *coll);
+
+/* Small collectives for the facade's own use; they return a noted class. */
+int coll_max_u32(struct comm *comm, uint32_t mine, uint32_t *out);
+int coll_gather_bytes(struct comm *comm, const void *mine, size_t size,
+                      void *all);
+int coll_barrier(struct comm *comm);
+int coll_finish(void);
+
+/* Waits between polls: yields at first, then sleeps a little. */
+void backoff(unsigned *turn);
+
+/* Step functions, by file. */
+int step_barrier(struct coll *coll);
+int step_broadcast(struct coll *coll);
+int step_allgather(struct coll *coll);
+int step_exchange(struct coll *coll);
+int step_reduce_direct(struct coll *coll);
+int step_reduce_fold(struct coll *coll);
+
+#endif

@@ -1,0 +1,439 @@
+/* coll_move.c - collectives that move data: gather, scatter, all-gather and
+ * all-to-all in all their forms.
+ *
+ * When members are lost in mid-call and the rest repeats it (shrink), what is
+ * sent is chosen by the rank a member had at the call, because the program
+ * laid out its data for those ranks; what is received stands in the order of
+ * the survivors where blocks have one size, and at the displacement given for
+ * the member where they have their own. */
+#include "coll_check.h"
+
+#include <stdlib.h>
+
+static const struct numbers none;
+
+/* The sides of an exchange, as blocks. */
+
+static struct block send_block(const struct coll *coll, int rank)
+{
+    int old = coll_old_rank(coll, rank);
+    struct type *type = coll->sendtypes ? coll->sendtypes[old] : coll->sendtype;
+    return (struct block){(char *)(uintptr_t)coll->sendbuf +
+                              coll->senddispls[old],
+                          coll->sendcounts[old], type};
+}
+
+static struct block recv_block(const struct coll *coll, int rank)
+{
+    int old = coll_old_rank(coll, rank);
+    struct type *type = coll->recvtypes ? coll->recvtypes[old] : coll->recvtype;
+    int place = coll->even ? rank : old;
+    return (struct block){(char *)coll->recvbuf + coll->recvdispls[place],
+                          coll->recvcounts[old], type};
+}
+
+static struct block whole_send(const struct coll *coll)
+{
+    return (struct block){(char *)(uintptr_t)coll->sendbuf, coll->sendcount,
+                          coll->sendtype};
+}
+
+static struct block whole_recv(const struct coll *coll)
+{
+    return (struct block){coll->recvbuf, coll->recvcount, coll->recvtype};
+}
+
+static void describe_gather(struct coll *coll, struct block *send,
+                            struct block *recv)
+{
+    int root = coll_root_now(coll), rank = coll->members->rank;
+    if (rank != root || !coll->in_place) send[root] = whole_send(coll);
+    for (int r = 0; rank == root && r < coll->members->size; r++)
+        if (r != root || !coll->in_place) recv[r] = recv_block(coll, r);
+}
+
+static void describe_scatter(struct coll *coll, struct block *send,
+                             struct block *recv)
+{
+    int root = coll_root_now(coll), rank = coll->members->rank;
+    if (rank != root || !coll->in_place) recv[root] = whole_recv(coll);
+    for (int r = 0; rank == root && r < coll->members->size; r++)
+        if (r != root || !coll->in_place) send[r] = send_block(coll, r);
+}
+
+static void describe_allgather(struct coll *coll, struct block *send,
+                               struct block *recv)
+{
+    int rank = coll->members->rank;
+    for (int r = 0; r < coll->members->size; r++) {
+        if (r == rank && coll->in_place) continue;
+        send[r] = coll->in_place ? recv_block(coll, rank) : whole_send(coll);
+        recv[r] = recv_block(coll, r);
+    }
+}
+
+static void describe_alltoall(struct coll *coll, struct block *send,
+                              struct block *recv)
+{
+    for (int r = 0; r < coll->members->size; r++) {
+        recv[r] = recv_block(coll, r);
+        if (!coll->in_place) {
+            send[r] = send_block(coll, r);
+            continue;
+        }
+        int old = coll_old_rank(coll, r);
+        send[r] = recv[r];
+        send[r].address = (char *)coll->recvbuf + coll->recvdispls[old];
+    }
+}
+
+/* -------------------------------------------------------------------- gather */
+
+static int gather(const void *sendbuf, MPI_Count sendcount,
+                  MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                  struct numbers counts, struct numbers displs,
+                  MPI_Datatype recvtype, int root, MPI_Comm handle,
+                  MPI_Request *request, const char *function)
+{
+    BEGIN(handle);
+    CHECK(check_root(&coll, root));
+    bool mine = coll.called->rank == root;
+    coll.step = step_exchange;
+    coll.describe = describe_gather;
+    coll.rooted = true;
+    coll.root = root;
+    coll.sendbuf = sendbuf;
+    coll.sendcount = sendcount;
+    coll.recvbuf = recvbuf;
+    coll.even = numbers_null(counts);
+    coll.in_place = sendbuf == MPI_IN_PLACE;
+    if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
+    if (!coll.in_place)
+        CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    if (!mine) return coll_go(&coll, request);
+    CHECK(check_data(recvbuf, coll.even ? recvcount : 0, recvtype,
+                     &coll.recvtype));
+    MPI_Aint extent = coll.recvtype->extent;
+    if (sendbuf == recvbuf && sendcount > 0 && coll.even && sendbuf)
+        CHECK(MPI_ERR_BUFFER);
+    CHECK(coll.even ? check_even(&coll, recvcount, extent, &coll.recvcounts,
+                                 &coll.recvdispls)
+                    : check_counts(&coll, counts, displs, extent,
+                                   &coll.recvcounts, &coll.recvdispls));
+    return coll_go(&coll, request);
+}
+
+#define GATHER_VARIANT(name, count_t, extra, request)                          \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
+                    MPI_Datatype recvtype, int root, MPI_Comm comm extra)      \
+    {                                                                          \
+        return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, none,  \
+                      none, recvtype, root, comm, request, __func__);          \
+    }
+GATHER_VARIANT(Gather, int, , NULL)
+GATHER_VARIANT(Gather_c, MPI_Count, , NULL)
+GATHER_VARIANT(Igather, int, REQUEST, request)
+GATHER_VARIANT(Igather_c, MPI_Count, REQUEST, request)
+
+/* At the root the arrays are needed; elsewhere they are ignored. */
+static struct numbers or_empty(struct numbers counts)
+{
+    static const int empty[1];
+    return numbers_null(counts) ? numbers_int(empty) : counts;
+}
+
+#define GATHERV_VARIANT(name, count_t, disp_t, extra, request)                 \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf,                      \
+                    const count_t counts[], const disp_t displs[],             \
+                    MPI_Datatype recvtype, int root, MPI_Comm comm extra)      \
+    {                                                                          \
+        return gather(sendbuf, sendcount, sendtype, recvbuf, 0,                \
+                      or_empty(numbers_##count_t(counts)),                     \
+                      numbers_##disp_t(displs), recvtype, root, comm, request, \
+                      __func__);                                               \
+    }
+GATHERV_VARIANT(Gatherv, int, int, , NULL)
+GATHERV_VARIANT(Gatherv_c, MPI_Count, MPI_Aint, , NULL)
+GATHERV_VARIANT(Igatherv, int, int, REQUEST, request)
+GATHERV_VARIANT(Igatherv_c, MPI_Count, MPI_Aint, REQUEST, request)
+
+/* ------------------------------------------------------------------- scatter */
+
+static int scatter(const void *sendbuf, MPI_Count sendcount,
+                   struct numbers counts, struct numbers displs,
+                   MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                   MPI_Datatype recvtype, int root, MPI_Comm handle,
+                   MPI_Request *request, const char *function)
+{
+    BEGIN(handle);
+    CHECK(check_root(&coll, root));
+    bool mine = coll.called->rank == root;
+    bool even = numbers_null(counts);
+    coll.step = step_exchange;
+    coll.describe = describe_scatter;
+    coll.rooted = true;
+    coll.root = root;
+    coll.sendbuf = sendbuf;
+    coll.recvbuf = recvbuf;
+    coll.recvcount = recvcount;
+    /* In place here means that the root keeps its part where it is. */
+    coll.in_place = recvbuf == MPI_IN_PLACE;
+    if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
+    if (!coll.in_place)
+        CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
+    if (!mine) return coll_go(&coll, request);
+    CHECK(check_data(sendbuf, even ? sendcount : 0, sendtype, &coll.sendtype));
+    MPI_Aint extent = coll.sendtype->extent;
+    if (sendbuf == recvbuf && sendcount > 0 && even && sendbuf)
+        CHECK(MPI_ERR_BUFFER);
+    CHECK(even ? check_even(&coll, sendcount, extent, &coll.sendcounts,
+                            &coll.senddispls)
+               : check_counts(&coll, counts, displs, extent, &coll.sendcounts,
+                              &coll.senddispls));
+    return coll_go(&coll, request);
+}
+
+#define SCATTER_VARIANT(name, count_t, extra, request)                         \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
+                    MPI_Datatype recvtype, int root, MPI_Comm comm extra)      \
+    {                                                                          \
+        return scatter(sendbuf, sendcount, none, none, sendtype, recvbuf,      \
+                       recvcount, recvtype, root, comm, request, __func__);    \
+    }
+SCATTER_VARIANT(Scatter, int, , NULL)
+SCATTER_VARIANT(Scatter_c, MPI_Count, , NULL)
+SCATTER_VARIANT(Iscatter, int, REQUEST, request)
+SCATTER_VARIANT(Iscatter_c, MPI_Count, REQUEST, request)
+
+#define SCATTERV_VARIANT(name, count_t, disp_t, extra, request)                \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, const count_t counts[],               \
+                    const disp_t displs[], MPI_Datatype sendtype,              \
+                    void *recvbuf, count_t recvcount, MPI_Datatype recvtype,   \
+                    int root, MPI_Comm comm extra)                             \
+    {                                                                          \
+        return scatter(sendbuf, 0, or_empty(numbers_##count_t(counts)),        \
+                       numbers_##disp_t(displs), sendtype, recvbuf, recvcount, \
+                       recvtype, root, comm, request, __func__);               \
+    }
+SCATTERV_VARIANT(Scatterv, int, int, , NULL)
+SCATTERV_VARIANT(Scatterv_c, MPI_Count, MPI_Aint, , NULL)
+SCATTERV_VARIANT(Iscatterv, int, int, REQUEST, request)
+SCATTERV_VARIANT(Iscatterv_c, MPI_Count, MPI_Aint, REQUEST, request)
+
+/* ---------------------------------------------------------------- all-gather */
+
+static int allgather(const void *sendbuf, MPI_Count sendcount,
+                     MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                     MPI_Datatype recvtype, MPI_Comm handle,
+                     MPI_Request *request, const char *function)
+{
+    BEGIN(handle);
+    coll.step = step_allgather;
+    coll.in_place = sendbuf == MPI_IN_PLACE;
+    if (!coll.in_place)
+        CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
+    if (sendbuf == recvbuf && recvcount > 0 && sendbuf) CHECK(MPI_ERR_BUFFER);
+    coll.sendbuf = sendbuf;
+    coll.sendcount = sendcount;
+    coll.recvbuf = recvbuf;
+    coll.recvcount = recvcount;
+    return coll_go(&coll, request);
+}
+
+#define ALLGATHER_VARIANT(name, count_t, extra, request)                       \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
+                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
+    {                                                                          \
+        return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,     \
+                         recvtype, comm, request, __func__);                   \
+    }
+ALLGATHER_VARIANT(Allgather, int, , NULL)
+ALLGATHER_VARIANT(Allgather_c, MPI_Count, , NULL)
+ALLGATHER_VARIANT(Iallgather, int, REQUEST, request)
+ALLGATHER_VARIANT(Iallgather_c, MPI_Count, REQUEST, request)
+
+static int allgatherv(const void *sendbuf, MPI_Count sendcount,
+                      MPI_Datatype sendtype, void *recvbuf,
+                      struct numbers counts, struct numbers displs,
+                      MPI_Datatype recvtype, MPI_Comm handle,
+                      MPI_Request *request, const char *function)
+{
+    BEGIN(handle);
+    coll.step = step_exchange;
+    coll.describe = describe_allgather;
+    coll.in_place = sendbuf == MPI_IN_PLACE;
+    coll.sendbuf = sendbuf;
+    coll.sendcount = sendcount;
+    coll.recvbuf = recvbuf;
+    if (!coll.in_place)
+        CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
+    CHECK(check_counts(&coll, counts, displs, coll.recvtype->extent,
+                       &coll.recvcounts, &coll.recvdispls));
+    return coll_go(&coll, request);
+}
+
+#define ALLGATHERV_VARIANT(name, count_t, disp_t, extra, request)              \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf,                      \
+                    const count_t counts[], const disp_t displs[],             \
+                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
+    {                                                                          \
+        return allgatherv(sendbuf, sendcount, sendtype, recvbuf,               \
+                          numbers_##count_t(counts), numbers_##disp_t(displs), \
+                          recvtype, comm, request, __func__);                  \
+    }
+ALLGATHERV_VARIANT(Allgatherv, int, int, , NULL)
+ALLGATHERV_VARIANT(Allgatherv_c, MPI_Count, MPI_Aint, , NULL)
+ALLGATHERV_VARIANT(Iallgatherv, int, int, REQUEST, request)
+ALLGATHERV_VARIANT(Iallgatherv_c, MPI_Count, MPI_Aint, REQUEST, request)
+
+/* ---------------------------------------------------------------- all-to-all */
+
+static int alltoall(const void *sendbuf, MPI_Count sendcount,
+                    MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                    MPI_Datatype recvtype, MPI_Comm handle,
+                    MPI_Request *request, const char *function)
+{
+    BEGIN(handle);
+    coll.step = step_exchange;
+    coll.describe = describe_alltoall;
+    coll.even = true;
+    coll.in_place = sendbuf == MPI_IN_PLACE;
+    coll.sendbuf = sendbuf;
+    coll.recvbuf = recvbuf;
+    CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
+    CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
+                     &coll.recvdispls));
+    if (coll.in_place) return coll_go(&coll, request);
+    CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    if (sendbuf == recvbuf && sendcount > 0 && sendbuf) CHECK(MPI_ERR_BUFFER);
+    CHECK(check_even(&coll, sendcount, coll.sendtype->extent, &coll.sendcounts,
+                     &coll.senddispls));
+    return coll_go(&coll, request);
+}
+
+#define ALLTOALL_VARIANT(name, count_t, extra, request)                        \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
+                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
+    {                                                                          \
+        return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,      \
+                        recvtype, comm, request, __func__);                    \
+    }
+ALLTOALL_VARIANT(Alltoall, int, , NULL)
+ALLTOALL_VARIANT(Alltoall_c, MPI_Count, , NULL)
+ALLTOALL_VARIANT(Ialltoall, int, REQUEST, request)
+ALLTOALL_VARIANT(Ialltoall_c, MPI_Count, REQUEST, request)
+
+static int alltoallv(const void *sendbuf, struct numbers sendcounts,
+                     struct numbers senddispls, MPI_Datatype sendtype,
+                     void *recvbuf, struct numbers recvcounts,
+                     struct numbers recvdispls, MPI_Datatype recvtype,
+                     MPI_Comm handle, MPI_Request *request,
+                     const char *function)
+{
+    BEGIN(handle);
+    coll.step = step_exchange;
+    coll.describe = describe_alltoall;
+    coll.in_place = sendbuf == MPI_IN_PLACE;
+    coll.sendbuf = sendbuf;
+    coll.recvbuf = recvbuf;
+    CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
+    CHECK(check_counts(&coll, recvcounts, recvdispls, coll.recvtype->extent,
+                       &coll.recvcounts, &coll.recvdispls));
+    if (coll.in_place) return coll_go(&coll, request);
+    CHECK(check_data(sendbuf, 0, sendtype, &coll.sendtype));
+    CHECK(check_counts(&coll, sendcounts, senddispls, coll.sendtype->extent,
+                       &coll.sendcounts, &coll.senddispls));
+    return coll_go(&coll, request);
+}
+
+#define ALLTOALLV_VARIANT(name, count_t, disp_t, extra, request)               \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
+                    const disp_t senddispls[], MPI_Datatype sendtype,          \
+                    void *recvbuf, const count_t recvcounts[],                 \
+                    const disp_t recvdispls[], MPI_Datatype recvtype,          \
+                    MPI_Comm comm extra)                                       \
+    {                                                                          \
+        return alltoallv(                                                      \
+            sendbuf, numbers_##count_t(sendcounts),                            \
+            numbers_##disp_t(senddispls), sendtype, recvbuf,                   \
+            numbers_##count_t(recvcounts), numbers_##disp_t(recvdispls),       \
+            recvtype, comm, request, __func__);                                \
+    }
+ALLTOALLV_VARIANT(Alltoallv, int, int, , NULL)
+ALLTOALLV_VARIANT(Alltoallv_c, MPI_Count, MPI_Aint, , NULL)
+ALLTOALLV_VARIANT(Ialltoallv, int, int, REQUEST, request)
+ALLTOALLV_VARIANT(Ialltoallv_c, MPI_Count, MPI_Aint, REQUEST, request)
+
+static int types_check(const struct coll *coll, const MPI_Datatype handles[],
+                       struct type ***out)
+{
+    int n = coll->called->size;
+    if (!handles) return MPI_ERR_TYPE;
+    struct type **types = calloc((size_t)n, sizeof *types);
+    *out = types;
+    if (!types) return MPI_ERR_NO_MEM;
+    for (int i = 0; i < n; i++) {
+        types[i] = type_find(handles[i]);
+        if (!types[i] || !types[i]->committed) return MPI_ERR_TYPE;
+    }
+    return MPI_SUCCESS;
+}
+
+/* Displacements are in bytes already. */
+static int alltoallw(const void *sendbuf, struct numbers sendcounts,
+                     struct numbers senddispls, const MPI_Datatype sendtypes[],
+                     void *recvbuf, struct numbers recvcounts,
+                     struct numbers recvdispls, const MPI_Datatype recvtypes[],
+                     MPI_Comm handle, MPI_Request *request,
+                     const char *function)
+{
+    BEGIN(handle);
+    coll.step = step_exchange;
+    coll.describe = describe_alltoall;
+    coll.in_place = sendbuf == MPI_IN_PLACE;
+    coll.sendbuf = sendbuf;
+    coll.recvbuf = recvbuf;
+    CHECK(types_check(&coll, recvtypes, &coll.recvtypes));
+    CHECK(check_counts(&coll, recvcounts, recvdispls, 1, &coll.recvcounts,
+                       &coll.recvdispls));
+    if (coll.in_place) return coll_go(&coll, request);
+    CHECK(types_check(&coll, sendtypes, &coll.sendtypes));
+    CHECK(check_counts(&coll, sendcounts, senddispls, 1, &coll.sendcounts,
+                       &coll.senddispls));
+    return coll_go(&coll, request);
+}
+
+#define ALLTOALLW_VARIANT(name, count_t, disp_t, extra, request)               \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
+                    const disp_t senddispls[], const MPI_Datatype sendtypes[], \
+                    void *recvbuf, const count_t recvcounts[],                 \
+                    const disp_t recvdispls[], const MPI_Datatype recvtypes[], \
+                    MPI_Comm comm extra)                                       \
+    {                                                                          \
+        return alltoallw(                                                      \
+            sendbuf, numbers_##count_t(sendcounts),                            \
+            numbers_##disp_t(senddispls), sendtypes, recvbuf,                  \
+            numbers_##count_t(recvcounts), numbers_##disp_t(recvdispls),       \
+            recvtypes, comm, request, __func__);                               \
+    }
+ALLTOALLW_VARIANT(Alltoallw, int, int, , NULL)
+ALLTOALLW_VARIANT(Alltoallw_c, MPI_Count, MPI_Aint, , NULL)
+ALLTOALLW_VARIANT(Ialltoallw, int, int, REQUEST, request)
+ALLTOALLW_VARIANT(Ialltoallw_c, MPI_Count, MPI_Aint, REQUEST, request)

@@ -1,0 +1,207 @@
+/* coll_reduce.c - the steps of collectives that reduce.
+ *
+ * Sums and orders of plain numbers are pccl's all-reduce. All the rest is
+ * folded here: the members gather each other's contribution in blocks of
+ * bounded memory, and each folds in rank order, so all get the same bits and
+ * an operator need not commute. */
+#include "coll.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes gathered at once from all members together. */
+enum { FOLD_MEMORY = 16 << 20 };
+
+static uint64_t digest(const struct coll *coll, uint64_t count)
+{
+    const struct op *op = coll->reducer;
+    uint64_t root = coll->rooted ? (uint64_t)coll_root_now(coll) + 1 : 0;
+    uint64_t name = op->predefined ? (uint64_t)op->object.handle & 0xff : 0xff;
+    return name << 56 ^ (uint64_t)coll->recvtype->element << 48 ^
+           root << 32 ^ count << 4 ^ 5;
+}
+
+/* Elements [keep_first, keep_first + keep_count) of a full result. */
+static void keep(const struct coll *coll, const void *result)
+{
+    const struct type *type = coll->recvtype;
+    if (!coll->keep || coll->recvbuf == result) return;
+    type_unpack(coll->recvbuf, coll->keep_count, type, 0,
+                (const char *)result + coll->keep_first * type->size,
+                coll->keep_count * type->size);
+}
+
+int step_reduce_direct(struct coll *coll)
+{
+    const struct type *type = coll->recvtype;
+    int scale;
+    bool whole = coll->keep && coll->keep_first == 0 &&
+                 coll->keep_count == coll->recvcount;
+    if (coll->round == 1) {
+        if (coll->stages[0]) keep(coll, coll->stages[0]);
+        return COLL_DONE;
+    }
+    if (coll->recvcount == 0) return COLL_DONE;
+    coll->op.recvbuf = coll->recvbuf;
+    if (!whole) {
+        coll->op.recvbuf =
+            coll_stage(coll, 0, (size_t)(coll->recvcount * type->size));
+        if (!coll->op.recvbuf) return MPI_ERR_NO_MEM;
+    }
+    bool direct = type_to_pccl(type, &coll->op.datatype, &scale) &&
+                  op_to_pccl(coll->reducer, type, &coll->op.op);
+    assert(direct);
+    (void)direct;
+    coll->op.kind = pcclKindAllReduce;
+    coll->op.sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
+    coll->op.count = (size_t)coll->recvcount * (size_t)scale;
+    coll->op.user_digest = digest(coll, coll->op.count);
+    return COLL_RUN;
+}
+
+/* --------------------------------------------------------------------- folds */
+
+/* A buffer for count elements in the type's layout; *memory is to be freed. */
+static char *layout_new(const struct type *type, MPI_Count count, void **memory)
+{
+    MPI_Aint low;
+    MPI_Aint span = type_span(type, count, &low);
+    *memory = calloc(1, (size_t)span + 16);
+    if (!*memory) return NULL;
+    /* The type's own zero address is aligned, the lowest byte need not be. */
+    return (char *)*memory + (low & 15) - low;
+}
+
+/* Folds contributions 0..limit-1, each `count` packed elements, into the first
+ * packed slot of the last contributor; returns its address. */
+static char *fold_dense(const struct coll *coll, char *packed, MPI_Count size,
+                        MPI_Count count, int limit)
+{
+    char *result = packed + (limit - 1) * size;
+    for (int r = limit - 2; r >= 0; r--)
+        op_apply(coll->reducer, coll->recvtype, packed + r * size, result,
+                 count);
+    return result;
+}
+
+static char *fold_unpacked(const struct coll *coll, char *packed,
+                           MPI_Count size, MPI_Count count, int limit)
+{
+    const struct type *type = coll->recvtype;
+    void *memory[2];
+    char *in = layout_new(type, count, &memory[0]);
+    char *inout = layout_new(type, count, &memory[1]);
+    char *result = NULL;
+    if (memory[0] && memory[1]) {
+        result = packed + (limit - 1) * size;
+        type_unpack(inout, count, type, 0, result, size);
+        for (int r = limit - 2; r >= 0; r--) {
+            type_unpack(in, count, type, 0, packed + r * size, size);
+            op_apply(coll->reducer, type, in, inout, count);
+        }
+        type_pack(inout, count, type, 0, result, size);
+    }
+    free(memory[0]);
+    free(memory[1]);
+    return result;
+}
+
+/* First element and number of elements of a round. */
+static MPI_Count fold_block(const struct coll *coll, int round,
+                            MPI_Count *first)
+{
+    *first = round * coll->block_count;
+    MPI_Count left = coll->recvcount - *first;
+    return left < coll->block_count ? left : coll->block_count;
+}
+
+/* Folds what the last round gathered and keeps the part that is ours. */
+static int fold_finish(struct coll *coll, int round)
+{
+    const struct type *type = coll->recvtype;
+    MPI_Count first, count = fold_block(coll, round, &first);
+    MPI_Count low = coll->keep_first, high = low + coll->keep_count;
+    if (low < first) low = first;
+    if (high > first + count) high = first + count;
+    int limit = coll->fold == FOLD_ALL      ? coll->members->size
+                : coll->fold == FOLD_BEFORE ? coll->members->rank
+                                            : coll->members->rank + 1;
+    if (!coll->keep || low >= high || limit == 0) return MPI_SUCCESS;
+    MPI_Count size = count * type->size;
+    char *packed = coll->stages[0];
+    char *result = type->dense
+                       ? fold_dense(coll, packed, size, count, limit)
+                       : fold_unpacked(coll, packed, size, count, limit);
+    if (!result) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    type_unpack((char *)coll->recvbuf + (low - coll->keep_first) * type->extent,
+                high - low, type, 0, result + (low - first) * type->size,
+                (high - low) * type->size);
+    return MPI_SUCCESS;
+}
+
+static int fold_begin(struct coll *coll)
+{
+    const struct type *type = coll->recvtype;
+    MPI_Count world_size = coll->members->size;
+    MPI_Count each = type->size > 0 ? type->size * world_size : 1;
+    coll->block_count = FOLD_MEMORY / each;
+    if (coll->block_count < 1) coll->block_count = 1;
+    if (coll->block_count > coll->recvcount)
+        coll->block_count = coll->recvcount > 0 ? coll->recvcount : 1;
+    if (!coll_stage(coll, 0, (size_t)(coll->block_count * each)))
+        return MPI_ERR_NO_MEM;
+    return MPI_SUCCESS;
+}
+
+/* Where the input comes from: a copy if the receive buffer is the input and
+ * will be written before the last operation has succeeded. */
+static int fold_input(struct coll *coll)
+{
+    if (!coll->in_place || coll->input) return MPI_SUCCESS;
+    const struct type *type = coll->recvtype;
+    if (coll->recvcount <= coll->block_count) return MPI_SUCCESS;
+    MPI_Count size = coll->recvcount * type->size;
+    char *copy = malloc((size_t)size);
+    if (!copy) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    type_pack(coll->recvbuf, coll->recvcount, type, 0, copy, size);
+    coll->input = copy;
+    return MPI_SUCCESS;
+}
+
+static void fold_pack(struct coll *coll, MPI_Count first, MPI_Count count,
+                      char *to)
+{
+    const struct type *type = coll->recvtype;
+    MPI_Count offset = first * type->size, size = count * type->size;
+    if (coll->input)
+        memcpy(to, coll->input + offset, (size_t)size);
+    else
+        type_pack(coll->in_place ? coll->recvbuf : coll->sendbuf,
+                  coll->recvcount, type, offset, to, size);
+}
+
+int step_reduce_fold(struct coll *coll)
+{
+    const struct type *type = coll->recvtype;
+    MPI_Count first;
+    int result = MPI_SUCCESS;
+    if (coll->round == 0) {
+        result = fold_begin(coll);
+        if (result == MPI_SUCCESS) result = fold_input(coll);
+    } else {
+        result = fold_finish(coll, coll->round - 1);
+    }
+    if (result != MPI_SUCCESS) return result;
+    MPI_Count count = fold_block(coll, coll->round, &first);
+    if (count <= 0) return COLL_DONE;
+    MPI_Count size = count * type->size;
+    char *stage = coll->stages[0];
+    fold_pack(coll, first, count, stage + coll->members->rank * size);
+    coll->op.kind = pcclKindAllGather;
+    coll->op.sendbuf = NULL;
+    coll->op.recvbuf = stage;
+    coll->op.count = (size_t)size;
+    coll->op.user_digest = digest(coll, (uint64_t)size);
+    return COLL_RUN;
+}

@@ -1,0 +1,198 @@
+/* coll_steps.c - the steps of collectives that move data without reducing. */
+#include "coll.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So that members that call different things, or with different sizes, get an
+ * error: mixed into the digest that pccl compares. FNV-1a on words. */
+static uint64_t digest(uint64_t what, uint64_t a, uint64_t b)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    const uint64_t words[] = {what, a, b};
+    for (int i = 0; i < 3; i++) hash = (hash ^ words[i]) * 0x100000001b3u;
+    return hash;
+}
+
+int step_barrier(struct coll *coll)
+{
+    if (coll->round == 1) return COLL_DONE;
+    coll->op.kind = pcclKindBarrier;
+    coll->op.user_digest = digest(1, 0, 0);
+    return COLL_RUN;
+}
+
+int step_broadcast(struct coll *coll)
+{
+    const struct type *type = coll->recvtype;
+    MPI_Count size = coll->recvcount * type->size;
+    int root = coll_root_now(coll);
+    bool sender = coll->members->rank == root;
+    if (coll->round == 1) {
+        if (coll->stages[0] && !sender)
+            type_unpack(coll->recvbuf, coll->recvcount, type, 0,
+                        coll->stages[0], size);
+        return COLL_DONE;
+    }
+    coll->op.recvbuf = coll->recvbuf;
+    if (!type->dense) {
+        char *stage = coll_stage(coll, 0, (size_t)size);
+        if (!stage) return MPI_ERR_NO_MEM;
+        if (sender)
+            type_pack(coll->recvbuf, coll->recvcount, type, 0, stage, size);
+        coll->op.recvbuf = stage;
+    }
+    coll->op.kind = pcclKindBroadcast;
+    coll->op.count = (size_t)size;
+    coll->op.root = root;
+    coll->op.user_digest = digest(2, (uint64_t)root, (uint64_t)size);
+    return COLL_RUN;
+}
+
+/* Every member's block, in the order of the members that are left. */
+int step_allgather(struct coll *coll)
+{
+    const struct type *type = coll->recvtype;
+    MPI_Count size = coll->recvcount * type->size;
+    int world_size = coll->members->size;
+    char *stage = coll->stages[0];
+    if (coll->round == 1) {
+        for (int r = 0; stage && r < world_size; r++)
+            type_unpack((char *)coll->recvbuf +
+                            r * coll->recvcount * type->extent,
+                        coll->recvcount, type, 0, stage + r * size, size);
+        return COLL_DONE;
+    }
+    coll->op.kind = pcclKindAllGather;
+    coll->op.count = (size_t)size;
+    coll->op.sendbuf = coll->sendbuf;
+    coll->op.recvbuf = coll->recvbuf;
+    coll->op.user_digest = digest(3, 0, (uint64_t)size);
+    /* In place the own block stands at the rank of the call, and a failed
+     * operation may leave anything in a receive buffer: keep it apart. */
+    bool staged = !type->dense || coll->in_place;
+    if (staged) {
+        stage = coll_stage(coll, 0, (size_t)size * (size_t)world_size);
+        if (!stage) return MPI_ERR_NO_MEM;
+        coll->op.recvbuf = stage;
+    }
+    if (coll->in_place || !coll->sendtype->dense) {
+        char *own = stage ? stage + coll->members->rank * size
+                          : coll_stage(coll, 1, (size_t)size);
+        if (!own) return MPI_ERR_NO_MEM;
+        if (coll->in_place)
+            type_pack((char *)coll->recvbuf +
+                          coll->called->rank * coll->recvcount * type->extent,
+                      coll->recvcount, type, 0, own, size);
+        else
+            type_pack(coll->sendbuf, coll->sendcount, coll->sendtype, 0, own,
+                      size);
+        coll->op.sendbuf = stage ? NULL : own;
+    }
+    return COLL_RUN;
+}
+
+/* ------------------------------------------------------------------ exchange */
+
+static MPI_Count block_size(const struct block *block)
+{
+    return block->count > 0 ? block->count * block->type->size : 0;
+}
+
+/* Lowest and highest address of all blocks; false: they cannot be sent from
+ * where they are. */
+static bool blocks_range(const struct block *blocks, int count, uintptr_t *low,
+                         uintptr_t *high)
+{
+    *low = UINTPTR_MAX;
+    *high = 0;
+    for (int i = 0; i < count; i++) {
+        MPI_Count size = block_size(&blocks[i]);
+        uintptr_t at = (uintptr_t)blocks[i].address;
+        if (size == 0) continue;
+        if (!blocks[i].type->dense) return false;
+        if (at < *low) *low = at;
+        if (at + (uintptr_t)size > *high) *high = at + (uintptr_t)size;
+    }
+    return true;
+}
+
+/* Puts the blocks one after the other into a stage; packs them if wanted. */
+static char *blocks_stage(struct coll *coll, const struct block *blocks,
+                          int index, size_t *displs, bool pack)
+{
+    int count = coll->members->size;
+    size_t total = 0;
+    for (int i = 0; i < count; i++) {
+        displs[i] = total;
+        total += (size_t)block_size(&blocks[i]);
+    }
+    char *stage = coll_stage(coll, index, total);
+    for (int i = 0; stage && pack && i < count; i++)
+        if (block_size(&blocks[i]) > 0)
+            type_pack(blocks[i].address, blocks[i].count, blocks[i].type, 0,
+                      stage + displs[i], block_size(&blocks[i]));
+    return stage;
+}
+
+static int exchange_prepare(struct coll *coll)
+{
+    size_t n = (size_t)coll->members->size;
+    coll->blocks = calloc(2 * n, sizeof *coll->blocks);
+    coll->exchange = calloc(4 * n, sizeof *coll->exchange);
+    if (!coll->blocks || !coll->exchange)
+        return error_note(MPI_ERR_NO_MEM, "out of memory");
+    struct block *send = coll->blocks, *recv = coll->blocks + n;
+    size_t *arrays = coll->exchange;
+    coll->describe(coll, send, recv);
+    for (size_t i = 0; i < n; i++) {
+        arrays[i] = (size_t)block_size(&send[i]);
+        arrays[2 * n + i] = (size_t)block_size(&recv[i]);
+    }
+    uintptr_t low, high, low2, high2;
+    bool direct = blocks_range(send, (int)n, &low, &high);
+    bool direct2 = blocks_range(recv, (int)n, &low2, &high2) && !coll->in_place;
+    if (low < high2 && low2 < high) direct = false;
+    pcclCollective_t *op = &coll->op;
+    if (direct) {
+        op->sendbuf = (const void *)(low == UINTPTR_MAX ? 0 : low);
+        for (size_t i = 0; i < n; i++)
+            if (arrays[i]) arrays[n + i] = (uintptr_t)send[i].address - low;
+    } else if (!(op->sendbuf =
+                     blocks_stage(coll, send, 0, arrays + n, true))) {
+        return MPI_ERR_NO_MEM;
+    }
+    if (direct2) {
+        op->recvbuf = (void *)(low2 == UINTPTR_MAX ? 0 : low2);
+        for (size_t i = 0; i < n; i++)
+            if (arrays[2 * n + i])
+                arrays[3 * n + i] = (uintptr_t)recv[i].address - low2;
+    } else if (!(op->recvbuf =
+                     blocks_stage(coll, recv, 1, arrays + 3 * n, false))) {
+        return MPI_ERR_NO_MEM;
+    }
+    op->kind = pcclKindAllToAllV;
+    op->send_bytes = arrays;
+    op->send_displs = arrays + n;
+    op->recv_bytes = arrays + 2 * n;
+    op->recv_displs = arrays + 3 * n;
+    op->user_digest = digest(4, 0, 0);
+    return COLL_RUN;
+}
+
+/* Everything else that moves data: who sends what to whom is in the blocks
+ * that describe() gives for the members that are left. */
+int step_exchange(struct coll *coll)
+{
+    if (coll->round == 0) return exchange_prepare(coll);
+    size_t n = (size_t)coll->members->size;
+    const struct block *recv = coll->blocks + n;
+    char *stage = coll->stages[1];
+    for (size_t i = 0; stage && i < n; i++)
+        if (block_size(&recv[i]) > 0)
+            type_unpack(recv[i].address, recv[i].count, recv[i].type, 0,
+                        stage + coll->exchange[3 * n + i],
+                        block_size(&recv[i]));
+    return COLL_DONE;
+}

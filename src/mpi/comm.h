@@ -1,0 +1,126 @@
+/* comm.h - groups, communicators and the world they live in. */
+#ifndef COMM_H
+#define COMM_H
+
+#include "attr.h"
+#include "facade.h"
+
+#include <pccl.h>
+
+/* An ordered list of members and this process's place in it. Immutable. Both a
+ * view of the world, a communicator's members and an MPI_Group are this. */
+struct group {
+    struct object object;
+    uint64_t epoch; /* of the view this list was taken from; 0: none */
+    int size;
+    int rank; /* MPI_UNDEFINED: not a member */
+    struct group *retired_next;
+    uint64_t ids[];
+};
+
+/* Room for size ids, to be filled by the caller; rank is MPI_UNDEFINED until
+ * group_place. NULL: no memory. */
+struct group *group_new(int size);
+void group_place(struct group *group, uint64_t self);
+int group_rank_of(const struct group *group, uint64_t id);
+/* Keeps a list that was replaced, because other threads may be reading it,
+ * until groups_release_retired; there is one per change of membership. The
+ * caller holds facade_lock. Takes the reference over. */
+void group_retire(struct group *group);
+void groups_release_retired(void);
+struct group *group_find(MPI_Group handle);
+
+enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
+
+struct errhandler {
+    struct object object;
+    MPI_Comm_errhandler_function *function;
+};
+
+struct cart;
+struct info;
+
+struct comm {
+    struct object object;
+    /* The members. A communicator that follows the world has the members of
+     * the view in force, whatever it is; NULL here then. */
+    _Atomic(struct group *) members;
+    bool follows_world;
+    bool local; /* MPI_COMM_SELF and its copies: never leaves this process */
+    uint32_t context;            /* makes tags unique, see comm_tag */
+    atomic_uint sequence;        /* of collectives */
+    atomic_uint lost;            /* members removed by PCCL_ON_FAILURE=shrink */
+    atomic_int errhandler;       /* predefined, or 0: the object below */
+    struct errhandler *handler;  /* guarded by facade_lock */
+    struct attribute *attributes;
+    struct info *info;           /* hints given by the user, or NULL */
+    struct cart *cart;           /* owned, NULL: no topology */
+    char name[MPI_MAX_OBJECT_NAME];
+};
+
+extern struct comm comm_world, comm_self;
+
+/* NULL for anything but a valid communicator, and before MPI_Init. */
+struct comm *comm_find(MPI_Comm handle);
+/* The members now. Valid until MPI_Finalize, also after the view changed. */
+const struct group *comm_members(const struct comm *comm);
+/* Replaces the members of a communicator that does not follow the world, after
+ * losses. Takes the reference over. */
+void comm_members_replace(struct comm *comm, struct group *members);
+/* Numbers the next collective; equal on all members. */
+uint32_t comm_sequence(struct comm *comm);
+/* The tag of a collective: equal on all members, unique among the operations
+ * in flight at each of them.
+ *
+ * Context ids are agreed by a maximum over the parent's members of the ids
+ * they have not used yet, so a context is new to each of its members. Two
+ * communicators without a common member may get the same one; the low bits of
+ * the first member's id keep their tags apart all the same. */
+uint64_t comm_tag_of(const struct comm *comm, uint32_t sequence);
+
+/* A communicator without handle; NULL: no memory. Takes members over. */
+struct comm *comm_new(uint32_t context, struct group *members);
+/* Copies the error handler, and nothing else. */
+void comm_inherit(struct comm *to, struct comm *from);
+/* Opens the handle; on failure frees the communicator. */
+int comm_publish(struct comm *comm, MPI_Comm *out);
+/* Runs the delete callbacks and frees; leaves the communicator on error. */
+int comm_drop(struct comm *comm);
+/* The predefined communicators' parts that depend on the world. */
+bool comm_start(void);
+void comm_stop(void);
+/* First of `wanted` consecutive context ids that no member of the parent has
+ * used. Collective over the parent. Returns an error class, noted. */
+int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out);
+
+#define COMM_OR_RETURN(variable, handle)                                       \
+    struct comm *variable = comm_find(handle);                                 \
+    if (!variable)                                                             \
+    return RAISE(NULL, MPI_ERR_COMM, "invalid communicator 0x%08x",            \
+                 (unsigned)(handle))
+
+/* --------------------------------------------------------------- world */
+
+struct world {
+    pcclComm_t *pccl; /* NULL: a process of its own, all calls are local */
+    _Atomic(struct group *) view;
+    uint64_t self; /* this process's member id */
+    enum failure_policy policy;
+};
+
+extern struct world world;
+
+/* Connects as the environment says; blocks until admitted. False with a text
+ * in message. */
+bool world_connect(char *message, size_t size);
+void world_disconnect(void);
+/* Takes over the view that pccl reports. False: no memory or evicted. */
+bool world_refresh(void);
+/* The host number of each member, equal for those that can share memory; 0
+ * for members gone. False: no memory. */
+bool world_hosts(const struct group *group, uint64_t *hosts);
+/* Restarts collective numbering of everything that follows the world, after an
+ * update that may have let newcomers in. */
+void world_restart_sequences(void);
+
+#endif

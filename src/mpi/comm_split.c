@@ -1,0 +1,230 @@
+/* comm_split.c - communicators made from parts of another. What every member
+ * wants is gathered over the parent; the rest is computed alike everywhere. */
+#include "comm_split.h"
+#include "coll.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Sequence numbers that MPI_Comm_create_group uses, see comm_tag_of: the
+ * last but one block of 4096 in the field. */
+enum { GROUP_SEQUENCE = 0x3fe000 };
+
+struct wish {
+    int color, key;
+    int rank;     /* in the parent */
+    int reserved; /* no uninitialized byte is sent */
+    uint64_t id;
+};
+
+static int wish_order(const void *a, const void *b)
+{
+    const struct wish *x = a, *y = b;
+    if (x->color != y->color) return x->color < y->color ? -1 : 1;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* All members' wishes, sorted, and how many; a loss in shrink mode may leave
+ * fewer than the parent had. The caller frees. */
+static struct wish *wishes_gather(struct comm *parent, int color, int key,
+                                  int *count, int *error)
+{
+    const struct group *members = comm_members(parent);
+    struct wish mine = {.color = color, .key = key, .rank = members->rank,
+                        .id = members->ids[members->rank]};
+    struct wish *all = calloc((size_t)members->size, sizeof *all);
+    *error = all ? coll_gather_bytes(parent, &mine, sizeof mine, all)
+                 : error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (*error != MPI_SUCCESS) {
+        free(all);
+        return NULL;
+    }
+    *count = comm_members(parent)->size;
+    qsort(all, (size_t)*count, sizeof *all, wish_order);
+    return all;
+}
+
+/* The members of one color. */
+static struct group *color_group(const struct wish *all, int count, int color)
+{
+    int size = 0;
+    for (int i = 0; i < count; i++) size += all[i].color == color;
+    struct group *group = group_new(size);
+    if (!group) return NULL;
+    for (int i = 0, k = 0; i < count; i++)
+        if (all[i].color == color) group->ids[k++] = all[i].id;
+    group_place(group, world.self);
+    return group;
+}
+
+static int part_publish(struct comm *parent, uint32_t context,
+                        struct group *members, MPI_Comm *out)
+{
+    struct comm *comm = members ? comm_new(context, members) : NULL;
+    if (!comm) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    comm->local = parent->local;
+    comm_inherit(comm, parent);
+    return comm_publish(comm, out);
+}
+
+int split_run(struct comm *parent, int color, int key, MPI_Comm *out)
+{
+    int count, error;
+    uint32_t context;
+    *out = MPI_COMM_NULL;
+    struct wish *all = wishes_gather(parent, color, key, &count, &error);
+    if (!all) return error;
+    int colors = 0, mine = 0;
+    for (int i = 0; i < count; i++) {
+        bool first = i == 0 || all[i].color != all[i - 1].color;
+        if (!first || all[i].color == MPI_UNDEFINED) continue;
+        if (all[i].color == color) mine = colors;
+        colors++;
+    }
+    error = comm_agree_context(parent, colors, &context);
+    if (error == MPI_SUCCESS && color != MPI_UNDEFINED)
+        error = part_publish(parent, context + (uint32_t)mine,
+                             color_group(all, count, color), out);
+    free(all);
+    return error;
+}
+
+MPI_PUBLIC(Comm_split);
+int PMPI_Comm_split(MPI_Comm handle, int color, int key, MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!out) return RAISE_ARG(comm, "null communicator");
+    if (color < 0 && color != MPI_UNDEFINED)
+        return RAISE_ARG(comm, "negative color");
+    int result = split_run(comm, color, key, out);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, __func__);
+}
+
+/* The color of a member's host: the first rank there. */
+static int host_color(struct comm *comm)
+{
+    const struct group *members = comm_members(comm);
+    uint64_t *hosts = calloc((size_t)members->size, sizeof *hosts);
+    int color = 0;
+    if (!hosts || !world_hosts(members, hosts)) {
+        free(hosts);
+        return -1;
+    }
+    while (hosts[color] != hosts[members->rank]) color++;
+    free(hosts);
+    return color;
+}
+
+MPI_PUBLIC(Comm_split_type);
+int PMPI_Comm_split_type(MPI_Comm handle, int type, int key, MPI_Info info,
+                         MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    int color = MPI_UNDEFINED;
+    (void)info;
+    if (!out) return RAISE_ARG(comm, "null communicator");
+    if (type == MPI_COMM_TYPE_SHARED) {
+        color = host_color(comm);
+        if (color < 0) return RAISE_NO_MEMORY(comm);
+    } else if (type != MPI_UNDEFINED && type != MPI_COMM_TYPE_HW_GUIDED &&
+               type != MPI_COMM_TYPE_HW_UNGUIDED &&
+               type != MPIX_COMM_TYPE_NEIGHBORHOOD) {
+        return RAISE_ARG(comm, "unknown split type");
+    }
+    /* No other hardware level is known: those give MPI_COMM_NULL. */
+    int result = split_run(comm, color, key, out);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, __func__);
+}
+
+/* The group's members, which must all be in the communicator. */
+static struct group *subgroup(struct comm *comm, const struct group *wanted,
+                              int *error)
+{
+    const struct group *members = comm_members(comm);
+    *error = MPI_SUCCESS;
+    for (int i = 0; i < wanted->size; i++)
+        if (group_rank_of(members, wanted->ids[i]) == MPI_UNDEFINED)
+            *error = MPI_ERR_GROUP;
+    struct group *copy =
+        *error == MPI_SUCCESS ? group_new(wanted->size) : NULL;
+    if (!copy) return NULL;
+    memcpy(copy->ids, wanted->ids, (size_t)wanted->size * sizeof *copy->ids);
+    group_place(copy, world.self);
+    return copy;
+}
+
+MPI_PUBLIC(Comm_create);
+int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    struct group *group = group_find(group_handle);
+    int error;
+    uint32_t context;
+    if (!group) return RAISE(comm, MPI_ERR_GROUP, "invalid group");
+    if (!out) return RAISE_ARG(comm, "null communicator");
+    *out = MPI_COMM_NULL;
+    struct group *members = subgroup(comm, group, &error);
+    if (error != MPI_SUCCESS)
+        return RAISE(comm, error, "the group is not part of the communicator");
+    if (!members) return RAISE_NO_MEMORY(comm);
+    /* Groups of one call may differ if they are disjoint: everyone takes the
+     * context at his group's first rank in the parent. */
+    int size = comm_members(comm)->size;
+    int offset = members->size > 0
+                     ? group_rank_of(comm_members(comm), members->ids[0])
+                     : 0;
+    error = comm_agree_context(comm, size, &context);
+    if (error == MPI_SUCCESS && members->rank != MPI_UNDEFINED)
+        error = part_publish(comm, context + (uint32_t)offset, members, out);
+    else
+        object_release(&members->object);
+    return error == MPI_SUCCESS ? error
+                                : error_raise_noted(comm, error, __func__);
+}
+
+/* Collective over the group only: the context is agreed on in it, under a tag
+ * that the program gave, with a communicator that exists for just that. */
+MPI_PUBLIC(Comm_create_group);
+int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
+                           MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    struct group *group = group_find(group_handle);
+    int error;
+    uint32_t context;
+    if (!group) return RAISE(comm, MPI_ERR_GROUP, "invalid group");
+    if (!out) return RAISE_ARG(comm, "null communicator");
+    if (tag < 0) return RAISE(comm, MPI_ERR_TAG, "tag %d", tag);
+    *out = MPI_COMM_NULL;
+    struct group *members = subgroup(comm, group, &error);
+    if (error != MPI_SUCCESS)
+        return RAISE(comm, error, "the group is not part of the communicator");
+    if (!members) return RAISE_NO_MEMORY(comm);
+    if (members->rank == MPI_UNDEFINED) {
+        object_release(&members->object);
+        return MPI_SUCCESS;
+    }
+    object_retain(&members->object);
+    /* The parent's context, counting where no collective of it does. */
+    struct comm *temporary = comm_new(comm->context, members);
+    if (!temporary) {
+        object_release(&members->object);
+        return RAISE_NO_MEMORY(comm);
+    }
+    temporary->local = comm->local;
+    atomic_store(&temporary->sequence, GROUP_SEQUENCE + (unsigned)tag % 4096);
+    error = comm_agree_context(temporary, 1, &context);
+    struct group *left = atomic_load(&temporary->members);
+    object_retain(&left->object);
+    object_release(&temporary->object);
+    object_release(&members->object);
+    if (error == MPI_SUCCESS)
+        error = part_publish(comm, context, left, out);
+    else
+        object_release(&left->object);
+    return error == MPI_SUCCESS ? error
+                                : error_raise_noted(comm, error, __func__);
+}

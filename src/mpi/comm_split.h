@@ -1,0 +1,10 @@
+/* comm_split.h - communicators made from parts of another. */
+#ifndef COMM_SPLIT_H
+#define COMM_SPLIT_H
+
+#include "comm.h"
+
+/* MPI_Comm_split. Returns a noted class. */
+int split_run(struct comm *parent, int color, int key, MPI_Comm *out);
+
+#endif

@@ -1,0 +1,461 @@
+/* error.c - error classes, their texts, and error handlers. Every code that we
+ * return is its own class, because programs compare codes with classes. */
+#include "comm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Same wording as MPICH where it has one: people search for these texts. */
+static const struct {
+    int error_class;
+    const char *text;
+} texts[] = {
+    {MPI_SUCCESS, "No MPI error"},
+    {MPI_ERR_BUFFER, "Invalid buffer pointer"},
+    {MPI_ERR_COUNT, "Invalid count"},
+    {MPI_ERR_TYPE, "Invalid datatype"},
+    {MPI_ERR_TAG, "Invalid tag"},
+    {MPI_ERR_COMM, "Invalid communicator"},
+    {MPI_ERR_RANK, "Invalid rank"},
+    {MPI_ERR_ROOT, "Invalid root"},
+    {MPI_ERR_TRUNCATE, "Message truncated"},
+    {MPI_ERR_GROUP, "Invalid group"},
+    {MPI_ERR_OP, "Invalid MPI_Op"},
+    {MPI_ERR_REQUEST, "Invalid MPI_Request"},
+    {MPI_ERR_TOPOLOGY, "Invalid topology"},
+    {MPI_ERR_DIMS, "Invalid dimension argument"},
+    {MPI_ERR_ARG, "Invalid argument"},
+    {MPI_ERR_OTHER, "Other MPI error"},
+    {MPI_ERR_UNKNOWN, "Unknown error"},
+    {MPI_ERR_INTERN, "Internal MPI error!"},
+    {MPI_ERR_IN_STATUS, "See the MPI_ERROR field in MPI_Status for the error "
+                        "code"},
+    {MPI_ERR_PENDING, "Pending request (no error)"},
+    {MPI_ERR_ACCESS, "Access denied to file"},
+    {MPI_ERR_AMODE, "Invalid amode value in MPI_File_open"},
+    {MPI_ERR_BAD_FILE, "Invalid file name"},
+    {MPI_ERR_CONVERSION, "An error occurred in a user-defined data conversion "
+                         "function"},
+    {MPI_ERR_DUP_DATAREP, "The requested datarep name has already been "
+                          "specified to MPI_REGISTER_DATAREP"},
+    {MPI_ERR_FILE_EXISTS, "File exists"},
+    {MPI_ERR_FILE_IN_USE, "File in use by some process"},
+    {MPI_ERR_FILE, "Invalid MPI_File"},
+    {MPI_ERR_IO, "Other I/O error"},
+    {MPI_ERR_NO_SPACE, "Not enough space for file"},
+    {MPI_ERR_NO_SUCH_FILE, "File does not exist"},
+    {MPI_ERR_READ_ONLY, "Read-only file or filesystem name"},
+    {MPI_ERR_UNSUPPORTED_DATAREP, "Unsupported datarep passed to "
+                                  "MPI_File_set_view"},
+    {MPI_ERR_INFO, "Invalid MPI_Info"},
+    {MPI_ERR_INFO_KEY, "Invalid key for MPI_Info"},
+    {MPI_ERR_INFO_VALUE, "Invalid MPI_Info value"},
+    {MPI_ERR_INFO_NOKEY, "MPI_Info key is not defined"},
+    {MPI_ERR_NAME, "Attempt to lookup an unknown service name"},
+    {MPI_ERR_NO_MEM, "Out of memory"},
+    {MPI_ERR_NOT_SAME, "Inconsistent arguments to collective routine"},
+    {MPI_ERR_PORT, "Invalid port"},
+    {MPI_ERR_QUOTA, "Quota exceeded for files"},
+    {MPI_ERR_SERVICE, "Attempt to use an undefined service name"},
+    {MPI_ERR_SPAWN, "Error in spawn call"},
+    {MPI_ERR_UNSUPPORTED_OPERATION, "Unsupported operation"},
+    {MPI_ERR_WIN, "Invalid MPI_Win"},
+    {MPI_ERR_BASE, "Invalid base address"},
+    {MPI_ERR_LOCKTYPE, "Invalid lock type"},
+    {MPI_ERR_KEYVAL, "Invalid keyval"},
+    {MPI_ERR_RMA_CONFLICT, "Conflicting accesses to window"},
+    {MPI_ERR_RMA_SYNC, "Wrong synchronization of RMA calls"},
+    {MPI_ERR_SIZE, "Invalid size argument in RMA call"},
+    {MPI_ERR_DISP, "Invalid displacement argument in RMA call"},
+    {MPI_ERR_ASSERT, "Invalid assert argument"},
+    {MPI_ERR_RMA_RANGE, "Target memory is not within the window"},
+    {MPI_ERR_RMA_ATTACH, "Memory cannot be attached"},
+    {MPI_ERR_RMA_SHARED, "Memory cannot be shared"},
+    {MPI_ERR_RMA_FLAVOR, "Invalid window flavor"},
+    {MPI_ERR_SESSION, "Invalid session handle"},
+    {MPI_ERR_PROC_ABORTED, "Process aborted"},
+    {MPI_ERR_VALUE_TOO_LARGE, "Value is too large to store"},
+    {MPIX_ERR_PROC_FAILED, "Process failed"},
+    {MPIX_ERR_PROC_FAILED_PENDING, "Failure of a process has left the request "
+                                   "pending"},
+    {MPIX_ERR_REVOKED, "Communication object revoked"},
+    {MPIX_ERR_EAGAIN, "Operation could not be issued"},
+    {MPIX_ERR_NOREQ, "Cannot allocate request"},
+};
+
+/* Above MPI_ERR_LASTCODE, as the standard asks. */
+enum { USER_FIRST = 0x40000001, USER_LIMIT = 1024 };
+
+/* What MPI_Add_error_class and _code handed out; guarded by facade_lock. */
+static struct {
+    int error_class; /* 0: free */
+    char *text;
+} users[USER_LIMIT];
+static int user_last_code = MPI_ERR_LASTCODE;
+
+static _Thread_local struct {
+    int error_class;
+    char text[MPI_MAX_ERROR_STRING];
+} last;
+
+static const char *text_of(int code)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].error_class == code) return texts[i].text;
+    return NULL;
+}
+
+static bool user_code(int code)
+{
+    return code >= USER_FIRST && code < USER_FIRST + USER_LIMIT &&
+           users[code - USER_FIRST].error_class != 0;
+}
+
+static void note(int error_class, const char *format, va_list list)
+{
+    last.error_class = error_class;
+    vsnprintf(last.text, sizeof last.text, format, list);
+}
+
+int error_note(int error_class, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    note(error_class, format, list);
+    va_end(list);
+    return error_class;
+}
+
+static const char *public_name(const char *function)
+{
+    return function[0] == 'P' && function[1] == 'M' ? function + 1 : function;
+}
+
+static _Noreturn void fatal(struct comm *comm, int code, const char *function)
+{
+    const struct group *members = env_active() ? comm_members(comm) : NULL;
+    char line[MPI_MAX_ERROR_STRING + 256];
+    const char *text = text_of(code);
+    snprintf(line, sizeof line,
+             "Abort(%d) on node %d (rank %d in comm 0x%08x): Fatal error in "
+             "%s: %s: %s",
+             code, members ? atomic_load(&world.view)->rank : 0,
+             members ? members->rank : 0,
+             comm ? (unsigned)comm->object.handle : 0, function,
+             text ? text : "User-defined error", last.text);
+    env_abort(code & 0xff ? code & 0xff : 1, line);
+}
+
+static int dispatch(struct comm *comm, int code, const char *function)
+{
+    if (!comm) comm = &comm_world;
+    function = public_name(function);
+    if (!env_active()) fatal(comm, code, function);
+    facade_lock();
+    int kind = atomic_load(&comm->errhandler);
+    struct errhandler *handler = kind ? NULL : comm->handler;
+    if (handler) object_retain(&handler->object);
+    facade_unlock();
+    if (!handler) {
+        if (kind != MPI_ERRORS_RETURN) fatal(comm, code, function);
+        return code;
+    }
+    /* The handler may free anything or never come back: nothing of ours is
+     * held. What it leaves by longjmp is one reference. */
+    MPI_Comm handle = comm->object.handle;
+    handler->function(&handle, &code, function, NULL);
+    object_release(&handler->object);
+    return code;
+}
+
+int error_raise(struct comm *comm, int error_class, const char *function,
+                const char *format, ...)
+{
+    char text[MPI_MAX_ERROR_STRING / 2];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    error_note(error_class, "%s: %s", public_name(function), text);
+    return dispatch(comm, error_class, function);
+}
+
+int error_raise_noted(struct comm *comm, int error_class, const char *function)
+{
+    char text[MPI_MAX_ERROR_STRING / 2];
+    snprintf(text, sizeof text, "%.200s",
+             last.error_class == error_class ? last.text : "failed");
+    return error_raise(comm, error_class, function, "%s", text);
+}
+
+int unsupported_comm(MPI_Comm handle, const char *function)
+{
+    return error_raise(comm_find(handle), MPI_ERR_UNSUPPORTED_OPERATION,
+                       function, "PCCL/MPI does not offer this function");
+}
+
+int unsupported(const char *function)
+{
+    return unsupported_comm(MPI_COMM_NULL, function);
+}
+
+/* ------------------------------------------------------- error handlers */
+
+/* A freed handle stays open while a communicator uses the handler, because
+ * MPI_Comm_get_errhandler may give it out again. */
+static void errhandler_destroy(struct object *object)
+{
+    if (object->handle) handle_close(object);
+    free(object);
+}
+
+static struct errhandler *errhandler_find(MPI_Errhandler handle)
+{
+    return (struct errhandler *)handle_find(HANDLE_ERRHANDLER, handle);
+}
+
+static bool predefined(MPI_Errhandler handle)
+{
+    return handle == MPI_ERRORS_ARE_FATAL || handle == MPI_ERRORS_RETURN ||
+           handle == MPI_ERRORS_ABORT ||
+           handle == MPIR_ERRORS_THROW_EXCEPTIONS;
+}
+
+MPI_PUBLIC(Comm_create_errhandler);
+int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function *function,
+                                MPI_Errhandler *out)
+{
+    if (!function || !out) return RAISE_ARG(NULL, "null pointer");
+    struct errhandler *handler = calloc(1, sizeof *handler);
+    if (!handler) return RAISE_NO_MEMORY(NULL);
+    object_init(&handler->object, errhandler_destroy);
+    handler->function = function;
+    if (!handle_open(HANDLE_ERRHANDLER, &handler->object)) {
+        free(handler);
+        return RAISE_NO_MEMORY(NULL);
+    }
+    *out = handler->object.handle;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Errhandler_create);
+int PMPI_Errhandler_create(MPI_Comm_errhandler_function *function,
+                           MPI_Errhandler *out)
+{
+    return PMPI_Comm_create_errhandler(function, out);
+}
+
+MPI_PUBLIC(Errhandler_free);
+int PMPI_Errhandler_free(MPI_Errhandler *handle)
+{
+    if (!handle) return RAISE_ARG(NULL, "null error handler");
+    struct errhandler *handler = errhandler_find(*handle);
+    if (!handler && !predefined(*handle))
+        return RAISE_ARG(NULL, "not an error handler");
+    if (handler) object_release(&handler->object);
+    *handle = MPI_ERRHANDLER_NULL;
+    return MPI_SUCCESS;
+}
+
+static void install(struct comm *comm, MPI_Errhandler kind,
+                    struct errhandler *handler)
+{
+    if (handler) object_retain(&handler->object);
+    facade_lock();
+    struct errhandler *old = comm->handler;
+    comm->handler = handler;
+    atomic_store(&comm->errhandler, handler ? 0 : kind);
+    facade_unlock();
+    if (old) object_release(&old->object);
+}
+
+MPI_PUBLIC(Comm_set_errhandler);
+int PMPI_Comm_set_errhandler(MPI_Comm comm_handle, MPI_Errhandler handle)
+{
+    COMM_OR_RETURN(comm, comm_handle);
+    struct errhandler *handler = errhandler_find(handle);
+    if (!handler && !predefined(handle))
+        return RAISE_ARG(comm, "not an error handler");
+    install(comm, handle, handler);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Errhandler_set);
+int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler handle)
+{
+    return PMPI_Comm_set_errhandler(comm, handle);
+}
+
+MPI_PUBLIC(Comm_get_errhandler);
+int PMPI_Comm_get_errhandler(MPI_Comm comm_handle, MPI_Errhandler *out)
+{
+    COMM_OR_RETURN(comm, comm_handle);
+    if (!out) return RAISE_ARG(comm, "null error handler");
+    facade_lock();
+    struct errhandler *handler = comm->handler;
+    if (handler) object_retain(&handler->object);
+    *out = atomic_load(&comm->errhandler);
+    facade_unlock();
+    if (handler) *out = handler->object.handle;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Errhandler_get);
+int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *out)
+{
+    return PMPI_Comm_get_errhandler(comm, out);
+}
+
+MPI_PUBLIC(Comm_call_errhandler);
+int PMPI_Comm_call_errhandler(MPI_Comm comm_handle, int code)
+{
+    COMM_OR_RETURN(comm, comm_handle);
+    error_note(code, "raised by the program");
+    (void)dispatch(comm, code, __func__);
+    return MPI_SUCCESS;
+}
+
+void comm_inherit(struct comm *to, struct comm *from)
+{
+    facade_lock();
+    struct errhandler *handler = from->handler;
+    if (handler) object_retain(&handler->object);
+    int kind = atomic_load(&from->errhandler);
+    facade_unlock();
+    install(to, kind, handler);
+    if (handler) object_release(&handler->object);
+}
+
+/* -------------------------------------------------- classes and strings */
+
+MPI_PUBLIC(Error_class);
+int PMPI_Error_class(int code, int *error_class)
+{
+    if (!error_class) return RAISE_ARG(NULL, "null class");
+    facade_lock();
+    *error_class = user_code(code) ? users[code - USER_FIRST].error_class
+                   : text_of(code) ? code
+                                   : MPI_ERR_UNKNOWN;
+    facade_unlock();
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Error_string);
+int PMPI_Error_string(int code, char *string, int *length)
+{
+    if (!string || !length) return RAISE_ARG(NULL, "null string");
+    const char *text = text_of(code);
+    char line[2 * MPI_MAX_ERROR_STRING] = "";
+    facade_lock();
+    if (user_code(code) && users[code - USER_FIRST].text)
+        snprintf(line, sizeof line, "%s", users[code - USER_FIRST].text);
+    else if (user_code(code))
+        *line = 0;
+    else if (!text)
+        snprintf(line, sizeof line, "Error code %d is not known", code);
+    else if (code != MPI_SUCCESS && last.error_class == code)
+        snprintf(line, sizeof line, "%s, error stack:\n%s", text, last.text);
+    else
+        snprintf(line, sizeof line, "%s", text);
+    facade_unlock();
+    line[MPI_MAX_ERROR_STRING - 1] = 0;
+    strcpy(string, line);
+    *length = (int)strlen(string);
+    return MPI_SUCCESS;
+}
+
+int *error_last_used_code(void)
+{
+    return &user_last_code;
+}
+
+/* A new number that stands for the class, or for itself if 0. */
+static int user_add(int error_class)
+{
+    int code = -1;
+    facade_lock();
+    for (int i = 0; i < USER_LIMIT && code < 0; i++) {
+        if (users[i].error_class != 0) continue;
+        code = USER_FIRST + i;
+        users[i].error_class = error_class ? error_class : code;
+        if (user_last_code < code) user_last_code = code;
+    }
+    facade_unlock();
+    return code;
+}
+
+MPI_PUBLIC(Add_error_class);
+int PMPI_Add_error_class(int *error_class)
+{
+    if (!error_class) return RAISE_ARG(NULL, "null class");
+    int code = user_add(0);
+    if (code < 0) return RAISE(NULL, MPI_ERR_OTHER, "no more error classes");
+    *error_class = code;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Add_error_code);
+int PMPI_Add_error_code(int error_class, int *code_out)
+{
+    if (!code_out) return RAISE_ARG(NULL, "null code");
+    int code = user_add(error_class);
+    if (code < 0) return RAISE(NULL, MPI_ERR_OTHER, "no more error codes");
+    *code_out = code;
+    return MPI_SUCCESS;
+}
+
+static int user_text(int code, const char *string, const char *function)
+{
+    char *copy = string ? strndup(string, MPI_MAX_ERROR_STRING - 1) : NULL;
+    if (string && !copy)
+        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    facade_lock();
+    bool known = user_code(code);
+    char *old = copy;
+    if (known) {
+        old = users[code - USER_FIRST].text;
+        users[code - USER_FIRST].text = copy;
+    }
+    facade_unlock();
+    free(old);
+    if (known) return MPI_SUCCESS;
+    return error_raise(NULL, MPI_ERR_ARG, function,
+                       "%d was not made by MPI_Add_error_class or _code", code);
+}
+
+MPI_PUBLIC(Add_error_string);
+int PMPI_Add_error_string(int code, const char *string)
+{
+    if (!string) return RAISE_ARG(NULL, "null string");
+    return user_text(code, string, __func__);
+}
+
+static int user_delete(int code, const char *function)
+{
+    int result = user_text(code, NULL, function);
+    if (result != MPI_SUCCESS) return result;
+    facade_lock();
+    users[code - USER_FIRST].error_class = 0;
+    facade_unlock();
+    return MPI_SUCCESS;
+}
+
+MPIX_PUBLIC(Delete_error_class);
+int PMPIX_Delete_error_class(int error_class)
+{
+    return user_delete(error_class, __func__);
+}
+
+MPIX_PUBLIC(Delete_error_code);
+int PMPIX_Delete_error_code(int code)
+{
+    return user_delete(code, __func__);
+}
+
+MPIX_PUBLIC(Delete_error_string);
+int PMPIX_Delete_error_string(int code)
+{
+    return user_text(code, NULL, __func__);
+}

@@ -1,0 +1,106 @@
+/* facade.h - what every file of the MPI facade shares.
+ *
+ * The facade is MPICH's ABI (facts: handle values, struct layouts and names of
+ * <mpi.h>) over the public calls of pccl.h. It includes nothing of the library
+ * beneath it.
+ *
+ * Names. Each function is defined as PMPI_X; MPI_PUBLIC(X) adds MPI_X as a weak
+ * alias of the same address, so a profiling tool can take MPI_X over.
+ *
+ * Locks. facade_lock() guards the lists of handles, attributes and requests. It
+ * is never held while a pccl call may block or a function of the user runs. */
+#ifndef FACADE_H
+#define FACADE_H
+
+/* Makes <mpi.h> give its prototypes default visibility. */
+#define HAVE_VISIBILITY 1
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MPI_PUBLIC(name)                                                       \
+    extern __typeof__(PMPI_##name) MPI_##name                                  \
+        __attribute__((weak, alias("PMPI_" #name)))
+#define MPIX_PUBLIC(name)                                                      \
+    extern __typeof__(PMPIX_##name) MPIX_##name                                \
+        __attribute__((weak, alias("PMPIX_" #name)))
+
+struct comm;
+
+void facade_lock(void);
+void facade_unlock(void);
+
+/* ------------------------------------------------------------- handles */
+
+enum handle_kind {
+    HANDLE_COMM = 1,
+    HANDLE_GROUP = 2,
+    HANDLE_TYPE = 3,
+    HANDLE_ERRHANDLER = 5,
+    HANDLE_OP = 6,
+    HANDLE_INFO = 7,
+    HANDLE_KEYVAL = 9,
+    HANDLE_REQUEST = 11,
+    HANDLE_KINDS = 12
+};
+
+/* First member of every object that has a handle. The handle owns one
+ * reference, every use that outlives a call owns another. */
+struct object {
+    int handle; /* 0: none given yet */
+    atomic_int references;
+    void (*destroy)(struct object *object);
+};
+
+/* Sets references to 1; the object has no handle yet. */
+void object_init(struct object *object, void (*destroy)(struct object *));
+void object_retain(struct object *object);
+void object_release(struct object *object);
+
+/* Gives the object a handle of the kind; false: no memory or table full. */
+bool handle_open(enum handle_kind kind, struct object *object);
+/* Takes the handle away, not the reference it stood for. */
+void handle_close(struct object *object);
+/* NULL unless the handle is a dynamic one of this kind that is open. Safe from
+ * any thread, takes no lock. */
+struct object *handle_find(enum handle_kind kind, int handle);
+
+/* Calls visit for every open handle of the kind, with facade_lock held. */
+void handle_each(enum handle_kind kind, void (*visit)(struct object *object));
+
+/* -------------------------------------------------------------- errors */
+
+/* Records the text for MPI_Error_string and calls the error handler of the
+ * communicator (NULL: MPI_COMM_WORLD's, as MPICH does). Returns the class if
+ * the handler does. */
+int error_raise(struct comm *comm, int error_class, const char *function,
+                const char *format, ...) __attribute__((format(printf, 4, 5)));
+#define RAISE(comm, error_class, ...)                                          \
+    error_raise(comm, error_class, __func__, __VA_ARGS__)
+#define RAISE_NO_MEMORY(comm) RAISE(comm, MPI_ERR_NO_MEM, "out of memory")
+#define RAISE_ARG(comm, what)                                                  \
+    RAISE(comm, MPI_ERR_ARG, "invalid argument: " what)
+
+/* The value behind MPI_LASTUSEDCODE. */
+int *error_last_used_code(void);
+
+/* For the generated stubs. */
+int unsupported_comm(MPI_Comm comm, const char *function);
+int unsupported(const char *function);
+
+/* Records the text only; for errors found before their time to be raised. */
+int error_note(int error_class, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Raises an error whose text error_note has recorded in this thread. */
+int error_raise_noted(struct comm *comm, int error_class,
+                      const char *function);
+
+/* Ends the job with the message on stderr. Does not return. */
+_Noreturn void env_abort(int code, const char *message);
+
+/* True between MPI_Init and MPI_Finalize. */
+bool env_active(void);
+
+#endif

@@ -1,0 +1,363 @@
+/* group.c - MPI_Group: ordered lists of member ids. */
+#include "comm.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct group group_empty = {.object = {.handle = MPI_GROUP_EMPTY,
+                                              .references = 1},
+                                   .rank = MPI_UNDEFINED};
+static struct group *retired;
+
+static void group_destroy(struct object *object)
+{
+    free(object);
+}
+
+struct group *group_new(int size)
+{
+    assert(size >= 0);
+    struct group *group =
+        calloc(1, sizeof *group + (size_t)size * sizeof group->ids[0]);
+    if (!group) return NULL;
+    object_init(&group->object, group_destroy);
+    group->size = size;
+    group->rank = MPI_UNDEFINED;
+    return group;
+}
+
+int group_rank_of(const struct group *group, uint64_t id)
+{
+    for (int i = 0; i < group->size; i++)
+        if (group->ids[i] == id) return i;
+    return MPI_UNDEFINED;
+}
+
+void group_place(struct group *group, uint64_t self)
+{
+    group->rank = group_rank_of(group, self);
+}
+
+void group_retire(struct group *group)
+{
+    group->retired_next = retired;
+    retired = group;
+}
+
+void groups_release_retired(void)
+{
+    while (retired) {
+        struct group *next = retired->retired_next;
+        object_release(&retired->object);
+        retired = next;
+    }
+}
+
+struct group *group_find(MPI_Group handle)
+{
+    if (handle == MPI_GROUP_EMPTY) return &group_empty;
+    return (struct group *)handle_find(HANDLE_GROUP, handle);
+}
+
+#define GROUP_OR_RETURN(variable, handle)                                      \
+    struct group *variable = group_find(handle);                               \
+    if (!variable)                                                             \
+    return RAISE(NULL, MPI_ERR_GROUP, "invalid group 0x%08x",                  \
+                 (unsigned)(handle))
+
+/* Shrinks the new group to `size` members and gives it a handle. */
+static int group_publish(struct group *group, int size, MPI_Group *out)
+{
+    if (size == 0) {
+        object_release(&group->object);
+        *out = MPI_GROUP_EMPTY;
+        return MPI_SUCCESS;
+    }
+    group->size = size;
+    group_place(group, world.self);
+    if (!handle_open(HANDLE_GROUP, &group->object)) {
+        object_release(&group->object);
+        return RAISE_NO_MEMORY(NULL);
+    }
+    *out = group->object.handle;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Comm_group);
+int PMPI_Comm_group(MPI_Comm comm_handle, MPI_Group *out)
+{
+    COMM_OR_RETURN(comm, comm_handle);
+    if (!out) return RAISE_ARG(comm, "null group");
+    const struct group *members = comm_members(comm);
+    struct group *group = group_new(members->size);
+    if (!group) return RAISE_NO_MEMORY(comm);
+    memcpy(group->ids, members->ids,
+           (size_t)members->size * sizeof *group->ids);
+    return group_publish(group, members->size, out);
+}
+
+MPI_PUBLIC(Group_size);
+int PMPI_Group_size(MPI_Group handle, int *size)
+{
+    GROUP_OR_RETURN(group, handle);
+    if (!size) return RAISE_ARG(NULL, "null size");
+    *size = group->size;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Group_rank);
+int PMPI_Group_rank(MPI_Group handle, int *rank)
+{
+    GROUP_OR_RETURN(group, handle);
+    if (!rank) return RAISE_ARG(NULL, "null rank");
+    *rank = group->rank;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Group_free);
+int PMPI_Group_free(MPI_Group *handle)
+{
+    if (!handle) return RAISE_ARG(NULL, "null group");
+    GROUP_OR_RETURN(group, *handle);
+    if (group != &group_empty) {
+        handle_close(&group->object);
+        object_release(&group->object);
+    }
+    *handle = MPI_GROUP_NULL;
+    return MPI_SUCCESS;
+}
+
+static int lists_compare(const struct group *a, const struct group *b)
+{
+    if (a->size != b->size) return MPI_UNEQUAL;
+    size_t size = (size_t)a->size * sizeof *a->ids;
+    if (size == 0 || memcmp(a->ids, b->ids, size) == 0) return MPI_IDENT;
+    for (int i = 0; i < a->size; i++)
+        if (group_rank_of(b, a->ids[i]) == MPI_UNDEFINED) return MPI_UNEQUAL;
+    return MPI_SIMILAR;
+}
+
+MPI_PUBLIC(Group_compare);
+int PMPI_Group_compare(MPI_Group handle1, MPI_Group handle2, int *result)
+{
+    GROUP_OR_RETURN(a, handle1);
+    GROUP_OR_RETURN(b, handle2);
+    if (!result) return RAISE_ARG(NULL, "null result");
+    *result = lists_compare(a, b);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Comm_compare);
+int PMPI_Comm_compare(MPI_Comm handle1, MPI_Comm handle2, int *result)
+{
+    COMM_OR_RETURN(a, handle1);
+    COMM_OR_RETURN(b, handle2);
+    if (!result) return RAISE_ARG(a, "null result");
+    if (a == b) {
+        *result = MPI_IDENT;
+        return MPI_SUCCESS;
+    }
+    *result = lists_compare(comm_members(a), comm_members(b));
+    if (*result == MPI_IDENT) *result = MPI_CONGRUENT;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Group_translate_ranks);
+int PMPI_Group_translate_ranks(MPI_Group handle1, int n, const int ranks1[],
+                               MPI_Group handle2, int ranks2[])
+{
+    GROUP_OR_RETURN(a, handle1);
+    GROUP_OR_RETURN(b, handle2);
+    if (n < 0) return RAISE_ARG(NULL, "negative count");
+    if (n > 0 && (!ranks1 || !ranks2)) return RAISE_ARG(NULL, "null ranks");
+    for (int i = 0; i < n; i++) {
+        int rank = ranks1[i];
+        if (rank != MPI_PROC_NULL && (rank < 0 || rank >= a->size))
+            return RAISE(NULL, MPI_ERR_RANK, "rank %d is not in the group",
+                         rank);
+        ranks2[i] = rank == MPI_PROC_NULL ? MPI_PROC_NULL
+                                          : group_rank_of(b, a->ids[rank]);
+    }
+    return MPI_SUCCESS;
+}
+
+/* Appends the members of `from` whose presence in `other` is as wanted. */
+static int list_filter(const struct group *from, const struct group *other,
+                       bool wanted, struct group *to, int used)
+{
+    for (int i = 0; i < from->size; i++) {
+        bool present = group_rank_of(other, from->ids[i]) != MPI_UNDEFINED;
+        if (present == wanted) to->ids[used++] = from->ids[i];
+    }
+    return used;
+}
+
+MPI_PUBLIC(Group_union);
+int PMPI_Group_union(MPI_Group handle1, MPI_Group handle2, MPI_Group *out)
+{
+    GROUP_OR_RETURN(a, handle1);
+    GROUP_OR_RETURN(b, handle2);
+    if (!out) return RAISE_ARG(NULL, "null group");
+    struct group *group = group_new(a->size + b->size);
+    if (!group) return RAISE_NO_MEMORY(NULL);
+    int used = list_filter(a, a, true, group, 0);
+    used = list_filter(b, a, false, group, used);
+    return group_publish(group, used, out);
+}
+
+static int group_select(const struct group *a, const struct group *b,
+                        bool common, MPI_Group *out)
+{
+    struct group *group = group_new(a->size);
+    if (!group) return RAISE_NO_MEMORY(NULL);
+    return group_publish(group, list_filter(a, b, common, group, 0), out);
+}
+
+MPI_PUBLIC(Group_intersection);
+int PMPI_Group_intersection(MPI_Group handle1, MPI_Group handle2,
+                            MPI_Group *out)
+{
+    GROUP_OR_RETURN(a, handle1);
+    GROUP_OR_RETURN(b, handle2);
+    if (!out) return RAISE_ARG(NULL, "null group");
+    return group_select(a, b, true, out);
+}
+
+MPI_PUBLIC(Group_difference);
+int PMPI_Group_difference(MPI_Group handle1, MPI_Group handle2, MPI_Group *out)
+{
+    GROUP_OR_RETURN(a, handle1);
+    GROUP_OR_RETURN(b, handle2);
+    if (!out) return RAISE_ARG(NULL, "null group");
+    return group_select(a, b, false, out);
+}
+
+/* The ranks of the triplets, in order, each at most once; NULL with *error
+ * set otherwise. The caller frees. */
+static int *ranges_expand(const struct group *group, int n, int ranges[][3],
+                          int *count, int *error)
+{
+    int *ranks = malloc(((size_t)group->size + 1) * sizeof *ranks);
+    bool *seen = calloc((size_t)group->size + 1, sizeof *seen);
+    *count = 0;
+    *error = ranks && seen ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    for (int i = 0; i < n && *error == MPI_SUCCESS; i++) {
+        int first = ranges[i][0], last = ranges[i][1], stride = ranges[i][2];
+        if (stride == 0) *error = MPI_ERR_ARG;
+        if (stride > 0 ? first > last : first < last) *error = MPI_ERR_ARG;
+        for (int r = first; *error == MPI_SUCCESS; r += stride) {
+            if (stride > 0 ? r > last : r < last) break;
+            if (r < 0 || r >= group->size || seen[r]) {
+                *error = MPI_ERR_RANK;
+            } else {
+                seen[r] = true;
+                ranks[(*count)++] = r;
+            }
+        }
+    }
+    free(seen);
+    if (*error == MPI_SUCCESS) return ranks;
+    free(ranks);
+    return NULL;
+}
+
+static int include(const struct group *from, int n, const int *ranks,
+                   MPI_Group *out)
+{
+    struct group *group = group_new(n);
+    if (!group) return RAISE_NO_MEMORY(NULL);
+    for (int i = 0; i < n; i++) group->ids[i] = from->ids[ranks[i]];
+    return group_publish(group, n, out);
+}
+
+static int exclude(const struct group *from, int n, const int *ranks,
+                   MPI_Group *out)
+{
+    struct group *group = group_new(from->size);
+    bool *gone = calloc((size_t)from->size + 1, sizeof *gone);
+    if (!group || !gone) {
+        free(group);
+        free(gone);
+        return RAISE_NO_MEMORY(NULL);
+    }
+    int used = 0;
+    for (int i = 0; i < n; i++) gone[ranks[i]] = true;
+    for (int i = 0; i < from->size; i++)
+        if (!gone[i]) group->ids[used++] = from->ids[i];
+    free(gone);
+    return group_publish(group, used, out);
+}
+
+typedef int selection(const struct group *, int, const int *, MPI_Group *);
+
+static int group_pick(MPI_Group handle, int n, const int ranks[],
+                      MPI_Group *out, selection *select, const char *function)
+{
+    struct group *group = group_find(handle);
+    if (!group)
+        return error_raise(NULL, MPI_ERR_GROUP, function, "invalid group");
+    if (n < 0 || !out || (n > 0 && !ranks))
+        return error_raise(NULL, MPI_ERR_ARG, function, "invalid argument");
+    int (*ranges)[3] = malloc(((size_t)n + 1) * sizeof *ranges);
+    if (!ranges)
+        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    for (int i = 0; i < n; i++) {
+        ranges[i][0] = ranges[i][1] = ranks[i];
+        ranges[i][2] = 1;
+    }
+    int count, error;
+    int *list = ranges_expand(group, n, ranges, &count, &error);
+    free(ranges);
+    if (!list)
+        return error_raise(NULL, error, function,
+                           "a rank is not in the group or named twice");
+    int result = select(group, count, list, out);
+    free(list);
+    return result;
+}
+
+MPI_PUBLIC(Group_incl);
+int PMPI_Group_incl(MPI_Group handle, int n, const int ranks[], MPI_Group *out)
+{
+    return group_pick(handle, n, ranks, out, include, __func__);
+}
+
+MPI_PUBLIC(Group_excl);
+int PMPI_Group_excl(MPI_Group handle, int n, const int ranks[], MPI_Group *out)
+{
+    return group_pick(handle, n, ranks, out, exclude, __func__);
+}
+
+static int group_pick_ranges(MPI_Group handle, int n, int ranges[][3],
+                             MPI_Group *out, selection *select,
+                             const char *function)
+{
+    struct group *group = group_find(handle);
+    if (!group)
+        return error_raise(NULL, MPI_ERR_GROUP, function, "invalid group");
+    if (n < 0 || !out || (n > 0 && !ranges))
+        return error_raise(NULL, MPI_ERR_ARG, function, "invalid argument");
+    int count, error;
+    int *list = ranges_expand(group, n, ranges, &count, &error);
+    if (!list)
+        return error_raise(NULL, error, function,
+                           "a range is empty, leaves the group or overlaps");
+    int result = select(group, count, list, out);
+    free(list);
+    return result;
+}
+
+MPI_PUBLIC(Group_range_incl);
+int PMPI_Group_range_incl(MPI_Group handle, int n, int ranges[][3],
+                          MPI_Group *out)
+{
+    return group_pick_ranges(handle, n, ranges, out, include, __func__);
+}
+
+MPI_PUBLIC(Group_range_excl);
+int PMPI_Group_range_excl(MPI_Group handle, int n, int ranges[][3],
+                          MPI_Group *out)
+{
+    return group_pick_ranges(handle, n, ranges, out, exclude, __func__);
+}

@@ -1,0 +1,134 @@
+/* handle.c - the tables behind integer handles. A table grows by chunks that
+ * never move, so looking up takes no lock; slots are reused lowest first. */
+#include "facade.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { CHUNK = 1024, CHUNKS = 4096 };
+
+/* Bits 31-30 of a dynamic ("direct") handle, and where the kind sits. */
+#define HANDLE_DIRECT 0x80000000u
+#define HANDLE_KIND_SHIFT 26
+#define HANDLE_INDEX_MASK 0x3fffffu
+/* MPICH marks a keyval's kind of object below the kind; only the value's
+ * being distinct matters. */
+
+typedef _Atomic(struct object *) slot;
+
+struct table {
+    _Atomic(slot *) chunks[CHUNKS];
+    uint32_t used;  /* slots ever used */
+    uint32_t hint;  /* no free slot below */
+};
+
+static struct table tables[HANDLE_KINDS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void facade_lock(void)
+{
+    int result = pthread_mutex_lock(&lock);
+    assert(result == 0);
+    (void)result;
+}
+
+void facade_unlock(void)
+{
+    int result = pthread_mutex_unlock(&lock);
+    assert(result == 0);
+    (void)result;
+}
+
+void object_init(struct object *object, void (*destroy)(struct object *))
+{
+    object->handle = 0;
+    atomic_init(&object->references, 1);
+    object->destroy = destroy;
+}
+
+void object_retain(struct object *object)
+{
+    int before = atomic_fetch_add(&object->references, 1);
+    assert(before > 0);
+    (void)before;
+}
+
+void object_release(struct object *object)
+{
+    int before = atomic_fetch_sub(&object->references, 1);
+    assert(before > 0);
+    if (before == 1 && object->destroy) object->destroy(object);
+}
+
+static slot *slot_at(struct table *table, uint32_t index)
+{
+    slot *chunk = atomic_load(&table->chunks[index / CHUNK]);
+    return chunk ? &chunk[index % CHUNK] : NULL;
+}
+
+static bool table_reserve(struct table *table, uint32_t index)
+{
+    if (index >= CHUNK * CHUNKS) return false;
+    if (slot_at(table, index)) return true;
+    slot *chunk = calloc(CHUNK, sizeof *chunk);
+    if (!chunk) return false;
+    atomic_store(&table->chunks[index / CHUNK], chunk);
+    return true;
+}
+
+bool handle_open(enum handle_kind kind, struct object *object)
+{
+    struct table *table = &tables[kind];
+    assert(object->handle == 0);
+    facade_lock();
+    uint32_t index = table->hint;
+    while (index < table->used && atomic_load(slot_at(table, index))) index++;
+    bool done = table_reserve(table, index);
+    if (done) {
+        object->handle = (int)(HANDLE_DIRECT |
+                               (uint32_t)kind << HANDLE_KIND_SHIFT | index);
+        atomic_store(slot_at(table, index), object);
+        table->hint = index + 1;
+        if (table->used <= index) table->used = index + 1;
+    }
+    facade_unlock();
+    return done;
+}
+
+void handle_close(struct object *object)
+{
+    uint32_t handle = (uint32_t)object->handle;
+    assert(handle & HANDLE_DIRECT);
+    struct table *table = &tables[handle >> HANDLE_KIND_SHIFT & 15];
+    uint32_t index = handle & HANDLE_INDEX_MASK;
+    facade_lock();
+    assert(atomic_load(slot_at(table, index)) == object);
+    atomic_store(slot_at(table, index), NULL);
+    if (index < table->hint) table->hint = index;
+    facade_unlock();
+    object->handle = 0;
+}
+
+struct object *handle_find(enum handle_kind kind, int handle)
+{
+    uint32_t bits = (uint32_t)handle;
+    uint32_t index = bits & HANDLE_INDEX_MASK;
+    if (bits >> HANDLE_KIND_SHIFT != (HANDLE_DIRECT >> HANDLE_KIND_SHIFT |
+                                      (uint32_t)kind))
+        return NULL;
+    if (index >= CHUNK * CHUNKS) return NULL;
+    slot *at = slot_at(&tables[kind], index);
+    return at ? atomic_load(at) : NULL;
+}
+
+void handle_each(enum handle_kind kind, void (*visit)(struct object *object))
+{
+    struct table *table = &tables[kind];
+    facade_lock();
+    for (uint32_t i = 0; i < table->used; i++) {
+        struct object *object = atomic_load(slot_at(table, i));
+        if (object) visit(object);
+    }
+    facade_unlock();
+}

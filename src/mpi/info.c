@@ -1,0 +1,267 @@
+/* info.c - MPI_Info: ordered key/value pairs. */
+#include "info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    struct entry *next;
+    char *value;
+    char key[];
+};
+
+struct info {
+    struct object object;
+    struct entry *first; /* in the order of setting */
+};
+
+static struct info info_env = {
+    .object = {.handle = MPI_INFO_ENV, .references = 1}};
+
+static void info_destroy(struct object *object)
+{
+    struct info *info = (struct info *)object;
+    for (struct entry *at = info->first; at;) {
+        struct entry *next = at->next;
+        free(at->value);
+        free(at);
+        at = next;
+    }
+    free(info);
+}
+
+static struct info *info_new(void)
+{
+    struct info *info = calloc(1, sizeof *info);
+    if (info) object_init(&info->object, info_destroy);
+    return info;
+}
+
+struct info *info_find(MPI_Info handle)
+{
+    if (handle == MPI_INFO_ENV) return &info_env;
+    return (struct info *)handle_find(HANDLE_INFO, handle);
+}
+
+void info_release(struct info *info)
+{
+    if (info) object_release(&info->object);
+}
+
+#define INFO_OR_RETURN(variable, handle)                                       \
+    struct info *variable = info_find(handle);                                 \
+    if (!variable)                                                             \
+    return RAISE(NULL, MPI_ERR_INFO, "invalid info 0x%08x", (unsigned)(handle))
+
+static struct entry **find(struct info *info, const char *key)
+{
+    struct entry **at = &info->first;
+    while (*at && strcmp((*at)->key, key) != 0) at = &(*at)->next;
+    return at;
+}
+
+static bool put(struct info *info, const char *key, const char *value)
+{
+    char *copy = strdup(value);
+    if (!copy) return false;
+    struct entry **at = find(info, key);
+    if (!*at) {
+        size_t size = strlen(key) + 1;
+        struct entry *entry = calloc(1, sizeof *entry + size);
+        if (!entry) {
+            free(copy);
+            return false;
+        }
+        memcpy(entry->key, key, size);
+        *at = entry;
+    }
+    free((*at)->value);
+    (*at)->value = copy;
+    return true;
+}
+
+struct info *info_copy(const struct info *from)
+{
+    struct info *info = info_new();
+    for (struct entry *at = from ? from->first : NULL; info && at;
+         at = at->next) {
+        if (put(info, at->key, at->value)) continue;
+        info_release(info);
+        return NULL;
+    }
+    return info;
+}
+
+static int publish(struct info *info, MPI_Info *out)
+{
+    if (!info || !handle_open(HANDLE_INFO, &info->object)) {
+        info_release(info);
+        return RAISE_NO_MEMORY(NULL);
+    }
+    *out = info->object.handle;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Info_create);
+int PMPI_Info_create(MPI_Info *out)
+{
+    if (!out) return RAISE_ARG(NULL, "null info");
+    return publish(info_new(), out);
+}
+
+MPI_PUBLIC(Info_dup);
+int PMPI_Info_dup(MPI_Info handle, MPI_Info *out)
+{
+    INFO_OR_RETURN(info, handle);
+    if (!out) return RAISE_ARG(NULL, "null info");
+    return publish(info_copy(info), out);
+}
+
+MPI_PUBLIC(Info_create_env);
+int PMPI_Info_create_env(int argc, char *argv[], MPI_Info *out)
+{
+    if (!out) return RAISE_ARG(NULL, "null info");
+    struct info *info = info_new();
+    if (info && argc > 0 && argv && argv[0] && !put(info, "command", argv[0])) {
+        info_release(info);
+        info = NULL;
+    }
+    return publish(info, out);
+}
+
+MPI_PUBLIC(Info_free);
+int PMPI_Info_free(MPI_Info *handle)
+{
+    if (!handle) return RAISE_ARG(NULL, "null info");
+    INFO_OR_RETURN(info, *handle);
+    if (info == &info_env)
+        return RAISE(NULL, MPI_ERR_INFO, "MPI_INFO_ENV cannot be freed");
+    handle_close(&info->object);
+    info_release(info);
+    *handle = MPI_INFO_NULL;
+    return MPI_SUCCESS;
+}
+
+static int key_check(const char *key, const char *function)
+{
+    size_t length = key ? strnlen(key, MPI_MAX_INFO_KEY + 1) : 0;
+    if (length > 0 && length <= MPI_MAX_INFO_KEY) return MPI_SUCCESS;
+    return error_raise(NULL, MPI_ERR_INFO_KEY, function,
+                       "null, empty or too long key");
+}
+
+MPI_PUBLIC(Info_set);
+int PMPI_Info_set(MPI_Info handle, const char *key, const char *value)
+{
+    INFO_OR_RETURN(info, handle);
+    int result = key_check(key, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!value || strnlen(value, MPI_MAX_INFO_VAL + 1) > MPI_MAX_INFO_VAL)
+        return RAISE(NULL, MPI_ERR_INFO_VALUE, "null or too long value");
+    facade_lock();
+    bool done = put(info, key, value);
+    facade_unlock();
+    return done ? MPI_SUCCESS : RAISE_NO_MEMORY(NULL);
+}
+
+MPI_PUBLIC(Info_delete);
+int PMPI_Info_delete(MPI_Info handle, const char *key)
+{
+    INFO_OR_RETURN(info, handle);
+    int result = key_check(key, __func__);
+    if (result != MPI_SUCCESS) return result;
+    facade_lock();
+    struct entry **at = find(info, key), *entry = *at;
+    if (entry) *at = entry->next;
+    facade_unlock();
+    if (!entry)
+        return RAISE(NULL, MPI_ERR_INFO_NOKEY, "no key %.100s", key);
+    free(entry->value);
+    free(entry);
+    return MPI_SUCCESS;
+}
+
+/* Copies at most capacity-1 characters. Returns the value's length, -1: none. */
+static int value_copy(struct info *info, const char *key, char *value,
+                      int capacity)
+{
+    int length = -1;
+    facade_lock();
+    struct entry *entry = *find(info, key);
+    if (entry) {
+        length = (int)strlen(entry->value);
+        if (capacity > 0)
+            snprintf(value, (size_t)capacity, "%s", entry->value);
+    }
+    facade_unlock();
+    return length;
+}
+
+MPI_PUBLIC(Info_get);
+int PMPI_Info_get(MPI_Info handle, const char *key, int length, char *value,
+                  int *flag)
+{
+    INFO_OR_RETURN(info, handle);
+    int result = key_check(key, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!flag || length < 0 || (length > 0 && !value))
+        return RAISE_ARG(NULL, "null pointer or negative length");
+    /* MPI_Info_get's length does not count the final zero. */
+    *flag = value_copy(info, key, value, value ? length + 1 : 0) >= 0;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Info_get_string);
+int PMPI_Info_get_string(MPI_Info handle, const char *key, int *length,
+                         char *value, int *flag)
+{
+    INFO_OR_RETURN(info, handle);
+    int result = key_check(key, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!flag || !length || *length < 0 || (*length > 0 && !value))
+        return RAISE_ARG(NULL, "null pointer or negative length");
+    int found = value_copy(info, key, value, *length);
+    *flag = found >= 0;
+    if (found >= 0) *length = found + 1;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Info_get_valuelen);
+int PMPI_Info_get_valuelen(MPI_Info handle, const char *key, int *length,
+                           int *flag)
+{
+    INFO_OR_RETURN(info, handle);
+    int result = key_check(key, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!flag || !length) return RAISE_ARG(NULL, "null pointer");
+    int found = value_copy(info, key, NULL, 0);
+    *flag = found >= 0;
+    if (found >= 0) *length = found;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Info_get_nkeys);
+int PMPI_Info_get_nkeys(MPI_Info handle, int *count)
+{
+    INFO_OR_RETURN(info, handle);
+    if (!count) return RAISE_ARG(NULL, "null count");
+    *count = 0;
+    facade_lock();
+    for (struct entry *at = info->first; at; at = at->next) (*count)++;
+    facade_unlock();
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Info_get_nthkey);
+int PMPI_Info_get_nthkey(MPI_Info handle, int n, char *key)
+{
+    INFO_OR_RETURN(info, handle);
+    if (!key) return RAISE_ARG(NULL, "null key");
+    facade_lock();
+    struct entry *at = n >= 0 ? info->first : NULL;
+    for (int i = 0; at && i < n; i++) at = at->next;
+    if (at) strcpy(key, at->key);
+    facade_unlock();
+    return at ? MPI_SUCCESS : RAISE_ARG(NULL, "there is no such key");
+}

@@ -1,0 +1,70 @@
+/* p2p.h - point-to-point messages: sends and receives over the matching
+ * queues. Delivery to other members goes through transport.h. */
+#ifndef P2P_H
+#define P2P_H
+
+#include "comm.h"
+#include "match.h"
+#include "type.h"
+
+/* A message that was sent and not yet received: its packed bytes. Two owners
+ * at most: the queues (or the receiver) and a synchronous sender. */
+struct message {
+    struct match_entry entry; /* first */
+    atomic_int references;
+    atomic_bool matched;
+    MPI_Count size;
+    char data[];
+};
+
+struct receive {
+    struct match_entry entry; /* first */
+    void *buffer;
+    MPI_Count count;
+    struct type *type;
+    struct comm *comm;
+    atomic_bool done;
+    int error;
+    MPI_Status status;
+};
+
+/* Posts a receive, which belongs to the queues until done. */
+void p2p_post(struct receive *receive);
+/* Gives a message to this process; takes the queues' reference over. */
+void p2p_deliver(struct message *message);
+/* Withdraws a receive that is not matched yet; false: it is. */
+bool p2p_cancel(struct receive *receive);
+/* Looks for a message; take not NULL: out of the queue, into *take. */
+bool p2p_probe(const struct match_key *key, struct comm *comm,
+               struct message **take, MPI_Status *status);
+/* Completes a receive with a message taken before; releases the message. */
+void p2p_receive_taken(struct receive *receive, struct message *message);
+struct match_key p2p_key(const struct comm *comm, int source, int tag);
+void message_release(struct message *message);
+/* Frees what was never received. */
+void p2p_stop(void);
+
+enum send_mode { SEND_STANDARD, SEND_SYNCHRONOUS, SEND_READY, SEND_BUFFERED };
+
+struct send {
+    const void *buffer;
+    MPI_Count count;
+    struct type *type;
+    struct comm *comm;
+    int dest, tag;
+    enum send_mode mode;
+    struct message *waiting; /* of a synchronous one: until it is matched */
+};
+
+/* Checks the arguments; returns a noted class. */
+int send_check(struct send *send, MPI_Datatype type);
+int receive_check(struct receive *receive, MPI_Datatype type, int source,
+                  int tag);
+/* Hands the data over; the buffer is free again. */
+int send_begin(struct send *send);
+bool send_done(struct send *send);
+
+/* Room that MPI_Buffer_attach gave; -1: none. */
+MPI_Count bsend_room(void);
+
+#endif

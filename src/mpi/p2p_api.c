@@ -1,0 +1,339 @@
+/* p2p_api.c - the point-to-point calls: blocking, nonblocking, persistent,
+ * probes, with narrow and wide counts. */
+#include "p2p.h"
+#include "coll.h"
+#include "request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMM_OF(handle)                                                        \
+    struct comm *comm = comm_find(handle);                                     \
+    if (!comm)                                                                 \
+    return error_raise(NULL, MPI_ERR_COMM, function,                           \
+                       "invalid communicator 0x%08x", (unsigned)(handle))
+#define CHECK(comm, call)                                                      \
+    do {                                                                       \
+        int check_result = (call);                                             \
+        if (check_result != MPI_SUCCESS)                                       \
+            return error_raise_noted(comm, check_result, function);            \
+    } while (0)
+
+#define REQUEST , MPI_Request *request
+
+static void type_use(struct type *type, bool begin)
+{
+    if (type->predefined) return;
+    if (begin)
+        object_retain(&type->object);
+    else
+        object_release(&type->object);
+}
+
+/* -------------------------------------------------------------------- sends */
+
+static bool send_progress(struct request *request)
+{
+    return send_done(request->state);
+}
+
+static int send_start(struct request *request)
+{
+    return send_begin(request->state);
+}
+
+static void send_release(struct request *request)
+{
+    struct send *send = request->state;
+    if (send->waiting) message_release(send->waiting);
+    type_use(send->type, false);
+    free(send);
+}
+
+/* A send has its data copied when it begins, so it cannot be taken back; the
+ * standard lets such a cancel do nothing. */
+static int send_cancel(struct request *request)
+{
+    (void)request;
+    return MPI_SUCCESS;
+}
+
+static const struct request_kind send_kind = {
+    send_progress, send_start, send_cancel, send_release};
+
+static int send_request(const struct send *from, bool persistent,
+                        MPI_Request *out, const char *function)
+{
+    struct send *send = malloc(sizeof *send);
+    struct request *request =
+        send ? request_new(&send_kind, from->comm, send) : NULL;
+    if (!request) {
+        free(send);
+        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
+                           "out of memory");
+    }
+    *send = *from;
+    type_use(send->type, true);
+    request->persistent = persistent;
+    int result = persistent ? MPI_SUCCESS : send_begin(send);
+    if (result != MPI_SUCCESS) {
+        object_release(&request->object);
+        return error_raise_noted(from->comm, result, function);
+    }
+    request->active = !persistent;
+    CHECK(from->comm, request_publish(request, out));
+    return MPI_SUCCESS;
+}
+
+static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
+                int dest, int tag, MPI_Comm handle, enum send_mode mode,
+                bool persistent, MPI_Request *request, const char *function)
+{
+    COMM_OF(handle);
+    struct send what = {.buffer = buffer,
+                        .count = count,
+                        .comm = comm,
+                        .dest = dest,
+                        .tag = tag,
+                        .mode = mode};
+    CHECK(comm, send_check(&what, type));
+    if (request) return send_request(&what, persistent, request, function);
+    CHECK(comm, send_begin(&what));
+    for (unsigned turn = 0; !send_done(&what); backoff(&turn))
+        coll_progress_all();
+    return MPI_SUCCESS;
+}
+
+#define SEND_VARIANT(name, count_t, mode, persistent, extra, request)          \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *buffer, count_t count, MPI_Datatype type,      \
+                    int dest, int tag, MPI_Comm comm extra)                    \
+    {                                                                          \
+        return send(buffer, count, type, dest, tag, comm, mode, persistent,    \
+                    request, __func__);                                        \
+    }
+SEND_VARIANT(Send, int, SEND_STANDARD, false, , NULL)
+SEND_VARIANT(Send_c, MPI_Count, SEND_STANDARD, false, , NULL)
+SEND_VARIANT(Ssend, int, SEND_SYNCHRONOUS, false, , NULL)
+SEND_VARIANT(Ssend_c, MPI_Count, SEND_SYNCHRONOUS, false, , NULL)
+SEND_VARIANT(Rsend, int, SEND_READY, false, , NULL)
+SEND_VARIANT(Rsend_c, MPI_Count, SEND_READY, false, , NULL)
+SEND_VARIANT(Bsend, int, SEND_BUFFERED, false, , NULL)
+SEND_VARIANT(Bsend_c, MPI_Count, SEND_BUFFERED, false, , NULL)
+SEND_VARIANT(Isend, int, SEND_STANDARD, false, REQUEST, request)
+SEND_VARIANT(Isend_c, MPI_Count, SEND_STANDARD, false, REQUEST, request)
+SEND_VARIANT(Issend, int, SEND_SYNCHRONOUS, false, REQUEST, request)
+SEND_VARIANT(Issend_c, MPI_Count, SEND_SYNCHRONOUS, false, REQUEST, request)
+SEND_VARIANT(Irsend, int, SEND_READY, false, REQUEST, request)
+SEND_VARIANT(Irsend_c, MPI_Count, SEND_READY, false, REQUEST, request)
+SEND_VARIANT(Ibsend, int, SEND_BUFFERED, false, REQUEST, request)
+SEND_VARIANT(Ibsend_c, MPI_Count, SEND_BUFFERED, false, REQUEST, request)
+SEND_VARIANT(Send_init, int, SEND_STANDARD, true, REQUEST, request)
+SEND_VARIANT(Send_init_c, MPI_Count, SEND_STANDARD, true, REQUEST, request)
+SEND_VARIANT(Ssend_init, int, SEND_SYNCHRONOUS, true, REQUEST, request)
+SEND_VARIANT(Ssend_init_c, MPI_Count, SEND_SYNCHRONOUS, true, REQUEST, request)
+SEND_VARIANT(Rsend_init, int, SEND_READY, true, REQUEST, request)
+SEND_VARIANT(Rsend_init_c, MPI_Count, SEND_READY, true, REQUEST, request)
+SEND_VARIANT(Bsend_init, int, SEND_BUFFERED, true, REQUEST, request)
+SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, request)
+
+/* ------------------------------------------------------------------ receives */
+
+/* State of a receive request; source stays for persistent ones. */
+struct pending {
+    struct receive receive; /* first */
+    int source, tag;
+};
+
+static void status_proc_null(MPI_Status *status)
+{
+    status_empty(status);
+    status->MPI_SOURCE = MPI_PROC_NULL;
+}
+
+static void receive_begin(struct receive *receive, int source, int tag)
+{
+    status_empty(&receive->status);
+    receive->error = MPI_SUCCESS;
+    atomic_store(&receive->done, false);
+    if (source == MPI_PROC_NULL) {
+        status_proc_null(&receive->status);
+        atomic_store(&receive->done, true);
+        return;
+    }
+    receive->entry.key = p2p_key(receive->comm, source, tag);
+    p2p_post(receive);
+}
+
+struct match_key p2p_key(const struct comm *comm, int source, int tag)
+{
+    return (struct match_key){source == MPI_ANY_SOURCE
+                                  ? MATCH_ANY_SOURCE
+                                  : comm_members(comm)->ids[source],
+                              comm->context, tag};
+}
+
+static bool receive_progress(struct request *request)
+{
+    struct receive *receive = request->state;
+    if (!atomic_load(&receive->done)) {
+        coll_progress_all();
+        if (!atomic_load(&receive->done)) return false;
+    }
+    request->status = receive->status;
+    request->error = receive->error;
+    return true;
+}
+
+static int receive_start(struct request *request)
+{
+    struct pending *pending = request->state;
+    receive_begin(&pending->receive, pending->source, pending->tag);
+    return MPI_SUCCESS;
+}
+
+static int receive_cancel(struct request *request)
+{
+    (void)p2p_cancel(request->state);
+    return MPI_SUCCESS;
+}
+
+static void receive_release(struct request *request)
+{
+    struct pending *pending = request->state;
+    (void)p2p_cancel(&pending->receive);
+    type_use(pending->receive.type, false);
+    free(pending);
+}
+
+static const struct request_kind receive_kind = {
+    receive_progress, receive_start, receive_cancel, receive_release};
+
+static int receive_request(const struct receive *from, int source, int tag,
+                           bool persistent, MPI_Request *out,
+                           const char *function)
+{
+    struct pending *pending = calloc(1, sizeof *pending);
+    struct request *request =
+        pending ? request_new(&receive_kind, from->comm, pending) : NULL;
+    if (!request) {
+        free(pending);
+        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
+                           "out of memory");
+    }
+    pending->receive.buffer = from->buffer;
+    pending->receive.count = from->count;
+    pending->receive.type = from->type;
+    pending->receive.comm = from->comm;
+    pending->source = source;
+    pending->tag = tag;
+    type_use(from->type, true);
+    request->persistent = persistent;
+    if (!persistent) receive_begin(&pending->receive, source, tag);
+    request->active = !persistent;
+    CHECK(from->comm, request_publish(request, out));
+    return MPI_SUCCESS;
+}
+
+static int await(struct receive *receive, MPI_Status *status,
+                 const char *function)
+{
+    for (unsigned turn = 0; !atomic_load(&receive->done); backoff(&turn))
+        coll_progress_all();
+    if (status != MPI_STATUS_IGNORE) {
+        int error = status->MPI_ERROR;
+        *status = receive->status;
+        status->MPI_ERROR = error;
+    }
+    if (receive->error == MPI_SUCCESS) return MPI_SUCCESS;
+    return error_raise(receive->comm, receive->error, function,
+                       "the message is longer than the buffer");
+}
+
+static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
+                int tag, MPI_Comm handle, bool persistent, MPI_Status *status,
+                MPI_Request *request, const char *function)
+{
+    COMM_OF(handle);
+    struct receive what = {.buffer = buffer, .count = count, .comm = comm};
+    CHECK(comm, receive_check(&what, type, source, tag));
+    if (request)
+        return receive_request(&what, source, tag, persistent, request,
+                               function);
+    receive_begin(&what, source, tag);
+    return await(&what, status, function);
+}
+
+#define RECV_VARIANT(name, count_t)                                            \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type,            \
+                    int source, int tag, MPI_Comm comm, MPI_Status *status)    \
+    {                                                                          \
+        return recv(buffer, count, type, source, tag, comm, false, status,     \
+                    NULL, __func__);                                           \
+    }
+RECV_VARIANT(Recv, int)
+RECV_VARIANT(Recv_c, MPI_Count)
+
+#define IRECV_VARIANT(name, count_t, persistent)                               \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type,            \
+                    int source, int tag, MPI_Comm comm, MPI_Request *request)  \
+    {                                                                          \
+        return recv(buffer, count, type, source, tag, comm, persistent,        \
+                    MPI_STATUS_IGNORE, request, __func__);                     \
+    }
+IRECV_VARIANT(Irecv, int, false)
+IRECV_VARIANT(Irecv_c, MPI_Count, false)
+IRECV_VARIANT(Recv_init, int, true)
+IRECV_VARIANT(Recv_init_c, MPI_Count, true)
+
+/* --------------------------------------------------------- send and receive */
+
+static int sendrecv(const void *sendbuf, MPI_Count sendcount,
+                    MPI_Datatype sendtype, int dest, int sendtag,
+                    void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                    int source, int recvtag, MPI_Comm handle,
+                    MPI_Status *status, const char *function)
+{
+    COMM_OF(handle);
+    struct send out = {.buffer = sendbuf,
+                       .count = sendcount,
+                       .comm = comm,
+                       .dest = dest,
+                       .tag = sendtag};
+    struct receive in = {.buffer = recvbuf, .count = recvcount, .comm = comm};
+    CHECK(comm, send_check(&out, sendtype));
+    CHECK(comm, receive_check(&in, recvtype, source, recvtag));
+    /* The data is copied before the receive may overwrite it. */
+    CHECK(comm, send_begin(&out));
+    receive_begin(&in, source, recvtag);
+    return await(&in, status, function);
+}
+
+#define SENDRECV_VARIANT(name, count_t)                                        \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, int dest, int sendtag,              \
+                    void *recvbuf, count_t recvcount, MPI_Datatype recvtype,   \
+                    int source, int recvtag, MPI_Comm comm,                    \
+                    MPI_Status *status)                                        \
+    {                                                                          \
+        return sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf,  \
+                        recvcount, recvtype, source, recvtag, comm, status,    \
+                        __func__);                                             \
+    }
+SENDRECV_VARIANT(Sendrecv, int)
+SENDRECV_VARIANT(Sendrecv_c, MPI_Count)
+
+#define SENDRECV_REPLACE_VARIANT(name, count_t)                                \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type, int dest,  \
+                    int sendtag, int source, int recvtag, MPI_Comm comm,       \
+                    MPI_Status *status)                                        \
+    {                                                                          \
+        return sendrecv(buffer, count, type, dest, sendtag, buffer, count,     \
+                        type, source, recvtag, comm, status, __func__);        \
+    }
+SENDRECV_REPLACE_VARIANT(Sendrecv_replace, int)
+SENDRECV_REPLACE_VARIANT(Sendrecv_replace_c, MPI_Count)

@@ -1,0 +1,292 @@
+/* probe.c - probes, matched receives, and the buffer of buffered sends. */
+#include "coll.h"
+#include "p2p.h"
+#include "request.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* A message taken out of the queues by a matched probe. */
+struct taken {
+    struct object object; /* with a handle of the kind of requests */
+    struct message *message;
+    struct comm *comm;
+};
+
+static void taken_destroy(struct object *object)
+{
+    struct taken *taken = (struct taken *)object;
+    if (taken->message) message_release(taken->message);
+    object_release(&taken->comm->object);
+    free(taken);
+}
+
+static void status_copy(MPI_Status *to, const MPI_Status *from)
+{
+    if (to == MPI_STATUS_IGNORE) return;
+    int error = to->MPI_ERROR;
+    *to = *from;
+    to->MPI_ERROR = error;
+}
+
+/* One look, or looks until there is something. */
+static int probe(int source, int tag, MPI_Comm handle, int *flag,
+                 struct message **take, struct comm **comm_out,
+                 MPI_Status *status, const char *function)
+{
+    struct comm *comm = comm_find(handle);
+    struct receive check = {.comm = comm};
+    MPI_Status found;
+    if (!comm)
+        return error_raise(NULL, MPI_ERR_COMM, function,
+                           "invalid communicator 0x%08x", (unsigned)handle);
+    *comm_out = comm;
+    int result = receive_check(&check, MPI_BYTE, source, tag);
+    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, function);
+    if (source == MPI_PROC_NULL) {
+        status_empty(&found);
+        found.MPI_SOURCE = MPI_PROC_NULL;
+        status_copy(status, &found);
+        if (flag) *flag = 1;
+        return MPI_SUCCESS;
+    }
+    for (unsigned turn = 0;; backoff(&turn)) {
+        struct match_key key = p2p_key(comm, source, tag);
+        bool there = p2p_probe(&key, comm, take, &found);
+        if (there) status_copy(status, &found);
+        if (flag) *flag = there;
+        if (there || flag) return MPI_SUCCESS;
+        coll_progress_all();
+    }
+}
+
+MPI_PUBLIC(Probe);
+int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status *status)
+{
+    struct comm *comm;
+    return probe(source, tag, handle, NULL, NULL, &comm, status, __func__);
+}
+
+MPI_PUBLIC(Iprobe);
+int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int *flag,
+                MPI_Status *status)
+{
+    struct comm *comm;
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    return probe(source, tag, handle, flag, NULL, &comm, status, __func__);
+}
+
+static int take(int source, int tag, MPI_Comm handle, int *flag,
+                MPI_Message *out, MPI_Status *status, const char *function)
+{
+    struct message *message = NULL;
+    struct comm *comm;
+    if (!out)
+        return error_raise(NULL, MPI_ERR_ARG, function, "null message");
+    *out = MPI_MESSAGE_NULL;
+    int result =
+        probe(source, tag, handle, flag, &message, &comm, status, function);
+    if (result != MPI_SUCCESS || (flag && !*flag)) return result;
+    if (!message) {
+        *out = MPI_MESSAGE_NO_PROC;
+        return MPI_SUCCESS;
+    }
+    struct taken *taken = calloc(1, sizeof *taken);
+    if (!taken) return RAISE_NO_MEMORY(comm);
+    object_init(&taken->object, taken_destroy);
+    taken->message = message;
+    taken->comm = comm;
+    object_retain(&comm->object);
+    if (!handle_open(HANDLE_REQUEST, &taken->object)) {
+        object_release(&taken->object);
+        return RAISE_NO_MEMORY(comm);
+    }
+    *out = taken->object.handle;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Mprobe);
+int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message,
+                MPI_Status *status)
+{
+    return take(source, tag, comm, NULL, message, status, __func__);
+}
+
+MPI_PUBLIC(Improbe);
+int PMPI_Improbe(int source, int tag, MPI_Comm comm, int *flag,
+                 MPI_Message *message, MPI_Status *status)
+{
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    return take(source, tag, comm, flag, message, status, __func__);
+}
+
+/* Receives a taken message; from MPI_MESSAGE_NO_PROC nothing comes. */
+static int receive_taken(void *buffer, MPI_Count count, MPI_Datatype type,
+                         MPI_Message *handle, MPI_Status *status, int *error,
+                         struct comm **comm_out, const char *function)
+{
+    struct object *object =
+        handle ? handle_find(HANDLE_REQUEST, *handle) : NULL;
+    bool nothing = handle && *handle == MPI_MESSAGE_NO_PROC;
+    if (!nothing && (!object || object->destroy != taken_destroy))
+        return error_raise(NULL, MPI_ERR_REQUEST, function, "invalid message");
+    status_empty(status);
+    *error = MPI_SUCCESS;
+    *handle = MPI_MESSAGE_NULL;
+    *comm_out = &comm_self;
+    if (nothing) {
+        status->MPI_SOURCE = MPI_PROC_NULL;
+        return MPI_SUCCESS;
+    }
+    struct taken *taken = (struct taken *)object;
+    struct receive receive = {
+        .buffer = buffer, .count = count, .comm = taken->comm};
+    int result = receive_check(&receive, type, MPI_ANY_SOURCE, MPI_ANY_TAG);
+    if (result != MPI_SUCCESS) {
+        *handle = object->handle;
+        return error_raise_noted(taken->comm, result, function);
+    }
+    status_empty(&receive.status);
+    handle_close(object);
+    p2p_receive_taken(&receive, taken->message);
+    taken->message = NULL;
+    *status = receive.status;
+    *error = receive.error;
+    /* A communicator freed meanwhile ends here; its handler with it. */
+    *comm_out = comm_find(taken->comm->object.handle);
+    object_release(object);
+    return MPI_SUCCESS;
+}
+
+static int mrecv(void *buffer, MPI_Count count, MPI_Datatype type,
+                 MPI_Message *handle, MPI_Status *status, const char *function)
+{
+    MPI_Status found;
+    int error;
+    struct comm *comm;
+    int result = receive_taken(buffer, count, type, handle, &found, &error,
+                               &comm, function);
+    if (result != MPI_SUCCESS) return result;
+    status_copy(status, &found);
+    if (error == MPI_SUCCESS) return MPI_SUCCESS;
+    return error_raise(comm, error, function,
+                       "the message is longer than the buffer");
+}
+
+#define MRECV_VARIANT(name, count_t)                                           \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type,            \
+                    MPI_Message *message, MPI_Status *status)                  \
+    {                                                                          \
+        return mrecv(buffer, count, type, message, status, __func__);          \
+    }
+MRECV_VARIANT(Mrecv, int)
+MRECV_VARIANT(Mrecv_c, MPI_Count)
+
+static bool complete_already(struct request *request)
+{
+    (void)request;
+    return true;
+}
+
+static const struct request_kind complete_kind = {.progress = complete_already};
+
+static int imrecv(void *buffer, MPI_Count count, MPI_Datatype type,
+                  MPI_Message *handle, MPI_Request *out, const char *function)
+{
+    MPI_Status found;
+    int error;
+    struct comm *comm;
+    int result = receive_taken(buffer, count, type, handle, &found, &error,
+                               &comm, function);
+    if (result != MPI_SUCCESS) return result;
+    struct request *request = request_new(&complete_kind, comm, NULL);
+    if (!request)
+        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    request->status = found;
+    request->error = error;
+    request->active = true;
+    result = request_publish(request, out);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, function);
+}
+
+#define IMRECV_VARIANT(name, count_t)                                          \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type,            \
+                    MPI_Message *message, MPI_Request *request)                \
+    {                                                                          \
+        return imrecv(buffer, count, type, message, request, __func__);        \
+    }
+IMRECV_VARIANT(Imrecv, int)
+IMRECV_VARIANT(Imrecv_c, MPI_Count)
+
+/* ------------------------------------------------------- buffered sends' room */
+
+/* Our sends copy anyway; the buffer's size is a limit the program set. */
+static struct {
+    void *base;
+    MPI_Count size;
+    bool attached;
+} room;
+
+MPI_Count bsend_room(void)
+{
+    facade_lock();
+    MPI_Count size = room.attached ? room.size : -1;
+    facade_unlock();
+    return size;
+}
+
+static int attach(void *base, MPI_Count size, const char *function)
+{
+    facade_lock();
+    bool taken = room.attached;
+    if (!taken && size >= 0) {
+        room.attached = true;
+        room.base = base;
+        room.size = size;
+    }
+    facade_unlock();
+    if (!taken && size >= 0) return MPI_SUCCESS;
+    return error_raise(NULL, MPI_ERR_BUFFER, function,
+                       "a buffer is attached already, or negative size");
+}
+
+MPI_PUBLIC(Buffer_attach);
+int PMPI_Buffer_attach(void *base, int size)
+{
+    return attach(base, size, __func__);
+}
+
+MPI_PUBLIC(Buffer_attach_c);
+int PMPI_Buffer_attach_c(void *base, MPI_Count size)
+{
+    return attach(base, size, __func__);
+}
+
+static MPI_Count detach(void *base)
+{
+    facade_lock();
+    MPI_Count size = room.attached ? room.size : 0;
+    *(void **)base = room.attached ? room.base : NULL;
+    room.attached = false;
+    facade_unlock();
+    return size;
+}
+
+MPI_PUBLIC(Buffer_detach);
+int PMPI_Buffer_detach(void *base, int *size)
+{
+    if (!base || !size) return RAISE_ARG(NULL, "null pointer");
+    *size = (int)detach(base);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Buffer_detach_c);
+int PMPI_Buffer_detach_c(void *base, MPI_Count *size)
+{
+    if (!base || !size) return RAISE_ARG(NULL, "null pointer");
+    *size = detach(base);
+    return MPI_SUCCESS;
+}

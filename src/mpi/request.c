@@ -1,0 +1,466 @@
+/* request.c - waiting for and testing requests, and what a status holds. */
+#include "request.h"
+#include "coll.h"
+#include "comm.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ statuses */
+
+/* MPICH keeps the low 32 bits of the byte count in the first word and the
+ * rest, above the cancelled bit, in the second. */
+void status_set_count(MPI_Status *status, MPI_Count size)
+{
+    status->count_lo = (int)((uint64_t)size & 0xffffffffu);
+    status->count_hi_and_cancelled =
+        (int)((uint64_t)size >> 32 << 1) | (status->count_hi_and_cancelled & 1);
+}
+
+MPI_Count status_count(const MPI_Status *status)
+{
+    uint64_t low = (uint32_t)status->count_lo;
+    uint64_t high = (uint32_t)status->count_hi_and_cancelled >> 1;
+    return (MPI_Count)(high << 32 | low);
+}
+
+void status_empty(MPI_Status *status)
+{
+    status->count_lo = 0;
+    status->count_hi_and_cancelled = 0;
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    status->MPI_ERROR = MPI_SUCCESS;
+}
+
+/* Single completions leave MPI_ERROR alone, as the standard says. */
+static void status_give(MPI_Status *to, const MPI_Status *from)
+{
+    if (to == MPI_STATUS_IGNORE) return;
+    int error = to->MPI_ERROR;
+    *to = *from;
+    to->MPI_ERROR = error;
+}
+
+/* ------------------------------------------------------------------ requests */
+
+static void request_destroy(struct object *object)
+{
+    struct request *request = (struct request *)object;
+    if (request->kind->release) request->kind->release(request);
+    if (request->comm) object_release(&request->comm->object);
+    free(request);
+}
+
+struct request *request_new(const struct request_kind *kind, struct comm *comm,
+                            void *state)
+{
+    struct request *request = calloc(1, sizeof *request);
+    if (!request) return NULL;
+    object_init(&request->object, request_destroy);
+    request->kind = kind;
+    request->comm = comm;
+    if (comm) object_retain(&comm->object);
+    request->state = state;
+    status_empty(&request->status);
+    return request;
+}
+
+int request_publish(struct request *request, MPI_Request *out)
+{
+    if (!handle_open(HANDLE_REQUEST, &request->object)) {
+        object_release(&request->object);
+        return error_note(MPI_ERR_NO_MEM, "no room for another request");
+    }
+    *out = request->object.handle;
+    return MPI_SUCCESS;
+}
+
+static struct request *request_find(MPI_Request handle)
+{
+    return (struct request *)handle_find(HANDLE_REQUEST, handle);
+}
+
+void request_await(struct request *request)
+{
+    unsigned turn = 0;
+    while (!request->kind->progress(request)) backoff(&turn);
+}
+
+static struct request *dropped; /* guarded by facade_lock */
+
+void request_drop(struct request *request)
+{
+    facade_lock();
+    request->next = dropped;
+    dropped = request;
+    facade_unlock();
+}
+
+void requests_reap(void)
+{
+    facade_lock();
+    struct request *list = dropped;
+    dropped = NULL;
+    facade_unlock();
+    while (list) {
+        struct request *request = list;
+        list = request->next;
+        if (request->kind->progress(request))
+            object_release(&request->object);
+        else
+            request_drop(request);
+    }
+}
+
+/* Reports a completion: frees the request or makes it inactive. Returns its
+ * error, not raised. */
+static int request_report(struct request *request, MPI_Request *handle,
+                          MPI_Status *status)
+{
+    int error = request->error;
+    status_give(status, &request->status);
+    request->active = false;
+    if (request->persistent) return error;
+    *handle = MPI_REQUEST_NULL;
+    handle_close(&request->object);
+    object_release(&request->object);
+    return error;
+}
+
+/* Raises on the communicator of the request, which may be gone by then. */
+static int complete(struct request *request, MPI_Request *handle,
+                    MPI_Status *status, const char *function)
+{
+    struct comm *comm = request->comm;
+    if (comm) object_retain(&comm->object);
+    int error = request_report(request, handle, status);
+    if (error != MPI_SUCCESS) error = error_raise_noted(comm, error, function);
+    if (comm) object_release(&comm->object);
+    return error;
+}
+
+/* Null and inactive persistent requests complete at once with an empty
+ * status. */
+static bool idle(const struct request *request)
+{
+    return !request || !request->active;
+}
+
+static void give_empty(MPI_Status *status)
+{
+    MPI_Status empty;
+    status_empty(&empty);
+    status_give(status, &empty);
+}
+
+#define REQUEST_OR_RETURN(variable, handle)                                    \
+    if (!(handle)) return RAISE_ARG(NULL, "null request");                     \
+    struct request *variable = request_find(*(handle));                        \
+    if (!variable && *(handle) != MPI_REQUEST_NULL)                            \
+    return RAISE(NULL, MPI_ERR_REQUEST, "invalid request 0x%08x",              \
+                 (unsigned)*(handle))
+
+MPI_PUBLIC(Wait);
+int PMPI_Wait(MPI_Request *handle, MPI_Status *status)
+{
+    REQUEST_OR_RETURN(request, handle);
+    if (idle(request)) {
+        give_empty(status);
+        return MPI_SUCCESS;
+    }
+    request_await(request);
+    return complete(request, handle, status, __func__);
+}
+
+MPI_PUBLIC(Test);
+int PMPI_Test(MPI_Request *handle, int *flag, MPI_Status *status)
+{
+    REQUEST_OR_RETURN(request, handle);
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    *flag = 1;
+    if (idle(request)) {
+        give_empty(status);
+        return MPI_SUCCESS;
+    }
+    *flag = request->kind->progress(request);
+    if (!*flag) return MPI_SUCCESS;
+    return complete(request, handle, status, __func__);
+}
+
+MPI_PUBLIC(Request_get_status);
+int PMPI_Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
+{
+    REQUEST_OR_RETURN(request, &handle);
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    *flag = idle(request) || request->kind->progress(request);
+    if (idle(request))
+        give_empty(status);
+    else if (*flag)
+        status_give(status, &request->status);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Request_free);
+int PMPI_Request_free(MPI_Request *handle)
+{
+    REQUEST_OR_RETURN(request, handle);
+    if (!request) return RAISE(NULL, MPI_ERR_REQUEST, "null request");
+    /* What is under way ends on its own; nobody waits for it any more. */
+    requests_reap();
+    handle_close(&request->object);
+    if (request->active && !request->kind->progress(request))
+        request_drop(request);
+    else
+        object_release(&request->object);
+    *handle = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Cancel);
+int PMPI_Cancel(MPI_Request *handle)
+{
+    REQUEST_OR_RETURN(request, handle);
+    if (idle(request))
+        return RAISE(NULL, MPI_ERR_REQUEST, "the request is not active");
+    if (!request->kind->cancel)
+        return RAISE(request->comm, MPI_ERR_UNSUPPORTED_OPERATION,
+                     "this kind of request cannot be cancelled");
+    int result = request->kind->cancel(request);
+    if (result != MPI_SUCCESS)
+        return error_raise_noted(request->comm, result, __func__);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Start);
+int PMPI_Start(MPI_Request *handle)
+{
+    REQUEST_OR_RETURN(request, handle);
+    if (!request || !request->persistent || request->active)
+        return RAISE(NULL, MPI_ERR_REQUEST,
+                     "not an inactive persistent request");
+    status_empty(&request->status);
+    request->error = MPI_SUCCESS;
+    int result = request->kind->start(request);
+    if (result != MPI_SUCCESS)
+        return error_raise_noted(request->comm, result, __func__);
+    request->active = true;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Startall);
+int PMPI_Startall(int count, MPI_Request handles[])
+{
+    if (count < 0) return RAISE(NULL, MPI_ERR_COUNT, "negative count");
+    for (int i = 0; i < count; i++) {
+        int result = PMPI_Start(&handles[i]);
+        if (result != MPI_SUCCESS) return result;
+    }
+    return MPI_SUCCESS;
+}
+
+/* --------------------------------------------------------------------- lists */
+
+static int list_check(int count, MPI_Request handles[], const char *function)
+{
+    if (count < 0)
+        return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
+    if (count > 0 && !handles)
+        return error_raise(NULL, MPI_ERR_ARG, function, "null requests");
+    for (int i = 0; i < count; i++)
+        if (handles[i] != MPI_REQUEST_NULL && !request_find(handles[i]))
+            return error_raise(NULL, MPI_ERR_REQUEST, function,
+                               "request %d is invalid", i);
+    return MPI_SUCCESS;
+}
+
+/* The status's MPI_ERROR is set in lists only when something failed. */
+static void list_error(MPI_Status *statuses, int i, int error)
+{
+    if (statuses != MPI_STATUSES_IGNORE) statuses[i].MPI_ERROR = error;
+}
+
+static MPI_Status *list_status(MPI_Status *statuses, int i)
+{
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+}
+
+/* Reports requests that are known to be complete. */
+static int list_complete(int count, MPI_Request handles[],
+                         MPI_Status *statuses, const char *function)
+{
+    struct comm *comm = NULL;
+    bool failed = false;
+    for (int i = 0; i < count; i++) {
+        struct request *request = request_find(handles[i]);
+        int error = MPI_SUCCESS;
+        if (idle(request)) {
+            give_empty(list_status(statuses, i));
+        } else {
+            if (request->error != MPI_SUCCESS && !comm && request->comm) {
+                comm = request->comm;
+                object_retain(&comm->object);
+            }
+            error = request_report(request, &handles[i],
+                                   list_status(statuses, i));
+        }
+        failed = failed || error != MPI_SUCCESS;
+        list_error(statuses, i, error);
+    }
+    if (!failed) return MPI_SUCCESS;
+    int result = error_raise(comm, MPI_ERR_IN_STATUS, function,
+                             "a request failed");
+    if (comm) object_release(&comm->object);
+    return result;
+}
+
+/* Whether all are complete, after one turn of progress on each. */
+static bool list_progress(int count, MPI_Request handles[])
+{
+    bool all = true;
+    for (int i = 0; i < count; i++) {
+        struct request *request = request_find(handles[i]);
+        if (!idle(request) && !request->kind->progress(request)) all = false;
+    }
+    return all;
+}
+
+MPI_PUBLIC(Waitall);
+int PMPI_Waitall(int count, MPI_Request handles[], MPI_Status *statuses)
+{
+    int result = list_check(count, handles, __func__);
+    unsigned turn = 0;
+    if (result != MPI_SUCCESS) return result;
+    while (!list_progress(count, handles)) backoff(&turn);
+    return list_complete(count, handles, statuses, __func__);
+}
+
+MPI_PUBLIC(Testall);
+int PMPI_Testall(int count, MPI_Request handles[], int *flag,
+                 MPI_Status *statuses)
+{
+    int result = list_check(count, handles, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    *flag = list_progress(count, handles);
+    if (!*flag) return MPI_SUCCESS;
+    return list_complete(count, handles, statuses, __func__);
+}
+
+enum { ANY_PENDING = -1, ANY_NONE = MPI_UNDEFINED };
+
+/* Index of a complete request, after one turn of progress. */
+static int any_progress(int count, MPI_Request handles[])
+{
+    bool some = false;
+    for (int i = 0; i < count; i++) {
+        struct request *request = request_find(handles[i]);
+        if (idle(request)) continue;
+        some = true;
+        if (request->kind->progress(request)) return i;
+    }
+    return some ? ANY_PENDING : ANY_NONE;
+}
+
+MPI_PUBLIC(Waitany);
+int PMPI_Waitany(int count, MPI_Request handles[], int *index,
+                 MPI_Status *status)
+{
+    int result = list_check(count, handles, __func__);
+    unsigned turn = 0;
+    if (result != MPI_SUCCESS) return result;
+    if (!index) return RAISE_ARG(NULL, "null index");
+    while ((*index = any_progress(count, handles)) == ANY_PENDING)
+        backoff(&turn);
+    if (*index == ANY_NONE) {
+        give_empty(status);
+        return MPI_SUCCESS;
+    }
+    return complete(request_find(handles[*index]), &handles[*index], status,
+                    __func__);
+}
+
+MPI_PUBLIC(Testany);
+int PMPI_Testany(int count, MPI_Request handles[], int *index, int *flag,
+                 MPI_Status *status)
+{
+    int result = list_check(count, handles, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!index || !flag) return RAISE_ARG(NULL, "null index or flag");
+    int found = any_progress(count, handles);
+    *flag = found != ANY_PENDING;
+    *index = found < 0 ? MPI_UNDEFINED : found;
+    if (found == ANY_NONE) give_empty(status);
+    if (found < 0) return MPI_SUCCESS;
+    return complete(request_find(handles[found]), &handles[found], status,
+                    __func__);
+}
+
+/* Reports all that are complete. Number found, or ANY_*. */
+static int some_progress(int count, MPI_Request handles[], int indices[])
+{
+    int found = 0;
+    bool some = false;
+    for (int i = 0; i < count; i++) {
+        struct request *request = request_find(handles[i]);
+        if (idle(request)) continue;
+        some = true;
+        if (request->kind->progress(request)) indices[found++] = i;
+    }
+    return found > 0 ? found : some ? ANY_PENDING : ANY_NONE;
+}
+
+static int some_complete(int found, MPI_Request handles[], int indices[],
+                         MPI_Status *statuses, const char *function)
+{
+    bool failed = false;
+    struct comm *comm = NULL;
+    for (int k = 0; k < found; k++) {
+        struct request *request = request_find(handles[indices[k]]);
+        if (request->error != MPI_SUCCESS && !comm && request->comm) {
+            comm = request->comm;
+            object_retain(&comm->object);
+        }
+        int error = request_report(request, &handles[indices[k]],
+                                   list_status(statuses, k));
+        list_error(statuses, k, error);
+        failed = failed || error != MPI_SUCCESS;
+    }
+    if (!failed) return MPI_SUCCESS;
+    int result = error_raise(comm, MPI_ERR_IN_STATUS, function,
+                             "a request failed");
+    if (comm) object_release(&comm->object);
+    return result;
+}
+
+MPI_PUBLIC(Waitsome);
+int PMPI_Waitsome(int count, MPI_Request handles[], int *out_count,
+                  int indices[], MPI_Status *statuses)
+{
+    int result = list_check(count, handles, __func__);
+    unsigned turn = 0;
+    if (result != MPI_SUCCESS) return result;
+    if (!out_count || (count > 0 && !indices))
+        return RAISE_ARG(NULL, "null count or indices");
+    int found;
+    while ((found = some_progress(count, handles, indices)) == ANY_PENDING)
+        backoff(&turn);
+    *out_count = found;
+    if (found == ANY_NONE) return MPI_SUCCESS;
+    return some_complete(found, handles, indices, statuses, __func__);
+}
+
+MPI_PUBLIC(Testsome);
+int PMPI_Testsome(int count, MPI_Request handles[], int *out_count,
+                  int indices[], MPI_Status *statuses)
+{
+    int result = list_check(count, handles, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!out_count || (count > 0 && !indices))
+        return RAISE_ARG(NULL, "null count or indices");
+    int found = some_progress(count, handles, indices);
+    *out_count = found == ANY_PENDING ? 0 : found;
+    if (found < 0) return MPI_SUCCESS;
+    return some_complete(found, handles, indices, statuses, __func__);
+}

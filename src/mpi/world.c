@@ -1,0 +1,211 @@
+/* world.c - the connection to the run and the view of its members. */
+#include "comm.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct world world;
+
+static void policy_read(void)
+{
+    static const struct {
+        const char *name;
+        enum failure_policy policy;
+    } known[] = {{"abort", FAILURE_ABORT},
+                 {"shrink", FAILURE_SHRINK},
+                 {"return", FAILURE_RETURN}};
+    const char *text = getenv("PCCL_ON_FAILURE");
+    world.policy = FAILURE_ABORT;
+    if (!text || !*text) return;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcasecmp(text, known[i].name) == 0) {
+            world.policy = known[i].policy;
+            return;
+        }
+    }
+    fprintf(stderr,
+            "pccl: PCCL_ON_FAILURE=%s is none of abort, shrink, return; "
+            "taking abort\n",
+            text);
+}
+
+static void address_copy(const struct addrinfo *from, ccoip_socket_address_t *to)
+{
+    memset(to, 0, sizeof *to);
+    if (from->ai_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, from->ai_addr, sizeof in6);
+        to->inet.protocol = inetIPv6;
+        memcpy(to->inet.ipv6.data, &in6.sin6_addr, 16);
+        to->port = ntohs(in6.sin6_port);
+    } else {
+        struct sockaddr_in in4;
+        memcpy(&in4, from->ai_addr, sizeof in4);
+        to->inet.protocol = inetIPv4;
+        memcpy(to->inet.ipv4.data, &in4.sin_addr, 4);
+        to->port = ntohs(in4.sin_port);
+    }
+}
+
+/* host:port or [host]:port into a list for freeaddrinfo. */
+static bool master_resolve(const char *text, struct addrinfo **list,
+                           char *message, size_t size)
+{
+    char host[NI_MAXHOST];
+    const char *colon = strrchr(text, ':');
+    const char *start = text, *end = colon;
+    if (colon && *text == '[' && colon > text && colon[-1] == ']') {
+        start++;
+        end--;
+    }
+    if (!colon || !colon[1] || end <= start ||
+        (size_t)(end - start) >= sizeof host) {
+        snprintf(message, size, "PCCL_MASTER=%s is not host:port", text);
+        return false;
+    }
+    memcpy(host, start, (size_t)(end - start));
+    host[end - start] = 0;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    int result = getaddrinfo(host, colon + 1, &hints, list);
+    if (result != 0)
+        snprintf(message, size, "PCCL_MASTER=%s: %s", text,
+                 gai_strerror(result));
+    return result == 0;
+}
+
+static pcclResult_t connect_to(const ccoip_socket_address_t *address)
+{
+    pcclCommCreateParams_t params = {.master_address = *address,
+                                     .p2p_connection_pool_size = 1};
+    pcclCommOptions_t options = {.size = sizeof options, .rank_hint = -1};
+    const char *rank = getenv("PCCL_RANK");
+    if (rank && *rank) options.rank_hint = (int32_t)strtol(rank, NULL, 10);
+    pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
+    if (result != pcclSuccess) return result;
+    result = pcclSetOptions(world.pccl, &options);
+    if (result == pcclSuccess) result = pcclConnect(world.pccl);
+    return result;
+}
+
+static bool connect_any(const char *master, char *message, size_t size)
+{
+    struct addrinfo *list = NULL;
+    if (!master_resolve(master, &list, message, size)) return false;
+    pcclResult_t result = pcclMasterConnectionFailed;
+    for (struct addrinfo *at = list; at; at = at->ai_next) {
+        if (at->ai_family != AF_INET && at->ai_family != AF_INET6) continue;
+        ccoip_socket_address_t address;
+        address_copy(at, &address);
+        result = connect_to(&address);
+        if (result == pcclSuccess) break;
+        char detail[256] = "";
+        if (world.pccl) {
+            (void)pcclGetLastError(world.pccl, detail, sizeof detail);
+            (void)pcclDestroyCommunicator(world.pccl);
+            world.pccl = NULL;
+        }
+        snprintf(message, size, "cannot join the run at %s: %s%s%s", master,
+                 pcclGetErrorString(result), *detail ? ": " : "", detail);
+    }
+    freeaddrinfo(list);
+    return result == pcclSuccess;
+}
+
+static bool view_alone(void)
+{
+    struct group *view = group_new(1);
+    if (!view) return false;
+    world.self = 1;
+    view->ids[0] = world.self;
+    group_place(view, world.self);
+    atomic_store(&world.view, view);
+    return true;
+}
+
+bool world_connect(char *message, size_t size)
+{
+    const char *master = getenv("PCCL_MASTER");
+    policy_read();
+    snprintf(message, size, "out of memory");
+    if (!master || !*master) return view_alone();
+    pcclResult_t result = pcclInit();
+    if (result != pcclSuccess) {
+        snprintf(message, size, "%s", pcclGetErrorString(result));
+        return false;
+    }
+    if (!connect_any(master, message, size)) return false;
+    snprintf(message, size, "cannot read the view of the run");
+    return world_refresh();
+}
+
+void world_disconnect(void)
+{
+    if (world.pccl) (void)pcclDestroyCommunicator(world.pccl);
+    world.pccl = NULL;
+}
+
+/* Members of the view; the caller frees. The view of this peer changes only in
+ * calls that other threads may be in, hence the loop. */
+static pcclMember_t *members_read(uint64_t *epoch, int *rank, int *size)
+{
+    int room = 0;
+    pcclMember_t *members = NULL;
+    for (;;) {
+        if (pcclGetView(world.pccl, epoch, rank, size, members,
+                        (size_t)room) != pcclSuccess)
+            break;
+        if (members && *size <= room) return members;
+        room = *size;
+        free(members);
+        members = calloc((size_t)room + 1, sizeof *members);
+        if (!members) return NULL;
+    }
+    free(members);
+    return NULL;
+}
+
+bool world_refresh(void)
+{
+    uint64_t epoch;
+    int rank, size;
+    if (!world.pccl) return true;
+    pcclMember_t *members = members_read(&epoch, &rank, &size);
+    if (!members) return false;
+    facade_lock();
+    struct group *old = atomic_load(&world.view);
+    struct group *view = NULL;
+    if (!old || old->epoch < epoch) {
+        view = group_new(size);
+        if (view) {
+            for (int i = 0; i < size; i++) view->ids[i] = members[i].id;
+            view->rank = rank;
+            view->epoch = epoch;
+            world.self = members[rank].id;
+            atomic_store(&world.view, view);
+            if (old) group_retire(old);
+        }
+    }
+    facade_unlock();
+    free(members);
+    return view || (old && old->epoch >= epoch);
+}
+
+bool world_hosts(const struct group *group, uint64_t *hosts)
+{
+    uint64_t epoch;
+    int rank, size;
+    memset(hosts, 0, (size_t)group->size * sizeof *hosts);
+    if (!world.pccl) return true;
+    pcclMember_t *members = members_read(&epoch, &rank, &size);
+    if (!members) return false;
+    for (int i = 0; i < group->size; i++)
+        for (int j = 0; j < size; j++)
+            if (members[j].id == group->ids[i]) hosts[i] = members[j].host;
+    free(members);
+    return true;
+}

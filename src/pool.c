@@ -1,0 +1,65 @@
+/* pool.c - see pool.h. */
+#include "pool.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* Precedes every block and keeps its alignment. */
+struct pool_block {
+    struct pool_block *next;
+    uint32_t class;
+    uint8_t pad[64 - sizeof(void *) - sizeof(uint32_t)];
+};
+_Static_assert(sizeof(struct pool_block) == 64, "blocks stay aligned");
+
+enum { HUGE_CLASS = 21 }; /* 2 MiB: the kernel can back it by one page */
+
+static uint32_t class_of(size_t size)
+{
+    uint32_t class = POOL_CLASS_MIN;
+    while (class < POOL_CLASS_MAX && ((size_t)1 << class) < size) class++;
+    return class;
+}
+
+void *pool_take(struct pool *p, size_t size)
+{
+    uint32_t class = class_of(size + sizeof(struct pool_block));
+    size_t bytes = (size_t)1 << class;
+    struct pool_block *block = p->lists[class];
+    if (block) {
+        p->lists[class] = block->next;
+        p->cached -= bytes;
+    } else {
+        size_t align = class >= HUGE_CLASS ? (size_t)1 << HUGE_CLASS : 64;
+        block = aligned_alloc(align, bytes);
+        if (!block) return NULL;
+        /* Only a hint: small pages work as well. */
+        if (class >= HUGE_CLASS) (void)madvise(block, bytes, MADV_HUGEPAGE);
+        block->class = class;
+    }
+    p->in_use += bytes;
+    return block + 1;
+}
+
+void pool_give(struct pool *p, void *memory)
+{
+    if (!memory) return;
+    struct pool_block *block = (struct pool_block *)memory - 1;
+    size_t bytes = (size_t)1 << block->class;
+    block->next = p->lists[block->class];
+    p->lists[block->class] = block;
+    p->in_use -= bytes;
+    p->cached += bytes;
+}
+
+void pool_trim(struct pool *p)
+{
+    for (uint32_t i = 0; i <= POOL_CLASS_MAX; i++) {
+        while (p->lists[i]) {
+            struct pool_block *next = p->lists[i]->next;
+            free(p->lists[i]);
+            p->lists[i] = next;
+        }
+    }
+    p->cached = 0;
+}

@@ -1,0 +1,400 @@
+/* conn.c - one connection: bytes to frames and back. See engine.h. */
+#include "engine.h"
+
+#include "../cursor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t filler[64 * 1024];
+
+static void hello_body(struct cursor *c, struct wire_key *key, uint64_t *from,
+                       uint64_t *to)
+{
+    cursor_u64(c, &key->word[0]);
+    cursor_u64(c, &key->word[1]);
+    cursor_u64(c, from);
+    cursor_u64(c, to);
+}
+
+bool engine_accepted(struct engine *e, uint32_t number)
+{
+    assert(number < CONNS_MAX);
+    if (!e->conns[number])
+        e->conns[number] = calloc(1, sizeof *e->conns[number]);
+    struct conn *c = e->conns[number];
+    if (!c) return false;
+    assert(c->state == CONN_FREE);
+    uint8_t *scratch = c->scratch;
+    memset(c, 0, sizeof *c);
+    c->scratch = scratch;
+    c->state = CONN_ACCEPTED;
+    c->heard = c->spoken = e->now;
+    if (number >= e->conn_end) e->conn_end = number + 1;
+    return true;
+}
+
+static void queue_hello(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
+    frame_encode(&f, c->tx_head);
+    struct cursor body = {.out = c->tx_head + FRAME_SIZE,
+                          .left = FRAME_HELLO_SIZE};
+    struct wire_key key = e->key;
+    uint64_t self = e->self;
+    uint64_t to = c->link->id;
+    hello_body(&body, &key, &self, &to);
+    c->tx_head_size = FRAME_SIZE + FRAME_HELLO_SIZE;
+    c->tx_head_done = 0;
+    e->dirty[number / 64] |= (uint64_t)1 << (number % 64);
+}
+
+void engine_dialed(struct engine *e, uint32_t number, bool success)
+{
+    struct conn *c = e->conns[number];
+    assert(c && c->state == CONN_DIALED);
+    if (success) {
+        queue_hello(e, number);
+        return;
+    }
+    e->out.close(e->out.user, number);
+    engine_closed(e, number);
+}
+
+static void report_broken(struct engine *e, struct link *l, bool dialed)
+{
+    const struct op *op = NULL;
+    if (!op_uses_link(e, l, &op)) return;
+    if (dialed && l->open > 0) return; /* one more would have been nice */
+    e->out.fault(e->out.user, dialed ? FAULT_UNREACHABLE : FAULT_BROKEN, op,
+                 l->id);
+}
+
+void engine_closed(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    if (!c || c->state == CONN_FREE) return;
+    struct link *l = c->link;
+    enum conn_state was = c->state;
+    c->state = CONN_FREE;
+    c->link = NULL;
+    if (c->rx_early) { /* half an early frame is none */
+        struct early **slot = &l->early;
+        while (*slot && *slot != c->rx_early) slot = &(*slot)->next;
+        assert(*slot);
+        *slot = c->rx_early->next;
+        l->early_end = &l->early;
+        while (*l->early_end) l->early_end = &(*l->early_end)->next;
+        l->early_count--;
+        l->early_bytes -= c->rx_early->frame.size;
+        free(c->rx_early);
+        c->rx_early = NULL;
+    }
+    if (was == CONN_DIALED) {
+        l->dialing--;
+        l->failed++;
+    }
+    if (was == CONN_OPEN) l->open--;
+    if (l && !e->frozen) report_broken(e, l, was == CONN_DIALED);
+}
+
+/* ------------------------------------------------------------- receiving */
+
+static bool open_conn(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    struct wire_key key = {{0, 0}};
+    uint64_t from = 0;
+    uint64_t to = 0;
+    struct cursor body = {.in = c->hello, .left = FRAME_HELLO_SIZE};
+    hello_body(&body, &key, &from, &to);
+    bool ours = key.word[0] == e->key.word[0] && key.word[1] == e->key.word[1];
+    if (!ours || to != e->self || from == e->self) return false;
+    if (c->state == CONN_DIALED) {
+        if (from != c->link->id) return false;
+        c->link->dialing--;
+    } else {
+        c->link = link_find(e, from, true);
+        if (!c->link) return false;
+        c->state = CONN_OPEN;
+        queue_hello(e, number);
+    }
+    c->state = CONN_OPEN;
+    c->link->open++;
+    c->link->failed = 0;
+    link_dirty(e, c->link);
+    return true;
+}
+
+static struct early *keep_early(struct link *l, const struct frame *f)
+{
+    if (l->early_count >= EARLY_MAX) return NULL;
+    if (l->early_bytes + f->size > EAGER_LINK_MAX + EAGER_MAX) return NULL;
+    struct early *k = malloc(sizeof *k + f->size);
+    if (!k) return NULL;
+    k->next = NULL;
+    k->frame = *f;
+    k->complete = f->size == 0;
+    *l->early_end = k;
+    l->early_end = &k->next;
+    l->early_count++;
+    l->early_bytes += f->size;
+    return k;
+}
+
+static bool begin_unknown(struct engine *e, struct conn *c)
+{
+    struct frame *f = &c->rx;
+    c->sink = SINK_DISCARD;
+    c->rx_to = NULL;
+    if (op_is_past(e, f->tag, f->seq)) return true;
+    struct early *k = keep_early(c->link, f);
+    if (!k) return false; /* more than rule D2 lets anybody send */
+    if (f->size == 0) return true;
+    c->sink = SINK_EARLY;
+    c->rx_early = k;
+    c->rx_to = k->body;
+    return true;
+}
+
+/* Decides where the body goes. False: the peer breaks the protocol. */
+static bool begin_frame(struct engine *e, struct conn *c)
+{
+    struct frame *f = &c->rx;
+    c->rx_left = f->size;
+    c->sink = SINK_DISCARD;
+    if (f->type == FRAME_HELLO) {
+        if (c->state == CONN_OPEN) return false;
+        c->sink = SINK_HELLO;
+        c->rx_to = c->hello;
+        return true;
+    }
+    if (c->state != CONN_OPEN) return false;
+    if (f->type == FRAME_PING) return true;
+    if (f->epoch < e->epoch || (f->epoch == e->epoch && e->frozen)) return true;
+    struct op *op = op_find(e, f->tag, f->seq);
+    if (!op) return begin_unknown(e, c);
+    if (op->phase == PHASE_DONE) return true;
+    struct lane *lane = op_lane(op, c->link);
+    if (!op_agrees(e, op, f, c->link->id)) return true;
+    if (!lane) return false;
+    if (f->type != FRAME_DATA) {
+        op_control(e, op, lane, f);
+        return true;
+    }
+    if (!c->scratch) c->scratch = pool_take(&e->pool, FRAME_BODY_MAX);
+    if (!c->scratch) return false;
+    enum op_accept a = op_accept(e, op, lane, f, c->scratch, &c->rx_to);
+    if (a == ACCEPT_DISCARD) return true;
+    c->sink = SINK_OP;
+    c->rx_op = op;
+    c->rx_lane = lane;
+    return true;
+}
+
+static bool end_frame(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    enum conn_sink sink = c->sink;
+    struct op *op = c->rx_op;
+    c->sink = SINK_NONE;
+    c->rx_op = NULL;
+    switch (sink) {
+    case SINK_HELLO:
+        return open_conn(e, number);
+    case SINK_EARLY: {
+        /* The operation may have been launched while the body came in. */
+        struct early *k = c->rx_early;
+        c->rx_early = NULL;
+        k->complete = true;
+        op = op_find(e, k->frame.tag, k->frame.seq);
+        if (op) engine_apply_early(e, op, op_lane(op, c->link));
+        return true;
+    }
+    case SINK_OP:
+        op_received(e, op, c->rx_lane, &c->rx, c->rx_to - c->rx.size);
+        return true;
+    case SINK_NONE:
+    case SINK_DISCARD:
+        break;
+    }
+    return true;
+}
+
+/* Moves staged bytes into the body; true when the body is complete. */
+static bool fill_body(struct conn *c)
+{
+    uint32_t have = c->staged - c->parsed;
+    uint32_t take = have < c->rx_left ? have : c->rx_left;
+    if (c->sink != SINK_DISCARD && take > 0) {
+        memcpy(c->rx_to, c->stage + c->parsed, take);
+        c->rx_to += take;
+    }
+    c->parsed += take;
+    c->rx_left -= take;
+    return c->rx_left == 0;
+}
+
+static bool parse(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    for (;;) {
+        if (c->sink == SINK_NONE) {
+            if (c->staged - c->parsed < FRAME_SIZE) break;
+            if (!frame_decode(c->stage + c->parsed, &c->rx)) return false;
+            bool later = c->rx.type != FRAME_HELLO &&
+                         c->rx.type != FRAME_PING && c->rx.epoch > e->epoch;
+            c->held = later && c->state == CONN_OPEN;
+            if (c->held) break;
+            c->parsed += FRAME_SIZE;
+            if (!begin_frame(e, c)) return false;
+        }
+        if (!fill_body(c)) break;
+        if (!end_frame(e, number)) return false;
+        if (c->state == CONN_FREE) return true; /* a fault closed it */
+    }
+    memmove(c->stage, c->stage + c->parsed, c->staged - c->parsed);
+    c->staged -= c->parsed;
+    c->parsed = 0;
+    return true;
+}
+
+size_t engine_rx_window(struct engine *e, uint32_t number, uint8_t **to)
+{
+    struct conn *c = e->conns[number];
+    if (!c || c->state == CONN_FREE || c->held) return 0;
+    if (c->sink == SINK_NONE || c->staged > 0) {
+        *to = c->stage + c->staged;
+        return STAGE_SIZE - c->staged;
+    }
+    *to = c->rx_to;
+    if (c->sink != SINK_DISCARD) return c->rx_left;
+    *to = e->trash;
+    return c->rx_left < sizeof e->trash ? c->rx_left : sizeof e->trash;
+}
+
+static bool reject(struct engine *e, uint32_t number)
+{
+    e->out.close(e->out.user, number);
+    engine_closed(e, number);
+    return false;
+}
+
+bool engine_rx(struct engine *e, uint32_t number, size_t size)
+{
+    struct conn *c = e->conns[number];
+    c->heard = e->now;
+    if (c->sink == SINK_NONE || c->staged > 0) {
+        c->staged += (uint32_t)size;
+        assert(c->staged <= STAGE_SIZE);
+    } else {
+        assert(size <= c->rx_left);
+        if (c->sink != SINK_DISCARD) c->rx_to += size;
+        c->rx_left -= (uint32_t)size;
+        if (c->rx_left > 0) return true;
+        if (!end_frame(e, number)) return reject(e, number);
+        return true;
+    }
+    return parse(e, number) || reject(e, number);
+}
+
+/* A new epoch: frames that were ahead of it can be read now. */
+void conn_resume(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->state == CONN_FREE || !c->held) continue;
+        c->held = false;
+        if (!parse(e, i)) (void)reject(e, i);
+    }
+}
+
+/* The operation's buffers go back to their owner: what is half received is
+ * thrown away, what is half sent is filled up. */
+void conn_forget_op(struct engine *e, const struct op *op)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->state == CONN_FREE) continue;
+        if (c->sink == SINK_OP && c->rx_op == op) {
+            c->sink = SINK_DISCARD;
+            c->rx_op = NULL;
+        }
+        if (c->tx_op == op) {
+            c->tx_op = NULL;
+            c->tx_from = NULL;
+        }
+    }
+}
+
+/* --------------------------------------------------------------- sending */
+
+static bool next_frame(struct engine *e, struct conn *c)
+{
+    struct link *l = c->link;
+    struct frame f;
+    if (l->control_count > 0) {
+        f = l->control[l->control_first];
+        l->control_first = (l->control_first + 1) % CONTROL_MAX;
+        l->control_count--;
+    } else if (e->frozen ||
+               !op_next_send(e, l, &f, &c->tx_from, &c->tx_op, &c->tx_lane)) {
+        return false;
+    }
+    frame_encode(&f, c->tx_head);
+    c->tx_head_size = FRAME_SIZE;
+    c->tx_head_done = 0;
+    c->tx_left = f.size;
+    return true;
+}
+
+bool engine_may_send(const struct engine *e, uint32_t number)
+{
+    return (e->dirty[number / 64] >> (number % 64)) & 1;
+}
+
+void engine_clear_dirty(struct engine *e, uint32_t number)
+{
+    e->dirty[number / 64] &= ~((uint64_t)1 << (number % 64));
+}
+
+uint32_t engine_tx_window(struct engine *e, uint32_t number,
+                          struct engine_part parts[2])
+{
+    struct conn *c = e->conns[number];
+    if (!c || c->state == CONN_FREE) return 0;
+    if (c->tx_head_done == c->tx_head_size && c->tx_left == 0) {
+        if (c->state != CONN_OPEN || !next_frame(e, c)) return 0;
+    }
+    uint32_t count = 0;
+    if (c->tx_head_done < c->tx_head_size) {
+        parts[count].from = c->tx_head + c->tx_head_done;
+        parts[count++].size = c->tx_head_size - c->tx_head_done;
+    }
+    if (c->tx_left > 0) {
+        uint32_t size = c->tx_left;
+        if (!c->tx_from && size > sizeof filler) size = sizeof filler;
+        parts[count].from = c->tx_from ? c->tx_from : filler;
+        parts[count++].size = size;
+    }
+    return count;
+}
+
+void engine_tx(struct engine *e, uint32_t number, size_t size)
+{
+    struct conn *c = e->conns[number];
+    c->spoken = e->now;
+    uint32_t head = c->tx_head_size - c->tx_head_done;
+    if (head > size) head = (uint32_t)size;
+    c->tx_head_done += head;
+    uint32_t body = (uint32_t)size - head;
+    assert(body <= c->tx_left);
+    c->tx_left -= body;
+    if (c->tx_from) c->tx_from += body;
+    if (c->tx_left > 0 || c->tx_head_done < c->tx_head_size) return;
+    struct op *op = c->tx_op;
+    c->tx_op = NULL;
+    c->tx_from = NULL;
+    if (op) op_sent(e, op, c->tx_lane);
+}

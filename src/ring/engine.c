@@ -1,0 +1,324 @@
+/* engine.c - views, links, and what concerns all operations. See engine.h. */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool engine_init(struct engine *e, const struct engine_output *out,
+                 uint32_t pool_size, pccl_ns deadline)
+{
+    e->out = *out;
+    e->deadline = deadline;
+    e->pool_size = pool_size > 0 ? pool_size : 1;
+    if (e->pool_size > POOL_MAX) e->pool_size = POOL_MAX;
+    e->tags = calloc(TAGS_MAX, sizeof *e->tags);
+    e->dirty = calloc(CONNS_MAX / 64, sizeof *e->dirty);
+    return e->tags && e->dirty;
+}
+
+static void link_free(struct engine *e, struct link *l)
+{
+    link_drop_early(e, l);
+    pool_give(&e->pool, l->control);
+    free(l);
+}
+
+void engine_free(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) engine_release(e, &e->ops[i]);
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        if (!e->conns[i]) continue;
+        pool_give(&e->pool, e->conns[i]->scratch);
+        free(e->conns[i]);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
+        while (e->links[i]) {
+            struct link *next = e->links[i]->next;
+            link_free(e, e->links[i]);
+            e->links[i] = next;
+        }
+    }
+    for (size_t i = 0; i < RETAIN_MAX; i++)
+        pool_give(&e->pool, e->retained[i].bytes);
+    pool_trim(&e->pool);
+    free(e->tags);
+    free(e->dirty);
+}
+
+/* ------------------------------------------------------------------ links */
+
+static struct link **link_slot(struct engine *e, uint64_t id)
+{
+    struct link **slot = &e->links[id % ARRAY_COUNT(e->links)];
+    while (*slot && (*slot)->id != id) slot = &(*slot)->next;
+    return slot;
+}
+
+struct link *link_find(struct engine *e, uint64_t id, bool create)
+{
+    struct link **slot = link_slot(e, id);
+    if (*slot || !create) return *slot;
+    struct link *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->id = id;
+    l->want = 1;
+    l->early_end = &l->early;
+    *slot = l;
+    return l;
+}
+
+void link_drop_early(struct engine *e, struct link *l)
+{
+    (void)e;
+    struct early *keep = NULL;
+    while (l->early) {
+        struct early *next = l->early->next;
+        /* One still being received is kept: its connection points at it. */
+        if (l->early->complete) {
+            free(l->early);
+        } else {
+            l->early->next = keep;
+            keep = l->early;
+        }
+        l->early = next;
+    }
+    for (struct early *k = keep; k;) {
+        struct early *next = k->next;
+        for (uint32_t i = 0; i < e->conn_end; i++) {
+            struct conn *c = e->conns[i];
+            if (!c || c->rx_early != k) continue;
+            c->rx_early = NULL;
+            c->sink = SINK_DISCARD;
+        }
+        free(k);
+        k = next;
+    }
+    l->early_end = &l->early;
+    l->early_count = 0;
+    l->early_bytes = 0;
+}
+
+void engine_drop_link(struct engine *e, uint64_t id)
+{
+    struct link **slot = link_slot(e, id);
+    struct link *l = *slot;
+    if (!l) return;
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->link != l) continue;
+        e->out.close(e->out.user, i);
+        engine_closed(e, i);
+    }
+    *slot = l->next;
+    link_free(e, l);
+}
+
+void link_dirty(struct engine *e, const struct link *l)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        if (e->conns[i] && e->conns[i]->link == l)
+            e->dirty[i / 64] |= (uint64_t)1 << (i % 64);
+    }
+}
+
+bool link_control(struct engine *e, struct link *l, const struct frame *f)
+{
+    if (!l->control)
+        l->control = pool_take(&e->pool, CONTROL_MAX * sizeof *l->control);
+    if (!l->control || l->control_count == CONTROL_MAX) return false;
+    uint32_t at = (l->control_first + l->control_count++) % CONTROL_MAX;
+    l->control[at] = *f;
+    link_dirty(e, l);
+    return true;
+}
+
+/* Rule R3: of two peers the one with the lower id calls. */
+void link_dial(struct engine *e, struct link *l)
+{
+    if (e->self > l->id || !l->known) return;
+    while (l->open + l->dialing < l->want) {
+        uint32_t number = e->out.dial(e->out.user, &l->addr);
+        if (number == NO_CONN) {
+            l->failed++;
+            return;
+        }
+        if (!engine_accepted(e, number)) {
+            e->out.close(e->out.user, number);
+            l->failed++;
+            return;
+        }
+        struct conn *c = e->conns[number];
+        c->state = CONN_DIALED;
+        c->link = l;
+        l->dialing++;
+    }
+}
+
+void engine_want_link(struct engine *e, const struct wire_member *m,
+                      uint32_t connections)
+{
+    struct link *l = link_find(e, m->id, true);
+    if (!l) return;
+    l->addr = m->addr;
+    l->known = true;
+    l->wanted = true;
+    l->wanted_at = e->now;
+    l->failed = 0;
+    if (connections > l->want) l->want = connections;
+    link_dial(e, l);
+}
+
+void engine_unwant_links(struct engine *e)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
+        for (struct link *l = e->links[i]; l; l = l->next) l->wanted = false;
+    }
+}
+
+enum link_status engine_link_status(struct engine *e, uint64_t id)
+{
+    struct link *l = link_find(e, id, false);
+    if (!l) return LINK_FAILED;
+    if (l->open > 0) return LINK_OPEN;
+    if (l->failed > 0 && l->dialing == 0) return LINK_FAILED;
+    if (e->now - l->wanted_at >= e->deadline / 2) return LINK_FAILED;
+    return LINK_WAITS;
+}
+
+/* ------------------------------------------------------------- the flush */
+
+void engine_freeze(struct engine *e)
+{
+    e->frozen = true;
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        struct op *op = &e->ops[i];
+        if (op->phase == PHASE_RUNNING || op->phase == PHASE_HELD)
+            conn_forget_op(e, op);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
+        for (struct link *l = e->links[i]; l; l = l->next) {
+            link_drop_early(e, l);
+            l->control_count = 0;
+            l->eager_bytes = 0;
+        }
+    }
+}
+
+static bool contains(const uint64_t *ids, uint32_t count, uint64_t id)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (ids[i] == id) return true;
+    }
+    return false;
+}
+
+static uint32_t survivors(const struct engine *e, const struct op *op,
+                          const uint64_t *dead, uint32_t dead_count)
+{
+    uint32_t world = op->plan.r.world;
+    if (op->whole) return e->world - dead_count;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < world; i++)
+        count += !contains(dead, dead_count, op->scope[i]);
+    return count;
+}
+
+uint32_t engine_list(const struct engine *e, const uint64_t *dead,
+                     uint32_t dead_count, struct wire_op *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *op = &e->ops[i];
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        out[count++] = (struct wire_op){
+            .tag = op->r.tag,
+            .seq = op->seq,
+            .survivors = survivors(e, op, dead, dead_count),
+            .state = op->phase == PHASE_HELD ? OP_HELD : OP_RUNNING,
+        };
+    }
+    return count;
+}
+
+static const struct retained *find_retained(const struct engine *e,
+                                            uint64_t tag, uint32_t seq)
+{
+    for (size_t i = 0; i < RETAIN_MAX; i++) {
+        const struct retained *r = &e->retained[i];
+        if (r->bytes && r->tag == tag && r->seq == seq) return r;
+    }
+    return NULL;
+}
+
+/* Fills in state and donor of (tag, seq). */
+void engine_tell(const struct engine *e, struct wire_op *op)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *o = &e->ops[i];
+        if (o->r.tag != op->tag || o->seq != op->seq) continue;
+        if (o->phase != PHASE_RUNNING && o->phase != PHASE_HELD) continue;
+        op->state = o->phase == PHASE_HELD ? OP_HELD : OP_RUNNING;
+        op->donor = false;
+        return;
+    }
+    bool past = op_is_past(e, op->tag, op->seq);
+    op->state = past ? OP_RETURNED : OP_NOT_LAUNCHED;
+    op->donor = past && find_retained(e, op->tag, op->seq) != NULL;
+}
+
+const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
+                               uint32_t seq, uint32_t *size)
+{
+    const struct retained *r = find_retained(e, tag, seq);
+    if (!r) return NULL;
+    *size = r->size;
+    return r->bytes;
+}
+
+void engine_install(struct engine *e, const struct engine_view *view)
+{
+    e->epoch = view->epoch;
+    e->world = view->world;
+    e->rank = view->rank;
+    e->members = view->members;
+    e->ids = view->ids;
+    e->order = view->order;
+    e->ring = view->ring;
+    e->mesh = view->mesh;
+    e->frozen = false;
+    e->tag_count = 0; /* entries of older epochs count as free */
+    e->tags_reported = false;
+    for (size_t i = 0; i < RETAIN_MAX; i++) {
+        pool_give(&e->pool, e->retained[i].bytes);
+        e->retained[i].bytes = NULL;
+    }
+    conn_resume(e);
+}
+
+/* A link on which an operation waits must show life within a deadline; pings
+ * see to it, so silence means that the link is dead though both ends live. */
+static void check_silence(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    bool stranger = c->state != CONN_OPEN;
+    pccl_ns limit = stranger ? e->deadline / 2 : e->deadline;
+    if (e->now - c->heard < limit) return;
+    if (!stranger && !op_uses_link(e, c->link, NULL)) return;
+    e->out.close(e->out.user, number);
+    engine_closed(e, number);
+}
+
+void engine_tick(struct engine *e, pccl_ns now)
+{
+    e->now = now;
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->state == CONN_FREE) continue;
+        if (c->state == CONN_OPEN && now - c->spoken >= e->deadline / 5) {
+            struct frame ping = {.type = FRAME_PING, .epoch = e->epoch};
+            if (c->link->control_count == 0)
+                (void)link_control(e, c->link, &ping);
+        }
+        check_silence(e, i);
+    }
+}

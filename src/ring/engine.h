@@ -1,0 +1,325 @@
+/* engine.h - the data plane of one peer as a pure state machine.
+ *
+ * Operations (op.c) run plans over links to other peers; a link is a set of
+ * connections (conn.c), each a byte stream. No sockets: the driver asks a
+ * connection where the next bytes are to go or to come from, moves them, and
+ * reports how many. Rules D1.. of master/PROTOCOL.md.
+ *
+ * User buffers go to and come from the streams directly. Private memory comes
+ * from a pool and is bounded: an in-place all-reduce keeps a copy of its
+ * input, an exchange one vector per member, a connection one segment. */
+#ifndef PCCL_ENGINE_H
+#define PCCL_ENGINE_H
+
+#include "../base.h"
+#include "../dtype.h"
+#include "../pool.h"
+#include "../wire.h"
+#include "frame.h"
+#include "plan.h"
+
+enum {
+    CONNS_MAX = 16384, /* connections of one communicator */
+    STAGE_SIZE = 8192, /* received bytes that are not parsed yet */
+    EAGER_MAX = 64 * 1024,         /* bytes sent before READY, a transfer */
+    EAGER_LINK_MAX = 1024 * 1024,  /* ... and a link */
+    EARLY_MAX = 8 * OPS_MAX,       /* early frames kept per link */
+    CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
+    RETAIN_MAX = 64,               /* returned results kept for others */
+    TAGS_MAX = 65536,              /* tags remembered within an epoch */
+    NO_CONN = UINT32_MAX,
+};
+
+struct engine;
+
+/* ------------------------------------------------------------ connections */
+
+enum conn_state {
+    CONN_FREE,
+    CONN_DIALED,   /* we called; our HELLO is out or on its way */
+    CONN_ACCEPTED, /* somebody called; its HELLO has not come */
+    CONN_OPEN,
+};
+
+enum conn_sink {
+    SINK_NONE,    /* between frames */
+    SINK_DISCARD, /* nobody wants the body */
+    SINK_HELLO,
+    SINK_EARLY, /* kept until the operation is launched here */
+    SINK_OP,    /* straight to the operation */
+};
+
+struct conn {
+    enum conn_state state;
+    struct link *link; /* NULL: ACCEPTED */
+    pccl_ns heard, spoken;
+
+    /* receiving */
+    uint8_t stage[STAGE_SIZE];
+    uint32_t staged, parsed; /* bytes in the stage, of them consumed */
+    struct frame rx;
+    enum conn_sink sink;
+    bool held; /* a frame of an epoch to come: waits for INSTALL */
+    uint8_t *rx_to;
+    uint32_t rx_left;
+    struct op *rx_op;
+    struct lane *rx_lane;
+    struct early *rx_early;
+    uint8_t *scratch; /* one segment, taken when first needed */
+    uint8_t hello[FRAME_HELLO_SIZE];
+
+    /* sending */
+    uint8_t tx_head[FRAME_SIZE + FRAME_HELLO_SIZE];
+    uint32_t tx_head_size, tx_head_done;
+    const uint8_t *tx_from; /* NULL with tx_left > 0: filler */
+    uint32_t tx_left;
+    struct op *tx_op;
+    struct lane *tx_lane;
+};
+
+struct early {
+    struct early *next;
+    struct frame frame;
+    bool complete;
+    uint8_t body[];
+};
+
+/* One other peer. */
+struct link {
+    struct link *next;
+    uint64_t id;
+    struct wire_addr addr;
+    bool known;   /* addr is valid: the peer has been in a proposal */
+    bool wanted;  /* a proposal needs it (rule R3) */
+    uint32_t want; /* connections to have, once something needs the link */
+    uint32_t open, dialing, failed;
+    pccl_ns wanted_at;
+    struct early *early, **early_end;
+    uint32_t early_count;
+    size_t early_bytes;
+    size_t eager_bytes; /* sent, and not known to be launched over there */
+    struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
+    uint32_t control_first, control_count;
+};
+
+/* ------------------------------------------------------------- operations */
+
+enum op_phase {
+    PHASE_FREE,
+    PHASE_QUEUED, /* launched while the epoch is closed */
+    PHASE_RUNNING,
+    PHASE_HELD, /* result complete here, others may lack it */
+    PHASE_DONE, /* `result` is final; waits for its await */
+};
+
+/* Buffers, ids and arrays belong to the caller until the operation is DONE,
+ * except `members` and the four arrays, which are copied. */
+struct op_request {
+    uint64_t tag;
+    struct plan_request plan; /* world, rank, mesh, order are filled in */
+    const void *send;
+    void *recv;
+    enum dtype dtype;
+    enum redop redop;
+    uint64_t digest;         /* of everything that must agree */
+    const uint64_t *members; /* scope, or NULL: the whole view */
+    uint32_t member_count;
+};
+
+/* One partner of an operation. */
+struct lane {
+    uint32_t rank; /* in the scope */
+    struct link *link;
+    uint32_t sends, send_next, sent;
+    uint32_t recvs, received;
+    uint32_t eager; /* bytes sent before `ready` */
+    bool ready;     /* the partner is known to have launched */
+    bool done, done_sent, wants_done;
+};
+
+struct op {
+    enum op_phase phase;
+    int result; /* pcclResult_t */
+    bool whole; /* scope is the whole view */
+    bool confirm; /* returns only when all hold the result (rule D4) */
+    bool cleared; /* every DONE so far was clean */
+    bool mismatch; /* reported to the master */
+    bool awaited;  /* somebody takes the result: not to be found again */
+    struct op_request r;
+    uint32_t seq;
+    uint32_t contributors;
+    uint32_t loss; /* untold losses up to this one are told with the result */
+    uint64_t launched; /* engine clock */
+    struct plan plan;
+    struct lane *lanes;
+    uint32_t lane_count, lanes_left;
+    uint8_t *received; /* bit set over the transfers from `prev` */
+    uint8_t *saved;    /* bit set: transfers whose target is in the backup */
+    uint8_t *backup;   /* in-place: old content of recv */
+    uint8_t *slots;    /* SPACE_SLOT */
+    uint64_t *scope;   /* copy of members */
+    size_t *arrays;    /* copy of the four arrays */
+    uint32_t done_prev, done_sent; /* ring token: members known to hold it */
+    uint64_t tx_bytes, rx_bytes;
+};
+
+struct retained {
+    uint64_t tag;
+    uint32_t seq;
+    uint32_t size;
+    uint64_t finished; /* engine clock */
+    uint8_t *bytes;    /* NULL: slot is free */
+};
+
+struct tag_entry {
+    uint64_t tag;
+    uint32_t next;  /* sequence of the next launch, at least 1 */
+    uint32_t epoch; /* the slot is free in every other epoch */
+};
+
+/* ------------------------------------------------------------------ engine */
+
+enum engine_fault {
+    FAULT_BROKEN,      /* a link with work on it broke */
+    FAULT_MISMATCH,    /* digests of an operation differ */
+    FAULT_UNREACHABLE, /* a connection an operation needs cannot be made */
+    FAULT_TAGS,        /* the table of tags is nearly full */
+};
+
+struct engine_output {
+    void *user;
+    /* Start connecting; a connection number, or NO_CONN if impossible now.
+     * Then engine_dialed(). */
+    uint32_t (*dial)(void *user, const struct wire_addr *addr);
+    void (*close)(void *user, uint32_t conn);
+    void (*fault)(void *user, enum engine_fault fault, const struct op *op,
+                  uint64_t peer);
+    void (*finished)(void *user, struct op *op); /* phase is DONE now */
+};
+
+struct engine {
+    struct engine_output out;
+    struct pool pool;
+    pccl_ns now, deadline;
+    uint64_t clock; /* counts launches and completions */
+    uint64_t self;
+    struct wire_key key;
+    uint32_t pool_size; /* connections to a ring neighbour */
+
+    bool frozen; /* between FLUSH and INSTALL */
+    uint32_t epoch;
+    /* The view in force; borrowed from the owner. */
+    const struct wire_member *members;
+    const uint64_t *ids;
+    uint32_t world, rank;
+    const uint16_t *order; /* NULL: identity */
+    bool ring, mesh;
+
+    struct conn *conns[CONNS_MAX];
+    uint32_t conn_end;
+    struct link *links[1024]; /* hash by id */
+    struct op ops[OPS_MAX];
+    uint32_t op_end;
+    struct retained retained[RETAIN_MAX];
+    struct tag_entry *tags; /* TAGS_MAX */
+    uint32_t tag_count;
+    bool tags_reported;
+    uint64_t *dirty; /* bit set over conns that may have something to send */
+    uint32_t turn;   /* operations take turns on a link */
+    uint8_t trash[64 * 1024]; /* where unwanted bodies go */
+};
+
+/* The struct is large: allocate it zeroed. False: out of memory. */
+bool engine_init(struct engine *e, const struct engine_output *out,
+                 uint32_t pool_size, pccl_ns deadline);
+void engine_free(struct engine *e);
+
+/* Connections: conn.c. A number comes from the driver (its table index). */
+bool engine_accepted(struct engine *e, uint32_t conn);
+void engine_dialed(struct engine *e, uint32_t conn, bool success);
+void engine_closed(struct engine *e, uint32_t conn);
+/* Where received bytes go; 0: do not read now. */
+size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
+/* False: the bytes break the protocol; the connection was closed. */
+bool engine_rx(struct engine *e, uint32_t conn, size_t size);
+/* What to send next, at most two parts; 0: nothing. Stable until engine_tx. */
+struct engine_part {
+    const uint8_t *from;
+    size_t size;
+};
+uint32_t engine_tx_window(struct engine *e, uint32_t conn,
+                          struct engine_part parts[2]);
+void engine_tx(struct engine *e, uint32_t conn, size_t size);
+bool engine_may_send(const struct engine *e, uint32_t conn);
+void engine_clear_dirty(struct engine *e, uint32_t conn);
+void engine_tick(struct engine *e, pccl_ns now);
+
+/* Links (rule R3). */
+void engine_want_link(struct engine *e, const struct wire_member *m,
+                      uint32_t connections);
+void engine_unwant_links(struct engine *e);
+enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
+enum link_status engine_link_status(struct engine *e, uint64_t id);
+void engine_drop_link(struct engine *e, uint64_t id);
+
+/* Operations: op.c. */
+struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
+struct op *engine_launch(struct engine *e, const struct op_request *r,
+                         bool queue); /* NULL: no memory or slot */
+void engine_start_queued(struct engine *e, struct op *op);
+void engine_finish(struct engine *e, struct op *op, int result);
+void engine_release(struct engine *e, struct op *op); /* after its await */
+
+/* The flush (rules F1..F6). */
+void engine_freeze(struct engine *e);
+uint32_t engine_list(const struct engine *e, const uint64_t *dead,
+                     uint32_t dead_count, struct wire_op *out);
+void engine_tell(const struct engine *e, struct wire_op *op);
+const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
+                               uint32_t seq, uint32_t *size);
+void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
+                            const uint8_t *bytes, uint32_t size);
+void engine_restore(struct engine *e, struct op *op);
+
+/* The next view is in force; operations that go on are started again by the
+ * owner. Forgets tags, retained results and early frames of older epochs. */
+struct engine_view {
+    uint32_t epoch, world, rank;
+    const struct wire_member *members;
+    const uint64_t *ids;
+    const uint16_t *order;
+    bool ring, mesh;
+};
+void engine_install(struct engine *e, const struct engine_view *view);
+bool engine_start(struct engine *e, struct op *op); /* in the view in force */
+
+/* --- shared by engine.c, conn.c and op.c only --- */
+struct link *link_find(struct engine *e, uint64_t id, bool create);
+void link_dial(struct engine *e, struct link *l);
+bool link_control(struct engine *e, struct link *l, const struct frame *f);
+void link_dirty(struct engine *e, const struct link *l);
+void link_drop_early(struct engine *e, struct link *l);
+void conn_forget_op(struct engine *e, const struct op *op);
+void conn_resume(struct engine *e);
+void engine_apply_early(struct engine *e, struct op *op, struct lane *lane);
+struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
+bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
+struct lane *op_lane(struct op *op, const struct link *l);
+/* Next DATA frame for the link; false: nothing can be sent now. */
+bool op_next_send(struct engine *e, struct link *l, struct frame *f,
+                  const uint8_t **from, struct op **op, struct lane **lane);
+void op_sent(struct engine *e, struct op *op, struct lane *lane);
+bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
+               uint64_t peer);
+enum op_accept { ACCEPT_DISCARD, ACCEPT_BODY };
+enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
+                         const struct frame *f, uint8_t *scratch,
+                         uint8_t **to);
+void op_received(struct engine *e, struct op *op, struct lane *lane,
+                 const struct frame *f, const uint8_t *body);
+void op_control(struct engine *e, struct op *op, struct lane *lane,
+                const struct frame *f);
+bool op_uses_link(const struct engine *e, const struct link *l,
+                  const struct op **which);
+
+#endif

@@ -1,0 +1,48 @@
+/* frame.h - header of the frames between peers, and its codec.
+ *
+ * Every frame is a header of FRAME_SIZE bytes, big-endian, and `size` bytes
+ * of body. */
+#ifndef PCCL_FRAME_H
+#define PCCL_FRAME_H
+
+#include "../base.h"
+
+enum {
+    FRAME_SIZE = 40,
+    FRAME_MAGIC = 0xb5,
+    FRAME_VERSION = 1,
+    FRAME_BODY_MAX = 512 * 1024,
+    FRAME_HELLO_SIZE = 32, /* body of HELLO: key, sender, receiver */
+};
+
+enum frame_type {
+    FRAME_HELLO = 1, /* first on a connection, both ways */
+    FRAME_DATA,      /* transfer `index` of operation (epoch, tag, seq) */
+    FRAME_READY,     /* the sender has launched the operation */
+    FRAME_DONE,      /* the sender, and index-1 before it, hold the result */
+    FRAME_PING,
+    FRAME_TYPE_COUNT,
+};
+
+enum frame_flag {
+    FLAG_CONFIRM = 1, /* DATA: the sender wants a DONE from the receiver */
+    FLAG_CLEAN = 2,   /* DONE: nothing else is in flight there (rule D6) */
+};
+
+struct frame {
+    uint8_t type;
+    uint8_t flags;
+    uint32_t epoch;
+    uint64_t tag;
+    uint32_t seq;
+    uint32_t index;
+    uint32_t size;
+    uint64_t digest; /* of the operation's arguments (contract C4) */
+};
+
+void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE]);
+
+/* False: not a frame of this protocol; close the connection. */
+bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f);
+
+#endif

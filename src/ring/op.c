@@ -1,0 +1,745 @@
+/* op.c - one collective operation: launch, transfers, completion. Pure.
+ *
+ * Rule numbers refer to master/PROTOCOL.md. */
+#include "engine.h"
+
+#include "reduce.h"
+
+#include "../../include/pccl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------- tags, retention */
+
+static struct tag_entry *tag_slot(const struct engine *e, uint64_t tag)
+{
+    uint64_t mixed = tag * 0x9e3779b97f4a7c15u;
+    uint32_t at = (uint32_t)(mixed >> 48) % TAGS_MAX;
+    while (e->tags[at].epoch == e->epoch && e->tags[at].tag != tag)
+        at = (at + 1) % TAGS_MAX;
+    return &e->tags[at];
+}
+
+/* Rule D1: operations of one tag are numbered within the epoch. */
+static bool take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
+{
+    struct tag_entry *t = tag_slot(e, tag);
+    if (t->epoch != e->epoch) {
+        if (e->tag_count >= TAGS_MAX - 1) return false;
+        *t = (struct tag_entry){.tag = tag, .epoch = e->epoch};
+        e->tag_count++;
+    }
+    *seq = t->next++;
+    if (e->tag_count > TAGS_MAX / 4 * 3 && !e->tags_reported) {
+        e->tags_reported = true;
+        e->out.fault(e->out.user, FAULT_TAGS, NULL, 0);
+    }
+    return true;
+}
+
+bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
+{
+    const struct tag_entry *t = tag_slot(e, tag);
+    return t->epoch == e->epoch && t->next > seq;
+}
+
+static bool can_retain(const struct engine *e)
+{
+    uint32_t reserved = 0;
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *op = &e->ops[i];
+        reserved += op->phase == PHASE_RUNNING && !op->confirm;
+    }
+    for (size_t i = 0; i < RETAIN_MAX; i++)
+        reserved += e->retained[i].bytes != NULL;
+    return reserved < RETAIN_MAX;
+}
+
+/* Rule D5. A slot was reserved at the launch. */
+static bool retain(struct engine *e, const struct op *op, uint32_t size)
+{
+    struct retained *r = e->retained;
+    while (r->bytes) {
+        r++;
+        assert(r < e->retained + RETAIN_MAX);
+    }
+    r->bytes = pool_take(&e->pool, size);
+    if (!r->bytes) return false;
+    if (size > 0) memcpy(r->bytes, op->r.recv, size);
+    r->tag = op->r.tag;
+    r->seq = op->seq;
+    r->size = size;
+    r->finished = e->clock;
+    return true;
+}
+
+/* Rule D6: who has begun (tag, seq) has returned from (tag, seq - 1). */
+static void drop_older(struct engine *e, uint64_t tag, uint32_t seq)
+{
+    for (size_t i = 0; i < RETAIN_MAX; i++) {
+        struct retained *r = &e->retained[i];
+        if (!r->bytes || r->tag != tag || r->seq >= seq) continue;
+        pool_give(&e->pool, r->bytes);
+        r->bytes = NULL;
+    }
+}
+
+/* Rule D7: everybody was idle but for this operation when he held it, so all
+ * hold what this peer had finished before it launched it. */
+static void drop_finished_before(struct engine *e, uint64_t launched)
+{
+    for (size_t i = 0; i < RETAIN_MAX; i++) {
+        struct retained *r = &e->retained[i];
+        if (!r->bytes || r->finished >= launched) continue;
+        pool_give(&e->pool, r->bytes);
+        r->bytes = NULL;
+    }
+}
+
+/* ----------------------------------------------------------------- search */
+
+struct op *engine_find(struct engine *e, uint64_t tag)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        struct op *op = &e->ops[i];
+        if (op->phase != PHASE_FREE && op->r.tag == tag) return op;
+    }
+    return NULL;
+}
+
+struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq)
+{
+    struct op *op = engine_find(e, tag);
+    if (!op || op->phase == PHASE_QUEUED || op->seq != seq) return NULL;
+    return op;
+}
+
+struct lane *op_lane(struct op *op, const struct link *l)
+{
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        if (op->lanes[i].link == l) return &op->lanes[i];
+    }
+    return NULL;
+}
+
+/* A frame for an operation under way here, from whoever: do both ends agree
+ * on its arguments (contract C4)? */
+bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
+               uint64_t peer)
+{
+    if (f->digest == op->r.digest) return true;
+    if (!op->mismatch) e->out.fault(e->out.user, FAULT_MISMATCH, op, peer);
+    op->mismatch = true;
+    return false;
+}
+
+bool op_uses_link(const struct engine *e, const struct link *l,
+                  const struct op **which)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *op = &e->ops[i];
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        for (uint32_t k = 0; k < op->lane_count; k++) {
+            if (op->lanes[k].link != l) continue;
+            if (which) *which = op;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ----------------------------------------------------------------- launch */
+
+static void free_run(struct engine *e, struct op *op)
+{
+    pool_give(&e->pool, op->lanes);
+    pool_give(&e->pool, op->received);
+    pool_give(&e->pool, op->saved);
+    pool_give(&e->pool, op->backup);
+    pool_give(&e->pool, op->slots);
+    op->lanes = NULL;
+    op->received = op->saved = op->backup = op->slots = NULL;
+    op->lane_count = 0;
+}
+
+void engine_release(struct engine *e, struct op *op)
+{
+    if (op->phase == PHASE_FREE) return;
+    conn_forget_op(e, op);
+    free_run(e, op);
+    pool_give(&e->pool, op->scope);
+    pool_give(&e->pool, op->arrays);
+    memset(op, 0, sizeof *op);
+    while (e->op_end > 0 && e->ops[e->op_end - 1].phase == PHASE_FREE)
+        e->op_end--;
+}
+
+static bool copy_request(struct engine *e, struct op *op,
+                         const struct op_request *r)
+{
+    op->r = *r;
+    op->whole = r->members == NULL;
+    if (!op->whole) {
+        size_t size = r->member_count * sizeof *op->scope;
+        op->scope = pool_take(&e->pool, size);
+        if (!op->scope) return false;
+        memcpy(op->scope, r->members, size);
+        op->r.members = op->scope;
+    }
+    if (r->plan.coll != COLL_ALLTOALLV) return true;
+    uint32_t world = op->whole ? e->world : r->member_count;
+    size_t one = world * sizeof(size_t);
+    op->arrays = pool_take(&e->pool, 4 * one);
+    if (!op->arrays) return false;
+    struct plan_request *p = &op->r.plan;
+    const size_t **arrays[] = {&p->send_bytes, &p->send_displs, &p->recv_bytes,
+                               &p->recv_displs};
+    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
+        memcpy(op->arrays + i * world, *arrays[i], one);
+        *arrays[i] = op->arrays + i * world;
+    }
+    return true;
+}
+
+struct op *engine_launch(struct engine *e, const struct op_request *r,
+                         bool queue)
+{
+    struct op *op = e->ops;
+    while (op < e->ops + OPS_MAX && op->phase != PHASE_FREE) op++;
+    if (op == e->ops + OPS_MAX) return NULL;
+    op->phase = PHASE_QUEUED;
+    if ((uint32_t)(op - e->ops) >= e->op_end)
+        e->op_end = (uint32_t)(op - e->ops) + 1;
+    if (!copy_request(e, op, r) || (!queue && !engine_start(e, op))) {
+        engine_release(e, op);
+        return NULL;
+    }
+    return op;
+}
+
+static bool is_ring_plan(const struct plan *p)
+{
+    return p->kind == PLAN_RING || p->kind == PLAN_CHAIN ||
+           p->kind == PLAN_GATHER_RING;
+}
+
+/* Bytes of the result in r.recv, for plans that may be retained. */
+static uint64_t result_size(const struct op *op)
+{
+    uint64_t size = plan_vector_size(&op->plan);
+    if (op->plan.kind == PLAN_GATHER_FLAT) size *= op->plan.r.world;
+    return size;
+}
+
+/* Whether by the plan alone, equal on all members, everyone confirms. */
+static bool all_confirm(const struct op *op)
+{
+    return !plan_implies_all(&op->plan) || result_size(op) > WIRE_RESULT_MAX;
+}
+
+static bool in_place(const struct op *op)
+{
+    return op->r.plan.coll == COLL_ALLREDUCE && op->r.send == op->r.recv;
+}
+
+static void make_plan(struct engine *e, struct op *op)
+{
+    struct plan_request *p = &op->r.plan;
+    if (op->whole) {
+        p->world = e->world;
+        p->rank = e->rank;
+        p->order = e->order;
+        p->mesh = e->mesh;
+    } else {
+        p->world = op->r.member_count;
+        p->order = NULL;
+        p->mesh = e->mesh;
+        for (uint32_t i = 0; i < p->world; i++) {
+            if (op->scope[i] == e->self) p->rank = i;
+        }
+    }
+    plan_init(&op->plan, p);
+    op->contributors = p->world;
+}
+
+static bool take_buffers(struct engine *e, struct op *op)
+{
+    const struct plan *p = &op->plan;
+    uint32_t lanes = plan_partners(p);
+    op->lanes = pool_take(&e->pool, (lanes + 1) * sizeof *op->lanes);
+    if (!op->lanes) return false;
+    memset(op->lanes, 0, (lanes + 1) * sizeof *op->lanes);
+    op->lane_count = lanes;
+    if (p->kind == PLAN_EXCHANGE) {
+        op->slots = pool_take(&e->pool, p->r.world * plan_vector_size(p) + 1);
+        return op->slots != NULL;
+    }
+    if (!is_ring_plan(p)) return true;
+    size_t bits = plan_recvs(p, p->prev) / 8 + 1;
+    op->received = pool_take(&e->pool, bits);
+    op->saved = pool_take(&e->pool, bits);
+    if (in_place(op)) op->backup = pool_take(&e->pool, plan_vector_size(p) + 1);
+    if (!op->received || !op->saved || (in_place(op) && !op->backup))
+        return false;
+    memset(op->received, 0, bits);
+    memset(op->saved, 0, bits);
+    return true;
+}
+
+static const struct wire_member *member_of(const struct engine *e, uint64_t id)
+{
+    for (uint32_t i = 0; i < e->world; i++) {
+        if (e->ids[i] == id) return &e->members[i];
+    }
+    return NULL;
+}
+
+static bool open_lane(struct engine *e, struct op *op, uint32_t i)
+{
+    const struct plan *p = &op->plan;
+    struct lane *lane = &op->lanes[i];
+    lane->rank = plan_partner(p, i);
+    lane->sends = plan_sends(p, lane->rank);
+    lane->recvs = plan_recvs(p, lane->rank);
+    const struct wire_member *m = op->whole
+                                      ? &e->members[lane->rank]
+                                      : member_of(e, op->scope[lane->rank]);
+    lane->link = m ? link_find(e, m->id, true) : NULL;
+    if (!lane->link) return false;
+    lane->link->addr = m->addr;
+    lane->link->known = true;
+    if (is_ring_plan(p) && lane->link->want < e->pool_size)
+        lane->link->want = e->pool_size;
+    if (lane->sends > 0 || lane->recvs > 0) op->lanes_left++;
+    return true;
+}
+
+static bool eager_fits(const struct lane *lane, uint32_t size)
+{
+    return size <= EAGER_MAX &&
+           lane->link->eager_bytes + size <= EAGER_LINK_MAX;
+}
+
+static void control(struct engine *e, const struct op *op, struct lane *lane,
+                    enum frame_type type, uint32_t index, uint8_t flags)
+{
+    struct frame f = {.type = (uint8_t)type,
+                      .flags = flags,
+                      .epoch = e->epoch,
+                      .tag = op->r.tag,
+                      .seq = op->seq,
+                      .index = index,
+                      .digest = op->r.digest};
+    if (!link_control(e, lane->link, &f))
+        e->out.fault(e->out.user, FAULT_BROKEN, op, lane->link->id);
+}
+
+/* Rule D2: who sends much waits until the receiver says that it has launched;
+ * DATA says so as well. */
+static void announce(struct engine *e, struct op *op, struct lane *lane)
+{
+    bool every = op->plan.kind == PLAN_ALLTOALL;
+    if (lane->recvs == 0 && !every) return;
+    struct plan_xfer x = {.size = UINT32_MAX, .after = 0};
+    if (lane->sends > 0) plan_send(&op->plan, lane->rank, 0, &x);
+    bool speaks = x.after == PLAN_NOTHING && eager_fits(lane, x.size);
+    if (!speaks || every) control(e, op, lane, FRAME_READY, lane->recvs, 0);
+}
+
+static void hold(struct engine *e, struct op *op);
+
+/* What one's own part of the result is needs no transfer. */
+static void place_own(struct op *op)
+{
+    const struct plan_request *p = &op->plan.r;
+    uint8_t *to = op->r.recv;
+    const uint8_t *from = op->r.send;
+    size_t size = (size_t)plan_vector_size(&op->plan);
+    if (p->coll == COLL_ALLTOALLV) {
+        size = p->send_bytes[p->rank];
+        to += p->recv_displs[p->rank];
+        from += p->send_displs[p->rank];
+    } else if (p->coll == COLL_ALLGATHER) {
+        to += p->rank * size;
+    } else if (p->coll != COLL_ALLREDUCE || p->world > 1) {
+        return;
+    }
+    if (op->r.send && size > 0 && to != from) memmove(to, from, size);
+}
+
+bool engine_start(struct engine *e, struct op *op)
+{
+    free_run(e, op);
+    op->phase = PHASE_RUNNING;
+    op->mismatch = false;
+    op->cleared = true;
+    op->done_prev = op->done_sent = 0;
+    op->lanes_left = 0;
+    op->tx_bytes = op->rx_bytes = 0;
+    op->launched = ++e->clock;
+    make_plan(e, op);
+    if (!take_sequence(e, op->r.tag, &op->seq)) return false;
+    if (!take_buffers(e, op)) return false;
+    place_own(op);
+    op->confirm = true;
+    if (!all_confirm(op) && can_retain(e)) op->confirm = false;
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        if (!open_lane(e, op, i)) return false;
+    }
+    if (op->lanes_left == 0) {
+        hold(e, op);
+        if (op->phase != PHASE_HELD) return true;
+    }
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        announce(e, op, &op->lanes[i]);
+        link_dial(e, op->lanes[i].link);
+        link_dirty(e, op->lanes[i].link);
+    }
+    for (uint32_t i = 0; i < op->lane_count && op->phase != PHASE_DONE; i++)
+        engine_apply_early(e, op, &op->lanes[i]);
+    return true;
+}
+
+/* ---------------------------------------------------------------- sending */
+
+static bool bit_get(const uint8_t *bits, uint32_t i)
+{
+    return bits[i / 8] >> (i % 8) & 1;
+}
+
+static void bit_set(uint8_t *bits, uint32_t i)
+{
+    bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
+}
+
+static bool sendable(struct op *op, struct lane *lane, struct plan_xfer *x)
+{
+    if (op->phase != PHASE_RUNNING || lane->send_next == lane->sends)
+        return false;
+    plan_send(&op->plan, lane->rank, lane->send_next, x);
+    if (x->after != PLAN_NOTHING && !bit_get(op->received, x->after))
+        return false;
+    return lane->ready || eager_fits(lane, x->size);
+}
+
+bool op_next_send(struct engine *e, struct link *l, struct frame *f,
+                  const uint8_t **from, struct op **which, struct lane **at)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        struct op *op = &e->ops[(e->turn + i) % e->op_end];
+        if (op->phase != PHASE_RUNNING) continue;
+        struct lane *lane = op_lane(op, l);
+        struct plan_xfer x;
+        if (!lane || !sendable(op, lane, &x)) continue;
+        *f = (struct frame){.type = FRAME_DATA,
+                            .flags = op->confirm ? FLAG_CONFIRM : 0,
+                            .epoch = e->epoch,
+                            .tag = op->r.tag,
+                            .seq = op->seq,
+                            .index = lane->send_next++,
+                            .size = x.size,
+                            .digest = op->r.digest};
+        const uint8_t *base =
+            x.space == SPACE_SEND ? op->r.send : (const uint8_t *)op->r.recv;
+        *from = x.size > 0 ? base + x.offset : NULL;
+        *which = op;
+        *at = lane;
+        if (!lane->ready) {
+            lane->eager += x.size;
+            l->eager_bytes += x.size;
+        }
+        op->tx_bytes += x.size;
+        e->turn = (e->turn + i + 1) % e->op_end;
+        return true;
+    }
+    return false;
+}
+
+static void check_lane(struct engine *e, struct op *op, const struct lane *lane)
+{
+    if (lane->sent < lane->sends || lane->received < lane->recvs) return;
+    assert(op->lanes_left > 0);
+    if (--op->lanes_left == 0) hold(e, op);
+}
+
+void op_sent(struct engine *e, struct op *op, struct lane *lane)
+{
+    lane->sent++;
+    check_lane(e, op, lane);
+}
+
+/* -------------------------------------------------------------- receiving */
+
+static void lane_ready(struct engine *e, struct lane *lane)
+{
+    if (lane->ready) return;
+    lane->ready = true;
+    lane->link->eager_bytes -= lane->eager;
+    lane->eager = 0;
+    link_dirty(e, lane->link);
+}
+
+static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
+{
+    const struct frame other = {.digest = ~op->r.digest};
+    (void)op_agrees(e, op, &other, peer);
+}
+
+/* The first write to a place of an in-place buffer saves what stood there. */
+static void save(struct op *op, uint32_t k, const struct plan_xfer *x)
+{
+    if (!op->backup || x->size == 0) return;
+    uint32_t step = k / op->plan.segments;
+    if (step > op->plan.r.world - 1) return; /* saved by the reduce-scatter */
+    memcpy(op->backup + x->offset, (uint8_t *)op->r.recv + x->offset, x->size);
+    bit_set(op->saved, k);
+}
+
+enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
+                         const struct frame *f, uint8_t *scratch, uint8_t **to)
+{
+    if (op->phase != PHASE_RUNNING) return ACCEPT_DISCARD;
+    lane_ready(e, lane);
+    if (f->flags & FLAG_CONFIRM) lane->wants_done = true;
+    struct plan_xfer x = {.size = UINT32_MAX};
+    if (f->index < lane->recvs)
+        plan_recv(&op->plan, lane->rank, f->index, &x);
+    if (!op_agrees(e, op, f, lane->link->id)) return ACCEPT_DISCARD;
+    if (f->size != x.size) {
+        report_mismatch(e, op, lane->link->id);
+        return ACCEPT_DISCARD;
+    }
+    if (x.action != ACTION_STORE) {
+        *to = scratch;
+        return ACCEPT_BODY;
+    }
+    uint8_t *base = x.space == SPACE_SLOT ? op->slots : op->r.recv;
+    if (x.space == SPACE_RECV && op->received) save(op, f->index, &x);
+    *to = x.size > 0 ? base + x.offset : scratch;
+    return ACCEPT_BODY;
+}
+
+void op_received(struct engine *e, struct op *op, struct lane *lane,
+                 const struct frame *f, const uint8_t *body)
+{
+    struct plan_xfer x;
+    plan_recv(&op->plan, lane->rank, f->index, &x);
+    if (x.action != ACTION_STORE && x.size > 0) {
+        save(op, f->index, &x);
+        size_t count = x.size / op->plan.r.element;
+        uint8_t *to = (uint8_t *)op->r.recv + x.offset;
+        const uint8_t *own = (const uint8_t *)op->r.send + x.offset;
+        reduce_apply(op->r.dtype, op->r.redop, to, body, own, count);
+        if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
+            reduce_divide(op->r.dtype, to, count, op->plan.r.world);
+    }
+    op->rx_bytes += x.size;
+    lane->received++;
+    if (op->received) {
+        bit_set(op->received, f->index);
+        struct lane *next = &op->lanes[op->lane_count - 1];
+        link_dirty(e, next->link);
+    }
+    check_lane(e, op, lane);
+}
+
+/* ------------------------------------------------------------- completion */
+
+/* Folds an exchange in rank order; everyone does the same sums (rule D3). */
+static void fold(struct op *op)
+{
+    const struct plan *p = &op->plan;
+    size_t size = (size_t)plan_vector_size(p);
+    size_t count = (size_t)p->r.count;
+    if (size == 0) return;
+    /* Out of place the own vector stays where it is; in place the copy is
+     * also what an abort restores. */
+    const uint8_t *own = op->r.send;
+    if (in_place(op)) {
+        memcpy(op->slots + p->r.rank * size, op->r.send, size);
+        own = op->slots + p->r.rank * size;
+    }
+    const uint8_t *sum = p->r.rank == 0 ? own : op->slots;
+    for (uint32_t r = 1; r < p->r.world; r++) {
+        const uint8_t *x = r == p->r.rank ? own : op->slots + r * size;
+        reduce_apply(op->r.dtype, op->r.redop, op->r.recv, sum, x, count);
+        sum = op->r.recv;
+    }
+    if (op->r.redop == REDOP_AVG)
+        reduce_divide(op->r.dtype, op->r.recv, count, p->r.world);
+}
+
+static bool idle_but(const struct engine *e, const struct op *self)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *op = &e->ops[i];
+        if (op != self && op->phase == PHASE_RUNNING) return false;
+    }
+    return true;
+}
+
+static bool all_done(const struct op *op)
+{
+    if (is_ring_plan(&op->plan)) return op->done_prev + 1 >= op->plan.r.world;
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        if (!op->lanes[i].done) return false;
+    }
+    return true;
+}
+
+/* Rule D4. Flat plans tell everyone; ring plans pass a count along the ring:
+ * "I and the index-1 before me hold the result". */
+static void tell_done(struct engine *e, struct op *op)
+{
+    uint8_t clean = op->cleared && idle_but(e, op) ? FLAG_CLEAN : 0;
+    if (is_ring_plan(&op->plan)) {
+        uint32_t known = op->done_prev + 1;
+        if (known >= op->plan.r.world) known = op->plan.r.world - 1;
+        if (known <= op->done_sent) return;
+        op->done_sent = known;
+        struct lane *next = &op->lanes[op->lane_count - 1];
+        control(e, op, next, FRAME_DONE, known, clean);
+        return;
+    }
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        struct lane *lane = &op->lanes[i];
+        if (lane->done_sent || (!all_confirm(op) && !lane->wants_done))
+            continue;
+        lane->done_sent = true;
+        control(e, op, lane, FRAME_DONE, 1, clean);
+    }
+}
+
+void engine_finish(struct engine *e, struct op *op, int result)
+{
+    conn_forget_op(e, op);
+    for (uint32_t i = 0; i < op->lane_count; i++)
+        op->lanes[i].link->eager_bytes -= op->lanes[i].eager;
+    free_run(e, op);
+    op->result = result;
+    op->phase = PHASE_DONE;
+    e->out.finished(e->out.user, op);
+}
+
+static void check_done(struct engine *e, struct op *op)
+{
+    if (op->phase != PHASE_HELD || !all_done(op)) return;
+    if (op->cleared) drop_finished_before(e, op->launched);
+    drop_older(e, op->r.tag, op->seq);
+    engine_finish(e, op, pcclSuccess);
+}
+
+/* The result is complete here and this peer's part for the others is sent. */
+static void hold(struct engine *e, struct op *op)
+{
+    if (op->plan.kind == PLAN_EXCHANGE) fold(op);
+    op->phase = PHASE_HELD;
+    e->clock++;
+    if (op->plan.kind == PLAN_LOCAL) {
+        engine_finish(e, op, pcclSuccess);
+        return;
+    }
+    tell_done(e, op);
+    if (op->confirm) {
+        check_done(e, op);
+        return;
+    }
+    drop_older(e, op->r.tag, op->seq);
+    if (!retain(e, op, (uint32_t)result_size(op))) {
+        /* No memory for the copy: wait for the others instead; they were not
+         * asked to confirm, so only a flush can tell. */
+        e->out.fault(e->out.user, FAULT_TAGS, op, 0);
+        return;
+    }
+    engine_finish(e, op, pcclSuccess);
+}
+
+void op_control(struct engine *e, struct op *op, struct lane *lane,
+                const struct frame *f)
+{
+    if (!op_agrees(e, op, f, lane->link->id)) return;
+    lane_ready(e, lane);
+    if (f->type == FRAME_READY) {
+        bool counted = op->plan.kind == PLAN_ALLTOALL;
+        if (counted && f->index != lane->sends)
+            report_mismatch(e, op, lane->link->id);
+        return;
+    }
+    if (!(f->flags & FLAG_CLEAN)) op->cleared = false;
+    lane->done = true;
+    if (is_ring_plan(&op->plan) && lane == &op->lanes[0] &&
+        f->index > op->done_prev)
+        op->done_prev = f->index;
+    if (op->phase != PHASE_HELD) return;
+    if (is_ring_plan(&op->plan)) tell_done(e, op);
+    check_done(e, op);
+}
+
+/* Frames that came before the launch, in the order they came. */
+void engine_apply_early(struct engine *e, struct op *op, struct lane *lane)
+{
+    if (!lane) return;
+    struct link *l = lane->link;
+    struct early **slot = &l->early;
+    while (*slot) {
+        struct early *k = *slot;
+        bool mine = k->frame.tag == op->r.tag && k->frame.seq == op->seq;
+        if (!mine || !k->complete) {
+            slot = &k->next;
+            continue;
+        }
+        *slot = k->next;
+        l->early_count--;
+        l->early_bytes -= k->frame.size;
+        if (op->phase == PHASE_RUNNING || op->phase == PHASE_HELD) {
+            uint8_t *to = NULL;
+            if (k->frame.type != FRAME_DATA) {
+                op_control(e, op, lane, &k->frame);
+            } else if (op_accept(e, op, lane, &k->frame, k->body, &to) ==
+                       ACCEPT_BODY) {
+                if (to != k->body) memcpy(to, k->body, k->frame.size);
+                op_received(e, op, lane, &k->frame, to);
+            }
+        }
+        free(k);
+        if (op->phase == PHASE_DONE) break;
+    }
+    l->early_end = &l->early;
+    while (*l->early_end) l->early_end = &(*l->early_end)->next;
+}
+
+/* ------------------------------------------------------------- the flush */
+
+/* Puts the in-place buffer back to what it held at the launch (contract C2). */
+void engine_restore(struct engine *e, struct op *op)
+{
+    (void)e;
+    const struct plan *p = &op->plan;
+    if (!in_place(op)) return;
+    uint8_t *to = op->r.recv;
+    if (p->kind == PLAN_EXCHANGE && op->phase == PHASE_HELD) {
+        size_t size = (size_t)plan_vector_size(p);
+        if (size > 0) memcpy(to, op->slots + p->r.rank * size, size);
+    }
+    if (p->kind != PLAN_RING || !op->backup) return;
+    uint32_t count = plan_recvs(p, p->prev);
+    for (uint32_t k = 0; k < count; k++) {
+        if (!bit_get(op->saved, k)) continue;
+        struct plan_xfer x;
+        plan_recv(p, p->prev, k, &x);
+        memcpy(to + x.offset, op->backup + x.offset, x.size);
+    }
+}
+
+void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
+                            const uint8_t *bytes, uint32_t size)
+{
+    struct op *op = op_find(e, tag, seq);
+    if (!op || op->phase != PHASE_RUNNING || !e->frozen) return;
+    if (size != result_size(op)) return;
+    if (op->plan.kind == PLAN_EXCHANGE && in_place(op) && size > 0)
+        memcpy(op->slots + op->plan.r.rank * (size_t)size, op->r.send, size);
+    if (size > 0) memcpy(op->r.recv, bytes, size);
+    op->phase = PHASE_HELD;
+}

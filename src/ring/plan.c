@@ -1,0 +1,313 @@
+/* plan.c - see plan.h.
+ *
+ * Ring all-reduce after Patarasuk & Yuan, JPDC 69(2), 2009: world-1 steps of
+ * reduce-scatter, world-1 of all-gather. In step s the member at position p
+ * sends chunk p-s and receives chunk p-s-1; it ends up owning chunk p+1, and
+ * the all-gather passes on what was received one step before. Both halves are
+ * one stream of 2(world-1) steps, each of `segments` transfers, in which the
+ * k-th sent depends on the one received a step earlier. */
+#include "plan.h"
+
+#include <string.h>
+
+static uint32_t at_position(const struct plan *p, uint32_t position)
+{
+    return p->r.order ? p->r.order[position] : position;
+}
+
+static uint32_t position_of(const struct plan *p, uint32_t rank)
+{
+    if (!p->r.order) return rank;
+    for (uint32_t i = 0; i < p->r.world; i++) {
+        if (p->r.order[i] == rank) return i;
+    }
+    assert(!"position_of: the rank is not in the ring");
+    return 0;
+}
+
+uint64_t plan_vector_size(const struct plan *p)
+{
+    return p->r.count * p->r.element;
+}
+
+/* Positions and chunks are taken modulo world; `back` <= world. */
+static uint32_t wrap(const struct plan *p, uint32_t from, uint32_t back)
+{
+    return (from + p->r.world - back % p->r.world) % p->r.world;
+}
+
+static uint64_t chunk_first(const struct plan *p, uint32_t chunk)
+{
+    uint64_t base = p->r.count / p->r.world;
+    uint64_t rest = p->r.count % p->r.world;
+    return base * chunk + (chunk < rest ? chunk : rest);
+}
+
+static uint64_t chunk_count(const struct plan *p, uint32_t chunk)
+{
+    return p->r.count / p->r.world + (chunk < p->r.count % p->r.world);
+}
+
+/* Segments small enough that transfer and reduction overlap, large enough
+ * that a frame header costs nothing; whole elements. */
+static void choose_segments(struct plan *p, uint64_t size)
+{
+    uint64_t segment = size / 4;
+    if (segment < PLAN_SEGMENT_MIN) segment = PLAN_SEGMENT_MIN;
+    if (segment > PLAN_SEGMENT_MAX) segment = PLAN_SEGMENT_MAX;
+    segment -= segment % 64; /* elements are powers of two up to 64 bytes */
+    p->segment = segment;
+    p->segments = (uint32_t)((size + segment - 1) / segment);
+    if (p->segments == 0) p->segments = 1;
+}
+
+static enum plan_kind choose_kind(const struct plan_request *r)
+{
+    uint64_t size = r->count * r->element;
+    bool small = r->mesh && size <= PLAN_EXCHANGE_MAX &&
+                 size * (r->world - 1) <= PLAN_EXCHANGE_TOTAL;
+    if (r->world == 1) return PLAN_LOCAL;
+    switch (r->coll) {
+    case COLL_ALLREDUCE:
+    case COLL_BARRIER:
+        return small ? PLAN_EXCHANGE : PLAN_RING;
+    case COLL_BROADCAST:
+        return small ? PLAN_FLAT : PLAN_CHAIN;
+    case COLL_ALLGATHER:
+        return small ? PLAN_GATHER_FLAT : PLAN_GATHER_RING;
+    case COLL_ALLTOALLV:
+        return PLAN_ALLTOALL;
+    }
+    assert(!"choose_kind: not a collective");
+    return PLAN_LOCAL;
+}
+
+void plan_init(struct plan *p, const struct plan_request *request)
+{
+    assert(request->world > 0 && request->rank < request->world);
+    assert(request->root < request->world);
+    memset(p, 0, sizeof *p);
+    p->r = *request;
+    if (p->r.coll != COLL_ALLREDUCE) p->r.element = 1;
+    if (p->r.coll == COLL_BARRIER) p->r.count = 0;
+    p->kind = choose_kind(&p->r);
+    p->position = position_of(p, p->r.rank);
+    p->prev = at_position(p, wrap(p, p->position, 1));
+    p->next = at_position(p, (p->position + 1) % p->r.world);
+    p->place = wrap(p, p->position, position_of(p, p->r.root));
+    uint64_t size = plan_vector_size(p);
+    if (p->kind == PLAN_RING) size = chunk_count(p, 0) * p->r.element;
+    choose_segments(p, size);
+}
+
+static bool is_ring(const struct plan *p)
+{
+    return p->kind == PLAN_RING || p->kind == PLAN_CHAIN ||
+           p->kind == PLAN_GATHER_RING;
+}
+
+uint32_t plan_partners(const struct plan *p)
+{
+    if (p->kind == PLAN_LOCAL) return 0;
+    if (is_ring(p)) return p->prev == p->next ? 1 : 2;
+    return p->r.world - 1;
+}
+
+uint32_t plan_partner(const struct plan *p, uint32_t i)
+{
+    assert(i < plan_partners(p));
+    if (is_ring(p)) return i == 0 ? p->prev : p->next;
+    return i < p->r.rank ? i : i + 1;
+}
+
+static uint32_t pieces(uint64_t size)
+{
+    return (uint32_t)((size + PLAN_SEGMENT_MAX - 1) / PLAN_SEGMENT_MAX);
+}
+
+/* Steps of the ring in which this member sends; it receives in as many. */
+static uint32_t ring_steps(const struct plan *p)
+{
+    return p->kind == PLAN_RING ? 2 * (p->r.world - 1) : p->r.world - 1;
+}
+
+uint32_t plan_sends(const struct plan *p, uint32_t to)
+{
+    switch (p->kind) {
+    case PLAN_LOCAL:
+        return 0;
+    case PLAN_EXCHANGE:
+    case PLAN_GATHER_FLAT:
+        return 1;
+    case PLAN_FLAT:
+        return p->r.rank == p->r.root ? 1 : 0;
+    case PLAN_CHAIN:
+        return to == p->next && p->place + 1 < p->r.world ? p->segments
+                                                                : 0;
+    case PLAN_RING:
+    case PLAN_GATHER_RING:
+        return to == p->next ? ring_steps(p) * p->segments : 0;
+    case PLAN_ALLTOALL:
+        return pieces(p->r.send_bytes[to]);
+    }
+    return 0;
+}
+
+uint32_t plan_recvs(const struct plan *p, uint32_t from)
+{
+    switch (p->kind) {
+    case PLAN_LOCAL:
+        return 0;
+    case PLAN_EXCHANGE:
+    case PLAN_GATHER_FLAT:
+        return 1;
+    case PLAN_FLAT:
+        return from == p->r.root ? 1 : 0;
+    case PLAN_CHAIN:
+        return from == p->prev && p->place > 0 ? p->segments : 0;
+    case PLAN_RING:
+    case PLAN_GATHER_RING:
+        return from == p->prev ? ring_steps(p) * p->segments : 0;
+    case PLAN_ALLTOALL:
+        return pieces(p->r.recv_bytes[from]);
+    }
+    return 0;
+}
+
+/* Segment g of a span of `size` bytes that starts at `first`. */
+static void cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,
+                struct plan_xfer *x)
+{
+    uint64_t begin = g * p->segment;
+    uint64_t left = begin < size ? size - begin : 0;
+    x->offset = first + (begin < size ? begin : size);
+    x->size = (uint32_t)(left < p->segment ? left : p->segment);
+}
+
+static void chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
+                      struct plan_xfer *x)
+{
+    cut(p, chunk_first(p, chunk) * p->r.element,
+        chunk_count(p, chunk) * p->r.element, g, x);
+}
+
+static void pair_cut(const size_t *bytes, const size_t *displs, uint32_t rank,
+                     uint32_t k, struct plan_xfer *x)
+{
+    uint64_t begin = (uint64_t)k * PLAN_SEGMENT_MAX;
+    uint64_t left = bytes[rank] - begin;
+    x->offset = displs[rank] + begin;
+    x->size = (uint32_t)(left < PLAN_SEGMENT_MAX ? left : PLAN_SEGMENT_MAX);
+}
+
+static void ring_send(const struct plan *p, uint32_t k, struct plan_xfer *x)
+{
+    uint32_t step = k / p->segments;
+    uint32_t half = p->r.world - 1;
+    uint32_t chunk = step < half ? wrap(p, p->position, step)
+                                 : wrap(p, p->position + 1, step - half);
+    chunk_cut(p, chunk, k % p->segments, x);
+    x->space = step == 0 ? SPACE_SEND : SPACE_RECV;
+    x->after = step == 0 ? PLAN_NOTHING : k - p->segments;
+}
+
+static void ring_recv(const struct plan *p, uint32_t k, struct plan_xfer *x)
+{
+    uint32_t step = k / p->segments;
+    uint32_t half = p->r.world - 1;
+    uint32_t chunk = step < half ? wrap(p, p->position, step + 1)
+                                 : wrap(p, p->position, step - half);
+    chunk_cut(p, chunk, k % p->segments, x);
+    x->action = ACTION_STORE;
+    if (step < half) x->action = ACTION_REDUCE;
+    if (step == half - 1) x->action = ACTION_DIVIDE;
+}
+
+/* Block b of a gather is that of the member at ring position b. */
+static void block_cut(const struct plan *p, uint32_t position, uint32_t g,
+                      struct plan_xfer *x)
+{
+    uint64_t size = plan_vector_size(p);
+    cut(p, at_position(p, position) * size, size, g, x);
+}
+
+void plan_send(const struct plan *p, uint32_t to, uint32_t k,
+               struct plan_xfer *x)
+{
+    assert(k < plan_sends(p, to));
+    *x = (struct plan_xfer){.space = SPACE_SEND, .after = PLAN_NOTHING};
+    uint32_t step = k / p->segments;
+    switch (p->kind) {
+    case PLAN_LOCAL:
+        return;
+    case PLAN_EXCHANGE:
+        x->size = (uint32_t)plan_vector_size(p);
+        return;
+    case PLAN_GATHER_FLAT:
+        x->space = SPACE_RECV; /* one's own block is put there first */
+        x->size = (uint32_t)plan_vector_size(p);
+        x->offset = p->r.rank * plan_vector_size(p);
+        return;
+    case PLAN_FLAT:
+        x->space = SPACE_RECV;
+        x->size = (uint32_t)plan_vector_size(p);
+        return;
+    case PLAN_CHAIN:
+        cut(p, 0, plan_vector_size(p), k, x);
+        x->space = SPACE_RECV;
+        if (p->place > 0) x->after = k;
+        return;
+    case PLAN_RING:
+        ring_send(p, k, x);
+        return;
+    case PLAN_GATHER_RING:
+        block_cut(p, wrap(p, p->position, step), k % p->segments, x);
+        x->space = SPACE_RECV;
+        if (step > 0) x->after = k - p->segments;
+        return;
+    case PLAN_ALLTOALL:
+        pair_cut(p->r.send_bytes, p->r.send_displs, to, k, x);
+        return;
+    }
+}
+
+void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
+               struct plan_xfer *x)
+{
+    assert(k < plan_recvs(p, from));
+    *x = (struct plan_xfer){.space = SPACE_RECV, .after = PLAN_NOTHING};
+    uint32_t step = k / p->segments;
+    switch (p->kind) {
+    case PLAN_LOCAL:
+        return;
+    case PLAN_EXCHANGE:
+        x->space = SPACE_SLOT;
+        x->size = (uint32_t)plan_vector_size(p);
+        x->offset = from * plan_vector_size(p);
+        return;
+    case PLAN_GATHER_FLAT:
+        x->size = (uint32_t)plan_vector_size(p);
+        x->offset = from * plan_vector_size(p);
+        return;
+    case PLAN_FLAT:
+        x->size = (uint32_t)plan_vector_size(p);
+        return;
+    case PLAN_CHAIN:
+        cut(p, 0, plan_vector_size(p), k, x);
+        return;
+    case PLAN_RING:
+        ring_recv(p, k, x);
+        return;
+    case PLAN_GATHER_RING:
+        block_cut(p, wrap(p, p->position, step + 1), k % p->segments, x);
+        return;
+    case PLAN_ALLTOALL:
+        pair_cut(p->r.recv_bytes, p->r.recv_displs, from, k, x);
+        return;
+    }
+}
+
+bool plan_implies_all(const struct plan *p)
+{
+    return p->kind == PLAN_EXCHANGE || p->kind == PLAN_GATHER_FLAT;
+}

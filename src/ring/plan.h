@@ -1,0 +1,106 @@
+/* plan.h - collective algorithms as arithmetic: who sends what to whom.
+ *
+ * A plan answers, for one member, "what is the k-th transfer from or to that
+ * member". Both ends compute the same sizes in the same order, so the k-th
+ * transfer sent is the k-th expected, and a frame needs to carry only k.
+ * Members are named by rank in the operation's scope, 0..world-1. Pure. */
+#ifndef PCCL_PLAN_H
+#define PCCL_PLAN_H
+
+#include "../base.h"
+
+enum {
+    PLAN_SEGMENT_MIN = 64 * 1024,
+    PLAN_SEGMENT_MAX = 512 * 1024,   /* bytes of the largest transfer */
+    PLAN_EXCHANGE_MAX = 64 * 1024,   /* bytes of a vector sent to everyone */
+    PLAN_EXCHANGE_TOTAL = 128 * 1024, /* ... times world-1 */
+};
+
+enum plan_kind {
+    PLAN_LOCAL,       /* nothing to transfer */
+    PLAN_EXCHANGE,    /* all-reduce: everyone's vector to everyone */
+    PLAN_RING,        /* all-reduce: reduce-scatter + all-gather */
+    PLAN_FLAT,        /* broadcast: root to everyone */
+    PLAN_CHAIN,       /* broadcast: along the ring from the root */
+    PLAN_GATHER_FLAT, /* all-gather: everyone's block to everyone */
+    PLAN_GATHER_RING, /* all-gather: blocks travel round the ring */
+    PLAN_ALLTOALL,    /* every pair its own size */
+};
+
+/* What a plan is made for; equal on all members but rank. */
+struct plan_request {
+    enum {
+        COLL_ALLREDUCE,
+        COLL_BROADCAST,
+        COLL_BARRIER,
+        COLL_ALLGATHER,
+        COLL_ALLTOALLV,
+    } coll;
+    uint32_t world, rank;
+    uint32_t root;
+    bool mesh;        /* all pairs are linked */
+    uint64_t count;   /* elements (all-reduce) or bytes */
+    uint32_t element; /* bytes of one element */
+    /* Ring order as ranks (world entries), NULL for the identity; borrowed
+     * while the plan lives. */
+    const uint16_t *order;
+    /* COLL_ALLTOALLV: bytes and byte displacements per rank; borrowed. */
+    const size_t *send_bytes, *send_displs, *recv_bytes, *recv_displs;
+};
+
+struct plan {
+    enum plan_kind kind;
+    struct plan_request r;
+    uint32_t position;   /* of rank in the ring */
+    uint32_t place;      /* distance from the root along the ring */
+    uint32_t prev, next; /* ranks */
+    uint32_t segments;   /* per chunk or block */
+    uint64_t segment;    /* bytes */
+};
+
+/* Where a transfer's bytes come from or go to. */
+enum plan_space {
+    SPACE_SEND, /* the caller's send buffer */
+    SPACE_RECV, /* the caller's receive buffer */
+    SPACE_SLOT, /* private memory, one vector per member */
+};
+
+enum plan_action {
+    ACTION_STORE,  /* the bytes are as they stay */
+    ACTION_REDUCE, /* recv = op(bytes, send), same offset */
+    ACTION_DIVIDE, /* as REDUCE, then the end of an average */
+};
+
+#define PLAN_NOTHING UINT32_MAX
+
+struct plan_xfer {
+    enum plan_space space;
+    enum plan_action action; /* received transfers */
+    uint64_t offset;         /* bytes in the space */
+    uint32_t size;           /* bytes; an empty transfer is sent as well */
+    uint32_t after; /* sent: transfer from `prev` that must be complete first,
+                       or PLAN_NOTHING */
+};
+
+void plan_init(struct plan *p, const struct plan_request *request);
+
+/* Members this one exchanges bytes with: i < plan_partners() gives a rank. */
+uint32_t plan_partners(const struct plan *p);
+uint32_t plan_partner(const struct plan *p, uint32_t i);
+
+/* Number of transfers to and from a partner, and the k-th of them. */
+uint32_t plan_sends(const struct plan *p, uint32_t to);
+uint32_t plan_recvs(const struct plan *p, uint32_t from);
+void plan_send(const struct plan *p, uint32_t to, uint32_t k,
+               struct plan_xfer *x);
+void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
+               struct plan_xfer *x);
+
+/* Bytes of the vector all-reduce works on. */
+uint64_t plan_vector_size(const struct plan *p);
+
+/* Whether holding the result implies that every member has launched. Only
+ * then may a result be returned before all are known to hold it. */
+bool plan_implies_all(const struct plan *p);
+
+#endif

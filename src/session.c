@@ -1,0 +1,571 @@
+/* session.c - see session.h. Rule numbers refer to master/PROTOCOL.md. */
+#include "session.h"
+
+#include "../include/pccl.h"
+
+#include <string.h>
+
+static void set_reason(struct session *s, const char *reason)
+{
+    size_t size = strnlen(reason, WIRE_TEXT_MAX);
+    memmove(s->reason, reason, size);
+    s->reason[size] = '\0';
+}
+
+static void to_master(struct session *s, const struct wire_msg *msg)
+{
+    if (!s->master_lost && s->state != SESSION_GONE)
+        s->out.to_master(s->out.user, msg);
+}
+
+/* ------------------------------------------------------------ the engine */
+
+static uint32_t engine_dial(void *user, const struct wire_addr *addr)
+{
+    struct session *s = user;
+    return s->out.dial(s->out.user, addr);
+}
+
+static void engine_close(void *user, uint32_t conn)
+{
+    struct session *s = user;
+    s->out.close(s->out.user, conn);
+}
+
+static void engine_op_finished(void *user, struct op *op)
+{
+    (void)op;
+    struct session *s = user;
+    s->out.changed(s->out.user);
+}
+
+static void gone(struct session *s, const char *reason);
+
+static void engine_faulted(void *user, enum engine_fault fault,
+                           const struct op *op, uint64_t peer)
+{
+    struct session *s = user;
+    if (s->state != SESSION_MEMBER || s->engine.frozen) return;
+    struct wire_msg msg = {.type = WIRE_REFRESH, .epoch = s->view->epoch};
+    if (op) {
+        msg.fault.tag = op->r.tag;
+        msg.fault.seq = op->seq;
+    }
+    msg.fault.peer = peer;
+    switch (fault) {
+    case FAULT_BROKEN:
+        msg.type = WIRE_SUSPECT;
+        break;
+    case FAULT_MISMATCH:
+        msg.fault.cause = REFRESH_MISMATCH;
+        break;
+    case FAULT_UNREACHABLE:
+        msg.fault.cause = REFRESH_UNREACHABLE;
+        break;
+    case FAULT_TAGS:
+        msg.fault.cause = REFRESH_TAGS;
+        break;
+    }
+    /* One report closes the epoch; a mismatch carries news of its own. */
+    bool first = s->fault_epoch != s->view->epoch;
+    s->fault_epoch = s->view->epoch;
+    if (first || fault == FAULT_MISMATCH) to_master(s, &msg);
+}
+
+bool session_init(struct session *s, const struct session_config *config)
+{
+    s->out = config->out;
+    s->view = &s->views[0];
+    s->next = &s->views[1];
+    s->told.loss_first = 1; /* 0 means: no loss */
+    struct engine_output out = {.user = s,
+                                .dial = engine_dial,
+                                .close = engine_close,
+                                .fault = engine_faulted,
+                                .finished = engine_op_finished};
+    return engine_init(&s->engine, &out, config->pool_size, config->deadline);
+}
+
+void session_free(struct session *s)
+{
+    engine_free(&s->engine);
+}
+
+/* Nothing more will come of this membership: every waiting call ends. */
+static void gone(struct session *s, const char *reason)
+{
+    if (s->state == SESSION_GONE) return;
+    if (reason && *reason) set_reason(s, reason);
+    s->state = SESSION_GONE;
+    struct engine *e = &s->engine;
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        struct op *op = &e->ops[i];
+        if (op->phase == PHASE_FREE || op->phase == PHASE_DONE) continue;
+        if (op->phase != PHASE_QUEUED) engine_restore(e, op);
+        engine_finish(e, op, pcclMasterConnectionFailed);
+    }
+    s->out.changed(s->out.user);
+}
+
+/* --------------------------------------------------------------- launch */
+
+static struct op *finished_op(struct session *s, const struct op_request *r,
+                              int result, uint32_t loss)
+{
+    struct op *op = engine_launch(&s->engine, r, true);
+    if (!op) return NULL;
+    op->loss = loss;
+    engine_finish(&s->engine, op, result);
+    return op;
+}
+
+static bool take_poison(struct session *s, uint64_t tag, int *result)
+{
+    for (uint32_t i = 0; i < s->poison_count; i++) {
+        if (s->poison[i].tag != tag) continue;
+        *result = s->poison[i].result;
+        s->poison[i] = s->poison[--s->poison_count];
+        return true;
+    }
+    return false;
+}
+
+static bool scope_alive(const struct view *v, const struct op_request *r)
+{
+    for (uint32_t i = 0; i < r->member_count; i++) {
+        if (view_find(v, r->members[i]) == v->size) return false;
+    }
+    return true;
+}
+
+/* Rule P1: what a launch meets, in the order of the program's history. */
+static bool launch_is_over(struct session *s, const struct op_request *r,
+                           int *result, uint32_t *loss)
+{
+    *loss = 0;
+    if (take_poison(s, r->tag, result)) return true;
+    if (r->members) {
+        *result = pcclRankConnectionLost;
+        return !scope_alive(s->view, r);
+    }
+    if (s->told.loss_count > 0) {
+        *result = pcclRankConnectionLost;
+        *loss = s->told.loss_first;
+        return true;
+    }
+    *result = pcclRankConnectionFailed;
+    return !s->view->ring && s->view->size > 1;
+}
+
+int session_launch(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch, struct op **out)
+{
+    if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
+    if (s->state != SESSION_MEMBER) return pcclInvalidUsage;
+    if (s->votes[VOTE_UPDATE] == VOTE_WAITING) return pcclInvalidUsage;
+    if (engine_find(&s->engine, r->tag)) return pcclInvalidArgument;
+    if (!r->members && view_epoch != 0 && view_epoch != s->told.epoch)
+        return pcclRankConnectionLost;
+    int result;
+    uint32_t loss;
+    if (launch_is_over(s, r, &result, &loss))
+        *out = finished_op(s, r, result, loss);
+    else
+        *out = engine_launch(&s->engine, r, s->engine.frozen);
+    return *out ? pcclSuccess : pcclInternalError;
+}
+
+int session_take(struct session *s, struct op *op, uint32_t *contributors,
+                 uint64_t *tx_bytes, uint64_t *rx_bytes)
+{
+    assert(op->phase == PHASE_DONE);
+    int result = op->result;
+    *contributors = op->contributors;
+    *tx_bytes = op->tx_bytes;
+    *rx_bytes = op->rx_bytes;
+    /* Rule T2: told by this result, and only up to the loss it met. */
+    if (op->loss > 0) told_advance(&s->told, op->loss, s->id);
+    engine_release(&s->engine, op);
+    return result;
+}
+
+bool session_busy(const struct session *s)
+{
+    return s->engine.op_end > 0;
+}
+
+int session_vote(struct session *s, enum vote_kind kind)
+{
+    if (s->state != SESSION_MEMBER || s->master_lost)
+        return s->state == SESSION_NEW || s->state == SESSION_JOINING
+                   ? pcclInvalidUsage
+                   : pcclMasterConnectionFailed;
+    if (s->votes[kind] != VOTE_IDLE) return pcclInvalidUsage;
+    if (kind == VOTE_UPDATE && session_busy(s)) return pcclPendingAsyncOps;
+    s->votes[kind] = VOTE_WAITING;
+    struct wire_msg vote = {.type = WIRE_VOTE, .epoch = s->view->epoch};
+    vote.vote.kind = (uint8_t)kind;
+    to_master(s, &vote);
+    return pcclSuccess;
+}
+
+void session_leave(struct session *s)
+{
+    struct wire_msg leave = {.type = WIRE_LEAVE};
+    s->leaving = true;
+    to_master(s, &leave);
+    if (s->state != SESSION_MEMBER || s->master_lost) gone(s, "left");
+}
+
+void session_abort_run(struct session *s, int code)
+{
+    struct wire_msg msg = {.type = WIRE_ABORT};
+    msg.abort.code = code;
+    msg.abort.rank = (int32_t)s->told.rank;
+    to_master(s, &msg);
+}
+
+/* -------------------------------------------------------------- the flush */
+
+/* Rule F2: stop, then say what is known. */
+static void on_flush(struct session *s, const struct wire_msg *msg)
+{
+    s->round = msg->round;
+    s->proposed = false;
+    if (!s->engine.frozen) s->closed_at = s->engine.now;
+    engine_freeze(&s->engine);
+    struct wire_op ops[OPS_MAX];
+    struct wire_msg reply = {.type = WIRE_FLUSHED,
+                             .round = msg->round,
+                             .epoch = s->view->epoch,
+                             .ops = ops};
+    reply.op_count = engine_list(&s->engine, msg->ids, msg->id_count, ops);
+    to_master(s, &reply);
+}
+
+static void on_ask(struct session *s, const struct wire_msg *msg)
+{
+    struct wire_op ops[WIRE_OPS_MAX];
+    struct wire_msg reply = {.type = WIRE_TOLD,
+                             .round = msg->round,
+                             .epoch = s->view->epoch,
+                             .ops = ops};
+    if (msg->op_count == 0) {
+        reply.op_count = engine_list(&s->engine, NULL, 0, ops);
+    } else {
+        reply.op_count = msg->op_count;
+        for (uint32_t i = 0; i < msg->op_count; i++) {
+            ops[i] = msg->ops[i];
+            engine_tell(&s->engine, &ops[i]);
+        }
+    }
+    to_master(s, &reply);
+}
+
+static void on_donate(struct session *s, const struct wire_msg *msg)
+{
+    struct wire_msg reply = {.type = WIRE_RESULT, .round = msg->round};
+    reply.result.tag = msg->result.tag;
+    reply.result.seq = msg->result.seq;
+    reply.result.bytes =
+        engine_donation(&s->engine, msg->result.tag, msg->result.seq,
+                        &reply.result.size);
+    if (reply.result.bytes) to_master(s, &reply);
+}
+
+/* ------------------------------------------------------- propose, install */
+
+static void want(struct session *s, uint32_t rank, uint32_t connections)
+{
+    if (rank != s->next->rank)
+        engine_want_link(&s->engine, &s->next->members[rank], connections);
+}
+
+/* Rule R3: connect to the ring neighbours, and in small worlds to all. */
+static void want_links(struct session *s)
+{
+    const struct view *v = s->next;
+    engine_unwant_links(&s->engine);
+    if (!v->ring || v->size < 2) return;
+    uint32_t at = v->rank;
+    for (uint32_t i = 0; v->has_order && i < v->size; i++) {
+        if (v->order[i] == v->rank) at = i;
+    }
+    uint32_t after = (at + 1) % v->size;
+    uint32_t before = (at + v->size - 1) % v->size;
+    uint32_t pool = s->engine.pool_size;
+    want(s, v->has_order ? v->order[after] : after, pool);
+    want(s, v->has_order ? v->order[before] : before, pool);
+    for (uint32_t i = 0; v->mesh && i < v->size; i++) want(s, i, 1);
+}
+
+static void on_propose(struct session *s, const struct wire_msg *msg)
+{
+    if (!view_propose(s->next, s->view, msg, s->id)) {
+        gone(s, "the master proposed a view that cannot be");
+        return;
+    }
+    s->round = msg->round;
+    s->proposed = true;
+    s->ready_sent = false;
+    s->removed_count = msg->id_count;
+    memcpy(s->removed, msg->ids, msg->id_count * sizeof msg->ids[0]);
+    if (!s->engine.frozen) {
+        s->closed_at = s->engine.now;
+        engine_freeze(&s->engine);
+    }
+    s->proposed_at = s->engine.now;
+    want_links(s);
+    session_settle(s);
+}
+
+/* Rule R3: READY when every wanted link is there, or some cannot be made. */
+void session_settle(struct session *s)
+{
+    if (!s->proposed || s->ready_sent) return;
+    uint64_t failed[PEERS_MAX];
+    struct wire_msg ready = {
+        .type = WIRE_READY, .round = s->round, .ids = failed};
+    bool waits = false;
+    for (uint32_t i = 0; i < s->next->size; i++) {
+        struct link *l = link_find(&s->engine, s->next->ids[i], false);
+        if (!l || !l->wanted) continue;
+        enum link_status status = engine_link_status(&s->engine, l->id);
+        if (status == LINK_WAITS) waits = true;
+        if (status == LINK_FAILED) failed[ready.id_count++] = l->id;
+    }
+    if (waits && ready.id_count == 0) return;
+    s->ready_sent = true;
+    to_master(s, &ready);
+}
+
+static const struct wire_op *verdict_on(const struct wire_msg *msg,
+                                        uint64_t tag, uint32_t seq)
+{
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        if (msg->ops[i].tag == tag && msg->ops[i].seq == seq)
+            return &msg->ops[i];
+    }
+    return NULL;
+}
+
+static int forced_result(enum op_verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_INVALID:
+        return pcclInvalidArgument;
+    case VERDICT_USAGE:
+        return pcclInvalidUsage;
+    case VERDICT_UNREACHABLE:
+        return pcclRankConnectionFailed;
+    case VERDICT_COMMIT:
+    case VERDICT_ABORT:
+    case VERDICT_COUNT:
+        break;
+    }
+    return pcclSuccess;
+}
+
+/* Rule F6: a verdict on an operation not launched here waits for it. */
+static void keep_forced(struct session *s, const struct wire_msg *msg)
+{
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        const struct wire_op *v = &msg->ops[i];
+        int result = forced_result((enum op_verdict)v->state);
+        if (result == pcclSuccess) continue;
+        if (op_is_past(&s->engine, v->tag, v->seq)) continue;
+        struct op *op = engine_find(&s->engine, v->tag);
+        if (op && op->phase == PHASE_QUEUED) {
+            engine_finish(&s->engine, op, result);
+        } else if (s->poison_count < POISON_MAX) {
+            s->poison[s->poison_count].tag = v->tag;
+            s->poison[s->poison_count++].result = result;
+        }
+    }
+}
+
+/* What becomes of an operation that was under way when the epoch closed.
+ * True: it goes on in the new view. */
+static bool judge(struct session *s, struct op *op, const struct wire_msg *msg,
+                  uint32_t loss)
+{
+    struct engine *e = &s->engine;
+    bool queued = op->phase == PHASE_QUEUED;
+    const struct wire_op *v =
+        queued ? NULL : verdict_on(msg, op->r.tag, op->seq);
+    if (v && v->state == VERDICT_COMMIT) {
+        assert(op->phase == PHASE_HELD);
+        engine_finish(e, op, pcclSuccess);
+        return false;
+    }
+    if (!queued) engine_restore(e, op);
+    int result = v ? forced_result((enum op_verdict)v->state) : pcclSuccess;
+    if (result != pcclSuccess) {
+        engine_finish(e, op, result);
+        return false;
+    }
+    bool lost = op->whole ? loss > 0 : !scope_alive(s->view, &op->r);
+    bool ring = s->view->ring || s->view->size == 1;
+    if (!lost && ring) return true;
+    op->loss = op->whole && lost ? loss : 0;
+    engine_finish(e, op,
+                  lost ? pcclRankConnectionLost : pcclRankConnectionFailed);
+    return false;
+}
+
+static void go_on(struct session *s, const bool *again)
+{
+    struct engine *e = &s->engine;
+    for (uint32_t i = 0; i < OPS_MAX; i++) {
+        if (again[i] && !engine_start(e, &e->ops[i]))
+            engine_finish(e, &e->ops[i], pcclInternalError);
+    }
+}
+
+/* Rules R5, T1: the proposed view is in force. */
+static void on_install(struct session *s, const struct wire_msg *msg)
+{
+    if (!s->proposed || msg->round != s->round) return;
+    struct engine *e = &s->engine;
+    bool update = msg->view.update;
+    keep_forced(s, msg);
+    struct view *old = s->view;
+    s->view = s->next;
+    s->next = old;
+    s->proposed = false;
+    s->installed_at = e->now;
+    s->view->epoch = msg->round;
+    s->view->mesh = msg->view.mesh;
+    s->view->world = msg->view.world;
+    s->view->groups = msg->view.groups;
+    s->view->largest = msg->view.largest;
+    uint32_t loss = 0;
+    if (s->removed_count > 0 && !update && s->state == SESSION_MEMBER) {
+        told_push(&s->told, s->view, s->removed, s->removed_count);
+        loss = s->told.loss_first + s->told.loss_count - 1;
+    }
+    bool again[OPS_MAX] = {false};
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        enum op_phase phase = e->ops[i].phase;
+        if (phase != PHASE_FREE && phase != PHASE_DONE)
+            again[i] = judge(s, &e->ops[i], msg, loss);
+    }
+    for (uint32_t i = 0; i < s->removed_count; i++)
+        engine_drop_link(e, s->removed[i]);
+    struct engine_view view = {.epoch = s->view->epoch,
+                               .world = s->view->size,
+                               .rank = s->view->rank,
+                               .members = s->view->members,
+                               .ids = s->view->ids,
+                               .order =
+                                   s->view->has_order ? s->view->order : NULL,
+                               .ring = s->view->ring,
+                               .mesh = s->view->mesh};
+    engine_install(e, &view);
+    if (update || s->state == SESSION_JOINING) told_all(&s->told, s->view);
+    if (update && s->votes[VOTE_UPDATE] == VOTE_WAITING) {
+        s->votes[VOTE_UPDATE] = VOTE_ANSWERED;
+        s->answers[VOTE_UPDATE] = 1;
+    }
+    s->state = SESSION_MEMBER;
+    go_on(s, again);
+    s->out.changed(s->out.user);
+}
+
+static void on_answer(struct session *s, const struct wire_msg *msg)
+{
+    enum vote_kind kind = (enum vote_kind)msg->vote.kind;
+    if (s->votes[kind] != VOTE_WAITING) return;
+    s->votes[kind] = VOTE_ANSWERED;
+    s->answers[kind] = msg->vote.flag;
+    /* Rule T3: an update tells everything. */
+    if (kind == VOTE_UPDATE && msg->vote.flag != 0xff)
+        told_all(&s->told, s->view);
+    s->out.changed(s->out.user);
+}
+
+/* ------------------------------------------------------------- the master */
+
+void session_hello(struct session *s, const struct wire_msg *hello)
+{
+    assert(s->state == SESSION_NEW);
+    s->state = SESSION_JOINING;
+    s->beat_at = s->now;
+    to_master(s, hello);
+}
+
+static void on_welcome(struct session *s, const struct wire_msg *msg)
+{
+    s->id = msg->welcome.id;
+    s->engine.self = s->id;
+    s->engine.key = msg->welcome.key;
+    if (msg->welcome.deadline_ms > 0)
+        s->engine.deadline = msg->welcome.deadline_ms * PCCL_MS;
+}
+
+void session_master_said(struct session *s, const struct wire_msg *msg)
+{
+    if (s->state == SESSION_GONE || s->state == SESSION_NEW) return;
+    switch (msg->type) {
+    case WIRE_WELCOME:
+        on_welcome(s, msg);
+        break;
+    case WIRE_EVICT:
+        gone(s, s->leaving ? "left" : msg->abort.text);
+        break;
+    case WIRE_ANSWER:
+        on_answer(s, msg);
+        break;
+    case WIRE_FLUSH:
+        on_flush(s, msg);
+        break;
+    case WIRE_ASK:
+        on_ask(s, msg);
+        break;
+    case WIRE_DONATE:
+        on_donate(s, msg);
+        break;
+    case WIRE_RESULT:
+        if (msg->round == s->round)
+            engine_accept_donation(&s->engine, msg->result.tag,
+                                   msg->result.seq, msg->result.bytes,
+                                   msg->result.size);
+        break;
+    case WIRE_PROPOSE:
+        on_propose(s, msg);
+        break;
+    case WIRE_INSTALL:
+        on_install(s, msg);
+        break;
+    case WIRE_BEAT:
+    default:
+        break;
+    }
+}
+
+/* Without a master nothing can be repaired or voted, but collectives that
+ * need neither go on (architecture: the master may die). */
+void session_master_gone(struct session *s, const char *reason)
+{
+    if (s->state == SESSION_GONE || s->master_lost) return;
+    s->master_lost = true;
+    set_reason(s, reason);
+    bool waiting = false;
+    for (int i = 0; i < VOTE_KIND_COUNT; i++)
+        waiting |= s->votes[i] == VOTE_WAITING;
+    if (s->state != SESSION_MEMBER || s->engine.frozen || waiting || s->leaving)
+        gone(s, reason);
+}
+
+void session_tick(struct session *s, pccl_ns now)
+{
+    s->now = now;
+    engine_tick(&s->engine, now);
+    bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
+    if (speaks && now - s->beat_at >= s->engine.deadline / 5) {
+        struct wire_msg beat = {.type = WIRE_BEAT};
+        s->beat_at = now;
+        to_master(s, &beat);
+    }
+    session_settle(s);
+}

@@ -1,0 +1,102 @@
+/* session.h - one peer as a pure state machine: where membership (the master's
+ * word) and the data plane (ring/engine.h) meet.
+ *
+ * No sockets, clock or threads: comm.c drives it for real, tests/sim from a
+ * seed. Everything happens inside the calls below; the caller then moves the
+ * bytes that the engine's connections offer. Rules: master/PROTOCOL.md. */
+#ifndef PCCL_SESSION_H
+#define PCCL_SESSION_H
+
+#include "elastic/view.h"
+#include "ring/engine.h"
+
+enum session_state {
+    SESSION_NEW,
+    SESSION_JOINING, /* HELLO sent, not yet in a view */
+    SESSION_MEMBER,
+    SESSION_GONE, /* evicted, left, or the run is over for us */
+};
+
+enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
+
+enum { POISON_MAX = 64 };
+
+struct session_output {
+    void *user;
+    void (*to_master)(void *user, const struct wire_msg *msg);
+    uint32_t (*dial)(void *user, const struct wire_addr *addr);
+    void (*close)(void *user, uint32_t conn);
+    /* Something an API caller may be waiting for has changed. */
+    void (*changed)(void *user);
+};
+
+struct session {
+    struct session_output out;
+    struct engine engine;
+    enum session_state state;
+    bool master_lost; /* members go on until they need the master */
+    bool leaving;
+    char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */
+    pccl_ns now, beat_at;
+    uint64_t id;
+
+    struct view views[2];
+    struct view *view, *next; /* in force, and proposed */
+    uint32_t round;
+    bool proposed, ready_sent;
+    uint64_t removed[PEERS_MAX]; /* by the proposal */
+    uint32_t removed_count;
+    pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
+    uint32_t fault_epoch; /* last epoch reported as broken */
+    struct told told;
+    /* Verdicts on operations this peer has not launched yet. */
+    struct {
+        uint64_t tag;
+        int result;
+    } poison[POISON_MAX];
+    uint32_t poison_count;
+
+    enum session_vote votes[VOTE_KIND_COUNT];
+    uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */
+};
+
+struct session_config {
+    struct session_output out;
+    uint32_t pool_size;
+    pccl_ns deadline;
+};
+
+/* The struct is large (a few MiB, untouched until used): allocate it zeroed.
+ * False: out of memory. */
+bool session_init(struct session *s, const struct session_config *config);
+void session_free(struct session *s);
+
+/* The connection to the master is up: say HELLO. */
+void session_hello(struct session *s, const struct wire_msg *hello);
+void session_master_said(struct session *s, const struct wire_msg *msg);
+void session_master_gone(struct session *s, const char *reason);
+void session_tick(struct session *s, pccl_ns now);
+
+/* To be called after the engine has moved bytes: what waits for links. */
+void session_settle(struct session *s);
+
+/* Starts an operation. Results as pcclCollectiveAsync; on success *out is an
+ * operation that ends with phase DONE, perhaps at once. view_epoch 0: any. */
+int session_launch(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch, struct op **out);
+
+/* Takes the result of a DONE operation: tells its loss, frees it. */
+int session_take(struct session *s, struct op *op, uint32_t *contributors,
+                 uint64_t *tx_bytes, uint64_t *rx_bytes);
+
+bool session_busy(const struct session *s); /* an operation is not taken */
+
+/* Votes; the answer is there when votes[kind] is ANSWERED (then set it to
+ * IDLE) or the state is GONE. */
+int session_vote(struct session *s, enum vote_kind kind);
+
+/* Asks to leave; GONE follows, at the latest when the caller gives up. */
+void session_leave(struct session *s);
+void session_abort_run(struct session *s, int code);
+
+#endif

@@ -1,0 +1,263 @@
+/* wire.c - see wire.h. One description of each body serves both directions. */
+#include "wire.h"
+
+#include "cursor.h"
+
+/* Which lists follow the fixed fields of a type. */
+enum { LIST_OPS = 1, LIST_IDS = 2, LIST_MEMBERS = 4, LIST_ORDER = 8 };
+
+static const struct wire_shape {
+    const char *name;
+    uint8_t lists;
+    uint32_t size_max; /* of the body; judged before the body is awaited */
+} shapes[WIRE_TYPE_COUNT] = {
+    [WIRE_HELLO] = {"HELLO", 0, 128},
+    [WIRE_VOTE] = {"VOTE", 0, 64},
+    [WIRE_SUSPECT] = {"SUSPECT", 0, 64},
+    [WIRE_REFRESH] = {"REFRESH", 0, 64},
+    [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_TOLD] = {"TOLD", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_LEAVE] = {"LEAVE", 0, 64},
+    [WIRE_ABORT] = {"ABORT", 0, 512},
+    [WIRE_BEAT] = {"BEAT", 0, 64},
+    [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
+    [WIRE_WELCOME] = {"WELCOME", 0, 64},
+    [WIRE_EVICT] = {"EVICT", 0, 512},
+    [WIRE_ANSWER] = {"ANSWER", 0, 64},
+    [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_ASK] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_DONATE] = {"DONATE", 0, 64},
+    [WIRE_PROPOSE] = {"PROPOSE", LIST_IDS | LIST_MEMBERS | LIST_ORDER,
+                      WIRE_BODY_MAX},
+    [WIRE_INSTALL] = {"INSTALL", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+};
+
+const char *wire_type_name(enum wire_type type)
+{
+    if ((unsigned)type >= WIRE_TYPE_COUNT || !shapes[type].name) return "?";
+    return shapes[type].name;
+}
+
+static void addr_field(struct cursor *c, struct wire_addr *a)
+{
+    cursor_u8(c, &a->family);
+    cursor_bytes(c, a->ip, sizeof a->ip);
+    cursor_u16(c, &a->port);
+    if (a->family != 0 && a->family != 4 && a->family != 6) c->failed = true;
+}
+
+static void member_field(struct cursor *c, struct wire_member *m)
+{
+    cursor_u64(c, &m->id);
+    cursor_u64(c, &m->host);
+    cursor_i32(c, &m->hint);
+    cursor_u32(c, &m->pid);
+    addr_field(c, &m->addr);
+}
+
+static void op_field(struct cursor *c, struct wire_op *op)
+{
+    cursor_u64(c, &op->tag);
+    cursor_u32(c, &op->seq);
+    cursor_u32(c, &op->survivors);
+    cursor_u8(c, &op->state);
+    cursor_flag(c, &op->donor);
+    if (op->state >= VERDICT_COUNT) c->failed = true;
+}
+
+static void limit(struct cursor *c, uint32_t value, uint32_t count)
+{
+    if (value >= count) c->failed = true;
+}
+
+static void text_field(struct cursor *c, char *text)
+{
+    uint8_t size = (uint8_t)strnlen(text, WIRE_TEXT_MAX);
+    cursor_u8(c, &size);
+    limit(c, size, WIRE_TEXT_MAX + 1);
+    if (c->failed) return;
+    cursor_bytes(c, (uint8_t *)text, size);
+    if (c->in) text[size] = '\0';
+}
+
+static void result_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->result.tag);
+    cursor_u32(c, &m->result.seq);
+    if (m->type == WIRE_DONATE) return;
+    cursor_u32(c, &m->result.size);
+    limit(c, m->result.size, WIRE_RESULT_MAX + 1);
+    if (c->failed || m->result.size > c->left) {
+        c->failed = true;
+        return;
+    }
+    if (c->out) {
+        memcpy(c->out, m->result.bytes, m->result.size);
+        c->out += m->result.size;
+    }
+    if (c->in) {
+        m->result.bytes = c->in;
+        c->in += m->result.size;
+    }
+    c->left -= m->result.size;
+    c->done += m->result.size;
+}
+
+static void view_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_flag(c, &m->view.ring);
+    cursor_flag(c, &m->view.mesh);
+    cursor_flag(c, &m->view.update);
+    cursor_u32(c, &m->view.world);
+    cursor_u32(c, &m->view.groups);
+    cursor_u32(c, &m->view.largest);
+}
+
+static void wire_fields(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u32(c, &m->round);
+    cursor_u32(c, &m->epoch);
+    switch (m->type) { /* no default: -Wswitch finds a forgotten type */
+    case WIRE_HELLO:
+        cursor_u32(c, &m->hello.group);
+        cursor_u16(c, &m->hello.pool);
+        cursor_flag(c, &m->hello.join);
+        member_field(c, &m->hello.self);
+        return;
+    case WIRE_WELCOME:
+        cursor_u64(c, &m->welcome.id);
+        cursor_u64(c, &m->welcome.key.word[0]);
+        cursor_u64(c, &m->welcome.key.word[1]);
+        cursor_u32(c, &m->welcome.deadline_ms);
+        return;
+    case WIRE_VOTE:
+    case WIRE_ANSWER:
+        cursor_u8(c, &m->vote.kind);
+        cursor_u8(c, &m->vote.flag);
+        limit(c, m->vote.kind, VOTE_KIND_COUNT);
+        return;
+    case WIRE_SUSPECT:
+    case WIRE_REFRESH:
+        cursor_u8(c, &m->fault.cause);
+        cursor_u64(c, &m->fault.tag);
+        cursor_u32(c, &m->fault.seq);
+        cursor_u64(c, &m->fault.peer);
+        limit(c, m->fault.cause, REFRESH_CAUSE_COUNT);
+        return;
+    case WIRE_DONATE:
+    case WIRE_RESULT:
+        result_field(c, m);
+        return;
+    case WIRE_ABORT:
+    case WIRE_EVICT:
+        cursor_i32(c, &m->abort.code);
+        cursor_i32(c, &m->abort.rank);
+        text_field(c, m->abort.text);
+        return;
+    case WIRE_PROPOSE:
+    case WIRE_INSTALL:
+        view_field(c, m);
+        return;
+    case WIRE_BEAT:
+    case WIRE_LEAVE:
+    case WIRE_FLUSH:
+    case WIRE_FLUSHED:
+    case WIRE_ASK:
+    case WIRE_TOLD:
+    case WIRE_READY:
+        return;
+    case WIRE_TYPE_COUNT:
+        break;
+    }
+    assert(!"wire_fields: not a message type");
+}
+
+/* One list: its count, then its items. While decoding, items go to `store`
+ * and the count is believed only as far as bytes follow. */
+#define WIRE_LIST(name, type, count_max, item_field)                           \
+    static void name##_list(struct cursor *c, uint32_t *count,                 \
+                            const type **list, type *store)                    \
+    {                                                                          \
+        cursor_u32(c, count);                                                  \
+        limit(c, *count, (count_max) + 1);                                     \
+        if (c->failed) *count = 0;                                             \
+        for (uint32_t i = 0; i < *count; i++) {                                \
+            type item;                                                         \
+            if (c->in) memset(&item, 0, sizeof item);                          \
+            if (!c->in) item = (*list)[i];                                     \
+            item_field(c, &item);                                              \
+            if (c->failed) break;                                              \
+            if (c->in) store[i] = item;                                        \
+        }                                                                      \
+        if (c->in) *list = store;                                              \
+    }
+WIRE_LIST(ops, struct wire_op, WIRE_OPS_MAX, op_field)
+WIRE_LIST(ids, uint64_t, PEERS_MAX, cursor_u64)
+WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
+WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
+#undef WIRE_LIST
+
+static void wire_body(struct cursor *c, struct wire_msg *m,
+                      struct wire_store *store)
+{
+    wire_fields(c, m);
+    uint8_t lists = shapes[m->type].lists;
+    struct wire_store *s = store;
+    if (lists & LIST_OPS) ops_list(c, &m->op_count, &m->ops, s ? s->ops : NULL);
+    if (lists & LIST_IDS) ids_list(c, &m->id_count, &m->ids, s ? s->ids : NULL);
+    if (lists & LIST_MEMBERS)
+        members_list(c, &m->member_count, &m->members, s ? s->members : NULL);
+    if (lists & LIST_ORDER)
+        order_list(c, &m->order_count, &m->order, s ? s->order : NULL);
+}
+
+static void header_field(struct cursor *c, uint16_t *magic, uint8_t *version,
+                         uint8_t *type, uint32_t *size)
+{
+    cursor_u16(c, magic);
+    cursor_u8(c, version);
+    cursor_u8(c, type);
+    cursor_u32(c, size);
+}
+
+size_t wire_encode(const struct wire_msg *msg, uint8_t *out)
+{
+    struct wire_msg m = *msg;
+    struct cursor body = {.out = out + WIRE_HEADER_SIZE, .left = WIRE_BODY_MAX};
+    wire_body(&body, &m, NULL);
+    assert(!body.failed && body.done <= shapes[m.type].size_max);
+
+    uint16_t magic = WIRE_MAGIC;
+    uint8_t version = WIRE_VERSION;
+    uint8_t type = (uint8_t)m.type;
+    uint32_t size = (uint32_t)body.done;
+    struct cursor head = {.out = out, .left = WIRE_HEADER_SIZE};
+    header_field(&head, &magic, &version, &type, &size);
+    return WIRE_HEADER_SIZE + body.done;
+}
+
+enum wire_status wire_decode(const uint8_t *in, size_t in_size,
+                             struct wire_store *store, struct wire_msg *msg,
+                             size_t *used)
+{
+    if (in_size < WIRE_HEADER_SIZE) return WIRE_MORE;
+    uint16_t magic = 0;
+    uint8_t version = 0;
+    uint8_t type = 0;
+    uint32_t size = 0;
+    struct cursor head = {.in = in, .left = WIRE_HEADER_SIZE};
+    header_field(&head, &magic, &version, &type, &size);
+    if (magic != WIRE_MAGIC || version != WIRE_VERSION) return WIRE_BAD;
+    if (type >= WIRE_TYPE_COUNT || !shapes[type].name) return WIRE_BAD;
+    if (size > shapes[type].size_max) return WIRE_BAD;
+    if (in_size - WIRE_HEADER_SIZE < size) return WIRE_MORE;
+
+    memset(msg, 0, sizeof *msg);
+    msg->type = (enum wire_type)type;
+    struct cursor body = {.in = in + WIRE_HEADER_SIZE, .left = size};
+    wire_body(&body, msg, store);
+    if (body.failed || body.left != 0) return WIRE_BAD;
+    *used = WIRE_HEADER_SIZE + size;
+    return WIRE_OK;
+}

@@ -1,0 +1,185 @@
+/* wire.h - control messages between peer and master, and their codec.
+ *
+ * A frame is a header of 8 bytes (magic u16, version u8, type u8, body size
+ * u32, all big-endian) and a body. The rules the messages obey are in
+ * master/PROTOCOL.md. */
+#ifndef PCCL_WIRE_H
+#define PCCL_WIRE_H
+
+#include "base.h"
+
+enum {
+    WIRE_MAGIC = 0x5043,
+    WIRE_VERSION = 1,
+    WIRE_HEADER_SIZE = 8,
+    WIRE_BODY_MAX = 256 * 1024,
+    WIRE_FRAME_MAX = WIRE_HEADER_SIZE + WIRE_BODY_MAX,
+    WIRE_OPS_MAX = 2 * OPS_MAX, /* operations in one list */
+    WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
+    WIRE_TEXT_MAX = 240,
+};
+
+enum wire_type {
+    /* peer -> master */
+    WIRE_HELLO = 1,
+    WIRE_VOTE,
+    WIRE_SUSPECT,
+    WIRE_REFRESH,
+    WIRE_FLUSHED,
+    WIRE_TOLD,
+    WIRE_READY,
+    WIRE_LEAVE,
+    WIRE_ABORT,
+    /* both ways */
+    WIRE_BEAT,
+    WIRE_RESULT,
+    /* master -> peer */
+    WIRE_WELCOME,
+    WIRE_EVICT,
+    WIRE_ANSWER,
+    WIRE_FLUSH,
+    WIRE_ASK,
+    WIRE_DONATE,
+    WIRE_PROPOSE,
+    WIRE_INSTALL,
+    WIRE_TYPE_COUNT,
+};
+
+/* What a vote asks for. */
+enum vote_kind {
+    VOTE_UPDATE,  /* pcclUpdateTopology */
+    VOTE_PENDING, /* pcclArePeersPending */
+    VOTE_KIND_COUNT,
+};
+
+/* A peer's knowledge of one operation, in FLUSHED and TOLD. */
+enum op_state {
+    OP_NOT_LAUNCHED,
+    OP_RUNNING,
+    OP_HELD,     /* result complete here, the call has not returned */
+    OP_RETURNED, /* the call has returned success */
+    OP_STATE_COUNT,
+};
+
+/* What the master decided about an operation. */
+enum op_verdict {
+    VERDICT_ABORT,   /* inputs restored; repeated if nobody was lost */
+    VERDICT_COMMIT,  /* success on every survivor */
+    VERDICT_INVALID, /* members disagreed on its arguments */
+    VERDICT_USAGE,   /* a member sits in a vote and can never join it */
+    VERDICT_UNREACHABLE, /* two members cannot connect */
+    VERDICT_COUNT,
+};
+
+enum refresh_cause {
+    REFRESH_TAGS,        /* the peer's table of tags is full */
+    REFRESH_MISMATCH,    /* operation (tag, seq): digests differ */
+    REFRESH_UNREACHABLE, /* operation (tag, seq): no link to `peer` */
+    REFRESH_CAUSE_COUNT,
+};
+
+struct wire_addr {
+    uint8_t family; /* 0 unknown, 4 or 6 */
+    uint8_t ip[16]; /* network order, first 4 bytes for IPv4 */
+    uint16_t port;
+};
+
+struct wire_member {
+    uint64_t id;
+    uint64_t host; /* equal: same boot and namespaces, can share memory */
+    int32_t hint;
+    uint32_t pid;
+    struct wire_addr addr;
+};
+
+struct wire_op {
+    uint64_t tag;
+    uint32_t seq;
+    uint32_t survivors; /* FLUSHED: members of its scope still alive */
+    uint8_t state;      /* op_state, or op_verdict in INSTALL */
+    bool donor;         /* FLUSHED, TOLD: the sender can donate the result */
+};
+
+struct wire_key {
+    uint64_t word[2];
+};
+
+struct wire_msg {
+    enum wire_type type;
+    uint32_t round; /* FLUSH .. INSTALL; the view's epoch once installed */
+    uint32_t epoch; /* the sender's epoch; FLUSH, PROPOSE: the one closed */
+    union {
+        struct {
+            uint32_t group;
+            uint16_t pool;
+            bool join; /* wants into a running job: does not count for quorum */
+            struct wire_member self; /* id 0; addr.ip may be unknown */
+        } hello;
+        struct {
+            uint64_t id;
+            struct wire_key key; /* proves membership between peers */
+            uint32_t deadline_ms;
+        } welcome;
+        struct {
+            uint8_t kind; /* vote_kind */
+            uint8_t flag; /* ANSWER: the answer or 0xff: refused */
+        } vote;
+        struct {
+            uint8_t cause;
+            uint64_t tag;
+            uint32_t seq;
+            uint64_t peer; /* SUSPECT, REFRESH_UNREACHABLE */
+        } fault;
+        struct {
+            uint64_t tag;
+            uint32_t seq;
+            uint32_t size;
+            const uint8_t *bytes; /* borrowed */
+        } result; /* RESULT; DONATE without bytes */
+        struct {
+            int32_t code;
+            int32_t rank;
+            char text[WIRE_TEXT_MAX + 1]; /* EVICT: the reason */
+        } abort;
+        struct {
+            bool ring;         /* PROPOSE, INSTALL: collectives possible */
+            bool mesh;         /* all pairs are to be linked */
+            bool update;       /* answers everybody's VOTE_UPDATE */
+            uint32_t world;    /* accepted peers of the run */
+            uint32_t groups;   /* distinct groups */
+            uint32_t largest;  /* members of the largest group */
+        } view;
+    };
+    /* Lists; which ones a type carries stands in wire.c. Borrowed. */
+    uint32_t op_count, id_count, member_count, order_count;
+    const struct wire_op *ops;
+    const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed */
+    const struct wire_member *members; /* PROPOSE: added */
+    const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
+};
+
+/* Room for the lists of one decoded message. */
+struct wire_store {
+    struct wire_op ops[WIRE_OPS_MAX];
+    uint64_t ids[PEERS_MAX];
+    struct wire_member members[PEERS_MAX];
+    uint16_t order[PEERS_MAX];
+};
+
+enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };
+
+/* Encodes msg into out (room for WIRE_FRAME_MAX bytes); returns the frame's
+ * size. The caller guarantees the limits above; they are asserted. */
+size_t wire_encode(const struct wire_msg *msg, uint8_t *out);
+
+/* Decodes one frame. OK: *msg is valid until `in` or `store` change and *used
+ * bytes are consumed. MORE: the frame is incomplete but plausible so far; its
+ * header is judged before its body is waited for. BAD: close the connection.
+ * Size limit per type: a frame from a stranger costs at most its own type. */
+enum wire_status wire_decode(const uint8_t *in, size_t in_size,
+                             struct wire_store *store, struct wire_msg *msg,
+                             size_t *used);
+
+const char *wire_type_name(enum wire_type type);
+
+#endif

@@ -1,0 +1,254 @@
+/* bench_recovery.c - how long a kill, a stop or a join holds the others up.
+ *
+ * The program is its own launcher: it runs a master in a thread, forks the
+ * ranks, and reads from a pipe what they report. Times are CLOCK_MONOTONIC,
+ * which all processes of a machine share. */
+#include "bench.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* One line of a rank's report; small enough that a pipe keeps it whole. */
+struct report {
+    int rank;
+    int kind; /* 0: warmed up, 1: recovered or joined, 2: failed */
+    int64_t started, failed, closed, proposed, installed, done, longest;
+};
+
+struct group {
+    const struct bench_options *o;
+    pcclMasterInstance_t *master;
+    uint16_t port;
+    int pipe[2];
+    pid_t pids[64];
+};
+
+static void tell(const struct group *g, struct report r)
+{
+    ssize_t ignored = write(g->pipe[1], &r, sizeof r);
+    (void)ignored;
+}
+
+static pcclResult_t reduce(pcclComm_t *comm, float *buffer, size_t count,
+                           float *out)
+{
+    pcclReduceDescriptor_t d = {.count = count,
+                                .op = pcclSum,
+                                .tag = 1,
+                                .src_descriptor = {pcclFloat,
+                                                   pcclDistributionNone}};
+    return pcclAllReduce(buffer, out, &d, comm, NULL);
+}
+
+static int world_of(pcclComm_t *comm)
+{
+    int size = 0;
+    (void)pcclGetView(comm, NULL, NULL, &size, NULL, 0);
+    return size;
+}
+
+/* A rank that goes on reducing until the world has been larger, lost one and
+ * done another operation. `updates`: it lets newcomers in before each step. */
+static void be_member(const struct group *g, int rank, bool updates)
+{
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
+    int64_t begun = bench_now();
+    pcclComm_t *comm = bench_connect(address, rank, g->o->pool);
+    const char *sizes = g->o->sizes;
+    size_t count = bench_size(&sizes) / sizeof(float);
+    float *in = calloc(count, sizeof *in);
+    float *out = calloc(count, sizeof *out);
+    struct report r = {.rank = rank, .started = begun};
+    int steps = 0;
+    int full = 0;
+    while (comm && in && out) {
+        int64_t before = bench_now();
+        pcclResult_t rc = pcclSuccess;
+        if (updates) rc = pcclUpdateTopology(comm);
+        int world = world_of(comm);
+        if (rc == pcclSuccess && world > 1) rc = reduce(comm, in, count, out);
+        int64_t after = bench_now();
+        if (after - before > r.longest) r.longest = after - before;
+        if (rc == pcclRankConnectionLost) {
+            pcclViewChange_t v;
+            (void)pcclGetViewChange(comm, &v);
+            r.failed = after;
+            r.closed = v.closed_ns;
+            r.proposed = v.proposed_ns;
+            r.installed = v.installed_ns;
+            continue;
+        }
+        if (rc != pcclSuccess) break;
+        if (world < g->o->ranks && r.failed == 0) continue;
+        if (++full == 1) r.longest = 0;
+        r.done = after;
+        r.kind = 1;
+        if (r.failed != 0) break;
+        if (++steps == 10) {
+            struct report warm = r;
+            warm.kind = 0;
+            tell(g, warm);
+        }
+        if (updates && world > g->o->ranks) break;
+    }
+    tell(g, r);
+    _exit(0);
+}
+
+/* A newcomer: from its first instruction to its first result. */
+static void be_newcomer(const struct group *g, int rank)
+{
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
+    struct report r = {.rank = rank, .kind = 1, .started = bench_now()};
+    setenv("PCCL_JOIN", "1", 1);
+    pcclComm_t *comm = bench_connect(address, -1, g->o->pool);
+    const char *sizes = g->o->sizes;
+    size_t count = bench_size(&sizes) / sizeof(float);
+    float *in = calloc(count, sizeof *in);
+    float *out = calloc(count, sizeof *out);
+    if (!comm || !in || !out || reduce(comm, in, count, out) != pcclSuccess)
+        r.kind = 2;
+    r.done = bench_now();
+    tell(g, r);
+    _exit(0);
+}
+
+static bool start(struct group *g, const struct bench_options *o, bool updates)
+{
+    ccoip_socket_address_t any = {.inet = {.protocol = inetIPv4}, .port = 0};
+    any.inet.ipv4.data[0] = 127;
+    any.inet.ipv4.data[3] = 1;
+    g->o = o;
+    if (pipe(g->pipe) != 0) return false;
+    /* The master gets a process of its own: ranks are forked from one that
+     * has no threads. */
+    int port_pipe[2];
+    if (pipe(port_pipe) != 0) return false;
+    g->pids[0] = fork();
+    if (g->pids[0] == 0) {
+        if (pcclCreateMaster(any, &g->master) == pcclSuccess &&
+            pcclRunMaster(g->master) == pcclSuccess &&
+            pcclGetMasterPort(g->master, &g->port) == pcclSuccess &&
+            write(port_pipe[1], &g->port, sizeof g->port) > 0)
+            (void)pcclMasterAwaitTermination(g->master);
+        _exit(1);
+    }
+    ssize_t n = read(port_pipe[0], &g->port, sizeof g->port);
+    close(port_pipe[0]);
+    close(port_pipe[1]);
+    if (n != sizeof g->port) return false;
+    for (int i = 0; i < o->ranks; i++) {
+        pid_t pid = fork();
+        if (pid == 0) be_member(g, i, updates);
+        g->pids[i + 1] = pid;
+    }
+    return true;
+}
+
+static void finish(struct group *g, int children)
+{
+    for (int i = children; i >= 0; i--) {
+        (void)kill(g->pids[i], SIGKILL);
+        (void)waitpid(g->pids[i], NULL, 0);
+    }
+    close(g->pipe[0]);
+    close(g->pipe[1]);
+}
+
+static bool receive(const struct group *g, struct report *r)
+{
+    return read(g->pipe[0], r, sizeof *r) == (ssize_t)sizeof *r;
+}
+
+enum { PARTS = 6 };
+
+static void print(const char *name, double *values, int count)
+{
+    double median = bench_quantile(values, count, 0.5);
+    double p99 = bench_quantile(values, count, 0.99);
+    double worst = bench_quantile(values, count, 1);
+    printf("%-28s %10.3f %10.3f %10.3f\n", name, median, p99, worst);
+}
+
+/* Ranks warm up with updates each step until all are in, then one dies. */
+int bench_recovery(const struct bench_options *o)
+{
+    static double part[PARTS][1000];
+    int count = 0;
+    for (int round = 0; round < o->rounds; round++) {
+        struct group g;
+        if (!start(&g, o, true)) return 1;
+        struct report r;
+        for (int warm = 0; warm < o->ranks;) {
+            if (!receive(&g, &r)) return 1;
+            warm += r.kind == 0;
+        }
+        int64_t killed = bench_now();
+        (void)kill(g.pids[1 + round % o->ranks], o->signal);
+        double worst[PARTS] = {0};
+        for (int i = 0; i < o->ranks - 1; i++) {
+            if (!receive(&g, &r) || r.failed == 0) {
+                fprintf(stderr, "pccl-bench: a survivor did not recover\n");
+                finish(&g, o->ranks);
+                return 1;
+            }
+            double ms[PARTS] = {(double)(r.closed - killed) / 1e6,
+                                (double)(r.proposed - r.closed) / 1e6,
+                                (double)(r.installed - r.proposed) / 1e6,
+                                (double)(r.failed - r.installed) / 1e6,
+                                (double)(r.done - r.failed) / 1e6,
+                                (double)(r.done - killed) / 1e6};
+            for (int k = 0; k < PARTS; k++)
+                if (ms[k] > worst[k]) worst[k] = ms[k];
+        }
+        for (int k = 0; k < PARTS; k++) part[k][count] = worst[k];
+        count++;
+        finish(&g, o->ranks);
+    }
+    static const char *const names[PARTS] = {
+        "detect", "agree", "reconnect", "return to caller",
+        "repeated operation", "kill to next result"};
+    printf("%d ranks, %s, slowest survivor of each of %d rounds, ms\n",
+           o->ranks, o->signal == SIGKILL ? "SIGKILL" : "SIGSTOP", count);
+    printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");
+    for (int k = 0; k < PARTS; k++) print(names[k], part[k], count);
+    return 0;
+}
+
+int bench_join(const struct bench_options *o)
+{
+    static double join[1000];
+    static double still[1000];
+    int count = 0;
+    for (int round = 0; round < o->rounds; round++) {
+        struct group g;
+        if (!start(&g, o, true)) return 1;
+        struct report r;
+        for (int warm = 0; warm < o->ranks;) {
+            if (!receive(&g, &r)) return 1;
+            warm += r.kind == 0;
+        }
+        int64_t begun = bench_now();
+        g.pids[o->ranks + 1] = fork();
+        if (g.pids[o->ranks + 1] == 0) be_newcomer(&g, o->ranks);
+        for (int i = 0; i < o->ranks + 1; i++) {
+            if (!receive(&g, &r) || r.kind == 2) return 1;
+            if (r.rank == o->ranks) join[count] = (double)(r.done - begun) / 1e6;
+            else if ((double)r.longest / 1e6 > still[count])
+                still[count] = (double)r.longest / 1e6;
+        }
+        count++;
+        finish(&g, o->ranks + 1);
+    }
+    printf("joining %d ranks, %d rounds, ms\n", o->ranks, count);
+    printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");
+    print("fork to first result", join, count);
+    print("longest step of a member", still, count);
+    return 0;
+}

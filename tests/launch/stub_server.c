@@ -1,0 +1,108 @@
+/* stub_server.c - a master_server for tests of the launcher: listens, and does
+ * what one line per connection says: "abort CODE RANK", "report TEXT" or
+ * "members N". Reports the quorum it is given. */
+#include "../../src/master/master_server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ev.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct master_server {
+    struct master_server_options options;
+    ev_io io;
+    int fd;
+    uint32_t members;
+};
+
+static void command_run(struct master_server *server, char *line)
+{
+    const struct master_server_options *o = &server->options;
+    int code, rank;
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "abort %d %d", &code, &rank) == 2)
+        o->aborted(o->user, code, rank);
+    else if (strncmp(line, "report ", 7) == 0)
+        o->report(o->user, line + 7);
+    else if (strncmp(line, "members ", 8) == 0)
+        server->members = (uint32_t)atoi(line + 8);
+}
+
+static void connection_came(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)loop;
+    (void)events;
+    struct master_server *server = io->data;
+    char line[256] = "";
+    int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    ssize_t size = read(fd, line, sizeof line - 1);
+    if (size > 0) command_run(server, line);
+    close(fd);
+}
+
+struct master_server *master_server_open(const struct master_server_options *o,
+                                         char *error, size_t error_size)
+{
+    struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICHOST,
+                             .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char port[8];
+    snprintf(port, sizeof port, "%u", (unsigned)o->port);
+    struct master_server *server = calloc(1, sizeof *server);
+    if (!server || getaddrinfo(o->host, port, &hints, &found) != 0) abort();
+    server->options = *o;
+    server->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int bad = bind(server->fd, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    if (bad != 0 || listen(server->fd, 64) != 0) {
+        snprintf(error, error_size, "%s", strerror(errno));
+        close(server->fd);
+        free(server);
+        return NULL;
+    }
+    ev_io_init(&server->io, connection_came, server->fd, EV_READ);
+    server->io.data = server;
+    ev_io_start(o->loop, &server->io);
+    return server;
+}
+
+uint16_t master_server_port(const struct master_server *server)
+{
+    struct sockaddr_storage name;
+    socklen_t size = sizeof name;
+    if (getsockname(server->fd, (struct sockaddr *)&name, &size) != 0) abort();
+    return ntohs(name.ss_family == AF_INET6
+                     ? ((struct sockaddr_in6 *)&name)->sin6_port
+                     : ((struct sockaddr_in *)&name)->sin_port);
+}
+
+void master_server_set_quorum(struct master_server *server, uint32_t quorum)
+{
+    char line[64];
+    snprintf(line, sizeof line, "quorum %u", quorum);
+    server->options.report(server->options.user, line);
+}
+
+uint32_t master_server_members(const struct master_server *server)
+{
+    return server->members;
+}
+
+uint32_t master_server_pending(const struct master_server *server)
+{
+    (void)server;
+    return 0;
+}
+
+void master_server_close(struct master_server *server)
+{
+    ev_io_stop(server->options.loop, &server->io);
+    close(server->fd);
+    free(server);
+}

@@ -1,0 +1,284 @@
+/* test_launch_failure.c - how a job ends: status, message, tolerance. */
+#include "run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void test_status(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command;
+        int status;
+        const char *message;
+    } cases[] = {
+        {"exit 0", 0, ""},
+        {"[ $RANK = 1 ] && exit 3; exec sleep 100", 3,
+         "exited with status 3; ending the job"},
+        {"[ $RANK = 1 ] && kill -9 $$; exec sleep 100", 137,
+         "was killed by signal 9 (Killed); ending the job"},
+        {"[ $RANK = 1 ] && kill -11 $$; exec sleep 100", 139, "signal 11"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct run run;
+        RUN(&run, "-n", "3", "sh", "-c", cases[i].command);
+        run_finish(&run);
+        assert_int_equal(run.status, cases[i].status);
+        assert_has(run.errors, cases[i].message);
+        assert_int_equal(count_lines(run.errors), i > 0);
+        if (i > 0) assert_has(run.errors, "pccl-master: rank 1 (pid ");
+        run_free(&run);
+    }
+}
+
+/* The others hear SIGTERM; who does not listen is killed after the grace, and
+ * both take along what their scripts started. */
+static void test_rest_ends(void **state)
+{
+    (void)state;
+    struct run run;
+    char command[512];
+    snprintf(command, sizeof command,
+             "trap 'echo heard; exit 0' TERM; %s hold child & wait",
+             run_helper);
+    RUN(&run, "-n", "1", "sh", "-c", "read x; exit 5", ":", "-n", "1", "sh",
+        "-c", command);
+    int child = run_process(&run, "child", NULL);
+    run_finish(&run);
+    assert_int_equal(run.status, 5);
+    assert_string_equal(run.output, "heard\n");
+    assert_gone(child);
+    run_free(&run);
+    RUN(&run, "-n", "1", "sh", "-c", "read x; exit 5", ":", "-n", "1",
+        run_helper, "deaf");
+    int deaf = run_process(&run, "deaf", NULL);
+    run_finish(&run);
+    assert_int_equal(run.status, 5);
+    assert_gone(deaf);
+    run_free(&run);
+}
+
+/* Killed and exited in one turn: the killed one is the cause. */
+static void test_culprit(void **state)
+{
+    (void)state;
+    struct run run;
+    int ranks[2];
+    pid_t pids[2];
+    RUN(&run, "-n", "2", run_helper, "trap", "15", "1");
+    for (int i = 0; i < 2; i++)
+        ranks[i] = run_process(&run, "trap", &pids[i]);
+    kill(run.pid, SIGSTOP); /* it learns of both deaths together */
+    kill(pids[0], SIGTERM);
+    kill(pids[1], SIGKILL);
+    for (int i = 0; i < 2; i++) assert_gone(ranks[i]);
+    kill(run.pid, SIGCONT);
+    run_finish(&run);
+    assert_int_equal(run.status, 128 + SIGKILL);
+    run_free(&run);
+}
+
+static void test_cannot_execute(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *program;
+        int status;
+        const char *message;
+    } cases[] = {
+        {"./no-such", 127,
+         "pccl-master: cannot execute ./no-such: No such file or directory\n"},
+        {"no-such-anywhere", 127,
+         "cannot execute no-such-anywhere: No such file or directory"},
+        {"/etc/passwd", 126, "cannot execute /etc/passwd: Permission denied"},
+        {"/tmp", 126, "cannot execute /tmp: Permission denied"},
+        {"", 127, "cannot execute : No such file or directory"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct run run;
+        RUN(&run, "--elastic", "-n", "2", cases[i].program);
+        run_finish(&run);
+        assert_int_equal(run.status, cases[i].status);
+        assert_has(run.errors, cases[i].message);
+        run_free(&run);
+    }
+    struct run run;
+    RUN(&run, "-n", "2", run_helper, "deaf", ":", "./no-such");
+    run_finish(&run); /* what was started is gone */
+    assert_int_equal(run.status, 127);
+    run_free(&run);
+    RUN(&run, "-n", "2", "-wdir", "/no-such-dir", "true");
+    run_finish(&run);
+    assert_int_equal(run.status, 127);
+    assert_has(run.errors, "cannot enter the directory /no-such-dir: No such");
+    run_free(&run);
+}
+
+static void test_elastic(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *option, *command;
+        int status;
+        const char *message;
+    } cases[] = {
+        {"--elastic", "[ $RANK = 1 ] && kill -9 $$; exit 0", 0, "signal 9"},
+        {"--elastic", "[ $RANK = 2 ] || exit 4", 0, "exited with status 4"},
+        {"--elastic", "exit 4", 4, "0 left of at least 1, ending the job"},
+        {"--elastic=2", "[ $RANK = 0 ] && exec sleep 100; exit 6", 6,
+         "1 left of at least 2, ending the job"},
+        {"--elastic=2", "[ $RANK = 1 ] && exit 6; exit 0", 0, "2 left"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct run run;
+        RUN(&run, cases[i].option, "-n", "3", "sh", "-c", cases[i].command);
+        run_finish(&run);
+        assert_int_equal(run.status, cases[i].status);
+        assert_has(run.errors, cases[i].message);
+        run_free(&run);
+    }
+}
+
+static void test_quorum(void **state)
+{
+    (void)state;
+    struct run run;
+    char command[512];
+    static const char *const ends[] = {
+        "[ $RANK = 1 ] && exit 1; read x; exit 0",
+        "[ $RANK = 0 ] && read x; exit 0"};
+    for (int i = 0; i < 2; i++) {
+        RUN(&run, "--elastic", "-n", "2", "sh", "-c", ends[i]);
+        run_errors_await(&run, "pccl-master: quorum 1\n");
+        run_finish(&run);
+        assert_int_equal(run.status, 0);
+        run_free(&run);
+    }
+    /* with a view it is the coordinator's business */
+    snprintf(command, sizeof command,
+             "[ $RANK = 1 ] || exec cat; %s tell members 3; exit 1",
+             run_helper);
+    RUN(&run, "--elastic", "-n", "2", "sh", "-c", command);
+    run_errors_await(&run, "going on");
+    run_finish(&run);
+    assert_has_not(run.errors, "quorum");
+    run_free(&run);
+}
+
+static void test_abort(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"--elastic", "-v"};
+    for (int i = 0; i < 2; i++) {
+        struct run run;
+        char command[512];
+        snprintf(command, sizeof command,
+                 "[ $RANK = 1 ] && %s tell abort 7 1; exec sleep 100",
+                 run_helper);
+        RUN(&run, options[i], "-n", "3", "sh", "-c", command);
+        run_finish(&run);
+        assert_int_equal(run.status, 7);
+        assert_has(run.errors, "\nAbort(7) on node 1 (rank 1 in comm 0): "
+                               "application called MPI_Abort(MPI_COMM_WORLD, "
+                               "7) - process 1\n");
+        run_free(&run);
+    }
+}
+
+/* The code of MPI_Abort counts, also when the end has begun already. */
+static void test_late_abort(void **state)
+{
+    (void)state;
+    struct run run;
+    char command[1024];
+    snprintf(command, sizeof command,
+             "trap '%s tell abort 7 1; exit 0' TERM; %s hold up & wait",
+             run_helper, run_helper);
+    RUN(&run, "-n", "1", "sh", "-c", "read x; exit 5", ":", "-n", "1", "sh",
+        "-c", command);
+    close(run_process(&run, "up", NULL));
+    run_finish(&run);
+    assert_int_equal(run.status, 7);
+    run_free(&run);
+}
+
+static void test_report(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"--elastic", "-v", "-ppn=1"};
+    for (int i = 0; i < 3; i++) {
+        struct run run;
+        RUN(&run, options[i], "-n", "1", run_helper, "tell", "report", "hey");
+        run_finish(&run);
+        assert_int_equal(run.status, 0);
+        if (i < 2) assert_has(run.errors, "pccl-master: hey\n");
+        if (i < 2) assert_has(run.errors, "listening on 127.0.0.1:");
+        if (i == 2) assert_string_equal(run.errors, "");
+        run_free(&run);
+    }
+}
+
+static void test_timeout(void **state)
+{
+    (void)state;
+    struct run run;
+    RUN(&run, "--timeout", "0.2", "-n", "2", "sleep", "100");
+    run_finish(&run);
+    assert_int_equal(run.status, 124);
+    assert_has(run.errors, "the job ran for 0.2 s (--timeout); ending it");
+    run_free(&run);
+}
+
+static void test_respawn(void **state)
+{
+    (void)state;
+    struct run run;
+    char line[64];
+    RUN(&run, "--respawn", "-n", "2", "sh", "-c",
+        "if [ \"$PCCL_JOIN\" ]; then echo new ${PCCL_RANK-none}; exit 0; fi\n"
+        "[ $RANK = 1 ] && exit 9; read x; exit 0");
+    run_line(&run, line, sizeof line);
+    assert_string_equal(line, "new none");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_has(run.errors, "exited with status 9; 1 left, a new one starts in "
+                           "0.1 s");
+    run_free(&run);
+}
+
+static void test_join(void **state)
+{
+    (void)state;
+    struct run run;
+    RUN(&run, "--join", "127.0.0.1:9", "-n", "2", "sh", "-c",
+        "echo $PCCL_MASTER $PCCL_JOIN ${PCCL_RANK-none} $LOCAL_RANK; "
+        "exit $LOCAL_RANK");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_has(run.output, "127.0.0.1:9 1 none 0\n");
+    assert_has(run.output, "127.0.0.1:9 1 none 1\n");
+    assert_has(run.errors, "local rank 1 (pid ");
+    run_free(&run);
+}
+
+int main(int argc, char **argv)
+{
+    run_arguments(argc, argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_rest_ends),
+        cmocka_unit_test(test_culprit),
+        cmocka_unit_test(test_cannot_execute),
+        cmocka_unit_test(test_elastic),
+        cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_late_abort),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_respawn),
+        cmocka_unit_test(test_join),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

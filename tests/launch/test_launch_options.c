@@ -1,0 +1,239 @@
+/* test_launch_options.c - the command line and addresses, as tables. */
+#include "../../src/master/launch/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ARGS_MAX = 16 };
+
+/* Splits text at blanks into argv, behind "pccl-master". */
+static bool parse(struct options *options, char *copy, size_t size,
+                  const char *text, char **argv)
+{
+    int argc = 0;
+    assert_true(strlen(text) < size);
+    strcpy(copy, text);
+    argv[argc++] = (char *)(uintptr_t)"pccl-master";
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
+        assert_true(argc < ARGS_MAX);
+        argv[argc++] = word;
+    }
+    argv[argc] = NULL;
+    return options_parse(options, argc, argv);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *error;
+    } cases[] = {
+        {"--nonsense", "unknown option '--nonsense'"},
+        {"-nonsense=3 a", "unknown option '-nonsense'"},
+        {"-n", "-n needs a value"},
+        {"-n 0 a", "-n needs a number of 1 or more, not '0'"},
+        {"-np x a", "-np needs a number of 1 or more, not 'x'"},
+        {"-n -3 a", "-n needs a number of 1 or more, not '-3'"},
+        {"-n 3x a", "not '3x'"},
+        {"-n 5000 a", "at most 4096"},
+        {"-n 99999999999999999999 a", "at most 4096"},
+        {"-n 4000 a : -n 4000 b", "8000 ranks: at most 4096"},
+        {"-n 2", "no program to run"},
+        {"-n 2 a :", "no program to run"},
+        {"-l", "no program to run"},
+        {"--timeout 0 a", "--timeout needs a number of seconds above 0"},
+        {"--timeout nan a", "--timeout needs a number"},
+        {"--deadline 3s", "not '3s'"},
+        {"--deadline", "--deadline needs a value"},
+        {"--quorum 0", "--quorum needs a number of 1 or more"},
+        {"--listen 70000", "'70000' is no address"},
+        {"--listen [::1", "'[::1' is no address"},
+        {"--listen 1.2.3.4:x", "'1.2.3.4:x' is no address"},
+        {"--join", "--join needs a value"},
+        {"--join :80 a", "':80' is no address"},
+        {"--join h:0 a", "'h:0' is no address"},
+        {"--join h:80 --listen 1 a", "no --listen"},
+        {"--join h:80", "no program to run"},
+        {"--elastic=0 a", "--elastic needs a number of 1 or more"},
+        {"--elastic=4:2 -n 4 a", "MIN is above MAX"},
+        {"--elastic=3 -n 2 a", "fewer than --elastic's minimum of 3"},
+        {"--elastic=1:2 -n 3 a", "more than --elastic's maximum of 2"},
+        {"-env A", "-env needs two values"},
+        {"-env A=B c d", "'A=B' is no name"},
+        {"-env=A c d", "-env takes no '=A'"},
+        {"-x =3 a", "is no name of a variable"},
+        {"-l=3 a", "-l takes no '=3'"},
+        {"-hosts localhost,elsewhere -n 2 a", "host 'elsewhere'"},
+        {"-f hosts -n 2 a", "not built yet"},
+        {"-launcher ssh -n 2 a", "only 'fork'"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct options options;
+        char copy[256], *argv[ARGS_MAX + 1];
+        bool good = parse(&options, copy, sizeof copy, cases[i].line, argv);
+        if (good || !strstr(options.error, cases[i].error))
+            fail_msg("%s: '%s'", cases[i].line, options.error);
+        options_free(&options);
+    }
+}
+
+static void test_coordinator(void **state)
+{
+    (void)state;
+    struct options o;
+    char copy[256], *argv[ARGS_MAX + 1];
+    assert_true(parse(&o, copy, sizeof copy, "", argv));
+    assert_int_equal(o.mode, MODE_COORDINATOR);
+    assert_int_equal(o.listen.port, 48148);
+    assert_string_equal(o.listen.host, "");
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy,
+                      "--listen=[::1]:5 --deadline 2.5 --quorum 3 -v", argv));
+    assert_int_equal(o.mode, MODE_COORDINATOR);
+    assert_string_equal(o.listen.host, "::1");
+    assert_int_equal(o.listen.port, 5);
+    assert_true(o.deadline_ns == 5 * PCCL_S / 2);
+    assert_int_equal(o.quorum, 3);
+    assert_true(options_default_deadline(&o, "9"));
+    assert_string_equal(o.deadline, "2.5");
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-n 2 p", argv));
+    assert_true(options_default_deadline(&o, NULL));
+    assert_null(o.deadline);
+    assert_true(options_default_deadline(&o, "9"));
+    assert_true(o.deadline_ns == 9 * PCCL_S);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-n 2 p", argv));
+    assert_false(options_default_deadline(&o, "soon"));
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-n x --help", argv) == false);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-n 3 --help", argv));
+    assert_int_equal(o.mode, MODE_HELP);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-V", argv));
+    assert_int_equal(o.mode, MODE_VERSION);
+    options_free(&o);
+}
+
+static void test_programs(void **state)
+{
+    (void)state;
+    struct options o;
+    char copy[256], *argv[ARGS_MAX + 1];
+    assert_true(parse(&o, copy, sizeof copy,
+                      "-genv G 1 --np=2 -wdir /tmp prog -n 9 : -env A b other",
+                      argv));
+    assert_int_equal(o.mode, MODE_LAUNCH);
+    assert_int_equal(o.app_count, 2);
+    assert_int_equal(o.rank_count, 3);
+    assert_int_equal(o.apps[0].ranks, 2);
+    assert_int_equal(o.apps[0].argc, 3);
+    assert_string_equal(o.apps[0].argv[1], "-n");
+    assert_string_equal(o.apps[0].directory, "/tmp");
+    assert_int_equal(o.apps[1].ranks, 1);
+    assert_int_equal(o.apps[1].argc, 1);
+    assert_null(o.apps[1].directory);
+    assert_string_equal(o.apps[1].settings[0], "A=b");
+    assert_string_equal(o.settings[0], "G=1");
+    assert_false(o.elastic);
+    options_free(&o);
+
+    /* every accepted spelling takes its values along */
+    static const char *const lines[] = {
+        "-ppn 3 -bind-to core --map-by slot -n 2 p", "--mca a b -n 2 p",
+        "--oversubscribe --allow-run-as-root -n 2 p", "-envall -n 2 p",
+        "-hosts localhost:4,127.0.0.1 -n 2 p", "-launcher fork -n 2 p",
+        "-n 2 -- p", "-x A -x B=3 -n 2 p", "--path=/bin -n 2 p"};
+    for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
+        if (!parse(&o, copy, sizeof copy, lines[i], argv))
+            fail_msg("%s: %s", lines[i], o.error);
+        assert_int_equal(o.rank_count, 2);
+        assert_string_equal(o.apps[0].argv[0], "p");
+        options_free(&o);
+    }
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    struct options o;
+    char copy[256], *argv[ARGS_MAX + 1];
+    assert_true(parse(&o, copy, sizeof copy, "--elastic=2:5 -n 4 p", argv));
+    assert_true(o.elastic && o.shrink && !o.respawn);
+    assert_int_equal(o.ranks_min, 2);
+    assert_int_equal(o.ranks_max, 5);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "--elastic -n 4 p", argv));
+    assert_int_equal(o.ranks_min, 1);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "--respawn -n 4 p", argv));
+    assert_true(o.elastic && o.shrink && o.respawn);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-disable-auto-cleanup -n 4 p",
+                      argv));
+    assert_true(o.elastic && !o.shrink);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "--join [::1]:7 p", argv));
+    assert_true(o.join && o.elastic);
+    assert_string_equal(o.master.host, "::1");
+    assert_int_equal(o.master.port, 7);
+    options_free(&o);
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *printed, *local;
+    } cases[] = {
+        {"1.2.3.4:80", "1.2.3.4:80", "1.2.3.4:80"},
+        {"1.2.3.4", "1.2.3.4:48148", "1.2.3.4:48148"},
+        {"80", "*:80", "127.0.0.1:80"},
+        {":80", "*:80", "127.0.0.1:80"},
+        {"*:80", "*:80", "127.0.0.1:80"},
+        {"0.0.0.0:80", "0.0.0.0:80", "127.0.0.1:80"},
+        {"[::]:80", "[::]:80", "[::1]:80"},
+        {"::1", "[::1]:48148", "[::1]:48148"},
+        {"[::1]", "[::1]:48148", "[::1]:48148"},
+        {"[fe80::1%eth0]:9", "[fe80::1%eth0]:9", "[fe80::1%eth0]:9"},
+        {"host.domain:9", "host.domain:9", "host.domain:9"},
+        {"", NULL, NULL},
+        {"[]:80", NULL, NULL},
+        {"[::1]x", NULL, NULL},
+        {"h:", NULL, NULL},
+        {"h:65536", NULL, NULL},
+        {"h:000080", NULL, NULL},
+        {"a b:80", NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct address address;
+        char text[300];
+        bool good = address_parse(cases[i].text, 48148, &address);
+        if (good != (cases[i].printed != NULL)) fail_msg("%s", cases[i].text);
+        if (!good) continue;
+        assert_string_equal(address_print(&address, text, sizeof text),
+                            cases[i].printed);
+        assert_string_equal(address_print_local(&address, text, sizeof text),
+                            cases[i].local);
+    }
+    char longer[2 * HOST_SIZE];
+    struct address address;
+    memset(longer, 'h', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    assert_false(address_parse(longer, 1, &address));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors),    cmocka_unit_test(test_coordinator),
+        cmocka_unit_test(test_programs),  cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_addresses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

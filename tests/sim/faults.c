@@ -1,0 +1,199 @@
+/* faults.c - see faults.h. */
+#include "faults.h"
+
+static struct sim_proc *random_proc(struct sim *s)
+{
+    uint32_t first = sim_pick(s, SIM_PROCS_MAX);
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        struct sim_proc *p = &s->procs[(first + i) % SIM_PROCS_MAX];
+        if (p->used) return p;
+    }
+    return NULL;
+}
+
+static uint32_t alive(const struct sim *s)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) count += s->procs[i].used;
+    return count;
+}
+
+static void noted(struct sim *s, pccl_ns until)
+{
+    if (until > s->last_fault) s->last_fault = until;
+}
+
+/* A launcher tells the master when a process it counted on is no more. */
+static void lower_quorum(struct sim *s)
+{
+    if (s->master->quorum <= 1) return;
+    struct master_event e = {.type = MASTER_QUORUM,
+                             .now = s->now,
+                             .quorum = s->master->quorum - 1};
+    master_step(s->master, &e);
+}
+
+static void crash(struct sim *s)
+{
+    uint32_t count = 1;
+    if (sim_pick(s, 4) == 0) count = 1 + sim_pick(s, alive(s) + 1);
+    if (count > 1) sim_coverage.crash_many++;
+    while (count-- > 0 && alive(s) > 1) {
+        struct sim_proc *p = random_proc(s);
+        sim_coverage.crash++;
+        sim_coverage.crash_joining += p->session->state == SESSION_JOINING;
+        if (!p->joiner && s->master->round_last == 0) lower_quorum(s);
+        sim_proc_end(s, p, true);
+    }
+}
+
+static void freeze(struct sim *s)
+{
+    struct sim_proc *p = random_proc(s);
+    if (!p || p->frozen) return;
+    p->frozen = true;
+    p->thaw_at = s->now + sim_pick(s, (uint32_t)(3 * SIM_DEADLINE));
+    noted(s, p->thaw_at);
+    sim_coverage.freeze++;
+    SIM_TRACE(s, "process %u freezes", p->uid);
+}
+
+static void thaw(struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        struct sim_proc *p = &s->procs[i];
+        if (!p->used || !p->frozen || p->thaw_at > s->now) continue;
+        p->frozen = false;
+        p->program.progress_at = s->now;
+        SIM_TRACE(s, "process %u thaws", p->uid);
+    }
+}
+
+static struct net_stream *random_stream(struct sim *s, bool control)
+{
+    if (s->stream_end == 0) return NULL;
+    uint32_t first = sim_pick(s, s->stream_end);
+    for (uint32_t i = 0; i < s->stream_end; i++) {
+        uint32_t k = (first + i) % s->stream_end;
+        struct net_stream *st = &s->streams[k];
+        bool linked = st->end[0].proc >= 0 && st->end[1].proc >= -1;
+        if (st->used && st->control == control && linked && !s->dialing[k])
+            return st;
+    }
+    return NULL;
+}
+
+static void reset(struct sim *s, bool control)
+{
+    struct net_stream *st = random_stream(s, control);
+    if (!st) return;
+    for (int side = 0; side < 2; side++) {
+        struct net_pipe *p = &st->pipe[side];
+        net_cut(p, sim_pick(s, (uint32_t)p->count + 1));
+        p->ended = true;
+    }
+    if (control) sim_coverage.control_reset++;
+    else sim_coverage.reset++;
+    SIM_TRACE(s, "reset between %d and %d", st->end[0].proc, st->end[1].proc);
+}
+
+static void refuse(struct sim *s)
+{
+    struct sim_proc *a = random_proc(s);
+    struct sim_proc *b = random_proc(s);
+    if (!a || !b || a == b) return;
+    uint32_t i = sim_pick(s, SIM_REFUSALS_MAX);
+    s->refusals[i].a = a->uid;
+    s->refusals[i].b = b->uid;
+    s->refusals[i].until =
+        s->now + sim_pick(s, (uint32_t)(4 * SIM_DEADLINE));
+    noted(s, s->refusals[i].until);
+    SIM_TRACE(s, "refusals between %u and %u", a->uid, b->uid);
+    reset(s, false); /* something must need the connection */
+    for (uint32_t k = 0; k < s->stream_end; k++) {
+        struct net_stream *st = &s->streams[k];
+        int x = (int)(a - s->procs);
+        int y = (int)(b - s->procs);
+        bool ours = (st->end[0].proc == x && st->end[1].proc == y) ||
+                    (st->end[0].proc == y && st->end[1].proc == x);
+        if (!st->used || st->control || !ours) continue;
+        st->pipe[0].ended = st->pipe[1].ended = true;
+    }
+}
+
+static void stall(struct sim *s)
+{
+    struct net_stream *st = random_stream(s, sim_pick(s, 3) == 0);
+    if (!st) return;
+    pccl_ns until = s->now + sim_pick(s, (uint32_t)(2 * SIM_DEADLINE));
+    uint32_t which = sim_pick(s, 3);
+    for (uint32_t side = 0; side < 2; side++) {
+        if (which != 2 && which != side) continue;
+        st->pipe[side].open_at = until;
+    }
+    noted(s, until);
+    sim_coverage.stall++;
+}
+
+static void leave(struct sim *s)
+{
+    struct sim_proc *p = random_proc(s);
+    if (!p || alive(s) < 2 || p->leave_soon) return;
+    if (!p->joiner && s->master->round_last == 0) lower_quorum(s);
+    p->leave_soon = true;
+    sim_coverage.leave++;
+}
+
+static void join(struct sim *s)
+{
+    uint32_t count = 1 + sim_pick(s, 2);
+    while (count-- > 0 && alive(s) < SIM_ALIVE_MAX) {
+        (void)sim_proc_start(s, true, -1, sim_pick(s, s->options.groups));
+        sim_coverage.join++;
+    }
+}
+
+static bool happens(struct sim *s, uint32_t rate)
+{
+    if (rate == 0 || sim_pick(s, 1000000) >= rate) return false;
+    noted(s, s->now);
+    return true;
+}
+
+void sim_faults(struct sim *s)
+{
+    const struct sim_options *o = &s->options;
+    thaw(s);
+    if (s->healing) return;
+    if (happens(s, o->crash)) crash(s);
+    if (happens(s, o->freeze)) freeze(s);
+    if (happens(s, o->reset)) reset(s, false);
+    if (happens(s, o->control_reset)) reset(s, true);
+    if (happens(s, o->refuse)) refuse(s);
+    if (happens(s, o->stall)) stall(s);
+    if (happens(s, o->leave)) leave(s);
+    if (happens(s, o->join)) join(s);
+}
+
+void sim_heal(struct sim *s)
+{
+    s->healing = true;
+    s->last_fault = s->now;
+    for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) s->refusals[i].until = 0;
+    for (uint32_t i = 0; i < s->stream_end; i++) {
+        for (int side = 0; side < 2; side++) {
+            struct net_pipe *p = &s->streams[i].pipe[side];
+            if (p->open_at > s->now) p->open_at = s->now;
+        }
+    }
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        struct sim_proc *p = &s->procs[i];
+        p->thaw_at = s->now;
+        p->program.steps_done = 0;
+    }
+    thaw(s);
+    if (alive(s) == 0) (void)sim_proc_start(s, true, -1, 0);
+    while (s->master->round_last == 0 && s->master->quorum > alive(s))
+        lower_quorum(s);
+    SIM_TRACE(s, "faults stop");
+}

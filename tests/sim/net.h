@@ -1,0 +1,40 @@
+/* net.h - byte streams of the simulator: TCP as it can behave.
+ *
+ * Bytes arrive in order, cut anywhere, late, and not at all after a reset. */
+#ifndef PCCL_SIM_NET_H
+#define PCCL_SIM_NET_H
+
+#include "../../src/base.h"
+
+enum { NET_STREAMS_MAX = 4096, NET_BUFFER_MAX = 4 * 1024 * 1024 };
+
+struct net_pipe {
+    uint8_t *bytes;
+    size_t first, count, capacity;
+    size_t limit;     /* bytes in flight at most, as socket buffers do */
+    pccl_ns open_at;  /* stalled until then */
+    bool ended;       /* the writer is gone; what is in flight still comes */
+};
+
+struct net_end {
+    int proc;      /* -1: the master, -2: nobody any more */
+    uint32_t conn; /* number there, UINT32_MAX: not accepted yet */
+};
+
+struct net_stream {
+    bool used, control; /* control: to the master */
+    bool pending;       /* not accepted yet */
+    struct net_end end[2];
+    struct net_pipe pipe[2]; /* pipe[i] carries what end[i] writes */
+};
+
+uint64_t net_random(uint64_t *state);
+uint32_t net_pick(uint64_t *state, uint32_t count); /* 0..count-1 */
+bool net_chance(uint64_t *state, uint32_t per_mille);
+
+size_t net_write(struct net_pipe *p, const uint8_t *from, size_t size);
+size_t net_read(struct net_pipe *p, uint8_t *to, size_t size);
+void net_cut(struct net_pipe *p, size_t keep); /* loses all but the first */
+void net_free(struct net_stream *s);
+
+#endif

@@ -1,0 +1,299 @@
+/* oracle.c - what must be true in every universe (contract.md). */
+#include "sim.h"
+
+#include "../../include/pccl.h"
+#include "../../src/ring/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEYS_MAX = 16384, OUTCOMES_MAX = 32, VIEWS_MAX = 4096 };
+
+struct outcome {
+    uint64_t id;
+    int result;
+    uint32_t contributors;
+    uint64_t hash;
+};
+
+struct entry {
+    bool used, expected;
+    struct sim_key key;
+    uint64_t want; /* hash of the right result, if expected */
+    uint32_t count, offer_count;
+    struct outcome outcomes[OUTCOMES_MAX];
+    struct {
+        uint64_t id;
+        int64_t value;
+    } offers[OUTCOMES_MAX];
+};
+
+struct seen {
+    uint64_t hash;
+    uint32_t epoch;
+};
+
+struct oracle {
+    struct entry entries[KEYS_MAX];
+    struct seen views[VIEWS_MAX];
+    struct seen next[VIEWS_MAX]; /* told epoch -> the one told next */
+    uint64_t next_by[VIEWS_MAX]; /* member that was told */
+};
+
+struct oracle *oracle_new(void)
+{
+    return calloc(1, sizeof(struct oracle));
+}
+
+void oracle_free(struct oracle *o)
+{
+    free(o);
+}
+
+static uint64_t hash_bytes(const uint8_t *bytes, size_t size)
+{
+    uint64_t h = size;
+    for (; size >= 8; bytes += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    for (; size > 0; size--) h = (h ^ *bytes++) * 0x100000001b3u;
+    return h;
+}
+
+static struct entry *entry_of(struct sim *s, const struct sim_key *key)
+{
+    uint64_t h = sim_mix(key->ident, key->epoch, key->nth, key->group);
+    for (uint32_t i = 0; i < KEYS_MAX; i++) {
+        struct entry *e = &s->oracle->entries[(h + i) % KEYS_MAX];
+        bool same = e->key.ident == key->ident && e->key.group == key->group &&
+                    e->key.epoch == key->epoch && e->key.nth == key->nth;
+        if (e->used && !same) continue;
+        e->used = true;
+        e->key = *key;
+        return e;
+    }
+    sim_fail(s, "entry_of", "too many operations in one universe");
+}
+
+/* The right result of an operation with these contributors (C5, C6). */
+static void expect(struct sim *s, const struct sim_op *o, uint8_t *out)
+{
+    const struct sim_spec *spec = &o->spec;
+    size_t size = o->send_size;
+    if (spec->coll == COLL_BROADCAST) {
+        spec_fill(s, spec, spec->ids[spec->root], 0, out, size);
+        return;
+    }
+    size_t at = 0;
+    if (spec->coll == COLL_ALLTOALLV) {
+        for (uint32_t i = 0; i < spec->size; i++) {
+            size_t part = spec_pair(s, spec, spec->ids[i],
+                                    spec->ids[spec->self]);
+            spec_fill(s, spec, spec->ids[i], spec->ids[spec->self], out + at,
+                      part);
+            at += part;
+        }
+        return;
+    }
+    if (spec->coll == COLL_ALLGATHER) {
+        for (uint32_t i = 0; i < spec->size; i++)
+            spec_fill(s, spec, spec->ids[i], 0, out + i * size, size);
+        return;
+    }
+    if (spec->coll != COLL_ALLREDUCE) return;
+    uint8_t *one = malloc(size + 1);
+    assert(one);
+    size_t count = size / dtype_size(spec->dtype);
+    spec_fill(s, spec, spec->ids[0], 0, out, size);
+    for (uint32_t i = 1; i < spec->size; i++) {
+        spec_fill(s, spec, spec->ids[i], 0, one, size);
+        reduce_apply(spec->dtype, spec->redop, out, out, one, count);
+    }
+    if (spec->redop == REDOP_AVG)
+        reduce_divide(spec->dtype, out, count, spec->size);
+    free(one);
+}
+
+static void check_resync(struct sim *s, const struct sim_op *o,
+                         const struct entry *e)
+{
+    int64_t got, most = -1;
+    memcpy(&got, o->recv + SIM_GUARD, 8);
+    for (uint32_t k = 0; k < o->spec.size; k++) {
+        bool found = false;
+        for (uint32_t i = 0; i < e->offer_count; i++) {
+            if (e->offers[i].id != o->spec.ids[k]) continue;
+            found = true;
+            if (e->offers[i].value > most) most = e->offers[i].value;
+        }
+        SIM_CHECK(s, found || o->spec.size == 1,
+                  "resync succeeded without member %llu",
+                  (unsigned long long)o->spec.ids[k]);
+    }
+    SIM_CHECK(s, got == most || o->spec.size == 1,
+              "C5: resync is %lld, not %lld", (long long)got, (long long)most);
+}
+
+void oracle_offer(struct sim *s, const struct sim_op *o, uint64_t id,
+                  int64_t value)
+{
+    struct entry *e = entry_of(s, &o->key);
+    SIM_CHECK(s, e->offer_count < OUTCOMES_MAX, "too many contributors");
+    e->offers[e->offer_count].id = id;
+    e->offers[e->offer_count++].value = value;
+}
+
+static uint64_t check_result(struct sim *s, const struct sim_op *o,
+                             struct entry *e)
+{
+    uint64_t got = hash_bytes(o->recv + SIM_GUARD, o->recv_size);
+    if (o->spec.ident == 1000) {
+        check_resync(s, o, e);
+        return got;
+    }
+    bool own = o->spec.coll == COLL_ALLTOALLV;
+    if (!e->expected || own) {
+        uint8_t *want = calloc(1, o->recv_size + 1);
+        assert(want);
+        expect(s, o, want);
+        e->want = hash_bytes(want, o->recv_size);
+        e->expected = true;
+        free(want);
+    }
+    SIM_CHECK(s, got == e->want,
+              "C5/C6: wrong result of operation %llu, coll %u count %llu",
+              (unsigned long long)o->spec.ident, o->spec.coll,
+              (unsigned long long)o->spec.count);
+    return own ? 0 : got;
+}
+
+static void compare(struct sim *s, const struct entry *e,
+                    const struct outcome *a, const struct outcome *b)
+{
+    bool strange = s->options.odd_vote || s->options.mismatch ||
+                   s->options.refuse > 0;
+    bool both = (a->result == pcclSuccess) == (b->result == pcclSuccess);
+    bool same = strange ? both : a->result == b->result;
+    SIM_CHECK(s, same && a->contributors == b->contributors &&
+                     a->hash == b->hash,
+              "C1: operation %llu told epoch %u nth %u: member %llu has result "
+              "%d of %u (%llx), member %llu %d of %u (%llx)",
+              (unsigned long long)e->key.ident, e->key.epoch, e->key.nth,
+              (unsigned long long)a->id, a->result, a->contributors,
+              (unsigned long long)a->hash, (unsigned long long)b->id,
+              b->result, b->contributors, (unsigned long long)b->hash);
+}
+
+void oracle_outcome(struct sim *s, const struct sim_proc *p,
+                    const struct sim_op *o, uint32_t contributors)
+{
+    struct entry *e = entry_of(s, &o->key);
+    struct outcome now = {.id = p->session->id, .result = o->result};
+    bool wrong = s->options.mismatch && !s->options.odd_vote && o->spec.wrong;
+    if (o->result == pcclSuccess) {
+        SIM_CHECK(s, contributors == o->spec.size,
+                  "C5: %u contributors, not %u", contributors, o->spec.size);
+        SIM_CHECK(s, !wrong, "C4: success in spite of a mismatch");
+        now.contributors = contributors;
+        now.hash = check_result(s, o, e);
+    }
+    bool known = o->result == pcclSuccess ||
+                 o->result == pcclRankConnectionLost ||
+                 (o->result == pcclInvalidArgument && s->options.mismatch) ||
+                 o->result == pcclInvalidUsage ||
+                 (o->result == pcclRankConnectionFailed && s->options.refuse);
+    SIM_CHECK(s, known, "unexpected result %d", o->result);
+    SIM_CHECK(s, o->result != pcclInvalidUsage || s->options.odd_vote ||
+                     s->options.refuse,
+              "nobody was in a vote");
+    if (!sim_is_member(s, now.id)) return;
+    for (uint32_t i = 0; i < e->count; i++) {
+        if (sim_is_member(s, e->outcomes[i].id))
+            compare(s, e, &e->outcomes[i], &now);
+    }
+    if (e->count < OUTCOMES_MAX) e->outcomes[e->count++] = now;
+}
+
+void oracle_answer(struct sim *s, const struct sim_proc *p,
+                   enum vote_kind kind, uint32_t flag)
+{
+    if (s->options.odd_vote || s->options.refuse) return;
+    struct sim_op o = {.key = {p->program.step * 8 + 7, p->group,
+                               p->session->told.epoch, kind}};
+    if (kind == VOTE_UPDATE) return;
+    struct entry *e = entry_of(s, &o.key);
+    struct outcome now = {.id = p->session->id, .result = (int)flag};
+    for (uint32_t i = 0; i < e->count; i++) {
+        if (sim_is_member(s, e->outcomes[i].id) && sim_is_member(s, now.id))
+            SIM_CHECK(s, e->outcomes[i].result == now.result,
+                      "two answers to one vote");
+    }
+    if (e->count < OUTCOMES_MAX) e->outcomes[e->count++] = now;
+}
+
+/* Views of an epoch are identical at all members. */
+void oracle_view(struct sim *s, struct sim_proc *p)
+{
+    const struct view *v = p->session->view;
+    if (p->session->state != SESSION_MEMBER || v->epoch == p->view_epoch)
+        return;
+    SIM_CHECK(s, v->epoch > p->view_epoch && v->epoch < VIEWS_MAX,
+              "epoch %u after %u", v->epoch, p->view_epoch);
+    p->view_epoch = v->epoch;
+    uint64_t h = hash_bytes((const uint8_t *)v->ids, v->size * 8);
+    if (v->has_order) h ^= hash_bytes((const uint8_t *)v->order, v->size * 2);
+    h = sim_mix(h, v->ring, v->mesh, v->world * 256 + v->groups) ^ v->largest;
+    struct seen *seen = &s->oracle->views[v->epoch];
+    if (seen->epoch == 0) *seen = (struct seen){h, v->epoch};
+    SIM_CHECK(s, seen->hash == h, "two views of epoch %u", v->epoch);
+    SIM_CHECK(s, v->ids[v->rank] == p->session->id, "wrong rank");
+}
+
+/* What the program has been told changes only where the contract allows, and
+ * through the same epochs for everybody. */
+void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
+{
+    const struct told *t = &p->session->told;
+    bool voted = p->program.waiting && p->program.stage == STAGE_UPDATE;
+    bool joined = p->program.stage == STAGE_JOIN;
+    bool same = t->epoch == p->told_epoch && t->size == p->told_size &&
+                t->rank == p->told_rank;
+    if (same) return;
+    SIM_CHECK(s, allowed || voted || joined || p->session->leaving ||
+                     p->program.stage == STAGE_LEAVING,
+              "told epoch %u behind the program's back", t->epoch);
+    SIM_CHECK(s, t->epoch > p->told_epoch, "told epoch %u twice", t->epoch);
+    struct seen *next = &s->oracle->next[p->told_epoch % VIEWS_MAX];
+    uint64_t *by = &s->oracle->next_by[p->told_epoch % VIEWS_MAX];
+    if (p->told_epoch > 0 && p->session->state == SESSION_MEMBER &&
+        sim_is_member(s, p->session->id)) {
+        SIM_CHECK(s, next->epoch == 0 || next->epoch == t->epoch ||
+                         !sim_is_member(s, *by) || s->options.refuse ||
+                         s->options.odd_vote,
+                  "epoch %u was told %u after %u, another one %u", t->epoch,
+                  t->epoch, p->told_epoch, next->epoch);
+        next->epoch = t->epoch;
+        *by = p->session->id;
+    }
+    p->told_epoch = t->epoch;
+    p->told_size = t->size;
+    p->told_rank = t->rank;
+}
+
+/* No newcomer is admitted while a member has an operation. */
+void oracle_update(struct sim *s, const uint32_t *links, uint32_t count)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        const struct sim_proc *p = &s->procs[i];
+        if (!p->used || p->session->state != SESSION_MEMBER) continue;
+        for (uint32_t k = 0; k < count; k++) {
+            const struct master_peer *m = &s->master->peers[links[k]];
+            bool listed = m->info.id == p->session->id && m->voted[VOTE_UPDATE];
+            SIM_CHECK(s, !listed || !session_busy(p->session),
+                      "process %u is in an operation during an update", p->uid);
+        }
+    }
+}

@@ -1,0 +1,708 @@
+/* sim.c - bytes, time and faults. See sim.h. */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faults.h"
+
+struct sim_coverage sim_coverage;
+bool sim_trace;
+uint64_t sim_seed;
+
+void sim_fail(const struct sim *s, const char *condition, const char *format,
+              ...)
+{
+    va_list args;
+    printf("\nseed %llu at %lld us: %s\n  ", (unsigned long long)s->seed,
+           (long long)(s->now / 1000), condition);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    fflush(stdout);
+    abort(); /* the handler prints how to replay */
+}
+
+void sim_say(const struct sim *s, const char *format, ...)
+{
+    va_list args;
+    printf("%8lld ", (long long)(s->now / 1000));
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+}
+
+uint32_t sim_pick(struct sim *s, uint32_t count)
+{
+    return net_pick(&s->random, count);
+}
+
+uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+    uint64_t state = a;
+    state = net_random(&state) ^ b;
+    state = net_random(&state) ^ c;
+    state = net_random(&state) ^ d;
+    return net_random(&state);
+}
+
+bool sim_is_member(const struct sim *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < s->master->link_end; i++) {
+        const struct master_peer *p = &s->master->peers[i];
+        if (p->state == PEER_MEMBER && p->info.id == id) return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- streams */
+
+static int stream_new(struct sim *s, bool control)
+{
+    uint32_t i = 0;
+    while (i < NET_STREAMS_MAX && s->streams[i].used) i++;
+    SIM_CHECK(s, i < NET_STREAMS_MAX, "too many streams");
+    if (i >= s->stream_end) s->stream_end = i + 1;
+    struct net_stream *st = &s->streams[i];
+    st->used = true;
+    st->control = control;
+    for (int k = 0; k < 2; k++) {
+        size_t span = s->options.pipe_max - s->options.pipe_min;
+        st->pipe[k].limit = control ? SIZE_MAX / 2
+                                    : s->options.pipe_min +
+                                          sim_mix(s->random, i, (uint64_t)k,
+                                                  0) % (span + 1);
+    }
+    return (int)i;
+}
+
+/* One end is gone; the other still reads what is in flight. */
+void sim_stream_leave(struct sim *s, int stream, int side)
+{
+    struct net_stream *st = &s->streams[stream];
+    st->end[side].proc = -2;
+    st->pipe[side].ended = true;
+    st->pipe[!side].ended = true;
+    st->pipe[!side].count = 0;
+    if (st->end[!side].proc == -2) {
+        net_free(st);
+        s->dialing[stream] = false;
+    }
+}
+
+static void send_control(struct sim *s, int stream, int side,
+                         const struct wire_msg *msg)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    struct net_pipe *p = &s->streams[stream].pipe[side];
+    if (p->ended) return;
+    size_t size = wire_encode(msg, frame);
+    SIM_CHECK(s, net_write(p, frame, size) == size, "control pipe full");
+    if (p->open_at < s->now)
+        p->open_at = s->now + sim_pick(s, s->options.delay_max + 1);
+}
+
+/* --------------------------------------------------------- master's driver */
+
+static void count_message(const struct wire_msg *msg)
+{
+    struct sim_coverage *c = &sim_coverage;
+    switch (msg->type) {
+    case WIRE_FLUSH:
+        c->flush++;
+        return;
+    case WIRE_ASK:
+        c->ask += msg->round > 0;
+        return;
+    case WIRE_DONATE:
+        c->donate++;
+        return;
+    case WIRE_SUSPECT:
+        c->suspect++;
+        return;
+    case WIRE_REFRESH:
+        c->refresh_mismatch += msg->fault.cause == REFRESH_MISMATCH;
+        c->refresh_unreachable += msg->fault.cause == REFRESH_UNREACHABLE;
+        return;
+    case WIRE_ANSWER:
+        c->vote_refused += msg->vote.flag == 0xff;
+        return;
+    case WIRE_PROPOSE:
+        c->shuffled += msg->order_count > 0;
+        return;
+    case WIRE_INSTALL:
+        c->update += msg->view.update;
+        for (uint32_t i = 0; i < msg->op_count; i++) {
+            c->commit += msg->ops[i].state == VERDICT_COMMIT;
+            c->invalid += msg->ops[i].state == VERDICT_INVALID;
+            c->usage += msg->ops[i].state == VERDICT_USAGE;
+            c->unreachable += msg->ops[i].state == VERDICT_UNREACHABLE;
+        }
+        return;
+    default:
+        return;
+    }
+}
+
+static void trace_message(const struct sim *s, const char *who, uint64_t to,
+                          const struct wire_msg *m)
+{
+    if (!sim_trace || m->type == WIRE_BEAT) return;
+    sim_say(s, "%s %llu %s round %u epoch %u ops %u ids %u members %u",
+            who, (unsigned long long)to, wire_type_name(m->type), m->round,
+            m->epoch, m->op_count, m->id_count, m->member_count);
+    for (uint32_t i = 0; i < m->op_count; i++)
+        sim_say(s, "    op %llx.%u survivors %u state %u donor %d",
+                (unsigned long long)m->ops[i].tag, m->ops[i].seq,
+                m->ops[i].survivors, m->ops[i].state, m->ops[i].donor);
+    for (uint32_t i = 0; i < m->id_count; i++)
+        sim_say(s, "    id %llu", (unsigned long long)m->ids[i]);
+}
+
+static void master_send_out(void *user, const uint32_t *links, uint32_t count,
+                            const struct wire_msg *msg)
+{
+    struct sim *s = user;
+    count_message(msg);
+    if (msg->type == WIRE_FLUSH &&
+        s->master->groups[s->master->peers[links[0]].group].phase ==
+            GROUP_FLUSHING) {
+        for (uint32_t i = 0; i < count; i++)
+            sim_coverage.restart += s->master->peers[links[i]].proposed;
+    }
+    if (msg->type == WIRE_INSTALL && msg->view.update)
+        oracle_update(s, links, count);
+    for (uint32_t i = 0; i < count; i++) {
+        trace_message(s, "master ->", s->master->peers[links[i]].info.id, msg);
+        int stream = s->links[links[i]];
+        SIM_CHECK(s, stream >= 0, "the master sends to a closed link");
+        send_control(s, stream, 1, msg);
+    }
+}
+
+static void master_close_out(void *user, uint32_t link, const char *reason)
+{
+    struct sim *s = user;
+    SIM_TRACE(s, "master closes %llu: %s",
+              (unsigned long long)s->master->peers[link].info.id, reason);
+    sim_coverage.evicted += strstr(reason, "silent") != NULL;
+    int stream = s->links[link];
+    SIM_CHECK(s, stream >= 0, "the master closes a link twice");
+    s->links[link] = -1;
+    s->link_rx[link].count = 0;
+    sim_stream_leave(s, stream, 1);
+}
+
+static void master_event(struct sim *s, struct master_event *e)
+{
+    e->now = s->now;
+    uint32_t before = s->master->round_last;
+    master_step(s->master, e);
+    uint32_t begun = s->master->round_last - before;
+    if (begun > s->options.groups) sim_coverage.restart++;
+}
+
+static size_t chunk(struct sim *s, size_t available)
+{
+    uint32_t shift = s->options.burst ? 20 : sim_pick(s, 20);
+    size_t size = 1 + sim_pick(s, 1u << shift);
+    return size < available ? size : available;
+}
+
+/* Moves some control bytes of a stream into rx; false: nothing there. */
+static bool pull_control(struct sim *s, struct net_pipe *from,
+                         struct net_pipe *rx)
+{
+    if (from->count == 0 || from->open_at > s->now) return false;
+    rx->limit = SIZE_MAX / 2;
+    size_t size = chunk(s, from->count);
+    net_write(rx, from->bytes + from->first, size);
+    from->first += size;
+    from->count -= size;
+    return true;
+}
+
+static enum wire_status next_message(struct net_pipe *rx, struct wire_msg *msg)
+{
+    static struct wire_store store;
+    size_t used = 0;
+    enum wire_status status =
+        wire_decode(rx->bytes + rx->first, rx->count, &store, msg, &used);
+    if (status == WIRE_OK) {
+        rx->first += used;
+        rx->count -= used;
+    }
+    return status;
+}
+
+static bool master_read(struct sim *s, uint32_t link)
+{
+    int stream = s->links[link];
+    if (stream < 0) return false;
+    struct net_pipe *pipe = &s->streams[stream].pipe[0];
+    struct net_pipe *rx = &s->link_rx[link];
+    if (pull_control(s, pipe, rx)) {
+        struct wire_msg msg;
+        enum wire_status status = WIRE_OK;
+        while (s->links[link] == stream &&
+               (status = next_message(rx, &msg)) == WIRE_OK) {
+            struct master_event e = {
+                .type = MASTER_RECEIVED, .link = link, .msg = &msg};
+            master_event(s, &e);
+        }
+        SIM_CHECK(s, status != WIRE_BAD, "the master cannot decode");
+        return true;
+    }
+    if (pipe->count > 0 || !pipe->ended) return false;
+    s->links[link] = -1;
+    rx->count = 0;
+    sim_stream_leave(s, stream, 1);
+    struct master_event e = {.type = MASTER_CLOSED, .link = link};
+    master_event(s, &e);
+    return true;
+}
+
+static void master_accept(struct sim *s, int stream)
+{
+    uint32_t link = master_free_link(s->master);
+    SIM_CHECK(s, link != MASTER_NO_LINK, "no link");
+    s->links[link] = stream;
+    s->link_rx[link].count = 0;
+    if (link >= s->link_count) s->link_count = link + 1;
+    s->streams[stream].end[1] = (struct net_end){-1, link};
+    struct master_event e = {.type = MASTER_CONNECTED, .link = link};
+    e.addr.family = 4;
+    master_event(s, &e);
+}
+
+static bool master_turn(struct sim *s)
+{
+    if (s->now >= s->master_tick_at) {
+        struct master_event e = {.type = MASTER_TICK};
+        s->master_tick_at = s->now + SIM_DEADLINE / 5;
+        master_event(s, &e);
+        return true;
+    }
+    if (s->link_count == 0) return false;
+    uint32_t first = sim_pick(s, s->link_count);
+    for (uint32_t i = 0; i < s->link_count; i++) {
+        if (master_read(s, (first + i) % s->link_count)) return true;
+    }
+    return false;
+}
+
+/* -------------------------------------------------------- a process's driver */
+
+static void proc_to_master(void *user, const struct wire_msg *msg)
+{
+    struct sim_proc *p = user;
+    struct sim *s = p->sim;
+    count_message(msg);
+    trace_message(s, "master <-", p->session->id, msg);
+    if (p->control >= 0) send_control(s, p->control, 0, msg);
+}
+
+static uint32_t proc_conn(struct sim_proc *p, int stream, int side)
+{
+    for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) {
+        if (p->conns[i].stream >= 0) continue;
+        p->conns[i].stream = stream;
+        p->conns[i].side = side;
+        p->conns[i].blocked = false;
+        return i;
+    }
+    return NO_CONN;
+}
+
+static int slot_of(const struct sim *s, const struct sim_proc *p)
+{
+    return (int)(p - s->procs);
+}
+
+static uint32_t proc_dial(void *user, const struct wire_addr *addr)
+{
+    struct sim_proc *p = user;
+    struct sim *s = p->sim;
+    int stream = stream_new(s, false);
+    uint32_t conn = proc_conn(p, stream, 0);
+    SIM_CHECK(s, conn != NO_CONN, "process %u has too many connections",
+              p->uid);
+    struct net_stream *st = &s->streams[stream];
+    st->end[0] = (struct net_end){slot_of(s, p), conn};
+    st->end[1] = (struct net_end){-3, addr->port};
+    s->dialing[stream] = true;
+    s->dial_at[stream] = s->now + sim_pick(s, s->options.delay_max + 1);
+    return conn;
+}
+
+static void proc_close(void *user, uint32_t conn)
+{
+    struct sim_proc *p = user;
+    int stream = p->conns[conn].stream;
+    SIM_CHECK(p->sim, stream >= 0, "connection %u closed twice", conn);
+    p->conns[conn].stream = -1;
+    sim_stream_leave(p->sim, stream, p->conns[conn].side);
+}
+
+static void proc_changed(void *user)
+{
+    (void)user;
+}
+
+/* The stream ended under the engine. */
+static void conn_lost(struct sim_proc *p, uint32_t conn)
+{
+    proc_close(p, conn);
+    engine_closed(&p->session->engine, conn);
+}
+
+struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
+                                uint32_t group)
+{
+    struct sim_proc *p = s->procs;
+    while (p < s->procs + SIM_PROCS_MAX && p->used) p++;
+    if (p == s->procs + SIM_PROCS_MAX) return NULL;
+    memset(p, 0, sizeof *p);
+    p->sim = s;
+    p->used = true;
+    p->joiner = joiner;
+    p->uid = ++s->uid_last;
+    p->group = group;
+    p->hint = hint;
+    p->tick_at = s->now;
+    for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) p->conns[i].stream = -1;
+    p->session = calloc(1, sizeof *p->session);
+    SIM_CHECK(s, p->session != NULL, "no memory");
+    struct session_config config = {
+        .out = {p, proc_to_master, proc_dial, proc_close, proc_changed},
+        .pool_size = s->options.pool,
+        .deadline = SIM_DEADLINE};
+    SIM_CHECK(s, session_init(p->session, &config), "no memory");
+    p->session->now = p->session->engine.now = s->now;
+    p->control = stream_new(s, true);
+    s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
+    master_accept(s, p->control);
+    struct wire_msg hello = {.type = WIRE_HELLO};
+    hello.hello.group = group;
+    hello.hello.pool = (uint16_t)s->options.pool;
+    hello.hello.join = joiner;
+    hello.hello.self.hint = hint;
+    hello.hello.self.addr.port = (uint16_t)p->uid;
+    session_hello(p->session, &hello);
+    p->program.progress_at = s->now;
+    SIM_TRACE(s, "process %u starts, group %u", p->uid, group);
+    return p;
+}
+
+void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
+{
+    SIM_TRACE(s, "process %u (id %llu) %s", p->uid,
+              (unsigned long long)p->session->id, crash ? "crashes" : "ends");
+    for (uint32_t i = 0; i < s->stream_end; i++) {
+        struct net_stream *st = &s->streams[i];
+        for (int side = 0; st->used && side < 2; side++) {
+            if (st->end[side].proc != slot_of(s, p)) continue;
+            struct net_pipe *out = &st->pipe[side];
+            if (crash && out->count > 0)
+                net_cut(out, sim_pick(s, (uint32_t)out->count + 1));
+            sim_stream_leave(s, (int)i, side);
+        }
+    }
+    program_free(p);
+    session_free(p->session);
+    free(p->session);
+    free(p->rx.bytes);
+    p->used = false;
+}
+
+static bool refused(const struct sim *s, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) {
+        if (s->refusals[i].until <= s->now) continue;
+        bool same = (s->refusals[i].a == a && s->refusals[i].b == b) ||
+                    (s->refusals[i].a == b && s->refusals[i].b == a);
+        if (same) return true;
+    }
+    return false;
+}
+
+static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
+{
+    int stream = p->conns[conn].stream;
+    if (s->dial_at[stream] > s->now) return false;
+    struct net_stream *st = &s->streams[stream];
+    s->dialing[stream] = false;
+    uint32_t port = st->end[1].conn;
+    struct sim_proc *to = NULL;
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        if (s->procs[i].used && s->procs[i].uid == port) to = &s->procs[i];
+    }
+    bool success = to && !refused(s, p->uid, port);
+    if (to && !success) sim_coverage.refused++;
+    if (success) {
+        st->pending = true;
+        st->end[1] = (struct net_end){slot_of(s, to), NO_CONN};
+    } else {
+        st->end[1] = (struct net_end){-2, 0};
+    }
+    SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
+    engine_dialed(&p->session->engine, conn, success);
+    return true;
+}
+
+static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
+{
+    int stream = p->conns[conn].stream;
+    int side = p->conns[conn].side;
+    if (stream < 0) return false;
+    if (s->dialing[stream]) return dial_ends(s, p, conn);
+    struct net_pipe *pipe = &s->streams[stream].pipe[!side];
+    if (pipe->open_at > s->now) return false;
+    if (pipe->count == 0) {
+        if (!pipe->ended) return false;
+        conn_lost(p, conn);
+        return true;
+    }
+    struct engine *e = &p->session->engine;
+    uint8_t *to = NULL;
+    size_t window = engine_rx_window(e, conn, &to);
+    if (e->conns[conn]->held) sim_coverage.held++;
+    if (window == 0) return false;
+    size_t size = chunk(s, window < pipe->count ? window : pipe->count);
+    net_read(pipe, to, size);
+    (void)engine_rx(e, conn, size);
+    return true;
+}
+
+static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
+{
+    int stream = p->conns[conn].stream;
+    if (stream < 0 || s->dialing[stream]) return false;
+    struct engine *e = &p->session->engine;
+    if (!engine_may_send(e, conn) && !p->conns[conn].blocked) return false;
+    struct net_pipe *pipe = &s->streams[stream].pipe[p->conns[conn].side];
+    struct engine_part parts[2];
+    uint32_t count = engine_tx_window(e, conn, parts);
+    if (count == 0) {
+        engine_clear_dirty(e, conn);
+        p->conns[conn].blocked = false;
+        return false;
+    }
+    if (pipe->ended) {
+        conn_lost(p, conn);
+        return true;
+    }
+    size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
+    size_t want = chunk(s, total);
+    size_t head = want < parts[0].size ? want : parts[0].size;
+    bool idle = pipe->count == 0;
+    size_t done = net_write(pipe, parts[0].from, head);
+    if (done == head && want > head)
+        done += net_write(pipe, parts[1].from, want - head);
+    p->conns[conn].blocked = true; /* until the window is empty */
+    if (done == 0) return false;
+    if (idle && pipe->open_at < s->now)
+        pipe->open_at = s->now + sim_pick(s, s->options.delay_max + 1);
+    engine_tx(e, conn, done);
+    return true;
+}
+
+static bool control_read(struct sim *s, struct sim_proc *p)
+{
+    if (p->control < 0) return false;
+    struct net_pipe *pipe = &s->streams[p->control].pipe[1];
+    if (pull_control(s, pipe, &p->rx)) {
+        struct wire_msg msg;
+        enum wire_status status;
+        while ((status = next_message(&p->rx, &msg)) == WIRE_OK) {
+            trace_message(s, "read by", p->session->id, &msg);
+            session_master_said(p->session, &msg);
+        }
+        SIM_CHECK(s, status != WIRE_BAD, "process %u cannot decode", p->uid);
+        return true;
+    }
+    if (pipe->count > 0 || !pipe->ended || pipe->open_at > s->now) return false;
+    sim_stream_leave(s, p->control, 0);
+    p->control = -1;
+    session_master_gone(p->session, "the connection to the master ended");
+    sim_coverage.master_lost += p->session->state == SESSION_MEMBER;
+    return true;
+}
+
+static bool proc_accept(struct sim *s, struct sim_proc *p)
+{
+    for (uint32_t i = 0; i < s->stream_end; i++) {
+        struct net_stream *st = &s->streams[i];
+        if (!st->used || !st->pending || st->end[1].proc != slot_of(s, p))
+            continue;
+        st->pending = false;
+        uint32_t conn = proc_conn(p, (int)i, 1);
+        SIM_CHECK(s, conn != NO_CONN, "too many connections");
+        st->end[1].conn = conn;
+        SIM_CHECK(s, engine_accepted(&p->session->engine, conn), "no memory");
+        return true;
+    }
+    return false;
+}
+
+static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
+{
+    uint32_t end = p->session->engine.conn_end;
+    if (!write && (sim_pick(s, end + 1) == 0 || s->streams[p->control >= 0 ? p->control : 0].pipe[1].count > 0)) {
+        if (control_read(s, p)) return true;
+    }
+    if (end == 0) return false;
+    uint32_t first = sim_pick(s, end);
+    for (uint32_t i = 0; i < end; i++) {
+        uint32_t conn = (first + i) % end;
+        if (write ? conn_write(s, p, conn) : conn_read(s, p, conn))
+            return true;
+    }
+    return false;
+}
+
+static void watch_engine(struct sim_proc *p)
+{
+    const struct engine *e = &p->session->engine;
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        const struct conn *c = e->conns[i];
+        if (!c || c->state != CONN_OPEN) continue;
+        sim_coverage.early += c->link->early_count > 0;
+        sim_coverage.pool += c->link->open > 1;
+    }
+}
+
+static bool proc_turn(struct sim *s, struct sim_proc *p)
+{
+    if (p->frozen) return false;
+    bool done = false;
+    bool program = false;
+    if (s->now >= p->tick_at) {
+        p->tick_at = s->now + SIM_DEADLINE / 10 + sim_pick(s, 5000000);
+        session_tick(p->session, s->now);
+        watch_engine(p);
+        done = true;
+    } else {
+        uint32_t what = sim_pick(s, 16);
+        if (what < 6) done = proc_io(s, p, false);
+        else if (what < 11) done = proc_io(s, p, true);
+        else if (what < 12) done = proc_accept(s, p);
+        else program = true;
+    }
+    if (program) {
+        done = program_turn(s, p);
+        if (!p->used) return true;
+    } else {
+        session_settle(p->session);
+        oracle_told(s, p, false);
+    }
+    oracle_view(s, p);
+    const struct sim_program *g = &p->program;
+    if (p->session->state == SESSION_MEMBER && !program) {
+        pccl_ns since = g->progress_at > s->last_fault ? g->progress_at
+                                                       : s->last_fault;
+        SIM_CHECK(s, s->now - since < 5 * SIM_DEADLINE,
+                  "process %u (id %llu) is blocked in stage %d, step %llu",
+                  p->uid, (unsigned long long)p->session->id, (int)g->stage,
+                  (unsigned long long)g->step);
+    }
+    return done;
+}
+
+/* --------------------------------------------------------------- universes */
+
+void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
+{
+    memset(s, 0, sizeof *s);
+    sim_seed = s->seed = s->random = seed;
+    s->options = *options;
+    for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
+    s->oracle = oracle_new();
+    s->master = calloc(1, sizeof *s->master);
+    SIM_CHECK(s, s->master && s->oracle, "no memory");
+    struct master_config config = {
+        .out = {s, master_send_out, master_close_out, NULL},
+        .deadline = SIM_DEADLINE,
+        .quorum = options->quorum,
+        .key = {{seed, ~seed}}};
+    master_init(s->master, &config);
+    for (uint32_t i = 0; i < options->procs; i++)
+        (void)sim_proc_start(s, false, (int32_t)(options->procs - i),
+                             i % options->groups);
+    sim_coverage.two_groups += options->groups > 1;
+}
+
+static void step(struct sim *s)
+{
+    uint32_t who = sim_pick(s, SIM_PROCS_MAX / 2 + 1);
+    bool done = false;
+    if (who == 0) {
+        done = master_turn(s);
+    } else {
+        uint32_t first = sim_pick(s, SIM_PROCS_MAX);
+        for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+            struct sim_proc *p = &s->procs[(first + i) % SIM_PROCS_MAX];
+            if (!p->used) continue;
+            done = proc_turn(s, p);
+            break;
+        }
+    }
+    s->now += done ? sim_pick(s, 6000) : sim_pick(s, 40000);
+    sim_faults(s);
+}
+
+/* Everybody who lives is a member of one view and goes on. */
+static bool healthy(const struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        const struct sim_proc *p = &s->procs[i];
+        if (!p->used) continue;
+        if (p->session->state != SESSION_MEMBER) return false;
+        if (p->program.steps_done < 6) return false;
+        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+            const struct sim_proc *q = &s->procs[k];
+            if (!q->used || q->group != p->group) continue;
+            if (view_find(p->session->view, q->session->id) ==
+                p->session->view->size)
+                return false;
+        }
+    }
+    return true;
+}
+
+void sim_run(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->options.steps; i++) step(s);
+    sim_heal(s);
+    uint32_t i = 0;
+    for (; i < 400000 && !healthy(s); i++) step(s);
+    if (!healthy(s)) {
+        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+            const struct sim_proc *p = &s->procs[k];
+            if (!p->used) continue;
+            printf("process %u id %llu group %u state %d stage %d step %llu "
+                   "epoch %u size %u done %llu\n",
+                   p->uid, (unsigned long long)p->session->id, p->group,
+                   (int)p->session->state, (int)p->program.stage,
+                   (unsigned long long)p->program.step,
+                   p->session->view->epoch, p->session->view->size,
+                   (unsigned long long)p->program.steps_done);
+        }
+    }
+    SIM_CHECK(s, healthy(s), "no recovery after the faults stopped");
+}
+
+void sim_free(struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        if (s->procs[i].used) sim_proc_end(s, &s->procs[i], false);
+    }
+    for (uint32_t i = 0; i < s->stream_end; i++) net_free(&s->streams[i]);
+    for (uint32_t i = 0; i < s->link_count; i++) free(s->link_rx[i].bytes);
+    oracle_free(s->oracle);
+    free(s->master);
+}

@@ -1,0 +1,204 @@
+/* sim.h - one universe: a master, its peers and the network between them, in
+ * one thread, from one seed, in virtual time.
+ *
+ * sim.c moves bytes and injects faults; program.c is what every peer runs;
+ * oracle.c knows what must be true. */
+#ifndef PCCL_SIM_H
+#define PCCL_SIM_H
+
+#include "../../src/master/master.h"
+#include "../../src/session.h"
+#include "net.h"
+
+enum {
+    SIM_PROCS_MAX = 16, /* slots; a slot is used by one process at a time */
+    SIM_ALIVE_MAX = 7,
+    SIM_CONNS_MAX = 128,
+    SIM_OPS_MAX = 4, /* concurrent operations of one step */
+    SIM_GUARD = 32,  /* bytes around every buffer */
+    SIM_REFUSALS_MAX = 8,
+};
+#define SIM_DEADLINE (50 * PCCL_MS)
+
+/* What happened in all universes; zero in any of them fails a long run. */
+#define SIM_COVERAGE(X)                                                        \
+    X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset)      \
+    X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask)      \
+    X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable)          \
+    X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused)      \
+    X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool)    \
+    X(ring_plan) X(deferred) X(confirmed) X(scoped) X(scoped_lost) X(local)    \
+    X(shuffled) X(two_groups) X(master_lost) X(again)
+
+struct sim_coverage {
+#define X(name) uint64_t name;
+    SIM_COVERAGE(X)
+#undef X
+};
+
+/* One operation as the program sees it; equal on all members but `self`. */
+struct sim_spec {
+    uint64_t ident; /* (step, index) */
+    uint64_t tag;
+    uint32_t coll;
+    uint64_t count; /* elements (all-reduce) or bytes */
+    enum dtype dtype;
+    enum redop redop;
+    bool in_place, scoped, absent, wrong; /* absent: not in the scope */
+    uint32_t root, size, self;            /* in the scope */
+    uint64_t ids[SIM_PROCS_MAX];
+};
+
+struct sim_key {
+    uint64_t ident;
+    uint32_t group, epoch, nth; /* told epoch at the launch */
+};
+
+struct sim_op {
+    struct sim_spec spec;
+    struct sim_key key;
+    struct op *op;
+    bool taken;
+    int result;
+    uint8_t *send, *recv, *copy; /* allocations; payload after SIM_GUARD */
+    size_t send_size, recv_size;
+    size_t arrays[4][SIM_PROCS_MAX]; /* all-to-all-v */
+};
+
+enum sim_stage {
+    STAGE_JOIN,
+    STAGE_STEP,
+    STAGE_PENDING,
+    STAGE_UPDATE,
+    STAGE_RESYNC,
+    STAGE_LAUNCH,
+    STAGE_TAKE,
+    STAGE_LEAVING,
+};
+
+struct sim_program {
+    enum sim_stage stage;
+    bool waiting;     /* for an answer to the vote of this stage */
+    bool resync;      /* ops[0] is a resync */
+    bool after_failure;
+    bool odd_vote;    /* votes where the others launch (rule V4) */
+    uint64_t step;
+    uint64_t steps_done; /* of this process, for liveness */
+    pccl_ns progress_at;
+    uint32_t count, launched;
+    uint8_t order[SIM_OPS_MAX];
+    struct sim_op ops[SIM_OPS_MAX];
+    uint64_t last_ident; /* counts repetitions within a told epoch */
+    uint32_t last_epoch, nth;
+};
+
+struct sim_proc {
+    bool used, frozen, joiner, leave_soon;
+    uint32_t uid; /* also its port */
+    uint32_t group;
+    int32_t hint;
+    pccl_ns thaw_at, tick_at, start_at;
+    struct session *session;
+    struct sim *sim;
+    int control; /* stream, -1: closed */
+    struct net_pipe rx;
+    struct {
+        int stream; /* -1: free */
+        int side;
+        bool blocked;
+    } conns[SIM_CONNS_MAX];
+    struct sim_program program;
+    uint32_t told_epoch, told_size, told_rank, view_epoch;
+};
+
+/* Swarm: what this universe does; rates are per million steps. */
+struct sim_options {
+    uint32_t procs, pool, groups, quorum;
+    uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
+    bool variant_skip, variant_resync; /* else the failed are repeated */
+    bool odd_vote, mismatch, scoped, large, local, burst;
+    size_t pipe_min, pipe_max;
+    uint32_t delay_max; /* ns */
+    uint32_t steps;
+};
+
+struct sim {
+    uint64_t seed, random;
+    pccl_ns now, last_fault;
+    bool healing;
+    struct sim_options options;
+    struct master *master;
+    pccl_ns master_tick_at;
+    int links[MASTER_LINKS_MAX]; /* link -> stream */
+    struct net_pipe link_rx[MASTER_LINKS_MAX];
+    uint32_t link_count;
+    struct sim_proc procs[SIM_PROCS_MAX];
+    uint32_t uid_last;
+    struct net_stream streams[NET_STREAMS_MAX];
+    pccl_ns dial_at[NET_STREAMS_MAX]; /* result of a dial is due */
+    bool dialing[NET_STREAMS_MAX];
+    uint32_t stream_end;
+    struct {
+        uint32_t a, b; /* uids */
+        pccl_ns until;
+    } refusals[SIM_REFUSALS_MAX];
+    struct oracle *oracle;
+};
+
+extern struct sim_coverage sim_coverage;
+extern bool sim_trace;
+extern uint64_t sim_seed; /* of the universe under way, for crash reports */
+
+#define SIM_CHECK(s, condition, ...)                                           \
+    do {                                                                       \
+        if (!(condition)) sim_fail((s), #condition, __VA_ARGS__);              \
+    } while (0)
+#define SIM_TRACE(s, ...)                                                      \
+    do {                                                                       \
+        if (sim_trace) sim_say((s), __VA_ARGS__);                              \
+    } while (0)
+
+_Noreturn void sim_fail(const struct sim *s, const char *condition,
+                        const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_say(const struct sim *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* test_sim.c chooses options, then: */
+void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options);
+void sim_run(struct sim *s);
+void sim_free(struct sim *s);
+
+/* sim.c */
+uint32_t sim_pick(struct sim *s, uint32_t count);
+uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
+struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
+                                uint32_t group);
+bool sim_is_member(const struct sim *s, uint64_t id);
+
+/* program.c: one turn; true if something was done. */
+bool program_turn(struct sim *s, struct sim_proc *p);
+void program_free(struct sim_proc *p);
+
+/* oracle.c */
+struct oracle *oracle_new(void);
+void oracle_free(struct oracle *o);
+void oracle_outcome(struct sim *s, const struct sim_proc *p,
+                    const struct sim_op *o, uint32_t contributors);
+void oracle_offer(struct sim *s, const struct sim_op *o, uint64_t id,
+                  int64_t value); /* a contribution to a resync */
+void oracle_answer(struct sim *s, const struct sim_proc *p,
+                   enum vote_kind kind, uint32_t flag);
+void oracle_view(struct sim *s, struct sim_proc *p);
+void oracle_told(struct sim *s, struct sim_proc *p, bool allowed);
+void oracle_update(struct sim *s, const uint32_t *links, uint32_t count);
+
+/* Contribution of member `id` to an operation, `size` bytes; `to` is the
+ * receiver of an all-to-all. */
+void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
+               uint64_t to, uint8_t *bytes, size_t size);
+size_t spec_pair(const struct sim *s, const struct sim_spec *spec,
+                 uint64_t from, uint64_t to);
+
+#endif
