@@ -29,6 +29,8 @@ deps_missing()
         /usr/lib/*/mpich/include || echo libmpich-dev
 }
 
+# Package names are words without blanks, and are meant to be split.
+# shellcheck disable=SC2086,SC2116
 deps_install()
 {
     deps=$(deps_missing)
@@ -43,7 +45,8 @@ deps_install()
     else as_root="sudo -n"
     fi
     echo "Installing $deps"
-    if ! deps_apt $deps >/dev/null 2>&1; then # no package lists yet, or old ones
+    if ! deps_apt $deps >/dev/null 2>&1; then
+        # No package lists yet, or old ones.
         $as_root apt-get update -qq >/dev/null || return 1
         deps_apt $deps >/dev/null || return 1
     fi

@@ -7,8 +7,8 @@ int main(void)
 {
     const char *address = getenv("PCCL_MASTER"); /* pccl-master -n sets it */
     unsigned a, b, c, d, port;
-    if (!address || sscanf(address, "%3u.%3u.%3u.%3u:%5u", &a, &b, &c, &d,
-                           &port) != 5) {
+    if (!address ||
+        sscanf(address, "%3u.%3u.%3u.%3u:%5u", &a, &b, &c, &d, &port) != 5) {
         fprintf(stderr, "run me as: pccl-master -n 4 all_reduce\n");
         return 2;
     }
@@ -27,8 +27,9 @@ int main(void)
     sum.src_descriptor.datatype = pcclFloat;
     pcclReduceInfo_t info = {0};
     if (!result) {
-        do result = pcclAllReduce(x, x, &sum, comm, &info);
-        while (result == pcclRankConnectionLost); /* x is as it was */
+        do { /* again without a peer that was lost; x is as it was */
+            result = pcclAllReduce(x, x, &sum, comm, &info);
+        } while (result == pcclRankConnectionLost);
     }
     if (result) {
         fprintf(stderr, "all_reduce: %s\n", pcclGetErrorString(result));

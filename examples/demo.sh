@@ -53,16 +53,17 @@ say() { printf '>>> %s\n' "$*"; }
 play() # program steps kill_at join_at
 {
     program=$1 steps=$2 kill_at=$3 join_at=$4
-    victim='' first='' last='' hashes='' started=0 done=0
-    rm -f "$work/out"
+    address='' victim='' first='' last='' hashes='' started=0 done=0
     mkfifo "$work/out"
-    launch -n 4 --elastic --verbose --port-file "$work/address" \
-        "$bin/$program" --steps "$steps" "$text"
+    launch -n 4 --elastic --verbose "$bin/$program" --steps "$steps" "$text"
     exec 3<"$work/out"
     while IFS= read -r line <&3; do
         printf '    %s\n' "$line"
-        set -f; set -- $line; set +f
+        # shellcheck disable=SC2086 # into words
+        set -- $line
         case $line in
+        'pccl-master: listening on '*)
+            address=$4 ;;
         'rank '*': pid '*)
             started=$((started + 1))
             if [ "$2" = 2/4: ]; then victim=${4%,}; fi ;;
@@ -76,7 +77,6 @@ play() # program steps kill_at join_at
             fi
             if [ "$join_at" != 0 ] && [ "$2" -ge "$join_at" ]; then
                 join_at=0
-                address=$(cat "$work/address")
                 say "pccl-master --join $address -n 2 $program"
                 launch --join "$address" -n 2 \
                     "$bin/$program" --steps "$steps" "$text"
@@ -87,6 +87,7 @@ play() # program steps kill_at join_at
         esac
     done
     exec 3<&-
+    rm "$work/out"
     status=0
     for job in $jobs; do wait "$job" || status=$?; done
     jobs=
@@ -96,6 +97,7 @@ play() # program steps kill_at join_at
 verdict() # started done
 {
     fault=
+    # shellcheck disable=SC2086 # one per line
     distinct=$(printf '%s\n' $hashes | sort -u | wc -l)
     if [ "$status" != 0 ]; then fault="a launcher's exit status is $status"
     elif [ "$started" != "$1" ]; then fault="$started ranks began, not $1"
@@ -108,7 +110,7 @@ verdict() # started done
         say "FAILED: $program: $fault"
         exit 1
     fi
-    say "$program: $((started - done)) rank lost, $((started - 4)) joined;" \
+    say "$program: $((started - done)) lost, $((started - 4)) joined;" \
         "$done ranks ended with equal weights$(printf '%.17s' "$hashes");" \
         "loss $first -> $last"
 }
@@ -123,6 +125,7 @@ if [ ! -r "$text" ]; then
 fi
 build
 
+set -f # lines of output are split into words, and never are file names
 say "1. A plain MPI program, 4 ranks; one of them will be killed"
 play train_text 300 100 0
 verdict 4 3

@@ -206,8 +206,8 @@ static float add_sample(struct model *model, const unsigned char *text)
         dx[k] = dot(w.in + k * hidden, dh, hidden);
     }
     for (size_t c = 0; c < CONTEXT; c++) {
-        add_scaled(g.embedding + text[c] * EMBEDDING, 1.0f,
-                   dx + c * EMBEDDING, EMBEDDING);
+        add_scaled(g.embedding + text[c] * EMBEDDING, 1.0f, dx + c * EMBEDDING,
+                   EMBEDDING);
     }
     return loss;
 }

@@ -33,8 +33,8 @@ struct model_state {
 };
 
 struct model {
-    size_t hidden; /* units of the tanh layer */
-    size_t count;  /* weights */
+    size_t hidden;             /* units of the tanh layer */
+    size_t count;              /* weights */
     float *weights, *momentum; /* both inside *state */
     struct model_state *state;
     size_t state_size; /* bytes */

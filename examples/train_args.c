@@ -37,19 +37,34 @@ bool train_args_parse(struct train_args *args, int argc, char **argv)
     *args = (struct train_args){
         .steps = 300, .batch = 256, .hidden = 128, .die_rank = -1};
     bool ok = true;
-    const char *step;
-    for (int c; ok && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 's') ok = number(&args->steps, optarg, 1, '\0', NULL);
-        else if (c == 'b') ok = number(&args->batch, optarg, 1, '\0', NULL);
-        else if (c == 'h') ok = number(&args->hidden, optarg, 1, '\0', NULL);
-        else if (c == 'd') ok = number(&args->die_rank, optarg, 0, ':', &step) &&
-                                number(&args->die_step, step, 0, '\0', NULL);
-        else ok = false;
+    int option;
+    while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        const char *step;
+        switch (option) {
+        case 's':
+            ok = number(&args->steps, optarg, 1, '\0', NULL);
+            break;
+        case 'b':
+            ok = number(&args->batch, optarg, 1, '\0', NULL);
+            break;
+        case 'h':
+            ok = number(&args->hidden, optarg, 1, '\0', NULL);
+            break;
+        case 'd':
+            ok = number(&args->die_rank, optarg, 0, ':', &step) &&
+                 number(&args->die_step, step, 0, '\0', NULL);
+            break;
+        default:
+            ok = false;
+        }
     }
     ok = ok && optind == argc - 1;
-    if (ok) args->path = argv[optind];
-    else fprintf(stderr, usage, argv[0]);
-    return ok;
+    if (!ok) {
+        fprintf(stderr, usage, argv[0]);
+        return false;
+    }
+    args->path = argv[optind];
+    return true;
 }
 
 void train_die(const struct train_args *args, int first_rank, int64_t step)
@@ -64,14 +79,13 @@ void train_begin(int rank, int world, const struct model *model)
     fflush(stdout);
 }
 
-void train_report(int rank, int world, int64_t step, float loss,
-                  double seconds)
+void train_report(int rank, int world, int64_t step, float loss, double seconds)
 {
     static int world_before;
     bool changed = world_before != 0 && world != world_before;
     if (rank == 0 && (step == 1 || step % 20 == 0 || changed)) {
-        printf("step %4" PRId64 "  %d ranks  loss %.4f  %.2f s\n", step,
-               world, (double)loss, seconds);
+        printf("step %4" PRId64 "  %d ranks  loss %.4f  %.2f s\n", step, world,
+               (double)loss, seconds);
         fflush(stdout);
     }
     world_before = world;
@@ -79,7 +93,7 @@ void train_report(int rank, int world, int64_t step, float loss,
 
 void train_done(int rank, int world, float loss, const struct model *model)
 {
-    printf("rank %d/%d: done, loss %.4f, weights %016" PRIx64 "\n", rank,
-           world, (double)loss, model_hash(model));
+    printf("rank %d/%d: done, loss %.4f, weights %016" PRIx64 "\n", rank, world,
+           (double)loss, model_hash(model));
     fflush(stdout);
 }

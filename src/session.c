@@ -46,6 +46,7 @@ static void engine_faulted(void *user, enum engine_fault fault,
 {
     struct session *s = user;
     if (s->state != SESSION_MEMBER || s->engine.frozen) return;
+    if (s->master_lost) s->stranded = true;
     struct wire_msg msg = {.type = WIRE_REFRESH, .epoch = s->view->epoch};
     if (op) {
         msg.fault.tag = op->r.tag;
@@ -322,6 +323,7 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
 /* Rule R3: READY when every wanted link is there, or some cannot be made. */
 void session_settle(struct session *s)
 {
+    if (s->stranded) gone(s, s->reason);
     if (!s->proposed || s->ready_sent) return;
     uint64_t failed[PEERS_MAX];
     struct wire_msg ready = {
@@ -366,7 +368,20 @@ static int forced_result(enum op_verdict verdict)
     return pcclSuccess;
 }
 
-/* Rule F6: a verdict on an operation not launched here waits for it. */
+/* The oldest makes room: its operation was another scope's, or never came. */
+static void add_poison(struct session *s, uint64_t tag, int result)
+{
+    if (s->poison_count == POISON_MAX) {
+        memmove(s->poison, s->poison + 1,
+                (POISON_MAX - 1) * sizeof s->poison[0]);
+        s->poison_count--;
+    }
+    s->poison[s->poison_count].tag = tag;
+    s->poison[s->poison_count++].result = result;
+}
+
+/* Rule F6: a verdict on an operation not launched here waits for it. Whose
+ * vote was refused for its sake (V4) has had his error. */
 static void keep_forced(struct session *s, const struct wire_msg *msg)
 {
     for (uint32_t i = 0; i < msg->op_count; i++) {
@@ -375,12 +390,10 @@ static void keep_forced(struct session *s, const struct wire_msg *msg)
         if (result == pcclSuccess) continue;
         if (op_is_past(&s->engine, v->tag, v->seq)) continue;
         struct op *op = engine_find(&s->engine, v->tag);
-        if (op && op->phase == PHASE_QUEUED) {
+        if (op && op->phase == PHASE_QUEUED)
             engine_finish(&s->engine, op, result);
-        } else if (s->poison_count < POISON_MAX) {
-            s->poison[s->poison_count].tag = v->tag;
-            s->poison[s->poison_count++].result = result;
-        }
+        else if (v->state != VERDICT_USAGE || s->refused_epoch != s->view->epoch)
+            add_poison(s, v->tag, result);
     }
 }
 
@@ -478,6 +491,8 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
     if (s->votes[kind] != VOTE_WAITING) return;
     s->votes[kind] = VOTE_ANSWERED;
     s->answers[kind] = msg->vote.flag;
+    if (kind == VOTE_UPDATE && msg->vote.flag == 0xff)
+        s->refused_epoch = s->view->epoch;
     /* Rule T3: an update tells everything. */
     if (kind == VOTE_UPDATE && msg->vote.flag != 0xff)
         told_all(&s->told, s->view);
@@ -567,5 +582,8 @@ void session_tick(struct session *s, pccl_ns now)
         s->beat_at = now;
         to_master(s, &beat);
     }
+    /* Rule M9: nobody will tell us that the others have removed us. */
+    if (!s->master_lost || !engine_lacks_link(&s->engine)) s->linked_at = now;
+    if (now - s->linked_at >= s->engine.deadline) s->stranded = true;
     session_settle(s);
 }

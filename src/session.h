@@ -34,7 +34,9 @@ struct session {
     struct session_output out;
     struct engine engine;
     enum session_state state;
-    bool master_lost; /* members go on until they need the master */
+    bool master_lost; /* members go on until they need the master... */
+    bool stranded;    /* ... which is now */
+    pccl_ns linked_at; /* when no operation lacked a link */
     bool leaving;
     char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */
     pccl_ns now, beat_at;
@@ -55,6 +57,7 @@ struct session {
         int result;
     } poison[POISON_MAX];
     uint32_t poison_count;
+    uint32_t refused_epoch; /* in which this peer's update was refused */
 
     enum session_vote votes[VOTE_KIND_COUNT];
     uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */

@@ -322,8 +322,18 @@ void master_answer(struct master *m, enum vote_kind kind, uint8_t flag)
     if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
 }
 
+static bool any_ring_missing(const struct master *m)
+{
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        const struct master_group *g = &m->groups[i];
+        if (g->used && g->epoch > 0 && !g->ring) return true;
+    }
+    return false;
+}
+
 /* Rules M2, M3: the first view waits for the quorum, every later newcomer for
- * a unanimous VOTE_UPDATE of all members of all groups. */
+ * a unanimous VOTE_UPDATE of all members of all groups. Where no ring could be
+ * made, an update tries again without newcomers (R4). */
 static void admit(struct master *m)
 {
     if (!all_groups_open(m)) return;
@@ -340,7 +350,7 @@ static void admit(struct master *m)
                  (m->round_last > 0 || quorum >= m->quorum);
     bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);
     if (!first && !voted) return;
-    if (waiting == 0) {
+    if (waiting == 0 && !any_ring_missing(m)) {
         master_answer(m, VOTE_UPDATE, 1);
         return;
     }
@@ -367,6 +377,22 @@ static void free_empty_groups(struct master *m)
     }
 }
 
+/* Rule V5: everybody waits for an answer, but not to the same question, so
+ * none will ever come. */
+static void refuse_crossed_votes(struct master *m)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->leaving) continue;
+        members++;
+        if (!p->voted[VOTE_UPDATE] && !p->voted[VOTE_PENDING]) return;
+    }
+    if (members == 0 || master_all_voted(m, VOTE_UPDATE)) return;
+    master_answer(m, VOTE_UPDATE, 0xff);
+    master_answer(m, VOTE_PENDING, 0xff);
+}
+
 /* Everything that depends on more than one peer, after every event. */
 static void settle(struct master *m)
 {
@@ -382,6 +408,7 @@ static void settle(struct master *m)
         master_answer(m, VOTE_PENDING,
                       master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
     }
+    refuse_crossed_votes(m);
     free_empty_groups(m);
 }
 

@@ -282,17 +282,19 @@ static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
     }
 }
 
-/* The next view's links in rank order, into m->sorted. */
+/* The next view's links in rank order, into m->sorted. What was proposed is
+ * installed: who asks to leave meanwhile leaves in the round after (M7). */
 static uint32_t next_view(struct master *m, uint32_t group)
 {
     uint32_t count = 0;
-    bool grows = m->groups[group].update;
+    const struct master_group *g = &m->groups[group];
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->group != group) continue;
         bool stays = p->state == PEER_MEMBER && !p->leaving;
-        bool joins = grows && p->state == PEER_REGISTERED;
-        if ((stays || joins) && count < PEERS_MAX) m->sorted[count++] = i;
+        bool joins = g->update && p->state == PEER_REGISTERED;
+        bool takes = g->phase == GROUP_PROPOSED ? p->proposed : stays || joins;
+        if (takes && count < PEERS_MAX) m->sorted[count++] = i;
     }
     sort_links(m, m->sorted, count);
     for (uint32_t i = 0; i < count; i++)
@@ -473,7 +475,7 @@ static void note_departures(struct master *m, uint32_t group, uint32_t count)
         if (p->group != group) continue;
         view.old_size += p->state == PEER_MEMBER || p->state == PEER_DEAD;
         view.joined += p->proposed && p->state == PEER_REGISTERED;
-        bool left = p->state == PEER_MEMBER && p->leaving;
+        bool left = p->state == PEER_MEMBER && p->leaving && !p->proposed;
         if (p->state != PEER_DEAD && !left) continue;
         struct master_note note = {
             .kind = p->state == PEER_DEAD && p->lost ? NOTE_LOST : NOTE_LEFT,
@@ -494,7 +496,7 @@ static void end_round(struct master *m, uint32_t group)
         struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->group != group) continue;
         if (p->state == PEER_DEAD) master_peer_move(m, i, PEER_FREE);
-        if (p->state != PEER_MEMBER || !p->leaving) continue;
+        if (p->state != PEER_MEMBER || !p->leaving || p->proposed) continue;
         struct wire_msg goodbye = {.type = WIRE_EVICT};
         master_send(m, i, &goodbye);
         m->out.close(m->out.user, i, "left");
@@ -508,6 +510,7 @@ static void end_round(struct master *m, uint32_t group)
         p->proposed = false;
         if (g->update) p->voted[VOTE_UPDATE] = false;
     }
+    if (count > 0 && g->mesh) g->edge_count = 0; /* all pairs are linked */
     g->epoch = count > 0 ? g->round : 0;
     g->phase = GROUP_OPEN;
     g->update = false;

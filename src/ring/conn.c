@@ -96,7 +96,10 @@ void engine_closed(struct engine *e, uint32_t number)
         l->failed++;
     }
     if (was == CONN_OPEN) l->open--;
-    if (l && !e->frozen) report_broken(e, l, was == CONN_DIALED);
+    if (!l) return;
+    if (!e->frozen) report_broken(e, l, was == CONN_DIALED);
+    /* READY may have been said already, and the other end waits (R3). */
+    if (e->frozen && l->wanted && was == CONN_OPEN) link_dial(e, l);
 }
 
 /* ------------------------------------------------------------- receiving */
@@ -115,6 +118,10 @@ static bool open_conn(struct engine *e, uint32_t number)
         if (from != c->link->id) return false;
         c->link->dialing--;
     } else {
+        /* Rule R3: who calls has the lower id, so is no newcomer to us; one
+         * that is not in the view has been removed. */
+        if (from > e->self || (e->world > 0 && !engine_member(e, from)))
+            return false;
         c->link = link_find(e, from, true);
         if (!c->link) return false;
         c->state = CONN_OPEN;
@@ -334,7 +341,9 @@ static bool next_frame(struct engine *e, struct conn *c)
 {
     struct link *l = c->link;
     struct frame f;
-    if (l->control_count > 0) {
+    if (c->ping) {
+        f = (struct frame){.type = FRAME_PING, .epoch = e->epoch};
+    } else if (l->control_count > 0) {
         f = l->control[l->control_first];
         l->control_first = (l->control_first + 1) % CONTROL_MAX;
         l->control_count--;
@@ -342,6 +351,7 @@ static bool next_frame(struct engine *e, struct conn *c)
                !op_next_send(e, l, &f, &c->tx_from, &c->tx_op, &c->tx_lane)) {
         return false;
     }
+    c->ping = false;
     frame_encode(&f, c->tx_head);
     c->tx_head_size = FRAME_SIZE;
     c->tx_head_done = 0;

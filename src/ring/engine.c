@@ -192,8 +192,9 @@ void engine_freeze(struct engine *e)
     e->frozen = true;
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
-        if (op->phase == PHASE_RUNNING || op->phase == PHASE_HELD)
-            conn_forget_op(e, op);
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        conn_forget_op(e, op);
+        for (uint32_t k = 0; k < op->lane_count; k++) op->lanes[k].eager = 0;
     }
     for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
         for (struct link *l = e->links[i]; l; l = l->next) {
@@ -315,9 +316,8 @@ void engine_tick(struct engine *e, pccl_ns now)
         struct conn *c = e->conns[i];
         if (!c || c->state == CONN_FREE) continue;
         if (c->state == CONN_OPEN && now - c->spoken >= e->deadline / 5) {
-            struct frame ping = {.type = FRAME_PING, .epoch = e->epoch};
-            if (c->link->control_count == 0)
-                (void)link_control(e, c->link, &ping);
+            c->ping = true;
+            e->dirty[i / 64] |= (uint64_t)1 << (i % 64);
         }
         check_silence(e, i);
     }

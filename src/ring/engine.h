@@ -60,6 +60,7 @@ struct conn {
     struct frame rx;
     enum conn_sink sink;
     bool held; /* a frame of an epoch to come: waits for INSTALL */
+    bool ping; /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;
     struct op *rx_op;
@@ -146,7 +147,7 @@ struct op {
     bool mismatch; /* reported to the master */
     bool awaited;  /* somebody takes the result: not to be found again */
     struct op_request r;
-    uint32_t seq;
+    uint32_t epoch, seq; /* with the tag, its name; epoch 0: never started */
     uint32_t contributors;
     uint32_t loss; /* untold losses up to this one are told with the result */
     uint64_t launched; /* engine clock */
@@ -261,6 +262,8 @@ void engine_unwant_links(struct engine *e);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
 enum link_status engine_link_status(struct engine *e, uint64_t id);
 void engine_drop_link(struct engine *e, uint64_t id);
+/* An operation under way needs a link that has no connection. */
+bool engine_lacks_link(const struct engine *e);
 
 /* Operations: op.c. */
 struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
@@ -319,6 +322,7 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
                  const struct frame *f, const uint8_t *body);
 void op_control(struct engine *e, struct op *op, struct lane *lane,
                 const struct frame *f);
+const struct wire_member *engine_member(const struct engine *e, uint64_t id);
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);
 

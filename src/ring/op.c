@@ -112,7 +112,7 @@ struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq)
 {
     struct op *op = engine_find(e, tag);
     if (!op || op->phase == PHASE_QUEUED || op->seq != seq) return NULL;
-    return op;
+    return op->epoch == e->epoch ? op : NULL;
 }
 
 struct lane *op_lane(struct op *op, const struct link *l)
@@ -144,6 +144,18 @@ bool op_uses_link(const struct engine *e, const struct link *l,
             if (op->lanes[k].link != l) continue;
             if (which) *which = op;
             return true;
+        }
+    }
+    return false;
+}
+
+bool engine_lacks_link(const struct engine *e)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *op = &e->ops[i];
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        for (uint32_t k = 0; k < op->lane_count; k++) {
+            if (op->lanes[k].link->open == 0) return true;
         }
     }
     return false;
@@ -287,7 +299,7 @@ static bool take_buffers(struct engine *e, struct op *op)
     return true;
 }
 
-static const struct wire_member *member_of(const struct engine *e, uint64_t id)
+const struct wire_member *engine_member(const struct engine *e, uint64_t id)
 {
     for (uint32_t i = 0; i < e->world; i++) {
         if (e->ids[i] == id) return &e->members[i];
@@ -304,7 +316,7 @@ static bool open_lane(struct engine *e, struct op *op, uint32_t i)
     lane->recvs = plan_recvs(p, lane->rank);
     const struct wire_member *m = op->whole
                                       ? &e->members[lane->rank]
-                                      : member_of(e, op->scope[lane->rank]);
+                                      : engine_member(e, op->scope[lane->rank]);
     lane->link = m ? link_find(e, m->id, true) : NULL;
     if (!lane->link) return false;
     lane->link->addr = m->addr;
@@ -378,6 +390,7 @@ bool engine_start(struct engine *e, struct op *op)
     op->lanes_left = 0;
     op->tx_bytes = op->rx_bytes = 0;
     op->launched = ++e->clock;
+    op->epoch = e->epoch;
     make_plan(e, op);
     if (!take_sequence(e, op->r.tag, &op->seq)) return false;
     if (!take_buffers(e, op)) return false;

@@ -44,6 +44,14 @@ static pcclResult_t reduce(pcclComm_t *comm, float *buffer, size_t count,
     return pcclAllReduce(buffer, out, &d, comm, NULL);
 }
 
+/* Touched before use, as the buffers of a program at work are. */
+static float *make_buffer(size_t count)
+{
+    float *buffer = malloc(count * sizeof *buffer);
+    for (size_t i = 0; buffer && i < count; i++) buffer[i] = 1;
+    return buffer;
+}
+
 static int world_of(pcclComm_t *comm)
 {
     int size = 0;
@@ -51,9 +59,9 @@ static int world_of(pcclComm_t *comm)
     return size;
 }
 
-/* A rank that goes on reducing until the world has been larger, lost one and
- * done another operation. `updates`: it lets newcomers in before each step. */
-static void be_member(const struct group *g, int rank, bool updates)
+/* A rank that lets others in until all are there, then reduces until a loss
+ * was repaired (or, `join`, until a newcomer was let in). */
+static void be_member(const struct group *g, int rank, bool join)
 {
     char address[32];
     snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
@@ -61,15 +69,20 @@ static void be_member(const struct group *g, int rank, bool updates)
     pcclComm_t *comm = bench_connect(address, rank, g->o->pool);
     const char *sizes = g->o->sizes;
     size_t count = bench_size(&sizes) / sizeof(float);
-    float *in = calloc(count, sizeof *in);
-    float *out = calloc(count, sizeof *out);
+    float *in = make_buffer(count);
+    float *out = make_buffer(count);
     struct report r = {.rank = rank, .started = begun};
     int steps = 0;
     int full = 0;
+    bool first = true;
     while (comm && in && out) {
         int64_t before = bench_now();
         pcclResult_t rc = pcclSuccess;
-        if (updates) rc = pcclUpdateTopology(comm);
+        /* Whoever has just been admitted goes on where the others do after
+         * their update: with the operation. */
+        bool all = world_of(comm) >= g->o->ranks;
+        if (!first && r.failed == 0 && (join || !all)) rc = pcclUpdateTopology(comm);
+        first = false;
         int world = world_of(comm);
         if (rc == pcclSuccess && world > 1) rc = reduce(comm, in, count, out);
         int64_t after = bench_now();
@@ -94,7 +107,7 @@ static void be_member(const struct group *g, int rank, bool updates)
             warm.kind = 0;
             tell(g, warm);
         }
-        if (updates && world > g->o->ranks) break;
+        if (join && world > g->o->ranks) break;
     }
     tell(g, r);
     _exit(0);
@@ -107,11 +120,11 @@ static void be_newcomer(const struct group *g, int rank)
     snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
     struct report r = {.rank = rank, .kind = 1, .started = bench_now()};
     setenv("PCCL_JOIN", "1", 1);
-    pcclComm_t *comm = bench_connect(address, -1, g->o->pool);
     const char *sizes = g->o->sizes;
     size_t count = bench_size(&sizes) / sizeof(float);
-    float *in = calloc(count, sizeof *in);
-    float *out = calloc(count, sizeof *out);
+    float *in = make_buffer(count);
+    float *out = make_buffer(count);
+    pcclComm_t *comm = bench_connect(address, -1, g->o->pool);
     if (!comm || !in || !out || reduce(comm, in, count, out) != pcclSuccess)
         r.kind = 2;
     r.done = bench_now();
@@ -119,7 +132,7 @@ static void be_newcomer(const struct group *g, int rank)
     _exit(0);
 }
 
-static bool start(struct group *g, const struct bench_options *o, bool updates)
+static bool start(struct group *g, const struct bench_options *o, bool join)
 {
     ccoip_socket_address_t any = {.inet = {.protocol = inetIPv4}, .port = 0};
     any.inet.ipv4.data[0] = 127;
@@ -145,7 +158,7 @@ static bool start(struct group *g, const struct bench_options *o, bool updates)
     if (n != sizeof g->port) return false;
     for (int i = 0; i < o->ranks; i++) {
         pid_t pid = fork();
-        if (pid == 0) be_member(g, i, updates);
+        if (pid == 0) be_member(g, i, join);
         g->pids[i + 1] = pid;
     }
     return true;
@@ -183,7 +196,7 @@ int bench_recovery(const struct bench_options *o)
     int count = 0;
     for (int round = 0; round < o->rounds; round++) {
         struct group g;
-        if (!start(&g, o, true)) return 1;
+        if (!start(&g, o, false)) return 1;
         struct report r;
         for (int warm = 0; warm < o->ranks;) {
             if (!receive(&g, &r)) return 1;

@@ -366,7 +366,7 @@ static void test_scatter_reductions(void)
 static void test_derived(void)
 {
     MPI_Datatype column;
-    int matrix[4][5], line[4];
+    int matrix[4][5];
     OK(MPI_Type_vector(4, 1, 5, MPI_INT, &column));
     OK(MPI_Type_commit(&column));
     for (int i = 0; i < 20; i++) ((int *)matrix)[i] = rank == 0 ? i : -1;
@@ -387,7 +387,6 @@ static void test_derived(void)
     OK(MPI_Gather(&matrix[0][4], 1, column, lines, 4, MPI_INT, 0,
                   MPI_COMM_WORLD));
     for (int i = 0; rank == 0 && i < 4 * size; i++) CHECK(lines[i] == 7 * i);
-    (void)line;
     free(lines);
     OK(MPI_Type_free(&column));
 }

@@ -19,12 +19,13 @@ static uint64_t hash(const struct sim *s, uint64_t a, uint64_t b)
 
 /* ------------------------------------------------------------- operations */
 
-static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step)
+static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
+                             size_t element)
 {
     uint64_t n = h >> 8;
     if (s->options.large && hash(s, step, 900) % 12 == 0)
-        return hash(s, step, 901) % 20 == 0 ? 400000 + n % 1000
-                                            : 9000 + n % 60000;
+        return (hash(s, step, 901) % 20 == 0 ? 1100000 + n % 1000
+                                             : 66000 + n % 200000) / element;
     switch (h % 8) {
     case 0:
         return 0;
@@ -36,7 +37,7 @@ static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step)
     case 4:
         return 3 + n % 20;
     default:
-        return n % 900;
+        return n % (s->options.pipe_max < 2048 ? 100 : 900);
     }
 }
 
@@ -56,6 +57,9 @@ static void choose_scope(const struct sim *s, const struct sim_proc *p,
         spec->ids[spec->size++] = id;
     }
     if (spec->size < 2) spec->absent = spec->scoped;
+    /* A tag belongs to one scope (rule D1). */
+    for (uint32_t i = 0; spec->scoped && i < spec->size; i++)
+        spec->tag = sim_mix(spec->tag, spec->ids[i], i, 1) | (uint64_t)1 << 40;
     if (spec->size > 0) spec->root = (uint32_t)(h >> 20) % spec->size;
 }
 
@@ -68,8 +72,10 @@ static void make_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     spec->tag = hash(s, 0, 0) % 2 ? i : 100000 + step * 8 + i;
     spec->coll = (uint32_t)(h >> 3) % 8;
     if (spec->coll > COLL_ALLTOALLV) spec->coll = COLL_ALLREDUCE;
-    spec->count = choose_count(s, h >> 10, step);
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
+    spec->count = choose_count(
+        s, h >> 10, step,
+        spec->coll == COLL_ALLREDUCE ? dtype_size(spec->dtype) : 2);
     spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
     spec->in_place = (h >> 48) % 2;
     choose_scope(s, p, spec, sim_mix(h, 1, 2, 3));
@@ -187,7 +193,7 @@ static void make_buffers(const struct sim *s, const struct sim_proc *p,
                   o->arrays[0][i]);
     if (spec->coll != COLL_ALLTOALLV)
         spec_fill(s, spec, self, 0, send, o->send_size);
-    if (o->spec.ident == RESYNC_TAG && o->send_size >= 8) {
+    if (o->spec.ident == SIM_RESYNC && o->send_size >= 8) {
         int64_t step = (int64_t)p->program.step;
         memcpy(send, &step, 8);
     }
@@ -211,15 +217,16 @@ static void free_op(struct sim_op *o)
     o->send = o->recv = o->copy = NULL;
 }
 
+/* A step is run once per told epoch, a resync as often as it takes. */
 static void make_key(struct sim_proc *p, struct sim_op *o)
 {
     struct sim_program *g = &p->program;
     uint32_t epoch = p->session->told.epoch;
-    bool same = g->last_epoch == epoch && g->last_ident == o->spec.ident / 8;
-    if (!same) g->nth = 0;
-    g->last_epoch = epoch;
-    g->last_ident = o->spec.ident / 8;
-    o->key = (struct sim_key){o->spec.ident, p->group, epoch, g->nth};
+    if (g->resync_epoch != epoch) g->resyncs = 0;
+    g->resync_epoch = epoch;
+    bool resync = o->spec.ident == SIM_RESYNC;
+    o->key = (struct sim_key){o->spec.ident, p->group, epoch,
+                              resync ? g->resyncs++ : 0};
 }
 
 static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
@@ -251,7 +258,7 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
         q.member_count = spec->size;
         sim_coverage.scoped++;
     }
-    if (spec->ident == RESYNC_TAG)
+    if (spec->ident == SIM_RESYNC)
         oracle_offer(s, o, p->session->id, (int64_t)p->program.step);
     int result = session_launch(p->session, &q, 0, &o->op);
     SIM_TRACE(s, "process %u (id %llu) launches %llu tag %llu coll %u count "
@@ -274,7 +281,7 @@ static void check_buffers(struct sim *s, const struct sim_op *o)
     const struct sim_spec *spec = &o->spec;
     SIM_CHECK(s, guards_intact(o->send, o->send_size), "send buffer overrun");
     SIM_CHECK(s, guards_intact(o->recv, o->recv_size), "recv buffer overrun");
-    if (spec->ident == RESYNC_TAG) return;
+    if (spec->ident == SIM_RESYNC) return;
     uint8_t *sent = buffer_new(o->send_size);
     for (uint32_t i = 0; spec->coll == COLL_ALLTOALLV && i < spec->size; i++)
         spec_fill(s, spec, spec->ids[spec->self], spec->ids[i],
@@ -320,7 +327,7 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     check_buffers(s, o);
     oracle_told(s, p, o->result == pcclRankConnectionLost && !o->spec.scoped);
     if (p->session->state != SESSION_GONE) oracle_outcome(s, p, o, contributors);
-    if (o->spec.ident == RESYNC_TAG && o->result == pcclSuccess) {
+    if (o->spec.ident == SIM_RESYNC && o->result == pcclSuccess) {
         int64_t step;
         memcpy(&step, o->recv + SIM_GUARD, 8);
         p->program.step = (uint64_t)step;
@@ -393,7 +400,7 @@ static void begin_resync(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
     struct sim_op *o = &g->ops[0];
-    o->spec = (struct sim_spec){.ident = RESYNC_TAG,
+    o->spec = (struct sim_spec){.ident = SIM_RESYNC,
                                 .tag = RESYNC_TAG,
                                 .coll = COLL_ALLREDUCE,
                                 .count = 1,
@@ -456,11 +463,10 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     if (kind == VOTE_PENDING) {
         sim_coverage.pending_yes += flag == 1;
         sim_coverage.pending_no += flag == 0;
-        if (flag) go(s, p, STAGE_UPDATE);
+        if (flag == 1) go(s, p, STAGE_UPDATE);
         else begin_launch(s, p);
     } else {
         begin_resync(s, p);
-        if (flag == 0xff && g->odd_vote) begin_launch(s, p);
     }
     return true;
 }
@@ -481,13 +487,11 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     bool variant = s->options.variant_resync && lost;
     if (!g->resync && (failed || special || variant)) {
         g->step++;
-        g->nth++;
         if (unreachable) go(s, p, STAGE_UPDATE);
         else begin_resync(s, p);
         return;
     }
     if (g->resync) {
-        g->nth++;
         if (g->ops[0].result == pcclSuccess) begin_launch(s, p);
         else if (unreachable) go(s, p, STAGE_UPDATE);
         else begin_resync(s, p);

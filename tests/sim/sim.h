@@ -19,6 +19,7 @@ enum {
     SIM_REFUSALS_MAX = 8,
 };
 #define SIM_DEADLINE (50 * PCCL_MS)
+#define SIM_RESYNC UINT64_MAX /* ident of the resync */
 
 /* What happened in all universes; zero in any of them fails a long run. */
 #define SIM_COVERAGE(X)                                                        \
@@ -80,7 +81,6 @@ struct sim_program {
     enum sim_stage stage;
     bool waiting;     /* for an answer to the vote of this stage */
     bool resync;      /* ops[0] is a resync */
-    bool after_failure;
     bool odd_vote;    /* votes where the others launch (rule V4) */
     uint64_t step;
     uint64_t steps_done; /* of this process, for liveness */
@@ -88,8 +88,7 @@ struct sim_program {
     uint32_t count, launched;
     uint8_t order[SIM_OPS_MAX];
     struct sim_op ops[SIM_OPS_MAX];
-    uint64_t last_ident; /* counts repetitions within a told epoch */
-    uint32_t last_epoch, nth;
+    uint32_t resync_epoch, resyncs; /* told epoch, resyncs begun in it */
 };
 
 struct sim_proc {
@@ -126,6 +125,7 @@ struct sim {
     uint64_t seed, random;
     pccl_ns now, last_fault;
     bool healing;
+    uint32_t idle; /* steps without effect in a row */
     struct sim_options options;
     struct master *master;
     pccl_ns master_tick_at;

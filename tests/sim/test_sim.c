@@ -61,11 +61,12 @@ static struct sim_options choose(uint64_t seed)
         o.variant_resync = true;
         o.variant_skip = false;
     }
+    if (o.refuse || o.odd_vote) o.groups = 1; /* groups vote in step */
     o.scoped = on(&r, 3);
     o.large = on(&r, 6);
     o.local = on(&r, 2);
     o.burst = on(&r, 4);
-    o.pipe_min = o.large ? 8192 : 100;
+    o.pipe_min = o.large ? 32768 : 100;
     o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
     o.delay_max = 1u << net_pick(&r, 20);
     return o;

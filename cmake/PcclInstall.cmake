@@ -1,0 +1,69 @@
+# Install rules; included by the top CMakeLists.txt after all targets. Installs
+# those targets that exist, so a machine without MPICH's headers gets the rest.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(pccl_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Pccl)
+
+# pkg-config files move with the prefix unless a folder was given absolutely.
+foreach(dir LIBDIR INCLUDEDIR)
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
+        set(PCCL_PC_${dir} "${CMAKE_INSTALL_${dir}}")
+    else()
+        set(PCCL_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+    endif()
+endforeach()
+
+function(pccl_install_library target header)
+    if(NOT TARGET ${target})
+        return()
+    endif()
+    install(TARGETS ${target} EXPORT PcclTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(FILES include/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    configure_file(cmake/${target}.pc.in ${target}.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${target}.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+pccl_install_library(pccl pccl.h)
+pccl_install_library(mpi_pccl mpi_pccl.h)
+
+if(TARGET mpi_pccl)
+    # Users compile with MPICH's mpi.h, as we do.
+    set_property(TARGET mpi_pccl PROPERTY INTERFACE_INCLUDE_DIRECTORIES
+        "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
+        ${PCCL_MPICH_INCLUDE_DIR})
+    # The names under which programs built with MPICH look for MPI. The folder
+    # is where pccl-master looks for it; it puts it first in the library path,
+    # and the library is then loaded from there, not from where it lies.
+    set(abi_dir lib/pccl/mpich-abi)
+    file(RELATIVE_PATH up ${CMAKE_INSTALL_PREFIX}/${abi_dir}
+         ${CMAKE_INSTALL_FULL_LIBDIR})
+    set_target_properties(mpi_pccl PROPERTIES
+        INSTALL_RPATH "$ORIGIN;$ORIGIN/${up}")
+    foreach(name libmpich.so.12 libmpi.so.12)
+        install(CODE "file(MAKE_DIRECTORY
+            \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir})
+            file(CREATE_LINK ${up}/libmpi_pccl.so
+            \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir}/${name} SYMBOLIC)")
+    endforeach()
+endif()
+
+if(TARGET pccl-master)
+    install(TARGETS pccl-master)
+    install(FILES src/master/pccl-master.1
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+if(TARGET pccl)
+    install(EXPORT PcclTargets NAMESPACE Pccl:: DESTINATION ${pccl_package_dir})
+    configure_package_config_file(cmake/PcclConfig.cmake.in PcclConfig.cmake
+        INSTALL_DESTINATION ${pccl_package_dir})
+    write_basic_package_version_file(PcclConfigVersion.cmake
+        COMPATIBILITY SameMinorVersion)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/PcclConfig.cmake
+        ${CMAKE_CURRENT_BINARY_DIR}/PcclConfigVersion.cmake
+        DESTINATION ${pccl_package_dir})
+endif()

@@ -1,0 +1,69 @@
+#!/bin/sh
+# run.sh [OPTIONS] [CTEST ARGUMENTS...] - builds the tree and runs its tests.
+#
+#   --sanitize LIST  with these sanitizers: address,undefined or thread
+#   --clang          with clang instead of the default compiler
+#   --fast           without the tests that are labelled slow
+#   --soak           with PCCL_SOAK=1: the long version of every random test
+#
+# Every combination has a build folder of its own: build, build-asan,
+# build-tsan, each also with -clang. What the build lacks is installed first
+# (cmake/deps.sh). The tests run one after the other, because many of them run
+# several processes and measure how long those take. Ends with the summary of
+# ctest and its exit status.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+sanitize='' clang='' fast='' build=$root/build
+
+usage()
+{
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+while [ $# != 0 ]; do
+    case $1 in
+    --sanitize)
+        if [ $# -lt 2 ]; then usage; fi
+        sanitize=$2
+        shift ;;
+    --clang) clang=1 ;;
+    --fast) fast=1 ;;
+    --soak) export PCCL_SOAK=1 ;;
+    -h | --help) usage ;;
+    --) shift; break ;;
+    *) break ;;
+    esac
+    shift
+done
+case $sanitize in
+'') ;;
+address*) build=$build-asan ;;
+thread) build=$build-tsan ;;
+*) usage ;;
+esac
+if [ -n "$clang" ]; then build=$build-clang; fi
+
+. "$root/cmake/deps.sh"
+more=
+command -v python3 >/dev/null || more=python3
+if [ -n "$clang" ]; then command -v clang >/dev/null || more="$more clang"; fi
+# shellcheck disable=SC2086 # package names
+deps_install $more
+
+# The address space of a randomized process can be where ThreadSanitizer of
+# gcc 12 wants its shadow; then no program starts.
+fixed=
+if [ "$sanitize" = thread ] && setarch -R true 2>/dev/null; then
+    fixed='setarch -R'
+fi
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1}"
+
+if [ -n "$clang" ]; then export CC=clang; fi
+cmake -S "$root" -B "$build" -DPCCL_SANITIZE="$sanitize" -DBUILD_TESTING=ON
+$fixed cmake --build "$build" -j "$(nproc)"
+cd "$build"
+# shellcheck disable=SC2086 # a command and its arguments, or nothing
+$fixed ctest --output-on-failure ${fast:+-LE slow} "$@"
