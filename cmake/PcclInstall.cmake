@@ -41,12 +41,13 @@ if(TARGET mpi_pccl)
     set(abi_dir lib/pccl/mpich-abi)
     file(RELATIVE_PATH up ${CMAKE_INSTALL_PREFIX}/${abi_dir}
          ${CMAKE_INSTALL_FULL_LIBDIR})
+    string(REGEX REPLACE "/$" "" up ${up})
     set_target_properties(mpi_pccl PROPERTIES
         INSTALL_RPATH "$ORIGIN;$ORIGIN/${up}")
     foreach(name libmpich.so.12 libmpi.so.12)
         install(CODE "file(MAKE_DIRECTORY
             \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir})
-            file(CREATE_LINK ${up}/libmpi_pccl.so
+            file(CREATE_LINK ${up}/libmpi_pccl.so.${PROJECT_VERSION_MAJOR}
             \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir}/${name} SYMBOLIC)")
     endforeach()
 endif()

@@ -1,6 +1,7 @@
 /* comm.c - threads and life of a communicator. See comm.h. */
 #include "comm.h"
 
+#include "env.h"
 #include "log.h"
 
 #include <fcntl.h>
@@ -172,18 +173,16 @@ static uint64_t host_id(void)
     return hash;
 }
 
+static void warn_deadline(const char *text)
+{
+    LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds; ignored", text);
+}
+
 static pccl_ns own_deadline(const pcclComm_t *c)
 {
     if (c->deadline_ms > 0) return c->deadline_ms * PCCL_MS;
-    const char *text = getenv("PCCL_DEADLINE");
-    if (text && *text) {
-        char *end;
-        double seconds = strtod(text, &end);
-        if (*end == '\0' && seconds >= 0.05 && seconds <= 86400)
-            return (pccl_ns)(seconds * 1e9);
-        LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds", text);
-    }
-    return DEADLINE_DEFAULT_MS * PCCL_MS;
+    pccl_ns set = env_deadline_ns(warn_deadline);
+    return set > 0 ? set : DEADLINE_DEFAULT_MS * PCCL_MS;
 }
 
 static void say_hello(pcclComm_t *c)

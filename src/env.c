@@ -2,6 +2,7 @@
 #include "env.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,4 +35,16 @@ void env_warn_unknown(void (*warn)(const char *name))
         name[length] = '\0';
         warn(name);
     }
+}
+
+int64_t env_deadline_ns(void (*warn)(const char *text))
+{
+    const char *text = getenv("PCCL_DEADLINE");
+    if (!text || *text == '\0') return 0;
+    char *end = NULL;
+    double seconds = strtod(text, &end);
+    if (*end == '\0' && seconds >= .01 && seconds <= 1e6)
+        return (int64_t)(seconds * 1e9);
+    warn(text);
+    return 0;
 }

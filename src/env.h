@@ -4,6 +4,7 @@
 #define PCCL_ENV_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define ENV_PREFIX "PCCL_"
 
@@ -27,5 +28,9 @@ bool env_is_known(const char *name);
 /* Calls warn once for every variable of this process that begins with PCCL_
  * and is not in the list. Not beside a thread that changes the environment. */
 void env_warn_unknown(void (*warn)(const char *name));
+
+/* PCCL_DEADLINE in nanoseconds; 0 when it is unset, or no number of seconds
+ * between 0.01 and 1e6: then warn gets its text. */
+int64_t env_deadline_ns(void (*warn)(const char *text));
 
 #endif

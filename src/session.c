@@ -99,6 +99,7 @@ static void gone(struct session *s, const char *reason)
     if (reason && *reason) set_reason(s, reason);
     s->state = SESSION_GONE;
     struct engine *e = &s->engine;
+    engine_close_all(e);
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase == PHASE_FREE || op->phase == PHASE_DONE) continue;

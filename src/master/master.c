@@ -443,7 +443,7 @@ void master_step(struct master *m, const struct master_event *event)
         on_received(m, event->link, event->msg);
         break;
     case MASTER_CLOSED:
-        forget(m, event->link, true);
+        forget(m, event->link, !m->peers[event->link].leaving);
         break;
     case MASTER_TICK:
         on_tick(m);

@@ -29,8 +29,9 @@ enum {
     MASTER_FORCED_MAX = 64,
     MASTER_MESH_MAX = 8,  /* worlds up to this size link all pairs */
     MASTER_EDGE_TRIES = 3, /* attempts before a pair counts as unreachable */
-    MASTER_NO_LINK = UINT32_MAX,
 };
+
+#define MASTER_NO_LINK UINT32_MAX
 
 enum master_peer_state {
     PEER_FREE,

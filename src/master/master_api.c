@@ -1,6 +1,7 @@
 /* master_api.c - the master functions of pccl.h: a server in a thread. */
 #include "../../include/pccl.h"
 #include "../io_addr.h"
+#include "../env.h"
 #include "../log.h"
 #include "master_server.h"
 
@@ -63,17 +64,9 @@ static int thread_start(pcclMasterInstance_t *m)
     return bad;
 }
 
-/* PCCL_DEADLINE in seconds; 0: the default. */
-static pccl_ns deadline_get(void)
+static void warn_deadline(const char *text)
 {
-    const char *text = getenv("PCCL_DEADLINE");
-    if (!text || *text == '\0') return 0;
-    char *end = NULL;
-    double seconds = strtod(text, &end);
-    if (*end == '\0' && seconds >= .01 && seconds <= 1e6)
-        return (pccl_ns)(seconds * (double)PCCL_S);
     LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds; ignored", text);
-    return 0;
 }
 
 pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
@@ -108,7 +101,7 @@ static pcclResult_t run(pcclMasterInstance_t *m)
         .loop = m->loop,
         .host = m->host,
         .port = m->port,
-        .deadline = deadline_get(),
+        .deadline = env_deadline_ns(warn_deadline),
         .quorum = 1,
     };
     m->server = master_server_open(&options, error, sizeof error);

@@ -7,20 +7,25 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Any of the callbacks; cast back before the call. */
+typedef void callback(void);
+
 /* Fortran callbacks are reached through functions that libmpichfort registers
  * with MPII_Keyval_set_proxy. */
-typedef int copy_proxy(void *user, int handle, int keyval, void *extra,
+typedef int copy_proxy(callback *user, int handle, int keyval, void *extra,
                        int type, void *value, void **out, int *flag);
-typedef int drop_proxy(void *user, int handle, int keyval, int type,
+typedef int drop_proxy(callback *user, int handle, int keyval, int type,
                        void *value, void *extra);
 
 typedef int copy_function(int, int, void *, void *, void *, int *);
 typedef int drop_function(int, int, void *, void *);
 
+enum attr_owner { ATTR_COMM, ATTR_TYPE };
+
 struct keyval {
     struct object object;
     enum attr_owner owner;
-    void *copy, *drop;
+    callback *copy, *drop;
     copy_proxy *copy_by;
     drop_proxy *drop_by;
     void *extra;
@@ -61,8 +66,8 @@ static struct keyval *keyval_find(int handle)
     return (struct keyval *)handle_find(HANDLE_KEYVAL, handle);
 }
 
-int attr_keyval_create(enum attr_owner owner, void *copy, void *drop,
-                       int *keyval_out, void *extra)
+static int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
+                         int *keyval_out, void *extra)
 {
     struct keyval *keyval = calloc(1, sizeof *keyval);
     if (!keyval) return MPI_ERR_NO_MEM;
@@ -272,8 +277,8 @@ int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function *copy,
                             void *extra)
 {
     if (!keyval) return RAISE_ARG(NULL, "null keyval");
-    int result = attr_keyval_create(ATTR_COMM, (void *)copy, (void *)drop,
-                                    keyval, extra);
+    int result = keyval_create(ATTR_COMM, (callback *)copy, (callback *)drop,
+                               keyval, extra);
     return result == MPI_SUCCESS ? result : RAISE_NO_MEMORY(NULL);
 }
 
@@ -386,8 +391,8 @@ int PMPI_Type_create_keyval(MPI_Type_copy_attr_function *copy,
                             void *extra)
 {
     if (!keyval) return RAISE_ARG(NULL, "null keyval");
-    int result = attr_keyval_create(ATTR_TYPE, (void *)copy, (void *)drop,
-                                    keyval, extra);
+    int result = keyval_create(ATTR_TYPE, (callback *)copy, (callback *)drop,
+                               keyval, extra);
     return result == MPI_SUCCESS ? result : RAISE_NO_MEMORY(NULL);
 }
 

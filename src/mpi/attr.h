@@ -6,8 +6,6 @@
 
 struct attribute;
 
-enum attr_owner { ATTR_COMM, ATTR_TYPE, ATTR_WIN };
-
 /* Runs the copy callbacks into a list for the new object. On an error of the
  * callback everything copied is deleted again and its code returned. */
 int attr_copy_all(int from_handle, struct attribute *from,
@@ -15,8 +13,5 @@ int attr_copy_all(int from_handle, struct attribute *from,
 /* Runs the delete callbacks, latest first, as MPI-4 asks; stops at an error
  * and leaves what is left. */
 int attr_delete_all(int handle, struct attribute **list);
-
-int attr_keyval_create(enum attr_owner owner, void *copy, void *drop,
-                       int *keyval, void *extra);
 
 #endif

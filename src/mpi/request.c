@@ -192,7 +192,10 @@ int PMPI_Test(MPI_Request *handle, int *flag, MPI_Status *status)
 MPI_PUBLIC(Request_get_status);
 int PMPI_Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
 {
-    REQUEST_OR_RETURN(request, &handle);
+    struct request *request = request_find(handle);
+    if (!request && handle != MPI_REQUEST_NULL)
+        return RAISE(NULL, MPI_ERR_REQUEST, "invalid request 0x%08x",
+                     (unsigned)handle);
     if (!flag) return RAISE_ARG(NULL, "null flag");
     *flag = idle(request) || request->kind->progress(request);
     if (idle(request))

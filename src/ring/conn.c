@@ -317,21 +317,39 @@ void conn_resume(struct engine *e)
     }
 }
 
-/* The operation's buffers go back to their owner: what is half received is
- * thrown away, what is half sent is filled up. */
-void conn_forget_op(struct engine *e, const struct op *op)
+/* The epoch is closed: what is half received is thrown away. What is half
+ * sent goes on: the receiver may not have heard of the flush (rule F2). */
+void conn_stop_receiving(struct engine *e, const struct op *op)
 {
     for (uint32_t i = 0; i < e->conn_end; i++) {
         struct conn *c = e->conns[i];
         if (!c || c->state == CONN_FREE) continue;
-        if (c->sink == SINK_OP && c->rx_op == op) {
-            c->sink = SINK_DISCARD;
-            c->rx_op = NULL;
-        }
-        if (c->tx_op == op) {
-            c->tx_op = NULL;
-            c->tx_from = NULL;
-        }
+        if (c->sink != SINK_OP || c->rx_op != op) continue;
+        c->sink = SINK_DISCARD;
+        c->rx_op = NULL;
+    }
+}
+
+/* The operation's buffers go back to their owner. What is half sent is filled
+ * up: by now every receiver has flushed and discards it (rule F2). */
+void conn_forget_op(struct engine *e, const struct op *op)
+{
+    conn_stop_receiving(e, op);
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->state == CONN_FREE || c->tx_op != op) continue;
+        c->tx_op = NULL;
+        c->tx_from = NULL;
+    }
+}
+
+/* The buffers change before everybody has flushed, or was removed: nobody may
+ * take the rest of a frame for data. */
+void conn_cut_sending(struct engine *e, const struct op *op)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (c && c->state != CONN_FREE && c->tx_op == op) (void)reject(e, i);
     }
 }
 

@@ -113,6 +113,15 @@ void engine_drop_link(struct engine *e, uint64_t id)
     link_free(e, l);
 }
 
+void engine_close_all(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        if (!e->conns[i] || e->conns[i]->state == CONN_FREE) continue;
+        e->out.close(e->out.user, i);
+        engine_closed(e, i);
+    }
+}
+
 void link_dirty(struct engine *e, const struct link *l)
 {
     for (uint32_t i = 0; i < e->conn_end; i++) {
@@ -217,7 +226,7 @@ static uint32_t survivors(const struct engine *e, const struct op *op,
                           const uint64_t *dead, uint32_t dead_count)
 {
     uint32_t world = op->plan.r.world;
-    if (op->whole) return e->world - dead_count;
+    if (op->whole) return dead_count < e->world ? e->world - dead_count : 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < world; i++)
         count += !contains(dead, dead_count, op->scope[i]);

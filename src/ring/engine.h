@@ -27,8 +27,9 @@ enum {
     CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
     RETAIN_MAX = 64,               /* returned results kept for others */
     TAGS_MAX = 65536,              /* tags remembered within an epoch */
-    NO_CONN = UINT32_MAX,
 };
+
+#define NO_CONN UINT32_MAX
 
 struct engine;
 
@@ -262,6 +263,7 @@ void engine_unwant_links(struct engine *e);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
 enum link_status engine_link_status(struct engine *e, uint64_t id);
 void engine_drop_link(struct engine *e, uint64_t id);
+void engine_close_all(struct engine *e);
 /* An operation under way needs a link that has no connection. */
 bool engine_lacks_link(const struct engine *e);
 
@@ -302,7 +304,9 @@ void link_dial(struct engine *e, struct link *l);
 bool link_control(struct engine *e, struct link *l, const struct frame *f);
 void link_dirty(struct engine *e, const struct link *l);
 void link_drop_early(struct engine *e, struct link *l);
+void conn_stop_receiving(struct engine *e, const struct op *op);
 void conn_forget_op(struct engine *e, const struct op *op);
+void conn_cut_sending(struct engine *e, const struct op *op);
 void conn_resume(struct engine *e);
 void engine_apply_early(struct engine *e, struct op *op, struct lane *lane);
 struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);

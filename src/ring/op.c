@@ -382,6 +382,7 @@ static void place_own(struct op *op)
 
 bool engine_start(struct engine *e, struct op *op)
 {
+    conn_forget_op(e, op);
     free_run(e, op);
     op->phase = PHASE_RUNNING;
     op->mismatch = false;
@@ -478,6 +479,7 @@ static void check_lane(struct engine *e, struct op *op, const struct lane *lane)
 
 void op_sent(struct engine *e, struct op *op, struct lane *lane)
 {
+    if (e->frozen) return; /* what FLUSHED said stands */
     lane->sent++;
     check_lane(e, op, lane);
 }
@@ -751,6 +753,7 @@ void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
     struct op *op = op_find(e, tag, seq);
     if (!op || op->phase != PHASE_RUNNING || !e->frozen) return;
     if (size != result_size(op)) return;
+    conn_cut_sending(e, op);
     if (op->plan.kind == PLAN_EXCHANGE && in_place(op) && size > 0)
         memcpy(op->slots + op->plan.r.rank * (size_t)size, op->r.send, size);
     if (size > 0) memcpy(op->r.recv, bytes, size);

@@ -213,10 +213,8 @@ static void test_errors(void)
     OK(MPI_Comm_call_errhandler(dup, MPI_ERR_OTHER));
     CHECK(handled == MPI_ERR_OTHER);
     OK(MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN));
-    FAILS(MPI_ERR_COUNT,
-          MPI_Allreduce(&x, &y, -1, MPI_INT, MPI_SUM, dup));
-    FAILS(MPI_ERR_TYPE,
-          MPI_Allreduce(&x, &y, 1, MPI_DATATYPE_NULL, MPI_SUM, dup));
+    FAILS(MPI_ERR_COUNT, MPI_Bcast(&x, -1, MPI_INT, 0, dup));
+    FAILS(MPI_ERR_TYPE, MPI_Bcast(&x, 1, MPI_DATATYPE_NULL, 0, dup));
     FAILS(MPI_ERR_OP, MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_OP_NULL, dup));
     FAILS(MPI_ERR_OP, MPI_Allreduce(&x, &y, 1, MPI_FLOAT, MPI_BAND, dup));
     FAILS(MPI_ERR_BUFFER, MPI_Allreduce(&x, &x, 1, MPI_INT, MPI_SUM, dup));

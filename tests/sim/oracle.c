@@ -146,6 +146,19 @@ void oracle_offer(struct sim *s, const struct sim_op *o, uint64_t id,
     e->offers[e->offer_count++].value = value;
 }
 
+/* Contract C4: whoever lives, or gave a part of the result, agreed. */
+static void check_arguments(struct sim *s, const struct sim_op *o,
+                            const struct entry *e)
+{
+    if (o->spec.ident == SIM_RESYNC) return;
+    bool all = o->spec.coll == COLL_ALLREDUCE;
+    for (uint32_t i = 0; i < e->offer_count; i++) {
+        SIM_CHECK(s, e->offers[i].value == (int64_t)o->spec.count ||
+                         (!all && !sim_is_member(s, e->offers[i].id)),
+                  "C4: success in spite of a mismatch");
+    }
+}
+
 static uint64_t check_result(struct sim *s, const struct sim_op *o,
                              struct entry *e)
 {
@@ -164,9 +177,12 @@ static uint64_t check_result(struct sim *s, const struct sim_op *o,
         free(want);
     }
     SIM_CHECK(s, got == e->want,
-              "C5/C6: wrong result of operation %llu, coll %u count %llu",
+              "C5/C6: wrong result of operation %llu, coll %u %s %s count %llu "
+              "members %u in place %d",
               (unsigned long long)o->spec.ident, o->spec.coll,
-              (unsigned long long)o->spec.count);
+              dtype_name(o->spec.dtype), redop_name(o->spec.redop),
+              (unsigned long long)o->spec.count, o->spec.size,
+              o->spec.in_place);
     return own ? 0 : got;
 }
 
@@ -199,11 +215,10 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
 {
     struct entry *e = entry_of(s, &o->key);
     struct outcome now = {.id = p->session->id, .result = o->result};
-    bool wrong = s->options.mismatch && !s->options.odd_vote && o->spec.wrong;
     if (o->result == pcclSuccess) {
         SIM_CHECK(s, contributors == o->spec.size,
                   "C5: %u contributors, not %u", contributors, o->spec.size);
-        SIM_CHECK(s, !wrong, "C4: success in spite of a mismatch");
+        check_arguments(s, o, e);
         now.contributors = contributors;
         now.hash = check_result(s, o, e);
     }

@@ -258,8 +258,9 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
         q.member_count = spec->size;
         sim_coverage.scoped++;
     }
-    if (spec->ident == SIM_RESYNC)
-        oracle_offer(s, o, p->session->id, (int64_t)p->program.step);
+    oracle_offer(s, o, p->session->id,
+                 spec->ident == SIM_RESYNC ? (int64_t)p->program.step
+                                           : (int64_t)spec->count);
     int result = session_launch(p->session, &q, 0, &o->op);
     SIM_TRACE(s, "process %u (id %llu) launches %llu tag %llu coll %u count "
               "%llu epoch %u size %u: %d phase %d",
@@ -463,7 +464,8 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     if (kind == VOTE_PENDING) {
         sim_coverage.pending_yes += flag == 1;
         sim_coverage.pending_no += flag == 0;
-        if (flag == 1) go(s, p, STAGE_UPDATE);
+        if (flag == 0xff) begin_resync(s, p);
+        else if (flag) go(s, p, STAGE_UPDATE);
         else begin_launch(s, p);
     } else {
         begin_resync(s, p);

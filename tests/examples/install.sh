@@ -1,0 +1,72 @@
+#!/bin/sh
+# install.sh CMAKE BUILD SOURCE CC - installs into a folder of its own, builds
+# the examples against that with pkg-config and with CMake, and runs them.
+set -eu
+cmake=$1 build=$2 source=$3 cc=$4
+work=$(mktemp -d "$build/install-test.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+
+command -v pkg-config >/dev/null || exit 77
+prefix=$work/prefix
+"$cmake" --install "$build" --prefix "$prefix" >/dev/null
+config=$(find "$prefix" -name pccl.pc)
+if [ -z "$config" ]; then
+    echo "pccl.pc was not installed"
+    exit 1
+fi
+lib=${config%/pkgconfig/pccl.pc}
+
+echo "pkg-config"
+# The files name the prefix of the configuration; this is what --prefix changes.
+pc()
+{
+    PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --define-variable=prefix="$prefix" "$@"
+}
+examples=$source/examples
+models="$examples/train_args.c $examples/text_model.c"
+# shellcheck disable=SC2046,SC2086 # lists of words
+{
+    $cc -o "$work/native" "$examples/all_reduce.c" \
+        $(pc --cflags --libs pccl) -Wl,-rpath,"$lib"
+    $cc -o "$work/mpi" "$examples/elastic_train.c" $models \
+        $(pc --cflags --libs mpi_pccl) -lm -Wl,-rpath,"$lib"
+}
+
+echo "find_package"
+mkdir "$work/user"
+cat >"$work/user/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.20)
+project(user C)
+find_package(Pccl 0.1 REQUIRED)
+add_executable(native $examples/all_reduce.c)
+target_link_libraries(native Pccl::pccl)
+add_executable(mpi $examples/elastic_train.c $models)
+target_link_libraries(mpi Pccl::mpi_pccl m)
+END
+if ! { "$cmake" -S "$work/user" -B "$work/user/build" \
+        -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" &&
+        "$cmake" --build "$work/user/build"
+    } >"$work/log" 2>&1; then
+    cat "$work/log"
+    exit 1
+fi
+
+for folder in "$work" "$work/user/build"; do
+    master="$prefix/bin/pccl-master --timeout 30"
+    $master -n 2 "$folder/native" >"$work/out"
+    [ "$(grep -c '^2 4 6 8, the sum of 2 peers$' "$work/out")" = 2 ]
+    $master -n 2 "$folder/mpi" --steps 2 --hidden 4 "$examples/demo.sh" \
+        >"$work/out"
+    [ "$(grep -c '^rank ./2: done' "$work/out")" = 2 ]
+done
+
+# A program that was built for MPICH finds our library under MPICH's name.
+if command -v mpicc.mpich >/dev/null; then
+    echo "built for MPICH"
+    # shellcheck disable=SC2086
+    mpicc.mpich -o "$work/foreign" "$examples/train_text.c" $models -lm
+    $master -n 2 "$work/foreign" --steps 2 --hidden 4 "$examples/demo.sh" \
+        >"$work/out"
+    [ "$(grep -c '^rank ./2: done' "$work/out")" = 2 ]
+fi

@@ -1,0 +1,24 @@
+#!/bin/sh
+# train.sh BIN PROGRAM TEXT - a training of 3 ranks of which one dies: both
+# survivors end, with equal weights, and the same number of steps as asked for.
+set -eu
+bin=$1 program=$2 text=$3
+
+fail()
+{
+    printf '%s\n' "$program: $*" "$output"
+    exit 1
+}
+
+output=
+[ -r "$text" ] || fail "no text"
+status=0
+output=$("$bin/pccl-master" -n 3 --elastic --timeout 50 "$bin/$program" \
+    --steps 40 --batch 48 --hidden 16 --die 1:17 "$text" 2>&1) || status=$?
+[ "$status" = 0 ] || fail "exit status $status"
+ends=$(printf '%s\n' "$output" | grep -c '^rank ./2: done, ') || :
+[ "$ends" = 2 ] || fail "$ends of 2 ranks ended"
+weights=$(printf '%s\n' "$output" | sed -n 's/.*weights \([0-9a-f]*\)$/\1/p')
+[ "$(printf '%s\n' "$weights" | sort -u | wc -l)" = 1 ] || fail "weights differ"
+printf '%s\n' "$output" | grep -q '^step   18  2 ranks ' ||
+    fail "rank 0 did not see the loss in step 18"
