@@ -6,6 +6,13 @@ include(CMakePackageConfigHelpers)
 set(pccl_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Pccl)
 
 # pkg-config files move with the prefix unless a folder was given absolutely.
+file(RELATIVE_PATH PCCL_PC_UP
+    ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" PCCL_PC_UP ${PCCL_PC_UP})
+set(PCCL_PC_PREFIX "\${pcfiledir}/${PCCL_PC_UP}")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(PCCL_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+endif()
 foreach(dir LIBDIR INCLUDEDIR)
     if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
         set(PCCL_PC_${dir} "${CMAKE_INSTALL_${dir}}")

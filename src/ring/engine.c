@@ -202,7 +202,7 @@ void engine_freeze(struct engine *e)
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
-        conn_forget_op(e, op);
+        conn_stop_receiving(e, op);
         for (uint32_t k = 0; k < op->lane_count; k++) op->lanes[k].eager = 0;
     }
     for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
