@@ -42,20 +42,26 @@ if(TARGET mpi_pccl)
         "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
         ${PCCL_MPICH_INCLUDE_DIR})
-    # The names under which programs built with MPICH look for MPI. The folder
-    # is where pccl-master looks for it; it puts it first in the library path,
-    # and the library is then loaded from there, not from where it lies.
+    # The folder that pccl-master puts first in the library path of the ranks:
+    # the names under which programs built with MPICH look for MPI, and our own
+    # for those linked without an rpath. A library is loaded from there, not
+    # from where it lies, and looks for its neighbours relative to that.
     set(abi_dir lib/pccl/mpich-abi)
     file(RELATIVE_PATH up ${CMAKE_INSTALL_PREFIX}/${abi_dir}
          ${CMAKE_INSTALL_FULL_LIBDIR})
     string(REGEX REPLACE "/$" "" up ${up})
     set_target_properties(mpi_pccl PROPERTIES
         INSTALL_RPATH "$ORIGIN;$ORIGIN/${up}")
-    foreach(name libmpich.so.12 libmpi.so.12)
-        install(CODE "file(MAKE_DIRECTORY
-            \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir})
-            file(CREATE_LINK ${up}/libmpi_pccl.so.${PROJECT_VERSION_MAJOR}
-            \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir}/${name} SYMBOLIC)")
+    set(mpi libmpi_pccl.so.${PROJECT_VERSION_MAJOR})
+    set(native libpccl.so.${PROJECT_VERSION_MAJOR})
+    foreach(link libmpich.so.12:${mpi} libmpi.so.12:${mpi} ${mpi}:${mpi}
+                 ${native}:${native})
+        string(REGEX MATCH "(.*):(.*)" unused ${link})
+        install(CODE "
+            set(dir \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir})
+            file(MAKE_DIRECTORY \${dir})
+            file(CREATE_LINK ${up}/${CMAKE_MATCH_2}
+                 \${dir}/${CMAKE_MATCH_1} SYMBOLIC)")
     endforeach()
 endif()
 
@@ -66,7 +72,8 @@ if(TARGET pccl-master)
 endif()
 
 if(TARGET pccl)
-    install(EXPORT PcclTargets NAMESPACE Pccl:: DESTINATION ${pccl_package_dir})
+    install(EXPORT PcclTargets NAMESPACE Pccl::
+        DESTINATION ${pccl_package_dir})
     configure_package_config_file(cmake/PcclConfig.cmake.in PcclConfig.cmake
         INSTALL_DESTINATION ${pccl_package_dir})
     write_basic_package_version_file(PcclConfigVersion.cmake

@@ -1,16 +1,17 @@
 #!/bin/sh
-# demo.sh [TEXT] - trains a language model, kills a rank, lets new ones in.
+# demo.sh [TEXT [BIN]] - trains a model, kills a rank, lets new ones in.
 #
 # 1. train_text, a plain MPI program, with 4 ranks; one is killed with kill -9.
 # 2. elastic_train, 4 ranks; one is killed, two join while it runs.
 #
 # Builds into build/ first, and installs what that needs if it is missing
-# (Debian: with apt-get). Exits 0 if everything ended as it should.
+# (Debian: with apt-get); unless BIN is given, a folder with the programs.
+# Exits 0 if everything ended as it should.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-bin=$root/build/bin
-work=$root/build/demo.$$
+bin=${2:-$root/build/bin}
+work=$bin/../demo.$$
 text=${1:-/usr/share/common-licenses/GPL-3}
 jobs= # process ids of running launchers
 
@@ -27,7 +28,6 @@ build()
     # shellcheck source=../cmake/deps.sh
     . "$root/cmake/deps.sh"
     deps_install
-    mkdir -p "$work"
     echo "Building into $root/build"
     if ! { cmake -S "$root" -B "$root/build" &&
            cmake --build "$root/build" -j "$(nproc)" \
@@ -123,7 +123,8 @@ if [ ! -r "$text" ]; then
     echo "$0: cannot read $text" >&2
     exit 2
 fi
-build
+mkdir -p "$work"
+if [ $# -lt 2 ]; then build; fi
 
 set -f # lines of output are split into words, and never are file names
 say "1. A plain MPI program, 4 ranks; one of them will be killed"

@@ -48,10 +48,10 @@ static pcclResult_t enter(const pcclComm_t *comm, pcclComm_t **c)
     return pcclInvalidUsage;
 }
 
-static pcclResult_t leave(pcclComm_t *c, int result)
+static pcclResult_t leave(pcclComm_t *c, pcclResult_t result)
 {
     pthread_mutex_unlock(&c->lock);
-    return (pcclResult_t)result;
+    return result;
 }
 
 /* ------------------------------------------------------------- life cycle */
@@ -95,7 +95,7 @@ pcclResult_t pcclConnect(pcclComm_t *comm)
     if (!comm) return pcclInvalidArgument;
     pthread_mutex_lock(&comm->lock);
     if (comm->session) return leave(comm, pcclInvalidUsage);
-    return leave(comm, comm_open(comm));
+    return leave(comm, (pcclResult_t)comm_open(comm));
 }
 
 pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
@@ -191,10 +191,10 @@ pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf, size_t size)
 /* ------------------------------------------------------------------ votes */
 
 /* Waits for the answer to a vote; 0xff when refused, -1 when gone. */
-static int vote(pcclComm_t *c, enum vote_kind kind, int *result)
+static int vote(pcclComm_t *c, enum vote_kind kind, pcclResult_t *result)
 {
     struct session *s = c->session;
-    *result = session_vote(s, kind);
+    *result = (pcclResult_t)session_vote(s, kind);
     if (*result != pcclSuccess) return -1;
     comm_turn(c);
     while (s->votes[kind] != VOTE_ANSWERED && s->state == SESSION_MEMBER)
@@ -211,7 +211,7 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *comm)
     pcclComm_t *c;
     pcclResult_t rc = enter(comm, &c);
     if (rc != pcclSuccess) return rc;
-    int result;
+    pcclResult_t result;
     int answer = vote(c, VOTE_UPDATE, &result);
     if (answer == 0xff) {
         comm_set_error(c, "another peer is inside an operation that this one "
@@ -228,7 +228,7 @@ pcclResult_t pcclArePeersPending(pcclComm_t *comm, bool *pending_out)
     pcclResult_t rc = enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     if (!pending_out) return leave(c, pcclInvalidArgument);
-    int result;
+    pcclResult_t result;
     int answer = vote(c, VOTE_PENDING, &result);
     if (result != pcclSuccess) return leave(c, pcclInvalidUsage);
     *pending_out = answer == 1;
@@ -376,7 +376,7 @@ static struct op_request request_of(const pcclCollective_t *op,
         r.redop = (enum redop)op->op;
         r.plan.element = (uint32_t)dtype_size(r.dtype);
     }
-    static const int colls[] = {COLL_ALLREDUCE, COLL_BROADCAST, COLL_BARRIER,
+    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST, COLL_BARRIER,
                                 COLL_ALLGATHER, COLL_ALLTOALLV};
     r.plan.coll = colls[op->kind];
     r.plan.count = op->count;

@@ -170,7 +170,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_TYPE_COUNT:
         break;
     }
-    assert(!"wire_fields: not a message type");
+    assert(false && "wire_fields: not a message type");
 }
 
 /* One list: its count, then its items. While decoding, items go to `store`

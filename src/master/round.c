@@ -451,12 +451,19 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     msg.view.mesh = g->mesh;
     msg.view.update = g->update;
     measure_world(m, &msg);
-    for (uint32_t i = 0; i < g->forced_count; i++)
-        m->ops[msg.op_count++] = g->forced[i];
     for (uint32_t i = 0; i < g->op_count; i++) {
-        if (!g->ops[i].commit || msg.op_count == WIRE_OPS_MAX) continue;
+        if (!g->ops[i].commit) continue;
         m->ops[msg.op_count] = g->ops[i].op;
         m->ops[msg.op_count++].state = VERDICT_COMMIT;
+    }
+    /* A commit stands before a complaint about the same operation: someone
+     * may have returned it (F4). */
+    for (uint32_t i = 0; i < g->forced_count; i++) {
+        const struct master_op *op =
+            find_op(g, g->forced[i].tag, g->forced[i].seq);
+        bool stands = !op || !op->commit;
+        if (stands && msg.op_count < WIRE_OPS_MAX)
+            m->ops[msg.op_count++] = g->forced[i];
     }
     msg.ops = m->ops;
     m->out.send(m->out.user, m->sorted, count, &msg);
@@ -603,7 +610,8 @@ static void ask_waiting(struct master *m, uint32_t group,
     uint32_t members = live_links(m, group);
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *op = &msg->ops[i];
-        if (op->state == OP_RUNNING && op->survivors == members)
+        bool waits = op->state == OP_RUNNING || op->state == OP_HELD;
+        if (waits && op->survivors == members)
             m->ops[question.op_count++] = *op;
     }
     question.ops = m->ops;
@@ -616,6 +624,23 @@ static void ask_waiting(struct master *m, uint32_t group,
         m->links[count++] = i;
     }
     if (count > 0) m->out.send(m->out.user, m->links, count, &question);
+}
+
+/* Of all who wait: what one of them has not launched nobody has returned. */
+static void refuse_update(struct master *m, uint32_t group)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->group != group) continue;
+        if (!p->voted[VOTE_UPDATE]) continue;
+        p->voted[VOTE_UPDATE] = false;
+        m->links[count++] = i;
+    }
+    struct wire_msg refusal = {.type = WIRE_ANSWER};
+    refusal.vote.kind = VOTE_UPDATE;
+    refusal.vote.flag = 0xff;
+    if (count > 0) m->out.send(m->out.user, m->links, count, &refusal);
 }
 
 /* Someone who waits in an update never launched an operation that another
@@ -640,12 +665,7 @@ static void told_of_probe(struct master *m, uint32_t link,
         g->restart = true;
         g->broken_at = m->now;
     }
-    if (!g->restart) return;
-    p->voted[VOTE_UPDATE] = false;
-    struct wire_msg refusal = {.type = WIRE_ANSWER};
-    refusal.vote.kind = VOTE_UPDATE;
-    refusal.vote.flag = 0xff;
-    master_send(m, link, &refusal);
+    if (g->restart) refuse_update(m, p->group);
 }
 
 void round_told(struct master *m, uint32_t link, const struct wire_msg *msg)

@@ -39,7 +39,7 @@ def prototypes(include_dir):
             # Those of info are macros where handles are integers.
             if name in found or re.fullmatch(r"PMPI_Info_(c2f|f2c)", name):
                 continue
-            found[name] = (kind.strip(), " ".join(parameters.split()))
+            found[name] = (kind.strip(), named(" ".join(parameters.split())))
     return found
 
 
@@ -55,6 +55,16 @@ def implemented():
                 flags=re.M):
             names.add(("MPIX_" if kind == "MPIX_PUBLIC" else "MPI_") + name)
     return names
+
+
+def named(parameters):
+    """Names the parameters that the header leaves without one."""
+    parts = parameters[1:-1].split(",")
+    for i, part in enumerate(parts):
+        part = part.strip()
+        if re.fullmatch(r"(const )?\w+( ?\*+)?", part) and part != "void":
+            parts[i] = f"{part} p{i}"
+    return "(" + ", ".join(part.strip() for part in parts) + ")"
 
 
 def communicator(parameters):
@@ -98,8 +108,6 @@ def generate(include_dir):
             ' * Functions of the standard that are not offered. */\n'
             '#include "facade.h"\n\n'
             '#pragma GCC diagnostic ignored "-Wunused-parameter"\n'
-            '/* The header leaves out some names of parameters. */\n'
-            '#pragma GCC diagnostic ignored "-Wpedantic"\n'
             '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"\n']
     rows = []
     offered = 0

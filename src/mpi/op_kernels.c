@@ -20,9 +20,9 @@
     LOOP(name##_max, type, a[i] > b[i] ? a[i] : b[i])                          \
     LOOP(name##_min, type, a[i] < b[i] ? a[i] : b[i])
 #define LOGICAL(name, type)                                                    \
-    LOOP(name##_land, type, a[i] && b[i])                                      \
-    LOOP(name##_lor, type, a[i] || b[i])                                       \
-    LOOP(name##_lxor, type, !a[i] != !b[i])
+    LOOP(name##_land, type, a[i] != 0 && b[i] != 0)                            \
+    LOOP(name##_lor, type, a[i] != 0 || b[i] != 0)                             \
+    LOOP(name##_lxor, type, (a[i] != 0) != (b[i] != 0))
 #define BITWISE(name, type)                                                    \
     LOOP(name##_band, type, a[i] & b[i])                                       \
     LOOP(name##_bor, type, a[i] | b[i])                                        \

@@ -3,8 +3,6 @@
 #include "facade.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-/* The header leaves out some names of parameters. */
-#pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 MPIX_PUBLIC(Comm_agree);
@@ -266,7 +264,7 @@ int PMPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype d
 }
 
 MPI_PUBLIC(File_c2f);
-MPI_Fint PMPI_File_c2f(MPI_File)
+MPI_Fint PMPI_File_c2f(MPI_File p0)
 {
     return 0;
 }
@@ -279,7 +277,7 @@ int PMPI_File_call_errhandler(MPI_File fh, int errorcode)
 }
 
 MPI_PUBLIC(File_close);
-int PMPI_File_close(MPI_File *)
+int PMPI_File_close(MPI_File * p0)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_close");
@@ -293,34 +291,34 @@ int PMPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn
 }
 
 MPI_PUBLIC(File_delete);
-int PMPI_File_delete(const char *, MPI_Info)
+int PMPI_File_delete(const char * p0, MPI_Info p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_delete");
 }
 
 MPI_PUBLIC(File_f2c);
-MPI_File PMPI_File_f2c(MPI_Fint)
+MPI_File PMPI_File_f2c(MPI_Fint p0)
 {
     return MPI_FILE_NULL;
 }
 
 MPI_PUBLIC(File_get_amode);
-int PMPI_File_get_amode(MPI_File, int *)
+int PMPI_File_get_amode(MPI_File p0, int * p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_amode");
 }
 
 MPI_PUBLIC(File_get_atomicity);
-int PMPI_File_get_atomicity(MPI_File, int *)
+int PMPI_File_get_atomicity(MPI_File p0, int * p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_atomicity");
 }
 
 MPI_PUBLIC(File_get_byte_offset);
-int PMPI_File_get_byte_offset(MPI_File, MPI_Offset, MPI_Offset *)
+int PMPI_File_get_byte_offset(MPI_File p0, MPI_Offset p1, MPI_Offset * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_byte_offset");
@@ -334,42 +332,42 @@ int PMPI_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
 }
 
 MPI_PUBLIC(File_get_group);
-int PMPI_File_get_group(MPI_File, MPI_Group *)
+int PMPI_File_get_group(MPI_File p0, MPI_Group * p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_group");
 }
 
 MPI_PUBLIC(File_get_info);
-int PMPI_File_get_info(MPI_File, MPI_Info *)
+int PMPI_File_get_info(MPI_File p0, MPI_Info * p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_info");
 }
 
 MPI_PUBLIC(File_get_position);
-int PMPI_File_get_position(MPI_File, MPI_Offset *)
+int PMPI_File_get_position(MPI_File p0, MPI_Offset * p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_position");
 }
 
 MPI_PUBLIC(File_get_position_shared);
-int PMPI_File_get_position_shared(MPI_File, MPI_Offset *)
+int PMPI_File_get_position_shared(MPI_File p0, MPI_Offset * p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_position_shared");
 }
 
 MPI_PUBLIC(File_get_size);
-int PMPI_File_get_size(MPI_File, MPI_Offset *)
+int PMPI_File_get_size(MPI_File p0, MPI_Offset * p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_size");
 }
 
 MPI_PUBLIC(File_get_type_extent);
-int PMPI_File_get_type_extent(MPI_File, MPI_Datatype, MPI_Aint *)
+int PMPI_File_get_type_extent(MPI_File p0, MPI_Datatype p1, MPI_Aint * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_type_extent");
@@ -383,14 +381,14 @@ int PMPI_File_get_type_extent_c(MPI_File fh, MPI_Datatype datatype, MPI_Count *e
 }
 
 MPI_PUBLIC(File_get_view);
-int PMPI_File_get_view(MPI_File, MPI_Offset *, MPI_Datatype *, MPI_Datatype *, char *)
+int PMPI_File_get_view(MPI_File p0, MPI_Offset * p1, MPI_Datatype * p2, MPI_Datatype * p3, char * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_get_view");
 }
 
 MPI_PUBLIC(File_iread);
-int PMPI_File_iread(MPI_File, void *, int, MPI_Datatype, MPIO_Request *)
+int PMPI_File_iread(MPI_File p0, void * p1, int p2, MPI_Datatype p3, MPIO_Request * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_iread");
@@ -411,7 +409,7 @@ int PMPI_File_iread_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype 
 }
 
 MPI_PUBLIC(File_iread_at);
-int PMPI_File_iread_at(MPI_File, MPI_Offset, void *, int, MPI_Datatype, MPIO_Request *)
+int PMPI_File_iread_at(MPI_File p0, MPI_Offset p1, void * p2, int p3, MPI_Datatype p4, MPIO_Request * p5)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_iread_at");
@@ -446,7 +444,7 @@ int PMPI_File_iread_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype data
 }
 
 MPI_PUBLIC(File_iread_shared);
-int PMPI_File_iread_shared(MPI_File, void *, int, MPI_Datatype, MPIO_Request *)
+int PMPI_File_iread_shared(MPI_File p0, void * p1, int p2, MPI_Datatype p3, MPIO_Request * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_iread_shared");
@@ -460,7 +458,7 @@ int PMPI_File_iread_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Dataty
 }
 
 MPI_PUBLIC(File_iwrite);
-int PMPI_File_iwrite(MPI_File, const void *, int, MPI_Datatype, MPIO_Request *)
+int PMPI_File_iwrite(MPI_File p0, const void * p1, int p2, MPI_Datatype p3, MPIO_Request * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_iwrite");
@@ -481,7 +479,7 @@ int PMPI_File_iwrite_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Da
 }
 
 MPI_PUBLIC(File_iwrite_at);
-int PMPI_File_iwrite_at(MPI_File, MPI_Offset, const void *, int, MPI_Datatype, MPIO_Request *)
+int PMPI_File_iwrite_at(MPI_File p0, MPI_Offset p1, const void * p2, int p3, MPI_Datatype p4, MPIO_Request * p5)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_iwrite_at");
@@ -516,7 +514,7 @@ int PMPI_File_iwrite_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Dataty
 }
 
 MPI_PUBLIC(File_iwrite_shared);
-int PMPI_File_iwrite_shared(MPI_File, const void *, int, MPI_Datatype, MPIO_Request *)
+int PMPI_File_iwrite_shared(MPI_File p0, const void * p1, int p2, MPI_Datatype p3, MPIO_Request * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_iwrite_shared");
@@ -530,35 +528,34 @@ int PMPI_File_iwrite_shared_c(MPI_File fh, const void *buf, MPI_Count count, MPI
 }
 
 MPI_PUBLIC(File_open);
-int PMPI_File_open(MPI_Comm, const char *, int, MPI_Info, MPI_File *)
+int PMPI_File_open(MPI_Comm p0, const char * p1, int p2, MPI_Info p3, MPI_File * p4)
 {
-    return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
-                      "MPI_File_open");
+    return unsupported_comm(p0, "MPI_File_open");
 }
 
 MPI_PUBLIC(File_preallocate);
-int PMPI_File_preallocate(MPI_File, MPI_Offset)
+int PMPI_File_preallocate(MPI_File p0, MPI_Offset p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_preallocate");
 }
 
 MPI_PUBLIC(File_read);
-int PMPI_File_read(MPI_File, void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_read(MPI_File p0, void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read");
 }
 
 MPI_PUBLIC(File_read_all);
-int PMPI_File_read_all(MPI_File, void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_read_all(MPI_File p0, void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_all");
 }
 
 MPI_PUBLIC(File_read_all_begin);
-int PMPI_File_read_all_begin(MPI_File, void *, int, MPI_Datatype)
+int PMPI_File_read_all_begin(MPI_File p0, void * p1, int p2, MPI_Datatype p3)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_all_begin");
@@ -579,28 +576,28 @@ int PMPI_File_read_all_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype d
 }
 
 MPI_PUBLIC(File_read_all_end);
-int PMPI_File_read_all_end(MPI_File, void *, MPI_Status *)
+int PMPI_File_read_all_end(MPI_File p0, void * p1, MPI_Status * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_all_end");
 }
 
 MPI_PUBLIC(File_read_at);
-int PMPI_File_read_at(MPI_File, MPI_Offset, void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_read_at(MPI_File p0, MPI_Offset p1, void * p2, int p3, MPI_Datatype p4, MPI_Status * p5)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_at");
 }
 
 MPI_PUBLIC(File_read_at_all);
-int PMPI_File_read_at_all(MPI_File, MPI_Offset, void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_read_at_all(MPI_File p0, MPI_Offset p1, void * p2, int p3, MPI_Datatype p4, MPI_Status * p5)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_at_all");
 }
 
 MPI_PUBLIC(File_read_at_all_begin);
-int PMPI_File_read_at_all_begin(MPI_File, MPI_Offset, void *, int, MPI_Datatype)
+int PMPI_File_read_at_all_begin(MPI_File p0, MPI_Offset p1, void * p2, int p3, MPI_Datatype p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_at_all_begin");
@@ -621,7 +618,7 @@ int PMPI_File_read_at_all_c(MPI_File fh, MPI_Offset offset, void * buf, MPI_Coun
 }
 
 MPI_PUBLIC(File_read_at_all_end);
-int PMPI_File_read_at_all_end(MPI_File, void *, MPI_Status *)
+int PMPI_File_read_at_all_end(MPI_File p0, void * p1, MPI_Status * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_at_all_end");
@@ -642,14 +639,14 @@ int PMPI_File_read_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datat
 }
 
 MPI_PUBLIC(File_read_ordered);
-int PMPI_File_read_ordered(MPI_File, void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_read_ordered(MPI_File p0, void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_ordered");
 }
 
 MPI_PUBLIC(File_read_ordered_begin);
-int PMPI_File_read_ordered_begin(MPI_File, void *, int, MPI_Datatype)
+int PMPI_File_read_ordered_begin(MPI_File p0, void * p1, int p2, MPI_Datatype p3)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_ordered_begin");
@@ -670,14 +667,14 @@ int PMPI_File_read_ordered_c(MPI_File fh, void *buf, MPI_Count count, MPI_Dataty
 }
 
 MPI_PUBLIC(File_read_ordered_end);
-int PMPI_File_read_ordered_end(MPI_File, void *, MPI_Status *)
+int PMPI_File_read_ordered_end(MPI_File p0, void * p1, MPI_Status * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_ordered_end");
 }
 
 MPI_PUBLIC(File_read_shared);
-int PMPI_File_read_shared(MPI_File, void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_read_shared(MPI_File p0, void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_read_shared");
@@ -691,21 +688,21 @@ int PMPI_File_read_shared_c(MPI_File fh, void *buf, MPI_Count count, MPI_Datatyp
 }
 
 MPI_PUBLIC(File_seek);
-int PMPI_File_seek(MPI_File, MPI_Offset, int)
+int PMPI_File_seek(MPI_File p0, MPI_Offset p1, int p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_seek");
 }
 
 MPI_PUBLIC(File_seek_shared);
-int PMPI_File_seek_shared(MPI_File, MPI_Offset, int)
+int PMPI_File_seek_shared(MPI_File p0, MPI_Offset p1, int p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_seek_shared");
 }
 
 MPI_PUBLIC(File_set_atomicity);
-int PMPI_File_set_atomicity(MPI_File, int)
+int PMPI_File_set_atomicity(MPI_File p0, int p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_set_atomicity");
@@ -719,49 +716,49 @@ int PMPI_File_set_errhandler(MPI_File file, MPI_Errhandler errhandler)
 }
 
 MPI_PUBLIC(File_set_info);
-int PMPI_File_set_info(MPI_File, MPI_Info)
+int PMPI_File_set_info(MPI_File p0, MPI_Info p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_set_info");
 }
 
 MPI_PUBLIC(File_set_size);
-int PMPI_File_set_size(MPI_File, MPI_Offset)
+int PMPI_File_set_size(MPI_File p0, MPI_Offset p1)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_set_size");
 }
 
 MPI_PUBLIC(File_set_view);
-int PMPI_File_set_view(MPI_File, MPI_Offset, MPI_Datatype, MPI_Datatype, const char *, MPI_Info)
+int PMPI_File_set_view(MPI_File p0, MPI_Offset p1, MPI_Datatype p2, MPI_Datatype p3, const char * p4, MPI_Info p5)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_set_view");
 }
 
 MPI_PUBLIC(File_sync);
-int PMPI_File_sync(MPI_File)
+int PMPI_File_sync(MPI_File p0)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_sync");
 }
 
 MPI_PUBLIC(File_write);
-int PMPI_File_write(MPI_File, const void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_write(MPI_File p0, const void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write");
 }
 
 MPI_PUBLIC(File_write_all);
-int PMPI_File_write_all(MPI_File, const void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_write_all(MPI_File p0, const void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_all");
 }
 
 MPI_PUBLIC(File_write_all_begin);
-int PMPI_File_write_all_begin(MPI_File, const void *, int, MPI_Datatype)
+int PMPI_File_write_all_begin(MPI_File p0, const void * p1, int p2, MPI_Datatype p3)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_all_begin");
@@ -782,28 +779,28 @@ int PMPI_File_write_all_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Dat
 }
 
 MPI_PUBLIC(File_write_all_end);
-int PMPI_File_write_all_end(MPI_File, const void *, MPI_Status *)
+int PMPI_File_write_all_end(MPI_File p0, const void * p1, MPI_Status * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_all_end");
 }
 
 MPI_PUBLIC(File_write_at);
-int PMPI_File_write_at(MPI_File, MPI_Offset, const void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_write_at(MPI_File p0, MPI_Offset p1, const void * p2, int p3, MPI_Datatype p4, MPI_Status * p5)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_at");
 }
 
 MPI_PUBLIC(File_write_at_all);
-int PMPI_File_write_at_all(MPI_File, MPI_Offset, const void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_write_at_all(MPI_File p0, MPI_Offset p1, const void * p2, int p3, MPI_Datatype p4, MPI_Status * p5)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_at_all");
 }
 
 MPI_PUBLIC(File_write_at_all_begin);
-int PMPI_File_write_at_all_begin(MPI_File, MPI_Offset, const void *, int, MPI_Datatype)
+int PMPI_File_write_at_all_begin(MPI_File p0, MPI_Offset p1, const void * p2, int p3, MPI_Datatype p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_at_all_begin");
@@ -824,7 +821,7 @@ int PMPI_File_write_at_all_c(MPI_File fh, MPI_Offset offset, const void *buf, MP
 }
 
 MPI_PUBLIC(File_write_at_all_end);
-int PMPI_File_write_at_all_end(MPI_File, const void *, MPI_Status *)
+int PMPI_File_write_at_all_end(MPI_File p0, const void * p1, MPI_Status * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_at_all_end");
@@ -845,14 +842,14 @@ int PMPI_File_write_c(MPI_File fh, const void *buf, MPI_Count count, MPI_Datatyp
 }
 
 MPI_PUBLIC(File_write_ordered);
-int PMPI_File_write_ordered(MPI_File, const void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_write_ordered(MPI_File p0, const void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_ordered");
 }
 
 MPI_PUBLIC(File_write_ordered_begin);
-int PMPI_File_write_ordered_begin(MPI_File, const void *, int, MPI_Datatype)
+int PMPI_File_write_ordered_begin(MPI_File p0, const void * p1, int p2, MPI_Datatype p3)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_ordered_begin");
@@ -873,14 +870,14 @@ int PMPI_File_write_ordered_c(MPI_File fh, const void *buf, MPI_Count count, MPI
 }
 
 MPI_PUBLIC(File_write_ordered_end);
-int PMPI_File_write_ordered_end(MPI_File, const void *, MPI_Status *)
+int PMPI_File_write_ordered_end(MPI_File p0, const void * p1, MPI_Status * p2)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_ordered_end");
 }
 
 MPI_PUBLIC(File_write_shared);
-int PMPI_File_write_shared(MPI_File, const void *, int, MPI_Datatype, MPI_Status *)
+int PMPI_File_write_shared(MPI_File p0, const void * p1, int p2, MPI_Datatype p3, MPI_Status * p4)
 {
     return error_note(MPI_ERR_UNSUPPORTED_OPERATION, "%s: not offered",
                       "MPI_File_write_shared");
@@ -1320,7 +1317,7 @@ int PMPI_Reduce_scatter_init_c(const void *sendbuf, void *recvbuf, const MPI_Cou
 }
 
 MPI_PUBLIC(Register_datarep);
-int PMPI_Register_datarep(const char *, MPI_Datarep_conversion_function *, MPI_Datarep_conversion_function *, MPI_Datarep_extent_function *, void *)
+int PMPI_Register_datarep(const char * p0, MPI_Datarep_conversion_function * p1, MPI_Datarep_conversion_function * p2, MPI_Datarep_extent_function * p3, void * p4)
 {
     return unsupported("MPI_Register_datarep");
 }

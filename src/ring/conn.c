@@ -62,12 +62,16 @@ void engine_dialed(struct engine *e, uint32_t number, bool success)
     engine_closed(e, number);
 }
 
-static void report_broken(struct engine *e, struct link *l, bool dialed)
+/* `answered`: the other end may have taken the call and sent data already. */
+static void report_broken(struct engine *e, struct link *l, bool dialed,
+                          bool answered)
 {
     const struct op *op = NULL;
     if (!op_uses_link(e, l, &op)) return;
-    if (dialed && l->open > 0) return; /* one more would have been nice */
-    e->out.fault(e->out.user, dialed ? FAULT_UNREACHABLE : FAULT_BROKEN, op,
+    bool others = l->open > 0;
+    if (dialed && others && !answered) return; /* one more had been nice */
+    e->out.fault(e->out.user,
+                 dialed && !others ? FAULT_UNREACHABLE : FAULT_BROKEN, op,
                  l->id);
 }
 
@@ -97,7 +101,8 @@ void engine_closed(struct engine *e, uint32_t number)
     }
     if (was == CONN_OPEN) l->open--;
     if (!l) return;
-    if (!e->frozen) report_broken(e, l, was == CONN_DIALED);
+    bool answered = c->tx_head_size > 0;
+    if (!e->frozen) report_broken(e, l, was == CONN_DIALED, answered);
     /* READY may have been said already, and the other end waits (R3). */
     if (e->frozen && l->wanted && was == CONN_OPEN) link_dial(e, l);
 }

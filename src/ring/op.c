@@ -640,7 +640,7 @@ void engine_finish(struct engine *e, struct op *op, int result)
 static void check_done(struct engine *e, struct op *op)
 {
     if (op->phase != PHASE_HELD || !all_done(op)) return;
-    if (op->cleared) drop_finished_before(e, op->launched);
+    if (op->cleared && op->whole) drop_finished_before(e, op->launched);
     drop_older(e, op->r.tag, op->seq);
     engine_finish(e, op, pcclSuccess);
 }

@@ -21,7 +21,7 @@ static uint32_t position_of(const struct plan *p, uint32_t rank)
     for (uint32_t i = 0; i < p->r.world; i++) {
         if (p->r.order[i] == rank) return i;
     }
-    assert(!"position_of: the rank is not in the ring");
+    assert(false && "position_of: the rank is not in the ring");
     return 0;
 }
 
@@ -78,7 +78,7 @@ static enum plan_kind choose_kind(const struct plan_request *r)
     case COLL_ALLTOALLV:
         return PLAN_ALLTOALL;
     }
-    assert(!"choose_kind: not a collective");
+    assert(false && "choose_kind: not a collective");
     return PLAN_LOCAL;
 }
 

@@ -27,15 +27,17 @@ enum plan_kind {
     PLAN_ALLTOALL,    /* every pair its own size */
 };
 
+enum plan_coll {
+    COLL_ALLREDUCE,
+    COLL_BROADCAST,
+    COLL_BARRIER,
+    COLL_ALLGATHER,
+    COLL_ALLTOALLV,
+};
+
 /* What a plan is made for; equal on all members but rank. */
 struct plan_request {
-    enum {
-        COLL_ALLREDUCE,
-        COLL_BROADCAST,
-        COLL_BARRIER,
-        COLL_ALLGATHER,
-        COLL_ALLTOALLV,
-    } coll;
+    enum plan_coll coll;
     uint32_t world, rank;
     uint32_t root;
     bool mesh;        /* all pairs are linked */

@@ -4,9 +4,10 @@
  *                           others, whose ranks and size change together
  *   survive return          MPIX_ERR_PROC_FAILED until the topology is updated
  *   survive abort           never returns from the collective
+ *   survive fold MODE       the victim dies in its operator, in mid-collective
+ *   survive gather          the first to notice is an in-place all-gather
  *
- * The last but one rank is the victim, and dies between two collectives or in
- * the middle of a long one. */
+ * The last but one rank is the victim. */
 #include "conform.h"
 
 #include <mpi_pccl.h>
@@ -118,6 +119,57 @@ static int errors(void)
     return conform_end();
 }
 
+/* Adds; the victim dies after the first of several rounds. */
+static void deadly(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void)type;
+    if (first_rank == victim) raise(SIGKILL);
+    for (int i = 0; i < *count; i++) ((int *)inout)[i] += ((int *)in)[i];
+}
+
+/* An input in place is whole again after an error, and nothing of the victim
+ * is in the result of a repetition. */
+static int fold(int repeats)
+{
+    enum { COUNT = 6000000 };
+    int *data = malloc(COUNT * sizeof *data), wrong = 0;
+    MPI_Op op;
+    for (int i = 0; i < COUNT; i++) data[i] = i + first_rank;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    OK(MPI_Op_create(deadly, 1, &op));
+    int code =
+        MPI_Allreduce(MPI_IN_PLACE, data, COUNT, MPI_INT, op, MPI_COMM_WORLD);
+    look();
+    CHECK(repeats ? code == MPI_SUCCESS : code == (MPIX_ERR_PROC_FAILED));
+    for (int i = 0; i < COUNT; i++) {
+        unsigned sum = (unsigned)size * (unsigned)i + (unsigned)expected_sum();
+        wrong += data[i] != (repeats ? (int)sum : i + first_rank);
+    }
+    CHECK(wrong == 0);
+    OK(MPI_Op_free(&op));
+    free(data);
+    OK(PCCL_Update_topology(MPI_COMM_WORLD));
+    return conform_end();
+}
+
+static int gather(void)
+{
+    enum { BLOCK = 100000 };
+    int *all = calloc((size_t)first_size * BLOCK, sizeof *all), wrong = 0;
+    for (int i = 0; i < BLOCK; i++) all[first_rank * BLOCK + i] = first_rank;
+    maybe_die(DEATH);
+    OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, BLOCK, MPI_INT,
+                     MPI_COMM_WORLD));
+    look();
+    CHECK(size == first_size - 1);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < BLOCK; i++)
+            wrong += all[r * BLOCK + i] != r + (r >= victim);
+    CHECK(wrong == 0);
+    free(all);
+    return conform_end();
+}
+
 static int fatal(void)
 {
     for (int step = 0; step < STEPS; step++) {
@@ -137,5 +189,8 @@ int main(int argc, char **argv)
     victim = size - 2;
     if (argc > 1 && strcmp(argv[1], "shrink") == 0) return shrink();
     if (argc > 1 && strcmp(argv[1], "return") == 0) return errors();
+    if (argc > 2 && strcmp(argv[1], "fold") == 0)
+        return fold(strcmp(argv[2], "shrink") == 0);
+    if (argc > 1 && strcmp(argv[1], "gather") == 0) return gather();
     return fatal();
 }

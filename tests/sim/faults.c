@@ -24,9 +24,9 @@ static void noted(struct sim *s, pccl_ns until)
 }
 
 /* A launcher tells the master when a process it counted on is no more. */
-static void lower_quorum(struct sim *s)
+void sim_lower_quorum(struct sim *s)
 {
-    if (s->master->quorum <= 1) return;
+    if (s->master->round_last > 0 || s->master->quorum <= 1) return;
     struct master_event e = {.type = MASTER_QUORUM,
                              .now = s->now,
                              .quorum = s->master->quorum - 1};
@@ -42,7 +42,7 @@ static void crash(struct sim *s)
         struct sim_proc *p = random_proc(s);
         sim_coverage.crash++;
         sim_coverage.crash_joining += p->session->state == SESSION_JOINING;
-        if (!p->joiner && s->master->round_last == 0) lower_quorum(s);
+        if (!p->joiner) sim_lower_quorum(s);
         sim_proc_end(s, p, true);
     }
 }
@@ -139,7 +139,7 @@ static void leave(struct sim *s)
 {
     struct sim_proc *p = random_proc(s);
     if (!p || alive(s) < 2 || p->leave_soon) return;
-    if (!p->joiner && s->master->round_last == 0) lower_quorum(s);
+    if (!p->joiner) sim_lower_quorum(s);
     p->leave_soon = true;
     sim_coverage.leave++;
 }
@@ -193,7 +193,7 @@ void sim_heal(struct sim *s)
     }
     thaw(s);
     if (alive(s) == 0) (void)sim_proc_start(s, true, -1, 0);
-    while (s->master->round_last == 0 && s->master->quorum > alive(s))
-        lower_quorum(s);
+    while (s->master->round_last == 0 && s->master->quorum > 1) sim_lower_quorum(s);
+    if (s->master->round_last == 0) (void)sim_proc_start(s, false, -1, 0);
     SIM_TRACE(s, "faults stop");
 }

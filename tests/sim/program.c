@@ -17,6 +17,13 @@ static uint64_t hash(const struct sim *s, uint64_t a, uint64_t b)
     return sim_mix(s->seed, 77, a, b);
 }
 
+/* One in which somebody does something else than the others. */
+static bool special_step(const struct sim *s, uint64_t step)
+{
+    return (s->options.odd_vote || s->options.mismatch) &&
+           hash(s, step, 500) % 4 == 0;
+}
+
 /* ------------------------------------------------------------- operations */
 
 static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
@@ -45,7 +52,8 @@ static void choose_scope(const struct sim *s, const struct sim_proc *p,
                          struct sim_spec *spec, uint64_t h)
 {
     const struct told *t = &p->session->told;
-    spec->scoped = s->options.scoped && t->size >= 2 && h % 4 == 0;
+    spec->scoped = s->options.scoped && t->size >= 2 && h % 4 == 0 &&
+                   !special_step(s, p->program.step);
     spec->absent = spec->scoped;
     for (uint32_t i = 0; i < t->size; i++) {
         uint64_t id = t->members[i].id;
@@ -357,12 +365,6 @@ static bool odd_one(const struct sim *s, const struct sim_proc *p, uint64_t salt
            hash(s, p->program.step, salt) % size == p->session->told.rank;
 }
 
-static bool special_step(const struct sim *s, uint64_t step)
-{
-    return (s->options.odd_vote || s->options.mismatch) &&
-           hash(s, step, 500) % 4 == 0;
-}
-
 static void begin_launch(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
@@ -378,10 +380,8 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
     }
     if (special_step(s, g->step)) {
         struct sim_spec *spec = &g->ops[0].spec;
-        if (spec->scoped || spec->coll > COLL_BROADCAST) spec->coll = 0;
-        if (spec->scoped) make_spec(s, p, 0, spec);
-        if (s->options.mismatch && !s->options.odd_vote &&
-            odd_one(s, p, 502) && !spec->scoped && spec->coll <= COLL_BROADCAST) {
+        if (spec->coll > COLL_BROADCAST) spec->coll = COLL_ALLREDUCE;
+        if (s->options.mismatch && odd_one(s, p, 502)) {
             spec->wrong = true;
             spec->count++;
         }
@@ -553,6 +553,7 @@ static bool gone(struct sim *s, struct sim_proc *p)
     SIM_TRACE(s, "process %u is gone: %s", p->uid, p->session->reason);
     uint32_t group = p->group;
     bool again = !p->session->leaving || s->healing;
+    if (!p->joiner && !p->leave_soon) sim_lower_quorum(s);
     sim_proc_end(s, p, false);
     if (again && (s->healing || sim_pick(s, 3) > 0))
         (void)sim_proc_start(s, true, -1, group);

@@ -602,7 +602,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
     }
     oracle_view(s, p);
     const struct sim_program *g = &p->program;
-    if (p->session->state == SESSION_MEMBER && !program) {
+    if (g->stage != STAGE_JOIN && p->session->state == SESSION_MEMBER) {
         pccl_ns since = g->progress_at > s->last_fault ? g->progress_at
                                                        : s->last_fault;
         SIM_CHECK(s, s->now - since < 5 * SIM_DEADLINE,

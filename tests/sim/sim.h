@@ -177,6 +177,8 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group);
 bool sim_is_member(const struct sim *s, uint64_t id);
 
+void sim_lower_quorum(struct sim *s); /* before the first view only */
+
 /* program.c: one turn; true if something was done. */
 bool program_turn(struct sim *s, struct sim_proc *p);
 void program_free(struct sim_proc *p);

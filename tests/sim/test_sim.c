@@ -61,7 +61,8 @@ static struct sim_options choose(uint64_t seed)
         o.variant_resync = true;
         o.variant_skip = false;
     }
-    if (o.refuse || o.odd_vote) o.groups = 1; /* groups vote in step */
+    /* Groups vote in step, which a step of one group's own would break. */
+    if (o.refuse || o.odd_vote || o.reset || o.stall || o.freeze) o.groups = 1;
     o.scoped = on(&r, 3);
     o.large = on(&r, 6);
     o.local = on(&r, 2);

@@ -1,0 +1,95 @@
+#!/bin/sh
+# mutants.sh [SEEDS] - breaks the cores in one way at a time and shows that the
+# simulator notices: a rule whose removal no test notices is not tested.
+#
+# Each line below: name | file under src | sed script. The tree is copied; the
+# original is never touched. Exit status 1 if a mutant survives.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+seeds=${1:-3000}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+cp -r "$root/src" "$root/include" "$work/"
+mkdir -p "$work/tests" "$work/obj"
+cp -r "$root/tests/sim" "$work/tests/"
+cd "$work"
+
+core="wire pool session elastic/view ring/plan ring/frame ring/engine ring/conn
+ring/op master/master master/round master/order dtype ring/reduce
+ring/reduce_base"
+sim="test_sim sim faults program oracle net"
+compile() {
+    ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
+}
+object() {
+    echo "obj/$(echo "$1" | tr / _).o"
+}
+for name in $core; do compile "src/$name.c" "$(object "$name")"; done
+for name in $sim; do compile "tests/sim/$name.c" "obj/sim_$name.o"; done
+${CC:-cc} obj/*.o -o original
+./original 1 20 >/dev/null || { echo "the original fails"; exit 1; }
+
+survived=0
+printf '%-34s %s\n' "mutant" "caught by"
+while IFS='|' read -r name file script; do
+    [ -n "$name" ] || continue
+    sed "$script" "$root/src/$file" >"src/$file"
+    if cmp -s "$root/src/$file" "src/$file"; then
+        echo "$name: the mutation does not apply"
+        survived=$((survived + 1))
+        continue
+    fi
+    object=$(object "${file%.c}")
+    cp "$object" kept.o
+    compile "src/$file" "$object"
+    ${CC:-cc} obj/*.o -o mutant
+    if timeout 300 ./mutant 1 "$seeds" >out 2>&1; then
+        printf '%-34s %s\n' "$name" "SURVIVED $seeds seeds"
+        survived=$((survived + 1))
+    else
+        status=$?
+        seed=$(grep -ao 'seed [0-9]* failed' out | head -1 | cut -d' ' -f2)
+        why=$(grep -a -A2 '^seed [0-9]* at' out | tail -1 | cut -c1-60)
+        [ -n "$why" ] || why=$(grep -ao 'Assertion.*failed' out | head -1)
+        [ "$status" -ne 124 ] || why="does not end"
+        printf '%-34s seed %s: %s\n' "$name" "$seed" "$why"
+    fi
+    cp kept.o "$object"
+    cp "$root/src/$file" "src/$file"
+done <<'MUTANTS'
+no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
+no restore|session.c|s/if (!queued) engine_restore(e, op);//
+stale epoch accepted|ring/conn.c|s/^    if (f->epoch < e->epoch .*return true;/    f->epoch = e->epoch;/
+loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
+wrong AVG divisor, exchange|ring/op.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
+wrong AVG divisor, ring|ring/op.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
+newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
+commit though a survivor runs|master/round.c|s/op->commit = op->held >= op->op.survivors;/op->commit = op->held > 0;/
+ASK skipped|master/round.c|s/if (op->held + op->running < op->op.survivors) doubt = true;//
+returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
+donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
+result dropped too early (D6)|ring/op.c|s/r->tag != tag || r->seq >= seq/r->tag != tag || r->seq > seq/
+result dropped too early (D7)|ring/op.c|s/|| r->finished >= launched//
+a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleared/
+clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
+told twice (update forgets losses)|session.c|s/if (update || s->state == SESSION_JOINING) told_all/if (s->state == SESSION_JOINING) told_all/
+never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
+loss told at once|session.c|s/told_push(&s->told, s->view, s->removed, s->removed_count);/told_push(\&s->told, s->view, s->removed, s->removed_count); told_advance(\&s->told, UINT32_MAX, s->id);/
+READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
+digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
+mismatch told to one only|master/round.c|s/force(g, msg, VERDICT_INVALID);//
+filler omitted|ring/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
+filler before all have flushed|ring/engine.c|s/conn_stop_receiving(e, op);/conn_forget_op(e, op);/
+frames of another epoch's operation|ring/op.c|s/return op->epoch == e->epoch ? op : NULL;/return op;/
+leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
+verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
+no probe (V4)|master/master.c|s/if (m->groups\[i\].used) round_probe(m, i);//
+crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
+verdict not kept (F6)|session.c|s/add_poison(s, v->tag, result);/(void)result;/
+early frames lost|ring/conn.c|s/c->held = later && c->state == CONN_OPEN;/c->held = false;/
+stranded member waits for ever|session.c|s/if (s->stranded) gone(s, s->reason);//
+no heartbeats|session.c|s/^        to_master(s, &beat);//
+silence is no loss|master/master.c|s/m->now - p->heard >= m->deadline/false/
+broken link not reported|ring/conn.c|s/if (!e->frozen) report_broken.*//
+MUTANTS
+[ "$survived" -eq 0 ]
