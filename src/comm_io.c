@@ -276,7 +276,8 @@ void comm_io_to_master(void *comm, const struct wire_msg *msg)
     pcclComm_t *c = comm;
     if (c->master_fd < 0) return;
     if (c->out_first + c->out_size + WIRE_FRAME_MAX > c->out_capacity) {
-        memmove(c->out, c->out + c->out_first, c->out_size);
+        if (c->out_size > 0)
+            memmove(c->out, c->out + c->out_first, c->out_size);
         c->out_first = 0;
         size_t need = c->out_size + WIRE_FRAME_MAX;
         if (need > c->out_capacity) {

@@ -78,7 +78,9 @@ static void text_field(struct cursor *c, char *text)
     limit(c, size, WIRE_TEXT_MAX + 1);
     if (c->failed) return;
     cursor_bytes(c, (uint8_t *)text, size);
-    if (c->in) text[size] = '\0';
+    if (!c->in) return;
+    text[size] = '\0';
+    if (strnlen(text, size) < size) c->failed = true;
 }
 
 static void result_field(struct cursor *c, struct wire_msg *m)

@@ -26,17 +26,18 @@ static void link_free(struct engine *e, struct link *l)
 void engine_free(struct engine *e)
 {
     for (uint32_t i = 0; i < e->op_end; i++) engine_release(e, &e->ops[i]);
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        if (!e->conns[i]) continue;
-        pool_give(&e->pool, e->conns[i]->scratch);
-        free(e->conns[i]);
-    }
     for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
         while (e->links[i]) {
             struct link *next = e->links[i]->next;
             link_free(e, e->links[i]);
             e->links[i] = next;
         }
+    }
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        if (!e->conns[i]) continue;
+        pool_give(&e->pool, e->conns[i]->scratch);
+        free(e->conns[i]);
+        e->conns[i] = NULL;
     }
     for (size_t i = 0; i < RETAIN_MAX; i++)
         pool_give(&e->pool, e->retained[i].bytes);

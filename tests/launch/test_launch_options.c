@@ -16,7 +16,7 @@ static bool parse(struct options *options, char *copy, size_t size,
 {
     int argc = 0;
     assert_true(strlen(text) < size);
-    strcpy(copy, text);
+    memcpy(copy, text, strlen(text) + 1);
     argv[argc++] = (char *)(uintptr_t)"pccl-master";
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
         assert_true(argc < ARGS_MAX);

@@ -105,8 +105,9 @@ static void refuse(struct sim *s)
     uint32_t i = sim_pick(s, SIM_REFUSALS_MAX);
     s->refusals[i].a = a->uid;
     s->refusals[i].b = b->uid;
-    s->refusals[i].until =
-        s->now + sim_pick(s, (uint32_t)(4 * SIM_DEADLINE));
+    pccl_ns longest = sim_pick(s, 3) == 0 ? 20 * SIM_DEADLINE
+                                          : 4 * SIM_DEADLINE;
+    s->refusals[i].until = s->now + sim_pick(s, (uint32_t)longest);
     noted(s, s->refusals[i].until);
     SIM_TRACE(s, "refusals between %u and %u", a->uid, b->uid);
     reset(s, false); /* something must need the connection */

@@ -49,7 +49,7 @@ while IFS='|' read -r name file script; do
     else
         status=$?
         seed=$(grep -ao 'seed [0-9]* failed' out | head -1 | cut -d' ' -f2)
-        why=$(grep -a -A2 '^seed [0-9]* at' out | tail -1 | cut -c1-60)
+        why=$(grep -a -A1 '^seed [0-9]* at' out | tail -1 | cut -c3-62)
         [ -n "$why" ] || why=$(grep -ao 'Assertion.*failed' out | head -1)
         [ "$status" -ne 124 ] || why="does not end"
         printf '%-34s seed %s: %s\n' "$name" "$seed" "$why"
@@ -68,7 +68,7 @@ commit though a survivor runs|master/round.c|s/op->commit = op->held >= op->op.s
 ASK skipped|master/round.c|s/if (op->held + op->running < op->op.survivors) doubt = true;//
 returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
-result dropped too early (D6)|ring/op.c|s/r->tag != tag || r->seq >= seq/r->tag != tag || r->seq > seq/
+result dropped too early (D6)|ring/op.c|s/r->tag != tag || r->seq >= seq/r->seq > seq/
 result dropped too early (D7)|ring/op.c|s/|| r->finished >= launched//
 a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//

@@ -591,7 +591,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
         if (what < 6) done = proc_io(s, p, false);
         else if (what < 11) done = proc_io(s, p, true);
         else if (what < 12) done = proc_accept(s, p);
-        else program = true;
+        else program = !s->options.slow || sim_pick(s, 6) == 0;
     }
     if (program) {
         done = program_turn(s, p);
@@ -603,9 +603,14 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
     oracle_view(s, p);
     const struct sim_program *g = &p->program;
     if (g->stage != STAGE_JOIN && p->session->state == SESSION_MEMBER) {
+        /* A deadline or two to notice, one to reconnect, and own time. */
+        pccl_ns limit = (s->options.large ? 15
+                         : s->options.slow ? 10
+                                           : 4) *
+                        SIM_DEADLINE;
         pccl_ns since = g->progress_at > s->last_fault ? g->progress_at
                                                        : s->last_fault;
-        SIM_CHECK(s, s->now - since < 5 * SIM_DEADLINE,
+        SIM_CHECK(s, s->now - since < limit,
                   "process %u (id %llu) is blocked in stage %d, step %llu",
                   p->uid, (unsigned long long)p->session->id, (int)g->stage,
                   (unsigned long long)g->step);

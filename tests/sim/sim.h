@@ -115,7 +115,7 @@ struct sim_options {
     uint32_t procs, pool, groups, quorum;
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     bool variant_skip, variant_resync; /* else the failed are repeated */
-    bool odd_vote, mismatch, scoped, large, local, burst;
+    bool odd_vote, mismatch, scoped, large, local, burst, slow;
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;

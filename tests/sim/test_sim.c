@@ -62,11 +62,20 @@ static struct sim_options choose(uint64_t seed)
         o.variant_skip = false;
     }
     /* Groups vote in step, which a step of one group's own would break. */
+    if (o.refuse) o.steps += 6000;
     if (o.refuse || o.odd_vote || o.reset || o.stall || o.freeze) o.groups = 1;
     o.scoped = on(&r, 3);
     o.large = on(&r, 6);
     o.local = on(&r, 2);
     o.burst = on(&r, 4);
+    if (!o.large && on(&r, 8)) { /* results in doubt: rules D5..D7 */
+        o.slow = true;
+        o.pool = 2 + net_pick(&r, 2);
+        o.stall = 20000;
+        o.crash = 2500;
+        o.join = 2500;
+        o.groups = 1;
+    }
     o.pipe_min = o.large ? 32768 : 100;
     o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
     o.delay_max = 1u << net_pick(&r, 20);

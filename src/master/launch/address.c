@@ -60,7 +60,8 @@ char *address_print_local(const struct address *address, char *text,
 {
     struct address local = *address;
     if (*local.host == '\0' || strcmp(local.host, "0.0.0.0") == 0)
-        strcpy(local.host, "127.0.0.1");
-    if (strcmp(local.host, "::") == 0) strcpy(local.host, "::1");
+        snprintf(local.host, sizeof local.host, "127.0.0.1");
+    if (strcmp(local.host, "::") == 0)
+        snprintf(local.host, sizeof local.host, "::1");
     return address_print(&local, text, size);
 }

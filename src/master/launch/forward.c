@@ -205,7 +205,7 @@ void stream_open(struct stream *stream, struct sink *sink, int fd,
     stream->fd = fd;
     stream->begin = stream->end = 0;
     stream->eof = stream->abandoned = stream->piece = false;
-    strcpy(stream->label, label);
+    memcpy(stream->label, label, strlen(label) + 1);
     /* not zeroed: most streams never touch most of it */
     if (!stream->buffer) stream->buffer = memory_grow(NULL, LINE_SIZE, 1);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

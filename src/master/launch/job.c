@@ -283,7 +283,7 @@ struct job *job_start(const struct job_setup *setup)
     job->count = setup->options->rank_count;
     job->ranks = memory_get(job->count, sizeof *job->ranks);
     if (gethostname(job->host, sizeof job->host - 1) != 0)
-        strcpy(job->host, "this host");
+        snprintf(job->host, sizeof job->host, "this host");
     ev_prepare_init(&job->settle, settle);
     ev_timer_init(&job->killer, killer_expired, 0., 0.);
     ev_timer_init(&job->timeout, timeout_expired, setup->options->timeout, 0.);

@@ -1,0 +1,340 @@
+/* test_master.c - the coordinator's rules as transcripts: what is sent to
+ * whom after each event. Rule numbers refer to master/PROTOCOL.md. */
+#include "unit.h"
+
+#include "../../src/master/master.h"
+
+static struct master *master;
+static pccl_ns now;
+static char said[4096];
+
+static void say(const char *format, ...)
+{
+    size_t used = strlen(said);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(said + used, sizeof said - used, format, args);
+    va_end(args);
+}
+
+static void on_send(void *user, const uint32_t *links, uint32_t count,
+                    const struct wire_msg *m)
+{
+    (void)user;
+    if (m->type == WIRE_BEAT) return;
+    for (uint32_t i = 0; i < count; i++) {
+        say("%u %s", links[i], wire_type_name(m->type));
+        if (m->type == WIRE_WELCOME) say(" id=%d", (int)m->welcome.id);
+        if (m->type == WIRE_ANSWER) say(" %u=%u", m->vote.kind, m->vote.flag);
+        if (m->type == WIRE_PROPOSE)
+            say(" r%u -%u +%u", m->round, m->id_count, m->member_count);
+        if (m->type == WIRE_INSTALL) say(" r%u world=%u", m->round, m->view.world);
+        if (m->type == WIRE_FLUSH) say(" r%u dead=%u", m->round, m->id_count);
+        for (uint32_t k = 0; k < m->op_count; k++)
+            say(" %d.%u:%u", (int)m->ops[k].tag, m->ops[k].seq, m->ops[k].state);
+        say("\n");
+    }
+}
+
+static void on_close(void *user, uint32_t link, const char *reason)
+{
+    (void)user;
+    (void)reason;
+    say("%u closed\n", link);
+}
+
+static void expect(const char *text)
+{
+    assert_string_equal(said, text);
+    said[0] = '\0';
+}
+
+static void step(int type, uint32_t link, const struct wire_msg *m)
+{
+    struct master_event e = {.link = link, .now = now, .msg = m};
+    e.type = type;
+    master_step(master, &e);
+}
+
+#define CONNECT(link) step(MASTER_CONNECTED, link, NULL)
+#define CLOSED(link, text) (step(MASTER_CLOSED, link, NULL), expect(text))
+#define TICK(text) (step(MASTER_TICK, 0, NULL), expect(text))
+#define SEND(link, text, ...)                                                  \
+    do {                                                                       \
+        struct wire_msg msg_ = {__VA_ARGS__};                                  \
+        step(MASTER_RECEIVED, link, &msg_);                                    \
+        expect(text);                                                          \
+    } while (0)
+#define HELLO(link, text, ...)                                                 \
+    SEND(link, text, .type = WIRE_HELLO, .hello = {__VA_ARGS__})
+#define VOTE(link, k, text)                                                    \
+    SEND(link, text, .type = WIRE_VOTE, .vote = {.kind = k})
+#define READY(link, r, text) SEND(link, text, .type = WIRE_READY, .round = r)
+#define OPS(t, link, r, text, ...)                                             \
+    do {                                                                       \
+        struct wire_op ops_[] = {__VA_ARGS__};                                 \
+        SEND(link, text, .type = t, .round = r, .epoch = master->groups[0].epoch,  \
+             .ops = ops_, .op_count = sizeof ops_ / sizeof ops_[0]);           \
+    } while (0)
+#define FLUSHED(link, r, text, ...) OPS(WIRE_FLUSHED, link, r, text, __VA_ARGS__)
+#define TOLD(link, r, text, ...) OPS(WIRE_TOLD, link, r, text, __VA_ARGS__)
+#define IDLE(link, r, text)                                                    \
+    SEND(link, text, .type = WIRE_FLUSHED, .round = r)
+
+static int setup(void **state)
+{
+    (void)state;
+    master = calloc(1, sizeof *master);
+    if (!master) return 1;
+    now = 1;
+    said[0] = '\0';
+    struct master_config c = {.out = {.send = on_send, .close = on_close},
+                              .deadline = 100,
+                              .quorum = 3};
+    master_init(master, &c);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(master);
+    return 0;
+}
+
+/* Links 0..2 are ids 1..3, ranks by hint: link 2 is rank 0. Epoch 1. */
+static void three(void)
+{
+    for (uint32_t i = 0; i < 3; i++) CONNECT(i);
+    HELLO(0, "0 WELCOME id=1\n", .self = {.hint = 2});
+    HELLO(1, "1 WELCOME id=2\n", .self = {.hint = 1});
+    HELLO(2,
+          "2 WELCOME id=3\n2 PROPOSE r1 -0 +3\n1 PROPOSE r1 -0 +3\n"
+          "0 PROPOSE r1 -0 +3\n",
+          .self = {.hint = 0});
+    READY(0, 1, "");
+    READY(1, 1, "");
+    READY(2, 1,
+          "2 INSTALL r1 world=3\n1 INSTALL r1 world=3\n0 INSTALL r1 world=3\n");
+}
+
+static void test_quorum(void **state) /* M2 */
+{
+    (void)state;
+    three();
+    assert_int_equal(master->peers[2].rank, 0);
+    assert_int_equal(master->peers[0].rank, 2);
+}
+
+static void test_joiner_does_not_count(void **state) /* M2 */
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) CONNECT(i);
+    HELLO(0, "0 WELCOME id=1\n", .join = true);
+    HELLO(1, "1 WELCOME id=2\n", .join = false);
+    HELLO(2, "2 WELCOME id=3\n", .join = false);
+}
+
+/* M3, V2: the last vote may be a loss; all that wait come in at once. */
+static void test_admission_is_unanimous(void **state)
+{
+    (void)state;
+    three();
+    CONNECT(3);
+    HELLO(3, "3 WELCOME id=4\n", .join = true);
+    VOTE(0, VOTE_PENDING, "");
+    VOTE(1, VOTE_PENDING, "");
+    VOTE(2, VOTE_PENDING, "0 ANSWER 1=1\n1 ANSWER 1=1\n2 ANSWER 1=1\n");
+    VOTE(0, VOTE_UPDATE, "");
+    VOTE(1, VOTE_UPDATE, "");
+    VOTE(2, VOTE_UPDATE,
+         "3 PROPOSE r2 -0 +4\n2 PROPOSE r2 -0 +1\n1 PROPOSE r2 -0 +1\n"
+         "0 PROPOSE r2 -0 +1\n");
+    CLOSED(3, "2 PROPOSE r3 -0 +0\n1 PROPOSE r3 -0 +0\n0 PROPOSE r3 -0 +0\n");
+    READY(0, 2, ""); /* an answer to the old round */
+    READY(0, 3, "");
+    READY(1, 3, "");
+    READY(2, 3,
+          "2 INSTALL r3 world=3\n1 INSTALL r3 world=3\n0 INSTALL r3 world=3\n");
+}
+
+/* V2, F7: a loss inside an update needs no flush, and is the last vote. */
+static void test_loss_in_an_update(void **state)
+{
+    (void)state;
+    three();
+    VOTE(0, VOTE_UPDATE, "");
+    VOTE(1, VOTE_UPDATE, "");
+    CLOSED(2, "1 PROPOSE r2 -1 +0\n0 PROPOSE r2 -1 +0\n");
+    READY(0, 2, "");
+    READY(1, 2,
+          "1 INSTALL r2 world=2\n0 INSTALL r2 world=2\n"
+          "0 ANSWER 0=1\n1 ANSWER 0=1\n");
+}
+
+static void test_crossed_votes_are_refused(void **state) /* V5 */
+{
+    (void)state;
+    three();
+    VOTE(0, VOTE_UPDATE, "");
+    VOTE(1, VOTE_PENDING, "");
+    VOTE(2, VOTE_UPDATE,
+         "0 ANSWER 0=255\n2 ANSWER 0=255\n1 ANSWER 1=255\n");
+}
+
+#define INSTALL2(r, ops)                                                       \
+    "2 INSTALL r" #r " world=2" ops "\n1 INSTALL r" #r " world=2" ops "\n"
+
+static void lose_link_0(void)
+{
+    CLOSED(0, "1 FLUSH r2 dead=1\n2 FLUSH r2 dead=1\n");
+}
+
+static void test_abort(void **state) /* F4: one runs, one never began */
+{
+    (void)state;
+    three();
+    lose_link_0();
+    FLUSHED(1, 2, "", {.tag = 7, .seq = 0, .survivors = 2, .state = OP_RUNNING});
+    IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
+    TOLD(1, 2, "", {.tag = 7, .state = OP_RUNNING});
+    TOLD(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
+         {.tag = 7, .state = OP_NOT_LAUNCHED});
+    READY(1, 2, "");
+    READY(2, 2, INSTALL2(2, ""));
+}
+
+static void test_commit_when_all_hold(void **state) /* F4 */
+{
+    (void)state;
+    three();
+    lose_link_0();
+    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_HELD});
+    FLUSHED(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
+            {.tag = 7, .survivors = 2, .state = OP_HELD});
+    READY(2, 2, "");
+    READY(1, 2, INSTALL2(2, " 7.0:1"));
+}
+
+static void test_donation(void **state) /* F5 */
+{
+    (void)state;
+    three();
+    lose_link_0();
+    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_RUNNING});
+    IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
+    TOLD(2, 2, "", {.tag = 7, .state = OP_RETURNED, .donor = true});
+    TOLD(1, 2, "2 DONATE\n", {.tag = 7, .state = OP_RUNNING});
+    SEND(2,
+         "1 RESULT\n2 RESULT\n2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
+         .type = WIRE_RESULT, .round = 2, .result = {.tag = 7});
+    READY(2, 2, "");
+    READY(1, 2, INSTALL2(2, " 7.0:1"));
+}
+
+static void test_second_loss_starts_again(void **state) /* R2 */
+{
+    (void)state;
+    three();
+    lose_link_0();
+    IDLE(1, 2, "");
+    CLOSED(2, "1 FLUSH r3 dead=2\n");
+    IDLE(1, 2, "");
+    IDLE(1, 3, "1 PROPOSE r3 -2 +0\n");
+    READY(1, 3, "1 INSTALL r3 world=1\n");
+}
+
+/* M7: the leaver takes part in the flush; one that asks late is installed. */
+static void test_leaving(void **state)
+{
+    (void)state;
+    three();
+    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
+         .type = WIRE_LEAVE);
+    IDLE(0, 2, "");
+    IDLE(1, 2, "");
+    IDLE(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n");
+    SEND(1, "", .type = WIRE_LEAVE);
+    READY(1, 2, "");
+    READY(2, 2,
+          INSTALL2(2, "") "0 EVICT\n0 closed\n"
+                          "1 FLUSH r3 dead=0\n2 FLUSH r3 dead=0\n");
+    IDLE(1, 3, "");
+    IDLE(2, 3, "2 PROPOSE r3 -1 +0\n");
+    READY(2, 3, "2 INSTALL r3 world=1\n1 EVICT\n1 closed\n");
+}
+
+static void test_mismatch(void **state) /* F6 */
+{
+    (void)state;
+    three();
+    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
+         .type = WIRE_REFRESH, .epoch = 1,
+         .fault = {.cause = REFRESH_MISMATCH, .tag = 9, .seq = 4});
+    SEND(1, "", .type = WIRE_REFRESH, .epoch = 1,
+         .fault = {.cause = REFRESH_MISMATCH, .tag = 9, .seq = 4});
+    for (uint32_t i = 0; i < 2; i++) IDLE(i, 2, "");
+    IDLE(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n");
+    READY(0, 2, "");
+    READY(1, 2, "");
+    READY(2, 2,
+          "2 INSTALL r2 world=3 9.4:2\n1 INSTALL r2 world=3 9.4:2\n"
+          "0 INSTALL r2 world=3 9.4:2\n");
+}
+
+static void test_probe(void **state) /* V4 */
+{
+    (void)state;
+    three();
+    VOTE(0, VOTE_UPDATE, "");
+    now += 51;
+    TICK("1 ASK\n2 ASK\n");
+    TOLD(1, 0, "0 ASK 7.0:1\n", {.tag = 7, .survivors = 3, .state = OP_RUNNING});
+    TOLD(0, 0,
+         "0 ANSWER 0=255\n0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n"
+         "2 FLUSH r2 dead=0\n",
+         {.tag = 7, .survivors = 3, .state = OP_NOT_LAUNCHED});
+}
+
+static void test_silence_is_a_loss(void **state) /* M8 */
+{
+    (void)state;
+    three();
+    now += 60;
+    SEND(1, "", .type = WIRE_BEAT);
+    SEND(2, "", .type = WIRE_BEAT);
+    now += 50;
+    TICK("0 EVICT\n0 closed\n1 FLUSH r2 dead=1\n2 FLUSH r2 dead=1\n");
+}
+
+static void test_not_allowed_in_its_state(void **state)
+{
+    (void)state;
+    three();
+    CONNECT(5);
+    SEND(5, "5 EVICT\n5 closed\n", .type = WIRE_LEAVE);
+    SEND(0, "0 EVICT\n0 closed\n1 FLUSH r2 dead=1\n2 FLUSH r2 dead=1\n",
+         .type = WIRE_INSTALL);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_quorum),
+        TEST(test_joiner_does_not_count),
+        TEST(test_admission_is_unanimous),
+        TEST(test_loss_in_an_update),
+        TEST(test_crossed_votes_are_refused),
+        TEST(test_abort),
+        TEST(test_commit_when_all_hold),
+        TEST(test_donation),
+        TEST(test_second_loss_starts_again),
+        TEST(test_leaving),
+        TEST(test_mismatch),
+        TEST(test_probe),
+        TEST(test_silence_is_a_loss),
+        TEST(test_not_allowed_in_its_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

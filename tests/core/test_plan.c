@@ -1,0 +1,226 @@
+/* test_plan.c - the arithmetic of the algorithms: both ends agree on every
+ * transfer, no order of waiting deadlocks, and the data end where they should.
+ *
+ * The little machine below moves bytes as the engine does, one transfer at a
+ * time, with u8 sums that wrap: every contribution must be counted once. */
+#include "unit.h"
+
+#include "../../src/ring/plan.h"
+
+enum { WORLD_MAX = 9, BYTES_MAX = 1 << 20, XFERS_MAX = 4096 };
+
+struct node {
+    struct plan plan;
+    uint8_t *send, *recv, *slots;
+    uint32_t sent[WORLD_MAX], received[WORLD_MAX];
+    bool got[XFERS_MAX]; /* transfers from `prev` */
+    size_t send_bytes[WORLD_MAX], send_displs[WORLD_MAX];
+    size_t recv_bytes[WORLD_MAX], recv_displs[WORLD_MAX];
+};
+
+static struct node nodes[WORLD_MAX];
+
+static uint8_t value(uint32_t rank, uint64_t i)
+{
+    return (uint8_t)(rank * 37 + i * 11 + i / 256 + 1);
+}
+
+static size_t pair_size(uint32_t from, uint32_t to, uint64_t count)
+{
+    return (size_t)((from * 7 + to * 3) % 4 * count / 2);
+}
+
+static void setup(struct plan_request *r, uint32_t rank)
+{
+    struct node *n = &nodes[rank];
+    memset(n, 0, sizeof *n);
+    uint64_t size = r->count * r->element;
+    size_t sends = 0, recvs = 0;
+    r->rank = rank;
+    for (uint32_t i = 0; i < r->world; i++) {
+        n->send_bytes[i] = pair_size(rank, i, r->count);
+        n->recv_bytes[i] = pair_size(i, rank, r->count);
+        n->send_displs[i] = sends;
+        n->recv_displs[i] = recvs;
+        sends += n->send_bytes[i];
+        recvs += n->recv_bytes[i];
+    }
+    struct plan_request mine = *r;
+    mine.send_bytes = n->send_bytes;
+    mine.send_displs = n->send_displs;
+    mine.recv_bytes = n->recv_bytes;
+    mine.recv_displs = n->recv_displs;
+    size_t send_size = r->coll == COLL_ALLTOALLV ? sends : (size_t)size;
+    size_t recv_size = r->coll == COLL_ALLTOALLV ? recvs : (size_t)size;
+    if (r->coll == COLL_ALLGATHER) recv_size *= r->world;
+    plan_init(&n->plan, &mine);
+    n->send = malloc(send_size + 1);
+    n->recv = calloc(1, recv_size + 1);
+    n->slots = calloc(r->world, (size_t)size + 1);
+    assert_true(n->send && n->recv && n->slots);
+    for (size_t i = 0; i < send_size; i++) n->send[i] = value(rank, i);
+    if (r->coll == COLL_ALLGATHER)
+        memcpy(n->recv + rank * size, n->send, (size_t)size);
+    if (r->coll == COLL_BROADCAST && rank == r->root)
+        memcpy(n->recv, n->send, (size_t)size);
+}
+
+static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
+                    uint32_t size)
+{
+    struct plan_xfer y;
+    uint32_t k = to->received[from]++;
+    assert_true(k < plan_recvs(&to->plan, from));
+    plan_recv(&to->plan, from, k, &y);
+    assert_int_equal(y.size, size);
+    uint8_t *base = y.space == SPACE_SLOT ? to->slots : to->recv;
+    for (uint32_t i = 0; i < size; i++) {
+        uint8_t own = y.action == ACTION_STORE ? 0 : to->send[y.offset + i];
+        base[y.offset + i] = (uint8_t)(bytes[i] + own);
+    }
+    if (from == to->plan.prev && k < XFERS_MAX) to->got[k] = true;
+}
+
+/* One round over all pairs; the number of transfers made. */
+static uint32_t move(uint32_t world)
+{
+    uint32_t moved = 0;
+    for (uint32_t a = 0; a < world; a++) {
+        struct node *n = &nodes[a];
+        for (uint32_t i = 0; i < plan_partners(&n->plan); i++) {
+            uint32_t b = plan_partner(&n->plan, i);
+            assert_int_equal(plan_sends(&n->plan, b),
+                             plan_recvs(&nodes[b].plan, a));
+            if (n->sent[b] == plan_sends(&n->plan, b)) continue;
+            struct plan_xfer x;
+            plan_send(&n->plan, b, n->sent[b], &x);
+            if (x.after != PLAN_NOTHING && !n->got[x.after]) continue;
+            assert_true(x.size <= PLAN_SEGMENT_MAX);
+            const uint8_t *base = x.space == SPACE_SEND ? n->send : n->recv;
+            deliver(&nodes[b], a, base + x.offset, x.size);
+            n->sent[b]++;
+            moved++;
+        }
+    }
+    return moved;
+}
+
+static uint8_t expected(const struct plan_request *r, uint32_t rank,
+                        uint64_t i)
+{
+    uint64_t size = r->count * r->element;
+    uint8_t sum = 0;
+    switch (r->coll) {
+    case COLL_BROADCAST:
+        return value(r->root, i);
+    case COLL_ALLGATHER:
+        return value((uint32_t)(i / size), i % size);
+    default:
+        for (uint32_t k = 0; k < r->world; k++)
+            sum = (uint8_t)(sum + value(k, i));
+        (void)rank;
+        return sum;
+    }
+}
+
+static void check(const struct plan_request *r, uint32_t rank)
+{
+    if (r->coll == COLL_BARRIER) return; /* moves nothing */
+    struct node *n = &nodes[rank];
+    uint64_t size = r->count * r->element;
+    if (r->coll == COLL_ALLTOALLV) {
+        for (uint32_t a = 0; a < r->world; a++) {
+            for (size_t i = 0; a != rank && i < n->recv_bytes[a]; i++)
+                assert_int_equal(n->recv[n->recv_displs[a] + i],
+                                 value(a, nodes[a].send_displs[rank] + i));
+        }
+        return;
+    }
+    if (n->plan.kind == PLAN_EXCHANGE) { /* the engine folds the slots */
+        for (uint64_t i = 0; i < size; i++) {
+            uint8_t sum = n->send[i];
+            for (uint32_t a = 0; a < r->world; a++)
+                sum = (uint8_t)(sum + n->slots[a * size + i]);
+            n->recv[i] = sum;
+        }
+    }
+    if (r->coll == COLL_ALLGATHER) size *= r->world;
+    for (uint64_t i = 0; i < size; i++)
+        assert_int_equal(n->recv[i], expected(r, rank, i));
+}
+
+static void run(struct plan_request r)
+{
+    for (uint32_t k = 0; k < r.world; k++) setup(&r, k);
+    while (move(r.world) > 0) continue;
+    for (uint32_t a = 0; a < r.world; a++) {
+        struct plan *p = &nodes[a].plan;
+        for (uint32_t i = 0; i < plan_partners(p); i++) {
+            uint32_t b = plan_partner(p, i);
+            assert_int_not_equal(a, b);
+            assert_int_equal(nodes[a].sent[b], plan_sends(p, b));
+            assert_int_equal(nodes[b].received[a],
+                             plan_recvs(&nodes[b].plan, a));
+        }
+        if (r.world > 1) check(&r, a);
+    }
+    for (uint32_t a = 0; a < r.world; a++) {
+        free(nodes[a].send);
+        free(nodes[a].recv);
+        free(nodes[a].slots);
+    }
+}
+
+static void test_every_plan(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {0, 1, 2, 5, 8, 9, 1000, 40000, 500001};
+    static const uint16_t shuffled[WORLD_MAX][WORLD_MAX] = {
+        {0}, {0}, {1, 0}, {1, 0, 2}, {2, 0, 3, 1}, {4, 1, 3, 0, 2},
+        {5, 0, 4, 1, 3, 2}, {6, 2, 4, 0, 5, 1, 3}, {7, 0, 6, 1, 5, 2, 4, 3}};
+    for (uint32_t world = 1; world <= WORLD_MAX; world++) {
+        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+            if (counts[c] > 100000 && world > 4) continue;
+            for (unsigned coll = 0; coll <= COLL_ALLTOALLV; coll++) {
+                struct plan_request r = {.coll = coll,
+                                         .world = world,
+                                         .root = world / 2,
+                                         .count = counts[c],
+                                         .element = 1};
+                r.mesh = true;
+                run(r);
+                r.mesh = false;
+                run(r);
+                if (world < WORLD_MAX) r.order = shuffled[world];
+                run(r);
+            }
+        }
+    }
+}
+
+/* The choice must not depend on the rank: all members run the same plan. */
+static void test_same_kind_everywhere(void **state)
+{
+    (void)state;
+    for (uint64_t count = 0; count < 200000; count += 4096) {
+        for (uint32_t rank = 0; rank < 5; rank++) {
+            struct plan_request r = {.coll = COLL_ALLREDUCE, .world = 5,
+                                     .mesh = true, .count = count,
+                                     .element = 4, .rank = rank};
+            struct plan p;
+            plan_init(&p, &r);
+            bool small = count * 4 * 4 <= PLAN_EXCHANGE_TOTAL;
+            assert_int_equal(p.kind, small ? PLAN_EXCHANGE : PLAN_RING);
+            assert_int_equal(plan_implies_all(&p), small);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_plan),
+        cmocka_unit_test(test_same_kind_everywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

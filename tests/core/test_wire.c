@@ -1,0 +1,222 @@
+/* test_wire.c - the codec of control messages: every type both ways, every
+ * cut, every one-byte corruption, and the limits. */
+#include "unit.h"
+
+#include "../../src/wire.h"
+
+static uint8_t frame[WIRE_FRAME_MAX];
+static struct wire_store store;
+
+static const struct wire_op ops[] = {{1, 2, 3, OP_HELD, true},
+                                     {UINT64_MAX, 0, 9, OP_RUNNING, false}};
+static const uint64_t ids[] = {7, UINT64_MAX, 0};
+static const uint16_t order[] = {2, 0, 1};
+static const struct wire_member members[] = {
+    {.id = 5, .host = 6, .hint = -1, .pid = 8, .addr = {6, {1, 2, 3}, 99}},
+    {.id = 9, .hint = 3, .addr = {4, {127, 0, 0, 1}, 65535}},
+};
+
+static struct wire_msg example(enum wire_type type)
+{
+    struct wire_msg m = {.type = type, .round = 3, .epoch = 0x01020304};
+    switch (type) {
+    case WIRE_HELLO:
+        m.hello.group = 4;
+        m.hello.pool = 3;
+        m.hello.join = true;
+        m.hello.self = members[0];
+        break;
+    case WIRE_WELCOME:
+        m.welcome.id = 77;
+        m.welcome.key = (struct wire_key){{1, UINT64_MAX}};
+        m.welcome.deadline_ms = 3000;
+        break;
+    case WIRE_VOTE:
+    case WIRE_ANSWER:
+        m.vote.kind = VOTE_PENDING;
+        m.vote.flag = 0xff;
+        break;
+    case WIRE_SUSPECT:
+    case WIRE_REFRESH:
+        m.fault.cause = REFRESH_UNREACHABLE;
+        m.fault.tag = 11;
+        m.fault.seq = 12;
+        m.fault.peer = 13;
+        break;
+    case WIRE_DONATE:
+    case WIRE_RESULT:
+        m.result.tag = 5;
+        m.result.seq = 6;
+        if (type == WIRE_DONATE) break;
+        m.result.bytes = (const uint8_t *)"result";
+        m.result.size = 6;
+        break;
+    case WIRE_ABORT:
+    case WIRE_EVICT:
+        m.abort.code = -2;
+        m.abort.rank = 1;
+        strcpy(m.abort.text, "why not");
+        break;
+    case WIRE_PROPOSE:
+    case WIRE_INSTALL:
+        m.view.mesh = m.view.update = true;
+        m.view.world = 5;
+        m.view.groups = 2;
+        m.view.largest = 3;
+        break;
+    default:
+        break;
+    }
+    bool has_ops = type == WIRE_FLUSHED || type == WIRE_TOLD ||
+                   type == WIRE_ASK || type == WIRE_INSTALL;
+    bool has_ids = type == WIRE_READY || type == WIRE_FLUSH ||
+                   type == WIRE_PROPOSE;
+    if (has_ops) m.op_count = 2;
+    if (has_ids) m.id_count = 3;
+    if (type == WIRE_PROPOSE) {
+        m.member_count = 2;
+        m.order_count = 3;
+    }
+    m.ops = ops;
+    m.ids = ids;
+    m.members = members;
+    m.order = order;
+    return m;
+}
+
+/* Both decode to the same bytes again. */
+static void assert_same(const struct wire_msg *a, const struct wire_msg *b)
+{
+    static uint8_t left[WIRE_FRAME_MAX], right[WIRE_FRAME_MAX];
+    size_t size = wire_encode(a, left);
+    assert_int_equal(size, wire_encode(b, right));
+    assert_memory_equal(left, right, size);
+}
+
+static void test_round_trip_and_every_cut(void **state)
+{
+    (void)state;
+    for (enum wire_type t = WIRE_HELLO; t < WIRE_TYPE_COUNT; t++) {
+        struct wire_msg m = example(t), got;
+        size_t used = 0;
+        size_t size = wire_encode(&m, frame);
+        for (size_t cut = 0; cut < size; cut++) {
+            uint8_t *exact = malloc(cut + 1);
+            assert_non_null(exact);
+            memcpy(exact, frame, cut);
+            assert_int_equal(wire_decode(exact, cut, &store, &got, &used),
+                             WIRE_MORE);
+            free(exact);
+        }
+        frame[size] = 0xee; /* the next frame's business */
+        assert_int_equal(wire_decode(frame, size + 1, &store, &got, &used),
+                         WIRE_OK);
+        assert_int_equal(used, size);
+        assert_int_equal(got.type, t);
+        assert_int_equal(got.round, 3);
+        assert_int_equal(got.epoch, 0x01020304);
+        assert_same(&m, &got);
+        assert_string_not_equal(wire_type_name(t), "?");
+    }
+}
+
+static void test_values_arrive(void **state)
+{
+    (void)state;
+    struct wire_msg m = example(WIRE_PROPOSE), got;
+    size_t used;
+    size_t size = wire_encode(&m, frame);
+    assert_int_equal(wire_decode(frame, size, &store, &got, &used), WIRE_OK);
+    assert_int_equal(got.id_count, 3);
+    assert_true(got.ids[1] == UINT64_MAX);
+    assert_int_equal(got.members[0].hint, -1);
+    assert_int_equal(got.members[1].addr.port, 65535);
+    assert_int_equal(got.order[0], 2);
+    assert_true(got.view.mesh && !got.view.ring && got.view.update);
+    m = example(WIRE_EVICT);
+    size = wire_encode(&m, frame);
+    assert_int_equal(wire_decode(frame, size, &store, &got, &used), WIRE_OK);
+    assert_string_equal(got.abort.text, "why not");
+    assert_int_equal(got.abort.code, -2);
+}
+
+/* A decoder may take a corrupted frame for another good one, but what it says
+ * is within limits: it can be encoded, to the very bytes that came. */
+static void test_every_corruption(void **state)
+{
+    (void)state;
+    for (enum wire_type t = WIRE_HELLO; t < WIRE_TYPE_COUNT; t++) {
+        struct wire_msg m = example(t), got;
+        size_t size = wire_encode(&m, frame);
+        uint8_t *bad = malloc(size);
+        assert_non_null(bad);
+        for (size_t at = 0; at < size; at++) {
+            for (unsigned x = 1; x < 256; x++) {
+                memcpy(bad, frame, size);
+                bad[at] = (uint8_t)(bad[at] ^ x);
+                size_t used = 0;
+                enum wire_status s =
+                    wire_decode(bad, size, &store, &got, &used);
+                if (at < 3) assert_int_equal(s, WIRE_BAD);
+                if (s != WIRE_OK) continue;
+                static uint8_t again[WIRE_FRAME_MAX];
+                assert_true(used <= size);
+                assert_int_equal(wire_encode(&got, again), used);
+                assert_memory_equal(again, bad, used);
+            }
+        }
+        free(bad);
+    }
+}
+
+static void test_size_is_judged_by_type(void **state)
+{
+    (void)state;
+    struct wire_msg got;
+    size_t used;
+    for (unsigned type = 0; type < 256; type++) {
+        uint8_t head[WIRE_HEADER_SIZE] = {0x50, 0x43, WIRE_VERSION,
+                                          (uint8_t)type, 0, 8, 0, 0};
+        enum wire_status s =
+            wire_decode(head, sizeof head, &store, &got, &used);
+        assert_int_equal(s, WIRE_BAD); /* half a MiB is too much for all */
+        head[5] = 0;
+        head[7] = 255;
+        s = wire_decode(head, sizeof head, &store, &got, &used);
+        bool small = type == 0 || type >= WIRE_TYPE_COUNT ||
+                     type == WIRE_HELLO || type == WIRE_BEAT ||
+                     type == WIRE_VOTE;
+        if (small) assert_int_equal(s, WIRE_BAD);
+    }
+}
+
+static void test_full_lists_fit(void **state)
+{
+    (void)state;
+    struct wire_store *big = calloc(1, sizeof *big);
+    assert_non_null(big);
+    struct wire_msg m = {.type = WIRE_READY, .id_count = PEERS_MAX};
+    m.ids = big->ids;
+    assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
+    m = (struct wire_msg){.type = WIRE_INSTALL, .op_count = WIRE_OPS_MAX};
+    m.ops = big->ops;
+    assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
+    m = (struct wire_msg){.type = WIRE_PROPOSE, .member_count = PEERS_MAX};
+    m.members = big->members;
+    m.order_count = PEERS_MAX;
+    m.order = big->order;
+    assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
+    free(big);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip_and_every_cut),
+        cmocka_unit_test(test_values_arrive),
+        cmocka_unit_test(test_every_corruption),
+        cmocka_unit_test(test_size_is_judged_by_type),
+        cmocka_unit_test(test_full_lists_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
