@@ -42,7 +42,7 @@ static pcclResult_t enter(const pcclComm_t *comm, pcclComm_t **c)
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm) return pcclInvalidArgument;
     *c = (pcclComm_t *)(uintptr_t)comm;
-    pthread_mutex_lock(&(*c)->lock);
+    comm_lock(*c);
     if ((*c)->session) return pcclSuccess;
     pthread_mutex_unlock(&(*c)->lock);
     return pcclInvalidUsage;

@@ -36,7 +36,27 @@ void comm_set_error(pcclComm_t *c, const char *format, ...)
     LOG(LOG_INFO, "%s", c->error);
 }
 
+void comm_lock(pcclComm_t *c)
+{
+    atomic_fetch_add(&c->waiting, 1);
+    pthread_mutex_lock(&c->lock);
+    atomic_fetch_sub(&c->waiting, 1);
+}
+
 /* ----------------------------------------------------------------- driving */
+
+enum { YIELDS_MAX = 100 };
+
+/* A driver with a long operation never sleeps; heartbeats and the master's
+ * messages must get through all the same. */
+static void make_way(pcclComm_t *c)
+{
+    if (atomic_load(&c->waiting) == 0) return;
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 0; i < YIELDS_MAX && atomic_load(&c->waiting) > 0; i++)
+        sched_yield();
+    pthread_mutex_lock(&c->lock);
+}
 
 static void on_changed(void *comm)
 {
@@ -64,6 +84,7 @@ static void spin(pcclComm_t *c, const struct op *op)
 {
     pccl_ns until = comm_now() + SPIN_NS;
     while (op->phase != PHASE_DONE) {
+        make_way(c);
         if (comm_io_move(c)) {
             comm_io_flush_master(c);
             until = comm_now() + SPIN_NS;
@@ -120,7 +141,7 @@ static void loop_release(struct ev_loop *loop)
 static void loop_acquire(struct ev_loop *loop)
 {
     pcclComm_t *c = ev_userdata(loop);
-    pthread_mutex_lock(&c->lock);
+    comm_lock(c);
 }
 
 static void *io_thread(void *comm)

@@ -13,6 +13,7 @@
 
 #include <ev.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { COMM_LISTENERS_MAX = 2 };
 
@@ -27,6 +28,7 @@ struct comm_socket {
 
 struct pcclComm_t {
     pthread_mutex_t lock;
+    atomic_int waiting; /* threads that want the lock: the driver makes way */
     pthread_cond_t changed;
     pcclCommCreateParams_t params;
     int32_t rank_hint;
@@ -58,6 +60,7 @@ struct pcclComm_t {
 };
 
 /* --- comm.c --- */
+void comm_lock(pcclComm_t *c);
 int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* Waits for op to be DONE, moving data. Locked. */

@@ -98,12 +98,16 @@ static void lost(pcclComm_t *c, uint32_t number)
     engine_closed(&c->session->engine, number);
 }
 
+/* Windows read or written in one pass, so that no connection keeps the others
+ * waiting. */
+enum { WINDOWS_MAX = 4 };
+
 static bool receive(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->sockets[number];
     bool moved = false;
-    while (s->fd >= 0) {
+    for (int i = 0; i < WINDOWS_MAX && s->fd >= 0; i++) {
         uint8_t *to;
         size_t size = engine_rx_window(e, number, &to);
         if (size == 0) break;
@@ -130,7 +134,11 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     bool moved = false;
     s->blocked = false;
     engine_clear_dirty(e, number);
-    while (s->fd >= 0) {
+    for (int turn = 0; s->fd >= 0; turn++) {
+        if (turn == WINDOWS_MAX) {
+            s->blocked = true; /* not really: more in the next pass */
+            break;
+        }
         struct engine_part parts[2];
         uint32_t count = engine_tx_window(e, number, parts);
         if (count == 0) break;

@@ -198,10 +198,10 @@ bool session_busy(const struct session *s)
 
 int session_vote(struct session *s, enum vote_kind kind)
 {
-    if (s->state != SESSION_MEMBER || s->master_lost)
-        return s->state == SESSION_NEW || s->state == SESSION_JOINING
-                   ? pcclInvalidUsage
-                   : pcclMasterConnectionFailed;
+    if (s->state == SESSION_NEW || s->state == SESSION_JOINING)
+        return pcclInvalidUsage;
+    if (s->master_lost) gone(s, s->reason); /* rule M9 */
+    if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (s->votes[kind] != VOTE_IDLE) return pcclInvalidUsage;
     if (kind == VOTE_UPDATE && session_busy(s)) return pcclPendingAsyncOps;
     s->votes[kind] = VOTE_WAITING;
