@@ -230,7 +230,8 @@ pcclResult_t pcclArePeersPending(pcclComm_t *comm, bool *pending_out)
     if (!pending_out) return leave(c, pcclInvalidArgument);
     pcclResult_t result;
     int answer = vote(c, VOTE_PENDING, &result);
-    if (result != pcclSuccess) return leave(c, pcclInvalidUsage);
+    if (result != pcclSuccess || answer == 0xff)
+        return leave(c, pcclInvalidUsage);
     *pending_out = answer == 1;
     return leave(c, pcclSuccess);
 }

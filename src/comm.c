@@ -120,6 +120,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
+    comm_io_judge_master(c);
     session_tick(c->session, comm_now());
     (void)comm_io_move(c);
     comm_turn(c);

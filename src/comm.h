@@ -43,6 +43,7 @@ struct pcclComm_t {
     struct ev_timer tick;
 
     int master_fd;
+    pccl_ns heard_at; /* when the master last spoke */
     struct ev_io master_watcher;
     uint8_t *in, *out; /* control bytes */
     size_t in_size, in_capacity, out_first, out_size, out_capacity;
@@ -82,6 +83,7 @@ void comm_io_to_master(void *comm, const struct wire_msg *msg);
 /* One pass over all connections; true if bytes moved. */
 bool comm_io_move(pcclComm_t *c);
 void comm_io_flush_master(pcclComm_t *c);
+void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
 void comm_io_watch(pcclComm_t *c); /* what the I/O thread is to wait for */
 /* Blocks, unlocked, until a connection can move or the driver is woken. */
 void comm_io_wait(pcclComm_t *c);

@@ -324,6 +324,16 @@ void comm_io_flush_master(pcclComm_t *c)
     c->out_first = 0;
 }
 
+/* Rule M8. What came while this thread was held up counts. */
+void comm_io_judge_master(pcclComm_t *c)
+{
+    if (c->master_fd < 0) return;
+    if (comm_now() - c->heard_at < c->session->engine.deadline) return;
+    struct pollfd p = {.fd = c->master_fd, .events = POLLIN};
+    if (poll(&p, 1, 0) == 0)
+        master_lost(c, "the master was silent for longer than the deadline");
+}
+
 static void read_frames(pcclComm_t *c)
 {
     size_t done = 0;
@@ -360,6 +370,7 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
                          c->in_capacity - c->in_size, MSG_DONTWAIT);
         if (n > 0) {
             c->in_size += (size_t)n;
+            c->heard_at = c->session->now;
             read_frames(c);
         } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
             master_lost(c, "the master closed the connection");
@@ -414,6 +425,7 @@ bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
     }
     io_addr_tune(fd, &to);
     c->master_fd = fd;
+    c->heard_at = comm_now();
     return true;
 }
 

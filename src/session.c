@@ -393,7 +393,8 @@ static void keep_forced(struct session *s, const struct wire_msg *msg)
         struct op *op = engine_find(&s->engine, v->tag);
         if (op && op->phase == PHASE_QUEUED)
             engine_finish(&s->engine, op, result);
-        else if (v->state != VERDICT_USAGE || s->refused_epoch != s->view->epoch)
+        else if (v->state != VERDICT_USAGE ||
+                 s->refused_epoch != s->view->epoch)
             add_poison(s, v->tag, result);
     }
 }

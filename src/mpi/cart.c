@@ -257,7 +257,8 @@ int PMPI_Topo_test(MPI_Comm handle, int *kind)
     return MPI_SUCCESS;
 }
 
-/* ---------------------------------------------------------------- dimensions */
+/* ---------------------------------------------------------------- dimensions
+ */
 
 /* Splits `total` into `count` factors as close to each other as can be, not
  * rising: tries the largest factor from the root upwards, then the rest. The

@@ -19,6 +19,12 @@ enum { COLL_DONE = 0, COLL_RUN = -1 };
 
 enum { COLL_STAGES = 4 };
 
+/* How a call runs: to its end, as a request, or as a persistent request. */
+struct mode {
+    enum { MODE_NOW, MODE_STARTED, MODE_PREPARED } how;
+    MPI_Request *request;
+};
+
 /* One peer's part of an exchange. */
 struct block {
     char *address;
@@ -30,12 +36,14 @@ struct coll {
     struct comm *comm; /* one reference while the collective is nonblocking */
     const char *function;
     int (*step)(struct coll *);
-    uint32_t sequence;
+    uint32_t slot; /* of the communicator, see comm.h */
+    uint32_t turn; /* in the slot, if ordered: how many went before */
+    bool ordered;
     const struct group *called;  /* members at the call */
     const struct group *members; /* members it runs among now */
     int round;                   /* operations that succeeded since round 0 */
     pcclCollective_t op;
-    size_t *exchange; /* the four arrays of an all-to-all, or NULL */
+    size_t *exchange;          /* the four arrays of an all-to-all, or NULL */
     void *stages[COLL_STAGES]; /* memory until the restart or the end */
     struct block *blocks; /* of the exchange: world to send, world to receive */
 
@@ -46,7 +54,7 @@ struct coll {
     struct type *sendtype, *recvtype;
     struct op *reducer;
     bool rooted;
-    int root; /* in `called` */
+    int root;    /* in `called` */
     char *input; /* copy of an in-place input, restored on failure; owned */
     bool in_place;
     bool even; /* blocks have one size and stand in rank order */
@@ -59,6 +67,9 @@ struct coll {
     enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
     MPI_Count keep_first, keep_count, block_count;
     bool keep;
+    /* Of a search for context ids, see step_context: */
+    uint32_t wanted, candidate, mine, all;
+    struct comm *made; /* gets the context at the end, or NULL */
 
     /* Nonblocking: */
     bool launched;
@@ -77,11 +88,10 @@ struct coll {
 void coll_begin(struct coll *coll);
 /* Runs to the end, raises an error if there is one, frees what it owns. */
 int coll_run(struct coll *coll);
-/* Starts a copy and gives a request for it. Takes over what coll owns. */
-int coll_start(struct coll *coll, MPI_Request *out);
-
-/* Blocking if request is NULL. */
-int coll_go(struct coll *coll, MPI_Request *request);
+/* Runs it, or starts or keeps a copy. Takes over what coll owns. */
+int coll_go(struct coll *coll, struct mode mode);
+/* Runs to the end and returns a noted class; frees nothing. */
+int coll_settle(struct coll *coll);
 /* Raises the error and frees what the coll owns. */
 int coll_refuse(struct coll *coll, int error_class, const char *text);
 
@@ -95,11 +105,19 @@ void *coll_stage(struct coll *coll, int index, size_t size);
 /* Drives nonblocking collectives; true when this one is finished. */
 bool coll_progress(struct coll *coll);
 void coll_progress_all(void);
-/* Frees a finished one. */
-void coll_free(struct coll *coll);
+bool coll_any_pending(void);
+
+/* Between the parts of the engine. */
+void coll_stages_free(struct coll *coll);
+void coll_arguments_free(struct coll *coll);
+/* Polls the operation in flight and launches the next; true when done. */
+bool coll_advance(struct coll *coll);
+void coll_pending_add(struct coll *coll);
+/* What PCCL_ON_FAILURE says about a failed operation. MPI_SUCCESS: start the
+ * steps again. */
+int coll_failed(struct coll *coll, pcclResult_t result);
 
 /* Small collectives for the facade's own use; they return a noted class. */
-int coll_max_u32(struct comm *comm, uint32_t mine, uint32_t *out);
 int coll_gather_bytes(struct comm *comm, const void *mine, size_t size,
                       void *all);
 int coll_barrier(struct comm *comm);
@@ -110,6 +128,7 @@ void backoff(unsigned *turn);
 
 /* Step functions, by file. */
 int step_barrier(struct coll *coll);
+int step_context(struct coll *coll);
 int step_broadcast(struct coll *coll);
 int step_allgather(struct coll *coll);
 int step_exchange(struct coll *coll);

@@ -1,32 +1,35 @@
 /* coll_api.c - collectives that reduce, broadcast or synchronize: arguments to
- * a struct coll. Every one exists blocking and not, with narrow and wide
- * counts; the VARIANT macros write the four. */
+ * a struct coll. Every one exists blocking, nonblocking and persistent, with
+ * narrow and wide counts; the VARIANT macros write the six. */
 #include "coll_check.h"
 
 #include <stdlib.h>
 
-/* ------------------------------------------------------------------- barrier */
+/* ------------------------------------------------------------------- barrier
+ */
 
-static int barrier(MPI_Comm handle, MPI_Request *request, const char *function)
+static int barrier(MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
     coll.step = step_barrier;
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define BARRIER_VARIANT(name, extra, request)                                  \
+#define BARRIER_VARIANT(name, extra, mode)                                     \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(MPI_Comm comm extra)                                       \
     {                                                                          \
-        return barrier(comm, request, __func__);                               \
+        return barrier(comm, mode, __func__);                                  \
     }
-BARRIER_VARIANT(Barrier, , NULL)
-BARRIER_VARIANT(Ibarrier, REQUEST, request)
+BARRIER_VARIANT(Barrier, , NOW)
+BARRIER_VARIANT(Ibarrier, REQUEST, STARTED)
+BARRIER_VARIANT(Barrier_init, PREPARE, PREPARED)
 
-/* ----------------------------------------------------------------- broadcast */
+/* ----------------------------------------------------------------- broadcast
+ */
 
 static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
-                 MPI_Comm handle, MPI_Request *request, const char *function)
+                 MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
     CHECK(check_data(buffer, count, type, &coll.recvtype));
@@ -36,28 +39,31 @@ static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
     coll.recvcount = count;
     coll.rooted = true;
     coll.root = root;
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define BCAST_VARIANT(name, count_t, extra, request)                           \
+#define BCAST_VARIANT(name, count_t, extra, mode)                              \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(void *buffer, count_t count, MPI_Datatype type, int root,  \
                     MPI_Comm comm extra)                                       \
     {                                                                          \
-        return bcast(buffer, count, type, root, comm, request, __func__);      \
+        return bcast(buffer, count, type, root, comm, mode, __func__);         \
     }
-BCAST_VARIANT(Bcast, int, , NULL)
-BCAST_VARIANT(Bcast_c, MPI_Count, , NULL)
-BCAST_VARIANT(Ibcast, int, REQUEST, request)
-BCAST_VARIANT(Ibcast_c, MPI_Count, REQUEST, request)
+BCAST_VARIANT(Bcast, int, , NOW)
+BCAST_VARIANT(Bcast_c, MPI_Count, , NOW)
+BCAST_VARIANT(Ibcast, int, REQUEST, STARTED)
+BCAST_VARIANT(Bcast_init, int, PREPARE, PREPARED)
+BCAST_VARIANT(Ibcast_c, MPI_Count, REQUEST, STARTED)
+BCAST_VARIANT(Bcast_init_c, MPI_Count, PREPARE, PREPARED)
 
-/* ---------------------------------------------------------------- reductions */
+/* ---------------------------------------------------------------- reductions
+ */
 
 /* Common part of all that reduce `count` elements of every member: the
  * caller has set keep* and fold. */
 static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
                      MPI_Count count, MPI_Datatype type, MPI_Op op,
-                     MPI_Request *request)
+                     struct mode mode)
 {
     coll->in_place = sendbuf == MPI_IN_PLACE;
     const void *input = coll->in_place ? recvbuf : sendbuf;
@@ -81,44 +87,44 @@ static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
     coll->sendbuf = sendbuf;
     coll->recvbuf = recvbuf;
     coll->recvcount = count;
-    return coll_go(coll, request);
+    return coll_go(coll, mode);
 }
 
 static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                      MPI_Datatype type, MPI_Op op, MPI_Comm handle,
-                     MPI_Request *request, const char *function)
+                     struct mode mode, const char *function)
 {
     BEGIN(handle);
     coll.keep = true;
     coll.keep_count = count;
-    return reduction(&coll, sendbuf, recvbuf, count, type, op, request);
+    return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
 static int scan(const void *sendbuf, void *recvbuf, MPI_Count count,
-                MPI_Datatype type, MPI_Op op, MPI_Comm handle,
-                MPI_Request *request, const char *function)
+                MPI_Datatype type, MPI_Op op, MPI_Comm handle, struct mode mode,
+                const char *function)
 {
     BEGIN(handle);
     coll.keep = true;
     coll.keep_count = count;
     coll.fold = FOLD_UP_TO;
-    return reduction(&coll, sendbuf, recvbuf, count, type, op, request);
+    return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
 static int exscan(const void *sendbuf, void *recvbuf, MPI_Count count,
                   MPI_Datatype type, MPI_Op op, MPI_Comm handle,
-                  MPI_Request *request, const char *function)
+                  struct mode mode, const char *function)
 {
     BEGIN(handle);
     coll.keep = true;
     coll.keep_count = count;
     coll.fold = FOLD_BEFORE;
-    return reduction(&coll, sendbuf, recvbuf, count, type, op, request);
+    return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
 static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                   MPI_Datatype type, MPI_Op op, int root, MPI_Comm handle,
-                  MPI_Request *request, const char *function)
+                  struct mode mode, const char *function)
 {
     BEGIN(handle);
     CHECK(check_root(&coll, root));
@@ -127,12 +133,12 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     coll.keep = coll.called->rank == root;
     coll.keep_count = coll.keep ? count : 0;
     if (!coll.keep && sendbuf == MPI_IN_PLACE) CHECK(MPI_ERR_BUFFER);
-    return reduction(&coll, sendbuf, recvbuf, count, type, op, request);
+    return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
 static int reduce_scatter(const void *sendbuf, void *recvbuf,
                           struct numbers counts, MPI_Datatype type, MPI_Op op,
-                          MPI_Comm handle, MPI_Request *request,
+                          MPI_Comm handle, struct mode mode,
                           const char *function)
 {
     BEGIN(handle);
@@ -148,12 +154,12 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
         total += count;
     }
     coll.keep = coll.keep_count > 0;
-    return reduction(&coll, sendbuf, recvbuf, total, type, op, request);
+    return reduction(&coll, sendbuf, recvbuf, total, type, op, mode);
 }
 
 static int reduce_scatter_block(const void *sendbuf, void *recvbuf,
                                 MPI_Count count, MPI_Datatype type, MPI_Op op,
-                                MPI_Comm handle, MPI_Request *request,
+                                MPI_Comm handle, struct mode mode,
                                 const char *function)
 {
     BEGIN(handle);
@@ -162,61 +168,74 @@ static int reduce_scatter_block(const void *sendbuf, void *recvbuf,
     coll.keep_first = coll.called->rank * count;
     coll.keep_count = count;
     return reduction(&coll, sendbuf, recvbuf, count * coll.called->size, type,
-                     op, request);
+                     op, mode);
 }
 
-#define REDUCTION_VARIANT(name, count_t, body, extra, request)                 \
+#define REDUCTION_VARIANT(name, count_t, body, extra, mode)                    \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, void *recvbuf, count_t count,         \
                     MPI_Datatype type, MPI_Op op, MPI_Comm comm extra)         \
     {                                                                          \
-        return body(sendbuf, recvbuf, count, type, op, comm, request,          \
-                    __func__);                                                 \
+        return body(sendbuf, recvbuf, count, type, op, comm, mode, __func__);  \
     }
-REDUCTION_VARIANT(Allreduce, int, allreduce, , NULL)
-REDUCTION_VARIANT(Allreduce_c, MPI_Count, allreduce, , NULL)
-REDUCTION_VARIANT(Iallreduce, int, allreduce, REQUEST, request)
-REDUCTION_VARIANT(Iallreduce_c, MPI_Count, allreduce, REQUEST, request)
-REDUCTION_VARIANT(Scan, int, scan, , NULL)
-REDUCTION_VARIANT(Scan_c, MPI_Count, scan, , NULL)
-REDUCTION_VARIANT(Iscan, int, scan, REQUEST, request)
-REDUCTION_VARIANT(Iscan_c, MPI_Count, scan, REQUEST, request)
-REDUCTION_VARIANT(Exscan, int, exscan, , NULL)
-REDUCTION_VARIANT(Exscan_c, MPI_Count, exscan, , NULL)
-REDUCTION_VARIANT(Iexscan, int, exscan, REQUEST, request)
-REDUCTION_VARIANT(Iexscan_c, MPI_Count, exscan, REQUEST, request)
-REDUCTION_VARIANT(Reduce_scatter_block, int, reduce_scatter_block, , NULL)
+REDUCTION_VARIANT(Allreduce, int, allreduce, , NOW)
+REDUCTION_VARIANT(Allreduce_c, MPI_Count, allreduce, , NOW)
+REDUCTION_VARIANT(Iallreduce, int, allreduce, REQUEST, STARTED)
+REDUCTION_VARIANT(Allreduce_init, int, allreduce, PREPARE, PREPARED)
+REDUCTION_VARIANT(Iallreduce_c, MPI_Count, allreduce, REQUEST, STARTED)
+REDUCTION_VARIANT(Allreduce_init_c, MPI_Count, allreduce, PREPARE, PREPARED)
+REDUCTION_VARIANT(Scan, int, scan, , NOW)
+REDUCTION_VARIANT(Scan_c, MPI_Count, scan, , NOW)
+REDUCTION_VARIANT(Iscan, int, scan, REQUEST, STARTED)
+REDUCTION_VARIANT(Scan_init, int, scan, PREPARE, PREPARED)
+REDUCTION_VARIANT(Iscan_c, MPI_Count, scan, REQUEST, STARTED)
+REDUCTION_VARIANT(Scan_init_c, MPI_Count, scan, PREPARE, PREPARED)
+REDUCTION_VARIANT(Exscan, int, exscan, , NOW)
+REDUCTION_VARIANT(Exscan_c, MPI_Count, exscan, , NOW)
+REDUCTION_VARIANT(Iexscan, int, exscan, REQUEST, STARTED)
+REDUCTION_VARIANT(Exscan_init, int, exscan, PREPARE, PREPARED)
+REDUCTION_VARIANT(Iexscan_c, MPI_Count, exscan, REQUEST, STARTED)
+REDUCTION_VARIANT(Exscan_init_c, MPI_Count, exscan, PREPARE, PREPARED)
+REDUCTION_VARIANT(Reduce_scatter_block, int, reduce_scatter_block, , NOW)
 REDUCTION_VARIANT(Reduce_scatter_block_c, MPI_Count, reduce_scatter_block, ,
-                  NULL)
+                  NOW)
 REDUCTION_VARIANT(Ireduce_scatter_block, int, reduce_scatter_block, REQUEST,
-                  request)
+                  STARTED)
+REDUCTION_VARIANT(Reduce_scatter_block_init, int, reduce_scatter_block, PREPARE,
+                  PREPARED)
 REDUCTION_VARIANT(Ireduce_scatter_block_c, MPI_Count, reduce_scatter_block,
-                  REQUEST, request)
+                  REQUEST, STARTED)
+REDUCTION_VARIANT(Reduce_scatter_block_init_c, MPI_Count, reduce_scatter_block,
+                  PREPARE, PREPARED)
 
-#define REDUCE_VARIANT(name, count_t, extra, request)                          \
+#define REDUCE_VARIANT(name, count_t, extra, mode)                             \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, void *recvbuf, count_t count,         \
                     MPI_Datatype type, MPI_Op op, int root,                    \
                     MPI_Comm comm extra)                                       \
     {                                                                          \
-        return reduce(sendbuf, recvbuf, count, type, op, root, comm, request,  \
+        return reduce(sendbuf, recvbuf, count, type, op, root, comm, mode,     \
                       __func__);                                               \
     }
-REDUCE_VARIANT(Reduce, int, , NULL)
-REDUCE_VARIANT(Reduce_c, MPI_Count, , NULL)
-REDUCE_VARIANT(Ireduce, int, REQUEST, request)
-REDUCE_VARIANT(Ireduce_c, MPI_Count, REQUEST, request)
+REDUCE_VARIANT(Reduce, int, , NOW)
+REDUCE_VARIANT(Reduce_c, MPI_Count, , NOW)
+REDUCE_VARIANT(Ireduce, int, REQUEST, STARTED)
+REDUCE_VARIANT(Reduce_init, int, PREPARE, PREPARED)
+REDUCE_VARIANT(Ireduce_c, MPI_Count, REQUEST, STARTED)
+REDUCE_VARIANT(Reduce_init_c, MPI_Count, PREPARE, PREPARED)
 
-#define SCATTER_VARIANT(name, count_t, extra, request)                         \
+#define SCATTER_VARIANT(name, count_t, extra, mode)                            \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, void *recvbuf,                        \
                     const count_t counts[], MPI_Datatype type, MPI_Op op,      \
                     MPI_Comm comm extra)                                       \
     {                                                                          \
         return reduce_scatter(sendbuf, recvbuf, numbers_##count_t(counts),     \
-                              type, op, comm, request, __func__);              \
+                              type, op, comm, mode, __func__);                 \
     }
-SCATTER_VARIANT(Reduce_scatter, int, , NULL)
-SCATTER_VARIANT(Reduce_scatter_c, MPI_Count, , NULL)
-SCATTER_VARIANT(Ireduce_scatter, int, REQUEST, request)
-SCATTER_VARIANT(Ireduce_scatter_c, MPI_Count, REQUEST, request)
+SCATTER_VARIANT(Reduce_scatter, int, , NOW)
+SCATTER_VARIANT(Reduce_scatter_c, MPI_Count, , NOW)
+SCATTER_VARIANT(Ireduce_scatter, int, REQUEST, STARTED)
+SCATTER_VARIANT(Reduce_scatter_init, int, PREPARE, PREPARED)
+SCATTER_VARIANT(Ireduce_scatter_c, MPI_Count, REQUEST, STARTED)
+SCATTER_VARIANT(Reduce_scatter_init_c, MPI_Count, PREPARE, PREPARED)

@@ -67,12 +67,19 @@ int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
 const char *check_text(int error_class)
 {
     switch (error_class) {
-    case MPI_ERR_COUNT: return "negative count";
-    case MPI_ERR_TYPE: return "invalid or uncommitted datatype";
-    case MPI_ERR_OP: return "invalid operator, or not defined for the datatype";
-    case MPI_ERR_ROOT: return "the root is not a member";
-    case MPI_ERR_BUFFER: return "null buffer, or buffers must not be the same";
-    case MPI_ERR_NO_MEM: return "out of memory";
-    default: return "invalid argument";
+    case MPI_ERR_COUNT:
+        return "negative count";
+    case MPI_ERR_TYPE:
+        return "invalid or uncommitted datatype";
+    case MPI_ERR_OP:
+        return "invalid operator, or not defined for the datatype";
+    case MPI_ERR_ROOT:
+        return "the root is not a member";
+    case MPI_ERR_BUFFER:
+        return "null buffer, or buffers must not be the same";
+    case MPI_ERR_NO_MEM:
+        return "out of memory";
+    default:
+        return "invalid argument";
     }
 }

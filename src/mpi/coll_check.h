@@ -1,36 +1,10 @@
-/* coll_check.h - arguments of collectives: MPICH's checks, and the count
- * arrays in their two widths. Each check returns an error class. */
+/* coll_check.h - arguments of collectives: MPICH's checks. Each
+ * returns an error class. */
 #ifndef COLL_CHECK_H
 #define COLL_CHECK_H
 
 #include "coll.h"
-
-/* An argument array of ints or of 64-bit numbers. */
-struct numbers {
-    const int *narrow;
-    const long *wide;
-};
-
-static inline struct numbers numbers_int(const int *p)
-{
-    return (struct numbers){p, NULL};
-}
-static inline struct numbers numbers_MPI_Count(const MPI_Count *p)
-{
-    return (struct numbers){NULL, p};
-}
-static inline struct numbers numbers_MPI_Aint(const MPI_Aint *p)
-{
-    return (struct numbers){NULL, p};
-}
-static inline bool numbers_null(struct numbers n)
-{
-    return !n.narrow && !n.wide;
-}
-static inline long numbers_at(struct numbers n, int i)
-{
-    return n.narrow ? n.narrow[i] : n.wide[i];
-}
+#include "numbers.h"
 
 /* Count, datatype (out: its type) and buffer of one side. */
 int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
@@ -49,8 +23,12 @@ int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
 /* Text for a class that a check found. */
 const char *check_text(int error_class);
 
-/* The parameter that a nonblocking variant has more. */
+/* The parameters that a variant has more, and how it runs. */
 #define REQUEST , MPI_Request *request
+#define PREPARE , MPI_Info info, MPI_Request *request
+#define NOW ((struct mode){MODE_NOW, NULL})
+#define STARTED ((struct mode){MODE_STARTED, request})
+#define PREPARED ((void)info, (struct mode){MODE_PREPARED, request})
 
 /* Opens a function with a struct coll for the communicator. */
 #define BEGIN(comm_handle)                                                     \

@@ -87,13 +87,14 @@ static void describe_alltoall(struct coll *coll, struct block *send,
     }
 }
 
-/* -------------------------------------------------------------------- gather */
+/* -------------------------------------------------------------------- gather
+ */
 
 static int gather(const void *sendbuf, MPI_Count sendcount,
                   MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
                   struct numbers counts, struct numbers displs,
                   MPI_Datatype recvtype, int root, MPI_Comm handle,
-                  MPI_Request *request, const char *function)
+                  struct mode mode, const char *function)
 {
     BEGIN(handle);
     CHECK(check_root(&coll, root));
@@ -110,7 +111,7 @@ static int gather(const void *sendbuf, MPI_Count sendcount,
     if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
     if (!coll.in_place)
         CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
-    if (!mine) return coll_go(&coll, request);
+    if (!mine) return coll_go(&coll, mode);
     CHECK(check_data(recvbuf, coll.even ? recvcount : 0, recvtype,
                      &coll.recvtype));
     MPI_Aint extent = coll.recvtype->extent;
@@ -120,22 +121,24 @@ static int gather(const void *sendbuf, MPI_Count sendcount,
                                  &coll.recvdispls)
                     : check_counts(&coll, counts, displs, extent,
                                    &coll.recvcounts, &coll.recvdispls));
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define GATHER_VARIANT(name, count_t, extra, request)                          \
+#define GATHER_VARIANT(name, count_t, extra, mode)                             \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
                     MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
                     MPI_Datatype recvtype, int root, MPI_Comm comm extra)      \
     {                                                                          \
         return gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, none,  \
-                      none, recvtype, root, comm, request, __func__);          \
+                      none, recvtype, root, comm, mode, __func__);             \
     }
-GATHER_VARIANT(Gather, int, , NULL)
-GATHER_VARIANT(Gather_c, MPI_Count, , NULL)
-GATHER_VARIANT(Igather, int, REQUEST, request)
-GATHER_VARIANT(Igather_c, MPI_Count, REQUEST, request)
+GATHER_VARIANT(Gather, int, , NOW)
+GATHER_VARIANT(Gather_c, MPI_Count, , NOW)
+GATHER_VARIANT(Igather, int, REQUEST, STARTED)
+GATHER_VARIANT(Gather_init, int, PREPARE, PREPARED)
+GATHER_VARIANT(Igather_c, MPI_Count, REQUEST, STARTED)
+GATHER_VARIANT(Gather_init_c, MPI_Count, PREPARE, PREPARED)
 
 /* At the root the arrays are needed; elsewhere they are ignored. */
 static struct numbers or_empty(struct numbers counts)
@@ -144,7 +147,7 @@ static struct numbers or_empty(struct numbers counts)
     return numbers_null(counts) ? numbers_int(empty) : counts;
 }
 
-#define GATHERV_VARIANT(name, count_t, disp_t, extra, request)                 \
+#define GATHERV_VARIANT(name, count_t, disp_t, extra, mode)                    \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
                     MPI_Datatype sendtype, void *recvbuf,                      \
@@ -153,21 +156,24 @@ static struct numbers or_empty(struct numbers counts)
     {                                                                          \
         return gather(sendbuf, sendcount, sendtype, recvbuf, 0,                \
                       or_empty(numbers_##count_t(counts)),                     \
-                      numbers_##disp_t(displs), recvtype, root, comm, request, \
+                      numbers_##disp_t(displs), recvtype, root, comm, mode,    \
                       __func__);                                               \
     }
-GATHERV_VARIANT(Gatherv, int, int, , NULL)
-GATHERV_VARIANT(Gatherv_c, MPI_Count, MPI_Aint, , NULL)
-GATHERV_VARIANT(Igatherv, int, int, REQUEST, request)
-GATHERV_VARIANT(Igatherv_c, MPI_Count, MPI_Aint, REQUEST, request)
+GATHERV_VARIANT(Gatherv, int, int, , NOW)
+GATHERV_VARIANT(Gatherv_c, MPI_Count, MPI_Aint, , NOW)
+GATHERV_VARIANT(Igatherv, int, int, REQUEST, STARTED)
+GATHERV_VARIANT(Gatherv_init, int, int, PREPARE, PREPARED)
+GATHERV_VARIANT(Igatherv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
+GATHERV_VARIANT(Gatherv_init_c, MPI_Count, MPI_Aint, PREPARE, PREPARED)
 
-/* ------------------------------------------------------------------- scatter */
+/* ------------------------------------------------------------------- scatter
+ */
 
 static int scatter(const void *sendbuf, MPI_Count sendcount,
                    struct numbers counts, struct numbers displs,
                    MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
                    MPI_Datatype recvtype, int root, MPI_Comm handle,
-                   MPI_Request *request, const char *function)
+                   struct mode mode, const char *function)
 {
     BEGIN(handle);
     CHECK(check_root(&coll, root));
@@ -185,7 +191,7 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
     if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
     if (!coll.in_place)
         CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
-    if (!mine) return coll_go(&coll, request);
+    if (!mine) return coll_go(&coll, mode);
     CHECK(check_data(sendbuf, even ? sendcount : 0, sendtype, &coll.sendtype));
     MPI_Aint extent = coll.sendtype->extent;
     if (sendbuf == recvbuf && sendcount > 0 && even && sendbuf)
@@ -194,24 +200,26 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
                             &coll.senddispls)
                : check_counts(&coll, counts, displs, extent, &coll.sendcounts,
                               &coll.senddispls));
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define SCATTER_VARIANT(name, count_t, extra, request)                         \
+#define SCATTER_VARIANT(name, count_t, extra, mode)                            \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
                     MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
                     MPI_Datatype recvtype, int root, MPI_Comm comm extra)      \
     {                                                                          \
         return scatter(sendbuf, sendcount, none, none, sendtype, recvbuf,      \
-                       recvcount, recvtype, root, comm, request, __func__);    \
+                       recvcount, recvtype, root, comm, mode, __func__);       \
     }
-SCATTER_VARIANT(Scatter, int, , NULL)
-SCATTER_VARIANT(Scatter_c, MPI_Count, , NULL)
-SCATTER_VARIANT(Iscatter, int, REQUEST, request)
-SCATTER_VARIANT(Iscatter_c, MPI_Count, REQUEST, request)
+SCATTER_VARIANT(Scatter, int, , NOW)
+SCATTER_VARIANT(Scatter_c, MPI_Count, , NOW)
+SCATTER_VARIANT(Iscatter, int, REQUEST, STARTED)
+SCATTER_VARIANT(Scatter_init, int, PREPARE, PREPARED)
+SCATTER_VARIANT(Iscatter_c, MPI_Count, REQUEST, STARTED)
+SCATTER_VARIANT(Scatter_init_c, MPI_Count, PREPARE, PREPARED)
 
-#define SCATTERV_VARIANT(name, count_t, disp_t, extra, request)                \
+#define SCATTERV_VARIANT(name, count_t, disp_t, extra, mode)                   \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, const count_t counts[],               \
                     const disp_t displs[], MPI_Datatype sendtype,              \
@@ -220,19 +228,22 @@ SCATTER_VARIANT(Iscatter_c, MPI_Count, REQUEST, request)
     {                                                                          \
         return scatter(sendbuf, 0, or_empty(numbers_##count_t(counts)),        \
                        numbers_##disp_t(displs), sendtype, recvbuf, recvcount, \
-                       recvtype, root, comm, request, __func__);               \
+                       recvtype, root, comm, mode, __func__);                  \
     }
-SCATTERV_VARIANT(Scatterv, int, int, , NULL)
-SCATTERV_VARIANT(Scatterv_c, MPI_Count, MPI_Aint, , NULL)
-SCATTERV_VARIANT(Iscatterv, int, int, REQUEST, request)
-SCATTERV_VARIANT(Iscatterv_c, MPI_Count, MPI_Aint, REQUEST, request)
+SCATTERV_VARIANT(Scatterv, int, int, , NOW)
+SCATTERV_VARIANT(Scatterv_c, MPI_Count, MPI_Aint, , NOW)
+SCATTERV_VARIANT(Iscatterv, int, int, REQUEST, STARTED)
+SCATTERV_VARIANT(Scatterv_init, int, int, PREPARE, PREPARED)
+SCATTERV_VARIANT(Iscatterv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
+SCATTERV_VARIANT(Scatterv_init_c, MPI_Count, MPI_Aint, PREPARE, PREPARED)
 
-/* ---------------------------------------------------------------- all-gather */
+/* ---------------------------------------------------------------- all-gather
+ */
 
 static int allgather(const void *sendbuf, MPI_Count sendcount,
                      MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
-                     MPI_Datatype recvtype, MPI_Comm handle,
-                     MPI_Request *request, const char *function)
+                     MPI_Datatype recvtype, MPI_Comm handle, struct mode mode,
+                     const char *function)
 {
     BEGIN(handle);
     coll.step = step_allgather;
@@ -245,28 +256,30 @@ static int allgather(const void *sendbuf, MPI_Count sendcount,
     coll.sendcount = sendcount;
     coll.recvbuf = recvbuf;
     coll.recvcount = recvcount;
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define ALLGATHER_VARIANT(name, count_t, extra, request)                       \
+#define ALLGATHER_VARIANT(name, count_t, extra, mode)                          \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
                     MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
                     MPI_Datatype recvtype, MPI_Comm comm extra)                \
     {                                                                          \
         return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,     \
-                         recvtype, comm, request, __func__);                   \
+                         recvtype, comm, mode, __func__);                      \
     }
-ALLGATHER_VARIANT(Allgather, int, , NULL)
-ALLGATHER_VARIANT(Allgather_c, MPI_Count, , NULL)
-ALLGATHER_VARIANT(Iallgather, int, REQUEST, request)
-ALLGATHER_VARIANT(Iallgather_c, MPI_Count, REQUEST, request)
+ALLGATHER_VARIANT(Allgather, int, , NOW)
+ALLGATHER_VARIANT(Allgather_c, MPI_Count, , NOW)
+ALLGATHER_VARIANT(Iallgather, int, REQUEST, STARTED)
+ALLGATHER_VARIANT(Allgather_init, int, PREPARE, PREPARED)
+ALLGATHER_VARIANT(Iallgather_c, MPI_Count, REQUEST, STARTED)
+ALLGATHER_VARIANT(Allgather_init_c, MPI_Count, PREPARE, PREPARED)
 
 static int allgatherv(const void *sendbuf, MPI_Count sendcount,
                       MPI_Datatype sendtype, void *recvbuf,
                       struct numbers counts, struct numbers displs,
-                      MPI_Datatype recvtype, MPI_Comm handle,
-                      MPI_Request *request, const char *function)
+                      MPI_Datatype recvtype, MPI_Comm handle, struct mode mode,
+                      const char *function)
 {
     BEGIN(handle);
     coll.step = step_exchange;
@@ -280,10 +293,10 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount,
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
     CHECK(check_counts(&coll, counts, displs, coll.recvtype->extent,
                        &coll.recvcounts, &coll.recvdispls));
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define ALLGATHERV_VARIANT(name, count_t, disp_t, extra, request)              \
+#define ALLGATHERV_VARIANT(name, count_t, disp_t, extra, mode)                 \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
                     MPI_Datatype sendtype, void *recvbuf,                      \
@@ -292,19 +305,22 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount,
     {                                                                          \
         return allgatherv(sendbuf, sendcount, sendtype, recvbuf,               \
                           numbers_##count_t(counts), numbers_##disp_t(displs), \
-                          recvtype, comm, request, __func__);                  \
+                          recvtype, comm, mode, __func__);                     \
     }
-ALLGATHERV_VARIANT(Allgatherv, int, int, , NULL)
-ALLGATHERV_VARIANT(Allgatherv_c, MPI_Count, MPI_Aint, , NULL)
-ALLGATHERV_VARIANT(Iallgatherv, int, int, REQUEST, request)
-ALLGATHERV_VARIANT(Iallgatherv_c, MPI_Count, MPI_Aint, REQUEST, request)
+ALLGATHERV_VARIANT(Allgatherv, int, int, , NOW)
+ALLGATHERV_VARIANT(Allgatherv_c, MPI_Count, MPI_Aint, , NOW)
+ALLGATHERV_VARIANT(Iallgatherv, int, int, REQUEST, STARTED)
+ALLGATHERV_VARIANT(Allgatherv_init, int, int, PREPARE, PREPARED)
+ALLGATHERV_VARIANT(Iallgatherv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
+ALLGATHERV_VARIANT(Allgatherv_init_c, MPI_Count, MPI_Aint, PREPARE, PREPARED)
 
-/* ---------------------------------------------------------------- all-to-all */
+/* ---------------------------------------------------------------- all-to-all
+ */
 
 static int alltoall(const void *sendbuf, MPI_Count sendcount,
                     MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
-                    MPI_Datatype recvtype, MPI_Comm handle,
-                    MPI_Request *request, const char *function)
+                    MPI_Datatype recvtype, MPI_Comm handle, struct mode mode,
+                    const char *function)
 {
     BEGIN(handle);
     coll.step = step_exchange;
@@ -316,34 +332,35 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount,
     CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
     CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
                      &coll.recvdispls));
-    if (coll.in_place) return coll_go(&coll, request);
+    if (coll.in_place) return coll_go(&coll, mode);
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     if (sendbuf == recvbuf && sendcount > 0 && sendbuf) CHECK(MPI_ERR_BUFFER);
     CHECK(check_even(&coll, sendcount, coll.sendtype->extent, &coll.sendcounts,
                      &coll.senddispls));
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define ALLTOALL_VARIANT(name, count_t, extra, request)                        \
+#define ALLTOALL_VARIANT(name, count_t, extra, mode)                           \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
                     MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
                     MPI_Datatype recvtype, MPI_Comm comm extra)                \
     {                                                                          \
         return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,      \
-                        recvtype, comm, request, __func__);                    \
+                        recvtype, comm, mode, __func__);                       \
     }
-ALLTOALL_VARIANT(Alltoall, int, , NULL)
-ALLTOALL_VARIANT(Alltoall_c, MPI_Count, , NULL)
-ALLTOALL_VARIANT(Ialltoall, int, REQUEST, request)
-ALLTOALL_VARIANT(Ialltoall_c, MPI_Count, REQUEST, request)
+ALLTOALL_VARIANT(Alltoall, int, , NOW)
+ALLTOALL_VARIANT(Alltoall_c, MPI_Count, , NOW)
+ALLTOALL_VARIANT(Ialltoall, int, REQUEST, STARTED)
+ALLTOALL_VARIANT(Alltoall_init, int, PREPARE, PREPARED)
+ALLTOALL_VARIANT(Ialltoall_c, MPI_Count, REQUEST, STARTED)
+ALLTOALL_VARIANT(Alltoall_init_c, MPI_Count, PREPARE, PREPARED)
 
 static int alltoallv(const void *sendbuf, struct numbers sendcounts,
                      struct numbers senddispls, MPI_Datatype sendtype,
                      void *recvbuf, struct numbers recvcounts,
                      struct numbers recvdispls, MPI_Datatype recvtype,
-                     MPI_Comm handle, MPI_Request *request,
-                     const char *function)
+                     MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
     coll.step = step_exchange;
@@ -354,14 +371,14 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
     CHECK(check_counts(&coll, recvcounts, recvdispls, coll.recvtype->extent,
                        &coll.recvcounts, &coll.recvdispls));
-    if (coll.in_place) return coll_go(&coll, request);
+    if (coll.in_place) return coll_go(&coll, mode);
     CHECK(check_data(sendbuf, 0, sendtype, &coll.sendtype));
     CHECK(check_counts(&coll, sendcounts, senddispls, coll.sendtype->extent,
                        &coll.sendcounts, &coll.senddispls));
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define ALLTOALLV_VARIANT(name, count_t, disp_t, extra, request)               \
+#define ALLTOALLV_VARIANT(name, count_t, disp_t, extra, mode)                  \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
                     const disp_t senddispls[], MPI_Datatype sendtype,          \
@@ -369,16 +386,18 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
                     const disp_t recvdispls[], MPI_Datatype recvtype,          \
                     MPI_Comm comm extra)                                       \
     {                                                                          \
-        return alltoallv(                                                      \
-            sendbuf, numbers_##count_t(sendcounts),                            \
-            numbers_##disp_t(senddispls), sendtype, recvbuf,                   \
-            numbers_##count_t(recvcounts), numbers_##disp_t(recvdispls),       \
-            recvtype, comm, request, __func__);                                \
+        return alltoallv(sendbuf, numbers_##count_t(sendcounts),               \
+                         numbers_##disp_t(senddispls), sendtype, recvbuf,      \
+                         numbers_##count_t(recvcounts),                        \
+                         numbers_##disp_t(recvdispls), recvtype, comm, mode,   \
+                         __func__);                                            \
     }
-ALLTOALLV_VARIANT(Alltoallv, int, int, , NULL)
-ALLTOALLV_VARIANT(Alltoallv_c, MPI_Count, MPI_Aint, , NULL)
-ALLTOALLV_VARIANT(Ialltoallv, int, int, REQUEST, request)
-ALLTOALLV_VARIANT(Ialltoallv_c, MPI_Count, MPI_Aint, REQUEST, request)
+ALLTOALLV_VARIANT(Alltoallv, int, int, , NOW)
+ALLTOALLV_VARIANT(Alltoallv_c, MPI_Count, MPI_Aint, , NOW)
+ALLTOALLV_VARIANT(Ialltoallv, int, int, REQUEST, STARTED)
+ALLTOALLV_VARIANT(Alltoallv_init, int, int, PREPARE, PREPARED)
+ALLTOALLV_VARIANT(Ialltoallv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
+ALLTOALLV_VARIANT(Alltoallv_init_c, MPI_Count, MPI_Aint, PREPARE, PREPARED)
 
 static int types_check(const struct coll *coll, const MPI_Datatype handles[],
                        struct type ***out)
@@ -400,8 +419,7 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                      struct numbers senddispls, const MPI_Datatype sendtypes[],
                      void *recvbuf, struct numbers recvcounts,
                      struct numbers recvdispls, const MPI_Datatype recvtypes[],
-                     MPI_Comm handle, MPI_Request *request,
-                     const char *function)
+                     MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
     coll.step = step_exchange;
@@ -412,14 +430,14 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
     CHECK(types_check(&coll, recvtypes, &coll.recvtypes));
     CHECK(check_counts(&coll, recvcounts, recvdispls, 1, &coll.recvcounts,
                        &coll.recvdispls));
-    if (coll.in_place) return coll_go(&coll, request);
+    if (coll.in_place) return coll_go(&coll, mode);
     CHECK(types_check(&coll, sendtypes, &coll.sendtypes));
     CHECK(check_counts(&coll, sendcounts, senddispls, 1, &coll.sendcounts,
                        &coll.senddispls));
-    return coll_go(&coll, request);
+    return coll_go(&coll, mode);
 }
 
-#define ALLTOALLW_VARIANT(name, count_t, disp_t, extra, request)               \
+#define ALLTOALLW_VARIANT(name, count_t, disp_t, extra, mode)                  \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
                     const disp_t senddispls[], const MPI_Datatype sendtypes[], \
@@ -427,13 +445,15 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                     const disp_t recvdispls[], const MPI_Datatype recvtypes[], \
                     MPI_Comm comm extra)                                       \
     {                                                                          \
-        return alltoallw(                                                      \
-            sendbuf, numbers_##count_t(sendcounts),                            \
-            numbers_##disp_t(senddispls), sendtypes, recvbuf,                  \
-            numbers_##count_t(recvcounts), numbers_##disp_t(recvdispls),       \
-            recvtypes, comm, request, __func__);                               \
+        return alltoallw(sendbuf, numbers_##count_t(sendcounts),               \
+                         numbers_##disp_t(senddispls), sendtypes, recvbuf,     \
+                         numbers_##count_t(recvcounts),                        \
+                         numbers_##disp_t(recvdispls), recvtypes, comm, mode,  \
+                         __func__);                                            \
     }
-ALLTOALLW_VARIANT(Alltoallw, int, int, , NULL)
-ALLTOALLW_VARIANT(Alltoallw_c, MPI_Count, MPI_Aint, , NULL)
-ALLTOALLW_VARIANT(Ialltoallw, int, int, REQUEST, request)
-ALLTOALLW_VARIANT(Ialltoallw_c, MPI_Count, MPI_Aint, REQUEST, request)
+ALLTOALLW_VARIANT(Alltoallw, int, int, , NOW)
+ALLTOALLW_VARIANT(Alltoallw_c, MPI_Count, MPI_Aint, , NOW)
+ALLTOALLW_VARIANT(Ialltoallw, int, int, REQUEST, STARTED)
+ALLTOALLW_VARIANT(Alltoallw_init, int, int, PREPARE, PREPARED)
+ALLTOALLW_VARIANT(Ialltoallw_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
+ALLTOALLW_VARIANT(Alltoallw_init_c, MPI_Count, MPI_Aint, PREPARE, PREPARED)

@@ -18,8 +18,8 @@ static uint64_t digest(const struct coll *coll, uint64_t count)
     const struct op *op = coll->reducer;
     uint64_t root = coll->rooted ? (uint64_t)coll_root_now(coll) + 1 : 0;
     uint64_t name = op->predefined ? (uint64_t)op->object.handle & 0xff : 0xff;
-    return name << 56 ^ (uint64_t)coll->recvtype->element << 48 ^
-           root << 32 ^ count << 4 ^ 5;
+    return name << 56 ^ (uint64_t)coll->recvtype->element << 48 ^ root << 32 ^
+           count << 4 ^ 5;
 }
 
 /* Elements [keep_first, keep_first + keep_count) of a full result. */
@@ -60,7 +60,36 @@ int step_reduce_direct(struct coll *coll)
     return COLL_RUN;
 }
 
-/* --------------------------------------------------------------------- folds */
+static int context_round(struct coll *coll, uint32_t mine, pcclRedOp_t op)
+{
+    coll->mine = mine;
+    coll->op.kind = pcclKindAllReduce;
+    coll->op.sendbuf = &coll->mine;
+    coll->op.recvbuf = &coll->all;
+    coll->op.count = 1;
+    coll->op.datatype = pcclUint32;
+    coll->op.op = op;
+    coll->op.user_digest = (uint64_t)coll->wanted << 8 ^ 6;
+    return COLL_RUN;
+}
+
+/* Everyone proposes the first id that is free to him, takes the highest of
+ * these if it is still free then (another thread or a search that overlaps may
+ * have been faster), and all look whether everyone has. What was taken in vain
+ * is lost. */
+int step_context(struct coll *coll)
+{
+    if (coll->round % 2 == 1) {
+        coll->candidate = coll->all;
+        bool taken = context_claim(coll->candidate, coll->wanted);
+        return context_round(coll, taken, pcclMin);
+    }
+    if (coll->round > 0 && coll->all == 1) return COLL_DONE;
+    return context_round(coll, context_first_free(), pcclMax);
+}
+
+/* --------------------------------------------------------------------- folds
+ */
 
 /* A buffer for count elements in the type's layout; *memory is to be freed. */
 static char *layout_new(const struct type *type, MPI_Count count, void **memory)

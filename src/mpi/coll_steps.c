@@ -93,7 +93,8 @@ int step_allgather(struct coll *coll)
     return COLL_RUN;
 }
 
-/* ------------------------------------------------------------------ exchange */
+/* ------------------------------------------------------------------ exchange
+ */
 
 static MPI_Count block_size(const struct block *block)
 {
@@ -159,8 +160,7 @@ static int exchange_prepare(struct coll *coll)
         op->sendbuf = (const void *)(low == UINTPTR_MAX ? 0 : low);
         for (size_t i = 0; i < n; i++)
             if (arrays[i]) arrays[n + i] = (uintptr_t)send[i].address - low;
-    } else if (!(op->sendbuf =
-                     blocks_stage(coll, send, 0, arrays + n, true))) {
+    } else if (!(op->sendbuf = blocks_stage(coll, send, 0, arrays + n, true))) {
         return MPI_ERR_NO_MEM;
     }
     if (direct2) {

@@ -8,23 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct comm comm_world = {.object = {.handle = MPI_COMM_WORLD,
-                                     .references = 1},
+struct comm comm_world = {.object = {.handle = MPI_COMM_WORLD, .references = 1},
                           .follows_world = true,
+                          .slot = SLOT_BLOCKING,
                           .errhandler = MPI_ERRORS_ARE_FATAL,
                           .name = "MPI_COMM_WORLD"};
 struct comm comm_self = {.object = {.handle = MPI_COMM_SELF, .references = 1},
                          .local = true,
+                         .slot = SLOT_BLOCKING,
                          .errhandler = MPI_ERRORS_ARE_FATAL,
                          .name = "MPI_COMM_SELF"};
 
-enum { CONTEXT_WORLD = 0, CONTEXT_SELF = 1, CONTEXT_FIRST = 2 };
+enum {
+    CONTEXT_WORLD = 0,
+    CONTEXT_SELF = 1,
+    CONTEXT_FIRST = 2,
+    CONTEXT_NONE = 0x3fffff
+};
 
 /* First context id this process has not used. */
 static atomic_uint context_next = CONTEXT_FIRST;
 
 /* The tag's fields, from the top: context 22 bits, first member 16, members
- * lost 4, sequence 22. */
+ * lost 4, slot 22. */
 enum { TAG_MEMBER_SHIFT = 26, TAG_CONTEXT_SHIFT = 42, TAG_LOST_SHIFT = 22 };
 
 struct comm *comm_find(MPI_Comm handle)
@@ -50,18 +56,13 @@ void comm_members_replace(struct comm *comm, struct group *members)
     facade_unlock();
 }
 
-uint64_t comm_tag_of(const struct comm *comm, uint32_t sequence)
+uint64_t comm_tag_of(const struct comm *comm, uint32_t slot)
 {
     uint64_t first = comm->follows_world ? 0 : comm_members(comm)->ids[0];
     uint64_t lost = comm->follows_world ? 0 : atomic_load(&comm->lost);
     return ((uint64_t)comm->context & 0x3fffff) << TAG_CONTEXT_SHIFT |
            (first & 0xffff) << TAG_MEMBER_SHIFT |
-           (lost & 15) << TAG_LOST_SHIFT | (sequence & 0x3fffff);
-}
-
-uint32_t comm_sequence(struct comm *comm)
-{
-    return atomic_fetch_add(&comm->sequence, 1);
+           (lost & 15) << TAG_LOST_SHIFT | (slot & 0x3fffff);
 }
 
 static void comm_destroy(struct object *object)
@@ -70,6 +71,7 @@ static void comm_destroy(struct object *object)
     struct group *members = atomic_load(&comm->members);
     if (members) object_release(&members->object);
     if (comm->handler) object_release(&comm->handler->object);
+    if (comm->failed) object_release(&comm->failed->object);
     info_release(comm->info);
     cart_release(comm->cart);
     free(comm);
@@ -86,6 +88,7 @@ struct comm *comm_new(uint32_t context, struct group *members)
     atomic_init(&comm->members, members);
     atomic_init(&comm->errhandler, MPI_ERRORS_ARE_FATAL);
     comm->context = context;
+    comm->slot = SLOT_BLOCKING;
     return comm;
 }
 
@@ -99,28 +102,52 @@ int comm_publish(struct comm *comm, MPI_Comm *out)
     return MPI_SUCCESS;
 }
 
+int comm_make(struct comm *parent, uint32_t context, struct group *members,
+              MPI_Comm *out)
+{
+    struct comm *comm = members ? comm_new(context, members) : NULL;
+    if (!comm) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    comm->local = parent->local;
+    comm_inherit(comm, parent);
+    return comm_publish(comm, out);
+}
+
+uint32_t context_first_free(void)
+{
+    return atomic_load(&context_next);
+}
+
+bool context_claim(uint32_t first, uint32_t wanted)
+{
+    uint32_t seen = atomic_load(&context_next);
+    while (seen <= first)
+        if (atomic_compare_exchange_weak(&context_next, &seen, first + wanted))
+            return true;
+    return false;
+}
+
 int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
 {
-    uint32_t mine = atomic_load(&context_next), agreed = mine;
-    if (!parent->local) {
-        int result = coll_max_u32(parent, mine, &agreed);
-        if (result != MPI_SUCCESS) return result;
-    }
-    uint32_t next = agreed + (uint32_t)wanted;
-    uint32_t seen = atomic_load(&context_next);
-    while (seen < next &&
-           !atomic_compare_exchange_weak(&context_next, &seen, next))
-        ;
-    *first_out = agreed;
-    return MPI_SUCCESS;
+    struct coll coll = {.comm = parent, .function = "MPI internal"};
+    coll.step = step_context;
+    coll.wanted = (uint32_t)wanted;
+    coll_begin(&coll);
+    int result = coll_settle(&coll);
+    *first_out = coll.candidate;
+    return result;
 }
 
 /* Each open communicator that follows the world starts counting anew: a
- * newcomer has made no collective on it. */
+ * newcomer has made no collective on it. Persistent ones get numbers that
+ * those made before do not have. */
 static void sequence_restart(struct object *object)
 {
     struct comm *comm = (struct comm *)object;
-    if (comm->follows_world) atomic_store(&comm->sequence, 0);
+    if (!comm->follows_world) return;
+    atomic_store(&comm->started, 0);
+    for (int i = 0; i < SLOTS_STARTED; i++) atomic_store(&comm->ended[i], 0);
+    atomic_store(&comm->prepared,
+                 (unsigned)(atomic_load(&world.view)->epoch << 8));
 }
 
 void world_restart_sequences(void)
@@ -149,6 +176,8 @@ void comm_stop(void)
         both[i]->handler = NULL;
         info_release(both[i]->info);
         both[i]->info = NULL;
+        if (both[i]->failed) object_release(&both[i]->failed->object);
+        both[i]->failed = NULL;
     }
     struct group *self = atomic_exchange(&comm_self.members, NULL);
     if (self) object_release(&self->object);
@@ -222,9 +251,9 @@ int PMPI_Comm_get_name(MPI_Comm handle, char *name, int *length)
     COMM_OR_RETURN(comm, handle);
     if (!name || !length) return RAISE_ARG(comm, "null name");
     facade_lock();
-    strcpy(name, comm->name);
+    *length = (int)strlen(comm->name);
+    memcpy(name, comm->name, (size_t)*length + 1);
     facade_unlock();
-    *length = (int)strlen(name);
     return MPI_SUCCESS;
 }
 
@@ -246,17 +275,15 @@ static struct comm *comm_copy(struct comm *parent, uint32_t context)
     return copy;
 }
 
-static int comm_duplicate(struct comm *parent, struct info *info,
-                          MPI_Comm *out)
+/* All of a duplicate but its context. */
+static int comm_duplicate(struct comm *parent, uint32_t context,
+                          struct info *info, MPI_Comm *out)
 {
-    uint32_t context;
-    int result = comm_agree_context(parent, 1, &context);
-    if (result != MPI_SUCCESS) return result;
     struct comm *copy = comm_copy(parent, context);
     if (!copy) return error_note(MPI_ERR_NO_MEM, "out of memory");
     copy->info = info ? info_copy(info) : NULL;
     copy->cart = cart_copy(parent->cart);
-    result = comm_publish(copy, out);
+    int result = comm_publish(copy, out);
     if (result != MPI_SUCCESS) return result;
     result = attr_copy_all(parent->object.handle, parent->attributes,
                            &copy->attributes, copy->object.handle);
@@ -269,28 +296,70 @@ static int comm_duplicate(struct comm *parent, struct info *info,
     return result;
 }
 
+static int duplicate_now(struct comm *comm, struct info *info, MPI_Comm *out,
+                         const char *function)
+{
+    uint32_t context;
+    if (!out)
+        return error_raise(comm, MPI_ERR_ARG, function, "null communicator");
+    int result = comm_agree_context(comm, 1, &context);
+    if (result == MPI_SUCCESS)
+        result = comm_duplicate(comm, context, info, out);
+    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, function);
+    return MPI_SUCCESS;
+}
+
+/* The handle is given at once, the context when all agree on it. */
+static int duplicate_later(struct comm *comm, struct info *info, MPI_Comm *out,
+                           MPI_Request *request, const char *function)
+{
+    if (!out || !request)
+        return error_raise(comm, MPI_ERR_ARG, function, "null pointer");
+    int result = comm_duplicate(comm, CONTEXT_NONE, info, out);
+    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, function);
+    struct coll coll = {.comm = comm, .function = function};
+    coll.step = step_context;
+    coll.wanted = 1;
+    coll.made = comm_find(*out);
+    coll_begin(&coll);
+    return coll_go(&coll, (struct mode){MODE_STARTED, request});
+}
+
 MPI_PUBLIC(Comm_dup);
 int PMPI_Comm_dup(MPI_Comm handle, MPI_Comm *out)
 {
     COMM_OR_RETURN(comm, handle);
-    if (!out) return RAISE_ARG(comm, "null communicator");
-    int result = comm_duplicate(comm, comm->info, out);
-    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
-    return MPI_SUCCESS;
+    return duplicate_now(comm, comm->info, out, __func__);
 }
+
+MPI_PUBLIC(Comm_idup);
+int PMPI_Comm_idup(MPI_Comm handle, MPI_Comm *out, MPI_Request *request)
+{
+    COMM_OR_RETURN(comm, handle);
+    return duplicate_later(comm, comm->info, out, request, __func__);
+}
+
+#define INFO_OR_RETURN(variable, handle)                                       \
+    struct info *variable = info_find(handle);                                 \
+    if (!variable && (handle) != MPI_INFO_NULL)                                \
+    return RAISE(comm, MPI_ERR_INFO, "invalid info")
 
 MPI_PUBLIC(Comm_dup_with_info);
 int PMPI_Comm_dup_with_info(MPI_Comm handle, MPI_Info info_handle,
                             MPI_Comm *out)
 {
     COMM_OR_RETURN(comm, handle);
-    if (!out) return RAISE_ARG(comm, "null communicator");
-    struct info *info = info_find(info_handle);
-    if (!info && info_handle != MPI_INFO_NULL)
-        return RAISE(comm, MPI_ERR_INFO, "invalid info");
-    int result = comm_duplicate(comm, info, out);
-    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
-    return MPI_SUCCESS;
+    INFO_OR_RETURN(info, info_handle);
+    return duplicate_now(comm, info, out, __func__);
+}
+
+MPI_PUBLIC(Comm_idup_with_info);
+int PMPI_Comm_idup_with_info(MPI_Comm handle, MPI_Info info_handle,
+                             MPI_Comm *out, MPI_Request *request)
+{
+    COMM_OR_RETURN(comm, handle);
+    INFO_OR_RETURN(info, info_handle);
+    return duplicate_later(comm, info, out, request, __func__);
 }
 
 int comm_drop(struct comm *comm)

@@ -29,6 +29,8 @@ int group_rank_of(const struct group *group, uint64_t id);
 void group_retire(struct group *group);
 void groups_release_retired(void);
 struct group *group_find(MPI_Group handle);
+/* Shrinks a new group to `size` members and gives it a handle. */
+int group_publish(struct group *group, int size, MPI_Group *out);
 
 enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
 
@@ -40,6 +42,21 @@ struct errhandler {
 struct cart;
 struct info;
 
+/* Where a communicator's operations go. Each slot is a tag, of which pccl
+ * numbers the operations itself, so one at a time may use it. */
+enum {
+    SLOTS_STARTED = 64, /* nonblocking ones take turns at 0..63 */
+    SLOT_BLOCKING = SLOTS_STARTED,
+    SLOT_LEARN,          /* see world_learn */
+    SLOT_AGREE = 0x1000, /* ULFM's, one for each number of failed members */
+    SLOTS_AGREE = 0x1000,
+    SLOT_PREPARED = 0x2000, /* each persistent one has its own */
+    SLOTS_PREPARED = 0x3fc000,
+    SLOT_GROUP = 0x3fe000, /* MPI_Comm_create_group, by its tag */
+    SLOTS_GROUP = 0x1000,
+    SLOT_FINISH = 0x3fffff
+};
+
 struct comm {
     struct object object;
     /* The members. A communicator that follows the world has the members of
@@ -47,14 +64,20 @@ struct comm {
     _Atomic(struct group *) members;
     bool follows_world;
     bool local; /* MPI_COMM_SELF and its copies: never leaves this process */
-    uint32_t context;            /* makes tags unique, see comm_tag */
-    atomic_uint sequence;        /* of collectives */
-    atomic_uint lost;            /* members removed by PCCL_ON_FAILURE=shrink */
-    atomic_int errhandler;       /* predefined, or 0: the object below */
-    struct errhandler *handler;  /* guarded by facade_lock */
+    uint32_t context;    /* makes tags unique, see comm_tag_of */
+    uint32_t slot;       /* of blocking collectives */
+    atomic_uint started; /* nonblocking collectives, by slot in turn */
+    atomic_uint ended[SLOTS_STARTED]; /* of those, per slot */
+    atomic_uint prepared;             /* persistent collectives */
+    atomic_uint lost;      /* members removed by PCCL_ON_FAILURE=shrink */
+    struct group *failed;  /* known to this process, in the order it learned of
+                              them; owned, or NULL; guarded by facade_lock */
+    int acknowledged;      /* of those, by MPIX_Comm_failure_ack */
+    atomic_int errhandler; /* predefined, or 0: the object below */
+    struct errhandler *handler; /* guarded by facade_lock */
     struct attribute *attributes;
-    struct info *info;           /* hints given by the user, or NULL */
-    struct cart *cart;           /* owned, NULL: no topology */
+    struct info *info; /* hints given by the user, or NULL */
+    struct cart *cart; /* owned, NULL: no topology */
     char name[MPI_MAX_OBJECT_NAME];
 };
 
@@ -67,16 +90,14 @@ const struct group *comm_members(const struct comm *comm);
 /* Replaces the members of a communicator that does not follow the world, after
  * losses. Takes the reference over. */
 void comm_members_replace(struct comm *comm, struct group *members);
-/* Numbers the next collective; equal on all members. */
-uint32_t comm_sequence(struct comm *comm);
-/* The tag of a collective: equal on all members, unique among the operations
- * in flight at each of them.
+/* The tag of a slot: equal on all members, unique among the operations in
+ * flight at each of them.
  *
  * Context ids are agreed by a maximum over the parent's members of the ids
  * they have not used yet, so a context is new to each of its members. Two
  * communicators without a common member may get the same one; the low bits of
  * the first member's id keep their tags apart all the same. */
-uint64_t comm_tag_of(const struct comm *comm, uint32_t sequence);
+uint64_t comm_tag_of(const struct comm *comm, uint32_t slot);
 
 /* A communicator without handle; NULL: no memory. Takes members over. */
 struct comm *comm_new(uint32_t context, struct group *members);
@@ -92,6 +113,14 @@ void comm_stop(void);
 /* First of `wanted` consecutive context ids that no member of the parent has
  * used. Collective over the parent. Returns an error class, noted. */
 int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out);
+/* First context id that this process has not used. */
+uint32_t context_first_free(void);
+/* Takes [first, first + wanted) if none of it has been used here. */
+bool context_claim(uint32_t first, uint32_t wanted);
+/* A communicator made of members (taken over) that inherits from the parent
+ * what the standard says, and its handle. Returns a noted class. */
+int comm_make(struct comm *parent, uint32_t context, struct group *members,
+              MPI_Comm *out);
 
 #define COMM_OR_RETURN(variable, handle)                                       \
     struct comm *variable = comm_find(handle);                                 \
@@ -116,11 +145,17 @@ bool world_connect(char *message, size_t size);
 void world_disconnect(void);
 /* Takes over the view that pccl reports. False: no memory or evicted. */
 bool world_refresh(void);
+/* After an operation among `scope` has failed with pcclRankConnectionLost: has
+ * pccl tell who was lost, as it does by itself only where an operation of the
+ * whole view fails. False: not to be had. */
+bool world_learn(const struct group *scope);
+/* Marks the members that are lost as far as pccl has told. False: no memory. */
+bool world_lost(const struct group *group, bool *lost);
 /* The host number of each member, equal for those that can share memory; 0
  * for members gone. False: no memory. */
 bool world_hosts(const struct group *group, uint64_t *hosts);
-/* Restarts collective numbering of everything that follows the world, after an
- * update that may have let newcomers in. */
+/* Restarts the slots of everything that follows the world, after an update
+ * that may have let newcomers in. */
 void world_restart_sequences(void);
 
 #endif

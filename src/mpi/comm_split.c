@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sequence numbers that MPI_Comm_create_group uses, see comm_tag_of: the
- * last but one block of 4096 in the field. */
-enum { GROUP_SEQUENCE = 0x3fe000 };
-
 struct wish {
     int color, key;
     int rank;     /* in the parent */
@@ -31,7 +27,9 @@ static struct wish *wishes_gather(struct comm *parent, int color, int key,
                                   int *count, int *error)
 {
     const struct group *members = comm_members(parent);
-    struct wish mine = {.color = color, .key = key, .rank = members->rank,
+    struct wish mine = {.color = color,
+                        .key = key,
+                        .rank = members->rank,
                         .id = members->ids[members->rank]};
     struct wish *all = calloc((size_t)members->size, sizeof *all);
     *error = all ? coll_gather_bytes(parent, &mine, sizeof mine, all)
@@ -58,16 +56,6 @@ static struct group *color_group(const struct wish *all, int count, int color)
     return group;
 }
 
-static int part_publish(struct comm *parent, uint32_t context,
-                        struct group *members, MPI_Comm *out)
-{
-    struct comm *comm = members ? comm_new(context, members) : NULL;
-    if (!comm) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    comm->local = parent->local;
-    comm_inherit(comm, parent);
-    return comm_publish(comm, out);
-}
-
 int split_run(struct comm *parent, int color, int key, MPI_Comm *out)
 {
     int count, error;
@@ -84,8 +72,8 @@ int split_run(struct comm *parent, int color, int key, MPI_Comm *out)
     }
     error = comm_agree_context(parent, colors, &context);
     if (error == MPI_SUCCESS && color != MPI_UNDEFINED)
-        error = part_publish(parent, context + (uint32_t)mine,
-                             color_group(all, count, color), out);
+        error = comm_make(parent, context + (uint32_t)mine,
+                          color_group(all, count, color), out);
     free(all);
     return error;
 }
@@ -148,8 +136,7 @@ static struct group *subgroup(struct comm *comm, const struct group *wanted,
     for (int i = 0; i < wanted->size; i++)
         if (group_rank_of(members, wanted->ids[i]) == MPI_UNDEFINED)
             *error = MPI_ERR_GROUP;
-    struct group *copy =
-        *error == MPI_SUCCESS ? group_new(wanted->size) : NULL;
+    struct group *copy = *error == MPI_SUCCESS ? group_new(wanted->size) : NULL;
     if (!copy) return NULL;
     memcpy(copy->ids, wanted->ids, (size_t)wanted->size * sizeof *copy->ids);
     group_place(copy, world.self);
@@ -178,7 +165,7 @@ int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
                      : 0;
     error = comm_agree_context(comm, size, &context);
     if (error == MPI_SUCCESS && members->rank != MPI_UNDEFINED)
-        error = part_publish(comm, context + (uint32_t)offset, members, out);
+        error = comm_make(comm, context + (uint32_t)offset, members, out);
     else
         object_release(&members->object);
     return error == MPI_SUCCESS ? error
@@ -208,21 +195,21 @@ int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
         return MPI_SUCCESS;
     }
     object_retain(&members->object);
-    /* The parent's context, counting where no collective of it does. */
+    /* The parent's context, in a slot where no collective of it runs. */
     struct comm *temporary = comm_new(comm->context, members);
     if (!temporary) {
         object_release(&members->object);
         return RAISE_NO_MEMORY(comm);
     }
     temporary->local = comm->local;
-    atomic_store(&temporary->sequence, GROUP_SEQUENCE + (unsigned)tag % 4096);
+    temporary->slot = SLOT_GROUP + (uint32_t)tag % SLOTS_GROUP;
     error = comm_agree_context(temporary, 1, &context);
     struct group *left = atomic_load(&temporary->members);
     object_retain(&left->object);
     object_release(&temporary->object);
     object_release(&members->object);
     if (error == MPI_SUCCESS)
-        error = part_publish(comm, context, left, out);
+        error = comm_make(comm, context, left, out);
     else
         object_release(&left->object);
     return error == MPI_SUCCESS ? error

@@ -39,9 +39,8 @@ VERSION_TEXT(custom, "");
 
 /* Imported by MPICH's I/O and Fortran parts. */
 EXPORT int MPIR_Err_create_code(int last, int fatal, const char function[],
-                                int line, int error_class,
-                                const char generic[], const char specific[],
-                                ...);
+                                int line, int error_class, const char generic[],
+                                const char specific[], ...);
 EXPORT int MPIR_Err_return_comm(void *comm, const char function[], int code);
 EXPORT int MPIR_Err_return_win(void *win, const char function[], int code);
 EXPORT void MPII_Grequest_set_lang_f77(MPI_Request request);

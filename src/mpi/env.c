@@ -1,6 +1,6 @@
 /* env.c - starting, ending, asking about the process and the library. */
-#include "comm.h"
 #include "coll.h"
+#include "comm.h"
 #include "op.h"
 #include "p2p.h"
 #include "type.h"
@@ -169,7 +169,7 @@ int PMPI_Get_processor_name(char *name, int *length)
 {
     if (!name || !length) return RAISE_ARG(NULL, "null name");
     if (gethostname(name, MPI_MAX_PROCESSOR_NAME - 1) != 0)
-        strcpy(name, "localhost");
+        snprintf(name, MPI_MAX_PROCESSOR_NAME, "localhost");
     name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
     *length = (int)strlen(name);
     return MPI_SUCCESS;

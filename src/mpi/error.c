@@ -219,8 +219,7 @@ static struct errhandler *errhandler_find(MPI_Errhandler handle)
 static bool predefined(MPI_Errhandler handle)
 {
     return handle == MPI_ERRORS_ARE_FATAL || handle == MPI_ERRORS_RETURN ||
-           handle == MPI_ERRORS_ABORT ||
-           handle == MPIR_ERRORS_THROW_EXCEPTIONS;
+           handle == MPI_ERRORS_ABORT || handle == MPIR_ERRORS_THROW_EXCEPTIONS;
 }
 
 MPI_PUBLIC(Comm_create_errhandler);
@@ -361,7 +360,7 @@ int PMPI_Error_string(int code, char *string, int *length)
         snprintf(line, sizeof line, "%s", text);
     facade_unlock();
     line[MPI_MAX_ERROR_STRING - 1] = 0;
-    strcpy(string, line);
+    memcpy(string, line, strlen(line) + 1);
     *length = (int)strlen(string);
     return MPI_SUCCESS;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct group group_empty = {.object = {.handle = MPI_GROUP_EMPTY,
-                                              .references = 1},
-                                   .rank = MPI_UNDEFINED};
+static struct group group_empty = {
+    .object = {.handle = MPI_GROUP_EMPTY, .references = 1},
+    .rank = MPI_UNDEFINED};
 static struct group *retired;
 
 static void group_destroy(struct object *object)
@@ -66,8 +66,7 @@ struct group *group_find(MPI_Group handle)
     return RAISE(NULL, MPI_ERR_GROUP, "invalid group 0x%08x",                  \
                  (unsigned)(handle))
 
-/* Shrinks the new group to `size` members and gives it a handle. */
-static int group_publish(struct group *group, int size, MPI_Group *out)
+int group_publish(struct group *group, int size, MPI_Group *out)
 {
     if (size == 0) {
         object_release(&group->object);
@@ -299,7 +298,7 @@ static int group_pick(MPI_Group handle, int n, const int ranks[],
         return error_raise(NULL, MPI_ERR_GROUP, function, "invalid group");
     if (n < 0 || !out || (n > 0 && !ranks))
         return error_raise(NULL, MPI_ERR_ARG, function, "invalid argument");
-    int (*ranges)[3] = malloc(((size_t)n + 1) * sizeof *ranges);
+    int(*ranges)[3] = malloc(((size_t)n + 1) * sizeof *ranges);
     if (!ranges)
         return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
     for (int i = 0; i < n; i++) {

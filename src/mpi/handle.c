@@ -19,8 +19,8 @@ typedef _Atomic(struct object *) slot;
 
 struct table {
     _Atomic(slot *) chunks[CHUNKS];
-    uint32_t used;  /* slots ever used */
-    uint32_t hint;  /* no free slot below */
+    uint32_t used; /* slots ever used */
+    uint32_t hint; /* no free slot below */
 };
 
 static struct table tables[HANDLE_KINDS];
@@ -86,8 +86,8 @@ bool handle_open(enum handle_kind kind, struct object *object)
     while (index < table->used && atomic_load(slot_at(table, index))) index++;
     bool done = table_reserve(table, index);
     if (done) {
-        object->handle = (int)(HANDLE_DIRECT |
-                               (uint32_t)kind << HANDLE_KIND_SHIFT | index);
+        object->handle =
+            (int)(HANDLE_DIRECT | (uint32_t)kind << HANDLE_KIND_SHIFT | index);
         atomic_store(slot_at(table, index), object);
         table->hint = index + 1;
         if (table->used <= index) table->used = index + 1;
@@ -114,8 +114,8 @@ struct object *handle_find(enum handle_kind kind, int handle)
 {
     uint32_t bits = (uint32_t)handle;
     uint32_t index = bits & HANDLE_INDEX_MASK;
-    if (bits >> HANDLE_KIND_SHIFT != (HANDLE_DIRECT >> HANDLE_KIND_SHIFT |
-                                      (uint32_t)kind))
+    if (bits >> HANDLE_KIND_SHIFT !=
+        (HANDLE_DIRECT >> HANDLE_KIND_SHIFT | (uint32_t)kind))
         return NULL;
     if (index >= CHUNK * CHUNKS) return NULL;
     slot *at = slot_at(&tables[kind], index);

@@ -175,14 +175,14 @@ int PMPI_Info_delete(MPI_Info handle, const char *key)
     struct entry **at = find(info, key), *entry = *at;
     if (entry) *at = entry->next;
     facade_unlock();
-    if (!entry)
-        return RAISE(NULL, MPI_ERR_INFO_NOKEY, "no key %.100s", key);
+    if (!entry) return RAISE(NULL, MPI_ERR_INFO_NOKEY, "no key %.100s", key);
     free(entry->value);
     free(entry);
     return MPI_SUCCESS;
 }
 
-/* Copies at most capacity-1 characters. Returns the value's length, -1: none. */
+/* Copies at most capacity-1 characters. Returns the value's length, -1: none.
+ */
 static int value_copy(struct info *info, const char *key, char *value,
                       int capacity)
 {
@@ -191,8 +191,7 @@ static int value_copy(struct info *info, const char *key, char *value,
     struct entry *entry = *find(info, key);
     if (entry) {
         length = (int)strlen(entry->value);
-        if (capacity > 0)
-            snprintf(value, (size_t)capacity, "%s", entry->value);
+        if (capacity > 0) snprintf(value, (size_t)capacity, "%s", entry->value);
     }
     facade_unlock();
     return length;
@@ -261,7 +260,7 @@ int PMPI_Info_get_nthkey(MPI_Info handle, int n, char *key)
     facade_lock();
     struct entry *at = n >= 0 ? info->first : NULL;
     for (int i = 0; at && i < n; i++) at = at->next;
-    if (at) strcpy(key, at->key);
+    if (at) memcpy(key, at->key, strlen(at->key) + 1);
     facade_unlock();
     return at ? MPI_SUCCESS : RAISE_ARG(NULL, "there is no such key");
 }

@@ -42,11 +42,20 @@ bool op_to_pccl(const struct op *op, const struct type *type, pcclRedOp_t *out)
     bool complex_type = type->element == ELEMENT_FLOAT_COMPLEX ||
                         type->element == ELEMENT_DOUBLE_COMPLEX;
     switch (op->object.handle) {
-    case MPI_SUM: *out = pcclSum; return true;
-    case MPI_PROD: *out = pcclProd; return !complex_type;
-    case MPI_MAX: *out = pcclMax; return !complex_type;
-    case MPI_MIN: *out = pcclMin; return !complex_type;
-    default: return false;
+    case MPI_SUM:
+        *out = pcclSum;
+        return true;
+    case MPI_PROD:
+        *out = pcclProd;
+        return !complex_type;
+    case MPI_MAX:
+        *out = pcclMax;
+        return !complex_type;
+    case MPI_MIN:
+        *out = pcclMin;
+        return !complex_type;
+    default:
+        return false;
     }
 }
 
@@ -156,8 +165,8 @@ static int reduce_local(const void *in, void *inout, MPI_Count count,
 }
 
 MPI_PUBLIC(Reduce_local);
-int PMPI_Reduce_local(const void *in, void *inout, int count,
-                      MPI_Datatype type, MPI_Op op)
+int PMPI_Reduce_local(const void *in, void *inout, int count, MPI_Datatype type,
+                      MPI_Op op)
 {
     return reduce_local(in, inout, count, type, op, __func__);
 }

@@ -28,8 +28,8 @@
     LOOP(name##_bor, type, a[i] | b[i])                                        \
     LOOP(name##_bxor, type, a[i] ^ b[i])
 #define INTEGER(name, type, wide)                                              \
-    ARITHMETIC(name, type, wide) ORDER(name, type) LOGICAL(name, type)         \
-        BITWISE(name, type)
+    ARITHMETIC(name, type, wide)                                               \
+    ORDER(name, type) LOGICAL(name, type) BITWISE(name, type)
 #define FLOATING(name, type)                                                   \
     ARITHMETIC(name, type, type) ORDER(name, type) LOGICAL(name, type)
 
@@ -105,11 +105,18 @@ enum {
 #define ROW_BITWISE(name)                                                      \
     [OP_BAND] = name##_band, [OP_BOR] = name##_bor, [OP_BXOR] = name##_bxor
 #define ROW_FLOATING(name)                                                     \
-    {ROW_ARITHMETIC(name), ROW_ORDER(name), ROW_LOGICAL(name)}
+    {                                                                          \
+        ROW_ARITHMETIC(name), ROW_ORDER(name), ROW_LOGICAL(name)               \
+    }
 #define ROW_INTEGER(name)                                                      \
-    {ROW_ARITHMETIC(name), ROW_ORDER(name), ROW_LOGICAL(name),                 \
-     ROW_BITWISE(name)}
-#define ROW_PAIR(name) {[OP_MAXLOC] = name##_maxloc, [OP_MINLOC] = name##_minloc}
+    {                                                                          \
+        ROW_ARITHMETIC(name), ROW_ORDER(name), ROW_LOGICAL(name),              \
+            ROW_BITWISE(name)                                                  \
+    }
+#define ROW_PAIR(name)                                                         \
+    {                                                                          \
+        [OP_MAXLOC] = name##_maxloc, [OP_MINLOC] = name##_minloc               \
+    }
 
 static op_kernel *const kernels[ELEMENT_COUNT][OP_KERNELS] = {
     [ELEMENT_BYTE] = {ROW_BITWISE(u8)},

@@ -20,9 +20,9 @@ static int type_get(MPI_Datatype handle, MPI_Count count, struct type **type,
 }
 
 /* Moves count elements; *position goes on by their packed size. */
-static int move(const void *in, void *out, MPI_Count count,
-                MPI_Datatype handle, MPI_Count room, MPI_Count *position,
-                MPI_Comm comm_handle, bool packing, const char *function)
+static int move(const void *in, void *out, MPI_Count count, MPI_Datatype handle,
+                MPI_Count room, MPI_Count *position, MPI_Comm comm_handle,
+                bool packing, const char *function)
 {
     struct comm *comm = comm_find(comm_handle);
     struct type *type;
@@ -115,7 +115,8 @@ int PMPI_Pack_size_c(MPI_Count count, MPI_Datatype type, MPI_Comm comm,
     return pack_size(count, type, comm, size, __func__);
 }
 
-/* ---------------------------------------------------------------- external32 */
+/* ---------------------------------------------------------------- external32
+ */
 
 /* Numbers that one element is made of. */
 static int parts_of(enum element element)
@@ -126,8 +127,10 @@ static int parts_of(enum element element)
     case ELEMENT_LONG_DOUBLE_COMPLEX:
     case ELEMENT_2INT:
     case ELEMENT_2FLOAT:
-    case ELEMENT_2DOUBLE: return 2;
-    default: return 1;
+    case ELEMENT_2DOUBLE:
+        return 2;
+    default:
+        return 1;
     }
 }
 
@@ -222,9 +225,9 @@ int PMPI_Unpack_external(const char name[], const void *in, MPI_Aint in_size,
 }
 
 MPI_PUBLIC(Unpack_external_c);
-int PMPI_Unpack_external_c(const char name[], const void *in,
-                           MPI_Count in_size, MPI_Count *position, void *out,
-                           MPI_Count count, MPI_Datatype type)
+int PMPI_Unpack_external_c(const char name[], const void *in, MPI_Count in_size,
+                           MPI_Count *position, void *out, MPI_Count count,
+                           MPI_Datatype type)
 {
     if (!position) return RAISE_ARG(NULL, "null position");
     return external_move(name, out, count, type, (void *)(uintptr_t)in, in_size,

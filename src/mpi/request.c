@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------ statuses */
+/* ----------------------------------------------------------------- statuses */
 
 /* MPICH keeps the low 32 bits of the byte count in the first word and the
  * rest, above the cancelled bit, in the second. */
@@ -43,7 +43,7 @@ static void status_give(MPI_Status *to, const MPI_Status *from)
     to->MPI_ERROR = error;
 }
 
-/* ------------------------------------------------------------------ requests */
+/* ----------------------------------------------------------------- requests */
 
 static void request_destroy(struct object *object)
 {
@@ -263,7 +263,7 @@ int PMPI_Startall(int count, MPI_Request handles[])
     return MPI_SUCCESS;
 }
 
-/* --------------------------------------------------------------------- lists */
+/* -------------------------------------------------------------------- lists */
 
 static int list_check(int count, MPI_Request handles[], const char *function)
 {

@@ -124,7 +124,8 @@ int PMPI_Test_cancelled(const MPI_Status *status, int *flag)
     return MPI_SUCCESS;
 }
 
-/* ------------------------------------------------------------------- Fortran */
+/* ------------------------------------------------------------------- Fortran
+ */
 
 _Static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint) &&
                    sizeof(MPI_F08_status) == sizeof(MPI_Status),
@@ -174,7 +175,8 @@ int PMPI_Status_f2f08(const MPI_Fint *from, MPI_F08_status *to)
     return status_convert(from, to, __func__);
 }
 
-/* ------------------------------------------------------ generalized requests */
+/* ------------------------------------------------------ generalized requests
+ */
 
 struct grequest {
     MPI_Grequest_query_function *query;

@@ -3,6 +3,7 @@
 #include "type.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +89,7 @@ static void predefine(MPI_Datatype handle, enum element element, int align,
     type->elements = element == ELEMENT_NONE ? 0 : 1;
     type->extent = type->true_extent = type->size;
     type->align = align;
-    strcpy(type->name, name);
+    snprintf(type->name, sizeof type->name, "%s", name);
 }
 
 /* The pair types with a hole are in the table of dynamic handles, as in
@@ -107,14 +108,23 @@ static bool predefine_pair(MPI_Datatype handle, enum element element,
     type_set_bounds(type, 0, extent);
     type->committed = type->predefined = true;
     type->element = element;
-    strcpy(type->name, name);
+    snprintf(type->name, sizeof type->name, "%s", name);
     return true;
 }
 
 #define PAIR(handle, element, first, type)                                     \
     predefine_pair(handle, element, first,                                     \
-                   offsetof(struct { type value; int index; }, index),         \
-                   sizeof(struct { type value; int index; }), #handle)
+                   offsetof(                                                   \
+                       struct {                                                \
+                           type value;                                         \
+                           int index;                                          \
+                       },                                                      \
+                       index),                                                 \
+                   sizeof(struct {                                             \
+                       type value;                                             \
+                       int index;                                              \
+                   }),                                                         \
+                   #handle)
 
 bool type_start(void)
 {
@@ -143,16 +153,36 @@ bool type_to_pccl(const struct type *type, pcclDataType_t *out, int *scale)
 {
     *scale = 1;
     switch (type->element) {
-    case ELEMENT_I8: *out = pcclInt8; return true;
-    case ELEMENT_I16: *out = pcclInt16; return true;
-    case ELEMENT_I32: *out = pcclInt32; return true;
-    case ELEMENT_I64: *out = pcclInt64; return true;
-    case ELEMENT_U8: *out = pcclUint8; return true;
-    case ELEMENT_U16: *out = pcclUint16; return true;
-    case ELEMENT_U32: *out = pcclUint32; return true;
-    case ELEMENT_U64: *out = pcclUint64; return true;
-    case ELEMENT_FLOAT: *out = pcclFloat; return true;
-    case ELEMENT_DOUBLE: *out = pcclDouble; return true;
+    case ELEMENT_I8:
+        *out = pcclInt8;
+        return true;
+    case ELEMENT_I16:
+        *out = pcclInt16;
+        return true;
+    case ELEMENT_I32:
+        *out = pcclInt32;
+        return true;
+    case ELEMENT_I64:
+        *out = pcclInt64;
+        return true;
+    case ELEMENT_U8:
+        *out = pcclUint8;
+        return true;
+    case ELEMENT_U16:
+        *out = pcclUint16;
+        return true;
+    case ELEMENT_U32:
+        *out = pcclUint32;
+        return true;
+    case ELEMENT_U64:
+        *out = pcclUint64;
+        return true;
+    case ELEMENT_FLOAT:
+        *out = pcclFloat;
+        return true;
+    case ELEMENT_DOUBLE:
+        *out = pcclDouble;
+        return true;
     case ELEMENT_FLOAT_COMPLEX:
         *out = pcclFloat;
         *scale = 2;
@@ -161,11 +191,13 @@ bool type_to_pccl(const struct type *type, pcclDataType_t *out, int *scale)
         *out = pcclDouble;
         *scale = 2;
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
-/* ------------------------------------------------------------------ building */
+/* ------------------------------------------------------------------ building
+ */
 
 static void type_destroy(struct object *object)
 {
@@ -211,7 +243,8 @@ static void markers_apply(struct type *type)
             lb = part->disp;
             low = true;
         }
-        if (part->child->object.handle == MPI_UB && (!high || part->disp > ub)) {
+        if (part->child->object.handle == MPI_UB &&
+            (!high || part->disp > ub)) {
             ub = part->disp;
             high = true;
         }
@@ -242,12 +275,12 @@ static void type_measure(struct type *type)
     type->true_lb = real.low;
     type->true_extent = real.high - real.low;
     const struct part *only = type->parts;
-    type->dense = type->size == 0 ||
-                  (type->part_count == 1 && only->child->dense &&
-                   only->disp == 0 &&
-                   (only->count == 1 ||
-                    only->stride == only->block * only->child->extent) &&
-                   type->lb == 0 && type->extent == type->size);
+    type->dense =
+        type->size == 0 ||
+        (type->part_count == 1 && only->child->dense && only->disp == 0 &&
+         (only->count == 1 ||
+          only->stride == only->block * only->child->extent) &&
+         type->lb == 0 && type->extent == type->size);
     markers_apply(type);
 }
 
@@ -274,8 +307,8 @@ void type_set_bounds(struct type *type, MPI_Aint lb, MPI_Aint extent)
 {
     type->lb = lb;
     type->extent = extent;
-    type->dense = type->dense && (type->size == 0 ||
-                                  (lb == 0 && extent == type->size));
+    type->dense =
+        type->dense && (type->size == 0 || (lb == 0 && extent == type->size));
 }
 
 MPI_Aint type_span(const struct type *type, MPI_Count count, MPI_Aint *low)
@@ -286,7 +319,8 @@ MPI_Aint type_span(const struct type *type, MPI_Count count, MPI_Aint *low)
     return type->true_extent + (shift < 0 ? -shift : shift);
 }
 
-/* -------------------------------------------------------------------- moving */
+/* -------------------------------------------------------------------- moving
+ */
 
 /* A walk over bytes [skip, skip + left) of the packed form. */
 struct mover {

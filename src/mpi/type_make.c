@@ -1,36 +1,69 @@
-/* type_make.c - constructors of datatypes. Each becomes a list of parts and
- * remembers its arguments for MPI_Type_get_contents. */
-#include "type.h"
+/* type_make.c - constructors of datatypes, in both widths. Each becomes a list
+ * of parts and remembers its arguments for MPI_Type_get_contents. */
 #include "type_make.h"
+#include "type.h"
 
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define TYPE_OR_RETURN(variable, handle)                                       \
-    struct type *variable = type_find(handle);                                 \
-    if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype 0x%08x",                \
-                 (unsigned)(handle))
+/* ------------------------------------------------------------------ envelopes
+ */
 
-/* One allocation: the struct and its three arrays. */
-struct envelope *envelope_new(int combiner, int ints, int aints, int types)
+struct envelope *envelope_new(int combiner, bool large, long numbers,
+                              long types)
 {
-    size_t size = sizeof(struct envelope) + (size_t)aints * sizeof(MPI_Aint) +
-                  (size_t)(ints + types) * sizeof(int);
-    struct envelope *envelope = calloc(1, size);
+    size_t n = (size_t)numbers;
+    struct envelope *envelope = calloc(
+        1, sizeof *envelope + n * (sizeof(MPI_Aint) + sizeof(MPI_Count)) +
+               (n + (size_t)types) * sizeof(int));
     if (!envelope) return NULL;
     envelope->combiner = combiner;
-    envelope->int_count = ints;
-    envelope->aint_count = aints;
-    envelope->type_count = types;
+    envelope->large = large;
     envelope->aints = (MPI_Aint *)(envelope + 1);
-    envelope->ints = (int *)(envelope->aints + aints);
-    envelope->types = envelope->ints + ints;
+    envelope->counts = envelope->aints + n;
+    envelope->ints = (int *)(envelope->counts + n);
+    envelope->types = envelope->ints + n;
     return envelope;
 }
 
-/* Gives a finished type its handle. Takes type and envelope over; either may
- * be NULL for want of memory. */
+void envelope_int(struct envelope *envelope, int value)
+{
+    if (envelope) envelope->ints[envelope->int_count++] = value;
+}
+
+void envelope_count(struct envelope *envelope, MPI_Count value)
+{
+    if (!envelope) return;
+    if (envelope->large)
+        envelope->counts[envelope->count_count++] = value;
+    else
+        envelope_int(envelope, (int)value);
+}
+
+void envelope_aint(struct envelope *envelope, MPI_Aint value)
+{
+    if (!envelope) return;
+    if (envelope->large)
+        envelope->counts[envelope->count_count++] = value;
+    else
+        envelope->aints[envelope->aint_count++] = value;
+}
+
+void envelope_counts(struct envelope *envelope, struct numbers values, int n)
+{
+    for (int i = 0; i < n; i++) envelope_count(envelope, numbers_at(values, i));
+}
+
+void envelope_aints(struct envelope *envelope, struct numbers values, int n)
+{
+    for (int i = 0; i < n; i++) envelope_aint(envelope, numbers_at(values, i));
+}
+
+void envelope_type(struct envelope *envelope, MPI_Datatype type)
+{
+    if (envelope) envelope->types[envelope->type_count++] = type;
+}
+
 int type_publish(struct type *type, struct envelope *envelope,
                  MPI_Datatype *out, const char *function)
 {
@@ -46,36 +79,43 @@ int type_publish(struct type *type, struct envelope *envelope,
     return MPI_SUCCESS;
 }
 
-static void put_ints(int *to, const int *from, int count)
-{
-    if (count > 0) memcpy(to, from, (size_t)count * sizeof *to);
-}
+/* --------------------------------------------------- contiguous and vectors */
 
-static void put_aints(MPI_Aint *to, const MPI_Aint *from, int count)
-{
-    if (count > 0) memcpy(to, from, (size_t)count * sizeof *to);
-}
+#define LARGE_int false
+#define LARGE_MPI_Count true
 
-MPI_PUBLIC(Type_contiguous);
-int PMPI_Type_contiguous(int count, MPI_Datatype old, MPI_Datatype *out)
-{
-    TYPE_OR_RETURN(child, old);
-    if (count < 0) return RAISE(NULL, MPI_ERR_COUNT, "negative count");
-    if (!out) return RAISE_ARG(NULL, "null datatype");
-    struct part part = {.count = 1, .block = count, .child = child};
-    struct envelope *envelope = envelope_new(MPI_COMBINER_CONTIGUOUS, 1, 0, 1);
-    if (envelope) {
-        envelope->ints[0] = count;
-        envelope->types[0] = old;
-    }
-    return type_publish(type_build(&part, 1), envelope, out, __func__);
-}
-
-static int make_vector(int combiner, int count, int block, MPI_Aint stride,
-                       bool in_bytes, MPI_Datatype old, MPI_Datatype *out,
-                       const char *function)
+static int make_contiguous(MPI_Count count, MPI_Datatype old, bool large,
+                           MPI_Datatype *out, const char *function)
 {
     struct type *child = type_find(old);
+    if (!child)
+        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
+    if (count < 0)
+        return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
+    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null datatype");
+    struct part part = {.count = 1, .block = count, .child = child};
+    struct envelope *envelope =
+        envelope_new(MPI_COMBINER_CONTIGUOUS, large, 1, 1);
+    envelope_count(envelope, count);
+    envelope_type(envelope, old);
+    return type_publish(type_build(&part, 1), envelope, out, function);
+}
+
+#define CONTIGUOUS_VARIANT(name, count_t)                                      \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(count_t count, MPI_Datatype old, MPI_Datatype *out)        \
+    {                                                                          \
+        return make_contiguous(count, old, LARGE_##count_t, out, __func__);    \
+    }
+CONTIGUOUS_VARIANT(Type_contiguous, int)
+CONTIGUOUS_VARIANT(Type_contiguous_c, MPI_Count)
+
+static int make_vector(int combiner, MPI_Count count, MPI_Count block,
+                       MPI_Count stride, bool large, MPI_Datatype old,
+                       MPI_Datatype *out, const char *function)
+{
+    struct type *child = type_find(old);
+    bool in_bytes = combiner == MPI_COMBINER_HVECTOR;
     if (!child)
         return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
     if (count < 0 || block < 0)
@@ -86,94 +126,99 @@ static int make_vector(int combiner, int count, int block, MPI_Aint stride,
                         .block = block,
                         .stride = in_bytes ? stride : stride * child->extent,
                         .child = child};
-    struct envelope *envelope =
-        envelope_new(combiner, in_bytes ? 2 : 3, in_bytes, 1);
-    if (envelope) {
-        envelope->ints[0] = count;
-        envelope->ints[1] = block;
-        if (in_bytes)
-            envelope->aints[0] = stride;
-        else
-            envelope->ints[2] = (int)stride;
-        envelope->types[0] = old;
-    }
+    struct envelope *envelope = envelope_new(combiner, large, 3, 1);
+    envelope_count(envelope, count);
+    envelope_count(envelope, block);
+    if (in_bytes)
+        envelope_aint(envelope, stride);
+    else
+        envelope_count(envelope, stride);
+    envelope_type(envelope, old);
     return type_publish(type_build(&part, 1), envelope, out, function);
 }
 
-MPI_PUBLIC(Type_vector);
-int PMPI_Type_vector(int count, int block, int stride, MPI_Datatype old,
-                     MPI_Datatype *out)
-{
-    return make_vector(MPI_COMBINER_VECTOR, count, block, stride, false, old,
-                       out, __func__);
-}
+#define VECTOR_VARIANT(name, combiner, count_t, stride_t)                      \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(count_t count, count_t block, stride_t stride,             \
+                    MPI_Datatype old, MPI_Datatype *out)                       \
+    {                                                                          \
+        return make_vector(combiner, count, block, stride, LARGE_##count_t,    \
+                           old, out, __func__);                                \
+    }
+VECTOR_VARIANT(Type_vector, MPI_COMBINER_VECTOR, int, int)
+VECTOR_VARIANT(Type_vector_c, MPI_COMBINER_VECTOR, MPI_Count, MPI_Count)
+VECTOR_VARIANT(Type_create_hvector, MPI_COMBINER_HVECTOR, int, MPI_Aint)
+VECTOR_VARIANT(Type_create_hvector_c, MPI_COMBINER_HVECTOR, MPI_Count,
+               MPI_Count)
+VECTOR_VARIANT(Type_hvector, MPI_COMBINER_HVECTOR, int, MPI_Aint)
 
-MPI_PUBLIC(Type_create_hvector);
-int PMPI_Type_create_hvector(int count, int block, MPI_Aint stride,
-                             MPI_Datatype old, MPI_Datatype *out)
-{
-    return make_vector(MPI_COMBINER_HVECTOR, count, block, stride, true, old,
-                       out, __func__);
-}
+/* -------------------------------------------------------------------- indexed
+ */
 
-MPI_PUBLIC(Type_hvector);
-int PMPI_Type_hvector(int count, int block, MPI_Aint stride, MPI_Datatype old,
-                      MPI_Datatype *out)
-{
-    return make_vector(MPI_COMBINER_HVECTOR, count, block, stride, true, old,
-                       out, __func__);
-}
-
-/* The four kinds of indexed: lengths or one length, ints or bytes. */
+/* The four kinds of indexed: lengths or one length, elements or bytes. */
 struct indexed {
-    int combiner, count;
-    const int *blocks; /* NULL: all have `block` */
-    int block;
-    const int *indices;    /* in extents of the child, or NULL: */
-    const MPI_Aint *disps; /* in bytes */
+    int combiner;
+    MPI_Count count;
+    bool one_block, in_bytes;
+    MPI_Count block;       /* of all, if one_block */
+    struct numbers blocks; /* else */
+    struct numbers disps;
+    bool large;
 };
 
 static struct envelope *indexed_envelope(const struct indexed *in,
                                          MPI_Datatype old)
 {
-    int n = in->count, lengths = in->blocks ? n : 1;
+    int n = (int)in->count;
     struct envelope *envelope =
-        envelope_new(in->combiner, 1 + lengths + (in->indices ? n : 0),
-                     in->disps ? n : 0, 1);
-    if (!envelope) return NULL;
-    envelope->ints[0] = n;
-    put_ints(envelope->ints + 1, in->blocks ? in->blocks : &in->block, lengths);
-    if (in->indices) put_ints(envelope->ints + 1 + lengths, in->indices, n);
-    if (in->disps) put_aints(envelope->aints, in->disps, n);
-    envelope->types[0] = old;
+        envelope_new(in->combiner, in->large, 2 * n + 2L, 1);
+    envelope_count(envelope, n);
+    if (in->one_block)
+        envelope_count(envelope, in->block);
+    else
+        envelope_counts(envelope, in->blocks, n);
+    if (in->in_bytes)
+        envelope_aints(envelope, in->disps, n);
+    else
+        envelope_counts(envelope, in->disps, n);
+    envelope_type(envelope, old);
     return envelope;
+}
+
+static int indexed_check(const struct indexed *in, const MPI_Datatype *out,
+                         const char *function)
+{
+    if (in->count < 0 || in->count >= INT_MAX / 2)
+        return error_raise(NULL, MPI_ERR_COUNT, function, "invalid count");
+    bool blocks = in->one_block || !numbers_null(in->blocks);
+    if (!out || (in->count > 0 && (!blocks || numbers_null(in->disps))))
+        return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
+    return MPI_SUCCESS;
 }
 
 static int make_indexed(const struct indexed *in, MPI_Datatype old,
                         MPI_Datatype *out, const char *function)
 {
     struct type *child = type_find(old);
-    int n = in->count;
+    int n = (int)in->count;
     if (!child)
         return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
-    if (n < 0) return error_raise(NULL, MPI_ERR_COUNT, function, "negative "
-                                                                 "count");
-    if (!out || (n > 0 && !in->indices && !in->disps))
-        return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
+    int result = indexed_check(in, out, function);
+    if (result != MPI_SUCCESS) return result;
     struct part *parts = calloc((size_t)n + 1, sizeof *parts);
     if (!parts)
         return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
     bool good = true;
+    MPI_Aint unit = in->in_bytes ? 1 : child->extent;
     for (int i = 0; i < n; i++) {
-        int block = in->blocks ? in->blocks[i] : in->block;
+        MPI_Count block = in->one_block ? in->block : numbers_at(in->blocks, i);
         good = good && block >= 0;
         parts[i].count = 1;
         parts[i].block = block;
-        parts[i].disp =
-            in->indices ? in->indices[i] * child->extent : in->disps[i];
+        parts[i].disp = numbers_at(in->disps, i) * unit;
         parts[i].child = child;
     }
-    int result =
+    result =
         good ? type_publish(type_build(parts, n), indexed_envelope(in, old),
                             out, function)
              : error_raise(NULL, MPI_ERR_ARG, function, "negative blocklength");
@@ -181,50 +226,54 @@ static int make_indexed(const struct indexed *in, MPI_Datatype old,
     return result;
 }
 
-MPI_PUBLIC(Type_indexed);
-int PMPI_Type_indexed(int count, const int blocks[], const int indices[],
-                      MPI_Datatype old, MPI_Datatype *out)
-{
-    struct indexed in = {MPI_COMBINER_INDEXED, count, blocks, 0, indices, NULL};
-    if (count > 0 && !blocks) return RAISE_ARG(NULL, "null blocklengths");
-    return make_indexed(&in, old, out, __func__);
-}
+#define INDEXED_VARIANT(name, kind, bytes, count_t, disp_t, constant)          \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(count_t count, constant count_t blocks[],                  \
+                    constant disp_t disps[], MPI_Datatype old,                 \
+                    MPI_Datatype *out)                                         \
+    {                                                                          \
+        struct indexed in = {.combiner = kind,                                 \
+                             .count = count,                                   \
+                             .in_bytes = bytes,                                \
+                             .blocks = numbers_##count_t(blocks),              \
+                             .disps = numbers_##disp_t(disps),                 \
+                             .large = LARGE_##count_t};                        \
+        return make_indexed(&in, old, out, __func__);                          \
+    }
+INDEXED_VARIANT(Type_indexed, MPI_COMBINER_INDEXED, false, int, int, const)
+INDEXED_VARIANT(Type_indexed_c, MPI_COMBINER_INDEXED, false, MPI_Count,
+                MPI_Count, const)
+INDEXED_VARIANT(Type_create_hindexed, MPI_COMBINER_HINDEXED, true, int,
+                MPI_Aint, const)
+INDEXED_VARIANT(Type_create_hindexed_c, MPI_COMBINER_HINDEXED, true, MPI_Count,
+                MPI_Count, const)
+INDEXED_VARIANT(Type_hindexed, MPI_COMBINER_HINDEXED, true, int, MPI_Aint, )
 
-MPI_PUBLIC(Type_create_hindexed);
-int PMPI_Type_create_hindexed(int count, const int blocks[],
-                              const MPI_Aint disps[], MPI_Datatype old,
-                              MPI_Datatype *out)
-{
-    struct indexed in = {MPI_COMBINER_HINDEXED, count, blocks, 0, NULL, disps};
-    if (count > 0 && !blocks) return RAISE_ARG(NULL, "null blocklengths");
-    return make_indexed(&in, old, out, __func__);
-}
+#define BLOCK_VARIANT(name, kind, bytes, count_t, disp_t)                      \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(count_t count, count_t length, const disp_t disps[],       \
+                    MPI_Datatype old, MPI_Datatype *out)                       \
+    {                                                                          \
+        struct indexed in = {.combiner = kind,                                 \
+                             .count = count,                                   \
+                             .one_block = true,                                \
+                             .in_bytes = bytes,                                \
+                             .block = length,                                  \
+                             .disps = numbers_##disp_t(disps),                 \
+                             .large = LARGE_##count_t};                        \
+        return make_indexed(&in, old, out, __func__);                          \
+    }
+BLOCK_VARIANT(Type_create_indexed_block, MPI_COMBINER_INDEXED_BLOCK, false, int,
+              int)
+BLOCK_VARIANT(Type_create_indexed_block_c, MPI_COMBINER_INDEXED_BLOCK, false,
+              MPI_Count, MPI_Count)
+BLOCK_VARIANT(Type_create_hindexed_block, MPI_COMBINER_HINDEXED_BLOCK, true,
+              int, MPI_Aint)
+BLOCK_VARIANT(Type_create_hindexed_block_c, MPI_COMBINER_HINDEXED_BLOCK, true,
+              MPI_Count, MPI_Count)
 
-MPI_PUBLIC(Type_hindexed);
-int PMPI_Type_hindexed(int count, int blocks[], MPI_Aint disps[],
-                       MPI_Datatype old, MPI_Datatype *out)
-{
-    return PMPI_Type_create_hindexed(count, blocks, disps, old, out);
-}
-
-MPI_PUBLIC(Type_create_indexed_block);
-int PMPI_Type_create_indexed_block(int count, int block, const int indices[],
-                                   MPI_Datatype old, MPI_Datatype *out)
-{
-    struct indexed in = {
-        MPI_COMBINER_INDEXED_BLOCK, count, NULL, block, indices, NULL};
-    return make_indexed(&in, old, out, __func__);
-}
-
-MPI_PUBLIC(Type_create_hindexed_block);
-int PMPI_Type_create_hindexed_block(int count, int block,
-                                    const MPI_Aint disps[], MPI_Datatype old,
-                                    MPI_Datatype *out)
-{
-    struct indexed in = {
-        MPI_COMBINER_HINDEXED_BLOCK, count, NULL, block, NULL, disps};
-    return make_indexed(&in, old, out, __func__);
-}
+/* -------------------------------------------------------------------- structs
+ */
 
 /* A struct's extent is rounded up to its alignment, as a compiler does. */
 static void struct_round(struct type *type, bool marked)
@@ -234,69 +283,94 @@ static void struct_round(struct type *type, bool marked)
         type_set_bounds(type, type->lb, type->extent + type->align - over);
 }
 
-MPI_PUBLIC(Type_create_struct);
-int PMPI_Type_create_struct(int count, const int blocks[],
-                            const MPI_Aint disps[],
-                            const MPI_Datatype types[], MPI_Datatype *out)
+static struct type *struct_build(int count, struct numbers blocks,
+                                 struct numbers disps,
+                                 const MPI_Datatype types[], int *error)
 {
-    if (count < 0) return RAISE(NULL, MPI_ERR_COUNT, "negative count");
-    if (!out || (count > 0 && (!blocks || !disps || !types)))
-        return RAISE_ARG(NULL, "null pointer");
     struct part *parts = calloc((size_t)count + 1, sizeof *parts);
-    if (!parts) return RAISE_NO_MEMORY(NULL);
     bool marked = false;
-    int bad = MPI_SUCCESS;
-    for (int i = 0; i < count; i++) {
+    *error = parts ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    for (int i = 0; parts && i < count; i++) {
         parts[i].count = 1;
-        parts[i].block = blocks[i];
-        parts[i].disp = disps[i];
+        parts[i].block = numbers_at(blocks, i);
+        parts[i].disp = numbers_at(disps, i);
         parts[i].child = type_find(types[i]);
-        if (!parts[i].child) bad = MPI_ERR_TYPE;
-        if (blocks[i] < 0) bad = MPI_ERR_ARG;
+        if (!parts[i].child) *error = MPI_ERR_TYPE;
+        if (parts[i].block < 0) *error = MPI_ERR_ARG;
         marked = marked || types[i] == MPI_LB || types[i] == MPI_UB;
     }
-    if (bad != MPI_SUCCESS) {
-        free(parts);
-        return RAISE(NULL, bad, "invalid datatype or blocklength");
-    }
-    struct type *type = type_build(parts, count);
+    struct type *type = *error == MPI_SUCCESS ? type_build(parts, count) : NULL;
     free(parts);
     if (type) struct_round(type, marked);
+    return type;
+}
+
+static int make_struct(MPI_Count count, struct numbers blocks,
+                       struct numbers disps, const MPI_Datatype types[],
+                       bool large, MPI_Datatype *out, const char *function)
+{
+    int n = (int)count, error;
+    if (count < 0 || count >= INT_MAX / 2)
+        return error_raise(NULL, MPI_ERR_COUNT, function, "invalid count");
+    if (!out ||
+        (n > 0 && (numbers_null(blocks) || numbers_null(disps) || !types)))
+        return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
+    struct type *type = struct_build(n, blocks, disps, types, &error);
+    if (error != MPI_SUCCESS)
+        return error_raise(NULL, error, function,
+                           "invalid datatype or blocklength");
     struct envelope *envelope =
-        envelope_new(MPI_COMBINER_STRUCT, 1 + count, count, count);
-    if (envelope) {
-        envelope->ints[0] = count;
-        put_ints(envelope->ints + 1, blocks, count);
-        put_aints(envelope->aints, disps, count);
-        put_ints(envelope->types, types, count);
+        envelope_new(MPI_COMBINER_STRUCT, large, 2L * n + 1, n);
+    envelope_count(envelope, n);
+    envelope_counts(envelope, blocks, n);
+    envelope_aints(envelope, disps, n);
+    for (int i = 0; i < n; i++) envelope_type(envelope, types[i]);
+    return type_publish(type, envelope, out, function);
+}
+
+#define STRUCT_VARIANT(name, count_t, disp_t, constant)                        \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(count_t count, constant count_t blocks[],                  \
+                    constant disp_t disps[], constant MPI_Datatype types[],    \
+                    MPI_Datatype *out)                                         \
+    {                                                                          \
+        return make_struct(count, numbers_##count_t(blocks),                   \
+                           numbers_##disp_t(disps), types, LARGE_##count_t,    \
+                           out, __func__);                                     \
     }
-    return type_publish(type, envelope, out, __func__);
-}
+STRUCT_VARIANT(Type_create_struct, int, MPI_Aint, const)
+STRUCT_VARIANT(Type_create_struct_c, MPI_Count, MPI_Count, const)
+STRUCT_VARIANT(Type_struct, int, MPI_Aint, )
 
-MPI_PUBLIC(Type_struct);
-int PMPI_Type_struct(int count, int blocks[], MPI_Aint disps[],
-                     MPI_Datatype types[], MPI_Datatype *out)
-{
-    return PMPI_Type_create_struct(count, blocks, disps, types, out);
-}
+/* ---------------------------------------------------------- resized and copies
+ */
 
-MPI_PUBLIC(Type_create_resized);
-int PMPI_Type_create_resized(MPI_Datatype old, MPI_Aint lb, MPI_Aint extent,
-                             MPI_Datatype *out)
+static int make_resized(MPI_Datatype old, MPI_Aint lb, MPI_Aint extent,
+                        bool large, MPI_Datatype *out, const char *function)
 {
-    TYPE_OR_RETURN(child, old);
-    if (!out) return RAISE_ARG(NULL, "null datatype");
+    struct type *child = type_find(old);
+    if (!child)
+        return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
+    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null datatype");
     struct part part = {.count = 1, .block = 1, .child = child};
     struct type *type = type_build(&part, 1);
     if (type) type_set_bounds(type, lb, extent);
-    struct envelope *envelope = envelope_new(MPI_COMBINER_RESIZED, 0, 2, 1);
-    if (envelope) {
-        envelope->aints[0] = lb;
-        envelope->aints[1] = extent;
-        envelope->types[0] = old;
-    }
-    return type_publish(type, envelope, out, __func__);
+    struct envelope *envelope = envelope_new(MPI_COMBINER_RESIZED, large, 2, 1);
+    envelope_aint(envelope, lb);
+    envelope_aint(envelope, extent);
+    envelope_type(envelope, old);
+    return type_publish(type, envelope, out, function);
 }
+
+#define RESIZED_VARIANT(name, number_t, large)                                 \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(MPI_Datatype old, number_t lb, number_t extent,            \
+                    MPI_Datatype *out)                                         \
+    {                                                                          \
+        return make_resized(old, lb, extent, large, out, __func__);            \
+    }
+RESIZED_VARIANT(Type_create_resized, MPI_Aint, false)
+RESIZED_VARIANT(Type_create_resized_c, MPI_Count, true)
 
 MPI_PUBLIC(Type_dup);
 int PMPI_Type_dup(MPI_Datatype old, MPI_Datatype *out)
@@ -309,8 +383,8 @@ int PMPI_Type_dup(MPI_Datatype old, MPI_Datatype *out)
         type_set_bounds(type, child->lb, child->extent);
         type->committed = child->committed;
     }
-    struct envelope *envelope = envelope_new(MPI_COMBINER_DUP, 0, 0, 1);
-    if (envelope) envelope->types[0] = old;
+    struct envelope *envelope = envelope_new(MPI_COMBINER_DUP, false, 0, 1);
+    envelope_type(envelope, old);
     int result = type_publish(type, envelope, out, __func__);
     if (result != MPI_SUCCESS) return result;
     result = attr_copy_all(old, child->attributes, &type->attributes, *out);
@@ -319,76 +393,4 @@ int PMPI_Type_dup(MPI_Datatype old, MPI_Datatype *out)
     object_release(&type->object);
     *out = MPI_DATATYPE_NULL;
     return RAISE(NULL, result, "a copy callback failed");
-}
-
-/* ------------------------------------------------------------------ subarray */
-
-static int subarray_check(int dims, const int sizes[], const int subsizes[],
-                          const int starts[], int order)
-{
-    if (dims <= 0 || !sizes || !subsizes || !starts) return MPI_ERR_ARG;
-    for (int i = 0; i < dims; i++) {
-        if (sizes[i] < 1 || subsizes[i] < 1 || starts[i] < 0 ||
-            starts[i] > sizes[i] - subsizes[i])
-            return MPI_ERR_ARG;
-    }
-    bool known = order == MPI_ORDER_C || order == MPI_ORDER_FORTRAN;
-    return known ? MPI_SUCCESS : MPI_ERR_ARG;
-}
-
-/* Wraps one dimension after the other, the fastest first. */
-static struct type *subarray_build(int dims, const int sizes[],
-                                   const int subsizes[], const int starts[],
-                                   int order, struct type *child)
-{
-    struct type *type = child;
-    MPI_Aint step = child->extent, offset = 0;
-    object_retain(&type->object);
-    for (int k = 0; k < dims && type; k++) {
-        int d = order == MPI_ORDER_C ? dims - 1 - k : k;
-        struct part part = {.count = subsizes[d],
-                            .block = 1,
-                            .stride = step,
-                            .child = type};
-        if (k == 0) { /* one dense row, if the child is dense */
-            part.count = 1;
-            part.block = subsizes[d];
-        }
-        struct type *outer = type_build(&part, 1);
-        object_release(&type->object);
-        type = outer;
-        offset += starts[d] * step;
-        step *= sizes[d];
-    }
-    if (!type) return NULL;
-    struct part whole = {
-        .disp = offset, .count = 1, .block = 1, .child = type};
-    struct type *outer = type_build(&whole, 1);
-    object_release(&type->object);
-    if (outer) type_set_bounds(outer, 0, step);
-    return outer;
-}
-
-MPI_PUBLIC(Type_create_subarray);
-int PMPI_Type_create_subarray(int dims, const int sizes[],
-                              const int subsizes[], const int starts[],
-                              int order, MPI_Datatype old, MPI_Datatype *out)
-{
-    TYPE_OR_RETURN(child, old);
-    if (!out ||
-        subarray_check(dims, sizes, subsizes, starts, order) != MPI_SUCCESS)
-        return RAISE_ARG(NULL, "sizes, subsizes, starts or order");
-    struct envelope *envelope =
-        envelope_new(MPI_COMBINER_SUBARRAY, 3 * dims + 2, 0, 1);
-    if (envelope) {
-        envelope->ints[0] = dims;
-        put_ints(envelope->ints + 1, sizes, dims);
-        put_ints(envelope->ints + 1 + dims, subsizes, dims);
-        put_ints(envelope->ints + 1 + 2 * dims, starts, dims);
-        envelope->ints[1 + 3 * dims] = order;
-        envelope->types[0] = old;
-    }
-    struct type *type =
-        subarray_build(dims, sizes, subsizes, starts, order, child);
-    return type_publish(type, envelope, out, __func__);
 }

@@ -2,19 +2,42 @@
 #ifndef TYPE_MAKE_H
 #define TYPE_MAKE_H
 
+#include "numbers.h"
 #include "type.h"
 
-/* The arguments a type was made from, in the standard's order. */
+/* The arguments a type was made from, in the standard's order. Made by a
+ * constructor with large counts (_c), counts and displacements are in a list
+ * of their own. */
 struct envelope {
     int combiner;
-    int int_count, aint_count, type_count;
+    bool large;
+    int int_count, aint_count, count_count, type_count;
     int *ints;
     MPI_Aint *aints;
+    MPI_Count *counts;
     MPI_Datatype *types;
 };
 
-struct envelope *envelope_new(int combiner, int ints, int aints, int types);
+/* Room for so many numbers and datatypes, to be filled by the calls below,
+ * which do nothing for NULL. NULL: no memory. */
+struct envelope *envelope_new(int combiner, bool large, long numbers,
+                              long types);
+void envelope_int(struct envelope *envelope, int value);
+void envelope_count(struct envelope *envelope, MPI_Count value);
+void envelope_aint(struct envelope *envelope, MPI_Aint value);
+void envelope_counts(struct envelope *envelope, struct numbers values, int n);
+void envelope_aints(struct envelope *envelope, struct numbers values, int n);
+void envelope_type(struct envelope *envelope, MPI_Datatype type);
+
+/* Gives a finished type its handle. Takes type and envelope over; either may
+ * be NULL for want of memory. */
 int type_publish(struct type *type, struct envelope *envelope,
                  MPI_Datatype *out, const char *function);
+
+#define TYPE_OR_RETURN(variable, handle)                                       \
+    struct type *variable = type_find(handle);                                 \
+    if (!variable)                                                             \
+    return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype 0x%08x",                \
+                 (unsigned)(handle))
 
 #endif

@@ -3,13 +3,8 @@
 #include "type_make.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
-
-#define TYPE_OR_RETURN(variable, handle)                                       \
-    struct type *variable = type_find(handle);                                 \
-    if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype 0x%08x",                \
-                 (unsigned)(handle))
 
 MPI_PUBLIC(Type_commit);
 int PMPI_Type_commit(MPI_Datatype *handle)
@@ -136,30 +131,91 @@ MPI_PUBLIC(Type_get_name);
 int PMPI_Type_get_name(MPI_Datatype handle, char *name, int *length)
 {
     if (!name || !length) return RAISE_ARG(NULL, "null name");
-    if (handle == MPI_DATATYPE_NULL) {
-        strcpy(name, "MPI_DATATYPE_NULL");
-    } else {
-        TYPE_OR_RETURN(type, handle);
-        facade_lock();
-        strcpy(name, type->name);
-        facade_unlock();
-    }
+    struct type *type = type_find(handle);
+    if (!type && handle != MPI_DATATYPE_NULL)
+        return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype 0x%08x",
+                     (unsigned)handle);
+    facade_lock();
+    snprintf(name, MPI_MAX_OBJECT_NAME, "%s",
+             type ? type->name : "MPI_DATATYPE_NULL");
+    facade_unlock();
     *length = (int)strlen(name);
     return MPI_SUCCESS;
+}
+
+/* The narrow calls do not show what was made with large counts. */
+static int envelope_get(MPI_Datatype handle, bool large,
+                        const struct envelope **out, const char *function)
+{
+    static const struct envelope named = {.combiner = MPI_COMBINER_NAMED};
+    struct type *type = type_find(handle);
+    if (!type)
+        return error_raise(NULL, MPI_ERR_TYPE, function,
+                           "invalid datatype 0x%08x", (unsigned)handle);
+    *out = type->envelope ? type->envelope : &named;
+    if (large || !(*out)->large) return MPI_SUCCESS;
+    return error_raise(NULL, MPI_ERR_TYPE, function,
+                       "the datatype was made with large counts");
 }
 
 MPI_PUBLIC(Type_get_envelope);
 int PMPI_Type_get_envelope(MPI_Datatype handle, int *ints, int *aints,
                            int *types, int *combiner)
 {
-    TYPE_OR_RETURN(type, handle);
-    const struct envelope *made = type->envelope;
+    const struct envelope *made = NULL;
+    int result = envelope_get(handle, false, &made, __func__);
+    if (result != MPI_SUCCESS) return result;
     if (!ints || !aints || !types || !combiner)
         return RAISE_ARG(NULL, "null pointer");
-    *ints = made ? made->int_count : 0;
-    *aints = made ? made->aint_count : 0;
-    *types = made ? made->type_count : 0;
-    *combiner = made ? made->combiner : MPI_COMBINER_NAMED;
+    *ints = made->int_count;
+    *aints = made->aint_count;
+    *types = made->type_count;
+    *combiner = made->combiner;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Type_get_envelope_c);
+int PMPI_Type_get_envelope_c(MPI_Datatype handle, MPI_Count *ints,
+                             MPI_Count *aints, MPI_Count *counts,
+                             MPI_Count *types, int *combiner)
+{
+    const struct envelope *made = NULL;
+    int result = envelope_get(handle, true, &made, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!ints || !aints || !counts || !types || !combiner)
+        return RAISE_ARG(NULL, "null pointer");
+    *ints = made->int_count;
+    *aints = made->aint_count;
+    *counts = made->count_count;
+    *types = made->type_count;
+    *combiner = made->combiner;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Type_get_contents_c);
+int PMPI_Type_get_contents_c(MPI_Datatype handle, MPI_Count ints,
+                             MPI_Count aints, MPI_Count counts, MPI_Count types,
+                             int int_list[], MPI_Aint aint_list[],
+                             MPI_Count count_list[], MPI_Datatype type_list[])
+{
+    const struct envelope *made = NULL;
+    int result = envelope_get(handle, true, &made, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (made->combiner == MPI_COMBINER_NAMED)
+        return RAISE(NULL, MPI_ERR_TYPE,
+                     "a predefined datatype has no "
+                     "contents");
+    if (ints < made->int_count || aints < made->aint_count ||
+        counts < made->count_count || types < made->type_count)
+        return RAISE_ARG(NULL, "an array is too short");
+    for (int i = 0; i < made->int_count; i++) int_list[i] = made->ints[i];
+    for (int i = 0; i < made->aint_count; i++) aint_list[i] = made->aints[i];
+    for (int i = 0; i < made->count_count; i++) count_list[i] = made->counts[i];
+    for (int i = 0; i < made->type_count; i++) {
+        struct type *child = type_find(made->types[i]);
+        if (child && !child->predefined) object_retain(&child->object);
+        type_list[i] = made->types[i];
+    }
     return MPI_SUCCESS;
 }
 
@@ -168,22 +224,11 @@ int PMPI_Type_get_contents(MPI_Datatype handle, int ints, int aints, int types,
                            int int_list[], MPI_Aint aint_list[],
                            MPI_Datatype type_list[])
 {
-    TYPE_OR_RETURN(type, handle);
-    const struct envelope *made = type->envelope;
-    if (!made)
-        return RAISE(NULL, MPI_ERR_TYPE, "a predefined datatype has no "
-                                         "contents");
-    if (ints < made->int_count || aints < made->aint_count ||
-        types < made->type_count)
-        return RAISE_ARG(NULL, "an array is too short");
-    for (int i = 0; i < made->int_count; i++) int_list[i] = made->ints[i];
-    for (int i = 0; i < made->aint_count; i++) aint_list[i] = made->aints[i];
-    for (int i = 0; i < made->type_count; i++) {
-        struct type *child = type_find(made->types[i]);
-        if (child && !child->predefined) object_retain(&child->object);
-        type_list[i] = made->types[i];
-    }
-    return MPI_SUCCESS;
+    const struct envelope *made = NULL;
+    int result = envelope_get(handle, false, &made, __func__);
+    if (result != MPI_SUCCESS) return result;
+    return PMPI_Type_get_contents_c(handle, ints, aints, 0, types, int_list,
+                                    aint_list, NULL, type_list);
 }
 
 MPI_PUBLIC(Type_match_size);

@@ -34,7 +34,8 @@ static void policy_read(void)
             text);
 }
 
-static void address_copy(const struct addrinfo *from, ccoip_socket_address_t *to)
+static void address_copy(const struct addrinfo *from,
+                         ccoip_socket_address_t *to)
 {
     memset(to, 0, sizeof *to);
     if (from->ai_family == AF_INET6) {
@@ -156,8 +157,8 @@ static pcclMember_t *members_read(uint64_t *epoch, int *rank, int *size)
     int room = 0;
     pcclMember_t *members = NULL;
     for (;;) {
-        if (pcclGetView(world.pccl, epoch, rank, size, members,
-                        (size_t)room) != pcclSuccess)
+        if (pcclGetView(world.pccl, epoch, rank, size, members, (size_t)room) !=
+            pcclSuccess)
             break;
         if (members && *size <= room) return members;
         room = *size;
@@ -193,6 +194,55 @@ bool world_refresh(void)
     facade_unlock();
     free(members);
     return view || (old && old->epoch >= epoch);
+}
+
+bool world_lost(const struct group *group, bool *lost)
+{
+    uint64_t epoch;
+    int rank, size;
+    memset(lost, 0, (size_t)group->size * sizeof *lost);
+    if (!world.pccl) return true;
+    pcclMember_t *members = members_read(&epoch, &rank, &size);
+    if (!members) return false;
+    for (int i = 0; i < group->size; i++) {
+        lost[i] = true;
+        for (int j = 0; j < size; j++)
+            if (members[j].id == group->ids[i]) lost[i] = false;
+    }
+    free(members);
+    return true;
+}
+
+static bool any_lost(const struct group *group, bool *known)
+{
+    bool *lost = calloc((size_t)group->size + 1, sizeof *lost);
+    bool any = false;
+    *known = lost && world_lost(group, lost);
+    for (int i = 0; *known && i < group->size; i++) any = any || lost[i];
+    free(lost);
+    return any;
+}
+
+/* An operation of the whole view that meets a loss not told yet tells it, and
+ * does nothing else. The epoch keeps it from running if another thread has
+ * been told in the meantime. */
+bool world_learn(const struct group *scope)
+{
+    bool known;
+    uint64_t epoch;
+    int rank, size;
+    while (!any_lost(scope, &known)) {
+        if (!known || pcclGetView(world.pccl, &epoch, &rank, &size, NULL, 0) !=
+                          pcclSuccess)
+            return false;
+        if (any_lost(scope, &known)) break;
+        pcclCollective_t op = {.size = sizeof op, .kind = pcclKindBarrier};
+        op.tag = comm_tag_of(&comm_world, SLOT_LEARN);
+        op.view_epoch = epoch;
+        if (pcclCollective(&op, world.pccl, NULL) != pcclRankConnectionLost)
+            return false;
+    }
+    return true;
 }
 
 bool world_hosts(const struct group *group, uint64_t *hosts)

@@ -28,10 +28,12 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
         if (m->type == WIRE_ANSWER) say(" %u=%u", m->vote.kind, m->vote.flag);
         if (m->type == WIRE_PROPOSE)
             say(" r%u -%u +%u", m->round, m->id_count, m->member_count);
-        if (m->type == WIRE_INSTALL) say(" r%u world=%u", m->round, m->view.world);
+        if (m->type == WIRE_INSTALL)
+            say(" r%u world=%u", m->round, m->view.world);
         if (m->type == WIRE_FLUSH) say(" r%u dead=%u", m->round, m->id_count);
         for (uint32_t k = 0; k < m->op_count; k++)
-            say(" %d.%u:%u", (int)m->ops[k].tag, m->ops[k].seq, m->ops[k].state);
+            say(" %d.%u:%u", (int)m->ops[k].tag, m->ops[k].seq,
+                m->ops[k].state);
         say("\n");
     }
 }
@@ -73,10 +75,12 @@ static void step(int type, uint32_t link, const struct wire_msg *m)
 #define OPS(t, link, r, text, ...)                                             \
     do {                                                                       \
         struct wire_op ops_[] = {__VA_ARGS__};                                 \
-        SEND(link, text, .type = t, .round = r, .epoch = master->groups[0].epoch,  \
-             .ops = ops_, .op_count = sizeof ops_ / sizeof ops_[0]);           \
+        SEND(link, text, .type = t, .round = r,                                \
+             .epoch = master->groups[0].epoch, .ops = ops_,                    \
+             .op_count = sizeof ops_ / sizeof ops_[0]);                        \
     } while (0)
-#define FLUSHED(link, r, text, ...) OPS(WIRE_FLUSHED, link, r, text, __VA_ARGS__)
+#define FLUSHED(link, r, text, ...)                                            \
+    OPS(WIRE_FLUSHED, link, r, text, __VA_ARGS__)
 #define TOLD(link, r, text, ...) OPS(WIRE_TOLD, link, r, text, __VA_ARGS__)
 #define IDLE(link, r, text)                                                    \
     SEND(link, text, .type = WIRE_FLUSHED, .round = r)
@@ -195,7 +199,7 @@ static void test_abort(void **state) /* F4: one runs, one never began */
     (void)state;
     three();
     lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .seq = 0, .survivors = 2, .state = OP_RUNNING});
+    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_RUNNING});
     IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
     TOLD(1, 2, "", {.tag = 7, .state = OP_RUNNING});
     TOLD(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
@@ -289,7 +293,8 @@ static void test_probe(void **state) /* V4 */
     VOTE(0, VOTE_UPDATE, "");
     now += 51;
     TICK("1 ASK\n2 ASK\n");
-    TOLD(1, 0, "0 ASK 7.0:1\n", {.tag = 7, .survivors = 3, .state = OP_RUNNING});
+    TOLD(1, 0, "0 ASK 7.0:1\n",
+         {.tag = 7, .survivors = 3, .state = OP_RUNNING});
     TOLD(0, 0,
          "0 ANSWER 0=255\n0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n"
          "2 FLUSH r2 dead=0\n",

@@ -231,7 +231,8 @@ static void test_allgather(void)
     int *all = malloc(sizeof(int) * 3 * (size_t)(size + 1) * (size_t)size);
     int mine[3] = {rank, rank + 1, rank + 2};
     OK(MPI_Allgather(mine, 3, MPI_INT, all, 3, MPI_INT, MPI_COMM_WORLD));
-    for (int r = 0; r < size; r++) CHECK(all[3 * r] == r && all[3 * r + 2] == r + 2);
+    for (int r = 0; r < size; r++)
+        CHECK(all[3 * r] == r && all[3 * r + 2] == r + 2);
     for (int i = 0; i < 3 * size; i++) all[i] = i / 3 == rank ? rank : -1;
     OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 3, MPI_INT,
                      MPI_COMM_WORLD));
@@ -329,7 +330,8 @@ static void test_scatter_reductions(void)
 {
     size_t n = (size_t)size;
     int *counts = malloc(n * sizeof(int));
-    int *data = malloc(n * (n + 1) * sizeof(int)), *out = malloc(n * sizeof(int) * 2);
+    int *data = malloc(n * (n + 1) * sizeof(int)),
+        *out = malloc(n * sizeof(int) * 2);
     int total = 0, first = 0;
     for (int r = 0; r < size; r++) {
         counts[r] = r;

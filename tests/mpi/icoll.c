@@ -30,20 +30,32 @@ static void test_all(void)
     if (rank == root) from = 42;
     OK(MPI_Op_create(add, 1, &op));
     int k = 0;
-    OK(MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[k++]));
+    OK(MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                      &requests[k++]));
     OK(MPI_Ibarrier(MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Ireduce(&one, &max, 1, MPI_INT, MPI_MAX, root, MPI_COMM_WORLD, &requests[k++]));
+    OK(MPI_Ireduce(&one, &max, 1, MPI_INT, MPI_MAX, root, MPI_COMM_WORLD,
+                   &requests[k++]));
     OK(MPI_Ibcast(&from, 1, MPI_INT, root, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Igather(&one, 1, MPI_INT, gathered, 1, MPI_INT, root, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Iallgather(&one, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Ialltoall(out, 1, MPI_INT, in, 1, MPI_INT, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Iscan(&one, &scan, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Iexscan(&one, &exscan, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Ireduce_scatter(out, &part, ones, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Ireduce_scatter_block(out, &block, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Iallreduce(&one, &user, 1, MPI_INT, op, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Ialltoallv(out, ones, places, MPI_INT, in2, ones, places, MPI_INT, MPI_COMM_WORLD, &requests[k++]));
-    OK(MPI_Iallgatherv(&one, 1, MPI_INT, all2, ones, places, MPI_INT, MPI_COMM_WORLD, &requests[k++]));
+    OK(MPI_Igather(&one, 1, MPI_INT, gathered, 1, MPI_INT, root, MPI_COMM_WORLD,
+                   &requests[k++]));
+    OK(MPI_Iallgather(&one, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD,
+                      &requests[k++]));
+    OK(MPI_Ialltoall(out, 1, MPI_INT, in, 1, MPI_INT, MPI_COMM_WORLD,
+                     &requests[k++]));
+    OK(MPI_Iscan(&one, &scan, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                 &requests[k++]));
+    OK(MPI_Iexscan(&one, &exscan, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                   &requests[k++]));
+    OK(MPI_Ireduce_scatter(out, &part, ones, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                           &requests[k++]));
+    OK(MPI_Ireduce_scatter_block(out, &block, 1, MPI_INT, MPI_SUM,
+                                 MPI_COMM_WORLD, &requests[k++]));
+    OK(MPI_Iallreduce(&one, &user, 1, MPI_INT, op, MPI_COMM_WORLD,
+                      &requests[k++]));
+    OK(MPI_Ialltoallv(out, ones, places, MPI_INT, in2, ones, places, MPI_INT,
+                      MPI_COMM_WORLD, &requests[k++]));
+    OK(MPI_Iallgatherv(&one, 1, MPI_INT, all2, ones, places, MPI_INT,
+                       MPI_COMM_WORLD, &requests[k++]));
     OK(MPI_Op_free(&op)); /* lives until its last use */
     int index, flag = 0, count = 0, indices[KINDS];
     OK(MPI_Wait(&requests[3], MPI_STATUS_IGNORE));
@@ -99,6 +111,78 @@ static void test_orders(void)
     }
 }
 
+/* Started over and over, with a blocking one between. MPICH 4.0.2 gathers what
+ * the input was when the request was made, so that does not change here. */
+static void test_persistent(void)
+{
+    enum { KINDS = 6, ROUNDS = 5 };
+    MPI_Request requests[KINDS];
+    size_t n = (size_t)size;
+    int mine, sum, from, before, k = 0, part = 0;
+    int *all = calloc(n, sizeof(int)), *out = calloc(n, sizeof(int));
+    int *in = calloc(n, sizeof(int));
+    OK(MPI_Allreduce_init(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          MPI_INFO_NULL, &requests[k++]));
+    OK(MPI_Bcast_init(&from, 1, MPI_INT, size - 1, MPI_COMM_WORLD,
+                      MPI_INFO_NULL, &requests[k++]));
+    OK(MPI_Allgather_init(&rank, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD,
+                          MPI_INFO_NULL, &requests[k++]));
+    OK(MPI_Alltoall_init(out, 1, MPI_INT, in, 1, MPI_INT, MPI_COMM_WORLD,
+                         MPI_INFO_NULL, &requests[k++]));
+    OK(MPI_Reduce_scatter_block_init(out, &part, 1, MPI_INT, MPI_MAX,
+                                     MPI_COMM_WORLD, MPI_INFO_NULL,
+                                     &requests[k++]));
+    OK(MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[k++]));
+    for (int round = 0; round < ROUNDS; round++) {
+        mine = rank * (round + 1);
+        from = rank == size - 1 ? round : -1;
+        for (int i = 0; i < size; i++) out[i] = 100 * round + 10 * rank + i;
+        OK(MPI_Startall(k, requests));
+        OK(MPI_Allreduce(&rank, &before, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+        OK(MPI_Waitall(k, requests, MPI_STATUSES_IGNORE));
+        CHECK(sum == before * (round + 1) && from == round);
+        for (int i = 0; i < size; i++)
+            CHECK(all[i] == i && in[i] == 100 * round + 10 * i + rank);
+        CHECK(part == 100 * round + 10 * (size - 1) + rank);
+    }
+    for (int i = 0; i < k; i++) {
+        CHECK(requests[i] != MPI_REQUEST_NULL);
+        OK(MPI_Request_free(&requests[i]));
+    }
+    free(all);
+    free(out);
+    free(in);
+}
+
+/* Two duplicates under way at once are communicators of their own. */
+static void test_idup(void)
+{
+    MPI_Comm dups[2], half, other;
+    MPI_Request requests[4];
+    int sums[2];
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half));
+    OK(MPI_Comm_idup(MPI_COMM_WORLD, &dups[0], &requests[0]));
+    OK(MPI_Comm_idup(half, &other, &requests[1]));
+    OK(MPI_Comm_idup(MPI_COMM_WORLD, &dups[1], &requests[2]));
+    OK(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < 2; i++) {
+        int order = rank % 2 ? 1 - i : i, value = rank * (order + 1);
+        OK(MPI_Iallreduce(MPI_IN_PLACE, (sums[order] = value, &sums[order]), 1,
+                          MPI_INT, MPI_SUM, dups[order], &requests[order]));
+    }
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < 2; i++) {
+        CHECK(sums[i] == (i + 1) * size * (size - 1) / 2);
+        int same = -1;
+        OK(MPI_Comm_compare(dups[i], MPI_COMM_WORLD, &same));
+        CHECK(same == MPI_CONGRUENT);
+        OK(MPI_Comm_free(&dups[i]));
+    }
+    OK(MPI_Barrier(other));
+    OK(MPI_Comm_free(&other));
+    OK(MPI_Comm_free(&half));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -106,5 +190,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     test_all();
     test_orders();
+    test_persistent();
+    test_idup();
     return conform_end();
 }

@@ -117,12 +117,12 @@ static void test_pack(void)
         in[i].numbers[0] = i;
         in[i].numbers[2] = -i;
     }
-    OK(MPI_Type_create_struct(
-        3, (int[]){1, 1, 3},
-        (MPI_Aint[]){offsetof(struct record, value),
-                     offsetof(struct record, tag),
-                     offsetof(struct record, numbers)},
-        (MPI_Datatype[]){MPI_DOUBLE, MPI_CHAR, MPI_INT}, &t));
+    OK(MPI_Type_create_struct(3, (int[]){1, 1, 3},
+                              (MPI_Aint[]){offsetof(struct record, value),
+                                           offsetof(struct record, tag),
+                                           offsetof(struct record, numbers)},
+                              (MPI_Datatype[]){MPI_DOUBLE, MPI_CHAR, MPI_INT},
+                              &t));
     OK(MPI_Type_commit(&t));
     OK(MPI_Pack_size(3, t, MPI_COMM_WORLD, &size));
     CHECK(size >= 63 && size <= 200);
@@ -183,11 +183,115 @@ static void test_elements(void)
     OK(MPI_Type_free(&t));
 }
 
+/* Every element of a distributed array belongs to exactly one process. */
+static void test_darray(int order, const int how[3], const int arguments[3])
+{
+    enum { X = 7, Y = 5, Z = 4, ALL = X * Y * Z };
+    const int sizes[] = {X, Y, Z}, places[] = {2, 3, 1};
+    static int owner[ALL], mine[ALL], source[ALL];
+    int wrong = 0, total = 0;
+    for (int i = 0; i < ALL; i++) {
+        owner[i] = 0;
+        source[i] = i + 1;
+    }
+    for (int r = 0; r < 6; r++) {
+        MPI_Datatype t;
+        int size = 0, position = 0, last = 0;
+        MPI_Aint lb = -1, extent = -1;
+        OK(MPI_Type_create_darray(6, r, 3, sizes, how, arguments, places, order,
+                                  MPI_INT, &t));
+        OK(MPI_Type_commit(&t));
+        OK(MPI_Type_size(t, &size));
+        OK(MPI_Type_get_extent(t, &lb, &extent));
+        CHECK(lb == 0 && extent == (MPI_Aint)sizeof owner);
+        OK(MPI_Pack(source, 1, t, mine, sizeof mine, &position, MPI_COMM_SELF));
+        CHECK(position == size);
+        for (int i = 0; i < size / 4; i++) {
+            wrong += mine[i] <= last; /* in the order of memory */
+            last = mine[i];
+            owner[mine[i] - 1]++;
+        }
+        total += size;
+        OK(MPI_Type_free(&t));
+    }
+    for (int i = 0; i < ALL; i++) wrong += owner[i] != 1;
+    CHECK(wrong == 0 && total == (int)sizeof owner);
+}
+
+static void test_darrays(void)
+{
+    const int blocks[] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_BLOCK,
+                          MPI_DISTRIBUTE_NONE};
+    const int mixed[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK,
+                         MPI_DISTRIBUTE_NONE};
+    const int none[] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG,
+                        MPI_DISTRIBUTE_DFLT_DARG};
+    const int some[] = {2, 3, MPI_DISTRIBUTE_DFLT_DARG};
+    test_darray(MPI_ORDER_C, blocks, none);
+    test_darray(MPI_ORDER_FORTRAN, blocks, none);
+    test_darray(MPI_ORDER_C, mixed, none);
+    test_darray(MPI_ORDER_FORTRAN, mixed, some);
+}
+
+static void test_kinds(void)
+{
+    MPI_Datatype real, again, number;
+    int size = 0, ints, aints, types, combiner, contents[2];
+    OK(MPI_Type_create_f90_real(12, 100, &real));
+    OK(MPI_Type_create_f90_real(12, 100, &again));
+    CHECK(real == again);
+    OK(MPI_Type_size(real, &size));
+    CHECK(size == 8);
+    OK(MPI_Type_get_envelope(real, &ints, &aints, &types, &combiner));
+    CHECK(combiner == MPI_COMBINER_F90_REAL && ints == 2 && types == 0);
+    OK(MPI_Type_get_contents(real, 2, 0, 0, contents, NULL, NULL));
+    CHECK(contents[0] == 12 && contents[1] == 100);
+    OK(MPI_Type_create_f90_integer(7, &number));
+    OK(MPI_Type_size(number, &size));
+    CHECK(size == 4);
+    double mine[2] = {1.5, 2.5}, sum[2];
+    OK(MPI_Allreduce(mine, sum, 2, real, MPI_SUM, MPI_COMM_WORLD));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    CHECK(sum[0] == 1.5 * size && sum[1] == 2.5 * size);
+}
+
+static void test_large(void)
+{
+    MPI_Datatype t, types[2];
+    MPI_Count ints, aints, counts, kinds, list[8], size;
+    MPI_Aint addresses[1];
+    int combiner, narrow;
+    OK(MPI_Type_vector_c(3, 2, 4, MPI_INT, &t));
+    extents(t, 24, 0, 40, 0, 40);
+    OK(MPI_Type_get_envelope_c(t, &ints, &aints, &counts, &kinds, &combiner));
+    CHECK(ints == 0 && aints == 0 && counts == 3 && kinds == 1);
+    CHECK(combiner == MPI_COMBINER_VECTOR);
+    OK(MPI_Type_get_contents_c(t, 0, 0, 3, 1, &narrow, addresses, list, types));
+    CHECK(list[0] == 3 && list[1] == 2 && list[2] == 4 && types[0] == MPI_INT);
+    OK(MPI_Type_free(&t));
+    OK(MPI_Type_contiguous_c((MPI_Count)3 << 31, MPI_INT, &t));
+    OK(MPI_Type_size_c(t, &size));
+    CHECK(size == (MPI_Count)12 << 31);
+    OK(MPI_Type_free(&t));
+    OK(MPI_Type_create_struct_c(2, (MPI_Count[]){1, 2}, (MPI_Count[]){0, 8},
+                                (MPI_Datatype[]){MPI_CHAR, MPI_DOUBLE}, &t));
+    extents(t, 17, 0, 24, 0, 24);
+    OK(MPI_Type_free(&t));
+    OK(MPI_Type_create_subarray_c(2, (MPI_Count[]){4, 6}, (MPI_Count[]){2, 3},
+                                  (MPI_Count[]){1, 2}, MPI_ORDER_C, MPI_INT,
+                                  &t));
+    extents(t, 24, 0, 96, 32, 36);
+    OK(MPI_Type_free(&t));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     test_predefined();
     test_constructors();
+    test_darrays();
+    test_kinds();
+    test_large();
     test_contents();
     test_pack();
     test_bottom();

@@ -52,8 +52,8 @@ static void freeze(struct sim *s)
     struct sim_proc *p = random_proc(s);
     if (!p || p->frozen) return;
     p->frozen = true;
-    p->thaw_at = s->now + sim_pick(s, (uint32_t)(3 * SIM_DEADLINE));
-    noted(s, p->thaw_at);
+    pccl_ns longest = (sim_pick(s, 4) == 0 ? 12 : 3) * SIM_DEADLINE;
+    p->thaw_at = s->now + sim_pick(s, (uint32_t)longest);
     sim_coverage.freeze++;
     SIM_TRACE(s, "process %u freezes", p->uid);
 }
@@ -64,6 +64,7 @@ static void thaw(struct sim *s)
         struct sim_proc *p = &s->procs[i];
         if (!p->used || !p->frozen || p->thaw_at > s->now) continue;
         p->frozen = false;
+        noted(s, s->now);
         p->program.progress_at = s->now;
         SIM_TRACE(s, "process %u thaws", p->uid);
     }
@@ -194,7 +195,8 @@ void sim_heal(struct sim *s)
     }
     thaw(s);
     if (alive(s) == 0) (void)sim_proc_start(s, true, -1, 0);
-    while (s->master->round_last == 0 && s->master->quorum > 1) sim_lower_quorum(s);
+    while (s->master->round_last == 0 && s->master->quorum > 1)
+        sim_lower_quorum(s);
     if (s->master->round_last == 0) (void)sim_proc_start(s, false, -1, 0);
     SIM_TRACE(s, "faults stop");
 }

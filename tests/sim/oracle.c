@@ -302,7 +302,7 @@ void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
     if (p->told_epoch > 0 && p->session->state == SESSION_MEMBER &&
         sim_is_member(s, p->session->id)) {
         SIM_CHECK(s, next->epoch == 0 || next->epoch == t->epoch ||
-                         !sim_is_member(s, *by) || s->options.refuse ||
+                         !sim_is_member(s, *by) || unsteady(s) ||
                          s->options.odd_vote,
                   "epoch %u was told %u after %u, another one %u", t->epoch,
                   t->epoch, p->told_epoch, next->epoch);

@@ -335,7 +335,8 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     }
     check_buffers(s, o);
     oracle_told(s, p, o->result == pcclRankConnectionLost && !o->spec.scoped);
-    if (p->session->state != SESSION_GONE) oracle_outcome(s, p, o, contributors);
+    if (p->session->state != SESSION_GONE)
+        oracle_outcome(s, p, o, contributors);
     if (o->spec.ident == SIM_RESYNC && o->result == pcclSuccess) {
         int64_t step;
         memcpy(&step, o->recv + SIM_GUARD, 8);
@@ -358,7 +359,8 @@ static void go(struct sim *s, struct sim_proc *p, enum sim_stage stage)
     p->program.waiting = false;
 }
 
-static bool odd_one(const struct sim *s, const struct sim_proc *p, uint64_t salt)
+static bool odd_one(const struct sim *s, const struct sim_proc *p,
+                    uint64_t salt)
 {
     uint32_t size = p->session->told.size;
     return size > 1 &&
@@ -372,6 +374,7 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
                    ? 1
                    : 1 + (uint32_t)(hash(s, g->step, 501) % SIM_OPS_MAX);
     if (s->options.large) g->count = 1 + g->count / 2;
+    if (s->options.refuse) g->count = 1; /* an update may cross any of them */
     for (uint32_t i = 0; i < g->count; i++) {
         make_spec(s, p, i, &g->ops[i].spec);
         g->order[i] = (uint8_t)i;
@@ -487,6 +490,8 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     }
     bool special = !g->resync && special_step(s, g->step);
     bool variant = s->options.variant_resync && lost;
+    /* Without refusals this is rare, and the program is not made for it. */
+    if (unreachable && !s->options.refuse) s->over = true;
     if (!g->resync && (failed || special || variant)) {
         g->step++;
         if (unreachable) go(s, p, STAGE_UPDATE);

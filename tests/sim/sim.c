@@ -295,7 +295,7 @@ static bool master_turn(struct sim *s)
     return false;
 }
 
-/* -------------------------------------------------------- a process's driver */
+/* ----------------------------------------------------- a process's driver */
 
 static void proc_to_master(void *user, const struct wire_msg *msg)
 {
@@ -552,9 +552,7 @@ static bool proc_accept(struct sim *s, struct sim_proc *p)
 static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
 {
     uint32_t end = p->session->engine.conn_end;
-    if (!write && (sim_pick(s, end + 1) == 0 || s->streams[p->control >= 0 ? p->control : 0].pipe[1].count > 0)) {
-        if (control_read(s, p)) return true;
-    }
+    if (!write && control_read(s, p)) return true;
     if (end == 0) return false;
     uint32_t first = sim_pick(s, end);
     for (uint32_t i = 0; i < end; i++) {
@@ -683,10 +681,10 @@ static bool healthy(const struct sim *s)
 
 void sim_run(struct sim *s)
 {
-    for (uint32_t i = 0; i < s->options.steps; i++) step(s);
+    for (uint32_t i = 0; i < s->options.steps && !s->over; i++) step(s);
     sim_heal(s);
-    uint32_t i = 0;
-    for (; i < 400000 && !healthy(s); i++) step(s);
+    for (uint32_t i = 0; i < 400000 && !s->over && !healthy(s); i++) step(s);
+    if (s->over) return;
     if (!healthy(s)) {
         for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
             const struct sim_proc *p = &s->procs[k];

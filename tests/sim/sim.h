@@ -124,7 +124,7 @@ struct sim_options {
 struct sim {
     uint64_t seed, random;
     pccl_ns now, last_fault;
-    bool healing;
+    bool healing, over;
     uint32_t idle; /* steps without effect in a row */
     struct sim_options options;
     struct master *master;

@@ -1,0 +1,48 @@
+/* attr_list.h - keyvals and lists of attributes, for the calls on them. */
+#ifndef ATTR_LIST_H
+#define ATTR_LIST_H
+
+#include "attr.h"
+
+/* Any of the callbacks; cast back before the call. */
+typedef void callback(void);
+
+/* Fortran callbacks are reached through functions that libmpichfort registers
+ * with MPII_Keyval_set_proxy. */
+typedef int copy_proxy(callback *user, int handle, int keyval, void *extra,
+                       int type, void *value, void **out, int *flag);
+typedef int drop_proxy(callback *user, int handle, int keyval, int type,
+                       void *value, void *extra);
+
+enum attr_owner { ATTR_COMM, ATTR_TYPE };
+
+struct keyval {
+    struct object object;
+    enum attr_owner owner;
+    callback *copy, *drop;
+    copy_proxy *copy_by;
+    drop_proxy *drop_by;
+    void *extra;
+};
+
+/* How the value was set; MPICH's numbers, which libmpichfort uses too. */
+enum { VALUE_POINTER = 0, VALUE_AINT = 1, VALUE_FINT = 2 };
+
+struct attribute {
+    struct attribute *next; /* older */
+    struct keyval *keyval;  /* one reference */
+    void *value;
+    int type;
+};
+
+struct keyval *keyval_find(int handle);
+int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
+                  int *keyval_out, void *extra);
+int keyval_free(enum attr_owner owner, int *handle, const char *function);
+int attr_set(int handle, struct attribute **list, struct keyval *keyval,
+             void *value, int type);
+int attr_delete(int handle, struct attribute **list, struct keyval *keyval);
+bool attr_get(struct attribute **list, struct keyval *keyval,
+              struct attribute *out);
+
+#endif

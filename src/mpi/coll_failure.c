@@ -1,0 +1,115 @@
+/* coll_failure.c - the one place that decides what the loss of a member means
+ * for a collective. */
+#include "coll.h"
+
+#include <stdio.h>
+
+/* Names the members of `before` that are not in `after`. */
+static void lost_describe(const struct group *before, const struct group *after,
+                          char *text, size_t size)
+{
+    size_t used = 0;
+    *text = 0;
+    for (int i = 0; i < before->size && used < size; i++) {
+        if (group_rank_of(after, before->ids[i]) != MPI_UNDEFINED) continue;
+        int n = snprintf(text + used, size - used, "%s%d", used ? ", " : "", i);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static _Noreturn void failure_abort(const struct coll *coll, const char *what)
+{
+    char lost[128] = "", detail[256] = "", line[640];
+    const char *function = coll->function;
+    if (function[0] == 'P') function++;
+    if ((coll->comm->follows_world || world_learn(coll->members)) &&
+        world_refresh())
+        lost_describe(coll->called, atomic_load(&world.view), lost,
+                      sizeof lost);
+    (void)pcclGetLastError(world.pccl, detail, sizeof detail);
+    snprintf(line, sizeof line,
+             "Abort(%d) on node %d (rank %d in comm 0x%08x): Fatal error in "
+             "%s: %s%s%s%s%s (PCCL_ON_FAILURE=abort)",
+             MPIX_ERR_PROC_FAILED, coll->called->rank, coll->called->rank,
+             (unsigned)coll->comm->object.handle, function, what,
+             *lost ? ": rank " : "", lost, *detail ? ": " : "", detail);
+    env_abort(MPIX_ERR_PROC_FAILED, line);
+}
+
+/* Drops the members of a communicator with a list of its own that are gone. */
+static int members_filter(struct comm *comm)
+{
+    const struct group *now = comm_members(comm);
+    const struct group *view = atomic_load(&world.view);
+    struct group *left = group_new(now->size);
+    if (!left) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    int used = 0;
+    for (int i = 0; i < now->size; i++)
+        if (group_rank_of(view, now->ids[i]) != MPI_UNDEFINED)
+            left->ids[used++] = now->ids[i];
+    if (used == now->size) {
+        object_release(&left->object);
+        return error_note(MPIX_ERR_PROC_FAILED,
+                          "a member of the communicator was lost");
+    }
+    left->size = used;
+    group_place(left, world.self);
+    atomic_fetch_add(&comm->lost, (unsigned)(now->size - used));
+    comm_members_replace(comm, left);
+    return MPI_SUCCESS;
+}
+
+static int failure_shrink(struct coll *coll)
+{
+    struct comm *comm = coll->comm;
+    bool learned = comm->follows_world || world_learn(coll->members);
+    if (!learned || !world_refresh())
+        return error_note(MPI_ERR_OTHER, "cannot read the view of the run");
+    /* Another operation may have taken the loss into account already. */
+    if (!comm->follows_world && comm_members(comm) == coll->members) {
+        int result = members_filter(comm);
+        if (result != MPI_SUCCESS) return result;
+    }
+    coll->members = comm_members(comm);
+    if (coll->rooted && coll_root_now(coll) == MPI_UNDEFINED)
+        return error_note(MPIX_ERR_PROC_FAILED, "the root was lost");
+    coll->round = 0;
+    coll_stages_free(coll);
+    return MPI_SUCCESS;
+}
+
+/* An error handler that the program has installed wins over the default. */
+static bool aborts(const struct coll *coll)
+{
+    int handler = atomic_load(&coll->comm->errhandler);
+    return world.policy == FAILURE_ABORT && handler != 0 &&
+           handler != MPI_ERRORS_RETURN;
+}
+
+int coll_failed(struct coll *coll, pcclResult_t result)
+{
+    char detail[256] = "";
+    (void)pcclGetLastError(world.pccl, detail, sizeof detail);
+    const char *text = *detail ? detail : pcclGetErrorString(result);
+    switch (result) {
+    case pcclRankConnectionLost:
+    case pcclTooFewPeers:
+        if (world.policy == FAILURE_SHRINK) return failure_shrink(coll);
+        if (aborts(coll)) failure_abort(coll, "process lost");
+        return error_note(MPIX_ERR_PROC_FAILED, "a member was lost: %s", text);
+    case pcclMasterConnectionFailed:
+        if (aborts(coll))
+            failure_abort(coll, "this process was evicted or the run is over");
+        return error_note(MPI_ERR_OTHER,
+                          "this process was evicted or the run is over: %s",
+                          text);
+    case pcclInvalidArgument:
+        return error_note(MPI_ERR_NOT_SAME,
+                          "the members do not agree on the arguments: %s",
+                          text);
+    case pcclInternalError:
+        return error_note(MPI_ERR_NO_MEM, "%s", text);
+    default:
+        return error_note(MPI_ERR_OTHER, "%s", text);
+    }
+}

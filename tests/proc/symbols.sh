@@ -1,0 +1,10 @@
+#!/bin/sh
+# symbols.sh LIBRARY LIST: the library exports what the list says, no more and
+# no less, and under its version. 77 without nm.
+command -v nm >/dev/null || exit 77
+scratch=$(mktemp) || exit 1
+trap 'rm -f "$scratch"' EXIT
+# Versions themselves are absolute symbols.
+nm -D --defined-only "$1" | awk '$2 != "A" { print $3 }' |
+    LC_ALL=C sort >"$scratch"
+sed 's/$/@@PCCL_1/' "$2" | diff - "$scratch" && echo "$(wc -l <"$2") symbols"

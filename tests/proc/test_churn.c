@@ -1,0 +1,279 @@
+/* test_churn.c - members that are stopped and come back; newcomers that die
+ * or freeze at any moment of joining. */
+#include "vector.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { READY = 1, LOST, EVICTED, PENDING, DONE };
+enum { GO = 1, END };
+enum { VECTOR_COUNT = 16384 };
+
+static int start(void **state)
+{
+    *state = calloc(1, sizeof(struct cluster));
+    return *state == NULL;
+}
+
+static int stop(void **state)
+{
+    cluster_stop(*state);
+    free(*state);
+    return 0;
+}
+
+/* -------------------------------------------------------- stopped members */
+
+static void stopped_body(struct seat *seat)
+{
+    const bool *in_place = seat->arg;
+    pcclComm_t *comm = seat_join(seat);
+    struct vector v;
+    seat_gather(seat, comm, 3);
+    vector_open(&v, seat, comm, VECTOR_COUNT, *in_place);
+    pcclResult_t rc = pcclSuccess;
+    for (int step = 0; rc == pcclSuccess; step++) {
+        rc = vector_reduce(&v, step);
+        if (step == 3) seat_tell(seat, READY, 0);
+    }
+    if (rc == pcclRankConnectionLost) {
+        SEAT_EQUAL(seat, world_size(comm), 2);
+        for (int step = 0; step < 3; step++)
+            SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
+        seat_tell(seat, LOST, now_ms());
+    } else { /* the one that was stopped: out, and in again */
+        SEAT_EQUAL(seat, rc, pcclMasterConnectionFailed);
+        SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclMasterConnectionFailed);
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
+        SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+        seat_tell(seat, EVICTED, 0);
+        v.comm = comm = seat_join(seat);
+    }
+    seat_gather(seat, comm, 3);
+    for (int step = 0; step < 3; step++)
+        SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void stopped_is_evicted_and_rejoins(void **state)
+{
+    struct cluster *c = *state;
+    for (int victim = 0; victim < 2; victim++) {
+        bool in_place = victim == 0;
+        cluster_start(c, "1");
+        for (int i = 0; i < 3; i++) cluster_add(c, stopped_body, &in_place);
+        for (int i = 0; i < 3; i++) (void)cluster_await(c, i, READY);
+        int64_t begun = now_ms();
+        cluster_signal(c, victim, SIGSTOP);
+        for (int i = 0; i < 3; i++) {
+            if (i == victim) continue;
+            int64_t took = cluster_await(c, i, LOST) - begun;
+            assert_in_range(took, 500, 6000);
+        }
+        cluster_signal(c, victim, SIGCONT);
+        (void)cluster_await(c, victim, EVICTED);
+        for (int i = 0; i < 3; i++) cluster_finish(c, i);
+        cluster_stop(c);
+    }
+}
+
+/* --------------------------------------------------- newcomers, one moment */
+
+/* Two members. GO: see a newcomer, tell, and on the next order update and
+ * reduce; the world must still be two. */
+static void host_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    struct vector v;
+    seat_gather(seat, comm, 2);
+    vector_open(&v, seat, comm, VECTOR_COUNT, true);
+    seat_tell(seat, READY, 0);
+    while (seat_hear(seat) == GO) {
+        for (bool pending = false; !pending;)
+            SEAT_EQUAL(seat, pcclArePeersPending(comm, &pending), pcclSuccess);
+        seat_tell(seat, PENDING, 0);
+        (void)seat_hear(seat);
+        int64_t begun = now_ms();
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
+        int64_t took = now_ms() - begun;
+        SEAT_EQUAL(seat, world_size(comm), 2);
+        SEAT_EQUAL(seat, vector_reduce(&v, 1), pcclSuccess);
+        seat_tell(seat, DONE, took);
+    }
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void newcomer_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    seat_tell(seat, DONE, 0);
+    (void)pcclDestroyCommunicator(comm);
+}
+
+static void order_hosts(struct cluster *c, int32_t order)
+{
+    for (int i = 0; i < 2; i++) cluster_order(c, i, order);
+}
+
+static void await_hosts(struct cluster *c, int kind)
+{
+    for (int i = 0; i < 2; i++) (void)cluster_await(c, i, kind);
+}
+
+static void finish_hosts(struct cluster *c, int32_t order)
+{
+    order_hosts(c, order);
+    for (int i = 0; i < 2; i++) cluster_finish(c, i);
+}
+
+static void newcomer_killed_after_hello(void **state)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "20");
+    for (int i = 0; i < 2; i++) cluster_add(c, host_body, NULL);
+    await_hosts(c, READY);
+    for (int round = 0; round < 5; round++) {
+        int newcomer = cluster_add(c, newcomer_body, NULL);
+        order_hosts(c, GO);
+        await_hosts(c, PENDING);
+        cluster_signal(c, newcomer, SIGKILL);
+        order_hosts(c, GO);
+        await_hosts(c, DONE);
+    }
+    finish_hosts(c, END);
+}
+
+static void newcomer_stopped_after_hello(void **state)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "1");
+    for (int i = 0; i < 2; i++) cluster_add(c, host_body, NULL);
+    await_hosts(c, READY);
+    int newcomer = cluster_add(c, newcomer_body, NULL);
+    order_hosts(c, GO);
+    await_hosts(c, PENDING);
+    cluster_signal(c, newcomer, SIGSTOP);
+    order_hosts(c, GO);
+    /* One deadline and some work: contract C3. */
+    for (int i = 0; i < 2; i++)
+        assert_in_range(cluster_await(c, i, DONE), 0, 4000);
+    finish_hosts(c, END);
+}
+
+/* ---------------------------------------------------- newcomers, any moment */
+
+/* Members that update and reduce until told to end; newcomers come and go. */
+static void open_house_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    struct vector v;
+    struct pollfd end = {.fd = seat->order_fd, .events = POLLIN};
+    seat_gather(seat, comm, 2);
+    vector_open(&v, seat, comm, 16, true);
+    seat_tell(seat, READY, 0);
+    int last = 0;
+    for (int step = 0; last == 0; step++) {
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
+        pcclResult_t rc = vector_reduce(&v, step);
+        SEAT_CHECK(seat, rc == pcclSuccess || rc == pcclRankConnectionLost);
+        SEAT_CHECK(seat, world_size(comm) >= 2);
+        /* Ending is agreed upon, as any change of course must be. */
+        float say = (float)(poll(&end, 1, 0) > 0);
+        float all = 0;
+        pcclReduceDescriptor_t d = {
+            .count = 1, .op = pcclMin, .tag = 8,
+            .src_descriptor = {pcclFloat, pcclDistributionNone}};
+        do rc = pcclAllReduce(&say, &all, &d, comm, NULL);
+        while (rc == pcclRankConnectionLost);
+        SEAT_EQUAL(seat, rc, pcclSuccess);
+        last = all > 0;
+    }
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+/* Once admitted it does nothing: the members' operation lacks it until it is
+ * killed. */
+static void guest_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    seat_tell(seat, DONE, 0);
+    (void)seat_hear(seat);
+    (void)pcclDestroyCommunicator(comm);
+}
+
+static int64_t next_random(uint64_t *seed, int64_t limit)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)(*seed >> 33) % limit;
+}
+
+/* From fork to admission it takes some milliseconds: kills fall before HELLO,
+ * between HELLO and the proposal, while links are made; some after. */
+static void newcomer_killed_at_any_moment(void **state)
+{
+    struct cluster *c = *state;
+    uint64_t seed = 1;
+    cluster_start(c, "20");
+    for (int i = 0; i < 2; i++) cluster_add(c, open_house_body, NULL);
+    await_hosts(c, READY);
+    for (int round = 0; round < 40; round++) {
+        int guest = cluster_add(c, guest_body, NULL);
+        if (round % 8 == 0) (void)cluster_await(c, guest, DONE);
+        else (void)cluster_heard(c, guest, (int)next_random(&seed, 12));
+        cluster_signal(c, guest, SIGKILL);
+    }
+    finish_hosts(c, END);
+}
+
+/* Connects to the master and says nothing. */
+static void stranger_body(struct seat *seat)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(seat->port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    SEAT_EQUAL(seat, connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    seat_tell(seat, READY, 0);
+    (void)seat_hear(seat);
+}
+
+static void newcomer_killed_or_stopped_before_hello(void **state)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "20");
+    for (int i = 0; i < 2; i++) cluster_add(c, open_house_body, NULL);
+    await_hosts(c, READY);
+    for (int round = 0; round < 6; round++) {
+        int stranger = cluster_add(c, stranger_body, NULL);
+        (void)cluster_await(c, stranger, READY);
+        cluster_signal(c, stranger, round % 2 ? SIGKILL : SIGSTOP);
+    }
+    finish_hosts(c, END);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(stopped_is_evicted_and_rejoins),
+        TEST(newcomer_killed_after_hello),
+        TEST(newcomer_stopped_after_hello),
+        TEST(newcomer_killed_at_any_moment),
+        TEST(newcomer_killed_or_stopped_before_hello),
+    };
+    alarm(100);
+    return cmocka_run_group_tests_name("proc/churn", tests, NULL, NULL);
+}

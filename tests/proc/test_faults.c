@@ -1,0 +1,507 @@
+/* test_faults.c - members are killed, stopped or cut off in the middle of
+ * all-reduces; leave in the middle of them; lose their master. Every result
+ * is checked byte by byte against the members that contributed. */
+#include "vector.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { WARM = 1, LOST, DONE, IDLE };
+enum { GO = 1 };
+enum { WARM_STEPS = 4, AFTER_STEPS = 3, FATAL_STEP = 9, NEVER = -1 };
+
+/* How a victim goes. */
+enum end { BY_PARENT, IN_FLIGHT, LEAVES };
+
+struct stream {
+    int ranks;
+    uint32_t victims; /* bit per seat */
+    enum end end;
+    size_t count;
+    bool in_place;
+};
+
+static int start(void **state)
+{
+    *state = calloc(1, sizeof(struct cluster));
+    return *state == NULL;
+}
+
+static int stop(void **state)
+{
+    cluster_stop(*state);
+    free(*state);
+    return 0;
+}
+
+static bool is_victim(const struct stream *s, int seat)
+{
+    return s->victims >> seat & 1;
+}
+
+static int survivors(const struct stream *s)
+{
+    return s->ranks - __builtin_popcount(s->victims);
+}
+
+/* ------------------------------------------------------ killed in a stream */
+
+static void be_victim(struct vector *v, const struct stream *s, int step)
+{
+    pcclAsyncReduceOp_t handle;
+    if (s->end == IN_FLIGHT) {
+        (void)vector_launch(v, step, &handle);
+        (void)kill(getpid(), SIGKILL);
+    }
+    SEAT_EQUAL(v->seat, vector_reduce(v, step), pcclSuccess);
+    SEAT_EQUAL(v->seat, pcclDestroyCommunicator(v->comm), pcclSuccess);
+    exit(0);
+}
+
+/* Reduces until the victims are gone and a little longer. Tells the step of
+ * each loss; a step that lost somebody is repeated. */
+static void stream_body(struct seat *seat)
+{
+    const struct stream *s = seat->arg;
+    pcclComm_t *comm = seat_join(seat);
+    struct vector v;
+    seat_gather(seat, comm, s->ranks);
+    vector_open(&v, seat, comm, s->count, s->in_place);
+    int left = AFTER_STEPS;
+    for (int step = 0; left > 0; step++) {
+        if (s->end != BY_PARENT && step == FATAL_STEP &&
+            is_victim(s, seat->index))
+            be_victim(&v, s, step);
+        pcclResult_t rc = vector_reduce(&v, step);
+        if (rc == pcclRankConnectionLost) {
+            seat_tell(seat, LOST, step--);
+            if (world_size(comm) == 1) break;
+            continue;
+        }
+        SEAT_EQUAL(seat, rc, pcclSuccess);
+        if (step == WARM_STEPS) seat_tell(seat, WARM, 0);
+        if (world_size(comm) == survivors(s)) left--;
+    }
+    if (world_size(comm) == 1)
+        SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclTooFewPeers);
+    seat_tell(seat, DONE, world_size(comm));
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+/* All survivors must be told the same losses, at the same steps. */
+static void collect(struct cluster *c, const struct stream *s, int64_t *first)
+{
+    int64_t steps[CLUSTER_RANKS_MAX];
+    int losses = -1;
+    for (int i = 0; i < s->ranks; i++) {
+        if (is_victim(s, i)) continue;
+        int told = 0;
+        struct report r;
+        for (;;) {
+            if (!cluster_heard(c, i, CLUSTER_PATIENCE_MS))
+                fail_msg("survivor %d says nothing", i);
+            ssize_t n = read(c->ranks[i].report_fd, &r, sizeof r);
+            if (n != sizeof r) fail_msg("survivor %d ended", i);
+            if (r.kind == DONE) break;
+            assert_int_equal(r.kind, LOST);
+            if (losses < 0) steps[told] = r.value;
+            assert_int_equal(steps[told], r.value);
+            told++;
+        }
+        assert_int_equal(r.value, survivors(s));
+        if (losses < 0) losses = told;
+        assert_int_equal(losses, told);
+    }
+    assert_in_range(losses, 1, __builtin_popcount(s->victims));
+    *first = steps[0];
+}
+
+static void run_stream(struct cluster *c, const struct stream *s)
+{
+    int64_t first;
+    cluster_start(c, "20");
+    for (int i = 0; i < s->ranks; i++) cluster_add(c, stream_body, s);
+    for (int i = 0; i < s->ranks; i++) (void)cluster_await(c, i, WARM);
+    for (int i = 0; s->end == BY_PARENT && i < s->ranks; i++) {
+        if (is_victim(s, i)) cluster_signal(c, i, SIGKILL);
+    }
+    collect(c, s, &first);
+    /* Who left had been given its result: so must be all the others. */
+    if (s->end == LEAVES) assert_int_equal(first, FATAL_STEP + 1);
+    if (s->end == IN_FLIGHT) assert_in_range(first, FATAL_STEP, FATAL_STEP + 1);
+    for (int i = 0; i < s->ranks; i++) {
+        if (!is_victim(s, i) || s->end == LEAVES) cluster_finish(c, i);
+    }
+    cluster_stop(c);
+}
+
+static const size_t COUNTS[] = {2, 16384, 1048576}; /* 8 B, 64 KiB, 4 MiB */
+
+/* One victim of each rank in turn, sizes, both kinds of buffers. */
+static void run_sizes(struct cluster *c, int ranks, enum end end)
+{
+    for (int i = 0; i < 6; i++) {
+        struct stream s = {.ranks = ranks,
+                           .victims = 1u << i % ranks,
+                           .end = end,
+                           .count = COUNTS[i / 2],
+                           .in_place = i % 2 == 0};
+        run_stream(c, &s);
+    }
+}
+
+static void killed_in_stream(void **state)
+{
+    run_sizes(*state, 3, BY_PARENT);
+}
+
+static void killed_with_an_operation_in_flight(void **state)
+{
+    run_sizes(*state, 3, IN_FLIGHT);
+}
+
+/* In a ring of four every victim is a neighbour of two and not of one. */
+static void killed_neighbour_and_stranger(void **state)
+{
+    run_sizes(*state, 4, IN_FLIGHT);
+}
+
+static void several_killed_at_once(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        struct stream s = {.ranks = 5,
+                           .victims = i == 0 ? 0x6 : 0x15,
+                           .end = i == 1 ? BY_PARENT : IN_FLIGHT,
+                           .count = COUNTS[i],
+                           .in_place = true};
+        run_stream(*state, &s);
+    }
+}
+
+static void all_killed_but_one(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        struct stream s = {.ranks = 4,
+                           .victims = 0xf ^ 1u << i,
+                           .end = i == 1 ? IN_FLIGHT : BY_PARENT,
+                           .count = COUNTS[i],
+                           .in_place = true};
+        run_stream(*state, &s);
+    }
+}
+
+static void left_after_an_operation(void **state)
+{
+    run_sizes(*state, 3, LEAVES);
+    run_sizes(*state, 4, LEAVES);
+}
+
+/* ------------------------------------------------------- killed while idle */
+
+/* The first order says what to call: a collective or an update. */
+static void idle_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    struct vector v;
+    seat_gather(seat, comm, 3);
+    vector_open(&v, seat, comm, 1000, true);
+    SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
+    seat_tell(seat, IDLE, 0);
+    if (seat_hear(seat) == GO) {
+        SEAT_EQUAL(seat, world_size(comm), 3);
+        SEAT_EQUAL(seat, vector_reduce(&v, 1), pcclRankConnectionLost);
+    } else {
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
+    }
+    SEAT_EQUAL(seat, world_size(comm), 2);
+    seat_tell(seat, LOST, 0);
+    (void)seat_hear(seat);
+    for (int step = 1; step < 4; step++)
+        SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void killed_while_idle(void **state)
+{
+    struct cluster *c = *state;
+    for (int victim = 0; victim < 3; victim++) {
+        cluster_start(c, "20");
+        for (int i = 0; i < 3; i++) cluster_add(c, idle_body, NULL);
+        for (int i = 0; i < 3; i++) (void)cluster_await(c, i, IDLE);
+        cluster_signal(c, victim, SIGKILL);
+        int one = (victim + 1) % 3;
+        int other = (victim + 2) % 3;
+        /* Each learns of it by itself, however late it calls. */
+        cluster_order(c, one, GO);
+        (void)cluster_await(c, one, LOST);
+        cluster_order(c, one, GO);
+        cluster_order(c, other, GO);
+        (void)cluster_await(c, other, LOST);
+        cluster_order(c, other, GO);
+        cluster_finish(c, one);
+        cluster_finish(c, other);
+        cluster_stop(c);
+    }
+}
+
+static void killed_before_an_update(void **state)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "20");
+    for (int i = 0; i < 3; i++) cluster_add(c, idle_body, NULL);
+    for (int i = 0; i < 3; i++) (void)cluster_await(c, i, IDLE);
+    cluster_signal(c, 1, SIGKILL);
+    for (int i = 0; i < 3; i += 2) cluster_order(c, i, GO + 1);
+    for (int i = 0; i < 3; i += 2) cluster_order(c, i, GO);
+    for (int i = 0; i < 3; i += 2) (void)cluster_await(c, i, LOST);
+    for (int i = 0; i < 3; i += 2) cluster_finish(c, i);
+}
+
+/* -------------------------------------------------------- connections cut */
+
+/* Shuts down every connection of this process but those to the master. */
+static int cut_own_connections(const struct seat *seat)
+{
+    int cut = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) != 0) continue;
+        in_port_t port = peer.ss_family == AF_INET6
+                             ? ((struct sockaddr_in6 *)&peer)->sin6_port
+                             : ((struct sockaddr_in *)&peer)->sin_port;
+        if (ntohs(port) == seat->port) continue;
+        cut += shutdown(fd, SHUT_RDWR) == 0;
+    }
+    return cut;
+}
+
+static uint64_t epoch_of(const pcclComm_t *comm)
+{
+    uint64_t epoch = 0;
+    (void)pcclGetView(comm, &epoch, NULL, NULL, NULL, 0);
+    return epoch;
+}
+
+static void cut_body(struct seat *seat)
+{
+    const struct stream *s = seat->arg;
+    pcclComm_t *comm = seat_join(seat);
+    struct vector v;
+    seat_gather(seat, comm, s->ranks);
+    vector_open(&v, seat, comm, s->count, s->in_place);
+    int cut = 0;
+    for (int step = 0; step < 24; step++) {
+        pcclAsyncReduceOp_t handle;
+        SEAT_EQUAL(seat, vector_launch(&v, step, &handle), pcclSuccess);
+        if (step % 4 == seat->index || step % 4 == s->ranks)
+            cut += cut_own_connections(seat);
+        SEAT_EQUAL(seat, vector_await(&v, step, &handle), pcclSuccess);
+        SEAT_EQUAL(seat, world_size(comm), s->ranks);
+    }
+    SEAT_CHECK(seat, cut >= s->ranks - 1);
+    /* The program must not see a change, yet there was one. */
+    pcclViewChange_t change = {0};
+    SEAT_EQUAL(seat, pcclGetViewChange(comm, &change), pcclSuccess);
+    SEAT_CHECK(seat, change.epoch >= epoch_of(comm));
+    seat_tell(seat, DONE, cut);
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void connections_cut_while_all_live(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        struct stream s = {
+            .ranks = 3, .count = COUNTS[i], .in_place = i % 2 == 0};
+        struct cluster *c = *state;
+        cluster_start(c, "20");
+        for (int k = 0; k < s.ranks; k++) cluster_add(c, cut_body, &s);
+        for (int k = 0; k < s.ranks; k++) (void)cluster_await(c, k, DONE);
+        for (int k = 0; k < s.ranks; k++) cluster_finish(c, k);
+        cluster_stop(c);
+    }
+}
+
+/* ---------------------------------------------------------- master killed */
+
+static void orphan_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    struct vector v;
+    bool pending = true;
+    seat_gather(seat, comm, 3);
+    vector_open(&v, seat, comm, 16384, true);
+    SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
+    seat_tell(seat, IDLE, 0);
+    (void)seat_hear(seat);
+    for (int step = 1; step < 30; step++)
+        SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
+    seat_tell(seat, DONE, 0);
+    (void)seat_hear(seat);
+    int64_t begun = now_ms();
+    if (seat->index == 0) /* the others have nobody to ask for a repair */
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
+    else
+        SEAT_EQUAL(seat, vector_reduce(&v, 40), pcclMasterConnectionFailed);
+    SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
+    SEAT_EQUAL(seat, pcclArePeersPending(comm, &pending), pcclInvalidUsage);
+    SEAT_CHECK(seat, pending);
+    SEAT_EQUAL(seat, vector_reduce(&v, 41), pcclMasterConnectionFailed);
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+    SEAT_CHECK(seat, now_ms() - begun < 6000);
+}
+
+static void run_orphans(struct cluster *c, int sig)
+{
+    cluster_start(c, "2");
+    for (int i = 0; i < 3; i++) cluster_add(c, orphan_body, NULL);
+    for (int i = 0; i < 3; i++) (void)cluster_await(c, i, IDLE);
+    cluster_signal_master(c, sig);
+    for (int i = 0; i < 3; i++) cluster_order(c, i, GO);
+    for (int i = 0; i < 3; i++) (void)cluster_await(c, i, DONE);
+    for (int i = 0; i < 3; i++) cluster_order(c, i, GO);
+    for (int i = 0; i < 3; i++) cluster_finish(c, i);
+}
+
+static void master_killed(void **state)
+{
+    run_orphans(*state, SIGKILL);
+}
+
+static void master_stopped(void **state)
+{
+    run_orphans(*state, SIGSTOP);
+}
+
+/* --------------------------------------------------- many, and with retry */
+
+enum { MANY = 20, MANY_COUNT = 16384, MANY_DONE = 3 };
+
+struct many {
+    int max_in_flight;
+    bool in_place;
+    float *in[MANY], *out[MANY];
+    pcclReduceOpDescriptor_t ops[MANY];
+};
+
+static void many_open(struct many *m, const struct seat *seat)
+{
+    for (int k = 0; k < MANY; k++) {
+        m->in[k] = malloc(MANY_COUNT * sizeof(float));
+        m->out[k] = m->in_place ? m->in[k] : malloc(MANY_COUNT * sizeof(float));
+        SEAT_CHECK(seat, m->in[k] && m->out[k]);
+        for (size_t i = 0; i < MANY_COUNT; i++)
+            m->in[k][i] = vector_value(i, k) * (float)(seat->index + 1);
+        m->ops[k] = (pcclReduceOpDescriptor_t){
+            m->in[k],
+            m->out[k],
+            {.count = MANY_COUNT,
+             .op = pcclSum,
+             .tag = (uint64_t)k,
+             .src_descriptor = {pcclFloat, pcclDistributionNone}}};
+    }
+}
+
+static void many_close(struct many *m)
+{
+    for (int k = 0; k < MANY; k++) {
+        if (!m->in_place) free(m->out[k]);
+        free(m->in[k]);
+    }
+}
+
+/* The last seat does by hand what the call does, and dies on the way. */
+static void many_die(struct many *m, pcclComm_t *comm)
+{
+    pcclAsyncReduceOp_t h[MANY];
+    int launched = 0;
+    for (int k = 0; k < MANY_DONE; k++) {
+        for (; launched < k + m->max_in_flight; launched++)
+            (void)pcclAllReduceAsync(
+                m->in[launched], m->out[launched],
+                &m->ops[launched].descriptor, comm, &h[launched]);
+        (void)pcclAwaitAsyncReduce(&h[k], NULL);
+    }
+    (void)kill(getpid(), SIGKILL);
+}
+
+static void many_body(struct seat *seat)
+{
+    struct many m = *(const struct many *)seat->arg;
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 3);
+    many_open(&m, seat);
+    if (seat->index == 2) many_die(&m, comm);
+    pcclReduceInfo_t info = {0};
+    SEAT_EQUAL(seat,
+               pcclAllReduceMultipleWithRetry(m.ops, MANY, comm, &info,
+                                              m.max_in_flight),
+               pcclSuccess);
+    SEAT_EQUAL(seat, info.local_world_size, 2);
+    int64_t of_three = 0; /* bit per operation done before the loss */
+    for (int k = 0; k < MANY; k++) {
+        bool three = m.out[k][0] == vector_value(0, k) * 6;
+        of_three |= (int64_t)three << k;
+        for (size_t i = 0; i < MANY_COUNT; i++)
+            SEAT_EQUAL(seat, m.out[k][i],
+                       vector_value(i, k) * (three ? 6.0F : 3.0F));
+    }
+    seat_tell(seat, DONE, of_three);
+    many_close(&m);
+    SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+/* PCCL 1.0 returned success here with buffers that nobody had reduced. */
+static void many_with_retry(void **state)
+{
+    struct cluster *c = *state;
+    for (int i = 0; i < 4; i++) {
+        struct many m = {.max_in_flight = i < 2 ? 1 : 8,
+                         .in_place = i % 2 == 0};
+        cluster_start(c, "20");
+        for (int k = 0; k < 3; k++) cluster_add(c, many_body, &m);
+        int64_t done = cluster_await(c, 0, DONE);
+        assert_int_equal(cluster_await(c, 1, DONE), done);
+        /* The dead one had these results, and could not give all of them. */
+        assert_int_equal(done & ((1 << MANY_DONE) - 1), (1 << MANY_DONE) - 1);
+        assert_int_not_equal(done, (1 << MANY) - 1);
+        cluster_finish(c, 0);
+        cluster_finish(c, 1);
+        cluster_stop(c);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(killed_in_stream),
+        TEST(killed_with_an_operation_in_flight),
+        TEST(killed_neighbour_and_stranger),
+        TEST(several_killed_at_once),
+        TEST(all_killed_but_one),
+        TEST(left_after_an_operation),
+        TEST(killed_while_idle),
+        TEST(killed_before_an_update),
+        TEST(connections_cut_while_all_live),
+        TEST(master_killed),
+        TEST(master_stopped),
+        TEST(many_with_retry),
+    };
+    alarm(100);
+    return cmocka_run_group_tests_name("proc/faults", tests, NULL, NULL);
+}
