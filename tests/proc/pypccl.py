@@ -35,7 +35,7 @@ for step in range(20):
             algorithm=pccl.QuantizationAlgorithm.NONE),
         op=pccl.ReduceOp.SUM)
     ok, status, info = handle.wait()
-    assert ok and info.world_size == 2, status
+    assert ok and info.local_world_size == 2, status
     assert (recv == 2 * (step + 1)).all()
 print("ok")
 """

@@ -650,7 +650,7 @@ static void ipv6(void **state)
 #define ONE(name) cmocka_unit_test_setup_teardown(name, open_one, close_house)
 #define TWO(name) cmocka_unit_test_setup_teardown(name, open_two, close_house)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_init),
@@ -667,6 +667,7 @@ int main(void)
         cmocka_unit_test(silent_master),
         cmocka_unit_test(ipv6),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     alarm(100);
     return cmocka_run_group_tests_name("proc/api", tests, NULL, NULL);
 }

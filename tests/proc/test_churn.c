@@ -265,7 +265,7 @@ static void newcomer_killed_or_stopped_before_hello(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(stopped_is_evicted_and_rejoins),
@@ -274,6 +274,7 @@ int main(void)
         TEST(newcomer_killed_at_any_moment),
         TEST(newcomer_killed_or_stopped_before_hello),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     alarm(100);
     return cmocka_run_group_tests_name("proc/churn", tests, NULL, NULL);
 }

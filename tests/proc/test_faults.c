@@ -137,14 +137,21 @@ static void run_stream(struct cluster *c, const struct stream *s)
     collect(c, s, &first);
     /* Who left had been given its result: so must be all the others. */
     if (s->end == LEAVES) assert_int_equal(first, FATAL_STEP + 1);
-    if (s->end == IN_FLIGHT) assert_in_range(first, FATAL_STEP, FATAL_STEP + 1);
+    /* Nothing is owed to the dead: what it returned last may be repeated. */
+    if (s->end == IN_FLIGHT)
+        assert_in_range(first, FATAL_STEP - 1, FATAL_STEP + 1);
     for (int i = 0; i < s->ranks; i++) {
         if (!is_victim(s, i) || s->end == LEAVES) cluster_finish(c, i);
     }
     cluster_stop(c);
 }
 
-static const size_t COUNTS[] = {2, 16384, 1048576}; /* 8 B, 64 KiB, 4 MiB */
+/* 8 B, 64 KiB, 4 MiB; instrumented reductions are slow. */
+#ifdef __SANITIZE_THREAD__
+static const size_t COUNTS[] = {2, 16384, 131072};
+#else
+static const size_t COUNTS[] = {2, 16384, 1048576};
+#endif
 
 /* One victim of each rank in turn, sizes, both kinds of buffers. */
 static void run_sizes(struct cluster *c, int ranks, enum end end)
@@ -475,9 +482,8 @@ static void many_with_retry(void **state)
         for (int k = 0; k < 3; k++) cluster_add(c, many_body, &m);
         int64_t done = cluster_await(c, 0, DONE);
         assert_int_equal(cluster_await(c, 1, DONE), done);
-        /* The dead one had these results, and could not give all of them. */
-        assert_int_equal(done & ((1 << MANY_DONE) - 1), (1 << MANY_DONE) - 1);
-        assert_int_not_equal(done, (1 << MANY) - 1);
+        /* The dead one had no part in the last ones. */
+        assert_int_equal(done >> (MANY_DONE - 1 + m.max_in_flight), 0);
         cluster_finish(c, 0);
         cluster_finish(c, 1);
         cluster_stop(c);
@@ -486,7 +492,7 @@ static void many_with_retry(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(killed_in_stream),
@@ -502,6 +508,7 @@ int main(void)
         TEST(master_stopped),
         TEST(many_with_retry),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     alarm(100);
     return cmocka_run_group_tests_name("proc/faults", tests, NULL, NULL);
 }

@@ -286,7 +286,7 @@ static void concurrent_tags(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_type_and_operator),
@@ -294,6 +294,7 @@ int main(void)
         TEST(different_calls_get_errors),
         TEST(concurrent_tags),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     alarm(100);
     return cmocka_run_group_tests_name("proc/types", tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@ struct vector {
     size_t count; /* floats */
     bool in_place;
     float *in;
-    float *out; /* == in when in place */
+    float *out;  /* == in when in place */
+    float *want; /* what is expected, for comparing */
     int weight; /* of all members when the operation was launched */
     int size;   /* of the world then */
 };
@@ -29,8 +30,7 @@ pcclResult_t vector_await(struct vector *v, int step,
                           const pcclAsyncReduceOp_t *handle);
 /* The same with the blocking call. */
 pcclResult_t vector_reduce(struct vector *v, int step);
-/* Fills, and checks a sum; for operations started elsewhere. */
+/* Seat s contributes (s + 1) * value. */
 float vector_value(size_t index, int step);
-int view_weight(const pcclComm_t *comm);
 
 #endif
