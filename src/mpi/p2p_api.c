@@ -3,6 +3,7 @@
 #include "p2p.h"
 #include "coll.h"
 #include "request.h"
+#include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static bool send_progress(struct request *request)
     struct send *send = request->state;
     if (!send_done(send)) {
         coll_progress_all();
+        (void)transport_progress(0);
         if (!send_done(send)) return false;
     }
     request->error = send->error;
@@ -192,6 +194,7 @@ static bool receive_progress(struct request *request)
     struct receive *receive = request->state;
     if (!atomic_load(&receive->done)) {
         coll_progress_all();
+        (void)transport_progress(0);
         if (!atomic_load(&receive->done)) return false;
     }
     request->status = receive->status;

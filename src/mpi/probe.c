@@ -56,6 +56,7 @@ static int probe(int source, int tag, MPI_Comm handle, int *flag,
         bool there = p2p_probe(&key, comm, take, &found);
         if (!there && flag) {
             coll_progress_all();
+            (void)transport_progress(0);
             there = p2p_probe(&key, comm, take, &found);
         }
         if (!there && source != MPI_ANY_SOURCE && transport_lost(key.source))
