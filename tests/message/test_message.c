@@ -425,12 +425,7 @@ static void run(uint64_t seed, bool lose)
 static void nothing_is_lost_or_doubled(void **unused)
 {
     (void)unused;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        print_message(seed % 1000 ? "" : "seed %llu\n",
-                      (unsigned long long)seed);
-        state = seed;
-        run(seed, false);
-    }
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) run(seed, false);
 }
 
 static void a_loss_ends_everything_once(void **unused)
