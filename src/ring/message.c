@@ -1,4 +1,4 @@
-/* message.c - see message.h; rules in MESSAGES.md. */
+/* message.c - see message.h; rules in master/PROTOCOL.md. */
 #include "engine.h"
 
 #include "../../include/pccl.h"

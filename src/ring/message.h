@@ -1,5 +1,5 @@
 /* message.h - messages between two members, as a pure state machine beside the
- * collectives of the engine. Rules P2P-1.. stand in MESSAGES.md.
+ * collectives of the engine. Rules P2P-1.. stand in master/PROTOCOL.md.
  *
  * Two members that talk have one connection for it, of its own. What travels
  * on it in one direction is a sequence of numbered items (messages, requests
