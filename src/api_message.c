@@ -47,8 +47,7 @@ pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to, uint64_t key,
     if (rc != pcclSuccess) return rc;
     if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
-    int result =
-        message_send_bulk(&comm->session->engine, to, key, buf, size);
+    int result = message_send_bulk(&comm->session->engine, to, key, buf, size);
     if (result == pcclSuccess) comm_io_push(comm);
     return leave(comm, result);
 }
@@ -77,12 +76,12 @@ pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from, uint64_t key)
 
 static void describe(struct message_event *from, pcclEvent_t *to)
 {
-    static const pcclEventKind_t kinds[] = {
-        [EVENT_MESSAGE] = pcclEventMessage,
-        [EVENT_SENT] = pcclEventBulkSent,
-        [EVENT_RECEIVED] = pcclEventBulkReceived,
-        [EVENT_ROOM] = pcclEventRoom,
-        [EVENT_LOST] = pcclEventMemberLost};
+    static const pcclEventKind_t kinds[] = {[EVENT_MESSAGE] = pcclEventMessage,
+                                            [EVENT_SENT] = pcclEventBulkSent,
+                                            [EVENT_RECEIVED] =
+                                                pcclEventBulkReceived,
+                                            [EVENT_ROOM] = pcclEventRoom,
+                                            [EVENT_LOST] = pcclEventMemberLost};
     *to = (pcclEvent_t){.kind = kinds[from->kind],
                         .result = (pcclResult_t)from->result,
                         .member = from->member,

@@ -6,11 +6,11 @@
 #include <string.h>
 
 enum {
-    EAGER_MAX = 32 * 1024, /* larger data are pulled */
+    EAGER_MAX = 32 * 1024,    /* larger data are pulled */
     CREDIT = 4 * 1024 * 1024, /* bytes unmatched at one receiver */
     CREDIT_PART = CREDIT / 8, /* given back at once */
-    CHARGE = 128,          /* of any message, beside its data */
-    STOP_TURNS = 2000,     /* milliseconds for what could not be posted yet */
+    CHARGE = 128,             /* of any message, beside its data */
+    STOP_TURNS = 2000, /* milliseconds for what could not be posted yet */
 };
 
 enum letter_kind {
@@ -72,8 +72,7 @@ static struct partner *partner_of(uint64_t id)
 bool transport_lost(uint64_t member)
 {
     pthread_mutex_lock(&lock);
-    struct partner *partner =
-        some_lost && member ? partner_of(member) : NULL;
+    struct partner *partner = some_lost && member ? partner_of(member) : NULL;
     bool lost = member ? partner && partner->lost : some_lost;
     pthread_mutex_unlock(&lock);
     return lost;
@@ -90,7 +89,8 @@ bool transport_is_large(uint64_t member, MPI_Count size)
     return large;
 }
 
-/* ------------------------------------------------------------------- posting */
+/* ------------------------------------------------------------------- posting
+ */
 
 static bool has_backlog(uint64_t to)
 {
@@ -146,7 +146,8 @@ static void backlog_flush(void)
     backlog_end = slot;
 }
 
-/* ------------------------------------------------------------------- sending */
+/* ------------------------------------------------------------------- sending
+ */
 
 static int send_error(pcclResult_t result)
 {
@@ -162,8 +163,8 @@ static int send_error(pcclResult_t result)
 static struct message *list_take(struct message **list, uint64_t member,
                                  uint64_t cookie)
 {
-    while (*list && ((*list)->cookie != cookie ||
-                     (*list)->entry.key.source != member))
+    while (*list &&
+           ((*list)->cookie != cookie || (*list)->entry.key.source != member))
         list = &(*list)->next;
     struct message *message = *list;
     if (message) *list = message->next;
@@ -254,7 +255,8 @@ int transport_pull(struct message *message, char *to)
     return send_error(result);
 }
 
-/* -------------------------------------------------------------------- events */
+/* -------------------------------------------------------------------- events
+ */
 
 static void sent(uint64_t member, uint64_t cookie, int error)
 {
@@ -340,12 +342,21 @@ static void handle(const pcclEvent_t *event)
     int error =
         event->result == pcclSuccess ? MPI_SUCCESS : MPIX_ERR_PROC_FAILED;
     switch (event->kind) {
-    case pcclEventMessage: letter_opened(event); break;
-    case pcclEventBulkSent: sent(event->member, event->key, error); break;
-    case pcclEventBulkReceived: pulled(event->member, event->key, error); break;
-    case pcclEventMemberLost: lost(event->member); break;
+    case pcclEventMessage:
+        letter_opened(event);
+        break;
+    case pcclEventBulkSent:
+        sent(event->member, event->key, error);
+        break;
+    case pcclEventBulkReceived:
+        pulled(event->member, event->key, error);
+        break;
+    case pcclEventMemberLost:
+        lost(event->member);
+        break;
     case pcclEventRoom:
-    case pcclEventNone: break;
+    case pcclEventNone:
+        break;
     }
 }
 

@@ -20,7 +20,8 @@ int transport_send(uint64_t member, struct message *message, bool large,
                    bool wait);
 /* A message of another member has found its receive. */
 void transport_matched(struct message *message);
-/* Gets the data of an announced message; p2p_pulled follows. Returns a class. */
+/* Gets the data of an announced message; p2p_pulled follows. Returns a noted
+ * class. */
 int transport_pull(struct message *message, char *to);
 /* Whether the member is lost; 0: whether any is. */
 bool transport_lost(uint64_t member);

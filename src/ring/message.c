@@ -188,7 +188,8 @@ void message_lose(struct engine *e, uint64_t id)
     struct mlink *l = find(e, id, e->messages.used);
     if (!l || l->gone) return;
     l->gone = true;
-    if (l->conn != NO_CONN && !l->open) conn_reject(e, l->conn);
+    if (l->conn != NO_CONN && !l->open)
+        conn_reject(e, l->conn);
     else if (l->conn == NO_CONN)
         finish_lost(e, l, pcclRankConnectionLost);
 }
@@ -368,10 +369,8 @@ static bool queue_control(struct engine *e, struct mlink *l,
 {
     struct message_item *item = new_item(l);
     if (!item) return false;
-    item->frame = (struct frame){.type = (uint8_t)type,
-                                 .tag = key,
-                                 .index = number,
-                                 .digest = size};
+    item->frame = (struct frame){
+        .type = (uint8_t)type, .tag = key, .index = number, .digest = size};
     dirty(e, l);
     return true;
 }
@@ -538,8 +537,8 @@ static struct bulk *new_bulk(struct engine *e, struct bulk **list,
 {
     struct bulk *b = pool_take(&e->pool, sizeof *b);
     if (!b) return NULL;
-    *b = (struct bulk){
-        .event = {.kind = kind, .member = member, .key = key}, .size = size};
+    *b = (struct bulk){.event = {.kind = kind, .member = member, .key = key},
+                       .size = size};
     while (*list) list = &(*list)->next;
     *list = b;
     return b;
@@ -588,8 +587,8 @@ int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
     return pcclSuccess;
 }
 
-int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key,
-                        void *to, size_t size)
+int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
+                        size_t size)
 {
     int result;
     struct mlink *l = link_to(e, from, &result);
@@ -673,8 +672,8 @@ static bool begin_message(struct engine *e, struct conn *c)
         return false;
     struct message_block *block = pool_take(&e->pool, sizeof *block + f->size);
     if (!block) return false;
-    block->event = (struct message_event){.kind = EVENT_MESSAGE,
-                                          .member = c->peer->id};
+    block->event =
+        (struct message_event){.kind = EVENT_MESSAGE, .member = c->peer->id};
     block->head = f->index;
     block->size = f->size;
     c->rx_block = block;

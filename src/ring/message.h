@@ -14,12 +14,12 @@
 
 enum {
     MESSAGE_HEADER_MAX = 64,
-    MESSAGE_MAX = 64 * 1024,          /* header and body */
-    MESSAGE_QUEUE_MAX = 1024,         /* posted and not acknowledged ... */
+    MESSAGE_MAX = 64 * 1024,           /* header and body */
+    MESSAGE_QUEUE_MAX = 1024,          /* posted and not acknowledged ... */
     MESSAGE_QUEUE_BYTES = 1024 * 1024, /* ... of one member */
-    MESSAGE_INBOX_MAX = 1024,         /* received and not taken ... */
+    MESSAGE_INBOX_MAX = 1024,          /* received and not taken ... */
     MESSAGE_INBOX_BYTES = 1024 * 1024, /* ... from one member */
-    MESSAGE_ACK_COUNT = 64,           /* items after which to acknowledge */
+    MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
     MESSAGE_ACK_BYTES = 256 * 1024,
     BULK_PIECE = 256 * 1024,
     BULK_PIECES_MAX = 32, /* on their way to one member */
@@ -56,7 +56,7 @@ struct message_block {
 struct bulk {
     struct message_event event;
     struct bulk *next;
-    uint32_t number; /* of the expect */
+    uint32_t number;                                /* of the expect */
     enum { BULK_WAITS, BULK_RUNS, BULK_CUT } state; /* of a send */
     const uint8_t *from;
     uint8_t *to;
@@ -99,7 +99,7 @@ struct mlink {
     uint32_t expected_count;
 
     /* Receiving. */
-    uint32_t seq; /* of the last item */
+    uint32_t seq;         /* of the last item */
     uint32_t heard_count; /* not acknowledged */
     size_t heard_bytes;
     uint32_t inbox_count;
@@ -113,7 +113,7 @@ struct mlink {
 struct messages {
     struct mlink *links[256]; /* hash by id */
     struct message_event *first, *last;
-    bool used; /* losses are kept for somebody who takes events */
+    bool used;    /* losses are kept for somebody who takes events */
     bool pending; /* a link may need to be dialed */
 };
 
@@ -122,8 +122,8 @@ int message_post(struct engine *e, uint64_t to, const void *head,
                  size_t head_size, const void *body, size_t size);
 int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
                       const void *from, size_t size);
-int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key,
-                        void *to, size_t size);
+int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
+                        size_t size);
 int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key);
 
 /* The next event or NULL; it belongs to the caller until released. */

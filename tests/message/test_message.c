@@ -15,9 +15,9 @@
 enum { WIRES = 64, SEEDS = 1500, POSTS = 60, BULKS = 6, WIRE_BYTES = 1 << 16 };
 
 struct wire {
-    bool used, made;   /* made: the call was accepted */
-    bool up[2];        /* this end has not closed */
-    bool cut;          /* bytes go nowhere */
+    bool used, made; /* made: the call was accepted */
+    bool up[2];      /* this end has not closed */
+    bool cut;        /* bytes go nowhere */
     uint32_t number[2];
     uint8_t *bytes[2]; /* towards side [i] */
     size_t size[2];
@@ -112,10 +112,8 @@ static void start(uint64_t seed)
     now = PCCL_S;
     for (int i = 0; i < 2; i++) {
         struct side *s = &sides[i];
-        struct engine_output out = {.user = s,
-                                    .dial = on_dial,
-                                    .close = on_close,
-                                    .fault = on_fault};
+        struct engine_output out = {
+            .user = s, .dial = on_dial, .close = on_close, .fault = on_fault};
         s->e = calloc(1, sizeof *s->e);
         assert_non_null(s->e);
         assert_true(engine_init(s->e, &out, 1, 100 * PCCL_MS));
@@ -255,7 +253,8 @@ static void post(int i)
     memset(body, (int)(number * 3 + (uint32_t)i), body_size(number));
     int rc = message_post(s->e, ids[1 - i], &number, sizeof number, body,
                           body_size(number));
-    if (rc == pcclSuccess) s->posted++;
+    if (rc == pcclSuccess)
+        s->posted++;
     else
         assert_int_equal(rc, pcclPendingAsyncOps);
 }
@@ -317,16 +316,16 @@ static void act(int i)
     case 2:
         if (s->sent[k]) break;
         s->sent[k] = true;
-        assert_int_equal(message_send_bulk(s->e, ids[1 - i], k, s->source[k],
-                                           bulk_size(k)),
-                         pcclSuccess);
+        assert_int_equal(
+            message_send_bulk(s->e, ids[1 - i], k, s->source[k], bulk_size(k)),
+            pcclSuccess);
         break;
     case 3:
         if (s->expected[k]) break;
         s->expected[k] = true;
-        assert_int_equal(message_expect_bulk(s->e, ids[1 - i], k, s->sink[k],
-                                             bulk_size(k)),
-                         pcclSuccess);
+        assert_int_equal(
+            message_expect_bulk(s->e, ids[1 - i], k, s->sink[k], bulk_size(k)),
+            pcclSuccess);
         break;
     case 4:
         if (!s->expected[k] || dice(4)) break;
@@ -388,8 +387,8 @@ static void run(uint64_t seed, bool lose)
     uint32_t length = 200 + dice(1500);
     for (uint32_t n = 0; n < length; n++) {
         if (n == 20) install(late);
-        if (n > 20 || sides[1 - late].e->world > 0) act(n > 20 ? (int)dice(2)
-                                                              : 1 - late);
+        if (n > 20 || sides[1 - late].e->world > 0)
+            act(n > 20 ? (int)dice(2) : 1 - late);
         turn();
     }
     if (!lose) {
@@ -400,10 +399,8 @@ static void run(uint64_t seed, bool lose)
     int i = (int)dice(2);
     sides[i].result = pcclRankConnectionLost;
     while (take(i)) continue;
-    struct engine_view alone = {.epoch = 2,
-                                .world = 1,
-                                .members = &members[i],
-                                .ids = &ids[i]};
+    struct engine_view alone = {
+        .epoch = 2, .world = 1, .members = &members[i], .ids = &ids[i]};
     engine_install(sides[i].e, &alone);
     message_lose(sides[i].e, ids[1 - i]);
     message_lose(sides[i].e, ids[1 - i]);

@@ -1,6 +1,6 @@
 /* p2p.c - point-to-point messages. No blocking send relies on a copy being
- * made: that hangs in MPICH when a rank sends to itself. Among all ranks where `remote` is given as
- * an argument, else of every rank with itself. */
+ * made: that hangs in MPICH when a rank sends to itself. Among all ranks where
+ * `remote` is given as an argument, else of every rank with itself. */
 #include "conform.h"
 
 static int rank, size, to, from;
