@@ -479,6 +479,81 @@ PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
                                         pcclComm_t *comm,
                                         pcclReduceInfo_t *info_out);
 
+/* ------------------------------------------------------------ messages
+ * Between two members of the group, named by pcclMember_t.id. What one member
+ * posts to another arrives exactly once and in order while both live,
+ * whatever becomes of connections, of other members and of the view. Messages
+ * have connections of their own: they neither block collectives nor are
+ * blocked by them. Progress is made inside the calls on the communicator, and
+ * by its thread a few times per deadline. Any thread may call. */
+enum {
+    PCCL_MESSAGE_HEADER_MAX = 64,
+    PCCL_MESSAGE_MAX = 64 * 1024, /* bytes of header and body together */
+};
+
+/* Copies a message into the member's bounded queue; never blocks.
+ *
+ * pcclSuccess             it will arrive unless one of the two is lost.
+ * pcclPendingAsyncOps     the queue is full: take events and try again, at the
+ *                         latest when pcclEventRoom comes.
+ * pcclRankConnectionLost  the member is not in the view (any more).
+ * pcclInvalidArgument     too large, or to this member itself.
+ * pcclMasterConnectionFailed  this peer is out of the run. */
+PCCL_EXPORT pcclResult_t pcclPostMessage(pcclComm_t *comm, uint64_t to,
+                                         const void *header, size_t header_size,
+                                         const void *body, size_t body_size);
+
+/* Bulk transfer of any size, straight from the sender's memory into the
+ * receiver's: it begins when one side has called pcclSendBulk and the other
+ * pcclExpectBulk with the same key and size, in either order (other sizes:
+ * pcclInvalidArgument for both). Keys are the program's choice, and distinct
+ * among a member's transfers in flight in one direction. Each buffer belongs
+ * to the library until the transfer's event, which tells its result; a lost
+ * partner is pcclRankConnectionLost. Results of the calls themselves as of
+ * pcclPostMessage; they never block. */
+PCCL_EXPORT pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to,
+                                      uint64_t key, const void *buf,
+                                      size_t size);
+PCCL_EXPORT pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from,
+                                        uint64_t key, void *buf, size_t size);
+
+/* Withdraws an expectation: the buffer is free again and no event comes; the
+ * send waits for another one. pcclInvalidUsage: there is none (any more). */
+PCCL_EXPORT pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from,
+                                        uint64_t key);
+
+typedef enum pcclEventKind_t {
+    pcclEventNone = 0,
+    pcclEventMessage = 1,
+    pcclEventBulkSent = 2,
+    pcclEventBulkReceived = 3,
+    pcclEventRoom = 4,      /* a post to the member that was refused may go */
+    pcclEventMemberLost = 5 /* once per member, after all that it sent */
+} pcclEventKind_t;
+
+typedef struct pcclEvent_t {
+    pcclEventKind_t kind;
+    pcclResult_t result; /* of a bulk transfer */
+    uint64_t member;     /* the other one */
+    uint64_t key;        /* of a bulk transfer */
+    const void *header, *body; /* of a message, until pcclReleaseEvent */
+    size_t header_size, body_size;
+    void *owned;
+} pcclEvent_t;
+
+/* The next event, in the order of arrival. Waits for one timeout_ms
+ * milliseconds (0: not at all, negative: without limit) and makes progress
+ * meanwhile. Losses are events from the first call of a function of this
+ * section on. A program that takes no events stops the others' posts.
+ *
+ * pcclSuccess                 *event is one, or pcclEventNone.
+ * pcclMasterConnectionFailed  out of the run, and all events are taken. */
+PCCL_EXPORT pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms,
+                                       pcclEvent_t *event);
+
+/* Frees what a message holds; harmless for other events. */
+PCCL_EXPORT pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event);
+
 /* When the last change of the view reached this peer, CLOCK_MONOTONIC
  * nanoseconds, for measurements: the epoch was closed, the next view was
  * proposed (all outcomes agreed), it came into force (links made). Zero if

@@ -19,6 +19,10 @@
 /* How long a caller polls before it sleeps in the kernel: a wake-up across
  * cores costs about as much. */
 #define SPIN_NS ((pccl_ns)30000)
+/* How long it sleeps there at most, lest anything is missed. */
+#define WAIT_MAX (200 * PCCL_MS)
+/* ... while connections for messages wait to be tried again. */
+#define RETRY_WAIT (10 * PCCL_MS)
 
 pccl_ns comm_now(void)
 {
@@ -80,10 +84,18 @@ void comm_turn(pcclComm_t *c)
     }
 }
 
+/* Until op is done, or, without one, until a message event is there. */
+static bool is_done(const pcclComm_t *c, const struct op *op)
+{
+    if (op) return op->phase == PHASE_DONE;
+    return c->session->engine.messages.first != NULL ||
+           c->session->state == SESSION_GONE;
+}
+
 static void spin(pcclComm_t *c, const struct op *op)
 {
     pccl_ns until = comm_now() + SPIN_NS;
-    while (op->phase != PHASE_DONE) {
+    while (!is_done(c, op)) {
         make_way(c);
         if (comm_io_move(c)) {
             comm_io_flush_master(c);
@@ -106,12 +118,77 @@ void comm_drive(pcclComm_t *c, const struct op *op)
     while (op->phase != PHASE_DONE) {
         spin(c, op);
         comm_io_flush_master(c);
-        if (op->phase != PHASE_DONE) comm_io_wait(c);
+        if (op->phase != PHASE_DONE) comm_io_wait(c, WAIT_MAX);
     }
     c->driving = false;
     /* Others may wait for their operations: one of them drives on. */
     pthread_cond_broadcast(&c->changed);
     comm_turn(c);
+}
+
+/* One turn as the driver; sleeps no longer than until then. */
+static void drive_events(pcclComm_t *c, pccl_ns until)
+{
+    c->driving = true;
+    comm_io_watch(c);
+    /* Whoever is to answer may need this very processor. */
+    if (!c->crowded) spin(c, NULL);
+    comm_io_flush_master(c);
+    pccl_ns left = until - comm_now();
+    pccl_ns most =
+        message_pending(&c->session->engine) ? RETRY_WAIT : WAIT_MAX;
+    if (!is_done(c, NULL) && left > 0) {
+        comm_io_wait(c, left < most ? left : most);
+        (void)comm_io_move(c);
+    }
+    c->driving = false;
+    pthread_cond_broadcast(&c->changed);
+    comm_io_flush_master(c);
+    comm_io_watch(c);
+}
+
+static void sleep_until(pcclComm_t *c, pccl_ns until)
+{
+    struct timespec t = {.tv_sec = until / PCCL_S, .tv_nsec = until % PCCL_S};
+    (void)pthread_cond_timedwait(&c->changed, &c->lock, &t);
+}
+
+struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until)
+{
+    struct engine *e = &c->session->engine;
+    message_use(e);
+    make_way(c);
+    struct message_event *event = message_take(e);
+    if (!event && !c->driving && comm_io_move(c)) comm_io_flush_master(c);
+    while (!event && !(event = message_take(e))) {
+        pccl_ns now = comm_now();
+        if (now >= until || c->session->state == SESSION_GONE) break;
+        if (until - now > PCCL_S) now += PCCL_S;
+        else
+            now = until;
+        if (c->driving)
+            sleep_until(c, now);
+        else
+            drive_events(c, now);
+    }
+    return event;
+}
+
+/* Rule P2P-8: what was posted reaches those who live, within a deadline. */
+static void flush_messages(pcclComm_t *c)
+{
+    struct engine *e = &c->session->engine;
+    pccl_ns until = comm_now() + e->deadline;
+    c->driving = true;
+    while (c->session->state == SESSION_MEMBER && comm_now() < until) {
+        bool waits = message_flush(e);
+        (void)comm_io_move(c);
+        comm_io_flush_master(c);
+        if (!waits) break;
+        comm_io_watch(c);
+        comm_io_wait(c, RETRY_WAIT);
+    }
+    c->driving = false;
 }
 
 /* ------------------------------------------------------------- I/O thread */
@@ -340,6 +417,7 @@ static void leave(pcclComm_t *c)
 void comm_close(pcclComm_t *c)
 {
     if (!c->session) return;
+    if (c->session->state == SESSION_MEMBER) flush_messages(c);
     if (c->session->state == SESSION_MEMBER) leave(c);
     c->stopping = true;
     ev_async_send(c->loop, &c->wake);

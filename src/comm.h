@@ -66,6 +66,8 @@ int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* Waits for op to be DONE, moving data. Locked. */
 void comm_drive(pcclComm_t *c, const struct op *op);
+/* The next event of messages; NULL: none until then, or GONE. Locked. */
+struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until);
 /* After API calls that change the session: send, and let the I/O thread care
  * for what is left. Locked. */
 void comm_turn(pcclComm_t *c);
@@ -85,8 +87,11 @@ bool comm_io_move(pcclComm_t *c);
 void comm_io_flush_master(pcclComm_t *c);
 void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
 void comm_io_watch(pcclComm_t *c); /* what the I/O thread is to wait for */
-/* Blocks, unlocked, until a connection can move or the driver is woken. */
-void comm_io_wait(pcclComm_t *c);
+/* Sends what can leave now, without reading. */
+void comm_io_push(pcclComm_t *c);
+/* Blocks, unlocked, until a connection can move or the driver is woken, or
+ * for the time given. */
+void comm_io_wait(pcclComm_t *c, pccl_ns most);
 void comm_io_start_watchers(pcclComm_t *c);
 
 #endif

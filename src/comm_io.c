@@ -112,6 +112,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
         size_t size = engine_rx_window(e, number, &to);
         if (size == 0) break;
         ssize_t n = recv(s->fd, to, size, MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN) engine_rx_dry(e, number);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
         if (n <= 0) {
             lost(c, number);
@@ -174,6 +175,7 @@ bool comm_io_move(pcclComm_t *c)
     struct engine *e = &c->session->engine;
     bool moved = false;
     e->now = comm_now();
+    message_pump(e);
     for (uint32_t i = 0; i < c->socket_end; i++) {
         struct comm_socket *s = &c->sockets[i];
         if (s->fd < 0) continue;
@@ -188,6 +190,22 @@ bool comm_io_move(pcclComm_t *c)
     }
     session_settle(c->session);
     return moved;
+}
+
+void comm_io_push(pcclComm_t *c)
+{
+    struct engine *e = &c->session->engine;
+    bool waits = false;
+    e->now = comm_now();
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        const struct comm_socket *s = &c->sockets[i];
+        if (s->fd < 0) continue;
+        if (!s->connecting && !s->blocked && engine_may_send(e, i))
+            (void)transmit(c, i);
+        waits |= s->fd >= 0 && (s->connecting || s->blocked);
+    }
+    /* Somebody must wait for what could not leave now. */
+    if (waits || message_pending(e)) comm_turn(c);
 }
 
 static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
@@ -217,9 +235,12 @@ void comm_io_watch(pcclComm_t *c)
         if (k->fd < 0) continue;
         const struct conn *conn = s->engine.conns[i];
         bool open = conn && conn->state == CONN_OPEN;
+        bool held = conn && conn->held;
+        bool minded = work;
+        if (conn && conn->peer) minded = s->leaving && !message_full(conn->peer);
         int want = 0;
         if (k->connecting || k->blocked) want |= EV_WRITE;
-        if (!k->connecting && (!open || (work && !conn->held))) want |= EV_READ;
+        if (!k->connecting && !held && (!open || minded)) want |= EV_READ;
         if (c->driving && open) want = 0;
         if (want == k->watched) continue;
         ev_io_stop(c->loop, &k->watcher);
@@ -239,7 +260,7 @@ void comm_io_watch(pcclComm_t *c)
     if (changed && !self) ev_async_send(c->loop, &c->wake);
 }
 
-void comm_io_wait(pcclComm_t *c)
+void comm_io_wait(pcclComm_t *c, pccl_ns most)
 {
     struct pollfd few[64];
     struct pollfd *fds = few;
@@ -265,7 +286,8 @@ void comm_io_wait(pcclComm_t *c)
     }
     c->driver_blocked = true;
     pthread_mutex_unlock(&c->lock);
-    (void)poll(fds, count, 200);
+    /* Rounded up: a shorter sleep would spin. */
+    (void)poll(fds, count, (int)((most + PCCL_MS - 1) / PCCL_MS));
     pthread_mutex_lock(&c->lock);
     c->driver_blocked = false;
     if (c->driver_woken) {

@@ -39,6 +39,12 @@ static void engine_op_finished(void *user, struct op *op)
     s->out.changed(s->out.user);
 }
 
+static void engine_has_event(void *user)
+{
+    struct session *s = user;
+    s->out.changed(s->out.user);
+}
+
 static void gone(struct session *s, const char *reason);
 
 static void engine_faulted(void *user, enum engine_fault fault,
@@ -83,7 +89,8 @@ bool session_init(struct session *s, const struct session_config *config)
                                 .dial = engine_dial,
                                 .close = engine_close,
                                 .fault = engine_faulted,
-                                .finished = engine_op_finished};
+                                .finished = engine_op_finished,
+                                .event = engine_has_event};
     return engine_init(&s->engine, &out, config->pool_size, config->deadline);
 }
 
@@ -100,6 +107,7 @@ static void gone(struct session *s, const char *reason)
     s->state = SESSION_GONE;
     struct engine *e = &s->engine;
     engine_close_all(e);
+    message_stop(e, pcclMasterConnectionFailed);
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase == PHASE_FREE || op->phase == PHASE_DONE) continue;
@@ -477,6 +485,8 @@ static void on_install(struct session *s, const struct wire_msg *msg)
                                .ring = s->view->ring,
                                .mesh = s->view->mesh};
     engine_install(e, &view);
+    for (uint32_t i = 0; i < s->removed_count; i++)
+        message_lose(e, s->removed[i]);
     if (update || s->state == SESSION_JOINING) told_all(&s->told, s->view);
     if (update && s->votes[VOTE_UPDATE] == VOTE_WAITING) {
         s->votes[VOTE_UPDATE] = VOTE_ANSWERED;

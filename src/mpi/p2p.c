@@ -1,5 +1,6 @@
 /* p2p.c - the engine of point-to-point: packing, matching, completing. */
 #include "p2p.h"
+#include "coll.h"
 #include "request.h"
 #include "transport.h"
 
@@ -17,13 +18,25 @@ void message_release(struct message *message)
     if (atomic_fetch_sub(&message->references, 1) == 1) free(message);
 }
 
+struct message *message_new(MPI_Count size)
+{
+    struct message *message = malloc(sizeof *message + (size_t)size);
+    if (!message) return NULL;
+    memset(message, 0, sizeof *message);
+    atomic_init(&message->references, 1);
+    atomic_init(&message->matched, false);
+    message->size = size;
+    message->payload = message->data;
+    return message;
+}
+
 /* With the lock. The receive may be gone as soon as it is done. */
 static void finish(struct receive *receive, const struct message *message)
 {
     const struct type *type = receive->type;
     MPI_Count room = receive->count * type->size;
     MPI_Count size = message->size < room ? message->size : room;
-    type_unpack(receive->buffer, receive->count, type, 0, message->data, size);
+    type_unpack(receive->buffer, receive->count, type, 0, message->payload, size);
     const struct group *members = comm_members(receive->comm);
     receive->status.MPI_SOURCE =
         group_rank_of(members, message->entry.key.source);
@@ -35,29 +48,111 @@ static void finish(struct receive *receive, const struct message *message)
     atomic_store(&receive->done, true);
 }
 
+/* With the lock. */
+static void fail(struct receive *receive, int error)
+{
+    receive->error = receive->status.MPI_ERROR = error;
+    atomic_store(&receive->done, true);
+}
+
+/* With the lock. A message has found its receive; takes the message over. */
+static void join(struct receive *receive, struct message *message)
+{
+    atomic_store(&message->matched, true);
+    if (message->remote) transport_matched(message);
+    if (message->payload) {
+        finish(receive, message);
+        message_release(message);
+        return;
+    }
+    const struct type *type = receive->type;
+    char *to = receive->buffer;
+    message->receive = receive;
+    if (!type->dense || receive->count * type->size < message->size)
+        to = message->pulled = malloc((size_t)message->size);
+    int error = to ? transport_pull(message, to) : MPI_ERR_NO_MEM;
+    if (error == MPI_SUCCESS) return;
+    fail(receive, error);
+    free(message->pulled);
+    message_release(message);
+}
+
+void p2p_pulled(struct message *message, int error)
+{
+    pthread_mutex_lock(&lock);
+    struct receive *receive = message->receive;
+    message->payload = message->pulled ? message->pulled : receive->buffer;
+    if (error == MPI_SUCCESS)
+        finish(receive, message);
+    else
+        fail(receive, error);
+    pthread_mutex_unlock(&lock);
+    free(message->pulled);
+    message_release(message);
+}
+
+static bool any_lost(const struct group *members)
+{
+    for (int i = 0; i < members->size; i++)
+        if (transport_lost(members->ids[i])) return true;
+    return false;
+}
+
+/* What the losses so far mean for a receive that has no message. With `shrink`
+ * any of the others may still send. */
+static int receive_error(const struct receive *receive)
+{
+    uint64_t source = receive->entry.key.source;
+    if (source != MATCH_ANY_SOURCE)
+        return transport_lost(source) ? MPIX_ERR_PROC_FAILED : MPI_SUCCESS;
+    if (world.policy == FAILURE_SHRINK || !transport_lost(0) ||
+        !any_lost(comm_members(receive->comm)))
+        return MPI_SUCCESS;
+    return MPIX_ERR_PROC_FAILED_PENDING;
+}
+
 void p2p_post(struct receive *receive)
 {
     pthread_mutex_lock(&lock);
     struct match_entry *entry = match_post(&queues, &receive->entry);
-    struct message *message = (struct message *)entry;
-    if (message) {
-        atomic_store(&message->matched, true);
-        finish(receive, message);
+    int error = entry ? MPI_SUCCESS : receive_error(receive);
+    if (entry) {
+        join(receive, (struct message *)entry);
+    } else if (error != MPI_SUCCESS) {
+        (void)match_remove(&receive->entry);
+        fail(receive, error);
     }
     pthread_mutex_unlock(&lock);
-    if (message) message_release(message);
 }
 
 void p2p_deliver(struct message *message)
 {
     pthread_mutex_lock(&lock);
     struct match_entry *entry = match_arrive(&queues, &message->entry);
-    if (entry) {
-        atomic_store(&message->matched, true);
-        finish((struct receive *)entry, message);
+    if (entry) join((struct receive *)entry, message);
+    pthread_mutex_unlock(&lock);
+}
+
+void p2p_member_lost(uint64_t member)
+{
+    (void)member;
+    pthread_mutex_lock(&lock);
+    for (struct match_entry *at = queues.posted.first, *next; at; at = next) {
+        next = at->next;
+        int error = receive_error((struct receive *)at);
+        if (error == MPI_SUCCESS) continue;
+        (void)match_remove(at);
+        fail((struct receive *)at, error);
     }
     pthread_mutex_unlock(&lock);
-    if (entry) message_release(message);
+}
+
+bool p2p_busy(void)
+{
+    pthread_mutex_lock(&lock);
+    bool busy = queues.posted.first != NULL;
+    pthread_mutex_unlock(&lock);
+    return busy;
 }
 
 void p2p_stop(void)
@@ -105,9 +200,12 @@ bool p2p_probe(const struct match_key *key, struct comm *comm,
 
 void p2p_receive_taken(struct receive *receive, struct message *message)
 {
-    atomic_store(&message->matched, true);
-    finish(receive, message);
-    message_release(message);
+    pthread_mutex_lock(&lock);
+    join(receive, message);
+    pthread_mutex_unlock(&lock);
+    /* What is left to come is under way. */
+    for (unsigned turn = 0; !atomic_load(&receive->done); backoff(&turn))
+        coll_progress_all();
 }
 
 /* -------------------------------------------------------------------- sends */
@@ -160,18 +258,24 @@ int send_begin(struct send *send)
         return error_note(MPI_ERR_BUFFER,
                           "the attached buffer has no room for %ld bytes",
                           (long)size);
-    struct message *message = malloc(sizeof *message + (size_t)size);
+    uint64_t to = comm_members(send->comm)->ids[send->dest];
+    bool large = to != world.self && transport_is_large(to, size);
+    bool wait = send->mode == SEND_SYNCHRONOUS ||
+                (large && send->mode != SEND_BUFFERED);
+    /* What is large and lies in one piece travels from where it is. */
+    bool in_place = large && wait && send->type->dense && !send->copy;
+    struct message *message = message_new(in_place ? 0 : size);
     if (!message) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    memset(message, 0, sizeof *message);
-    bool wait = send->mode == SEND_SYNCHRONOUS;
-    atomic_init(&message->references, wait ? 2 : 1);
-    atomic_init(&message->matched, false);
+    if (wait) atomic_store(&message->references, 2);
     message->size = size;
     message->entry.key = (struct match_key){
         world.self, send->comm->context, send->tag};
-    type_pack(send->buffer, send->count, send->type, 0, message->data, size);
-    uint64_t to = comm_members(send->comm)->ids[send->dest];
-    int result = transport_send(to, message, wait);
+    if (in_place)
+        message->payload = send->buffer;
+    else
+        type_pack(send->buffer, send->count, send->type, 0, message->data,
+                  size);
+    int result = transport_send(to, message, large, wait);
     if (!wait) return result;
     if (result == MPI_SUCCESS)
         send->waiting = message;
@@ -184,6 +288,7 @@ bool send_done(struct send *send)
 {
     if (!send->waiting) return true;
     if (!atomic_load(&send->waiting->matched)) return false;
+    send->error = send->waiting->error;
     message_release(send->waiting);
     send->waiting = NULL;
     return true;

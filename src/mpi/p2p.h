@@ -12,8 +12,17 @@
 struct message {
     struct match_entry entry; /* first */
     atomic_int references;
-    atomic_bool matched;
+    atomic_bool matched; /* or failed: see error */
+    int error;
     MPI_Count size;
+    const char *payload; /* data, the sender's buffer, or NULL: to be pulled */
+    /* From or to another member: */
+    bool remote, wants_ack;
+    uint64_t cookie;  /* the sender's name for it */
+    uint32_t charged; /* against the sender's credit */
+    struct receive *receive; /* the one it is being pulled for */
+    char *pulled;            /* intermediate memory of that, or NULL */
+    struct message *next;    /* in a list of transport.c */
     char data[];
 };
 
@@ -41,6 +50,13 @@ bool p2p_probe(const struct match_key *key, struct comm *comm,
 void p2p_receive_taken(struct receive *receive, struct message *message);
 struct match_key p2p_key(const struct comm *comm, int source, int tag);
 void message_release(struct message *message);
+/* Room for the payload in `data`, one reference; NULL: no memory. */
+struct message *message_new(MPI_Count size);
+/* The data that a receive has been waiting for are there, or will not come. */
+void p2p_pulled(struct message *message, int error);
+/* A member is gone: nothing more will come of receives that need it. */
+void p2p_member_lost(uint64_t member);
+bool p2p_busy(void); /* receives are posted */
 /* Frees what was never received. */
 void p2p_stop(void);
 
@@ -53,7 +69,9 @@ struct send {
     struct comm *comm;
     int dest, tag;
     enum send_mode mode;
-    struct message *waiting; /* of a synchronous one: until it is matched */
+    bool copy; /* the buffer may change before the send is done */
+    struct message *waiting; /* until it is matched or its data have gone */
+    int error;               /* once done */
 };
 
 /* Checks the arguments; returns a noted class. */

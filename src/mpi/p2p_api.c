@@ -3,6 +3,7 @@
 #include "p2p.h"
 #include "coll.h"
 #include "request.h"
+#include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +35,19 @@ static void type_use(struct type *type, bool begin)
 
 static bool send_progress(struct request *request)
 {
-    return send_done(request->state);
+    struct send *send = request->state;
+    if (!send_done(send)) {
+        coll_progress_all();
+        (void)transport_progress(0);
+        if (!send_done(send)) return false;
+    }
+    request->error = send->error;
+    return true;
 }
 
 static int send_start(struct request *request)
 {
+    ((struct send *)request->state)->error = MPI_SUCCESS;
     return send_begin(request->state);
 }
 
@@ -85,6 +94,15 @@ static int send_request(const struct send *from, bool persistent,
     return MPI_SUCCESS;
 }
 
+static int send_await(struct send *send, const char *function)
+{
+    for (unsigned turn = 0; !send_done(send); backoff(&turn))
+        coll_progress_all();
+    if (send->error == MPI_SUCCESS) return MPI_SUCCESS;
+    return error_raise(send->comm, send->error, function,
+                       "the receiver was lost");
+}
+
 static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
                 int dest, int tag, MPI_Comm handle, enum send_mode mode,
                 bool persistent, MPI_Request *request, const char *function)
@@ -99,9 +117,7 @@ static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
     CHECK(comm, send_check(&what, type));
     if (request) return send_request(&what, persistent, request, function);
     CHECK(comm, send_begin(&what));
-    for (unsigned turn = 0; !send_done(&what); backoff(&turn))
-        coll_progress_all();
-    return MPI_SUCCESS;
+    return send_await(&what, function);
 }
 
 #define SEND_VARIANT(name, count_t, mode, persistent, extra, request)          \
@@ -178,6 +194,7 @@ static bool receive_progress(struct request *request)
     struct receive *receive = request->state;
     if (!atomic_load(&receive->done)) {
         coll_progress_all();
+        (void)transport_progress(0);
         if (!atomic_load(&receive->done)) return false;
     }
     request->status = receive->status;
@@ -240,6 +257,9 @@ static int await(struct receive *receive, MPI_Status *status,
 {
     for (unsigned turn = 0; !atomic_load(&receive->done); backoff(&turn))
         coll_progress_all();
+    /* A blocking call leaves nothing pending. */
+    if (receive->error == MPIX_ERR_PROC_FAILED_PENDING)
+        receive->error = MPIX_ERR_PROC_FAILED;
     if (status != MPI_STATUS_IGNORE) {
         int error = status->MPI_ERROR;
         *status = receive->status;
@@ -247,7 +267,9 @@ static int await(struct receive *receive, MPI_Status *status,
     }
     if (receive->error == MPI_SUCCESS) return MPI_SUCCESS;
     return error_raise(receive->comm, receive->error, function,
-                       "the message is longer than the buffer");
+                       receive->error == MPI_ERR_TRUNCATE
+                           ? "the message is longer than the buffer"
+                           : "the sender, or one that may be it, was lost");
 }
 
 static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
@@ -301,14 +323,16 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount,
                        .count = sendcount,
                        .comm = comm,
                        .dest = dest,
-                       .tag = sendtag};
+                       .tag = sendtag,
+                       .copy = sendbuf == recvbuf};
     struct receive in = {.buffer = recvbuf, .count = recvcount, .comm = comm};
     CHECK(comm, send_check(&out, sendtype));
     CHECK(comm, receive_check(&in, recvtype, source, recvtag));
-    /* The data is copied before the receive may overwrite it. */
     CHECK(comm, send_begin(&out));
     receive_begin(&in, source, recvtag);
-    return await(&in, status, function);
+    int sent = send_await(&out, function);
+    int received = await(&in, status, function);
+    return sent != MPI_SUCCESS ? sent : received;
 }
 
 #define SENDRECV_VARIANT(name, count_t)                                        \

@@ -2,6 +2,7 @@
 #include "coll.h"
 #include "p2p.h"
 #include "request.h"
+#include "transport.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -53,6 +54,14 @@ static int probe(int source, int tag, MPI_Comm handle, int *flag,
     for (unsigned turn = 0;; backoff(&turn)) {
         struct match_key key = p2p_key(comm, source, tag);
         bool there = p2p_probe(&key, comm, take, &found);
+        if (!there && flag) {
+            coll_progress_all();
+            (void)transport_progress(0);
+            there = p2p_probe(&key, comm, take, &found);
+        }
+        if (!there && source != MPI_ANY_SOURCE && transport_lost(key.source))
+            return error_raise(comm, MPIX_ERR_PROC_FAILED, function,
+                               "the sender was lost");
         if (there) status_copy(status, &found);
         if (flag) *flag = there;
         if (there || flag) return MPI_SUCCESS;

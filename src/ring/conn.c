@@ -34,20 +34,26 @@ bool engine_accepted(struct engine *e, uint32_t number)
     return true;
 }
 
+void conn_dirty(struct engine *e, uint32_t number)
+{
+    e->dirty[number / 64] |= (uint64_t)1 << (number % 64);
+}
+
 static void queue_hello(struct engine *e, uint32_t number)
 {
     struct conn *c = e->conns[number];
     struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
+    if (c->peer) message_hello(c->peer, &f);
     frame_encode(&f, c->tx_head);
     struct cursor body = {.out = c->tx_head + FRAME_SIZE,
                           .left = FRAME_HELLO_SIZE};
     struct wire_key key = e->key;
     uint64_t self = e->self;
-    uint64_t to = c->link->id;
+    uint64_t to = c->peer ? c->peer->id : c->link->id;
     hello_body(&body, &key, &self, &to);
     c->tx_head_size = FRAME_SIZE + FRAME_HELLO_SIZE;
     c->tx_head_done = 0;
-    e->dirty[number / 64] |= (uint64_t)1 << (number % 64);
+    conn_dirty(e, number);
 }
 
 void engine_dialed(struct engine *e, uint32_t number, bool success)
@@ -83,6 +89,10 @@ void engine_closed(struct engine *e, uint32_t number)
     enum conn_state was = c->state;
     c->state = CONN_FREE;
     c->link = NULL;
+    if (c->peer) {
+        message_closed(e, number, was == CONN_DIALED);
+        return;
+    }
     if (c->rx_early) { /* half an early frame is none */
         struct early **slot = &l->early;
         while (*slot && *slot != c->rx_early) slot = &(*slot)->next;
@@ -95,12 +105,12 @@ void engine_closed(struct engine *e, uint32_t number)
         free(c->rx_early);
         c->rx_early = NULL;
     }
+    if (!l) return;
     if (was == CONN_DIALED) {
         l->dialing--;
         l->failed++;
     }
     if (was == CONN_OPEN) l->open--;
-    if (!l) return;
     bool answered = c->tx_head_size > 0;
     if (!e->frozen) report_broken(e, l, was == CONN_DIALED, answered);
     /* READY may have been said already, and the other end waits (R3). */
@@ -119,6 +129,12 @@ static bool open_conn(struct engine *e, uint32_t number)
     hello_body(&body, &key, &from, &to);
     bool ours = key.word[0] == e->key.word[0] && key.word[1] == e->key.word[1];
     if (!ours || to != e->self || from == e->self) return false;
+    if (c->peer || (c->rx.flags & FLAG_MESSAGES)) {
+        bool dialed = c->state == CONN_DIALED;
+        if (!message_open(e, number, from)) return false;
+        if (c->state == CONN_OPEN && !dialed) queue_hello(e, number);
+        return true;
+    }
     if (c->state == CONN_DIALED) {
         if (from != c->link->id) return false;
         c->link->dialing--;
@@ -171,8 +187,9 @@ static bool begin_unknown(struct engine *e, struct conn *c)
 }
 
 /* Decides where the body goes. False: the peer breaks the protocol. */
-static bool begin_frame(struct engine *e, struct conn *c)
+static bool begin_frame(struct engine *e, uint32_t number)
 {
+    struct conn *c = e->conns[number];
     struct frame *f = &c->rx;
     c->rx_left = f->size;
     c->sink = SINK_DISCARD;
@@ -183,7 +200,9 @@ static bool begin_frame(struct engine *e, struct conn *c)
         return true;
     }
     if (c->state != CONN_OPEN) return false;
+    if (c->peer) return message_begin(e, number);
     if (f->type == FRAME_PING) return true;
+    if (f->type >= FRAME_MESSAGE) return false;
     if (f->epoch < e->epoch || (f->epoch == e->epoch && e->frozen)) return true;
     struct op *op = op_find(e, f->tag, f->seq);
     if (!op) return begin_unknown(e, c);
@@ -212,6 +231,10 @@ static bool end_frame(struct engine *e, uint32_t number)
     struct op *op = c->rx_op;
     c->sink = SINK_NONE;
     c->rx_op = NULL;
+    if (c->rx_numbered) {
+        message_end(e, number);
+        return true;
+    }
     switch (sink) {
     case SINK_HELLO:
         return open_conn(e, number);
@@ -229,6 +252,7 @@ static bool end_frame(struct engine *e, uint32_t number)
         return true;
     case SINK_NONE:
     case SINK_DISCARD:
+    case SINK_MESSAGE:
         break;
     }
     return true;
@@ -254,13 +278,14 @@ static bool parse(struct engine *e, uint32_t number)
     for (;;) {
         if (c->sink == SINK_NONE) {
             if (c->staged - c->parsed < FRAME_SIZE) break;
+            if (c->stranger || (c->peer && message_full(c->peer))) break;
             if (!frame_decode(c->stage + c->parsed, &c->rx)) return false;
             bool later = c->rx.type != FRAME_HELLO &&
                          c->rx.type != FRAME_PING && c->rx.epoch > e->epoch;
-            c->held = later && c->state == CONN_OPEN;
+            c->held = later && c->state == CONN_OPEN && !c->peer;
             if (c->held) break;
             c->parsed += FRAME_SIZE;
-            if (!begin_frame(e, c)) return false;
+            if (!begin_frame(e, number)) return false;
         }
         if (!fill_body(c)) break;
         if (!end_frame(e, number)) return false;
@@ -276,6 +301,7 @@ size_t engine_rx_window(struct engine *e, uint32_t number, uint8_t **to)
 {
     struct conn *c = e->conns[number];
     if (!c || c->state == CONN_FREE || c->held) return 0;
+    if (c->peer && c->sink == SINK_NONE && message_full(c->peer)) return 0;
     if (c->sink == SINK_NONE || c->staged > 0) {
         *to = c->stage + c->staged;
         return STAGE_SIZE - c->staged;
@@ -317,9 +343,26 @@ void conn_resume(struct engine *e)
     for (uint32_t i = 0; i < e->conn_end; i++) {
         struct conn *c = e->conns[i];
         if (!c || c->state == CONN_FREE || !c->held) continue;
-        c->held = false;
-        if (!parse(e, i)) (void)reject(e, i);
+        bool stranger = c->stranger;
+        c->held = c->stranger = false;
+        if ((stranger && !open_conn(e, i)) || !parse(e, i)) (void)reject(e, i);
     }
+}
+
+void conn_resume_one(struct engine *e, uint32_t number)
+{
+    if (!parse(e, number)) (void)reject(e, number);
+}
+
+void conn_reject(struct engine *e, uint32_t number)
+{
+    (void)reject(e, number);
+}
+
+void engine_rx_dry(struct engine *e, uint32_t number)
+{
+    const struct conn *c = e->conns[number];
+    if (c && c->peer && c->peer->gone) (void)reject(e, number);
 }
 
 /* The epoch is closed: what is half received is thrown away. What is half
@@ -364,7 +407,9 @@ static bool next_frame(struct engine *e, struct conn *c)
 {
     struct link *l = c->link;
     struct frame f;
-    if (c->ping) {
+    if (c->peer) {
+        if (!message_next(e, c, &f)) return false;
+    } else if (c->ping) {
         f = (struct frame){.type = FRAME_PING, .epoch = e->epoch};
     } else if (l->control_count > 0) {
         f = l->control[l->control_first];
@@ -429,5 +474,6 @@ void engine_tx(struct engine *e, uint32_t number, size_t size)
     struct op *op = c->tx_op;
     c->tx_op = NULL;
     c->tx_from = NULL;
+    if (c->tx_item) message_sent(c);
     if (op) op_sent(e, op, c->tx_lane);
 }

@@ -41,6 +41,7 @@ void engine_free(struct engine *e)
     }
     for (size_t i = 0; i < RETAIN_MAX; i++)
         pool_give(&e->pool, e->retained[i].bytes);
+    message_free(e);
     pool_trim(&e->pool);
     free(e->tags);
     free(e->dirty);
@@ -314,7 +315,8 @@ static void check_silence(struct engine *e, uint32_t number)
     bool stranger = c->state != CONN_OPEN;
     pccl_ns limit = stranger ? e->deadline / 2 : e->deadline;
     if (e->now - c->heard < limit) return;
-    if (!stranger && !op_uses_link(e, c->link, NULL)) return;
+    if (!stranger && c->peer && !message_waits(c->peer)) return;
+    if (!stranger && !c->peer && !op_uses_link(e, c->link, NULL)) return;
     e->out.close(e->out.user, number);
     engine_closed(e, number);
 }
@@ -331,4 +333,5 @@ void engine_tick(struct engine *e, pccl_ns now)
         }
         check_silence(e, i);
     }
+    message_pump(e);
 }

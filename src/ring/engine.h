@@ -16,6 +16,7 @@
 #include "../pool.h"
 #include "../wire.h"
 #include "frame.h"
+#include "message.h"
 #include "plan.h"
 
 enum {
@@ -48,11 +49,13 @@ enum conn_sink {
     SINK_HELLO,
     SINK_EARLY, /* kept until the operation is launched here */
     SINK_OP,    /* straight to the operation */
+    SINK_MESSAGE,
 };
 
 struct conn {
     enum conn_state state;
-    struct link *link; /* NULL: ACCEPTED */
+    struct link *link; /* NULL: ACCEPTED, or for messages */
+    struct mlink *peer; /* of a connection for messages */
     pccl_ns heard, spoken;
 
     /* receiving */
@@ -61,12 +64,16 @@ struct conn {
     struct frame rx;
     enum conn_sink sink;
     bool held; /* a frame of an epoch to come: waits for INSTALL */
+    bool stranger; /* held: the HELLO of a member to come (rule P2P-2) */
     bool ping; /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;
     struct op *rx_op;
     struct lane *rx_lane;
     struct early *rx_early;
+    bool rx_numbered; /* the frame counts in the sequence of messages */
+    struct message_block *rx_block;
+    struct bulk *rx_bulk;
     uint8_t *scratch; /* one segment, taken when first needed */
     uint8_t hello[FRAME_HELLO_SIZE];
 
@@ -77,6 +84,7 @@ struct conn {
     uint32_t tx_left;
     struct op *tx_op;
     struct lane *tx_lane;
+    bool tx_item; /* the frame is the next item of `peer` */
 };
 
 struct early {
@@ -197,6 +205,7 @@ struct engine_output {
     void (*fault)(void *user, enum engine_fault fault, const struct op *op,
                   uint64_t peer);
     void (*finished)(void *user, struct op *op); /* phase is DONE now */
+    void (*event)(void *user); /* message_take() has something; or NULL */
 };
 
 struct engine {
@@ -228,6 +237,7 @@ struct engine {
     bool tags_reported;
     uint64_t *dirty; /* bit set over conns that may have something to send */
     uint32_t turn;   /* operations take turns on a link */
+    struct messages messages;
     uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };
 
@@ -254,6 +264,8 @@ uint32_t engine_tx_window(struct engine *e, uint32_t conn,
 void engine_tx(struct engine *e, uint32_t conn, size_t size);
 bool engine_may_send(const struct engine *e, uint32_t conn);
 void engine_clear_dirty(struct engine *e, uint32_t conn);
+/* Everything that had arrived has been read. */
+void engine_rx_dry(struct engine *e, uint32_t conn);
 void engine_tick(struct engine *e, pccl_ns now);
 
 /* Links (rule R3). */
@@ -308,6 +320,9 @@ void conn_stop_receiving(struct engine *e, const struct op *op);
 void conn_forget_op(struct engine *e, const struct op *op);
 void conn_cut_sending(struct engine *e, const struct op *op);
 void conn_resume(struct engine *e);
+void conn_resume_one(struct engine *e, uint32_t number);
+void conn_dirty(struct engine *e, uint32_t number);
+void conn_reject(struct engine *e, uint32_t number);
 void engine_apply_early(struct engine *e, struct op *op, struct lane *lane);
 struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
 bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);

@@ -21,12 +21,22 @@ enum frame_type {
     FRAME_READY,     /* the sender has launched the operation */
     FRAME_DONE,      /* the sender, and index-1 before it, hold the result */
     FRAME_PING,
+    /* On connections for messages only, see message.h. */
+    FRAME_MESSAGE, /* index: bytes of the header at the start of the body */
+    FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */
+    FRAME_CANCEL,  /* tag, index: an expect that is withdrawn */
+    FRAME_REFUSE,  /* tag, index: an expect whose size is not the send's */
+    FRAME_BULK,    /* tag, index: the expect, digest: offset of the body */
+    FRAME_GOT,     /* tag, index: an expect that is fulfilled */
+    FRAME_ACK,
     FRAME_TYPE_COUNT,
 };
 
 enum frame_flag {
     FLAG_CONFIRM = 1, /* DATA: the sender wants a DONE from the receiver */
     FLAG_CLEAN = 2,   /* DONE: nothing else is in flight there (rule D6) */
+    FLAG_MESSAGES = 4, /* HELLO: the connection is for messages */
+    FLAG_ANSWER = 8,   /* messages: acknowledge at once */
 };
 
 struct frame {

@@ -158,7 +158,7 @@ bool engine_lacks_link(const struct engine *e)
             if (op->lanes[k].link->open == 0) return true;
         }
     }
-    return false;
+    return message_lacks_link(e);
 }
 
 /* ----------------------------------------------------------------- launch */

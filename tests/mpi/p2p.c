@@ -1,6 +1,6 @@
 /* p2p.c - point-to-point messages. No blocking send relies on a copy being
- * made: that hangs in MPICH when a rank sends to itself. Among all ranks where `remote` is given as
- * an argument, else of every rank with itself. */
+ * made: that hangs in MPICH when a rank sends to itself. Among all ranks where
+ * `remote` is given as an argument, else of every rank with itself. */
 #include "conform.h"
 
 static int rank, size, to, from;
@@ -35,6 +35,7 @@ static void test_basic(void)
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     OK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, &status));
     CHECK(flag == 0);
+    OK(MPI_Barrier(comm)); /* nobody sends on before all have looked */
     /* Nobody. */
     OK(MPI_Send(out, 1, MPI_INT, MPI_PROC_NULL, 0, comm));
     OK(MPI_Recv(in, 1, MPI_INT, MPI_PROC_NULL, 0, comm, &status));

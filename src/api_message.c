@@ -1,0 +1,124 @@
+/* api_message.c - the calls of pccl.h for messages between members. */
+#include "comm.h"
+
+_Static_assert(PCCL_MESSAGE_HEADER_MAX == (int)MESSAGE_HEADER_MAX, "limits");
+_Static_assert(PCCL_MESSAGE_MAX == (int)MESSAGE_MAX, "limits");
+
+/* Locks on success. Connected implies that pcclInit has been called. */
+static pcclResult_t enter(pcclComm_t *c)
+{
+    if (!c) return pcclInvalidArgument;
+    comm_lock(c);
+    if (c->session) return pcclSuccess;
+    pthread_mutex_unlock(&c->lock);
+    return pcclInvalidUsage;
+}
+
+static pcclResult_t leave(pcclComm_t *c, int result)
+{
+    pthread_mutex_unlock(&c->lock);
+    return (pcclResult_t)result;
+}
+
+static bool is_gone(const pcclComm_t *c)
+{
+    return c->session->state == SESSION_GONE;
+}
+
+pcclResult_t pcclPostMessage(pcclComm_t *comm, uint64_t to, const void *header,
+                             size_t header_size, const void *body,
+                             size_t body_size)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    if ((!header && header_size > 0) || (!body && body_size > 0))
+        return leave(comm, pcclInvalidArgument);
+    if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
+    int result = message_post(&comm->session->engine, to, header, header_size,
+                              body, body_size);
+    if (result == pcclSuccess) comm_io_push(comm);
+    return leave(comm, result);
+}
+
+pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to, uint64_t key,
+                          const void *buf, size_t size)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
+    if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
+    int result = message_send_bulk(&comm->session->engine, to, key, buf, size);
+    if (result == pcclSuccess) comm_io_push(comm);
+    return leave(comm, result);
+}
+
+pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from, uint64_t key,
+                            void *buf, size_t size)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
+    if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
+    int result =
+        message_expect_bulk(&comm->session->engine, from, key, buf, size);
+    if (result == pcclSuccess) comm_io_push(comm);
+    return leave(comm, result);
+}
+
+pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from, uint64_t key)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    int result = message_cancel_bulk(&comm->session->engine, from, key);
+    if (result == pcclSuccess) comm_io_push(comm);
+    return leave(comm, result);
+}
+
+static void describe(struct message_event *from, pcclEvent_t *to)
+{
+    static const pcclEventKind_t kinds[] = {[EVENT_MESSAGE] = pcclEventMessage,
+                                            [EVENT_SENT] = pcclEventBulkSent,
+                                            [EVENT_RECEIVED] =
+                                                pcclEventBulkReceived,
+                                            [EVENT_ROOM] = pcclEventRoom,
+                                            [EVENT_LOST] = pcclEventMemberLost};
+    *to = (pcclEvent_t){.kind = kinds[from->kind],
+                        .result = (pcclResult_t)from->result,
+                        .member = from->member,
+                        .key = from->key};
+    if (from->kind != EVENT_MESSAGE) return;
+    struct message_block *block = (struct message_block *)from;
+    to->header = block->bytes;
+    to->header_size = block->head;
+    to->body = block->bytes + block->head;
+    to->body_size = block->size - block->head;
+    to->owned = block;
+}
+
+pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms, pcclEvent_t *event)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    if (!event) return leave(comm, pcclInvalidArgument);
+    pccl_ns until = PCCL_NEVER;
+    if (timeout_ms == 0) until = 0;
+    if (timeout_ms > 0) until = comm_now() + timeout_ms * PCCL_MS;
+    struct message_event *taken = comm_take_event(comm, until);
+    *event = (pcclEvent_t){.kind = pcclEventNone};
+    if (!taken)
+        return leave(comm,
+                     is_gone(comm) ? pcclMasterConnectionFailed : pcclSuccess);
+    describe(taken, event);
+    if (!event->owned) message_release(&comm->session->engine, taken);
+    return leave(comm, pcclSuccess);
+}
+
+pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    if (!event) return leave(comm, pcclInvalidArgument);
+    if (event->owned) message_release(&comm->session->engine, event->owned);
+    *event = (pcclEvent_t){.kind = pcclEventNone};
+    return leave(comm, pcclSuccess);
+}

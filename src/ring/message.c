@@ -1,0 +1,754 @@
+/* message.c - see message.h; rules in master/PROTOCOL.md. */
+#include "engine.h"
+
+#include "../../include/pccl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ----------------------------------------------------------------- members */
+
+static struct mlink **slot_of(struct engine *e, uint64_t id)
+{
+    struct messages *m = &e->messages;
+    struct mlink **slot = &m->links[id % ARRAY_COUNT(m->links)];
+    while (*slot && (*slot)->id != id) slot = &(*slot)->next;
+    return slot;
+}
+
+static struct mlink *find(struct engine *e, uint64_t id, bool create)
+{
+    struct mlink **slot = slot_of(e, id);
+    if (*slot || !create) return *slot;
+    struct mlink *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->id = id;
+    l->conn = NO_CONN;
+    l->first_seq = 1;
+    l->lost = (struct message_event){.kind = EVENT_LOST, .member = id};
+    l->room = (struct message_event){.kind = EVENT_ROOM, .member = id};
+    *slot = l;
+    return l;
+}
+
+#define EACH_LINK(e, l)                                                        \
+    for (size_t l##_i = 0; l##_i < ARRAY_COUNT((e)->messages.links); l##_i++)  \
+        for (struct mlink *l = (e)->messages.links[l##_i], *l##_next;          \
+             l && (l##_next = l->next, true); l = l##_next)
+
+/* Something of ours has not arrived, or is not known to have. */
+static bool needs_conn(const struct mlink *l)
+{
+    if (l->count > 0) return true;
+    for (const struct bulk *b = l->sends; b; b = b->next) {
+        if (b->state == BULK_RUNS) return true;
+    }
+    return false;
+}
+
+bool message_waits(const struct mlink *l)
+{
+    return !message_full(l) && (needs_conn(l) || l->expects != NULL);
+}
+
+bool message_lacks_link(const struct engine *e)
+{
+    EACH_LINK(e, l)
+    {
+        if (!l->gone && !l->open && message_waits(l)) return true;
+    }
+    return false;
+}
+
+static void dirty(struct engine *e, const struct mlink *l)
+{
+    if (l->open) conn_dirty(e, l->conn);
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void push(struct engine *e, struct message_event *event)
+{
+    struct messages *m = &e->messages;
+    event->next = NULL;
+    event->queued = true;
+    if (m->first)
+        m->last->next = event;
+    else
+        m->first = event;
+    m->last = event;
+    if (e->out.event) e->out.event(e->out.user);
+}
+
+static void push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
+                      int result)
+{
+    while (*list != b) list = &(*list)->next;
+    *list = b->next;
+    b->event.result = result;
+    push(e, &b->event);
+}
+
+void message_use(struct engine *e)
+{
+    e->messages.used = true;
+}
+
+struct message_event *message_take(struct engine *e)
+{
+    struct messages *m = &e->messages;
+    struct message_event *event = m->first;
+    if (!event) return NULL;
+    m->first = event->next;
+    event->queued = false;
+    if (event->kind != EVENT_MESSAGE) return event;
+    struct mlink *l = find(e, event->member, false);
+    if (!l) return event;
+    bool was_full = message_full(l);
+    l->inbox_count--;
+    l->inbox_bytes -= ((struct message_block *)event)->size;
+    if (was_full && !message_full(l) && l->open) conn_resume_one(e, l->conn);
+    return event;
+}
+
+static void drop_items(struct engine *e, struct mlink *l)
+{
+    while (l->count > 0) {
+        pool_give(&e->pool, l->items[l->first].block);
+        l->first = (l->first + 1) & (l->capacity - 1);
+        l->count--;
+    }
+    l->posted = l->pieces = l->sent = 0;
+    l->posted_bytes = 0;
+    while (l->expected) {
+        struct expected *next = l->expected->next;
+        free(l->expected);
+        l->expected = next;
+    }
+    l->expected_count = 0;
+}
+
+static void link_free(struct engine *e, struct mlink *l)
+{
+    assert(l->conn == NO_CONN && !l->sends && !l->expects);
+    *slot_of(e, l->id) = l->next;
+    drop_items(e, l);
+    free(l->items);
+    free(l);
+}
+
+void message_release(struct engine *e, struct message_event *event)
+{
+    switch (event->kind) {
+    case EVENT_MESSAGE:
+    case EVENT_SENT:
+    case EVENT_RECEIVED:
+        pool_give(&e->pool, event);
+        return;
+    case EVENT_LOST:
+        link_free(e, find(e, event->member, false));
+        return;
+    case EVENT_ROOM:
+        return;
+    }
+}
+
+void message_free(struct engine *e)
+{
+    struct message_event *event;
+    EACH_LINK(e, l)
+    {
+        l->conn = NO_CONN;
+        l->open = false;
+        while (l->sends) push_bulk(e, &l->sends, l->sends, 0);
+        while (l->expects) push_bulk(e, &l->expects, l->expects, 0);
+    }
+    e->out.event = NULL;
+    while ((event = message_take(e))) message_release(e, event);
+    EACH_LINK(e, l) link_free(e, l);
+}
+
+/* ------------------------------------------------------------------- losses */
+
+static void finish_lost(struct engine *e, struct mlink *l, int result)
+{
+    while (l->sends) push_bulk(e, &l->sends, l->sends, result);
+    while (l->expects) push_bulk(e, &l->expects, l->expects, result);
+    drop_items(e, l);
+    if (result != pcclRankConnectionLost || l->lost.queued) return;
+    if (e->messages.used)
+        push(e, &l->lost);
+    else if (l->inbox_count == 0 && !l->room.queued)
+        link_free(e, l);
+}
+
+/* Rule P2P-7: what has arrived from a lost member is read before its end. */
+void message_lose(struct engine *e, uint64_t id)
+{
+    struct mlink *l = find(e, id, e->messages.used);
+    if (!l || l->gone) return;
+    l->gone = true;
+    if (l->conn != NO_CONN && !l->open)
+        conn_reject(e, l->conn);
+    else if (l->conn == NO_CONN)
+        finish_lost(e, l, pcclRankConnectionLost);
+}
+
+void message_stop(struct engine *e, int result)
+{
+    EACH_LINK(e, l)
+    {
+        l->gone = true;
+        finish_lost(e, l, result);
+    }
+}
+
+/* ------------------------------------------------------------- connections */
+
+bool message_full(const struct mlink *l)
+{
+    return l->inbox_count >= MESSAGE_INBOX_MAX ||
+           l->inbox_bytes >= MESSAGE_INBOX_BYTES;
+}
+
+void message_hello(const struct mlink *l, struct frame *f)
+{
+    f->flags = FLAG_MESSAGES;
+    f->epoch = l->seq;
+    f->index = l->dials;
+}
+
+/* The connection is no longer this link's; the caller closes it. */
+static void detach(struct engine *e, struct mlink *l)
+{
+    struct conn *c = e->conns[l->conn];
+    pool_give(&e->pool, c->rx_block);
+    c->rx_block = NULL;
+    c->rx_bulk = NULL;
+    c->peer = NULL;
+    l->conn = NO_CONN;
+    l->open = false;
+    l->sent = 0;
+}
+
+void message_closed(struct engine *e, uint32_t number, bool dialed)
+{
+    struct mlink *l = e->conns[number]->peer;
+    assert(l->conn == number);
+    detach(e, l);
+    if (l->gone) {
+        finish_lost(e, l, pcclRankConnectionLost);
+        return;
+    }
+    l->retry_at = e->now;
+    if (dialed) {
+        pccl_ns pause = 10 * PCCL_MS;
+        for (uint32_t i = 0; i < l->failures && pause < e->deadline / 5; i++)
+            pause *= 2;
+        l->retry_at += pause;
+        l->failures++;
+    }
+    e->messages.pending = true;
+}
+
+static void dial(struct engine *e, struct mlink *l)
+{
+    const struct wire_member *member = engine_member(e, l->id);
+    if (!member) return;
+    l->dials++;
+    uint32_t number = e->out.dial(e->out.user, &member->addr);
+    if (number != NO_CONN && engine_accepted(e, number)) {
+        struct conn *c = e->conns[number];
+        c->state = CONN_DIALED;
+        c->peer = l;
+        l->conn = number;
+        return;
+    }
+    if (number != NO_CONN) e->out.close(e->out.user, number);
+    l->failures++;
+    l->retry_at = e->now + 10 * PCCL_MS;
+}
+
+void message_pump(struct engine *e)
+{
+    if (!e->messages.pending) return;
+    e->messages.pending = false;
+    EACH_LINK(e, l)
+    {
+        if (l->gone || l->conn != NO_CONN || !needs_conn(l)) continue;
+        if (e->now >= l->retry_at) dial(e, l);
+        if (l->conn == NO_CONN) e->messages.pending = true;
+    }
+}
+
+bool message_pending(const struct engine *e)
+{
+    return e->messages.pending;
+}
+
+static void want(struct engine *e, struct mlink *l)
+{
+    if (l->open || l->gone || l->conn != NO_CONN) return;
+    e->messages.pending = true;
+    message_pump(e);
+}
+
+static bool acked(struct engine *e, struct mlink *l, uint32_t seq,
+                  uint32_t most);
+
+/* Rule P2P-3: which of two calls stands. A HELLO that is not the caller's
+ * latest word has been overtaken by another connection. */
+static bool may_replace(struct engine *e, struct mlink *l, uint32_t dials)
+{
+    if ((int32_t)(dials - l->peer_dials) <= 0) return false;
+    if (l->conn == NO_CONN) return true;
+    uint32_t number = l->conn;
+    struct conn *old = e->conns[number];
+    if (old->state == CONN_DIALED && e->self < l->id) return false;
+    detach(e, l);
+    e->out.close(e->out.user, number);
+    engine_closed(e, number);
+    return true;
+}
+
+/* The body of a HELLO is there and right. False: close. */
+bool message_open(struct engine *e, uint32_t number, uint64_t from)
+{
+    struct conn *c = e->conns[number];
+    const struct frame f = c->rx;
+    struct mlink *l = c->peer;
+    if (!(f.flags & FLAG_MESSAGES)) return false;
+    if (c->state == CONN_DIALED) {
+        if (from != l->id) return false;
+    } else {
+        l = find(e, from, false);
+        if (l && l->gone) return false;
+        if (!engine_member(e, from)) {
+            c->held = c->stranger = true; /* rule P2P-2 */
+            return true;
+        }
+        l = find(e, from, true);
+        if (!l || !may_replace(e, l, f.index)) return false;
+        c->peer = l;
+        l->conn = number;
+    }
+    if (!acked(e, l, f.epoch, l->count)) return false;
+    if ((int32_t)(f.index - l->peer_dials) > 0) l->peer_dials = f.index;
+    c->state = CONN_OPEN;
+    l->open = true;
+    l->sent = 0;
+    l->failures = 0;
+    conn_dirty(e, number);
+    return true;
+}
+
+/* --------------------------------------------------------------- sending */
+
+static struct message_item *new_item(struct mlink *l)
+{
+    if (l->count == l->capacity) {
+        uint32_t capacity = l->capacity ? 2 * l->capacity : 16;
+        struct message_item *items = malloc(capacity * sizeof *items);
+        if (!items) return NULL;
+        for (uint32_t i = 0; i < l->count; i++)
+            items[i] = l->items[(l->first + i) & (l->capacity - 1)];
+        free(l->items);
+        l->items = items;
+        l->capacity = capacity;
+        l->first = 0;
+    }
+    struct message_item *item =
+        &l->items[(l->first + l->count++) & (l->capacity - 1)];
+    *item = (struct message_item){.body = NULL};
+    return item;
+}
+
+static bool queue_control(struct engine *e, struct mlink *l,
+                          enum frame_type type, uint64_t key, uint32_t number,
+                          uint64_t size)
+{
+    struct message_item *item = new_item(l);
+    if (!item) return false;
+    item->frame = (struct frame){
+        .type = (uint8_t)type, .tag = key, .index = number, .digest = size};
+    dirty(e, l);
+    return true;
+}
+
+/* A live link to a member; NULL: *result says why not. */
+static struct mlink *link_to(struct engine *e, uint64_t id, int *result)
+{
+    message_use(e);
+    *result = pcclInvalidArgument;
+    if (id == e->self) return NULL;
+    *result = pcclRankConnectionLost;
+    struct mlink *l = find(e, id, false);
+    if (l ? l->gone : !engine_member(e, id)) return NULL;
+    *result = pcclInternalError;
+    return l ? l : find(e, id, true);
+}
+
+int message_post(struct engine *e, uint64_t to, const void *head,
+                 size_t head_size, const void *body, size_t size)
+{
+    int result;
+    if (head_size > MESSAGE_HEADER_MAX || size > MESSAGE_MAX - head_size)
+        return pcclInvalidArgument;
+    struct mlink *l = link_to(e, to, &result);
+    if (!l) return result;
+    size_t bytes = head_size + size;
+    if (l->posted >= MESSAGE_QUEUE_MAX ||
+        (l->posted > 0 && l->posted_bytes + bytes > MESSAGE_QUEUE_BYTES)) {
+        l->starved = true;
+        return pcclPendingAsyncOps;
+    }
+    struct message_block *block = pool_take(&e->pool, sizeof *block + bytes);
+    struct message_item *item = block ? new_item(l) : NULL;
+    if (!item) {
+        pool_give(&e->pool, block);
+        return pcclInternalError;
+    }
+    if (head_size > 0) memcpy(block->bytes, head, head_size);
+    if (size > 0) memcpy(block->bytes + head_size, body, size);
+    item->frame = (struct frame){.type = FRAME_MESSAGE,
+                                 .index = (uint32_t)head_size,
+                                 .size = (uint32_t)bytes};
+    item->body = block->bytes;
+    item->block = block;
+    l->posted++;
+    l->posted_bytes += bytes;
+    dirty(e, l);
+    want(e, l);
+    return pcclSuccess;
+}
+
+/* The next piece of the oldest send that is expected becomes an item. */
+static void cut_piece(struct mlink *l)
+{
+    struct bulk *b = l->sends;
+    while (b && b->state != BULK_RUNS) b = b->next;
+    if (!b || l->pieces >= BULK_PIECES_MAX) return;
+    uint64_t left = b->size - b->done;
+    uint32_t size = left < BULK_PIECE ? (uint32_t)left : BULK_PIECE;
+    struct message_item *item = new_item(l);
+    if (!item) return; /* the next ping tries again */
+    item->frame = (struct frame){.type = FRAME_BULK,
+                                 .tag = b->event.key,
+                                 .index = b->number,
+                                 .size = size,
+                                 .digest = b->done};
+    item->body = b->from + b->done;
+    b->done += size;
+    l->pieces++;
+    if (b->done == b->size) b->state = BULK_CUT;
+}
+
+bool message_next(struct engine *e, struct conn *c, struct frame *f)
+{
+    struct mlink *l = c->peer;
+    (void)e;
+    if (l->sent == l->count) cut_piece(l);
+    if (l->sent < l->count) {
+        const struct message_item *item =
+            &l->items[(l->first + l->sent) & (l->capacity - 1)];
+        *f = item->frame;
+        f->seq = l->first_seq + l->sent;
+        c->tx_from = f->size > 0 ? item->body : NULL;
+        c->tx_item = true;
+    } else if (l->ack_due || c->ping || l->answer_due) {
+        *f = (struct frame){.type = FRAME_ACK};
+    } else {
+        return false;
+    }
+    if (l->answer_due) f->flags |= FLAG_ANSWER;
+    f->epoch = l->seq;
+    l->ack_due = l->answer_due = false;
+    l->heard_count = 0;
+    l->heard_bytes = 0;
+    return true;
+}
+
+void message_sent(struct conn *c)
+{
+    c->tx_item = false;
+    c->peer->sent++;
+}
+
+/* Everything up to `seq` has arrived; at most `most` items can have. */
+static bool acked(struct engine *e, struct mlink *l, uint32_t seq,
+                  uint32_t most)
+{
+    uint32_t count = seq - l->first_seq + 1;
+    if (count > most) return false;
+    if (count == 0) return true;
+    for (uint32_t i = 0; i < count; i++) {
+        struct message_item *item = &l->items[l->first];
+        if (item->frame.type == FRAME_MESSAGE) {
+            l->posted--;
+            l->posted_bytes -= item->frame.size;
+        }
+        if (item->frame.type == FRAME_BULK) l->pieces--;
+        pool_give(&e->pool, item->block);
+        l->first = (l->first + 1) & (l->capacity - 1);
+    }
+    l->first_seq += count;
+    l->count -= count;
+    l->sent = l->sent > count ? l->sent - count : 0;
+    dirty(e, l); /* more pieces may go */
+    if (l->starved && l->posted <= MESSAGE_QUEUE_MAX / 2 &&
+        l->posted_bytes <= MESSAGE_QUEUE_BYTES / 2) {
+        l->starved = false;
+        if (!l->room.queued) push(e, &l->room);
+    }
+    return true;
+}
+
+bool message_flush(struct engine *e)
+{
+    bool waits = false;
+    EACH_LINK(e, l)
+    {
+        if (l->heard_count > 0) {
+            l->ack_due = true;
+            dirty(e, l);
+        }
+        /* One that calls do not reach has most likely left. */
+        if (l->gone || l->count == 0 || l->failures > 1) continue;
+        waits = true;
+        if (l->open) {
+            l->answer_due = true;
+            dirty(e, l);
+        }
+    }
+    return waits;
+}
+
+/* -------------------------------------------------------------------- bulk */
+
+static struct bulk *find_key(struct bulk *b, uint64_t key)
+{
+    while (b && b->event.key != key) b = b->next;
+    return b;
+}
+
+static struct bulk *new_bulk(struct engine *e, struct bulk **list,
+                             enum message_event_kind kind, uint64_t member,
+                             uint64_t key, size_t size)
+{
+    struct bulk *b = pool_take(&e->pool, sizeof *b);
+    if (!b) return NULL;
+    *b = (struct bulk){.event = {.kind = kind, .member = member, .key = key},
+                       .size = size};
+    while (*list) list = &(*list)->next;
+    *list = b;
+    return b;
+}
+
+static void begin_send(struct engine *e, struct mlink *l, struct bulk *b,
+                       uint32_t number, uint64_t size)
+{
+    b->number = number;
+    b->done = 0;
+    if (b->size == size) {
+        b->state = BULK_RUNS;
+        dirty(e, l);
+        want(e, l);
+        return;
+    }
+    (void)queue_control(e, l, FRAME_REFUSE, b->event.key, number, 0);
+    push_bulk(e, &l->sends, b, pcclInvalidArgument);
+}
+
+static bool take_expected(struct mlink *l, uint64_t key, struct expected *out)
+{
+    struct expected **slot = &l->expected;
+    while (*slot && (*slot)->key != key) slot = &(*slot)->next;
+    struct expected *x = *slot;
+    if (!x) return false;
+    *out = *x;
+    *slot = x->next;
+    free(x);
+    l->expected_count--;
+    return true;
+}
+
+int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
+                      const void *from, size_t size)
+{
+    int result;
+    struct expected x;
+    struct mlink *l = link_to(e, to, &result);
+    if (!l) return result;
+    if (find_key(l->sends, key)) return pcclInvalidArgument;
+    struct bulk *b = new_bulk(e, &l->sends, EVENT_SENT, to, key, size);
+    if (!b) return pcclInternalError;
+    b->from = from;
+    if (take_expected(l, key, &x)) begin_send(e, l, b, x.number, x.size);
+    return pcclSuccess;
+}
+
+int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
+                        size_t size)
+{
+    int result;
+    struct mlink *l = link_to(e, from, &result);
+    if (!l) return result;
+    if (find_key(l->expects, key)) return pcclInvalidArgument;
+    struct bulk *b = new_bulk(e, &l->expects, EVENT_RECEIVED, from, key, size);
+    if (!b) return pcclInternalError;
+    b->to = to;
+    b->number = l->number++;
+    if (!queue_control(e, l, FRAME_EXPECT, key, b->number, size)) {
+        push_bulk(e, &l->expects, b, pcclInternalError);
+        return pcclSuccess;
+    }
+    want(e, l);
+    return pcclSuccess;
+}
+
+int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key)
+{
+    struct mlink *l = find(e, from, false);
+    struct bulk *b = l ? find_key(l->expects, key) : NULL;
+    if (!b) return pcclInvalidUsage;
+    if (!queue_control(e, l, FRAME_CANCEL, key, b->number, 0))
+        return pcclInternalError;
+    struct conn *c = l->open ? e->conns[l->conn] : NULL;
+    if (c && c->rx_bulk == b) {
+        c->rx_bulk = NULL;
+        c->sink = SINK_DISCARD;
+    }
+    struct bulk **slot = &l->expects;
+    while (*slot != b) slot = &(*slot)->next;
+    *slot = b->next;
+    pool_give(&e->pool, b);
+    return pcclSuccess;
+}
+
+static bool on_expect(struct engine *e, struct mlink *l, const struct frame *f)
+{
+    struct bulk *b = l->sends;
+    while (b && (b->event.key != f->tag || b->state != BULK_WAITS)) b = b->next;
+    if (b) {
+        begin_send(e, l, b, f->index, f->digest);
+        return true;
+    }
+    struct expected *x =
+        l->expected_count < EXPECTED_MAX ? malloc(sizeof *x) : NULL;
+    if (!x) return false;
+    *x = (struct expected){l->expected, f->tag, f->digest, f->index};
+    l->expected = x;
+    l->expected_count++;
+    return true;
+}
+
+/* What the other end says about an expect that it made. */
+static void on_word(struct engine *e, struct mlink *l, const struct frame *f)
+{
+    struct expected x;
+    if (f->type == FRAME_CANCEL && take_expected(l, f->tag, &x)) return;
+    struct bulk *b = find_key(l->sends, f->tag);
+    if (!b || b->state == BULK_WAITS || b->number != f->index) return;
+    /* Pieces under way are dropped over there. */
+    if (f->type == FRAME_CANCEL) b->state = BULK_WAITS;
+    if (f->type == FRAME_GOT && b->state == BULK_CUT)
+        push_bulk(e, &l->sends, b, pcclSuccess);
+}
+
+/* --------------------------------------------------------------- receiving */
+
+static struct bulk *find_number(struct mlink *l, uint32_t number)
+{
+    struct bulk *b = l->expects;
+    while (b && b->number != number) b = b->next;
+    return b;
+}
+
+static bool begin_message(struct engine *e, struct conn *c)
+{
+    const struct frame *f = &c->rx;
+    if (f->size > MESSAGE_MAX || f->index > f->size ||
+        f->index > MESSAGE_HEADER_MAX)
+        return false;
+    struct message_block *block = pool_take(&e->pool, sizeof *block + f->size);
+    if (!block) return false;
+    block->event =
+        (struct message_event){.kind = EVENT_MESSAGE, .member = c->peer->id};
+    block->head = f->index;
+    block->size = f->size;
+    c->rx_block = block;
+    c->rx_to = block->bytes;
+    c->sink = SINK_MESSAGE;
+    return true;
+}
+
+static bool begin_piece(struct conn *c)
+{
+    const struct frame *f = &c->rx;
+    struct bulk *b = find_number(c->peer, f->index);
+    if (!b) return true; /* cancelled */
+    if (f->digest != b->done || f->size > b->size - b->done) return false;
+    c->rx_bulk = b;
+    c->rx_to = b->to + b->done;
+    c->sink = SINK_MESSAGE;
+    return true;
+}
+
+/* A header; conn.c has set the sink to DISCARD. False: close. */
+bool message_begin(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    struct mlink *l = c->peer;
+    const struct frame *f = &c->rx;
+    if (!acked(e, l, f->epoch, l->sent)) return false;
+    if (f->flags & FLAG_ANSWER) {
+        l->ack_due = true;
+        dirty(e, l);
+    }
+    if (f->type == FRAME_ACK || f->type == FRAME_PING) return true;
+    if (f->type < FRAME_MESSAGE || f->seq != l->seq + 1) return false;
+    c->rx_numbered = true;
+    if (f->type == FRAME_MESSAGE) return begin_message(e, c);
+    if (f->type == FRAME_BULK) return begin_piece(c);
+    if (f->type == FRAME_EXPECT) return on_expect(e, l, f);
+    return true;
+}
+
+static void end_piece(struct engine *e, struct mlink *l, struct bulk *b,
+                      uint32_t size)
+{
+    b->done += size;
+    if (b->done < b->size) return;
+    (void)queue_control(e, l, FRAME_GOT, b->event.key, b->number, 0);
+    push_bulk(e, &l->expects, b, pcclSuccess);
+}
+
+void message_end(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    struct mlink *l = c->peer;
+    const struct frame *f = &c->rx;
+    c->rx_numbered = false;
+    l->seq++;
+    l->heard_count++;
+    l->heard_bytes += f->size;
+    if (l->heard_count >= MESSAGE_ACK_COUNT ||
+        l->heard_bytes >= MESSAGE_ACK_BYTES) {
+        l->ack_due = true;
+        dirty(e, l);
+    }
+    struct message_block *block = c->rx_block;
+    struct bulk *bulk = c->rx_bulk;
+    c->rx_block = NULL;
+    c->rx_bulk = NULL;
+    if (block) {
+        l->inbox_count++;
+        l->inbox_bytes += block->size;
+        push(e, &block->event);
+    }
+    if (bulk) end_piece(e, l, bulk, f->size);
+    if (f->type == FRAME_CANCEL || f->type == FRAME_GOT) on_word(e, l, f);
+    if (f->type != FRAME_REFUSE) return;
+    bulk = find_number(l, f->index);
+    if (bulk) push_bulk(e, &l->expects, bulk, pcclInvalidArgument);
+}

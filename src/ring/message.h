@@ -1,0 +1,155 @@
+/* message.h - messages between two members, as a pure state machine beside the
+ * collectives of the engine. Rules P2P-1.. stand in master/PROTOCOL.md.
+ *
+ * Two members that talk have one connection for it, of its own. What travels
+ * on it in one direction is a sequence of numbered items (messages, requests
+ * for bulk data, pieces of bulk data) that the sender keeps until they are
+ * acknowledged; a connection that is made anew goes on with the first item
+ * that the other end has not got. */
+#ifndef PCCL_MESSAGE_H
+#define PCCL_MESSAGE_H
+
+#include "../base.h"
+#include "frame.h"
+
+enum {
+    MESSAGE_HEADER_MAX = 64,
+    MESSAGE_MAX = 64 * 1024,           /* header and body */
+    MESSAGE_QUEUE_MAX = 1024,          /* posted and not acknowledged ... */
+    MESSAGE_QUEUE_BYTES = 1024 * 1024, /* ... of one member */
+    MESSAGE_INBOX_MAX = 1024,          /* received and not taken ... */
+    MESSAGE_INBOX_BYTES = 1024 * 1024, /* ... from one member */
+    MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
+    MESSAGE_ACK_BYTES = 256 * 1024,
+    BULK_PIECE = 256 * 1024,
+    BULK_PIECES_MAX = 32, /* on their way to one member */
+    EXPECTED_MAX = 65536, /* expects of one member that wait for a send */
+};
+
+struct engine;
+struct conn;
+
+enum message_event_kind {
+    EVENT_MESSAGE,
+    EVENT_SENT,     /* bulk */
+    EVENT_RECEIVED, /* bulk */
+    EVENT_ROOM,     /* a post that was refused has a chance now */
+    EVENT_LOST,     /* the last one of this member */
+};
+
+struct message_event {
+    struct message_event *next;
+    enum message_event_kind kind;
+    int result; /* pcclResult_t, of bulk */
+    bool queued;
+    uint64_t member, key;
+};
+
+/* A message, at the sender or at the receiver. From the engine's pool. */
+struct message_block {
+    struct message_event event;
+    uint32_t head, size; /* header's bytes, all bytes */
+    uint8_t bytes[];
+};
+
+/* One end of a bulk transfer. The buffer is the caller's until its event. */
+struct bulk {
+    struct message_event event;
+    struct bulk *next;
+    uint32_t number;                                /* of the expect */
+    enum { BULK_WAITS, BULK_RUNS, BULK_CUT } state; /* of a send */
+    const uint8_t *from;
+    uint8_t *to;
+    uint64_t size, done;
+};
+
+struct message_item {
+    struct frame frame; /* without number and acknowledgement */
+    const uint8_t *body;
+    struct message_block *block; /* owned, or NULL */
+};
+
+struct expected {
+    struct expected *next;
+    uint64_t key, size;
+    uint32_t number;
+};
+
+/* One other member. */
+struct mlink {
+    struct mlink *next;
+    uint64_t id;
+    uint32_t conn; /* NO_CONN: none */
+    bool open;     /* the connection has been agreed on */
+    bool gone;     /* removed from the view; the rest is being read */
+    bool starved;  /* a post was refused */
+    bool ack_due, answer_due;
+    uint32_t dials, peer_dials; /* calls made, calls known to be made */
+    uint32_t failures;          /* since the last connection */
+    pccl_ns retry_at;
+
+    /* Sending: a ring of items, the first `sent` of them on the connection. */
+    struct message_item *items;
+    uint32_t capacity, first, count, sent;
+    uint32_t first_seq;
+    uint32_t posted, pieces;
+    size_t posted_bytes;
+    struct bulk *sends;
+    struct expected *expected; /* by the other end, before our send */
+    uint32_t expected_count;
+
+    /* Receiving. */
+    uint32_t seq;         /* of the last item */
+    uint32_t heard_count; /* not acknowledged */
+    size_t heard_bytes;
+    uint32_t inbox_count;
+    size_t inbox_bytes;
+    struct bulk *expects;
+    uint32_t number; /* of the next expect */
+
+    struct message_event lost, room;
+};
+
+struct messages {
+    struct mlink *links[256]; /* hash by id */
+    struct message_event *first, *last;
+    bool used;    /* losses are kept for somebody who takes events */
+    bool pending; /* a link may need to be dialed */
+};
+
+/* Results are pcclResult_t; see pccl.h. */
+int message_post(struct engine *e, uint64_t to, const void *head,
+                 size_t head_size, const void *body, size_t size);
+int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
+                      const void *from, size_t size);
+int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
+                        size_t size);
+int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key);
+
+/* The next event or NULL; it belongs to the caller until released. */
+struct message_event *message_take(struct engine *e);
+void message_release(struct engine *e, struct message_event *event);
+void message_use(struct engine *e); /* from here on losses are events */
+
+/* --- for the owner of the engine --- */
+void message_lose(struct engine *e, uint64_t id); /* removed from the view */
+void message_stop(struct engine *e, int result);  /* out of the run */
+void message_pump(struct engine *e); /* makes the connections that are due */
+bool message_pending(const struct engine *e); /* pump soon */
+/* Acknowledges, and asks for it; false: nothing is left to wait for. */
+bool message_flush(struct engine *e);
+bool message_lacks_link(const struct engine *e);
+void message_free(struct engine *e);
+
+/* --- for conn.c and engine.c --- */
+bool message_full(const struct mlink *l);
+bool message_waits(const struct mlink *l); /* silence matters */
+void message_hello(const struct mlink *l, struct frame *f);
+bool message_open(struct engine *e, uint32_t number, uint64_t from);
+void message_closed(struct engine *e, uint32_t number, bool dialed);
+bool message_begin(struct engine *e, uint32_t number);
+void message_end(struct engine *e, uint32_t number);
+bool message_next(struct engine *e, struct conn *c, struct frame *f);
+void message_sent(struct conn *c);
+
+#endif

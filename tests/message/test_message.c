@@ -1,0 +1,499 @@
+/* test_message.c - two peers in memory, joined by connections that carry any
+ * number of bytes at a time, break and refuse, all from a seed. Whatever
+ * happens, messages arrive once and in order, and bulk data arrive whole. */
+#include "../../include/pccl.h"
+#include "../../src/ring/engine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WIRES = 64, SEEDS = 1500, POSTS = 60, BULKS = 6, WIRE_BYTES = 1 << 16 };
+
+struct wire {
+    bool used, made; /* made: the call was accepted */
+    bool up[2];      /* this end has not closed */
+    bool cut;        /* bytes go nowhere */
+    uint32_t number[2];
+    uint8_t *bytes[2]; /* towards side [i] */
+    size_t size[2];
+};
+
+struct side {
+    struct engine *e;
+    uint32_t posted, got;
+    uint32_t lost;
+    /* Transfers this side receives: number k has key k and a size by k. */
+    uint8_t *sink[BULKS], *source[BULKS];
+    bool expected[BULKS], sent[BULKS], received[BULKS], done[BULKS];
+    int result;
+};
+
+static struct side sides[2];
+static struct wire wires[WIRES];
+static uint64_t state;
+static bool faults;
+static pccl_ns now;
+static const struct wire_member members[2] = {{.id = 1}, {.id = 2}};
+static const uint64_t ids[2] = {1, 2};
+
+static uint32_t dice(uint32_t limit)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % limit;
+}
+
+static size_t bulk_size(uint32_t k)
+{
+    static const size_t sizes[] = {0, 1, 100, 300000, 700001, BULK_PIECE};
+    return sizes[k % ARRAY_COUNT(sizes)];
+}
+
+static uint32_t free_number(int i)
+{
+    for (uint32_t n = 0; n < WIRES; n++) {
+        bool used = false;
+        for (int w = 0; w < WIRES; w++)
+            used |= wires[w].used && wires[w].up[i] && wires[w].number[i] == n;
+        if (!used) return n;
+    }
+    return NO_CONN;
+}
+
+static uint32_t on_dial(void *user, const struct wire_addr *addr)
+{
+    int i = (int)((struct side *)user - sides);
+    (void)addr;
+    for (int w = 0; w < WIRES; w++) {
+        if (wires[w].used) continue;
+        uint32_t number = free_number(i);
+        wires[w].used = true;
+        wires[w].up[i] = true;
+        wires[w].number[i] = number;
+        return number;
+    }
+    return NO_CONN;
+}
+
+static void on_close(void *user, uint32_t number)
+{
+    int i = (int)((struct side *)user - sides);
+    for (int w = 0; w < WIRES; w++) {
+        if (wires[w].used && wires[w].up[i] && wires[w].number[i] == number)
+            wires[w].up[i] = false;
+    }
+}
+
+static void on_fault(void *user, enum engine_fault fault, const struct op *op,
+                     uint64_t peer)
+{
+    (void)user, (void)fault, (void)op, (void)peer;
+    fail();
+}
+
+static void install(int i)
+{
+    struct engine_view view = {.epoch = 1,
+                               .world = 2,
+                               .rank = (uint32_t)i,
+                               .members = members,
+                               .ids = ids};
+    engine_install(sides[i].e, &view);
+}
+
+static void start(uint64_t seed)
+{
+    state = seed * 7919 + 1;
+    memset(sides, 0, sizeof sides);
+    now = PCCL_S;
+    for (int i = 0; i < 2; i++) {
+        struct side *s = &sides[i];
+        struct engine_output out = {
+            .user = s, .dial = on_dial, .close = on_close, .fault = on_fault};
+        s->e = calloc(1, sizeof *s->e);
+        assert_non_null(s->e);
+        assert_true(engine_init(s->e, &out, 1, 100 * PCCL_MS));
+        s->e->self = ids[i];
+        s->e->now = now;
+        for (uint32_t k = 0; k < BULKS; k++) {
+            s->sink[k] = calloc(1, bulk_size(k) + 1);
+            s->source[k] = malloc(bulk_size(k) + 1);
+            assert_non_null(s->sink[k]);
+            assert_non_null(s->source[k]);
+            for (size_t b = 0; b < bulk_size(k); b++)
+                s->source[k][b] = (uint8_t)(b * 7 + b / 251 + k);
+        }
+    }
+}
+
+static void stop(void)
+{
+    for (int i = 0; i < 2; i++) {
+        engine_free(sides[i].e);
+        free(sides[i].e);
+        for (uint32_t k = 0; k < BULKS; k++) {
+            free(sides[i].sink[k]);
+            free(sides[i].source[k]);
+        }
+    }
+    for (int w = 0; w < WIRES; w++) {
+        free(wires[w].bytes[0]);
+        free(wires[w].bytes[1]);
+    }
+    memset(wires, 0, sizeof wires);
+}
+
+/* ------------------------------------------------------------- the network */
+
+static void close_end(struct wire *w, int i)
+{
+    if (!w->up[i]) return;
+    w->up[i] = false;
+    engine_closed(sides[i].e, w->number[i]);
+}
+
+static void answer_call(struct wire *w)
+{
+    int caller = w->up[0] ? 0 : 1;
+    int callee = 1 - caller;
+    if (!w->up[caller]) return; /* hung up */
+    if (faults && dice(4) == 0) {
+        w->up[caller] = false;
+        engine_dialed(sides[caller].e, w->number[caller], false);
+        return;
+    }
+    w->made = true;
+    w->number[callee] = free_number(callee);
+    w->up[callee] = true;
+    for (int i = 0; i < 2; i++) w->bytes[i] = malloc(WIRE_BYTES);
+    assert_true(engine_accepted(sides[callee].e, w->number[callee]));
+    engine_dialed(sides[caller].e, w->number[caller], true);
+}
+
+static void send_some(struct wire *w, int i)
+{
+    struct engine_part parts[2];
+    struct engine *e = sides[i].e;
+    uint32_t count = engine_tx_window(e, w->number[i], parts);
+    size_t *used = &w->size[1 - i];
+    size_t room = WIRE_BYTES - *used;
+    size_t most = dice(3) ? room : dice(200), sent = 0;
+    if (most > room) most = room;
+    for (uint32_t p = 0; p < count && sent < most; p++) {
+        size_t size = parts[p].size;
+        if (size > most - sent) size = most - sent;
+        memcpy(w->bytes[1 - i] + *used + sent, parts[p].from, size);
+        sent += size;
+    }
+    if (sent == 0) return;
+    *used += sent;
+    if (w->cut || !w->up[1 - i]) *used = 0;
+    engine_tx(e, w->number[i], sent);
+}
+
+static void receive_some(struct wire *w, int i)
+{
+    uint8_t *to;
+    size_t size = engine_rx_window(sides[i].e, w->number[i], &to);
+    if (size > w->size[i]) size = w->size[i];
+    if (dice(3) == 0 && size > 0) size = 1 + dice((uint32_t)size);
+    if (size == 0) {
+        if (w->size[i] == 0) engine_rx_dry(sides[i].e, w->number[i]);
+        return;
+    }
+    memcpy(to, w->bytes[i], size);
+    memmove(w->bytes[i], w->bytes[i] + size, w->size[i] - size);
+    w->size[i] -= size;
+    const struct engine *e = sides[i].e;
+    bool open = e->conns[w->number[i]]->state == CONN_OPEN;
+    bool fine = engine_rx(sides[i].e, w->number[i], size);
+    /* Calls may be refused, but nothing after that breaks the protocol. */
+    assert_true(fine || !open);
+}
+
+static void wire_turn(struct wire *w)
+{
+    if (!w->used) return;
+    if (!w->made && (w->up[0] || w->up[1])) {
+        if (dice(3) == 0) answer_call(w);
+        return;
+    }
+    int i = (int)dice(2);
+    if (w->up[i]) send_some(w, i);
+    if (w->up[i]) receive_some(w, i);
+    /* An end that closed, or a cut, is seen once the bytes are read, or the
+     * bytes are lost with it. */
+    bool ended = w->cut || !w->up[1 - i];
+    if (w->up[i] && ended && (w->size[i] == 0 || dice(4) == 0) && dice(3) == 0)
+        close_end(w, i);
+    if (faults && dice(400) == 0) w->cut = true;
+    if (w->cut && dice(2) == 0) w->size[i] = 0;
+    if (w->up[0] || w->up[1]) return;
+    free(w->bytes[0]);
+    free(w->bytes[1]);
+    *w = (struct wire){.used = false};
+}
+
+/* ------------------------------------------------------------ the programs */
+
+static size_t body_size(uint32_t number)
+{
+    return number % 7 == 0 ? 20000 : number * 13 % 300;
+}
+
+static void post(int i)
+{
+    struct side *s = &sides[i];
+    static uint8_t body[20000];
+    uint32_t number = s->posted;
+    memset(body, (int)(number * 3 + (uint32_t)i), body_size(number));
+    int rc = message_post(s->e, ids[1 - i], &number, sizeof number, body,
+                          body_size(number));
+    if (rc == pcclSuccess)
+        s->posted++;
+    else
+        assert_int_equal(rc, pcclPendingAsyncOps);
+}
+
+static void take_message(struct side *s, const struct message_block *block)
+{
+    uint32_t number;
+    int other = s == &sides[0] ? 1 : 0;
+    assert_int_equal(block->head, sizeof number);
+    memcpy(&number, block->bytes, sizeof number);
+    assert_int_equal(number, s->got);
+    size_t size = block->size - block->head;
+    assert_int_equal(size, body_size(number));
+    for (size_t b = 0; b < size; b++)
+        assert_int_equal(block->bytes[block->head + b],
+                         (uint8_t)(number * 3 + (uint32_t)other));
+    s->got++;
+}
+
+static bool take(int i)
+{
+    struct side *s = &sides[i];
+    struct message_event *event = message_take(s->e);
+    if (!event) return false;
+    assert_int_equal(event->member, ids[1 - i]);
+    assert_int_equal(s->lost, 0); /* nothing comes after the loss */
+    uint64_t k = event->key;
+    if (event->kind == EVENT_MESSAGE)
+        take_message(s, (struct message_block *)event);
+    if (event->kind == EVENT_SENT) {
+        assert_true(k < BULKS && s->sent[k] && !s->done[k]);
+        if (event->result != pcclSuccess)
+            assert_int_equal(event->result, s->result);
+        s->done[k] = true;
+    }
+    if (event->kind == EVENT_RECEIVED) {
+        assert_true(k < BULKS && s->expected[k] && !s->received[k]);
+        if (event->result == pcclSuccess)
+            assert_memory_equal(s->sink[k], sides[1 - i].source[k],
+                                bulk_size((uint32_t)k));
+        else
+            assert_int_equal(event->result, s->result);
+        s->received[k] = true;
+    }
+    s->lost += event->kind == EVENT_LOST;
+    message_release(s->e, event);
+    return true;
+}
+
+static void act(int i)
+{
+    struct side *s = &sides[i];
+    uint32_t k = dice(BULKS);
+    switch (dice(8)) {
+    case 0:
+    case 1:
+        if (s->posted < POSTS) post(i);
+        break;
+    case 2:
+        if (s->sent[k]) break;
+        s->sent[k] = true;
+        assert_int_equal(
+            message_send_bulk(s->e, ids[1 - i], k, s->source[k], bulk_size(k)),
+            pcclSuccess);
+        break;
+    case 3:
+        if (s->expected[k]) break;
+        s->expected[k] = true;
+        assert_int_equal(
+            message_expect_bulk(s->e, ids[1 - i], k, s->sink[k], bulk_size(k)),
+            pcclSuccess);
+        break;
+    case 4:
+        if (!s->expected[k] || dice(4)) break;
+        if (message_cancel_bulk(s->e, ids[1 - i], k) == pcclSuccess) {
+            memset(s->sink[k], 0, bulk_size(k));
+            s->expected[k] = false;
+        }
+        break;
+    default:
+        (void)take(i);
+    }
+}
+
+static void turn(void)
+{
+    now += dice(2000) * 1000;
+    int i = (int)dice(2);
+    sides[i].e->now = now;
+    if (dice(50) == 0) engine_tick(sides[i].e, now);
+    message_pump(sides[i].e);
+    for (int w = 0; w < WIRES; w++) wire_turn(&wires[w]);
+}
+
+static bool complete(const struct side *s, const struct side *other)
+{
+    if (s->got < other->posted) return false;
+    for (int k = 0; k < BULKS; k++) {
+        if (!s->received[k] || !s->done[k]) return false;
+    }
+    return true;
+}
+
+/* Everything that was begun ends, once nothing breaks any more. */
+static void finish(void)
+{
+    faults = false;
+    for (int i = 0; i < 2; i++) {
+        while (sides[i].posted < POSTS) {
+            post(i);
+            for (int n = 0; n < 50; n++) turn();
+            while (take(1 - i) || take(i)) continue;
+        }
+    }
+    for (long n = 0; n < 400000; n++) {
+        if (complete(&sides[0], &sides[1]) && complete(&sides[1], &sides[0]))
+            return;
+        turn();
+        act((int)dice(2));
+    }
+    fail_msg("no progress");
+}
+
+static void run(uint64_t seed, bool lose)
+{
+    start(seed);
+    faults = true;
+    install((int)dice(2));
+    int late = sides[0].e->world ? 1 : 0;
+    uint32_t length = 200 + dice(1500);
+    for (uint32_t n = 0; n < length; n++) {
+        if (n == 20) install(late);
+        if (n > 20 || sides[1 - late].e->world > 0)
+            act(n > 20 ? (int)dice(2) : 1 - late);
+        turn();
+    }
+    if (!lose) {
+        finish();
+        stop();
+        return;
+    }
+    int i = (int)dice(2);
+    sides[i].result = pcclRankConnectionLost;
+    while (take(i)) continue;
+    struct engine_view alone = {
+        .epoch = 2, .world = 1, .members = &members[i], .ids = &ids[i]};
+    engine_install(sides[i].e, &alone);
+    message_lose(sides[i].e, ids[1 - i]);
+    message_lose(sides[i].e, ids[1 - i]);
+    assert_int_equal(message_post(sides[i].e, ids[1 - i], "x", 1, NULL, 0),
+                     pcclRankConnectionLost);
+    for (int n = 0; n < 20000 && sides[i].lost == 0; n++) {
+        turn();
+        (void)take(i);
+    }
+    assert_int_equal(sides[i].lost, 1);
+    for (int k = 0; k < BULKS; k++) {
+        assert_int_equal(sides[i].sent[k], sides[i].done[k]);
+        assert_int_equal(sides[i].expected[k], sides[i].received[k]);
+    }
+    assert_null(message_take(sides[i].e));
+    stop();
+}
+
+static void nothing_is_lost_or_doubled(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) run(seed, false);
+}
+
+static void a_loss_ends_everything_once(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) run(seed, true);
+}
+
+static void a_full_queue_refuses_and_tells_of_room(void **unused)
+{
+    (void)unused;
+    start(1);
+    faults = false;
+    install(0);
+    install(1);
+    static uint8_t body[MESSAGE_MAX];
+    int rc;
+    uint32_t posted = 0;
+    while ((rc = message_post(sides[0].e, 2, NULL, 0, body, 60000)) ==
+           pcclSuccess)
+        posted++;
+    assert_int_equal(rc, pcclPendingAsyncOps);
+    assert_true(posted * 60000 > MESSAGE_QUEUE_BYTES / 2);
+    for (int n = 0; n < 5000; n++) turn();
+    struct message_event *event = message_take(sides[0].e);
+    assert_non_null(event);
+    assert_int_equal(event->kind, EVENT_ROOM);
+    /* Its inbox is bounded: what is not taken stays over there. */
+    for (int n = 0; n < 20000; n++) {
+        (void)message_post(sides[0].e, 2, NULL, 0, body, 60000);
+        turn();
+    }
+    const struct mlink *l = sides[1].e->messages.links[1];
+    assert_true(l->inbox_bytes >= MESSAGE_INBOX_BYTES);
+    assert_true(l->inbox_bytes <= MESSAGE_INBOX_BYTES + MESSAGE_MAX);
+    assert_int_equal(message_post(sides[0].e, 2, NULL, 0, body, 60000),
+                     pcclPendingAsyncOps);
+    stop();
+}
+
+static void sizes_must_agree(void **unused)
+{
+    (void)unused;
+    char from[8] = "1234567", to[8];
+    start(1);
+    faults = false;
+    install(0);
+    install(1);
+    assert_int_equal(message_post(sides[0].e, 1, NULL, 0, NULL, 0),
+                     pcclInvalidArgument);
+    assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, 8), pcclSuccess);
+    assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, 8),
+                     pcclInvalidArgument);
+    assert_int_equal(message_expect_bulk(sides[1].e, 1, 5, to, 7), pcclSuccess);
+    for (int n = 0; n < 2000; n++) turn();
+    for (int i = 0; i < 2; i++) {
+        struct message_event *event = message_take(sides[i].e);
+        assert_non_null(event);
+        assert_int_equal(event->result, pcclInvalidArgument);
+        message_release(sides[i].e, event);
+    }
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_must_agree),
+        cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
+        cmocka_unit_test(nothing_is_lost_or_doubled),
+        cmocka_unit_test(a_loss_ends_everything_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

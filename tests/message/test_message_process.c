@@ -1,0 +1,218 @@
+/* test_message_process.c - messages between three real processes: one breaks
+ * its connections again and again, one dies, one leaves in a hurry. */
+#include "../../include/pccl.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MESSAGES = 3000, CUT_EVERY = 400, BULK = 12000000, LAST = 100 };
+
+#define CHECK(condition)                                                       \
+    do {                                                                       \
+        if (condition) break;                                                  \
+        fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__,           \
+                #condition);                                                   \
+        _exit(1);                                                              \
+    } while (0)
+
+static pcclComm_t *comm;
+static pcclMember_t members[3];
+static int rank;
+static uint16_t master_port;
+
+/* The next event of a kind that is not about room. */
+static pcclEvent_t take(void)
+{
+    pcclEvent_t event;
+    do {
+        CHECK(pcclTakeEvent(comm, 20000, &event) == pcclSuccess);
+        CHECK(event.kind != pcclEventNone); /* a hang */
+    } while (event.kind == pcclEventRoom);
+    return event;
+}
+
+/* Breaks every connection to another member, as a bad network does. */
+static void cut(void)
+{
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_storage name;
+        socklen_t size = sizeof name;
+        if (getpeername(fd, (struct sockaddr *)&name, &size) != 0) continue;
+        uint16_t port = 0;
+        if (name.ss_family == AF_INET)
+            port = ntohs(((struct sockaddr_in *)&name)->sin_port);
+        if (name.ss_family == AF_INET6)
+            port = ntohs(((struct sockaddr_in6 *)&name)->sin6_port);
+        if (port != 0 && port != master_port) shutdown(fd, SHUT_RDWR);
+    }
+}
+
+static void post(uint64_t to, int number)
+{
+    static char body[5000];
+    pcclResult_t rc;
+    pcclEvent_t event;
+    size_t size = number % 10 == 0 ? sizeof body : (size_t)number % 100;
+    memset(body, number, size);
+    while ((rc = pcclPostMessage(comm, to, &number, sizeof number, body,
+                                 size)) == pcclPendingAsyncOps)
+        CHECK(pcclTakeEvent(comm, 20000, &event) == pcclSuccess &&
+              event.kind == pcclEventRoom);
+    CHECK(rc == pcclSuccess);
+}
+
+static void take_number(uint64_t from, int expected)
+{
+    pcclEvent_t event = take();
+    int number = -1;
+    CHECK(event.kind == pcclEventMessage && event.member == from);
+    CHECK(event.header_size == sizeof number);
+    memcpy(&number, event.header, sizeof number);
+    CHECK(number == expected);
+    for (size_t i = 0; i < event.body_size; i++)
+        CHECK(((const char *)event.body)[i] == (char)number);
+    CHECK(pcclReleaseEvent(comm, &event) == pcclSuccess);
+}
+
+static void exchange_bulk(uint64_t other, bool cutting)
+{
+    char *out = malloc(BULK), *in = calloc(1, BULK);
+    CHECK(out && in);
+    for (int i = 0; i < BULK; i++) out[i] = (char)(i / 1000 + i * rank);
+    CHECK(pcclSendBulk(comm, other, 1, out, BULK) == pcclSuccess);
+    CHECK(pcclExpectBulk(comm, other, 1, in, BULK) == pcclSuccess);
+    for (int events = 0; events < 2;) {
+        pcclEvent_t event;
+        if (cutting) cut();
+        CHECK(pcclTakeEvent(comm, cutting ? 3 : 20000, &event) == pcclSuccess);
+        CHECK(cutting || event.kind != pcclEventNone);
+        cutting = false;
+        if (event.kind == pcclEventNone) continue;
+        CHECK(event.kind == pcclEventBulkSent ||
+              event.kind == pcclEventBulkReceived);
+        CHECK(event.result == pcclSuccess);
+        events++;
+    }
+    for (int i = 0; i < BULK; i++)
+        CHECK(in[i] == (char)(i / 1000 + i * (1 - rank)));
+    free(out);
+    free(in);
+}
+
+static void take_loss(uint64_t member)
+{
+    pcclEvent_t event = take();
+    CHECK(event.kind == pcclEventMemberLost && event.member == member);
+    CHECK(pcclPostMessage(comm, member, NULL, 0, NULL, 0) ==
+          pcclRankConnectionLost);
+}
+
+static void be_first(void)
+{
+    char unused[10];
+    for (int i = 0; i < MESSAGES; i++) post(members[1].id, i);
+    exchange_bulk(members[1].id, false);
+    CHECK(pcclExpectBulk(comm, members[2].id, 9, unused, sizeof unused) ==
+          pcclSuccess);
+    post(members[2].id, 0); /* the signal to die */
+    for (int i = 0; i < LAST; i++) take_number(members[2].id, i);
+    pcclEvent_t event = take();
+    CHECK(event.kind == pcclEventBulkReceived && event.key == 9);
+    CHECK(event.result == pcclRankConnectionLost);
+    take_loss(members[2].id);
+    post(members[1].id, 0);
+    for (int i = 0; i < LAST; i++) take_number(members[1].id, i);
+    take_loss(members[1].id);
+    CHECK(pcclTakeEvent(comm, 0, &event) == pcclSuccess);
+    CHECK(event.kind == pcclEventNone);
+}
+
+static void be_second(void)
+{
+    for (int i = 0; i < MESSAGES; i++) {
+        take_number(members[0].id, i);
+        if (i % CUT_EVERY == 0) cut();
+    }
+    exchange_bulk(members[0].id, true);
+    /* In either order: they come from different members. */
+    bool lost = false, told = false;
+    while (!lost || !told) {
+        pcclEvent_t event = take();
+        if (event.kind == pcclEventMemberLost) {
+            CHECK(!lost && event.member == members[2].id);
+            lost = true;
+        } else {
+            CHECK(!told && event.kind == pcclEventMessage);
+            told = true;
+        }
+        CHECK(pcclReleaseEvent(comm, &event) == pcclSuccess);
+    }
+    for (int i = 0; i < LAST; i++) post(members[0].id, i);
+}
+
+static void be_third(void)
+{
+    take_number(members[0].id, 0);
+    for (int i = 0; i < LAST; i++) post(members[0].id, i);
+    raise(SIGKILL);
+}
+
+static void member(int hint)
+{
+    pcclCommCreateParams_t params = {.p2p_connection_pool_size = 1};
+    pcclCommOptions_t options = {.size = sizeof options, .rank_hint = hint};
+    int size = 0;
+    params.master_address.inet.ipv4 = (ccoip_ipv4_address_t){{127, 0, 0, 1}};
+    params.master_address.port = master_port;
+    alarm(50);
+    CHECK(pcclInit() == pcclSuccess);
+    CHECK(pcclCreateCommunicator(&params, &comm) == pcclSuccess);
+    CHECK(pcclSetOptions(comm, &options) == pcclSuccess);
+    CHECK(pcclConnect(comm) == pcclSuccess);
+    for (;;) {
+        CHECK(pcclGetView(comm, NULL, &rank, &size, members, 3) == pcclSuccess);
+        if (size == 3) break;
+        CHECK(pcclUpdateTopology(comm) == pcclSuccess);
+    }
+    if (rank == 0) be_first();
+    if (rank == 1) be_second();
+    if (rank == 2) be_third();
+    CHECK(pcclDestroyCommunicator(comm) == pcclSuccess);
+    _exit(0);
+}
+
+int main(void)
+{
+    int ports[2], killed = 0, failed = 0;
+    CHECK(pipe(ports) == 0);
+    for (int i = 0; i < 3; i++) {
+        if (fork() != 0) continue;
+        CHECK(read(ports[0], &master_port, sizeof master_port) ==
+              sizeof master_port);
+        member(i);
+    }
+    pcclMasterInstance_t *master;
+    ccoip_socket_address_t address = {.inet.ipv4 = {{127, 0, 0, 1}}};
+    CHECK(pcclCreateMaster(address, &master) == pcclSuccess);
+    CHECK(pcclRunMaster(master) == pcclSuccess);
+    CHECK(pcclGetMasterPort(master, &master_port) == pcclSuccess);
+    for (int i = 0; i < 3; i++)
+        CHECK(write(ports[1], &master_port, sizeof master_port) ==
+              sizeof master_port);
+    for (int i = 0; i < 3; i++) {
+        int status;
+        CHECK(wait(&status) > 0);
+        killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+        failed += WIFEXITED(status) && WEXITSTATUS(status) != 0;
+    }
+    CHECK(pcclDestroyMaster(master) == pcclSuccess);
+    CHECK(killed == 1 && failed == 0);
+    return 0;
+}
