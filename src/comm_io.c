@@ -382,6 +382,10 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
     pcclComm_t *c = w->data;
     c->session->engine.now = c->session->now = comm_now();
     if (events & EV_READ) {
+        /* What peers sent before this message counts before it does: the last
+         * bytes of one that died complete operations that a flush would
+         * otherwise have to abort. */
+        (void)comm_io_move(c);
         if (c->in_capacity < WIRE_FRAME_MAX) {
             uint8_t *more = realloc(c->in, WIRE_FRAME_MAX);
             if (!more) return;
