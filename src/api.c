@@ -377,8 +377,9 @@ static struct op_request request_of(const pcclCollective_t *op,
         r.redop = (enum redop)op->op;
         r.plan.element = (uint32_t)dtype_size(r.dtype);
     }
-    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST, COLL_BARRIER,
-                                COLL_ALLGATHER, COLL_ALLTOALLV};
+    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
+                                           COLL_BARRIER, COLL_ALLGATHER,
+                                           COLL_ALLTOALLV};
     r.plan.coll = colls[op->kind];
     r.plan.count = op->count;
     r.plan.root = op->kind == pcclKindBroadcast ? (uint32_t)op->root : 0;

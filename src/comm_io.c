@@ -467,7 +467,8 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
         if (fd < 0) break;
         tune(fd);
         uint32_t number = take_number(c, fd);
-        if (number == NO_CONN || !engine_accepted(&c->session->engine, number)) {
+        if (number == NO_CONN ||
+            !engine_accepted(&c->session->engine, number)) {
             LOG(LOG_WARN, "too many connections: one refused");
             if (number != NO_CONN) c->sockets[number].fd = -1;
             close(fd);

@@ -19,7 +19,8 @@ status=0
 timeout 20 "$master" -n 3 "$survive" abort >"$work/out" 2>&1 || status=$?
 # 101 if a survivor ends the run before the launcher has heard of the death.
 [ $status = 137 ] || [ $status = 101 ] || fail "status $status, not 137 or 101"
-grep -q 'rank 1 .*killed by signal 9\|process lost: rank 1' "$work/out" || fail "rank 1 is not named"
+grep -q 'rank 1 .*killed by signal 9\|process lost: rank 1' "$work/out" ||
+    fail "rank 1 is not named"
 
 : >"$work/master"
 "$master" --listen 127.0.0.1:0 --quorum 3 >"$work/master" 2>&1 &
