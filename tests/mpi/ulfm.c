@@ -75,6 +75,7 @@ static MPI_Comm lose_one(MPI_Comm comm)
     flag = 6 | (me == 0);
     OK(MPIX_Comm_agree(comm, &flag));
     CHECK(flag == (n == 1 ? 7 : 6));
+    (void)MPI_Barrier(comm); /* all have agreed when the victim is through */
     if (me == n - 1) raise(SIGKILL);
     do {
         code = sum_over(comm, 1, &sum);
