@@ -3,39 +3,50 @@
  *     pccl-master -n 4 --elastic elastic_train FILE
  *     pccl-master --join HOST:PORT -n 2 elastic_train FILE     (any time later)
  *
- * What it adds to train_text.c is share_state() and admit_newcomers().
+ * What it adds to train_text.c is a list of what the processes have in common
+ * and two calls at the top of the loop.
  *
  * Who calls what when newcomers come: they wait in MPI_Init until the members
  * call PCCL_Update_topology; both calls return at the same point, with the
  * same world. So the next thing that either does must be the same, and it is:
- * share_state(), after which all are at the top of the loop with equal step,
- * weights and momentum. The oldest member is always rank 0, so what is shared
- * is what the members have. When the job begins it is the start weights. */
+ * share_state(). A newcomer receives weights, momentum and step there, from all
+ * members at once. Everybody else received nothing if it has advanced as the
+ * others did, and the program says so when that is not the case. */
 #include "train_args.h"
 
 #include <mpi.h>
 #include <mpi_pccl.h>
 #include <stdio.h>
 
-/* One broadcast, not three: it happens for everybody or for nobody, so a
- * newcomer never has half a state, even if rank 0 dies in the middle. */
-static void share_state(struct model *model)
+static PCCL_Shared_state *list_state(struct model *model)
 {
-    MPI_Bcast(model->state, (int)model->state_size, MPI_BYTE, 0,
-              MPI_COMM_WORLD);
+    PCCL_Shared_state *state;
+    MPI_Count count = (MPI_Count)model->count;
+    PCCL_State_create(&state);
+    PCCL_State_add(state, "step", &model->state->step, 1, MPI_INT64_T);
+    PCCL_State_add(state, "weights", model->weights, count, MPI_FLOAT);
+    PCCL_State_add(state, "momentum", model->momentum, count, MPI_FLOAT);
+    return state;
 }
 
-static void admit_newcomers(struct model *model)
+/* Returns the bytes that this process lacked. */
+static long long share_state(PCCL_Shared_state *state)
+{
+    MPI_Count received = 0;
+    PCCL_Sync_shared_state(MPI_COMM_WORLD, state, PCCL_SYNC_POPULAR, &received);
+    return (long long)received;
+}
+
+static void admit_newcomers(void)
 {
     int pending = 0; /* the same on every rank */
     PCCL_Are_peers_pending(MPI_COMM_WORLD, &pending);
-    if (!pending) return;
-    PCCL_Update_topology(MPI_COMM_WORLD);
-    share_state(model);
+    if (pending) PCCL_Update_topology(MPI_COMM_WORLD);
 }
 
 static float train(const struct train_args *args, const struct text *text,
-                   struct model *model, int first_rank)
+                   struct model *model, PCCL_Shared_state *state,
+                   int first_rank)
 {
     float loss = 0;
     double start = MPI_Wtime();
@@ -54,7 +65,11 @@ static float train(const struct train_args *args, const struct text *text,
         MPI_Comm_size(MPI_COMM_WORLD, &world);
         train_report(rank, world, model->state->step, loss,
                      MPI_Wtime() - start);
-        admit_newcomers(model);
+        admit_newcomers();
+        long long lacked = share_state(state);
+        if (lacked > 0)
+            printf("rank %d: lacked %lld bytes after step %lld\n", rank, lacked,
+                   (long long)model->state->step);
     }
     return loss;
 }
@@ -71,17 +86,20 @@ int main(int argc, char **argv)
         return 1;
     }
     MPI_Init(&argc, &argv);
-    share_state(&model);
+    PCCL_Shared_state *state = list_state(&model);
+    long long lacked = share_state(state);
     int rank, world;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world);
+    printf("rank %d: received %lld bytes at the start\n", rank, lacked);
     train_begin(rank, world, &model);
 
-    float loss = train(&args, &text, &model, rank);
+    float loss = train(&args, &text, &model, state, rank);
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world);
     train_done(rank, world, loss, &model);
+    PCCL_State_free(&state);
     model_free(&model);
     text_free(&text);
     MPI_Finalize();

@@ -18,6 +18,7 @@
 #define MPI_PCCL_H
 
 #include <mpi.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,6 +58,63 @@ PCCL_EXPORT int PCCL_Update_topology(MPI_Comm comm);
  * MPI_ERR_COMM         not the world or a duplicate of it.
  * MPI_ERR_OTHER        this rank was evicted or the run is over. */
 PCCL_EXPORT int PCCL_Are_peers_pending(MPI_Comm comm, int *flag);
+
+/* Shared state: the buffers that every rank is to have in common, such as
+ * weights, momentum and step of a training. A program lists them once, in the
+ * same order everywhere, and synchronizes at the same place of its loop, after
+ * PCCL_Update_topology. Where all have advanced correctly that costs one round
+ * trip and the time to read the buffers; whoever differs, a newcomer for
+ * instance, is given what the others have, and only those parts of it that
+ * differ (64 KiB blocks), by all of them at once. */
+typedef struct PCCL_Shared_state PCCL_Shared_state;
+
+/* Who is right when the ranks differ. */
+enum {
+    PCCL_SYNC_POPULAR = 0, /* the content that most ranks have; a tie goes to
+                              the one that holds the lowest rank */
+    PCCL_SYNC_RECEIVE = 1, /* this rank is not asked; for newcomers */
+    PCCL_SYNC_SEND = 2     /* this rank gives and is never written to; all
+                              that send must agree */
+};
+
+/* An empty list, to be freed with PCCL_State_free. Buffers stay the caller's
+ * and must live as long as the list. */
+PCCL_EXPORT int PCCL_State_create(PCCL_Shared_state **state);
+PCCL_EXPORT int PCCL_State_free(PCCL_Shared_state **state);
+
+/* Adds count elements at buffer. The name is copied, and appears in errors.
+ *
+ * MPI_ERR_TYPE  not a datatype, or one with gaps between its elements.
+ * MPI_ERR_COUNT, MPI_ERR_BUFFER, MPI_ERR_ARG  as their names say. */
+PCCL_EXPORT int PCCL_State_add(PCCL_Shared_state *state, const char *name,
+                               void *buffer, MPI_Count count,
+                               MPI_Datatype datatype);
+
+/* The number of the last synchronization. The library counts: 0 before the
+ * first, one more with each. Save it with a checkpoint and set it after
+ * reading one, before the next synchronization: a master that all have left
+ * lets the run go on only from the revision and content it had. */
+PCCL_EXPORT int PCCL_State_get_revision(const PCCL_Shared_state *state,
+                                        uint64_t *revision);
+PCCL_EXPORT int PCCL_State_set_revision(PCCL_Shared_state *state,
+                                        uint64_t revision);
+
+/* Makes the buffers of all ranks equal, bit for bit. Collective over the world:
+ * returns when all have them. `received` (may be NULL): bytes this rank was
+ * given; 0 in a loop that advances correctly. All ranks pass PCCL_SYNC_POPULAR,
+ * or some PCCL_SYNC_SEND and the others PCCL_SYNC_RECEIVE. The death of a rank
+ * is no error here while somebody else has the state.
+ *
+ * MPI_SUCCESS      equal everywhere; the revision is the group's.
+ * MPI_ERR_COMM     not the world or a duplicate of it.
+ * MPI_ERR_ARG      this rank listed other buffers than the others; the message
+ *                  names the first. The others go on without it.
+ * MPI_ERR_PENDING  a nonblocking collective of this rank is not complete.
+ * MPI_ERR_OTHER    refused (the message says why), nobody is left who has the
+ *                  state (the buffers may be partly overwritten), or this rank
+ *                  was evicted. */
+PCCL_EXPORT int PCCL_Sync_shared_state(MPI_Comm comm, PCCL_Shared_state *state,
+                                       int strategy, MPI_Count *received);
 
 #ifdef __cplusplus
 }

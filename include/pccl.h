@@ -347,13 +347,43 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
 /* --------------------------------------------------------- shared state */
 
 /* Makes every member of the group hold the same bytes in every tensor that
- * does not allow content inequality. Collective over the group.
- * shared_state->revision is overwritten with the group's revision.
+ * does not allow content inequality. Collective over the group, other groups
+ * are not waited for; a world of one is fine. Blocks until all members have
+ * called, and then as long as somebody receives. Where nothing differs, nothing
+ * but digests is exchanged; else the 64 KiB blocks that differ, from all
+ * members that hold the elected content at once, each checked by its hash.
+ *
+ * shared_state  tensors of any type, size and alignment, in the same order on
+ *               all members with equal name, type, count and flag. Not to be
+ *               touched by others during the call.
+ * revision      any number at first: the highest counts. From then on one more
+ *               with each call: who is behind is brought along, who is ahead
+ *               is refused. Overwritten with the group's revision. After all
+ *               who had the state have left, the run goes on only from the
+ *               revision and the content it had.
+ * strategy      ENFORCE_POPULAR: the content held by most of those at the
+ *               current revision wins (at none of them, by most of those
+ *               behind); a tie goes to the content that the lowest rank holds.
+ *               All members call with it, or none. SEND_ONLY: gives, is never
+ *               written to; is refused if outvoted by other senders.
+ *               RECEIVE_ONLY: is not asked, and never gives.
+ * sync_info     written on success, may be NULL: bytes of tensors that this
+ *               peer sent and received.
+ *
+ * The loss of a member is no failure while another one holds the content; it
+ * is reported by the next collective, as always.
  *
  * pcclSuccess                  the state is equal everywhere.
+ * pcclNoSharedStateAvailable   nobody has it who may give it, or the last one
+ *                              was lost: tensors may be partly overwritten.
  * pcclPendingAsyncOps          an operation is not awaited yet.
- * pcclInvalidArgument          bad strategy, type or device.
- * pcclInvalidUsage             anything else. */
+ * pcclInvalidArgument          bad strategy, type or device (CUDA needs a
+ *                              library built with it); or other tensors than
+ *                              the group's: pcclGetLastError names the first.
+ *                              The others go on, this peer stays a member.
+ * pcclInvalidUsage             refused, see above and pcclGetLastError; or
+ *                              others of the group wait in another call.
+ * pcclMasterConnectionFailed   evicted, or the run is over; connect anew. */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(
     pcclComm_t *comm, pcclSharedState_t *shared_state,
     pcclSharedStateSyncStrategy_t strategy,

@@ -248,6 +248,8 @@ pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
     return leave(c, pcclTopologyOptimizationFailed);
 }
 
+/* ----------------------------------------------------------- shared state */
+
 pcclResult_t
 pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
                            pcclSharedStateSyncStrategy_t strategy,
@@ -259,14 +261,8 @@ pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
     if (!shared_state || (shared_state->count > 0 && !shared_state->infos) ||
         (unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
         return leave(c, pcclInvalidArgument);
-    if (session_busy(c->session)) return leave(c, pcclPendingAsyncOps);
-    if (c->session->told.size > 1) {
-        comm_set_error(c, "shared state between several peers is not built "
-                          "yet; nothing was synchronized");
-        return leave(c, pcclInvalidUsage);
-    }
-    if (sync_info_out) *sync_info_out = (pcclSharedStateSyncInfo_t){0, 0};
-    return leave(c, pcclSuccess);
+    return leave(c,
+                 comm_synchronize(c, shared_state, strategy, sync_info_out));
 }
 
 pcclResult_t pcclAbortRun(pcclComm_t *comm, int code)

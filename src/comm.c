@@ -84,10 +84,12 @@ void comm_turn(pcclComm_t *c)
     }
 }
 
-/* Until op is done, or, without one, until a message event is there. */
+/* Until op is done, or, without one, until the synchronization is over (when
+ * this call hears the master) or a message event is there. */
 static bool is_done(const pcclComm_t *c, const struct op *op)
 {
     if (op) return op->phase == PHASE_DONE;
+    if (c->listening) return c->session->sync != SYNC_ASKED;
     return c->session->engine.messages.first != NULL ||
            c->session->state == SESSION_GONE;
 }
@@ -97,7 +99,9 @@ static void spin(pcclComm_t *c, const struct op *op)
     pccl_ns until = comm_now() + SPIN_NS;
     while (!is_done(c, op)) {
         make_way(c);
-        if (comm_io_move(c)) {
+        bool moved = c->listening && comm_io_read_master(c);
+        moved |= comm_io_move(c);
+        if (moved) {
             comm_io_flush_master(c);
             until = comm_now() + SPIN_NS;
         } else if (comm_now() >= until) {
@@ -108,19 +112,25 @@ static void spin(pcclComm_t *c, const struct op *op)
     }
 }
 
+static bool is_over(const pcclComm_t *c, const struct op *op)
+{
+    return op ? op->phase == PHASE_DONE : c->session->sync != SYNC_ASKED;
+}
+
 void comm_drive(pcclComm_t *c, const struct op *op)
 {
-    while (op->phase != PHASE_DONE && c->driving)
+    while (!is_over(c, op) && c->driving)
         pthread_cond_wait(&c->changed, &c->lock);
-    if (op->phase == PHASE_DONE) return;
+    if (is_over(c, op)) return;
     c->driving = true;
+    c->listening = op == NULL;
     comm_io_watch(c);
-    while (op->phase != PHASE_DONE) {
+    while (!is_done(c, op)) {
         spin(c, op);
         comm_io_flush_master(c);
-        if (op->phase != PHASE_DONE) comm_io_wait(c, WAIT_MAX);
+        if (!is_done(c, op)) comm_io_wait(c, WAIT_MAX);
     }
-    c->driving = false;
+    c->driving = c->listening = false;
     /* Others may wait for their operations: one of them drives on. */
     pthread_cond_broadcast(&c->changed);
     comm_turn(c);

@@ -55,6 +55,7 @@ struct pcclComm_t {
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
     uint32_t socket_end;
     bool driving;   /* an API call moves the data */
+    bool listening; /* ... and hears the master as well */
     int driver_fd;  /* eventfd that wakes it */
     bool driver_blocked, driver_woken;
     bool crowded; /* more members on this host than processors */
@@ -64,10 +65,16 @@ struct pcclComm_t {
 void comm_lock(pcclComm_t *c);
 int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
-/* Waits for op to be DONE, moving data. Locked. */
+/* Waits for op to be DONE, or (NULL) for a synchronization to be over, moving
+ * data. Locked. */
 void comm_drive(pcclComm_t *c, const struct op *op);
 /* The next event of messages; NULL: none until then, or GONE. Locked. */
 struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until);
+/* pcclSynchronizeSharedState without the checks of every call. Locked; not
+ * while it reads the tensors. */
+int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
+                     pcclSharedStateSyncStrategy_t strategy,
+                     pcclSharedStateSyncInfo_t *info);
 /* After API calls that change the session: send, and let the I/O thread care
  * for what is left. Locked. */
 void comm_turn(pcclComm_t *c);
@@ -86,6 +93,7 @@ void comm_io_to_master(void *comm, const struct wire_msg *msg);
 bool comm_io_move(pcclComm_t *c);
 void comm_io_flush_master(pcclComm_t *c);
 void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
+bool comm_io_read_master(pcclComm_t *c); /* true if something came */
 void comm_io_watch(pcclComm_t *c); /* what the I/O thread is to wait for */
 /* Sends what can leave now, without reading. */
 void comm_io_push(pcclComm_t *c);

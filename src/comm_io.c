@@ -224,7 +224,8 @@ static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
 void comm_io_watch(pcclComm_t *c)
 {
     struct session *s = c->session;
-    bool work = s->state == SESSION_JOINING || s->proposed || s->leaving;
+    bool work = s->state == SESSION_JOINING || s->proposed || s->leaving ||
+                s->sync == SYNC_ASKED;
     for (uint32_t i = 0; i < s->engine.op_end && !work; i++) {
         enum op_phase phase = s->engine.ops[i].phase;
         work = phase == PHASE_RUNNING || phase == PHASE_HELD;
@@ -265,13 +266,13 @@ void comm_io_wait(pcclComm_t *c, pccl_ns most)
     struct pollfd few[64];
     struct pollfd *fds = few;
     uint32_t count = 0;
-    if (c->socket_end + 1 > ARRAY_COUNT(few)) {
-        fds = malloc((c->socket_end + 1) * sizeof *fds);
+    if (c->socket_end + 2 > ARRAY_COUNT(few)) {
+        fds = malloc((c->socket_end + 2) * sizeof *fds);
         if (!fds) {
             fds = few; /* watches some; the timeout covers the rest */
         }
     }
-    size_t room = fds == few ? ARRAY_COUNT(few) : c->socket_end + 1;
+    size_t room = fds == few ? ARRAY_COUNT(few) : c->socket_end + 2;
     fds[count++] = (struct pollfd){.fd = c->driver_fd, .events = POLLIN};
     for (uint32_t i = 0; i < c->socket_end && count < room; i++) {
         struct comm_socket *k = &c->sockets[i];
@@ -284,6 +285,8 @@ void comm_io_wait(pcclComm_t *c, pccl_ns most)
             p.events |= POLLIN;
         if (p.events) fds[count++] = p;
     }
+    if (c->listening && c->master_fd >= 0 && count < room)
+        fds[count++] = (struct pollfd){.fd = c->master_fd, .events = POLLIN};
     c->driver_blocked = true;
     pthread_mutex_unlock(&c->lock);
     /* Rounded up: a shorter sleep would spin. */
@@ -376,6 +379,29 @@ static void read_frames(pcclComm_t *c)
     c->in_size -= done;
 }
 
+bool comm_io_read_master(pcclComm_t *c)
+{
+    if (c->master_fd < 0) return false;
+    if (c->in_capacity < WIRE_FRAME_MAX) {
+        uint8_t *more = realloc(c->in, WIRE_FRAME_MAX);
+        if (!more) return false;
+        c->in = more;
+        c->in_capacity = WIRE_FRAME_MAX;
+    }
+    ssize_t n = recv(c->master_fd, c->in + c->in_size,
+                     c->in_capacity - c->in_size, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    c->session->engine.now = c->session->now = comm_now();
+    if (n > 0) {
+        c->in_size += (size_t)n;
+        c->heard_at = c->session->now;
+        read_frames(c);
+    } else {
+        master_lost(c, "the master closed the connection");
+    }
+    return true;
+}
+
 static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
     (void)loop;
@@ -386,21 +412,7 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
          * bytes of one that died complete operations that a flush would
          * otherwise have to abort. */
         (void)comm_io_move(c);
-        if (c->in_capacity < WIRE_FRAME_MAX) {
-            uint8_t *more = realloc(c->in, WIRE_FRAME_MAX);
-            if (!more) return;
-            c->in = more;
-            c->in_capacity = WIRE_FRAME_MAX;
-        }
-        ssize_t n = recv(c->master_fd, c->in + c->in_size,
-                         c->in_capacity - c->in_size, MSG_DONTWAIT);
-        if (n > 0) {
-            c->in_size += (size_t)n;
-            c->heard_at = c->session->now;
-            read_frames(c);
-        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-            master_lost(c, "the master closed the connection");
-        }
+        (void)comm_io_read_master(c);
     }
     comm_turn(c);
 }

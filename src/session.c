@@ -12,7 +12,7 @@ static void set_reason(struct session *s, const char *reason)
     s->reason[size] = '\0';
 }
 
-static void to_master(struct session *s, const struct wire_msg *msg)
+void session_send(struct session *s, const struct wire_msg *msg)
 {
     if (!s->master_lost && s->state != SESSION_GONE)
         s->out.to_master(s->out.user, msg);
@@ -45,7 +45,6 @@ static void engine_has_event(void *user)
     s->out.changed(s->out.user);
 }
 
-static void gone(struct session *s, const char *reason);
 
 static void engine_faulted(void *user, enum engine_fault fault,
                            const struct op *op, uint64_t peer)
@@ -76,7 +75,7 @@ static void engine_faulted(void *user, enum engine_fault fault,
     /* One report closes the epoch; a mismatch carries news of its own. */
     bool first = s->fault_epoch != s->view->epoch;
     s->fault_epoch = s->view->epoch;
-    if (first || fault == FAULT_MISMATCH) to_master(s, &msg);
+    if (first || fault == FAULT_MISMATCH) session_send(s, &msg);
 }
 
 bool session_init(struct session *s, const struct session_config *config)
@@ -90,7 +89,8 @@ bool session_init(struct session *s, const struct session_config *config)
                                 .close = engine_close,
                                 .fault = engine_faulted,
                                 .finished = engine_op_finished,
-                                .event = engine_has_event};
+                                .event = engine_has_event,
+                                .state_over = session_sync_over};
     return engine_init(&s->engine, &out, config->pool_size, config->deadline);
 }
 
@@ -100,7 +100,7 @@ void session_free(struct session *s)
 }
 
 /* Nothing more will come of this membership: every waiting call ends. */
-static void gone(struct session *s, const char *reason)
+void session_gone(struct session *s, const char *reason)
 {
     if (s->state == SESSION_GONE) return;
     if (reason && *reason) set_reason(s, reason);
@@ -114,6 +114,7 @@ static void gone(struct session *s, const char *reason)
         if (op->phase != PHASE_QUEUED) engine_restore(e, op);
         engine_finish(e, op, pcclMasterConnectionFailed);
     }
+    session_sync_end(s, pcclMasterConnectionFailed, s->reason);
     s->out.changed(s->out.user);
 }
 
@@ -172,7 +173,8 @@ int session_launch(struct session *s, const struct op_request *r,
 {
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (s->state != SESSION_MEMBER) return pcclInvalidUsage;
-    if (s->votes[VOTE_UPDATE] == VOTE_WAITING) return pcclInvalidUsage;
+    if (s->votes[VOTE_UPDATE] == VOTE_WAITING || s->sync != SYNC_IDLE)
+        return pcclInvalidUsage;
     if (engine_find(&s->engine, r->tag)) return pcclInvalidArgument;
     if (!r->members && view_epoch != 0 && view_epoch != s->told.epoch)
         return pcclRankConnectionLost;
@@ -208,14 +210,15 @@ int session_vote(struct session *s, enum vote_kind kind)
 {
     if (s->state == SESSION_NEW || s->state == SESSION_JOINING)
         return pcclInvalidUsage;
-    if (s->master_lost) gone(s, s->reason); /* rule M9 */
+    if (s->master_lost) session_gone(s, s->reason); /* rule M9 */
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (s->votes[kind] != VOTE_IDLE) return pcclInvalidUsage;
     if (kind == VOTE_UPDATE && session_busy(s)) return pcclPendingAsyncOps;
+    if (kind == VOTE_UPDATE && s->sync != SYNC_IDLE) return pcclInvalidUsage;
     s->votes[kind] = VOTE_WAITING;
     struct wire_msg vote = {.type = WIRE_VOTE, .epoch = s->view->epoch};
     vote.vote.kind = (uint8_t)kind;
-    to_master(s, &vote);
+    session_send(s, &vote);
     return pcclSuccess;
 }
 
@@ -223,8 +226,8 @@ void session_leave(struct session *s)
 {
     struct wire_msg leave = {.type = WIRE_LEAVE};
     s->leaving = true;
-    to_master(s, &leave);
-    if (s->state != SESSION_MEMBER || s->master_lost) gone(s, "left");
+    session_send(s, &leave);
+    if (s->state != SESSION_MEMBER || s->master_lost) session_gone(s, "left");
 }
 
 void session_abort_run(struct session *s, int code)
@@ -232,7 +235,7 @@ void session_abort_run(struct session *s, int code)
     struct wire_msg msg = {.type = WIRE_ABORT};
     msg.abort.code = code;
     msg.abort.rank = (int32_t)s->told.rank;
-    to_master(s, &msg);
+    session_send(s, &msg);
 }
 
 /* -------------------------------------------------------------- the flush */
@@ -250,7 +253,7 @@ static void on_flush(struct session *s, const struct wire_msg *msg)
                              .epoch = s->view->epoch,
                              .ops = ops};
     reply.op_count = engine_list(&s->engine, msg->ids, msg->id_count, ops);
-    to_master(s, &reply);
+    session_send(s, &reply);
 }
 
 static void on_ask(struct session *s, const struct wire_msg *msg)
@@ -269,7 +272,7 @@ static void on_ask(struct session *s, const struct wire_msg *msg)
             engine_tell(&s->engine, &ops[i]);
         }
     }
-    to_master(s, &reply);
+    session_send(s, &reply);
 }
 
 static void on_donate(struct session *s, const struct wire_msg *msg)
@@ -280,7 +283,7 @@ static void on_donate(struct session *s, const struct wire_msg *msg)
     reply.result.bytes =
         engine_donation(&s->engine, msg->result.tag, msg->result.seq,
                         &reply.result.size);
-    if (reply.result.bytes) to_master(s, &reply);
+    if (reply.result.bytes) session_send(s, &reply);
 }
 
 /* ------------------------------------------------------- propose, install */
@@ -312,7 +315,7 @@ static void want_links(struct session *s)
 static void on_propose(struct session *s, const struct wire_msg *msg)
 {
     if (!view_propose(s->next, s->view, msg, s->id)) {
-        gone(s, "the master proposed a view that cannot be");
+        session_gone(s, "the master proposed a view that cannot be");
         return;
     }
     s->round = msg->round;
@@ -332,7 +335,7 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
 /* Rule R3: READY when every wanted link is there, or some cannot be made. */
 void session_settle(struct session *s)
 {
-    if (s->stranded) gone(s, s->reason);
+    if (s->stranded) session_gone(s, s->reason);
     if (!s->proposed || s->ready_sent) return;
     uint64_t failed[PEERS_MAX];
     struct wire_msg ready = {
@@ -347,7 +350,7 @@ void session_settle(struct session *s)
     }
     if (waits && ready.id_count == 0) return;
     s->ready_sent = true;
-    to_master(s, &ready);
+    session_send(s, &ready);
 }
 
 static const struct wire_op *verdict_on(const struct wire_msg *msg,
@@ -503,7 +506,7 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
     if (s->votes[kind] != VOTE_WAITING) return;
     s->votes[kind] = VOTE_ANSWERED;
     s->answers[kind] = msg->vote.flag;
-    if (kind == VOTE_UPDATE && msg->vote.flag == 0xff)
+    if (msg->vote.flag == 0xff && msg->epoch == s->view->epoch)
         s->refused_epoch = s->view->epoch;
     /* Rule T3: an update tells everything. */
     if (kind == VOTE_UPDATE && msg->vote.flag != 0xff)
@@ -518,7 +521,7 @@ void session_hello(struct session *s, const struct wire_msg *hello)
     assert(s->state == SESSION_NEW);
     s->state = SESSION_JOINING;
     s->beat_at = s->now;
-    to_master(s, hello);
+    session_send(s, hello);
 }
 
 static void on_welcome(struct session *s, const struct wire_msg *msg)
@@ -538,7 +541,7 @@ void session_master_said(struct session *s, const struct wire_msg *msg)
         on_welcome(s, msg);
         break;
     case WIRE_EVICT:
-        gone(s, s->leaving ? "left" : msg->abort.text);
+        session_gone(s, s->leaving ? "left" : msg->abort.text);
         break;
     case WIRE_ANSWER:
         on_answer(s, msg);
@@ -564,6 +567,9 @@ void session_master_said(struct session *s, const struct wire_msg *msg)
     case WIRE_INSTALL:
         on_install(s, msg);
         break;
+    case WIRE_STATE:
+        session_sync_said(s, msg);
+        break;
     case WIRE_BEAT:
     default:
         break;
@@ -580,8 +586,9 @@ void session_master_gone(struct session *s, const char *reason)
     bool waiting = false;
     for (int i = 0; i < VOTE_KIND_COUNT; i++)
         waiting |= s->votes[i] == VOTE_WAITING;
+    waiting |= s->sync == SYNC_ASKED;
     if (s->state != SESSION_MEMBER || s->engine.frozen || waiting || s->leaving)
-        gone(s, reason);
+        session_gone(s, reason);
 }
 
 void session_tick(struct session *s, pccl_ns now)
@@ -592,7 +599,7 @@ void session_tick(struct session *s, pccl_ns now)
     if (speaks && now - s->beat_at >= s->engine.deadline / 5) {
         struct wire_msg beat = {.type = WIRE_BEAT};
         s->beat_at = now;
-        to_master(s, &beat);
+        session_send(s, &beat);
     }
     /* Rule M9: nobody will tell us that the others have removed us. */
     if (!s->master_lost || !engine_lacks_link(&s->engine)) s->linked_at = now;

@@ -19,6 +19,8 @@ enum session_state {
 
 enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
 
+enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
+
 enum { POISON_MAX = 64 };
 
 struct session_output {
@@ -61,6 +63,11 @@ struct session {
 
     enum session_vote votes[VOTE_KIND_COUNT];
     uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */
+
+    enum session_sync sync;
+    int sync_result;        /* OVER; then `sync_error` in words */
+    uint64_t sync_revision; /* OVER: the group's, as far as known */
+    char sync_error[WIRE_TEXT_MAX + 1];
 };
 
 struct session_config {
@@ -97,6 +104,20 @@ bool session_busy(const struct session *s); /* an operation is not taken */
 /* Votes; the answer is there when votes[kind] is ANSWERED (then set it to
  * IDLE) or the state is GONE. */
 int session_vote(struct session *s, enum vote_kind kind);
+
+/* Starts a synchronization of shared state; `list` and its tensors belong to
+ * the session until `sync` is OVER, then session_sync_take(). */
+int session_sync(struct session *s, struct state_list *list,
+                 enum sync_strategy strategy, uint64_t revision);
+int session_sync_take(struct session *s, uint64_t *revision,
+                      uint64_t *tx_bytes, uint64_t *rx_bytes);
+
+/* --- session.c and session_sync.c only --- */
+void session_send(struct session *s, const struct wire_msg *msg);
+void session_gone(struct session *s, const char *reason);
+void session_sync_said(struct session *s, const struct wire_msg *msg);
+void session_sync_over(void *session); /* the engine's part */
+void session_sync_end(struct session *s, int result, const char *error);
 
 /* Asks to leave; GONE follows, at the latest when the caller gives up. */
 void session_leave(struct session *s);

@@ -20,6 +20,8 @@ static const struct wire_shape {
     [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
+    [WIRE_SYNC] = {"SYNC", 0, 64},
+    [WIRE_SYNCED] = {"SYNCED", 0, 64},
     [WIRE_BEAT] = {"BEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
     [WIRE_WELCOME] = {"WELCOME", 0, 64},
@@ -31,6 +33,7 @@ static const struct wire_shape {
     [WIRE_PROPOSE] = {"PROPOSE", LIST_IDS | LIST_MEMBERS | LIST_ORDER,
                       WIRE_BODY_MAX},
     [WIRE_INSTALL] = {"INSTALL", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 64},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -116,6 +119,22 @@ static void view_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->view.largest);
 }
 
+static void sync_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->sync.id);
+    cursor_u64(c, &m->sync.revision);
+    cursor_u64(c, &m->sync.structure);
+    cursor_u64(c, &m->sync.content);
+    cursor_u8(c, &m->sync.strategy);
+    cursor_u8(c, &m->sync.role);
+    cursor_u32(c, &m->sync.holders);
+    cursor_u32(c, &m->sync.receivers);
+    limit(c, m->sync.strategy, SYNC_STRATEGY_COUNT);
+    limit(c, m->sync.role, SYNC_ROLE_COUNT);
+    limit(c, m->sync.holders, PEERS_MAX + 1);
+    limit(c, m->sync.receivers, PEERS_MAX + 1);
+}
+
 static void wire_fields(struct cursor *c, struct wire_msg *m)
 {
     cursor_u32(c, &m->round);
@@ -160,6 +179,11 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_PROPOSE:
     case WIRE_INSTALL:
         view_field(c, m);
+        return;
+    case WIRE_SYNC:
+    case WIRE_SYNCED:
+    case WIRE_STATE:
+        sync_field(c, m);
         return;
     case WIRE_BEAT:
     case WIRE_LEAVE:

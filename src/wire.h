@@ -30,6 +30,8 @@ enum wire_type {
     WIRE_READY,
     WIRE_LEAVE,
     WIRE_ABORT,
+    WIRE_SYNC,   /* pcclSynchronizeSharedState was called */
+    WIRE_SYNCED, /* a receiver of shared state has it all, or gave up */
     /* both ways */
     WIRE_BEAT,
     WIRE_RESULT,
@@ -42,6 +44,7 @@ enum wire_type {
     WIRE_DONATE,
     WIRE_PROPOSE,
     WIRE_INSTALL,
+    WIRE_STATE, /* what becomes of a synchronization */
     WIRE_TYPE_COUNT,
 };
 
@@ -50,6 +53,31 @@ enum vote_kind {
     VOTE_UPDATE,  /* pcclUpdateTopology */
     VOTE_PENDING, /* pcclArePeersPending */
     VOTE_KIND_COUNT,
+};
+
+/* Values are those of pcclSharedStateSyncStrategy_t. */
+enum sync_strategy {
+    SYNC_ENFORCE_POPULAR,
+    SYNC_RECEIVE_ONLY,
+    SYNC_SEND_ONLY,
+    SYNC_STRATEGY_COUNT,
+};
+
+/* The master's word on a synchronization, to one peer (rules S1..). */
+enum sync_role {
+    SYNC_COMPLETE, /* all hold the state; the end */
+    /* Not yet the end: */
+    SYNC_WAIT,     /* this peer has it; it serves if it is among the holders */
+    SYNC_RECEIVE,
+    SYNC_DIFFERS,  /* other tensors than the elected: find out which */
+    /* Refusals, each the end: */
+    SYNC_NO_STATE, /* nobody who may serve has it */
+    SYNC_AHEAD,    /* revision too high */
+    SYNC_FOREIGN,  /* not the content that the run had when all left it */
+    SYNC_CONFLICT, /* send-only, and outvoted */
+    SYNC_MIXED,    /* enforce-popular beside other strategies */
+    SYNC_CROSSED,  /* others wait in another call */
+    SYNC_ROLE_COUNT,
 };
 
 /* A peer's knowledge of one operation, in FLUSHED and TOLD. */
@@ -137,6 +165,15 @@ struct wire_msg {
             const uint8_t *bytes; /* borrowed */
         } result; /* RESULT; DONATE without bytes */
         struct {
+            uint64_t id;       /* of the round; 0 in SYNC */
+            uint64_t revision; /* SYNC: the peer's. STATE: the group's */
+            uint64_t structure, content; /* digests; STATE: the elected */
+            uint8_t strategy;            /* SYNC */
+            uint8_t role;     /* STATE; in SYNCED COMPLETE or NO_STATE */
+            uint32_t holders;   /* STATE: so many of ids hold it, */
+            uint32_t receivers; /* so many more receive it, the rest differ */
+        } sync;
+        struct {
             int32_t code;
             int32_t rank;
             char text[WIRE_TEXT_MAX + 1]; /* EVICT: the reason */
@@ -153,7 +190,8 @@ struct wire_msg {
     /* Lists; which ones a type carries stands in wire.c. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count;
     const struct wire_op *ops;
-    const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed */
+    const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed.
+                            STATE: who takes part */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
 };

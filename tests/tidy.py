@@ -29,6 +29,7 @@ LAYERS = {
     "src/pool": ["src/base.h", "src/pool"],
     "src/wire": ["src/base.h", "src/wire", "src/cursor.h"],
     "src/ring/": SHARED + ["src/ring/", "include/pccl.h"],
+    "src/ring/state_": SHARED + ["src/ring/", "src/hash/hash.h"],
     "src/elastic/": SHARED + ["src/elastic/"],
     "src/master/": SHARED + ["src/master/"],
     # The peer's core is where membership and ring meet.
@@ -61,7 +62,8 @@ LAYERS = {
 CORE = ("src/base.h", "src/dtype", "src/wire", "src/cursor.h", "src/pool",
         "src/session", "src/elastic/", "src/ring/", "src/hash/hash.",
         "src/hash/hash_core.h", "src/master/master.", "src/master/round.",
-        "src/master/order.", "src/master/topology", "src/master/bandwidth")
+        "src/master/order.", "src/master/state_vote.",
+        "src/master/topology", "src/master/bandwidth")
 CORE_HEADERS = {"assert.h", "limits.h", "math.h", "stdbool.h", "stddef.h",
                 "stdint.h", "stdlib.h", "string.h"}
 CORE_HEADERS_ALLOWED = {

@@ -25,6 +25,8 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_READY] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
     [WIRE_LEAVE] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
     [WIRE_ABORT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_SYNC] = STATE_BIT(MEMBER),
+    [WIRE_SYNCED] = STATE_BIT(MEMBER),
     [WIRE_BEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
 };
 
@@ -97,6 +99,7 @@ static void forget(struct master *m, uint32_t link, bool lost)
     if (g->phase == GROUP_OPEN && !g->restart) g->broken_at = m->now;
     p->lost = lost;
     p->proposed = false;
+    if (p->sync.part != PART_NONE) g->sync_changed = true;
     g->restart = true;
     move(m, link, PEER_DEAD);
 }
@@ -247,6 +250,12 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_ABORT:
         on_abort(m, link, msg);
         return;
+    case WIRE_SYNC:
+        state_vote_asked(m, link, msg);
+        return;
+    case WIRE_SYNCED:
+        state_vote_done(m, link, msg);
+        return;
     case WIRE_BEAT:
     default: /* may_send_in has refused the rest */
         return;
@@ -387,6 +396,8 @@ static void refuse_crossed_votes(struct master *m)
         if (p->state != PEER_MEMBER || p->leaving) continue;
         members++;
         if (!p->voted[VOTE_UPDATE] && !p->voted[VOTE_PENDING]) return;
+        /* Inside both: its synchronization may end yet (S2). */
+        if (p->sync.voted || p->sync.part != PART_NONE) return;
     }
     if (members == 0 || master_all_voted(m, VOTE_UPDATE)) return;
     master_answer(m, VOTE_UPDATE, 0xff);
@@ -409,6 +420,9 @@ static void settle(struct master *m)
                       master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
     }
     refuse_crossed_votes(m);
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        if (m->groups[i].used) state_vote_settle(m, i);
+    }
     free_empty_groups(m);
 }
 

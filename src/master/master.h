@@ -29,6 +29,7 @@ enum {
     MASTER_FORCED_MAX = 64,
     MASTER_MESH_MAX = 8,  /* worlds up to this size link all pairs */
     MASTER_EDGE_TRIES = 3, /* attempts before a pair counts as unreachable */
+    MASTER_SERVERS_MAX = 16, /* holders that serve shared state at a time */
 };
 
 #define MASTER_NO_LINK UINT32_MAX
@@ -44,6 +45,23 @@ enum master_peer_state {
 
 enum master_answer { ANSWER_NONE, ANSWER_DUE, ANSWER_FLUSHED, ANSWER_TOLD };
 
+/* What a member has to do with the synchronization under way. */
+enum master_part {
+    PART_NONE,
+    PART_SERVES, /* has the state and may give it */
+    PART_HAS,    /* ... but only receives by its strategy */
+    PART_LACKS,  /* receives it */
+    PART_DIFFERS, /* has other tensors, and looks which */
+};
+
+struct master_peer_sync {
+    bool voted;  /* asked, and not answered yet */
+    bool synced; /* has what the group's record says */
+    enum master_part part;
+    uint8_t strategy;
+    uint64_t revision, structure, content;
+};
+
 struct master_peer {
     enum master_peer_state state;
     enum master_answer answer; /* to FLUSH or ASK of this round */
@@ -58,6 +76,7 @@ struct master_peer {
     uint32_t rank;  /* in the view in force; MEMBER and DEAD */
     pccl_ns heard;  /* last complete frame; CONNECTED: since when */
     pccl_ns voted_at;
+    struct master_peer_sync sync;
     struct wire_member info;
 };
 
@@ -83,6 +102,14 @@ struct master_edge {
     uint32_t tries;
 };
 
+/* The shared state of a group, kept when all have left (rule S4). */
+struct master_record {
+    bool used;
+    uint32_t number; /* of the group */
+    uint64_t revision, structure, content;
+    uint64_t stamp; /* of the last change; the oldest makes room */
+};
+
 struct master_group {
     bool used;
     bool restart; /* a round must begin */
@@ -94,6 +121,8 @@ struct master_group {
     uint32_t round;  /* last round begun */
     pccl_ns broken_at; /* when the round's cause was noticed, for reports */
     pccl_ns probed_at;
+    uint64_t sync_id; /* of the synchronization under way, or 0 */
+    bool sync_changed; /* somebody in it was lost: lists go out again */
     uint32_t op_count, forced_count, edge_count;
     struct master_op ops[WIRE_OPS_MAX];
     struct wire_op forced[MASTER_FORCED_MAX]; /* state: op_verdict */
@@ -141,6 +170,8 @@ struct master {
     struct master_peer peers[MASTER_LINKS_MAX]; /* indexed by link */
     uint32_t link_end; /* links in use are below */
     struct master_group groups[GROUPS_MAX];
+    uint64_t sync_last;
+    struct master_record records[GROUPS_MAX];
     /* scratch of one emission */
     uint32_t links[MASTER_LINKS_MAX];
     uint64_t ids[PEERS_MAX];
@@ -200,6 +231,22 @@ void master_peer_move(struct master *m, uint32_t link,
                       enum master_peer_state next);
 void master_answer(struct master *m, enum vote_kind kind, uint8_t flag);
 bool master_all_voted(const struct master *m, enum vote_kind kind);
+
+/* Inside a vote that others of its group must join. */
+static inline bool master_waits(const struct master_peer *p)
+{
+    return p->voted[VOTE_UPDATE] || p->sync.voted;
+}
+
+/* state_vote.c: synchronization of shared state, for one group. */
+void state_vote_settle(struct master *m, uint32_t group);
+void state_vote_asked(struct master *m, uint32_t link,
+                      const struct wire_msg *msg);
+void state_vote_done(struct master *m, uint32_t link,
+                     const struct wire_msg *msg);
+/* Refuses the synchronization that the member waits in, if any; `epoch` as in
+ * an ANSWER that refuses (V4, V5). */
+void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch);
 
 /* round.c: the circle above, for one group. */
 void round_settle(struct master *m, uint32_t group);

@@ -575,11 +575,11 @@ void round_settle(struct master *m, uint32_t group)
 
 static bool waits_long(const struct master *m, const struct master_peer *p)
 {
-    return p->state == PEER_MEMBER && p->voted[VOTE_UPDATE] &&
+    return p->state == PEER_MEMBER && master_waits(p) &&
            m->now - p->voted_at >= m->deadline / 2;
 }
 
-/* A member has sat in an update for long: ask those who do not what keeps
+/* A member has sat in an update or a synchronization for long: ask those who do not what keeps
  * them. Asked once per deadline while it lasts. */
 void round_probe(struct master *m, uint32_t group)
 {
@@ -592,7 +592,7 @@ void round_probe(struct master *m, uint32_t group)
         struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || p->group != group) continue;
         waiting |= waits_long(m, p);
-        if (p->voted[VOTE_UPDATE]) continue;
+        if (master_waits(p)) continue;
         p->probed = true;
         m->links[count++] = i;
     }
@@ -627,17 +627,20 @@ static void ask_waiting(struct master *m, uint32_t group,
 }
 
 /* Of all who wait: what one of them has not launched nobody has returned. */
-static void refuse_update(struct master *m, uint32_t group)
+static void refuse_waiting(struct master *m, uint32_t group)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || p->group != group) continue;
+        state_vote_refuse(m, i, m->groups[group].epoch);
         if (!p->voted[VOTE_UPDATE]) continue;
         p->voted[VOTE_UPDATE] = false;
         m->links[count++] = i;
     }
-    struct wire_msg refusal = {.type = WIRE_ANSWER};
+    /* Named: the members are not told of the operation once more (F6). */
+    struct wire_msg refusal = {.type = WIRE_ANSWER,
+                               .epoch = m->groups[group].epoch};
     refusal.vote.kind = VOTE_UPDATE;
     refusal.vote.flag = 0xff;
     if (count > 0) m->out.send(m->out.user, m->links, count, &refusal);
@@ -652,7 +655,7 @@ static void told_of_probe(struct master *m, uint32_t link,
     struct master_group *g = &m->groups[p->group];
     if (!p->probed || g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
     p->probed = false;
-    if (!p->voted[VOTE_UPDATE]) {
+    if (!master_waits(p)) {
         ask_waiting(m, p->group, msg);
         return;
     }
@@ -665,7 +668,7 @@ static void told_of_probe(struct master *m, uint32_t link,
         g->restart = true;
         g->broken_at = m->now;
     }
-    if (g->restart) refuse_update(m, p->group);
+    if (g->restart) refuse_waiting(m, p->group);
 }
 
 void round_told(struct master *m, uint32_t link, const struct wire_msg *msg)

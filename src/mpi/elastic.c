@@ -1,8 +1,11 @@
 /* elastic.c - the calls of mpi_pccl.h. */
 #include "coll.h"
 #include "comm.h"
+#include "type.h"
 
 #include <mpi_pccl.h>
+#include <stdlib.h>
+#include <string.h>
 
 static int elastic_error(struct comm *comm, pcclResult_t result,
                          const char *function)
@@ -45,5 +48,118 @@ int PCCL_Are_peers_pending(MPI_Comm handle, int *flag)
         if (result != pcclSuccess) return elastic_error(comm, result, __func__);
     }
     *flag = pending;
+    return MPI_SUCCESS;
+}
+
+/* ----------------------------------------------------------- shared state */
+
+struct PCCL_Shared_state {
+    uint64_t revision;
+    bool synced; /* the next synchronization is of the next revision */
+    int count, room;
+    pcclTensorInfo_t *infos; /* names are owned */
+};
+
+int PCCL_State_create(PCCL_Shared_state **state)
+{
+    if (!state) return RAISE_ARG(NULL, "null state");
+    *state = calloc(1, sizeof **state);
+    return *state ? MPI_SUCCESS : RAISE_NO_MEMORY(NULL);
+}
+
+int PCCL_State_free(PCCL_Shared_state **state)
+{
+    if (!state || !*state) return RAISE_ARG(NULL, "null state");
+    for (int i = 0; i < (*state)->count; i++)
+        free((char *)(uintptr_t)(*state)->infos[i].name);
+    free((*state)->infos);
+    free(*state);
+    *state = NULL;
+    return MPI_SUCCESS;
+}
+
+int PCCL_State_add(PCCL_Shared_state *state, const char *name, void *buffer,
+                   MPI_Count count, MPI_Datatype datatype)
+{
+    if (!state || !name) return RAISE_ARG(NULL, "null state or name");
+    if (count < 0) return RAISE(NULL, MPI_ERR_COUNT, "negative count");
+    if (count > 0 && !buffer) return RAISE(NULL, MPI_ERR_BUFFER, "null buffer");
+    const struct type *type = type_find(datatype);
+    if (!type) return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype");
+    if (!type->dense)
+        return RAISE(NULL, MPI_ERR_TYPE, "the datatype has gaps: \"%s\"", name);
+    if (state->count == state->room) {
+        int room = 2 * state->room + 8;
+        pcclTensorInfo_t *more =
+            realloc(state->infos, (size_t)room * sizeof *more);
+        if (!more) return RAISE_NO_MEMORY(NULL);
+        state->infos = more;
+        state->room = room;
+    }
+    pcclDataType_t element = pcclUint8;
+    int scale = 0;
+    if (!type_to_pccl(type, &element, &scale)) scale = (int)type->size;
+    char *copy = strdup(name);
+    if (!copy) return RAISE_NO_MEMORY(NULL);
+    state->infos[state->count++] =
+        (pcclTensorInfo_t){.name = copy,
+                           .data = buffer,
+                           .count = (size_t)count * (size_t)scale,
+                           .datatype = element,
+                           .device_type = pcclDeviceCpu};
+    return MPI_SUCCESS;
+}
+
+int PCCL_State_get_revision(const PCCL_Shared_state *state, uint64_t *revision)
+{
+    if (!state || !revision) return RAISE_ARG(NULL, "null state or revision");
+    *revision = state->revision;
+    return MPI_SUCCESS;
+}
+
+int PCCL_State_set_revision(PCCL_Shared_state *state, uint64_t revision)
+{
+    if (!state) return RAISE_ARG(NULL, "null state");
+    state->revision = revision;
+    state->synced = false;
+    return MPI_SUCCESS;
+}
+
+static int sync_error(struct comm *comm, pcclResult_t result,
+                      const char *function)
+{
+    char detail[256] = "";
+    (void)pcclGetLastError(world.pccl, detail, sizeof detail);
+    int error_class = result == pcclPendingAsyncOps    ? MPI_ERR_PENDING
+                      : result == pcclInvalidArgument ? MPI_ERR_ARG
+                                                       : MPI_ERR_OTHER;
+    return error_raise(comm, error_class, function, "%s%s%s",
+                       pcclGetErrorString(result), *detail ? ": " : "", detail);
+}
+
+int PCCL_Sync_shared_state(MPI_Comm handle, PCCL_Shared_state *state,
+                           int strategy, MPI_Count *received)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!state) return RAISE_ARG(comm, "null state");
+    if (strategy < PCCL_SYNC_POPULAR || strategy > PCCL_SYNC_SEND)
+        return RAISE_ARG(comm, "unknown strategy");
+    if (!comm->follows_world)
+        return RAISE(comm, MPI_ERR_COMM,
+                     "not MPI_COMM_WORLD or a duplicate of it");
+    if (received) *received = 0;
+    pcclSharedState_t shared = {.revision = state->revision + state->synced,
+                                .count = (size_t)state->count,
+                                .infos = state->infos};
+    if (world.pccl) {
+        pcclSharedStateSyncInfo_t info = {0, 0};
+        pcclResult_t result = pcclSynchronizeSharedState(
+            world.pccl, &shared, (pcclSharedStateSyncStrategy_t)strategy,
+            &info);
+        if (result != pcclSuccess) return sync_error(comm, result, __func__);
+        if (received) *received = (MPI_Count)info.rx_bytes;
+    }
+    state->revision = shared.revision;
+    state->synced = true;
     return MPI_SUCCESS;
 }

@@ -111,6 +111,7 @@ void engine_closed(struct engine *e, uint32_t number)
         l->failed++;
     }
     if (was == CONN_OPEN) l->open--;
+    state_closed(e, l);
     bool answered = c->tx_head_size > 0;
     if (!e->frozen) report_broken(e, l, was == CONN_DIALED, answered);
     /* READY may have been said already, and the other end waits (R3). */
@@ -202,6 +203,11 @@ static bool begin_frame(struct engine *e, uint32_t number)
     if (c->state != CONN_OPEN) return false;
     if (c->peer) return message_begin(e, number);
     if (f->type == FRAME_PING) return true;
+    if (f->type == FRAME_ASK || f->type == FRAME_GIVE) {
+        if (!state_accept(e, c->link, f, &c->rx_to)) return false;
+        if (c->rx_to) c->sink = SINK_STATE;
+        return true;
+    }
     if (f->type >= FRAME_MESSAGE) return false;
     if (f->epoch < e->epoch || (f->epoch == e->epoch && e->frozen)) return true;
     struct op *op = op_find(e, f->tag, f->seq);
@@ -249,6 +255,9 @@ static bool end_frame(struct engine *e, uint32_t number)
     }
     case SINK_OP:
         op_received(e, op, c->rx_lane, &c->rx, c->rx_to - c->rx.size);
+        return true;
+    case SINK_STATE:
+        state_received(e, c->link, &c->rx);
         return true;
     case SINK_NONE:
     case SINK_DISCARD:
@@ -391,6 +400,16 @@ void conn_forget_op(struct engine *e, const struct op *op)
     }
 }
 
+void conn_forget_state(struct engine *e, const struct link *l, bool sending)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->state == CONN_FREE || (l && c->link != l)) continue;
+        if (c->sink == SINK_STATE) c->sink = SINK_DISCARD;
+        if (sending && c->tx_state) c->tx_from = NULL;
+    }
+}
+
 /* The buffers change before everybody has flushed, or was removed: nobody may
  * take the rest of a frame for data. */
 void conn_cut_sending(struct engine *e, const struct op *op)
@@ -411,6 +430,8 @@ static bool next_frame(struct engine *e, struct conn *c)
         if (!message_next(e, c, &f)) return false;
     } else if (c->ping) {
         f = (struct frame){.type = FRAME_PING, .epoch = e->epoch};
+    } else if (state_next_send(e, l, &f, &c->tx_from)) {
+        c->tx_state = c->tx_from != NULL;
     } else if (l->control_count > 0) {
         f = l->control[l->control_first];
         l->control_first = (l->control_first + 1) % CONTROL_MAX;
@@ -475,5 +496,6 @@ void engine_tx(struct engine *e, uint32_t number, size_t size)
     c->tx_op = NULL;
     c->tx_from = NULL;
     if (c->tx_item) message_sent(c);
+    c->tx_state = false;
     if (op) op_sent(e, op, c->tx_lane);
 }

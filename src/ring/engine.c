@@ -25,6 +25,7 @@ static void link_free(struct engine *e, struct link *l)
 
 void engine_free(struct engine *e)
 {
+    state_end(e);
     for (uint32_t i = 0; i < e->op_end; i++) engine_release(e, &e->ops[i]);
     for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
         while (e->links[i]) {
@@ -316,7 +317,9 @@ static void check_silence(struct engine *e, uint32_t number)
     pccl_ns limit = stranger ? e->deadline / 2 : e->deadline;
     if (e->now - c->heard < limit) return;
     if (!stranger && c->peer && !message_waits(c->peer)) return;
-    if (!stranger && !c->peer && !op_uses_link(e, c->link, NULL)) return;
+    if (!stranger && !c->peer && !op_uses_link(e, c->link, NULL) &&
+        !state_uses_link(e, c->link))
+        return;
     e->out.close(e->out.user, number);
     engine_closed(e, number);
 }
@@ -334,4 +337,5 @@ void engine_tick(struct engine *e, pccl_ns now)
         check_silence(e, i);
     }
     message_pump(e);
+    state_tick(e);
 }

@@ -18,6 +18,7 @@
 #include "frame.h"
 #include "message.h"
 #include "plan.h"
+#include "state.h"
 
 enum {
     CONNS_MAX = 16384, /* connections of one communicator */
@@ -50,6 +51,7 @@ enum conn_sink {
     SINK_EARLY, /* kept until the operation is launched here */
     SINK_OP,    /* straight to the operation */
     SINK_MESSAGE,
+    SINK_STATE, /* straight to a tensor of the shared state */
 };
 
 struct conn {
@@ -85,6 +87,7 @@ struct conn {
     struct op *tx_op;
     struct lane *tx_lane;
     bool tx_item; /* the frame is the next item of `peer` */
+    bool tx_state; /* tx_from is shared state */
 };
 
 struct early {
@@ -206,6 +209,7 @@ struct engine_output {
                   uint64_t peer);
     void (*finished)(void *user, struct op *op); /* phase is DONE now */
     void (*event)(void *user); /* message_take() has something; or NULL */
+    void (*state_over)(void *user); /* state.outcome says how */
 };
 
 struct engine {
@@ -238,6 +242,7 @@ struct engine {
     uint64_t *dirty; /* bit set over conns that may have something to send */
     uint32_t turn;   /* operations take turns on a link */
     struct messages messages;
+    struct state_sync state;
     uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };
 
@@ -319,6 +324,9 @@ void link_drop_early(struct engine *e, struct link *l);
 void conn_stop_receiving(struct engine *e, const struct op *op);
 void conn_forget_op(struct engine *e, const struct op *op);
 void conn_cut_sending(struct engine *e, const struct op *op);
+/* Of one link or (NULL) of all: what comes in of shared state is thrown away;
+ * what goes out is filled up, if `sending`. */
+void conn_forget_state(struct engine *e, const struct link *l, bool sending);
 void conn_resume(struct engine *e);
 void conn_resume_one(struct engine *e, uint32_t number);
 void conn_dirty(struct engine *e, uint32_t number);

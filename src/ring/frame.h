@@ -21,6 +21,10 @@ enum frame_type {
     FRAME_READY,     /* the sender has launched the operation */
     FRAME_DONE,      /* the sender, and index-1 before it, hold the result */
     FRAME_PING,
+    /* Shared state (state.h): digest = synchronization, flags = kind, seq =
+     * tensor, tag = offset, index = bytes asked for; no epoch. */
+    FRAME_ASK,
+    FRAME_GIVE, /* empty: the sender does not have it */
     /* On connections for messages only, see message.h. */
     FRAME_MESSAGE, /* index: bytes of the header at the start of the body */
     FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */

@@ -25,6 +25,7 @@ pcclComm_t *bench_connect(const char *address, int hint, int pool);
 
 int bench_collective(const struct bench_options *o);
 int bench_recovery(const struct bench_options *o);
+int bench_sync(const struct bench_options *o);
 int bench_join(const struct bench_options *o);
 
 #endif

@@ -1,6 +1,7 @@
 /* bench_main.c - pccl-bench: how fast collectives, recovery and joining are.
  *
  *   pccl-master -n 2 pccl-bench --sizes 8,64K,16M       time of collectives
+ *   pccl-master -n 2 pccl-bench sync --sizes 400K       shared state
  *   pccl-bench recovery --ranks 3 --sizes 16M           kill -9 to next result
  *   pccl-bench join --ranks 2 --sizes 16M               process start to it
  *
@@ -82,6 +83,7 @@ pcclComm_t *bench_connect(const char *address, int hint, int pool)
 static const char help[] =
     "usage: pccl-master -n N pccl-bench [options]\n"
     "       pccl-bench recovery|join [options]\n"
+    "       pccl-master -n N pccl-bench sync [options]\n"
     "  --op allreduce|broadcast|barrier   collective (allreduce)\n"
     "  --sizes LIST       bytes, with K M G: 8,64K,16M\n"
     "  --in-place         send buffer = receive buffer\n"
@@ -141,6 +143,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(o.mode, "collective") == 0) return bench_collective(&o);
     if (strcmp(o.mode, "recovery") == 0) return bench_recovery(&o);
+    if (strcmp(o.mode, "sync") == 0) return bench_sync(&o);
     if (strcmp(o.mode, "join") == 0) return bench_join(&o);
     fprintf(stderr, "pccl-bench: unknown mode %s\n", o.mode);
     return 2;

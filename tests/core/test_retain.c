@@ -95,7 +95,7 @@ static int setup(void **state)
         members[i].addr.port = (uint16_t)i;
         engines[i] = calloc(1, sizeof *engines[i]);
         struct engine_output o = {&ids[i], on_dial, on_close, on_fault,
-                                  on_finished, NULL};
+                                  on_finished, NULL, NULL};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
         engines[i]->self = ids[i];
         struct engine_view v = {.epoch = 1, .world = WORLD, .rank = i,

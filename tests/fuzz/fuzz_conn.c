@@ -140,13 +140,14 @@ static void say(struct universe *u, struct fuzz_input *in)
     static const uint8_t zeros[4096];
     uint8_t header[FRAME_SIZE];
     uint8_t bits = fuzz_u8(in);
-    struct frame f = {.type = (uint8_t)(FRAME_DATA + bits % 4),
+    struct frame f = {.type = (uint8_t)(FRAME_DATA + bits % 6),
                       .flags = bits >> 2 & 3,
                       .epoch = bits >> 4 == 15 ? 2 : 1,
                       .tag = fuzz_below(in, TAGS),
                       .seq = 1 + fuzz_below(in, 16) / 15,
                       .index = fuzz_below(in, 4)};
-    if (f.type == FRAME_DATA) f.size = (uint32_t)fuzz_below(in, 12) * 4;
+    if (f.type == FRAME_DATA || f.type == FRAME_GIVE)
+        f.size = (uint32_t)fuzz_below(in, 12) * 4;
     if (f.size == 40) f.size = COUNT * 4 / 2;
     frame_encode(&f, header);
     receive(u, header, sizeof header);

@@ -439,6 +439,7 @@ static void begin_step(struct sim *s, struct sim_proc *p)
     if (g->odd_vote) go(s, p, STAGE_UPDATE);
     else if (h == 0 && s->options.groups == 1) go(s, p, STAGE_UPDATE);
     else if (h < 3) go(s, p, STAGE_PENDING);
+    else if (h < s->options.sync + 3) go(s, p, STAGE_SYNC);
     else begin_launch(s, p);
 }
 
@@ -545,6 +546,20 @@ static bool take_one(struct sim *s, struct sim_proc *p)
     return true;
 }
 
+static bool synchronize(struct sim *s, struct sim_proc *p)
+{
+    struct sim_program *g = &p->program;
+    if (!g->waiting) {
+        g->waiting = shared_begin(s, p);
+        if (!g->waiting) session_leave(p->session);
+        return true;
+    }
+    if (p->session->sync != SYNC_OVER) return false;
+    shared_end(s, p);
+    end_step(s, p);
+    return true;
+}
+
 /* Evicted, left or without a master: start again, or end. */
 static bool gone(struct sim *s, struct sim_proc *p)
 {
@@ -555,6 +570,7 @@ static bool gone(struct sim *s, struct sim_proc *p)
         SIM_CHECK(s, o->op->phase == PHASE_DONE, "an operation of the gone");
         take_op(s, p, o);
     }
+    if (p->session->sync == SYNC_OVER) shared_end(s, p);
     SIM_TRACE(s, "process %u is gone: %s", p->uid, p->session->reason);
     uint32_t group = p->group;
     bool again = !p->session->leaving || s->healing;
@@ -589,6 +605,8 @@ bool program_turn(struct sim *s, struct sim_proc *p)
         return vote(s, p, VOTE_PENDING);
     case STAGE_UPDATE:
         return vote(s, p, VOTE_UPDATE);
+    case STAGE_SYNC:
+        return synchronize(s, p);
     case STAGE_LAUNCH:
         if (g->launched < g->count)
             launch_op(s, p, &g->ops[g->order[g->launched++]]);

@@ -383,6 +383,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
         .deadline = SIM_DEADLINE};
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine.now = s->now;
+    shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
     master_accept(s, p->control);
@@ -413,7 +414,10 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
         }
     }
     program_free(p);
+    if (crash && p->session->engine.state.phase == STATE_MOVING)
+        sim_coverage.sync_lost++;
     session_free(p->session);
+    shared_free(p);
     free(p->session);
     free(p->rx.bytes);
     p->used = false;
@@ -606,6 +610,8 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
                          : s->options.slow ? 10
                                            : 4) *
                         SIM_DEADLINE;
+        /* Who has other tensors asks again while they still move theirs. */
+        if (g->stage == STAGE_SYNC) limit *= 3;
         pccl_ns since = g->progress_at > s->last_fault ? g->progress_at
                                                        : s->last_fault;
         SIM_CHECK(s, s->now - since < limit,
@@ -708,6 +714,7 @@ void sim_free(struct sim *s)
     }
     for (uint32_t i = 0; i < s->stream_end; i++) net_free(&s->streams[i]);
     for (uint32_t i = 0; i < s->link_count; i++) free(s->link_rx[i].bytes);
+    for (uint32_t i = 0; i < SIM_GROUPS; i++) free(s->checkpoints[i].bytes);
     oracle_free(s->oracle);
     free(s->master);
 }

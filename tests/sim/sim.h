@@ -17,6 +17,8 @@ enum {
     SIM_OPS_MAX = 4, /* concurrent operations of one step */
     SIM_GUARD = 32,  /* bytes around every buffer */
     SIM_REFUSALS_MAX = 8,
+    SIM_TENSORS = 4,
+    SIM_GROUPS = 2,
 };
 #define SIM_DEADLINE (50 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
@@ -29,7 +31,9 @@ enum {
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused)      \
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool)    \
     X(ring_plan) X(deferred) X(confirmed) X(scoped) X(scoped_lost) X(local)    \
-    X(shuffled) X(two_groups) X(master_lost) X(again)
+    X(shuffled) X(two_groups) X(master_lost) X(again) X(sync)                  \
+    X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead)    \
+    X(sync_foreign) X(sync_conflict) X(sync_none) X(sync_resume) X(sync_lost)
 
 struct sim_coverage {
 #define X(name) uint64_t name;
@@ -71,6 +75,7 @@ enum sim_stage {
     STAGE_STEP,
     STAGE_PENDING,
     STAGE_UPDATE,
+    STAGE_SYNC,
     STAGE_RESYNC,
     STAGE_LAUNCH,
     STAGE_TAKE,
@@ -91,6 +96,24 @@ struct sim_program {
     uint32_t resync_epoch, resyncs; /* told epoch, resyncs begun in it */
 };
 
+/* What one process synchronizes. */
+struct sim_shared {
+    uint8_t *bytes, *before; /* all tensors; `before` at the call */
+    size_t size;
+    uint64_t revision, vote;
+    enum sync_strategy strategy;
+    bool synced; /* the last call succeeded */
+    bool member; /* some call did */
+    bool odd;    /* has other tensors this time */
+    bool listed;
+    struct state_list list;
+};
+
+struct sim_checkpoint {
+    uint8_t *bytes; /* of the group's last success */
+    uint64_t revision, holder;
+};
+
 struct sim_proc {
     bool used, frozen, joiner, leave_soon;
     uint32_t uid; /* also its port */
@@ -107,6 +130,7 @@ struct sim_proc {
         bool blocked;
     } conns[SIM_CONNS_MAX];
     struct sim_program program;
+    struct sim_shared shared;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
 };
 
@@ -116,6 +140,7 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow;
+    uint32_t sync; /* of 8 steps */
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;
@@ -143,6 +168,7 @@ struct sim {
         pccl_ns until;
     } refusals[SIM_REFUSALS_MAX];
     struct oracle *oracle;
+    struct sim_checkpoint checkpoints[SIM_GROUPS];
 };
 
 extern struct sim_coverage sim_coverage;
@@ -182,6 +208,12 @@ void sim_lower_quorum(struct sim *s); /* before the first view only */
 /* program.c: one turn; true if something was done. */
 bool program_turn(struct sim *s, struct sim_proc *p);
 void program_free(struct sim_proc *p);
+
+/* shared.c */
+void shared_init(struct sim *s, struct sim_proc *p);
+void shared_free(struct sim_proc *p);
+bool shared_begin(struct sim *s, struct sim_proc *p); /* false: no master */
+void shared_end(struct sim *s, struct sim_proc *p);
 
 /* oracle.c */
 struct oracle *oracle_new(void);

@@ -78,6 +78,7 @@ static struct sim_options choose(uint64_t seed)
     }
     o.pipe_min = o.large ? 32768 : 100;
     o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
+    if (!o.odd_vote && on(&r, 2)) o.sync = on(&r, 2) ? 2 : 5;
     o.delay_max = 1u << net_pick(&r, 20);
     return o;
 }

@@ -1,0 +1,78 @@
+/* comm_state.c - pcclSynchronizeSharedState: reads the tensors, then waits in
+ * the session. A staging copy for tensors on a GPU belongs into read_state. */
+#include "comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* NULL, or what is wrong with an entry; fills in *t. */
+static const char *read_tensor(const pcclTensorInfo_t *info,
+                               struct state_tensor *t)
+{
+    if ((unsigned)info->datatype >= DTYPE_COUNT) return "unknown datatype";
+    if (info->device_type == pcclDeviceCuda)
+        return "this library was built without CUDA";
+    if (info->device_type != pcclDeviceCpu) return "unknown device";
+    uint64_t element = dtype_size((enum dtype)info->datatype);
+    if (info->count > UINT64_MAX / 2 / element) return "count is too large";
+    if (info->count > 0 && !info->data) return "data is NULL";
+    *t = (struct state_tensor){.name = info->name ? info->name : "",
+                               .data = info->data,
+                               .count = info->count,
+                               .size = info->count * element,
+                               .dtype = (uint8_t)info->datatype,
+                               .free = info->allow_content_inequality};
+    if (strnlen(t->name, STATE_NAME_MAX + 1) > STATE_NAME_MAX)
+        return "its name is too long";
+    return NULL;
+}
+
+/* Reads all tensors; unlocked, for it may take long. */
+static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
+                               struct state_list *list)
+{
+    if (state->count > UINT32_MAX / 64) return pcclInvalidArgument;
+    uint32_t count = (uint32_t)state->count;
+    struct state_tensor *tensors = malloc((count + 1) * sizeof *tensors);
+    if (!tensors) return pcclInternalError;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *wrong = read_tensor(&state->infos[i], &tensors[i]);
+        if (!wrong) continue;
+        free(tensors);
+        comm_set_error(c, "shared state entry %u: %s", i, wrong);
+        return pcclInvalidArgument;
+    }
+    /* Members that share this machine's processors read at the same time. */
+    unsigned threads = c->crowded ? 1 : 0;
+    pthread_mutex_unlock(&c->lock);
+    bool ok = state_list_make(list, tensors, count, threads);
+    comm_lock(c);
+    free(tensors);
+    if (ok) return pcclSuccess;
+    comm_set_error(c, "out of memory for the hashes of the shared state");
+    return pcclInternalError;
+}
+
+int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
+                     pcclSharedStateSyncStrategy_t strategy,
+                     pcclSharedStateSyncInfo_t *info)
+{
+    struct session *s = c->session;
+    struct state_list list;
+    if (session_busy(s)) return pcclPendingAsyncOps;
+    int result = (int)read_state(c, state, &list);
+    if (result != pcclSuccess) return result;
+    result = session_sync(s, &list, (enum sync_strategy)strategy,
+                          state->revision);
+    if (result == pcclSuccess) {
+        uint64_t tx, rx;
+        comm_turn(c);
+        comm_drive(c, NULL);
+        result = session_sync_take(s, &state->revision, &tx, &rx);
+        if (result == pcclSuccess && info)
+            *info = (pcclSharedStateSyncInfo_t){(size_t)tx, (size_t)rx};
+        if (result != pcclSuccess) comm_set_error(c, "%s", s->sync_error);
+    }
+    state_list_free(&list);
+    return result;
+}

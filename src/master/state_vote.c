@@ -1,0 +1,396 @@
+/* state_vote.c - whose shared state wins, who gets it from whom (rules S1..S9
+ * of PROTOCOL.md). One synchronization per group at a time; groups do not
+ * know of each other. The master sees digests only, never content. */
+#include "master.h"
+
+#include <string.h>
+
+static bool in_group(const struct master_peer *p, uint32_t group)
+{
+    return p->state == PEER_MEMBER && p->group == group;
+}
+
+static struct master_record *find_record(struct master *m, uint32_t number)
+{
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        struct master_record *r = &m->records[i];
+        if (r->used && r->number == number) return r;
+    }
+    return NULL;
+}
+
+static struct master_record *take_record(struct master *m, uint32_t number)
+{
+    struct master_record *found = find_record(m, number);
+    if (found) return found;
+    found = &m->records[0];
+    for (uint32_t i = 0; i < GROUPS_MAX && found->used; i++) {
+        struct master_record *r = &m->records[i];
+        if (!r->used || r->stamp < found->stamp) found = r;
+    }
+    *found = (struct master_record){.used = true, .number = number};
+    return found;
+}
+
+/* --- what peers say --- */
+
+void state_vote_asked(struct master *m, uint32_t link,
+                      const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    if (p->sync.voted || p->sync.part != PART_NONE) {
+        master_drop(m, link, "synchronized again inside a synchronization");
+        return;
+    }
+    p->sync.voted = true;
+    p->sync.strategy = msg->sync.strategy;
+    p->sync.revision = msg->sync.revision;
+    p->sync.structure = msg->sync.structure;
+    p->sync.content = msg->sync.content;
+    p->voted_at = m->now;
+}
+
+void state_vote_done(struct master *m, uint32_t link,
+                     const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    if (msg->sync.id != g->sync_id || p->sync.part < PART_LACKS) return;
+    bool has = p->sync.part == PART_LACKS && msg->sync.role == SYNC_COMPLETE;
+    p->sync.part = PART_NONE;
+    if (!has) return;
+    p->sync.synced = true;
+    p->sync.part = p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS
+                                                         : PART_SERVES;
+}
+
+/* --- answers --- */
+
+static void answer(struct master *m, uint32_t link, enum sync_role role,
+                   uint64_t revision)
+{
+    struct master_peer *p = &m->peers[link];
+    struct wire_msg msg = {.type = WIRE_STATE, .epoch = 0};
+    msg.sync.id = m->groups[p->group].sync_id;
+    msg.sync.role = (uint8_t)role;
+    msg.sync.revision = revision;
+    p->sync.voted = false;
+    p->sync.part = PART_NONE;
+    master_send(m, link, &msg);
+}
+
+void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch)
+{
+    if (!m->peers[link].sync.voted) return;
+    struct wire_msg msg = {.type = WIRE_STATE, .epoch = epoch};
+    msg.sync.role = SYNC_CROSSED;
+    m->peers[link].sync.voted = false;
+    master_send(m, link, &msg);
+}
+
+/* The same message to all in one part; encoded once. */
+static void tell_part(struct master *m, uint32_t group, enum master_part part,
+                      struct wire_msg *msg, enum sync_role role)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (in_group(p, group) && p->sync.part == part) m->links[count++] = i;
+    }
+    msg->sync.role = (uint8_t)role;
+    if (count > 0) m->out.send(m->out.user, m->links, count, msg);
+}
+
+static uint32_t list_part(struct master *m, uint32_t group,
+                          enum master_part part, uint32_t at, uint32_t most)
+{
+    for (uint32_t i = 0; i < m->link_end && most > 0; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (!in_group(p, group) || p->leaving || p->sync.part != part)
+            continue;
+        m->ids[at++] = p->info.id;
+        most--;
+    }
+    return at;
+}
+
+static uint32_t count_part(const struct master *m, uint32_t group,
+                           enum master_part part)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        count += in_group(p, group) && !p->leaving && p->sync.part == part;
+    }
+    return count;
+}
+
+static struct wire_msg group_state(struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    const struct master_record *r = find_record(m, g->number);
+    struct wire_msg msg = {.type = WIRE_STATE, .epoch = g->epoch};
+    msg.sync.id = g->sync_id;
+    if (!r) return msg;
+    msg.sync.revision = r->revision;
+    msg.sync.structure = r->structure;
+    msg.sync.content = r->content;
+    return msg;
+}
+
+/* Rule S6: who takes part in the transfer, to all of them. */
+static void send_lists(struct master *m, uint32_t group)
+{
+    struct wire_msg msg = group_state(m, group);
+    uint32_t end = list_part(m, group, PART_SERVES, 0, MASTER_SERVERS_MAX);
+    msg.sync.holders = end;
+    end = list_part(m, group, PART_LACKS, end, PEERS_MAX);
+    msg.sync.receivers = end - msg.sync.holders;
+    end = list_part(m, group, PART_DIFFERS, end, PEERS_MAX);
+    msg.id_count = end;
+    msg.ids = m->ids;
+    tell_part(m, group, PART_SERVES, &msg, SYNC_WAIT);
+    tell_part(m, group, PART_HAS, &msg, SYNC_WAIT);
+    tell_part(m, group, PART_LACKS, &msg, SYNC_RECEIVE);
+    tell_part(m, group, PART_DIFFERS, &msg, SYNC_DIFFERS);
+}
+
+/* Rule S8: everybody who has it goes on; who lacks it never will. */
+static void end_sync(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    struct wire_msg msg = group_state(m, group);
+    tell_part(m, group, PART_SERVES, &msg, SYNC_COMPLETE);
+    tell_part(m, group, PART_HAS, &msg, SYNC_COMPLETE);
+    tell_part(m, group, PART_LACKS, &msg, SYNC_NO_STATE);
+    tell_part(m, group, PART_DIFFERS, &msg, SYNC_NO_STATE);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (in_group(&m->peers[i], group))
+            m->peers[i].sync.part = PART_NONE;
+    }
+    g->sync_id = 0;
+    g->sync_changed = false;
+}
+
+static void go_on(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    uint32_t open = count_part(m, group, PART_LACKS) +
+                    count_part(m, group, PART_DIFFERS);
+    if (open == 0 || count_part(m, group, PART_SERVES) == 0) {
+        end_sync(m, group);
+    } else if (g->sync_changed) {
+        g->sync_changed = false;
+        send_lists(m, group);
+    }
+}
+
+/* --- the election --- */
+
+struct election {
+    uint64_t expected; /* revision */
+    bool resume;       /* nobody here was in the run's last sync (S4) */
+    bool current;      /* some candidate has the expected revision */
+    uint32_t winner;   /* link, or MASTER_NO_LINK */
+};
+
+static bool same_state(const struct master_peer_sync *a,
+                       const struct master_peer_sync *b)
+{
+    return a->structure == b->structure && a->content == b->content;
+}
+
+static bool votes(const struct master *m, uint32_t link, uint32_t group)
+{
+    const struct master_peer *p = &m->peers[link];
+    return in_group(p, group) && !p->leaving && p->sync.voted;
+}
+
+/* May it be elected, by strategy and revision (S3, S5)? */
+static bool stands(const struct master *m, uint32_t link, uint32_t group,
+                   const struct election *e)
+{
+    const struct master_peer_sync *s = &m->peers[link].sync;
+    if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)
+        return false;
+    return s->revision == e->expected || !(e->resume || e->current);
+}
+
+static void answer_all(struct master *m, uint32_t group, enum sync_role role,
+                       uint64_t revision)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (votes(m, i, group)) answer(m, i, role, revision);
+    }
+}
+
+/* Rule S2. */
+static bool strategies_mixed(const struct master *m, uint32_t group)
+{
+    bool popular = false;
+    bool other = false;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (!votes(m, i, group)) continue;
+        bool enforce = m->peers[i].sync.strategy == SYNC_ENFORCE_POPULAR;
+        popular |= enforce;
+        other |= !enforce;
+    }
+    return popular && other;
+}
+
+/* Rules S3, S4: the revision this synchronization will give to all. */
+static struct election begin_election(struct master *m, uint32_t group)
+{
+    const struct master_record *r = find_record(m, m->groups[group].number);
+    struct election e = {.winner = MASTER_NO_LINK, .resume = r != NULL};
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (!votes(m, i, group)) continue;
+        const struct master_peer_sync *s = &m->peers[i].sync;
+        if (s->synced) e.resume = false;
+        if (s->strategy != SYNC_RECEIVE_ONLY && s->revision > most)
+            most = s->revision;
+    }
+    e.expected = most;
+    if (r) e.expected = e.resume ? r->revision : r->revision + 1;
+    return e;
+}
+
+static void refuse_ahead(struct master *m, uint32_t group, struct election *e)
+{
+    const struct master_record *r = find_record(m, m->groups[group].number);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (!votes(m, i, group)) continue;
+        const struct master_peer_sync *s = &m->peers[i].sync;
+        if (s->revision > e->expected) {
+            answer(m, i, SYNC_AHEAD, e->expected);
+            continue;
+        }
+        if (s->revision != e->expected) continue;
+        bool foreign = e->resume && (s->structure != r->structure ||
+                                     s->content != r->content);
+        if (foreign && s->strategy != SYNC_RECEIVE_ONLY)
+            answer(m, i, SYNC_FOREIGN, e->expected);
+        else if (s->strategy != SYNC_RECEIVE_ONLY)
+            e->current = true;
+    }
+}
+
+/* Rule S5: most votes, then the content of the lowest rank. */
+static void elect(struct master *m, uint32_t group, struct election *e)
+{
+    uint32_t best_votes = 0;
+    uint32_t best_rank = UINT32_MAX;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (!stands(m, i, group, e)) continue;
+        const struct master_peer_sync *s = &m->peers[i].sync;
+        if (e->winner != MASTER_NO_LINK &&
+            same_state(s, &m->peers[e->winner].sync))
+            continue; /* counted already */
+        uint32_t count = 0;
+        uint32_t rank = UINT32_MAX;
+        for (uint32_t k = 0; k < m->link_end; k++) {
+            if (!stands(m, k, group, e) || !same_state(s, &m->peers[k].sync))
+                continue;
+            count++;
+            if (m->peers[k].rank < rank) rank = m->peers[k].rank;
+        }
+        if (count < best_votes || (count == best_votes && rank > best_rank))
+            continue;
+        best_votes = count;
+        best_rank = rank;
+        e->winner = i;
+    }
+}
+
+/* Everybody's part after the election; false: nothing is to be moved. */
+static bool give_parts(struct master *m, uint32_t group,
+                       const struct election *e)
+{
+    bool moves = false;
+    const struct master_peer_sync winner = m->peers[e->winner].sync;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (!votes(m, i, group)) continue;
+        struct master_peer_sync *s = &m->peers[i].sync;
+        bool same = same_state(s, &winner);
+        if (!same && s->strategy == SYNC_SEND_ONLY) {
+            answer(m, i, SYNC_CONFLICT, e->expected);
+            continue;
+        }
+        s->voted = false;
+        s->synced = same;
+        if (same)
+            s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;
+        else
+            s->part = s->structure == winner.structure ? PART_LACKS
+                                                       : PART_DIFFERS;
+        moves |= !same;
+    }
+    return moves;
+}
+
+static void decide(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    if (strategies_mixed(m, group)) {
+        answer_all(m, group, SYNC_MIXED, 0);
+        return;
+    }
+    struct election e = begin_election(m, group);
+    refuse_ahead(m, group, &e);
+    elect(m, group, &e);
+    if (e.winner == MASTER_NO_LINK) {
+        answer_all(m, group, SYNC_NO_STATE, e.expected);
+        return;
+    }
+    struct master_record *r = take_record(m, g->number);
+    r->revision = e.expected;
+    r->structure = m->peers[e.winner].sync.structure;
+    r->content = m->peers[e.winner].sync.content;
+    r->stamp = ++m->sync_last;
+    g->sync_id = m->sync_last;
+    g->sync_changed = false;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (in_group(&m->peers[i], group)) m->peers[i].sync.synced = false;
+    }
+    if (give_parts(m, group, &e)) send_lists(m, group);
+    else end_sync(m, group);
+}
+
+/* Rule S9: all of the group wait, but not all for this. */
+static void refuse_crossed(struct master *m, uint32_t group)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (!in_group(p, group)) continue;
+        state_vote_refuse(m, i, 0);
+        struct wire_msg msg = {.type = WIRE_ANSWER};
+        msg.vote.flag = 0xff;
+        for (uint8_t kind = 0; kind < VOTE_KIND_COUNT; kind++) {
+            if (!p->voted[kind]) continue;
+            p->voted[kind] = false;
+            msg.vote.kind = kind;
+            master_send(m, i, &msg);
+        }
+    }
+}
+
+void state_vote_settle(struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    if (g->sync_id != 0) go_on(m, group);
+    if (g->sync_id != 0 || g->phase != GROUP_OPEN || g->restart) return;
+    uint32_t voters = 0;
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (!in_group(p, group) || p->leaving) continue;
+        bool elsewhere = p->voted[VOTE_UPDATE] || p->voted[VOTE_PENDING];
+        if (!p->sync.voted && !elsewhere) return;
+        voters += p->sync.voted;
+        others += !p->sync.voted;
+    }
+    if (voters == 0) return;
+    if (others > 0) refuse_crossed(m, group);
+    else decide(m, group);
+}

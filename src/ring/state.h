@@ -1,0 +1,160 @@
+/* state.h - moving shared state between peers, over the engine's links.
+ *
+ * The master says who holds the elected content and who receives it (rules
+ * S6..S8). A receiver asks for pieces: hashes of the tensors, then hashes of
+ * the blocks of tensors that differ, then the blocks that differ, from all
+ * holders side by side and from fellow receivers what they have by then. Each
+ * level is checked against the one above, the first against the master's
+ * digest. Pieces go from the holder's tensor to the receiver's tensor, with
+ * nothing between but sockets. Pure, as the engine is. */
+#ifndef PCCL_STATE_H
+#define PCCL_STATE_H
+
+#include "state_list.h"
+
+struct engine;
+struct link;
+struct frame;
+
+enum {
+    STATE_PIECE_BLOCKS = 8,  /* blocks asked for at a time */
+    STATE_WINDOW = 16,       /* pieces asked of one partner at a time */
+    STATE_FLIGHTS_MAX = 512, /* ... and of all */
+    STATE_TODO_MAX = 8 * STATE_WINDOW, /* asks of one partner, unanswered */
+    STATE_EARLY_MAX = 256,   /* asks that came before the master's word */
+};
+
+enum state_kind {
+    STATE_NAMES,   /* the encoded structure */
+    STATE_TENSORS, /* hashes of all tensors */
+    STATE_BLOCKS,  /* hashes of blocks of one tensor */
+    STATE_BYTES,   /* of one tensor */
+    STATE_KIND_COUNT,
+};
+
+struct state_piece {
+    uint8_t kind;
+    uint32_t tensor;
+    uint64_t offset;
+    uint32_t size;
+};
+
+struct state_partner {
+    uint64_t id;
+    bool holder;   /* has everything */
+    bool receiver; /* may ask */
+    bool bad;      /* gave wrong bytes, or none */
+    uint64_t from, to; /* blocks to ask a fellow for */
+    uint64_t cursor;
+    uint32_t asked; /* pieces in flight */
+    pccl_ns pause_until;
+    struct state_piece todo[STATE_TODO_MAX];
+    uint32_t todo_first, todo_count;
+};
+
+struct state_flight {
+    bool used;
+    bool receiving; /* its body is coming in */
+    uint64_t peer;
+    struct state_piece piece;
+    pccl_ns since;
+    uint32_t steals;
+};
+
+struct state_early {
+    uint64_t peer, id;
+    struct state_piece piece;
+};
+
+enum state_phase {
+    STATE_IDLE,
+    STATE_VOTED,  /* the master has not answered */
+    STATE_MOVING,
+};
+
+enum state_outcome {
+    STATE_OPEN,      /* nothing to say yet */
+    STATE_RECEIVED,  /* all is here */
+    STATE_EXPLAINED, /* this peer's tensors are others: see explanation */
+    STATE_FAILED,    /* no holder gave what it should */
+};
+
+struct state_sync {
+    enum state_phase phase;
+    struct state_list *list; /* borrowed */
+    uint64_t id, id_before;
+    uint64_t structure, content; /* elected */
+    bool receives, differs;
+    bool serves;  /* has everything and may give it */
+    bool fellows; /* receivers may serve each other */
+    struct state_partner *partners;
+    uint32_t partner_count;
+    struct state_early early[STATE_EARLY_MAX];
+    uint32_t early_count;
+
+    /* receiving */
+    enum state_outcome outcome;
+    bool hashes_known; /* of the tensors */
+    uint8_t *names; /* STATE_NAMES or STATE_TENSORS so far */
+    uint32_t names_size, names_got;
+    bool names_asked;
+    uint64_t *theirs; /* block hashes as they come, wire order */
+    uint64_t *have, *wanted; /* bit sets over blocks */
+    uint64_t have_count, wanted_count;
+    struct state_gain {
+        uint64_t asked, got; /* bytes of block hashes */
+        bool differs, known; /* known: the block hashes are verified */
+    } * gains; /* one per tensor */
+    uint32_t gain_next, unknown; /* tensors whose block hashes are due */
+    struct state_piece again[STATE_FLIGHTS_MAX]; /* block hashes to ask anew */
+    uint32_t again_count;
+    struct state_flight flights[STATE_FLIGHTS_MAX];
+    uint32_t flight_end;
+    pccl_ns progress_at;
+    uint64_t tx_bytes, rx_bytes; /* of tensors */
+    char explanation[240];
+};
+
+/* This peer has voted with this list; it may be asked from now on. */
+void state_begin(struct engine *e, struct state_list *list, bool fellows);
+
+/* The master's word, at first or again after a loss. False: no memory. */
+struct state_orders {
+    uint64_t id, structure, content;
+    bool receives, differs;
+    const uint64_t *ids; /* holders, receivers, and who has other tensors */
+    uint32_t holders, receivers, count;
+};
+bool state_parts(struct engine *e, const struct state_orders *word);
+
+/* Nobody touches the tensors any more after this. */
+void state_end(struct engine *e);
+
+/* --- state.c and state_plan.c only --- */
+bool state_plan_begin(struct engine *e);
+void state_plan_end(struct state_sync *s);
+/* The next piece to ask of a partner; false: nothing now. */
+bool state_plan_next(struct engine *e, struct state_partner *p,
+                     struct state_piece *piece);
+void state_plan_release(struct state_sync *s, struct state_flight *f);
+/* Where the piece goes; NULL: it is not what was asked for. */
+uint8_t *state_plan_target(struct state_sync *s, const struct state_flight *f,
+                           uint32_t size, uint32_t total);
+/* The piece is there. False: it is wrong, or what it completes is. */
+bool state_plan_take(struct state_sync *s, const struct state_flight *f,
+                     uint32_t size);
+bool state_plan_has(const struct state_sync *s, const struct state_piece *p);
+struct state_partner *state_partner(struct state_sync *s, uint64_t id);
+
+/* --- conn.c and engine.c only --- */
+bool state_next_send(struct engine *e, struct link *l, struct frame *f,
+                     const uint8_t **from);
+/* *to NULL: throw the body away. False: the peer breaks the protocol. */
+bool state_accept(struct engine *e, struct link *l, const struct frame *f,
+                  uint8_t **to);
+void state_received(struct engine *e, struct link *l, const struct frame *f);
+void state_closed(struct engine *e, struct link *l);
+bool state_uses_link(const struct engine *e, const struct link *l);
+void state_tick(struct engine *e);
+
+#endif

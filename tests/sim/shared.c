@@ -1,0 +1,216 @@
+/* shared.c - shared state in the simulator: what processes synchronize, and
+ * what must be true of it (rules S1..S9).
+ *
+ * A process that was synchronized changes its state as all others do before
+ * the next time, but for some who err; a newcomer has bytes of its own. Who is
+ * refused for lack of the run's state loads the last checkpoint. */
+#include "sim.h"
+
+#include "../../include/pccl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 65536 };
+
+static uint64_t fold(const uint8_t *bytes, size_t size)
+{
+    uint64_t h = size;
+    for (size_t i = 0; i < size; i++) h = (h ^ bytes[i]) * 0x100000001b3u;
+    return h ^ h >> 31;
+}
+
+static size_t tensor_size(const struct sim *s, uint32_t i)
+{
+    uint64_t h = sim_mix(s->seed, 88, i, 0);
+    if (i == 1) return 0;
+    bool large = s->options.large && (i == 2 || s->options.sync > 2);
+    if (large) return 2 * BLOCK + h % BLOCK;
+    return 1 + h % 2000;
+}
+
+static size_t state_size(const struct sim *s)
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < SIM_TENSORS; i++) size += tensor_size(s, i);
+    return size;
+}
+
+void shared_init(struct sim *s, struct sim_proc *p)
+{
+    struct sim_shared *x = &p->shared;
+    x->size = state_size(s);
+    x->bytes = malloc(x->size);
+    x->before = malloc(x->size);
+    assert(x->bytes && x->before);
+    for (size_t i = 0; i < x->size; i++)
+        x->bytes[i] = (uint8_t)(i * 7 + p->uid % 2 * 3);
+}
+
+void shared_free(struct sim_proc *p)
+{
+    struct sim_shared *x = &p->shared;
+    if (x->listed) state_list_free(&x->list);
+    x->listed = false;
+    free(x->bytes);
+    free(x->before);
+    x->bytes = x->before = NULL;
+}
+
+static void advance(struct sim *s, struct sim_proc *p)
+{
+    struct sim_shared *x = &p->shared;
+    uint64_t h = sim_mix(s->seed, 89, p->program.step, 0);
+    if (x->synced) {
+        x->bytes[h % x->size] = (uint8_t)(h >> 32);
+        x->revision++;
+        x->synced = false;
+    }
+    if (sim_pick(s, 6) == 0)
+        x->bytes[sim_pick(s, (uint32_t)x->size)] ^= 1;
+    if (sim_pick(s, 40) == 0) x->revision += sim_pick(s, 2) ? 1 : 3;
+}
+
+static void choose_strategy(struct sim *s, struct sim_proc *p)
+{
+    struct sim_shared *x = &p->shared;
+    x->strategy = SYNC_ENFORCE_POPULAR;
+    if (sim_mix(s->seed, 90, p->program.step, 0) % 4 != 0) return;
+    x->strategy = x->member ? SYNC_SEND_ONLY : SYNC_RECEIVE_ONLY;
+}
+
+bool shared_begin(struct sim *s, struct sim_proc *p)
+{
+    struct sim_shared *x = &p->shared;
+    struct state_tensor tensors[SIM_TENSORS];
+    advance(s, p);
+    choose_strategy(s, p);
+    memcpy(x->before, x->bytes, x->size);
+    x->odd = sim_pick(s, 50) == 0;
+    uint8_t *at = x->bytes;
+    for (uint32_t i = 0; i < SIM_TENSORS; i++) {
+        size_t size = tensor_size(s, i);
+        tensors[i] = (struct state_tensor){
+            .name = x->odd && i == 0 ? "odd" : "t", .data = at, .count = size,
+            .size = size};
+        at += size;
+    }
+    bool ok = state_list_make(&x->list, tensors, SIM_TENSORS, 1);
+    assert(ok);
+    x->listed = true;
+    x->vote = fold(x->bytes, x->size);
+    int result = session_sync(p->session, &x->list, x->strategy, x->revision);
+    SIM_TRACE(s, "process %u (id %llu) syncs revision %llu content %llx "
+              "strategy %d: %d", p->uid, (unsigned long long)p->session->id,
+              (unsigned long long)x->revision, (unsigned long long)x->vote,
+              (int)x->strategy, result);
+    SIM_CHECK(s, result == pcclSuccess || p->session->master_lost,
+              "sync refused: %d", result);
+    return result == pcclSuccess;
+}
+
+/* Bytes of the blocks that changed. */
+static uint64_t moved(const struct sim *s, const struct sim_shared *x)
+{
+    uint64_t total = 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < SIM_TENSORS; i++) {
+        size_t left = tensor_size(s, i);
+        while (left > 0) {
+            size_t size = left < BLOCK ? left : BLOCK;
+            if (memcmp(x->bytes + at, x->before + at, size) != 0) total += size;
+            at += size;
+            left -= size;
+        }
+    }
+    return total;
+}
+
+static struct sim_checkpoint *checkpoint(struct sim *s, uint32_t group)
+{
+    return &s->checkpoints[group % SIM_GROUPS];
+}
+
+static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
+                          uint64_t tx, uint64_t rx)
+{
+    struct sim_shared *x = &p->shared;
+    struct sim_checkpoint *c = checkpoint(s, p->group);
+    uint64_t now = fold(x->bytes, x->size);
+    SIM_CHECK(s, !x->odd || x->vote == now, "other tensors, and success");
+    SIM_CHECK(s, rx == moved(s, x), "rx is %llu, not %llu",
+              (unsigned long long)rx, (unsigned long long)moved(s, x));
+    SIM_CHECK(s, x->strategy != SYNC_RECEIVE_ONLY || tx == 0,
+              "a receive-only peer has sent");
+    SIM_CHECK(s, x->strategy != SYNC_SEND_ONLY || rx == 0,
+              "a send-only peer has received");
+    if (sim_is_member(s, p->session->id)) {
+        SIM_CHECK(s, !c->bytes || revision >= c->revision ||
+                         c->holder == p->session->id,
+                  "revision %llu after %llu", (unsigned long long)revision,
+                  (unsigned long long)c->revision);
+        SIM_CHECK(s, !c->bytes || revision != c->revision ||
+                         memcmp(c->bytes, x->bytes, x->size) == 0 || x->odd,
+                  "two contents of revision %llu",
+                  (unsigned long long)revision);
+    }
+    sim_coverage.sync++;
+    sim_coverage.sync_received += rx > 0;
+    sim_coverage.sync_blocks += rx > 0 && rx < x->size;
+    sim_coverage.sync_alone += p->session->view->size == 1;
+    if (x->odd) return;
+    if (!c->bytes) c->bytes = malloc(x->size);
+    assert(c->bytes);
+    if (revision < c->revision) return;
+    memcpy(c->bytes, x->bytes, x->size);
+    c->revision = revision;
+    c->holder = p->session->id;
+}
+
+void shared_end(struct sim *s, struct sim_proc *p)
+{
+    struct sim_shared *x = &p->shared;
+    struct sim_checkpoint *c = checkpoint(s, p->group);
+    const char *why = p->session->sync_error;
+    uint64_t revision, tx, rx;
+    int result = session_sync_take(p->session, &revision, &tx, &rx);
+    state_list_free(&x->list);
+    x->listed = false;
+    SIM_TRACE(s, "process %u (id %llu) has synced: %d, revision %llu, rx %llu"
+              " %s", p->uid, (unsigned long long)p->session->id, result,
+              (unsigned long long)revision, (unsigned long long)rx,
+              p->session->sync_error);
+    x->synced = result == pcclSuccess;
+    x->member |= x->synced;
+    switch (result) {
+    case pcclSuccess:
+        check_success(s, p, revision, tx, rx);
+        x->revision = revision;
+        return;
+    case pcclInvalidArgument:
+        SIM_CHECK(s, strstr(p->session->sync_error, "entry 0") != NULL,
+                  "the tensor is not named: %s", p->session->sync_error);
+        sim_coverage.sync_odd++;
+        break;
+    case pcclInvalidUsage:
+        sim_coverage.sync_ahead += strstr(why, "ahead") != 0;
+        sim_coverage.sync_foreign += strstr(why, "left") != 0;
+        sim_coverage.sync_conflict += strstr(why, "only sends") != 0;
+        break;
+    case pcclNoSharedStateAvailable:
+        sim_coverage.sync_none++;
+        break;
+    default:
+        SIM_CHECK(s, p->session->state == SESSION_GONE,
+                  "unexpected result %d of a sync", result);
+        return;
+    }
+    if (x->strategy == SYNC_SEND_ONLY || result == pcclInvalidUsage)
+        SIM_CHECK(s, memcmp(x->bytes, x->before, x->size) == 0,
+                  "a refused peer's state was written");
+    x->revision = 0;
+    if (!c->bytes || sim_pick(s, 4) == 0) return;
+    memcpy(x->bytes, c->bytes, x->size);
+    x->revision = c->revision;
+    sim_coverage.sync_resume++;
+}
