@@ -31,7 +31,6 @@
  * k+1 is lost with them: the newcomers end with an error. */
 #include "diloco_common.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct flight {
