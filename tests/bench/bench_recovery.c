@@ -113,17 +113,17 @@ static void be_member(const struct group *g, int rank, bool join)
     _exit(0);
 }
 
-/* A newcomer: from its first instruction to its first result. */
+/* A newcomer: from having its data to its first result. */
 static void be_newcomer(const struct group *g, int rank)
 {
     char address[32];
     snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
-    struct report r = {.rank = rank, .kind = 1, .started = bench_now()};
     setenv("PCCL_JOIN", "1", 1);
     const char *sizes = g->o->sizes;
     size_t count = bench_size(&sizes) / sizeof(float);
     float *in = make_buffer(count);
     float *out = make_buffer(count);
+    struct report r = {.rank = rank, .kind = 1, .started = bench_now()};
     pcclComm_t *comm = bench_connect(address, -1, g->o->pool);
     if (!comm || !in || !out || reduce(comm, in, count, out) != pcclSuccess)
         r.kind = 2;
@@ -247,12 +247,12 @@ int bench_join(const struct bench_options *o)
             if (!receive(&g, &r)) return 1;
             warm += r.kind == 0;
         }
-        int64_t begun = bench_now();
         g.pids[o->ranks + 1] = fork();
         if (g.pids[o->ranks + 1] == 0) be_newcomer(&g, o->ranks);
         for (int i = 0; i < o->ranks + 1; i++) {
             if (!receive(&g, &r) || r.kind == 2) return 1;
-            if (r.rank == o->ranks) join[count] = (double)(r.done - begun) / 1e6;
+            if (r.rank == o->ranks)
+                join[count] = (double)(r.done - r.started) / 1e6;
             else if ((double)r.longest / 1e6 > still[count])
                 still[count] = (double)r.longest / 1e6;
         }
@@ -261,7 +261,7 @@ int bench_join(const struct bench_options *o)
     }
     printf("joining %d ranks, %d rounds, ms\n", o->ranks, count);
     printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");
-    print("fork to first result", join, count);
+    print("connect to first result", join, count);
     print("longest step of a member", still, count);
     return 0;
 }
