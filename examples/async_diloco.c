@@ -45,13 +45,15 @@ static void launch(struct diloco *d, struct flight *f)
     pcclReduceDescriptor_t mean = diloco_mean(d);
     pcclResult_t result;
     do {
-        result = pcclAllReduceAsync(f->delta, f->delta, &mean, d->comm,
-                                    &f->handle);
+        result =
+            pcclAllReduceAsync(f->delta, f->delta, &mean, d->comm, &f->handle);
     } while (result == pcclRankConnectionLost);
     f->in_air = result == pcclSuccess;
     f->contributors = 1;
-    if (result == pcclTooFewPeers) d->members = 1; /* delta is the mean */
-    else diloco_check(d, result, "pcclAllReduceAsync");
+    if (result == pcclTooFewPeers)
+        d->members = 1; /* delta is the mean */
+    else
+        diloco_check(d, result, "pcclAllReduceAsync");
 }
 
 /* Returns when delta is the mean over all members. */
@@ -62,7 +64,8 @@ static void land(struct diloco *d, struct flight *f)
         pcclResult_t result = pcclAwaitAsyncReduce(&f->handle, &info);
         f->in_air = false;
         f->contributors = (int)info.local_world_size;
-        if (result == pcclRankConnectionLost) launch(d, f);
+        if (result == pcclRankConnectionLost)
+            launch(d, f);
         else if (result != pcclTooFewPeers)
             diloco_check(d, result, "pcclAwaitAsyncReduce");
         d->members = f->contributors;
@@ -105,8 +108,7 @@ int main(int argc, char **argv)
             land(&d, &flight);
             diloco_outer(&d, flight.delta, flight.contributors);
         }
-        if (owed && changed)
-            diloco_share(&d, newcomer ? take : give);
+        if (owed && changed) diloco_share(&d, newcomer ? take : give);
         if (owed) diloco_report(&d);
 
         if (more) {

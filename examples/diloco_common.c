@@ -40,22 +40,39 @@ static bool numbers(const char *text, int low, int *first, int *second)
 
 static bool args_parse(struct diloco_args *args, int argc, char **argv)
 {
-    *args = (struct diloco_args){.outer = 50, .inner = 20, .batch = 64,
-                                 .hidden = 64, .min = 1, .die_rank = -1};
+    *args = (struct diloco_args){.outer = 50,
+                                 .inner = 20,
+                                 .batch = 64,
+                                 .hidden = 64,
+                                 .min = 1,
+                                 .die_rank = -1};
     bool ok = true;
     int option;
     while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
-        case 'o': ok = numbers(optarg, 1, &args->outer, NULL); break;
-        case 'i': ok = numbers(optarg, 1, &args->inner, NULL); break;
-        case 'b': ok = numbers(optarg, 1, &args->batch, NULL); break;
-        case 'h': ok = numbers(optarg, 1, &args->hidden, NULL); break;
-        case 'm': ok = numbers(optarg, 1, &args->min, &args->min_step); break;
+        case 'o':
+            ok = numbers(optarg, 1, &args->outer, NULL);
+            break;
+        case 'i':
+            ok = numbers(optarg, 1, &args->inner, NULL);
+            break;
+        case 'b':
+            ok = numbers(optarg, 1, &args->batch, NULL);
+            break;
+        case 'h':
+            ok = numbers(optarg, 1, &args->hidden, NULL);
+            break;
+        case 'm':
+            ok = numbers(optarg, 1, &args->min, &args->min_step);
+            break;
         case 'd':
             ok = numbers(optarg, 0, &args->die_rank, &args->die_step);
             break;
-        case 'p': args->hashes = true; break;
-        default: ok = false;
+        case 'p':
+            args->hashes = true;
+            break;
+        default:
+            ok = false;
         }
     }
     if (!ok || optind != argc - 1) {
@@ -68,8 +85,7 @@ static bool args_parse(struct diloco_args *args, int argc, char **argv)
 
 /* ---------------------------------------------------- beginning and end */
 
-void diloco_check(const struct diloco *d, pcclResult_t result,
-                  const char *what)
+void diloco_check(const struct diloco *d, pcclResult_t result, const char *what)
 {
     if (result == pcclSuccess) return;
     char detail[256] = "";
@@ -258,8 +274,7 @@ void diloco_gather(struct diloco *d)
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
     return hash;
 }
 

@@ -31,15 +31,15 @@ struct diloco {
     float *first, *second; /* AdamW's moments of it */
     int64_t adam_steps;
     pcclComm_t *comm;
-    int first_rank;  /* when it joined */
-    int members;     /* equal on all members, see diloco_gather */
-    size_t count;    /* weights */
+    int first_rank; /* when it joined */
+    int members;    /* equal on all members, see diloco_gather */
+    size_t count;   /* weights */
 
     /* The outer state. */
-    int64_t begun;   /* inner phases done, with pseudo-gradients to show */
-    int64_t step;    /* outer steps done; less than begun: one is owed */
+    int64_t begun;        /* inner phases done, with pseudo-gradients to show */
+    int64_t step;         /* outer steps done; less than begun: one is owed */
     int64_t contributors; /* to the last outer step */
-    float loss;      /* nats per character, mean over the last step */
+    float loss;           /* nats per character, mean over the last step */
     float *weights, *momentum;
     pcclTensorInfo_t tensors[6]; /* the list of all these */
     pcclSharedState_t state;

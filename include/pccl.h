@@ -151,8 +151,8 @@ typedef struct pcclRankUuid_t {
 
 typedef struct pcclCommCreateParams_t {
     ccoip_socket_address_t master_address;
-    uint32_t peer_group;                /* any number; equal = same group */
-    uint32_t p2p_connection_pool_size;  /* TCP connections per neighbour; 0=1 */
+    uint32_t peer_group;               /* any number; equal = same group */
+    uint32_t p2p_connection_pool_size; /* TCP connections per neighbour; 0=1 */
 } pcclCommCreateParams_t;
 
 typedef struct pcclReduceInfo_t {
@@ -221,9 +221,8 @@ PCCL_EXPORT pcclResult_t pcclInit(void);
 
 /* Creates an unconnected communicator in *comm_out. No I/O: the address is
  * not checked here. The caller owns it until pcclDestroyCommunicator. */
-PCCL_EXPORT pcclResult_t
-pcclCreateCommunicator(const pcclCommCreateParams_t *params,
-                       pcclComm_t **comm_out);
+PCCL_EXPORT pcclResult_t pcclCreateCommunicator(
+    const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
 
 /* Reads one attribute of the world as this peer has been told it: the value
  * changes only inside pcclConnect, pcclUpdateTopology, pcclOptimizeTopology
@@ -318,17 +317,17 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
  * to the library until pcclAwaitAsyncReduce has returned. *handle_out is a
  * plain value: it needs no release. Failures after the launch, the loss of a
  * member included, are reported by the await. */
-PCCL_EXPORT pcclResult_t pcclAllReduceAsync(
-    const void *sendbuf, void *recvbuf,
-    const pcclReduceDescriptor_t *descriptor, pcclComm_t *comm,
-    pcclAsyncReduceOp_t *handle_out);
+PCCL_EXPORT pcclResult_t
+pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
+                   const pcclReduceDescriptor_t *descriptor, pcclComm_t *comm,
+                   pcclAsyncReduceOp_t *handle_out);
 
 /* Waits for an operation and gives its result, as pcclAllReduce does. Each
  * handle is awaited once; an unknown or awaited one is
  * pcclRankConnectionLost, as in PCCL 1.0. */
-PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
-    const pcclAsyncReduceOp_t *reduce_handle,
-    pcclReduceInfo_t *reduce_info_out);
+PCCL_EXPORT pcclResult_t
+pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
+                     pcclReduceInfo_t *reduce_info_out);
 
 /* Runs the operations, at most max_in_flight at a time, and repeats those
  * that fail with pcclRankConnectionLost until all are done or the world is
@@ -384,10 +383,10 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  * pcclInvalidUsage             refused, see above and pcclGetLastError; or
  *                              others of the group wait in another call.
  * pcclMasterConnectionFailed   evicted, or the run is over; connect anew. */
-PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(
-    pcclComm_t *comm, pcclSharedState_t *shared_state,
-    pcclSharedStateSyncStrategy_t strategy,
-    pcclSharedStateSyncInfo_t *sync_info_out);
+PCCL_EXPORT pcclResult_t
+pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
+                           pcclSharedStateSyncStrategy_t strategy,
+                           pcclSharedStateSyncInfo_t *sync_info_out);
 
 /* --------------------------------------------------------------- master */
 
@@ -446,8 +445,8 @@ PCCL_EXPORT pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch,
 
 /* Options for pcclConnect, set before it; see the variables of README.md. */
 typedef struct pcclCommOptions_t {
-    size_t size;         /* sizeof(pcclCommOptions_t), for growth */
-    int32_t rank_hint;   /* wanted order among first members; -1: none */
+    size_t size;          /* sizeof(pcclCommOptions_t), for growth */
+    int32_t rank_hint;    /* wanted order among first members; -1: none */
     uint32_t deadline_ms; /* 0: PCCL_DEADLINE or the default */
 } pcclCommOptions_t;
 
@@ -563,9 +562,9 @@ typedef enum pcclEventKind_t {
 
 typedef struct pcclEvent_t {
     pcclEventKind_t kind;
-    pcclResult_t result; /* of a bulk transfer */
-    uint64_t member;     /* the other one */
-    uint64_t key;        /* of a bulk transfer */
+    pcclResult_t result;       /* of a bulk transfer */
+    uint64_t member;           /* the other one */
+    uint64_t key;              /* of a bulk transfer */
     const void *header, *body; /* of a message, until pcclReleaseEvent */
     size_t header_size, body_size;
     void *owned;

@@ -113,8 +113,8 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
 
 /* ------------------------------------------------------------- attributes */
 
-pcclResult_t pcclGetAttribute(const pcclComm_t *comm,
-                              pcclAttribute_t attribute, int *p_attribute_out)
+pcclResult_t pcclGetAttribute(const pcclComm_t *comm, pcclAttribute_t attribute,
+                              int *p_attribute_out)
 {
     pcclComm_t *c;
     pcclResult_t rc = enter(comm, &c);
@@ -261,8 +261,7 @@ pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
     if (!shared_state || (shared_state->count > 0 && !shared_state->infos) ||
         (unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
         return leave(c, pcclInvalidArgument);
-    return leave(c,
-                 comm_synchronize(c, shared_state, strategy, sync_info_out));
+    return leave(c, comm_synchronize(c, shared_state, strategy, sync_info_out));
 }
 
 pcclResult_t pcclAbortRun(pcclComm_t *comm, int code)
@@ -329,8 +328,8 @@ static const char *check_all_reduce(const pcclCollective_t *op)
 /* NULL, or what is wrong with the arguments. */
 static const char *check(const pcclCollective_t *op, uint32_t world)
 {
-    bool arrays = op->send_bytes && op->send_displs && op->recv_bytes &&
-                  op->recv_displs;
+    bool arrays =
+        op->send_bytes && op->send_displs && op->recv_bytes && op->recv_displs;
     switch (op->kind) {
     case pcclKindAllReduce:
         return check_all_reduce(op);

@@ -18,11 +18,11 @@ typedef int64_t pccl_ns;
 #define PCCL_S ((pccl_ns)1000000000)
 
 enum {
-    PEERS_MAX = 4096,     /* members of one run, all groups together */
-    GROUPS_MAX = 256,     /* distinct peer groups of one run */
-    OPS_MAX = 256,        /* operations in flight on one communicator */
-    POOL_MAX = 64,        /* connections between two peers */
-    MASTER_PORT = 48148,  /* default port of the master, as in PCCL 1.0 */
+    PEERS_MAX = 4096,    /* members of one run, all groups together */
+    GROUPS_MAX = 256,    /* distinct peer groups of one run */
+    OPS_MAX = 256,       /* operations in flight on one communicator */
+    POOL_MAX = 64,       /* connections between two peers */
+    MASTER_PORT = 48148, /* default port of the master, as in PCCL 1.0 */
     DEADLINE_DEFAULT_MS = 3000,
 };
 

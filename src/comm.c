@@ -145,8 +145,7 @@ static void drive_events(pcclComm_t *c, pccl_ns until)
     if (!c->crowded) spin(c, NULL);
     comm_io_flush_master(c);
     pccl_ns left = until - comm_now();
-    pccl_ns most =
-        message_pending(&c->session->engine) ? RETRY_WAIT : WAIT_MAX;
+    pccl_ns most = message_pending(&c->session->engine) ? RETRY_WAIT : WAIT_MAX;
     if (!is_done(c, NULL) && left > 0) {
         comm_io_wait(c, left < most ? left : most);
         (void)comm_io_move(c);
@@ -173,7 +172,8 @@ struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until)
     while (!event && !(event = message_take(e))) {
         pccl_ns now = comm_now();
         if (now >= until || c->session->state == SESSION_GONE) break;
-        if (until - now > PCCL_S) now += PCCL_S;
+        if (until - now > PCCL_S)
+            now += PCCL_S;
         else
             now = until;
         if (c->driving)
@@ -271,9 +271,8 @@ static uint64_t host_id(void)
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
     if (fd >= 0) close(fd);
     hash = mix(hash, text, n > 0 ? (size_t)n : 0);
-    static const char *const spaces[] = {"/proc/self/ns/pid",
-                                         "/proc/self/ns/net",
-                                         "/proc/self/ns/user"};
+    static const char *const spaces[] = {
+        "/proc/self/ns/pid", "/proc/self/ns/net", "/proc/self/ns/user"};
     for (size_t i = 0; i < ARRAY_COUNT(spaces); i++) {
         struct stat st;
         if (stat(spaces[i], &st) == 0)
@@ -315,8 +314,7 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     c->sockets = calloc(CONNS_MAX, sizeof *c->sockets);
     c->loop = ev_loop_new(EVFLAG_AUTO);
     c->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!c->session || !c->store || !c->sockets || !c->loop ||
-        c->driver_fd < 0)
+    if (!c->session || !c->store || !c->sockets || !c->loop || c->driver_fd < 0)
         return false;
     for (uint32_t i = 0; i < CONNS_MAX; i++) c->sockets[i].fd = -1;
     struct session_config config = {

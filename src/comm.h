@@ -93,7 +93,7 @@ void comm_io_to_master(void *comm, const struct wire_msg *msg);
 bool comm_io_move(pcclComm_t *c);
 void comm_io_flush_master(pcclComm_t *c);
 void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
-bool comm_io_read_master(pcclComm_t *c); /* true if something came */
+bool comm_io_read_master(pcclComm_t *c);  /* true if something came */
 void comm_io_watch(pcclComm_t *c); /* what the I/O thread is to wait for */
 /* Sends what can leave now, without reading. */
 void comm_io_push(pcclComm_t *c);

@@ -238,7 +238,8 @@ void comm_io_watch(pcclComm_t *c)
         bool open = conn && conn->state == CONN_OPEN;
         bool held = conn && conn->held;
         bool minded = work;
-        if (conn && conn->peer) minded = s->leaving && !message_full(conn->peer);
+        if (conn && conn->peer)
+            minded = s->leaving && !message_full(conn->peer);
         int want = 0;
         if (k->connecting || k->blocked) want |= EV_WRITE;
         if (!k->connecting && !held && (!open || minded)) want |= EV_READ;
@@ -280,8 +281,7 @@ void comm_io_wait(pcclComm_t *c, pccl_ns most)
         uint8_t *to;
         struct pollfd p = {.fd = k->fd};
         if (k->connecting || k->blocked) p.events |= POLLOUT;
-        if (!k->connecting &&
-            engine_rx_window(&c->session->engine, i, &to) > 0)
+        if (!k->connecting && engine_rx_window(&c->session->engine, i, &to) > 0)
             p.events |= POLLIN;
         if (p.events) fds[count++] = p;
     }
@@ -365,8 +365,8 @@ static void read_frames(pcclComm_t *c)
     while (c->master_fd >= 0) {
         struct wire_msg msg;
         size_t used = 0;
-        enum wire_status status = wire_decode(
-            c->in + done, c->in_size - done, c->store, &msg, &used);
+        enum wire_status status =
+            wire_decode(c->in + done, c->in_size - done, c->store, &msg, &used);
         if (status == WIRE_MORE) break;
         if (status == WIRE_BAD) {
             master_lost(c, "the master does not speak this protocol");
@@ -497,9 +497,8 @@ static int listen_on(int family)
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
     int zero = 0;
-    bool ok = family != AF_INET6 ||
-              setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero) ==
-                  0;
+    bool ok = family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY,
+                                               &zero, sizeof zero) == 0;
     ok = ok && bind(fd, (struct sockaddr *)&any.name, any.size) == 0 &&
          listen(fd, 1024) == 0;
     if (ok) return fd;

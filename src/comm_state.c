@@ -62,8 +62,8 @@ int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
     if (session_busy(s)) return pcclPendingAsyncOps;
     int result = (int)read_state(c, state, &list);
     if (result != pcclSuccess) return result;
-    result = session_sync(s, &list, (enum sync_strategy)strategy,
-                          state->revision);
+    result =
+        session_sync(s, &list, (enum sync_strategy)strategy, state->revision);
     if (result == pcclSuccess) {
         uint64_t tx, rx;
         comm_turn(c);

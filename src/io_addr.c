@@ -13,7 +13,8 @@ static bool port_parse(const char *text, uint16_t *port)
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > 5 || text[digits] != '\0') return false;
     uint32_t value = 0;
-    for (const char *c = text; *c; c++) value = value * 10 + (uint32_t)(*c - '0');
+    for (const char *c = text; *c; c++)
+        value = value * 10 + (uint32_t)(*c - '0');
     if (value > UINT16_MAX) return false;
     *port = (uint16_t)value;
     return true;

@@ -43,8 +43,8 @@ void log_line(enum log_level level, const char *format, ...)
                         names[level]);
     va_list args;
     va_start(args, format);
-    int more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format,
-                         args);
+    int more =
+        vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
     va_end(args);
     if (more < 0) return;
     size_t size = strlen(line);

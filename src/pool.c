@@ -17,7 +17,7 @@ enum { HUGE_CLASS = 21 }; /* 2 MiB: the kernel can back it by one page */
 static uint32_t class_of(size_t size)
 {
     uint32_t class = POOL_CLASS_MIN;
-    while (class < POOL_CLASS_MAX && ((size_t)1 << class) < size) class++;
+    while (class < POOL_CLASS_MAX && ((size_t)1 << class) < size) class ++;
     return class;
 }
 

@@ -8,7 +8,7 @@
 #include "base.h"
 
 enum {
-    POOL_CLASS_MIN = 8,  /* log2 of the smallest block */
+    POOL_CLASS_MIN = 8, /* log2 of the smallest block */
     POOL_CLASS_MAX = 48,
 };
 

@@ -45,7 +45,6 @@ static void engine_has_event(void *user)
     s->out.changed(s->out.user);
 }
 
-
 static void engine_faulted(void *user, enum engine_fault fault,
                            const struct op *op, uint64_t peer)
 {
@@ -280,9 +279,8 @@ static void on_donate(struct session *s, const struct wire_msg *msg)
     struct wire_msg reply = {.type = WIRE_RESULT, .round = msg->round};
     reply.result.tag = msg->result.tag;
     reply.result.seq = msg->result.seq;
-    reply.result.bytes =
-        engine_donation(&s->engine, msg->result.tag, msg->result.seq,
-                        &reply.result.size);
+    reply.result.bytes = engine_donation(&s->engine, msg->result.tag,
+                                         msg->result.seq, &reply.result.size);
     if (reply.result.bytes) session_send(s, &reply);
 }
 
@@ -557,9 +555,8 @@ void session_master_said(struct session *s, const struct wire_msg *msg)
         break;
     case WIRE_RESULT:
         if (msg->round == s->round)
-            engine_accept_donation(&s->engine, msg->result.tag,
-                                   msg->result.seq, msg->result.bytes,
-                                   msg->result.size);
+            engine_accept_donation(&s->engine, msg->result.tag, msg->result.seq,
+                                   msg->result.bytes, msg->result.size);
         break;
     case WIRE_PROPOSE:
         on_propose(s, msg);

@@ -36,8 +36,8 @@ struct session {
     struct session_output out;
     struct engine engine;
     enum session_state state;
-    bool master_lost; /* members go on until they need the master... */
-    bool stranded;    /* ... which is now */
+    bool master_lost;  /* members go on until they need the master... */
+    bool stranded;     /* ... which is now */
     pccl_ns linked_at; /* when no operation lacked a link */
     bool leaving;
     char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */
@@ -109,8 +109,8 @@ int session_vote(struct session *s, enum vote_kind kind);
  * the session until `sync` is OVER, then session_sync_take(). */
 int session_sync(struct session *s, struct state_list *list,
                  enum sync_strategy strategy, uint64_t revision);
-int session_sync_take(struct session *s, uint64_t *revision,
-                      uint64_t *tx_bytes, uint64_t *rx_bytes);
+int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
+                      uint64_t *rx_bytes);
 
 /* --- session.c and session_sync.c only --- */
 void session_send(struct session *s, const struct wire_msg *msg);

@@ -28,8 +28,8 @@ int session_sync(struct session *s, struct state_list *list,
     return pcclSuccess;
 }
 
-int session_sync_take(struct session *s, uint64_t *revision,
-                      uint64_t *tx_bytes, uint64_t *rx_bytes)
+int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
+                      uint64_t *rx_bytes)
 {
     assert(s->sync == SYNC_OVER);
     s->sync = SYNC_IDLE;
@@ -124,7 +124,8 @@ void session_sync_over(void *user)
     if (t->outcome == STATE_EXPLAINED)
         session_sync_end(s, pcclInvalidArgument, t->explanation);
     if (t->outcome == STATE_FAILED)
-        session_sync_end(s, pcclNoSharedStateAvailable,
-                 "no holder of the state could be reached, or none gave the "
-                 "content it promised");
+        session_sync_end(
+            s, pcclNoSharedStateAvailable,
+            "no holder of the state could be reached, or none gave the "
+            "content it promised");
 }

@@ -14,7 +14,7 @@ enum {
     WIRE_HEADER_SIZE = 8,
     WIRE_BODY_MAX = 256 * 1024,
     WIRE_FRAME_MAX = WIRE_HEADER_SIZE + WIRE_BODY_MAX,
-    WIRE_OPS_MAX = 2 * OPS_MAX, /* operations in one list */
+    WIRE_OPS_MAX = 2 * OPS_MAX,  /* operations in one list */
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
     WIRE_TEXT_MAX = 240,
 };
@@ -67,9 +67,9 @@ enum sync_strategy {
 enum sync_role {
     SYNC_COMPLETE, /* all hold the state; the end */
     /* Not yet the end: */
-    SYNC_WAIT,     /* this peer has it; it serves if it is among the holders */
+    SYNC_WAIT, /* this peer has it; it serves if it is among the holders */
     SYNC_RECEIVE,
-    SYNC_DIFFERS,  /* other tensors than the elected: find out which */
+    SYNC_DIFFERS, /* other tensors than the elected: find out which */
     /* Refusals, each the end: */
     SYNC_NO_STATE, /* nobody who may serve has it */
     SYNC_AHEAD,    /* revision too high */
@@ -91,10 +91,10 @@ enum op_state {
 
 /* What the master decided about an operation. */
 enum op_verdict {
-    VERDICT_ABORT,   /* inputs restored; repeated if nobody was lost */
-    VERDICT_COMMIT,  /* success on every survivor */
-    VERDICT_INVALID, /* members disagreed on its arguments */
-    VERDICT_USAGE,   /* a member sits in a vote and can never join it */
+    VERDICT_ABORT,       /* inputs restored; repeated if nobody was lost */
+    VERDICT_COMMIT,      /* success on every survivor */
+    VERDICT_INVALID,     /* members disagreed on its arguments */
+    VERDICT_USAGE,       /* a member sits in a vote and can never join it */
     VERDICT_UNREACHABLE, /* two members cannot connect */
     VERDICT_COUNT,
 };
@@ -163,13 +163,13 @@ struct wire_msg {
             uint32_t seq;
             uint32_t size;
             const uint8_t *bytes; /* borrowed */
-        } result; /* RESULT; DONATE without bytes */
+        } result;                 /* RESULT; DONATE without bytes */
         struct {
             uint64_t id;       /* of the round; 0 in SYNC */
             uint64_t revision; /* SYNC: the peer's. STATE: the group's */
             uint64_t structure, content; /* digests; STATE: the elected */
             uint8_t strategy;            /* SYNC */
-            uint8_t role;     /* STATE; in SYNCED COMPLETE or NO_STATE */
+            uint8_t role;       /* STATE; in SYNCED COMPLETE or NO_STATE */
             uint32_t holders;   /* STATE: so many of ids hold it, */
             uint32_t receivers; /* so many more receive it, the rest differ */
         } sync;
@@ -179,12 +179,12 @@ struct wire_msg {
             char text[WIRE_TEXT_MAX + 1]; /* EVICT: the reason */
         } abort;
         struct {
-            bool ring;         /* PROPOSE, INSTALL: collectives possible */
-            bool mesh;         /* all pairs are to be linked */
-            bool update;       /* answers everybody's VOTE_UPDATE */
-            uint32_t world;    /* accepted peers of the run */
-            uint32_t groups;   /* distinct groups */
-            uint32_t largest;  /* members of the largest group */
+            bool ring;        /* PROPOSE, INSTALL: collectives possible */
+            bool mesh;        /* all pairs are to be linked */
+            bool update;      /* answers everybody's VOTE_UPDATE */
+            uint32_t world;   /* accepted peers of the run */
+            uint32_t groups;  /* distinct groups */
+            uint32_t largest; /* members of the largest group */
         } view;
     };
     /* Lists; which ones a type carries stands in wire.c. Borrowed. */

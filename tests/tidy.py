@@ -41,6 +41,7 @@ LAYERS = {
     "src/io_": ["src/io_", "src/base.h", "src/wire", "src/log.h"],
     "src/comm": SHARED + ["src/comm", "src/session.h", "src/io_", "src/log.h",
                           "src/env.h", "include/pccl.h"],
+    "src/api_message.c": SHARED + ["src/comm.h", "include/pccl.h"],
     "src/api.c": ["src/comm.h", "src/env.h", "src/log.h", "src/status.h",
                   "include/pccl.h"],
     "src/master/master_": SHARED + ["src/master/master", "src/io_",

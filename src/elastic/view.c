@@ -77,9 +77,9 @@ void told_push(struct told *t, const struct view *now, const uint64_t *ids,
     if (t->loss_count == 0) t->removed_count = 0;
     assert(t->loss_count < PEERS_MAX);
     assert(t->removed_count + count <= PEERS_MAX);
-    t->losses[t->loss_count++] = (struct loss){
-        now->epoch, now->world, now->groups, now->largest, t->removed_count,
-        count};
+    t->losses[t->loss_count++] =
+        (struct loss){now->epoch,   now->world,       now->groups,
+                      now->largest, t->removed_count, count};
     memcpy(t->removed + t->removed_count, ids, count * sizeof ids[0]);
     t->removed_count += count;
 }

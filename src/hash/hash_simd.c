@@ -105,7 +105,6 @@ const struct hash_variant *hash_variant_get(unsigned index)
 hash_rows_fn *hash_rows_best(void)
 {
     unsigned index = 0;
-    while (hash_variant_get(index + 1))
-        ++index;
+    while (hash_variant_get(index + 1)) ++index;
     return hash_variant_get(index)->rows;
 }

@@ -112,8 +112,8 @@ static struct bandwidth_entry *entry_get(struct bandwidth *store, uint32_t from,
     for (uint32_t i = 0; i < peer->count; i++)
         if (peer->row[i].to == to) return &peer->row[i];
     *fresh = true;
-    uint32_t at = peer->count < BANDWIDTH_ROW_MAX ? peer->count++
-                                                  : entry_victim(peer);
+    uint32_t at =
+        peer->count < BANDWIDTH_ROW_MAX ? peer->count++ : entry_victim(peer);
     peer->row[at] = (struct bandwidth_entry){.to = (uint16_t)to};
     return &peer->row[at];
 }

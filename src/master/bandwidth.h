@@ -28,8 +28,7 @@ size_t bandwidth_size(uint32_t peers_max);
 
 /* Empty store inside memory (aligned for uint64_t), which stays the caller's.
  * 1 <= peers_max <= PEERS_MAX. */
-struct bandwidth *bandwidth_init(void *memory, size_t size,
-                                 uint32_t peers_max);
+struct bandwidth *bandwidth_init(void *memory, size_t size, uint32_t peers_max);
 
 /* Puts a peer into a free slot. Peers with the same host id share a machine,
  * with the same site id a site; 0: not known, shared with nobody. */
@@ -93,14 +92,13 @@ struct bandwidth_view {
 };
 
 /* Fills edges[i * n + j] for the peers in slots[0..n-1]. O(n * n). */
-void bandwidth_fill(struct bandwidth *store, const uint16_t *slots,
-                    uint32_t n, struct bandwidth_view view,
-                    struct topology_edge *edges);
+void bandwidth_fill(struct bandwidth *store, const uint16_t *slots, uint32_t n,
+                    struct bandwidth_view view, struct topology_edge *edges);
 
 struct bandwidth_probe {
-    uint16_t a, b;        /* slots */
-    bool a_to_b, b_to_a;  /* directions to measure, one after the other */
-    uint8_t round;        /* probes of one round share no peer */
+    uint16_t a, b;       /* slots */
+    bool a_to_b, b_to_a; /* directions to measure, one after the other */
+    uint8_t round;       /* probes of one round share no peer */
 };
 
 struct bandwidth_wish {
@@ -116,8 +114,8 @@ struct bandwidth_wish {
 
 /* The next probes, in ascending rounds, at most max of them, no pair twice. Up
  * to BANDWIDTH_FULL_MAX peers: every unknown edge, in n-1 rounds (n if n is
- * odd) when there is no ring. Beyond: the ring, and pairs at distances 1, 2, 4, ...
- * in the order of (site, host, slot), so O(log n) rounds and O(n log n)
+ * odd) when there is no ring. Beyond: the ring, and pairs at distances 1, 2, 4,
+ * ... in the order of (site, host, slot), so O(log n) rounds and O(n log n)
  * probes. Returns the number of probes, *rounds the number of rounds. */
 uint32_t bandwidth_plan(struct bandwidth *store,
                         const struct bandwidth_wish *wish,

@@ -16,7 +16,7 @@ struct bandwidth_entry {
 
 /* Best of a peer's edges in one direction and scope. */
 struct bandwidth_best {
-    uint16_t rate; /* code; 0: none known, or only lower bounds */
+    uint16_t rate;  /* code; 0: none known, or only lower bounds */
     uint16_t delay; /* least, code; 0: none known */
 };
 
@@ -33,7 +33,7 @@ struct bandwidth_peer {
 
 struct bandwidth {
     uint32_t peers_max;
-    bool changed; /* since out[] and in[] were computed */
+    bool changed;     /* since out[] and in[] were computed */
     uint16_t *sorted; /* plan: the world by site and host */
     struct bandwidth_peer *peers;
 };

@@ -182,9 +182,8 @@ static void on_vote(struct master *m, uint32_t link, const struct wire_msg *msg)
 static void on_abort(struct master *m, uint32_t link,
                      const struct wire_msg *msg)
 {
-    struct master_note note = {.kind = NOTE_ABORTED,
-                               .peer = &m->peers[link],
-                               .code = msg->abort.code};
+    struct master_note note = {
+        .kind = NOTE_ABORTED, .peer = &m->peers[link], .code = msg->abort.code};
     master_note_send(m, &note);
     for (uint32_t i = 0; i < m->link_end; i++) {
         enum master_peer_state s = m->peers[i].state;

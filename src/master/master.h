@@ -27,8 +27,8 @@ enum {
     MASTER_LINKS_MAX = PEERS_MAX + MASTER_STRANGERS_MAX,
     MASTER_EDGES_MAX = 64, /* unreachable pairs remembered per group */
     MASTER_FORCED_MAX = 64,
-    MASTER_MESH_MAX = 8,  /* worlds up to this size link all pairs */
-    MASTER_EDGE_TRIES = 3, /* attempts before a pair counts as unreachable */
+    MASTER_MESH_MAX = 8,     /* worlds up to this size link all pairs */
+    MASTER_EDGE_TRIES = 3,   /* attempts before a pair counts as unreachable */
     MASTER_SERVERS_MAX = 16, /* holders that serve shared state at a time */
 };
 
@@ -48,9 +48,9 @@ enum master_answer { ANSWER_NONE, ANSWER_DUE, ANSWER_FLUSHED, ANSWER_TOLD };
 /* What a member has to do with the synchronization under way. */
 enum master_part {
     PART_NONE,
-    PART_SERVES, /* has the state and may give it */
-    PART_HAS,    /* ... but only receives by its strategy */
-    PART_LACKS,  /* receives it */
+    PART_SERVES,  /* has the state and may give it */
+    PART_HAS,     /* ... but only receives by its strategy */
+    PART_LACKS,   /* receives it */
     PART_DIFFERS, /* has other tensors, and looks which */
 };
 
@@ -66,11 +66,11 @@ struct master_peer {
     enum master_peer_state state;
     enum master_answer answer; /* to FLUSH or ASK of this round */
     bool leaving;
-    bool lost;        /* DEAD: vanished rather than left */
-    bool proposed;    /* part of the view being proposed */
-    bool ready;       /* READY received for this round */
-    bool join;        /* does not count towards the quorum */
-    bool probed;      /* owes an answer to a probe (rule V4) */
+    bool lost;     /* DEAD: vanished rather than left */
+    bool proposed; /* part of the view being proposed */
+    bool ready;    /* READY received for this round */
+    bool join;     /* does not count towards the quorum */
+    bool probed;   /* owes an answer to a probe (rule V4) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t group; /* index */
     uint32_t rank;  /* in the view in force; MEMBER and DEAD */
@@ -112,16 +112,16 @@ struct master_record {
 
 struct master_group {
     bool used;
-    bool restart; /* a round must begin */
-    bool update;  /* this round answers everybody's VOTE_UPDATE */
+    bool restart;    /* a round must begin */
+    bool update;     /* this round answers everybody's VOTE_UPDATE */
     bool ring, mesh; /* of the proposal */
     enum group_phase phase;
-    uint32_t number; /* the peers' peer_group */
-    uint32_t epoch;  /* of the view in force; 0 before the first */
-    uint32_t round;  /* last round begun */
+    uint32_t number;   /* the peers' peer_group */
+    uint32_t epoch;    /* of the view in force; 0 before the first */
+    uint32_t round;    /* last round begun */
     pccl_ns broken_at; /* when the round's cause was noticed, for reports */
     pccl_ns probed_at;
-    uint64_t sync_id; /* of the synchronization under way, or 0 */
+    uint64_t sync_id;  /* of the synchronization under way, or 0 */
     bool sync_changed; /* somebody in it was lost: lists go out again */
     uint32_t op_count, forced_count, edge_count;
     struct master_op ops[WIRE_OPS_MAX];
@@ -168,7 +168,7 @@ struct master {
     uint64_t id_last;
     struct wire_key key;
     struct master_peer peers[MASTER_LINKS_MAX]; /* indexed by link */
-    uint32_t link_end; /* links in use are below */
+    uint32_t link_end;                          /* links in use are below */
     struct master_group groups[GROUPS_MAX];
     uint64_t sync_last;
     struct master_record records[GROUPS_MAX];

@@ -19,7 +19,7 @@
 struct pcclMasterInstanceState_t {
     char host[INET6_ADDRSTRLEN];
     uint16_t port;
-    int stop_fd; /* eventfd: writing it is all that Interrupt does */
+    int stop_fd;         /* eventfd: writing it is all that Interrupt does */
     atomic_bool running; /* pcclRunMaster has succeeded; stays set */
     pthread_mutex_t mutex;
     pthread_cond_t changed;

@@ -85,8 +85,9 @@ static bool report_view(struct master_report *r, const struct master_note *note,
             note->size, plural(note->size));
         return true;
     }
-    add(line, ", epoch %" PRIu32 " -> %" PRIu32 ", %" PRIu32 " -> %" PRIu32
-        " rank%s", note->old_epoch, note->epoch, note->old_size, note->size,
+    add(line,
+        ", epoch %" PRIu32 " -> %" PRIu32 ", %" PRIu32 " -> %" PRIu32 " rank%s",
+        note->old_epoch, note->epoch, note->old_size, note->size,
         plural(note->size));
     if (lost && note->size > 0)
         add(line, ", recovered in %.1f ms", (double)note->took / PCCL_MS);

@@ -94,8 +94,10 @@ static void send_effect(void *user, const uint32_t *links, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         struct master_conn *c = s->links[links[i]];
         if (!c || c->lost) continue;
-        if (frame && master_conn_queue(c, frame)) conn_touch(c);
-        else conn_lose(c, "reads too slowly");
+        if (frame && master_conn_queue(c, frame))
+            conn_touch(c);
+        else
+            conn_lose(c, "reads too slowly");
     }
     if (frame) master_frame_release(frame);
 }
@@ -151,8 +153,10 @@ static void conn_destroy(struct master_conn *c)
     struct master_server *s = c->owner;
     ev_io_stop(s->options.loop, &c->io);
     ev_timer_stop(s->options.loop, &c->linger);
-    if (c->prev) c->prev->next = c->next;
-    else s->conns = c->next;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->conns = c->next;
     if (c->next) c->next->prev = c->prev;
     s->conn_count--;
     master_conn_free(c);

@@ -12,10 +12,10 @@ struct master_server;
 
 struct master_server_options {
     struct ev_loop *loop;
-    const char *host;  /* numeric address, NULL for all interfaces (v4 + v6) */
-    uint16_t port;     /* 0: any free port */
-    pccl_ns deadline;  /* 0: default */
-    uint32_t quorum;   /* peers in the first view; they wait for each other */
+    const char *host; /* numeric address, NULL for all interfaces (v4 + v6) */
+    uint16_t port;    /* 0: any free port */
+    pccl_ns deadline; /* 0: default */
+    uint32_t quorum;  /* peers in the first view; they wait for each other */
     void *user;
     /* One line for a person, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);

@@ -272,8 +272,8 @@ static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
         for (uint32_t i = gap; i < count; i++) {
             uint32_t link = links[i];
             uint32_t at = i;
-            while (at >= gap && stands_before(&m->peers[link],
-                                              &m->peers[links[at - gap]])) {
+            while (at >= gap &&
+                   stands_before(&m->peers[link], &m->peers[links[at - gap]])) {
                 links[at] = links[at - gap];
                 at -= gap;
             }
@@ -579,8 +579,8 @@ static bool waits_long(const struct master *m, const struct master_peer *p)
            m->now - p->voted_at >= m->deadline / 2;
 }
 
-/* A member has sat in an update or a synchronization for long: ask those who do not what keeps
- * them. Asked once per deadline while it lasts. */
+/* A member has sat in an update or a synchronization for long: ask those who do
+ * not what keeps them. Asked once per deadline while it lasts. */
 void round_probe(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];

@@ -60,8 +60,8 @@ void state_vote_done(struct master *m, uint32_t link,
     p->sync.part = PART_NONE;
     if (!has) return;
     p->sync.synced = true;
-    p->sync.part = p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS
-                                                         : PART_SERVES;
+    p->sync.part =
+        p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;
 }
 
 /* --- answers --- */
@@ -106,8 +106,7 @@ static uint32_t list_part(struct master *m, uint32_t group,
 {
     for (uint32_t i = 0; i < m->link_end && most > 0; i++) {
         const struct master_peer *p = &m->peers[i];
-        if (!in_group(p, group) || p->leaving || p->sync.part != part)
-            continue;
+        if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;
         m->ids[at++] = p->info.id;
         most--;
     }
@@ -165,8 +164,7 @@ static void end_sync(struct master *m, uint32_t group)
     tell_part(m, group, PART_LACKS, &msg, SYNC_NO_STATE);
     tell_part(m, group, PART_DIFFERS, &msg, SYNC_NO_STATE);
     for (uint32_t i = 0; i < m->link_end; i++) {
-        if (in_group(&m->peers[i], group))
-            m->peers[i].sync.part = PART_NONE;
+        if (in_group(&m->peers[i], group)) m->peers[i].sync.part = PART_NONE;
     }
     g->sync_id = 0;
     g->sync_changed = false;
@@ -175,8 +173,8 @@ static void end_sync(struct master *m, uint32_t group)
 static void go_on(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    uint32_t open = count_part(m, group, PART_LACKS) +
-                    count_part(m, group, PART_DIFFERS);
+    uint32_t open =
+        count_part(m, group, PART_LACKS) + count_part(m, group, PART_DIFFERS);
     if (open == 0 || count_part(m, group, PART_SERVES) == 0) {
         end_sync(m, group);
     } else if (g->sync_changed) {
@@ -322,8 +320,8 @@ static bool give_parts(struct master *m, uint32_t group,
         if (same)
             s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;
         else
-            s->part = s->structure == winner.structure ? PART_LACKS
-                                                       : PART_DIFFERS;
+            s->part =
+                s->structure == winner.structure ? PART_LACKS : PART_DIFFERS;
         moves |= !same;
     }
     return moves;
@@ -353,8 +351,10 @@ static void decide(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (in_group(&m->peers[i], group)) m->peers[i].sync.synced = false;
     }
-    if (give_parts(m, group, &e)) send_lists(m, group);
-    else end_sync(m, group);
+    if (give_parts(m, group, &e))
+        send_lists(m, group);
+    else
+        end_sync(m, group);
 }
 
 /* Rule S9: all of the group wait, but not all for this. */
@@ -391,6 +391,8 @@ void state_vote_settle(struct master *m, uint32_t group)
         others += !p->sync.voted;
     }
     if (voters == 0) return;
-    if (others > 0) refuse_crossed(m, group);
-    else decide(m, group);
+    if (others > 0)
+        refuse_crossed(m, group);
+    else
+        decide(m, group);
 }

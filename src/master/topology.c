@@ -87,8 +87,10 @@ int32_t search_level(const struct topology_search *s, uint16_t rate)
     int32_t low = -1, high = (int32_t)s->level_count - 1;
     while (low < high) {
         int32_t middle = low + (high - low + 1) / 2;
-        if (s->levels[middle] <= rate) low = middle;
-        else high = middle - 1;
+        if (s->levels[middle] <= rate)
+            low = middle;
+        else
+            high = middle - 1;
     }
     return low;
 }
@@ -114,8 +116,8 @@ static size_t layout(struct topology_search *s, char *base, uint32_t n)
     size_t used = 0, words = (size_t)n * sizeof(uint16_t);
     size_t edges = (size_t)n * n;
     carve(base, &used, sizeof(*s));
-    s->levels = carve(base, &used,
-                      (edges < 65536 ? edges : 65536) * sizeof(uint16_t));
+    s->levels =
+        carve(base, &used, (edges < 65536 ? edges : 65536) * sizeof(uint16_t));
     s->level_bits = carve(base, &used, 65536 / 8);
     s->width = carve(base, &used, words);
     s->flagged = carve(base, &used, n);
@@ -188,10 +190,14 @@ static uint16_t peer_bound(const struct topology_search *s, uint32_t peer)
         if (q == peer) continue;
         uint16_t in = search_edge(s, q, peer).rate;
         uint16_t out = search_edge(s, peer, q).rate;
-        if (in > in1) in2 = in1, in1 = in, from = q;
-        else if (in > in2) in2 = in;
-        if (out > out1) out2 = out1, out1 = out, to = q;
-        else if (out > out2) out2 = out;
+        if (in > in1)
+            in2 = in1, in1 = in, from = q;
+        else if (in > in2)
+            in2 = in;
+        if (out > out1)
+            out2 = out1, out1 = out, to = q;
+        else if (out > out2)
+            out2 = out;
     }
     if (from != to || s->in.n == 2) return in1 < out1 ? in1 : out1;
     uint16_t first = in1 < out2 ? in1 : out2;
@@ -253,8 +259,10 @@ static void widest_step(struct topology_search *s)
     }
     s->bound_known = true;
     s->impossible = s->bound == 0;
-    if (n <= TOPOLOGY_DP_MAX && !(s->no_table && n > 4)) dp_start(s);
-    else climb_start(s);
+    if (n <= TOPOLOGY_DP_MAX && !(s->no_table && n > 4))
+        dp_start(s);
+    else
+        climb_start(s);
 }
 
 bool topology_search_step(struct topology_search *s, uint32_t max_steps)
@@ -262,18 +270,29 @@ bool topology_search_step(struct topology_search *s, uint32_t max_steps)
     for (uint32_t i = 0; i < max_steps && s->phase != PHASE_DONE; i++) {
         s->steps++;
         switch (s->phase) {
-        case PHASE_SCAN: scan_step(s); break;
+        case PHASE_SCAN:
+            scan_step(s);
+            break;
         case PHASE_REACH_OUT:
-        case PHASE_REACH_IN: widest_step(s); break;
+        case PHASE_REACH_IN:
+            widest_step(s);
+            break;
         case PHASE_DP_RATE:
-        case PHASE_DP_DELAY: dp_step(s); break;
+        case PHASE_DP_DELAY:
+            dp_step(s);
+            break;
         case PHASE_CONSTRUCT:
         case PHASE_CANDIDATES:
         case PHASE_DESCEND:
-        case PHASE_KICK: climb_step(s); break;
+        case PHASE_KICK:
+            climb_step(s);
+            break;
         case PHASE_PROVE_RATE:
-        case PHASE_PROVE_DELAY: branch_step(s); break;
-        case PHASE_DONE: break;
+        case PHASE_PROVE_DELAY:
+            branch_step(s);
+            break;
+        case PHASE_DONE:
+            break;
         }
     }
     return s->phase != PHASE_DONE;

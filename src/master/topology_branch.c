@@ -154,8 +154,8 @@ static bool walk_step(struct topology_search *s, bool for_delay)
     b->unused &= ~(1u << next);
     uint64_t spent = b->spent[at] + b->cost[end][next];
     if (!walk_alive(b, next) ||
-        (for_delay && spent + closing_bound(b, s->in.n, next) >=
-                          s->best_score.delay)) {
+        (for_delay &&
+         spent + closing_bound(b, s->in.n, next) >= s->best_score.delay)) {
         b->unused |= 1u << next;
         return false;
     }

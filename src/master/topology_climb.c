@@ -95,8 +95,10 @@ static void round_finish(struct topology_search *s)
         round_start(s);
         return;
     }
-    if (s->in.n <= TOPOLOGY_PROOF_MAX && !s->impossible) branch_start(s);
-    else s->phase = PHASE_DONE;
+    if (s->in.n <= TOPOLOGY_PROOF_MAX && !s->impossible)
+        branch_start(s);
+    else
+        s->phase = PHASE_DONE;
 }
 
 static void attempt_finish(struct topology_search *s)
@@ -142,13 +144,20 @@ static void kick_step(struct topology_search *s)
 void climb_step(struct topology_search *s)
 {
     switch (s->phase) {
-    case PHASE_CONSTRUCT: construct_step(s); break;
-    case PHASE_CANDIDATES: candidates_step(s); break;
+    case PHASE_CONSTRUCT:
+        construct_step(s);
+        break;
+    case PHASE_CANDIDATES:
+        candidates_step(s);
+        break;
     case PHASE_DESCEND:
         if (s->queue_count > 0) local_improve(s);
         if (s->queue_count == 0 || goal_reached(s)) s->phase = PHASE_KICK;
         break;
-    case PHASE_KICK: kick_step(s); break;
-    default: assert(false);
+    case PHASE_KICK:
+        kick_step(s);
+        break;
+    default:
+        assert(false);
     }
 }

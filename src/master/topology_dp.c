@@ -107,6 +107,8 @@ void dp_step(struct topology_search *s)
                                   : least_cost(s, before, last);
     }
     if (set != all) return;
-    if (s->phase == PHASE_DP_RATE) rate_finish(s, all);
-    else delay_finish(s, all);
+    if (s->phase == PHASE_DP_RATE)
+        rate_finish(s, all);
+    else
+        delay_finish(s, all);
 }

@@ -88,11 +88,14 @@ static void move_apply(struct topology_search *s, const struct move *m)
     uint32_t a_count = m->middle - m->first, b_count = last - m->middle;
     uint16_t *to = s->scratch;
 
-    if (m->kind == MOVE_SWAP_TURN_B) copy_turned(to, b, b_count);
-    else memcpy(to, b, b_count * sizeof(*b));
+    if (m->kind == MOVE_SWAP_TURN_B)
+        copy_turned(to, b, b_count);
+    else
+        memcpy(to, b, b_count * sizeof(*b));
     if (m->kind == MOVE_SWAP || m->kind == MOVE_SWAP_TURN_B)
         memcpy(to + b_count, a, a_count * sizeof(*a));
-    else copy_turned(to + b_count, a, a_count);
+    else
+        copy_turned(to + b_count, a, a_count);
 
     memcpy(a, to, (a_count + b_count) * sizeof(*a));
     for (uint32_t i = m->first + 1; i <= last; i++)
@@ -141,21 +144,20 @@ static void try_swap(const struct topology_search *s, struct move *best,
     uint32_t a = s->order[i], y = peer_at(s, k + 1);
     uint32_t a_head = s->order[i + 1], a_tail = s->order[j];
     uint32_t b_head = s->order[j + 1], b_tail = s->order[k];
-    int64_t removed = (int64_t)(leaving_cost(s, i) + leaving_cost(s, j) +
-                                leaving_cost(s, k));
+    int64_t removed =
+        (int64_t)(leaving_cost(s, i) + leaving_cost(s, j) + leaving_cost(s, k));
     uint64_t a_b = search_cost(s, a, b_head), a_y = search_cost(s, a_tail, y);
     uint64_t added = a_b + search_cost(s, b_tail, a_head) + a_y;
-    consider(best,
-             (struct move){removed - (int64_t)added, i, j, k, MOVE_SWAP});
+    consider(best, (struct move){removed - (int64_t)added, i, j, k, MOVE_SWAP});
     if (j - i > 1) {
-        added = a_b + search_cost(s, b_tail, a_tail) +
-                search_cost(s, a_head, y);
+        added =
+            a_b + search_cost(s, b_tail, a_tail) + search_cost(s, a_head, y);
         int64_t gain = removed - (int64_t)added - turn_cost(s, i + 1, j);
         consider(best, (struct move){gain, i, j, k, MOVE_SWAP_TURN_A});
     }
     if (k - j > 1) {
-        added = search_cost(s, a, b_tail) + search_cost(s, b_head, a_head) +
-                a_y;
+        added =
+            search_cost(s, a, b_tail) + search_cost(s, b_head, a_head) + a_y;
         int64_t gain = removed - (int64_t)added - turn_cost(s, j + 1, k);
         consider(best, (struct move){gain, i, j, k, MOVE_SWAP_TURN_B});
     }

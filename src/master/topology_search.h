@@ -88,8 +88,8 @@ static inline uint64_t edge_delay(struct topology_edge edge)
     return (uint64_t)(2048 + (code & 2047)) << (exponent - 1);
 }
 
-static inline struct topology_edge
-search_edge(const struct topology_search *s, uint32_t from, uint32_t to)
+static inline struct topology_edge search_edge(const struct topology_search *s,
+                                               uint32_t from, uint32_t to)
 {
     return s->in.edges[(size_t)from * s->in.n + to];
 }

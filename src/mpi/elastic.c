@@ -12,11 +12,10 @@ static int elastic_error(struct comm *comm, pcclResult_t result,
 {
     char detail[256] = "";
     (void)pcclGetLastError(world.pccl, detail, sizeof detail);
-    int error_class = result == pcclPendingAsyncOps ? MPI_ERR_PENDING
-                      : result == pcclInvalidUsage  ? MPI_ERR_OTHER
-                      : result == pcclRankConnectionLost
-                          ? MPIX_ERR_PROC_FAILED
-                          : MPI_ERR_OTHER;
+    int error_class = result == pcclPendingAsyncOps      ? MPI_ERR_PENDING
+                      : result == pcclInvalidUsage       ? MPI_ERR_OTHER
+                      : result == pcclRankConnectionLost ? MPIX_ERR_PROC_FAILED
+                                                         : MPI_ERR_OTHER;
     return error_raise(comm, error_class, function, "%s%s%s",
                        pcclGetErrorString(result), *detail ? ": " : "", detail);
 }
@@ -130,9 +129,9 @@ static int sync_error(struct comm *comm, pcclResult_t result,
 {
     char detail[256] = "";
     (void)pcclGetLastError(world.pccl, detail, sizeof detail);
-    int error_class = result == pcclPendingAsyncOps    ? MPI_ERR_PENDING
+    int error_class = result == pcclPendingAsyncOps   ? MPI_ERR_PENDING
                       : result == pcclInvalidArgument ? MPI_ERR_ARG
-                                                       : MPI_ERR_OTHER;
+                                                      : MPI_ERR_OTHER;
     return error_raise(comm, error_class, function, "%s%s%s",
                        pcclGetErrorString(result), *detail ? ": " : "", detail);
 }

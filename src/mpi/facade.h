@@ -94,8 +94,7 @@ int unsupported(const char *function);
 int error_note(int error_class, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Raises an error whose text error_note has recorded in this thread. */
-int error_raise_noted(struct comm *comm, int error_class,
-                      const char *function);
+int error_raise_noted(struct comm *comm, int error_class, const char *function);
 
 /* Ends the job with the message on stderr. Does not return. */
 _Noreturn void env_abort(int code, const char *message);

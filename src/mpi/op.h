@@ -14,7 +14,7 @@ struct op {
     struct object object;
     bool predefined;
     bool commutative;
-    MPI_User_function *function;     /* of the user's, one of the two */
+    MPI_User_function *function; /* of the user's, one of the two */
     MPI_User_function_c *function_c;
 };
 

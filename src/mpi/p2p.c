@@ -36,14 +36,14 @@ static void finish(struct receive *receive, const struct message *message)
     const struct type *type = receive->type;
     MPI_Count room = receive->count * type->size;
     MPI_Count size = message->size < room ? message->size : room;
-    type_unpack(receive->buffer, receive->count, type, 0, message->payload, size);
+    type_unpack(receive->buffer, receive->count, type, 0, message->payload,
+                size);
     const struct group *members = comm_members(receive->comm);
     receive->status.MPI_SOURCE =
         group_rank_of(members, message->entry.key.source);
     receive->status.MPI_TAG = message->entry.key.tag;
     status_set_count(&receive->status, size);
-    receive->error =
-        message->size > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    receive->error = message->size > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     receive->status.MPI_ERROR = receive->error;
     atomic_store(&receive->done, true);
 }
@@ -253,8 +253,7 @@ int send_begin(struct send *send)
 {
     MPI_Count size = send->count * send->type->size;
     if (send->dest == MPI_PROC_NULL) return MPI_SUCCESS;
-    if (send->mode == SEND_BUFFERED &&
-        size + MPI_BSEND_OVERHEAD > bsend_room())
+    if (send->mode == SEND_BUFFERED && size + MPI_BSEND_OVERHEAD > bsend_room())
         return error_note(MPI_ERR_BUFFER,
                           "the attached buffer has no room for %ld bytes",
                           (long)size);
@@ -268,8 +267,8 @@ int send_begin(struct send *send)
     if (!message) return error_note(MPI_ERR_NO_MEM, "out of memory");
     if (wait) atomic_store(&message->references, 2);
     message->size = size;
-    message->entry.key = (struct match_key){
-        world.self, send->comm->context, send->tag};
+    message->entry.key =
+        (struct match_key){world.self, send->comm->context, send->tag};
     if (in_place)
         message->payload = send->buffer;
     else

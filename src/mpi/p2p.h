@@ -18,8 +18,8 @@ struct message {
     const char *payload; /* data, the sender's buffer, or NULL: to be pulled */
     /* From or to another member: */
     bool remote, wants_ack;
-    uint64_t cookie;  /* the sender's name for it */
-    uint32_t charged; /* against the sender's credit */
+    uint64_t cookie;         /* the sender's name for it */
+    uint32_t charged;        /* against the sender's credit */
     struct receive *receive; /* the one it is being pulled for */
     char *pulled;            /* intermediate memory of that, or NULL */
     struct message *next;    /* in a list of transport.c */
@@ -69,7 +69,7 @@ struct send {
     struct comm *comm;
     int dest, tag;
     enum send_mode mode;
-    bool copy; /* the buffer may change before the send is done */
+    bool copy;               /* the buffer may change before the send is done */
     struct message *waiting; /* until it is matched or its data have gone */
     int error;               /* once done */
 };

@@ -67,8 +67,8 @@ static int send_cancel(struct request *request)
     return MPI_SUCCESS;
 }
 
-static const struct request_kind send_kind = {
-    send_progress, send_start, send_cancel, send_release};
+static const struct request_kind send_kind = {send_progress, send_start,
+                                              send_cancel, send_release};
 
 static int send_request(const struct send *from, bool persistent,
                         MPI_Request *out, const char *function)
@@ -153,7 +153,8 @@ SEND_VARIANT(Rsend_init_c, MPI_Count, SEND_READY, true, REQUEST, request)
 SEND_VARIANT(Bsend_init, int, SEND_BUFFERED, true, REQUEST, request)
 SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, request)
 
-/* ------------------------------------------------------------------ receives */
+/* ------------------------------------------------------------------ receives
+ */
 
 /* State of a receive request; source stays for persistent ones. */
 struct pending {
@@ -313,10 +314,10 @@ IRECV_VARIANT(Recv_init_c, MPI_Count, true)
 /* --------------------------------------------------------- send and receive */
 
 static int sendrecv(const void *sendbuf, MPI_Count sendcount,
-                    MPI_Datatype sendtype, int dest, int sendtag,
-                    void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
-                    int source, int recvtag, MPI_Comm handle,
-                    MPI_Status *status, const char *function)
+                    MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+                    MPI_Count recvcount, MPI_Datatype recvtype, int source,
+                    int recvtag, MPI_Comm handle, MPI_Status *status,
+                    const char *function)
 {
     COMM_OF(handle);
     struct send out = {.buffer = sendbuf,

@@ -90,8 +90,7 @@ static int take(int source, int tag, MPI_Comm handle, int *flag,
 {
     struct message *message = NULL;
     struct comm *comm;
-    if (!out)
-        return error_raise(NULL, MPI_ERR_ARG, function, "null message");
+    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null message");
     *out = MPI_MESSAGE_NULL;
     int result =
         probe(source, tag, handle, flag, &message, &comm, status, function);
@@ -230,7 +229,8 @@ static int imrecv(void *buffer, MPI_Count count, MPI_Datatype type,
 IMRECV_VARIANT(Imrecv, int)
 IMRECV_VARIANT(Imrecv_c, MPI_Count)
 
-/* ------------------------------------------------------- buffered sends' room */
+/* ------------------------------------------------------- buffered sends' room
+ */
 
 /* Our sends copy anyway; the buffer's size is a limit the program set. */
 static struct {

@@ -290,8 +290,8 @@ static MPI_Status *list_status(MPI_Status *statuses, int i)
 }
 
 /* Reports requests that are known to be complete. */
-static int list_complete(int count, MPI_Request handles[],
-                         MPI_Status *statuses, const char *function)
+static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
+                         const char *function)
 {
     struct comm *comm = NULL;
     bool failed = false;
@@ -305,15 +305,15 @@ static int list_complete(int count, MPI_Request handles[],
                 comm = request->comm;
                 object_retain(&comm->object);
             }
-            error = request_report(request, &handles[i],
-                                   list_status(statuses, i));
+            error =
+                request_report(request, &handles[i], list_status(statuses, i));
         }
         failed = failed || error != MPI_SUCCESS;
         list_error(statuses, i, error);
     }
     if (!failed) return MPI_SUCCESS;
-    int result = error_raise(comm, MPI_ERR_IN_STATUS, function,
-                             "a request failed");
+    int result =
+        error_raise(comm, MPI_ERR_IN_STATUS, function, "a request failed");
     if (comm) object_release(&comm->object);
     return result;
 }
@@ -431,8 +431,8 @@ static int some_complete(int found, MPI_Request handles[], int indices[],
         failed = failed || error != MPI_SUCCESS;
     }
     if (!failed) return MPI_SUCCESS;
-    int result = error_raise(comm, MPI_ERR_IN_STATUS, function,
-                             "a request failed");
+    int result =
+        error_raise(comm, MPI_ERR_IN_STATUS, function, "a request failed");
     if (comm) object_release(&comm->object);
     return result;
 }

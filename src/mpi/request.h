@@ -25,7 +25,7 @@ struct request {
     const struct request_kind *kind;
     struct comm *comm; /* for its error handler, one reference; or NULL */
     bool persistent;
-    bool active;  /* started and not yet reported complete */
+    bool active;          /* started and not yet reported complete */
     struct request *next; /* in the list of dropped ones */
     int error;
     MPI_Status status;

@@ -10,7 +10,7 @@
 
 /* What an element of a predefined type is to an operator. */
 enum element {
-    ELEMENT_NONE, /* LB, UB: no data */
+    ELEMENT_NONE,      /* LB, UB: no data */
     ELEMENT_CHARACTER, /* text: no operator but those MPICH allows */
     ELEMENT_BYTE,
     ELEMENT_I8,
@@ -55,7 +55,7 @@ struct type {
     struct object object;
     bool committed;
     bool predefined;
-    bool dense; /* the packed form equals the memory, for any count */
+    bool dense;           /* the packed form equals the memory, for any count */
     enum element element; /* of predefined ones */
     MPI_Count size;       /* bytes of data */
     MPI_Count elements;   /* of predefined type */

@@ -21,14 +21,14 @@
 #include "state.h"
 
 enum {
-    CONNS_MAX = 16384, /* connections of one communicator */
-    STAGE_SIZE = 8192, /* received bytes that are not parsed yet */
-    EAGER_MAX = 64 * 1024,         /* bytes sent before READY, a transfer */
-    EAGER_LINK_MAX = 1024 * 1024,  /* ... and a link */
-    EARLY_MAX = 8 * OPS_MAX,       /* early frames kept per link */
-    CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
-    RETAIN_MAX = 64,               /* returned results kept for others */
-    TAGS_MAX = 65536,              /* tags remembered within an epoch */
+    CONNS_MAX = 16384,            /* connections of one communicator */
+    STAGE_SIZE = 8192,            /* received bytes that are not parsed yet */
+    EAGER_MAX = 64 * 1024,        /* bytes sent before READY, a transfer */
+    EAGER_LINK_MAX = 1024 * 1024, /* ... and a link */
+    EARLY_MAX = 8 * OPS_MAX,      /* early frames kept per link */
+    CONTROL_MAX = 8 * OPS_MAX,    /* control frames queued per link */
+    RETAIN_MAX = 64,              /* returned results kept for others */
+    TAGS_MAX = 65536,             /* tags remembered within an epoch */
 };
 
 #define NO_CONN UINT32_MAX
@@ -56,7 +56,7 @@ enum conn_sink {
 
 struct conn {
     enum conn_state state;
-    struct link *link; /* NULL: ACCEPTED, or for messages */
+    struct link *link;  /* NULL: ACCEPTED, or for messages */
     struct mlink *peer; /* of a connection for messages */
     pccl_ns heard, spoken;
 
@@ -65,9 +65,9 @@ struct conn {
     uint32_t staged, parsed; /* bytes in the stage, of them consumed */
     struct frame rx;
     enum conn_sink sink;
-    bool held; /* a frame of an epoch to come: waits for INSTALL */
+    bool held;     /* a frame of an epoch to come: waits for INSTALL */
     bool stranger; /* held: the HELLO of a member to come (rule P2P-2) */
-    bool ping; /* one is due on this very connection */
+    bool ping;     /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;
     struct op *rx_op;
@@ -86,7 +86,7 @@ struct conn {
     uint32_t tx_left;
     struct op *tx_op;
     struct lane *tx_lane;
-    bool tx_item; /* the frame is the next item of `peer` */
+    bool tx_item;  /* the frame is the next item of `peer` */
     bool tx_state; /* tx_from is shared state */
 };
 
@@ -102,15 +102,15 @@ struct link {
     struct link *next;
     uint64_t id;
     struct wire_addr addr;
-    bool known;   /* addr is valid: the peer has been in a proposal */
-    bool wanted;  /* a proposal needs it (rule R3) */
+    bool known;    /* addr is valid: the peer has been in a proposal */
+    bool wanted;   /* a proposal needs it (rule R3) */
     uint32_t want; /* connections to have, once something needs the link */
     uint32_t open, dialing, failed;
     pccl_ns wanted_at;
     struct early *early, **early_end;
     uint32_t early_count;
     size_t early_bytes;
-    size_t eager_bytes; /* sent, and not known to be launched over there */
+    size_t eager_bytes;    /* sent, and not known to be launched over there */
     struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
     uint32_t control_first, control_count;
 };
@@ -152,10 +152,10 @@ struct lane {
 
 struct op {
     enum op_phase phase;
-    int result; /* pcclResult_t */
-    bool whole; /* scope is the whole view */
-    bool confirm; /* returns only when all hold the result (rule D4) */
-    bool cleared; /* every DONE so far was clean */
+    int result;    /* pcclResult_t */
+    bool whole;    /* scope is the whole view */
+    bool confirm;  /* returns only when all hold the result (rule D4) */
+    bool cleared;  /* every DONE so far was clean */
     bool mismatch; /* reported to the master */
     bool awaited;  /* somebody takes the result: not to be found again */
     struct op_request r;
@@ -208,7 +208,7 @@ struct engine_output {
     void (*fault)(void *user, enum engine_fault fault, const struct op *op,
                   uint64_t peer);
     void (*finished)(void *user, struct op *op); /* phase is DONE now */
-    void (*event)(void *user); /* message_take() has something; or NULL */
+    void (*event)(void *user);      /* message_take() has something; or NULL */
     void (*state_over)(void *user); /* state.outcome says how */
 };
 
@@ -315,7 +315,7 @@ struct engine_view {
 void engine_install(struct engine *e, const struct engine_view *view);
 bool engine_start(struct engine *e, struct op *op); /* in the view in force */
 
-/* --- shared by engine.c, conn.c and op.c only --- */
+/* --- shared by the files of this folder only --- */
 struct link *link_find(struct engine *e, uint64_t id, bool create);
 void link_dial(struct engine *e, struct link *l);
 bool link_control(struct engine *e, struct link *l, const struct frame *f);
@@ -333,6 +333,11 @@ void conn_dirty(struct engine *e, uint32_t number);
 void conn_reject(struct engine *e, uint32_t number);
 void engine_apply_early(struct engine *e, struct op *op, struct lane *lane);
 struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
+bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
+bool op_can_retain(const struct engine *e);
+bool op_retain(struct engine *e, const struct op *op, uint32_t size);
+void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
+void op_drop_finished_before(struct engine *e, uint64_t launched);
 bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
 struct lane *op_lane(struct op *op, const struct link *l);
 /* Next DATA frame for the link; false: nothing can be sent now. */
@@ -343,8 +348,7 @@ bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
                uint64_t peer);
 enum op_accept { ACCEPT_DISCARD, ACCEPT_BODY };
 enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
-                         const struct frame *f, uint8_t *scratch,
-                         uint8_t **to);
+                         const struct frame *f, uint8_t *scratch, uint8_t **to);
 void op_received(struct engine *e, struct op *op, struct lane *lane,
                  const struct frame *f, const uint8_t *body);
 void op_control(struct engine *e, struct op *op, struct lane *lane,

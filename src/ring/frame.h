@@ -37,8 +37,8 @@ enum frame_type {
 };
 
 enum frame_flag {
-    FLAG_CONFIRM = 1, /* DATA: the sender wants a DONE from the receiver */
-    FLAG_CLEAN = 2,   /* DONE: nothing else is in flight there (rule D6) */
+    FLAG_CONFIRM = 1,  /* DATA: the sender wants a DONE from the receiver */
+    FLAG_CLEAN = 2,    /* DONE: nothing else is in flight there (rule D6) */
     FLAG_MESSAGES = 4, /* HELLO: the connection is for messages */
     FLAG_ANSWER = 8,   /* messages: acknowledge at once */
 };

@@ -16,7 +16,7 @@ static struct mlink **slot_of(struct engine *e, uint64_t id)
     return slot;
 }
 
-static struct mlink *find(struct engine *e, uint64_t id, bool create)
+struct mlink *mlink_find(struct engine *e, uint64_t id, bool create)
 {
     struct mlink **slot = slot_of(e, id);
     if (*slot || !create) return *slot;
@@ -60,7 +60,7 @@ bool message_lacks_link(const struct engine *e)
     return false;
 }
 
-static void dirty(struct engine *e, const struct mlink *l)
+void mlink_dirty(struct engine *e, const struct mlink *l)
 {
     if (l->open) conn_dirty(e, l->conn);
 }
@@ -80,8 +80,8 @@ static void push(struct engine *e, struct message_event *event)
     if (e->out.event) e->out.event(e->out.user);
 }
 
-static void push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
-                      int result)
+void mlink_push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
+                     int result)
 {
     while (*list != b) list = &(*list)->next;
     *list = b->next;
@@ -102,7 +102,7 @@ struct message_event *message_take(struct engine *e)
     m->first = event->next;
     event->queued = false;
     if (event->kind != EVENT_MESSAGE) return event;
-    struct mlink *l = find(e, event->member, false);
+    struct mlink *l = mlink_find(e, event->member, false);
     if (!l) return event;
     bool was_full = message_full(l);
     l->inbox_count--;
@@ -146,7 +146,7 @@ void message_release(struct engine *e, struct message_event *event)
         pool_give(&e->pool, event);
         return;
     case EVENT_LOST:
-        link_free(e, find(e, event->member, false));
+        link_free(e, mlink_find(e, event->member, false));
         return;
     case EVENT_ROOM:
         return;
@@ -160,8 +160,8 @@ void message_free(struct engine *e)
     {
         l->conn = NO_CONN;
         l->open = false;
-        while (l->sends) push_bulk(e, &l->sends, l->sends, 0);
-        while (l->expects) push_bulk(e, &l->expects, l->expects, 0);
+        while (l->sends) mlink_push_bulk(e, &l->sends, l->sends, 0);
+        while (l->expects) mlink_push_bulk(e, &l->expects, l->expects, 0);
     }
     e->out.event = NULL;
     while ((event = message_take(e))) message_release(e, event);
@@ -172,8 +172,8 @@ void message_free(struct engine *e)
 
 static void finish_lost(struct engine *e, struct mlink *l, int result)
 {
-    while (l->sends) push_bulk(e, &l->sends, l->sends, result);
-    while (l->expects) push_bulk(e, &l->expects, l->expects, result);
+    while (l->sends) mlink_push_bulk(e, &l->sends, l->sends, result);
+    while (l->expects) mlink_push_bulk(e, &l->expects, l->expects, result);
     drop_items(e, l);
     if (result != pcclRankConnectionLost || l->lost.queued) return;
     if (e->messages.used)
@@ -185,7 +185,7 @@ static void finish_lost(struct engine *e, struct mlink *l, int result)
 /* Rule P2P-7: what has arrived from a lost member is read before its end. */
 void message_lose(struct engine *e, uint64_t id)
 {
-    struct mlink *l = find(e, id, e->messages.used);
+    struct mlink *l = mlink_find(e, id, e->messages.used);
     if (!l || l->gone) return;
     l->gone = true;
     if (l->conn != NO_CONN && !l->open)
@@ -286,7 +286,7 @@ bool message_pending(const struct engine *e)
     return e->messages.pending;
 }
 
-static void want(struct engine *e, struct mlink *l)
+void mlink_want(struct engine *e, struct mlink *l)
 {
     if (l->open || l->gone || l->conn != NO_CONN) return;
     e->messages.pending = true;
@@ -321,13 +321,13 @@ bool message_open(struct engine *e, uint32_t number, uint64_t from)
     if (c->state == CONN_DIALED) {
         if (from != l->id) return false;
     } else {
-        l = find(e, from, false);
+        l = mlink_find(e, from, false);
         if (l && l->gone) return false;
         if (!engine_member(e, from)) {
             c->held = c->stranger = true; /* rule P2P-2 */
             return true;
         }
-        l = find(e, from, true);
+        l = mlink_find(e, from, true);
         if (!l || !may_replace(e, l, f.index)) return false;
         c->peer = l;
         l->conn = number;
@@ -363,29 +363,28 @@ static struct message_item *new_item(struct mlink *l)
     return item;
 }
 
-static bool queue_control(struct engine *e, struct mlink *l,
-                          enum frame_type type, uint64_t key, uint32_t number,
-                          uint64_t size)
+bool mlink_control(struct engine *e, struct mlink *l, enum frame_type type,
+                   uint64_t key, uint32_t number, uint64_t size)
 {
     struct message_item *item = new_item(l);
     if (!item) return false;
     item->frame = (struct frame){
         .type = (uint8_t)type, .tag = key, .index = number, .digest = size};
-    dirty(e, l);
+    mlink_dirty(e, l);
     return true;
 }
 
 /* A live link to a member; NULL: *result says why not. */
-static struct mlink *link_to(struct engine *e, uint64_t id, int *result)
+struct mlink *mlink_to(struct engine *e, uint64_t id, int *result)
 {
     message_use(e);
     *result = pcclInvalidArgument;
     if (id == e->self) return NULL;
     *result = pcclRankConnectionLost;
-    struct mlink *l = find(e, id, false);
+    struct mlink *l = mlink_find(e, id, false);
     if (l ? l->gone : !engine_member(e, id)) return NULL;
     *result = pcclInternalError;
-    return l ? l : find(e, id, true);
+    return l ? l : mlink_find(e, id, true);
 }
 
 int message_post(struct engine *e, uint64_t to, const void *head,
@@ -394,7 +393,7 @@ int message_post(struct engine *e, uint64_t to, const void *head,
     int result;
     if (head_size > MESSAGE_HEADER_MAX || size > MESSAGE_MAX - head_size)
         return pcclInvalidArgument;
-    struct mlink *l = link_to(e, to, &result);
+    struct mlink *l = mlink_to(e, to, &result);
     if (!l) return result;
     size_t bytes = head_size + size;
     if (l->posted >= MESSAGE_QUEUE_MAX ||
@@ -417,8 +416,8 @@ int message_post(struct engine *e, uint64_t to, const void *head,
     item->block = block;
     l->posted++;
     l->posted_bytes += bytes;
-    dirty(e, l);
-    want(e, l);
+    mlink_dirty(e, l);
+    mlink_want(e, l);
     return pcclSuccess;
 }
 
@@ -494,7 +493,7 @@ static bool acked(struct engine *e, struct mlink *l, uint32_t seq,
     l->first_seq += count;
     l->count -= count;
     l->sent = l->sent > count ? l->sent - count : 0;
-    dirty(e, l); /* more pieces may go */
+    mlink_dirty(e, l); /* more pieces may go */
     if (l->starved && l->posted <= MESSAGE_QUEUE_MAX / 2 &&
         l->posted_bytes <= MESSAGE_QUEUE_BYTES / 2) {
         l->starved = false;
@@ -510,159 +509,20 @@ bool message_flush(struct engine *e)
     {
         if (l->heard_count > 0) {
             l->ack_due = true;
-            dirty(e, l);
+            mlink_dirty(e, l);
         }
         /* One that calls do not reach has most likely left. */
         if (l->gone || l->count == 0 || l->failures > 1) continue;
         waits = true;
         if (l->open) {
             l->answer_due = true;
-            dirty(e, l);
+            mlink_dirty(e, l);
         }
     }
     return waits;
 }
 
-/* -------------------------------------------------------------------- bulk */
-
-static struct bulk *find_key(struct bulk *b, uint64_t key)
-{
-    while (b && b->event.key != key) b = b->next;
-    return b;
-}
-
-static struct bulk *new_bulk(struct engine *e, struct bulk **list,
-                             enum message_event_kind kind, uint64_t member,
-                             uint64_t key, size_t size)
-{
-    struct bulk *b = pool_take(&e->pool, sizeof *b);
-    if (!b) return NULL;
-    *b = (struct bulk){.event = {.kind = kind, .member = member, .key = key},
-                       .size = size};
-    while (*list) list = &(*list)->next;
-    *list = b;
-    return b;
-}
-
-static void begin_send(struct engine *e, struct mlink *l, struct bulk *b,
-                       uint32_t number, uint64_t size)
-{
-    b->number = number;
-    b->done = 0;
-    if (b->size == size) {
-        b->state = BULK_RUNS;
-        dirty(e, l);
-        want(e, l);
-        return;
-    }
-    (void)queue_control(e, l, FRAME_REFUSE, b->event.key, number, 0);
-    push_bulk(e, &l->sends, b, pcclInvalidArgument);
-}
-
-static bool take_expected(struct mlink *l, uint64_t key, struct expected *out)
-{
-    struct expected **slot = &l->expected;
-    while (*slot && (*slot)->key != key) slot = &(*slot)->next;
-    struct expected *x = *slot;
-    if (!x) return false;
-    *out = *x;
-    *slot = x->next;
-    free(x);
-    l->expected_count--;
-    return true;
-}
-
-int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
-                      const void *from, size_t size)
-{
-    int result;
-    struct expected x;
-    struct mlink *l = link_to(e, to, &result);
-    if (!l) return result;
-    if (find_key(l->sends, key)) return pcclInvalidArgument;
-    struct bulk *b = new_bulk(e, &l->sends, EVENT_SENT, to, key, size);
-    if (!b) return pcclInternalError;
-    b->from = from;
-    if (take_expected(l, key, &x)) begin_send(e, l, b, x.number, x.size);
-    return pcclSuccess;
-}
-
-int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
-                        size_t size)
-{
-    int result;
-    struct mlink *l = link_to(e, from, &result);
-    if (!l) return result;
-    if (find_key(l->expects, key)) return pcclInvalidArgument;
-    struct bulk *b = new_bulk(e, &l->expects, EVENT_RECEIVED, from, key, size);
-    if (!b) return pcclInternalError;
-    b->to = to;
-    b->number = l->number++;
-    if (!queue_control(e, l, FRAME_EXPECT, key, b->number, size)) {
-        push_bulk(e, &l->expects, b, pcclInternalError);
-        return pcclSuccess;
-    }
-    want(e, l);
-    return pcclSuccess;
-}
-
-int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key)
-{
-    struct mlink *l = find(e, from, false);
-    struct bulk *b = l ? find_key(l->expects, key) : NULL;
-    if (!b) return pcclInvalidUsage;
-    if (!queue_control(e, l, FRAME_CANCEL, key, b->number, 0))
-        return pcclInternalError;
-    struct conn *c = l->open ? e->conns[l->conn] : NULL;
-    if (c && c->rx_bulk == b) {
-        c->rx_bulk = NULL;
-        c->sink = SINK_DISCARD;
-    }
-    struct bulk **slot = &l->expects;
-    while (*slot != b) slot = &(*slot)->next;
-    *slot = b->next;
-    pool_give(&e->pool, b);
-    return pcclSuccess;
-}
-
-static bool on_expect(struct engine *e, struct mlink *l, const struct frame *f)
-{
-    struct bulk *b = l->sends;
-    while (b && (b->event.key != f->tag || b->state != BULK_WAITS)) b = b->next;
-    if (b) {
-        begin_send(e, l, b, f->index, f->digest);
-        return true;
-    }
-    struct expected *x =
-        l->expected_count < EXPECTED_MAX ? malloc(sizeof *x) : NULL;
-    if (!x) return false;
-    *x = (struct expected){l->expected, f->tag, f->digest, f->index};
-    l->expected = x;
-    l->expected_count++;
-    return true;
-}
-
-/* What the other end says about an expect that it made. */
-static void on_word(struct engine *e, struct mlink *l, const struct frame *f)
-{
-    struct expected x;
-    if (f->type == FRAME_CANCEL && take_expected(l, f->tag, &x)) return;
-    struct bulk *b = find_key(l->sends, f->tag);
-    if (!b || b->state == BULK_WAITS || b->number != f->index) return;
-    /* Pieces under way are dropped over there. */
-    if (f->type == FRAME_CANCEL) b->state = BULK_WAITS;
-    if (f->type == FRAME_GOT && b->state == BULK_CUT)
-        push_bulk(e, &l->sends, b, pcclSuccess);
-}
-
 /* --------------------------------------------------------------- receiving */
-
-static struct bulk *find_number(struct mlink *l, uint32_t number)
-{
-    struct bulk *b = l->expects;
-    while (b && b->number != number) b = b->next;
-    return b;
-}
 
 static bool begin_message(struct engine *e, struct conn *c)
 {
@@ -685,7 +545,7 @@ static bool begin_message(struct engine *e, struct conn *c)
 static bool begin_piece(struct conn *c)
 {
     const struct frame *f = &c->rx;
-    struct bulk *b = find_number(c->peer, f->index);
+    struct bulk *b = mlink_find_bulk(c->peer, f->index);
     if (!b) return true; /* cancelled */
     if (f->digest != b->done || f->size > b->size - b->done) return false;
     c->rx_bulk = b;
@@ -703,14 +563,14 @@ bool message_begin(struct engine *e, uint32_t number)
     if (!acked(e, l, f->epoch, l->sent)) return false;
     if (f->flags & FLAG_ANSWER) {
         l->ack_due = true;
-        dirty(e, l);
+        mlink_dirty(e, l);
     }
     if (f->type == FRAME_ACK || f->type == FRAME_PING) return true;
     if (f->type < FRAME_MESSAGE || f->seq != l->seq + 1) return false;
     c->rx_numbered = true;
     if (f->type == FRAME_MESSAGE) return begin_message(e, c);
     if (f->type == FRAME_BULK) return begin_piece(c);
-    if (f->type == FRAME_EXPECT) return on_expect(e, l, f);
+    if (f->type == FRAME_EXPECT) return mlink_on_expect(e, l, f);
     return true;
 }
 
@@ -719,8 +579,8 @@ static void end_piece(struct engine *e, struct mlink *l, struct bulk *b,
 {
     b->done += size;
     if (b->done < b->size) return;
-    (void)queue_control(e, l, FRAME_GOT, b->event.key, b->number, 0);
-    push_bulk(e, &l->expects, b, pcclSuccess);
+    (void)mlink_control(e, l, FRAME_GOT, b->event.key, b->number, 0);
+    mlink_push_bulk(e, &l->expects, b, pcclSuccess);
 }
 
 void message_end(struct engine *e, uint32_t number)
@@ -735,7 +595,7 @@ void message_end(struct engine *e, uint32_t number)
     if (l->heard_count >= MESSAGE_ACK_COUNT ||
         l->heard_bytes >= MESSAGE_ACK_BYTES) {
         l->ack_due = true;
-        dirty(e, l);
+        mlink_dirty(e, l);
     }
     struct message_block *block = c->rx_block;
     struct bulk *bulk = c->rx_bulk;
@@ -747,8 +607,8 @@ void message_end(struct engine *e, uint32_t number)
         push(e, &block->event);
     }
     if (bulk) end_piece(e, l, bulk, f->size);
-    if (f->type == FRAME_CANCEL || f->type == FRAME_GOT) on_word(e, l, f);
+    if (f->type == FRAME_CANCEL || f->type == FRAME_GOT) mlink_on_word(e, l, f);
     if (f->type != FRAME_REFUSE) return;
-    bulk = find_number(l, f->index);
-    if (bulk) push_bulk(e, &l->expects, bulk, pcclInvalidArgument);
+    bulk = mlink_find_bulk(l, f->index);
+    if (bulk) mlink_push_bulk(e, &l->expects, bulk, pcclInvalidArgument);
 }

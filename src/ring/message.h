@@ -152,4 +152,17 @@ void message_end(struct engine *e, uint32_t number);
 bool message_next(struct engine *e, struct conn *c, struct frame *f);
 void message_sent(struct conn *c);
 
+/* --- shared by message.c and message_bulk.c only --- */
+void mlink_dirty(struct engine *e, const struct mlink *l);
+struct mlink *mlink_find(struct engine *e, uint64_t id, bool create);
+struct mlink *mlink_to(struct engine *e, uint64_t id, int *result);
+void mlink_push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
+                     int result);
+bool mlink_control(struct engine *e, struct mlink *l, enum frame_type type,
+                   uint64_t key, uint32_t number, uint64_t size);
+void mlink_want(struct engine *e, struct mlink *l);
+struct bulk *mlink_find_bulk(struct mlink *l, uint32_t number);
+bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f);
+void mlink_on_word(struct engine *e, struct mlink *l, const struct frame *f);
+
 #endif

@@ -10,93 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------- tags, retention */
-
-static struct tag_entry *tag_slot(const struct engine *e, uint64_t tag)
-{
-    uint64_t mixed = tag * 0x9e3779b97f4a7c15u;
-    uint32_t at = (uint32_t)(mixed >> 48) % TAGS_MAX;
-    while (e->tags[at].epoch == e->epoch && e->tags[at].tag != tag)
-        at = (at + 1) % TAGS_MAX;
-    return &e->tags[at];
-}
-
-/* Rule D1: operations of one tag are numbered within the epoch. */
-static bool take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
-{
-    struct tag_entry *t = tag_slot(e, tag);
-    if (t->epoch != e->epoch) {
-        if (e->tag_count >= TAGS_MAX - 1) return false;
-        *t = (struct tag_entry){.tag = tag, .epoch = e->epoch};
-        e->tag_count++;
-    }
-    *seq = t->next++;
-    if (e->tag_count > TAGS_MAX / 4 * 3 && !e->tags_reported) {
-        e->tags_reported = true;
-        e->out.fault(e->out.user, FAULT_TAGS, NULL, 0);
-    }
-    return true;
-}
-
-bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
-{
-    const struct tag_entry *t = tag_slot(e, tag);
-    return t->epoch == e->epoch && t->next > seq;
-}
-
-static bool can_retain(const struct engine *e)
-{
-    uint32_t reserved = 0;
-    for (uint32_t i = 0; i < e->op_end; i++) {
-        const struct op *op = &e->ops[i];
-        reserved += op->phase == PHASE_RUNNING && !op->confirm;
-    }
-    for (size_t i = 0; i < RETAIN_MAX; i++)
-        reserved += e->retained[i].bytes != NULL;
-    return reserved < RETAIN_MAX;
-}
-
-/* Rule D5. A slot was reserved at the launch. */
-static bool retain(struct engine *e, const struct op *op, uint32_t size)
-{
-    struct retained *r = e->retained;
-    while (r->bytes) {
-        r++;
-        assert(r < e->retained + RETAIN_MAX);
-    }
-    r->bytes = pool_take(&e->pool, size);
-    if (!r->bytes) return false;
-    if (size > 0) memcpy(r->bytes, op->r.recv, size);
-    r->tag = op->r.tag;
-    r->seq = op->seq;
-    r->size = size;
-    r->finished = e->clock;
-    return true;
-}
-
-/* Rule D6: who has begun (tag, seq) has returned from (tag, seq - 1). */
-static void drop_older(struct engine *e, uint64_t tag, uint32_t seq)
-{
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        struct retained *r = &e->retained[i];
-        if (!r->bytes || r->tag != tag || r->seq >= seq) continue;
-        pool_give(&e->pool, r->bytes);
-        r->bytes = NULL;
-    }
-}
-
-/* Rule D7: everybody was idle but for this operation when he held it, so all
- * hold what this peer had finished before it launched it. */
-static void drop_finished_before(struct engine *e, uint64_t launched)
-{
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        struct retained *r = &e->retained[i];
-        if (!r->bytes || r->finished >= launched) continue;
-        pool_give(&e->pool, r->bytes);
-        r->bytes = NULL;
-    }
-}
-
 /* ----------------------------------------------------------------- search */
 
 struct op *engine_find(struct engine *e, uint64_t tag)
@@ -393,11 +306,11 @@ bool engine_start(struct engine *e, struct op *op)
     op->launched = ++e->clock;
     op->epoch = e->epoch;
     make_plan(e, op);
-    if (!take_sequence(e, op->r.tag, &op->seq)) return false;
+    if (!op_take_sequence(e, op->r.tag, &op->seq)) return false;
     if (!take_buffers(e, op)) return false;
     place_own(op);
     op->confirm = true;
-    if (!all_confirm(op) && can_retain(e)) op->confirm = false;
+    if (!all_confirm(op) && op_can_retain(e)) op->confirm = false;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!open_lane(e, op, i)) return false;
     }
@@ -518,8 +431,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
     lane_ready(e, lane);
     if (f->flags & FLAG_CONFIRM) lane->wants_done = true;
     struct plan_xfer x = {.size = UINT32_MAX};
-    if (f->index < lane->recvs)
-        plan_recv(&op->plan, lane->rank, f->index, &x);
+    if (f->index < lane->recvs) plan_recv(&op->plan, lane->rank, f->index, &x);
     if (!op_agrees(e, op, f, lane->link->id)) return ACCEPT_DISCARD;
     if (f->size != x.size) {
         report_mismatch(e, op, lane->link->id);
@@ -640,8 +552,8 @@ void engine_finish(struct engine *e, struct op *op, int result)
 static void check_done(struct engine *e, struct op *op)
 {
     if (op->phase != PHASE_HELD || !all_done(op)) return;
-    if (op->cleared && op->whole) drop_finished_before(e, op->launched);
-    drop_older(e, op->r.tag, op->seq);
+    if (op->cleared && op->whole) op_drop_finished_before(e, op->launched);
+    op_drop_older(e, op->r.tag, op->seq);
     engine_finish(e, op, pcclSuccess);
 }
 
@@ -660,8 +572,8 @@ static void hold(struct engine *e, struct op *op)
         check_done(e, op);
         return;
     }
-    drop_older(e, op->r.tag, op->seq);
-    if (!retain(e, op, (uint32_t)result_size(op))) {
+    op_drop_older(e, op->r.tag, op->seq);
+    if (!op_retain(e, op, (uint32_t)result_size(op))) {
         /* No memory for the copy: wait for the others instead; they were not
          * asked to confirm, so only a flush can tell. */
         e->out.fault(e->out.user, FAULT_TAGS, op, 0);

@@ -142,8 +142,7 @@ uint32_t plan_sends(const struct plan *p, uint32_t to)
     case PLAN_FLAT:
         return p->r.rank == p->r.root ? 1 : 0;
     case PLAN_CHAIN:
-        return to == p->next && p->place + 1 < p->r.world ? p->segments
-                                                                : 0;
+        return to == p->next && p->place + 1 < p->r.world ? p->segments : 0;
     case PLAN_RING:
     case PLAN_GATHER_RING:
         return to == p->next ? ring_steps(p) * p->segments : 0;

@@ -11,8 +11,8 @@
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
-    PLAN_SEGMENT_MAX = 512 * 1024,   /* bytes of the largest transfer */
-    PLAN_EXCHANGE_MAX = 64 * 1024,   /* bytes of a vector sent to everyone */
+    PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
+    PLAN_EXCHANGE_MAX = 64 * 1024,    /* bytes of a vector sent to everyone */
     PLAN_EXCHANGE_TOTAL = 128 * 1024, /* ... times world-1 */
 };
 

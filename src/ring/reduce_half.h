@@ -73,8 +73,7 @@ static void f16_widen(float *out, const mem_f16 *in, size_t count)
         _mm256_storeu_ps(
             out + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(in + i))));
 #endif
-    for (; i < count; i++)
-        out[i] = f16_to_f32(in[i]);
+    for (; i < count; i++) out[i] = f16_to_f32(in[i]);
 }
 
 static void f16_narrow(mem_f16 *out, const float *in, size_t count)
@@ -93,8 +92,7 @@ static void f16_narrow(mem_f16 *out, const float *in, size_t count)
                          _mm256_cvtps_ph(_mm256_loadu_ps(in + i),
                                          _MM_FROUND_TO_NEAREST_INT));
 #endif
-    for (; i < count; i++)
-        out[i] = f16_from_f32(in[i]);
+    for (; i < count; i++) out[i] = f16_from_f32(in[i]);
 }
 
 #endif

@@ -128,7 +128,7 @@ DIVIDE(i64, int64_t, int64_t, x / divisor)
         return f##bits##_from_bits(isunordered(x, y) ? nan_bits : p | q);      \
     }                                                                          \
     APPLY(sum, f##bits, type, f##bits##_one_nan(x + y))                        \
-    APPLY(prod, f##bits, type, f##bits##_one_nan(x * y))                       \
+    APPLY(prod, f##bits, type, f##bits##_one_nan(x *y))                        \
     APPLY(max, f##bits, type, f##bits##_max_of(x, y))                          \
     APPLY(min, f##bits, type, f##bits##_min_of(x, y))                          \
     DIVIDE(f##bits, type, type, f##bits##_one_nan(x / divisor))
@@ -146,7 +146,7 @@ APPLY_FLOAT(64, double, 0x7ff8000000000000u)
     APPLY(op, bf16, uint16_t, bf16_##op##_of(bf16_to_f32(x), bf16_to_f32(y)))
 
 APPLY_BF16(sum, f32_one_nan(x + y))
-APPLY_BF16(prod, f32_one_nan(x * y))
+APPLY_BF16(prod, f32_one_nan(x *y))
 APPLY_BF16(max, f32_max_of(x, y))
 APPLY_BF16(min, f32_min_of(x, y))
 DIVIDE(bf16, uint16_t, float,

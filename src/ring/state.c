@@ -112,8 +112,10 @@ static void apply_early(struct state_sync *s)
         struct state_early *k = &s->early[i];
         struct state_partner *p = state_partner(s, k->peer);
         if (k->id != s->id) continue;
-        if (p) add_todo(p, &k->piece);
-        else s->early[kept++] = *k;
+        if (p)
+            add_todo(p, &k->piece);
+        else
+            s->early[kept++] = *k;
     }
     s->early_count = kept;
 }
@@ -232,8 +234,8 @@ static const uint8_t *find_piece(const struct state_sync *s,
     return has ? t->data + p->offset : NULL;
 }
 
-static void give(struct state_sync *s, struct state_partner *p,
-                 struct frame *f, const uint8_t **from)
+static void give(struct state_sync *s, struct state_partner *p, struct frame *f,
+                 const uint8_t **from)
 {
     struct state_piece piece = p->todo[p->todo_first];
     p->todo_first = (p->todo_first + 1) % STATE_TODO_MAX;
@@ -267,10 +269,8 @@ bool state_next_send(struct engine *e, struct link *l, struct frame *f,
 
 static struct state_piece piece_of(const struct frame *f)
 {
-    return (struct state_piece){.kind = f->flags,
-                                .tensor = f->seq,
-                                .offset = f->tag,
-                                .size = f->index};
+    return (struct state_piece){
+        .kind = f->flags, .tensor = f->seq, .offset = f->tag, .size = f->index};
 }
 
 static void asked(struct engine *e, struct link *l, const struct frame *f)
@@ -339,8 +339,10 @@ bool state_accept(struct engine *e, struct link *l, const struct frame *f,
     struct state_flight *x = find_flight(s, l->id, f);
     if (!x || x->receiving) return true;
     if (f->size > 0) *to = state_plan_target(s, x, f->size, f->index);
-    if (*to) x->receiving = true;
-    else disappoint(e, x);
+    if (*to)
+        x->receiving = true;
+    else
+        disappoint(e, x);
     return true;
 }
 

@@ -21,7 +21,7 @@ enum {
     STATE_WINDOW = 16,       /* pieces asked of one partner at a time */
     STATE_FLIGHTS_MAX = 512, /* ... and of all */
     STATE_TODO_MAX = 8 * STATE_WINDOW, /* asks of one partner, unanswered */
-    STATE_EARLY_MAX = 256,   /* asks that came before the master's word */
+    STATE_EARLY_MAX = 256, /* asks that came before the master's word */
 };
 
 enum state_kind {
@@ -41,9 +41,9 @@ struct state_piece {
 
 struct state_partner {
     uint64_t id;
-    bool holder;   /* has everything */
-    bool receiver; /* may ask */
-    bool bad;      /* gave wrong bytes, or none */
+    bool holder;       /* has everything */
+    bool receiver;     /* may ask */
+    bool bad;          /* gave wrong bytes, or none */
     uint64_t from, to; /* blocks to ask a fellow for */
     uint64_t cursor;
     uint32_t asked; /* pieces in flight */
@@ -68,7 +68,7 @@ struct state_early {
 
 enum state_phase {
     STATE_IDLE,
-    STATE_VOTED,  /* the master has not answered */
+    STATE_VOTED, /* the master has not answered */
     STATE_MOVING,
 };
 
@@ -95,16 +95,16 @@ struct state_sync {
     /* receiving */
     enum state_outcome outcome;
     bool hashes_known; /* of the tensors */
-    uint8_t *names; /* STATE_NAMES or STATE_TENSORS so far */
+    uint8_t *names;    /* STATE_NAMES or STATE_TENSORS so far */
     uint32_t names_size, names_got;
     bool names_asked;
-    uint64_t *theirs; /* block hashes as they come, wire order */
+    uint64_t *theirs;        /* block hashes as they come, wire order */
     uint64_t *have, *wanted; /* bit sets over blocks */
     uint64_t have_count, wanted_count;
     struct state_gain {
-        uint64_t asked, got; /* bytes of block hashes */
-        bool differs, known; /* known: the block hashes are verified */
-    } * gains; /* one per tensor */
+        uint64_t asked, got;     /* bytes of block hashes */
+        bool differs, known;     /* known: the block hashes are verified */
+    } * gains;                   /* one per tensor */
     uint32_t gain_next, unknown; /* tensors whose block hashes are due */
     struct state_piece again[STATE_FLIGHTS_MAX]; /* block hashes to ask anew */
     uint32_t again_count;

@@ -200,12 +200,15 @@ void state_list_explain(const struct state_list *l, const uint8_t *names,
         say_text(&line, "shared state entry ");
         say_number(&line, i);
         say_text(&line, " of this peer ");
-        if (t) say_entry(&line, t->dtype, t->free, t->count, t->name, own_size);
-        else say_text(&line, "is missing");
+        if (t)
+            say_entry(&line, t->dtype, t->free, t->count, t->name, own_size);
+        else
+            say_text(&line, "is missing");
         say_text(&line, "; the group has ");
         if (theirs)
             say_entry(&line, dtype, is_free, count, name, name_size);
-        else say_text(&line, "no such entry");
+        else
+            say_text(&line, "no such entry");
         return;
     }
     say_text(&line, "the tensors of this peer are not those of the group");

@@ -75,10 +75,10 @@ static bool next_names(struct state_sync *s, struct state_piece *piece)
 {
     if (s->names_asked) return false;
     s->names_asked = true;
-    *piece = (struct state_piece){
-        .kind = s->differs ? STATE_NAMES : STATE_TENSORS,
-        .offset = s->names_got,
-        .size = FRAME_BODY_MAX};
+    *piece =
+        (struct state_piece){.kind = s->differs ? STATE_NAMES : STATE_TENSORS,
+                             .offset = s->names_got,
+                             .size = FRAME_BODY_MAX};
     if (!s->differs) piece->size = at_most_a_body(s->names_size - s->names_got);
     return true;
 }
@@ -109,8 +109,10 @@ static uint32_t tensor_of(const struct state_list *l, uint64_t block)
     uint32_t high = l->count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (l->tensors[middle].first <= block) low = middle;
-        else high = middle;
+        if (l->tensors[middle].first <= block)
+            low = middle;
+        else
+            high = middle;
     }
     /* Tensors without blocks stand where the next one begins. */
     while (l->tensors[low].blocks == 0) low--;
@@ -308,8 +310,10 @@ static bool learn_tensors(struct state_sync *s)
         g->known = !g->differs || t->blocks == 1;
         s->unknown += !g->known;
         for (uint64_t b = 0; b < t->blocks && g->known; b++) {
-            if (g->differs) set_wanted(s, t->first + b);
-            else set_have(s, t->first + b);
+            if (g->differs)
+                set_wanted(s, t->first + b);
+            else
+                set_have(s, t->first + b);
         }
     }
     s->hashes_known = true;
@@ -349,8 +353,10 @@ static bool take_hashes(struct state_sync *s, uint32_t index, uint32_t size)
     s->unknown--;
     for (uint64_t i = 0; i < t->blocks; i++) {
         uint64_t *own = &l->blocks[t->first + i];
-        if (*own == theirs[i]) set_have(s, t->first + i);
-        else set_wanted(s, t->first + i);
+        if (*own == theirs[i])
+            set_have(s, t->first + i);
+        else
+            set_wanted(s, t->first + i);
         *own = theirs[i];
     }
     return true;

@@ -8,11 +8,11 @@
 
 struct bench_options {
     const char *mode;
-    const char *op;        /* allreduce, broadcast, barrier */
-    const char *sizes;     /* "8,64K,16M" */
+    const char *op;    /* allreduce, broadcast, barrier */
+    const char *sizes; /* "8,64K,16M" */
     int ranks, rounds, pool, concurrent;
-    int signal;            /* recovery: SIGKILL or SIGSTOP */
-    double seconds;        /* per size, at most */
+    int signal;     /* recovery: SIGKILL or SIGSTOP */
+    double seconds; /* per size, at most */
     int in_place, json;
 };
 

@@ -9,7 +9,7 @@ struct run {
     const struct bench_options *o;
     pcclComm_t *comm;
     int rank, size;
-    size_t count; /* floats of one operation */
+    size_t count;       /* floats of one operation */
     float *send, *recv; /* `concurrent` vectors each */
     double *times;      /* microseconds */
     int done;
@@ -123,9 +123,8 @@ static void print(struct run *r, size_t size)
     double median = bench_quantile(r->times, r->done, 0.5);
     double p99 = bench_quantile(r->times, r->done, 0.99);
     double alg = (double)size * r->o->concurrent / median / 1e3;
-    double factor = strcmp(r->o->op, "allreduce") == 0
-                        ? 2.0 * (r->size - 1) / r->size
-                        : 1;
+    double factor =
+        strcmp(r->o->op, "allreduce") == 0 ? 2.0 * (r->size - 1) / r->size : 1;
     const char *format =
         r->o->json
             ? "{\"op\":\"%s\",\"ranks\":%d,\"size\":%zu,\"count\":%zu,"

@@ -54,8 +54,8 @@ pcclComm_t *bench_connect(const char *address, int hint, int pool)
 {
     const char *colon = strrchr(address, ':');
     unsigned ip[4] = {127, 0, 0, 1};
-    if (!colon || sscanf(address, "%u.%u.%u.%u", &ip[0], &ip[1], &ip[2],
-                         &ip[3]) != 4) {
+    if (!colon ||
+        sscanf(address, "%u.%u.%u.%u", &ip[0], &ip[1], &ip[2], &ip[3]) != 4) {
         fprintf(stderr, "pccl-bench: PCCL_MASTER=%s is not IPv4:PORT\n",
                 address);
         return NULL;
@@ -121,18 +121,42 @@ int main(int argc, char **argv)
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (c) {
-        case 'o': o.op = optarg; break;
-        case 's': o.sizes = optarg; break;
-        case 'i': o.in_place = 1; break;
-        case 'c': o.concurrent = (int)strtol(optarg, NULL, 10); break;
-        case 'p': o.pool = (int)strtol(optarg, NULL, 10); break;
-        case 't': o.seconds = strtod(optarg, NULL); break;
-        case 'j': o.json = 1; break;
-        case 'n': o.ranks = (int)strtol(optarg, NULL, 10); break;
-        case 'r': o.rounds = (int)strtol(optarg, NULL, 10); break;
-        case 'S': o.signal = SIGSTOP; break;
-        case 'h': fputs(help, stdout); return 0;
-        default: fputs(help, stderr); return 2;
+        case 'o':
+            o.op = optarg;
+            break;
+        case 's':
+            o.sizes = optarg;
+            break;
+        case 'i':
+            o.in_place = 1;
+            break;
+        case 'c':
+            o.concurrent = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'p':
+            o.pool = (int)strtol(optarg, NULL, 10);
+            break;
+        case 't':
+            o.seconds = strtod(optarg, NULL);
+            break;
+        case 'j':
+            o.json = 1;
+            break;
+        case 'n':
+            o.ranks = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'r':
+            o.rounds = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'S':
+            o.signal = SIGSTOP;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return 0;
+        default:
+            fputs(help, stderr);
+            return 2;
         }
     }
     bool bad = o.concurrent < 1 || o.concurrent > 256 || o.pool < 1 ||

@@ -36,11 +36,11 @@ static void tell(const struct group *g, struct report r)
 static pcclResult_t reduce(pcclComm_t *comm, float *buffer, size_t count,
                            float *out)
 {
-    pcclReduceDescriptor_t d = {.count = count,
-                                .op = pcclSum,
-                                .tag = 1,
-                                .src_descriptor = {pcclFloat,
-                                                   pcclDistributionNone}};
+    pcclReduceDescriptor_t d = {
+        .count = count,
+        .op = pcclSum,
+        .tag = 1,
+        .src_descriptor = {pcclFloat, pcclDistributionNone}};
     return pcclAllReduce(buffer, out, &d, comm, NULL);
 }
 
@@ -81,7 +81,8 @@ static void be_member(const struct group *g, int rank, bool join)
         /* Whoever has just been admitted goes on where the others do after
          * their update: with the operation. */
         bool all = world_of(comm) >= g->o->ranks;
-        if (!first && r.failed == 0 && (join || !all)) rc = pcclUpdateTopology(comm);
+        if (!first && r.failed == 0 && (join || !all))
+            rc = pcclUpdateTopology(comm);
         first = false;
         int world = world_of(comm);
         if (rc == pcclSuccess && world > 1) rc = reduce(comm, in, count, out);
@@ -224,9 +225,12 @@ int bench_recovery(const struct bench_options *o)
         count++;
         finish(&g, o->ranks);
     }
-    static const char *const names[PARTS] = {
-        "detect", "agree", "reconnect", "return to caller",
-        "repeated operation", "kill to next result"};
+    static const char *const names[PARTS] = {"detect",
+                                             "agree",
+                                             "reconnect",
+                                             "return to caller",
+                                             "repeated operation",
+                                             "kill to next result"};
     printf("%d ranks, %s, slowest survivor of each of %d rounds, ms\n",
            o->ranks, o->signal == SIGKILL ? "SIGKILL" : "SIGSTOP", count);
     printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");

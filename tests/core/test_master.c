@@ -82,8 +82,7 @@ static void step(int type, uint32_t link, const struct wire_msg *m)
 #define FLUSHED(link, r, text, ...)                                            \
     OPS(WIRE_FLUSHED, link, r, text, __VA_ARGS__)
 #define TOLD(link, r, text, ...) OPS(WIRE_TOLD, link, r, text, __VA_ARGS__)
-#define IDLE(link, r, text)                                                    \
-    SEND(link, text, .type = WIRE_FLUSHED, .round = r)
+#define IDLE(link, r, text) SEND(link, text, .type = WIRE_FLUSHED, .round = r)
 
 static int setup(void **state)
 {
@@ -182,8 +181,7 @@ static void test_crossed_votes_are_refused(void **state) /* V5 */
     three();
     VOTE(0, VOTE_UPDATE, "");
     VOTE(1, VOTE_PENDING, "");
-    VOTE(2, VOTE_UPDATE,
-         "0 ANSWER 0=255\n2 ANSWER 0=255\n1 ANSWER 1=255\n");
+    VOTE(2, VOTE_UPDATE, "0 ANSWER 0=255\n2 ANSWER 0=255\n1 ANSWER 1=255\n");
 }
 
 #define INSTALL2(r, ops)                                                       \
@@ -229,8 +227,7 @@ static void test_donation(void **state) /* F5 */
     IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
     TOLD(2, 2, "", {.tag = 7, .state = OP_RETURNED, .donor = true});
     TOLD(1, 2, "2 DONATE\n", {.tag = 7, .state = OP_RUNNING});
-    SEND(2,
-         "1 RESULT\n2 RESULT\n2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
+    SEND(2, "1 RESULT\n2 RESULT\n2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
          .type = WIRE_RESULT, .round = 2, .result = {.tag = 7});
     READY(2, 2, "");
     READY(1, 2, INSTALL2(2, " 7.0:1"));

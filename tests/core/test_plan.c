@@ -105,8 +105,7 @@ static uint32_t move(uint32_t world)
     return moved;
 }
 
-static uint8_t expected(const struct plan_request *r, uint32_t rank,
-                        uint64_t i)
+static uint8_t expected(const struct plan_request *r, uint32_t rank, uint64_t i)
 {
     uint64_t size = r->count * r->element;
     uint8_t sum = 0;
@@ -176,8 +175,15 @@ static void test_every_plan(void **state)
     (void)state;
     static const uint64_t counts[] = {0, 1, 2, 5, 8, 9, 1000, 40000, 500001};
     static const uint16_t shuffled[WORLD_MAX][WORLD_MAX] = {
-        {0}, {0}, {1, 0}, {1, 0, 2}, {2, 0, 3, 1}, {4, 1, 3, 0, 2},
-        {5, 0, 4, 1, 3, 2}, {6, 2, 4, 0, 5, 1, 3}, {7, 0, 6, 1, 5, 2, 4, 3}};
+        {0},
+        {0},
+        {1, 0},
+        {1, 0, 2},
+        {2, 0, 3, 1},
+        {4, 1, 3, 0, 2},
+        {5, 0, 4, 1, 3, 2},
+        {6, 2, 4, 0, 5, 1, 3},
+        {7, 0, 6, 1, 5, 2, 4, 3}};
     for (uint32_t world = 1; world <= WORLD_MAX; world++) {
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
             if (counts[c] > 100000 && world > 4) continue;
@@ -204,9 +210,12 @@ static void test_same_kind_everywhere(void **state)
     (void)state;
     for (uint64_t count = 0; count < 200000; count += 4096) {
         for (uint32_t rank = 0; rank < 5; rank++) {
-            struct plan_request r = {.coll = COLL_ALLREDUCE, .world = 5,
-                                     .mesh = true, .count = count,
-                                     .element = 4, .rank = rank};
+            struct plan_request r = {.coll = COLL_ALLREDUCE,
+                                     .world = 5,
+                                     .mesh = true,
+                                     .count = count,
+                                     .element = 4,
+                                     .rank = rank};
             struct plan p;
             plan_init(&p, &r);
             bool small = count * 4 * 4 <= PLAN_EXCHANGE_TOTAL;

@@ -79,8 +79,7 @@ static void settle(void)
     while (moved) {
         moved = false;
         for (uint32_t a = 0; a < WORLD; a++) {
-            for (uint32_t b = 0; b < WORLD; b++)
-                moved |= a != b && carry(a, b);
+            for (uint32_t b = 0; b < WORLD; b++) moved |= a != b && carry(a, b);
         }
     }
 }
@@ -94,13 +93,17 @@ static int setup(void **state)
         ids[i] = members[i].id = 10 + i;
         members[i].addr.port = (uint16_t)i;
         engines[i] = calloc(1, sizeof *engines[i]);
-        struct engine_output o = {&ids[i], on_dial, on_close, on_fault,
-                                  on_finished, NULL, NULL};
+        struct engine_output o = {&ids[i],     on_dial, on_close, on_fault,
+                                  on_finished, NULL,    NULL};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
         engines[i]->self = ids[i];
-        struct engine_view v = {.epoch = 1, .world = WORLD, .rank = i,
-                                .members = members, .ids = ids,
-                                .ring = true, .mesh = true};
+        struct engine_view v = {.epoch = 1,
+                                .world = WORLD,
+                                .rank = i,
+                                .members = members,
+                                .ids = ids,
+                                .ring = true,
+                                .mesh = true};
         engine_install(engines[i], &v);
     }
     for (uint32_t a = 0; a < WORLD; a++) {
@@ -127,8 +130,10 @@ static int teardown(void **state)
 static struct op *launch(uint32_t i, uint64_t tag, bool broadcast,
                          const uint64_t *scope, uint32_t scope_size)
 {
-    struct op_request r = {.tag = tag, .dtype = DTYPE_U64,
-                           .redop = REDOP_SUM, .members = scope,
+    struct op_request r = {.tag = tag,
+                           .dtype = DTYPE_U64,
+                           .redop = REDOP_SUM,
+                           .members = scope,
                            .member_count = scope_size};
     r.plan.coll = broadcast ? COLL_BROADCAST : COLL_ALLREDUCE;
     r.plan.count = broadcast ? 8 : 1;
@@ -167,8 +172,7 @@ static void x_in_doubt(void)
     assert_true(donor());
 }
 
-static void broadcast_from_0(uint64_t tag, const uint64_t *scope,
-                             uint32_t size)
+static void broadcast_from_0(uint64_t tag, const uint64_t *scope, uint32_t size)
 {
     struct op *y[WORLD] = {0};
     for (uint32_t i = 0; i < WORLD; i++) {

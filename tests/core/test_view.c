@@ -36,9 +36,14 @@ static const struct wire_member fresh[] = {{.id = 20}, {.id = 21}};
 
 static struct wire_msg change(void)
 {
-    return (struct wire_msg){.type = WIRE_PROPOSE, .round = 6, .epoch = 5,
-                             .ids = gone, .id_count = 2, .members = fresh,
-                             .member_count = 2, .view = {.ring = true}};
+    return (struct wire_msg){.type = WIRE_PROPOSE,
+                             .round = 6,
+                             .epoch = 5,
+                             .ids = gone,
+                             .id_count = 2,
+                             .members = fresh,
+                             .member_count = 2,
+                             .view = {.ring = true}};
 }
 
 static void test_propose_keeps_the_order(void **state)

@@ -55,7 +55,7 @@ static struct wire_msg example(enum wire_type type)
     case WIRE_EVICT:
         m.abort.code = -2;
         m.abort.rank = 1;
-        strcpy(m.abort.text, "why not");
+        memcpy(m.abort.text, "why not", 8);
         break;
     case WIRE_PROPOSE:
     case WIRE_INSTALL:
@@ -69,8 +69,8 @@ static struct wire_msg example(enum wire_type type)
     }
     bool has_ops = type == WIRE_FLUSHED || type == WIRE_TOLD ||
                    type == WIRE_ASK || type == WIRE_INSTALL;
-    bool has_ids = type == WIRE_READY || type == WIRE_FLUSH ||
-                   type == WIRE_PROPOSE;
+    bool has_ids =
+        type == WIRE_READY || type == WIRE_FLUSH || type == WIRE_PROPOSE;
     if (has_ops) m.op_count = 2;
     if (has_ids) m.id_count = 3;
     if (type == WIRE_PROPOSE) {
@@ -175,8 +175,8 @@ static void test_size_is_judged_by_type(void **state)
     struct wire_msg got;
     size_t used;
     for (unsigned type = 0; type < 256; type++) {
-        uint8_t head[WIRE_HEADER_SIZE] = {0x50, 0x43, WIRE_VERSION,
-                                          (uint8_t)type, 0, 8, 0, 0};
+        uint8_t head[WIRE_HEADER_SIZE] = {
+            0x50, 0x43, WIRE_VERSION, (uint8_t)type, 0, 8, 0, 0};
         enum wire_status s =
             wire_decode(head, sizeof head, &store, &got, &used);
         assert_int_equal(s, WIRE_BAD); /* half a MiB is too much for all */

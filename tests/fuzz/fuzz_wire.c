@@ -34,10 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t size)
     if (size < 1 || size > 60000) return 0;
     /* The same bytes as the body of a correct header. */
     size_t body = size - 1;
-    uint8_t header[WIRE_HEADER_SIZE] = {
-        WIRE_MAGIC >> 8, WIRE_MAGIC & 0xff, WIRE_VERSION,
-        (uint8_t)(in[0] % WIRE_TYPE_COUNT), 0, 0, (uint8_t)(body >> 8),
-        (uint8_t)body};
+    uint8_t header[WIRE_HEADER_SIZE] = {WIRE_MAGIC >> 8,
+                                        WIRE_MAGIC & 0xff,
+                                        WIRE_VERSION,
+                                        (uint8_t)(in[0] % WIRE_TYPE_COUNT),
+                                        0,
+                                        0,
+                                        (uint8_t)(body >> 8),
+                                        (uint8_t)body};
     memcpy(framed, header, sizeof header);
     memcpy(framed + sizeof header, in + 1, body);
     decode(framed, sizeof header + body);

@@ -28,8 +28,7 @@ typedef uint64_t run_fn(const uint8_t *data, size_t size);
 static uint64_t sum_part(const uint64_t *words, size_t count)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < count; ++i)
-        sum += words[i];
+    for (size_t i = 0; i < count; ++i) sum += words[i];
     return sum;
 }
 
@@ -104,8 +103,7 @@ static void measure(const uint8_t *data, size_t size, int rounds,
     for (int round = -1; round < rounds; ++round) /* the first one warms up */
         for (int r = 0; r < RUNS; ++r) {
             const double start = seconds();
-            for (size_t i = 0; i < repeat; ++i)
-                sink = runs[r].run(data, size);
+            for (size_t i = 0; i < repeat; ++i) sink = runs[r].run(data, size);
             if (round < 0) continue;
             times[r][round] = (seconds() - start) / (double)repeat;
         }
@@ -129,20 +127,17 @@ int main(int argc, char **argv)
     int rounds = argc > 2 ? atoi(argv[2]) : 7;
     struct sysinfo info;
     if (sysinfo(&info) != 0) return EXIT_FAILURE;
-    while (most > info.freeram * info.mem_unit / 2)
-        most /= 2;
+    while (most > info.freeram * info.mem_unit / 2) most /= 2;
     if (rounds < 1 || rounds > ROUNDS_MAX || most == 0) {
         fprintf(stderr, "usage: bench_hash [MiB] [1..%d rounds]\n", ROUNDS_MAX);
         return EXIT_FAILURE;
     }
     uint8_t *data = malloc(most);
     if (!data) return EXIT_FAILURE;
-    for (size_t i = 0; i < most; ++i)
-        data[i] = (uint8_t)(i * 167 >> 3);
+    for (size_t i = 0; i < most; ++i) data[i] = (uint8_t)(i * 167 >> 3);
 
     printf("%10s", "KiB");
-    for (int r = 0; r < RUNS; ++r)
-        printf("%10s", runs[r].name);
+    for (int r = 0; r < RUNS; ++r) printf("%10s", runs[r].name);
     printf("   GB/s; hash/1 in us\n");
     for (size_t size = 4096; size <= most; size = size_next(size)) {
         double median[RUNS];

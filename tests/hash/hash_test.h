@@ -28,8 +28,7 @@ static inline uint8_t *random_buffer(size_t size, uint64_t seed)
 {
     uint8_t *data = malloc(size ? size : 1);
     assert_non_null(data);
-    for (size_t i = 0; i < size; ++i)
-        data[i] = (uint8_t)random_next(&seed);
+    for (size_t i = 0; i < size; ++i) data[i] = (uint8_t)random_next(&seed);
     return data;
 }
 
@@ -48,8 +47,7 @@ static inline int compare_u64(const void *a, const void *b)
 static inline void assert_distinct(uint64_t *list, size_t count)
 {
     qsort(list, count, sizeof(*list), compare_u64);
-    for (size_t i = 1; i < count; ++i)
-        assert_true(list[i - 1] != list[i]);
+    for (size_t i = 1; i < count; ++i) assert_true(list[i - 1] != list[i]);
 }
 
 #endif

@@ -169,8 +169,7 @@ static int task_count(void)
     int count = 0;
     DIR *dir = opendir("/proc/self/task");
     assert_non_null(dir);
-    while (readdir(dir))
-        ++count;
+    while (readdir(dir)) ++count;
     closedir(dir);
     return count;
 }

@@ -256,11 +256,9 @@ static void assert_few_collisions(const uint64_t *list, size_t count, int shift)
     double pairs = 0;
     const double mean = (double)count * (double)count / 0x1p33;
     assert_non_null(part);
-    for (size_t i = 0; i < count; ++i)
-        part[i] = list[i] >> shift & UINT32_MAX;
+    for (size_t i = 0; i < count; ++i) part[i] = list[i] >> shift & UINT32_MAX;
     qsort(part, count, sizeof(*part), compare_u64);
-    for (size_t i = 1; i < count; ++i)
-        pairs += part[i] == part[i - 1];
+    for (size_t i = 1; i < count; ++i) pairs += part[i] == part[i - 1];
     assert_true(fabs(pairs - mean) < 6 * sqrt(mean) + 1);
     free(part);
 }
@@ -289,8 +287,7 @@ static size_t make_input(int family, uint64_t i, uint8_t data[2 * ROW])
         size = 2 * ROW;
         break;
     case 3:
-        for (size_t at = 0; at < ROW; at += 4)
-            memcpy(data + at, &value, 4);
+        for (size_t at = 0; at < ROW; at += 4) memcpy(data + at, &value, 4);
         size = ROW;
         break;
     default:
@@ -336,8 +333,7 @@ static void test_avalanche(void **state)
             uint64_t diff = hash1(data, SIZE);
             data[bit / 8] ^= (uint8_t)(1u << bit % 8);
             diff ^= hash1(data, SIZE);
-            for (int b = 0; b < 64; ++b)
-                changed[b] += (int)(diff >> b & 1);
+            for (int b = 0; b < 64; ++b) changed[b] += (int)(diff >> b & 1);
         }
         for (int b = 0; b < 64; ++b) {
             assert_true(abs(changed[b] - TRIALS / 2) < 3 * 20);

@@ -54,8 +54,8 @@ static int lines(int count, int size)
     char *line = malloc((size_t)size + 64);
     if (!line) return 1;
     for (int i = 0; i < count; i++) {
-        int used = snprintf(line, (size_t)size + 64, "%s:%d:",
-                            rank ? rank : "-", i);
+        int used =
+            snprintf(line, (size_t)size + 64, "%s:%d:", rank ? rank : "-", i);
         while (used < size - 1) line[used++] = 'x';
         line[used++] = '\n';
         if (write(1, line, (size_t)used) != used) return 1;

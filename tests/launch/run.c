@@ -136,8 +136,8 @@ void run_finish(struct run *run)
     while (run->out >= 0 || run->err >= 0) run_read(run);
     int status;
     while (waitpid(run->pid, &status, 0) == -1 && errno == EINTR) continue;
-    run->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                      : WEXITSTATUS(status);
+    run->status =
+        WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void run_free(struct run *run)

@@ -18,7 +18,7 @@ struct run {
     char *errors;
     size_t output_size, errors_size;
     size_t output_space, errors_space; /* allocated */
-    int status; /* as a shell's $? */
+    int status;                        /* as a shell's $? */
 };
 
 /* From the command line of the test program. */

@@ -12,10 +12,12 @@
 #define TEXT(literal) (char *)(uintptr_t)(literal)
 
 static char *const inherited[] = {
-    TEXT("HOME=/root"),     TEXT("PMI_FD=9"),        TEXT("PMIX_RANK=4"),
-    TEXT("PMI_PORT=h:1"),   TEXT("PCCL_RANK=7"),     TEXT("PCCL_MASTER=old:1"),
-    TEXT("PCCL_JOIN=1"),    TEXT("RANK=9"),          TEXT("WORLD_SIZE=9"),
-    TEXT("OVERRIDDEN=a"),   TEXT("LD_LIBRARY_PATH=/old"), NULL};
+    TEXT("HOME=/root"),           TEXT("PMI_FD=9"),
+    TEXT("PMIX_RANK=4"),          TEXT("PMI_PORT=h:1"),
+    TEXT("PCCL_RANK=7"),          TEXT("PCCL_MASTER=old:1"),
+    TEXT("PCCL_JOIN=1"),          TEXT("RANK=9"),
+    TEXT("WORLD_SIZE=9"),         TEXT("OVERRIDDEN=a"),
+    TEXT("LD_LIBRARY_PATH=/old"), NULL};
 
 static struct app app = {.ranks = 4};
 
@@ -44,14 +46,21 @@ static void test_all(void **state)
     (void)state;
     struct options options = {.rank_count = 4};
     char **env = build(&options, "/ours", false);
-    static const char *const ranks[] = {
-        "PCCL_RANK", "PMI_RANK", "PMI_ID", "OMPI_COMM_WORLD_RANK", "RANK",
-        "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_NODE_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
-        "LOCAL_RANK", "PMI_LOCAL_RANK"};
+    static const char *const ranks[] = {"PCCL_RANK",
+                                        "PMI_RANK",
+                                        "PMI_ID",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "RANK",
+                                        "MPI_LOCALRANKID",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "OMPI_COMM_WORLD_NODE_RANK",
+                                        "MV2_COMM_WORLD_LOCAL_RANK",
+                                        "LOCAL_RANK",
+                                        "PMI_LOCAL_RANK"};
     static const char *const sizes[] = {
-        "PCCL_WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE",
-        "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"};
+        "PCCL_WORLD_SIZE", "PMI_SIZE",        "OMPI_COMM_WORLD_SIZE",
+        "WORLD_SIZE",      "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "PMI_LOCAL_SIZE"};
     for (size_t i = 0; i < ARRAY_COUNT(ranks); i++)
         assert_env(env, ranks[i], "3");
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++)
@@ -71,12 +80,21 @@ static void test_all(void **state)
 static void test_newcomers(void **state)
 {
     (void)state;
-    struct options join = {.rank_count = 4, .join = true, .elastic = true,
-                           .shrink = true, .deadline = "1.5"};
+    struct options join = {.rank_count = 4,
+                           .join = true,
+                           .elastic = true,
+                           .shrink = true,
+                           .deadline = "1.5"};
     char **env = build(&join, NULL, true);
-    static const char *const unset[] = {
-        "PCCL_RANK", "PCCL_WORLD_SIZE", "RANK", "WORLD_SIZE", "PMI_RANK",
-        "PMI_SIZE", "PMI_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
+    static const char *const unset[] = {"PCCL_RANK",
+                                        "PCCL_WORLD_SIZE",
+                                        "RANK",
+                                        "WORLD_SIZE",
+                                        "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "PMI_ID",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_SIZE"};
     for (size_t i = 0; i < ARRAY_COUNT(unset); i++)
         assert_env(env, unset[i], NULL);
     assert_env(env, "PCCL_JOIN", "1");
@@ -100,8 +118,8 @@ static void test_settings(void **state)
     (void)state;
     char *global[] = {TEXT("OVERRIDDEN=b"), TEXT("PCCL_ON_FAILURE=return")};
     char *local[] = {TEXT("OVERRIDDEN=c"), TEXT("LD_LIBRARY_PATH=")};
-    struct options options = {.rank_count = 4, .settings = global,
-                              .setting_count = 2};
+    struct options options = {
+        .rank_count = 4, .settings = global, .setting_count = 2};
     app.settings = local;
     app.setting_count = 2;
     char **env = build(&options, "/ours", false);

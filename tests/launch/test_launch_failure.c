@@ -68,8 +68,7 @@ static void test_culprit(void **state)
     int ranks[2];
     pid_t pids[2];
     RUN(&run, "-n", "2", run_helper, "trap", "15", "1");
-    for (int i = 0; i < 2; i++)
-        ranks[i] = run_process(&run, "trap", &pids[i]);
+    for (int i = 0; i < 2; i++) ranks[i] = run_process(&run, "trap", &pids[i]);
     kill(run.pid, SIGSTOP); /* it learns of both deaths together */
     kill(pids[0], SIGTERM);
     kill(pids[1], SIGKILL);
@@ -267,18 +266,12 @@ int main(int argc, char **argv)
 {
     run_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_rest_ends),
-        cmocka_unit_test(test_culprit),
-        cmocka_unit_test(test_cannot_execute),
-        cmocka_unit_test(test_elastic),
-        cmocka_unit_test(test_quorum),
-        cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_late_abort),
-        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_respawn),
-        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_status),  cmocka_unit_test(test_rest_ends),
+        cmocka_unit_test(test_culprit), cmocka_unit_test(test_cannot_execute),
+        cmocka_unit_test(test_elastic), cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_abort),   cmocka_unit_test(test_late_abort),
+        cmocka_unit_test(test_report),  cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_respawn), cmocka_unit_test(test_join),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

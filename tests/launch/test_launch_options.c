@@ -17,7 +17,7 @@ static bool parse(struct options *options, char *copy, size_t size,
     int argc = 0;
     assert_true(strlen(text) < size);
     memcpy(copy, text, strlen(text) + 1);
-    argv[argc++] = (char *)(uintptr_t)"pccl-master";
+    argv[argc++] = (char *)(uintptr_t) "pccl-master";
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
         assert_true(argc < ARGS_MAX);
         argv[argc++] = word;
@@ -145,10 +145,15 @@ static void test_programs(void **state)
 
     /* every accepted spelling takes its values along */
     static const char *const lines[] = {
-        "-ppn 3 -bind-to core --map-by slot -n 2 p", "--mca a b -n 2 p",
-        "--oversubscribe --allow-run-as-root -n 2 p", "-envall -n 2 p",
-        "-hosts localhost:4,127.0.0.1 -n 2 p", "-launcher fork -n 2 p",
-        "-n 2 -- p", "-x A -x B=3 -n 2 p", "--path=/bin -n 2 p"};
+        "-ppn 3 -bind-to core --map-by slot -n 2 p",
+        "--mca a b -n 2 p",
+        "--oversubscribe --allow-run-as-root -n 2 p",
+        "-envall -n 2 p",
+        "-hosts localhost:4,127.0.0.1 -n 2 p",
+        "-launcher fork -n 2 p",
+        "-n 2 -- p",
+        "-x A -x B=3 -n 2 p",
+        "--path=/bin -n 2 p"};
     for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
         if (!parse(&o, copy, sizeof copy, lines[i], argv))
             fail_msg("%s: %s", lines[i], o.error);
@@ -174,8 +179,8 @@ static void test_failures(void **state)
     assert_true(parse(&o, copy, sizeof copy, "--respawn -n 4 p", argv));
     assert_true(o.elastic && o.shrink && o.respawn);
     options_free(&o);
-    assert_true(parse(&o, copy, sizeof copy, "-disable-auto-cleanup -n 4 p",
-                      argv));
+    assert_true(
+        parse(&o, copy, sizeof copy, "-disable-auto-cleanup -n 4 p", argv));
     assert_true(o.elastic && !o.shrink);
     options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "--join [::1]:7 p", argv));

@@ -128,8 +128,7 @@ static void test_slow_reader(void **state)
         used += (size_t)size;
     }
     char byte;
-    for (int i = 0; i < 1000; i++)
-        assert_int_equal(read(run.out, &byte, 1), 1);
+    for (int i = 0; i < 1000; i++) assert_int_equal(read(run.out, &byte, 1), 1);
     fcntl(run.err, F_SETFL, O_NONBLOCK);
     assert_int_equal(read(run.err, &byte, 1), -1);
     fcntl(run.err, F_SETFL, 0);
@@ -189,8 +188,8 @@ static void test_closed_files(void **state)
     struct run run;
     char command[512];
     const char *master = run_master;
-    snprintf(command, sizeof command,
-             "%s -n 2 sh -c 'echo line; cat' <&- 2>&-", master);
+    snprintf(command, sizeof command, "%s -n 2 sh -c 'echo line; cat' <&- 2>&-",
+             master);
     run_master = "/bin/sh";
     RUN(&run, "-c", command);
     run_finish(&run);
@@ -215,7 +214,8 @@ static void test_same_file(void **state)
     const char *master = run_master;
     snprintf(command, sizeof command,
              "%s -n 4 sh -c 'case $RANK in [01]) exec >&2; esac; exec %s lines "
-             "100 9999' 2>&1", master, run_helper);
+             "100 9999' 2>&1",
+             master, run_helper);
     run_master = "/bin/sh";
     RUN(&run, "-c", command);
     run_finish(&run);
@@ -235,7 +235,8 @@ static void test_terminal(void **state)
     if (pid == 0) {
         execl(run_master, run_master, "-n", "2", "sh", "-c",
               "test -t 0 && echo bad; echo up; while read x; do echo $RANK:$x; "
-              "done; echo end", (char *)NULL);
+              "done; echo end",
+              (char *)NULL);
         _exit(98);
     }
     char text[1024] = "";

@@ -196,8 +196,8 @@ static void test_coordinator(void **state)
     RUN(&run, "--listen", "localhost:0");
     run_line(&run, line, sizeof line);
     unsigned port = 0;
-    assert_int_equal(
-        sscanf(line, "pccl-master: listening on %63s", address), 1);
+    assert_int_equal(sscanf(line, "pccl-master: listening on %63s", address),
+                     1);
     assert_int_equal(sscanf(address, "127.0.0.1:%u", &port), 1);
     assert_true(port > 0);
     struct run second; /* the port is taken */

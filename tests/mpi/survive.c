@@ -42,8 +42,7 @@ static void shrink_step(int step, int *data, MPI_Comm dup)
     OK(MPI_Allreduce(&first_rank, &sum, 1, MPI_INT, MPI_SUM, dup));
     look();
     CHECK(sum == expected_sum());
-    OK(MPI_Allgather(&first_rank, 1, MPI_INT, all, 1, MPI_INT,
-                     MPI_COMM_WORLD));
+    OK(MPI_Allgather(&first_rank, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD));
     look();
     CHECK(all[rank] == first_rank);
     for (int r = 1; r < size; r++) CHECK(all[r] > all[r - 1]);

@@ -63,9 +63,9 @@ int32_t seat_hear(const struct seat *seat)
 
 pcclComm_t *seat_create(const struct seat *seat)
 {
-    pcclCommCreateParams_t params = {
-        .master_address = cluster_address(seat->port),
-        .p2p_connection_pool_size = 1};
+    pcclCommCreateParams_t params = {.master_address =
+                                         cluster_address(seat->port),
+                                     .p2p_connection_pool_size = 1};
     pcclCommOptions_t options = {.size = sizeof options,
                                  .rank_hint = seat->index};
     pcclComm_t *comm = NULL;
@@ -99,8 +99,7 @@ static pid_t start_child(void)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) return pid;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-        _exit(1);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
     return 0;
 }
 
@@ -201,8 +200,7 @@ static void signal_child(pid_t *pid, int sig)
 {
     assert_true(*pid > 0);
     assert_int_equal(kill(*pid, sig), 0);
-    if (sig == SIGSTOP)
-        assert_int_equal(waitpid(*pid, NULL, WUNTRACED), *pid);
+    if (sig == SIGSTOP) assert_int_equal(waitpid(*pid, NULL, WUNTRACED), *pid);
     if (sig != SIGKILL) return;
     assert_int_equal(waitpid(*pid, NULL, 0), *pid);
     *pid = 0;

@@ -262,8 +262,8 @@ static pcclResult_t call_many(pcclComm_t *comm)
 static pcclResult_t call_sync(pcclComm_t *comm)
 {
     float x[4] = {0};
-    pcclTensorInfo_t info = {.name = "x", .data = x, .count = 4,
-                             .datatype = pcclFloat};
+    pcclTensorInfo_t info = {
+        .name = "x", .data = x, .count = 4, .datatype = pcclFloat};
     pcclSharedState_t shared = {.count = 1, .infos = &info};
     return pcclSynchronizeSharedState(
         comm, &shared, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL);
@@ -388,8 +388,8 @@ static void arguments(void **state)
     REFUSED(pcclSynchronizeSharedState(h->a, NULL, 0, NULL));
     REFUSED(pcclSynchronizeSharedState(h->a, &shared, 0, NULL));
     shared.count = 0;
-    REFUSED(pcclSynchronizeSharedState(
-        h->a, &shared, (pcclSharedStateSyncStrategy_t)3, NULL));
+    REFUSED(pcclSynchronizeSharedState(h->a, &shared,
+                                       (pcclSharedStateSyncStrategy_t)3, NULL));
     REFUSED(pcclCreateMaster(h->address, NULL));
     REFUSED(pcclRunMaster(NULL));
     REFUSED(pcclInterruptMaster(NULL));
@@ -486,8 +486,8 @@ static void *pending_thread(void *arg)
 static void reduces_beside_questions(void **state)
 {
     struct house *h = *state;
-    struct side s[4] = {{.comm = h->a}, {.comm = h->b},
-                        {.comm = h->a}, {.comm = h->b}};
+    struct side s[4] = {
+        {.comm = h->a}, {.comm = h->b}, {.comm = h->a}, {.comm = h->b}};
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         threads[i] = spawn(i < 2 ? reduce_thread : pending_thread, &s[i]);

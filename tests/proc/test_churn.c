@@ -192,7 +192,9 @@ static void open_house_body(struct seat *seat)
         float say = (float)(poll(&end, 1, 0) > 0);
         float all = 0;
         pcclReduceDescriptor_t d = {
-            .count = 1, .op = pcclMin, .tag = 8,
+            .count = 1,
+            .op = pcclMin,
+            .tag = 8,
             .src_descriptor = {pcclFloat, pcclDistributionNone}};
         do rc = pcclAllReduce(&say, &all, &d, comm, NULL);
         while (rc == pcclRankConnectionLost);
@@ -230,8 +232,10 @@ static void newcomer_killed_at_any_moment(void **state)
     await_hosts(c, READY);
     for (int round = 0; round < 40; round++) {
         int guest = cluster_add(c, guest_body, NULL);
-        if (round % 8 == 0) (void)cluster_await(c, guest, DONE);
-        else (void)cluster_heard(c, guest, (int)next_random(&seed, 12));
+        if (round % 8 == 0)
+            (void)cluster_await(c, guest, DONE);
+        else
+            (void)cluster_heard(c, guest, (int)next_random(&seed, 12));
         cluster_signal(c, guest, SIGKILL);
     }
     finish_hosts(c, END);

@@ -347,8 +347,8 @@ static void connections_cut_while_all_live(void **state)
 static void begin_without_first(struct vector *v, pcclAsyncReduceOp_t *handle)
 {
     pcclMember_t members[3];
-    SEAT_EQUAL(v->seat,
-               pcclGetView(v->comm, NULL, NULL, NULL, members, 3), pcclSuccess);
+    SEAT_EQUAL(v->seat, pcclGetView(v->comm, NULL, NULL, NULL, members, 3),
+               pcclSuccess);
     SEAT_EQUAL(v->seat, vector_launch(v, 40, handle), pcclSuccess);
     uint64_t pair[2];
     int count = 0;
@@ -463,9 +463,9 @@ static void many_die(struct many *m, pcclComm_t *comm)
     int launched = 0;
     for (int k = 0; k < MANY_DONE; k++) {
         for (; launched < k + m->max_in_flight; launched++)
-            (void)pcclAllReduceAsync(
-                m->in[launched], m->out[launched],
-                &m->ops[launched].descriptor, comm, &h[launched]);
+            (void)pcclAllReduceAsync(m->in[launched], m->out[launched],
+                                     &m->ops[launched].descriptor, comm,
+                                     &h[launched]);
         (void)pcclAwaitAsyncReduce(&h[k], NULL);
     }
     (void)kill(getpid(), SIGKILL);

@@ -60,15 +60,19 @@ static void store(int type, void *to, double value)
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
     uint32_t sign = bits >> 16 & 0x8000;
-    uint32_t half = single == 0 /* f32 to f16, normal numbers */
-                        ? sign
-                        : sign | (((bits >> 23 & 0xff) - 112) << 10 |
-                                  (bits >> 13 & 0x3ff));
+    uint32_t half =
+        single == 0 /* f32 to f16, normal numbers */
+            ? sign
+            : sign | (((bits >> 23 & 0xff) - 112) << 10 | (bits >> 13 & 0x3ff));
     bits >>= type == pcclBFloat16 ? 16 : 0;
-    if (is_integer(type)) memcpy(to, &whole, ELEMENT[type]);
-    else if (type == pcclFloat16) memcpy(to, &half, 2);
-    else if (type == pcclDouble) memcpy(to, &value, 8);
-    else memcpy(to, &bits, ELEMENT[type]);
+    if (is_integer(type))
+        memcpy(to, &whole, ELEMENT[type]);
+    else if (type == pcclFloat16)
+        memcpy(to, &half, 2);
+    else if (type == pcclDouble)
+        memcpy(to, &value, 8);
+    else
+        memcpy(to, &bits, ELEMENT[type]);
 }
 
 /* What seat r contributes: small, so that every result is exact in every

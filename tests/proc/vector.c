@@ -39,10 +39,8 @@ static int view_weight(const pcclComm_t *comm)
 void vector_open(struct vector *v, const struct seat *seat, pcclComm_t *comm,
                  size_t count, bool in_place)
 {
-    *v = (struct vector){.seat = seat,
-                         .comm = comm,
-                         .count = count,
-                         .in_place = in_place};
+    *v = (struct vector){
+        .seat = seat, .comm = comm, .count = count, .in_place = in_place};
     v->in = malloc(count * sizeof *v->in);
     v->out = in_place ? v->in : malloc(count * sizeof *v->out);
     v->want = malloc(count * sizeof *v->want);

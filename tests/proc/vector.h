@@ -14,8 +14,8 @@ struct vector {
     float *in;
     float *out;  /* == in when in place */
     float *want; /* what is expected, for comparing */
-    int weight; /* of all members when the operation was launched */
-    int size;   /* of the world then */
+    int weight;  /* of all members when the operation was launched */
+    int size;    /* of the world then */
 };
 
 void vector_open(struct vector *v, const struct seat *seat, pcclComm_t *comm,

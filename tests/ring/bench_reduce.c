@@ -32,8 +32,7 @@ static void ones_fill(enum dtype type, void *data, size_t size)
                                            : (const void *)&integer;
     size_t step = dtype_size(type);
 
-    for (size_t i = 0; i < size; i += step)
-        memcpy((char *)data + i, one, step);
+    for (size_t i = 0; i < size; i += step) memcpy((char *)data + i, one, step);
 }
 
 /* Column REDOP_AVG is the division, as its reduction is that of SUM. */

@@ -66,7 +66,7 @@ static uint64_t ref_encode(enum dtype type, double value)
     const struct format f = formats[type];
     int exponent_max = (1 << f.exponent) - 1, bias = exponent_max >> 1;
     uint64_t infinity = (uint64_t)exponent_max << f.mantissa;
-    uint64_t sign = (uint64_t)!!signbit(value) << (f.mantissa + f.exponent);
+    uint64_t sign = (uint64_t) !!signbit(value) << (f.mantissa + f.exponent);
     int exponent;
     double units;
 
@@ -307,8 +307,7 @@ static void test_exhaustive_16(void **state)
     const struct reduce_kernels *k;
 
     (void)state;
-    for (size_t i = 0; i < 65536; i++)
-        in[i] = (uint16_t)i;
+    for (size_t i = 0; i < 65536; i++) in[i] = (uint16_t)i;
     for (size_t isa = 0; (k = reduce_kernels_usable(isa)); isa++)
         for (size_t t = 0; t < ARRAY_COUNT(all); t++) {
             enum dtype type = all[t];

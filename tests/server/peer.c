@@ -89,8 +89,8 @@ static void on_bytes(struct ev_loop *loop, ev_io *io, int events)
     (void)events;
     struct peer *p = io->data;
     assert_true(p->in_size < PEER_IN);
-    ssize_t got = recv(p->fd, p->in + p->in_size, PEER_IN - p->in_size,
-                       MSG_DONTWAIT);
+    ssize_t got =
+        recv(p->fd, p->in + p->in_size, PEER_IN - p->in_size, MSG_DONTWAIT);
     if (got > 0) {
         p->in_size += (size_t)got;
         return;
@@ -108,12 +108,11 @@ void peer_open_at(struct peer *p, struct bench *b, const char *host)
     p->in = malloc(PEER_IN);
     p->store = malloc(sizeof *p->store);
     assert_true(p->in && p->store);
-    assert_true(io_addr_numeric(host, master_server_port(b->server), false,
-                                &at));
+    assert_true(
+        io_addr_numeric(host, master_server_port(b->server), false, &at));
     p->fd = socket(at.name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(p->fd >= 0);
-    assert_int_equal(
-        connect(p->fd, (struct sockaddr *)&at.name, at.size), 0);
+    assert_int_equal(connect(p->fd, (struct sockaddr *)&at.name, at.size), 0);
     ev_io_init(&p->io, on_bytes, p->fd, EV_READ);
     p->io.data = p;
     ev_io_start(b->loop, &p->io);

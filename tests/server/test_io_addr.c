@@ -50,8 +50,7 @@ static void test_split(void **state)
     assert_false(io_addr_split(large, host, &port));
 }
 
-static void check_round_trip(const char *host, uint8_t family,
-                             const char *text)
+static void check_round_trip(const char *host, uint8_t family, const char *text)
 {
     struct io_addr a, back;
     char printed[IO_ADDR_TEXT_SIZE];

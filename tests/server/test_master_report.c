@@ -36,7 +36,8 @@ static void test_views(void **state)
     (void)state;
     memset(&report, 0, sizeof report);
     assert_string_equal(view(0, 1, 0, 4, 4), "first view: epoch 1, 4 ranks");
-    assert_string_equal(view(1, 9, 3, 5, 2), "2 ranks joined, epoch 9, 5 ranks");
+    assert_string_equal(view(1, 9, 3, 5, 2),
+                        "2 ranks joined, epoch 9, 5 ranks");
     assert_string_equal(view(1, 9, 3, 3, 0), "");
 }
 

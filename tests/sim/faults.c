@@ -27,9 +27,8 @@ static void noted(struct sim *s, pccl_ns until)
 void sim_lower_quorum(struct sim *s)
 {
     if (s->master->round_last > 0 || s->master->quorum <= 1) return;
-    struct master_event e = {.type = MASTER_QUORUM,
-                             .now = s->now,
-                             .quorum = s->master->quorum - 1};
+    struct master_event e = {
+        .type = MASTER_QUORUM, .now = s->now, .quorum = s->master->quorum - 1};
     master_step(s->master, &e);
 }
 
@@ -93,8 +92,10 @@ static void reset(struct sim *s, bool control)
         net_cut(p, sim_pick(s, (uint32_t)p->count + 1));
         p->ended = true;
     }
-    if (control) sim_coverage.control_reset++;
-    else sim_coverage.reset++;
+    if (control)
+        sim_coverage.control_reset++;
+    else
+        sim_coverage.reset++;
     SIM_TRACE(s, "reset between %d and %d", st->end[0].proc, st->end[1].proc);
 }
 
@@ -106,8 +107,8 @@ static void refuse(struct sim *s)
     uint32_t i = sim_pick(s, SIM_REFUSALS_MAX);
     s->refusals[i].a = a->uid;
     s->refusals[i].b = b->uid;
-    pccl_ns longest = sim_pick(s, 3) == 0 ? 20 * SIM_DEADLINE
-                                          : 4 * SIM_DEADLINE;
+    pccl_ns longest =
+        sim_pick(s, 3) == 0 ? 20 * SIM_DEADLINE : 4 * SIM_DEADLINE;
     s->refusals[i].until = s->now + sim_pick(s, (uint32_t)longest);
     noted(s, s->refusals[i].until);
     SIM_TRACE(s, "refusals between %u and %u", a->uid, b->uid);

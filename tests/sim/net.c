@@ -28,8 +28,7 @@ size_t net_write(struct net_pipe *p, const uint8_t *from, size_t size)
     size_t room = p->limit > p->count ? p->limit - p->count : 0;
     if (size > room) size = room;
     if (p->first + p->count + size > p->capacity) {
-        if (p->count > 0)
-            memmove(p->bytes, p->bytes + p->first, p->count);
+        if (p->count > 0) memmove(p->bytes, p->bytes + p->first, p->count);
         p->first = 0;
         if (p->count + size > p->capacity) {
             p->capacity = 2 * (p->count + size);

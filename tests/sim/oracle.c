@@ -90,8 +90,8 @@ static void expect(struct sim *s, const struct sim_op *o, uint8_t *out)
     size_t at = 0;
     if (spec->coll == COLL_ALLTOALLV) {
         for (uint32_t i = 0; i < spec->size; i++) {
-            size_t part = spec_pair(s, spec, spec->ids[i],
-                                    spec->ids[spec->self]);
+            size_t part =
+                spec_pair(s, spec, spec->ids[i], spec->ids[spec->self]);
             spec_fill(s, spec, spec->ids[i], spec->ids[spec->self], out + at,
                       part);
             at += part;
@@ -169,8 +169,9 @@ static void check_arguments(struct sim *s, const struct sim_op *o,
     if (o->spec.ident == SIM_RESYNC) return;
     bool all = o->spec.coll == COLL_ALLREDUCE;
     for (uint32_t i = 0; i < e->offer_count; i++) {
-        SIM_CHECK(s, e->offers[i].value == (int64_t)o->spec.count ||
-                         (!all && !sim_is_member(s, e->offers[i].id)),
+        SIM_CHECK(s,
+                  e->offers[i].value == (int64_t)o->spec.count ||
+                      (!all && !sim_is_member(s, e->offers[i].id)),
                   "C4: success in spite of a mismatch");
     }
 }
@@ -205,18 +206,17 @@ static uint64_t check_result(struct sim *s, const struct sim_op *o,
 static void compare(struct sim *s, const struct entry *e,
                     const struct outcome *a, const struct outcome *b)
 {
-    bool strange = s->options.odd_vote || s->options.mismatch ||
-                   unsteady(s);
+    bool strange = s->options.odd_vote || s->options.mismatch || unsteady(s);
     bool both = (a->result == pcclSuccess) == (b->result == pcclSuccess);
     bool same = strange ? both : a->result == b->result;
-    SIM_CHECK(s, same && a->contributors == b->contributors &&
-                     a->hash == b->hash,
+    SIM_CHECK(s,
+              same && a->contributors == b->contributors && a->hash == b->hash,
               "C1: operation %llu told epoch %u nth %u: member %llu has result "
               "%d of %u (%llx), member %llu %d of %u (%llx)",
               (unsigned long long)e->key.ident, e->key.epoch, e->key.nth,
               (unsigned long long)a->id, a->result, a->contributors,
-              (unsigned long long)a->hash, (unsigned long long)b->id,
-              b->result, b->contributors, (unsigned long long)b->hash);
+              (unsigned long long)a->hash, (unsigned long long)b->id, b->result,
+              b->contributors, (unsigned long long)b->hash);
 }
 
 void oracle_outcome(struct sim *s, const struct sim_proc *p,
@@ -237,9 +237,9 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
                  o->result == pcclInvalidUsage ||
                  (o->result == pcclRankConnectionFailed && unsteady(s));
     SIM_CHECK(s, known, "unexpected result %d", o->result);
-    SIM_CHECK(s, o->result != pcclInvalidUsage || s->options.odd_vote ||
-                     unsteady(s),
-              "nobody was in a vote");
+    SIM_CHECK(
+        s, o->result != pcclInvalidUsage || s->options.odd_vote || unsteady(s),
+        "nobody was in a vote");
     if (!sim_is_member(s, now.id) || !comparable(s, o)) return;
     for (uint32_t i = 0; i < e->count; i++) {
         if (sim_is_member(s, e->outcomes[i].id))
@@ -248,8 +248,8 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
     if (e->count < OUTCOMES_MAX) e->outcomes[e->count++] = now;
 }
 
-void oracle_answer(struct sim *s, const struct sim_proc *p,
-                   enum vote_kind kind, uint32_t flag)
+void oracle_answer(struct sim *s, const struct sim_proc *p, enum vote_kind kind,
+                   uint32_t flag)
 {
     if (s->options.odd_vote || s->options.refuse) return;
     struct sim_op o = {.key = {p->program.step * 8 + 7, p->group,
@@ -293,17 +293,19 @@ void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
     bool same = t->epoch == p->told_epoch && t->size == p->told_size &&
                 t->rank == p->told_rank;
     if (same) return;
-    SIM_CHECK(s, allowed || voted || joined || p->session->leaving ||
-                     p->program.stage == STAGE_LEAVING,
+    SIM_CHECK(s,
+              allowed || voted || joined || p->session->leaving ||
+                  p->program.stage == STAGE_LEAVING,
               "told epoch %u behind the program's back", t->epoch);
     SIM_CHECK(s, t->epoch > p->told_epoch, "told epoch %u twice", t->epoch);
     struct seen *next = &s->oracle->next[p->told_epoch % VIEWS_MAX];
     uint64_t *by = &s->oracle->next_by[p->told_epoch % VIEWS_MAX];
     if (p->told_epoch > 0 && p->session->state == SESSION_MEMBER &&
         sim_is_member(s, p->session->id)) {
-        SIM_CHECK(s, next->epoch == 0 || next->epoch == t->epoch ||
-                         !sim_is_member(s, *by) || unsteady(s) ||
-                         s->options.odd_vote,
+        SIM_CHECK(s,
+                  next->epoch == 0 || next->epoch == t->epoch ||
+                      !sim_is_member(s, *by) || unsteady(s) ||
+                      s->options.odd_vote,
                   "epoch %u was told %u after %u, another one %u", t->epoch,
                   t->epoch, p->told_epoch, next->epoch);
         next->epoch = t->epoch;

@@ -32,7 +32,8 @@ static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
     uint64_t n = h >> 8;
     if (s->options.large && hash(s, step, 900) % 12 == 0)
         return (hash(s, step, 901) % 20 == 0 ? 1100000 + n % 1000
-                                             : 66000 + n % 200000) / element;
+                                             : 66000 + n % 200000) /
+               element;
     switch (h % 8) {
     case 0:
         return 0;
@@ -249,17 +250,16 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
         o->result = pcclSuccess;
         return;
     }
-    struct op_request q = {.tag = spec->tag,
-                           .dtype = spec->dtype,
-                           .redop = spec->redop,
-                           .digest = sim_mix(spec->ident, spec->count,
-                                             spec->dtype, spec->redop)};
+    struct op_request q = {
+        .tag = spec->tag,
+        .dtype = spec->dtype,
+        .redop = spec->redop,
+        .digest = sim_mix(spec->ident, spec->count, spec->dtype, spec->redop)};
     q.plan.coll = spec->coll;
     q.plan.root = spec->root;
     q.plan.count = spec->count;
-    q.plan.element = spec->coll == COLL_ALLREDUCE
-                         ? (uint32_t)dtype_size(spec->dtype)
-                         : 1;
+    q.plan.element =
+        spec->coll == COLL_ALLREDUCE ? (uint32_t)dtype_size(spec->dtype) : 1;
     make_buffers(s, p, o, &q);
     if (spec->scoped) {
         q.members = spec->ids;
@@ -270,7 +270,8 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
                  spec->ident == SIM_RESYNC ? (int64_t)p->program.step
                                            : (int64_t)spec->count);
     int result = session_launch(p->session, &q, 0, &o->op);
-    SIM_TRACE(s, "process %u (id %llu) launches %llu tag %llu coll %u count "
+    SIM_TRACE(s,
+              "process %u (id %llu) launches %llu tag %llu coll %u count "
               "%llu epoch %u size %u: %d phase %d",
               p->uid, (unsigned long long)p->session->id,
               (unsigned long long)spec->ident, (unsigned long long)spec->tag,
@@ -305,8 +306,9 @@ static void check_buffers(struct sim *s, const struct sim_op *o)
         SIM_CHECK(s, memcmp(o->recv, o->copy, o->recv_size + SIM_GUARD) == 0,
                   "C2: an in-place buffer was not restored");
     if (spec->coll == COLL_ALLGATHER && spec->in_place && o->send_size > 0)
-        SIM_CHECK(s, memcmp(o->recv + SIM_GUARD + spec->self * o->send_size,
-                            sent, o->send_size) == 0,
+        SIM_CHECK(s,
+                  memcmp(o->recv + SIM_GUARD + spec->self * o->send_size, sent,
+                         o->send_size) == 0,
                   "C2: the own block of a gather was written");
     free(sent);
 }
@@ -434,13 +436,18 @@ static void begin_step(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
     uint64_t h = hash(s, g->step, 503) % 8;
-    g->odd_vote = s->options.odd_vote && special_step(s, g->step) &&
-                  odd_one(s, p, 504);
-    if (g->odd_vote) go(s, p, STAGE_UPDATE);
-    else if (h == 0 && s->options.groups == 1) go(s, p, STAGE_UPDATE);
-    else if (h < 3) go(s, p, STAGE_PENDING);
-    else if (h < s->options.sync + 3) go(s, p, STAGE_SYNC);
-    else begin_launch(s, p);
+    g->odd_vote =
+        s->options.odd_vote && special_step(s, g->step) && odd_one(s, p, 504);
+    if (g->odd_vote)
+        go(s, p, STAGE_UPDATE);
+    else if (h == 0 && s->options.groups == 1)
+        go(s, p, STAGE_UPDATE);
+    else if (h < 3)
+        go(s, p, STAGE_PENDING);
+    else if (h < s->options.sync + 3)
+        go(s, p, STAGE_SYNC);
+    else
+        begin_launch(s, p);
 }
 
 static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
@@ -468,9 +475,12 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     if (kind == VOTE_PENDING) {
         sim_coverage.pending_yes += flag == 1;
         sim_coverage.pending_no += flag == 0;
-        if (flag == 0xff) begin_resync(s, p);
-        else if (flag) go(s, p, STAGE_UPDATE);
-        else begin_launch(s, p);
+        if (flag == 0xff)
+            begin_resync(s, p);
+        else if (flag)
+            go(s, p, STAGE_UPDATE);
+        else
+            begin_launch(s, p);
     } else {
         begin_resync(s, p);
     }
@@ -495,14 +505,19 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     if (unreachable && !s->options.refuse) s->over = true;
     if (!g->resync && (failed || special || variant)) {
         g->step++;
-        if (unreachable) go(s, p, STAGE_UPDATE);
-        else begin_resync(s, p);
+        if (unreachable)
+            go(s, p, STAGE_UPDATE);
+        else
+            begin_resync(s, p);
         return;
     }
     if (g->resync) {
-        if (g->ops[0].result == pcclSuccess) begin_launch(s, p);
-        else if (unreachable) go(s, p, STAGE_UPDATE);
-        else begin_resync(s, p);
+        if (g->ops[0].result == pcclSuccess)
+            begin_launch(s, p);
+        else if (unreachable)
+            go(s, p, STAGE_UPDATE);
+        else
+            begin_resync(s, p);
         return;
     }
     if (!lost || s->options.variant_skip) {
@@ -511,8 +526,7 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     }
     uint32_t again = 0;
     for (uint32_t i = 0; i < g->count; i++) {
-        if (g->ops[i].result != pcclRankConnectionLost ||
-            g->ops[i].spec.scoped)
+        if (g->ops[i].result != pcclRankConnectionLost || g->ops[i].spec.scoped)
             continue;
         uint32_t index = (uint32_t)(g->ops[i].spec.ident % 8);
         make_spec(s, p, index, &g->ops[again].spec);

@@ -66,8 +66,7 @@ static void advance(struct sim *s, struct sim_proc *p)
         x->revision++;
         x->synced = false;
     }
-    if (sim_pick(s, 6) == 0)
-        x->bytes[sim_pick(s, (uint32_t)x->size)] ^= 1;
+    if (sim_pick(s, 6) == 0) x->bytes[sim_pick(s, (uint32_t)x->size)] ^= 1;
     if (sim_pick(s, 40) == 0) x->revision += sim_pick(s, 2) ? 1 : 3;
 }
 
@@ -90,9 +89,11 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
     uint8_t *at = x->bytes;
     for (uint32_t i = 0; i < SIM_TENSORS; i++) {
         size_t size = tensor_size(s, i);
-        tensors[i] = (struct state_tensor){
-            .name = x->odd && i == 0 ? "odd" : "t", .data = at, .count = size,
-            .size = size};
+        tensors[i] =
+            (struct state_tensor){.name = x->odd && i == 0 ? "odd" : "t",
+                                  .data = at,
+                                  .count = size,
+                                  .size = size};
         at += size;
     }
     bool ok = state_list_make(&x->list, tensors, SIM_TENSORS, 1);
@@ -100,8 +101,10 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
     x->listed = true;
     x->vote = fold(x->bytes, x->size);
     int result = session_sync(p->session, &x->list, x->strategy, x->revision);
-    SIM_TRACE(s, "process %u (id %llu) syncs revision %llu content %llx "
-              "strategy %d: %d", p->uid, (unsigned long long)p->session->id,
+    SIM_TRACE(s,
+              "process %u (id %llu) syncs revision %llu content %llx "
+              "strategy %d: %d",
+              p->uid, (unsigned long long)p->session->id,
               (unsigned long long)x->revision, (unsigned long long)x->vote,
               (int)x->strategy, result);
     SIM_CHECK(s, result == pcclSuccess || p->session->master_lost,
@@ -143,12 +146,14 @@ static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
     SIM_CHECK(s, x->strategy != SYNC_SEND_ONLY || rx == 0,
               "a send-only peer has received");
     if (sim_is_member(s, p->session->id)) {
-        SIM_CHECK(s, !c->bytes || revision >= c->revision ||
-                         c->holder == p->session->id,
+        SIM_CHECK(s,
+                  !c->bytes || revision >= c->revision ||
+                      c->holder == p->session->id,
                   "revision %llu after %llu", (unsigned long long)revision,
                   (unsigned long long)c->revision);
-        SIM_CHECK(s, !c->bytes || revision != c->revision ||
-                         memcmp(c->bytes, x->bytes, x->size) == 0 || x->odd,
+        SIM_CHECK(s,
+                  !c->bytes || revision != c->revision ||
+                      memcmp(c->bytes, x->bytes, x->size) == 0 || x->odd,
                   "two contents of revision %llu",
                   (unsigned long long)revision);
     }
@@ -174,8 +179,10 @@ void shared_end(struct sim *s, struct sim_proc *p)
     int result = session_sync_take(p->session, &revision, &tx, &rx);
     state_list_free(&x->list);
     x->listed = false;
-    SIM_TRACE(s, "process %u (id %llu) has synced: %d, revision %llu, rx %llu"
-              " %s", p->uid, (unsigned long long)p->session->id, result,
+    SIM_TRACE(s,
+              "process %u (id %llu) has synced: %d, revision %llu, rx %llu"
+              " %s",
+              p->uid, (unsigned long long)p->session->id, result,
               (unsigned long long)revision, (unsigned long long)rx,
               p->session->sync_error);
     x->synced = result == pcclSuccess;

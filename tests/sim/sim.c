@@ -26,39 +26,6 @@ void sim_fail(const struct sim *s, const char *condition, const char *format,
     abort(); /* the handler prints how to replay */
 }
 
-void sim_say(const struct sim *s, const char *format, ...)
-{
-    va_list args;
-    printf("%8lld ", (long long)(s->now / 1000));
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    printf("\n");
-}
-
-uint32_t sim_pick(struct sim *s, uint32_t count)
-{
-    return net_pick(&s->random, count);
-}
-
-uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
-{
-    uint64_t state = a;
-    state = net_random(&state) ^ b;
-    state = net_random(&state) ^ c;
-    state = net_random(&state) ^ d;
-    return net_random(&state);
-}
-
-bool sim_is_member(const struct sim *s, uint64_t id)
-{
-    for (uint32_t i = 0; i < s->master->link_end; i++) {
-        const struct master_peer *p = &s->master->peers[i];
-        if (p->state == PEER_MEMBER && p->info.id == id) return true;
-    }
-    return false;
-}
-
 /* ---------------------------------------------------------------- streams */
 
 static int stream_new(struct sim *s, bool control)
@@ -72,10 +39,10 @@ static int stream_new(struct sim *s, bool control)
     st->control = control;
     for (int k = 0; k < 2; k++) {
         size_t span = s->options.pipe_max - s->options.pipe_min;
-        st->pipe[k].limit = control ? SIZE_MAX / 2
-                                    : s->options.pipe_min +
-                                          sim_mix(s->random, i, (uint64_t)k,
-                                                  0) % (span + 1);
+        st->pipe[k].limit =
+            control ? SIZE_MAX / 2
+                    : s->options.pipe_min +
+                          sim_mix(s->random, i, (uint64_t)k, 0) % (span + 1);
     }
     return (int)i;
 }
@@ -152,9 +119,9 @@ static void trace_message(const struct sim *s, const char *who, uint64_t to,
                           const struct wire_msg *m)
 {
     if (!sim_trace || m->type == WIRE_BEAT) return;
-    sim_say(s, "%s %llu %s round %u epoch %u ops %u ids %u members %u",
-            who, (unsigned long long)to, wire_type_name(m->type), m->round,
-            m->epoch, m->op_count, m->id_count, m->member_count);
+    sim_say(s, "%s %llu %s round %u epoch %u ops %u ids %u members %u", who,
+            (unsigned long long)to, wire_type_name(m->type), m->round, m->epoch,
+            m->op_count, m->id_count, m->member_count);
     for (uint32_t i = 0; i < m->op_count; i++)
         sim_say(s, "    op %llx.%u survivors %u state %u donor %d",
                 (unsigned long long)m->ops[i].tag, m->ops[i].seq,
@@ -561,8 +528,7 @@ static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
     uint32_t first = sim_pick(s, end);
     for (uint32_t i = 0; i < end; i++) {
         uint32_t conn = (first + i) % end;
-        if (write ? conn_write(s, p, conn) : conn_read(s, p, conn))
-            return true;
+        if (write ? conn_write(s, p, conn) : conn_read(s, p, conn)) return true;
     }
     return false;
 }
@@ -590,10 +556,14 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
         done = true;
     } else {
         uint32_t what = sim_pick(s, 16);
-        if (what < 6) done = proc_io(s, p, false);
-        else if (what < 11) done = proc_io(s, p, true);
-        else if (what < 12) done = proc_accept(s, p);
-        else program = !s->options.slow || sim_pick(s, 6) == 0;
+        if (what < 6)
+            done = proc_io(s, p, false);
+        else if (what < 11)
+            done = proc_io(s, p, true);
+        else if (what < 12)
+            done = proc_accept(s, p);
+        else
+            program = !s->options.slow || sim_pick(s, 6) == 0;
     }
     if (program) {
         done = program_turn(s, p);
@@ -606,14 +576,14 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
     const struct sim_program *g = &p->program;
     if (g->stage != STAGE_JOIN && p->session->state == SESSION_MEMBER) {
         /* A deadline or two to notice, one to reconnect, and own time. */
-        pccl_ns limit = (s->options.large ? 15
+        pccl_ns limit = (s->options.large  ? 15
                          : s->options.slow ? 10
                                            : 4) *
                         SIM_DEADLINE;
         /* Who has other tensors asks again while they still move theirs. */
         if (g->stage == STAGE_SYNC) limit *= 3;
-        pccl_ns since = g->progress_at > s->last_fault ? g->progress_at
-                                                       : s->last_fault;
+        pccl_ns since =
+            g->progress_at > s->last_fault ? g->progress_at : s->last_fault;
         SIM_CHECK(s, s->now - since < limit,
                   "process %u (id %llu) is blocked in stage %d, step %llu",
                   p->uid, (unsigned long long)p->session->id, (int)g->stage,
@@ -699,8 +669,8 @@ void sim_run(struct sim *s)
                    "epoch %u size %u done %llu\n",
                    p->uid, (unsigned long long)p->session->id, p->group,
                    (int)p->session->state, (int)p->program.stage,
-                   (unsigned long long)p->program.step,
-                   p->session->view->epoch, p->session->view->size,
+                   (unsigned long long)p->program.step, p->session->view->epoch,
+                   p->session->view->size,
                    (unsigned long long)p->program.steps_done);
         }
     }

@@ -25,15 +25,20 @@ enum {
 
 /* What happened in all universes; zero in any of them fails a long run. */
 #define SIM_COVERAGE(X)                                                        \
-    X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset)      \
-    X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask)      \
-    X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable)          \
-    X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused)      \
-    X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool)    \
-    X(ring_plan) X(deferred) X(confirmed) X(scoped) X(scoped_lost) X(local)    \
-    X(shuffled) X(two_groups) X(master_lost) X(again) X(sync)                  \
-    X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead)    \
-    X(sync_foreign) X(sync_conflict) X(sync_none) X(sync_resume) X(sync_lost)
+    X(crash)                                                                   \
+    X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) X(            \
+        control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask)    \
+        X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable)      \
+            X(refresh_mismatch) X(refresh_unreachable) X(suspect)              \
+                X(vote_refused) X(update) X(pending_yes) X(pending_no) X(lost) \
+                    X(early) X(held) X(pool) X(ring_plan) X(deferred)          \
+                        X(confirmed) X(scoped) X(scoped_lost) X(local)         \
+                            X(shuffled) X(two_groups) X(master_lost) X(again)  \
+                                X(sync) X(sync_received) X(sync_blocks)        \
+                                    X(sync_alone) X(sync_odd) X(sync_ahead)    \
+                                        X(sync_foreign) X(sync_conflict)       \
+                                            X(sync_none) X(sync_resume)        \
+                                                X(sync_lost)
 
 struct sim_coverage {
 #define X(name) uint64_t name;
@@ -84,9 +89,9 @@ enum sim_stage {
 
 struct sim_program {
     enum sim_stage stage;
-    bool waiting;     /* for an answer to the vote of this stage */
-    bool resync;      /* ops[0] is a resync */
-    bool odd_vote;    /* votes where the others launch (rule V4) */
+    bool waiting;  /* for an answer to the vote of this stage */
+    bool resync;   /* ops[0] is a resync */
+    bool odd_vote; /* votes where the others launch (rule V4) */
     uint64_t step;
     uint64_t steps_done; /* of this process, for liveness */
     pccl_ns progress_at;
@@ -222,8 +227,8 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
                     const struct sim_op *o, uint32_t contributors);
 void oracle_offer(struct sim *s, const struct sim_op *o, uint64_t id,
                   int64_t value); /* a contribution to a resync */
-void oracle_answer(struct sim *s, const struct sim_proc *p,
-                   enum vote_kind kind, uint32_t flag);
+void oracle_answer(struct sim *s, const struct sim_proc *p, enum vote_kind kind,
+                   uint32_t flag);
 void oracle_view(struct sim *s, struct sim_proc *p);
 void oracle_told(struct sim *s, struct sim_proc *p, bool allowed);
 void oracle_update(struct sim *s, const uint32_t *links, uint32_t count);

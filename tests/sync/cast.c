@@ -100,10 +100,10 @@ static void *play(void *actor)
     struct actor *a = actor;
     float one = 1;
     float sum = 0;
-    pcclReduceDescriptor_t d = {.count = 1,
-                                .tag = 5,
-                                .src_descriptor = {pcclFloat,
-                                                   pcclDistributionNone}};
+    pcclReduceDescriptor_t d = {
+        .count = 1,
+        .tag = 5,
+        .src_descriptor = {pcclFloat, pcclDistributionNone}};
     a->info = (pcclSharedStateSyncInfo_t){SIZE_MAX, SIZE_MAX};
     a->error[0] = '\0';
     switch (a->act) {
@@ -141,10 +141,8 @@ void cast_tensor(struct cast *c, int i, const char *name, void *data,
 {
     struct actor *a = &c->actors[i];
     assert(a->state.count < CAST_TENSORS_MAX);
-    a->infos[a->state.count++] = (pcclTensorInfo_t){.name = name,
-                                                    .data = data,
-                                                    .count = count,
-                                                    .datatype = type};
+    a->infos[a->state.count++] = (pcclTensorInfo_t){
+        .name = name, .data = data, .count = count, .datatype = type};
     a->state.infos = a->infos;
 }
 

@@ -435,13 +435,13 @@ static void test_unawaited_operation(void **state)
         .size = sizeof op, .kind = pcclKindBarrier, .tag = 9};
     pcclAsyncReduceOp_t handle;
     assert_int_equal(pcclCollectiveAsync(&op, comm, &handle), pcclSuccess);
-    assert_int_equal(pcclSynchronizeSharedState(comm, &cast.actors[0].state,
-                                                POPULAR, NULL),
-                     pcclPendingAsyncOps);
+    assert_int_equal(
+        pcclSynchronizeSharedState(comm, &cast.actors[0].state, POPULAR, NULL),
+        pcclPendingAsyncOps);
     assert_int_equal(pcclAwaitAsyncReduce(&handle, NULL), pcclSuccess);
-    assert_int_equal(pcclSynchronizeSharedState(comm, &cast.actors[0].state,
-                                                POPULAR, NULL),
-                     pcclSuccess);
+    assert_int_equal(
+        pcclSynchronizeSharedState(comm, &cast.actors[0].state, POPULAR, NULL),
+        pcclSuccess);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

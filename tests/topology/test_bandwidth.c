@@ -260,18 +260,18 @@ static void test_plan_small(void **state)
         for (uint32_t i = 0; i < count; i++) {
             assert_true(probes[i].a_to_b && probes[i].b_to_a);
             measured(store, probes[i].a, probes[i].b, 10, 5);
-            if (i > 0) bandwidth_unreachable(store, probes[i].b,
-                                             probes[i].a, 5);
+            if (i > 0)
+                bandwidth_unreachable(store, probes[i].b, probes[i].a, 5);
         }
         /* All but one edge known; then all; then all stale. */
         wish.ring = ring;
         count = bandwidth_plan(store, &wish, probes, 256, &rounds);
         assert_int_equal(count, n > 1);
         if (n > 1) assert_true(probes[0].a_to_b != probes[0].b_to_a);
-        if (n > 1) measured(store, probes[0].a_to_b ? probes[0].a : probes[0].b,
-                            probes[0].a_to_b ? probes[0].b : probes[0].a, 1, 6);
-        assert_int_equal(bandwidth_plan(store, &wish, probes, 256, &rounds),
-                         0);
+        if (n > 1)
+            measured(store, probes[0].a_to_b ? probes[0].a : probes[0].b,
+                     probes[0].a_to_b ? probes[0].b : probes[0].a, 1, 6);
+        assert_int_equal(bandwidth_plan(store, &wish, probes, 256, &rounds), 0);
         assert_int_equal(rounds, 0);
         wish.stale = 7;
         assert_int_equal(bandwidth_plan(store, &wish, probes, 256, &rounds),
@@ -319,8 +319,7 @@ static void test_plan_large(void **state)
         struct bandwidth_wish wish = {.slots = slots, .n = n};
         if (n % 3 != 0) wish.ring = ring;
         for (wish.sweep = 0; wish.sweep < 3; wish.sweep++) {
-            uint32_t count =
-                bandwidth_plan(store, &wish, probes, MAX, &rounds);
+            uint32_t count = bandwidth_plan(store, &wish, probes, MAX, &rounds);
             assert_plan(store, probes, count, rounds);
             assert_true(count >= n && count <= n * (log + 1));
             assert_true(rounds <= 4 * (log + 1));
@@ -382,8 +381,8 @@ static void test_lazy_probing(void **state)
             measured(store, b, a, topology_decode(truth[b * N + a].rate), 1);
         }
     }
-    assert_int_equal(topology_score_compare(&result[0].score,
-                                            &result[1].score), 0);
+    assert_int_equal(topology_score_compare(&result[0].score, &result[1].score),
+                     0);
     free(memory);
     free(store);
 }

@@ -39,16 +39,14 @@ static struct solved solve(const struct topology_instance *in,
     void *memory = malloc(size);
     assert_non_null(memory);
     memset(memory, 0xa5, size);
-    struct topology_search *s =
-        topology_search_init(memory, size, in, options);
+    struct topology_search *s = topology_search_init(memory, size, in, options);
     while (topology_search_step(s, slice)) continue;
     assert_false(topology_search_step(s, slice));
     topology_search_result(s, &out.result, out.order);
     assert_ring(out.order, in->n);
     struct topology_score score = topology_ring_score(in, out.order);
     assert_int_equal(topology_score_compare(&score, &out.result.score), 0);
-    assert_int_equal(score.missing == 0,
-                     out.result.verdict == TOPOLOGY_FOUND);
+    assert_int_equal(score.missing == 0, out.result.verdict == TOPOLOGY_FOUND);
     if (score.missing == 0) assert_true(score.rate <= out.result.bound);
     free(memory);
     return out;
@@ -117,8 +115,8 @@ static void test_optimal_to_nine(void **state)
     uint32_t impossible = 0, found = 0;
     for (uint32_t n = 1; n <= 9; n++)
         for (uint32_t seed = 0; seed < (n < 9 ? 72 : 18); seed++) {
-            struct world w = world_uniform(n, seed, levels[seed % 3],
-                                           blocked[seed / 3 % 3]);
+            struct world w =
+                world_uniform(n, seed, levels[seed % 3], blocked[seed / 3 % 3]);
             struct topology_score best = brute_best(&w.in);
             struct solved dp = solve(&w.in, &plain, 1000);
             assert_true(dp.result.optimal);
@@ -169,8 +167,10 @@ static struct topology_score oracle(const struct topology_instance *in)
                 }
             }
         if (pass == 0 && rate == 0) break;
-        if (pass == 0) best = (struct topology_score){0, (uint16_t)rate, 0};
-        else best.delay = delay;
+        if (pass == 0)
+            best = (struct topology_score){0, (uint16_t)rate, 0};
+        else
+            best.delay = delay;
     }
     free(cost);
     return best;
@@ -182,10 +182,10 @@ static void test_exact_methods_agree(void **state)
     struct topology_options branch = {.seed = 3, .no_table = true};
     for (uint32_t n = 10; n <= 16; n++)
         for (uint32_t seed = 0; seed < (n < 14 ? 12 : 6); seed++) {
-            struct world w =
-                seed % 3 == 0 ? world_geometric(n, seed)
-                              : world_uniform(n, seed, seed % 2 ? 4 : 500,
-                                              seed % 3 == 1 ? 70 : 20);
+            struct world w = seed % 3 == 0
+                                 ? world_geometric(n, seed)
+                                 : world_uniform(n, seed, seed % 2 ? 4 : 500,
+                                                 seed % 3 == 1 ? 70 : 20);
             struct topology_score best = oracle(&w.in);
             struct solved a = solve(&w.in, &branch, 100000);
             struct solved b = solve(&w.in, &plain, 100000);
@@ -208,8 +208,8 @@ static void test_branch_alone(void **state)
     struct topology_options options = {.seed = 1, .no_table = true};
     for (uint32_t n = 5; n <= 12; n++)
         for (uint32_t seed = 0; seed < 20; seed++) {
-            struct world w = world_uniform(n, seed, seed % 2 ? 5 : 300,
-                                           seed % 4 * 20);
+            struct world w =
+                world_uniform(n, seed, seed % 2 ? 5 : 300, seed % 4 * 20);
             struct topology_result r;
             uint16_t order[12];
             void *memory = malloc(topology_search_size(n));
@@ -366,8 +366,8 @@ static void test_quality(void **state)
     static const struct {
         uint32_t n, seed;
         double least, delay_ms; /* 1 % above what was measured */
-    } cases[] = {{16, 1, .99, 441},  {16, 2, .99, 420},  {64, 1, .99, 813},
-                 {64, 2, .8, 773},  {64, 3, .99, 766},  {64, 4, .99, 790},
+    } cases[] = {{16, 1, .99, 441},   {16, 2, .99, 420},  {64, 1, .99, 813},
+                 {64, 2, .8, 773},    {64, 3, .99, 766},  {64, 4, .99, 790},
                  {256, 1, .85, 1532}, {256, 2, .99, 1515}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct world w = world_geometric(cases[i].n, cases[i].seed);

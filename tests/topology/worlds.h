@@ -61,8 +61,8 @@ static inline struct world world_geometric(uint32_t n, uint64_t seed)
     for (uint32_t i = 0; i < 2 * n; i++) xy[i] = world_random(8000000) / 1e3;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++) {
-            double km = hypot(xy[2 * i] - xy[2 * j],
-                              xy[2 * i + 1] - xy[2 * j + 1]);
+            double km =
+                hypot(xy[2 * i] - xy[2 * j], xy[2 * i + 1] - xy[2 * j + 1]);
             double rtt = (2e5 + km * 1.5e4) * (80 + world_random(41)) / 100;
             double rate = 1e9 / (1 + km / 300) * (80 + world_random(41)) / 100;
             w.edges[i * n + j].delay = topology_encode((uint64_t)rtt);

@@ -20,9 +20,9 @@ static void sink_break(struct sink *sink, int error)
 static void sink_flush(struct sink *sink)
 {
     while (sink->begin < sink->end && !sink->broken) {
-        ssize_t size = descriptor_write(sink->fd, sink->kind,
-                                        sink->buffer + sink->begin,
-                                        sink->end - sink->begin);
+        ssize_t size =
+            descriptor_write(sink->fd, sink->kind, sink->buffer + sink->begin,
+                             sink->end - sink->begin);
         if (size >= 0) {
             sink->begin += (size_t)size;
         } else if (errno == EAGAIN) {

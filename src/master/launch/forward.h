@@ -45,9 +45,9 @@ struct stream {
     size_t begin, end;
     bool waiting;
     bool eof;
-    bool abandoned;  /* close as soon as there is nothing to read */
-    bool piece;      /* the line at begin was begun before */
-    char label[16];  /* "[3] " or "" */
+    bool abandoned; /* close as soon as there is nothing to read */
+    bool piece;     /* the line at begin was begun before */
+    char label[16]; /* "[3] " or "" */
 };
 
 /* Takes fd, the reading end of a pipe. label may be "". */

@@ -56,7 +56,7 @@ void job_end(struct job *job, int status)
     job->status = status;
     respawns_cancel(job);
     signal_all(job, SIGTERM);
-    signal_all(job, SIGCONT); /* a stopped rank could not end */
+    signal_all(job, SIGCONT);       /* a stopped rank could not end */
     ev_now_update(job->setup.loop); /* starting many ranks takes a while */
     ev_timer_set(&job->killer, LAUNCH_GRACE, 0.);
     ev_timer_start(job->setup.loop, &job->killer);
@@ -118,8 +118,10 @@ static bool respawn_plan(struct rank *rank)
         rank->respawns = 0;
     }
     if (rank->respawns == RESPAWNS_MAX) {
-        job_message(job->setup.err, "rank %u died %d times in a row; giving it "
-                                    "up", rank->index, RESPAWNS_MAX + 1);
+        job_message(job->setup.err,
+                    "rank %u died %d times in a row; giving it "
+                    "up",
+                    rank->index, RESPAWNS_MAX + 1);
         return false;
     }
     rank->respawns++;
@@ -147,9 +149,8 @@ static void failure_tolerate(struct rank *rank)
     }
     bool again = good == 0 && respawn_plan(rank);
     if (again) {
-        job_message(job->setup.err,
-                    "%s; %u left, a new one starts in %.1f s", text, alive,
-                    rank->delay);
+        job_message(job->setup.err, "%s; %u left, a new one starts in %.1f s",
+                    text, alive, rank->delay);
     } else {
         job_message(job->setup.err, "%s; %u left, going on", text,
                     alive + good);
@@ -289,8 +290,7 @@ struct job *job_start(const struct job_setup *setup)
     ev_timer_init(&job->timeout, timeout_expired, setup->options->timeout, 0.);
     job->settle.data = job->killer.data = job->timeout.data = job;
     ev_prepare_start(setup->loop, &job->settle);
-    if (setup->options->timeout > 0)
-        ev_timer_start(setup->loop, &job->timeout);
+    if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
     signals_start(job);
     int status = ranks_start(job);
     if (status != 0) job_end(job, status);

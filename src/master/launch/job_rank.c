@@ -212,8 +212,8 @@ static int files_find(struct job *job)
         if (job->files[i]) continue;
         int error = errno;
         job_message(job->setup.err, "cannot execute %s: %s (looked in %sPATH)",
-                    app->argv[0], strerror(error), app->path ? "-path and "
-                                                             : "");
+                    app->argv[0], strerror(error),
+                    app->path ? "-path and " : "");
         return failure_status(error);
     }
     return 0;

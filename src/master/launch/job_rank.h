@@ -11,20 +11,20 @@ struct rank {
     struct job *job;
     const struct app *app;
     uint32_t index;
-    pid_t pid;        /* also its process group; the last one's when dead */
-    bool alive;       /* started and not reaped */
-    bool good;        /* ended with status 0 */
-    bool news;        /* ended, and settle() has not seen it */
-    bool lingering;   /* dead, but its process group is not empty */
+    pid_t pid;      /* also its process group; the last one's when dead */
+    bool alive;     /* started and not reaped */
+    bool good;      /* ended with status 0 */
+    bool news;      /* ended, and settle() has not seen it */
+    bool lingering; /* dead, but its process group is not empty */
     int wait_status;
     struct stream out, err;
     ev_child child;
-    ev_timer sweep;   /* after the end: what it left behind */
+    ev_timer sweep; /* after the end: what it left behind */
     ev_tstamp sweep_until;
     ev_timer respawn;
     ev_tstamp started;
-    double delay;     /* s before the next respawn; 0 before the first */
-    int respawns;     /* in a row */
+    double delay; /* s before the next respawn; 0 before the first */
+    int respawns; /* in a row */
 };
 
 struct job {
@@ -35,7 +35,7 @@ struct job {
     struct input input;
     char **files; /* per app, what is executed */
     int null_fd;
-    bool ending;  /* decided; ranks get SIGTERM, then SIGKILL */
+    bool ending; /* decided; ranks get SIGTERM, then SIGKILL */
     int status;
     int first_failure; /* status, 0: none yet */
     int interrupts;

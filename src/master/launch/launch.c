@@ -44,7 +44,8 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format,
 static void warn_unknown(const char *name)
 {
     complain("warning: the environment variable %s is not known and has no "
-             "effect", name);
+             "effect",
+             name);
 }
 
 static void report(void *user, const char *line)

@@ -135,8 +135,9 @@ static bool apply_listen(struct parser *p, const char *value,
     (void)unused;
     p->options->has_listen = true;
     if (address_parse(value, MASTER_PORT, &p->options->listen)) return true;
-    return fail(p->options, "%s: '%s' is no address; write ADDRESS:PORT, "
-                            "[IPV6]:PORT, ADDRESS or PORT",
+    return fail(p->options,
+                "%s: '%s' is no address; write ADDRESS:PORT, "
+                "[IPV6]:PORT, ADDRESS or PORT",
                 p->name, value);
 }
 
@@ -300,9 +301,8 @@ static bool apply_launcher(struct parser *p, const char *value,
 {
     (void)unused;
     if (strcmp(value, "fork") == 0) return true;
-    return fail(p->options,
-                "%s %s: only 'fork' (ranks on this host) is built", p->name,
-                value);
+    return fail(p->options, "%s %s: only 'fork' (ranks on this host) is built",
+                p->name, value);
 }
 
 /* Accepted because scripts have them; nothing here depends on them. */
@@ -383,8 +383,7 @@ static bool option_read(struct parser *p, int argc, char **argv, int *at)
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     const struct option_entry *entry = entry_find(name, length);
     if (!entry) {
-        return fail(p->options,
-                    "unknown option '%.*s'; see pccl-master --help",
+        return fail(p->options, "unknown option '%.*s'; see pccl-master --help",
                     (int)(name - typed) + (int)length, typed);
     }
     char shown[64];
@@ -466,8 +465,8 @@ static bool options_check(struct parser *p)
 
 bool options_parse(struct options *options, int argc, char **argv)
 {
-    *options = (struct options){.ranks_min = 1,
-                                .listen = {.port = MASTER_PORT}};
+    *options =
+        (struct options){.ranks_min = 1, .listen = {.port = MASTER_PORT}};
     struct parser parser = {.options = options};
     int at = 1;
     do {

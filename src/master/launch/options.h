@@ -8,7 +8,7 @@
 /* One executable of the job; ranks are numbered through all of them. */
 struct app {
     uint32_t ranks;
-    char **argv;     /* into main's argv; argv[0] is the program */
+    char **argv; /* into main's argv; argv[0] is the program */
     int argc;
     char **settings; /* NAME=VALUE of -env, ours */
     size_t setting_count;
@@ -36,7 +36,7 @@ struct options {
     bool elastic;          /* deaths are tolerated */
     bool shrink;           /* survivors repair by themselves (--elastic) */
     uint32_t ranks_min;
-    uint32_t ranks_max;    /* 0: no limit */
+    uint32_t ranks_max; /* 0: no limit */
     bool respawn;
     bool label;
     bool verbose;

@@ -30,8 +30,8 @@ static void list_put(struct list *list, char *item)
         list->items[i] = item;
         return;
     }
-    list->items = memory_grow(list->items, list->count + 2,
-                              sizeof *list->items);
+    list->items =
+        memory_grow(list->items, list->count + 2, sizeof *list->items);
     list->items[list->count++] = item;
     list->items[list->count] = NULL;
 }
@@ -62,7 +62,7 @@ static const char *const rank_names[] = {"PCCL_RANK", "PMI_RANK", "PMI_ID",
 static const char *const size_names[] = {"PCCL_WORLD_SIZE", "PMI_SIZE",
                                          "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE"};
 static const char *const local_rank_names[] = {
-    "MPI_LOCALRANKID",          "PMI_LOCAL_RANK",
+    "MPI_LOCALRANKID",           "PMI_LOCAL_RANK",
     "OMPI_COMM_WORLD_NODE_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
     "MV2_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"};
 static const char *const local_size_names[] = {
@@ -129,9 +129,8 @@ char **rank_env_build(const struct rank_env *in)
     if (in->library_path) {
         const char *old = rank_env_get(list.items, "LD_LIBRARY_PATH");
         bool empty = !old || *old == '\0';
-        list_put(&list, memory_print("LD_LIBRARY_PATH=%s%s%s",
-                                     in->library_path, empty ? "" : ":",
-                                     empty ? "" : old));
+        list_put(&list, memory_print("LD_LIBRARY_PATH=%s%s%s", in->library_path,
+                                     empty ? "" : ":", empty ? "" : old));
     }
     return list.items;
 }

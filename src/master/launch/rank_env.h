@@ -6,13 +6,13 @@
 #include "options.h"
 
 struct rank_env {
-    char *const *inherited;      /* environ */
+    char *const *inherited; /* environ */
     const struct options *options;
     const struct app *app;
-    const char *master;          /* HOST:PORT for PCCL_MASTER */
-    const char *library_path;    /* of our libmpich.so.12, or NULL */
-    uint32_t index;              /* rank, or number on this host with --join */
-    bool newcomer;               /* joins the running job: --join, respawn */
+    const char *master;       /* HOST:PORT for PCCL_MASTER */
+    const char *library_path; /* of our libmpich.so.12, or NULL */
+    uint32_t index;           /* rank, or number on this host with --join */
+    bool newcomer;            /* joins the running job: --join, respawn */
 };
 
 /* NULL-terminated; free with rank_env_free. */

@@ -131,9 +131,9 @@ static char *search(const char *program, const char *path, int *error)
 {
     while (path) {
         size_t length = strcspn(path, ":");
-        char *file = length ? memory_print("%.*s/%s", (int)length, path,
-                                           program)
-                            : memory_print("./%s", program);
+        char *file = length
+                         ? memory_print("%.*s/%s", (int)length, path, program)
+                         : memory_print("./%s", program);
         if (is_executable(file, error)) return file;
         free(file);
         path = path[length] ? path + length + 1 : NULL;

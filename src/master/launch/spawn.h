@@ -7,21 +7,21 @@
 #include <sys/types.h>
 
 struct spawn_request {
-    const char *file;        /* as found by spawn_find */
-    char *const *argv;       /* NULL-terminated */
+    const char *file;  /* as found by spawn_find */
+    char *const *argv; /* NULL-terminated */
     int argc;
     char *const *env;
-    const char *directory;   /* NULL: ours */
-    int in, out, err;        /* become 0, 1, 2 */
+    const char *directory; /* NULL: ours */
+    int in, out, err;      /* become 0, 1, 2 */
     int guard_fd;
-    bool ignore_hangup;      /* we run under nohup */
-    struct rlimit files;     /* descriptor limit to give back */
+    bool ignore_hangup;  /* we run under nohup */
+    struct rlimit files; /* descriptor limit to give back */
 };
 
 struct spawn_failure {
     const char *what; /* "cannot execute", "cannot enter", ... */
     bool is_directory;
-    int error;        /* errno */
+    int error; /* errno */
 };
 
 /* The new process leads a process group of its own and dies with us. Returns

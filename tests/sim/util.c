@@ -1,0 +1,38 @@
+/* util.c - small functions that every part of the simulator uses. */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void sim_say(const struct sim *s, const char *format, ...)
+{
+    va_list args;
+    printf("%8lld ", (long long)(s->now / 1000));
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+}
+
+uint32_t sim_pick(struct sim *s, uint32_t count)
+{
+    return net_pick(&s->random, count);
+}
+
+uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+    uint64_t state = a;
+    state = net_random(&state) ^ b;
+    state = net_random(&state) ^ c;
+    state = net_random(&state) ^ d;
+    return net_random(&state);
+}
+
+bool sim_is_member(const struct sim *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < s->master->link_end; i++) {
+        const struct master_peer *p = &s->master->peers[i];
+        if (p->state == PEER_MEMBER && p->info.id == id) return true;
+    }
+    return false;
+}
