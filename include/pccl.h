@@ -247,7 +247,11 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
  * pcclSuccess                 accepted; attributes are valid.
  * pcclMasterConnectionFailed  refused, rejected or unreachable; the same
  *                             communicator may try again.
- * pcclInvalidUsage            connected already. */
+ * pcclInvalidUsage            connected already.
+ *
+ * A peer that was evicted, or whose master is lost, may call it again on the
+ * same communicator and joins as a newcomer; what it had not awaited is
+ * gone. */
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
 
 /* Lets registered newcomers in and absorbs losses. Collective over the
@@ -290,7 +294,9 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(pcclComm_t *comm);
  * descriptor  count may be zero; count, op, datatype and quantization must be
  *             equal on all members. tag names the operation among those in
  *             flight on this communicator. The distribution hint is accepted
- *             and not used.
+ *             and not used. Quantization options are checked and must
+ *             agree, but nothing is quantized yet: the result is that of
+ *             the unquantized operation, and so are the bytes sent.
  * info        written on success; may be NULL.
  *
  * Uniform: if one surviving member succeeds every one does, with the same

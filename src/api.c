@@ -94,7 +94,9 @@ pcclResult_t pcclConnect(pcclComm_t *comm)
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm) return pcclInvalidArgument;
     pthread_mutex_lock(&comm->lock);
-    if (comm->session) return leave(comm, pcclInvalidUsage);
+    if (comm->session && comm->session->state != SESSION_GONE)
+        return leave(comm, pcclInvalidUsage);
+    comm_close(comm);
     return leave(comm, (pcclResult_t)comm_open(comm));
 }
 

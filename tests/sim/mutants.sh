@@ -14,10 +14,12 @@ mkdir -p "$work/tests" "$work/obj"
 cp -r "$root/tests/sim" "$root/tests/core" "$work/tests/"
 cd "$work"
 
-core="wire pool session elastic/view ring/plan ring/frame ring/engine ring/conn
-ring/op master/master master/round master/order dtype ring/reduce
-ring/reduce_base"
-sim="test_sim sim faults program oracle net"
+core="wire pool session session_sync elastic/view ring/plan ring/frame
+ring/engine ring/conn ring/op ring/retain ring/message ring/message_bulk
+ring/state ring/state_list ring/state_plan master/master master/round
+master/order master/state_vote dtype ring/reduce ring/reduce_base hash/hash
+hash/hash_simd hash/hash_omp"
+sim="test_sim sim util faults program oracle shared net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }
@@ -87,8 +89,8 @@ commit though a survivor runs|master/round.c|s/op->commit = op->held >= op->op.s
 ASK skipped|master/round.c|s/if (op->held + op->running < op->op.survivors) doubt = true;//
 returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
-result dropped too early (D6)|ring/op.c|s/r->tag != tag || r->seq >= seq/r->seq > seq/
-result dropped too early (D7)|ring/op.c|s/|| r->finished >= launched//
+result dropped too early (D6)|ring/retain.c|s/r->tag != tag || r->seq >= seq/r->seq > seq/
+result dropped too early (D7)|ring/retain.c|s/|| r->finished >= launched//
 a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
 told twice (update forgets losses)|session.c|s/if (update || s->state == SESSION_JOINING) told_all/if (s->state == SESSION_JOINING) told_all/
