@@ -117,7 +117,8 @@ PCCL_EXPORT int PCCL_Sync_shared_state(MPI_Comm comm, PCCL_Shared_state *state,
                                        int strategy, MPI_Count *received);
 
 /* User-level failure mitigation, where MPICH's mpi.h lacks the call: as in
- * Open MPI's mpi-ext.h. The rest (MPIX_Comm_shrink, _agree, ...) is in mpi.h. */
+ * Open MPI's mpi-ext.h. MPIX_Comm_shrink, MPIX_Comm_agree and the others are in
+ * mpi.h. */
 PCCL_EXPORT int MPIX_Comm_is_revoked(MPI_Comm comm, int *flag);
 PCCL_EXPORT int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed);
 PCCL_EXPORT int MPIX_Comm_ack_failed(MPI_Comm comm, int wanted,

@@ -54,9 +54,13 @@ static void stopped_body(struct seat *seat)
         SEAT_EQUAL(seat, rc, pcclMasterConnectionFailed);
         SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclMasterConnectionFailed);
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
-        SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
         seat_tell(seat, EVICTED, 0);
-        v.comm = comm = seat_join(seat);
+        if (*in_place) { /* with a new communicator, or with the same */
+            SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+            v.comm = comm = seat_join(seat);
+        } else {
+            SEAT_EQUAL(seat, pcclConnect(comm), pcclSuccess);
+        }
     }
     seat_gather(seat, comm, 3);
     for (int step = 0; step < 3; step++)
