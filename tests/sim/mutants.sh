@@ -107,9 +107,9 @@ verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool st
 no probe (V4)|master/master.c|s/if (m->groups\[i\].used) round_probe(m, i);//
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
 verdict not kept (F6)|session.c|s/add_poison(s, v->tag, result);/(void)result;/
-early frames lost|ring/conn.c|s/c->held = later && c->state == CONN_OPEN;/c->held = false;/
-stranded member waits for ever|session.c|s/if (s->stranded) gone(s, s->reason);//
-no heartbeats|session.c|s/^        to_master(s, &beat);//
+early frames lost|ring/conn.c|s/c->held = later && c->state == CONN_OPEN && !c->peer;/c->held = false;/
+stranded member waits for ever|session.c|s/if (s->stranded) session_gone(s, s->reason);//
+no heartbeats|session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->heard >= m->deadline/false/
 broken link not reported|ring/conn.c|s/if (!e->frozen) report_broken.*//
 MUTANTS
