@@ -37,6 +37,7 @@ void engine_free(struct engine *e)
     for (uint32_t i = 0; i < e->conn_end; i++) {
         if (!e->conns[i]) continue;
         pool_give(&e->pool, e->conns[i]->scratch);
+        pool_give(&e->pool, e->conns[i]->rx_block); /* half a message */
         free(e->conns[i]);
         e->conns[i] = NULL;
     }
