@@ -128,6 +128,7 @@ static void die_after(int victim, int milliseconds)
         wrong |= r.kind == 2;
         if (r.kind == 1) received += r.received;
         if (calling < RANKS || killed) continue;
+        /* Not to wait for anything: the moment of the kill is the input. */
         struct timespec t = {0, milliseconds * 1000000L};
         (void)nanosleep(&t, NULL);
         (void)kill(pids[victim], SIGKILL);
