@@ -122,16 +122,21 @@ void master_drop(struct master *m, uint32_t link, const char *reason)
 
 static uint32_t find_group(struct master *m, uint32_t number)
 {
-    uint32_t unused = GROUPS_MAX;
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        if (m->groups[i].used && m->groups[i].number == number) return i;
-        if (!m->groups[i].used && unused == GROUPS_MAX) unused = i;
+    uint32_t unused = 0; /* the lowest; its place in the list, too */
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        uint32_t group = m->group_list[i];
+        if (m->groups[group].number == number) return group;
+        unused += group == unused;
     }
     if (unused == GROUPS_MAX) return GROUPS_MAX;
     struct master_group *g = &m->groups[unused];
     memset(g, 0, sizeof *g);
     g->used = true;
     g->number = number;
+    memmove(m->group_list + unused + 1, m->group_list + unused,
+            (m->group_count - unused) * sizeof m->group_list[0]);
+    m->group_list[unused] = (uint16_t)unused;
+    m->group_count++;
     return unused;
 }
 
@@ -280,9 +285,8 @@ static void on_tick(struct master *m)
     }
     struct wire_msg beat = {.type = WIRE_BEAT};
     if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        if (m->groups[i].used) round_probe(m, i);
-    }
+    for (uint32_t i = 0; i < m->group_count; i++)
+        round_probe(m, m->group_list[i]);
 }
 
 pccl_ns master_next_tick(const struct master *m)
@@ -308,9 +312,9 @@ bool master_all_voted(const struct master *m, enum vote_kind kind)
 
 static bool all_groups_open(const struct master *m)
 {
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        const struct master_group *g = &m->groups[i];
-        if (g->used && (g->phase != GROUP_OPEN || g->restart)) return false;
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        if (g->phase != GROUP_OPEN || g->restart) return false;
     }
     return true;
 }
@@ -332,14 +336,14 @@ void master_answer(struct master *m, enum vote_kind kind, uint8_t flag)
 
 static bool any_ring_missing(const struct master *m)
 {
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        const struct master_group *g = &m->groups[i];
-        if (g->used && g->epoch > 0 && !g->ring) return true;
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        if (g->epoch > 0 && !g->ring) return true;
     }
     return false;
 }
 
-/* Rules M2, M3: the first view waits for the quorum, every later newcomer for
+/* Rules M2, M3: the first view waits for the quorum, and every newcomer for
  * a unanimous VOTE_UPDATE of all members of all groups. Where no ring could be
  * made, an update tries again without newcomers (R4). */
 static void admit(struct master *m)
@@ -354,17 +358,16 @@ static void admit(struct master *m)
         waiting++;
         quorum += !p->join;
     }
-    bool first = members == 0 && waiting > 0 &&
-                 (m->round_last > 0 || quorum >= m->quorum);
+    bool first =
+        members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
     bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);
     if (!first && !voted) return;
     if (waiting == 0 && !any_ring_missing(m)) {
         master_answer(m, VOTE_UPDATE, 1);
         return;
     }
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        struct master_group *g = &m->groups[i];
-        if (!g->used) continue;
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        struct master_group *g = &m->groups[m->group_list[i]];
         g->update = true;
         g->restart = true;
         g->edge_count = 0; /* every pair gets a fresh chance */
@@ -374,15 +377,19 @@ static void admit(struct master *m)
 
 static void free_empty_groups(struct master *m)
 {
-    uint32_t alive[GROUPS_MAX] = {0};
+    for (uint32_t i = 0; i < m->group_count; i++)
+        m->groups[m->group_list[i]].used = false;
     for (uint32_t i = 0; i < m->link_end; i++) {
         enum master_peer_state s = m->peers[i].state;
         if (s == PEER_REGISTERED || s == PEER_MEMBER || s == PEER_DEAD)
-            alive[m->peers[i].group]++;
+            m->groups[m->peers[i].group].used = true;
     }
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        if (alive[i] == 0) m->groups[i].used = false;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        uint16_t group = m->group_list[i];
+        if (m->groups[group].used) m->group_list[kept++] = group;
     }
+    m->group_count = kept;
 }
 
 /* Rule V5: everybody waits for an answer, but not to the same question, so
@@ -407,21 +414,18 @@ static void refuse_crossed_votes(struct master *m)
 static void settle(struct master *m)
 {
     free_empty_groups(m);
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        if (m->groups[i].used) round_settle(m, i);
-    }
+    for (uint32_t i = 0; i < m->group_count; i++)
+        round_settle(m, m->group_list[i]);
     admit(m);
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        if (m->groups[i].used) round_settle(m, i);
-    }
+    for (uint32_t i = 0; i < m->group_count; i++)
+        round_settle(m, m->group_list[i]);
     if (master_all_voted(m, VOTE_PENDING)) {
         master_answer(m, VOTE_PENDING,
                       master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
     }
     refuse_crossed_votes(m);
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        if (m->groups[i].used) state_vote_settle(m, i);
-    }
+    for (uint32_t i = 0; i < m->group_count; i++)
+        state_vote_settle(m, m->group_list[i]);
     free_empty_groups(m);
 }
 

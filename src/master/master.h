@@ -69,7 +69,7 @@ struct master_peer {
     bool lost;     /* DEAD: vanished rather than left */
     bool proposed; /* part of the view being proposed */
     bool ready;    /* READY received for this round */
-    bool join;     /* does not count towards the quorum */
+    bool join;     /* no founder: neither counts nor comes in first (M2) */
     bool probed;   /* owes an answer to a probe (rule V4) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t group; /* index */
@@ -170,6 +170,9 @@ struct master {
     struct master_peer peers[MASTER_LINKS_MAX]; /* indexed by link */
     uint32_t link_end;                          /* links in use are below */
     struct master_group groups[GROUPS_MAX];
+    uint16_t group_list[GROUPS_MAX]; /* indices of those in use, ascending */
+    uint32_t group_count;
+    bool founded; /* there has been a view */
     uint64_t sync_last;
     struct master_record records[GROUPS_MAX];
     /* scratch of one emission */

@@ -282,7 +282,8 @@ static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
     }
 }
 
-/* The next view's links in rank order, into m->sorted. What was proposed is
+/* The next view's links in rank order, into m->sorted. Who says `join` is no
+ * founder (M2). What was proposed is
  * installed: who asks to leave meanwhile leaves in the round after (M7). */
 static uint32_t next_view(struct master *m, uint32_t group)
 {
@@ -292,7 +293,8 @@ static uint32_t next_view(struct master *m, uint32_t group)
         const struct master_peer *p = &m->peers[i];
         if (p->group != group) continue;
         bool stays = p->state == PEER_MEMBER && !p->leaving;
-        bool joins = g->update && p->state == PEER_REGISTERED;
+        bool joins = g->update && p->state == PEER_REGISTERED &&
+                     (m->founded || !p->join);
         bool takes = g->phase == GROUP_PROPOSED ? p->proposed : stays || joins;
         if (takes && count < PEERS_MAX) m->sorted[count++] = i;
     }
@@ -407,10 +409,11 @@ static bool all_ready(const struct master *m, uint32_t group)
 static bool may_install(const struct master *m, uint32_t group)
 {
     if (!m->groups[group].update) return all_ready(m, group);
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        const struct master_group *g = &m->groups[i];
-        if (!g->used || !g->update) continue;
-        if (g->restart || g->phase != GROUP_PROPOSED || !all_ready(m, i))
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        if (!g->update) continue;
+        if (g->restart || g->phase != GROUP_PROPOSED ||
+            !all_ready(m, m->group_list[i]))
             return false;
     }
     return true;
@@ -433,9 +436,8 @@ static uint32_t size_after(const struct master *m, uint32_t group)
 
 static void measure_world(const struct master *m, struct wire_msg *msg)
 {
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        if (!m->groups[i].used) continue;
-        uint32_t size = size_after(m, i);
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        uint32_t size = size_after(m, m->group_list[i]);
         msg->view.world += size;
         msg->view.groups += size > 0;
         if (size > msg->view.largest) msg->view.largest = size;
@@ -517,6 +519,7 @@ static void end_round(struct master *m, uint32_t group)
         p->proposed = false;
         if (g->update) p->voted[VOTE_UPDATE] = false;
     }
+    if (count > 0) m->founded = true;
     if (count > 0 && g->mesh) g->edge_count = 0; /* all pairs are linked */
     g->epoch = count > 0 ? g->round : 0;
     g->phase = GROUP_OPEN;

@@ -136,6 +136,63 @@ static void test_joiner_does_not_count(void **state) /* M2 */
     HELLO(0, "0 WELCOME id=1\n", .join = true);
     HELLO(1, "1 WELCOME id=2\n", .join = false);
     HELLO(2, "2 WELCOME id=3\n", .join = false);
+    /* nor is it a founder, however early it came */
+    CONNECT(3);
+    HELLO(3,
+          "3 WELCOME id=4\n1 PROPOSE r1 -0 +3\n2 PROPOSE r1 -0 +3\n"
+          "3 PROPOSE r1 -0 +3\n",
+          .join = false);
+    READY(1, 1, "");
+    READY(2, 1, "");
+    READY(3, 1,
+          "1 INSTALL r1 world=3\n2 INSTALL r1 world=3\n"
+          "3 INSTALL r1 world=3\n");
+    assert_int_equal(master->peers[0].state, PEER_REGISTERED);
+    for (uint32_t i = 1; i < 3; i++) VOTE(i, VOTE_UPDATE, "");
+    VOTE(3, VOTE_UPDATE,
+         "0 PROPOSE r2 -0 +4\n1 PROPOSE r2 -0 +1\n2 PROPOSE r2 -0 +1\n"
+         "3 PROPOSE r2 -0 +1\n");
+}
+
+/* Founders that all die before the first view leave it to other founders. */
+static void test_founders_only(void **state) /* M2 */
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) CONNECT(i);
+    HELLO(0, "0 WELCOME id=1\n", .join = true);
+    master->quorum = 1;
+    HELLO(1, "1 WELCOME id=2\n1 PROPOSE r1 -0 +1\n", .join = false);
+    CLOSED(1, "");
+    HELLO(2, "2 WELCOME id=3\n2 PROPOSE r3 -0 +1\n", .join = false);
+}
+
+/* Only groups with peers are looked at, in the order of their places. */
+static void test_groups_in_use(void **state)
+{
+    (void)state;
+    static const uint32_t numbers[] = {7, 3, 900, 3};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct wire_msg hello = {.type = WIRE_HELLO};
+        hello.hello.group = numbers[i];
+        hello.hello.join = true;
+        CONNECT(i);
+        step(MASTER_RECEIVED, i, &hello);
+    }
+    said[0] = '\0';
+    assert_int_equal(master->group_count, 3);
+    assert_int_equal(master->peers[3].group, 1);
+    CLOSED(0, "");
+    assert_int_equal(master->group_count, 2);
+    assert_int_equal(master->group_list[0], 1);
+    CONNECT(0);
+    HELLO(0, "0 WELCOME id=5\n", .group = 8, .join = true);
+    assert_int_equal(master->group_count, 3);
+    for (uint16_t i = 0; i < 3; i++) assert_int_equal(master->group_list[i], i);
+    assert_int_equal(master->groups[0].number, 8);
+    CLOSED(1, "");
+    assert_int_equal(master->group_count, 3);
+    CLOSED(3, "");
+    assert_int_equal(master->group_count, 2);
 }
 
 /* M3, V2: the last vote may be a loss; all that wait come in at once. */
@@ -325,6 +382,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_quorum),
         TEST(test_joiner_does_not_count),
+        TEST(test_founders_only),
+        TEST(test_groups_in_use),
         TEST(test_admission_is_unanimous),
         TEST(test_loss_in_an_update),
         TEST(test_crossed_votes_are_refused),

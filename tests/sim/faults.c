@@ -26,7 +26,7 @@ static void noted(struct sim *s, pccl_ns until)
 /* A launcher tells the master when a process it counted on is no more. */
 void sim_lower_quorum(struct sim *s)
 {
-    if (s->master->round_last > 0 || s->master->quorum <= 1) return;
+    if (s->master->founded || s->master->quorum <= 1) return;
     struct master_event e = {
         .type = MASTER_QUORUM, .now = s->now, .quorum = s->master->quorum - 1};
     master_step(s->master, &e);
@@ -196,8 +196,7 @@ void sim_heal(struct sim *s)
     }
     thaw(s);
     if (alive(s) == 0) (void)sim_proc_start(s, true, -1, 0);
-    while (s->master->round_last == 0 && s->master->quorum > 1)
-        sim_lower_quorum(s);
-    if (s->master->round_last == 0) (void)sim_proc_start(s, false, -1, 0);
+    while (!s->master->founded && s->master->quorum > 1) sim_lower_quorum(s);
+    if (!s->master->founded) (void)sim_proc_start(s, false, -1, 0);
     SIM_TRACE(s, "faults stop");
 }
