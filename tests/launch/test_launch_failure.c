@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void test_status(void **state)
@@ -186,6 +187,50 @@ static void test_abort(void **state)
     }
 }
 
+/* A survivor's word comes first, the death that it is about later: that is the
+ * cause. Without one the survivor's status is all there is. */
+static void test_victim_first(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"%s tell abort 101 0; ", ""};
+    for (int i = 0; i < 2; i++) {
+        struct run run;
+        pid_t pid = 0;
+        char command[1024], end[512];
+        snprintf(end, sizeof end, ends[i], run_helper);
+        snprintf(command, sizeof command, "%s echo told $$; exit 101", end);
+        RUN(&run, "-n", "1", run_helper, "hold", "up", ":", "-n", "1", "sh",
+            "-c", command);
+        int lost = -1, victim = -1;
+        for (int k = 0; k < 2; k++) {
+            char line[64];
+            int number;
+            run_line(&run, line, sizeof line);
+            bool up = sscanf(line, "up %d", &number) == 1;
+            if (!up) assert_int_equal(sscanf(line, "told %d", &number), 1);
+            int fd = (int)syscall(SYS_pidfd_open, number, 0);
+            if (up) pid = number;
+            if (up)
+                lost = fd;
+            else
+                victim = fd;
+        }
+        if (victim >= 0) assert_gone(victim);
+        kill(pid, SIGKILL);
+        assert_gone(lost);
+        run_finish(&run);
+        assert_int_equal(run.status, 128 + SIGKILL);
+        assert_has(run.errors, "rank 0 (pid ");
+        run_free(&run);
+    }
+    struct run run;
+    RUN(&run, "-n", "1", "sh", "-c", "exit 101", ":", "-n", "1", run_helper,
+        "deaf");
+    run_finish(&run);
+    assert_int_equal(run.status, 101);
+    run_free(&run);
+}
+
 /* The code of MPI_Abort counts, also when the end has begun already. */
 static void test_late_abort(void **state)
 {
@@ -266,12 +311,19 @@ int main(int argc, char **argv)
 {
     run_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),  cmocka_unit_test(test_rest_ends),
-        cmocka_unit_test(test_culprit), cmocka_unit_test(test_cannot_execute),
-        cmocka_unit_test(test_elastic), cmocka_unit_test(test_quorum),
-        cmocka_unit_test(test_abort),   cmocka_unit_test(test_late_abort),
-        cmocka_unit_test(test_report),  cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_respawn), cmocka_unit_test(test_join),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_rest_ends),
+        cmocka_unit_test(test_culprit),
+        cmocka_unit_test(test_cannot_execute),
+        cmocka_unit_test(test_elastic),
+        cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_victim_first),
+        cmocka_unit_test(test_late_abort),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_respawn),
+        cmocka_unit_test(test_join),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

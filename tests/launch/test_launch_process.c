@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -214,6 +215,31 @@ static void test_coordinator(void **state)
     run_free(&run);
 }
 
+/* Alone it takes the descriptors that a large world needs; ranks get back
+ * what there was. */
+static void test_descriptors(void **state)
+{
+    (void)state;
+    struct rlimit old, now;
+    struct run run;
+    char line[128];
+    getrlimit(RLIMIT_NOFILE, &old);
+    struct rlimit low = {64, old.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &low);
+    RUN(&run, "--listen", "127.0.0.1:0");
+    run_line(&run, line, sizeof line);
+    assert_int_equal(prlimit(run.pid, RLIMIT_NOFILE, NULL, &now), 0);
+    assert_true(now.rlim_cur == old.rlim_max);
+    kill(run.pid, SIGTERM);
+    run_finish(&run);
+    run_free(&run);
+    RUN(&run, "-n", "1", "sh", "-c", "ulimit -Sn");
+    run_finish(&run);
+    assert_string_equal(run.output, "64\n");
+    run_free(&run);
+    setrlimit(RLIMIT_NOFILE, &old);
+}
+
 static void test_words(void **state)
 {
     (void)state;
@@ -274,6 +300,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_leftovers),
         cmocka_unit_test(test_daemon),
         cmocka_unit_test(test_coordinator),
+        cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_first_process),
     };

@@ -19,6 +19,7 @@ enum {
     RESPAWNS_MAX = 16,           /* in a row, without a healthy life */
     HOST_SIZE = 256,             /* host name with its '\0' */
     EXIT_USAGE = 2,
+    EXIT_AFTER_LOSS = 101, /* MPIX_ERR_PROC_FAILED: its rank is a victim */
     EXIT_TIMEOUT = 124,
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NOT_FOUND = 127,

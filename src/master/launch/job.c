@@ -55,6 +55,7 @@ void job_end(struct job *job, int status)
     job->ending = true;
     job->status = status;
     respawns_cancel(job);
+    ev_timer_stop(job->setup.loop, &job->blame);
     signal_all(job, SIGTERM);
     signal_all(job, SIGCONT);       /* a stopped rank could not end */
     ev_now_update(job->setup.loop); /* starting many ranks takes a while */
@@ -62,9 +63,34 @@ void job_end(struct job *job, int status)
     ev_timer_start(job->setup.loop, &job->killer);
 }
 
+/* A survivor gave up because of a loss, and may be heard of before the rank
+ * that was lost: that one is given the time to show why it ended. */
+static void blame_later(struct job *job)
+{
+    if (job->ending || ev_is_active(&job->blame)) return;
+    ev_now_update(job->setup.loop);
+    ev_timer_set(&job->blame, LAUNCH_GRACE, 0.);
+    ev_timer_start(job->setup.loop, &job->blame);
+}
+
+static void blame_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct job *job = timer->data;
+    job_end(job, EXIT_AFTER_LOSS);
+}
+
 void job_abort(struct job *job, int code, int rank)
 {
     char line[MESSAGE_SIZE];
+    if (code == EXIT_AFTER_LOSS && !job->setup.options->elastic) {
+        if (!job->ending)
+            job_message(job->setup.err,
+                        "rank %d gave up because another one was lost", rank);
+        blame_later(job);
+        return;
+    }
     snprintf(line, sizeof line,
              "Abort(%d) on node %d (rank %d in comm 0): application called "
              "MPI_Abort(MPI_COMM_WORLD, %d) - process %d",
@@ -183,6 +209,8 @@ static void news_handle(struct job *job, struct rank *rank)
         if (job->setup.options->elastic) quorum_lower(job, count_alive(job));
     } else if (job->setup.options->elastic) {
         failure_tolerate(rank);
+    } else if (status_of(rank) == EXIT_AFTER_LOSS && count_alive(job) > 0) {
+        blame_later(job);
     } else {
         char text[MESSAGE_SIZE / 2];
         describe(rank, text, sizeof text);
@@ -287,8 +315,10 @@ struct job *job_start(const struct job_setup *setup)
         snprintf(job->host, sizeof job->host, "this host");
     ev_prepare_init(&job->settle, settle);
     ev_timer_init(&job->killer, killer_expired, 0., 0.);
+    ev_timer_init(&job->blame, blame_expired, 0., 0.);
     ev_timer_init(&job->timeout, timeout_expired, setup->options->timeout, 0.);
     job->settle.data = job->killer.data = job->timeout.data = job;
+    job->blame.data = job;
     ev_prepare_start(setup->loop, &job->settle);
     if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
     signals_start(job);
@@ -314,6 +344,7 @@ int job_finish(struct job *job)
     ev_prepare_stop(job->setup.loop, &job->settle);
     ev_timer_stop(job->setup.loop, &job->killer);
     ev_timer_stop(job->setup.loop, &job->timeout);
+    ev_timer_stop(job->setup.loop, &job->blame);
     for (size_t i = 0; i < JOB_SIGNALS; i++)
         ev_signal_stop(job->setup.loop, &job->signals[i]);
     free(job->ranks);

@@ -41,6 +41,7 @@ struct job {
     int interrupts;
     ev_prepare settle;
     ev_timer killer, timeout;
+    ev_timer blame; /* until the rank whose loss made another one give up */
     ev_signal signals[JOB_SIGNALS];
 };
 

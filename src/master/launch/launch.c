@@ -122,6 +122,14 @@ static bool server_open(struct launch *launch)
     return true;
 }
 
+/* Every peer costs the coordinator a connection, every rank two pipes. */
+static void files_raise(struct rlimit *before)
+{
+    getrlimit(RLIMIT_NOFILE, before);
+    struct rlimit limit = {before->rlim_max, before->rlim_max};
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void stop_coordinator(struct ev_loop *loop, ev_signal *watcher,
                              int events)
 {
@@ -134,6 +142,8 @@ static int run_coordinator(struct launch *launch)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
     ev_signal watchers[ARRAY_COUNT(numbers)];
+    struct rlimit before;
+    files_raise(&before);
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         ev_signal_init(&watchers[i], stop_coordinator, numbers[i]);
         ev_signal_start(launch->loop, &watchers[i]);
@@ -173,14 +183,6 @@ static bool sinks_open(struct launch *launch)
     if (descriptor_is_same(STDOUT_FILENO, STDERR_FILENO)) return true;
     launch->err = &launch->err_sink;
     return sink_open(&launch->err_sink, launch->loop, STDERR_FILENO);
-}
-
-/* Every rank costs two pipes here and a connection in the coordinator. */
-static void files_raise(struct rlimit *before)
-{
-    getrlimit(RLIMIT_NOFILE, before);
-    struct rlimit limit = {before->rlim_max, before->rlim_max};
-    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int run_job(struct launch *launch)
