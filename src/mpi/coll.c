@@ -1,5 +1,6 @@
 /* coll.c - the engine of collectives: how the steps of one are run. */
 #include "coll.h"
+#include "transport.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -195,7 +196,9 @@ bool coll_advance(struct coll *coll)
 int coll_settle(struct coll *coll)
 {
     coll->slot = coll->comm->slot;
-    if (coll->members->size == 1 || !coll_any_pending())
+    /* Others may wait for messages of ours, or for ours to be received. */
+    bool alone = !coll_any_pending() && !transport_busy();
+    if (coll->members->size == 1 || alone)
         return settle(coll, run_blocking(coll));
     unsigned turn = 0;
     coll_pending_add(coll);

@@ -2,6 +2,7 @@
  * blocking ones beside them. Any waiting thread moves all of them: a member
  * that waits for one may be needed for another. */
 #include "coll.h"
+#include "transport.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -111,6 +112,7 @@ void coll_progress_all(void)
 
 void backoff(unsigned *turn)
 {
+    if (transport_progress(coll_any_pending() ? 0 : 1)) return;
     if ((*turn)++ < 200) {
         sched_yield();
         return;
@@ -148,6 +150,7 @@ static bool request_progress(struct request *request)
     struct coll *coll = request->state;
     if (!coll_progress(coll)) {
         coll_progress_all();
+        (void)transport_progress(0);
         if (!atomic_load(&coll->finished)) return false;
     }
     if (coll->made && coll->error == MPI_SUCCESS)

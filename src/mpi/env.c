@@ -3,6 +3,7 @@
 #include "comm.h"
 #include "op.h"
 #include "p2p.h"
+#include "transport.h"
 #include "type.h"
 
 #include <pthread.h>
@@ -84,6 +85,7 @@ int PMPI_Finalize(void)
     (void)attr_delete_all(MPI_COMM_SELF, &comm_self.attributes);
     (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
     /* Nobody leaves while another still works; a loss here does not matter. */
+    transport_stop();
     p2p_stop();
     if (world.pccl) (void)coll_finish();
     atomic_store(&phase, PHASE_OVER);
