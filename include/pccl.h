@@ -206,7 +206,7 @@ typedef struct pcclSharedState_t {
 } pcclSharedState_t;
 
 typedef struct pcclSharedStateSyncInfo_t {
-    size_t tx_bytes;
+    size_t tx_bytes; /* of tensors, see pcclSynchronizeSharedState */
     size_t rx_bytes;
 } pcclSharedStateSyncInfo_t;
 
@@ -372,8 +372,13 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  *               All members call with it, or none. SEND_ONLY: gives, is never
  *               written to; is refused if outvoted by other senders.
  *               RECEIVE_ONLY: is not asked, and never gives.
- * sync_info     written on success, may be NULL: bytes of tensors that this
- *               peer sent and received.
+ * sync_info     written on success, may be NULL. rx_bytes: bytes of the blocks
+ *               that differed here and were received, each counted once,
+ *               however often it was asked for. tx_bytes: bytes that members
+ *               which now hold the state took from this one. Summed over all
+ *               members, lost and failed ones included, both are equal: what went out
+ *               in vain (to one that was lost, or had it sooner from another
+ *               one) is counted nowhere, and headers and hashes are not.
  *
  * The loss of a member is no failure while another one holds the content; it
  * is reported by the next collective, as always.

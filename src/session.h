@@ -67,6 +67,7 @@ struct session {
     enum session_sync sync;
     int sync_result;        /* OVER; then `sync_error` in words */
     uint64_t sync_revision; /* OVER: the group's, as far as known */
+    uint64_t sync_given;    /* OVER: bytes that others took of this peer */
     char sync_error[WIRE_TEXT_MAX + 1];
 };
 

@@ -18,6 +18,7 @@ int session_sync(struct session *s, struct state_list *list,
         return pcclInvalidUsage;
     s->sync = SYNC_ASKED;
     s->sync_revision = revision;
+    s->sync_given = 0;
     state_begin(&s->engine, list, strategy == SYNC_ENFORCE_POPULAR);
     struct wire_msg ask = {.type = WIRE_SYNC, .epoch = s->view->epoch};
     ask.sync.revision = revision;
@@ -34,7 +35,7 @@ int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
     assert(s->sync == SYNC_OVER);
     s->sync = SYNC_IDLE;
     *revision = s->sync_revision;
-    *tx_bytes = s->engine.state.tx_bytes;
+    *tx_bytes = s->sync_given;
     *rx_bytes = s->engine.state.rx_bytes;
     return s->sync_result;
 }
@@ -87,6 +88,7 @@ void session_sync_said(struct session *s, const struct wire_msg *msg)
     if (msg->sync.id != 0 && msg->sync.id <= t->id_before) return;
     if (role == SYNC_COMPLETE) {
         s->sync_revision = msg->sync.revision;
+        s->sync_given = msg->sync.given;
         session_sync_end(s, pcclSuccess, "");
         return;
     }
@@ -120,6 +122,10 @@ void session_sync_over(void *user)
     done.sync.id = t->id;
     bool ok = t->outcome == STATE_RECEIVED;
     done.sync.role = ok ? SYNC_COMPLETE : SYNC_NO_STATE;
+    if (ok) {
+        done.ids = t->taken;
+        done.id_count = t->taken_count < PEERS_MAX ? t->taken_count : PEERS_MAX;
+    }
     session_send(s, &done);
     if (t->outcome == STATE_EXPLAINED)
         session_sync_end(s, pcclInvalidArgument, t->explanation);

@@ -21,7 +21,7 @@ static const struct wire_shape {
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
     [WIRE_SYNC] = {"SYNC", 0, 64},
-    [WIRE_SYNCED] = {"SYNCED", 0, 64},
+    [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_BEAT] = {"BEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
     [WIRE_WELCOME] = {"WELCOME", 0, 64},
@@ -129,6 +129,7 @@ static void sync_field(struct cursor *c, struct wire_msg *m)
     cursor_u8(c, &m->sync.role);
     cursor_u32(c, &m->sync.holders);
     cursor_u32(c, &m->sync.receivers);
+    cursor_u64(c, &m->sync.given);
     limit(c, m->sync.strategy, SYNC_STRATEGY_COUNT);
     limit(c, m->sync.role, SYNC_ROLE_COUNT);
     limit(c, m->sync.holders, PEERS_MAX + 1);

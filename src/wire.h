@@ -172,6 +172,7 @@ struct wire_msg {
             uint8_t role;       /* STATE; in SYNCED COMPLETE or NO_STATE */
             uint32_t holders;   /* STATE: so many of ids hold it, */
             uint32_t receivers; /* so many more receive it, the rest differ */
+            uint64_t given;     /* STATE, COMPLETE: bytes taken of this peer */
         } sync;
         struct {
             int32_t code;
@@ -191,7 +192,8 @@ struct wire_msg {
     uint32_t op_count, id_count, member_count, order_count;
     const struct wire_op *ops;
     const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed.
-                            STATE: who takes part */
+                            STATE: who takes part. SYNCED: of whom how many
+                            bytes were taken, by turns */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
 };

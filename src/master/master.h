@@ -60,6 +60,7 @@ struct master_peer_sync {
     enum master_part part;
     uint8_t strategy;
     uint64_t revision, structure, content;
+    uint64_t given; /* bytes that receivers say they took of it (S8) */
 };
 
 struct master_peer {

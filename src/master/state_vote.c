@@ -50,6 +50,18 @@ void state_vote_asked(struct master *m, uint32_t link,
     p->voted_at = m->now;
 }
 
+/* Rule S8: what a receiver took counts when it has everything. */
+static void credit(struct master *m, uint32_t group, const struct wire_msg *msg)
+{
+    for (uint32_t k = 0; k + 1 < msg->id_count; k += 2) {
+        for (uint32_t i = 0; i < m->link_end; i++) {
+            struct master_peer *p = &m->peers[i];
+            if (in_group(p, group) && p->info.id == msg->ids[k])
+                p->sync.given += msg->ids[k + 1];
+        }
+    }
+}
+
 void state_vote_done(struct master *m, uint32_t link,
                      const struct wire_msg *msg)
 {
@@ -59,6 +71,7 @@ void state_vote_done(struct master *m, uint32_t link,
     bool has = p->sync.part == PART_LACKS && msg->sync.role == SYNC_COMPLETE;
     p->sync.part = PART_NONE;
     if (!has) return;
+    credit(m, p->group, msg);
     p->sync.synced = true;
     p->sync.part =
         p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;
@@ -154,13 +167,30 @@ static void send_lists(struct master *m, uint32_t group)
     tell_part(m, group, PART_DIFFERS, &msg, SYNC_DIFFERS);
 }
 
+/* COMPLETE to all in one part: one message for those who gave nothing. */
+static void complete_part(struct master *m, uint32_t group,
+                          enum master_part part, struct wire_msg *msg)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (!in_group(p, group) || p->sync.part != part || p->sync.given == 0)
+            continue;
+        struct wire_msg own = *msg;
+        own.sync.role = SYNC_COMPLETE;
+        own.sync.given = p->sync.given;
+        p->sync.part = PART_NONE;
+        master_send(m, i, &own);
+    }
+    tell_part(m, group, part, msg, SYNC_COMPLETE);
+}
+
 /* Rule S8: everybody who has it goes on; who lacks it never will. */
 static void end_sync(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     struct wire_msg msg = group_state(m, group);
-    tell_part(m, group, PART_SERVES, &msg, SYNC_COMPLETE);
-    tell_part(m, group, PART_HAS, &msg, SYNC_COMPLETE);
+    complete_part(m, group, PART_SERVES, &msg);
+    complete_part(m, group, PART_HAS, &msg);
     tell_part(m, group, PART_LACKS, &msg, SYNC_NO_STATE);
     tell_part(m, group, PART_DIFFERS, &msg, SYNC_NO_STATE);
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -349,7 +379,9 @@ static void decide(struct master *m, uint32_t group)
     g->sync_id = m->sync_last;
     g->sync_changed = false;
     for (uint32_t i = 0; i < m->link_end; i++) {
-        if (in_group(&m->peers[i], group)) m->peers[i].sync.synced = false;
+        if (!in_group(&m->peers[i], group)) continue;
+        m->peers[i].sync.synced = false;
+        m->peers[i].sync.given = 0;
     }
     if (give_parts(m, group, &e))
         send_lists(m, group);

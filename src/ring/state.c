@@ -120,6 +120,18 @@ static void apply_early(struct state_sync *s)
     s->early_count = kept;
 }
 
+/* Room to note what is taken of so many new partners. */
+static bool make_taken(struct state_sync *s, uint32_t more)
+{
+    uint32_t room = s->taken_count + 2 * more;
+    if (room <= s->taken_room) return true;
+    uint64_t *made = realloc(s->taken, room * sizeof *made);
+    if (!made) return false;
+    s->taken = made;
+    s->taken_room = room;
+    return true;
+}
+
 static bool make_partners(struct engine *e, const struct state_orders *w)
 {
     struct state_sync *s = &e->state;
@@ -130,6 +142,7 @@ static bool make_partners(struct engine *e, const struct state_orders *w)
     s->serves = self < w->holders;
     struct state_partner *old = s->partners;
     uint32_t old_count = s->partner_count;
+    if (!make_taken(s, w->count)) return false;
     struct state_partner *made = calloc(w->count + (size_t)1, sizeof *made);
     if (!made) return false;
     uint32_t count = 0;
@@ -180,7 +193,9 @@ void state_end(struct engine *e)
     conn_forget_state(e, NULL, true);
     state_plan_end(s);
     free(s->partners);
+    free(s->taken);
     s->partners = NULL;
+    s->taken = NULL;
     s->partner_count = 0;
     s->flight_end = 0;
     if (s->id > s->id_before) s->id_before = s->id;
@@ -244,7 +259,6 @@ static void give(struct state_sync *s, struct state_partner *p, struct frame *f,
     *f = frame_of(s, FRAME_GIVE, &piece);
     f->size = *from ? piece.size : 0;
     if (piece.kind == STATE_NAMES) f->index = s->list->names_size;
-    if (piece.kind == STATE_BYTES) s->tx_bytes += f->size;
 }
 
 bool state_next_send(struct engine *e, struct link *l, struct frame *f,
@@ -296,13 +310,16 @@ static void asked(struct engine *e, struct link *l, const struct frame *f)
     (void)link_control(e, l, &no);
 }
 
+/* An answer names what was asked, its size included: one that comes late must
+ * not be taken for that to a later question about the same place. */
 static struct state_flight *find_flight(struct state_sync *s, uint64_t peer,
                                         const struct frame *f)
 {
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *x = &s->flights[i];
         if (x->used && x->peer == peer && x->piece.kind == f->flags &&
-            x->piece.tensor == f->seq && x->piece.offset == f->tag)
+            x->piece.tensor == f->seq && x->piece.offset == f->tag &&
+            (x->piece.kind == STATE_NAMES || x->piece.size == f->index))
             return x;
     }
     return NULL;

@@ -111,7 +111,9 @@ struct state_sync {
     struct state_flight flights[STATE_FLIGHTS_MAX];
     uint32_t flight_end;
     pccl_ns progress_at;
-    uint64_t tx_bytes, rx_bytes; /* of tensors */
+    uint64_t rx_bytes; /* of blocks that came, were right and are written */
+    uint64_t *taken;   /* ids of partners, and bytes of rx_bytes, by turns */
+    uint32_t taken_count, taken_room; /* words */
     char explanation[240];
 };
 

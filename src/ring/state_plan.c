@@ -374,7 +374,23 @@ static bool block_right(struct state_sync *s, uint32_t index, uint64_t block)
     return true;
 }
 
-static bool take_bytes(struct state_sync *s, const struct state_piece *p)
+/* Partners are many only as holders come and go, so few are looked through. */
+static void note_taken(struct state_sync *s, uint64_t peer, uint64_t size)
+{
+    uint32_t i = 0;
+    while (i < s->taken_count && s->taken[i] != peer) i += 2;
+    if (i == s->taken_count) {
+        assert(s->taken_count < s->taken_room);
+        s->taken_count += 2;
+        s->taken[i] = peer;
+        s->taken[i + 1] = 0;
+    }
+    s->taken[i + 1] += size;
+    s->rx_bytes += size;
+}
+
+static bool take_bytes(struct state_sync *s, uint64_t peer,
+                       const struct state_piece *p)
 {
     const struct state_tensor *t = &s->list->tensors[p->tensor];
     uint64_t first = p->offset / HASH_BLOCK_SIZE;
@@ -383,7 +399,8 @@ static bool take_bytes(struct state_sync *s, const struct state_piece *p)
     for (uint64_t i = first; i < first + count; i++) {
         if (block_right(s, p->tensor, i)) {
             uint64_t left = t->size - i * HASH_BLOCK_SIZE;
-            s->rx_bytes += left < HASH_BLOCK_SIZE ? left : HASH_BLOCK_SIZE;
+            note_taken(s, peer,
+                       left < HASH_BLOCK_SIZE ? left : HASH_BLOCK_SIZE);
             set_have(s, t->first + i);
         } else {
             set_wanted(s, t->first + i);
@@ -400,7 +417,7 @@ bool state_plan_take(struct state_sync *s, const struct state_flight *f,
     if (f->piece.kind <= STATE_TENSORS) right = take_names(s, size);
     if (f->piece.kind == STATE_BLOCKS)
         right = take_hashes(s, f->piece.tensor, size);
-    if (f->piece.kind == STATE_BYTES) right = take_bytes(s, &f->piece);
+    if (f->piece.kind == STATE_BYTES) right = take_bytes(s, f->peer, &f->piece);
     if (s->receives && s->hashes_known && s->unknown == 0 &&
         s->have_count == s->list->block_count)
         s->outcome = STATE_RECEIVED;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# mutants.sh [SEEDS] - breaks the cores in one way at a time and shows that the
+# mutants.sh [SEEDS [PATTERN]] - breaks the cores in one way at a time and shows that the
 # simulator notices: a rule whose removal no test notices is not tested.
 #
 # Each line below: name | file under src | sed script. The tree is copied; the
@@ -7,6 +7,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 seeds=${1:-3000}
+only=${2:-.}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cp -r "$root/src" "$root/include" "$work/"
@@ -19,7 +20,7 @@ ring/engine ring/conn ring/op ring/retain ring/message ring/message_bulk
 ring/state ring/state_list ring/state_plan master/master master/round
 master/order master/state_vote dtype ring/reduce ring/reduce_base hash/hash
 hash/hash_simd hash/hash_omp"
-sim="test_sim sim util faults program oracle shared net"
+sim="test_sim sim util faults program oracle shared election net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }
@@ -45,7 +46,7 @@ unit_tests() {
 survived=0
 printf '%-34s %s\n' "mutant" "caught by"
 while IFS='|' read -r name file script; do
-    [ -n "$name" ] || continue
+    echo "$name" | grep -q "$only" || continue
     sed "$script" "$root/src/$file" >"src/$file"
     if cmp -s "$root/src/$file" "src/$file"; then
         echo "$name: the mutation does not apply"
@@ -112,5 +113,30 @@ stranded member waits for ever|session.c|s/if (s->stranded) session_gone(s, s->r
 no heartbeats|session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->heard >= m->deadline/false/
 broken link not reported|ring/conn.c|s/if (!e->frozen) report_broken.*//
+departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
+decided without the late (S1)|master/state_vote.c|s/if (!p->sync.voted \&\& !elsewhere) return;/if (!p->sync.voted \&\& !elsewhere) { if (voters > 1) break; return; }/
+strategies mix (S2)|master/state_vote.c|s/return popular \&\& other;/return false;/
+receive-only is elected (S2)|master/state_vote.c|s/if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)/if (!votes(m, link, group))/
+receive-only serves (S2)|master/state_vote.c|s/s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/s->part = PART_SERVES;/
+receiver turned server (S8)|master/state_vote.c|s/p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/PART_SERVES;/
+revision stands still (S3)|master/state_vote.c|s/e.resume ? r->revision : r->revision + 1/r->revision/
+ahead is welcome (S3)|master/state_vote.c|s/if (s->revision > e->expected) {/if (s->revision > e->expected + 1) {/
+any checkpoint resumes (S4)|master/state_vote.c|s/answer(m, i, SYNC_FOREIGN, e->expected);/e->current = true;/
+the run is forgotten (S4)|master/state_vote.c|s/if (s->synced) e.resume = false;/e.resume = false;/
+those behind are candidates (S5)|master/state_vote.c|s/return s->revision == e->expected || .*;/return true;/
+least popular wins (S5)|master/state_vote.c|s/count < best_votes ||/count > best_votes ||/
+tie by link (S5)|master/state_vote.c|s/rank > best_rank)/false)/
+outvoted sender is written to (S5)|master/state_vote.c|s/if (!same \&\& s->strategy == SYNC_SEND_ONLY) {/if (false) {/
+other tensors as receivers (S6)|master/state_vote.c|s/s->structure == winner.structure ? PART_LACKS : PART_DIFFERS/PART_LACKS/
+leaver is listed (S6)|master/state_vote.c|s/if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;/if (!in_group(p, group) || p->sync.part != part) continue;/
+complete though one receives (S8)|master/state_vote.c|s/if (open == 0 || /if (open <= 1 || /
+lists not sent again (S8)|master/master.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
+block not checked (S7)|ring/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
+late answer taken (S7)|ring/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
+closed link not asked anew (S7)|ring/state.c|s/^    release_all(e, l->id);$//
+receive-only passes on (S7)|session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
+retries counted twice (S8)|ring/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
+credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
+another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/(void)others;/
 MUTANTS
 [ "$survived" -eq 0 ]

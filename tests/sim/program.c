@@ -569,7 +569,13 @@ static bool synchronize(struct sim *s, struct sim_proc *p)
         return true;
     }
     if (p->session->sync != SYNC_OVER) return false;
+    bool crossed = strstr(p->session->sync_error, "another call") != NULL;
     shared_end(s, p);
+    if (crossed && p->session->state == SESSION_MEMBER) {
+        g->step++;
+        begin_resync(s, p);
+        return true;
+    }
     end_step(s, p);
     return true;
 }

@@ -4,7 +4,7 @@
  * A process that was synchronized changes its state as all others do before
  * the next time, but for some who err; a newcomer has bytes of its own. Who is
  * refused for lack of the run's state loads the last checkpoint. */
-#include "sim.h"
+#include "election.h"
 
 #include "../../include/pccl.h"
 
@@ -78,12 +78,20 @@ static void choose_strategy(struct sim *s, struct sim_proc *p)
     x->strategy = x->member ? SYNC_SEND_ONLY : SYNC_RECEIVE_ONLY;
 }
 
+/* Some do not call as the others do. */
+static void err(struct sim *s, struct sim_shared *x)
+{
+    if (sim_pick(s, 60) > 0) return;
+    x->strategy = (enum sync_strategy)sim_pick(s, SYNC_STRATEGY_COUNT);
+}
+
 bool shared_begin(struct sim *s, struct sim_proc *p)
 {
     struct sim_shared *x = &p->shared;
     struct state_tensor tensors[SIM_TENSORS];
     advance(s, p);
     choose_strategy(s, p);
+    err(s, x);
     memcpy(x->before, x->bytes, x->size);
     x->odd = sim_pick(s, 50) == 0;
     uint8_t *at = x->bytes;
@@ -157,6 +165,8 @@ static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
                   "two contents of revision %llu",
                   (unsigned long long)revision);
     }
+    election_taken(s, p->group, p->session->id, p->session->engine.state.id, tx,
+                   rx);
     sim_coverage.sync++;
     sim_coverage.sync_received += rx > 0;
     sim_coverage.sync_blocks += rx > 0 && rx < x->size;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "election.h"
 #include "faults.h"
 
 struct sim_coverage sim_coverage;
@@ -143,6 +144,7 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     }
     if (msg->type == WIRE_INSTALL && msg->view.update)
         oracle_update(s, links, count);
+    if (msg->type == WIRE_STATE) election_said(s, links, count, msg);
     for (uint32_t i = 0; i < count; i++) {
         trace_message(s, "master ->", s->master->peers[links[i]].info.id, msg);
         int stream = s->links[links[i]];
@@ -157,6 +159,7 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
     SIM_TRACE(s, "master closes %llu: %s",
               (unsigned long long)s->master->peers[link].info.id, reason);
     sim_coverage.evicted += strstr(reason, "silent") != NULL;
+    election_gone(s, link);
     int stream = s->links[link];
     SIM_CHECK(s, stream >= 0, "the master closes a link twice");
     s->links[link] = -1;
@@ -219,6 +222,8 @@ static bool master_read(struct sim *s, uint32_t link)
                (status = next_message(rx, &msg)) == WIRE_OK) {
             struct master_event e = {
                 .type = MASTER_RECEIVED, .link = link, .msg = &msg};
+            if (msg.type == WIRE_SYNC) election_asked(s, link, &msg);
+            if (msg.type == WIRE_SYNCED) election_reported(s, link, &msg);
             master_event(s, &e);
         }
         SIM_CHECK(s, status != WIRE_BAD, "the master cannot decode");
@@ -228,6 +233,7 @@ static bool master_read(struct sim *s, uint32_t link)
     s->links[link] = -1;
     rx->count = 0;
     sim_stream_leave(s, stream, 1);
+    election_gone(s, link);
     struct master_event e = {.type = MASTER_CLOSED, .link = link};
     master_event(s, &e);
     return true;
@@ -536,6 +542,12 @@ static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
 static void watch_engine(struct sim_proc *p)
 {
     const struct engine *e = &p->session->engine;
+    const struct state_sync *sync = &e->state;
+    /* Nobody here gives wrong bytes, so nobody may be thought to (S7). */
+    for (uint32_t i = 0; i < sync->partner_count; i++)
+        SIM_CHECK(p->sim, !sync->partners[i].bad,
+                  "process %u distrusts member %llu", p->uid,
+                  (unsigned long long)sync->partners[i].id);
     for (uint32_t i = 0; i < e->conn_end; i++) {
         const struct conn *c = e->conns[i];
         if (!c || c->state != CONN_OPEN) continue;
@@ -582,6 +594,8 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
                         SIM_DEADLINE;
         /* Who has other tensors asks again while they still move theirs. */
         if (g->stage == STAGE_SYNC) limit *= 3;
+        /* Groups that share a vote need not be in step. */
+        if (g->stage == STAGE_PENDING && s->options.groups > 1) limit *= 3;
         pccl_ns since =
             g->progress_at > s->last_fault ? g->progress_at : s->last_fault;
         SIM_CHECK(s, s->now - since < limit,
@@ -601,8 +615,9 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     s->options = *options;
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
     s->oracle = oracle_new();
+    s->election = election_new();
     s->master = calloc(1, sizeof *s->master);
-    SIM_CHECK(s, s->master && s->oracle, "no memory");
+    SIM_CHECK(s, s->master && s->oracle && s->election, "no memory");
     struct master_config config = {
         .out = {s, master_send_out, master_close_out, NULL},
         .deadline = SIM_DEADLINE,
@@ -686,5 +701,6 @@ void sim_free(struct sim *s)
     for (uint32_t i = 0; i < s->link_count; i++) free(s->link_rx[i].bytes);
     for (uint32_t i = 0; i < SIM_GROUPS; i++) free(s->checkpoints[i].bytes);
     oracle_free(s->oracle);
+    election_free(s->election);
     free(s->master);
 }

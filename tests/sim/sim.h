@@ -2,7 +2,7 @@
  * one thread, from one seed, in virtual time.
  *
  * sim.c moves bytes and injects faults; program.c is what every peer runs;
- * oracle.c knows what must be true. */
+ * oracle.c and election.c know what must be true. */
 #ifndef PCCL_SIM_H
 #define PCCL_SIM_H
 
@@ -24,21 +24,22 @@ enum {
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
 
 /* What happened in all universes; zero in any of them fails a long run. */
-#define SIM_COVERAGE(X)                                                        \
-    X(crash)                                                                   \
-    X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) X(            \
-        control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask)    \
-        X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable)      \
-            X(refresh_mismatch) X(refresh_unreachable) X(suspect)              \
-                X(vote_refused) X(update) X(pending_yes) X(pending_no) X(lost) \
-                    X(early) X(held) X(pool) X(ring_plan) X(deferred)          \
-                        X(confirmed) X(scoped) X(scoped_lost) X(local)         \
-                            X(shuffled) X(two_groups) X(master_lost) X(again)  \
-                                X(sync) X(sync_received) X(sync_blocks)        \
-                                    X(sync_alone) X(sync_odd) X(sync_ahead)    \
-                                        X(sync_foreign) X(sync_conflict)       \
-                                            X(sync_none) X(sync_resume)        \
-                                                X(sync_lost)
+/* clang-format off */
+#define SIM_COVERAGE(X) \
+    X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) \
+    X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
+    X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
+    X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
+    X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
+    X(ring_plan) X(deferred) X(confirmed) X(scoped) X(scoped_lost) X(local) \
+    X(shuffled) X(two_groups) X(master_lost) X(again) X(sync) \
+    X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
+    X(sync_foreign) X(sync_conflict) X(sync_none) X(sync_resume) \
+    X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \
+    X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
+    X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
+    X(sync_orphan) X(sync_stranded) X(sync_exact)
+/* clang-format on */
 
 struct sim_coverage {
 #define X(name) uint64_t name;
@@ -173,6 +174,7 @@ struct sim {
         pccl_ns until;
     } refusals[SIM_REFUSALS_MAX];
     struct oracle *oracle;
+    struct election *election;
     struct sim_checkpoint checkpoints[SIM_GROUPS];
 };
 

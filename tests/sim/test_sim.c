@@ -64,7 +64,8 @@ static struct sim_options choose(uint64_t seed)
     /* Groups vote in step, which a step of one group's own would break. */
     if (o.refuse) o.steps += 6000;
     if (o.refuse || o.odd_vote || o.reset || o.stall || o.freeze) o.groups = 1;
-    o.scoped = on(&r, 3);
+    /* An unreachable scope would part the ways of those inside it. */
+    o.scoped = on(&r, 3) && !o.refuse;
     o.large = on(&r, 6);
     o.local = on(&r, 2);
     o.burst = on(&r, 4);
@@ -78,7 +79,7 @@ static struct sim_options choose(uint64_t seed)
     }
     o.pipe_min = o.large ? 32768 : 100;
     o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
-    if (!o.odd_vote && on(&r, 2)) o.sync = on(&r, 2) ? 2 : 5;
+    if (on(&r, 2)) o.sync = on(&r, 2) ? 2 : 5;
     o.delay_max = 1u << net_pick(&r, 20);
     return o;
 }
