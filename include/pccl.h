@@ -359,8 +359,11 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  * members that hold the elected content at once, each checked by its hash.
  *
  * shared_state  tensors of any type, size and alignment, in the same order on
- *               all members with equal name, type, count and flag. Not to be
- *               touched by others during the call.
+ *               all members with equal name, type, count and flag, but on the
+ *               device of each one's choice. Not to be touched by others during
+ *               the call; for memory on a GPU that means kernels queued on any
+ *               stream but the default one, too. It is hashed there and copied
+ *               through 512 KiB of pinned memory per connection.
  * revision      any number at first: the highest counts. From then on one more
  *               with each call: who is behind is brought along, who is ahead
  *               is refused. Overwritten with the group's revision. After all
@@ -376,9 +379,9 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  *               that differed here and were received, each counted once,
  *               however often it was asked for. tx_bytes: bytes that members
  *               which now hold the state took from this one. Summed over all
- *               members, lost and failed ones included, both are equal: what went out
- *               in vain (to one that was lost, or had it sooner from another
- *               one) is counted nowhere, and headers and hashes are not.
+ *               members, lost and failed ones included, both are equal: what
+ *               went out in vain (to one that was lost, or had it sooner from
+ *               another one) is counted nowhere, nor are headers and hashes.
  *
  * The loss of a member is no failure while another one holds the content; it
  * is reported by the next collective, as always.

@@ -1,6 +1,6 @@
 /* api.c - pccl.h entry points: check, call the communicator, map the result.
  * The contracts stand in include/pccl.h. */
-#include "comm.h"
+#include "comm_device.h"
 #include "env.h"
 #include "log.h"
 #include "status.h"
@@ -31,7 +31,7 @@ const char *pcclGetErrorString(pcclResult_t result)
 pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
 {
     if (!info) return pcclInvalidArgument;
-    info->has_cuda_support = false;
+    info->has_cuda_support = comm_device_built();
     return pcclSuccess;
 }
 

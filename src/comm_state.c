@@ -1,6 +1,6 @@
 /* comm_state.c - pcclSynchronizeSharedState: reads the tensors, then waits in
- * the session. A staging copy for tensors on a GPU belongs into read_state. */
-#include "comm.h"
+ * the session. */
+#include "comm_device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,8 @@ static const char *read_tensor(const pcclTensorInfo_t *info,
                                struct state_tensor *t)
 {
     if ((unsigned)info->datatype >= DTYPE_COUNT) return "unknown datatype";
-    if (info->device_type == pcclDeviceCuda)
-        return "this library was built without CUDA";
-    if (info->device_type != pcclDeviceCpu) return "unknown device";
+    bool cuda = info->device_type == pcclDeviceCuda;
+    if (!cuda && info->device_type != pcclDeviceCpu) return "unknown device";
     uint64_t element = dtype_size((enum dtype)info->datatype);
     if (info->count > UINT64_MAX / 2 / element) return "count is too large";
     if (info->count > 0 && !info->data) return "data is NULL";
@@ -24,7 +23,11 @@ static const char *read_tensor(const pcclTensorInfo_t *info,
                                .free = info->allow_content_inequality};
     if (strnlen(t->name, STATE_NAME_MAX + 1) > STATE_NAME_MAX)
         return "its name is too long";
-    return NULL;
+    if (!cuda) return NULL;
+    if (!comm_device_built()) return "this library was built without CUDA";
+    const char *wrong = NULL;
+    if (info->count > 0) t->device = comm_device_of(info->data, &wrong);
+    return wrong;
 }
 
 /* Reads all tensors; unlocked, for it may take long. */
@@ -49,7 +52,7 @@ static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
     comm_lock(c);
     free(tensors);
     if (ok) return pcclSuccess;
-    comm_set_error(c, "out of memory for the hashes of the shared state");
+    comm_set_error(c, "%s", list->failure);
     return pcclInternalError;
 }
 

@@ -129,7 +129,9 @@ void session_sync_over(void *user)
     session_send(s, &done);
     if (t->outcome == STATE_EXPLAINED)
         session_sync_end(s, pcclInvalidArgument, t->explanation);
-    if (t->outcome == STATE_FAILED)
+    if (t->outcome == STATE_FAILED && t->explanation[0] != '\0')
+        session_sync_end(s, pcclInternalError, t->explanation);
+    else if (t->outcome == STATE_FAILED)
         session_sync_end(
             s, pcclNoSharedStateAvailable,
             "no holder of the state could be reached, or none gave the "

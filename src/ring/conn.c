@@ -68,6 +68,12 @@ void engine_dialed(struct engine *e, uint32_t number, bool success)
     engine_closed(e, number);
 }
 
+static void drop_stage(struct conn *c)
+{
+    if (c->tx_stage) c->tx_stage->used = false;
+    c->tx_stage = NULL;
+}
+
 /* `answered`: the other end may have taken the call and sent data already. */
 static void report_broken(struct engine *e, struct link *l, bool dialed,
                           bool answered)
@@ -89,6 +95,7 @@ void engine_closed(struct engine *e, uint32_t number)
     enum conn_state was = c->state;
     c->state = CONN_FREE;
     c->link = NULL;
+    drop_stage(c);
     if (c->peer) {
         message_closed(e, number, was == CONN_DIALED);
         return;
@@ -406,7 +413,9 @@ void conn_forget_state(struct engine *e, const struct link *l, bool sending)
         struct conn *c = e->conns[i];
         if (!c || c->state == CONN_FREE || (l && c->link != l)) continue;
         if (c->sink == SINK_STATE) c->sink = SINK_DISCARD;
-        if (sending && c->tx_state) c->tx_from = NULL;
+        if (!sending || !c->tx_state) continue;
+        c->tx_from = NULL;
+        drop_stage(c);
     }
 }
 
@@ -430,7 +439,7 @@ static bool next_frame(struct engine *e, struct conn *c)
         if (!message_next(e, c, &f)) return false;
     } else if (c->ping) {
         f = (struct frame){.type = FRAME_PING, .epoch = e->epoch};
-    } else if (state_next_send(e, l, &f, &c->tx_from)) {
+    } else if (state_next_send(e, l, &f, &c->tx_from, &c->tx_stage)) {
         c->tx_state = c->tx_from != NULL;
     } else if (l->control_count > 0) {
         f = l->control[l->control_first];
@@ -497,5 +506,6 @@ void engine_tx(struct engine *e, uint32_t number, size_t size)
     c->tx_from = NULL;
     if (c->tx_item) message_sent(c);
     c->tx_state = false;
+    drop_stage(c);
     if (op) op_sent(e, op, c->tx_lane);
 }

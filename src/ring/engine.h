@@ -86,8 +86,9 @@ struct conn {
     uint32_t tx_left;
     struct op *tx_op;
     struct lane *tx_lane;
-    bool tx_item;  /* the frame is the next item of `peer` */
-    bool tx_state; /* tx_from is shared state */
+    bool tx_item;                 /* the frame is the next item of `peer` */
+    bool tx_state;                /* tx_from is shared state... */
+    struct state_stage *tx_stage; /* ... of a device, through here */
 };
 
 struct early {

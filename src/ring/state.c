@@ -25,6 +25,41 @@ void state_begin(struct engine *e, struct state_list *list, bool fellows)
     s->fellows = fellows;
 }
 
+/* --- memory of devices --- */
+
+struct state_stage *state_stage_take(struct state_sync *s,
+                                     const struct state_device *device)
+{
+    for (struct state_stage *g = s->stages; g; g = g->next) {
+        if (g->used || g->device != device) continue;
+        g->used = true;
+        return g;
+    }
+    struct state_stage *made = malloc(sizeof *made);
+    if (!made) return NULL;
+    made->bytes = device->take(device->user, FRAME_BODY_MAX);
+    if (!made->bytes) {
+        free(made);
+        return NULL;
+    }
+    made->device = device;
+    made->used = true;
+    made->next = s->stages;
+    s->stages = made;
+    return made;
+}
+
+static void free_stages(struct state_sync *s)
+{
+    while (s->stages) {
+        struct state_stage *next = s->stages->next;
+        const struct state_device *d = s->stages->device;
+        d->give(d->user, s->stages->bytes);
+        free(s->stages);
+        s->stages = next;
+    }
+}
+
 /* --- partners --- */
 
 static bool is_power(uint32_t n)
@@ -139,7 +174,7 @@ static bool make_partners(struct engine *e, const struct state_orders *w)
     for (uint32_t i = 0; i < w->count; i++) {
         if (w->ids[i] == e->self) self = i;
     }
-    s->serves = self < w->holders;
+    s->serves |= self < w->holders;
     struct state_partner *old = s->partners;
     uint32_t old_count = s->partner_count;
     if (!make_taken(s, w->count)) return false;
@@ -192,6 +227,7 @@ void state_end(struct engine *e)
     if (s->phase == STATE_IDLE) return;
     conn_forget_state(e, NULL, true);
     state_plan_end(s);
+    free_stages(s);
     free(s->partners);
     free(s->taken);
     s->partners = NULL;
@@ -222,9 +258,27 @@ static bool inside(uint64_t offset, uint32_t size, uint64_t total)
            size <= total - offset;
 }
 
+/* A piece of a tensor, on the host. */
+static const uint8_t *read_tensor(struct state_sync *s,
+                                  const struct state_piece *p,
+                                  struct state_stage **stage)
+{
+    const struct state_tensor *t = &s->list->tensors[p->tensor];
+    const struct state_device *d = t->device;
+    if (!d) return t->data + p->offset;
+    struct state_stage *g = state_stage_take(s, d);
+    if (!g) return NULL;
+    if (d->read(d->user, g->bytes, t->data + p->offset, p->size)) {
+        *stage = g;
+        return g->bytes;
+    }
+    g->used = false;
+    return NULL;
+}
+
 /* The bytes of a piece, or NULL: this peer does not have them. */
-static const uint8_t *find_piece(const struct state_sync *s,
-                                 struct state_piece *p)
+static const uint8_t *find_piece(struct state_sync *s, struct state_piece *p,
+                                 struct state_stage **stage)
 {
     const struct state_list *l = s->list;
     if (p->kind == STATE_NAMES) {
@@ -246,23 +300,23 @@ static const uint8_t *find_piece(const struct state_sync *s,
     }
     if (!inside(p->offset, p->size, t->size)) return NULL;
     bool has = s->serves || (s->fellows && state_plan_has(s, p));
-    return has ? t->data + p->offset : NULL;
+    return has ? read_tensor(s, p, stage) : NULL;
 }
 
 static void give(struct state_sync *s, struct state_partner *p, struct frame *f,
-                 const uint8_t **from)
+                 const uint8_t **from, struct state_stage **stage)
 {
     struct state_piece piece = p->todo[p->todo_first];
     p->todo_first = (p->todo_first + 1) % STATE_TODO_MAX;
     p->todo_count--;
-    *from = find_piece(s, &piece);
+    *from = find_piece(s, &piece, stage);
     *f = frame_of(s, FRAME_GIVE, &piece);
     f->size = *from ? piece.size : 0;
     if (piece.kind == STATE_NAMES) f->index = s->list->names_size;
 }
 
 bool state_next_send(struct engine *e, struct link *l, struct frame *f,
-                     const uint8_t **from)
+                     const uint8_t **from, struct state_stage **stage)
 {
     struct state_sync *s = &e->state;
     if (s->phase != STATE_MOVING) return false;
@@ -270,7 +324,7 @@ bool state_next_send(struct engine *e, struct link *l, struct frame *f,
     if (!p) return false;
     *from = NULL;
     if (p->todo_count > 0) {
-        give(s, p, f, from);
+        give(s, p, f, from, stage);
         return true;
     }
     struct state_piece piece;
@@ -374,6 +428,7 @@ void state_received(struct engine *e, struct link *l, const struct frame *f)
     p->asked--;
     x->used = false;
     bool right = state_plan_take(s, &done, f->size);
+    if (done.stage) done.stage->used = false;
     if (!right) p->bad = true;
     s->progress_at = e->now;
     over(e);

@@ -52,6 +52,14 @@ struct state_partner {
     uint32_t todo_first, todo_count;
 };
 
+/* Host memory that a piece of a device's tensor passes through. */
+struct state_stage {
+    struct state_stage *next;
+    const struct state_device *device;
+    uint8_t *bytes; /* FRAME_BODY_MAX */
+    bool used;
+};
+
 struct state_flight {
     bool used;
     bool receiving; /* its body is coming in */
@@ -59,6 +67,7 @@ struct state_flight {
     struct state_piece piece;
     pccl_ns since;
     uint32_t steals;
+    struct state_stage *stage; /* where a device's piece comes in */
 };
 
 struct state_early {
@@ -76,7 +85,7 @@ enum state_outcome {
     STATE_OPEN,      /* nothing to say yet */
     STATE_RECEIVED,  /* all is here */
     STATE_EXPLAINED, /* this peer's tensors are others: see explanation */
-    STATE_FAILED,    /* no holder gave what it should */
+    STATE_FAILED,    /* no holder gave what it should, or: explanation */
 };
 
 struct state_sync {
@@ -110,6 +119,7 @@ struct state_sync {
     uint32_t again_count;
     struct state_flight flights[STATE_FLIGHTS_MAX];
     uint32_t flight_end;
+    struct state_stage *stages; /* all there are */
     pccl_ns progress_at;
     uint64_t rx_bytes; /* of blocks that came, were right and are written */
     uint64_t *taken;   /* ids of partners, and bytes of rx_bytes, by turns */
@@ -140,17 +150,20 @@ bool state_plan_next(struct engine *e, struct state_partner *p,
                      struct state_piece *piece);
 void state_plan_release(struct state_sync *s, struct state_flight *f);
 /* Where the piece goes; NULL: it is not what was asked for. */
-uint8_t *state_plan_target(struct state_sync *s, const struct state_flight *f,
+uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
                            uint32_t size, uint32_t total);
 /* The piece is there. False: it is wrong, or what it completes is. */
 bool state_plan_take(struct state_sync *s, const struct state_flight *f,
                      uint32_t size);
+struct state_stage *state_stage_take(struct state_sync *s,
+                                     const struct state_device *device);
 bool state_plan_has(const struct state_sync *s, const struct state_piece *p);
 struct state_partner *state_partner(struct state_sync *s, uint64_t id);
 
 /* --- conn.c and engine.c only --- */
+/* *stage, if any, is to be given back once the body has gone. */
 bool state_next_send(struct engine *e, struct link *l, struct frame *f,
-                     const uint8_t **from);
+                     const uint8_t **from, struct state_stage **stage);
 /* *to NULL: throw the body away. False: the peer breaks the protocol. */
 bool state_accept(struct engine *e, struct link *l, const struct frame *f,
                   uint8_t **to);

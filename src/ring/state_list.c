@@ -82,19 +82,29 @@ static bool make_names(struct state_list *l)
     return true;
 }
 
-static void make_hashes(struct state_list *l, uint8_t *wire, unsigned threads)
+static bool hash_tensor(const struct state_tensor *t, uint64_t *blocks,
+                        unsigned threads)
+{
+    if (t->blocks == 0) return true;
+    if (t->device)
+        return t->device->hash(t->device->user, t->data, t->size, blocks);
+    hash_blocks(t->data, t->size, 0, t->blocks, blocks, threads);
+    return true;
+}
+
+static bool make_hashes(struct state_list *l, uint8_t *wire, unsigned threads)
 {
     for (uint32_t i = 0; i < l->count; i++) {
         const struct state_tensor *t = &l->tensors[i];
         uint64_t *blocks = l->blocks + t->first;
-        if (t->blocks > 0)
-            hash_blocks(t->data, t->size, 0, t->blocks, blocks, threads);
+        if (!hash_tensor(t, blocks, threads)) return false;
         l->hashes[i] = hash_combine(blocks, t->size);
         uint64_t word = l->hashes[i];
         put_word(&word);
         memcpy(wire + 8 * (size_t)i, &word, 8);
     }
     l->content = state_content(wire, l->count);
+    return true;
 }
 
 bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
@@ -102,6 +112,7 @@ bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
 {
     memset(l, 0, sizeof *l);
     l->count = count;
+    l->failure = "out of memory for the hashes of the shared state";
     l->tensors = malloc((count + (size_t)1) * sizeof *l->tensors);
     if (!l->tensors) return false;
     if (count > 0) memcpy(l->tensors, tensors, count * sizeof *tensors);
@@ -116,9 +127,14 @@ bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
     l->hashes = malloc((count + (size_t)1) * sizeof *l->hashes);
     uint8_t *wire = malloc((count + (size_t)1) * 8);
     bool ok = l->blocks && l->hashes && wire && make_names(l);
-    if (ok) make_hashes(l, wire, threads);
+    const char *failure = l->failure;
+    if (ok && !make_hashes(l, wire, threads)) {
+        failure = "the device could not hash a tensor of the shared state";
+        ok = false;
+    }
     free(wire);
     if (!ok) state_list_free(l);
+    l->failure = ok ? NULL : failure;
     return ok;
 }
 

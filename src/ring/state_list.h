@@ -9,9 +9,25 @@ enum {
     STATE_NAMES_MAX = 64 * 1024 * 1024, /* of all of them, encoded */
 };
 
+/* Memory that the host cannot touch, a GPU's, by its driver's functions. They
+ * block until the work is done and may be called from any thread. */
+struct state_device {
+    void *user;
+    /* blocks[i] = hash of block i of the tensor (hash.h). False: failed. */
+    bool (*hash)(void *user, const uint8_t *data, uint64_t size,
+                 uint64_t *blocks);
+    bool (*read)(void *user, uint8_t *host, const uint8_t *data, uint64_t size);
+    bool (*write)(void *user, uint8_t *data, const uint8_t *host,
+                  uint64_t size);
+    /* Host memory to copy through (pinned); NULL: none left. */
+    uint8_t *(*take)(void *user, uint64_t size);
+    void (*give)(void *user, uint8_t *host);
+};
+
 struct state_tensor {
     const char *name; /* data and name are the user's during the call */
-    uint8_t *data;
+    uint8_t *data;    /* touched only through `device`, if there is one */
+    const struct state_device *device; /* NULL: the host's memory */
     uint64_t count;
     uint64_t size; /* bytes; any alignment */
     uint8_t dtype;
@@ -29,11 +45,12 @@ struct state_list {
     uint8_t *names; /* the encoded structure */
     uint32_t names_size;
     uint64_t structure, content; /* digests: equal on equal members */
+    const char *failure;         /* of state_list_make() */
 };
 
 /* Copies the descriptions (first and blocks are filled in), reads all tensors
  * once with at most `threads` threads (0: all cores), which takes as long as
- * reading takes. False: no memory. */
+ * reading takes. False: l->failure says why, and nothing is to be freed. */
 bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
                      uint32_t count, unsigned threads);
 void state_list_free(struct state_list *l);

@@ -244,6 +244,7 @@ void state_plan_release(struct state_sync *s, struct state_flight *f)
     const struct state_piece piece = f->piece;
     struct state_partner *p = state_partner(s, f->peer);
     if (p) p->asked--;
+    if (f->stage) f->stage->used = false;
     f->used = false;
     switch ((enum state_kind)piece.kind) {
     case STATE_NAMES:
@@ -283,7 +284,7 @@ static uint8_t *names_target(struct state_sync *s, const struct state_flight *f,
     return s->names + f->piece.offset;
 }
 
-uint8_t *state_plan_target(struct state_sync *s, const struct state_flight *f,
+uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
                            uint32_t size, uint32_t total)
 {
     const struct state_piece *p = &f->piece;
@@ -292,7 +293,9 @@ uint8_t *state_plan_target(struct state_sync *s, const struct state_flight *f,
     const struct state_tensor *t = &s->list->tensors[p->tensor];
     if (p->kind == STATE_BLOCKS)
         return (uint8_t *)(s->theirs + t->first) + p->offset;
-    return t->data + p->offset;
+    if (!t->device) return t->data + p->offset;
+    f->stage = state_stage_take(s, t->device);
+    return f->stage ? f->stage->bytes : NULL;
 }
 
 /* Tensor hashes that give the digest the master named. */
@@ -362,12 +365,11 @@ static bool take_hashes(struct state_sync *s, uint32_t index, uint32_t size)
     return true;
 }
 
-static bool block_right(struct state_sync *s, uint32_t index, uint64_t block)
+static bool block_right(struct state_sync *s, uint32_t index, uint64_t block,
+                        uint64_t hash)
 {
     struct state_list *l = s->list;
     const struct state_tensor *t = &l->tensors[index];
-    uint64_t hash;
-    hash_blocks(t->data, t->size, block, 1, &hash, 1);
     if (t->blocks > 1) return hash == l->blocks[t->first + block];
     if (hash_combine(&hash, t->size) != l->hashes[index]) return false;
     l->blocks[t->first] = hash;
@@ -389,25 +391,53 @@ static void note_taken(struct state_sync *s, uint64_t peer, uint64_t size)
     s->rx_bytes += size;
 }
 
-static bool take_bytes(struct state_sync *s, uint64_t peer,
-                       const struct state_piece *p)
+/* What came for a device is checked on the host, and only what is right gets
+ * to the device. */
+static bool write_block(struct state_sync *s, const struct state_flight *f,
+                        uint64_t at, uint64_t size)
 {
+    static const char failed[] = "a tensor on a device could not be written";
+    const struct state_tensor *t = &s->list->tensors[f->piece.tensor];
+    const struct state_device *d = t->device;
+    if (!d || d->write(d->user, t->data + f->piece.offset + at,
+                       f->stage->bytes + at, size))
+        return true;
+    memcpy(s->explanation, failed, sizeof failed);
+    s->outcome = STATE_FAILED;
+    return false;
+}
+
+static bool take_bytes(struct state_sync *s, const struct state_flight *f)
+{
+    const struct state_piece *p = &f->piece;
     const struct state_tensor *t = &s->list->tensors[p->tensor];
+    const uint8_t *bytes = f->stage ? f->stage->bytes : t->data + p->offset;
+    uint64_t hashes[STATE_PIECE_BLOCKS];
     uint64_t first = p->offset / HASH_BLOCK_SIZE;
     uint64_t count = hash_block_count(p->size);
     bool right = true;
-    for (uint64_t i = first; i < first + count; i++) {
-        if (block_right(s, p->tensor, i)) {
-            uint64_t left = t->size - i * HASH_BLOCK_SIZE;
-            note_taken(s, peer,
-                       left < HASH_BLOCK_SIZE ? left : HASH_BLOCK_SIZE);
-            set_have(s, t->first + i);
-        } else {
-            set_wanted(s, t->first + i);
+    hash_blocks(bytes, p->size, 0, count, hashes, 1);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t left = p->size - i * HASH_BLOCK_SIZE;
+        uint64_t size = left < HASH_BLOCK_SIZE ? left : HASH_BLOCK_SIZE;
+        if (!block_right(s, p->tensor, first + i, hashes[i])) {
+            set_wanted(s, t->first + first + i);
             right = false;
+        } else if (write_block(s, f, i * HASH_BLOCK_SIZE, size)) {
+            note_taken(s, f->peer, size);
+            set_have(s, t->first + first + i);
         }
     }
     return right;
+}
+
+/* It may be listed as a holder before it hears of it itself. */
+static void received(struct state_sync *s)
+{
+    s->outcome = STATE_RECEIVED;
+    if (!s->fellows) return;
+    s->serves = true;
+    state_list_to_wire(s->list);
 }
 
 bool state_plan_take(struct state_sync *s, const struct state_flight *f,
@@ -417,10 +447,10 @@ bool state_plan_take(struct state_sync *s, const struct state_flight *f,
     if (f->piece.kind <= STATE_TENSORS) right = take_names(s, size);
     if (f->piece.kind == STATE_BLOCKS)
         right = take_hashes(s, f->piece.tensor, size);
-    if (f->piece.kind == STATE_BYTES) right = take_bytes(s, f->peer, &f->piece);
-    if (s->receives && s->hashes_known && s->unknown == 0 &&
-        s->have_count == s->list->block_count)
-        s->outcome = STATE_RECEIVED;
+    if (f->piece.kind == STATE_BYTES) right = take_bytes(s, f);
+    if (s->receives && s->outcome == STATE_OPEN && s->hashes_known &&
+        s->unknown == 0 && s->have_count == s->list->block_count)
+        received(s);
     return right;
 }
 

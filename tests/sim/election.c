@@ -454,3 +454,12 @@ void election_taken(struct sim *s, uint32_t number, uint64_t member,
               (unsigned long long)c->sum_tx, (unsigned long long)c->sum_rx);
     sim_coverage.sync_exact += c->sum_rx > 0;
 }
+
+/* Nobody here gives wrong bytes, so nobody may be thought to (S7). */
+void election_watch(struct sim *s, const struct sim_proc *p)
+{
+    const struct state_sync *sync = &p->session->engine.state;
+    for (uint32_t i = 0; i < sync->partner_count; i++)
+        SIM_CHECK(s, !sync->partners[i].bad, "process %u distrusts member %llu",
+                  p->uid, (unsigned long long)sync->partners[i].id);
+}

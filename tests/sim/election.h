@@ -21,4 +21,7 @@ void election_said(struct sim *s, const uint32_t *links, uint32_t count,
 void election_taken(struct sim *s, uint32_t number, uint64_t member,
                     uint64_t id, uint64_t tx, uint64_t rx);
 
+/* What must be true of a process while it synchronizes. */
+void election_watch(struct sim *s, const struct sim_proc *p);
+
 #endif

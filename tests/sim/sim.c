@@ -326,7 +326,7 @@ static void proc_changed(void *user)
     (void)user;
 }
 
-/* The stream ended under the engine. */
+/* The stream ended. */
 static void conn_lost(struct sim_proc *p, uint32_t conn)
 {
     proc_close(p, conn);
@@ -542,12 +542,7 @@ static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
 static void watch_engine(struct sim_proc *p)
 {
     const struct engine *e = &p->session->engine;
-    const struct state_sync *sync = &e->state;
-    /* Nobody here gives wrong bytes, so nobody may be thought to (S7). */
-    for (uint32_t i = 0; i < sync->partner_count; i++)
-        SIM_CHECK(p->sim, !sync->partners[i].bad,
-                  "process %u distrusts member %llu", p->uid,
-                  (unsigned long long)sync->partners[i].id);
+    election_watch(p->sim, p);
     for (uint32_t i = 0; i < e->conn_end; i++) {
         const struct conn *c = e->conns[i];
         if (!c || c->state != CONN_OPEN) continue;

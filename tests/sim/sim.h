@@ -38,7 +38,7 @@ enum {
     X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
-    X(sync_orphan) X(sync_stranded) X(sync_exact)
+    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device)
 /* clang-format on */
 
 struct sim_coverage {

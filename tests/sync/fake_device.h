@@ -1,0 +1,20 @@
+/* fake_device.h - a stand-in for comm_device.c: "device" memory that faults
+ * when the host touches it, so that a test without a GPU can tell. */
+#ifndef PCCL_TEST_FAKE_DEVICE_H
+#define PCCL_TEST_FAKE_DEVICE_H
+
+#include "../../src/comm_device.h"
+
+struct fake_device {
+    atomic_ulong hashed, read, written; /* bytes */
+    atomic_bool hash_fails, read_fails, write_fails;
+};
+
+/* Two devices, so that peers of one process can fail one by one. */
+extern struct fake_device fake_devices[2];
+
+void *fake_alloc(int device, size_t size); /* a device address */
+void *fake_host(const void *data);         /* the same bytes, for the test */
+void fake_free_all(void);
+
+#endif
