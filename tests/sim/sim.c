@@ -580,24 +580,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
         oracle_told(s, p, false);
     }
     oracle_view(s, p);
-    const struct sim_program *g = &p->program;
-    if (g->stage != STAGE_JOIN && p->session->state == SESSION_MEMBER) {
-        /* A deadline or two to notice, one to reconnect, and own time. */
-        pccl_ns limit = (s->options.large  ? 15
-                         : s->options.slow ? 10
-                                           : 4) *
-                        SIM_DEADLINE;
-        /* Who has other tensors asks again while they still move theirs. */
-        if (g->stage == STAGE_SYNC) limit *= 3;
-        /* Groups that share a vote need not be in step. */
-        if (g->stage == STAGE_PENDING && s->options.groups > 1) limit *= 3;
-        pccl_ns since =
-            g->progress_at > s->last_fault ? g->progress_at : s->last_fault;
-        SIM_CHECK(s, s->now - since < limit,
-                  "process %u (id %llu) is blocked in stage %d, step %llu",
-                  p->uid, (unsigned long long)p->session->id, (int)g->stage,
-                  (unsigned long long)g->step);
-    }
+    sim_check_progress(s, p);
     return done;
 }
 

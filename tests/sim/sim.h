@@ -211,6 +211,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
 bool sim_is_member(const struct sim *s, uint64_t id);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
+void sim_check_progress(const struct sim *s, const struct sim_proc *p);
 
 /* program.c: one turn; true if something was done. */
 bool program_turn(struct sim *s, struct sim_proc *p);
