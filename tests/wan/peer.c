@@ -1,0 +1,262 @@
+/* peer.c - wan-peer: the program in the nodes of an emulated network.
+ *
+ *   wan-peer reduce|vanish|partition [options]
+ *
+ * Started by wanbox. What it measured is printed by the member of rank 0, one
+ * JSON object per line. Every result of every peer is checked; exit status 1
+ * if one is wrong. */
+#include "peer.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double peer_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void peer_fail(const struct peer *p, const char *format, ...)
+{
+    char why[256] = "";
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "wan-peer %d: ", p->number);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    if (p->comm) (void)pcclGetLastError(p->comm, why, sizeof why);
+    fprintf(stderr, "%s%s\n", *why ? "; last error: " : "", why);
+    exit(1);
+}
+
+static const char *environment(const char *name)
+{
+    const char *text = getenv(name);
+    if (text && *text) return text;
+    fprintf(stderr, "wan-peer: %s is not set: run me under wanbox\n", name);
+    exit(2);
+}
+
+void peer_control(const struct peer *p, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(line, sizeof line - 1, format, args);
+    va_end(args);
+    line[size++] = '\n';
+    int fd = (int)strtol(environment("WAN_CONTROL"), NULL, 10);
+    if (write(fd, line, (size_t)size) != size)
+        peer_fail(p, "the emulator does not listen");
+}
+
+static void create(struct peer *p)
+{
+    pcclCommCreateParams_t params = {.p2p_connection_pool_size =
+                                         (uint32_t)p->pool};
+    pcclCommOptions_t options = {.size = sizeof options,
+                                 .rank_hint = p->number - 1};
+    const char *master = environment("WAN_MASTER");
+    unsigned ip[4];
+    if (sscanf(master, "%u.%u.%u.%u", &ip[0], &ip[1], &ip[2], &ip[3]) != 4)
+        peer_fail(p, "WAN_MASTER=%s is not an address", master);
+    params.master_address.inet.protocol = inetIPv4;
+    for (int i = 0; i < 4; i++)
+        params.master_address.inet.ipv4.data[i] = (uint8_t)ip[i];
+    params.master_address.port = 48148;
+    if (pcclInit() != pcclSuccess ||
+        pcclCreateCommunicator(&params, &p->comm) != pcclSuccess ||
+        pcclSetOptions(p->comm, &options) != pcclSuccess)
+        peer_fail(p, "cannot create a communicator");
+}
+
+void peer_connect(struct peer *p)
+{
+    if (!p->comm) create(p);
+    pcclResult_t rc;
+    /* The master may not listen yet, or be out of reach. */
+    while ((rc = pcclConnect(p->comm)) == pcclMasterConnectionFailed) {
+        struct timespec pace = {.tv_nsec = 20 * 1000 * 1000};
+        (void)nanosleep(&pace, NULL);
+    }
+    if (rc != pcclSuccess) peer_fail(p, "connect: %s", pcclGetErrorString(rc));
+}
+
+int peer_rank(const struct peer *p)
+{
+    int rank = -1;
+    (void)pcclGetView(p->comm, NULL, &rank, NULL, NULL, 0);
+    return rank;
+}
+
+int peer_world(const struct peer *p)
+{
+    int size = 0;
+    (void)pcclGetView(p->comm, NULL, NULL, &size, NULL, 0);
+    return size;
+}
+
+/* -------------------------------------------------------------- operations */
+
+static float element(int number, size_t i)
+{
+    return (float)(number * 3 + (int)(i % 17));
+}
+
+void peer_fill(struct peer *p)
+{
+    size_t total = p->count * (size_t)p->concurrent;
+    for (size_t i = 0; i < total; i++) p->send[i] = element(p->number, i);
+    memset(p->recv, 0, total * sizeof *p->recv);
+}
+
+static pcclReduceDescriptor_t describe(const struct peer *p, int i)
+{
+    return (pcclReduceDescriptor_t){.count = p->count,
+                                    .op = pcclSum,
+                                    .tag = (uint64_t)i,
+                                    .src_descriptor.datatype = pcclFloat};
+}
+
+pcclResult_t peer_launch(struct peer *p, pcclAsyncReduceOp_t *handles)
+{
+    for (int i = 0; i < p->concurrent; i++) {
+        pcclReduceDescriptor_t d = describe(p, i);
+        size_t at = (size_t)i * p->count;
+        pcclResult_t rc = pcclAllReduceAsync(p->send + at, p->recv + at, &d,
+                                             p->comm, &handles[i]);
+        if (rc == pcclSuccess) continue;
+        while (i-- > 0) (void)pcclAwaitAsyncReduce(&handles[i], NULL);
+        return rc;
+    }
+    return pcclSuccess;
+}
+
+pcclResult_t peer_await(struct peer *p, pcclAsyncReduceOp_t *handles)
+{
+    pcclResult_t rc = pcclSuccess;
+    for (int i = 0; i < p->concurrent; i++) {
+        pcclResult_t one = pcclAwaitAsyncReduce(&handles[i], NULL);
+        if (rc == pcclSuccess) rc = one;
+    }
+    return rc;
+}
+
+void peer_verify(struct peer *p)
+{
+    pcclMember_t members[WAN_PEERS_MAX];
+    int size = 0;
+    if (pcclGetView(p->comm, NULL, NULL, &size, members, WAN_PEERS_MAX) !=
+        pcclSuccess)
+        peer_fail(p, "there is no view");
+    float sum = 0;
+    for (int i = 0; i < size; i++) sum += element(members[i].hint + 1, 0);
+    size_t total = p->count * (size_t)p->concurrent;
+    for (size_t i = 0; i < total; i++) {
+        float want = sum + (float)size * (float)(i % 17);
+        if (p->recv[i] == want) continue;
+        peer_fail(p, "element %zu is %g, not %g", i, (double)p->recv[i],
+                  (double)want);
+    }
+}
+
+double peer_agree(struct peer *p, double value, pcclRedOp_t op)
+{
+    pcclReduceDescriptor_t d = {.count = 1,
+                                .op = op,
+                                .tag = UINT64_MAX,
+                                .src_descriptor.datatype = pcclDouble};
+    double result = 0;
+    pcclResult_t rc = pcclAllReduce(&value, &result, &d, p->comm, NULL);
+    if (rc != pcclSuccess) peer_fail(p, "agree: %s", pcclGetErrorString(rc));
+    return result;
+}
+
+/* -------------------------------------------------------------------- main */
+
+static const char help[] =
+    "usage: wan-peer reduce|vanish|partition [options]\n"
+    "  --bytes B        of one vector, with K or M (8M)\n"
+    "  --repeat R       operations one after the other (3)\n"
+    "  --concurrent K   operations at once, each of that size (1)\n"
+    "  --pool P         TCP connections per neighbour (1)\n"
+    "  --optimize       reduce: again on an optimized ring\n"
+    "  --lose LIST      vanish, partition: peers that are lost (the last)\n";
+
+static size_t size_of(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (*end == 'K') value *= 1024;
+    if (*end == 'M') value *= 1024 * 1024;
+    return (size_t)value;
+}
+
+static bool options_read(struct peer *p, int argc, char **argv)
+{
+    static const struct option options[] = {{"bytes", 1, NULL, 'b'},
+                                            {"repeat", 1, NULL, 'r'},
+                                            {"concurrent", 1, NULL, 'c'},
+                                            {"pool", 1, NULL, 'p'},
+                                            {"optimize", 0, NULL, 'o'},
+                                            {"lose", 1, NULL, 'l'},
+                                            {NULL, 0, NULL, 0}};
+    int c;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'b')
+            p->bytes = size_of(optarg);
+        else if (c == 'r')
+            p->repeat = (int)strtol(optarg, NULL, 10);
+        else if (c == 'c')
+            p->concurrent = (int)strtol(optarg, NULL, 10);
+        else if (c == 'p')
+            p->pool = (int)strtol(optarg, NULL, 10);
+        else if (c == 'o')
+            p->optimize = true;
+        else if (c == 'l')
+            p->lose = optarg;
+        else
+            return false;
+    }
+    return optind == argc && p->bytes >= sizeof(float) && p->repeat >= 1 &&
+           p->repeat <= 1000 && p->concurrent >= 1 && p->concurrent <= 256 &&
+           p->pool >= 1 && p->pool <= 64;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mode {
+        const char *name;
+        int (*run)(struct peer *p);
+    } modes[] = {{"reduce", peer_reduce},
+                 {"vanish", peer_vanish},
+                 {"partition", peer_partition}};
+    struct peer p = {.bytes = 8 << 20, .repeat = 3, .concurrent = 1, .pool = 1};
+    const struct mode *mode = NULL;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)
+        if (strcmp(argv[1], modes[i].name) == 0) mode = &modes[i];
+    if (!mode || !options_read(&p, argc - 1, argv + 1)) {
+        fputs(help, stderr);
+        return 2;
+    }
+    p.number = (int)strtol(environment("WAN_PEER"), NULL, 10);
+    p.peers = (int)strtol(environment("WAN_PEERS"), NULL, 10);
+    p.count = p.bytes / sizeof(float);
+    size_t total = p.count * (size_t)p.concurrent * sizeof(float);
+    p.send = malloc(total);
+    p.recv = malloc(total);
+    if (!p.send || !p.recv) peer_fail(&p, "out of memory");
+    peer_fill(&p);
+    peer_connect(&p);
+    int status = mode->run(&p);
+    if (pcclDestroyCommunicator(p.comm) != pcclSuccess) status = 1;
+    free(p.send);
+    free(p.recv);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* peer.h - what the modes of wan-peer share. */
+#ifndef WAN_PEER_H
+#define WAN_PEER_H
+
+#include "../../include/pccl.h"
+
+#include <stdint.h>
+
+enum { WAN_PEERS_MAX = 63 };
+
+struct peer {
+    int number;     /* WAN_PEER, from 1; the rank hint is one less */
+    int peers;      /* of the world */
+    size_t bytes;   /* of one vector */
+    int repeat;     /* operations one after the other */
+    int concurrent; /* operations at once, each of that size */
+    int pool;       /* connections per neighbour */
+    bool optimize;
+    const char *lose; /* peers to be lost: "4,5" */
+    pcclComm_t *comm;
+    float *send, *recv; /* `concurrent` vectors each */
+    size_t count;       /* elements of one vector */
+};
+
+double peer_now(void); /* CLOCK_MONOTONIC seconds, the same on all peers */
+
+_Noreturn void peer_fail(const struct peer *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Connects, and again until it is let in. */
+void peer_connect(struct peer *p);
+
+/* One line to the emulator: a statement about links, or "mark NAME". */
+void peer_control(const struct peer *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+int peer_rank(const struct peer *p);
+int peer_world(const struct peer *p);
+
+/* Fills the vectors; what this peer puts in depends on its number only. */
+void peer_fill(struct peer *p);
+
+/* Launches the all-reduces. */
+pcclResult_t peer_launch(struct peer *p, pcclAsyncReduceOp_t *handles);
+
+/* Takes all of them; the first result that is not success. */
+pcclResult_t peer_await(struct peer *p, pcclAsyncReduceOp_t *handles);
+
+/* The result is the sum over the members of the view; ends the process if
+ * not. */
+void peer_verify(struct peer *p);
+
+/* The largest (or smallest) of the members' numbers. Ends the process when it
+ * fails. */
+double peer_agree(struct peer *p, double value, pcclRedOp_t op);
+
+int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
+int peer_vanish(struct peer *p);    /* some go without a word */
+int peer_partition(struct peer *p); /* some are cut off and come back */
+
+#endif

@@ -1,0 +1,190 @@
+/* peer_modes.c - what the peers of an emulated network do. See peer.h. */
+#include "peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HANDLES_MAX = 256 };
+
+/* Seconds from the first peer's launch to the last peer's result. */
+static double one_reduce(struct peer *p)
+{
+    pcclAsyncReduceOp_t handles[HANDLES_MAX];
+    peer_fill(p);
+    (void)peer_agree(p, 0, pcclMax); /* nobody is filling any more */
+    double begin = peer_now();
+    pcclResult_t rc = peer_launch(p, handles);
+    if (rc == pcclSuccess) rc = peer_await(p, handles);
+    double end = peer_now();
+    if (rc != pcclSuccess)
+        peer_fail(p, "all-reduce: %s", pcclGetErrorString(rc));
+    peer_verify(p);
+    return peer_agree(p, end, pcclMax) - peer_agree(p, begin, pcclMin);
+}
+
+static void phase(struct peer *p, const char *name)
+{
+    double times[1000];
+    if (peer_rank(p) == 0) peer_control(p, "mark %s-begin", name);
+    for (int i = 0; i < p->repeat; i++) times[i] = one_reduce(p);
+    if (peer_rank(p) != 0) return;
+    peer_control(p, "mark %s", name);
+    printf("{\"phase\":\"%s\",\"peers\":%d,\"bytes\":%zu,\"concurrent\":%d,"
+           "\"pool\":%d,\"times\":[",
+           name, peer_world(p), p->count * sizeof(float), p->concurrent,
+           p->pool);
+    for (int i = 0; i < p->repeat; i++)
+        printf("%s%.6f", i ? "," : "", times[i]);
+    printf("]}\n");
+    fflush(stdout);
+}
+
+int peer_reduce(struct peer *p)
+{
+    if (peer_world(p) != p->peers)
+        peer_fail(p, "%d peers, not %d", peer_world(p), p->peers);
+    phase(p, "before");
+    if (!p->optimize) return 0;
+    double begin = peer_now();
+    pcclResult_t rc = pcclOptimizeTopology(p->comm);
+    double took = peer_now() - begin;
+    if (rc != pcclSuccess && peer_rank(p) == 0) {
+        /* The ring in force stays: a result, not a failure. */
+        fprintf(stderr, "wan-peer: optimize: %s\n", pcclGetErrorString(rc));
+    }
+    took = peer_agree(p, took, pcclMax);
+    if (peer_rank(p) == 0) {
+        peer_control(p, "mark optimize");
+        printf("{\"optimize\":%d,\"time\":%.6f}\n", (int)rc, took);
+    }
+    phase(p, "after");
+    return 0;
+}
+
+/* -------------------------------------------------------------------- loss */
+
+static bool loses(const struct peer *p, int number)
+{
+    if (!p->lose) return number == p->peers;
+    const char *at = p->lose;
+    while (*at) {
+        char *end;
+        if (strtol(at, &end, 10) == number) return true;
+        if (end == at) return false;
+        at = *end == ',' ? end + 1 : end;
+    }
+    return false;
+}
+
+/* Those that stay, as a list for a statement; one of them is the first. */
+static void split(const struct peer *p, char *lost, char *kept, size_t size)
+{
+    lost[0] = kept[0] = '\0';
+    for (int i = 1; i <= p->peers; i++) {
+        char *list = loses(p, i) ? lost : kept;
+        size_t used = strlen(list);
+        snprintf(list + used, size - used, "%s%d", used ? "," : "", i);
+    }
+}
+
+static int first_kept(const struct peer *p)
+{
+    int i = 1;
+    while (i < p->peers && loses(p, i)) i++;
+    return i;
+}
+
+static int kept_count(const struct peer *p)
+{
+    int count = 0;
+    for (int i = 1; i <= p->peers; i++) count += !loses(p, i);
+    return count;
+}
+
+/* Repeats the operations until they are done by those that are left. The
+ * result of the first try is the caller's. */
+static void until_done(struct peer *p, pcclResult_t rc)
+{
+    pcclAsyncReduceOp_t handles[HANDLES_MAX];
+    while (rc == pcclRankConnectionLost) {
+        rc = peer_launch(p, handles);
+        if (rc == pcclSuccess) rc = peer_await(p, handles);
+    }
+    if (rc != pcclSuccess)
+        peer_fail(p, "all-reduce: %s", pcclGetErrorString(rc));
+    peer_verify(p);
+}
+
+static void tell(const struct peer *p, const char *what, double begin)
+{
+    if (peer_rank(p) != 0) return;
+    printf("{\"%s\":%.6f,\"peers\":%d}\n", what, peer_now() - begin,
+           peer_world(p));
+    fflush(stdout);
+}
+
+/* In the middle of an operation some are gone, and not a packet says so. */
+int peer_vanish(struct peer *p)
+{
+    pcclAsyncReduceOp_t handles[HANDLES_MAX];
+    (void)one_reduce(p);
+    pcclResult_t rc = peer_launch(p, handles);
+    if (loses(p, p->number)) {
+        peer_control(p, "path %d <-> * block", p->number);
+        _exit(0);
+    }
+    double begin = peer_now();
+    if (rc == pcclSuccess) rc = peer_await(p, handles);
+    until_done(p, rc);
+    if (peer_world(p) != kept_count(p))
+        peer_fail(p, "%d peers, not %d", peer_world(p), kept_count(p));
+    tell(p, "recovered", begin);
+    return 0;
+}
+
+/* Brings everybody together again: members update, who was evicted connects
+ * and is taken in. */
+static void gather(struct peer *p)
+{
+    while (peer_world(p) < p->peers) {
+        pcclResult_t rc = pcclUpdateTopology(p->comm);
+        if (rc != pcclSuccess)
+            peer_fail(p, "update: %s", pcclGetErrorString(rc));
+    }
+}
+
+/* In the middle of an operation some are cut off from the others and from the
+ * master. These go on without them; the network heals; all are back. */
+int peer_partition(struct peer *p)
+{
+    pcclAsyncReduceOp_t handles[HANDLES_MAX];
+    char lost[200];
+    char kept[200];
+    split(p, lost, kept, sizeof lost);
+    (void)one_reduce(p);
+    pcclResult_t rc = peer_launch(p, handles);
+    double begin = peer_now();
+    if (p->number == first_kept(p))
+        peer_control(p, "path %s <-> %s,master block", lost, kept);
+    if (rc == pcclSuccess) rc = peer_await(p, handles);
+    if (loses(p, p->number)) {
+        if (rc != pcclMasterConnectionFailed && rc != pcclRankConnectionLost)
+            peer_fail(p, "cut off: %s", pcclGetErrorString(rc));
+        peer_connect(p);
+    } else {
+        until_done(p, rc);
+        if (peer_world(p) != kept_count(p))
+            peer_fail(p, "%d peers, not %d", peer_world(p), kept_count(p));
+        tell(p, "recovered", begin);
+        begin = peer_now();
+        if (p->number == first_kept(p))
+            peer_control(p, "path %s <-> %s,master open", lost, kept);
+        gather(p);
+    }
+    gather(p);
+    tell(p, "gathered", begin);
+    (void)one_reduce(p);
+    return 0;
+}

@@ -1,0 +1,60 @@
+#!/bin/sh
+# test_quick.sh BIN SOURCE CASE - one small run over the emulated network.
+#
+# Nothing here asks how long something took. Skips (77) where network
+# namespaces cannot be made.
+set -u
+bin=$1 source=$2 case=$3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export PCCL_DEADLINE=2 PCCL_LOG_LEVEL=ERR
+
+run() # WORLD ARGUMENTS OF THE PEERS...
+{
+    world=$1
+    shift
+    peers=$("$bin/wanbox" --check "$world" | sed -n 's/.*: \([0-9]*\) peers$/\1/p')
+    "$bin/wanbox" --log "$dir/log" --peer "exec $bin/wan-peer $*" --master "
+        exec $bin/pccl-master --listen \$WAN_MASTER:48148 --quorum $peers \
+            >/dev/null 2>$dir/master" "$world" >"$dir/out"
+    status=$?
+    if [ $status != 0 ]; then
+        cat "$dir/out" "$dir/log" "$dir/master"
+        exit $status
+    fi
+}
+
+need() # PATTERN FILE
+{
+    if grep -q "$1" "$dir/$2"; then return; fi
+    cat "$dir/out" "$dir/log"
+    echo "FAILED: no '$1' in $2"
+    exit 1
+}
+
+case $case in
+ring)
+    # The bytes on the links show a ring through all four.
+    run "$source/quick.wan" reduce --bytes 1M --repeat 2
+    need '"phase":"before","peers":4' out
+    need '"mark":"before",.*"ring":\[1,2,3,4\]' log ;;
+many)
+    run "$source/quick.wan" reduce --bytes 64K --repeat 2 --concurrent 16 --pool 4
+    need '"concurrent":16,"pool":4' out ;;
+loss)
+    sed 's/^offload off$/path * <-> * loss 5%/' "$source/quick.wan" |
+        awk '/^path \* <-> \* loss/ {late = $0; next} {print}
+             END {print late}' >"$dir/loss.wan"
+    run "$dir/loss.wan" reduce --bytes 128K --repeat 2
+    need '"mark":"before",.*"lost":[1-9]' log ;;
+vanish)
+    run "$source/quick.wan" vanish --bytes 1M
+    need '"recovered":.*"peers":3' out ;;
+partition)
+    run "$source/quick.wan" partition --bytes 1M --lose 2,4
+    need '"recovered":.*"peers":2' out
+    need '"gathered":.*"peers":4' out ;;
+*)
+    echo "unknown case $case"
+    exit 2 ;;
+esac
