@@ -8,6 +8,7 @@
 
 #include "../../src/master/master.h"
 #include "../../src/session.h"
+#include "../../src/share.h"
 #include "net.h"
 
 enum {
@@ -26,19 +27,23 @@ enum {
 /* What happened in all universes; zero in any of them fails a long run. */
 #define SIM_COVERAGE(X)                                                        \
     X(crash)                                                                   \
-    X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) X(            \
-        control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask)    \
-        X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable)      \
-            X(refresh_mismatch) X(refresh_unreachable) X(suspect)              \
-                X(vote_refused) X(update) X(pending_yes) X(pending_no) X(lost) \
-                    X(early) X(held) X(pool) X(ring_plan) X(deferred)          \
-                        X(confirmed) X(scoped) X(scoped_lost) X(local)         \
-                            X(shuffled) X(two_groups) X(master_lost) X(again)  \
-                                X(sync) X(sync_received) X(sync_blocks)        \
-                                    X(sync_alone) X(sync_odd) X(sync_ahead)    \
-                                        X(sync_foreign) X(sync_conflict)       \
-                                            X(sync_none) X(sync_resume)        \
-                                                X(sync_lost)
+    X(crash_joining)                                                           \
+    X(crash_many) X(freeze) X(evicted) X(reset) X(control_reset) X(refused)    \
+        X(stall) X(leave) X(join) X(flush) X(ask) X(donate) X(restart)         \
+            X(commit) X(invalid) X(usage) X(unreachable) X(refresh_mismatch)   \
+                X(refresh_unreachable) X(suspect) X(vote_refused) X(update)    \
+                    X(pending_yes) X(pending_no) X(lost) X(early) X(held)      \
+                        X(pool) X(ring_plan) X(deferred) X(confirmed)          \
+                            X(scoped) X(scoped_lost) X(local) X(shuffled)      \
+                                X(two_groups) X(master_lost) X(again) X(sync)  \
+                                    X(sync_received) X(sync_blocks)            \
+                                        X(sync_alone) X(sync_odd)              \
+                                            X(sync_ahead) X(sync_foreign)      \
+                                                X(sync_conflict) X(sync_none)  \
+                                                    X(sync_resume)             \
+                                                        X(sync_lost) X(shared) \
+                                                            X(share_half)      \
+                                                                X(share_lost)
 
 struct sim_coverage {
 #define X(name) uint64_t name;
@@ -133,6 +138,8 @@ struct sim_proc {
         int stream; /* -1: free */
         int side;
         bool blocked;
+        bool mapped;
+        struct share share;
     } conns[SIM_CONNS_MAX];
     struct sim_program program;
     struct sim_shared shared;
@@ -145,7 +152,8 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow;
-    uint32_t sync; /* of 8 steps */
+    uint32_t share; /* bytes of a channel; 0: no shared memory */
+    uint32_t sync;  /* of 8 steps */
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;
@@ -202,6 +210,7 @@ void sim_free(struct sim *s);
 
 /* sim.c */
 uint32_t sim_pick(struct sim *s, uint32_t count);
+size_t sim_chunk(struct sim *s, size_t available); /* how much of it */
 uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
@@ -213,6 +222,13 @@ void sim_lower_quorum(struct sim *s); /* before the first view only */
 /* program.c: one turn; true if something was done. */
 bool program_turn(struct sim *s, struct sim_proc *p);
 void program_free(struct sim_proc *p);
+
+/* memory.c */
+void memory_outputs(struct session_output *out);
+void memory_close(struct sim_proc *p, uint32_t conn);
+void memory_free(struct sim_proc *p);
+bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty);
+bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn);
 
 /* shared.c */
 void shared_init(struct sim *s, struct sim_proc *p);
