@@ -387,7 +387,7 @@ static struct op_request request_of(const pcclCollective_t *op,
     return r;
 }
 
-/* Locked. */
+/* Locked. The caller turns next, or drives. */
 static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
                            const pcclQuantizationOptions_t *q, struct op **out)
 {
@@ -412,7 +412,6 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
                        (unsigned long long)op->tag);
-    if (rc == pcclSuccess) comm_turn(c);
     return rc;
 }
 
@@ -459,7 +458,9 @@ pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
         return leave(c, pcclInvalidArgument);
     struct op *started;
     rc = launch(c, op, NULL, &started);
-    if (rc == pcclSuccess) *handle_out = (pcclAsyncReduceOp_t){comm, op->tag};
+    if (rc != pcclSuccess) return leave(c, rc);
+    *handle_out = (pcclAsyncReduceOp_t){comm, op->tag};
+    comm_turn(c);
     return leave(c, rc);
 }
 
@@ -544,8 +545,9 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
     if (!handle_out || !descriptor) return leave(c, pcclInvalidArgument);
     struct op *op;
     rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
-    if (rc == pcclSuccess)
-        *handle_out = (pcclAsyncReduceOp_t){comm, descriptor->tag};
+    if (rc != pcclSuccess) return leave(c, rc);
+    *handle_out = (pcclAsyncReduceOp_t){comm, descriptor->tag};
+    comm_turn(c);
     return leave(c, rc);
 }
 
@@ -583,6 +585,7 @@ static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
                 worst = launch_reduce(c, ops[next].sendbuf, ops[next].recvbuf,
                                       &ops[next].descriptor, &window[slot]);
                 if (worst != pcclSuccess) break;
+                comm_turn(c);
                 window[slot]->awaited = true;
                 index[slot] = next;
                 flying++;

@@ -119,6 +119,7 @@ static bool is_over(const pcclComm_t *c, const struct op *op)
 
 void comm_drive(pcclComm_t *c, const struct op *op)
 {
+    if (c->driving || is_over(c, op)) comm_turn(c);
     while (!is_over(c, op) && c->driving)
         pthread_cond_wait(&c->changed, &c->lock);
     if (is_over(c, op)) return;
@@ -218,6 +219,10 @@ static void on_wake(struct ev_loop *loop, struct ev_async *w, int events)
     (void)events;
     pcclComm_t *c = w->data;
     if (c->stopping) ev_break(loop, EVBREAK_ALL);
+    if (!c->restless || c->stopping) return;
+    c->restless = false;
+    if (!c->driving) (void)comm_io_move(c);
+    comm_turn(c);
 }
 
 static void loop_release(struct ev_loop *loop)
@@ -293,6 +298,18 @@ static pccl_ns own_deadline(const pcclComm_t *c)
     return set > 0 ? set : DEADLINE_DEFAULT_MS * PCCL_MS;
 }
 
+static enum comm_transport own_transport(void)
+{
+    static const char *const names[] = {"auto", "tcp", "shm"};
+    const char *text = getenv("PCCL_TRANSPORT");
+    if (!text || *text == '\0') return TRANSPORT_AUTO;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(text, names[i]) == 0) return (enum comm_transport)i;
+    }
+    LOG(LOG_WARN, "PCCL_TRANSPORT=%s is not auto, tcp or shm; ignored", text);
+    return TRANSPORT_AUTO;
+}
+
 static void say_hello(pcclComm_t *c)
 {
     struct wire_msg hello = {.type = WIRE_HELLO};
@@ -322,7 +339,10 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
                 .to_master = comm_io_to_master,
                 .dial = comm_io_dial,
                 .close = comm_io_close,
-                .changed = on_changed},
+                .changed = on_changed,
+                .share = comm_share_make,
+                .join = comm_share_join,
+                .shared = comm_share_settled},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
     };
@@ -378,6 +398,7 @@ int comm_open(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
     c->stopping = false;
+    c->transport = own_transport();
     if (!allocate(c, deadline)) {
         release(c);
         comm_set_error(c, "out of memory or descriptors");

@@ -10,12 +10,20 @@
 
 #include "../include/pccl.h"
 #include "session.h"
+#include "share.h"
 
 #include <ev.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 enum { COMM_LISTENERS_MAX = 2 };
+
+/* PCCL_TRANSPORT: between members of one host. */
+enum comm_transport {
+    TRANSPORT_AUTO, /* shared memory, else TCP */
+    TRANSPORT_TCP,
+    TRANSPORT_SHM, /* as auto, and says when it has to be TCP */
+};
 
 struct comm_socket {
     int fd; /* -1: free */
@@ -24,6 +32,11 @@ struct comm_socket {
     bool dead;    /* noticed while the engine was busy with it */
     struct ev_io watcher;
     int watched; /* events the watcher waits for now */
+    struct share share;
+    /* With a channel the socket only wakes, and tells of the end: */
+    bool stirred; /* there may be something on it */
+    bool ended;   /* nothing more will come but what the channel holds */
+    bool asleep;  /* the other end is told to wake us */
 };
 
 struct pcclComm_t {
@@ -59,6 +72,8 @@ struct pcclComm_t {
     int driver_fd;  /* eventfd that wakes it */
     bool driver_blocked, driver_woken;
     bool crowded; /* more members on this host than processors */
+    enum comm_transport transport;
+    bool restless; /* a channel has something for who watches the sockets */
 };
 
 /* --- comm.c --- */
@@ -101,5 +116,25 @@ void comm_io_push(pcclComm_t *c);
  * for the time given. */
 void comm_io_wait(pcclComm_t *c, pccl_ns most);
 void comm_io_start_watchers(pcclComm_t *c);
+void comm_io_lost(pcclComm_t *c, uint32_t number);
+
+/* --- comm_share.c: connections through shared memory; all locked --- */
+/* Callbacks of the session, rule L1. */
+struct channel *comm_share_make(void *comm, uint32_t number,
+                                struct channel_offer *offer);
+struct channel *comm_share_join(void *comm, uint32_t number,
+                                const struct channel_offer *offer);
+void comm_share_settled(void *comm, uint32_t number, bool taken);
+/* The bytes of this connection go through a channel from here on. */
+bool comm_share_sends(const pcclComm_t *c, uint32_t number);
+bool comm_share_receives(const pcclComm_t *c, uint32_t number);
+/* One pass; true if bytes moved. May close the connection. */
+bool comm_share_transmit(pcclComm_t *c, uint32_t number);
+bool comm_share_receive(pcclComm_t *c, uint32_t number);
+/* Whether the other end is to wake this one by the socket; true: there is
+ * something to do already. */
+bool comm_share_doze(pcclComm_t *c, uint32_t number, bool on);
+/* The other end may sleep for what this one has done. */
+void comm_share_bell(pcclComm_t *c, uint32_t number, uint32_t what);
 
 #endif

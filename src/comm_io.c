@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,6 +35,7 @@ static uint32_t take_number(pcclComm_t *c, int fd)
     struct comm_socket *s = &c->sockets[number];
     memset(s, 0, sizeof *s);
     s->fd = fd;
+    s->share.fd = -1;
     ev_io_init(&s->watcher, on_conn_event, fd, 0);
     s->watcher.data = c;
     if (number >= c->socket_end) c->socket_end = number + 1;
@@ -68,6 +70,7 @@ void comm_io_close(void *comm, uint32_t number)
     close(s->fd);
     s->fd = -1;
     s->watched = 0;
+    share_free(&s->share);
 }
 
 static void tune(int fd)
@@ -92,7 +95,7 @@ static bool finish_connecting(pcclComm_t *c, uint32_t number)
     return true;
 }
 
-static void lost(pcclComm_t *c, uint32_t number)
+void comm_io_lost(pcclComm_t *c, uint32_t number)
 {
     comm_io_close(c, number);
     engine_closed(&c->session->engine, number);
@@ -108,6 +111,8 @@ static bool receive(pcclComm_t *c, uint32_t number)
     struct comm_socket *s = &c->sockets[number];
     bool moved = false;
     for (int i = 0; i < WINDOWS_MAX && s->fd >= 0; i++) {
+        if (comm_share_receives(c, number))
+            return comm_share_receive(c, number) || moved;
         uint8_t *to;
         size_t size = engine_rx_window(e, number, &to);
         if (size == 0) break;
@@ -115,7 +120,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
         if (n < 0 && errno == EAGAIN) engine_rx_dry(e, number);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
         if (n <= 0) {
-            lost(c, number);
+            comm_io_lost(c, number);
             return true;
         }
         moved = true;
@@ -136,6 +141,8 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     s->blocked = false;
     engine_clear_dirty(e, number);
     for (int turn = 0; s->fd >= 0; turn++) {
+        if (comm_share_sends(c, number))
+            return comm_share_transmit(c, number) || moved;
         if (turn == WINDOWS_MAX) {
             s->blocked = true; /* not really: more in the next pass */
             break;
@@ -157,7 +164,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             break;
         }
         if (n < 0) {
-            lost(c, number);
+            comm_io_lost(c, number);
             return true;
         }
         moved = true;
@@ -212,6 +219,10 @@ static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
+    struct comm_socket *s =
+        (struct comm_socket *)(void *)((char *)w -
+                                       offsetof(struct comm_socket, watcher));
+    s->stirred = true;
     if (!c->driving) (void)comm_io_move(c);
     comm_turn(c);
 }
@@ -240,10 +251,17 @@ void comm_io_watch(pcclComm_t *c)
         bool minded = work;
         if (conn && conn->peer)
             minded = s->leaving && !message_full(conn->peer);
+        bool shares = comm_share_receives(c, i);
         int want = 0;
-        if (k->connecting || k->blocked) want |= EV_WRITE;
+        if (k->connecting || (k->blocked && !shares)) want |= EV_WRITE;
         if (!k->connecting && !held && (!open || minded)) want |= EV_READ;
         if (c->driving && open) want = 0;
+        if (shares) {
+            if (k->blocked && !c->driving) want |= EV_READ;
+            if (k->ended) want = 0;
+            if (!c->driver_blocked && comm_share_doze(c, i, want != 0))
+                c->restless = true;
+        }
         if (want == k->watched) continue;
         ev_io_stop(c->loop, &k->watcher);
         ev_io_set(&k->watcher, k->fd, want);
@@ -259,7 +277,30 @@ void comm_io_watch(pcclComm_t *c)
         changed = true;
     }
     bool self = pthread_equal(pthread_self(), c->thread) != 0;
-    if (changed && !self) ev_async_send(c->loop, &c->wake);
+    if ((changed && !self) || c->restless) ev_async_send(c->loop, &c->wake);
+}
+
+/* The other ends of channels are to wake the driver; true: no need to sleep. */
+static bool doze(pcclComm_t *c)
+{
+    bool busy = false;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        if (c->sockets[i].fd >= 0 && comm_share_receives(c, i))
+            busy |= comm_share_doze(c, i, true);
+    }
+    return busy;
+}
+
+static void wake_up(pcclComm_t *c, const struct pollfd *fds, uint32_t count)
+{
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0 || !comm_share_receives(c, i)) continue;
+        (void)comm_share_doze(c, i, false);
+        for (uint32_t f = 0; f < count; f++) {
+            if (fds[f].fd == k->fd && fds[f].revents) k->stirred = true;
+        }
+    }
 }
 
 void comm_io_wait(pcclComm_t *c, pccl_ns most)
@@ -280,19 +321,24 @@ void comm_io_wait(pcclComm_t *c, pccl_ns most)
         if (k->fd < 0) continue;
         uint8_t *to;
         struct pollfd p = {.fd = k->fd};
-        if (k->connecting || k->blocked) p.events |= POLLOUT;
+        bool shares = comm_share_receives(c, i);
+        if (k->connecting || (k->blocked && !shares)) p.events |= POLLOUT;
         if (!k->connecting && engine_rx_window(&c->session->engine, i, &to) > 0)
             p.events |= POLLIN;
+        if (shares && k->blocked) p.events |= POLLIN;
+        if (shares && k->ended) p.events = 0;
         if (p.events) fds[count++] = p;
     }
     if (c->listening && c->master_fd >= 0 && count < room)
         fds[count++] = (struct pollfd){.fd = c->master_fd, .events = POLLIN};
+    if (doze(c)) most = 0;
     c->driver_blocked = true;
     pthread_mutex_unlock(&c->lock);
     /* Rounded up: a shorter sleep would spin. */
     (void)poll(fds, count, (int)((most + PCCL_MS - 1) / PCCL_MS));
     pthread_mutex_lock(&c->lock);
     c->driver_blocked = false;
+    wake_up(c, fds, count);
     if (c->driver_woken) {
         uint64_t value;
         ssize_t ignored = read(c->driver_fd, &value, sizeof value);
@@ -538,8 +584,10 @@ void comm_io_start_watchers(pcclComm_t *c)
 void comm_io_close_all(pcclComm_t *c)
 {
     for (uint32_t i = 0; i < c->socket_end; i++) {
-        if (c->sockets[i].fd >= 0) close(c->sockets[i].fd);
+        if (c->sockets[i].fd < 0) continue;
+        close(c->sockets[i].fd);
         c->sockets[i].fd = -1;
+        share_free(&c->sockets[i].share);
     }
     c->socket_end = 0;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {

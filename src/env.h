@@ -15,6 +15,7 @@
     X(PCCL_ON_FAILURE, "abort, shrink or return")                              \
     X(PCCL_JOIN, "1: join a running job instead of starting one")              \
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
+    X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
     X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \
     X(PCCL_MAX_CONCURRENT_COLLECTIVE_OPS, "operations in flight")              \
     X(PCCL_MULTIPLEX_CHUNK_SIZE, "bytes sent before the next operation")       \

@@ -32,6 +32,26 @@ static void engine_close(void *user, uint32_t conn)
     s->out.close(s->out.user, conn);
 }
 
+static struct channel *engine_share(void *user, uint32_t conn,
+                                    struct channel_offer *offer)
+{
+    struct session *s = user;
+    return s->out.share(s->out.user, conn, offer);
+}
+
+static struct channel *engine_join(void *user, uint32_t conn,
+                                   const struct channel_offer *offer)
+{
+    struct session *s = user;
+    return s->out.join(s->out.user, conn, offer);
+}
+
+static void engine_shared(void *user, uint32_t conn, bool taken)
+{
+    struct session *s = user;
+    s->out.shared(s->out.user, conn, taken);
+}
+
 static void engine_op_finished(void *user, struct op *op)
 {
     (void)op;
@@ -83,9 +103,13 @@ bool session_init(struct session *s, const struct session_config *config)
     s->view = &s->views[0];
     s->next = &s->views[1];
     s->told.loss_first = 1; /* 0 means: no loss */
+    bool shares = s->out.share != NULL;
     struct engine_output out = {.user = s,
                                 .dial = engine_dial,
                                 .close = engine_close,
+                                .share = shares ? engine_share : NULL,
+                                .join = shares ? engine_join : NULL,
+                                .shared = engine_shared,
                                 .fault = engine_faulted,
                                 .finished = engine_op_finished,
                                 .event = engine_has_event,
@@ -518,6 +542,7 @@ void session_hello(struct session *s, const struct wire_msg *hello)
 {
     assert(s->state == SESSION_NEW);
     s->state = SESSION_JOINING;
+    s->engine.host = hello->hello.self.host;
     s->beat_at = s->now;
     session_send(s, hello);
 }

@@ -30,6 +30,12 @@ struct session_output {
     void (*close)(void *user, uint32_t conn);
     /* Something an API caller may be waiting for has changed. */
     void (*changed)(void *user);
+    /* As in engine_output; all three, or none. */
+    struct channel *(*share)(void *user, uint32_t conn,
+                             struct channel_offer *offer);
+    struct channel *(*join)(void *user, uint32_t conn,
+                            const struct channel_offer *offer);
+    void (*shared)(void *user, uint32_t conn, bool taken);
 };
 
 struct session {

@@ -39,8 +39,9 @@ LAYERS = {
     "kernels/": ["src/hash/", "src/dtype.h", "src/base.h"],
     # Drivers.
     "src/io_": ["src/io_", "src/base.h", "src/wire", "src/log.h"],
-    "src/comm": SHARED + ["src/comm", "src/session.h", "src/io_", "src/log.h",
-                          "src/env.h", "include/pccl.h"],
+    "src/share": ["src/share", "src/base.h", "src/ring/channel.h"],
+    "src/comm": SHARED + ["src/comm", "src/session.h", "src/io_", "src/share",
+                           "src/log.h", "src/env.h", "include/pccl.h"],
     "src/comm_device": ["src/comm", "src/hash/hash_cuda.h"],
     "src/api_message.c": SHARED + ["src/comm.h", "include/pccl.h"],
     "src/api.c": ["src/comm.h", "src/comm_device.h", "src/env.h", "src/log.h", "src/status.h",
@@ -73,6 +74,7 @@ CORE_HEADERS_ALLOWED = {
     ("src/ring/reduce.c", "cpuid.h"): "which of them this machine has",
     ("src/ring/reduce.c", "stdatomic.h"): "that choice, made once",
     ("src/pool.c", "sys/mman.h"): "huge pages for the buffers",
+    ("src/ring/channel", "stdatomic.h"): "what two processes share",
 }
 
 BANNED = {  # call -> what to use

@@ -39,11 +39,47 @@ void conn_dirty(struct engine *e, uint32_t number)
     e->dirty[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
+/* Rule L1: who calls offers memory to a member of the same host. */
+static void offer_memory(struct engine *e, uint32_t number, struct frame *f)
+{
+    struct conn *c = e->conns[number];
+    uint64_t host = c->peer ? c->peer->host : c->link->host;
+    if (!e->out.share || host != e->host) return;
+    struct channel_offer offer;
+    c->offered = e->out.share(e->out.user, number, &offer);
+    if (!c->offered) return;
+    f->flags |= FLAG_SHARE;
+    f->seq = offer.size;
+    f->tag = offer.nonce;
+    f->digest = (uint64_t)offer.pid << 32 | offer.fd;
+}
+
+/* The other end's HELLO is here and right. */
+static void settle_memory(struct engine *e, uint32_t number, bool dialed)
+{
+    struct conn *c = e->conns[number];
+    const struct frame *f = &c->rx;
+    bool share = (f->flags & FLAG_SHARE) != 0;
+    if (dialed && c->offered) {
+        if (share) c->channel = c->offered;
+        c->offered = NULL;
+        e->out.shared(e->out.user, number, share);
+    } else if (!dialed && share && e->out.join) {
+        struct channel_offer offer = {.pid = (uint32_t)(f->digest >> 32),
+                                      .fd = (uint32_t)f->digest,
+                                      .size = f->seq,
+                                      .nonce = f->tag};
+        c->channel = e->out.join(e->out.user, number, &offer);
+    }
+}
+
 static void queue_hello(struct engine *e, uint32_t number)
 {
     struct conn *c = e->conns[number];
     struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
     if (c->peer) message_hello(c->peer, &f);
+    if (c->state == CONN_DIALED) offer_memory(e, number, &f);
+    if (c->channel) f.flags |= FLAG_SHARE;
     frame_encode(&f, c->tx_head);
     struct cursor body = {.out = c->tx_head + FRAME_SIZE,
                           .left = FRAME_HELLO_SIZE};
@@ -53,6 +89,7 @@ static void queue_hello(struct engine *e, uint32_t number)
     hello_body(&body, &key, &self, &to);
     c->tx_head_size = FRAME_SIZE + FRAME_HELLO_SIZE;
     c->tx_head_done = 0;
+    c->greets = true;
     conn_dirty(e, number);
 }
 
@@ -96,6 +133,7 @@ void engine_closed(struct engine *e, uint32_t number)
     c->state = CONN_FREE;
     c->link = NULL;
     drop_stage(c);
+    c->channel = c->offered = NULL;
     if (c->peer) {
         message_closed(e, number, was == CONN_DIALED);
         return;
@@ -140,12 +178,15 @@ static bool open_conn(struct engine *e, uint32_t number)
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) {
         bool dialed = c->state == CONN_DIALED;
         if (!message_open(e, number, from)) return false;
-        if (c->state == CONN_OPEN && !dialed) queue_hello(e, number);
+        if (c->state != CONN_OPEN) return true;
+        settle_memory(e, number, dialed);
+        if (!dialed) queue_hello(e, number);
         return true;
     }
     if (c->state == CONN_DIALED) {
         if (from != c->link->id) return false;
         c->link->dialing--;
+        settle_memory(e, number, true);
     } else {
         /* Rule R3: who calls has the lower id, so is no newcomer to us; one
          * that is not in the view has been removed. */
@@ -154,6 +195,7 @@ static bool open_conn(struct engine *e, uint32_t number)
         c->link = link_find(e, from, true);
         if (!c->link) return false;
         c->state = CONN_OPEN;
+        settle_memory(e, number, false);
         queue_hello(e, number);
     }
     c->state = CONN_OPEN;
@@ -227,11 +269,15 @@ static bool begin_frame(struct engine *e, uint32_t number)
         op_control(e, op, lane, f);
         return true;
     }
-    if (!c->scratch) c->scratch = pool_take(&e->pool, FRAME_BODY_MAX);
-    if (!c->scratch) return false;
-    enum op_accept a = op_accept(e, op, lane, f, c->scratch, &c->rx_to);
+    if (!c->channel && !c->scratch)
+        c->scratch = pool_take(&e->pool, FRAME_BODY_MAX);
+    if (!c->channel && !c->scratch) return false;
+    c->rx_to = NULL;
+    enum op_accept a =
+        op_accept(e, op, lane, f, c->channel ? NULL : c->scratch, &c->rx_to);
     if (a == ACCEPT_DISCARD) return true;
     c->sink = SINK_OP;
+    c->rx_reduces = !c->rx_to;
     c->rx_op = op;
     c->rx_lane = lane;
     return true;
@@ -261,7 +307,8 @@ static bool end_frame(struct engine *e, uint32_t number)
         return true;
     }
     case SINK_OP:
-        op_received(e, op, c->rx_lane, &c->rx, c->rx_to - c->rx.size);
+        op_received(e, op, c->rx_lane, &c->rx,
+                    c->rx_reduces ? NULL : c->rx_to - c->rx.size);
         return true;
     case SINK_STATE:
         state_received(e, c->link, &c->rx);
@@ -320,6 +367,9 @@ size_t engine_rx_window(struct engine *e, uint32_t number, uint8_t **to)
     if (c->peer && c->sink == SINK_NONE && message_full(c->peer)) return 0;
     if (c->sink == SINK_NONE || c->staged > 0) {
         *to = c->stage + c->staged;
+        /* What follows a HELLO may come another way; and what comes through a
+         * channel goes to its place at once. */
+        if (c->state != CONN_OPEN || c->channel) return FRAME_SIZE - c->staged;
         return STAGE_SIZE - c->staged;
     }
     *to = c->rx_to;
@@ -344,13 +394,45 @@ bool engine_rx(struct engine *e, uint32_t number, size_t size)
         assert(c->staged <= STAGE_SIZE);
     } else {
         assert(size <= c->rx_left);
-        if (c->sink != SINK_DISCARD) c->rx_to += size;
+        if (c->sink != SINK_DISCARD && c->rx_to) c->rx_to += size;
         c->rx_left -= (uint32_t)size;
         if (c->rx_left > 0) return true;
         if (!end_frame(e, number)) return reject(e, number);
         return true;
     }
     return parse(e, number) || reject(e, number);
+}
+
+static size_t reduce_from(struct conn *c, const uint8_t *bytes, size_t size)
+{
+    uint32_t element = c->rx_op->plan.r.element;
+    if (size > c->rx_left) size = c->rx_left;
+    size -= size % element;
+    op_reduce(c->rx_op, c->rx_lane, &c->rx, c->rx.size - c->rx_left, bytes,
+              size);
+    return size;
+}
+
+size_t engine_rx_from(struct engine *e, uint32_t number, const uint8_t *bytes,
+                      size_t size)
+{
+    const struct conn *c = e->conns[number];
+    size_t done = 0;
+    while (done < size) {
+        uint8_t *to;
+        size_t part = engine_rx_window(e, number, &to);
+        if (part == 0) break;
+        if (part > size - done) part = size - done;
+        if (c->sink == SINK_OP && c->rx_reduces) {
+            part = reduce_from(e->conns[number], bytes + done, part);
+            if (part == 0) break; /* the rest of an element comes later */
+        } else if (c->sink != SINK_DISCARD) {
+            memcpy(to, bytes + done, part);
+        }
+        done += part;
+        if (!engine_rx(e, number, part) || c->state == CONN_FREE) break;
+    }
+    return done;
 }
 
 /* A new epoch: frames that were ahead of it can be read now. */
@@ -501,6 +583,7 @@ void engine_tx(struct engine *e, uint32_t number, size_t size)
     c->tx_left -= body;
     if (c->tx_from) c->tx_from += body;
     if (c->tx_left > 0 || c->tx_head_done < c->tx_head_size) return;
+    c->greets = false;
     struct op *op = c->tx_op;
     c->tx_op = NULL;
     c->tx_from = NULL;

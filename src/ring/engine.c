@@ -173,6 +173,7 @@ void engine_want_link(struct engine *e, const struct wire_member *m,
     struct link *l = link_find(e, m->id, true);
     if (!l) return;
     l->addr = m->addr;
+    l->host = m->host;
     l->known = true;
     l->wanted = true;
     l->wanted_at = e->now;

@@ -15,6 +15,7 @@
 #include "../dtype.h"
 #include "../pool.h"
 #include "../wire.h"
+#include "channel.h"
 #include "frame.h"
 #include "message.h"
 #include "plan.h"
@@ -59,6 +60,9 @@ struct conn {
     struct link *link;  /* NULL: ACCEPTED, or for messages */
     struct mlink *peer; /* of a connection for messages */
     pccl_ns heard, spoken;
+    struct channel *channel; /* what follows the HELLOs goes through it */
+    struct channel *offered; /* in our HELLO; the answer has not come */
+    bool greets;             /* our HELLO is not all out */
 
     /* receiving */
     uint8_t stage[STAGE_SIZE];
@@ -76,6 +80,7 @@ struct conn {
     bool rx_numbered; /* the frame counts in the sequence of messages */
     struct message_block *rx_block;
     struct bulk *rx_bulk;
+    bool rx_reduces;  /* the body is reduced from where it lies */
     uint8_t *scratch; /* one segment, taken when first needed */
     uint8_t hello[FRAME_HELLO_SIZE];
 
@@ -102,6 +107,7 @@ struct early {
 struct link {
     struct link *next;
     uint64_t id;
+    uint64_t host;
     struct wire_addr addr;
     bool known;    /* addr is valid: the peer has been in a proposal */
     bool wanted;   /* a proposal needs it (rule R3) */
@@ -211,6 +217,15 @@ struct engine_output {
     void (*finished)(void *user, struct op *op); /* phase is DONE now */
     void (*event)(void *user);      /* message_take() has something; or NULL */
     void (*state_over)(void *user); /* state.outcome says how */
+    /* Rule L1; all may be NULL, and give NULL: no shared memory here. Memory
+     * for a connection that we call on, and what the HELLO says of it; */
+    struct channel *(*share)(void *user, uint32_t conn,
+                             struct channel_offer *offer);
+    /* memory that the caller of a connection offers; */
+    struct channel *(*join)(void *user, uint32_t conn,
+                            const struct channel_offer *offer);
+    /* and whether the other end took what share() gave. */
+    void (*shared)(void *user, uint32_t conn, bool taken);
 };
 
 struct engine {
@@ -218,7 +233,7 @@ struct engine {
     struct pool pool;
     pccl_ns now, deadline;
     uint64_t clock; /* counts launches and completions */
-    uint64_t self;
+    uint64_t self, host;
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbour */
 
@@ -260,6 +275,10 @@ void engine_closed(struct engine *e, uint32_t conn);
 size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
 /* False: the bytes break the protocol; the connection was closed. */
 bool engine_rx(struct engine *e, uint32_t conn, size_t size);
+/* Takes bytes from where they lie, as many as can be used now; fewer when the
+ * connection is held, or was closed. */
+size_t engine_rx_from(struct engine *e, uint32_t conn, const uint8_t *bytes,
+                      size_t size);
 /* What to send next, at most two parts; 0: nothing. Stable until engine_tx. */
 struct engine_part {
     const uint8_t *from;
@@ -348,10 +367,14 @@ void op_sent(struct engine *e, struct op *op, struct lane *lane);
 bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
                uint64_t peer);
 enum op_accept { ACCEPT_DISCARD, ACCEPT_BODY };
+/* Without scratch *to stays NULL for a body that is to be reduced. */
 enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
                          const struct frame *f, uint8_t *scratch, uint8_t **to);
 void op_received(struct engine *e, struct op *op, struct lane *lane,
                  const struct frame *f, const uint8_t *body);
+/* Part of a body that is reduced as it comes; `at` bytes came before. */
+void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
+               size_t at, const uint8_t *bytes, size_t size);
 void op_control(struct engine *e, struct op *op, struct lane *lane,
                 const struct frame *f);
 const struct wire_member *engine_member(const struct engine *e, uint64_t id);

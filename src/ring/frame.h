@@ -41,6 +41,9 @@ enum frame_flag {
     FLAG_CLEAN = 2,    /* DONE: nothing else is in flight there (rule D6) */
     FLAG_MESSAGES = 4, /* HELLO: the connection is for messages */
     FLAG_ANSWER = 8,   /* messages: acknowledge at once */
+    /* HELLO of a caller: seq, tag and digest offer shared memory (rule L1).
+     * HELLO of who was called: what follows goes through it, both ways. */
+    FLAG_SHARE = 16,
 };
 
 struct frame {

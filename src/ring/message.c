@@ -256,6 +256,7 @@ static void dial(struct engine *e, struct mlink *l)
     const struct wire_member *member = engine_member(e, l->id);
     if (!member) return;
     l->dials++;
+    l->host = member->host;
     uint32_t number = e->out.dial(e->out.user, &member->addr);
     if (number != NO_CONN && engine_accepted(e, number)) {
         struct conn *c = e->conns[number];

@@ -78,7 +78,7 @@ struct expected {
 /* One other member. */
 struct mlink {
     struct mlink *next;
-    uint64_t id;
+    uint64_t id, host;
     uint32_t conn; /* NO_CONN: none */
     bool open;     /* the connection has been agreed on */
     bool gone;     /* removed from the view; the rest is being read */

@@ -233,6 +233,7 @@ static bool open_lane(struct engine *e, struct op *op, uint32_t i)
     lane->link = m ? link_find(e, m->id, true) : NULL;
     if (!lane->link) return false;
     lane->link->addr = m->addr;
+    lane->link->host = m->host;
     lane->link->known = true;
     if (is_ring_plan(p) && lane->link->want < e->pool_size)
         lane->link->want = e->pool_size;
@@ -438,6 +439,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
         return ACCEPT_DISCARD;
     }
     if (x.action != ACTION_STORE) {
+        if (!scratch) save(op, f->index, &x);
         *to = scratch;
         return ACCEPT_BODY;
     }
@@ -447,19 +449,27 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
     return ACCEPT_BODY;
 }
 
+void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
+               size_t at, const uint8_t *bytes, size_t size)
+{
+    struct plan_xfer x;
+    plan_recv(&op->plan, lane->rank, f->index, &x);
+    size_t count = size / op->plan.r.element;
+    uint8_t *to = (uint8_t *)op->r.recv + x.offset + at;
+    const uint8_t *own = (const uint8_t *)op->r.send + x.offset + at;
+    reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
+    if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
+        reduce_divide(op->r.dtype, to, count, op->plan.r.world);
+}
+
 void op_received(struct engine *e, struct op *op, struct lane *lane,
                  const struct frame *f, const uint8_t *body)
 {
     struct plan_xfer x;
     plan_recv(&op->plan, lane->rank, f->index, &x);
-    if (x.action != ACTION_STORE && x.size > 0) {
+    if (x.action != ACTION_STORE && x.size > 0 && body) {
         save(op, f->index, &x);
-        size_t count = x.size / op->plan.r.element;
-        uint8_t *to = (uint8_t *)op->r.recv + x.offset;
-        const uint8_t *own = (const uint8_t *)op->r.send + x.offset;
-        reduce_apply(op->r.dtype, op->r.redop, to, body, own, count);
-        if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
-            reduce_divide(op->r.dtype, to, count, op->plan.r.world);
+        op_reduce(op, lane, f, 0, body, x.size);
     }
     op->rx_bytes += x.size;
     lane->received++;

@@ -93,8 +93,11 @@ static int setup(void **state)
         ids[i] = members[i].id = 10 + i;
         members[i].addr.port = (uint16_t)i;
         engines[i] = calloc(1, sizeof *engines[i]);
-        struct engine_output o = {&ids[i],     on_dial, on_close, on_fault,
-                                  on_finished, NULL,    NULL};
+        struct engine_output o = {.user = &ids[i],
+                                  .dial = on_dial,
+                                  .close = on_close,
+                                  .fault = on_fault,
+                                  .finished = on_finished};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
         engines[i]->self = ids[i];
         struct engine_view v = {.epoch = 1,

@@ -17,10 +17,10 @@ cd "$work"
 
 core="wire pool session session_sync elastic/view ring/plan ring/frame
 ring/engine ring/conn ring/op ring/retain ring/message ring/message_bulk
-ring/state ring/state_list ring/state_plan master/master master/round
+ring/state ring/state_list ring/state_plan share master/master master/round
 master/order master/state_vote dtype ring/reduce ring/reduce_base hash/hash
 hash/hash_simd hash/hash_omp"
-sim="test_sim sim util faults program oracle shared election net"
+sim="test_sim sim util faults program oracle shared election memory net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }

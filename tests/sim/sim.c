@@ -176,7 +176,7 @@ static void master_event(struct sim *s, struct master_event *e)
     if (begun > s->options.groups) sim_coverage.restart++;
 }
 
-static size_t chunk(struct sim *s, size_t available)
+size_t sim_chunk(struct sim *s, size_t available)
 {
     uint32_t shift = s->options.burst ? 20 : sim_pick(s, 20);
     size_t size = 1 + sim_pick(s, 1u << shift);
@@ -189,7 +189,7 @@ static bool pull_control(struct sim *s, struct net_pipe *from,
 {
     if (from->count == 0 || from->open_at > s->now) return false;
     rx->limit = SIZE_MAX / 2;
-    size_t size = chunk(s, from->count);
+    size_t size = sim_chunk(s, from->count);
     net_write(rx, from->bytes + from->first, size);
     from->first += size;
     from->count -= size;
@@ -318,6 +318,7 @@ static void proc_close(void *user, uint32_t conn)
     int stream = p->conns[conn].stream;
     SIM_CHECK(p->sim, stream >= 0, "connection %u closed twice", conn);
     p->conns[conn].stream = -1;
+    memory_close(p, conn);
     sim_stream_leave(p->sim, stream, p->conns[conn].side);
 }
 
@@ -354,6 +355,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
         .out = {p, proc_to_master, proc_dial, proc_close, proc_changed},
         .pool_size = s->options.pool,
         .deadline = SIM_DEADLINE};
+    if (s->options.share > 0) memory_outputs(&config.out);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine.now = s->now;
     shared_init(s, p);
@@ -386,6 +388,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
             sim_stream_leave(s, (int)i, side);
         }
     }
+    memory_free(p);
     program_free(p);
     if (crash && p->session->engine.state.phase == STATE_MOVING)
         sim_coverage.sync_lost++;
@@ -438,18 +441,22 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     if (stream < 0) return false;
     if (s->dialing[stream]) return dial_ends(s, p, conn);
     struct net_pipe *pipe = &s->streams[stream].pipe[!side];
+    struct engine *e = &p->session->engine;
+    bool empty = true;
+    if (e->conns[conn]->channel) {
+        if (memory_read(s, p, conn, &empty)) return true;
+    }
     if (pipe->open_at > s->now) return false;
     if (pipe->count == 0) {
-        if (!pipe->ended) return false;
+        if (!pipe->ended || !empty) return false;
         conn_lost(p, conn);
         return true;
     }
-    struct engine *e = &p->session->engine;
     uint8_t *to = NULL;
     size_t window = engine_rx_window(e, conn, &to);
     if (e->conns[conn]->held) sim_coverage.held++;
     if (window == 0) return false;
-    size_t size = chunk(s, window < pipe->count ? window : pipe->count);
+    size_t size = sim_chunk(s, window < pipe->count ? window : pipe->count);
     net_read(pipe, to, size);
     (void)engine_rx(e, conn, size);
     return true;
@@ -469,12 +476,14 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
         p->conns[conn].blocked = false;
         return false;
     }
+    if (e->conns[conn]->channel && !e->conns[conn]->greets)
+        return memory_write(s, p, conn);
     if (pipe->ended) {
         conn_lost(p, conn);
         return true;
     }
     size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
-    size_t want = chunk(s, total);
+    size_t want = sim_chunk(s, total);
     size_t head = want < parts[0].size ? want : parts[0].size;
     bool idle = pipe->count == 0;
     size_t done = net_write(pipe, parts[0].from, head);

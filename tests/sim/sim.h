@@ -8,6 +8,7 @@
 
 #include "../../src/master/master.h"
 #include "../../src/session.h"
+#include "../../src/share.h"
 #include "net.h"
 
 enum {
@@ -38,7 +39,8 @@ enum {
     X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
-    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device)
+    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) \
+    X(shared) X(share_half) X(share_lost)
 /* clang-format on */
 
 struct sim_coverage {
@@ -134,6 +136,8 @@ struct sim_proc {
         int stream; /* -1: free */
         int side;
         bool blocked;
+        bool mapped;
+        struct share share;
     } conns[SIM_CONNS_MAX];
     struct sim_program program;
     struct sim_shared shared;
@@ -146,7 +150,8 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow;
-    uint32_t sync; /* of 8 steps */
+    uint32_t share; /* bytes of a channel; 0: no shared memory */
+    uint32_t sync;  /* of 8 steps */
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;
@@ -204,6 +209,7 @@ void sim_free(struct sim *s);
 
 /* sim.c */
 uint32_t sim_pick(struct sim *s, uint32_t count);
+size_t sim_chunk(struct sim *s, size_t available); /* how much of it */
 uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
@@ -216,6 +222,13 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p);
 /* program.c: one turn; true if something was done. */
 bool program_turn(struct sim *s, struct sim_proc *p);
 void program_free(struct sim_proc *p);
+
+/* memory.c */
+void memory_outputs(struct session_output *out);
+void memory_close(struct sim_proc *p, uint32_t conn);
+void memory_free(struct sim_proc *p);
+bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty);
+bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn);
 
 /* shared.c */
 void shared_init(struct sim *s, struct sim_proc *p);

@@ -81,6 +81,8 @@ static struct sim_options choose(uint64_t seed)
     o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
     if (on(&r, 2)) o.sync = on(&r, 2) ? 2 : 5;
     o.delay_max = 1u << net_pick(&r, 20);
+    if (on(&r, 2))
+        o.share = 4096u << (o.large ? 3 + net_pick(&r, 3) : net_pick(&r, 4));
     return o;
 }
 

@@ -1,0 +1,32 @@
+/* share.h - memory that two processes of one host share, for a channel.
+ *
+ * It has no name: when both ends are gone, however they ended, so is the
+ * memory. The maker offers its process and descriptor; the other end opens
+ * that through /proc, which the kernel allows only to who may look into the
+ * maker's memory anyway. The size is sealed, so that no access can fail
+ * later. */
+#ifndef PCCL_SHARE_H
+#define PCCL_SHARE_H
+
+#include "ring/channel.h"
+
+struct share {
+    uint8_t *memory; /* NULL: none */
+    size_t mapped;
+    int fd; /* -1: none; the maker's, until the other end has answered */
+    struct channel channel;
+};
+
+/* New memory with queues of `size` bytes each (a power of two, whole pages),
+ * and how another process finds it. False: not possible here. */
+bool share_make(struct share *s, uint32_t size, struct channel_offer *offer);
+
+/* Memory that another process made. False: it cannot be opened, or it is not
+ * what was offered. */
+bool share_open(struct share *s, const struct channel_offer *offer);
+
+/* The other end has opened it, or never will. */
+void share_settle(struct share *s);
+void share_free(struct share *s);
+
+#endif

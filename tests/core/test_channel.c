@@ -1,0 +1,217 @@
+/* test_channel.c - queues in memory that two processes share, and the memory
+ * itself: order and completeness across a real process, partners that lie
+ * about their indices, offers that are not what they say. */
+#include "unit.h"
+
+#include "../../src/share.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SIZE = 16 * 1024, TOTAL = 3 * 1000 * 1000 };
+
+static struct share maker, opener;
+
+static int setup(void **state)
+{
+    struct channel_offer offer;
+    (void)state;
+    if (!share_make(&maker, SIZE, &offer)) return 1;
+    return share_open(&opener, &offer) ? 0 : 1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    share_free(&maker);
+    share_free(&opener);
+    return 0;
+}
+
+static uint8_t pattern(size_t at)
+{
+    return (uint8_t)(at * 7 + at / 1000);
+}
+
+static size_t write_some(struct channel *c, size_t at, size_t most)
+{
+    uint8_t *to;
+    size_t size = channel_room(c, &to);
+    if (size > most) size = most;
+    for (size_t i = 0; i < size; i++) to[i] = pattern(at + i);
+    if (size > 0) channel_write(c, size);
+    return size;
+}
+
+/* False: what came is not what was written. */
+static bool read_some(struct channel *c, size_t *at, size_t most)
+{
+    const uint8_t *from;
+    size_t size = channel_ready(c, &from);
+    if (size > most) size = most;
+    for (size_t i = 0; i < size; i++) {
+        if (from[i] != pattern(*at + i)) return false;
+    }
+    if (size > 0) channel_read(c, size);
+    *at += size;
+    return true;
+}
+
+/* Pieces of odd sizes, so that they lie across the end of the queue. */
+static void test_order(void **state)
+{
+    (void)state;
+    size_t written = 0;
+    size_t read = 0;
+    while (read < TOTAL) {
+        size_t left = TOTAL - written;
+        written += write_some(&maker.channel, written,
+                              left < 7001 ? left : 1 + written % 7001);
+        assert_true(read_some(&opener.channel, &read, 1 + read % 9001));
+        assert_true(read <= written);
+    }
+    assert_false(maker.channel.broken || opener.channel.broken);
+}
+
+/* Never more than fits, and the room comes back. */
+static void test_full(void **state)
+{
+    (void)state;
+    uint8_t *to;
+    size_t read = 0;
+    assert_int_equal(write_some(&opener.channel, 0, SIZE * 2), SIZE);
+    assert_int_equal(channel_room(&opener.channel, &to), 0);
+    assert_true(read_some(&maker.channel, &read, 100));
+    assert_int_equal(read, 100);
+    assert_int_equal(channel_room(&opener.channel, &to), 100);
+}
+
+static int child(const struct channel_offer *offer)
+{
+    struct share s;
+    size_t done = 0;
+    size_t read = 0;
+    if (!share_open(&s, offer)) return 1;
+    while (read < TOTAL || done < TOTAL) {
+        if (!read_some(&s.channel, &read, SIZE)) return 2;
+        done += write_some(&s.channel, done, TOTAL - done);
+    }
+    return 0;
+}
+
+static void test_across_processes(void **state)
+{
+    (void)state;
+    struct share s;
+    struct channel_offer offer;
+    size_t done = 0;
+    size_t read = 0;
+    int status = -1;
+    assert_true(share_make(&s, SIZE, &offer));
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) _exit(child(&offer));
+    while (read < TOTAL || done < TOTAL) {
+        done += write_some(&s.channel, done, TOTAL - done);
+        assert_true(read_some(&s.channel, &read, SIZE));
+        if (read < TOTAL) assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    share_free(&s);
+}
+
+/* Who sleeps is woken once, and only for what it sleeps for. */
+static void test_sleep(void **state)
+{
+    (void)state;
+    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_DATA));
+    channel_set_asleep(&opener.channel, CHANNEL_WANTS_DATA);
+    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_ROOM));
+    assert_true(channel_must_wake(&maker.channel, CHANNEL_WANTS_DATA));
+    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_DATA));
+    channel_set_asleep(&opener.channel, CHANNEL_WANTS_ROOM);
+    channel_set_asleep(&opener.channel, CHANNEL_AWAKE);
+    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_ROOM));
+}
+
+/* Indices that cannot be: nothing is read or written outside the queue. */
+static void test_lies(void **state)
+{
+    (void)state;
+    static const uint64_t lies[] = {SIZE + 1, 1 << 20, UINT64_MAX,
+                                    (uint64_t)1 << 63, UINT64_MAX - 99};
+    uint8_t *to;
+    const uint8_t *from;
+    for (size_t i = 0; i < ARRAY_COUNT(lies); i++) {
+        assert_int_equal(setup(NULL), 0);
+        atomic_store(&opener.channel.own->written, lies[i]);
+        assert_int_equal(channel_ready(&maker.channel, &from), 0);
+        assert_true(maker.channel.broken);
+        assert_int_equal(write_some(&maker.channel, 0, SIZE), SIZE);
+        atomic_store(&opener.channel.own->read, lies[i]);
+        maker.channel.broken = false;
+        assert_int_equal(channel_room(&maker.channel, &to), 0);
+        assert_true(maker.channel.broken);
+        (void)teardown(NULL);
+    }
+    /* Backwards. */
+    assert_int_equal(setup(NULL), 0);
+    size_t read = 0;
+    assert_int_equal(write_some(&opener.channel, 0, 100), 100);
+    assert_true(read_some(&maker.channel, &read, 100));
+    atomic_store(&opener.channel.own->written, 50);
+    assert_int_equal(channel_ready(&maker.channel, &from), 0);
+    assert_true(maker.channel.broken);
+}
+
+static void test_offers(void **state)
+{
+    (void)state;
+    struct share s, other;
+    struct channel_offer offer;
+    assert_true(share_make(&s, SIZE, &offer));
+    struct channel_offer wrong = offer;
+    wrong.nonce ^= 1;
+    assert_false(share_open(&other, &wrong));
+    wrong = offer;
+    wrong.size = 2 * SIZE;
+    assert_false(share_open(&other, &wrong));
+    wrong.size = SIZE - 1;
+    assert_false(share_open(&other, &wrong));
+    wrong = offer;
+    wrong.fd = 0xffffffff;
+    assert_false(share_open(&other, &wrong));
+    wrong = offer;
+    wrong.pid = 0;
+    assert_false(share_open(&other, &wrong));
+    assert_int_equal(ftruncate(s.fd, 0), -1); /* sealed */
+    /* The same size, but it could be cut under our feet. */
+    int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, CHANNEL_PAGE + 2 * SIZE), 0);
+    wrong = offer;
+    wrong.fd = (uint32_t)fd;
+    assert_false(share_open(&other, &wrong));
+    close(fd);
+    share_settle(&s);
+    assert_false(share_open(&other, &offer));
+    share_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+        cmocka_unit_test(test_across_processes),
+        cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
+        cmocka_unit_test_teardown(test_lies, teardown),
+        cmocka_unit_test(test_offers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

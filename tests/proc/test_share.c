@@ -1,0 +1,116 @@
+/* test_share.c - members of one host share memory if both want to, and only
+ * then; whatever carries the bytes, the results are the same. */
+#include "vector.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { SHARED = 1, DONE };
+enum { RANKS = 3, STEPS = 20, SIZES = 4 };
+
+struct variant {
+    const char *transport[RANKS];
+    bool hidden; /* rank 0 lets nobody look into it */
+    int shared[RANKS];
+};
+
+static int start(void **state)
+{
+    *state = calloc(1, sizeof(struct cluster));
+    return *state == NULL;
+}
+
+static int stop(void **state)
+{
+    cluster_stop(*state);
+    free(*state);
+    return 0;
+}
+
+/* Partners with which this process shares memory. */
+static int count_shared(void)
+{
+    char line[512];
+    int starts = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        starts += strstr(line, "memfd:pccl") && strstr(line, " 00000000 ");
+    if (maps) fclose(maps);
+    return starts; /* only the beginning is mapped once */
+}
+
+static void body(struct seat *seat)
+{
+    static const size_t counts[SIZES] = {1, 300, 20000, 700001};
+    const struct variant *v = seat->arg;
+    setenv("PCCL_TRANSPORT", v->transport[seat->index], 1);
+    if (v->hidden && seat->index == 0) prctl(PR_SET_DUMPABLE, 0);
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, RANKS);
+    for (int s = 0; s < SIZES; s++) {
+        struct vector vector;
+        vector_open(&vector, seat, comm, counts[s], s % 2 == 0);
+        for (int step = 0; step < STEPS; step++)
+            SEAT_EQUAL(seat, vector_reduce(&vector, step), pcclSuccess);
+        vector_close(&vector);
+    }
+    seat_tell(seat, SHARED, count_shared());
+    (void)seat_hear(seat);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+    SEAT_EQUAL(seat, count_shared(), 0);
+    seat_tell(seat, DONE, 0);
+}
+
+static void run(void **state, const struct variant *v)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "5");
+    for (int i = 0; i < RANKS; i++) (void)cluster_add(c, body, v);
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(cluster_await(c, i, SHARED), v->shared[i]);
+    for (int i = 0; i < RANKS; i++) cluster_order(c, i, 1);
+    for (int i = 0; i < RANKS; i++) {
+        (void)cluster_await(c, i, DONE);
+        cluster_finish(c, i);
+    }
+}
+
+static void test_auto(void **state)
+{
+    run(state, &(struct variant){{"auto", "auto", "shm"}, false, {2, 2, 2}});
+}
+
+static void test_tcp(void **state)
+{
+    run(state, &(struct variant){{"tcp", "tcp", "tcp"}, false, {0, 0, 0}});
+}
+
+static void test_one_does_not(void **state)
+{
+    run(state, &(struct variant){{"auto", "tcp", "auto"}, false, {1, 0, 1}});
+}
+
+/* Only root may look at what hides: it shares memory all the same. */
+static void test_one_hides(void **state)
+{
+    if (geteuid() == 0) skip();
+    run(state, &(struct variant){{"auto", "auto", "auto"}, true, {0, 1, 1}});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_auto, start, stop),
+        cmocka_unit_test_setup_teardown(test_tcp, start, stop),
+        cmocka_unit_test_setup_teardown(test_one_does_not, start, stop),
+        cmocka_unit_test_setup_teardown(test_one_hides, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

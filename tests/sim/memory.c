@@ -1,0 +1,103 @@
+/* memory.c - connections of a universe that go through shared memory: real
+ * memory, mapped once for each end, so that what a channel does is what it
+ * does between processes. */
+#include "sim.h"
+
+#include <string.h>
+
+static struct channel *make(void *user, uint32_t conn,
+                            struct channel_offer *offer)
+{
+    struct sim_proc *p = user;
+    struct sim *s = p->sim;
+    if (sim_pick(s, 8) == 0) return NULL;
+    struct share *share = &p->conns[conn].share;
+    SIM_CHECK(s, share_make(share, s->options.share, offer), "no memory");
+    p->conns[conn].mapped = true;
+    return &share->channel;
+}
+
+/* Offers that cannot be opened, or are not what they say, are turned down. */
+static struct channel *join(void *user, uint32_t conn,
+                            const struct channel_offer *offer)
+{
+    struct sim_proc *p = user;
+    struct sim *s = p->sim;
+    struct channel_offer seen = *offer;
+    bool wrong = sim_pick(s, 8) == 0;
+    if (wrong) {
+        sim_coverage.share_half++;
+        seen.nonce ^= 1;
+    }
+    struct share *share = &p->conns[conn].share;
+    bool opened = share_open(share, &seen); /* not if its maker is gone */
+    SIM_CHECK(s, !opened || !wrong, "a wrong offer is taken");
+    p->conns[conn].mapped = opened;
+    return opened ? &share->channel : NULL;
+}
+
+static void settled(void *user, uint32_t conn, bool taken)
+{
+    struct sim_proc *p = user;
+    if (taken)
+        share_settle(&p->conns[conn].share);
+    else
+        memory_close(p, conn);
+}
+
+void memory_close(struct sim_proc *p, uint32_t conn)
+{
+    if (p->conns[conn].mapped) share_free(&p->conns[conn].share);
+    p->conns[conn].mapped = false;
+}
+
+void memory_free(struct sim_proc *p)
+{
+    for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) memory_close(p, i);
+}
+
+void memory_outputs(struct session_output *out)
+{
+    out->share = make;
+    out->join = join;
+    out->shared = settled;
+}
+
+bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
+{
+    struct engine *e = &p->session->engine;
+    struct channel *channel = e->conns[conn]->channel;
+    const uint8_t *from;
+    size_t size = channel_ready(channel, &from);
+    *empty = size == 0;
+    if (*empty) return false;
+    int stream = p->conns[conn].stream;
+    sim_coverage.share_lost += s->streams[stream].pipe[0].ended;
+    size = sim_chunk(s, size);
+    size = engine_rx_from(e, conn, from, size);
+    if (e->conns[conn]->channel != channel) return true; /* closed */
+    if (size > 0) channel_read(channel, size);
+    sim_coverage.shared++;
+    return size > 0;
+}
+
+bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
+{
+    struct engine *e = &p->session->engine;
+    struct channel *channel = e->conns[conn]->channel;
+    struct engine_part parts[2];
+    uint32_t count = engine_tx_window(e, conn, parts);
+    uint8_t *to;
+    size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
+    size_t room = channel_room(channel, &to);
+    SIM_CHECK(s, !channel->broken, "indices of a channel");
+    p->conns[conn].blocked = true; /* until there is nothing to send */
+    if (room == 0) return false;
+    size_t want = sim_chunk(s, total < room ? total : room);
+    size_t head = want < parts[0].size ? want : parts[0].size;
+    memcpy(to, parts[0].from, head);
+    if (want > head) memcpy(to + head, parts[1].from, want - head);
+    channel_write(channel, want);
+    engine_tx(e, conn, want);
+    return true;
+}
