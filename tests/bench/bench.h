@@ -5,27 +5,43 @@
 #include "../../include/pccl.h"
 
 #include <stdint.h>
+#include <stdio.h>
 
 struct bench_options {
-    const char *mode;
-    const char *op;    /* allreduce, broadcast, barrier */
-    const char *sizes; /* "8,64K,16M" */
+    const char *mode;      /* collective, recovery, join */
+    const char *ops;       /* "allreduce,barrier": see bench_data.h, or sync */
+    const char *sizes;     /* "8,64K,16M" */
+    const char *types;     /* "float,double" */
+    const char *reduce;    /* sum, prod, max, min, avg */
+    const char *transport; /* NULL: as the environment says */
     int ranks, rounds, pool, concurrent;
     int signal;     /* recovery: SIGKILL or SIGSTOP */
-    double seconds; /* per size, at most */
-    int in_place, json;
+    double seconds; /* per line, at most */
+    bool in_place, json, check;
 };
+
+/* False: `error` says what is wrong with the command line. `help`: nothing
+ * was to be run. */
+bool bench_parse(struct bench_options *o, int argc, char **argv, bool *help,
+                 char *error, size_t room);
 
 int64_t bench_now(void); /* CLOCK_MONOTONIC ns */
 double bench_quantile(double *values, int count, double q); /* sorts */
-size_t bench_size(const char **text); /* next of a list; 0 at its end */
+/* Next of a list of sizes such as "8,64K,1M". False: the list is over, or what
+ * *text points to is no size. */
+bool bench_size(const char **text, size_t *size);
+/* Next word of a list; false: it is over. Too long a word comes cut. */
+bool bench_word(const char **text, char *word, size_t room);
 
 /* A connected communicator of the run at `address` ("host:port"). */
 pcclComm_t *bench_connect(const char *address, int hint, int pool);
+/* ... of the run that this process was started in; NULL: none, or no luck. */
+pcclComm_t *bench_join_run(const struct bench_options *o);
 
+/* Each returns the exit status of the program. */
 int bench_collective(const struct bench_options *o);
+int bench_sync(const struct bench_options *o, pcclComm_t *comm);
 int bench_recovery(const struct bench_options *o);
-int bench_sync(const struct bench_options *o);
 int bench_join(const struct bench_options *o);
 
 #endif

@@ -59,6 +59,14 @@ static int world_of(pcclComm_t *comm)
     return size;
 }
 
+static size_t elements(const struct group *g)
+{
+    const char *sizes = g->o->sizes;
+    size_t size = 0;
+    (void)bench_size(&sizes, &size);
+    return size / sizeof(float);
+}
+
 /* A rank that lets others in until all are there, then reduces until a loss
  * was repaired (or, `join`, until a newcomer was let in). */
 static void be_member(const struct group *g, int rank, bool join)
@@ -67,8 +75,7 @@ static void be_member(const struct group *g, int rank, bool join)
     snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
     int64_t begun = bench_now();
     pcclComm_t *comm = bench_connect(address, rank, g->o->pool);
-    const char *sizes = g->o->sizes;
-    size_t count = bench_size(&sizes) / sizeof(float);
+    size_t count = elements(g);
     float *in = make_buffer(count);
     float *out = make_buffer(count);
     struct report r = {.rank = rank, .started = begun};
@@ -120,8 +127,7 @@ static void be_newcomer(const struct group *g, int rank)
     char address[32];
     snprintf(address, sizeof address, "127.0.0.1:%u", g->port);
     setenv("PCCL_JOIN", "1", 1);
-    const char *sizes = g->o->sizes;
-    size_t count = bench_size(&sizes) / sizeof(float);
+    size_t count = elements(g);
     float *in = make_buffer(count);
     float *out = make_buffer(count);
     struct report r = {.rank = rank, .kind = 1, .started = bench_now()};
@@ -182,12 +188,27 @@ static bool receive(const struct group *g, struct report *r)
 
 enum { PARTS = 6 };
 
-static void print(const char *name, double *values, int count)
+static void head(const struct bench_options *o, const char *what)
+{
+    if (o->json) return;
+    printf("# %s, %d ranks, the slowest of each of %d rounds, ms\n", what,
+           o->ranks, o->rounds);
+    printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");
+}
+
+static void print(const struct bench_options *o, const char *what,
+                  const char *name, double *values, int count)
 {
     double median = bench_quantile(values, count, 0.5);
     double p99 = bench_quantile(values, count, 0.99);
     double worst = bench_quantile(values, count, 1);
-    printf("%-28s %10.3f %10.3f %10.3f\n", name, median, p99, worst);
+    if (o->json)
+        printf("{\"mode\":\"%s\",\"ranks\":%d,\"part\":\"%s\","
+               "\"rounds\":%d,\"median_ms\":%.3f,\"p99_ms\":%.3f,"
+               "\"worst_ms\":%.3f}\n",
+               what, o->ranks, name, count, median, p99, worst);
+    else
+        printf("%-28s %10.3f %10.3f %10.3f\n", name, median, p99, worst);
 }
 
 /* Ranks warm up with updates each step until all are in, then one dies. */
@@ -231,10 +252,9 @@ int bench_recovery(const struct bench_options *o)
                                              "return to caller",
                                              "repeated operation",
                                              "kill to next result"};
-    printf("%d ranks, %s, slowest survivor of each of %d rounds, ms\n",
-           o->ranks, o->signal == SIGKILL ? "SIGKILL" : "SIGSTOP", count);
-    printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");
-    for (int k = 0; k < PARTS; k++) print(names[k], part[k], count);
+    const char *what = o->signal == SIGKILL ? "SIGKILL" : "SIGSTOP";
+    head(o, what);
+    for (int k = 0; k < PARTS; k++) print(o, what, names[k], part[k], count);
     return 0;
 }
 
@@ -263,9 +283,8 @@ int bench_join(const struct bench_options *o)
         count++;
         finish(&g, o->ranks + 1);
     }
-    printf("joining %d ranks, %d rounds, ms\n", o->ranks, count);
-    printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");
-    print("connect to first result", join, count);
-    print("longest step of a member", still, count);
+    head(o, "join");
+    print(o, "join", "connect to first result", join, count);
+    print(o, "join", "longest step of a member", still, count);
     return 0;
 }

@@ -10,6 +10,7 @@
 enum { TIMES_MAX = 100000 };
 
 struct run {
+    const struct bench_options *o;
     pcclComm_t *comm;
     int rank, size;
     pcclTensorInfo_t tensor;
@@ -87,23 +88,19 @@ static void print(struct run *r, const char *what, size_t size)
     double low = bench_quantile(r->times, r->count, 0);
     double median = bench_quantile(r->times, r->count, 0.5);
     double p99 = bench_quantile(r->times, r->count, 0.99);
-    printf("%-10s %5d %12zu %11.2f %11.2f %11.2f %8.3f\n", what, r->size, size,
-           low, median, p99, (double)size / median / 1e3);
+    const char *format =
+        r->o->json ? "{\"op\":\"sync\",\"state\":\"%s\",\"ranks\":%d,"
+                     "\"size\":%zu,\"min_us\":%.2f,\"median_us\":%.2f,"
+                     "\"p99_us\":%.2f,\"algbw\":%.3f}\n"
+                   : "%-10s %5d %12zu %11.2f %11.2f %11.2f %8.3f\n";
+    printf(format, what, r->size, size, low, median, p99,
+           (double)size / median / 1e3);
     fflush(stdout);
 }
 
-int bench_sync(const struct bench_options *o)
+int bench_sync(const struct bench_options *o, pcclComm_t *comm)
 {
-    const char *address = getenv("PCCL_MASTER");
-    const char *hint = getenv("PCCL_RANK");
-    struct run r = {.count = 0};
-    if (address)
-        r.comm = bench_connect(address, hint ? (int)strtol(hint, NULL, 10) : -1,
-                               o->pool);
-    if (!r.comm) {
-        fputs("pccl-bench: run me under pccl-master -n N\n", stderr);
-        return 2;
-    }
+    struct run r = {.o = o, .comm = comm};
     (void)pcclGetView(r.comm, NULL, &r.rank, &r.size, NULL, 0);
     r.times = malloc(TIMES_MAX * sizeof *r.times);
     const char *sizes = o->sizes;
@@ -111,11 +108,11 @@ int bench_sync(const struct bench_options *o)
     bool wrong = false;
     size_t size;
     uint64_t revision = 0;
-    if (r.rank == 0)
-        printf("%-10s %5s %12s %11s %11s %11s %8s\n", "state", "ranks", "bytes",
+    if (r.rank == 0 && !o->json)
+        printf("%-10s %5s %12s %11s %11s %11s %8s\n", "#state", "ranks", "size",
                "min us", "median us", "p99 us", "GB/s");
-    while (rc == pcclSuccess && !wrong && (size = bench_size(&sizes)) > 0) {
-        void *data = malloc(size);
+    while (rc == pcclSuccess && !wrong && bench_size(&sizes, &size)) {
+        void *data = malloc(size + 1);
         if (!data || !r.times) break;
         memset(data, 5, size);
         r.tensor = (pcclTensorInfo_t){.name = "state",
@@ -127,8 +124,9 @@ int bench_sync(const struct bench_options *o)
         rc = measure_equal(&r, o->seconds);
         if (rc == pcclSuccess) print(&r, "equal", size);
         r.count = 0;
-        if (rc == pcclSuccess) rc = measure_newcomer(&r, o->rounds, &wrong);
-        if (rc == pcclSuccess) print(&r, "newcomer", size);
+        if (rc == pcclSuccess && r.size > 1)
+            rc = measure_newcomer(&r, o->rounds, &wrong);
+        if (rc == pcclSuccess && r.size > 1) print(&r, "newcomer", size);
         revision = r.state.revision;
         free(data);
     }
@@ -136,6 +134,5 @@ int bench_sync(const struct bench_options *o)
         fprintf(stderr, "pccl-bench: %s%s\n", pcclGetErrorString(rc),
                 wrong ? ", and wrong bytes" : "");
     free(r.times);
-    (void)pcclDestroyCommunicator(r.comm);
     return rc == pcclSuccess && !wrong ? 0 : 1;
 }

@@ -1,0 +1,183 @@
+#!/bin/sh
+# compare.sh - PCCL/MPI beside MPICH, Open MPI and Gloo on this machine.
+#
+# Runs the same program and cases against all of them, alternating, several
+# rounds, and prints one table of medians and ratios: ours, best peer, floor
+# (what the machine allows without fault tolerance, floor_*.c). Not part of the
+# test suite: it takes minutes, and its figures are worth something only on a
+# machine that does nothing else.
+set -eu
+
+usage() {
+    cat <<'END'
+usage: sh tests/bench/compare.sh [options]
+  --quick            2 rounds, short, up to 16 MiB
+  --ranks LIST       2,4,8
+  --sizes LIST       cases: BYTES[xK][i], K operations at once, i: in place
+                     (8,1024,65536,1048576,16777216,268435456 and, with 2
+                     ranks, 16777216i,268435456i,1048576x8,65536x64)
+  --transport LIST   shm,tcp
+  --peers LIST       mpich,openmpi,gloo (those that can be had)
+  --rounds N         rounds (5)
+  --seconds S        per case, library and round (0.3)
+  --data FILE        append the raw figures, and print all that are in it
+  --print-only       measure nothing: print what --data has
+  --svg FILE         draw it
+  --build DIR        build folder (build)
+END
+}
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$root/build
+ranks=2,4,8 sizes='' transports=shm,tcp peers=mpich,openmpi,gloo
+rounds=5 seconds=0.3 data='' svg='' measure=yes
+large=,268435456
+while [ $# -gt 0 ]; do
+    option=$1
+    shift
+    case $option in
+    --quick) rounds=2 seconds=0.1 large='' ; continue ;;
+    --print-only) measure=no ; continue ;;
+    --help) usage ; exit 0 ;;
+    --ranks | --sizes | --transport | --peers | --rounds | --seconds | \
+    --data | --svg | --build)
+        [ $# -gt 0 ] || { echo "compare.sh: $option needs a value" >&2; exit 2; }
+        ;;
+    *) echo "compare.sh: unknown option $option; see --help" >&2 ; exit 2 ;;
+    esac
+    case $option in
+    --ranks) ranks=$1 ;;
+    --sizes) sizes=$1 ;;
+    --transport) transports=$1 ;;
+    --peers) peers=$1 ;;
+    --rounds) rounds=$1 ;;
+    --seconds) seconds=$1 ;;
+    --data) data=$1 ;;
+    --svg) svg=$1 ;;
+    --build) build=$1 ;;
+    esac
+    shift
+done
+words() { echo "$1" | tr , ' '; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+[ -n "$data" ] || data=$work/data
+: >>"$data"
+
+# What cannot be had is left out, with a word.
+install() { # PACKAGES...
+    [ "$(id -u)" = 0 ] || return 1
+    command -v apt-get >/dev/null || return 1
+    apt-get install -y --no-install-recommends "$@" >/dev/null 2>&1 || {
+        apt-get update >/dev/null 2>&1 || true
+        apt-get install -y --no-install-recommends "$@" >/dev/null 2>&1
+    }
+}
+
+skip() { echo "# no $1: $2" >&2; }
+
+source=$root/tests/bench
+prepare_mpich() {
+    command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null ||
+        install mpich libmpich-dev || true
+    mpicc.mpich -O2 "$source/mpi_allreduce.c" -o "$work/mpich" 2>"$work/log" ||
+        { skip mpich "cannot build with mpicc.mpich"; return 1; }
+}
+prepare_openmpi() {
+    command -v mpicc.openmpi >/dev/null &&
+        command -v mpiexec.openmpi >/dev/null ||
+        install openmpi-bin libopenmpi-dev || true
+    mpicc.openmpi -O2 "$source/mpi_allreduce.c" -o "$work/openmpi" \
+        2>"$work/log" ||
+        { skip openmpi "cannot build with mpicc.openmpi"; return 1; }
+}
+prepare_gloo() {
+    compile="c++ -O2 $source/gloo_allreduce.cc -o $work/gloo -lgloo -lpthread"
+    $compile 2>"$work/log" || { install libgloo-dev && $compile 2>"$work/log"; } ||
+        { skip gloo "cannot build with libgloo-dev"; return 1; }
+}
+
+prepare() {
+    cmake -B "$build" "$root" >/dev/null
+    cmake --build "$build" --target pccl-master mpi_pccl mpi_allreduce \
+        >/dev/null
+    for name in tcp shm; do
+        ${CC:-cc} -std=c11 -D_GNU_SOURCE -O3 -march=native \
+            "$source/floor_$name.c" -o "$work/floor_$name"
+    done
+    have=''
+    for peer in $(words "$peers"); do
+        case $peer in
+        mpich | openmpi | gloo) ;;
+        *) echo "compare.sh: no peer $peer" >&2 ; exit 2 ;;
+        esac
+        prepare_$peer && have="$have $peer"
+    done
+    case " $have " in *' openmpi '*) have="$have openmpi-tuned" ;; esac
+}
+
+# run LIBRARY TRANSPORT RANKS CASES...: lines "CASE MEDIAN MIN"
+run() {
+    library=$1 transport=$2 n=$3
+    shift 3
+    open="mpiexec.openmpi --allow-run-as-root --oversubscribe -n $n"
+    if [ "$transport" = tcp ]; then
+        open="$open --mca pml ob1 --mca btl tcp,self"
+        shared='UCX_TLS=tcp,self MPIR_CVAR_NOLOCAL=1'
+    else
+        shared=''
+    fi
+    case $library in
+    pccl)
+        PCCL_TRANSPORT=$transport "$build/bin/pccl-master" -n "$n" \
+            "$build/bin/mpi_allreduce" "$@" ;;
+    floor) "$work/floor_$transport" "$n" "$@" ;;
+    mpich) env $shared mpiexec.mpich -n "$n" "$work/mpich" "$@" ;;
+    openmpi) $open "$work/openmpi" "$@" ;;
+    openmpi-tuned)
+        # malloc keeps its memory: no page faults in every call.
+        $open -x MALLOC_TRIM_THRESHOLD_=-1 -x MALLOC_MMAP_MAX_=0 \
+            "$work/openmpi" "$@" ;;
+    gloo) [ "$transport" = shm ] || "$work/gloo" "$n" "$@" ;;
+    esac
+}
+
+cases() { # RANKS
+    if [ -n "$sizes" ]; then
+        words "$sizes"
+    elif [ "$1" = 2 ]; then
+        words "8,1024,65536,1048576,16777216$large,16777216i${large:+${large}i}"
+        echo 1048576x8 65536x64
+    else
+        words "8,1024,65536,1048576,16777216$large"
+    fi
+}
+
+if [ "$measure" = yes ]; then
+    prepare
+    export SAMPLE_SECONDS="$seconds" TMPDIR="$work"
+    round=1
+    while [ "$round" -le "$rounds" ]; do
+        for n in $(words "$ranks"); do
+            for transport in $(words "$transports"); do
+                for library in pccl $have floor; do
+                    # One that hangs or dies leaves a gap, not an end.
+                    run "$library" "$transport" "$n" $(cases "$n") \
+                        >"$work/lines" 2>"$work/log" </dev/null ||
+                        echo "# $library $transport $n: failed: \
+$(tail -1 "$work/log")" >&2
+                    while read -r name median least; do
+                        echo "$n $transport $name $library $median $least"
+                    done <"$work/lines" >>"$data"
+                done
+            done
+        done
+        round=$((round + 1))
+    done
+fi
+if [ -n "$svg" ]; then
+    python3 "$source/compare.py" "$data" --svg "$svg"
+else
+    python3 "$source/compare.py" "$data"
+fi
