@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* NULL, or what is wrong with an entry; fills in *t. */
 static const char *read_tensor(const pcclTensorInfo_t *info,
@@ -30,6 +31,17 @@ static const char *read_tensor(const pcclTensorInfo_t *info,
     return wrong;
 }
 
+/* The members of a host read at the same time. */
+static unsigned share_of_processors(const struct view *v)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long here = 0;
+    uint64_t host = v->members[v->rank].host;
+    for (uint32_t i = 0; i < v->size; i++) here += v->members[i].host == host;
+    long share = here > 0 ? processors / here : 1;
+    return share > 1 ? (unsigned)share : 1;
+}
+
 /* Reads all tensors; unlocked, for it may take long. */
 static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
                                struct state_list *list)
@@ -45,8 +57,7 @@ static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
         comm_set_error(c, "shared state entry %u: %s", i, wrong);
         return pcclInvalidArgument;
     }
-    /* Members that share this machine's processors read at the same time. */
-    unsigned threads = c->crowded ? 1 : 0;
+    unsigned threads = share_of_processors(c->session->view);
     pthread_mutex_unlock(&c->lock);
     bool ok = state_list_make(list, tensors, count, threads);
     comm_lock(c);

@@ -1,13 +1,22 @@
 /* bench_sync.c - synchronization of shared state: with nothing to move, and a
  * newcomer's download from one and more holders. Run it under pccl-master -n N;
- * rank N-1 plays the newcomer. */
+ * rank N-1 plays the newcomer. Beside each, in the same run, what the machine
+ * allows: all ranks read their bytes once, and a plain TCP copy from rank 0.
+ *
+ * Rows are timed on rank 0, a member: "newcomer" is how long a download holds
+ * it up. What it costs it in memory is printed below. */
 #include "bench.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-enum { TIMES_MAX = 100000 };
+enum { TIMES_MAX = 100000, COPY_PIECE = 1 << 20 };
 
 struct run {
     const struct bench_options *o;
@@ -37,6 +46,114 @@ static pcclResult_t barrier(struct run *r)
     pcclCollective_t op = {
         .size = sizeof op, .kind = pcclKindBarrier, .tag = 1};
     return pcclCollective(&op, r->comm, NULL);
+}
+
+/* All ranks read their bytes side by side, one thread each. */
+static pcclResult_t measure_read(struct run *r, int rounds)
+{
+    const uint64_t *words = r->tensor.data;
+    static volatile uint64_t kept;
+    pcclResult_t rc = pcclSuccess;
+    for (int i = 0; i < rounds && rc == pcclSuccess; i++) {
+        rc = barrier(r);
+        int64_t start = bench_now();
+        uint64_t sum = 0;
+        for (size_t k = 0; k < r->tensor.count / 8; k++) sum += words[k];
+        kept = sum;
+        r->times[r->count++] = (double)(bench_now() - start) / 1e3;
+    }
+    (void)kept;
+    return rc;
+}
+
+static bool copy_bytes(int fd, uint8_t *bytes, size_t size, bool out)
+{
+    while (size > 0) {
+        size_t piece = size < COPY_PIECE ? size : COPY_PIECE;
+        ssize_t n = out ? send(fd, bytes, piece, MSG_NOSIGNAL)
+                        : recv(fd, bytes, piece, 0);
+        if (n <= 0) return false;
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+/* Rank 0's end (port 0: to be found) or the newcomer's of a plain connection
+ * over loopback, with the congestion control that serves loopback best. */
+static int plain_socket(uint16_t *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    socklen_t size = sizeof a;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    a.sin_port = htons(*port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    bool ok = *port != 0
+                  ? connect(fd, (struct sockaddr *)&a, sizeof a) == 0
+                  : bind(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
+                        listen(fd, 1) == 0 &&
+                        getsockname(fd, (struct sockaddr *)&a, &size) == 0;
+    if (ok && *port == 0) *port = ntohs(a.sin_port);
+    if (ok) return fd;
+    close(fd);
+    return -1;
+}
+
+/* Timed on rank 0 from the barrier to the newcomer's last byte. */
+static pcclResult_t measure_copy(struct run *r, int rounds)
+{
+    uint16_t port = 0;
+    const bool from = r->rank == 0;
+    const bool to = r->rank == r->size - 1 && !from;
+    int listener = from ? plain_socket(&port) : -1;
+    pcclCollective_t tell = {.size = sizeof tell,
+                             .kind = pcclKindBroadcast,
+                             .tag = 3,
+                             .recvbuf = &port,
+                             .count = sizeof port};
+    pcclResult_t rc = pcclCollective(&tell, r->comm, NULL);
+    int fd = -1;
+    if (rc == pcclSuccess && to) fd = plain_socket(&port);
+    if (rc == pcclSuccess && from) fd = accept(listener, NULL, NULL);
+    for (int i = 0; i < rounds && rc == pcclSuccess; i++) {
+        rc = barrier(r);
+        int64_t start = bench_now();
+        bool ok = rc == pcclSuccess;
+        uint8_t last = 0;
+        if (ok && (from || to))
+            ok = copy_bytes(fd, r->tensor.data, r->tensor.count, from) &&
+                 copy_bytes(fd, &last, 1, to);
+        if (!ok && rc == pcclSuccess) rc = pcclInternalError;
+        r->times[r->count++] = (double)(bench_now() - start) / 1e3;
+    }
+    if (fd >= 0) close(fd);
+    if (listener >= 0) close(listener);
+    return rc;
+}
+
+/* KiB of the field of /proc/self/status, 0 if there is none. */
+static long memory(const char *field)
+{
+    char line[128];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, field, strlen(field)) == 0)
+            kib = strtol(line + strlen(field), NULL, 10);
+    }
+    if (f) (void)fclose(f);
+    return kib;
+}
+
+/* From here on VmHWM is the peak. */
+static void forget_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (!f) return;
+    (void)fputs("5", f);
+    (void)fclose(f);
 }
 
 /* Nothing differs; rank 0 says when to stop. */
@@ -98,6 +215,35 @@ static void print(struct run *r, const char *what, size_t size)
     fflush(stdout);
 }
 
+static pcclResult_t measure_size(struct run *r, const struct bench_options *o,
+                                 bool *wrong)
+{
+    const size_t size = r->tensor.count;
+    r->count = 0;
+    pcclResult_t rc = measure_read(r, o->rounds);
+    if (rc == pcclSuccess) print(r, "read", size);
+    r->count = 0;
+    if (rc == pcclSuccess) rc = measure_equal(r, o->seconds);
+    if (rc == pcclSuccess) print(r, "equal", size);
+    if (r->size == 1) return rc;
+    r->count = 0;
+    if (rc == pcclSuccess) rc = measure_copy(r, o->rounds);
+    if (rc == pcclSuccess) print(r, "tcp copy", size);
+    r->count = 0;
+    forget_peak();
+    long before = memory("VmHWM:");
+    if (rc == pcclSuccess) rc = measure_newcomer(r, o->rounds, wrong);
+    long after = memory("VmHWM:");
+    if (rc != pcclSuccess) return rc;
+    print(r, "newcomer", size);
+    if (r->rank == 0)
+        printf(r->o->json ? "{\"op\":\"sync\",\"size\":%zu,"
+                            "\"holder_peak_KiB\":%ld}\n"
+                          : "# %zu bytes: peak memory of a holder + %ld KiB\n",
+               size, after - before);
+    return rc;
+}
+
 int bench_sync(const struct bench_options *o, pcclComm_t *comm)
 {
     struct run r = {.o = o, .comm = comm};
@@ -120,13 +266,7 @@ int bench_sync(const struct bench_options *o, pcclComm_t *comm)
                                       .count = size,
                                       .datatype = pcclUint8};
         r.state = (pcclSharedState_t){revision, 1, &r.tensor};
-        r.count = 0;
-        rc = measure_equal(&r, o->seconds);
-        if (rc == pcclSuccess) print(&r, "equal", size);
-        r.count = 0;
-        if (rc == pcclSuccess && r.size > 1)
-            rc = measure_newcomer(&r, o->rounds, &wrong);
-        if (rc == pcclSuccess && r.size > 1) print(&r, "newcomer", size);
+        rc = measure_size(&r, o, &wrong);
         revision = r.state.revision;
         free(data);
     }

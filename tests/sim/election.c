@@ -101,6 +101,16 @@ static struct ballot *ballot_of(struct sim *s, uint32_t number, uint64_t id)
     return NULL;
 }
 
+static uint32_t count_part(struct sim *s, uint32_t number, enum part part)
+{
+    uint32_t links[LINKS_MAX];
+    uint32_t count = members(s, number, links);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++)
+        found += s->election->ballots[links[i]].part == part;
+    return found;
+}
+
 static void note_had(struct chronicle *c, uint64_t id)
 {
     if (c->had_count < HAD_MAX) c->had[c->had_count++] = id;
@@ -113,6 +123,15 @@ void election_reported(struct sim *s, uint32_t link, const struct wire_msg *msg)
     uint32_t number = number_of(s, link);
     struct chronicle *c = &s->election->groups[number];
     if (msg->sync.id != c->id) return;
+    if (b->part == PART_WANTS && msg->sync.role != SYNC_COMPLETE) {
+        const struct sim_options *o = &s->options;
+        bool faults = o->reset || o->refuse || o->stall || o->freeze;
+        sim_coverage.sync_gave_up++;
+        SIM_CHECK(s,
+                  faults || o->liars || count_part(s, number, PART_GIVES) == 0,
+                  "S7: member %llu has given up, though somebody has it",
+                  (unsigned long long)b->id);
+    }
     if (b->part == PART_ODD || msg->sync.role != SYNC_COMPLETE) {
         c->sum_tx += b->given;
         b->part = PART_OUT;
@@ -323,16 +342,6 @@ static void decide(struct sim *s, uint32_t number)
 
 /* ------------------------------------------------------- the master's word */
 
-static uint32_t count_part(struct sim *s, uint32_t number, enum part part)
-{
-    uint32_t links[LINKS_MAX];
-    uint32_t count = members(s, number, links);
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < count; i++)
-        found += s->election->ballots[links[i]].part == part;
-    return found;
-}
-
 /* S6: who holds, who receives, who has other tensors; all of them. */
 static void check_lists(struct sim *s, uint32_t number,
                         const struct wire_msg *msg)
@@ -459,6 +468,7 @@ void election_taken(struct sim *s, uint32_t number, uint64_t member,
 void election_watch(struct sim *s, const struct sim_proc *p)
 {
     const struct state_sync *sync = &p->session->engine.state;
+    if (s->options.liars) return;
     for (uint32_t i = 0; i < sync->partner_count; i++)
         SIM_CHECK(s, !sync->partners[i].bad, "process %u distrusts member %llu",
                   p->uid, (unsigned long long)sync->partners[i].id);

@@ -32,13 +32,24 @@ void sim_lower_quorum(struct sim *s)
     master_step(s->master, &e);
 }
 
+/* In a storm rather one that moves shared state. */
+static struct sim_proc *unlucky_proc(struct sim *s)
+{
+    struct sim_proc *p = random_proc(s);
+    for (uint32_t i = 0; s->options.storm && i < 12; i++) {
+        if (p && p->session->engine.state.phase == STATE_MOVING) break;
+        p = random_proc(s);
+    }
+    return p;
+}
+
 static void crash(struct sim *s)
 {
     uint32_t count = 1;
     if (sim_pick(s, 4) == 0) count = 1 + sim_pick(s, alive(s) + 1);
     if (count > 1) sim_coverage.crash_many++;
     while (count-- > 0 && alive(s) > 1) {
-        struct sim_proc *p = random_proc(s);
+        struct sim_proc *p = unlucky_proc(s);
         sim_coverage.crash++;
         sim_coverage.crash_joining += p->session->state == SESSION_JOINING;
         if (!p->joiner) sim_lower_quorum(s);
@@ -140,7 +151,7 @@ static void stall(struct sim *s)
 
 static void leave(struct sim *s)
 {
-    struct sim_proc *p = random_proc(s);
+    struct sim_proc *p = unlucky_proc(s);
     if (!p || alive(s) < 2 || p->leave_soon) return;
     if (!p->joiner) sim_lower_quorum(s);
     p->leave_soon = true;

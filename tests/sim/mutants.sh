@@ -133,7 +133,6 @@ complete though one receives (S8)|master/state_vote.c|s/if (open == 0 || /if (op
 lists not sent again (S8)|master/master.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
 block not checked (S7)|ring/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
 late answer taken (S7)|ring/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
-closed link not asked anew (S7)|ring/state.c|s/^    release_all(e, l->id);$//
 receive-only passes on (S7)|session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
 retries counted twice (S8)|ring/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/

@@ -175,6 +175,8 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
               (int)x->strategy, result);
     SIM_CHECK(s, result == pcclSuccess || p->session->master_lost,
               "sync refused: %d", result);
+    x->liar = s->options.liars && x->member && sim_pick(s, 8) == 0;
+    if (x->liar) x->bytes[sim_pick(s, (uint32_t)x->size)] ^= 1;
     return result == pcclSuccess;
 }
 
@@ -205,7 +207,7 @@ static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
 {
     struct sim_shared *x = &p->shared;
     struct sim_checkpoint *c = checkpoint(s, p->group);
-    SIM_CHECK(s, rx == moved(s, x), "rx is %llu, not %llu",
+    SIM_CHECK(s, x->liar || rx == moved(s, x), "rx is %llu, not %llu",
               (unsigned long long)rx, (unsigned long long)moved(s, x));
     SIM_CHECK(s, x->strategy != SYNC_RECEIVE_ONLY || tx == 0,
               "a receive-only peer has sent");
@@ -217,11 +219,11 @@ static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
                       c->holder == p->session->id,
                   "revision %llu after %llu", (unsigned long long)revision,
                   (unsigned long long)c->revision);
-        SIM_CHECK(s,
-                  !c->bytes || revision != c->revision ||
-                      memcmp(c->bytes, x->bytes, x->size) == 0 || x->odd,
-                  "two contents of revision %llu",
-                  (unsigned long long)revision);
+        SIM_CHECK(
+            s,
+            !c->bytes || revision != c->revision ||
+                memcmp(c->bytes, x->bytes, x->size) == 0 || x->odd || x->liar,
+            "two contents of revision %llu", (unsigned long long)revision);
     }
     election_taken(s, p->group, p->session->id, p->session->engine.state.id, tx,
                    rx);
@@ -229,7 +231,7 @@ static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
     sim_coverage.sync_received += rx > 0;
     sim_coverage.sync_blocks += rx > 0 && rx < x->size;
     sim_coverage.sync_alone += p->session->view->size == 1;
-    if (x->odd) return;
+    if (x->odd || x->liar) return;
     if (!c->bytes) c->bytes = malloc(x->size);
     assert(c->bytes);
     if (revision < c->revision) return;
@@ -253,12 +255,13 @@ void shared_end(struct sim *s, struct sim_proc *p)
               p->uid, (unsigned long long)p->session->id, result,
               (unsigned long long)revision, (unsigned long long)rx,
               p->session->sync_error);
-    x->synced = result == pcclSuccess;
-    x->member |= x->synced;
+    x->member |= result == pcclSuccess;
+    x->synced = result == pcclSuccess && !x->liar;
     switch (result) {
     case pcclSuccess:
         check_success(s, p, revision, tx, rx);
-        x->revision = revision;
+        x->revision = x->liar ? 0 : revision;
+        if (x->liar) memcpy(x->bytes, x->before, x->size);
         return;
     case pcclInvalidArgument:
         SIM_CHECK(s, strstr(p->session->sync_error, "entry 0") != NULL,
@@ -278,7 +281,8 @@ void shared_end(struct sim *s, struct sim_proc *p)
                   "unexpected result %d of a sync", result);
         return;
     }
-    if (x->strategy == SYNC_SEND_ONLY || result == pcclInvalidUsage)
+    if (!x->liar &&
+        (x->strategy == SYNC_SEND_ONLY || result == pcclInvalidUsage))
         SIM_CHECK(s, memcmp(x->bytes, x->before, x->size) == 0,
                   "a refused peer's state was written");
     x->revision = 0;

@@ -39,7 +39,7 @@ enum {
     X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
-    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) \
+    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) X(sync_gave_up) \
     X(shared) X(share_half) X(share_lost)
 /* clang-format on */
 
@@ -113,6 +113,7 @@ struct sim_shared {
     bool synced; /* the last call succeeded */
     bool member; /* some call did */
     bool odd;    /* has other tensors this time */
+    bool liar;   /* has changed a byte after it voted */
     bool listed;
     struct state_list list;
 };
@@ -149,7 +150,7 @@ struct sim_options {
     uint32_t procs, pool, groups, quorum;
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     bool variant_skip, variant_resync; /* else the failed are repeated */
-    bool odd_vote, mismatch, scoped, large, local, burst, slow;
+    bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     uint32_t share; /* bytes of a channel; 0: no shared memory */
     uint32_t sync;  /* of 8 steps */
     size_t pipe_min, pipe_max;

@@ -1,8 +1,8 @@
 /* test_sync_death.c - real processes killed in the middle of a transfer: the
  * others end their synchronization with the elected bytes, in bounded time.
  *
- * Ranks 0, 1 and 2 hold 1s, rank 3 receives. The parent kills one of them some
- * milliseconds after the receiver has called; the times only choose where. */
+ * The first ranks hold 1s, the last one or two receive. The parent kills one of
+ * them some milliseconds after all have called; the times only choose where. */
 #include "../../include/pccl.h"
 
 #include <setjmp.h>
@@ -23,11 +23,13 @@ enum { RANKS = 4, SIZE = 96 << 20 };
 struct report {
     int rank;
     int kind; /* 0: calls now, 1: success, 2: anything else */
-    size_t received;
+    size_t sent, received;
 };
 
 static int reports[2];
 static uint16_t port;
+static int receivers = 1;
+static bool apart; /* send-only and receive-only instead of enforce-popular */
 
 static ccoip_socket_address_t loopback(uint16_t number)
 {
@@ -37,9 +39,9 @@ static ccoip_socket_address_t loopback(uint16_t number)
     return a;
 }
 
-static void tell(int rank, int kind, size_t received)
+static void tell(int rank, int kind, const pcclSharedStateSyncInfo_t *info)
 {
-    struct report r = {rank, kind, received};
+    struct report r = {rank, kind, info->tx_bytes, info->rx_bytes};
     if (write(reports[1], &r, sizeof r) != sizeof r) _exit(1);
 }
 
@@ -56,7 +58,7 @@ static void be_master(int out)
     _exit(0);
 }
 
-static pcclComm_t *join(void)
+static pcclComm_t *join(int ranks)
 {
     pcclCommCreateParams_t params = {.master_address = loopback(port)};
     pcclComm_t *comm;
@@ -66,7 +68,7 @@ static pcclComm_t *join(void)
         pcclConnect(comm) != pcclSuccess)
         _exit(1);
     (void)pcclGetView(comm, NULL, NULL, &size, NULL, 0);
-    while (size < RANKS) {
+    while (size < ranks) {
         if (pcclUpdateTopology(comm) != pcclSuccess) _exit(1);
         (void)pcclGetView(comm, NULL, NULL, &size, NULL, 0);
     }
@@ -77,18 +79,26 @@ static void be_peer(int rank)
 {
     uint8_t *bytes = malloc(SIZE);
     if (!bytes) _exit(1);
-    memset(bytes, rank == RANKS - 1 ? 9 : 1, SIZE);
-    pcclComm_t *comm = join();
+    bool receives = rank >= RANKS - receivers;
+    memset(bytes, receives ? 9 : 1, SIZE);
+    pcclComm_t *comm = join(RANKS);
     pcclTensorInfo_t tensor = {
         .name = "state", .data = bytes, .count = SIZE, .datatype = pcclUint8};
     pcclSharedState_t state = {0, 1, &tensor};
     pcclSharedStateSyncInfo_t info = {0, 0};
-    tell(rank, 0, 0);
-    pcclResult_t rc = pcclSynchronizeSharedState(
-        comm, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, &info);
+    pcclSharedStateSyncStrategy_t strategy =
+        PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR;
+    if (apart)
+        strategy = receives ? PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY
+                            : PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY;
+    tell(rank, 0, &info);
+    pcclResult_t rc = pcclSynchronizeSharedState(comm, &state, strategy, &info);
     bool right = rc == pcclSuccess;
+    char why[256] = "";
+    (void)pcclGetLastError(comm, why, sizeof why);
+    if (rc != pcclSuccess) fprintf(stderr, "rank %d: %d %s\n", rank, rc, why);
     for (size_t i = 0; i < SIZE; i++) right &= bytes[i] == 1;
-    tell(rank, right ? 1 : 2, info.rx_bytes);
+    tell(rank, right ? 1 : 2, &info);
     _exit(0);
 }
 
@@ -119,7 +129,9 @@ static void die_after(int victim, int milliseconds)
     int ended = 0;
     bool killed = false;
     bool wrong = false;
+    bool dead_too = false; /* it was done before it was killed */
     size_t received = 0;
+    size_t sent = 0;
     while (ended < RANKS - killed) {
         struct report r;
         if (read(reports[0], &r, sizeof r) != sizeof r) break;
@@ -127,6 +139,8 @@ static void die_after(int victim, int milliseconds)
         if (r.kind != 0 && !(killed && r.rank == victim)) ended++;
         wrong |= r.kind == 2;
         if (r.kind == 1) received += r.received;
+        if (r.kind == 1) sent += r.sent;
+        dead_too |= r.kind != 0 && r.rank == victim;
         if (calling < RANKS || killed) continue;
         /* Not to wait for anything: the moment of the kill is the input. */
         struct timespec t = {0, milliseconds * 1000000L};
@@ -145,7 +159,14 @@ static void die_after(int victim, int milliseconds)
     close(numbers[1]);
     assert_false(wrong);
     assert_true(ended >= RANKS - 1);
-    if (victim != RANKS - 1) assert_int_equal(received, SIZE);
+    /* What was sent in vain counts nowhere, what the dead gave is gone. */
+    size_t takers = (size_t)receivers;
+    if (victim >= RANKS - receivers && !dead_too) takers--;
+    assert_int_equal(received, takers * SIZE);
+    if (victim < RANKS - receivers && !dead_too)
+        assert_true(sent <= received);
+    else if (victim < RANKS - receivers || takers == 0 || apart || dead_too)
+        assert_int_equal(sent, received);
 }
 
 static void test_a_holder_dies(void **state)
@@ -160,12 +181,98 @@ static void test_the_receiver_dies(void **state)
     for (int i = 0; i < 2; i++) die_after(RANKS - 1, 20 + 40 * i);
 }
 
+/* With nobody passing on, holders sent what the other receiver has. */
+static void test_one_of_two_receivers_dies(void **state)
+{
+    (void)state;
+    receivers = 2;
+    apart = true;
+    for (int i = 0; i < 3; i++) die_after(RANKS - 1, 15 + 30 * i);
+    apart = false;
+    receivers = 1;
+}
+
+/* --- all are killed, and the run goes on --- */
+
+static void go_on(uint64_t revision, uint8_t content, int ready)
+{
+    uint8_t bytes[1000];
+    char why[256] = "";
+    memset(bytes, content, sizeof bytes);
+    pcclTensorInfo_t tensor = {.name = "state",
+                               .data = bytes,
+                               .count = sizeof bytes,
+                               .datatype = pcclUint8};
+    pcclSharedState_t state = {revision, 1, &tensor};
+    pcclComm_t *comm = join(1);
+    pcclResult_t rc = pcclSynchronizeSharedState(
+        comm, &state, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, NULL);
+    (void)pcclGetLastError(comm, why, sizeof why);
+    struct report r = {.rank = (int)state.revision, .kind = (int)rc};
+    r.received = strstr(why, "goes on only from the content") != NULL;
+    if (write(ready, &r, sizeof r) != sizeof r) _exit(1);
+    pause(); /* to be killed */
+    _exit(0);
+}
+
+/* A process that synchronizes alone, and is killed. */
+static struct report alone(uint64_t revision, uint8_t content)
+{
+    struct report r = {0};
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        alarm(40);
+        go_on(revision, content, ready[1]);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &r, sizeof r), sizeof r);
+    close(ready[0]);
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    return r;
+}
+
+static void test_all_die_and_the_run_goes_on(void **state)
+{
+    (void)state;
+    int numbers[2];
+    assert_int_equal(pipe(numbers), 0);
+    pid_t master = fork();
+    assert_true(master >= 0);
+    if (master == 0) be_master(numbers[1]);
+    assert_int_equal(read(numbers[0], &port, sizeof port), sizeof port);
+    struct report first = alone(41, 7);
+    struct report other = alone(41, 8); /* the wrong checkpoint */
+    struct report older = alone(40, 7); /* an older one */
+    struct report newer = alone(42, 7); /* one from elsewhere */
+    struct report same = alone(41, 7);  /* the right one */
+    struct report again = alone(41, 8); /* and still not that one */
+    (void)kill(master, SIGKILL);
+    (void)waitpid(master, NULL, 0);
+    close(numbers[0]);
+    close(numbers[1]);
+    assert_int_equal(first.kind, pcclSuccess);
+    assert_int_equal(first.rank, 41);
+    assert_int_equal(other.kind, pcclInvalidUsage);
+    assert_int_equal(other.received, 1);
+    assert_int_equal(older.kind, pcclNoSharedStateAvailable);
+    assert_int_equal(newer.kind, pcclInvalidUsage);
+    assert_int_equal(same.kind, pcclSuccess);
+    assert_int_equal(same.rank, 41);
+    assert_int_equal(again.kind, pcclInvalidUsage);
+}
+
 int main(void)
 {
     (void)setenv("PCCL_DEADLINE", "2", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_holder_dies),
         cmocka_unit_test(test_the_receiver_dies),
+        cmocka_unit_test(test_one_of_two_receivers_dies),
+        cmocka_unit_test(test_all_die_and_the_run_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
