@@ -289,6 +289,37 @@ static void test_agent_killed(void **state)
     run_free(&run);
 }
 
+/* A host that does not answer any more does not keep the job from its end. */
+static void test_silent_host(void **state)
+{
+    (void)state;
+    struct run run;
+    int ranks[3];
+    start_three(&run, ranks, "-v");
+    kill(host_pid("a"), SIGSTOP);
+    kill(run.pid, SIGTERM);
+    kill(run.pid, SIGINT); /* both are pending: a second one ends the job */
+    run_finish(&run);
+    assert_true(run.status == 128 + SIGTERM || run.status == 128 + SIGINT);
+    for (int k = 0; k < 3; k++) assert_gone(ranks[k]);
+    run_free(&run);
+}
+
+/* While the hosts are still being called. */
+static void test_early_end(void **state)
+{
+    (void)state;
+    struct run run;
+    char script[128];
+    snprintf(script, sizeof script, "%s/deaf", folder);
+    file_write(script, "#!/bin/sh\nexec sleep 1000\n", 0755);
+    RUN(&run, "--launcher-exec", script, "--timeout", "0.2", "-hosts", "a",
+        "true");
+    run_finish(&run);
+    assert_int_equal(run.status, 124);
+    run_free(&run);
+}
+
 /* Elastic: the others go on, and the rank comes back elsewhere. */
 static void test_respawn_elsewhere(void **state)
 {
@@ -430,6 +461,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_agent_killed),
+        cmocka_unit_test(test_silent_host),
+        cmocka_unit_test(test_early_end),
         cmocka_unit_test(test_respawn_elsewhere),
         cmocka_unit_test(test_stop_and_continue),
         cmocka_unit_test(test_spares),

@@ -1,6 +1,7 @@
 /* agent.c - see agent.h. */
 #include "agent.h"
 
+#include "../../env.h"
 #include "bind.h"
 #include "guard.h"
 #include "link.h"
@@ -147,7 +148,9 @@ static char **env_take(const struct agent *agent, struct link_texts *texts,
 {
     struct env_list list = {0};
     for (char **item = environ; item && *item; item++)
-        if (strchr(*item, '=')) env_put(&list, memory_text(*item));
+        if (strchr(*item, '=') && !env_is_foreign(*item) &&
+            strncmp(*item, ENV_PREFIX, strlen(ENV_PREFIX)) != 0)
+            env_put(&list, memory_text(*item));
     for (const char *item; count > 0 && (item = link_get(texts)); count--)
         if (strchr(item, '=') && !belongs_to_host(item))
             env_put(&list, memory_text(item));

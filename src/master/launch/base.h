@@ -5,6 +5,7 @@
 #include "../../base.h"
 
 #define LAUNCH_GRACE 1.0       /* s from SIGTERM to SIGKILL */
+#define LAUNCH_ANSWER 3.0      /* s for a host to say that SIGKILL worked */
 #define LAUNCH_SWEEP 0.02      /* s between looks at a rank's leftovers */
 #define RUN_LOOK 0.5           /* s between looks whether a run is over */
 #define RUN_PATIENCE 300.0     /* s for its first peer to come */

@@ -77,6 +77,7 @@ void job_end(struct job *job, int status)
 {
     if (job->ending) return;
     job->ending = true;
+    job->started = true; /* or never will */
     job->status = status;
     replacements_cancel(job);
     ev_timer_stop(job->setup.loop, &job->blame);
@@ -124,12 +125,6 @@ void job_abort(struct job *job, int code, int rank)
     if (status == 0 && code != 0) status = EXIT_FAILURE;
     job_end(job, status);
     job->status = status; /* the program's own word outranks a rank's end */
-}
-
-void job_cannot_start(struct job *job, int status)
-{
-    job->started = true;
-    job_end(job, status);
 }
 
 static bool was_killed(const struct rank *rank)
@@ -335,6 +330,14 @@ static void killer_expired(struct ev_loop *loop, ev_timer *timer, int events)
     (void)events;
     struct job *job = timer->data;
     for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
+    ev_timer_start(job->setup.loop, &job->answer);
+}
+
+static void answer_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    hosts_give_up(timer->data);
 }
 
 static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
@@ -416,14 +419,15 @@ struct job *job_start(const struct job_setup *setup)
     ev_timer_init(&job->timeout, timeout_expired, setup->options->timeout, 0.);
     job->settle.data = job->killer.data = job->timeout.data = job;
     ev_timer_init(&job->leave, leave_expired, LAUNCH_GRACE, 0.);
-    job->blame.data = job;
+    ev_timer_init(&job->answer, answer_expired, LAUNCH_ANSWER, 0.);
+    job->blame.data = job->answer.data = job;
     ev_prepare_start(setup->loop, &job->settle);
     if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
     signals_start(job);
     if (hosts_open(job))
         job_begin(job);
     else
-        job_cannot_start(job, EXIT_FAILURE);
+        job_end(job, EXIT_FAILURE);
     return job;
 }
 
@@ -447,6 +451,7 @@ int job_finish(struct job *job)
     ev_timer_stop(job->setup.loop, &job->killer);
     ev_timer_stop(job->setup.loop, &job->timeout);
     ev_timer_stop(job->setup.loop, &job->blame);
+    ev_timer_stop(job->setup.loop, &job->answer);
     ev_timer_stop(job->setup.loop, &job->leave);
     for (size_t i = 0; i < JOB_SIGNALS; i++)
         ev_signal_stop(job->setup.loop, &job->signals[i]);

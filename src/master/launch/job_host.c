@@ -32,7 +32,7 @@ static void on_lost(void *user, const char *why)
         rank->host_lost = true;
         rank_ended(rank);
     }
-    if (!job->started) job_cannot_start(job, EXIT_FAILURE);
+    if (!job->started) job_end(job, EXIT_FAILURE);
 }
 
 /* What a rank of this host would notice by itself when nobody reads. */
@@ -77,8 +77,7 @@ static void on_failed(struct rank *rank, struct link_texts *texts)
                     rank->host->name);
     rank->proc.alive = false;
     rank_ended(rank);
-    if (!rank->newcomer || job->setup.options->join)
-        job_cannot_start(job, (int)status);
+    if (!rank->newcomer || job->setup.options->join) job_end(job, (int)status);
 }
 
 static bool on_frame(void *user, const struct link_frame *frame)
@@ -217,6 +216,15 @@ bool hosts_are_gone(struct job *job)
         gone = gone && remote_is_gone(host->remote);
     }
     return gone;
+}
+
+void hosts_give_up(struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (rank->host && rank->host->remote && !proc_is_gone(&rank->proc))
+            remote_give_up(rank->host->remote);
+    }
 }
 
 void hosts_close(struct job *job)

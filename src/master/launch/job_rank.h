@@ -56,8 +56,9 @@ struct job {
     int interrupts;
     ev_prepare settle;
     ev_timer killer, timeout;
-    ev_timer blame; /* until the rank whose loss made another one give up */
-    ev_timer leave; /* for agents that take long to end */
+    ev_timer blame;  /* until the rank whose loss made another one give up */
+    ev_timer answer; /* until hosts say that killed ranks are gone */
+    ev_timer leave;  /* for agents that take long to end */
     ev_signal signals[JOB_SIGNALS];
 };
 
@@ -70,6 +71,8 @@ bool hosts_are_ready(struct job *job);
 void hosts_settle(struct job *job);
 /* Nothing is left of the agents; asks them to end. */
 bool hosts_are_gone(struct job *job);
+/* Those that have not said that their killed ranks are gone count as lost. */
+void hosts_give_up(struct job *job);
 void hosts_close(struct job *job);
 
 /* 0, or the exit status of a job that could not start; some may run then. */
@@ -88,9 +91,6 @@ void rank_ended(struct rank *rank);
 bool rank_is_gone(const struct rank *rank);
 /* Kills what is left of it, at once. */
 void rank_kill(struct rank *rank);
-
-/* job.c: a rank could not be started on its host; it has been printed. */
-void job_cannot_start(struct job *job, int status);
 
 /* job.c: SIGTERM now, SIGKILL after the grace; only the first call counts. */
 void job_end(struct job *job, int status);

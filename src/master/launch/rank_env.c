@@ -65,8 +65,7 @@ static const char *const local_size_names[] = {
     "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MV2_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE"};
 
-/* What another launcher left behind; a PMI client would talk to that one. */
-static bool is_foreign(const char *item)
+bool env_is_foreign(const char *item)
 {
     return strncmp(item, "PMIX_", 5) == 0 || strncmp(item, "PMI_FD=", 7) == 0 ||
            strncmp(item, "PMI_PORT=", 9) == 0;
@@ -146,7 +145,7 @@ char **rank_env_build(const struct rank_env *in)
 {
     struct env_list list = {0};
     for (char *const *item = in->inherited; item && *item; item++)
-        if (strchr(*item, '=') && !is_foreign(*item) && may_pass(in, *item))
+        if (strchr(*item, '=') && !env_is_foreign(*item) && may_pass(in, *item))
             env_put(&list, memory_text(*item));
     for (size_t i = 0; i < ARRAY_COUNT(rank_names); i++)
         list_remove(&list, rank_names[i]);

@@ -24,6 +24,9 @@ struct env_list {
     size_t count;
 };
 
+/* What another launcher left behind; a PMI client would talk to that one. */
+bool env_is_foreign(const char *item);
+
 /* Takes item, a NAME=VALUE, in place of an older one of that name. */
 void env_put(struct env_list *list, char *item);
 /* Puts path before what is in LD_LIBRARY_PATH; NULL does nothing. */

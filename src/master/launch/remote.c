@@ -256,6 +256,11 @@ void remote_finish(struct remote *remote)
     link_finish(&remote->link);
 }
 
+void remote_give_up(struct remote *remote)
+{
+    remote_lose(remote, "it does not answer");
+}
+
 bool remote_is_gone(const struct remote *remote)
 {
     return proc_is_gone(&remote->proc);

@@ -47,6 +47,8 @@ void remote_wait(struct remote *remote, struct sink *sink);
 void remote_settle(struct remote *remote);
 /* Asks the agent to end with all its ranks. */
 void remote_finish(struct remote *remote);
+/* It counts as lost. */
+void remote_give_up(struct remote *remote);
 bool remote_is_gone(const struct remote *remote);
 /* Kills the command; without it the agent ends by itself. */
 void remote_close(struct remote *remote);
