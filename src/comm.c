@@ -4,10 +4,12 @@
 #include "env.h"
 #include "log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,6 +312,18 @@ static enum comm_transport own_transport(void)
     return TRANSPORT_AUTO;
 }
 
+/* A spare of pccl-master is complete but for this: it waits for a line, or the
+ * end, of its standard input, and joins then. */
+static void spare_wait(void)
+{
+    static atomic_bool waited;
+    const char *spare = getenv("PCCL_SPARE");
+    char byte;
+    if (!spare || strcmp(spare, "1") != 0 || atomic_exchange(&waited, true))
+        return;
+    while (read(STDIN_FILENO, &byte, 1) == -1 && errno == EINTR) continue;
+}
+
 static void say_hello(pcclComm_t *c)
 {
     struct wire_msg hello = {.type = WIRE_HELLO};
@@ -399,6 +413,7 @@ int comm_open(pcclComm_t *c)
     pccl_ns deadline = own_deadline(c);
     c->stopping = false;
     c->transport = own_transport();
+    spare_wait();
     if (!allocate(c, deadline)) {
         release(c);
         comm_set_error(c, "out of memory or descriptors");

@@ -1,13 +1,18 @@
 /* world.c - the connection to the run and the view of its members. */
 #include "comm.h"
+#include "slurm.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
+
+enum { TASK_PATIENCE_S = 60, TASK_RETRY_MS = 50 };
 
 struct world world;
 
@@ -79,13 +84,12 @@ static bool master_resolve(const char *text, struct addrinfo **list,
     return result == 0;
 }
 
-static pcclResult_t connect_to(const ccoip_socket_address_t *address)
+/* hint: the rank to have at the start, -1 for none. */
+static pcclResult_t connect_to(const ccoip_socket_address_t *address, int hint)
 {
     pcclCommCreateParams_t params = {.master_address = *address,
                                      .p2p_connection_pool_size = 1};
-    pcclCommOptions_t options = {.size = sizeof options, .rank_hint = -1};
-    const char *rank = getenv("PCCL_RANK");
-    if (rank && *rank) options.rank_hint = (int32_t)strtol(rank, NULL, 10);
+    pcclCommOptions_t options = {.size = sizeof options, .rank_hint = hint};
     pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
     if (result != pcclSuccess) return result;
     result = pcclSetOptions(world.pccl, &options);
@@ -93,7 +97,8 @@ static pcclResult_t connect_to(const ccoip_socket_address_t *address)
     return result;
 }
 
-static bool connect_any(const char *master, char *message, size_t size)
+static bool connect_any(const char *master, int hint, char *message,
+                        size_t size)
 {
     struct addrinfo *list = NULL;
     if (!master_resolve(master, &list, message, size)) return false;
@@ -102,7 +107,7 @@ static bool connect_any(const char *master, char *message, size_t size)
         if (at->ai_family != AF_INET && at->ai_family != AF_INET6) continue;
         ccoip_socket_address_t address;
         address_copy(at, &address);
-        result = connect_to(&address);
+        result = connect_to(&address, hint);
         if (result == pcclSuccess) break;
         char detail[256] = "";
         if (world.pccl) {
@@ -128,18 +133,47 @@ static bool view_alone(void)
     return true;
 }
 
+/* Task 0 may still be on its way to start the coordinator. */
+static bool connect_task(const struct slurm_task *task, char *message,
+                         size_t size)
+{
+    struct timespec now, end;
+    if (task->rank == 0 && !slurm_master_start(task, message, size))
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += TASK_PATIENCE_S;
+    while (!connect_any(task->master, task->rank, message, size)) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec > end.tv_sec) return false;
+        (void)poll(NULL, 0, TASK_RETRY_MS);
+    }
+    return true;
+}
+
+static bool connect_run(const char *master, const struct slurm_task *task,
+                        char *message, size_t size)
+{
+    const char *rank = getenv("PCCL_RANK");
+    int hint = rank && *rank ? (int)strtol(rank, NULL, 10) : -1;
+    return task ? connect_task(task, message, size)
+                : connect_any(master, hint, message, size);
+}
+
 bool world_connect(char *message, size_t size)
 {
     const char *master = getenv("PCCL_MASTER");
+    struct slurm_task task;
+    bool is_task = (!master || !*master) && slurm_task_read(&task);
     policy_read();
     snprintf(message, size, "out of memory");
-    if (!master || !*master) return view_alone();
+    if (!is_task && (!master || !*master)) return view_alone();
     pcclResult_t result = pcclInit();
     if (result != pcclSuccess) {
         snprintf(message, size, "%s", pcclGetErrorString(result));
         return false;
     }
-    if (!connect_any(master, message, size)) return false;
+    if (!connect_run(master, is_task ? &task : NULL, message, size))
+        return false;
     snprintf(message, size, "cannot read the view of the run");
     return world_refresh();
 }

@@ -30,6 +30,8 @@ static char **build(struct options *options, const char *library_path,
                              .master = "127.0.0.1:5",
                              .library_path = library_path,
                              .index = 3,
+                             .local = 1,
+                             .local_count = 2,
                              .newcomer = newcomer};
     return rank_env_build(&facts);
 }
@@ -46,21 +48,25 @@ static void test_all(void **state)
     (void)state;
     struct options options = {.rank_count = 4};
     char **env = build(&options, "/ours", false);
-    static const char *const ranks[] = {"PCCL_RANK",
-                                        "PMI_RANK",
-                                        "PMI_ID",
-                                        "OMPI_COMM_WORLD_RANK",
-                                        "RANK",
-                                        "MPI_LOCALRANKID",
-                                        "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "OMPI_COMM_WORLD_NODE_RANK",
-                                        "MV2_COMM_WORLD_LOCAL_RANK",
-                                        "LOCAL_RANK",
-                                        "PMI_LOCAL_RANK"};
-    static const char *const sizes[] = {
-        "PCCL_WORLD_SIZE", "PMI_SIZE",        "OMPI_COMM_WORLD_SIZE",
-        "WORLD_SIZE",      "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
-        "PMI_LOCAL_SIZE"};
+    static const char *const ranks[] = {"PCCL_RANK", "PMI_RANK",
+                                        "PMI_ID",    "OMPI_COMM_WORLD_RANK",
+                                        "RANK",      "MV2_COMM_WORLD_RANK"};
+    static const char *const local_ranks[] = {"MPI_LOCALRANKID",
+                                              "OMPI_COMM_WORLD_LOCAL_RANK",
+                                              "OMPI_COMM_WORLD_NODE_RANK",
+                                              "MV2_COMM_WORLD_LOCAL_RANK",
+                                              "LOCAL_RANK",
+                                              "PMI_LOCAL_RANK"};
+    static const char *const sizes[] = {"PCCL_WORLD_SIZE", "PMI_SIZE",
+                                        "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE",
+                                        "MV2_COMM_WORLD_SIZE"};
+    static const char *const local_sizes[] = {
+        "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE",
+        "LOCAL_WORLD_SIZE"};
+    for (size_t i = 0; i < ARRAY_COUNT(local_ranks); i++)
+        assert_env(env, local_ranks[i], "1");
+    for (size_t i = 0; i < ARRAY_COUNT(local_sizes); i++)
+        assert_env(env, local_sizes[i], "2");
     for (size_t i = 0; i < ARRAY_COUNT(ranks); i++)
         assert_env(env, ranks[i], "3");
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++)
@@ -98,8 +104,8 @@ static void test_newcomers(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(unset); i++)
         assert_env(env, unset[i], NULL);
     assert_env(env, "PCCL_JOIN", "1");
-    assert_env(env, "LOCAL_RANK", "3");
-    assert_env(env, "MPI_LOCALNRANKS", "4");
+    assert_env(env, "LOCAL_RANK", "1");
+    assert_env(env, "MPI_LOCALNRANKS", "2");
     assert_env(env, "PCCL_ON_FAILURE", "shrink");
     assert_env(env, "PCCL_DEADLINE", "1.5");
     assert_env(env, "LD_LIBRARY_PATH", "/old");
@@ -130,6 +136,28 @@ static void test_settings(void **state)
     app.setting_count = 0;
 }
 
+/* -genvnone, -genvlist and what a program says of its own. */
+static void test_filters(void **state)
+{
+    (void)state;
+    struct options options = {.rank_count = 4, .filter = {ENV_NONE, NULL}};
+    char **env = build(&options, NULL, false);
+    assert_env(env, "OVERRIDDEN", NULL);
+    assert_env(env, "HOME", "/root");
+    assert_env(env, "PCCL_MASTER", "127.0.0.1:5");
+    rank_env_free(env);
+    options.filter = (struct env_filter){ENV_LIST, "OTHER,OVERRIDDEN"};
+    env = build(&options, NULL, false);
+    assert_env(env, "OVERRIDDEN", "a");
+    assert_env(env, "LD_LIBRARY_PATH", NULL);
+    rank_env_free(env);
+    app.filter = (struct env_filter){ENV_ALL, NULL};
+    env = build(&options, NULL, false);
+    assert_env(env, "LD_LIBRARY_PATH", "/old");
+    rank_env_free(env);
+    app.filter = (struct env_filter){ENV_DEFAULT, NULL};
+}
+
 static int warned;
 
 static void on_unknown(const char *name)
@@ -157,9 +185,8 @@ static void test_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all),
-        cmocka_unit_test(test_newcomers),
-        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_all),      cmocka_unit_test(test_newcomers),
+        cmocka_unit_test(test_settings), cmocka_unit_test(test_filters),
         cmocka_unit_test(test_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -26,14 +28,35 @@ static bool parse(struct options *options, char *copy, size_t size,
     return options_parse(options, argc, argv);
 }
 
+static bool complete(struct options *options, const char *deadline)
+{
+    struct options_environment environment = {.deadline = deadline};
+    return options_complete(options, &environment);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
     static const struct {
         const char *line, *error;
     } cases[] = {
-        {"--nonsense", "unknown option '--nonsense'"},
+        {"--nonsense", "unknown option '--nonsense'; see pccl-master"},
         {"-nonsense=3 a", "unknown option '-nonsense'"},
+        {"--elatsic a", "'--elatsic', did you mean --elastic?"},
+        {"-hostfil x a", "'-hostfil', did you mean --hostfile?"},
+        {"--disable-auto a", "did you mean --disable-auto-cleanup?"},
+        {"-rankfile x a", "-rankfile of other launchers is not supported"},
+        {"-bind-to moon a", "-bind-to moon: it is one of none, hwthread"},
+        {"-bind-to core:0 a", "-bind-to core:0"},
+        {"-s 4 -n 4 a", "-s 4: there are 4 ranks"},
+        {"-s some a", "it is a rank, all or none"},
+        {"-map-by ppr:2:socket a", "only ppr:N:node"},
+        {"-configfile /no/file", "/no/file: No such file"},
+        {"-configfile /dev/null a", "none on the command line"},
+        {"-configfile /dev/null", "no program to run"},
+        {"--spares 0 a", "--spares needs a number of 1 or more"},
+        {"--spares 4000 -n 1000 a", "5000 ranks: at most 4096"},
+        {"--elastic 3 -n 2 a", "fewer than --elastic's minimum of 3"},
         {"-n", "-n needs a value"},
         {"-n 0 a", "-n needs a number of 1 or more, not '0'"},
         {"-np x a", "-np needs a number of 1 or more, not 'x'"},
@@ -67,14 +90,15 @@ static void test_errors(void **state)
         {"-env=A c d", "-env takes no '=A'"},
         {"-x =3 a", "is no name of a variable"},
         {"-l=3 a", "-l takes no '=3'"},
-        {"-hosts localhost,elsewhere -n 2 a", "host 'elsewhere'"},
-        {"-f hosts -n 2 a", "not built yet"},
-        {"-launcher ssh -n 2 a", "only 'fork'"},
+        {"-hosts a:x -n 2 a", "-hosts: 'a:x' is no host"},
+        {"-f /no/hosts -n 2 a", "-f /no/hosts: No such file"},
+        {"-launcher rsh -n 2 a", "it is one of ssh, slurm"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct options options;
         char copy[256], *argv[ARGS_MAX + 1];
-        bool good = parse(&options, copy, sizeof copy, cases[i].line, argv);
+        bool good = parse(&options, copy, sizeof copy, cases[i].line, argv) &&
+                    complete(&options, NULL);
         if (good || !strstr(options.error, cases[i].error))
             fail_msg("%s: '%s'", cases[i].line, options.error);
         options_free(&options);
@@ -98,17 +122,17 @@ static void test_coordinator(void **state)
     assert_int_equal(o.listen.port, 5);
     assert_true(o.deadline_ns == 5 * PCCL_S / 2);
     assert_int_equal(o.quorum, 3);
-    assert_true(options_default_deadline(&o, "9"));
+    assert_true(complete(&o, "9"));
     assert_string_equal(o.deadline, "2.5");
     options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "-n 2 p", argv));
-    assert_true(options_default_deadline(&o, NULL));
+    assert_true(complete(&o, NULL));
     assert_null(o.deadline);
-    assert_true(options_default_deadline(&o, "9"));
+    assert_true(complete(&o, "9"));
     assert_true(o.deadline_ns == 9 * PCCL_S);
     options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "-n 2 p", argv));
-    assert_false(options_default_deadline(&o, "soon"));
+    assert_false(complete(&o, "soon"));
     options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "-n x --help", argv) == false);
     options_free(&o);
@@ -127,7 +151,8 @@ static void test_programs(void **state)
     char copy[256], *argv[ARGS_MAX + 1];
     assert_true(parse(&o, copy, sizeof copy,
                       "-genv G 1 --np=2 -wdir /tmp prog -n 9 : -env A b other",
-                      argv));
+                      argv) &&
+                complete(&o, NULL));
     assert_int_equal(o.mode, MODE_LAUNCH);
     assert_int_equal(o.app_count, 2);
     assert_int_equal(o.rank_count, 3);
@@ -155,12 +180,79 @@ static void test_programs(void **state)
         "-x A -x B=3 -n 2 p",
         "--path=/bin -n 2 p"};
     for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
-        if (!parse(&o, copy, sizeof copy, lines[i], argv))
+        if (!parse(&o, copy, sizeof copy, lines[i], argv) ||
+            !complete(&o, NULL))
             fail_msg("%s: %s", lines[i], o.error);
         assert_int_equal(o.rank_count, 2);
         assert_string_equal(o.apps[0].argv[0], "p");
         options_free(&o);
     }
+}
+
+/* What -n is without -n, and which rank reads. */
+static void test_counts(void **state)
+{
+    (void)state;
+    struct options o;
+    char copy[256], *argv[ARGS_MAX + 1];
+    static const struct {
+        const char *line, *nodes, *tasks;
+        uint32_t ranks;
+        int64_t reads;
+    } cases[] = {
+        {"p", NULL, NULL, 1, 0},
+        {"-hosts a:3,b p", NULL, NULL, 4, 0},
+        {"-hosts a:3,b -ppn 2 p", NULL, NULL, 4, 0},
+        {"-hosts a:3,b p : q", NULL, NULL, 2, 0},
+        {"-hosts a:3,b -n 2 -s all p", NULL, NULL, 2, STDIN_ALL},
+        {"-s none p", NULL, NULL, 1, STDIN_NONE},
+        {"p", "n[1-3]", "2(x2),1", 5, 0},
+        {"-ppn 3 p", "n[1-3]", "2(x2),1", 9, 0},
+        {"-hosts a p", "n[1-3]", "2(x2),1", 1, 0},
+        {"-n 3 --elastic 2:4 -s 2 p", NULL, NULL, 3, 2},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct options_environment environment = {
+            .nodes = cases[i].nodes, .tasks = cases[i].tasks, .srun = true};
+        if (!parse(&o, copy, sizeof copy, cases[i].line, argv) ||
+            !options_complete(&o, &environment))
+            fail_msg("%s: %s", cases[i].line, o.error);
+        assert_int_equal(o.rank_count, cases[i].ranks);
+        assert_int_equal(o.stdin_to, cases[i].reads);
+        bool slurm = cases[i].nodes && o.hosts.count == 3;
+        assert_int_equal(o.launcher, slurm ? LAUNCHER_SLURM : LAUNCHER_AUTO);
+        options_free(&o);
+    }
+    assert_true(parse(&o, copy, sizeof copy, "--elastic 2:4 -n 3 p", argv));
+    assert_int_equal(o.ranks_min, 2);
+    assert_int_equal(o.ranks_max, 4);
+    options_free(&o);
+}
+
+static void test_config(void **state)
+{
+    (void)state;
+    struct options o;
+    char copy[256], line[128], *argv[ARGS_MAX + 1];
+    char path[] = "/tmp/pccl-config-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    dprintf(fd, "# two programs\n-n 2 -env A 'b c' one \"x y\" z\\ z :\n\n"
+                "   -n 3 two # behind\n");
+    close(fd);
+    snprintf(line, sizeof line, "-l -configfile %s", path);
+    bool good = parse(&o, copy, sizeof copy, line, argv) && complete(&o, NULL);
+    unlink(path);
+    if (!good) fail_msg("%s", o.error);
+    assert_true(o.label);
+    assert_int_equal(o.app_count, 2);
+    assert_int_equal(o.rank_count, 5);
+    assert_int_equal(o.apps[0].argc, 3);
+    assert_string_equal(o.apps[0].argv[1], "x y");
+    assert_string_equal(o.apps[0].argv[2], "z z");
+    assert_string_equal(o.apps[0].settings[0], "A=b c");
+    assert_int_equal(o.apps[1].argc, 1);
+    options_free(&o);
 }
 
 static void test_failures(void **state)
@@ -238,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_coordinator),
         cmocka_unit_test(test_programs),  cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_counts),    cmocka_unit_test(test_config),
         cmocka_unit_test(test_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,10 @@
 #include "../../base.h"
 
 #define LAUNCH_GRACE 1.0       /* s from SIGTERM to SIGKILL */
+#define LAUNCH_ANSWER 3.0      /* s for a host to say that SIGKILL worked */
 #define LAUNCH_SWEEP 0.02      /* s between looks at a rank's leftovers */
+#define RUN_LOOK 0.5           /* s between looks whether a run is over */
+#define RUN_PATIENCE 300.0     /* s for its first peer to come */
 #define RESPAWN_DELAY_MIN 0.1  /* s before the first respawn */
 #define RESPAWN_DELAY_MAX 10.0 /* s; the delay doubles up to here */
 #define RESPAWN_HEALTHY 10.0   /* s of life after which the delay resets */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,15 +69,15 @@ static void sink_writable(struct ev_loop *loop, ev_io *io, int events)
     struct sink *sink = io->data;
     sink_flush(sink);
     if (sink->broken) ev_io_stop(loop, io);
-    struct stream *last = NULL;
+    struct sink_waiter *last = NULL;
     while (sink->waiting && sink->waiting != last) {
         if (!sink->broken && sink->end - sink->begin > SINK_SIZE / 2) break;
-        struct stream *stream = sink->waiting;
-        sink->waiting = stream->next;
+        struct sink_waiter *waiter = sink->waiting;
+        sink->waiting = waiter->next;
         if (!sink->waiting) sink->waiting_end = &sink->waiting;
-        stream->waiting = false;
-        stream_pump(stream);
-        if (stream->waiting && !last) last = stream;
+        waiter->waiting = false;
+        waiter->go(waiter);
+        if (waiter->waiting && !last) last = waiter;
     }
 }
 
@@ -116,13 +117,64 @@ void sink_message(struct sink *sink, const char *line)
     sink_flush(sink);
 }
 
-static void stream_wait(struct stream *stream)
+bool sink_frame(struct sink *sink, enum link_type type, uint32_t rank,
+                const void *bytes, size_t size)
 {
-    ev_io_stop(stream->sink->loop, &stream->io);
-    stream->waiting = true;
-    stream->next = NULL;
-    *stream->sink->waiting_end = stream;
-    stream->sink->waiting_end = &stream->next;
+    char header[LINK_HEADER];
+    if (sink->broken) return true;
+    if (!sink_reserve(sink, sizeof header + size, SINK_SIZE)) return false;
+    link_header(header, type, rank, size);
+    sink_put(sink, header, sizeof header);
+    sink_put(sink, bytes, size);
+    sink_flush(sink);
+    return true;
+}
+
+void sink_wait(struct sink *sink, struct sink_waiter *waiter)
+{
+    waiter->waiting = true;
+    waiter->next = NULL;
+    *sink->waiting_end = waiter;
+    sink->waiting_end = &waiter->next;
+    ev_io_start(sink->loop, &sink->io);
+}
+
+void sink_wait_end(struct sink *sink, struct sink_waiter *waiter)
+{
+    struct sink_waiter **at = &sink->waiting;
+    if (!waiter->waiting) return;
+    while (*at != waiter) at = &(*at)->next;
+    *at = waiter->next;
+    if (!*at) sink->waiting_end = at;
+    waiter->waiting = false;
+}
+
+/* Files are written at once: waiting for a disk is not waiting for a reader. */
+static void file_write(struct stream *stream, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t done = write(stream->file, bytes, size);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) {
+            sink_break(stream->sink, errno);
+            return;
+        }
+        bytes += done;
+        size -= (size_t)done;
+    }
+}
+
+static bool frame_put(struct stream *stream, const char *line, size_t size)
+{
+    char header[LINK_HEADER];
+    struct sink *sink = stream->sink;
+    if (!sink_reserve(sink, sizeof header + size, SINK_SIZE - MESSAGE_RESERVE))
+        return false;
+    link_header(header, stream->is_error ? LINK_ERR : LINK_OUT, stream->rank,
+                size);
+    sink_put(sink, header, sizeof header);
+    sink_put(sink, line, size);
+    return true;
 }
 
 /* Puts one line, or a piece of a long or last one. With labels a line of one
@@ -130,6 +182,11 @@ static void stream_wait(struct stream *stream)
 static bool stream_put(struct stream *stream, const char *line, size_t size)
 {
     struct sink *sink = stream->sink;
+    if (sink->framed) return frame_put(stream, line, size);
+    if (stream->file >= 0) {
+        file_write(stream, line, size);
+        return true;
+    }
     bool labelled = *stream->label != '\0';
     size_t label_size = strlen(stream->label);
     if (!sink_reserve(sink, size + label_size + 1, SINK_SIZE - MESSAGE_RESERVE))
@@ -168,7 +225,8 @@ static bool stream_move(struct stream *stream)
 static void stream_pump(struct stream *stream)
 {
     if (!stream->sink->broken && !stream_move(stream)) {
-        stream_wait(stream);
+        ev_io_stop(stream->sink->loop, &stream->io);
+        sink_wait(stream->sink, &stream->waiter);
     } else if (stream->eof || stream->sink->broken) {
         stream_close(stream);
     } else {
@@ -193,25 +251,52 @@ static void stream_readable(struct ev_loop *loop, ev_io *io, int events)
     if (nothing && stream->abandoned) stream->eof = true;
     stream_pump(stream);
     sink_flush(sink);
-    if (stream->fd >= 0 && stream->abandoned && !stream->waiting)
+    if (stream->fd >= 0 && stream->abandoned && !stream->waiter.waiting)
         ev_feed_event(sink->loop, &stream->io, EV_READ);
 }
 
-void stream_open(struct stream *stream, struct sink *sink, int fd,
-                 const char *label)
+static void stream_go(struct sink_waiter *waiter)
 {
-    assert(strlen(label) < sizeof stream->label);
+    stream_pump((struct stream *)waiter);
+}
+
+static void file_open(struct stream *stream, const char *path)
+{
+    stream->file =
+        open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    if (stream->file < 0) sink_break(stream->sink, errno);
+}
+
+void stream_open(struct stream *stream, struct sink *sink, int fd,
+                 const struct stream_name *name, bool is_error)
+{
     stream->sink = sink;
     stream->fd = fd;
     stream->begin = stream->end = 0;
     stream->eof = stream->abandoned = stream->piece = false;
-    memcpy(stream->label, label, strlen(label) + 1);
+    stream->is_error = is_error;
+    stream->rank = name ? name->rank : 0;
+    stream->file = -1;
+    stream->label[0] = '\0';
+    if (name && name->label)
+        snprintf(stream->label, sizeof stream->label, "[%u] ", name->rank);
+    if (name && name->files[is_error]) file_open(stream, name->files[is_error]);
+    stream->waiter.go = stream_go;
+    if (fd < 0) return;
     /* not zeroed: most streams never touch most of it */
     if (!stream->buffer) stream->buffer = memory_grow(NULL, LINE_SIZE, 1);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     ev_io_init(&stream->io, stream_readable, fd, EV_READ);
     stream->io.data = stream;
     ev_io_start(sink->loop, &stream->io);
+}
+
+bool stream_offer(struct stream *stream, const char *line, size_t size)
+{
+    if (stream->sink->broken) return true;
+    if (!stream_put(stream, line, size)) return false;
+    sink_flush(stream->sink);
+    return true;
 }
 
 bool stream_is_open(const struct stream *stream)
@@ -223,25 +308,21 @@ void stream_abandon(struct stream *stream)
 {
     if (!stream_is_open(stream) || stream->abandoned) return;
     stream->abandoned = true;
-    if (!stream->waiting)
+    if (!stream->waiter.waiting)
         ev_feed_event(stream->sink->loop, &stream->io, EV_READ);
-}
-
-static void waiting_remove(struct stream *stream)
-{
-    struct stream **at = &stream->sink->waiting;
-    while (*at != stream) at = &(*at)->next;
-    *at = stream->next;
-    if (!*at) stream->sink->waiting_end = at;
-    stream->waiting = false;
 }
 
 void stream_close(struct stream *stream)
 {
+    struct sink *sink = stream->sink;
+    if (!sink) return;
+    sink_wait_end(sink, &stream->waiter);
+    if (sink->open == stream) sink->open = NULL;
+    if (stream->file >= 0) close(stream->file);
+    stream->file = -1;
+    stream->sink = NULL;
     if (!stream_is_open(stream)) return;
-    if (stream->waiting) waiting_remove(stream);
-    if (stream->sink->open == stream) stream->sink->open = NULL;
-    ev_io_stop(stream->sink->loop, &stream->io);
+    ev_io_stop(sink->loop, &stream->io);
     close(stream->fd);
     stream->fd = -1;
     free(stream->buffer);

@@ -6,12 +6,17 @@
 #ifndef PCCL_LAUNCH_FORWARD_H
 #define PCCL_LAUNCH_FORWARD_H
 
-#include "base.h"
 #include "descriptor.h"
-
-#include <ev.h>
+#include "link.h"
 
 struct stream;
+
+/* Somebody who waits for room in a sink. */
+struct sink_waiter {
+    struct sink_waiter *next;
+    void (*go)(struct sink_waiter *waiter);
+    bool waiting;
+};
 
 struct sink {
     struct ev_loop *loop;
@@ -20,11 +25,12 @@ struct sink {
     enum descriptor_kind kind;
     char *buffer; /* SINK_SIZE; [begin, end) waits */
     size_t begin, end;
+    bool framed;         /* an agent's: lines go out as frames of link.h */
     bool mid_line;       /* the last byte put in is not a newline */
     bool broken;         /* nobody reads any more; streams close */
     int error;           /* errno of the break */
     struct stream *open; /* whose unfinished line mid_line is about */
-    struct stream *waiting, **waiting_end; /* for room, first come */
+    struct sink_waiter *waiting, **waiting_end; /* first come */
 };
 
 /* shared is STDOUT_FILENO or STDERR_FILENO. */
@@ -36,23 +42,44 @@ bool sink_is_empty(const struct sink *sink);
  * even the reserve for these lines is full: ours is not worth waiting. */
 void sink_message(struct sink *sink, const char *line);
 
+/* One frame of an agent. False when even the reserve is full. */
+bool sink_frame(struct sink *sink, enum link_type type, uint32_t rank,
+                const void *bytes, size_t size);
+
+void sink_wait(struct sink *sink, struct sink_waiter *waiter);
+void sink_wait_end(struct sink *sink, struct sink_waiter *waiter);
+
+/* Whose output it is, and where it goes. */
+struct stream_name {
+    uint32_t rank;
+    bool label;           /* "[rank] " before every line */
+    const char *files[2]; /* NULL, or where output and errors go instead */
+};
+
 struct stream {
+    struct sink_waiter waiter; /* first: a waiter is its stream */
     ev_io io;
     struct sink *sink;
-    struct stream *next; /* in sink->waiting */
-    int fd;              /* -1: closed */
-    char *buffer;        /* LINE_SIZE */
+    int fd;       /* -1: closed */
+    char *buffer; /* LINE_SIZE */
     size_t begin, end;
-    bool waiting;
     bool eof;
     bool abandoned; /* close as soon as there is nothing to read */
     bool piece;     /* the line at begin was begun before */
     char label[16]; /* "[3] " or "" */
+    uint32_t rank;  /* of frames */
+    bool is_error;
+    int file; /* output goes there and not to the sink; -1: none */
 };
 
-/* Takes fd, the reading end of a pipe. label may be "". */
+/* Takes fd, the reading end of a pipe; -1 for a stream that gets its lines by
+ * stream_offer. name may be NULL. */
 void stream_open(struct stream *stream, struct sink *sink, int fd,
-                 const char *label);
+                 const struct stream_name *name, bool is_error);
+
+/* A line, or a piece of one, that came another way. False: no room, wait. */
+bool stream_offer(struct stream *stream, const char *line, size_t size);
+
 bool stream_is_open(const struct stream *stream);
 
 /* The writer is dead; do not wait for whoever else holds the pipe. */

@@ -26,20 +26,32 @@ void job_message(struct sink *err, const char *format, ...)
 static void signal_all(struct job *job, int number)
 {
     for (uint32_t i = 0; i < job->count; i++)
-        if (job->ranks[i].alive) kill(-job->ranks[i].pid, number);
+        rank_signal(&job->ranks[i], number);
 }
 
+/* Spares do not count before they take part. */
 static uint32_t count_alive(const struct job *job)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < job->count; i++) count += job->ranks[i].alive;
+    for (uint32_t i = 0; i < job->count; i++)
+        count += job->ranks[i].proc.alive && !job->ranks[i].spare;
     return count;
 }
 
+static bool ended_well(const struct rank *rank)
+{
+    return !rank->proc.alive && !rank->spare && !rank->host_lost &&
+           rank->proc.wait_status == 0;
+}
+
+/* Also those whose end has not been handled yet. */
 static uint32_t count_good(const struct job *job)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < job->count; i++) count += job->ranks[i].good;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct rank *rank = &job->ranks[i];
+        count += rank->good || (rank->proc.news && ended_well(rank));
+    }
     return count;
 }
 
@@ -49,12 +61,25 @@ static void respawns_cancel(struct job *job)
         ev_timer_stop(job->setup.loop, &job->ranks[i].respawn);
 }
 
+/* The run comes to its end: nobody is to take anybody's place any more. */
+static void replacements_cancel(struct job *job)
+{
+    respawns_cancel(job);
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (!rank->spare || rank->dismissed) continue;
+        rank->dismissed = true;
+        rank_signal(rank, SIGKILL);
+    }
+}
+
 void job_end(struct job *job, int status)
 {
     if (job->ending) return;
     job->ending = true;
+    job->started = true; /* or never will */
     job->status = status;
-    respawns_cancel(job);
+    replacements_cancel(job);
     ev_timer_stop(job->setup.loop, &job->blame);
     signal_all(job, SIGTERM);
     signal_all(job, SIGCONT);       /* a stopped rank could not end */
@@ -102,11 +127,16 @@ void job_abort(struct job *job, int code, int rank)
     job->status = status; /* the program's own word outranks a rank's end */
 }
 
+static bool was_killed(const struct rank *rank)
+{
+    return !rank->host_lost && WIFSIGNALED(rank->proc.wait_status);
+}
+
 static int status_of(const struct rank *rank)
 {
-    return WIFSIGNALED(rank->wait_status)
-               ? EXIT_SIGNAL + WTERMSIG(rank->wait_status)
-               : WEXITSTATUS(rank->wait_status);
+    if (rank->host_lost) return EXIT_FAILURE;
+    return was_killed(rank) ? EXIT_SIGNAL + WTERMSIG(rank->proc.wait_status)
+                            : WEXITSTATUS(rank->proc.wait_status);
 }
 
 static void describe(const struct rank *rank, char *text, size_t size)
@@ -114,15 +144,20 @@ static void describe(const struct rank *rank, char *text, size_t size)
     const struct job *job = rank->job;
     int used = snprintf(text, size, "%srank %u (pid %d on %s) ",
                         job->setup.options->join ? "local " : "", rank->index,
-                        (int)rank->pid, job->host);
-    if (WIFSIGNALED(rank->wait_status)) {
-        int number = WTERMSIG(rank->wait_status);
-        snprintf(text + used, size - (size_t)used,
-                 "was killed by signal %d (%s%s)", number, strsignal(number),
-                 WCOREDUMP(rank->wait_status) ? ", core dumped" : "");
+                        (int)rank->proc.pid,
+                        rank->host->remote ? rank->host->name : job->host);
+    text += used;
+    size -= (size_t)used;
+    if (rank->host_lost) {
+        snprintf(text, size, "was lost with its host");
+    } else if (was_killed(rank)) {
+        int number = WTERMSIG(rank->proc.wait_status);
+        snprintf(text, size, "was killed by signal %d (%s%s)", number,
+                 strsignal(number),
+                 WCOREDUMP(rank->proc.wait_status) ? ", core dumped" : "");
     } else {
-        snprintf(text + used, size - (size_t)used, "exited with status %d",
-                 WEXITSTATUS(rank->wait_status));
+        snprintf(text, size, "exited with status %d",
+                 WEXITSTATUS(rank->proc.wait_status));
     }
 }
 
@@ -158,6 +193,19 @@ static bool respawn_plan(struct rank *rank)
     return true;
 }
 
+/* A spare that lives takes part in place of the dead one. */
+static struct rank *spare_take(struct job *job)
+{
+    if (job->interrupts > 0) return NULL;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *spare = &job->ranks[i];
+        if (!spare->spare || spare->dismissed || !spare->proc.alive) continue;
+        rank_release(spare);
+        return spare;
+    }
+    return NULL;
+}
+
 static void failure_tolerate(struct rank *rank)
 {
     struct job *job = rank->job;
@@ -166,6 +214,13 @@ static void failure_tolerate(struct rank *rank)
     char text[MESSAGE_SIZE / 2];
     describe(rank, text, sizeof text);
     if (job->first_failure == 0) job->first_failure = status_of(rank);
+    const struct rank *spare = alive > 0 && good == 0 ? spare_take(job) : NULL;
+    if (spare) {
+        job_message(job->setup.err, "%s; %u left, spare %u takes part", text,
+                    alive, spare->index);
+        quorum_lower(job, alive);
+        return;
+    }
     if (alive + good < options->ranks_min) {
         job_message(job->setup.err,
                     "%s; %u left of at least %u, ending the job", text,
@@ -191,21 +246,24 @@ static struct rank *news_first(struct job *job)
     struct rank *first = NULL;
     for (uint32_t i = 0; i < job->count; i++) {
         struct rank *rank = &job->ranks[i];
-        if (!rank->news) continue;
-        if (!first || (WIFSIGNALED(rank->wait_status) &&
-                       !WIFSIGNALED(first->wait_status))) {
-            first = rank;
-        }
+        if (!rank->proc.news) continue;
+        if (!first || (was_killed(rank) && !was_killed(first))) first = rank;
     }
     return first;
 }
 
 static void news_handle(struct job *job, struct rank *rank)
 {
-    rank->news = false;
-    if (job->ending) return;
-    if (rank->good) {
-        respawns_cancel(job); /* the run comes to its end */
+    rank->proc.news = false;
+    rank->good = ended_well(rank);
+    rank_ended(rank);
+    if (job->ending || rank->dismissed) return;
+    if (rank->spare) {
+        char text[MESSAGE_SIZE / 2];
+        describe(rank, text, sizeof text);
+        job_message(job->setup.err, "spare %s", text);
+    } else if (rank->good) {
+        replacements_cancel(job);
         if (job->setup.options->elastic) quorum_lower(job, count_alive(job));
     } else if (job->setup.options->elastic) {
         failure_tolerate(rank);
@@ -219,17 +277,49 @@ static void news_handle(struct job *job, struct rank *rank)
     }
 }
 
-static bool job_is_over(const struct job *job)
+/* Spares alone are no job. */
+static bool only_spares(const struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++)
+        if (!job->ranks[i].spare && !rank_is_gone(&job->ranks[i])) return false;
+    return true;
+}
+
+static bool job_is_over(struct job *job)
+{
+    if (!job->started) return false;
+    if (only_spares(job)) replacements_cancel(job);
+    for (uint32_t i = 0; i < job->count; i++)
         if (!rank_is_gone(&job->ranks[i])) return false;
+    if (!hosts_are_gone(job)) {
+        if (!ev_is_active(&job->leave))
+            ev_timer_start(job->setup.loop, &job->leave);
+        return false;
+    }
     return sink_is_empty(job->setup.out) && sink_is_empty(job->setup.err);
+}
+
+static void leave_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)timer;
+    (void)events;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+/* When all hosts can: none begins before another one turns out not to. */
+static void job_begin(struct job *job)
+{
+    if (job->started || job->ending || !hosts_are_ready(job)) return;
+    int status = ranks_start(job);
+    if (status != 0) job_end(job, status);
 }
 
 static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     (void)events;
     struct job *job = prepare->data;
+    hosts_settle(job);
+    job_begin(job);
     for (struct rank *rank; (rank = news_first(job));) news_handle(job, rank);
     if (job_is_over(job)) ev_break(loop, EVBREAK_ALL);
 }
@@ -238,7 +328,16 @@ static void killer_expired(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
     (void)events;
-    signal_all(timer->data, SIGKILL);
+    struct job *job = timer->data;
+    for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
+    ev_timer_start(job->setup.loop, &job->answer);
+}
+
+static void answer_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    hosts_give_up(timer->data);
 }
 
 static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
@@ -309,7 +408,8 @@ struct job *job_start(const struct job_setup *setup)
 {
     struct job *job = memory_get(1, sizeof *job);
     job->setup = *setup;
-    job->count = setup->options->rank_count;
+    job->count = setup->options->rank_count + setup->options->spares;
+    job->null_fd = descriptor_null();
     job->ranks = memory_get(job->count, sizeof *job->ranks);
     if (gethostname(job->host, sizeof job->host - 1) != 0)
         snprintf(job->host, sizeof job->host, "this host");
@@ -318,12 +418,16 @@ struct job *job_start(const struct job_setup *setup)
     ev_timer_init(&job->blame, blame_expired, 0., 0.);
     ev_timer_init(&job->timeout, timeout_expired, setup->options->timeout, 0.);
     job->settle.data = job->killer.data = job->timeout.data = job;
-    job->blame.data = job;
+    ev_timer_init(&job->leave, leave_expired, LAUNCH_GRACE, 0.);
+    ev_timer_init(&job->answer, answer_expired, LAUNCH_ANSWER, 0.);
+    job->blame.data = job->answer.data = job;
     ev_prepare_start(setup->loop, &job->settle);
     if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
     signals_start(job);
-    int status = ranks_start(job);
-    if (status != 0) job_end(job, status);
+    if (hosts_open(job))
+        job_begin(job);
+    else
+        job_end(job, EXIT_FAILURE);
     return job;
 }
 
@@ -331,6 +435,8 @@ int job_finish(struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
     ranks_stop(job);
+    hosts_close(job);
+    close(job->null_fd);
     int status = job->status;
     const struct sink *sinks[] = {job->setup.out, job->setup.err};
     for (size_t i = 0; i < ARRAY_COUNT(sinks); i++) {
@@ -345,6 +451,8 @@ int job_finish(struct job *job)
     ev_timer_stop(job->setup.loop, &job->killer);
     ev_timer_stop(job->setup.loop, &job->timeout);
     ev_timer_stop(job->setup.loop, &job->blame);
+    ev_timer_stop(job->setup.loop, &job->answer);
+    ev_timer_stop(job->setup.loop, &job->leave);
     for (size_t i = 0; i < JOB_SIGNALS; i++)
         ev_signal_stop(job->setup.loop, &job->signals[i]);
     free(job->ranks);

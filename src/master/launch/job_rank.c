@@ -2,189 +2,287 @@
 #include "job_rank.h"
 
 #include "rank_env.h"
-#include "spawn.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 bool rank_is_gone(const struct rank *rank)
 {
-    return !rank->alive && !rank->news && !rank->lingering &&
-           !stream_is_open(&rank->out) && !stream_is_open(&rank->err) &&
-           !ev_is_active(&rank->respawn);
+    return proc_is_gone(&rank->proc) && !ev_is_active(&rank->respawn);
 }
 
-static void group_forget(struct rank *rank)
+void rank_signal(struct rank *rank, int number)
 {
-    rank->lingering = false;
-    guard_remove(rank->job->setup.guard->fd, rank->pid);
-}
-
-/* The rank is dead: its children get the grace that it had, then the end. A
- * pipe that somebody else still holds is left when it is empty. */
-static void sweep_tick(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)events;
-    struct rank *rank = timer->data;
-    bool late = ev_now(loop) >= rank->sweep_until;
-    if (rank->lingering && kill(-rank->pid, late ? SIGKILL : 0) != 0)
-        group_forget(rank);
-    if (late) {
-        if (rank->lingering) group_forget(rank);
-        stream_abandon(&rank->out);
-        stream_abandon(&rank->err);
-    }
-    bool open = stream_is_open(&rank->out) || stream_is_open(&rank->err);
-    if (late || (!rank->lingering && !open)) ev_timer_stop(loop, timer);
-}
-
-static void child_ended(struct ev_loop *loop, ev_child *child, int events)
-{
-    (void)events;
-    struct rank *rank = child->data;
-    ev_child_stop(loop, child);
-    rank->wait_status = child->rstatus;
-    rank->alive = false;
-    rank->good = child->rstatus == 0;
-    rank->news = true;
-    rank->lingering = true;
-    if (rank->index == 0) input_stop(&rank->job->input);
-    if (kill(-rank->pid, SIGTERM) != 0) group_forget(rank);
-    rank->sweep_until = ev_now(loop) + LAUNCH_GRACE;
-    ev_timer_again(loop, &rank->sweep);
+    if (!rank->proc.alive) return;
+    if (rank->host->remote)
+        remote_send_number(rank->host->remote, LINK_SIGNAL, rank->index,
+                           number);
+    else
+        proc_signal(&rank->proc, number);
 }
 
 void rank_kill(struct rank *rank)
 {
-    if (rank->alive || rank->lingering) kill(-rank->pid, SIGKILL);
+    if (!rank->host) return;
+    if (rank->host->remote)
+        rank_signal(rank, SIGKILL);
+    else
+        proc_kill(&rank->proc);
 }
 
-/* ours: the reading end of a new pipe. */
-static int pipe_open(int *ours, int *theirs)
+void rank_ended(struct rank *rank)
 {
-    int ends[2];
-    if (descriptor_pipe(ends) != 0) return -1;
-    *ours = ends[0];
-    *theirs = ends[1];
-    return 0;
+    input_remove(&rank->input);
 }
 
-static void failure_print(const struct rank *rank,
-                          const struct spawn_failure *failure)
+/* ------------------------------------------------------------------ input */
+
+enum reads { READS_NOTHING, READS_ITSELF, READS_COPY };
+
+/* Our input is handed on as it is to a single rank of this host. */
+static enum reads rank_reads(const struct rank *rank)
 {
-    const struct app *app = rank->app;
-    const struct job *job = rank->job;
-    const char *file = job->files[app - job->setup.options->apps];
-    bool missing = failure->error == ENOENT && !failure->is_directory &&
-                   (!app->directory || *file == '/') && access(file, F_OK) == 0;
-    job_message(job->setup.err, "%s %s: %s%s", failure->what,
-                failure->is_directory ? app->directory : app->argv[0],
-                strerror(failure->error),
-                missing ? " (its interpreter is missing)" : "");
+    const struct options *options = rank->job->setup.options;
+    bool all = options->stdin_to == STDIN_ALL;
+    if (options->join || rank->spare) return READS_NOTHING;
+    if (!all && options->stdin_to != (int64_t)rank->index) return READS_NOTHING;
+    bool alone = !all || options->rank_count == 1;
+    if (alone && !rank->host->remote && !isatty(STDIN_FILENO))
+        return READS_ITSELF;
+    return READS_COPY;
 }
 
-static int failure_status(int error)
+static void input_send(struct input_target *target, const char *bytes,
+                       size_t size)
 {
-    switch (error) {
-    case EAGAIN: /* no more processes */
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-        return EXIT_FAILURE;
-    case ENOENT:
-        return EXIT_NOT_FOUND;
-    default:
-        return EXIT_NOT_EXECUTABLE;
+    const struct rank *rank = target->user;
+    remote_send(rank->host->remote, LINK_INPUT, rank->index, bytes, size);
+}
+
+/* A byte on its input, then nothing: the word that a spare waits for. */
+void rank_release(struct rank *rank)
+{
+    rank->spare = false;
+    if (rank->host->remote) {
+        remote_send(rank->host->remote, LINK_INPUT, rank->index, "\n", 1);
+        remote_send(rank->host->remote, LINK_INPUT, rank->index, NULL, 0);
+        return;
+    }
+    ssize_t ignored = write(rank->input.fd, "\n", 1);
+    (void)ignored; /* a spare that is dead is news of its own */
+    close(rank->input.fd);
+    rank->input.fd = -1;
+}
+
+/* --------------------------------------------------------------- starting */
+
+static void name_make(const struct rank *rank, const char *pattern, char **file)
+{
+    const char *host = rank->host->remote ? rank->host->name : rank->job->host;
+    *file = NULL;
+    if (!pattern) return;
+    *file = memory_text("");
+    for (; *pattern; pattern++) {
+        char *old = *file;
+        if (pattern[0] == '%' && pattern[1] == 'r')
+            *file = memory_print("%s%u", old, rank->index);
+        else if (pattern[0] == '%' && pattern[1] == 'h')
+            *file = memory_print("%s%s", old, host);
+        else
+            *file = memory_print("%s%c", old, *pattern);
+        if (pattern[0] == '%' && pattern[1] && strchr("rh%", pattern[1]))
+            pattern++;
+        free(old);
     }
 }
 
-/* The parts of a request that depend on the rank. */
-static pid_t rank_exec(struct rank *rank, bool newcomer, int in, int out,
-                       int err, struct spawn_failure *failure)
+/* How the output of a rank is called, and where it goes. */
+struct outputs {
+    struct stream_name name;
+    char *files[2];
+};
+
+static void outputs_make(const struct rank *rank, struct outputs *outputs)
+{
+    const struct options *options = rank->job->setup.options;
+    name_make(rank, options->out_pattern, &outputs->files[0]);
+    name_make(rank, options->err_pattern, &outputs->files[1]);
+    outputs->name =
+        (struct stream_name){.rank = rank->index,
+                             .label = options->label,
+                             .files = {outputs->files[0], outputs->files[1]}};
+}
+
+static void outputs_free(struct outputs *outputs)
+{
+    free(outputs->files[0]);
+    free(outputs->files[1]);
+}
+
+static char **env_make(const struct rank *rank)
+{
+    const struct job *job = rank->job;
+    struct rank_env facts = {
+        .inherited = environ,
+        .options = job->setup.options,
+        .app = rank->app,
+        .master = rank->host->master,
+        .library_path = rank->host->remote ? NULL : job->setup.library_path,
+        .index = rank->index,
+        .local = rank->local,
+        .local_count = job->placement.locals[rank->host - job->hosts],
+        .newcomer = rank->newcomer,
+        .spare = rank->spare};
+    return rank_env_build(&facts);
+}
+
+/* The words of LINK_START, see agent.c. */
+static void remote_start(struct rank *rank, char *const *env, bool reads)
+{
+    const struct options *options = rank->job->setup.options;
+    const struct app *app = rank->app;
+    struct link_texts texts = {0};
+    int64_t count = 0;
+    while (env[count]) count++;
+    link_put(&texts, app->path ? app->path : "");
+    link_put(&texts, app->directory ? app->directory : "");
+    link_put_number(&texts, options->bind.kind);
+    link_put_number(&texts, options->bind.width);
+    link_put_number(&texts, rank->local);
+    link_put_number(&texts, reads);
+    link_put_number(&texts, app->argc);
+    for (int i = 0; i < app->argc; i++) link_put(&texts, app->argv[i]);
+    link_put_number(&texts, count);
+    for (int64_t i = 0; i < count; i++) link_put(&texts, env[i]);
+    remote_send(rank->host->remote, LINK_START, rank->index, texts.bytes,
+                texts.size);
+    free(texts.bytes);
+}
+
+static int local_start(struct rank *rank, char *const *env, int in,
+                       const struct stream_name *name)
 {
     struct job *job = rank->job;
-    const struct options *options = job->setup.options;
-    struct rank_env facts = {.inherited = environ,
-                             .options = options,
-                             .app = rank->app,
-                             .master = job->setup.master,
-                             .library_path = job->setup.library_path,
-                             .index = rank->index,
-                             .newcomer = newcomer};
-    char **env = rank_env_build(&facts);
-    char **argv = memory_get((size_t)rank->app->argc + 1, sizeof *argv);
-    memcpy(argv, rank->app->argv, (size_t)rank->app->argc * sizeof *argv);
-    struct spawn_request request = {
-        .file = job->files[rank->app - options->apps],
+    const struct app *app = rank->app;
+    char error[MESSAGE_SIZE / 2];
+    cpu_set_t cpus;
+    bool bound = bind_choose(&job->machine, job->setup.options->bind,
+                             rank->local, &cpus);
+    char **argv = memory_get((size_t)app->argc + 1, sizeof *argv);
+    memcpy(argv, app->argv, (size_t)app->argc * sizeof *argv);
+    struct proc_request request = {
+        .path = app->path,
         .argv = argv,
-        .argc = rank->app->argc,
+        .argc = app->argc,
         .env = env,
-        .directory = rank->app->directory,
+        .directory = app->directory,
         .in = in,
-        .out = out,
-        .err = err,
-        .guard_fd = job->setup.guard->fd,
+        .out = -1,
+        .cpus = bound ? &cpus : NULL,
+        .out_sink = job->setup.out,
+        .err_sink = job->setup.err,
+        .name = name,
         .ignore_hangup = job->setup.ignore_hangup,
         .files = job->setup.files,
     };
-    pid_t pid = spawn_process(&request, failure);
+    int status = proc_start(&rank->proc, &request, error, sizeof error);
     free(argv);
-    rank_env_free(env);
-    return pid;
+    if (status != 0) job_message(job->setup.err, "%s", error);
+    return status;
 }
 
-static void rank_running(struct rank *rank, pid_t pid, int out, int err)
+static int start_here(struct rank *rank, char *const *env, enum reads reads,
+                      const struct stream_name *name)
 {
     struct job *job = rank->job;
-    char label[16] = "";
-    if (job->setup.options->label)
-        snprintf(label, sizeof label, "[%u] ", rank->index);
-    rank->pid = pid;
-    rank->alive = true;
-    rank->good = rank->news = rank->lingering = false;
-    rank->started = ev_time();
-    stream_open(&rank->out, job->setup.out, out, label);
-    stream_open(&rank->err, job->setup.err, err, label);
-    ev_child_set(&rank->child, pid, 0);
-    ev_child_start(job->setup.loop, &rank->child);
+    int ends[2] = {-1, -1};
+    bool piped = reads == READS_COPY || rank->spare;
+    if (piped && descriptor_pipe(ends) != 0) {
+        job_message(job->setup.err, "cannot open pipes for %s: %s",
+                    rank->app->argv[0], strerror(errno));
+        return EXIT_FAILURE;
+    }
+    int in = piped                   ? ends[0]
+             : reads == READS_ITSELF ? STDIN_FILENO
+                                     : job->null_fd;
+    int status = local_start(rank, env, in, name);
+    if (piped) close(ends[0]);
+    if (status != 0 && piped) close(ends[1]);
+    if (status == 0 && rank->spare)
+        rank->input.fd = ends[1];
+    else if (status == 0 && piped)
+        input_add(&job->input, job->setup.loop, &rank->input, ends[1]);
+    return status;
+}
+
+static void start_there(struct rank *rank, char *const *env, enum reads reads,
+                        const struct stream_name *name)
+{
+    struct job *job = rank->job;
+    remote_start(rank, env, reads != READS_NOTHING || rank->spare);
+    rank->proc.pid = 0;
+    rank->proc.alive = true;
+    rank->proc.news = rank->proc.lingering = false;
+    rank->closing[0] = rank->closing[1] = false;
+    stream_open(&rank->proc.out, job->setup.out, -1, name, false);
+    stream_open(&rank->proc.err, job->setup.err, -1, name, true);
+    if (reads == READS_NOTHING) return;
+    rank->input.send = input_send;
+    rank->input.user = rank;
+    input_add(&job->input, job->setup.loop, &rank->input, -1);
 }
 
 /* 0 or the exit status for the failure, which has been printed. */
-static int rank_start(struct rank *rank, bool newcomer)
+static int rank_start(struct rank *rank)
+{
+    struct outputs outputs;
+    enum reads reads = rank_reads(rank);
+    char **env = env_make(rank);
+    int status = 0;
+    outputs_make(rank, &outputs);
+    rank->good = rank->host_lost = false;
+    rank->started = ev_time();
+    if (rank->host->remote)
+        start_there(rank, env, reads, &outputs.name);
+    else
+        status = start_here(rank, env, reads, &outputs.name);
+    outputs_free(&outputs);
+    rank_env_free(env);
+    return status;
+}
+
+/* On its own host, or, if that is lost, on the one with the fewest ranks. */
+static struct host *host_for(struct rank *rank)
 {
     struct job *job = rank->job;
-    bool reads = rank->index == 0 && !job->setup.options->join;
-    bool terminal = reads && isatty(STDIN_FILENO);
-    int in = reads ? STDIN_FILENO : job->null_fd;
-    int in_end = -1, in_copy = -1, out = -1, out_end = -1, err = -1,
-        err_end = -1;
-    struct spawn_failure failure = {.what = "cannot open pipes for"};
-    pid_t pid = -1;
-    if ((terminal && pipe_open(&in_end, &in_copy) != 0) ||
-        pipe_open(&out, &out_end) != 0 || pipe_open(&err, &err_end) != 0) {
-        failure.error = errno;
-    } else {
-        pid = rank_exec(rank, newcomer, terminal ? in_end : in, out_end,
-                        err_end, &failure);
+    struct host *best = NULL;
+    uint32_t best_load = 0;
+    if (!rank->host->lost) return rank->host;
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        struct host *host = &job->hosts[i];
+        uint32_t load = 0;
+        if (host->lost) continue;
+        for (uint32_t k = 0; k < job->count; k++)
+            load += job->ranks[k].host == host && job->ranks[k].proc.alive;
+        if (best && load >= best_load) continue;
+        best = host;
+        best_load = load;
     }
-    if (in_end >= 0) close(in_end);
-    if (out_end >= 0) close(out_end);
-    if (err_end >= 0) close(err_end);
-    if (pid > 0) {
-        rank_running(rank, pid, out, err);
-        if (terminal) input_start(&job->input, job->setup.loop, in_copy);
-        return 0;
-    }
-    if (in_copy >= 0) close(in_copy);
-    if (out >= 0) close(out);
-    if (err >= 0) close(err);
-    failure_print(rank, &failure);
-    return failure_status(failure.error);
+    return best;
+}
+
+bool rank_restart(struct rank *rank)
+{
+    struct host *host = host_for(rank);
+    if (!host) return false;
+    rank->host = host;
+    rank->newcomer = true;
+    (void)rank_start(rank);
+    return true;
 }
 
 static void respawn_due(struct ev_loop *loop, ev_timer *timer, int events)
@@ -192,75 +290,79 @@ static void respawn_due(struct ev_loop *loop, ev_timer *timer, int events)
     (void)events;
     struct rank *rank = timer->data;
     /* the last words of the old one come first */
-    if (stream_is_open(&rank->out) || stream_is_open(&rank->err) ||
-        rank->lingering) {
+    if (!proc_is_gone(&rank->proc)) {
         ev_timer_set(timer, LAUNCH_SWEEP, 0.);
         ev_timer_start(loop, timer);
         return;
     }
-    ev_timer_stop(loop, &rank->sweep);
-    rank_start(rank, true);
-}
-
-static int files_find(struct job *job)
-{
-    const struct options *options = job->setup.options;
-    job->files = memory_get(options->app_count, sizeof *job->files);
-    for (size_t i = 0; i < options->app_count; i++) {
-        const struct app *app = &options->apps[i];
-        job->files[i] = spawn_find(app->argv[0], app->path, getenv("PATH"));
-        if (job->files[i]) continue;
-        int error = errno;
-        job_message(job->setup.err, "cannot execute %s: %s (looked in %sPATH)",
-                    app->argv[0], strerror(error),
-                    app->path ? "-path and " : "");
-        return failure_status(error);
-    }
-    return 0;
+    if (!rank_restart(rank))
+        job_message(rank->job->setup.err,
+                    "no host is left on which rank %u could start again",
+                    rank->index);
 }
 
 static void rank_init(struct rank *rank, struct job *job, uint32_t index,
                       const struct app *app)
 {
+    struct place place = job->placement.ranks[index];
     rank->job = job;
     rank->index = index;
     rank->app = app;
-    ev_child_init(&rank->child, child_ended, 0, 0);
-    ev_timer_init(&rank->sweep, sweep_tick, 0., LAUNCH_SWEEP);
+    rank->host = &job->hosts[place.host];
+    rank->local = place.local;
+    rank->spare = index >= job->setup.options->rank_count;
+    rank->newcomer = rank->spare || job->setup.options->join;
+    rank->input.fd = -1;
+    proc_init(&rank->proc, job->setup.loop, job->setup.guard->fd);
     ev_timer_init(&rank->respawn, respawn_due, 0., 0.);
-    rank->child.data = rank->sweep.data = rank->respawn.data = rank;
+    rank->respawn.data = rank;
+}
+
+/* Files of an older job; what ours writes is put behind one another. */
+static void files_empty(const struct rank *rank)
+{
+    struct outputs outputs;
+    outputs_make(rank, &outputs);
+    for (int i = 0; i < 2; i++)
+        if (outputs.files[i] && truncate(outputs.files[i], 0) != 0 &&
+            errno != ENOENT)
+            job_message(rank->job->setup.err, "%s: %s", outputs.files[i],
+                        strerror(errno));
+    outputs_free(&outputs);
 }
 
 int ranks_start(struct job *job)
 {
     const struct options *options = job->setup.options;
+    const struct app *last = &options->apps[options->app_count - 1];
     uint32_t index = 0;
+    job->started = true;
     for (size_t i = 0; i < options->app_count; i++)
         for (uint32_t k = 0; k < options->apps[i].ranks; k++, index++)
             rank_init(&job->ranks[index], job, index, &options->apps[i]);
-    job->null_fd = descriptor_null();
-    int status = files_find(job);
+    for (; index < job->count; index++)
+        rank_init(&job->ranks[index], job, index, last);
+    for (index = 0; index < job->count; index++)
+        files_empty(&job->ranks[index]);
+    if (options->bind.kind != BIND_NONE) bind_read(&job->machine);
+    int status = 0;
     for (index = 0; index < job->count && status == 0; index++)
-        status = rank_start(&job->ranks[index], options->join);
+        status = rank_start(&job->ranks[index]);
     /* whoever writes into our input is to notice when rank 0 closes it */
-    if (!options->respawn && !isatty(STDIN_FILENO))
+    if (!options->respawn && !job->input.running && !isatty(STDIN_FILENO))
         dup2(job->null_fd, STDIN_FILENO);
     return status;
 }
 
 void ranks_stop(struct job *job)
 {
-    input_stop(&job->input);
     for (uint32_t i = 0; i < job->count; i++) {
         struct rank *rank = &job->ranks[i];
-        stream_close(&rank->out);
-        stream_close(&rank->err);
-        ev_child_stop(job->setup.loop, &rank->child);
-        ev_timer_stop(job->setup.loop, &rank->sweep);
+        if (!rank->host) continue;
+        input_remove(&rank->input);
+        if (rank->input.fd >= 0) close(rank->input.fd);
         ev_timer_stop(job->setup.loop, &rank->respawn);
+        proc_free(&rank->proc);
     }
-    for (size_t i = 0; job->files && i < job->setup.options->app_count; i++)
-        free(job->files[i]);
-    free(job->files);
-    close(job->null_fd);
+    input_stop(&job->input);
 }

@@ -3,7 +3,9 @@
 
 #include "../../env.h"
 #include "../master_server.h"
+#include "agent.h"
 #include "job.h"
+#include "spawn.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,6 +30,7 @@ struct launch {
     struct master_server *server;
     struct job *job;
     char master[ADDRESS_SIZE];
+    bool visited; /* the coordinator had something to report */
 };
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *format,
@@ -52,8 +55,12 @@ static void report(void *user, const char *line)
 {
     struct launch *launch = user;
     const struct options *options = &launch->options;
-    if (options->mode == MODE_COORDINATOR)
+    launch->visited = true;
+    if (options->mode == MODE_COORDINATOR &&
+        (!options->until_done || options->verbose))
         complain("%s", line);
+    else if (options->mode == MODE_COORDINATOR)
+        return;
     else if (options->elastic || options->verbose)
         job_message(launch->err, "%s", line);
 }
@@ -82,12 +89,22 @@ static bool host_resolve(char *host)
     return code == 0;
 }
 
+/* Agents and ranks of other hosts have to reach us. */
+static bool hosts_are_far(const struct host_list *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        if (!host_is_local(hosts->entries[i].name)) return true;
+    return false;
+}
+
 static bool server_open(struct launch *launch)
 {
     struct options *options = &launch->options;
     struct address listen = options->listen;
     if (options->mode == MODE_LAUNCH && !options->has_listen)
-        listen = (struct address){.host = "127.0.0.1", .port = 0};
+        listen = hosts_are_far(&options->hosts)
+                     ? (struct address){.port = 0}
+                     : (struct address){.host = "127.0.0.1", .port = 0};
     if (!host_resolve(listen.host)) return false;
     uint32_t ranks = options->rank_count ? options->rank_count : 1;
     struct master_server_options setup = {
@@ -138,6 +155,24 @@ static void stop_coordinator(struct ev_loop *loop, ev_signal *watcher,
     ev_break(loop, EVBREAK_ALL);
 }
 
+/* --until-done: a run that nobody came to, or that everybody has left. */
+struct watch {
+    struct launch *launch;
+    ev_timer timer;
+    ev_tstamp begun;
+};
+
+static void watch_run(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)events;
+    struct watch *watch = timer->data;
+    struct master_server *server = watch->launch->server;
+    bool late = ev_now(loop) - watch->begun > RUN_PATIENCE;
+    bool empty = master_server_members(server) == 0 &&
+                 master_server_pending(server) == 0;
+    if (empty && (watch->launch->visited || late)) ev_break(loop, EVBREAK_ALL);
+}
+
 static int run_coordinator(struct launch *launch)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
@@ -149,7 +184,13 @@ static int run_coordinator(struct launch *launch)
         ev_signal_start(launch->loop, &watchers[i]);
     }
     bool open = server_open(launch);
+    struct watch watch = {.launch = launch, .begun = ev_now(launch->loop)};
+    ev_timer_init(&watch.timer, watch_run, RUN_LOOK, RUN_LOOK);
+    watch.timer.data = &watch;
+    if (open && launch->options.until_done)
+        ev_timer_start(launch->loop, &watch.timer);
     if (open) ev_run(launch->loop, 0);
+    ev_timer_stop(launch->loop, &watch.timer);
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
         ev_signal_stop(launch->loop, &watchers[i]);
     return open ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -246,18 +287,47 @@ static int run(struct launch *launch)
     return status;
 }
 
+/* Slurm's allocation, in the names that its versions have used. */
+static void environment_read(struct options_environment *environment)
+{
+    static const char *const tasks[] = {"SLURM_TASKS_PER_NODE",
+                                        "SLURM_JOB_CPUS_PER_NODE"};
+    *environment =
+        (struct options_environment){.deadline = getenv("PCCL_DEADLINE")};
+    if (!getenv("SLURM_JOB_ID") && !getenv("SLURM_JOBID")) return;
+    environment->nodes = getenv("SLURM_JOB_NODELIST");
+    if (!environment->nodes) environment->nodes = getenv("SLURM_NODELIST");
+    for (size_t i = 0; i < ARRAY_COUNT(tasks) && !environment->tasks; i++)
+        environment->tasks = getenv(tasks[i]);
+    char *srun = spawn_find("srun", NULL, getenv("PATH"));
+    environment->srun = srun != NULL;
+    free(srun);
+}
+
+static int run_agent(void)
+{
+    char *library_path = library_path_find();
+    int status = agent_run(library_path);
+    free(library_path);
+    return status;
+}
+
 int launch_main(int argc, char **argv)
 {
     struct launch launch = {0};
     int status = EXIT_SUCCESS;
+    struct options_environment environment;
+    environment_read(&environment);
     if (!options_parse(&launch.options, argc, argv) ||
-        !options_default_deadline(&launch.options, getenv("PCCL_DEADLINE"))) {
+        !options_complete(&launch.options, &environment)) {
         complain("%s", launch.options.error);
         status = EXIT_USAGE;
     } else if (launch.options.mode == MODE_HELP) {
         fputs(options_help, stdout);
     } else if (launch.options.mode == MODE_VERSION) {
         puts("pccl-master (PCCL/MPI) " PCCL_VERSION);
+    } else if (launch.options.mode == MODE_AGENT) {
+        status = run_agent();
     } else {
         status = run(&launch);
     }

@@ -1,257 +1,15 @@
-/* options.c - see options.h. One table; mpiexec's spellings of MPICH and Open
- * MPI are accepted with one or two dashes. */
-#include "options.h"
+/* options.c - see options.h. Words into options; what an option does is
+ * option_table.c's. */
+#include "option_table.h"
 
-#include <limits.h>
-#include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-struct parser {
-    struct options *options;
-    struct app *app;      /* the one whose options are read */
-    const char *name;     /* the option as the user typed it */
-    bool has_ranks;       /* -n was given for some app */
-    bool has_app_options; /* something that only makes sense with a program */
-};
-
-enum value_kind { VALUE_NONE, VALUE_OPTIONAL, VALUE_ONE, VALUE_TWO };
-
-struct option_entry {
-    const char *name;
-    enum value_kind kind;
-    bool (*apply)(struct parser *p, const char *value, const char *second);
-};
-
-__attribute__((format(printf, 2, 3))) static bool fail(struct options *options,
-                                                       const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(options->error, sizeof options->error, format, args);
-    va_end(args);
-    return false;
-}
-
-static bool count_parse(struct parser *p, const char *text, uint32_t *count)
-{
-    size_t digits = strspn(text, "0123456789");
-    unsigned long value = strtoul(text, NULL, 10);
-    if (digits == 0 || text[digits] != '\0' || value == 0) {
-        return fail(p->options, "%s needs a number of 1 or more, not '%s'",
-                    p->name, text);
-    }
-    if (digits > 9 || value > RANKS_MAX) {
-        return fail(p->options, "%s %s: at most %d", p->name, text, RANKS_MAX);
-    }
-    *count = (uint32_t)value;
-    return true;
-}
-
-static bool seconds_parse(struct parser *p, const char *text, double *seconds)
-{
-    char *end;
-    *seconds = strtod(text, &end);
-    bool digit = *text == '.' || (*text >= '0' && *text <= '9');
-    /* a year is enough, and fits into nanoseconds; !(x > 0) catches NaN */
-    if (digit && *end == '\0' && *seconds > 0 && *seconds <= 3.2e7) return true;
-    return fail(p->options, "%s needs a number of seconds above 0, not '%s'",
-                p->name, text);
-}
-
-static void setting_add(char ***settings, size_t *count, char *setting)
-{
-    *settings = memory_grow(*settings, *count + 1, sizeof **settings);
-    (*settings)[(*count)++] = setting;
-}
-
-static bool name_check(struct parser *p, const char *name)
-{
-    if (*name != '\0' && !strchr(name, '=')) return true;
-    return fail(p->options, "%s: '%s' is no name of a variable", p->name, name);
-}
-
-static bool apply_ranks(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->has_ranks = true;
-    return count_parse(p, value, &p->app->ranks);
-}
-
-static bool apply_env(struct parser *p, const char *name, const char *value)
-{
-    p->has_app_options = true;
-    if (!name_check(p, name)) return false;
-    setting_add(&p->app->settings, &p->app->setting_count,
-                memory_print("%s=%s", name, value));
-    return true;
-}
-
-static bool apply_genv(struct parser *p, const char *name, const char *value)
-{
-    p->has_app_options = true;
-    if (!name_check(p, name)) return false;
-    setting_add(&p->options->settings, &p->options->setting_count,
-                memory_print("%s=%s", name, value));
-    return true;
-}
-
-/* Open MPI's -x NAME exports a variable; ours are all exported. */
-static bool apply_export(struct parser *p, const char *value,
-                         const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    if (*value == '\0' || *value == '=') return name_check(p, "");
-    if (strchr(value, '=')) {
-        setting_add(&p->options->settings, &p->options->setting_count,
-                    memory_text(value));
-    }
-    return true;
-}
-
-static bool apply_wdir(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    p->app->directory = value;
-    return true;
-}
-
-static bool apply_path(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    p->app->path = value;
-    return true;
-}
-
-static bool apply_listen(struct parser *p, const char *value,
-                         const char *unused)
-{
-    (void)unused;
-    p->options->has_listen = true;
-    if (address_parse(value, MASTER_PORT, &p->options->listen)) return true;
-    return fail(p->options,
-                "%s: '%s' is no address; write ADDRESS:PORT, "
-                "[IPV6]:PORT, ADDRESS or PORT",
-                p->name, value);
-}
-
-static bool apply_join(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->join = true;
-    if (address_parse(value, MASTER_PORT, &p->options->master) &&
-        *p->options->master.host != '\0' && p->options->master.port != 0) {
-        return true;
-    }
-    return fail(p->options, "%s: '%s' is no address; write HOST:PORT", p->name,
-                value);
-}
-
-static bool apply_deadline(struct parser *p, const char *value,
-                           const char *unused)
-{
-    (void)unused;
-    double seconds;
-    if (!seconds_parse(p, value, &seconds)) return false;
-    p->options->deadline = value;
-    p->options->deadline_ns = (pccl_ns)(seconds * (double)PCCL_S);
-    return true;
-}
-
-static bool apply_timeout(struct parser *p, const char *value,
-                          const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    return seconds_parse(p, value, &p->options->timeout);
-}
-
-static bool apply_quorum(struct parser *p, const char *value,
-                         const char *unused)
-{
-    (void)unused;
-    return count_parse(p, value, &p->options->quorum);
-}
-
-static bool apply_elastic(struct parser *p, const char *value,
-                          const char *unused)
-{
-    (void)unused;
-    struct options *o = p->options;
-    p->has_app_options = true;
-    o->elastic = o->shrink = true;
-    if (!value) return true;
-    char min[16] = {0};
-    size_t length = strcspn(value, ":");
-    if (length >= sizeof min) length = sizeof min - 1;
-    memcpy(min, value, length);
-    if (!count_parse(p, min, &o->ranks_min)) return false;
-    if (value[length] == '\0') return true;
-    if (!count_parse(p, value + length + 1, &o->ranks_max)) return false;
-    if (o->ranks_max >= o->ranks_min) return true;
-    return fail(o, "%s=%s: MIN is above MAX", p->name, value);
-}
-
-/* Hydra's way to leave the survivors of a fault-tolerant program alone. */
-static bool apply_no_cleanup(struct parser *p, const char *value,
-                             const char *second)
-{
-    (void)value;
-    (void)second;
-    p->has_app_options = true;
-    p->options->elastic = true;
-    return true;
-}
-
-static bool apply_respawn(struct parser *p, const char *value,
-                          const char *second)
-{
-    (void)value;
-    (void)second;
-    p->options->respawn = true;
-    return apply_elastic(p, NULL, NULL);
-}
-
-static bool apply_label(struct parser *p, const char *value, const char *second)
-{
-    (void)value;
-    (void)second;
-    p->has_app_options = true;
-    return p->options->label = true;
-}
-
-static bool apply_verbose(struct parser *p, const char *value,
-                          const char *second)
-{
-    (void)value;
-    (void)second;
-    return p->options->verbose = true;
-}
-
-static bool apply_help(struct parser *p, const char *value, const char *second)
-{
-    (void)value;
-    (void)second;
-    p->options->mode = MODE_HELP;
-    return true;
-}
-
-static bool apply_version(struct parser *p, const char *value,
-                          const char *second)
-{
-    (void)value;
-    (void)second;
-    p->options->mode = MODE_VERSION;
-    return true;
-}
-
-static bool host_is_local(const char *host)
+bool host_is_local(const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "::1"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++)
@@ -263,115 +21,25 @@ static bool host_is_local(const char *host)
     return strcasecmp(host, own) == 0;
 }
 
-/* host[:slots][,host[:slots]...] */
-static bool apply_hosts(struct parser *p, const char *value, const char *unused)
+static bool option_unknown(struct parser *p, const char *typed,
+                           const char *name, size_t length)
 {
-    (void)unused;
-    p->has_app_options = true;
-    while (*value) {
-        size_t length = strcspn(value, ",");
-        struct address host;
-        char text[HOST_SIZE] = {0};
-        memcpy(text, value, length < sizeof text ? length : sizeof text - 1);
-        if (!address_parse(text, 0, &host) || !host_is_local(host.host)) {
-            return fail(p->options,
-                        "%s: host '%s' is not this one, and starting ranks on "
-                        "other hosts is not built yet; start them there with "
-                        "pccl-master --join",
-                        p->name, text);
-        }
-        value += length;
-        value += strspn(value, ",");
-    }
-    return true;
+    const char *nearest = option_nearest(name, length);
+    return option_fail(p->options,
+                       "unknown option '%.*s'%s%s%s; see pccl-master --help",
+                       (int)(name - typed) + (int)length, typed,
+                       nearest ? ", did you mean --" : "",
+                       nearest ? nearest : "", nearest ? "?" : "");
 }
 
-static bool apply_host_file(struct parser *p, const char *value,
-                            const char *unused)
+/* 2 or 2:4 */
+static bool range_like(const char *text)
 {
-    (void)unused;
-    return fail(p->options,
-                "%s %s: starting ranks on other hosts is not built yet; start "
-                "them there with pccl-master --join",
-                p->name, value);
-}
-
-static bool apply_launcher(struct parser *p, const char *value,
-                           const char *unused)
-{
-    (void)unused;
-    if (strcmp(value, "fork") == 0) return true;
-    return fail(p->options, "%s %s: only 'fork' (ranks on this host) is built",
-                p->name, value);
-}
-
-/* Accepted because scripts have them; nothing here depends on them. */
-static bool apply_nothing(struct parser *p, const char *value,
-                          const char *second)
-{
-    (void)p;
-    (void)value;
-    (void)second;
-    return true;
-}
-
-static const struct option_entry table[] = {
-    {"n", VALUE_ONE, apply_ranks},
-    {"np", VALUE_ONE, apply_ranks},
-    {"env", VALUE_TWO, apply_env},
-    {"genv", VALUE_TWO, apply_genv},
-    {"x", VALUE_ONE, apply_export},
-    {"wdir", VALUE_ONE, apply_wdir},
-    {"wd", VALUE_ONE, apply_wdir},
-    {"path", VALUE_ONE, apply_path},
-    {"listen", VALUE_ONE, apply_listen},
-    {"join", VALUE_ONE, apply_join},
-    {"deadline", VALUE_ONE, apply_deadline},
-    {"timeout", VALUE_ONE, apply_timeout},
-    {"quorum", VALUE_ONE, apply_quorum},
-    {"elastic", VALUE_OPTIONAL, apply_elastic},
-    {"disable-auto-cleanup", VALUE_NONE, apply_no_cleanup},
-    {"respawn", VALUE_NONE, apply_respawn},
-    {"l", VALUE_NONE, apply_label},
-    {"label", VALUE_NONE, apply_label},
-    {"prepend-rank", VALUE_NONE, apply_label},
-    {"tag-output", VALUE_NONE, apply_label},
-    {"v", VALUE_NONE, apply_verbose},
-    {"verbose", VALUE_NONE, apply_verbose},
-    {"h", VALUE_NONE, apply_help},
-    {"help", VALUE_NONE, apply_help},
-    {"V", VALUE_NONE, apply_version},
-    {"version", VALUE_NONE, apply_version},
-    {"host", VALUE_ONE, apply_hosts},
-    {"hosts", VALUE_ONE, apply_hosts},
-    {"H", VALUE_ONE, apply_hosts},
-    {"f", VALUE_ONE, apply_host_file},
-    {"hostfile", VALUE_ONE, apply_host_file},
-    {"machinefile", VALUE_ONE, apply_host_file},
-    {"launcher", VALUE_ONE, apply_launcher},
-    {"ppn", VALUE_ONE, apply_nothing},
-    {"perhost", VALUE_ONE, apply_nothing},
-    {"bind-to", VALUE_ONE, apply_nothing},
-    {"map-by", VALUE_ONE, apply_nothing},
-    {"rank-by", VALUE_ONE, apply_nothing},
-    {"iface", VALUE_ONE, apply_nothing},
-    {"mca", VALUE_TWO, apply_nothing},
-    {"genvall", VALUE_NONE, apply_nothing},
-    {"envall", VALUE_NONE, apply_nothing},
-    {"oversubscribe", VALUE_NONE, apply_nothing},
-    {"use-hwthread-cpus", VALUE_NONE, apply_nothing},
-    {"allow-run-as-root", VALUE_NONE, apply_nothing},
-};
-
-static const struct option_entry *entry_find(const char *name, size_t length)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        if (strlen(table[i].name) == length &&
-            strncmp(table[i].name, name, length) == 0) {
-            return &table[i];
-        }
-    }
-    return NULL;
+    size_t digits = strspn(text, "0123456789");
+    const char *rest = text + digits;
+    if (digits == 0) return false;
+    return *rest == '\0' || (*rest == ':' && rest[1] &&
+                             rest[1 + strspn(rest + 1, "0123456789")] == '\0');
 }
 
 /* Reads the option at argv[*at] and moves *at behind it and its values. */
@@ -381,11 +49,8 @@ static bool option_read(struct parser *p, int argc, char **argv, int *at)
     const char *name = typed + (typed[1] == '-' ? 2 : 1);
     size_t length = strcspn(name, "=");
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
-    const struct option_entry *entry = entry_find(name, length);
-    if (!entry) {
-        return fail(p->options, "unknown option '%.*s'; see pccl-master --help",
-                    (int)(name - typed) + (int)length, typed);
-    }
+    const struct option_entry *entry = option_find(name, length);
+    if (!entry) return option_unknown(p, typed, name, length);
     char shown[64];
     snprintf(shown, sizeof shown, "%.*s", (int)(name - typed) + (int)length,
              typed);
@@ -395,12 +60,15 @@ static bool option_read(struct parser *p, int argc, char **argv, int *at)
                  : entry->kind == VALUE_TWO ? 2
                                             : 0;
     if (value && (entry->kind == VALUE_NONE || entry->kind == VALUE_TWO))
-        return fail(p->options, "%s takes no '=%s'", shown, value);
+        return option_fail(p->options, "%s takes no '=%s'", shown, value);
     (*at)++;
+    if (entry->kind == VALUE_RANGE && !value && *at < argc &&
+        range_like(argv[*at]))
+        values[0] = argv[(*at)++];
     for (int i = value ? 1 : 0; i < wanted; i++) {
         if (*at >= argc) {
-            return fail(p->options, "%s needs %s", shown,
-                        wanted == 2 ? "two values" : "a value");
+            return option_fail(p->options, "%s needs %s", shown,
+                               wanted == 2 ? "two values" : "a value");
         }
         values[i] = argv[(*at)++];
     }
@@ -419,7 +87,7 @@ static bool app_read(struct parser *p, int argc, char **argv, int *at)
             break;
         }
         if (!option_read(p, argc, argv, at)) return false;
-        if (o->mode == MODE_HELP || o->mode == MODE_VERSION) return true;
+        if (o->mode != MODE_COORDINATOR) return true;
     }
     p->app->argv = argv + *at;
     while (*at < argc && strcmp(argv[*at], ":") != 0) {
@@ -434,31 +102,107 @@ static bool options_check(struct parser *p)
 {
     struct options *o = p->options;
     bool alone = o->app_count == 1 && o->apps[0].argc == 0;
+    if (o->mode == MODE_AGENT) return true;
     if (alone && !o->join && !p->has_ranks && !p->has_app_options) {
         o->mode = MODE_COORDINATOR;
         o->app_count = 0;
         return true;
     }
     o->mode = MODE_LAUNCH;
-    for (size_t i = 0; i < o->app_count; i++) {
+    for (size_t i = 0; i < o->app_count; i++)
         if (o->apps[i].argc == 0)
-            return fail(o, "no program to run; see pccl-master --help");
-        o->rank_count += o->apps[i].ranks;
-    }
-    if (o->rank_count > RANKS_MAX)
-        return fail(o, "%u ranks: at most %d", o->rank_count, RANKS_MAX);
+            return option_fail(o, "no program to run; see pccl-master --help");
     if (o->join && (o->has_listen || o->quorum)) {
-        return fail(o, "--join takes part in a job that has its coordinator: "
-                       "no --listen, no --quorum");
+        return option_fail(o, "--join takes part in a job that has its "
+                              "coordinator: no --listen, no --quorum");
     }
     if (o->join) o->elastic = o->shrink = true;
+    return true;
+}
+
+static bool ranks_settle(struct options *o)
+{
+    uint32_t slots = hosts_slots(&o->hosts);
+    if (o->per_host && o->hosts.count)
+        slots = o->per_host * (uint32_t)o->hosts.count;
+    for (size_t i = 0; i < o->app_count; i++) {
+        struct app *app = &o->apps[i];
+        if (app->ranks == 0)
+            app->ranks = o->app_count == 1 && slots > 0 ? slots : 1;
+        o->rank_count += app->ranks;
+    }
+    if (o->rank_count + o->spares > RANKS_MAX) {
+        return option_fail(o, "%u ranks: at most %d", o->rank_count + o->spares,
+                           RANKS_MAX);
+    }
     if (o->ranks_max && o->rank_count > o->ranks_max) {
-        return fail(o, "%u ranks are more than --elastic's maximum of %u",
-                    o->rank_count, o->ranks_max);
+        return option_fail(o,
+                           "%u ranks are more than --elastic's maximum of %u",
+                           o->rank_count, o->ranks_max);
     }
     if (o->rank_count < o->ranks_min) {
-        return fail(o, "%u ranks are fewer than --elastic's minimum of %u",
-                    o->rank_count, o->ranks_min);
+        return option_fail(o,
+                           "%u ranks are fewer than --elastic's minimum of %u",
+                           o->rank_count, o->ranks_min);
+    }
+    if (o->stdin_to >= (int64_t)o->rank_count)
+        return option_fail(o, "-s %lld: there are %u ranks",
+                           (long long)o->stdin_to, o->rank_count);
+    return true;
+}
+
+static struct app *app_begin(struct parser *p)
+{
+    struct options *o = p->options;
+    o->apps = memory_grow(o->apps, o->app_count + 1, sizeof *o->apps);
+    p->app = &o->apps[o->app_count++];
+    *p->app = (struct app){0};
+    return p->app;
+}
+
+/* Cuts the word at *text out of its line, as a shell would: quotes, and \ for
+ * the next character. NULL at the end of the line or at a comment. */
+static char *word_cut(char **text)
+{
+    char *in = *text + strspn(*text, " \t\r"), *word = in, *out = in;
+    char quote = '\0';
+    if (*in == '\0' || *in == '#') return NULL;
+    for (; *in && (quote || !strchr(" \t\r", *in)); in++) {
+        if (quote ? *in == quote : *in == '\'' || *in == '"')
+            quote = quote ? '\0' : *in;
+        else if (*in == '\\' && quote != '\'' && in[1])
+            *out++ = *++in;
+        else
+            *out++ = *in;
+    }
+    *text = *in ? in + 1 : in;
+    *out = '\0';
+    return word;
+}
+
+/* Every line is one executable with its options; a ':' at its end is what
+ * people carry over from the command line. */
+static bool config_read(struct parser *p)
+{
+    struct options *o = p->options;
+    char *line = o->config = option_file(p->config);
+    if (!line) return option_fail(o, "%s: %s", p->config, strerror(errno));
+    o->config_words = memory_get(strlen(line) + 1, sizeof *o->config_words);
+    char **words = o->config_words;
+    for (bool first = true; line;) {
+        char *next = strchr(line, '\n');
+        if (next) *next++ = '\0';
+        int count = 0, at = 0;
+        for (char *word; (word = word_cut(&line));) words[count++] = word;
+        while (count > 0 && strcmp(words[count - 1], ":") == 0) count--;
+        line = next;
+        if (count == 0) continue;
+        if (!first) app_begin(p);
+        first = false;
+        if (!app_read(p, count, words, &at)) return false;
+        if (at < count)
+            return option_fail(o, "%s: one program on a line", p->config);
+        words += count;
     }
     return true;
 }
@@ -470,21 +214,38 @@ bool options_parse(struct options *options, int argc, char **argv)
     struct parser parser = {.options = options};
     int at = 1;
     do {
-        options->apps = memory_grow(options->apps, options->app_count + 1,
-                                    sizeof *options->apps);
-        parser.app = &options->apps[options->app_count++];
-        *parser.app = (struct app){.ranks = 1};
+        app_begin(&parser);
         if (!app_read(&parser, argc, argv, &at)) return false;
         if (options->mode != MODE_COORDINATOR) return true;
     } while (at++ < argc);
+    if (parser.config) {
+        if (options->app_count > 1 || parser.app->argc > 0)
+            return option_fail(options, "-configfile names the programs: none "
+                                        "on the command line");
+        if (!config_read(&parser)) return false;
+    }
     return options_check(&parser);
 }
 
-bool options_default_deadline(struct options *options, const char *text)
+bool options_complete(struct options *options,
+                      const struct options_environment *environment)
 {
     struct parser parser = {.options = options, .name = "PCCL_DEADLINE"};
-    if (options->deadline || !text || *text == '\0') return true;
-    return apply_deadline(&parser, text, NULL);
+    char detail[MESSAGE_SIZE / 2];
+    const char *deadline = environment->deadline;
+    if (!options->deadline && deadline && *deadline != '\0' &&
+        !option_deadline(&parser, deadline, NULL))
+        return false;
+    if (options->mode != MODE_LAUNCH) return true;
+    const char *nodes = environment->nodes;
+    if (nodes && *nodes && options->hosts.count == 0 && !options->join) {
+        if (!hosts_parse_slurm(&options->hosts, nodes, environment->tasks,
+                               detail, sizeof detail))
+            return option_fail(options, "Slurm's allocation: %s", detail);
+        if (options->launcher == LAUNCHER_AUTO && environment->srun)
+            options->launcher = LAUNCHER_SLURM;
+    }
+    return ranks_settle(options);
 }
 
 static void settings_free(char **settings, size_t count)
@@ -500,5 +261,8 @@ void options_free(struct options *options)
         settings_free(options->apps[i].settings,
                       options->apps[i].setting_count);
     settings_free(options->settings, options->setting_count);
+    hosts_free(&options->hosts);
+    free(options->config_words);
+    free(options->config);
     free(options->apps);
 }

@@ -1,30 +1,54 @@
-/* options.h - the command line of pccl-master; pure but for messages in
- * struct options and the name of this host. */
+/* options.h - the command line of pccl-master. Reads the files that it names
+ * (-f, -configfile) and asks for the name of this host; else pure. */
 #ifndef PCCL_LAUNCH_OPTIONS_H
 #define PCCL_LAUNCH_OPTIONS_H
 
 #include "address.h"
+#include "bind.h"
+#include "hosts.h"
+
+/* Which of the launcher's own variables the ranks inherit. */
+enum env_mode { ENV_DEFAULT, ENV_ALL, ENV_NONE, ENV_LIST };
+
+struct env_filter {
+    enum env_mode mode;
+    const char *list; /* ENV_LIST: names between commas */
+};
 
 /* One executable of the job; ranks are numbered through all of them. */
 struct app {
-    uint32_t ranks;
-    char **argv; /* into main's argv; argv[0] is the program */
+    uint32_t ranks; /* 0 while parsing: not given */
+    char **argv;    /* argv[0] is the program; not NULL-terminated */
     int argc;
     char **settings; /* NAME=VALUE of -env, ours */
     size_t setting_count;
-    const char *directory; /* -wdir or NULL */
-    const char *path;      /* -path or NULL: searched before PATH */
+    struct env_filter filter; /* ENV_DEFAULT: that of the job */
+    const char *directory;    /* -wdir or NULL */
+    const char *path;         /* -path or NULL: searched before PATH */
 };
 
-enum options_mode { MODE_COORDINATOR, MODE_LAUNCH, MODE_HELP, MODE_VERSION };
+enum options_mode {
+    MODE_COORDINATOR,
+    MODE_LAUNCH,
+    MODE_AGENT,
+    MODE_HELP,
+    MODE_VERSION
+};
+
+enum launcher { LAUNCHER_AUTO, LAUNCHER_SSH, LAUNCHER_FORK, LAUNCHER_SLURM };
+
+/* Who reads our standard input: a rank's number, or one of these. */
+enum { STDIN_ALL = -1, STDIN_NONE = -2 };
 
 struct options {
     enum options_mode mode;
     struct app *apps;
     size_t app_count;
-    uint32_t rank_count; /* of all apps */
+    uint32_t rank_count; /* of all apps, without spares */
+    uint32_t spares;     /* further ranks of the last app, in reserve */
     char **settings;     /* NAME=VALUE of -genv and -x, ours */
     size_t setting_count;
+    struct env_filter filter;
     bool has_listen;
     struct address listen;
     bool join;
@@ -40,6 +64,16 @@ struct options {
     bool respawn;
     bool label;
     bool verbose;
+    bool until_done; /* a coordinator that ends with its run */
+    struct host_list hosts;
+    uint32_t per_host; /* -ppn, 0: by slots */
+    enum launcher launcher;
+    const char *launcher_exec; /* command in place of ssh, or NULL */
+    struct bind bind;
+    int64_t stdin_to;
+    const char *out_pattern, *err_pattern; /* files instead of our output */
+    char *config;                          /* text of -configfile, ours */
+    char **config_words;                   /* ours; the words are in config */
     char error[MESSAGE_SIZE];
 };
 
@@ -47,9 +81,19 @@ struct options {
  * Uses argv until then. */
 bool options_parse(struct options *options, int argc, char **argv);
 
-/* Takes PCCL_DEADLINE, or NULL, when there was no --deadline. Also false with
- * an error. */
-bool options_default_deadline(struct options *options, const char *text);
+/* Variables that stand for options that were not given; any may be NULL.
+ * Settles the number of ranks. Also false with an error. */
+struct options_environment {
+    const char *deadline; /* PCCL_DEADLINE */
+    const char *nodes;    /* of Slurm's allocation */
+    const char *tasks;    /* per node */
+    bool srun;            /* Slurm's launcher is there */
+};
+bool options_complete(struct options *options,
+                      const struct options_environment *environment);
+
+/* This host by its name or a loopback address. */
+bool host_is_local(const char *host);
 
 void options_free(struct options *options);
 

@@ -4,12 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct list {
-    char **items; /* NULL-terminated */
-    size_t count;
-};
-
-static size_t list_find(const struct list *list, const char *name)
+static size_t list_find(const struct env_list *list, const char *name)
 {
     size_t length = strcspn(name, "=");
     for (size_t i = 0; i < list->count; i++) {
@@ -21,8 +16,7 @@ static size_t list_find(const struct list *list, const char *name)
     return list->count;
 }
 
-/* Takes item, a NAME=VALUE. */
-static void list_put(struct list *list, char *item)
+void env_put(struct env_list *list, char *item)
 {
     size_t i = list_find(list, item);
     if (i < list->count) {
@@ -36,7 +30,7 @@ static void list_put(struct list *list, char *item)
     list->items[list->count] = NULL;
 }
 
-static void list_remove(struct list *list, const char *name)
+static void list_remove(struct env_list *list, const char *name)
 {
     size_t i = list_find(list, name);
     if (i == list->count) return;
@@ -45,43 +39,69 @@ static void list_remove(struct list *list, const char *name)
     list->items[list->count] = NULL;
 }
 
-static void put_text(struct list *list, const char *name, const char *value)
+static void put_text(struct env_list *list, const char *name, const char *value)
 {
-    list_put(list, memory_print("%s=%s", name, value));
+    env_put(list, memory_print("%s=%s", name, value));
 }
 
-static void put_number(struct list *list, const char *const *names,
+static void put_number(struct env_list *list, const char *const *names,
                        size_t count, uint32_t value)
 {
     for (size_t i = 0; i < count; i++)
-        list_put(list, memory_print("%s=%u", names[i], value));
+        env_put(list, memory_print("%s=%u", names[i], value));
 }
 
-static const char *const rank_names[] = {"PCCL_RANK", "PMI_RANK", "PMI_ID",
-                                         "OMPI_COMM_WORLD_RANK", "RANK"};
+static const char *const rank_names[] = {
+    "PCCL_RANK",           "PMI_RANK", "PMI_ID", "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK", "RANK"};
 static const char *const size_names[] = {"PCCL_WORLD_SIZE", "PMI_SIZE",
-                                         "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE"};
+                                         "OMPI_COMM_WORLD_SIZE",
+                                         "MV2_COMM_WORLD_SIZE", "WORLD_SIZE"};
 static const char *const local_rank_names[] = {
     "MPI_LOCALRANKID",           "PMI_LOCAL_RANK",
     "OMPI_COMM_WORLD_NODE_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
     "MV2_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"};
 static const char *const local_size_names[] = {
-    "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+    "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MV2_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE"};
 
-/* What another launcher left behind; a PMI client would talk to that one. */
-static bool is_foreign(const char *item)
+bool env_is_foreign(const char *item)
 {
     return strncmp(item, "PMIX_", 5) == 0 || strncmp(item, "PMI_FD=", 7) == 0 ||
            strncmp(item, "PMI_PORT=", 9) == 0;
 }
 
-static void put_place(struct list *list, const struct rank_env *in)
+static bool name_listed(const char *names, const char *item)
+{
+    size_t length = strcspn(item, "=");
+    while (*names) {
+        size_t name = strcspn(names, ",");
+        if (name == length && strncmp(names, item, length) == 0) return true;
+        names += name;
+        names += strspn(names, ",");
+    }
+    return false;
+}
+
+/* What -genvnone leaves is what a login would give. */
+static bool may_pass(const struct rank_env *in, const char *item)
+{
+    struct env_filter filter = in->app->filter;
+    if (filter.mode == ENV_DEFAULT) filter = in->options->filter;
+    if (filter.mode == ENV_DEFAULT || filter.mode == ENV_ALL) return true;
+    if (name_listed("PATH,HOME,USER,LOGNAME,SHELL,TERM,LANG,TMPDIR", item))
+        return true;
+    return filter.mode == ENV_LIST && name_listed(filter.list, item);
+}
+
+static void put_place(struct env_list *list, const struct rank_env *in)
 {
     uint32_t world = in->options->rank_count;
     put_number(list, local_rank_names, ARRAY_COUNT(local_rank_names),
-               in->index);
-    put_number(list, local_size_names, ARRAY_COUNT(local_size_names), world);
-    if (!in->options->join) {
+               in->local);
+    put_number(list, local_size_names, ARRAY_COUNT(local_size_names),
+               in->local_count);
+    if (!in->options->join && !in->spare) {
         put_number(list, rank_names, ARRAY_COUNT(rank_names), in->index);
         put_number(list, size_names, ARRAY_COUNT(size_names), world);
     }
@@ -89,10 +109,11 @@ static void put_place(struct list *list, const struct rank_env *in)
         list_remove(list, "PCCL_RANK");
         list_remove(list, "PCCL_WORLD_SIZE");
         put_text(list, "PCCL_JOIN", "1");
+        if (in->spare) put_text(list, "PCCL_SPARE", "1");
     }
 }
 
-static void put_policy(struct list *list, const struct rank_env *in)
+static void put_policy(struct env_list *list, const struct rank_env *in)
 {
     const struct options *o = in->options;
     if (o->elastic)
@@ -105,33 +126,39 @@ static void put_policy(struct list *list, const struct rank_env *in)
         put_text(list, "GFORTRAN_UNBUFFERED_PRECONNECTED", "y");
 }
 
-static void put_settings(struct list *list, char *const *settings, size_t count)
+static void put_settings(struct env_list *list, char *const *settings,
+                         size_t count)
 {
-    for (size_t i = 0; i < count; i++) list_put(list, memory_text(settings[i]));
+    for (size_t i = 0; i < count; i++) env_put(list, memory_text(settings[i]));
+}
+
+void env_put_library_path(struct env_list *list, const char *path)
+{
+    if (!path) return;
+    const char *old = rank_env_get(list->items, "LD_LIBRARY_PATH");
+    bool empty = !old || *old == '\0';
+    env_put(list, memory_print("LD_LIBRARY_PATH=%s%s%s", path, empty ? "" : ":",
+                               empty ? "" : old));
 }
 
 char **rank_env_build(const struct rank_env *in)
 {
-    struct list list = {0};
+    struct env_list list = {0};
     for (char *const *item = in->inherited; item && *item; item++)
-        if (strchr(*item, '=') && !is_foreign(*item))
-            list_put(&list, memory_text(*item));
+        if (strchr(*item, '=') && !env_is_foreign(*item) && may_pass(in, *item))
+            env_put(&list, memory_text(*item));
     for (size_t i = 0; i < ARRAY_COUNT(rank_names); i++)
         list_remove(&list, rank_names[i]);
     for (size_t i = 0; i < ARRAY_COUNT(size_names); i++)
         list_remove(&list, size_names[i]);
     list_remove(&list, "PCCL_JOIN");
+    list_remove(&list, "PCCL_SPARE");
     put_text(&list, "PCCL_MASTER", in->master);
     put_place(&list, in);
     put_policy(&list, in);
     put_settings(&list, in->options->settings, in->options->setting_count);
     put_settings(&list, in->app->settings, in->app->setting_count);
-    if (in->library_path) {
-        const char *old = rank_env_get(list.items, "LD_LIBRARY_PATH");
-        bool empty = !old || *old == '\0';
-        list_put(&list, memory_print("LD_LIBRARY_PATH=%s%s%s", in->library_path,
-                                     empty ? "" : ":", empty ? "" : old));
-    }
+    env_put_library_path(&list, in->library_path);
     return list.items;
 }
 

@@ -11,9 +11,26 @@ struct rank_env {
     const struct app *app;
     const char *master;       /* HOST:PORT for PCCL_MASTER */
     const char *library_path; /* of our libmpich.so.12, or NULL */
-    uint32_t index;           /* rank, or number on this host with --join */
-    bool newcomer;            /* joins the running job: --join, respawn */
+    uint32_t index;           /* rank, or number within --join's ranks */
+    uint32_t local;           /* number on its host, of local_count */
+    uint32_t local_count;
+    bool newcomer; /* joins the running job: --join, respawn, spares */
+    bool spare;    /* waits for a word on its input before it does */
 };
+
+/* A list of variables that grows; items NULL-terminated, ours. */
+struct env_list {
+    char **items;
+    size_t count;
+};
+
+/* What another launcher left behind; a PMI client would talk to that one. */
+bool env_is_foreign(const char *item);
+
+/* Takes item, a NAME=VALUE, in place of an older one of that name. */
+void env_put(struct env_list *list, char *item);
+/* Puts path before what is in LD_LIBRARY_PATH; NULL does nothing. */
+void env_put_library_path(struct env_list *list, const char *path);
 
 /* NULL-terminated; free with rank_env_free. */
 char **rank_env_build(const struct rank_env *in);

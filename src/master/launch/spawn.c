@@ -36,6 +36,7 @@ static enum stage child_run(const struct spawn_request *r, pid_t parent,
     if (dup2(r->in, 0) < 0 || dup2(r->out, 1) < 0 || dup2(r->err, 2) < 0)
         return STAGE_FILES;
     setrlimit(RLIMIT_NOFILE, &r->files);
+    if (r->cpus) sched_setaffinity(0, sizeof *r->cpus, r->cpus);
     if (r->directory && chdir(r->directory) != 0) return STAGE_DIRECTORY;
     struct sigaction action = {.sa_handler = SIG_DFL};
     for (int number = 1; number < NSIG; number++)

@@ -1,7 +1,8 @@
-/* spawn.h - starts one rank: fork, a few async-signal-safe calls, exec. */
+/* spawn.h - starts one process: fork, a few async-signal-safe calls, exec. */
 #ifndef PCCL_LAUNCH_SPAWN_H
 #define PCCL_LAUNCH_SPAWN_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -14,8 +15,9 @@ struct spawn_request {
     const char *directory; /* NULL: ours */
     int in, out, err;      /* become 0, 1, 2 */
     int guard_fd;
-    bool ignore_hangup;  /* we run under nohup */
-    struct rlimit files; /* descriptor limit to give back */
+    const cpu_set_t *cpus; /* bound to these, or NULL */
+    bool ignore_hangup;    /* we run under nohup */
+    struct rlimit files;   /* descriptor limit to give back */
 };
 
 struct spawn_failure {

@@ -1,0 +1,309 @@
+/* hosts.c - see hosts.h. */
+#include "hosts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    struct host_list *list;
+    char *error;
+    size_t error_size;
+};
+
+__attribute__((format(printf, 2, 3))) static bool
+fail(const struct reader *reader, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reader->error, reader->error_size, format, args);
+    va_end(args);
+    return false;
+}
+
+static void list_add(struct host_list *list, const char *name, size_t length,
+                     uint32_t slots)
+{
+    list->entries =
+        memory_grow(list->entries, list->count + 1, sizeof *list->entries);
+    list->entries[list->count++] = (struct host_entry){
+        .name = memory_print("%.*s", (int)length, name), .slots = slots};
+}
+
+/* A whole number of 1 to RANKS_MAX in text[0, length). */
+static bool number_read(const char *text, size_t length, uint32_t *number)
+{
+    uint32_t value = 0;
+    if (length == 0 || length > 9) return false;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9') return false;
+        value = value * 10 + (uint32_t)(text[i] - '0');
+    }
+    *number = value;
+    return value > 0 && value <= RANKS_MAX;
+}
+
+/* NAME[:COUNT]; an IPv6 address with a count stands in brackets. */
+static bool entry_add(const struct reader *reader, const char *text,
+                      size_t length)
+{
+    const char *name = text, *end = text + length;
+    const char *colon = memchr(text, ':', length);
+    uint32_t slots = 1;
+    if (*text == '[') {
+        const char *bracket = memchr(text, ']', length);
+        if (!bracket)
+            return fail(reader, "'%.*s' lacks a ]", (int)length, text);
+        name = text + 1;
+        colon = bracket + 1 < end ? bracket + 1 : NULL;
+        if (colon && *colon != ':') bracket = NULL;
+        end = bracket;
+    } else if (colon && memchr(colon + 1, ':', (size_t)(end - colon) - 1)) {
+        colon = NULL; /* an IPv6 address */
+    } else if (colon) {
+        end = colon;
+    }
+    if (!end || end == name || *name == '-' ||
+        (size_t)(end - name) >= HOST_SIZE ||
+        (colon && !number_read(colon + 1, (size_t)(text + length - colon) - 1,
+                               &slots))) {
+        return fail(reader, "'%.*s' is no host; write NAME or NAME:RANKS",
+                    (int)length, text);
+    }
+    list_add(reader->list, name, (size_t)(end - name), slots);
+    return true;
+}
+
+bool hosts_parse(struct host_list *list, const char *text, char *error,
+                 size_t error_size)
+{
+    struct reader reader = {list, error, error_size};
+    size_t before = list->count;
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        if (length > 0 && !entry_add(&reader, text, length)) return false;
+        text += length;
+        text += strspn(text, ",");
+    }
+    return list->count > before || fail(&reader, "no host is named");
+}
+
+/* What may follow the name in a host file. */
+static bool attribute_apply(const struct reader *reader, const char *word,
+                            size_t length)
+{
+    static const char *const ignored[] = {
+        "max_slots=", "max-slots=", "binding=", "ifname="};
+    struct host_entry *entry = &reader->list->entries[reader->list->count - 1];
+    if (strncmp(word, "slots=", 6) == 0 && length > 6) {
+        if (number_read(word + 6, length - 6, &entry->slots)) return true;
+        return fail(reader, "'%.*s' is no number of ranks", (int)length, word);
+    }
+    if (strncmp(word, "user=", 5) == 0 && length > 5) {
+        char *name =
+            memory_print("%.*s@%s", (int)length - 5, word + 5, entry->name);
+        free(entry->name);
+        entry->name = name;
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(ignored); i++)
+        if (strncmp(word, ignored[i], strlen(ignored[i])) == 0) return true;
+    return fail(reader, "'%.*s' is not known here; only slots=N and user=NAME",
+                (int)length, word);
+}
+
+bool hosts_parse_file(struct host_list *list, const char *text, char *error,
+                      size_t error_size)
+{
+    char detail[MESSAGE_SIZE / 2];
+    struct reader reader = {list, detail, sizeof detail};
+    size_t before = list->count;
+    for (int line = 1; *text; line++) {
+        size_t length = strcspn(text, "\n");
+        const char *end = text + length;
+        const char *comment = memchr(text, '#', length);
+        if (comment) length = (size_t)(comment - text);
+        bool first = true;
+        while (length > 0) {
+            size_t blank = strspn(text, " \t\r");
+            if (blank > length) blank = length;
+            size_t word = strcspn(text + blank, " \t\r\n");
+            if (word > length - blank) word = length - blank;
+            bool good = word == 0 ||
+                        (first ? entry_add(&reader, text + blank, word)
+                               : attribute_apply(&reader, text + blank, word));
+            if (!good) {
+                snprintf(error, error_size, "line %d: %s", line, detail);
+                return false;
+            }
+            first = first && word == 0;
+            text += blank + word;
+            length -= blank + word;
+        }
+        text = *end ? end + 1 : end;
+    }
+    reader = (struct reader){list, error, error_size};
+    return list->count > before || fail(&reader, "no host is named");
+}
+
+/* "2(x3),1": the number for the node at index; the last one goes on. */
+static bool tasks_at(const char *tasks, size_t index, uint32_t *slots)
+{
+    size_t first = 0;
+    while (*tasks) {
+        uint32_t times = 1;
+        size_t length = strcspn(tasks, ",");
+        size_t digits = strspn(tasks, "0123456789");
+        if (!number_read(tasks, digits, slots)) return false;
+        if (digits < length &&
+            (length - digits < 4 || strncmp(tasks + digits, "(x", 2) != 0 ||
+             tasks[length - 1] != ')' ||
+             !number_read(tasks + digits + 2, length - digits - 3, &times))) {
+            return false;
+        }
+        if (index < first + times) return true;
+        first += times;
+        tasks += length;
+        tasks += *tasks == ',';
+    }
+    return first > 0;
+}
+
+/* Copies one item of a node list, up to a ',' outside of brackets. */
+static size_t item_length(const char *nodes)
+{
+    size_t length = 0;
+    bool inside = false;
+    for (; nodes[length] && (inside || nodes[length] != ','); length++) {
+        if (nodes[length] == '[') inside = true;
+        if (nodes[length] == ']') inside = false;
+    }
+    return length;
+}
+
+static bool item_expand(const struct reader *reader, const char *item);
+
+/* "7" or "01-03"; returns the digits of a number, 0 for an error. */
+static size_t range_read(const char **at, uint32_t *low, uint32_t *high)
+{
+    size_t width = strspn(*at, "0123456789");
+    if (width == 0 || width > 9) return 0;
+    *low = *high = (uint32_t)strtoul(*at, NULL, 10);
+    *at += width;
+    if (**at != '-') return width;
+    size_t digits = strspn(++*at, "0123456789");
+    if (digits == 0 || digits > 9) return 0;
+    *high = (uint32_t)strtoul(*at, NULL, 10);
+    *at += digits;
+    return *high >= *low && *high - *low < RANKS_MAX ? width : 0;
+}
+
+/* prefix, every number of "01-03,7" with its zeros, suffix. */
+static bool ranges_expand(const struct reader *reader, const char *item,
+                          const char *open, const char *close)
+{
+    const char *at = open + 1;
+    for (bool more = true; more; more = *at++ == ',') {
+        uint32_t low, high;
+        size_t width = range_read(&at, &low, &high);
+        if (width == 0 || (*at != ',' && at != close))
+            return fail(reader, "'%s' is no node list", item);
+        for (uint32_t number = low; number <= high; number++) {
+            char *name = memory_print("%.*s%0*u%s", (int)(open - item), item,
+                                      (int)width, number, close + 1);
+            bool good = item_expand(reader, name);
+            free(name);
+            if (!good) return false;
+        }
+    }
+    return true;
+}
+
+/* The first bracket is expanded; what follows may have more. */
+static bool item_expand(const struct reader *reader, const char *item)
+{
+    const char *open = strchr(item, '[');
+    const char *close = open ? strchr(open, ']') : NULL;
+    if (open && close) return ranges_expand(reader, item, open, close);
+    if (open || strpbrk(item, "] \t:/") || *item == '-' || *item == '\0' ||
+        strlen(item) >= HOST_SIZE || reader->list->count >= RANKS_MAX) {
+        return fail(reader, "'%s' is no node list", item);
+    }
+    list_add(reader->list, item, strlen(item), 1);
+    return true;
+}
+
+bool hosts_parse_slurm(struct host_list *list, const char *nodes,
+                       const char *tasks, char *error, size_t error_size)
+{
+    struct reader reader = {list, error, error_size};
+    size_t before = list->count;
+    while (*nodes) {
+        size_t length = item_length(nodes);
+        char *item = memory_print("%.*s", (int)length, nodes);
+        bool good = item_expand(&reader, item);
+        free(item);
+        if (!good) return false;
+        nodes += length;
+        nodes += *nodes == ',';
+    }
+    for (size_t i = before; tasks && *tasks && i < list->count; i++)
+        if (!tasks_at(tasks, i - before, &list->entries[i].slots))
+            return fail(&reader, "SLURM_TASKS_PER_NODE=%s is not understood",
+                        tasks);
+    return list->count > before || fail(&reader, "no node is named");
+}
+
+uint32_t hosts_slots(const struct host_list *list)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < list->count; i++) sum += list->entries[i].slots;
+    return sum > RANKS_MAX ? RANKS_MAX + 1u : (uint32_t)sum;
+}
+
+void hosts_free(struct host_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) free(list->entries[i].name);
+    free(list->entries);
+    *list = (struct host_list){0};
+}
+
+static uint32_t host_index(struct placement *placement, const char *name)
+{
+    uint32_t i = 0;
+    while (i < placement->host_count && strcmp(placement->hosts[i], name) != 0)
+        i++;
+    if (i == placement->host_count)
+        placement->hosts[placement->host_count++] = name;
+    return i;
+}
+
+void placement_make(struct placement *placement, const struct host_list *list,
+                    uint32_t per_host, uint32_t ranks)
+{
+    struct host_entry here = {.name = NULL, .slots = ranks};
+    const struct host_entry *entries = list->count ? list->entries : &here;
+    size_t count = list->count ? list->count : 1;
+    *placement = (struct placement){
+        .hosts = memory_get(count, sizeof *placement->hosts),
+        .locals = memory_get(count, sizeof *placement->locals),
+        .ranks = memory_get(ranks, sizeof *placement->ranks)};
+    uint32_t rank = 0;
+    for (size_t i = 0; rank < ranks; i = (i + 1) % count) {
+        const char *name = list->count ? entries[i].name : "localhost";
+        uint32_t slots = per_host ? per_host : entries[i].slots;
+        uint32_t host = host_index(placement, name);
+        for (uint32_t k = 0; k < slots && rank < ranks; k++, rank++)
+            placement->ranks[rank] =
+                (struct place){host, placement->locals[host]++};
+    }
+}
+
+void placement_free(struct placement *placement)
+{
+    free(placement->hosts);
+    free(placement->locals);
+    free(placement->ranks);
+    *placement = (struct placement){0};
+}

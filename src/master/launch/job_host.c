@@ -1,0 +1,238 @@
+/* job_host.c - the hosts of a job, and what their agents say of the ranks
+ * there. */
+#include "job_rank.h"
+#include "reach.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_ready(void *user, const char *master)
+{
+    struct host *host = user;
+    host->ready = true;
+    host->master = memory_text(master);
+}
+
+/* Its ranks are dead, or will be as soon as the agent notices. */
+static void on_lost(void *user, const char *why)
+{
+    struct host *host = user;
+    struct job *job = host->job;
+    host->lost = true;
+    if (!job->ending)
+        job_message(job->setup.err, "host %s is lost: %s", host->name, why);
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (rank->host != host) continue;
+        rank->proc.lingering = false;
+        if (!rank->proc.alive) continue;
+        rank->proc.alive = false;
+        rank->proc.news = true;
+        rank->host_lost = true;
+        rank_ended(rank);
+    }
+    if (!job->started) job_end(job, EXIT_FAILURE);
+}
+
+/* What a rank of this host would notice by itself when nobody reads. */
+static void close_output(struct rank *rank, bool is_error)
+{
+    if (rank->closing[is_error]) return;
+    rank->closing[is_error] = true;
+    remote_send(rank->host->remote, LINK_CLOSE, rank->index,
+                is_error ? "2" : "1", 1);
+}
+
+static bool on_output(struct rank *rank, const struct link_frame *frame)
+{
+    bool is_error = frame->type == LINK_ERR;
+    struct stream *stream = is_error ? &rank->proc.err : &rank->proc.out;
+    if (!stream->sink) return true;
+    if (stream->sink->broken) close_output(rank, is_error);
+    if (stream_offer(stream, frame->bytes, frame->size)) return true;
+    remote_wait(rank->host->remote, stream->sink);
+    return false;
+}
+
+static void on_ended(struct rank *rank, int64_t wait_status)
+{
+    if (!rank->proc.alive) return;
+    rank->proc.wait_status = (int)wait_status;
+    rank->proc.alive = false;
+    rank->proc.news = true;
+    rank->proc.lingering = true;
+    rank_ended(rank);
+}
+
+static void on_failed(struct rank *rank, struct link_texts *texts)
+{
+    struct job *job = rank->job;
+    int64_t status = EXIT_FAILURE;
+    if (!rank->proc.alive) return;
+    (void)link_get_number(texts, &status);
+    const char *text = link_get(texts);
+    if (!job->ending)
+        job_message(job->setup.err, "%s (on %s)", text ? text : "?",
+                    rank->host->name);
+    rank->proc.alive = false;
+    rank_ended(rank);
+    if (!rank->newcomer || job->setup.options->join) job_end(job, (int)status);
+}
+
+static bool on_frame(void *user, const struct link_frame *frame)
+{
+    struct host *host = user;
+    struct job *job = host->job;
+    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
+                               .size = frame->size};
+    int64_t number = 0;
+    if (frame->rank >= job->count) return true;
+    struct rank *rank = &job->ranks[frame->rank];
+    if (rank->host != host) return true;
+    switch (frame->type) {
+    case LINK_STARTED:
+        if (link_get_number(&texts, &number)) rank->proc.pid = (pid_t)number;
+        break;
+    case LINK_FAILED:
+        on_failed(rank, &texts);
+        break;
+    case LINK_OUT:
+    case LINK_ERR:
+        return on_output(rank, frame);
+    case LINK_TAKEN:
+        input_taken(&rank->input, link_get_number(&texts, &number) && number);
+        break;
+    case LINK_ENDED:
+        if (link_get_number(&texts, &number)) on_ended(rank, number);
+        break;
+    case LINK_GONE:
+        rank->proc.lingering = false;
+        stream_close(&rank->proc.out);
+        stream_close(&rank->proc.err);
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+static bool host_call(struct host *host, const struct link_texts *addresses,
+                      bool fixed)
+{
+    struct job *job = host->job;
+    char error[MESSAGE_SIZE / 2];
+    struct remote_setup setup = {
+        .loop = job->setup.loop,
+        .guard_fd = job->setup.guard->fd,
+        .host = host->name,
+        .options = job->setup.options,
+        .err = job->setup.err,
+        .files = job->setup.files,
+        .fixed = fixed,
+        .addresses = addresses,
+        .events = {on_ready, on_lost, on_frame, host},
+    };
+    host->remote = remote_open(&setup, error, sizeof error);
+    if (!host->remote)
+        job_message(job->setup.err, "host %s: %s", host->name, error);
+    return host->remote != NULL;
+}
+
+/* How agents may find the coordinator: where the user says, or at any address
+ * that this host has. */
+static bool addresses_make(const struct job *job, struct link_texts *addresses)
+{
+    struct address master;
+    const struct options *options = job->setup.options;
+    bool fixed =
+        options->join || (options->has_listen && *options->listen.host != '\0');
+    if (fixed)
+        link_put(addresses, job->setup.master);
+    else if (address_parse(job->setup.master, 0, &master))
+        reach_list(master.port, addresses);
+    return fixed;
+}
+
+bool hosts_open(struct job *job)
+{
+    struct link_texts addresses = {0};
+    const struct options *options = job->setup.options;
+    bool good = true;
+    placement_make(&job->placement, &options->hosts, options->per_host,
+                   job->count);
+    job->host_count = job->placement.host_count;
+    job->hosts = memory_get(job->host_count, sizeof *job->hosts);
+    bool fixed = addresses_make(job, &addresses);
+    for (uint32_t i = 0; i < job->host_count && good; i++) {
+        struct host *host = &job->hosts[i];
+        host->job = job;
+        host->name = job->placement.hosts[i];
+        host->ready = host_is_local(host->name);
+        if (!host->ready) good = host_call(host, &addresses, fixed);
+    }
+    free(addresses.bytes);
+    return good;
+}
+
+/* Ranks beside the coordinator call it as the other hosts do: what they are
+ * seen to come from is where the others will call them. */
+static void master_choose(struct job *job)
+{
+    struct address address;
+    const char *common = job->setup.master;
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        const char *seen = job->hosts[i].master;
+        if (!seen || !address_parse(seen, 0, &address)) continue;
+        if (!reach_is_ours(&address)) continue;
+        common = seen;
+        break;
+    }
+    for (uint32_t i = 0; i < job->host_count; i++)
+        if (!job->hosts[i].master) job->hosts[i].master = memory_text(common);
+}
+
+bool hosts_are_ready(struct job *job)
+{
+    for (uint32_t i = 0; i < job->host_count; i++)
+        if (!job->hosts[i].ready) return false;
+    master_choose(job);
+    return true;
+}
+
+void hosts_settle(struct job *job)
+{
+    for (uint32_t i = 0; i < job->host_count; i++)
+        if (job->hosts[i].remote) remote_settle(job->hosts[i].remote);
+}
+
+bool hosts_are_gone(struct job *job)
+{
+    bool gone = true;
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        struct host *host = &job->hosts[i];
+        if (!host->remote) continue;
+        remote_finish(host->remote);
+        gone = gone && remote_is_gone(host->remote);
+    }
+    return gone;
+}
+
+void hosts_give_up(struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (rank->host && rank->host->remote && !proc_is_gone(&rank->proc))
+            remote_give_up(rank->host->remote);
+    }
+}
+
+void hosts_close(struct job *job)
+{
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        if (job->hosts[i].remote) remote_close(job->hosts[i].remote);
+        free(job->hosts[i].master);
+    }
+    free(job->hosts);
+    placement_free(&job->placement);
+}

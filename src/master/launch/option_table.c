@@ -1,0 +1,676 @@
+/* option_table.c - see option_table.h. Spellings of MPICH and Open MPI stand
+ * beside ours. */
+#include "option_table.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool option_fail(struct options *options, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(options->error, sizeof options->error, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool count_parse(struct parser *p, const char *text, uint32_t *count)
+{
+    size_t digits = strspn(text, "0123456789");
+    unsigned long value = strtoul(text, NULL, 10);
+    if (digits == 0 || text[digits] != '\0' || value == 0) {
+        return option_fail(p->options,
+                           "%s needs a number of 1 or more, not '%s'", p->name,
+                           text);
+    }
+    if (digits > 9 || value > RANKS_MAX) {
+        return option_fail(p->options, "%s %s: at most %d", p->name, text,
+                           RANKS_MAX);
+    }
+    *count = (uint32_t)value;
+    return true;
+}
+
+static bool seconds_parse(struct parser *p, const char *text, double *seconds)
+{
+    char *end;
+    *seconds = strtod(text, &end);
+    bool digit = *text == '.' || (*text >= '0' && *text <= '9');
+    /* a year is enough, and fits into nanoseconds; !(x > 0) catches NaN */
+    if (digit && *end == '\0' && *seconds > 0 && *seconds <= 3.2e7) return true;
+    return option_fail(p->options,
+                       "%s needs a number of seconds above 0, not '%s'",
+                       p->name, text);
+}
+
+static void setting_add(char ***settings, size_t *count, char *setting)
+{
+    *settings = memory_grow(*settings, *count + 1, sizeof **settings);
+    (*settings)[(*count)++] = setting;
+}
+
+static bool name_check(struct parser *p, const char *name)
+{
+    if (*name != '\0' && !strchr(name, '=')) return true;
+    return option_fail(p->options, "%s: '%s' is no name of a variable", p->name,
+                       name);
+}
+
+static bool apply_ranks(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_ranks = true;
+    return count_parse(p, value, &p->app->ranks);
+}
+
+static bool apply_env(struct parser *p, const char *name, const char *value)
+{
+    p->has_app_options = true;
+    if (!name_check(p, name)) return false;
+    setting_add(&p->app->settings, &p->app->setting_count,
+                memory_print("%s=%s", name, value));
+    return true;
+}
+
+static bool apply_genv(struct parser *p, const char *name, const char *value)
+{
+    p->has_app_options = true;
+    if (!name_check(p, name)) return false;
+    setting_add(&p->options->settings, &p->options->setting_count,
+                memory_print("%s=%s", name, value));
+    return true;
+}
+
+/* Open MPI's -x NAME exports a variable; ours are all exported. */
+static bool apply_export(struct parser *p, const char *value,
+                         const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    if (*value == '\0' || *value == '=') return name_check(p, "");
+    if (strchr(value, '=')) {
+        setting_add(&p->options->settings, &p->options->setting_count,
+                    memory_text(value));
+    }
+    return true;
+}
+
+static bool apply_wdir(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->app->directory = value;
+    return true;
+}
+
+static bool apply_path(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->app->path = value;
+    return true;
+}
+
+static bool apply_listen(struct parser *p, const char *value,
+                         const char *unused)
+{
+    (void)unused;
+    p->options->has_listen = true;
+    if (address_parse(value, MASTER_PORT, &p->options->listen)) return true;
+    return option_fail(p->options,
+                       "%s: '%s' is no address; write ADDRESS:PORT, "
+                       "[IPV6]:PORT, ADDRESS or PORT",
+                       p->name, value);
+}
+
+static bool apply_join(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->join = true;
+    if (address_parse(value, MASTER_PORT, &p->options->master) &&
+        *p->options->master.host != '\0' && p->options->master.port != 0) {
+        return true;
+    }
+    return option_fail(p->options, "%s: '%s' is no address; write HOST:PORT",
+                       p->name, value);
+}
+
+bool option_deadline(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    double seconds;
+    if (!seconds_parse(p, value, &seconds)) return false;
+    p->options->deadline = value;
+    p->options->deadline_ns = (pccl_ns)(seconds * (double)PCCL_S);
+    return true;
+}
+
+static bool apply_timeout(struct parser *p, const char *value,
+                          const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    return seconds_parse(p, value, &p->options->timeout);
+}
+
+static bool apply_quorum(struct parser *p, const char *value,
+                         const char *unused)
+{
+    (void)unused;
+    return count_parse(p, value, &p->options->quorum);
+}
+
+static bool apply_elastic(struct parser *p, const char *value,
+                          const char *unused)
+{
+    (void)unused;
+    struct options *o = p->options;
+    p->has_app_options = true;
+    o->elastic = o->shrink = true;
+    if (!value) return true;
+    char min[16] = {0};
+    size_t length = strcspn(value, ":");
+    if (length >= sizeof min) length = sizeof min - 1;
+    memcpy(min, value, length);
+    if (!count_parse(p, min, &o->ranks_min)) return false;
+    if (value[length] == '\0') return true;
+    if (!count_parse(p, value + length + 1, &o->ranks_max)) return false;
+    if (o->ranks_max >= o->ranks_min) return true;
+    return option_fail(o, "%s=%s: MIN is above MAX", p->name, value);
+}
+
+/* Hydra's way to leave the survivors of a fault-tolerant program alone. */
+static bool apply_no_cleanup(struct parser *p, const char *value,
+                             const char *second)
+{
+    (void)value;
+    (void)second;
+    p->has_app_options = true;
+    p->options->elastic = true;
+    return true;
+}
+
+static bool apply_respawn(struct parser *p, const char *value,
+                          const char *second)
+{
+    (void)value;
+    (void)second;
+    p->options->respawn = true;
+    return apply_elastic(p, NULL, NULL);
+}
+
+static bool apply_label(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    p->has_app_options = true;
+    return p->options->label = true;
+}
+
+static bool apply_verbose(struct parser *p, const char *value,
+                          const char *second)
+{
+    (void)value;
+    (void)second;
+    return p->options->verbose = true;
+}
+
+static bool apply_help(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    p->options->mode = MODE_HELP;
+    return true;
+}
+
+static bool apply_version(struct parser *p, const char *value,
+                          const char *second)
+{
+    (void)value;
+    (void)second;
+    p->options->mode = MODE_VERSION;
+    return true;
+}
+
+static bool apply_hosts(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    char detail[MESSAGE_SIZE / 2];
+    p->has_app_options = true;
+    if (hosts_parse(&p->options->hosts, value, detail, sizeof detail))
+        return true;
+    return option_fail(p->options, "%s: %s", p->name, detail);
+}
+
+char *option_file(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) return NULL;
+    size_t size = 0, space = 4096;
+    char *text = memory_get(space, 1);
+    for (size_t got;
+         (got = fread(text + size, 1, space - size - 1, file)) > 0;) {
+        size += got;
+        if (size + 1 == space) text = memory_grow(text, space *= 2, 1);
+    }
+    int error = ferror(file) ? errno : 0;
+    fclose(file);
+    text[size] = '\0';
+    if (error == 0) return text;
+    free(text);
+    errno = error;
+    return NULL;
+}
+
+static bool apply_host_file(struct parser *p, const char *value,
+                            const char *unused)
+{
+    (void)unused;
+    char detail[MESSAGE_SIZE / 2];
+    p->has_app_options = true;
+    char *text = option_file(value);
+    if (!text)
+        return option_fail(p->options, "%s %s: %s", p->name, value,
+                           strerror(errno));
+    bool good =
+        hosts_parse_file(&p->options->hosts, text, detail, sizeof detail);
+    free(text);
+    return good || option_fail(p->options, "%s %s: %s", p->name, value, detail);
+}
+
+static bool apply_per_host(struct parser *p, const char *value,
+                           const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    return count_parse(p, value, &p->options->per_host);
+}
+
+static bool apply_one_per_host(struct parser *p, const char *value,
+                               const char *second)
+{
+    (void)value;
+    (void)second;
+    return apply_per_host(p, "1", NULL);
+}
+
+/* Only what decides about hosts: node, and ppr:N:node. */
+static bool apply_map(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    char count[16] = {0};
+    p->has_app_options = true;
+    if (strcmp(value, "node") == 0) return apply_per_host(p, "1", NULL);
+    if (strncmp(value, "ppr:", 4) != 0) return true;
+    size_t length = strcspn(value + 4, ":");
+    if (length >= sizeof count || strcmp(value + 4 + length, ":node") != 0)
+        return option_fail(p->options, "%s %s: only ppr:N:node", p->name,
+                           value);
+    memcpy(count, value + 4, length);
+    return apply_per_host(p, count, NULL);
+}
+
+static bool apply_launcher(struct parser *p, const char *value,
+                           const char *unused)
+{
+    (void)unused;
+    static const char *const names[] = {[LAUNCHER_AUTO] = "auto",
+                                        [LAUNCHER_SSH] = "ssh",
+                                        [LAUNCHER_FORK] = "fork",
+                                        [LAUNCHER_SLURM] = "slurm"};
+    p->has_app_options = true;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(value, names[i]) != 0) continue;
+        p->options->launcher = (enum launcher)i;
+        return true;
+    }
+    return option_fail(p->options, "%s %s: it is one of ssh, slurm, fork, auto",
+                       p->name, value);
+}
+
+static bool apply_launcher_exec(struct parser *p, const char *value,
+                                const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->launcher_exec = value;
+    return value[strspn(value, " ")] != '\0' ||
+           option_fail(p->options, "%s needs a command", p->name);
+}
+
+static bool apply_bind(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    if (bind_parse(&p->options->bind, value)) return true;
+    return option_fail(p->options,
+                       "%s %s: it is one of none, hwthread, core, numa, "
+                       "socket, with :N for N of them per rank",
+                       p->name, value);
+}
+
+static bool apply_bind_core(struct parser *p, const char *value,
+                            const char *second)
+{
+    (void)value;
+    (void)second;
+    return apply_bind(p, "core", NULL);
+}
+
+static bool apply_bind_socket(struct parser *p, const char *value,
+                              const char *second)
+{
+    (void)value;
+    (void)second;
+    return apply_bind(p, "socket", NULL);
+}
+
+static bool apply_stdin(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    uint32_t rank = 0;
+    p->has_app_options = true;
+    p->options->stdin_to = STDIN_ALL;
+    if (strcmp(value, "all") == 0) return true;
+    p->options->stdin_to = STDIN_NONE;
+    if (strcmp(value, "none") == 0) return true;
+    p->options->stdin_to = 0;
+    if (strcmp(value, "0") == 0) return true;
+    if (!count_parse(p, value, &rank))
+        return option_fail(p->options, "%s %s: it is a rank, all or none",
+                           p->name, value);
+    p->options->stdin_to = rank;
+    return true;
+}
+
+static bool filter_set(struct parser *p, struct env_filter *filter,
+                       enum env_mode mode, const char *list)
+{
+    p->has_app_options = true;
+    *filter = (struct env_filter){mode, list};
+    return true;
+}
+
+static bool apply_genv_all(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->options->filter, ENV_ALL, NULL);
+}
+
+static bool apply_genv_none(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->options->filter, ENV_NONE, NULL);
+}
+
+static bool apply_genv_list(struct parser *p, const char *list, const char *b)
+{
+    (void)b;
+    return filter_set(p, &p->options->filter, ENV_LIST, list);
+}
+
+static bool apply_env_all(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->app->filter, ENV_ALL, NULL);
+}
+
+static bool apply_env_none(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->app->filter, ENV_NONE, NULL);
+}
+
+static bool apply_env_list(struct parser *p, const char *list, const char *b)
+{
+    (void)b;
+    return filter_set(p, &p->app->filter, ENV_LIST, list);
+}
+
+static bool apply_config(struct parser *p, const char *value,
+                         const char *unused)
+{
+    (void)unused;
+    if (p->config)
+        return option_fail(p->options, "%s: one file is enough", p->name);
+    p->has_app_options = true;
+    p->config = value;
+    return true;
+}
+
+static bool apply_spares(struct parser *p, const char *value,
+                         const char *unused)
+{
+    (void)unused;
+    return count_parse(p, value, &p->options->spares) &&
+           apply_elastic(p, NULL, NULL);
+}
+
+static bool apply_out_pattern(struct parser *p, const char *value,
+                              const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->out_pattern = value;
+    return true;
+}
+
+static bool apply_err_pattern(struct parser *p, const char *value,
+                              const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->err_pattern = value;
+    return true;
+}
+
+static bool apply_agent(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    p->options->mode = MODE_AGENT;
+    return true;
+}
+
+static bool apply_until_done(struct parser *p, const char *value,
+                             const char *second)
+{
+    (void)value;
+    (void)second;
+    return p->options->until_done = true;
+}
+
+/* What others have and we have not: better said than ignored. */
+static bool apply_unsupported(struct parser *p, const char *value,
+                              const char *second)
+{
+    (void)value;
+    (void)second;
+    return option_fail(p->options, "%s of other launchers is not supported",
+                       p->name);
+}
+
+/* Accepted because scripts have them; nothing here depends on them. */
+static bool apply_nothing(struct parser *p, const char *value,
+                          const char *second)
+{
+    (void)p;
+    (void)value;
+    (void)second;
+    return true;
+}
+
+static const struct option_entry table[] = {
+    {"n", VALUE_ONE, apply_ranks},
+    {"np", VALUE_ONE, apply_ranks},
+    {"c", VALUE_ONE, apply_ranks},
+    {"env", VALUE_TWO, apply_env},
+    {"envall", VALUE_NONE, apply_env_all},
+    {"envnone", VALUE_NONE, apply_env_none},
+    {"envlist", VALUE_ONE, apply_env_list},
+    {"genv", VALUE_TWO, apply_genv},
+    {"genvall", VALUE_NONE, apply_genv_all},
+    {"genvnone", VALUE_NONE, apply_genv_none},
+    {"genvlist", VALUE_ONE, apply_genv_list},
+    {"x", VALUE_ONE, apply_export},
+    {"wdir", VALUE_ONE, apply_wdir},
+    {"wd", VALUE_ONE, apply_wdir},
+    {"path", VALUE_ONE, apply_path},
+    {"configfile", VALUE_ONE, apply_config},
+    {"app", VALUE_ONE, apply_config},
+    {"s", VALUE_ONE, apply_stdin},
+    {"stdin", VALUE_ONE, apply_stdin},
+    {"listen", VALUE_ONE, apply_listen},
+    {"join", VALUE_ONE, apply_join},
+    {"deadline", VALUE_ONE, option_deadline},
+    {"timeout", VALUE_ONE, apply_timeout},
+    {"quorum", VALUE_ONE, apply_quorum},
+    {"elastic", VALUE_RANGE, apply_elastic},
+    {"disable-auto-cleanup", VALUE_NONE, apply_no_cleanup},
+    {"enable-recovery", VALUE_NONE, apply_no_cleanup},
+    {"respawn", VALUE_NONE, apply_respawn},
+    {"spares", VALUE_ONE, apply_spares},
+    {"l", VALUE_NONE, apply_label},
+    {"label", VALUE_NONE, apply_label},
+    {"prepend-rank", VALUE_NONE, apply_label},
+    {"tag-output", VALUE_NONE, apply_label},
+    {"outfile-pattern", VALUE_ONE, apply_out_pattern},
+    {"errfile-pattern", VALUE_ONE, apply_err_pattern},
+    {"v", VALUE_NONE, apply_verbose},
+    {"verbose", VALUE_NONE, apply_verbose},
+    {"h", VALUE_NONE, apply_help},
+    {"help", VALUE_NONE, apply_help},
+    {"V", VALUE_NONE, apply_version},
+    {"version", VALUE_NONE, apply_version},
+    {"host", VALUE_ONE, apply_hosts},
+    {"hosts", VALUE_ONE, apply_hosts},
+    {"H", VALUE_ONE, apply_hosts},
+    {"f", VALUE_ONE, apply_host_file},
+    {"hostfile", VALUE_ONE, apply_host_file},
+    {"machinefile", VALUE_ONE, apply_host_file},
+    {"launcher", VALUE_ONE, apply_launcher},
+    {"launcher-exec", VALUE_ONE, apply_launcher_exec},
+    {"ppn", VALUE_ONE, apply_per_host},
+    {"perhost", VALUE_ONE, apply_per_host},
+    {"npernode", VALUE_ONE, apply_per_host},
+    {"N", VALUE_ONE, apply_per_host},
+    {"pernode", VALUE_NONE, apply_one_per_host},
+    {"bynode", VALUE_NONE, apply_one_per_host},
+    {"rr", VALUE_NONE, apply_one_per_host},
+    {"map-by", VALUE_ONE, apply_map},
+    {"bind-to", VALUE_ONE, apply_bind},
+    {"binding", VALUE_ONE, apply_bind},
+    {"bind-to-core", VALUE_NONE, apply_bind_core},
+    {"bind-to-socket", VALUE_NONE, apply_bind_socket},
+    {"agent", VALUE_NONE, apply_agent},
+    {"until-done", VALUE_NONE, apply_until_done},
+    /* without effect */
+    {"allow-run-as-root", VALUE_NONE, apply_nothing},
+    {"am", VALUE_ONE, apply_nothing},
+    {"bind-to-none", VALUE_NONE, apply_nothing},
+    {"byslot", VALUE_NONE, apply_nothing},
+    {"cpus-per-proc", VALUE_ONE, apply_nothing},
+    {"cpus-per-rank", VALUE_ONE, apply_nothing},
+    {"demux", VALUE_ONE, apply_nothing},
+    {"disable-hostname-propagation", VALUE_NONE, apply_nothing},
+    {"display-allocation", VALUE_NONE, apply_nothing},
+    {"display-map", VALUE_NONE, apply_nothing},
+    {"gmca", VALUE_TWO, apply_nothing},
+    {"hetero-nodes", VALUE_NONE, apply_nothing},
+    {"iface", VALUE_ONE, apply_nothing},
+    {"info", VALUE_NONE, apply_nothing},
+    {"localhost", VALUE_ONE, apply_nothing},
+    {"mca", VALUE_TWO, apply_nothing},
+    {"membind", VALUE_ONE, apply_nothing},
+    {"nooversubscribe", VALUE_NONE, apply_nothing},
+    {"noprefix", VALUE_NONE, apply_nothing},
+    {"oversubscribe", VALUE_NONE, apply_nothing},
+    {"personality", VALUE_ONE, apply_nothing},
+    {"pmi-port", VALUE_NONE, apply_nothing},
+    {"prefix", VALUE_ONE, apply_nothing},
+    {"print-all-exitcodes", VALUE_NONE, apply_nothing},
+    {"q", VALUE_NONE, apply_nothing},
+    {"quiet", VALUE_NONE, apply_nothing},
+    {"rank-by", VALUE_ONE, apply_nothing},
+    {"report-bindings", VALUE_NONE, apply_nothing},
+    {"rmk", VALUE_ONE, apply_nothing},
+    {"topolib", VALUE_ONE, apply_nothing},
+    {"use-hwthread-cpus", VALUE_NONE, apply_nothing},
+    {"usize", VALUE_ONE, apply_nothing},
+    /* refused by name */
+    {"cpu-set", VALUE_ONE, apply_unsupported},
+    {"do-not-launch", VALUE_NONE, apply_unsupported},
+    {"gtool", VALUE_ONE, apply_unsupported},
+    {"merge-stderr-to-stdout", VALUE_NONE, apply_unsupported},
+    {"nolocal", VALUE_NONE, apply_unsupported},
+    {"npersocket", VALUE_ONE, apply_unsupported},
+    {"output-filename", VALUE_ONE, apply_unsupported},
+    {"preload-binary", VALUE_NONE, apply_unsupported},
+    {"prepend-pattern", VALUE_ONE, apply_unsupported},
+    {"rankfile", VALUE_ONE, apply_unsupported},
+    {"timestamp-output", VALUE_NONE, apply_unsupported},
+};
+
+const struct option_entry *option_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        if (strlen(table[i].name) == length &&
+            strncmp(table[i].name, name, length) == 0) {
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+enum { NAME_SIZE = 32 }; /* of an option */
+
+/* Letters put in, left out, changed or swapped between the two. */
+static size_t distance(const char *a, size_t size, const char *b)
+{
+    size_t rows[3][NAME_SIZE + 1];
+    size_t width = strlen(b);
+    for (size_t i = 0; i <= size; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3];
+        const size_t *over = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            if (i == 0) {
+                row[j] = j;
+                continue;
+            }
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            if (above[j] + 1 < best) best = above[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            bool swapped =
+                i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped && over[j - 2] + 1 < best) best = over[j - 2] + 1;
+            row[j] = best;
+        }
+    }
+    return rows[size % 3][width];
+}
+
+const char *option_nearest(const char *name, size_t length)
+{
+    const char *nearest = NULL;
+    size_t best = length < 4 ? 2 : 3; /* nearer than this */
+    if (length > NAME_SIZE) return NULL;
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        if (table[i].apply == apply_agent || strlen(table[i].name) < 2)
+            continue;
+        size_t far = distance(name, length, table[i].name);
+        bool begun = length >= 4 && strncmp(table[i].name, name, length) == 0;
+        if (begun) far = 1;
+        if (far >= best) continue;
+        best = far;
+        nearest = table[i].name;
+    }
+    return nearest;
+}

@@ -1,0 +1,44 @@
+/* option_table.h - inside of options.h: one entry per option, and what it does
+ * to struct options. */
+#ifndef PCCL_LAUNCH_OPTION_TABLE_H
+#define PCCL_LAUNCH_OPTION_TABLE_H
+
+#include "options.h"
+
+struct parser {
+    struct options *options;
+    struct app *app;      /* the one whose options are read */
+    const char *name;     /* the option as the user typed it */
+    const char *config;   /* file of -configfile, or NULL */
+    bool has_ranks;       /* -n was given for some app */
+    bool has_app_options; /* something that only makes sense with a program */
+};
+
+enum value_kind {
+    VALUE_NONE,
+    VALUE_OPTIONAL, /* behind '=' only */
+    VALUE_RANGE,    /* behind '=', or a word like 2 or 2:4 */
+    VALUE_ONE,
+    VALUE_TWO
+};
+
+struct option_entry {
+    const char *name;
+    enum value_kind kind;
+    bool (*apply)(struct parser *p, const char *value, const char *second);
+};
+
+/* name[0, length), without its dashes. NULL when there is none. */
+const struct option_entry *option_find(const char *name, size_t length);
+
+/* The option that name was probably meant to be, or NULL. */
+const char *option_nearest(const char *name, size_t length);
+
+__attribute__((format(printf, 2, 3))) bool option_fail(struct options *options,
+                                                       const char *format, ...);
+bool option_deadline(struct parser *p, const char *value, const char *unused);
+
+/* The whole file, ours; NULL with errno. */
+char *option_file(const char *path);
+
+#endif

@@ -1,0 +1,187 @@
+/* proc.c - see proc.h. */
+#include "proc.h"
+
+#include "guard.h"
+#include "rank_env.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool proc_is_gone(const struct proc *proc)
+{
+    return !proc->alive && !proc->news && !proc->lingering &&
+           !stream_is_open(&proc->out) && !stream_is_open(&proc->err);
+}
+
+static void group_forget(struct proc *proc)
+{
+    proc->lingering = false;
+    guard_remove(proc->guard_fd, proc->pid);
+}
+
+/* The process is dead: its children get the grace that it had, then the end. A
+ * pipe that somebody else still holds is left when it is empty. */
+static void sweep_tick(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)events;
+    struct proc *proc = timer->data;
+    bool late = ev_now(loop) >= proc->sweep_until;
+    if (proc->lingering && kill(-proc->pid, late ? SIGKILL : 0) != 0)
+        group_forget(proc);
+    if (late) {
+        if (proc->lingering) group_forget(proc);
+        stream_abandon(&proc->out);
+        stream_abandon(&proc->err);
+    }
+    bool open = stream_is_open(&proc->out) || stream_is_open(&proc->err);
+    if (late || (!proc->lingering && !open)) ev_timer_stop(loop, timer);
+}
+
+static void child_ended(struct ev_loop *loop, ev_child *child, int events)
+{
+    (void)events;
+    struct proc *proc = child->data;
+    ev_child_stop(loop, child);
+    proc->wait_status = child->rstatus;
+    proc->alive = false;
+    proc->news = true;
+    proc->lingering = true;
+    if (kill(-proc->pid, SIGTERM) != 0) group_forget(proc);
+    proc->sweep_until = ev_now(loop) + LAUNCH_GRACE;
+    ev_timer_again(loop, &proc->sweep);
+}
+
+void proc_init(struct proc *proc, struct ev_loop *loop, int guard_fd)
+{
+    proc->loop = loop;
+    proc->guard_fd = guard_fd;
+    proc->out.fd = proc->err.fd = -1;
+    ev_child_init(&proc->child, child_ended, 0, 0);
+    ev_timer_init(&proc->sweep, sweep_tick, 0., LAUNCH_SWEEP);
+    proc->child.data = proc->sweep.data = proc;
+}
+
+void proc_signal(const struct proc *proc, int number)
+{
+    if (proc->alive) kill(-proc->pid, number);
+}
+
+void proc_kill(struct proc *proc)
+{
+    if (proc->alive || proc->lingering) kill(-proc->pid, SIGKILL);
+}
+
+void proc_free(struct proc *proc)
+{
+    stream_close(&proc->out);
+    stream_close(&proc->err);
+    ev_child_stop(proc->loop, &proc->child);
+    ev_timer_stop(proc->loop, &proc->sweep);
+}
+
+/* ours: the reading end of a new pipe. */
+static bool pipe_open(int *ours, int *theirs)
+{
+    int ends[2];
+    if (descriptor_pipe(ends) != 0) return false;
+    *ours = ends[0];
+    *theirs = ends[1];
+    return true;
+}
+
+static int failure_status(int error)
+{
+    switch (error) {
+    case EAGAIN: /* no more processes */
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return EXIT_FAILURE;
+    case ENOENT:
+        return EXIT_NOT_FOUND;
+    default:
+        return EXIT_NOT_EXECUTABLE;
+    }
+}
+
+static int failure_tell(const struct proc_request *request, const char *file,
+                        const struct spawn_failure *failure, char *error,
+                        size_t error_size)
+{
+    bool missing = file && failure->error == ENOENT && !failure->is_directory &&
+                   (!request->directory || *file == '/') &&
+                   access(file, F_OK) == 0;
+    snprintf(error, error_size, "%s %s: %s%s", failure->what,
+             failure->is_directory ? request->directory : request->argv[0],
+             strerror(failure->error),
+             missing ? " (its interpreter is missing)" : "");
+    return failure_status(failure->error);
+}
+
+static pid_t proc_exec(struct proc *proc, const struct proc_request *request,
+                       const char *file, int out, int err,
+                       struct spawn_failure *failure)
+{
+    struct spawn_request spawn = {
+        .file = file,
+        .argv = request->argv,
+        .argc = request->argc,
+        .env = request->env,
+        .directory = request->directory,
+        .in = request->in,
+        .out = out,
+        .err = err,
+        .guard_fd = proc->guard_fd,
+        .cpus = request->cpus,
+        .ignore_hangup = request->ignore_hangup,
+        .files = request->files,
+    };
+    return spawn_process(&spawn, failure);
+}
+
+int proc_start(struct proc *proc, const struct proc_request *request,
+               char *error, size_t error_size)
+{
+    const char *program = request->argv[0];
+    char *file =
+        spawn_find(program, request->path, rank_env_get(request->env, "PATH"));
+    if (!file) {
+        int status = failure_status(errno);
+        snprintf(error, error_size, "cannot execute %s: %s (looked in %sPATH)",
+                 program, strerror(errno), request->path ? "-path and " : "");
+        return status;
+    }
+    int out = -1, out_end = request->out, err = -1, err_end = -1;
+    struct spawn_failure failure = {.what = "cannot open pipes for"};
+    pid_t pid = -1;
+    if ((request->out >= 0 || pipe_open(&out, &out_end)) &&
+        pipe_open(&err, &err_end))
+        pid = proc_exec(proc, request, file, out_end, err_end, &failure);
+    else
+        failure.error = errno;
+    if (request->out < 0 && out_end >= 0) close(out_end);
+    if (err_end >= 0) close(err_end);
+    int status = 0;
+    if (pid > 0) {
+        proc->pid = pid;
+        proc->alive = true;
+        proc->news = proc->lingering = false;
+        ev_timer_stop(proc->loop, &proc->sweep);
+        if (out >= 0)
+            stream_open(&proc->out, request->out_sink, out, request->name,
+                        false);
+        stream_open(&proc->err, request->err_sink, err, request->name, true);
+        ev_child_set(&proc->child, pid, 0);
+        ev_child_start(proc->loop, &proc->child);
+    } else {
+        if (out >= 0) close(out);
+        if (err >= 0) close(err);
+        status = failure_tell(request, file, &failure, error, error_size);
+    }
+    free(file);
+    return status;
+}

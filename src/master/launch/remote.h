@@ -1,0 +1,56 @@
+/* remote.h - the launcher's side of an agent on another host: the command that
+ * starts it (ssh), the connection through that command, and its end. */
+#ifndef PCCL_LAUNCH_REMOTE_H
+#define PCCL_LAUNCH_REMOTE_H
+
+#include "options.h"
+#include "proc.h"
+
+struct remote;
+
+/* What happens to it; `user` is the caller's. */
+struct remote_events {
+    /* The agent works; the coordinator's address as seen from there. */
+    void (*ready)(void *user, const char *master);
+    /* No connection, or no longer. At most once. */
+    void (*lost)(void *user, const char *why);
+    /* A frame about a rank. False: no room, remote_wait has been called. */
+    bool (*took)(void *user, const struct link_frame *frame);
+    void *user;
+};
+
+struct remote_setup {
+    struct ev_loop *loop;
+    int guard_fd;
+    const char *host;
+    const struct options *options; /* launcher and its command */
+    struct sink *err;              /* what ssh has to say */
+    struct rlimit files;
+    bool fixed;                         /* the address is the user's choice */
+    const struct link_texts *addresses; /* of the coordinator */
+    struct remote_events events;
+};
+
+/* NULL with the reason in error when the command cannot be started. */
+struct remote *remote_open(const struct remote_setup *setup, char *error,
+                           size_t error_size);
+
+void remote_send(struct remote *remote, enum link_type type, uint32_t rank,
+                 const void *bytes, size_t size);
+void remote_send_number(struct remote *remote, enum link_type type,
+                        uint32_t rank, int64_t number);
+
+/* Reads on when sink has room again. */
+void remote_wait(struct remote *remote, struct sink *sink);
+
+/* To be called after every turn: notices the end of the command. */
+void remote_settle(struct remote *remote);
+/* Asks the agent to end with all its ranks. */
+void remote_finish(struct remote *remote);
+/* It counts as lost. */
+void remote_give_up(struct remote *remote);
+bool remote_is_gone(const struct remote *remote);
+/* Kills the command; without it the agent ends by itself. */
+void remote_close(struct remote *remote);
+
+#endif

@@ -1,0 +1,211 @@
+/* test_launch_hosts.c - lists of hosts, placement, binding, frames: pure. */
+#include "../../src/master/launch/bind.h"
+#include "../../src/master/launch/hosts.h"
+#include "../../src/master/launch/link.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum source { COMMAND, FILE_TEXT, SLURM };
+
+static bool read_list(struct host_list *list, enum source source,
+                      const char *text, const char *tasks, char *error)
+{
+    *list = (struct host_list){0};
+    *error = '\0';
+    if (source == COMMAND) return hosts_parse(list, text, error, 256);
+    if (source == FILE_TEXT) return hosts_parse_file(list, text, error, 256);
+    return hosts_parse_slurm(list, text, tasks, error, 256);
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    static const struct {
+        enum source source;
+        const char *text, *tasks, *expected; /* "a:1 b:2", or the error */
+        bool good;
+    } cases[] = {
+        {COMMAND, "a,b:4", NULL, "a:1 b:4", true},
+        {COMMAND, "a:2,a", NULL, "a:2 a:1", true},
+        {COMMAND, "me@a:2,[::1]:3,fe80::1", NULL, "me@a:2 ::1:3 fe80::1:1",
+         true},
+        {COMMAND, "[::1]", NULL, "::1:1", true},
+        {COMMAND, "", NULL, "no host is named", false},
+        {COMMAND, "a:0", NULL, "'a:0' is no host", false},
+        {COMMAND, "a:5000", NULL, "'a:5000' is no host", false},
+        {COMMAND, "-oProxyCommand=x", NULL, "is no host", false},
+        {COMMAND, "[::1", NULL, "lacks a ]", false},
+        {COMMAND, "[::1]x", NULL, "is no host", false},
+        {FILE_TEXT, "# mine\na:2\n\n  b # its\nc slots=3 max_slots=4\r\n", NULL,
+         "a:2 b:1 c:3", true},
+        {FILE_TEXT, "a:2 user=me slots=5", NULL, "me@a:5", true},
+        {FILE_TEXT, "a\nb slot=2\n", NULL, "line 2: 'slot=2' is not known",
+         false},
+        {FILE_TEXT, "a slots=x", NULL, "line 1: 'slots=x' is no number", false},
+        {FILE_TEXT, "# nobody\n", NULL, "no host is named", false},
+        {SLURM, "n[08-10,12],m3", "2(x3),1", "n08:2 n09:2 n10:2 n12:1 m3:1",
+         true},
+        {SLURM, "r[1-2]n[1-2]-ib", NULL,
+         "r1n1-ib:1 r1n2-ib:1 r2n1-ib:1 r2n2-ib:1", true},
+        {SLURM, "one", "16", "one:16", true},
+        {SLURM, "n[1-", NULL, "is no node list", false},
+        {SLURM, "n[2-1]", NULL, "is no node list", false},
+        {SLURM, "n[1;2]", NULL, "is no node list", false},
+        {SLURM, "n[1-99999]", NULL, "is no node list", false},
+        {SLURM, "n1", "two", "SLURM_TASKS_PER_NODE=two", false},
+        {SLURM, "n1", "2(y3)", "SLURM_TASKS_PER_NODE=2(y3)", false},
+        {SLURM, "", NULL, "no node is named", false},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct host_list list;
+        char got[512] = "", error[256];
+        bool good = read_list(&list, cases[i].source, cases[i].text,
+                              cases[i].tasks, error);
+        for (size_t k = 0; k < list.count; k++) {
+            size_t used = strlen(got);
+            snprintf(got + used, sizeof got - used, "%s%s:%u", k ? " " : "",
+                     list.entries[k].name, list.entries[k].slots);
+        }
+        if (good != cases[i].good) fail_msg("%s: %s", cases[i].text, error);
+        if (good) assert_string_equal(got, cases[i].expected);
+        if (!good && !strstr(error, cases[i].expected))
+            fail_msg("%s: %s", cases[i].text, error);
+        hosts_free(&list);
+    }
+}
+
+static void test_placement(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hosts; /* NULL: none given */
+        uint32_t per_host, ranks;
+        const char *expected; /* host and local number of every rank */
+    } cases[] = {
+        {NULL, 0, 3, "0.0 0.1 0.2"},
+        {"a:2,b", 0, 3, "0.0 0.1 1.0"},
+        {"a:2,b", 0, 5, "0.0 0.1 1.0 0.2 0.3"}, /* again from the first */
+        {"a,b", 2, 4, "0.0 0.1 1.0 1.1"},
+        {"a:8,b:8", 1, 4, "0.0 1.0 0.1 1.1"},
+        {"a,b,a", 0, 3, "0.0 1.0 0.1"},
+        {"a:4,b:4", 0, 2, "0.0 0.1"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct host_list list = {0};
+        struct placement placement;
+        char got[256] = "", error[256];
+        if (cases[i].hosts)
+            assert_true(
+                hosts_parse(&list, cases[i].hosts, error, sizeof error));
+        placement_make(&placement, &list, cases[i].per_host, cases[i].ranks);
+        uint32_t sum = 0;
+        for (uint32_t k = 0; k < placement.host_count; k++)
+            sum += placement.locals[k];
+        assert_int_equal(sum, cases[i].ranks);
+        for (uint32_t k = 0; k < cases[i].ranks; k++) {
+            size_t used = strlen(got);
+            snprintf(got + used, sizeof got - used, "%s%u.%u", k ? " " : "",
+                     placement.ranks[k].host, placement.ranks[k].local);
+        }
+        assert_string_equal(got, cases[i].expected);
+        assert_string_equal(placement.hosts[0],
+                            cases[i].hosts ? "a" : "localhost");
+        placement_free(&placement);
+        hosts_free(&list);
+    }
+}
+
+/* Two sockets with two cores of two threads each, numbered as Linux does. */
+static void test_binding(void **state)
+{
+    (void)state;
+    static struct bind_machine machine;
+    static const struct {
+        const char *text;
+        uint32_t local;
+        unsigned cpus; /* a bit each */
+    } cases[] = {
+        {"hwthread", 0, 0x01}, {"hwthread", 9, 0x02},
+        {"core", 0, 0x11},     {"core", 1, 0x22},
+        {"core", 3, 0x88},     {"core", 4, 0x11},
+        {"core:2", 1, 0xcc},   {"core:3", 1, 0x99 | 0x22},
+        {"socket", 0, 0x33},   {"socket", 1, 0xcc},
+        {"numa", 1, 0xcc},     {"socket:2", 5, 0xff},
+        {"none", 0, 0},        {"core:9", 1, 0xff},
+    };
+    for (int i = 0; i < 8; i++)
+        machine.cpus[machine.count++] = (struct bind_cpu){.number = i,
+                                                          .core = i & 1,
+                                                          .socket = i >> 1 & 1,
+                                                          .numa = i >> 1 & 1};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct bind bind;
+        cpu_set_t set;
+        unsigned got = 0;
+        assert_true(bind_parse(&bind, cases[i].text));
+        bool bound = bind_choose(&machine, bind, cases[i].local, &set);
+        assert_int_equal(bound, cases[i].cpus != 0);
+        for (unsigned k = 0; k < 8; k++)
+            if (bound && CPU_ISSET(k, &set)) got |= 1u << k;
+        if (got != cases[i].cpus)
+            fail_msg("%s of %u: %x", cases[i].text, cases[i].local, got);
+    }
+    struct bind bind;
+    assert_false(bind_parse(&bind, "cores"));
+    assert_false(bind_parse(&bind, "core:x"));
+    bind_read(&machine); /* this one */
+    assert_true(machine.count > 0);
+}
+
+static void test_frames(void **state)
+{
+    (void)state;
+    char bytes[LINK_HEADER + 5];
+    struct link_frame frame;
+    link_header(bytes, LINK_OUT, 0x01020304, 5);
+    memcpy(bytes + LINK_HEADER, "hello", 5);
+    for (size_t size = 0; size < sizeof bytes; size++)
+        assert_int_equal(link_decode(bytes, size, &frame), LINK_MORE);
+    assert_int_equal(link_decode(bytes, sizeof bytes, &frame), LINK_OK);
+    assert_int_equal(frame.type, LINK_OUT);
+    assert_int_equal(frame.rank, 0x01020304);
+    assert_int_equal(frame.size, 5);
+    assert_memory_equal(frame.bytes, "hello", 5);
+    static const int spoilt[] = {3, 8, 9, 10, 11}; /* a size of GiB; the type */
+    for (size_t i = 0; i < ARRAY_COUNT(spoilt); i++) {
+        char copy[sizeof bytes];
+        memcpy(copy, bytes, sizeof bytes);
+        copy[spoilt[i]] = (char)0x7f;
+        assert_int_equal(link_decode(copy, sizeof copy, &frame), LINK_BAD);
+    }
+    struct link_texts texts = {0};
+    int64_t number;
+    link_put(&texts, "");
+    link_put_number(&texts, -7);
+    link_put(&texts, "x");
+    assert_string_equal(link_get(&texts), "");
+    assert_true(link_get_number(&texts, &number));
+    assert_int_equal(number, -7);
+    assert_false(link_get_number(&texts, &number));
+    assert_null(link_get(&texts));
+    free(texts.bytes);
+    texts = (struct link_texts){.bytes = bytes + LINK_HEADER, .size = 5};
+    assert_null(link_get(&texts)); /* no end */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_placement),
+        cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_frames),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

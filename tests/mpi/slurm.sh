@@ -1,0 +1,35 @@
+#!/bin/sh
+# slurm.sh JOIN - three tasks as srun would start them: they meet without
+# pccl-master being asked, and its process ends with them.
+set -eu
+join=$1
+work=$(mktemp -d)
+pids=
+trap 'kill $pids 2>/dev/null || :; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+unset PCCL_MASTER
+
+export SLURM_JOB_ID=$$ SLURM_STEP_ID=1 SLURM_STEP_NUM_TASKS=3
+export SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST='node[07-09]'
+status=0
+for rank in 2 1 0; do
+    SLURM_PROCID=$rank timeout 40 "$join" 3 >"$work/$rank" 2>&1 &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid || status=$?; done
+pids=
+grep -q '^3 ranks, 0 of them newcomers' "$work/0" || status=1
+# its port is free again
+port=$(printf ':%04X ' $((20000 + ($$ % 12000 * 64 + 1) % 12000)))
+tries=0
+while cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q "$port.* 0A "; do
+    tries=$((tries + 1))
+    if [ $tries = 200 ]; then
+        echo "the coordinator is still there"
+        status=1
+        break
+    fi
+    sleep 0.05 # for the end of another process
+done
+[ $status = 0 ] || cat "$work"/*
+exit $status
