@@ -210,6 +210,17 @@ int session_launch(struct session *s, const struct op_request *r,
     return *out ? pcclSuccess : pcclInternalError;
 }
 
+bool session_quick(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch)
+{
+    if (s->state != SESSION_MEMBER || s->votes[VOTE_UPDATE] == VOTE_WAITING ||
+        s->sync != SYNC_IDLE || s->poison_count > 0 || s->told.loss_count > 0 ||
+        s->engine.frozen)
+        return false;
+    if (view_epoch != 0 && view_epoch != s->told.epoch) return false;
+    return quick_start(&s->engine, r);
+}
+
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
                  uint64_t *tx_bytes, uint64_t *rx_bytes)
 {
