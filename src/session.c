@@ -178,12 +178,9 @@ static bool launch_is_over(struct session *s, const struct op_request *r,
 {
     *loss = 0;
     if (take_poison(s, r->tag, result)) return true;
-    if (r->members) {
-        *result = pcclRankConnectionLost;
-        return !scope_alive(s->view, r);
-    }
-    if (s->told.loss_count > 0) {
-        *result = pcclRankConnectionLost;
+    *result = pcclRankConnectionLost;
+    if (r->members && !scope_alive(s->view, r)) return true;
+    if (!r->members && s->told.loss_count > 0) {
         *loss = s->told.loss_first;
         return true;
     }
