@@ -387,11 +387,12 @@ static struct op_request request_of(const pcclCollective_t *op,
     return r;
 }
 
-/* Locked. The caller turns next, or drives. */
-static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
-                           const pcclQuantizationOptions_t *q, struct op **out)
+/* Locked. Checks the arguments and fills in the request. */
+static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
+                            const pcclQuantizationOptions_t *q,
+                            struct op_request *r)
 {
-    struct session *s = c->session;
+    const struct session *s = c->session;
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     uint32_t world = s->told.size;
     if (op->members) {
@@ -407,8 +408,18 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
         comm_set_error(c, "%s", wrong);
         return pcclInvalidArgument;
     }
-    struct op_request r = request_of(op, q);
-    pcclResult_t rc = (pcclResult_t)session_launch(s, &r, op->view_epoch, out);
+    *r = request_of(op, q);
+    return pcclSuccess;
+}
+
+/* Locked. The caller turns next, or drives. */
+static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
+                           const pcclQuantizationOptions_t *q, struct op **out)
+{
+    struct op_request r;
+    pcclResult_t rc = prepare(c, op, q, &r);
+    if (rc != pcclSuccess) return rc;
+    rc = (pcclResult_t)session_launch(c->session, &r, op->view_epoch, out);
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
                        (unsigned long long)op->tag);
@@ -442,6 +453,38 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pcclReduceInfo_t *info)
     return (pcclResult_t)result;
 }
 
+/* Locked. The whole of a blocking operation. */
+static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
+                        const pcclQuantizationOptions_t *q,
+                        pcclReduceInfo_t *info)
+{
+    struct op_request r;
+    struct op *started;
+    pcclResult_t rc = prepare(c, op, q, &r);
+    if (rc != pcclSuccess) return rc;
+    switch (comm_quick(c, &r, op->view_epoch, &started)) {
+    case QUICK_NOTHING:
+        rc = launch(c, op, q, &started);
+        break;
+    case QUICK_TAKEN:
+        if (info) {
+            uint32_t world = c->session->told.size;
+            uint64_t bytes = r.plan.count * r.plan.element * (world - 1);
+            *info = (pcclReduceInfo_t){.local_world_size = world,
+                                       .tx_bytes = bytes,
+                                       .rx_bytes = bytes};
+        }
+        return pcclSuccess;
+    case QUICK_REST:
+        break;
+    case QUICK_FAILED:
+        return pcclInternalError;
+    }
+    if (rc != pcclSuccess) return rc;
+    started->awaited = true;
+    return take(c, started, info);
+}
+
 static struct op *find_handle(pcclComm_t *c, uint64_t tag)
 {
     struct op *op = engine_find(&c->session->engine, tag);
@@ -471,11 +514,7 @@ pcclResult_t pcclCollective(const pcclCollective_t *op, pcclComm_t *comm,
     pcclResult_t rc = enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     if (!op || op->size < sizeof *op) return leave(c, pcclInvalidArgument);
-    struct op *started;
-    rc = launch(c, op, NULL, &started);
-    if (rc != pcclSuccess) return leave(c, rc);
-    started->awaited = true;
-    return leave(c, take(c, started, info_out));
+    return leave(c, run(c, op, NULL, info_out));
 }
 
 pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
@@ -507,10 +546,10 @@ pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
 /* -------------------------------------------------------------- all-reduce */
 
 /* Locked. */
-static pcclResult_t launch_reduce(pcclComm_t *c, const void *sendbuf,
-                                  void *recvbuf,
-                                  const pcclReduceDescriptor_t *d,
-                                  struct op **out)
+static pcclResult_t describe_reduce(pcclComm_t *c, const void *sendbuf,
+                                    void *recvbuf,
+                                    const pcclReduceDescriptor_t *d,
+                                    pcclCollective_t *op)
 {
     const pcclQuantizationOptions_t *q = &d->quantization_options;
     bool quantized = q->algorithm != pcclQuantNone;
@@ -521,8 +560,8 @@ static pcclResult_t launch_reduce(pcclComm_t *c, const void *sendbuf,
     }
     if (c->session->state == SESSION_MEMBER && c->session->told.size < 2)
         return pcclTooFewPeers;
-    pcclCollective_t op = {
-        .size = sizeof op,
+    *op = (pcclCollective_t){
+        .size = sizeof *op,
         .kind = pcclKindAllReduce,
         .tag = d->tag,
         .sendbuf = sendbuf,
@@ -531,7 +570,19 @@ static pcclResult_t launch_reduce(pcclComm_t *c, const void *sendbuf,
         .datatype = d->src_descriptor.datatype,
         .op = d->op,
     };
-    return launch(c, &op, q, out);
+    return pcclSuccess;
+}
+
+/* Locked. */
+static pcclResult_t launch_reduce(pcclComm_t *c, const void *sendbuf,
+                                  void *recvbuf,
+                                  const pcclReduceDescriptor_t *d,
+                                  struct op **out)
+{
+    pcclCollective_t op;
+    pcclResult_t rc = describe_reduce(c, sendbuf, recvbuf, d, &op);
+    if (rc != pcclSuccess) return rc;
+    return launch(c, &op, &d->quantization_options, out);
 }
 
 pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
@@ -559,11 +610,11 @@ pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
     pcclResult_t rc = enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     if (!descriptor) return leave(c, pcclInvalidArgument);
-    struct op *op;
-    rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
+    pcclCollective_t op;
+    rc = describe_reduce(c, sendbuf, recvbuf, descriptor, &op);
     if (rc != pcclSuccess) return leave(c, rc);
-    op->awaited = true;
-    return leave(c, take(c, op, reduce_info_out));
+    const pcclQuantizationOptions_t *q = &descriptor->quantization_options;
+    return leave(c, run(c, &op, q, reduce_info_out));
 }
 
 /* One pass over the operations that are left: launches up to max_in_flight,

@@ -18,6 +18,20 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Members of this host, from which it follows whether spinning hurts. */
+static void count_crowd(pcclComm_t *c)
+{
+    const struct session *s = c->session;
+    if (c->crowd_epoch == s->view->epoch) return;
+    c->crowd_epoch = s->view->epoch;
+    uint32_t here = 0;
+    uint64_t host = s->view->members[s->view->rank].host;
+    for (uint32_t i = 0; i < s->view->size; i++)
+        here += s->view->members[i].host == host;
+    c->crowded = here >= c->processors;
+    c->starved = here > c->processors;
+}
+
 /* How long a caller polls before it sleeps in the kernel: a wake-up across
  * cores costs about as much. */
 #define SPIN_NS ((pccl_ns)30000)
@@ -125,6 +139,7 @@ void comm_drive(pcclComm_t *c, const struct op *op)
     while (!is_over(c, op) && c->driving)
         pthread_cond_wait(&c->changed, &c->lock);
     if (is_over(c, op)) return;
+    count_crowd(c);
     c->driving = true;
     c->listening = op == NULL;
     comm_io_watch(c);
@@ -137,6 +152,48 @@ void comm_drive(pcclComm_t *c, const struct op *op)
     /* Others may wait for their operations: one of them drives on. */
     pthread_cond_broadcast(&c->changed);
     comm_turn(c);
+}
+
+/* How long a quick operation is polled for: with fewer processors than members
+ * until each of them has had its turn. */
+#define QUICK_NS ((pccl_ns)20000)
+#define QUICK_TURN_NS ((pccl_ns)100000)
+enum { QUICK_LOOKS = 32 }; /* between two looks at the clock */
+
+static void relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#endif
+}
+
+enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
+                           uint64_t view_epoch, struct op **rest)
+{
+    struct engine *e = &c->session->engine;
+    if (c->driving || !session_quick(c->session, r, view_epoch))
+        return QUICK_NOTHING;
+    for (uint32_t i = 0; i < e->quick.lane_count; i++)
+        comm_share_bell(c, e->quick.lanes[i].number, CHANNEL_WANTS_DATA);
+    count_crowd(c);
+    bool yields = c->starved;
+    pccl_ns until = 0;
+    for (uint32_t i = 1;; i++) {
+        enum quick_state state = quick_poll(e);
+        if (state == QUICK_DONE) return QUICK_TAKEN;
+        if (state == QUICK_STRANGE || atomic_load(&c->waiting) > 0) break;
+        if (i % QUICK_LOOKS == 0) {
+            pccl_ns now = comm_now();
+            if (until == 0) until = now + (yields ? QUICK_TURN_NS : QUICK_NS);
+            if (now >= until) break;
+        }
+        if (yields)
+            sched_yield();
+        else
+            relax();
+    }
+    *rest = quick_convert(e);
+    return *rest ? QUICK_REST : QUICK_FAILED;
 }
 
 /* One turn as the driver; sleeps no longer than until then. */
@@ -300,6 +357,15 @@ static pccl_ns own_deadline(const pcclComm_t *c)
     return set > 0 ? set : DEADLINE_DEFAULT_MS * PCCL_MS;
 }
 
+static uint32_t own_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return (uint32_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
 static enum comm_transport own_transport(void)
 {
     static const char *const names[] = {"auto", "tcp", "shm"};
@@ -353,13 +419,15 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
                 .to_master = comm_io_to_master,
                 .dial = comm_io_dial,
                 .close = comm_io_close,
-                .changed = on_changed,
-                .share = comm_share_make,
-                .join = comm_share_join,
-                .shared = comm_share_settled},
+                .changed = on_changed},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
     };
+    if (c->transport != TRANSPORT_TCP) {
+        config.out.share = comm_share_make;
+        config.out.join = comm_share_join;
+        config.out.shared = comm_share_settled;
+    }
     return session_init(c->session, &config);
 }
 
@@ -397,22 +465,13 @@ static void start_loop(pcclComm_t *c, pccl_ns deadline)
     comm_io_start_watchers(c);
 }
 
-/* Members of this host, from which it follows whether spinning hurts. */
-static bool is_crowded(const struct session *s)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    long here = 0;
-    uint64_t host = s->view->members[s->view->rank].host;
-    for (uint32_t i = 0; i < s->view->size; i++)
-        here += s->view->members[i].host == host;
-    return here >= processors;
-}
-
 int comm_open(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
     c->stopping = false;
     c->transport = own_transport();
+    c->crowd_epoch = 0;
+    c->processors = own_processors();
     spare_wait();
     if (!allocate(c, deadline)) {
         release(c);
@@ -436,7 +495,7 @@ int comm_open(pcclComm_t *c)
     while (s->state == SESSION_JOINING && !s->master_lost)
         pthread_cond_wait(&c->changed, &c->lock);
     if (s->state == SESSION_MEMBER) {
-        c->crowded = is_crowded(s);
+        count_crowd(c);
         return pcclSuccess;
     }
     comm_set_error(c, "not admitted to the run: %s", s->reason);

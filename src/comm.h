@@ -71,7 +71,10 @@ struct pcclComm_t {
     bool listening; /* ... and hears the master as well */
     int driver_fd;  /* eventfd that wakes it */
     bool driver_blocked, driver_woken;
-    bool crowded; /* more members on this host than processors */
+    uint32_t processors;  /* that this process may use */
+    uint32_t crowd_epoch; /* of the view for which it was counted whether */
+    bool crowded;         /* this host's members take all of them, */
+    bool starved;         /* or are even more */
     enum comm_transport transport;
     bool restless; /* a channel has something for who watches the sockets */
 };
@@ -83,6 +86,16 @@ void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* Waits for op to be DONE, or (NULL) for a synchronization to be over, moving
  * data. Locked. */
 void comm_drive(pcclComm_t *c, const struct op *op);
+/* A small operation whose members are ready, without launch and driver.
+ * Locked. */
+enum comm_quick {
+    QUICK_NOTHING, /* nothing has happened: launch it */
+    QUICK_TAKEN,   /* success */
+    QUICK_REST,    /* *rest is under way */
+    QUICK_FAILED,  /* out of memory */
+};
+enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
+                           uint64_t view_epoch, struct op **rest);
 /* The next event of messages; NULL: none until then, or GONE. Locked. */
 struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until);
 /* pcclSynchronizeSharedState without the checks of every call. Locked; not

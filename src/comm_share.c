@@ -27,7 +27,6 @@ struct channel *comm_share_make(void *comm, uint32_t number,
 {
     pcclComm_t *c = comm;
     struct share *share = &c->sockets[number].share;
-    if (c->transport == TRANSPORT_TCP) return NULL;
     if (share_make(share, CHANNEL_SIZE, offer)) return &share->channel;
     say_tcp(c, "it cannot be made here");
     return NULL;
@@ -38,7 +37,6 @@ struct channel *comm_share_join(void *comm, uint32_t number,
 {
     pcclComm_t *c = comm;
     struct share *share = &c->sockets[number].share;
-    if (c->transport == TRANSPORT_TCP) return NULL;
     if (share_open(share, offer)) return &share->channel;
     say_tcp(c, "what it offers cannot be opened here");
     return NULL;

@@ -178,12 +178,9 @@ static bool launch_is_over(struct session *s, const struct op_request *r,
 {
     *loss = 0;
     if (take_poison(s, r->tag, result)) return true;
-    if (r->members) {
-        *result = pcclRankConnectionLost;
-        return !scope_alive(s->view, r);
-    }
-    if (s->told.loss_count > 0) {
-        *result = pcclRankConnectionLost;
+    *result = pcclRankConnectionLost;
+    if (r->members && !scope_alive(s->view, r)) return true;
+    if (!r->members && s->told.loss_count > 0) {
         *loss = s->told.loss_first;
         return true;
     }
@@ -208,6 +205,17 @@ int session_launch(struct session *s, const struct op_request *r,
     else
         *out = engine_launch(&s->engine, r, s->engine.frozen);
     return *out ? pcclSuccess : pcclInternalError;
+}
+
+bool session_quick(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch)
+{
+    if (s->state != SESSION_MEMBER || s->votes[VOTE_UPDATE] == VOTE_WAITING ||
+        s->sync != SYNC_IDLE || s->poison_count > 0 || s->told.loss_count > 0 ||
+        s->engine.frozen)
+        return false;
+    if (view_epoch != 0 && view_epoch != s->told.epoch) return false;
+    return quick_start(&s->engine, r);
 }
 
 int session_take(struct session *s, struct op *op, uint32_t *contributors,

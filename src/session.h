@@ -102,6 +102,11 @@ void session_settle(struct session *s);
 int session_launch(struct session *s, const struct op_request *r,
                    uint64_t view_epoch, struct op **out);
 
+/* Begins a small operation without a launch, if nothing speaks against it:
+ * then quick_poll(), until it is done (and taken), or quick_convert(). */
+bool session_quick(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch);
+
 /* Takes the result of a DONE operation: tells its loss, frees it. */
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
                  uint64_t *tx_bytes, uint64_t *rx_bytes);

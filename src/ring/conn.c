@@ -134,6 +134,7 @@ void engine_closed(struct engine *e, uint32_t number)
     c->link = NULL;
     drop_stage(c);
     c->channel = c->offered = NULL;
+    e->quick.known = false;
     if (c->peer) {
         message_closed(e, number, was == CONN_DIALED);
         return;
@@ -173,6 +174,7 @@ static bool open_conn(struct engine *e, uint32_t number)
     uint64_t to = 0;
     struct cursor body = {.in = c->hello, .left = FRAME_HELLO_SIZE};
     hello_body(&body, &key, &from, &to);
+    e->quick.known = false;
     bool ours = key.word[0] == e->key.word[0] && key.word[1] == e->key.word[1];
     if (!ours || to != e->self || from == e->self) return false;
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) {

@@ -43,6 +43,7 @@ void engine_free(struct engine *e)
     }
     for (size_t i = 0; i < RETAIN_MAX; i++)
         pool_give(&e->pool, e->retained[i].bytes);
+    pool_give(&e->pool, e->quick.own);
     message_free(e);
     pool_trim(&e->pool);
     free(e->tags);
@@ -149,7 +150,9 @@ bool link_control(struct engine *e, struct link *l, const struct frame *f)
 void link_dial(struct engine *e, struct link *l)
 {
     if (e->self > l->id || !l->known) return;
-    while (l->open + l->dialing < l->want) {
+    /* More than one would only cost memory within a host. */
+    bool shares = e->out.share && l->host == e->host;
+    while (l->open + l->dialing < (shares ? 1 : l->want)) {
         uint32_t number = e->out.dial(e->out.user, &l->addr);
         if (number == NO_CONN) {
             l->failed++;
@@ -204,6 +207,7 @@ enum link_status engine_link_status(struct engine *e, uint64_t id)
 void engine_freeze(struct engine *e)
 {
     e->frozen = true;
+    e->quick.known = false;
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
@@ -301,6 +305,7 @@ void engine_install(struct engine *e, const struct engine_view *view)
     e->ring = view->ring;
     e->mesh = view->mesh;
     e->frozen = false;
+    e->quick.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */
     e->tags_reported = false;
     for (size_t i = 0; i < RETAIN_MAX; i++) {

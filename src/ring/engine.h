@@ -19,6 +19,7 @@
 #include "frame.h"
 #include "message.h"
 #include "plan.h"
+#include "quick.h"
 #include "state.h"
 
 enum {
@@ -186,7 +187,7 @@ struct op {
 struct retained {
     uint64_t tag;
     uint32_t seq;
-    uint32_t size;
+    uint32_t size, room;
     uint64_t finished; /* engine clock */
     uint8_t *bytes;    /* NULL: slot is free */
 };
@@ -257,6 +258,7 @@ struct engine {
     bool tags_reported;
     uint64_t *dirty; /* bit set over conns that may have something to send */
     uint32_t turn;   /* operations take turns on a link */
+    struct quick quick;
     struct messages messages;
     struct state_sync state;
     uint8_t trash[64 * 1024]; /* where unwanted bodies go */
@@ -353,6 +355,8 @@ void conn_dirty(struct engine *e, uint32_t number);
 void conn_reject(struct engine *e, uint32_t number);
 void engine_apply_early(struct engine *e, struct op *op, struct lane *lane);
 struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
+/* NULL: not seen in this epoch. */
+struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag);
 bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
 bool op_can_retain(const struct engine *e);
 bool op_retain(struct engine *e, const struct op *op, uint32_t size);

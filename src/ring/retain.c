@@ -14,6 +14,12 @@ static struct tag_entry *tag_slot(const struct engine *e, uint64_t tag)
     return &e->tags[at];
 }
 
+struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag)
+{
+    struct tag_entry *t = tag_slot(e, tag);
+    return t->epoch == e->epoch ? t : NULL;
+}
+
 /* Rule D1: operations of one tag are numbered within the epoch. */
 bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
 {
@@ -62,7 +68,7 @@ bool op_retain(struct engine *e, const struct op *op, uint32_t size)
     if (size > 0) memcpy(r->bytes, op->r.recv, size);
     r->tag = op->r.tag;
     r->seq = op->seq;
-    r->size = size;
+    r->size = r->room = size;
     r->finished = e->clock;
     return true;
 }

@@ -10,7 +10,7 @@ static struct channel *make(void *user, uint32_t conn,
 {
     struct sim_proc *p = user;
     struct sim *s = p->sim;
-    if (sim_pick(s, 8) == 0) return NULL;
+    if (s->options.share_fails && sim_pick(s, 6) == 0) return NULL;
     struct share *share = &p->conns[conn].share;
     SIM_CHECK(s, share_make(share, s->options.share, offer), "no memory");
     p->conns[conn].mapped = true;
@@ -24,7 +24,7 @@ static struct channel *join(void *user, uint32_t conn,
     struct sim_proc *p = user;
     struct sim *s = p->sim;
     struct channel_offer seen = *offer;
-    bool wrong = sim_pick(s, 8) == 0;
+    bool wrong = s->options.share_fails && sim_pick(s, 6) == 0;
     if (wrong) {
         sim_coverage.share_half++;
         seen.nonce ^= 1;

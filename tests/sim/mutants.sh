@@ -16,7 +16,7 @@ cp -r "$root/tests/sim" "$root/tests/core" "$work/tests/"
 cd "$work"
 
 core="wire pool session session_sync elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/op ring/retain ring/message ring/message_bulk
+ring/engine ring/conn ring/op ring/quick ring/retain ring/message ring/message_bulk
 ring/state ring/state_list ring/state_plan share master/master master/round
 master/order master/state_vote dtype ring/reduce ring/reduce_base hash/hash
 hash/hash_simd hash/hash_omp"

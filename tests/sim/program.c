@@ -269,6 +269,11 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     oracle_offer(s, o, p->session->id,
                  spec->ident == SIM_RESYNC ? (int64_t)p->program.step
                                            : (int64_t)spec->count);
+    p->request = q;
+    if (sim_pick(s, 4) > 0 && session_quick(p->session, &p->request, 0)) {
+        p->quick = o;
+        return;
+    }
     int result = session_launch(p->session, &q, 0, &o->op);
     SIM_TRACE(s,
               "process %u (id %llu) launches %llu tag %llu coll %u count "
@@ -313,13 +318,9 @@ static void check_buffers(struct sim *s, const struct sim_op *o)
     free(sent);
 }
 
-static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
+static void end_op(struct sim *s, struct sim_proc *p, struct sim_op *o,
+                   uint32_t contributors)
 {
-    uint32_t contributors;
-    uint64_t tx, rx;
-    bool ring = o->op->plan.kind == PLAN_RING;
-    bool confirm = o->op->confirm;
-    o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
     o->taken = true;
     o->op = NULL;
     SIM_TRACE(s, "process %u (id %llu) takes %llu epoch %u nth %u: %d, told %u",
@@ -329,12 +330,6 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     sim_coverage.lost += o->result == pcclRankConnectionLost;
     sim_coverage.scoped_lost +=
         o->result == pcclRankConnectionLost && o->spec.scoped;
-    if (o->result == pcclSuccess) {
-        sim_coverage.ring_plan += ring;
-        sim_coverage.confirmed += confirm;
-        sim_coverage.deferred += !confirm;
-        sim_coverage.local += o->spec.size == 1;
-    }
     check_buffers(s, o);
     oracle_told(s, p, o->result == pcclRankConnectionLost && !o->spec.scoped);
     if (p->session->state != SESSION_GONE)
@@ -345,6 +340,41 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
         p->program.step = (uint64_t)step;
     }
     free_op(o);
+}
+
+static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
+{
+    uint32_t contributors;
+    uint64_t tx, rx;
+    bool ring = o->op->plan.kind == PLAN_RING;
+    bool confirm = o->op->confirm;
+    o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
+    if (o->result == pcclSuccess) {
+        sim_coverage.ring_plan += ring;
+        sim_coverage.confirmed += confirm;
+        sim_coverage.deferred += !confirm;
+        sim_coverage.local += o->spec.size == 1;
+    }
+    end_op(s, p, o, contributors);
+}
+
+bool program_quick(struct sim *s, struct sim_proc *p)
+{
+    struct sim_op *o = p->quick;
+    enum quick_state state = quick_poll(&p->session->engine);
+    if (state == QUICK_WAITS && sim_pick(s, 64) > 0) return false;
+    p->quick = NULL;
+    if (state == QUICK_DONE) {
+        sim_coverage.quick++;
+        o->result = pcclSuccess;
+        end_op(s, p, o, p->session->told.size);
+        p->program.progress_at = s->now;
+        return true;
+    }
+    o->op = quick_convert(&p->session->engine);
+    SIM_CHECK(s, o->op != NULL, "no memory");
+    sim_coverage.quick_converted++;
+    return true;
 }
 
 void program_free(struct sim_proc *p)

@@ -563,6 +563,7 @@ static void watch_engine(struct sim_proc *p)
 static bool proc_turn(struct sim *s, struct sim_proc *p)
 {
     if (p->frozen) return false;
+    if (p->quick) return program_quick(s, p);
     bool done = false;
     bool program = false;
     if (s->now >= p->tick_at) {

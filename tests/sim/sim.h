@@ -40,7 +40,7 @@ enum {
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
     X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) X(sync_gave_up) \
-    X(shared) X(share_half) X(share_lost)
+    X(shared) X(share_half) X(share_lost) X(quick) X(quick_converted)
 /* clang-format on */
 
 struct sim_coverage {
@@ -141,6 +141,8 @@ struct sim_proc {
         struct share share;
     } conns[SIM_CONNS_MAX];
     struct sim_program program;
+    struct sim_op *quick; /* begun without a launch; nothing else happens */
+    struct op_request request; /* ... of it */
     struct sim_shared shared;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
 };
@@ -152,7 +154,8 @@ struct sim_options {
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     uint32_t share; /* bytes of a channel; 0: no shared memory */
-    uint32_t sync;  /* of 8 steps */
+    bool share_fails;
+    uint32_t sync; /* of 8 steps */
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;
@@ -222,6 +225,7 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p);
 
 /* program.c: one turn; true if something was done. */
 bool program_turn(struct sim *s, struct sim_proc *p);
+bool program_quick(struct sim *s, struct sim_proc *p);
 void program_free(struct sim_proc *p);
 
 /* memory.c */
