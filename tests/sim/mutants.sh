@@ -37,7 +37,7 @@ ${CC:-cc} obj/*.o -o original
 unit_tests() {
     for test in core/test_retain core/test_master core/test_view \
         core/test_plan core/test_order core/test_wire core/test_frame \
-        ring/test_quant; do
+        ring/test_quant core/test_quant_op; do
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$test.c" \
             $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit 2>/dev/null ||
             continue
