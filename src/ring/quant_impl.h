@@ -122,7 +122,7 @@ static void saturate(float *x, size_t count, float most)
     for (size_t i = 0; i < count; i++) {
         const float size = fabsf(x[i]);
         const float sign = x[i] < 0 ? -most : most;
-        x[i] = (size > most) & (size <= FLT_MAX) ? sign : x[i];
+        x[i] = ((size > most) & (size <= FLT_MAX)) ? sign : x[i];
     }
 }
 
