@@ -318,8 +318,10 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(pcclComm_t *comm);
  *   0.52 (n + 1) A / Q       pcclAvg
  *   1.04 n A / Q             pcclMax, pcclMin
  *
- * and the rounding of the sums in their type. src/ring/quant.h defines the
- * arithmetic. Signed codes give what unsigned ones of their width give.
+ * and the rounding of the sums in their type. Normally distributed numbers in
+ * 8 bits are off, in the root mean square, by 0.8 % of the sum of 2 members,
+ * 1.5 % of 8, 4 % of 64; in 16 bits by 257 times less. src/ring/quant.h defines
+ * the arithmetic. Signed codes give what unsigned ones of their width give.
  *
  * pcclSuccess             recvbuf holds the result.
  * pcclTooFewPeers         the world is this peer alone; nothing touched.
