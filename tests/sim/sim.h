@@ -39,7 +39,8 @@ enum {
     X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
-    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) X(sync_gave_up) \
+    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) \
+    X(sync_gave_up) \
     X(shared) X(share_half) X(share_lost) \
     X(quant_ring) X(quant_exchange) X(quant_lost)
 /* clang-format on */
