@@ -294,14 +294,34 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(pcclComm_t *comm);
  * descriptor  count may be zero; count, op, datatype and quantization must be
  *             equal on all members. tag names the operation among those in
  *             flight on this communicator. The distribution hint is accepted
- *             and not used. Quantization options are checked and must
- *             agree, but nothing is quantized yet: the result is that of
- *             the unquantized operation, and so are the bytes sent.
+ *             and not used: quantization follows the data itself.
  * info        written on success; may be NULL.
  *
  * Uniform: if one surviving member succeeds every one does, with the same
  * bits; see pcclReduceInfo_t.local_world_size for the contributors. Integers
  * wrap; their average truncates towards zero. Half types are added in f32.
+ *
+ * Quantized (algorithm other than pcclQuantNone), vectors travel as codes of
+ * quantized_datatype, each block of 512 elements with a scale of its own:
+ * float to 8 bits sends 3.94 times fewer bytes. pcclQuantMinMax spreads the
+ * codes between the extremes of a block; pcclQuantZeroPointScale keeps zero
+ * exact, for sparse vectors. Any floating-point datatype, to any integer type
+ * narrower than it, with every op but pcclProd, whose error would have no
+ * bound. Sums are made in float (double for pcclDouble), and all members get
+ * the same bits: nobody uses what he alone knows more exactly. NaN and
+ * infinities stay what and where they are. Of n members and Q = 2^bits - 1
+ * (3 less beside NaN or infinities), with A the largest magnitude that a
+ * member has in the block, and as long as n is small beside Q, an element of
+ * the result differs from the exact one by at most
+ *
+ *   0.52 n (n + 1) A / Q     pcclSum
+ *   0.52 (n + 1) A / Q       pcclAvg
+ *   1.04 n A / Q             pcclMax, pcclMin
+ *
+ * and the rounding of the sums in their type. Normally distributed numbers in
+ * 8 bits are off, in the root mean square, by 0.8 % of the sum of 2 members,
+ * 1.5 % of 8, 4 % of 64; in 16 bits by 257 times less. src/ring/quant.h defines
+ * the arithmetic. Signed codes give what unsigned ones of their width give.
  *
  * pcclSuccess             recvbuf holds the result.
  * pcclTooFewPeers         the world is this peer alone; nothing touched.

@@ -327,6 +327,19 @@ static const char *check_all_reduce(const pcclCollective_t *op)
     return NULL;
 }
 
+static const char *check_quantization(const pcclCollective_t *op,
+                                      const pcclQuantizationOptions_t *q)
+{
+    if (q->algorithm == pcclQuantNone) return NULL;
+    if ((unsigned)q->algorithm >= QUANT_ALGORITHM_COUNT ||
+        (unsigned)q->quantized_datatype >= DTYPE_COUNT)
+        return "unknown quantization";
+    const struct quant quant = {(enum quant_algorithm)q->algorithm,
+                                (enum dtype)op->datatype,
+                                (enum dtype)q->quantized_datatype};
+    return quant_check(&quant, (enum redop)op->op);
+}
+
 /* NULL, or what is wrong with the arguments. */
 static const char *check(const pcclCollective_t *op, uint32_t world)
 {
@@ -384,6 +397,9 @@ static struct op_request request_of(const pcclCollective_t *op,
     r.plan.send_displs = op->send_displs;
     r.plan.recv_bytes = op->recv_bytes;
     r.plan.recv_displs = op->recv_displs;
+    if (q && q->algorithm != pcclQuantNone)
+        engine_quantize(&r, (enum quant_algorithm)q->algorithm,
+                        (enum dtype)q->quantized_datatype);
     return r;
 }
 
@@ -404,6 +420,7 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         world = (uint32_t)op->member_count;
     }
     const char *wrong = check(op, world);
+    if (!wrong && q) wrong = check_quantization(op, q);
     if (wrong) {
         comm_set_error(c, "%s", wrong);
         return pcclInvalidArgument;
@@ -551,13 +568,6 @@ static pcclResult_t describe_reduce(pcclComm_t *c, const void *sendbuf,
                                     const pcclReduceDescriptor_t *d,
                                     pcclCollective_t *op)
 {
-    const pcclQuantizationOptions_t *q = &d->quantization_options;
-    bool quantized = q->algorithm != pcclQuantNone;
-    if ((unsigned)q->algorithm > pcclQuantZeroPointScale ||
-        (quantized && (unsigned)q->quantized_datatype >= DTYPE_COUNT)) {
-        comm_set_error(c, "unknown quantization");
-        return pcclInvalidArgument;
-    }
     if (c->session->state == SESSION_MEMBER && c->session->told.size < 2)
         return pcclTooFewPeers;
     *op = (pcclCollective_t){

@@ -271,12 +271,14 @@ static bool begin_frame(struct engine *e, uint32_t number)
         op_control(e, op, lane, f);
         return true;
     }
-    if (!c->channel && !c->scratch)
+    /* Codes are decoded by blocks, which a channel may cut anywhere. */
+    bool direct = c->channel && !op->codes;
+    if (!direct && !c->scratch)
         c->scratch = pool_take(&e->pool, FRAME_BODY_MAX);
-    if (!c->channel && !c->scratch) return false;
+    if (!direct && !c->scratch) return false;
     c->rx_to = NULL;
     enum op_accept a =
-        op_accept(e, op, lane, f, c->channel ? NULL : c->scratch, &c->rx_to);
+        op_accept(e, op, lane, f, direct ? NULL : c->scratch, &c->rx_to);
     if (a == ACCEPT_DISCARD) return true;
     c->sink = SINK_OP;
     c->rx_reduces = !c->rx_to;

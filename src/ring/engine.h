@@ -19,6 +19,7 @@
 #include "frame.h"
 #include "message.h"
 #include "plan.h"
+#include "quant.h"
 #include "quick.h"
 #include "state.h"
 
@@ -142,6 +143,8 @@ struct op_request {
     void *recv;
     enum dtype dtype;
     enum redop redop;
+    struct quant quant;      /* set by engine_quantize() */
+    uint64_t count;          /* quantized: elements; the plan counts blocks */
     uint64_t digest;         /* of everything that must agree */
     const uint64_t *members; /* scope, or NULL: the whole view */
     uint32_t member_count;
@@ -178,6 +181,7 @@ struct op {
     uint8_t *saved;    /* bit set: transfers whose target is in the backup */
     uint8_t *backup;   /* in-place: old content of recv */
     uint8_t *slots;    /* SPACE_SLOT */
+    uint8_t *codes;    /* ring of a quantized vector: its codes */
     uint64_t *scope;   /* copy of members */
     size_t *arrays;    /* copy of the four arrays */
     uint32_t done_prev, done_sent; /* ring token: members known to hold it */
@@ -313,6 +317,9 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
 void engine_start_queued(struct engine *e, struct op *op);
 void engine_finish(struct engine *e, struct op *op, int result);
 void engine_release(struct engine *e, struct op *op); /* after its await */
+/* Makes a complete request for an all-reduce one of codes. */
+void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
+                     enum dtype code);
 
 /* The flush (rules F1..F6). */
 void engine_freeze(struct engine *e);
@@ -381,6 +388,32 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
                size_t at, const uint8_t *bytes, size_t size);
 void op_control(struct engine *e, struct op *op, struct lane *lane,
                 const struct frame *f);
+bool op_in_place(const struct op *op);
+uint64_t op_result_size(const struct op *op);
+
+/* Of the bit sets `received` and `saved`. */
+static inline bool op_bit_get(const uint8_t *bits, uint32_t i)
+{
+    return bits[i / 8] >> (i % 8) & 1;
+}
+
+static inline void op_bit_set(uint8_t *bits, uint32_t i)
+{
+    bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
+}
+
+/* op_restore.c: before the first write to the target of transfer k. */
+void op_save(struct op *op, uint32_t k, const struct plan_xfer *x);
+/* Quantized all-reduces: op_quant.c (rule D8). */
+bool op_is_quantized(const struct op *op);
+size_t op_vector_size(const struct op *op); /* bytes of the caller's vector */
+void op_to_elements(const struct op *op, struct plan_xfer *x);
+bool op_quant_take(struct engine *e, struct op *op);
+void op_quant_begin(struct op *op);
+const uint8_t *op_quant_source(struct op *op, const struct plan_xfer *x);
+void op_quant_received(struct op *op, uint32_t k, const struct plan_xfer *x,
+                       const uint8_t *body);
+void op_quant_fold(struct op *op);
 const struct wire_member *engine_member(const struct engine *e, uint64_t id);
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);

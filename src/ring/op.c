@@ -83,8 +83,9 @@ static void free_run(struct engine *e, struct op *op)
     pool_give(&e->pool, op->saved);
     pool_give(&e->pool, op->backup);
     pool_give(&e->pool, op->slots);
+    pool_give(&e->pool, op->codes);
     op->lanes = NULL;
-    op->received = op->saved = op->backup = op->slots = NULL;
+    op->received = op->saved = op->backup = op->slots = op->codes = NULL;
     op->lane_count = 0;
 }
 
@@ -150,9 +151,9 @@ static bool is_ring_plan(const struct plan *p)
 }
 
 /* Bytes of the result in r.recv, for plans that may be retained. */
-static uint64_t result_size(const struct op *op)
+uint64_t op_result_size(const struct op *op)
 {
-    uint64_t size = plan_vector_size(&op->plan);
+    uint64_t size = op_vector_size(op);
     if (op->plan.kind == PLAN_GATHER_FLAT) size *= op->plan.r.world;
     return size;
 }
@@ -160,10 +161,10 @@ static uint64_t result_size(const struct op *op)
 /* Whether by the plan alone, equal on all members, everyone confirms. */
 static bool all_confirm(const struct op *op)
 {
-    return !plan_implies_all(&op->plan) || result_size(op) > WIRE_RESULT_MAX;
+    return !plan_implies_all(&op->plan) || op_result_size(op) > WIRE_RESULT_MAX;
 }
 
-static bool in_place(const struct op *op)
+bool op_in_place(const struct op *op)
 {
     return op->r.plan.coll == COLL_ALLREDUCE && op->r.send == op->r.recv;
 }
@@ -196,6 +197,7 @@ static bool take_buffers(struct engine *e, struct op *op)
     if (!op->lanes) return false;
     memset(op->lanes, 0, (lanes + 1) * sizeof *op->lanes);
     op->lane_count = lanes;
+    if (op_is_quantized(op) && !op_quant_take(e, op)) return false;
     if (p->kind == PLAN_EXCHANGE) {
         op->slots = pool_take(&e->pool, p->r.world * plan_vector_size(p) + 1);
         return op->slots != NULL;
@@ -204,8 +206,9 @@ static bool take_buffers(struct engine *e, struct op *op)
     size_t bits = plan_recvs(p, p->prev) / 8 + 1;
     op->received = pool_take(&e->pool, bits);
     op->saved = pool_take(&e->pool, bits);
-    if (in_place(op)) op->backup = pool_take(&e->pool, plan_vector_size(p) + 1);
-    if (!op->received || !op->saved || (in_place(op) && !op->backup))
+    if (op_in_place(op) && !op->backup)
+        op->backup = pool_take(&e->pool, op_vector_size(op) + 1);
+    if (!op->received || !op->saved || (op_in_place(op) && !op->backup))
         return false;
     memset(op->received, 0, bits);
     memset(op->saved, 0, bits);
@@ -281,7 +284,7 @@ static void place_own(struct op *op)
     const struct plan_request *p = &op->plan.r;
     uint8_t *to = op->r.recv;
     const uint8_t *from = op->r.send;
-    size_t size = (size_t)plan_vector_size(&op->plan);
+    size_t size = op_vector_size(op);
     if (p->coll == COLL_ALLTOALLV) {
         size = p->send_bytes[p->rank];
         to += p->recv_displs[p->rank];
@@ -310,6 +313,7 @@ bool engine_start(struct engine *e, struct op *op)
     if (!op_take_sequence(e, op->r.tag, &op->seq)) return false;
     if (!take_buffers(e, op)) return false;
     place_own(op);
+    if (op_is_quantized(op)) op_quant_begin(op);
     op->confirm = true;
     if (!all_confirm(op) && op_can_retain(e)) op->confirm = false;
     for (uint32_t i = 0; i < op->lane_count; i++) {
@@ -331,24 +335,21 @@ bool engine_start(struct engine *e, struct op *op)
 
 /* ---------------------------------------------------------------- sending */
 
-static bool bit_get(const uint8_t *bits, uint32_t i)
-{
-    return bits[i / 8] >> (i % 8) & 1;
-}
-
-static void bit_set(uint8_t *bits, uint32_t i)
-{
-    bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
-}
-
 static bool sendable(struct op *op, struct lane *lane, struct plan_xfer *x)
 {
     if (op->phase != PHASE_RUNNING || lane->send_next == lane->sends)
         return false;
     plan_send(&op->plan, lane->rank, lane->send_next, x);
-    if (x->after != PLAN_NOTHING && !bit_get(op->received, x->after))
+    if (x->after != PLAN_NOTHING && !op_bit_get(op->received, x->after))
         return false;
     return lane->ready || eager_fits(lane, x->size);
+}
+
+static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
+{
+    if (op_is_quantized(op)) return op_quant_source(op, x);
+    const uint8_t *base = x->space == SPACE_SEND ? op->r.send : op->r.recv;
+    return base + x->offset;
 }
 
 bool op_next_send(struct engine *e, struct link *l, struct frame *f,
@@ -368,9 +369,7 @@ bool op_next_send(struct engine *e, struct link *l, struct frame *f,
                             .index = lane->send_next++,
                             .size = x.size,
                             .digest = op->r.digest};
-        const uint8_t *base =
-            x.space == SPACE_SEND ? op->r.send : (const uint8_t *)op->r.recv;
-        *from = x.size > 0 ? base + x.offset : NULL;
+        *from = x.size > 0 ? source_of(op, &x) : NULL;
         *which = op;
         *at = lane;
         if (!lane->ready) {
@@ -415,14 +414,10 @@ static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
     (void)op_agrees(e, op, &other, peer);
 }
 
-/* The first write to a place of an in-place buffer saves what stood there. */
-static void save(struct op *op, uint32_t k, const struct plan_xfer *x)
+/* The reduce-scatter has written what a later step of the all-gather writes. */
+static bool is_first_write(const struct op *op, uint32_t k)
 {
-    if (!op->backup || x->size == 0) return;
-    uint32_t step = k / op->plan.segments;
-    if (step > op->plan.r.world - 1) return; /* saved by the reduce-scatter */
-    memcpy(op->backup + x->offset, (uint8_t *)op->r.recv + x->offset, x->size);
-    bit_set(op->saved, k);
+    return k / op->plan.segments < op->plan.r.world;
 }
 
 enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
@@ -439,12 +434,16 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
         return ACCEPT_DISCARD;
     }
     if (x.action != ACTION_STORE) {
-        if (!scratch) save(op, f->index, &x);
+        if (!scratch) op_save(op, f->index, &x);
         *to = scratch;
         return ACCEPT_BODY;
     }
     uint8_t *base = x.space == SPACE_SLOT ? op->slots : op->r.recv;
-    if (x.space == SPACE_RECV && op->received) save(op, f->index, &x);
+    if (x.space == SPACE_RECV && op->codes)
+        base = op->codes;
+    else if (x.space == SPACE_RECV && op->received &&
+             is_first_write(op, f->index))
+        op_save(op, f->index, &x);
     *to = x.size > 0 ? base + x.offset : scratch;
     return ACCEPT_BODY;
 }
@@ -467,14 +466,16 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
 {
     struct plan_xfer x;
     plan_recv(&op->plan, lane->rank, f->index, &x);
-    if (x.action != ACTION_STORE && x.size > 0 && body) {
-        save(op, f->index, &x);
+    if (op->codes) {
+        op_quant_received(op, f->index, &x, body);
+    } else if (x.action != ACTION_STORE && x.size > 0 && body) {
+        op_save(op, f->index, &x);
         op_reduce(op, lane, f, 0, body, x.size);
     }
     op->rx_bytes += x.size;
     lane->received++;
     if (op->received) {
-        bit_set(op->received, f->index);
+        op_bit_set(op->received, f->index);
         struct lane *next = &op->lanes[op->lane_count - 1];
         link_dirty(e, next->link);
     }
@@ -490,10 +491,14 @@ static void fold(struct op *op)
     size_t size = (size_t)plan_vector_size(p);
     size_t count = (size_t)p->r.count;
     if (size == 0) return;
+    if (op_is_quantized(op)) {
+        op_quant_fold(op);
+        return;
+    }
     /* Out of place the own vector stays where it is; in place the copy is
      * also what an abort restores. */
     const uint8_t *own = op->r.send;
-    if (in_place(op)) {
+    if (op_in_place(op)) {
         memcpy(op->slots + p->r.rank * size, op->r.send, size);
         own = op->slots + p->r.rank * size;
     }
@@ -583,7 +588,7 @@ static void hold(struct engine *e, struct op *op)
         return;
     }
     op_drop_older(e, op->r.tag, op->seq);
-    if (!op_retain(e, op, (uint32_t)result_size(op))) {
+    if (!op_retain(e, op, (uint32_t)op_result_size(op))) {
         /* No memory for the copy: wait for the others instead; they were not
          * asked to confirm, so only a flush can tell. */
         e->out.fault(e->out.user, FAULT_TAGS, op, 0);
@@ -644,40 +649,4 @@ void engine_apply_early(struct engine *e, struct op *op, struct lane *lane)
     }
     l->early_end = &l->early;
     while (*l->early_end) l->early_end = &(*l->early_end)->next;
-}
-
-/* ------------------------------------------------------------- the flush */
-
-/* Puts the in-place buffer back to what it held at the launch (contract C2). */
-void engine_restore(struct engine *e, struct op *op)
-{
-    (void)e;
-    const struct plan *p = &op->plan;
-    if (!in_place(op)) return;
-    uint8_t *to = op->r.recv;
-    if (p->kind == PLAN_EXCHANGE && op->phase == PHASE_HELD) {
-        size_t size = (size_t)plan_vector_size(p);
-        if (size > 0) memcpy(to, op->slots + p->r.rank * size, size);
-    }
-    if (p->kind != PLAN_RING || !op->backup) return;
-    uint32_t count = plan_recvs(p, p->prev);
-    for (uint32_t k = 0; k < count; k++) {
-        if (!bit_get(op->saved, k)) continue;
-        struct plan_xfer x;
-        plan_recv(p, p->prev, k, &x);
-        memcpy(to + x.offset, op->backup + x.offset, x.size);
-    }
-}
-
-void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
-                            const uint8_t *bytes, uint32_t size)
-{
-    struct op *op = op_find(e, tag, seq);
-    if (!op || op->phase != PHASE_RUNNING || !e->frozen) return;
-    if (size != result_size(op)) return;
-    conn_cut_sending(e, op);
-    if (op->plan.kind == PLAN_EXCHANGE && in_place(op) && size > 0)
-        memcpy(op->slots + op->plan.r.rank * (size_t)size, op->r.send, size);
-    if (size > 0) memcpy(op->r.recv, bytes, size);
-    op->phase = PHASE_HELD;
 }

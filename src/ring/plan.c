@@ -27,7 +27,7 @@ static uint32_t position_of(const struct plan *p, uint32_t rank)
 
 uint64_t plan_vector_size(const struct plan *p)
 {
-    return p->r.count * p->r.element;
+    return p->r.count * p->r.element - p->r.spare;
 }
 
 /* Positions and chunks are taken modulo world; `back` <= world. */
@@ -43,9 +43,13 @@ static uint64_t chunk_first(const struct plan *p, uint32_t chunk)
     return base * chunk + (chunk < rest ? chunk : rest);
 }
 
-static uint64_t chunk_count(const struct plan *p, uint32_t chunk)
+/* Bytes; no chunk has more than chunk 0. */
+static uint64_t chunk_size(const struct plan *p, uint32_t chunk)
 {
-    return p->r.count / p->r.world + (chunk < p->r.count % p->r.world);
+    uint64_t first = chunk_first(p, chunk);
+    uint64_t next = chunk_first(p, chunk + 1);
+    uint64_t size = (next - first) * p->r.element;
+    return next > first && next == p->r.count ? size - p->r.spare : size;
 }
 
 /* Segments small enough that transfer and reduction overlap, large enough
@@ -55,7 +59,8 @@ static void choose_segments(struct plan *p, uint64_t size)
     uint64_t segment = size / 4;
     if (segment < PLAN_SEGMENT_MIN) segment = PLAN_SEGMENT_MIN;
     if (segment > PLAN_SEGMENT_MAX) segment = PLAN_SEGMENT_MAX;
-    segment -= segment % 64; /* elements are powers of two up to 64 bytes */
+    /* Elements are powers of two up to 64 bytes, or larger blocks. */
+    segment -= segment % (p->r.element > 64 ? p->r.element : 64);
     p->segment = segment;
     p->segments = (uint32_t)((size + segment - 1) / segment);
     if (p->segments == 0) p->segments = 1;
@@ -63,7 +68,7 @@ static void choose_segments(struct plan *p, uint64_t size)
 
 static enum plan_kind choose_kind(const struct plan_request *r)
 {
-    uint64_t size = r->count * r->element;
+    uint64_t size = r->count * r->element - r->spare;
     bool small = r->mesh && size <= PLAN_EXCHANGE_MAX &&
                  size * (r->world - 1) <= PLAN_EXCHANGE_TOTAL;
     if (r->world == 1) return PLAN_LOCAL;
@@ -88,15 +93,18 @@ void plan_init(struct plan *p, const struct plan_request *request)
     assert(request->root < request->world);
     memset(p, 0, sizeof *p);
     p->r = *request;
-    if (p->r.coll != COLL_ALLREDUCE) p->r.element = 1;
     if (p->r.coll == COLL_BARRIER) p->r.count = 0;
+    if (p->r.coll != COLL_ALLREDUCE) {
+        p->r.element = 1;
+        p->r.spare = 0;
+    }
     p->kind = choose_kind(&p->r);
     p->position = position_of(p, p->r.rank);
     p->prev = at_position(p, wrap(p, p->position, 1));
     p->next = at_position(p, (p->position + 1) % p->r.world);
     p->place = wrap(p, p->position, position_of(p, p->r.root));
     uint64_t size = plan_vector_size(p);
-    if (p->kind == PLAN_RING) size = chunk_count(p, 0) * p->r.element;
+    if (p->kind == PLAN_RING) size = chunk_size(p, 0);
     choose_segments(p, size);
 }
 
@@ -186,8 +194,7 @@ static void cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,
 static void chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
                       struct plan_xfer *x)
 {
-    cut(p, chunk_first(p, chunk) * p->r.element,
-        chunk_count(p, chunk) * p->r.element, g, x);
+    cut(p, chunk_first(p, chunk) * p->r.element, chunk_size(p, chunk), g, x);
 }
 
 static void pair_cut(const size_t *bytes, const size_t *displs, uint32_t rank,

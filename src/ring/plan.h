@@ -43,6 +43,7 @@ struct plan_request {
     bool mesh;        /* all pairs are linked */
     uint64_t count;   /* elements (all-reduce) or bytes */
     uint32_t element; /* bytes of one element */
+    uint32_t spare;   /* all-reduce: bytes that the last element is short of */
     /* Ring order as ranks (world entries), NULL for the identity; borrowed
      * while the plan lives. */
     const uint16_t *order;

@@ -77,6 +77,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (!q->known) find_lanes(e);
     enum plan_coll coll = r->plan.coll;
     if (!q->able || e->op_end > 0 || r->members) return false;
+    if (r->quant.algorithm != QUANT_NONE) return false;
     if (coll != COLL_ALLREDUCE && coll != COLL_BARRIER) return false;
     uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count * r->plan.element;
     if (size > PLAN_EXCHANGE_MAX || size * q->lane_count > PLAN_EXCHANGE_TOTAL)

@@ -3,7 +3,7 @@
  * Small all-reduces and barriers of the whole view, one at a time, between
  * members of one host: the frames are written to the channels, those of the
  * others are awaited there and folded from where they lie. On the wire it is
- * an exchange like any other (rule D8). Whatever is not as it mostly is, now
+ * an exchange like any other (rule D9). Whatever is not as it mostly is, now
  * or later, is left to the operation that quick_convert() makes of it, which
  * goes on from there. */
 #ifndef PCCL_QUICK_H

@@ -3,39 +3,17 @@
 
 #include <stdatomic.h>
 
+#include "isa.h"
 #include "reduce_kernels.h"
-
-#ifdef REDUCE_X86
-#include <cpuid.h>
-
-/* __builtin_cpu_supports() also asks whether the kernel saves the registers;
- * clang 14 has no name for F16C there. */
-static bool cpu_has_avx2(void)
-{
-    unsigned eax, ebx, ecx, edx;
-
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") &&
-           __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
-}
-
-static bool cpu_has_avx512(void)
-{
-    return cpu_has_avx2() && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-#endif
 
 const struct reduce_kernels *reduce_kernels_usable(size_t index)
 {
     const struct reduce_kernels *usable[3];
     size_t count = 0;
 
-#ifdef REDUCE_X86
-    if (cpu_has_avx512()) usable[count++] = &reduce_kernels_avx512;
-    if (cpu_has_avx2()) usable[count++] = &reduce_kernels_avx2;
+#ifdef KERNELS_X86
+    if (isa_has_avx512()) usable[count++] = &reduce_kernels_avx512;
+    if (isa_has_avx2()) usable[count++] = &reduce_kernels_avx2;
 #endif
     usable[count++] = &reduce_kernels_base;
     return index < count ? usable[index] : NULL;

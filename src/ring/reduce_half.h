@@ -1,10 +1,12 @@
-/* reduce_half.h - f16 and bf16 to f32 and back; only reduce_impl.h
- * includes it, so the instruction set is that of the including file.
+/* reduce_half.h - f16 and bf16 to f32 and back; only reduce_impl.h and
+ * quant_impl.h include it, so the instruction set is that of their includers.
  *
  * A NaN may get any payload on its way to f32, because the f32 kernels put out
  * only one NaN. So that one is also the only NaN that narrowing meets. */
 #ifndef PCCL_REDUCE_HALF_H
 #define PCCL_REDUCE_HALF_H
+
+#include "kernel_mem.h"
 
 #ifdef __F16C__
 #include <immintrin.h>

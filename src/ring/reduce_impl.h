@@ -8,32 +8,9 @@
 #define PCCL_REDUCE_IMPL_H
 
 #include <math.h>
-#include <string.h>
 
+#include "kernel_mem.h"
 #include "reduce_kernels.h"
-
-/* What a caller's pointer points to: of any alignment, stored as any type. */
-#define MEM __attribute__((aligned(1), may_alias))
-typedef uint8_t mem_u8 MEM;
-typedef int8_t mem_i8 MEM;
-typedef uint16_t mem_u16 MEM;
-typedef int16_t mem_i16 MEM;
-typedef uint32_t mem_u32 MEM;
-typedef int32_t mem_i32 MEM;
-typedef uint64_t mem_u64 MEM;
-typedef int64_t mem_i64 MEM;
-typedef uint16_t mem_f16 MEM;
-typedef uint16_t mem_bf16 MEM;
-typedef float mem_f32 MEM;
-typedef double mem_f64 MEM;
-
-/* dst is one of the operands or overlaps none, so iterations are independent;
- * without this hint a reduction in place would not be vectorized. */
-#ifdef __clang__
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
 
 #define APPLY(op, mem, type, value)                                            \
     static void mem##_##op(void *dst, const void *a, const void *b,            \
@@ -94,20 +71,6 @@ DIVIDE(i64, int64_t, int64_t, x / divisor)
  * only for NaN and for zeros of different sign, which AND makes +0. A minimum
  * likewise, where OR makes -0. */
 #define APPLY_FLOAT(bits, type, nan_bits)                                      \
-    static inline uint##bits##_t f##bits##_bits(type value)                    \
-    {                                                                          \
-        uint##bits##_t pattern;                                                \
-                                                                               \
-        memcpy(&pattern, &value, sizeof(value));                               \
-        return pattern;                                                        \
-    }                                                                          \
-    static inline type f##bits##_from_bits(uint##bits##_t pattern)             \
-    {                                                                          \
-        type value;                                                            \
-                                                                               \
-        memcpy(&value, &pattern, sizeof(value));                               \
-        return value;                                                          \
-    }                                                                          \
     static inline type f##bits##_one_nan(type value)                           \
     {                                                                          \
         return isunordered(value, value) ? f##bits##_from_bits(nan_bits)       \

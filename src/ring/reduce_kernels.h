@@ -15,7 +15,7 @@ struct reduce_kernels {
 };
 
 extern const struct reduce_kernels reduce_kernels_base;
-#ifdef REDUCE_X86
+#ifdef KERNELS_X86
 extern const struct reduce_kernels reduce_kernels_avx2;
 extern const struct reduce_kernels reduce_kernels_avx512;
 #endif

@@ -18,6 +18,7 @@ struct bench_options {
     int signal;     /* recovery: SIGKILL or SIGSTOP */
     double seconds; /* per line, at most */
     bool in_place, json, check;
+    pcclQuantizationOptions_t quantize; /* of allreduce; then no check */
 };
 
 /* False: `error` says what is wrong with the command line. `help`: nothing

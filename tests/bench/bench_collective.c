@@ -65,18 +65,34 @@ static pcclCollective_t describe(const struct run *r, int i)
     return op;
 }
 
+/* Blocking without a handle. */
+static pcclResult_t call(const struct run *r, int i,
+                         pcclAsyncReduceOp_t *handle)
+{
+    pcclCollective_t op = describe(r, i);
+    if (r->o->quantize.algorithm != pcclQuantNone) {
+        pcclReduceDescriptor_t d = {.count = op.count,
+                                    .op = op.op,
+                                    .tag = op.tag,
+                                    .src_descriptor = {op.datatype, 0},
+                                    .quantization_options = r->o->quantize};
+        return handle
+                   ? pcclAllReduceAsync(op.sendbuf, op.recvbuf, &d, r->comm,
+                                        handle)
+                   : pcclAllReduce(op.sendbuf, op.recvbuf, &d, r->comm, NULL);
+    }
+    return handle ? pcclCollectiveAsync(&op, r->comm, handle)
+                  : pcclCollective(&op, r->comm, NULL);
+}
+
 static pcclResult_t once(struct run *r)
 {
     pcclAsyncReduceOp_t handles[CONCURRENT_MAX];
     pcclResult_t rc = pcclSuccess;
-    if (r->o->concurrent == 1) {
-        pcclCollective_t op = describe(r, 0);
-        return pcclCollective(&op, r->comm, NULL);
-    }
+    if (r->o->concurrent == 1) return call(r, 0, NULL);
     int started = 0;
     while (started < r->o->concurrent && rc == pcclSuccess) {
-        pcclCollective_t op = describe(r, started);
-        rc = pcclCollectiveAsync(&op, r->comm, &handles[started]);
+        rc = call(r, started, &handles[started]);
         started += rc == pcclSuccess;
     }
     for (int i = 0; i < started; i++) {

@@ -20,6 +20,8 @@ static const char help[] =
     "  --types LIST       uint8 int8 uint16 int16 uint32 int32 uint64 int64\n"
     "                     float16 bfloat16 float double (float)\n"
     "  --redop NAME       sum prod max min avg (sum)\n"
+    "  --quantize TYPE-ALGORITHM   allreduce: u8 i8 u16 i16, minmax zps; the\n"
+    "                     results are near, so they are not looked at\n"
     "  --transport NAME   auto tcp shm: sets PCCL_TRANSPORT\n"
     "  --in-place         allreduce: send buffer = receive buffer\n"
     "  --concurrent K     operations in flight at once, each of that size (1)\n"

@@ -68,6 +68,10 @@ static bool check_ops(struct option_state *s)
         if (s->o->in_place && (sync || op != BENCH_ALLREDUCE))
             return complain(s->error, s->room,
                             "--in-place is for allreduce, not for '%s'", word);
+        if (s->o->quantize.algorithm != pcclQuantNone &&
+            (sync || op != BENCH_ALLREDUCE))
+            return complain(s->error, s->room,
+                            "--quantize is for allreduce, not for '%s'", word);
     }
     if (any && *left == '\0') return true;
     return complain(s->error, s->room, "--op: '%s' is no list of operations",
@@ -115,6 +119,34 @@ static bool check_rest(struct option_state *s)
     return complain(s->error, s->room, "%s takes at least 2 ranks", o->mode);
 }
 
+/* "u8-minmax" and the like. */
+static bool take_quantize(struct option_state *s)
+{
+    static const struct {
+        const char *name;
+        pcclDataType_t type;
+    } types[] = {{"u8-", pcclUint8},
+                 {"i8-", pcclInt8},
+                 {"u16-", pcclUint16},
+                 {"i16-", pcclInt16}};
+    pcclQuantizationOptions_t *q = &s->o->quantize;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        size_t size = strlen(types[i].name);
+        if (strncmp(optarg, types[i].name, size) != 0) continue;
+        q->quantized_datatype = types[i].type;
+        if (strcmp(optarg + size, "minmax") == 0)
+            q->algorithm = pcclQuantMinMax;
+        if (strcmp(optarg + size, "zps") == 0)
+            q->algorithm = pcclQuantZeroPointScale;
+    }
+    s->o->check = false;
+    if (q->algorithm != pcclQuantNone) return true;
+    return complain(s->error, s->room,
+                    "--quantize: '%s' is none of u8-minmax, i16-zps and the "
+                    "like",
+                    optarg);
+}
+
 static bool take(struct option_state *s, int c, bool *help)
 {
     struct bench_options *o = s->o;
@@ -135,6 +167,8 @@ static bool take(struct option_state *s, int c, bool *help)
     case 'x':
         o->transport = optarg;
         return true;
+    case 'q':
+        return take_quantize(s);
     case 'i':
         o->in_place = true;
         return true;
@@ -192,23 +226,16 @@ static bool take_mode(struct option_state *s, int *argc, char ***argv)
 bool bench_parse(struct bench_options *o, int argc, char **argv, bool *help,
                  char *error, size_t room)
 {
-    static const struct option options[] = {{"op", 1, NULL, 'o'},
-                                            {"sizes", 1, NULL, 's'},
-                                            {"types", 1, NULL, 'y'},
-                                            {"redop", 1, NULL, 'd'},
-                                            {"transport", 1, NULL, 'x'},
-                                            {"in-place", 0, NULL, 'i'},
-                                            {"concurrent", 1, NULL, 'c'},
-                                            {"pool", 1, NULL, 'p'},
-                                            {"seconds", 1, NULL, 't'},
-                                            {"json", 0, NULL, 'j'},
-                                            {"check", 0, NULL, 'k'},
-                                            {"no-check", 0, NULL, 'K'},
-                                            {"ranks", 1, NULL, 'n'},
-                                            {"rounds", 1, NULL, 'r'},
-                                            {"stop", 0, NULL, 'S'},
-                                            {"help", 0, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"op", 1, NULL, 'o'},        {"sizes", 1, NULL, 's'},
+        {"types", 1, NULL, 'y'},     {"redop", 1, NULL, 'd'},
+        {"transport", 1, NULL, 'x'}, {"quantize", 1, NULL, 'q'},
+        {"in-place", 0, NULL, 'i'},  {"concurrent", 1, NULL, 'c'},
+        {"pool", 1, NULL, 'p'},      {"seconds", 1, NULL, 't'},
+        {"json", 0, NULL, 'j'},      {"check", 0, NULL, 'k'},
+        {"no-check", 0, NULL, 'K'},  {"ranks", 1, NULL, 'n'},
+        {"rounds", 1, NULL, 'r'},    {"stop", 0, NULL, 'S'},
+        {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
     *o = (struct bench_options){.mode = "collective",
                                 .ops = "allreduce",
                                 .sizes = "8,1K,64K,1M,16M",

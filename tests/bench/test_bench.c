@@ -38,6 +38,8 @@ static void test_command_line(void **state)
         {"--redop median", "--redop: 'median' is none of"},
         {"--transport pigeon", "--transport: 'pigeon' is none of"},
         {"--in-place --op bcast", "--in-place is for allreduce"},
+        {"--quantize u8", "--quantize: 'u8' is none of u8-minmax"},
+        {"--quantize u8-zps --op bcast", "--quantize is for allreduce"},
         {"--concurrent 0", "--concurrent needs a number from 1 to 256"},
         {"--pool 3x", "not '3x'"},
         {"--seconds 0", "--seconds needs a number above 0, not '0'"},
@@ -59,6 +61,10 @@ static void test_command_line(void **state)
     assert_true(parse("--no-check --in-place --transport shm", &o, error));
     assert_true(!o.check && o.in_place);
     assert_string_equal(o.transport, "shm");
+    assert_true(parse("--quantize i16-zps", &o, error));
+    assert_int_equal(o.quantize.quantized_datatype, pcclInt16);
+    assert_int_equal(o.quantize.algorithm, pcclQuantZeroPointScale);
+    assert_false(o.check);
 }
 
 static void test_lists(void **state)

@@ -30,11 +30,16 @@ static size_t pair_size(uint32_t from, uint32_t to, uint64_t count)
     return (size_t)((from * 7 + to * 3) % 4 * count / 2);
 }
 
+static uint64_t vector_size(const struct plan_request *r)
+{
+    return r->count * r->element - r->spare;
+}
+
 static void setup(struct plan_request *r, uint32_t rank)
 {
     struct node *n = &nodes[rank];
     memset(n, 0, sizeof *n);
-    uint64_t size = r->count * r->element;
+    uint64_t size = vector_size(r);
     size_t sends = 0, recvs = 0;
     r->rank = rank;
     for (uint32_t i = 0; i < r->world; i++) {
@@ -107,7 +112,7 @@ static uint32_t move(uint32_t world)
 
 static uint8_t expected(const struct plan_request *r, uint32_t rank, uint64_t i)
 {
-    uint64_t size = r->count * r->element;
+    uint64_t size = vector_size(r);
     uint8_t sum = 0;
     switch (r->coll) {
     case COLL_BROADCAST:
@@ -126,7 +131,7 @@ static void check(const struct plan_request *r, uint32_t rank)
 {
     if (r->coll == COLL_BARRIER) return; /* moves nothing */
     struct node *n = &nodes[rank];
-    uint64_t size = r->count * r->element;
+    uint64_t size = vector_size(r);
     if (r->coll == COLL_ALLTOALLV) {
         for (uint32_t a = 0; a < r->world; a++) {
             for (size_t i = 0; a != rank && i < n->recv_bytes[a]; i++)
@@ -204,6 +209,35 @@ static void test_every_plan(void **state)
     }
 }
 
+/* Elements that are blocks of many bytes, the last of them shorter: no
+ * transfer cuts one. */
+static void test_blocks(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 2, 3, 7, 250, 1003};
+    for (uint32_t world = 2; world <= WORLD_MAX; world++) {
+        for (size_t i = 0; i < 3 * (sizeof counts / sizeof counts[0]); i++) {
+            struct plan_request r = {.coll = COLL_ALLREDUCE,
+                                     .world = world,
+                                     .count = counts[i / 3],
+                                     .element = 520,
+                                     .spare = (uint32_t)(i % 3 * 511 / 2),
+                                     .mesh = i % 2};
+            run(r);
+            struct plan p;
+            plan_init(&p, &r);
+            assert_true(plan_vector_size(&p) == vector_size(&r));
+            for (uint32_t k = 0; k < plan_sends(&p, p.next); k++) {
+                struct plan_xfer x;
+                plan_send(&p, p.next, k, &x);
+                uint64_t end = x.offset + x.size;
+                assert_true(x.offset % 520 == 0 || x.size == 0);
+                assert_true(end % 520 == 0 || end == vector_size(&r));
+            }
+        }
+    }
+}
+
 /* The choice must not depend on the rank: all members run the same plan. */
 static void test_same_kind_everywhere(void **state)
 {
@@ -229,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_plan),
+        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_same_kind_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

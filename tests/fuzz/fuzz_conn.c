@@ -130,6 +130,9 @@ static void launch(struct universe *u, struct fuzz_input *in)
     r.plan.element = bits & 1 ? 1 : 4;
     r.plan.root = bits >> 1 & 1;
     r.plan.count = bits & 4 ? COUNT : COUNT / 1000;
+    if ((bits & 25) == 24) engine_quantize(&r, QUANT_MINMAX, DTYPE_U8);
+    if ((bits & 25) == 16)
+        engine_quantize(&r, QUANT_ZERO_POINT_SCALE, DTYPE_I16);
     if (session_launch(u->s, &r, 0, &u->ops[tag]) != pcclSuccess)
         u->ops[tag] = NULL;
 }
@@ -149,6 +152,11 @@ static void say(struct universe *u, struct fuzz_input *in)
     if (f.type == FRAME_DATA || f.type == FRAME_GIVE)
         f.size = (uint32_t)fuzz_below(in, 12) * 4;
     if (f.size == 40) f.size = COUNT * 4 / 2;
+    if (f.size == 44) { /* codes; of zeros and of anything */
+        const struct quant q = {QUANT_MINMAX, DTYPE_F32,
+                                bits & 64 ? DTYPE_U8 : DTYPE_I16};
+        f.size = (uint32_t)quant_size(&q, bits & 128 ? COUNT : COUNT / 1000);
+    }
     frame_encode(&f, header);
     receive(u, header, sizeof header);
     for (uint32_t left = f.size; left > 0;) {

@@ -12,13 +12,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cp -r "$root/src" "$root/include" "$work/"
 mkdir -p "$work/tests" "$work/obj"
-cp -r "$root/tests/sim" "$root/tests/core" "$work/tests/"
+cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" "$work/tests/"
 cd "$work"
 
 core="wire pool session session_sync elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/op ring/quick ring/retain ring/message ring/message_bulk
-ring/state ring/state_list ring/state_plan share master/master master/round
-master/order master/state_vote dtype ring/reduce ring/reduce_base hash/hash
+ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/quick ring/retain
+ring/message ring/message_bulk ring/state ring/state_list ring/state_plan share
+master/master master/round master/order master/state_vote dtype ring/isa
+ring/reduce ring/reduce_base ring/quant ring/quant_base hash/hash
 hash/hash_simd hash/hash_omp"
 sim="test_sim sim util faults program oracle shared election memory net"
 compile() {
@@ -34,12 +35,14 @@ ${CC:-cc} obj/*.o -o original
 
 # Names the first test of tests/core that fails; they need cmocka.
 unit_tests() {
-    for test in retain master view plan order wire frame; do
-        ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/core/test_$test.c" \
-            $(ls obj/*.o | grep -v obj/sim_) -lcmocka -o unit 2>/dev/null ||
+    for test in core/test_retain core/test_master core/test_view \
+        core/test_plan core/test_order core/test_wire core/test_frame \
+        ring/test_quant core/test_quant_op; do
+        ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$test.c" \
+            $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit 2>/dev/null ||
             continue
         ./unit >unit.out 2>&1 ||
-            sed -n 's/.*\(FAILED.*\] test_.*\)/\1/p' unit.out | head -1
+            sed -n 's/.*\(FAILED.*\] [a-z].*\)/\1/p' unit.out | head -1
     done | head -1
 }
 
@@ -53,9 +56,11 @@ while IFS='|' read -r name file script; do
         survived=$((survived + 1))
         continue
     fi
-    object=$(object "${file%.c}")
+    unit=$file
+    case $file in ring/quant_*.h) unit=ring/quant_base.c ;; esac
+    object=$(object "${unit%.c}")
     cp "$object" kept.o
-    compile "src/$file" "$object"
+    compile "src/$unit" "$object"
     ${CC:-cc} obj/*.o -o mutant
     if timeout 300 ./mutant 1 "$seeds" >out 2>&1; then
         unit_test=$(unit_tests)
@@ -112,6 +117,14 @@ early frames lost|ring/conn.c|s/c->held = later && c->state == CONN_OPEN && !c->
 stranded member waits for ever|session.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->heard >= m->deadline/false/
+codes: rounding down|ring/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
+codes: steps too short|ring/quant_real.h|s/if (step \* top < range)/if (false)/
+codes: overflowing range|ring/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/
+codes: AVG not divided|ring/op_quant.c|s/divisor = op->plan.r.world;/divisor = 1;/
+codes: owner keeps its exact sum|ring/op_quant.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recv + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.send + y.offset, count); return; }\n&/
+codes: no restore of a ring|ring/op_quant.c|s/^    op_save(op, k, x);//
+codes: no restore of an exchange|ring/op_quant.c|s/^    if (op_in_place(op)) memcpy(op->backup.*//
+codes: own part left out|ring/op_quant.c|s/op->codes + x->offset, body,/op->codes + x->offset, op->codes + x->offset,/
 broken link not reported|ring/conn.c|s/if (!e->frozen) report_broken.*//
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
 decided without the late (S1)|master/state_vote.c|s/if (!p->sync.voted \&\& !elsewhere) return;/if (!p->sync.voted \&\& !elsewhere) { if (voters > 1) break; return; }/

@@ -27,10 +27,10 @@ static bool special_step(const struct sim *s, uint64_t step)
 /* ------------------------------------------------------------- operations */
 
 static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
-                             size_t element)
+                             size_t element, bool quantized)
 {
     uint64_t n = h >> 8;
-    if (s->options.large && hash(s, step, 900) % 12 == 0)
+    if (s->options.large && hash(s, step, 900) % (quantized ? 3 : 12) == 0)
         return (hash(s, step, 901) % 20 == 0 ? 1100000 + n % 1000
                                              : 66000 + n % 200000) /
                element;
@@ -72,6 +72,19 @@ static void choose_scope(const struct sim *s, const struct sim_proc *p,
     if (spec->size > 0) spec->root = (uint32_t)(h >> 20) % spec->size;
 }
 
+/* Half of what can be quantized. */
+static void choose_quantization(struct sim_spec *spec, uint64_t h)
+{
+    static const enum dtype codes[] = {DTYPE_U8, DTYPE_I8, DTYPE_U16,
+                                       DTYPE_U32};
+    struct quant q = {(enum quant_algorithm)(1 + h / 8 % 2), spec->dtype,
+                      codes[h / 2 % 4]};
+    spec->quant = (struct quant){QUANT_NONE, spec->dtype, spec->dtype};
+    if (spec->coll == COLL_ALLREDUCE && h % 2 == 0 &&
+        !quant_check(&q, spec->redop))
+        spec->quant = q;
+}
+
 static void make_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
                       struct sim_spec *spec)
 {
@@ -82,10 +95,12 @@ static void make_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     spec->coll = (uint32_t)(h >> 3) % 8;
     if (spec->coll > COLL_ALLTOALLV) spec->coll = COLL_ALLREDUCE;
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
+    spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
+    choose_quantization(spec, h >> 50);
     spec->count = choose_count(
         s, h >> 10, step,
-        spec->coll == COLL_ALLREDUCE ? dtype_size(spec->dtype) : 2);
-    spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
+        spec->coll == COLL_ALLREDUCE ? dtype_size(spec->quant.code) : 2,
+        spec->quant.algorithm != QUANT_NONE);
     spec->in_place = (h >> 48) % 2;
     choose_scope(s, p, spec, sim_mix(h, 1, 2, 3));
 }
@@ -261,6 +276,8 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     q.plan.element =
         spec->coll == COLL_ALLREDUCE ? (uint32_t)dtype_size(spec->dtype) : 1;
     make_buffers(s, p, o, &q);
+    if (spec->quant.algorithm != QUANT_NONE)
+        engine_quantize(&q, spec->quant.algorithm, spec->quant.code);
     if (spec->scoped) {
         q.members = spec->ids;
         q.member_count = spec->size;
@@ -347,10 +364,14 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     uint32_t contributors;
     uint64_t tx, rx;
     bool ring = o->op->plan.kind == PLAN_RING;
+    bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
     bool confirm = o->op->confirm;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
+    sim_coverage.quant_lost += quantized && o->result == pcclRankConnectionLost;
     if (o->result == pcclSuccess) {
         sim_coverage.ring_plan += ring;
+        sim_coverage.quant_ring += quantized && ring;
+        sim_coverage.quant_exchange += quantized && !ring;
         sim_coverage.confirmed += confirm;
         sim_coverage.deferred += !confirm;
         sim_coverage.local += o->spec.size == 1;

@@ -39,8 +39,11 @@ enum {
     X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
-    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) X(sync_gave_up) \
-    X(shared) X(share_half) X(share_lost) X(quick) X(quick_converted)
+    X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) \
+    X(sync_gave_up) \
+    X(shared) X(share_half) X(share_lost) \
+    X(quant_ring) X(quant_exchange) X(quant_lost) \
+    X(quick) X(quick_converted)
 /* clang-format on */
 
 struct sim_coverage {
@@ -57,6 +60,7 @@ struct sim_spec {
     uint64_t count; /* elements (all-reduce) or bytes */
     enum dtype dtype;
     enum redop redop;
+    struct quant quant; /* of an all-reduce of floats, or QUANT_NONE */
     bool in_place, scoped, absent, wrong; /* absent: not in the scope */
     uint32_t root, size, self;            /* in the scope */
     uint64_t ids[SIM_PROCS_MAX];

@@ -1,0 +1,57 @@
+/* op_restore.c - the input of an in-place operation: kept until the operation
+ * is over, and put back if it fails. Pure; rules F5 and F6, contract C2. */
+#include "engine.h"
+
+#include <string.h>
+
+/* The first write to a place of an in-place buffer saves what stood there. */
+void op_save(struct op *op, uint32_t k, const struct plan_xfer *x)
+{
+    if (!op->backup || x->size == 0) return;
+    struct plan_xfer y = *x;
+    op_to_elements(op, &y);
+    memcpy(op->backup + y.offset, (uint8_t *)op->r.recv + y.offset, y.size);
+    op_bit_set(op->saved, k);
+}
+
+/* Of an in-place exchange: where its input is kept. */
+static uint8_t *own_copy(const struct op *op)
+{
+    if (op->backup) return op->backup;
+    return op->slots + op->plan.r.rank * op_vector_size(op);
+}
+
+/* Puts the in-place buffer back to what it held at the launch (contract C2). */
+void engine_restore(struct engine *e, struct op *op)
+{
+    (void)e;
+    const struct plan *p = &op->plan;
+    if (!op_in_place(op)) return;
+    uint8_t *to = op->r.recv;
+    if (p->kind == PLAN_EXCHANGE && op->phase == PHASE_HELD) {
+        size_t size = op_vector_size(op);
+        if (size > 0) memcpy(to, own_copy(op), size);
+    }
+    if (p->kind != PLAN_RING || !op->backup) return;
+    uint32_t count = plan_recvs(p, p->prev);
+    for (uint32_t k = 0; k < count; k++) {
+        if (!op_bit_get(op->saved, k)) continue;
+        struct plan_xfer x;
+        plan_recv(p, p->prev, k, &x);
+        op_to_elements(op, &x);
+        memcpy(to + x.offset, op->backup + x.offset, x.size);
+    }
+}
+
+void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
+                            const uint8_t *bytes, uint32_t size)
+{
+    struct op *op = op_find(e, tag, seq);
+    if (!op || op->phase != PHASE_RUNNING || !e->frozen) return;
+    if (size != op_result_size(op)) return;
+    conn_cut_sending(e, op);
+    if (op->plan.kind == PLAN_EXCHANGE && op_in_place(op) && size > 0)
+        memcpy(own_copy(op), op->r.send, size);
+    if (size > 0) memcpy(op->r.recv, bytes, size);
+    op->phase = PHASE_HELD;
+}

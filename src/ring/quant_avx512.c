@@ -1,0 +1,4 @@
+/* quant_avx512.c - see quant_impl.h. */
+#define KERNELS quant_kernels_avx512
+#define KERNELS_NAME "avx512"
+#include "quant_impl.h"

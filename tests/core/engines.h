@@ -1,0 +1,140 @@
+/* engines.h - three engines whose links the test moves by hand; it decides who
+ * hears whom, and how far things go. */
+#ifndef CORE_ENGINES_H
+#define CORE_ENGINES_H
+
+#include "unit.h"
+
+#include "../../src/ring/engine.h"
+
+enum { WORLD = 3, FLYING_MAX = 1 << 20 };
+
+static struct engine *engines[WORLD];
+static struct wire_member members[WORLD];
+static uint64_t ids[WORLD];
+static bool deaf[WORLD][WORLD]; /* [to][from] */
+static struct {
+    uint8_t bytes[FLYING_MAX];
+    size_t size;
+} flying[WORLD][WORLD];  /* sent to the deaf */
+static uint64_t carried; /* bytes sent by all */
+
+static uint32_t self_of(const void *user)
+{
+    return (uint32_t)((const uint64_t *)user - ids);
+}
+
+static uint32_t on_dial(void *user, const struct wire_addr *addr)
+{
+    (void)user;
+    return addr->port; /* a connection is named by the other end */
+}
+
+static void on_close(void *user, uint32_t conn)
+{
+    fail_msg("engine %u: connection %u closed", self_of(user), conn);
+}
+
+static void on_fault(void *user, enum engine_fault fault, const struct op *op,
+                     uint64_t peer)
+{
+    (void)op;
+    fail_msg("engine %u: fault %d with %d", self_of(user), (int)fault,
+             (int)peer);
+}
+
+static void on_finished(void *user, struct op *op)
+{
+    (void)user;
+    (void)op;
+}
+
+/* Moves what can be moved from a to b; false if nothing. */
+static bool carry(uint32_t a, uint32_t b)
+{
+    struct engine_part parts[2];
+    uint8_t *to;
+    size_t kept = flying[b][a].size;
+    if (engine_tx_window(engines[a], b, parts) > 0) {
+        assert_true(kept + parts[0].size <= sizeof flying[b][a].bytes);
+        memcpy(flying[b][a].bytes + kept, parts[0].from, parts[0].size);
+        flying[b][a].size += parts[0].size;
+        carried += parts[0].size;
+        engine_tx(engines[a], b, parts[0].size);
+        return true;
+    }
+    size_t size = engine_rx_window(engines[b], a, &to);
+    if (size > kept) size = kept;
+    if (deaf[b][a] || size == 0) return false;
+    memcpy(to, flying[b][a].bytes, size);
+    memmove(flying[b][a].bytes, flying[b][a].bytes + size, kept - size);
+    flying[b][a].size -= size;
+    assert_true(engine_rx(engines[b], a, size));
+    return true;
+}
+
+/* At most so many rounds. */
+static void settle_for(uint32_t rounds)
+{
+    bool moved = true;
+    while (moved && rounds-- > 0) {
+        moved = false;
+        for (uint32_t a = 0; a < WORLD; a++) {
+            for (uint32_t b = 0; b < WORLD; b++) moved |= a != b && carry(a, b);
+        }
+    }
+}
+
+static void settle(void)
+{
+    settle_for(UINT32_MAX);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(deaf, 0, sizeof deaf);
+    for (uint32_t i = 0; i < WORLD * WORLD; i++)
+        flying[i / WORLD][i % WORLD].size = 0;
+    for (uint32_t i = 0; i < WORLD; i++) {
+        ids[i] = members[i].id = 10 + i;
+        members[i].addr.port = (uint16_t)i;
+        engines[i] = calloc(1, sizeof *engines[i]);
+        struct engine_output o = {.user = &ids[i],
+                                  .dial = on_dial,
+                                  .close = on_close,
+                                  .fault = on_fault,
+                                  .finished = on_finished};
+        if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
+        engines[i]->self = ids[i];
+        struct engine_view v = {.epoch = 1,
+                                .world = WORLD,
+                                .rank = i,
+                                .members = members,
+                                .ids = ids,
+                                .ring = true,
+                                .mesh = true};
+        engine_install(engines[i], &v);
+    }
+    for (uint32_t a = 0; a < WORLD; a++) {
+        for (uint32_t b = a + 1; b < WORLD; b++) {
+            engine_want_link(engines[a], &members[b], 1);
+            assert_true(engine_accepted(engines[b], a));
+            engine_dialed(engines[a], b, true);
+        }
+    }
+    settle();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORLD; i++) {
+        engine_free(engines[i]);
+        free(engines[i]);
+    }
+    return 0;
+}
+
+#endif
