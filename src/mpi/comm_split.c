@@ -202,6 +202,7 @@ int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
         return RAISE_NO_MEMORY(comm);
     }
     temporary->local = comm->local;
+    temporary->home = comm;
     temporary->slot = SLOT_GROUP + (uint32_t)tag % SLOTS_GROUP;
     error = comm_agree_context(temporary, 1, &context);
     struct group *left = atomic_load(&temporary->members);

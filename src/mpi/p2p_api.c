@@ -100,7 +100,9 @@ static int send_await(struct send *send, const char *function)
         coll_progress_all();
     if (send->error == MPI_SUCCESS) return MPI_SUCCESS;
     return error_raise(send->comm, send->error, function,
-                       "the receiver was lost");
+                       send->error == MPIX_ERR_REVOKED
+                           ? "the communicator was revoked"
+                           : "the receiver was lost");
 }
 
 static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
@@ -196,7 +198,10 @@ static bool receive_progress(struct request *request)
     if (!atomic_load(&receive->done)) {
         coll_progress_all();
         (void)transport_progress(0);
-        if (!atomic_load(&receive->done)) return false;
+    }
+    if (!atomic_load(&receive->done)) {
+        request->error = p2p_pending_error(receive);
+        return request->error != MPI_SUCCESS;
     }
     request->status = receive->status;
     request->error = receive->error;
@@ -267,10 +272,12 @@ static int await(struct receive *receive, MPI_Status *status,
         status->MPI_ERROR = error;
     }
     if (receive->error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_raise(receive->comm, receive->error, function,
-                       receive->error == MPI_ERR_TRUNCATE
-                           ? "the message is longer than the buffer"
-                           : "the sender, or one that may be it, was lost");
+    const char *text = "the sender, or one that may be it, was lost";
+    if (receive->error == MPI_ERR_TRUNCATE)
+        text = "the message is longer than the buffer";
+    if (receive->error == MPIX_ERR_REVOKED)
+        text = "the communicator was revoked";
+    return error_raise(receive->comm, receive->error, function, "%s", text);
 }
 
 static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
@@ -278,7 +285,10 @@ static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
                 MPI_Request *request, const char *function)
 {
     COMM_OF(handle);
-    struct receive what = {.buffer = buffer, .count = count, .comm = comm};
+    struct receive what = {.buffer = buffer,
+                           .count = count,
+                           .comm = comm,
+                           .blocking = request == NULL};
     CHECK(comm, receive_check(&what, type, source, tag));
     if (request)
         return receive_request(&what, source, tag, persistent, request,
@@ -326,7 +336,10 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount,
                        .dest = dest,
                        .tag = sendtag,
                        .copy = sendbuf == recvbuf};
-    struct receive in = {.buffer = recvbuf, .count = recvcount, .comm = comm};
+    struct receive in = {.buffer = recvbuf,
+                         .count = recvcount,
+                         .comm = comm,
+                         .blocking = true};
     CHECK(comm, send_check(&out, sendtype));
     CHECK(comm, receive_check(&in, recvtype, source, recvtag));
     CHECK(comm, send_begin(&out));

@@ -121,6 +121,8 @@ static int request_report(struct request *request, MPI_Request *handle,
 {
     int error = request->error;
     status_give(status, &request->status);
+    /* Not over: it goes on once the loss is acknowledged. */
+    if (error == MPIX_ERR_PROC_FAILED_PENDING) return error;
     request->active = false;
     if (request->persistent) return error;
     *handle = MPI_REQUEST_NULL;

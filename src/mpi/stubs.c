@@ -5,12 +5,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-MPIX_PUBLIC(Comm_revoke);
-int PMPIX_Comm_revoke(MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPIX_Comm_revoke");
-}
-
 MPIX_PUBLIC(Grequest_class_allocate);
 int PMPIX_Grequest_class_allocate(MPIX_Grequest_class greq_class, void *extra_state, MPI_Request *request)
 {
