@@ -14,6 +14,7 @@ enum { FINISH_TRIES = 1000 };
 void coll_begin(struct coll *coll)
 {
     coll->called = coll->members = comm_members(coll->comm);
+    coll->entries = coll->called->size;
     coll->op.size = sizeof coll->op;
 }
 

@@ -58,7 +58,8 @@ struct coll {
     char *input; /* copy of an in-place input, restored on failure; owned */
     bool in_place;
     bool even; /* blocks have one size and stand in rank order */
-    /* Per member of `called`, owned: */
+    /* Per member of `called`, or per neighbour; owned: */
+    int entries;
     MPI_Count *sendcounts, *recvcounts;
     MPI_Aint *senddispls, *recvdispls; /* in bytes */
     struct type **sendtypes, **recvtypes;

@@ -147,9 +147,9 @@ static void references(struct coll *coll, void (*change)(struct object *))
         if (types[i] && !types[i]->predefined) change(&types[i]->object);
     if (coll->reducer && !coll->reducer->predefined)
         change(&coll->reducer->object);
-    for (int i = 0; coll->sendtypes && i < coll->called->size; i++)
+    for (int i = 0; coll->sendtypes && i < coll->entries; i++)
         change(&coll->sendtypes[i]->object);
-    for (int i = 0; coll->recvtypes && i < coll->called->size; i++)
+    for (int i = 0; coll->recvtypes && i < coll->entries; i++)
         change(&coll->recvtypes[i]->object);
     change(&coll->comm->object);
 }

@@ -241,6 +241,15 @@ int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *group)
     return not_inter(handle, __func__);
 }
 
+/* Nobody is spawned here. */
+MPI_PUBLIC(Comm_get_parent);
+int PMPI_Comm_get_parent(MPI_Comm *parent)
+{
+    if (!parent) return RAISE_ARG(NULL, "null communicator");
+    *parent = MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+
 MPI_PUBLIC(Comm_set_name);
 int PMPI_Comm_set_name(MPI_Comm handle, const char *name)
 {

@@ -57,6 +57,8 @@ static int start(int required, int *provided, const char *function)
         env_abort(MPI_ERR_OTHER, line);
     }
     atomic_store(&phase, PHASE_ACTIVE);
+    /* Losses are told to those who have asked for events once. */
+    (void)transport_progress(0);
     if (world.pccl) (void)progress_start();
     if (provided) *provided = thread_level;
     return MPI_SUCCESS;

@@ -67,8 +67,10 @@ static int send_cancel(struct request *request)
     return MPI_SUCCESS;
 }
 
-static const struct request_kind send_kind = {send_progress, send_start,
-                                              send_cancel, send_release};
+static const struct request_kind send_kind = {.progress = send_progress,
+                                              .start = send_start,
+                                              .cancel = send_cancel,
+                                              .release = send_release};
 
 static int send_request(const struct send *from, bool persistent,
                         MPI_Request *out, const char *function)
@@ -229,8 +231,10 @@ static void receive_release(struct request *request)
     free(pending);
 }
 
-static const struct request_kind receive_kind = {
-    receive_progress, receive_start, receive_cancel, receive_release};
+static const struct request_kind receive_kind = {.progress = receive_progress,
+                                                 .start = receive_start,
+                                                 .cancel = receive_cancel,
+                                                 .release = receive_release};
 
 static int receive_request(const struct receive *from, int source, int tag,
                            bool persistent, MPI_Request *out,
@@ -336,10 +340,8 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount,
                        .dest = dest,
                        .tag = sendtag,
                        .copy = sendbuf == recvbuf};
-    struct receive in = {.buffer = recvbuf,
-                         .count = recvcount,
-                         .comm = comm,
-                         .blocking = true};
+    struct receive in = {
+        .buffer = recvbuf, .count = recvcount, .comm = comm, .blocking = true};
     CHECK(comm, send_check(&out, sendtype));
     CHECK(comm, receive_check(&in, recvtype, source, recvtag));
     CHECK(comm, send_begin(&out));
@@ -375,3 +377,102 @@ SENDRECV_VARIANT(Sendrecv_c, MPI_Count)
     }
 SENDRECV_REPLACE_VARIANT(Sendrecv_replace, int)
 SENDRECV_REPLACE_VARIANT(Sendrecv_replace_c, MPI_Count)
+
+/* ------------------------------------------- send and receive, nonblocking */
+
+struct both {
+    struct pending in; /* first: its receive */
+    struct send out;
+};
+
+static bool both_progress(struct request *request)
+{
+    struct both *both = request->state;
+    if (!send_done(&both->out) || !atomic_load(&both->in.receive.done)) {
+        coll_progress_all();
+        (void)transport_progress(0);
+    }
+    if (!send_done(&both->out)) return false;
+    if (!receive_progress(request)) return false;
+    if (request->error == MPI_SUCCESS) request->error = both->out.error;
+    return true;
+}
+
+static void both_release(struct request *request)
+{
+    struct both *both = request->state;
+    if (both->out.waiting) message_release(both->out.waiting);
+    type_use(both->out.type, false);
+    receive_release(request);
+}
+
+static const struct request_kind both_kind = {.progress = both_progress,
+                                              .release = both_release};
+
+static int isendrecv(const void *sendbuf, MPI_Count sendcount,
+                     MPI_Datatype sendtype, int dest, int sendtag,
+                     void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                     int source, int recvtag, MPI_Comm handle, MPI_Request *out,
+                     const char *function)
+{
+    COMM_OF(handle);
+    struct send send = {.buffer = sendbuf,
+                        .count = sendcount,
+                        .comm = comm,
+                        .dest = dest,
+                        .tag = sendtag,
+                        .copy = sendbuf == recvbuf};
+    struct receive in = {.buffer = recvbuf, .count = recvcount, .comm = comm};
+    if (!out) return error_raise(comm, MPI_ERR_ARG, function, "null request");
+    CHECK(comm, send_check(&send, sendtype));
+    CHECK(comm, receive_check(&in, recvtype, source, recvtag));
+    struct both *both = calloc(1, sizeof *both);
+    struct request *request = both ? request_new(&both_kind, comm, both) : NULL;
+    if (!request) {
+        free(both);
+        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    }
+    both->out = send;
+    both->in.receive.buffer = in.buffer;
+    both->in.receive.count = in.count;
+    both->in.receive.type = in.type;
+    both->in.receive.comm = comm;
+    type_use(send.type, true);
+    type_use(in.type, true);
+    int result = send_begin(&both->out);
+    if (result != MPI_SUCCESS) {
+        object_release(&request->object);
+        return error_raise_noted(comm, result, function);
+    }
+    receive_begin(&both->in.receive, source, recvtag);
+    request->active = true;
+    CHECK(comm, request_publish(request, out));
+    return MPI_SUCCESS;
+}
+
+#define ISENDRECV_VARIANT(name, count_t)                                       \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, int dest, int sendtag,              \
+                    void *recvbuf, count_t recvcount, MPI_Datatype recvtype,   \
+                    int source, int recvtag, MPI_Comm comm,                    \
+                    MPI_Request *request)                                      \
+    {                                                                          \
+        return isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, \
+                         recvcount, recvtype, source, recvtag, comm, request,  \
+                         __func__);                                            \
+    }
+ISENDRECV_VARIANT(Isendrecv, int)
+ISENDRECV_VARIANT(Isendrecv_c, MPI_Count)
+
+#define ISENDRECV_REPLACE_VARIANT(name, count_t)                               \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type, int dest,  \
+                    int sendtag, int source, int recvtag, MPI_Comm comm,       \
+                    MPI_Request *request)                                      \
+    {                                                                          \
+        return isendrecv(buffer, count, type, dest, sendtag, buffer, count,    \
+                         type, source, recvtag, comm, request, __func__);      \
+    }
+ISENDRECV_REPLACE_VARIANT(Isendrecv_replace, int)
+ISENDRECV_REPLACE_VARIANT(Isendrecv_replace_c, MPI_Count)

@@ -124,6 +124,10 @@ static int request_report(struct request *request, MPI_Request *handle,
     /* Not over: it goes on once the loss is acknowledged. */
     if (error == MPIX_ERR_PROC_FAILED_PENDING) return error;
     request->active = false;
+    if (request->kind->finish) {
+        int last = request->kind->finish(request);
+        if (error == MPI_SUCCESS) error = last;
+    }
     if (request->persistent) return error;
     *handle = MPI_REQUEST_NULL;
     handle_close(&request->object);

@@ -15,9 +15,9 @@ enum {
 };
 
 enum letter_kind {
-    LETTER_EAGER, /* with the data */
-    LETTER_LARGE, /* the data are to be pulled under the cookie */
-    LETTER_ACK,   /* the message with the cookie was matched */
+    LETTER_EAGER,  /* with the data */
+    LETTER_LARGE,  /* the data are to be pulled under the cookie */
+    LETTER_ACK,    /* the message with the cookie was matched */
     LETTER_CREDIT, /* `size` bytes of the receiver's queue are free again */
     LETTER_REVOKED /* nothing more happens in the context */
 };

@@ -5,9 +5,9 @@
  * own scope, which succeeds on all of them or on none. Who does not know of a
  * failure yet names too large a scope, learns of it when that fails, and tries
  * again. pccl tells failures in one order to everybody, so scopes of one size
- * are the same, and the number of failed members tells tags apart. A vote counts
- * only what pccl has told; messages may have shown more, in any order, and
- * that is for failure_ack and its kin only. */
+ * are the same, and the number of failed members tells tags apart. A vote
+ * counts only what pccl has told; messages may have shown more, in any order,
+ * and that is for failure_ack and its kin only. */
 #include "ulfm.h"
 #include "coll.h"
 #include "request.h"
@@ -208,8 +208,8 @@ static int ballot_open(struct ballot *ballot)
     int used = 0;
     ballot->living = group_new(members->size);
     ballot->votes = calloc(size, sizeof *ballot->votes);
-    bool known = lost && ballot->living && ballot->votes &&
-                 world_lost(members, lost);
+    bool known =
+        lost && ballot->living && ballot->votes && world_lost(members, lost);
     struct vote mine = {.flag = ballot->flag, .context = context_first_free()};
     for (int i = 0; known && i < members->size; i++) {
         if (!lost[i]) ballot->living->ids[used++] = members->ids[i];
@@ -260,8 +260,7 @@ static int ballot_vote(struct ballot *ballot, bool wait)
         coll_progress_all();
         backoff(&turn);
     }
-    if (ballot->launched)
-        result = pcclAwaitAsyncReduce(&ballot->handle, NULL);
+    if (ballot->launched) result = pcclAwaitAsyncReduce(&ballot->handle, NULL);
     ballot->launched = false;
     if (result == pcclSuccess) return MPI_SUCCESS;
     if (result == pcclRankConnectionLost && world_learn(ballot->living))
