@@ -123,6 +123,10 @@ PCCL_EXPORT int MPIX_Comm_is_revoked(MPI_Comm comm, int *flag);
 PCCL_EXPORT int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed);
 PCCL_EXPORT int MPIX_Comm_ack_failed(MPI_Comm comm, int wanted,
                                      int *acknowledged);
+PCCL_EXPORT int MPIX_Comm_iagree(MPI_Comm comm, int *flag,
+                                 MPI_Request *request);
+PCCL_EXPORT int MPIX_Comm_ishrink(MPI_Comm comm, MPI_Comm *out,
+                                  MPI_Request *request);
 
 #ifdef __cplusplus
 }

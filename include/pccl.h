@@ -61,7 +61,8 @@ typedef enum pcclResult_t {
     pcclNoSharedStateAvailable = 9,
     pcclPendingAsyncOps = 10, /* an operation has not been awaited */
     pcclUpdateTopologyFailed = 11,
-    pcclTopologyOptimizationFailed = 12
+    pcclTopologyOptimizationFailed = 12,
+    pcclOperationFailed = 13 /* by a member, with pcclFailCollective */
 } pcclResult_t;
 
 typedef enum pcclDataType_t {
@@ -542,6 +543,17 @@ PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
                                         pcclComm_t *comm,
                                         pcclReduceInfo_t *info_out);
 
+/* Has the operation under way with this tag end with pcclOperationFailed for
+ * all of its members, who may wait in it for one that will not come. If all
+ * hold its result by then it succeeds for all. One that has not launched it
+ * meets the error at its next launch of the tag. Never blocks; any thread may
+ * call.
+ *
+ * pcclSuccess          asked for; the operation's result comes as always.
+ * pcclPendingAsyncOps  the membership changes right now: call again.
+ * pcclInvalidUsage     nothing is under way with this tag. */
+PCCL_EXPORT pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag);
+
 /* ------------------------------------------------------------ messages
  * Between two members of the group, named by pcclMember_t.id. What one member
  * posts to another arrives exactly once and in order while both live,
@@ -584,6 +596,16 @@ PCCL_EXPORT pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from,
  * send waits for another one. pcclInvalidUsage: there is none (any more). */
 PCCL_EXPORT pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from,
                                         uint64_t key);
+
+/* Withdraws a send: the buffer is free again and no event comes. What the
+ * other one expects or will expect under the key waits until it cancels.
+ *
+ * pcclSuccess          withdrawn.
+ * pcclPendingAsyncOps  data are under way: its event comes, or the receiver
+ *                      cancels and a later call withdraws it.
+ * pcclInvalidUsage     there is none (any more). */
+PCCL_EXPORT pcclResult_t pcclWithdrawBulk(pcclComm_t *comm, uint64_t to,
+                                          uint64_t key);
 
 typedef enum pcclEventKind_t {
     pcclEventNone = 0,

@@ -534,6 +534,16 @@ pcclResult_t pcclCollective(const pcclCollective_t *op, pcclComm_t *comm,
     return leave(c, run(c, op, NULL, info_out));
 }
 
+pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    rc = (pcclResult_t)session_fail(c->session, tag);
+    if (rc == pcclSuccess) comm_turn(c);
+    return leave(c, rc);
+}
+
 pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
 {
     if (!handle) return pcclInvalidArgument;

@@ -74,6 +74,13 @@ pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from, uint64_t key)
     return leave(comm, result);
 }
 
+pcclResult_t pcclWithdrawBulk(pcclComm_t *comm, uint64_t to, uint64_t key)
+{
+    pcclResult_t rc = enter(comm);
+    if (rc != pcclSuccess) return rc;
+    return leave(comm, message_withdraw_bulk(&comm->session->engine, to, key));
+}
+
 static void describe(struct message_event *from, pcclEvent_t *to)
 {
     static const pcclEventKind_t kinds[] = {[EVENT_MESSAGE] = pcclEventMessage,

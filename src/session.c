@@ -84,6 +84,9 @@ static void engine_faulted(void *user, enum engine_fault fault,
     case FAULT_MISMATCH:
         msg.fault.cause = REFRESH_MISMATCH;
         break;
+    case FAULT_FAIL:
+        msg.fault.cause = REFRESH_FAIL;
+        break;
     case FAULT_UNREACHABLE:
         msg.fault.cause = REFRESH_UNREACHABLE;
         break;
@@ -91,10 +94,11 @@ static void engine_faulted(void *user, enum engine_fault fault,
         msg.fault.cause = REFRESH_TAGS;
         break;
     }
-    /* One report closes the epoch; a mismatch carries news of its own. */
+    /* One report closes the epoch; those with a verdict are news beside it. */
     bool first = s->fault_epoch != s->view->epoch;
+    bool news = fault == FAULT_MISMATCH || fault == FAULT_FAIL;
     s->fault_epoch = s->view->epoch;
-    if (first || fault == FAULT_MISMATCH) session_send(s, &msg);
+    if (first || news) session_send(s, &msg);
 }
 
 bool session_init(struct session *s, const struct session_config *config)
@@ -216,6 +220,18 @@ bool session_quick(struct session *s, const struct op_request *r,
         return false;
     if (view_epoch != 0 && view_epoch != s->told.epoch) return false;
     return quick_start(&s->engine, r);
+}
+
+int session_fail(struct session *s, uint64_t tag)
+{
+    struct op *op = engine_find(&s->engine, tag);
+    if (!op || op->phase == PHASE_DONE) return pcclInvalidUsage;
+    if (s->state != SESSION_MEMBER || s->engine.frozen ||
+        op->phase == PHASE_QUEUED)
+        return pcclPendingAsyncOps;
+    if (!op->mismatch) engine_faulted(s, FAULT_FAIL, op, 0);
+    op->mismatch = true;
+    return pcclSuccess;
 }
 
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
@@ -402,6 +418,8 @@ static int forced_result(enum op_verdict verdict)
         return pcclInvalidUsage;
     case VERDICT_UNREACHABLE:
         return pcclRankConnectionFailed;
+    case VERDICT_FAILED:
+        return pcclOperationFailed;
     case VERDICT_COMMIT:
     case VERDICT_ABORT:
     case VERDICT_COUNT:

@@ -108,6 +108,8 @@ bool session_quick(struct session *s, const struct op_request *r,
                    uint64_t view_epoch);
 
 /* Takes the result of a DONE operation: tells its loss, frees it. */
+/* Rule D9: the operation is to fail for all its members. */
+int session_fail(struct session *s, uint64_t tag);
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
                  uint64_t *tx_bytes, uint64_t *rx_bytes);
 

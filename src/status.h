@@ -15,7 +15,8 @@
     X(pcclNoSharedStateAvailable, "no shared state available")                 \
     X(pcclPendingAsyncOps, "an operation has not been awaited")                \
     X(pcclUpdateTopologyFailed, "the topology update failed")                  \
-    X(pcclTopologyOptimizationFailed, "the topology optimization failed")
+    X(pcclTopologyOptimizationFailed, "the topology optimization failed")      \
+    X(pcclOperationFailed, "a member had the operation fail")
 
 const char *status_text(int result);
 

@@ -96,6 +96,7 @@ enum op_verdict {
     VERDICT_INVALID,     /* members disagreed on its arguments */
     VERDICT_USAGE,       /* a member sits in a vote and can never join it */
     VERDICT_UNREACHABLE, /* two members cannot connect */
+    VERDICT_FAILED,      /* a member wants it to fail */
     VERDICT_COUNT,
 };
 
@@ -103,6 +104,7 @@ enum refresh_cause {
     REFRESH_TAGS,        /* the peer's table of tags is full */
     REFRESH_MISMATCH,    /* operation (tag, seq): digests differ */
     REFRESH_UNREACHABLE, /* operation (tag, seq): no link to `peer` */
+    REFRESH_FAIL,        /* operation (tag, seq) is to fail */
     REFRESH_CAUSE_COUNT,
 };
 

@@ -82,6 +82,7 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (msg->type == WIRE_REFRESH) {
         if (msg->fault.cause == REFRESH_MISMATCH)
             force(g, msg, VERDICT_INVALID);
+        if (msg->fault.cause == REFRESH_FAIL) force(g, msg, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
             edge_failed(g, self, msg->fault.peer) >= MASTER_EDGE_TRIES)
             force(g, msg, VERDICT_UNREACHABLE);

@@ -64,6 +64,23 @@ static void coords_of(const struct cart *cart, int rank, int coords[])
     }
 }
 
+void cart_neighbors(const struct cart *cart, int rank, int neighbors[])
+{
+    int stride = 1;
+    for (int i = cart->dims - 1; i >= 0; i--) {
+        int size = cart->sizes[i], at = rank / stride % size;
+        for (int side = 0; side < 2; side++) {
+            int to = at + (side ? 1 : -1);
+            bool inside = to >= 0 && to < size;
+            to = (to + size) % size;
+            neighbors[2 * i + side] = inside || cart->periods[i]
+                                          ? rank + (to - at) * stride
+                                          : MPI_PROC_NULL;
+        }
+        stride *= size;
+    }
+}
+
 /* A grid that lost a cell has no coordinates any more. */
 static int cart_find(MPI_Comm handle, struct comm **comm,
                      const struct cart **cart, const char *function)

@@ -1,5 +1,6 @@
 /* coll.c - the engine of collectives: how the steps of one are run. */
 #include "coll.h"
+#include "revoke.h"
 #include "transport.h"
 
 #include <assert.h>
@@ -13,6 +14,7 @@ enum { FINISH_TRIES = 1000 };
 void coll_begin(struct coll *coll)
 {
     coll->called = coll->members = comm_members(coll->comm);
+    coll->entries = coll->called->size;
     coll->op.size = sizeof coll->op;
 }
 
@@ -139,12 +141,22 @@ static int next_operation(struct coll *coll)
     }
 }
 
+static int revoked_error(const struct coll *coll)
+{
+    if (!comm_revoked(coll->comm)) return MPI_SUCCESS;
+    return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
+}
+
 static int run_blocking(struct coll *coll)
 {
+    struct comm *home = coll->comm->home ? coll->comm->home : coll->comm;
     for (;;) {
-        int step = next_operation(coll);
+        int step = revoked_error(coll);
+        if (step == MPI_SUCCESS) step = next_operation(coll);
         if (step != COLL_RUN) return step;
+        atomic_store(&home->running, coll->op.tag);
         pcclResult_t result = pcclCollective(&coll->op, world.pccl, NULL);
+        atomic_store(&home->running, 0);
         if (result == pcclSuccess) {
             coll->round++;
             continue;
@@ -164,19 +176,34 @@ static int settle(struct coll *coll, int error)
     return error;
 }
 
-bool coll_advance(struct coll *coll)
+/* A revocation ends what is launched for all of its members; true: it is
+ * still under way. */
+static bool in_flight(struct coll *coll)
+{
+    bool done = true;
+    if (pcclTestAsync(&coll->handle, &done) != pcclSuccess || done)
+        return false;
+    if (comm_revoked(coll->comm))
+        (void)pcclFailCollective(world.pccl, coll->op.tag);
+    return true;
+}
+
+bool coll_advance(struct coll *coll, bool background)
 {
     for (;;) {
         pcclResult_t result;
-        if (coll->launched) {
-            bool done = true;
-            if (pcclTestAsync(&coll->handle, &done) == pcclSuccess && !done)
-                return false;
+        if (coll->failed != pcclSuccess) {
+            if (background) return false;
+            result = coll->failed;
+            coll->failed = pcclSuccess;
+        } else if (coll->launched) {
+            if (in_flight(coll)) return false;
             result = pcclAwaitAsyncReduce(&coll->handle, NULL);
             coll->launched = false;
             if (result == pcclSuccess) coll->round++;
         } else {
-            int step = next_operation(coll);
+            int step = revoked_error(coll);
+            if (step == MPI_SUCCESS) step = next_operation(coll);
             if (step != COLL_RUN) {
                 (void)settle(coll, step);
                 return true;
@@ -185,6 +212,10 @@ bool coll_advance(struct coll *coll)
             coll->launched = result == pcclSuccess;
         }
         if (result == pcclSuccess) continue;
+        if (background) {
+            coll->failed = result;
+            return false;
+        }
         int error = coll_failed(coll, result);
         if (error != MPI_SUCCESS) {
             (void)settle(coll, error);

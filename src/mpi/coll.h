@@ -58,7 +58,8 @@ struct coll {
     char *input; /* copy of an in-place input, restored on failure; owned */
     bool in_place;
     bool even; /* blocks have one size and stand in rank order */
-    /* Per member of `called`, owned: */
+    /* Per member of `called`, or per neighbour; owned: */
+    int entries;
     MPI_Count *sendcounts, *recvcounts;
     MPI_Aint *senddispls, *recvdispls; /* in bytes */
     struct type **sendtypes, **recvtypes;
@@ -73,6 +74,7 @@ struct coll {
 
     /* Nonblocking: */
     bool launched;
+    pcclResult_t failed; /* found in the background, for a call to treat */
     pcclAsyncReduceOp_t handle;
     int error;
     struct coll *next, *previous;
@@ -106,12 +108,15 @@ void *coll_stage(struct coll *coll, int index, size_t size);
 bool coll_progress(struct coll *coll);
 void coll_progress_all(void);
 bool coll_any_pending(void);
+/* For the thread that no call waits in: runs no function of the program and
+ * leaves failures, which may change the membership, to calls. */
+void coll_progress_background(void);
 
 /* Between the parts of the engine. */
 void coll_stages_free(struct coll *coll);
 void coll_arguments_free(struct coll *coll);
 /* Polls the operation in flight and launches the next; true when done. */
-bool coll_advance(struct coll *coll);
+bool coll_advance(struct coll *coll, bool background);
 void coll_pending_add(struct coll *coll);
 /* What PCCL_ON_FAILURE says about a failed operation. MPI_SUCCESS: start the
  * steps again. */

@@ -29,7 +29,7 @@ int check_op(MPI_Op handle, const struct type *type, struct op **op)
 static int arrays_new(const struct coll *coll, MPI_Count **counts,
                       MPI_Aint **displs)
 {
-    size_t n = (size_t)coll->called->size;
+    size_t n = (size_t)coll->entries + 1;
     *counts = calloc(n, sizeof **counts);
     *displs = calloc(n, sizeof **displs);
     return *counts && *displs ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -42,7 +42,7 @@ int check_counts(const struct coll *coll, struct numbers counts,
     MPI_Aint next = 0;
     if (numbers_null(counts)) return MPI_ERR_ARG;
     int result = arrays_new(coll, counts_out, displs_out);
-    for (int i = 0; result == MPI_SUCCESS && i < coll->called->size; i++) {
+    for (int i = 0; result == MPI_SUCCESS && i < coll->entries; i++) {
         MPI_Count count = numbers_at(counts, i);
         if (count < 0) result = MPI_ERR_COUNT;
         (*counts_out)[i] = count;
@@ -57,11 +57,26 @@ int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
                MPI_Count **counts_out, MPI_Aint **displs_out)
 {
     int result = arrays_new(coll, counts_out, displs_out);
-    for (int i = 0; result == MPI_SUCCESS && i < coll->called->size; i++) {
+    for (int i = 0; result == MPI_SUCCESS && i < coll->entries; i++) {
         (*counts_out)[i] = count;
         (*displs_out)[i] = i * count * extent;
     }
     return result;
+}
+
+int check_types(const struct coll *coll, const MPI_Datatype handles[],
+                struct type ***out)
+{
+    int n = coll->entries;
+    if (!handles && n > 0) return MPI_ERR_TYPE;
+    struct type **types = calloc((size_t)n + 1, sizeof *types);
+    *out = types;
+    if (!types) return MPI_ERR_NO_MEM;
+    for (int i = 0; i < n; i++) {
+        types[i] = type_find(handles[i]);
+        if (!types[i] || !types[i]->committed) return MPI_ERR_TYPE;
+    }
+    return MPI_SUCCESS;
 }
 
 const char *check_text(int error_class)
@@ -79,6 +94,10 @@ const char *check_text(int error_class)
         return "null buffer, or buffers must not be the same";
     case MPI_ERR_NO_MEM:
         return "out of memory";
+    case MPI_ERR_TOPOLOGY:
+        return "the communicator has no Cartesian topology";
+    case MPIX_ERR_PROC_FAILED:
+        return "a cell of the grid was lost";
     default:
         return "invalid argument";
     }

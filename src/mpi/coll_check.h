@@ -20,6 +20,9 @@ int check_counts(const struct coll *coll, struct numbers counts,
 /* All counts the same, blocks one after the other. */
 int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
                MPI_Count **counts_out, MPI_Aint **displs_out);
+/* A datatype for each. */
+int check_types(const struct coll *coll, const MPI_Datatype handles[],
+                struct type ***out);
 /* Text for a class that a check found. */
 const char *check_text(int error_class);
 

@@ -1,6 +1,7 @@
 /* coll_failure.c - the one place that decides what the loss of a member means
  * for a collective. */
 #include "coll.h"
+#include "revoke.h"
 
 #include <stdio.h>
 
@@ -91,6 +92,10 @@ int coll_failed(struct coll *coll, pcclResult_t result)
     char detail[256] = "";
     (void)pcclGetLastError(world.pccl, detail, sizeof detail);
     const char *text = *detail ? detail : pcclGetErrorString(result);
+    /* Word of it may come this way before the message. */
+    if (result == pcclOperationFailed) revoke_heard(coll->comm->context);
+    if (comm_revoked(coll->comm))
+        return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
     switch (result) {
     case pcclRankConnectionLost:
     case pcclTooFewPeers:

@@ -399,21 +399,6 @@ ALLTOALLV_VARIANT(Alltoallv_init, int, int, PREPARE, PREPARED)
 ALLTOALLV_VARIANT(Ialltoallv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
 ALLTOALLV_VARIANT(Alltoallv_init_c, MPI_Count, MPI_Aint, PREPARE, PREPARED)
 
-static int types_check(const struct coll *coll, const MPI_Datatype handles[],
-                       struct type ***out)
-{
-    int n = coll->called->size;
-    if (!handles) return MPI_ERR_TYPE;
-    struct type **types = calloc((size_t)n, sizeof *types);
-    *out = types;
-    if (!types) return MPI_ERR_NO_MEM;
-    for (int i = 0; i < n; i++) {
-        types[i] = type_find(handles[i]);
-        if (!types[i] || !types[i]->committed) return MPI_ERR_TYPE;
-    }
-    return MPI_SUCCESS;
-}
-
 /* Displacements are in bytes already. */
 static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                      struct numbers senddispls, const MPI_Datatype sendtypes[],
@@ -427,11 +412,11 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
     coll.in_place = sendbuf == MPI_IN_PLACE;
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
-    CHECK(types_check(&coll, recvtypes, &coll.recvtypes));
+    CHECK(check_types(&coll, recvtypes, &coll.recvtypes));
     CHECK(check_counts(&coll, recvcounts, recvdispls, 1, &coll.recvcounts,
                        &coll.recvdispls));
     if (coll.in_place) return coll_go(&coll, mode);
-    CHECK(types_check(&coll, sendtypes, &coll.sendtypes));
+    CHECK(check_types(&coll, sendtypes, &coll.sendtypes));
     CHECK(check_counts(&coll, sendcounts, senddispls, 1, &coll.sendcounts,
                        &coll.senddispls));
     return coll_go(&coll, mode);

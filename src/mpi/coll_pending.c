@@ -56,14 +56,14 @@ void coll_pending_add(struct coll *coll)
 }
 
 /* Moves one that the caller has marked busy. */
-static bool move(struct coll *coll)
+static bool move(struct coll *coll, bool background)
 {
     struct comm *comm = coll->comm;
     /* Earlier ones of its slot go first. It waits here and not in the call
      * that started it: that must not block. */
     bool turn =
         !coll->ordered || atomic_load(&comm->ended[coll->slot]) >= coll->turn;
-    bool done = turn && coll_advance(coll);
+    bool done = turn && coll_advance(coll, background);
     if (done && coll->ordered) atomic_fetch_add(&comm->ended[coll->slot], 1);
     pthread_mutex_lock(&pending_lock);
     coll->busy = false;
@@ -85,10 +85,16 @@ bool coll_progress(struct coll *coll)
     bool mine = coll->listed && !coll->busy;
     if (mine) coll->busy = true;
     pthread_mutex_unlock(&pending_lock);
-    return mine ? move(coll) : atomic_load(&coll->finished);
+    return mine ? move(coll, false) : atomic_load(&coll->finished);
 }
 
-void coll_progress_all(void)
+/* What the background thread must not run. */
+static bool private(const struct coll *coll)
+{
+    return coll->reducer && !coll->reducer->predefined;
+}
+
+static void progress_all(bool background)
 {
     /* A coll that another thread moves is left to it. Those taken go to the
      * end, so that a few calls reach all. */
@@ -98,7 +104,7 @@ void coll_progress_all(void)
     if (!coll_any_pending()) return;
     pthread_mutex_lock(&pending_lock);
     for (struct coll *at = pending_head; at && count < BATCH; at = at->next) {
-        if (at->busy) continue;
+        if (at->busy || (background && private(at))) continue;
         at->busy = true;
         batch[count++] = at;
     }
@@ -107,7 +113,17 @@ void coll_progress_all(void)
         list_append(batch[i]);
     }
     pthread_mutex_unlock(&pending_lock);
-    for (int i = 0; i < count; i++) (void)move(batch[i]);
+    for (int i = 0; i < count; i++) (void)move(batch[i], background);
+}
+
+void coll_progress_all(void)
+{
+    progress_all(false);
+}
+
+void coll_progress_background(void)
+{
+    progress_all(true);
 }
 
 void backoff(unsigned *turn)
@@ -131,9 +147,9 @@ static void references(struct coll *coll, void (*change)(struct object *))
         if (types[i] && !types[i]->predefined) change(&types[i]->object);
     if (coll->reducer && !coll->reducer->predefined)
         change(&coll->reducer->object);
-    for (int i = 0; coll->sendtypes && i < coll->called->size; i++)
+    for (int i = 0; coll->sendtypes && i < coll->entries; i++)
         change(&coll->sendtypes[i]->object);
-    for (int i = 0; coll->recvtypes && i < coll->called->size; i++)
+    for (int i = 0; coll->recvtypes && i < coll->entries; i++)
         change(&coll->recvtypes[i]->object);
     change(&coll->comm->object);
 }
@@ -154,7 +170,7 @@ static bool request_progress(struct request *request)
         if (!atomic_load(&coll->finished)) return false;
     }
     if (coll->made && coll->error == MPI_SUCCESS)
-        coll->made->context = coll->candidate;
+        comm_set_context(coll->made, coll->candidate);
     request->error = coll->error;
     status_empty(&request->status);
     return true;

@@ -3,6 +3,7 @@
 #include "cart.h"
 #include "coll.h"
 #include "info.h"
+#include "revoke.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -99,7 +100,14 @@ int comm_publish(struct comm *comm, MPI_Comm *out)
         return error_note(MPI_ERR_NO_MEM, "no room for another handle");
     }
     *out = comm->object.handle;
+    revoke_made(comm);
     return MPI_SUCCESS;
+}
+
+void comm_set_context(struct comm *comm, uint32_t context)
+{
+    comm->context = context;
+    revoke_made(comm);
 }
 
 int comm_make(struct comm *parent, uint32_t context, struct group *members,
@@ -145,6 +153,7 @@ static void sequence_restart(struct object *object)
     struct comm *comm = (struct comm *)object;
     if (!comm->follows_world) return;
     atomic_store(&comm->started, 0);
+    atomic_store(&comm->votes, 0);
     for (int i = 0; i < SLOTS_STARTED; i++) atomic_store(&comm->ended[i], 0);
     atomic_store(&comm->prepared,
                  (unsigned)(atomic_load(&world.view)->epoch << 8));
@@ -230,6 +239,15 @@ int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *group)
 {
     (void)group;
     return not_inter(handle, __func__);
+}
+
+/* Nobody is spawned here. */
+MPI_PUBLIC(Comm_get_parent);
+int PMPI_Comm_get_parent(MPI_Comm *parent)
+{
+    if (!parent) return RAISE_ARG(NULL, "null communicator");
+    *parent = MPI_COMM_NULL;
+    return MPI_SUCCESS;
 }
 
 MPI_PUBLIC(Comm_set_name);

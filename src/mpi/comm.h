@@ -69,6 +69,11 @@ struct comm {
     atomic_uint started; /* nonblocking collectives, by slot in turn */
     atomic_uint ended[SLOTS_STARTED]; /* of those, per slot */
     atomic_uint prepared;             /* persistent collectives */
+    atomic_uint votes;                /* agreements and shrinks */
+    /* Tag of the blocking collective that a thread sits in, or 0; kept where
+     * `home` says for a communicator that exists for one call. */
+    _Atomic uint64_t running;
+    struct comm *home;
     atomic_uint lost;      /* members removed by PCCL_ON_FAILURE=shrink */
     struct group *failed;  /* known to this process, in the order it learned of
                               them; owned, or NULL; guarded by facade_lock */
@@ -103,6 +108,8 @@ uint64_t comm_tag_of(const struct comm *comm, uint32_t slot);
 struct comm *comm_new(uint32_t context, struct group *members);
 /* Copies the error handler, and nothing else. */
 void comm_inherit(struct comm *to, struct comm *from);
+/* For one whose handle was given before all had agreed on the context. */
+void comm_set_context(struct comm *comm, uint32_t context);
 /* Opens the handle; on failure frees the communicator. */
 int comm_publish(struct comm *comm, MPI_Comm *out);
 /* Runs the delete callbacks and frees; leaves the communicator on error. */

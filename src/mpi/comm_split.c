@@ -111,9 +111,17 @@ int PMPI_Comm_split_type(MPI_Comm handle, int type, int key, MPI_Info info,
 {
     COMM_OR_RETURN(comm, handle);
     int color = MPI_UNDEFINED;
-    (void)info;
+    bool shared = type == MPI_COMM_TYPE_SHARED;
     if (!out) return RAISE_ARG(comm, "null communicator");
-    if (type == MPI_COMM_TYPE_SHARED) {
+    if (type == MPI_COMM_TYPE_HW_GUIDED) {
+        char level[sizeof "mpi_shared_memory"] = "";
+        int found = 0;
+        if (info != MPI_INFO_NULL &&
+            PMPI_Info_get(info, "mpi_hw_resource_type", sizeof level - 1, level,
+                          &found) == MPI_SUCCESS)
+            shared = found && strcmp(level, "mpi_shared_memory") == 0;
+    }
+    if (shared) {
         color = host_color(comm);
         if (color < 0) return RAISE_NO_MEMORY(comm);
     } else if (type != MPI_UNDEFINED && type != MPI_COMM_TYPE_HW_GUIDED &&
@@ -202,6 +210,7 @@ int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
         return RAISE_NO_MEMORY(comm);
     }
     temporary->local = comm->local;
+    temporary->home = comm;
     temporary->slot = SLOT_GROUP + (uint32_t)tag % SLOTS_GROUP;
     error = comm_agree_context(temporary, 1, &context);
     struct group *left = atomic_load(&temporary->members);

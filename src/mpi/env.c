@@ -3,6 +3,8 @@
 #include "comm.h"
 #include "op.h"
 #include "p2p.h"
+#include "progress.h"
+#include "revoke.h"
 #include "transport.h"
 #include "type.h"
 
@@ -55,6 +57,9 @@ static int start(int required, int *provided, const char *function)
         env_abort(MPI_ERR_OTHER, line);
     }
     atomic_store(&phase, PHASE_ACTIVE);
+    /* Losses are told to those who have asked for events once. */
+    (void)transport_progress(0);
+    if (world.pccl) (void)progress_start();
     if (provided) *provided = thread_level;
     return MPI_SUCCESS;
 }
@@ -86,8 +91,10 @@ int PMPI_Finalize(void)
     (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
     /* Nobody leaves while another still works; a loss here does not matter. */
     transport_stop();
-    p2p_stop();
     if (world.pccl) (void)coll_finish();
+    progress_stop();
+    p2p_stop();
+    revoke_stop();
     atomic_store(&phase, PHASE_OVER);
     world_disconnect();
     comm_stop();

@@ -16,7 +16,7 @@ QMPI = {"QMPI_" + name for name in (
     "Get_function", "Get_tool_storage", "Get_calling_address")}
 # Offered though the header lacks them.
 EXTRA = {"MPIX_Comm_is_revoked", "MPIX_Comm_get_failed",
-         "MPIX_Comm_ack_failed"}
+         "MPIX_Comm_ack_failed", "MPIX_Comm_iagree", "MPIX_Comm_ishrink"}
 # Reserved for errors of the tools interface, which has no error handlers.
 TOOLS_RESULT = "MPI_T_ERR_NOT_SUPPORTED"
 

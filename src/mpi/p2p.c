@@ -2,7 +2,9 @@
 #include "p2p.h"
 #include "coll.h"
 #include "request.h"
+#include "revoke.h"
 #include "transport.h"
+#include "ulfm.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -91,24 +93,35 @@ void p2p_pulled(struct message *message, int error)
     message_release(message);
 }
 
-static bool any_lost(const struct group *members)
+static bool any_lost(const struct comm *comm)
 {
+    const struct group *members = comm_members(comm);
     for (int i = 0; i < members->size; i++)
-        if (transport_lost(members->ids[i])) return true;
+        if (transport_lost(members->ids[i]) &&
+            !comm_acknowledged(comm, members->ids[i]))
+            return true;
     return false;
 }
 
-/* What the losses so far mean for a receive that has no message. With `shrink`
- * any of the others may still send. */
+int p2p_pending_error(const struct receive *receive)
+{
+    if (receive->entry.key.source != MATCH_ANY_SOURCE) return MPI_SUCCESS;
+    /* With `shrink` any of the others may still send. */
+    if (world.policy == FAILURE_SHRINK || !transport_lost(0) ||
+        !any_lost(receive->comm))
+        return MPI_SUCCESS;
+    return MPIX_ERR_PROC_FAILED_PENDING;
+}
+
+/* What has happened so far means this for a receive that has no message. One
+ * from anybody that is not waited for stays: a loss may be acknowledged. */
 static int receive_error(const struct receive *receive)
 {
     uint64_t source = receive->entry.key.source;
+    if (context_revoked(receive->entry.key.context)) return MPIX_ERR_REVOKED;
     if (source != MATCH_ANY_SOURCE)
         return transport_lost(source) ? MPIX_ERR_PROC_FAILED : MPI_SUCCESS;
-    if (world.policy == FAILURE_SHRINK || !transport_lost(0) ||
-        !any_lost(comm_members(receive->comm)))
-        return MPI_SUCCESS;
-    return MPIX_ERR_PROC_FAILED_PENDING;
+    return receive->blocking ? p2p_pending_error(receive) : MPI_SUCCESS;
 }
 
 void p2p_post(struct receive *receive)
@@ -125,11 +138,43 @@ void p2p_post(struct receive *receive)
     pthread_mutex_unlock(&lock);
 }
 
+/* Nobody will receive it; the sender gets its credit back. */
+static void discard(struct message *message)
+{
+    message->wants_ack = false;
+    atomic_store(&message->matched, true);
+    if (message->remote) transport_matched(message);
+    message_release(message);
+}
+
 void p2p_deliver(struct message *message)
 {
     pthread_mutex_lock(&lock);
-    struct match_entry *entry = match_arrive(&queues, &message->entry);
-    if (entry) join((struct receive *)entry, message);
+    if (context_revoked(message->entry.key.context)) {
+        discard(message);
+    } else {
+        struct match_entry *entry = match_arrive(&queues, &message->entry);
+        if (entry) join((struct receive *)entry, message);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void p2p_drop(uint32_t context, int error)
+{
+    pthread_mutex_lock(&lock);
+    for (struct match_entry *at = queues.posted.first, *next; at; at = next) {
+        next = at->next;
+        if (at->key.context != context) continue;
+        (void)match_remove(at);
+        fail((struct receive *)at, error);
+    }
+    for (struct match_entry *at = queues.unexpected.first, *next; at;
+         at = next) {
+        next = at->next;
+        if (at->key.context != context) continue;
+        (void)match_remove(at);
+        discard((struct message *)at);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -253,6 +298,8 @@ int send_begin(struct send *send)
 {
     MPI_Count size = send->count * send->type->size;
     if (send->dest == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (comm_revoked(send->comm))
+        return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
     if (send->mode == SEND_BUFFERED && size + MPI_BSEND_OVERHEAD > bsend_room())
         return error_note(MPI_ERR_BUFFER,
                           "the attached buffer has no room for %ld bytes",

@@ -17,7 +17,7 @@ struct message {
     MPI_Count size;
     const char *payload; /* data, the sender's buffer, or NULL: to be pulled */
     /* From or to another member: */
-    bool remote, wants_ack;
+    bool remote, wants_ack, announced;
     uint64_t cookie;         /* the sender's name for it */
     uint32_t charged;        /* against the sender's credit */
     struct receive *receive; /* the one it is being pulled for */
@@ -32,6 +32,7 @@ struct receive {
     MPI_Count count;
     struct type *type;
     struct comm *comm;
+    bool blocking; /* its caller waits, and gets no error that says "not yet" */
     atomic_bool done;
     int error;
     MPI_Status status;
@@ -54,6 +55,11 @@ void message_release(struct message *message);
 struct message *message_new(MPI_Count size);
 /* The data that a receive has been waiting for are there, or will not come. */
 void p2p_pulled(struct message *message, int error);
+/* A receive from anybody that is not done, while one that might have sent was
+ * lost and that loss is not acknowledged: MPIX_ERR_PROC_FAILED_PENDING. */
+int p2p_pending_error(const struct receive *receive);
+/* The context was revoked: ends the receives, throws the messages away. */
+void p2p_drop(uint32_t context, int error);
 /* A member is gone: nothing more will come of receives that need it. */
 void p2p_member_lost(uint64_t member);
 bool p2p_busy(void); /* receives are posted */

@@ -67,8 +67,10 @@ static int send_cancel(struct request *request)
     return MPI_SUCCESS;
 }
 
-static const struct request_kind send_kind = {send_progress, send_start,
-                                              send_cancel, send_release};
+static const struct request_kind send_kind = {.progress = send_progress,
+                                              .start = send_start,
+                                              .cancel = send_cancel,
+                                              .release = send_release};
 
 static int send_request(const struct send *from, bool persistent,
                         MPI_Request *out, const char *function)
@@ -100,7 +102,9 @@ static int send_await(struct send *send, const char *function)
         coll_progress_all();
     if (send->error == MPI_SUCCESS) return MPI_SUCCESS;
     return error_raise(send->comm, send->error, function,
-                       "the receiver was lost");
+                       send->error == MPIX_ERR_REVOKED
+                           ? "the communicator was revoked"
+                           : "the receiver was lost");
 }
 
 static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
@@ -196,7 +200,10 @@ static bool receive_progress(struct request *request)
     if (!atomic_load(&receive->done)) {
         coll_progress_all();
         (void)transport_progress(0);
-        if (!atomic_load(&receive->done)) return false;
+    }
+    if (!atomic_load(&receive->done)) {
+        request->error = p2p_pending_error(receive);
+        return request->error != MPI_SUCCESS;
     }
     request->status = receive->status;
     request->error = receive->error;
@@ -224,8 +231,10 @@ static void receive_release(struct request *request)
     free(pending);
 }
 
-static const struct request_kind receive_kind = {
-    receive_progress, receive_start, receive_cancel, receive_release};
+static const struct request_kind receive_kind = {.progress = receive_progress,
+                                                 .start = receive_start,
+                                                 .cancel = receive_cancel,
+                                                 .release = receive_release};
 
 static int receive_request(const struct receive *from, int source, int tag,
                            bool persistent, MPI_Request *out,
@@ -267,10 +276,12 @@ static int await(struct receive *receive, MPI_Status *status,
         status->MPI_ERROR = error;
     }
     if (receive->error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_raise(receive->comm, receive->error, function,
-                       receive->error == MPI_ERR_TRUNCATE
-                           ? "the message is longer than the buffer"
-                           : "the sender, or one that may be it, was lost");
+    const char *text = "the sender, or one that may be it, was lost";
+    if (receive->error == MPI_ERR_TRUNCATE)
+        text = "the message is longer than the buffer";
+    if (receive->error == MPIX_ERR_REVOKED)
+        text = "the communicator was revoked";
+    return error_raise(receive->comm, receive->error, function, "%s", text);
 }
 
 static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
@@ -278,7 +289,10 @@ static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
                 MPI_Request *request, const char *function)
 {
     COMM_OF(handle);
-    struct receive what = {.buffer = buffer, .count = count, .comm = comm};
+    struct receive what = {.buffer = buffer,
+                           .count = count,
+                           .comm = comm,
+                           .blocking = request == NULL};
     CHECK(comm, receive_check(&what, type, source, tag));
     if (request)
         return receive_request(&what, source, tag, persistent, request,
@@ -326,7 +340,8 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount,
                        .dest = dest,
                        .tag = sendtag,
                        .copy = sendbuf == recvbuf};
-    struct receive in = {.buffer = recvbuf, .count = recvcount, .comm = comm};
+    struct receive in = {
+        .buffer = recvbuf, .count = recvcount, .comm = comm, .blocking = true};
     CHECK(comm, send_check(&out, sendtype));
     CHECK(comm, receive_check(&in, recvtype, source, recvtag));
     CHECK(comm, send_begin(&out));
@@ -362,3 +377,102 @@ SENDRECV_VARIANT(Sendrecv_c, MPI_Count)
     }
 SENDRECV_REPLACE_VARIANT(Sendrecv_replace, int)
 SENDRECV_REPLACE_VARIANT(Sendrecv_replace_c, MPI_Count)
+
+/* ------------------------------------------- send and receive, nonblocking */
+
+struct both {
+    struct pending in; /* first: its receive */
+    struct send out;
+};
+
+static bool both_progress(struct request *request)
+{
+    struct both *both = request->state;
+    if (!send_done(&both->out) || !atomic_load(&both->in.receive.done)) {
+        coll_progress_all();
+        (void)transport_progress(0);
+    }
+    if (!send_done(&both->out)) return false;
+    if (!receive_progress(request)) return false;
+    if (request->error == MPI_SUCCESS) request->error = both->out.error;
+    return true;
+}
+
+static void both_release(struct request *request)
+{
+    struct both *both = request->state;
+    if (both->out.waiting) message_release(both->out.waiting);
+    type_use(both->out.type, false);
+    receive_release(request);
+}
+
+static const struct request_kind both_kind = {.progress = both_progress,
+                                              .release = both_release};
+
+static int isendrecv(const void *sendbuf, MPI_Count sendcount,
+                     MPI_Datatype sendtype, int dest, int sendtag,
+                     void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                     int source, int recvtag, MPI_Comm handle, MPI_Request *out,
+                     const char *function)
+{
+    COMM_OF(handle);
+    struct send send = {.buffer = sendbuf,
+                        .count = sendcount,
+                        .comm = comm,
+                        .dest = dest,
+                        .tag = sendtag,
+                        .copy = sendbuf == recvbuf};
+    struct receive in = {.buffer = recvbuf, .count = recvcount, .comm = comm};
+    if (!out) return error_raise(comm, MPI_ERR_ARG, function, "null request");
+    CHECK(comm, send_check(&send, sendtype));
+    CHECK(comm, receive_check(&in, recvtype, source, recvtag));
+    struct both *both = calloc(1, sizeof *both);
+    struct request *request = both ? request_new(&both_kind, comm, both) : NULL;
+    if (!request) {
+        free(both);
+        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    }
+    both->out = send;
+    both->in.receive.buffer = in.buffer;
+    both->in.receive.count = in.count;
+    both->in.receive.type = in.type;
+    both->in.receive.comm = comm;
+    type_use(send.type, true);
+    type_use(in.type, true);
+    int result = send_begin(&both->out);
+    if (result != MPI_SUCCESS) {
+        object_release(&request->object);
+        return error_raise_noted(comm, result, function);
+    }
+    receive_begin(&both->in.receive, source, recvtag);
+    request->active = true;
+    CHECK(comm, request_publish(request, out));
+    return MPI_SUCCESS;
+}
+
+#define ISENDRECV_VARIANT(name, count_t)                                       \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, int dest, int sendtag,              \
+                    void *recvbuf, count_t recvcount, MPI_Datatype recvtype,   \
+                    int source, int recvtag, MPI_Comm comm,                    \
+                    MPI_Request *request)                                      \
+    {                                                                          \
+        return isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, \
+                         recvcount, recvtype, source, recvtag, comm, request,  \
+                         __func__);                                            \
+    }
+ISENDRECV_VARIANT(Isendrecv, int)
+ISENDRECV_VARIANT(Isendrecv_c, MPI_Count)
+
+#define ISENDRECV_REPLACE_VARIANT(name, count_t)                               \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(void *buffer, count_t count, MPI_Datatype type, int dest,  \
+                    int sendtag, int source, int recvtag, MPI_Comm comm,       \
+                    MPI_Request *request)                                      \
+    {                                                                          \
+        return isendrecv(buffer, count, type, dest, sendtag, buffer, count,    \
+                         type, source, recvtag, comm, request, __func__);      \
+    }
+ISENDRECV_REPLACE_VARIANT(Isendrecv_replace, int)
+ISENDRECV_REPLACE_VARIANT(Isendrecv_replace_c, MPI_Count)

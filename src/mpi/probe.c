@@ -2,6 +2,7 @@
 #include "coll.h"
 #include "p2p.h"
 #include "request.h"
+#include "revoke.h"
 #include "transport.h"
 
 #include <limits.h>
@@ -59,9 +60,15 @@ static int probe(int source, int tag, MPI_Comm handle, int *flag,
             (void)transport_progress(0);
             there = p2p_probe(&key, comm, take, &found);
         }
-        if (!there && source != MPI_ANY_SOURCE && transport_lost(key.source))
+        if (comm_revoked(comm))
+            return error_raise(comm, MPIX_ERR_REVOKED, function,
+                               "the communicator was revoked");
+        check.entry.key = key;
+        bool lost = source == MPI_ANY_SOURCE ? p2p_pending_error(&check) != 0
+                                             : transport_lost(key.source);
+        if (!there && lost)
             return error_raise(comm, MPIX_ERR_PROC_FAILED, function,
-                               "the sender was lost");
+                               "the sender, or one that may be it, was lost");
         if (there) status_copy(status, &found);
         if (flag) *flag = there;
         if (there || flag) return MPI_SUCCESS;

@@ -121,7 +121,13 @@ static int request_report(struct request *request, MPI_Request *handle,
 {
     int error = request->error;
     status_give(status, &request->status);
+    /* Not over: it goes on once the loss is acknowledged. */
+    if (error == MPIX_ERR_PROC_FAILED_PENDING) return error;
     request->active = false;
+    if (request->kind->finish) {
+        int last = request->kind->finish(request);
+        if (error == MPI_SUCCESS) error = last;
+    }
     if (request->persistent) return error;
     *handle = MPI_REQUEST_NULL;
     handle_close(&request->object);

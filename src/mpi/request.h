@@ -16,6 +16,9 @@ struct request_kind {
     int (*start)(struct request *request);
     /* Best effort; NULL: cannot be cancelled. */
     int (*cancel)(struct request *request);
+    /* Called once when the completion is reported; an error that it returns is
+     * the request's if there was none. NULL: nothing to do. */
+    int (*finish)(struct request *request);
     /* Releases what the kind owns; the request is inactive or complete. */
     void (*release)(struct request *request);
 };

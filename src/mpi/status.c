@@ -200,15 +200,24 @@ static int grequest_cancel(struct request *request)
     return state->cancel(state->extra, atomic_load(&state->complete));
 }
 
-static void grequest_release(struct request *request)
+static int grequest_finish(struct request *request)
 {
     struct grequest *state = request->state;
-    (void)state->release(state->extra);
-    free(state);
+    MPI_Grequest_free_function *release = state->release;
+    state->release = NULL;
+    return release ? release(state->extra) : MPI_SUCCESS;
 }
 
-static const struct request_kind grequest_kind = {
-    grequest_progress, NULL, grequest_cancel, grequest_release};
+static void grequest_release(struct request *request)
+{
+    (void)grequest_finish(request);
+    free(request->state);
+}
+
+static const struct request_kind grequest_kind = {.progress = grequest_progress,
+                                                  .cancel = grequest_cancel,
+                                                  .finish = grequest_finish,
+                                                  .release = grequest_release};
 
 MPI_PUBLIC(Grequest_start);
 int PMPI_Grequest_start(MPI_Grequest_query_function *query,

@@ -5,12 +5,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-MPIX_PUBLIC(Comm_revoke);
-int PMPIX_Comm_revoke(MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPIX_Comm_revoke");
-}
-
 MPIX_PUBLIC(Grequest_class_allocate);
 int PMPIX_Grequest_class_allocate(MPIX_Grequest_class greq_class, void *extra_state, MPI_Request *request)
 {
@@ -63,12 +57,6 @@ MPI_PUBLIC(Comm_create_from_group);
 int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newcomm)
 {
     return unsupported("MPI_Comm_create_from_group");
-}
-
-MPI_PUBLIC(Comm_get_parent);
-int PMPI_Comm_get_parent(MPI_Comm *parent)
-{
-    return unsupported("MPI_Comm_get_parent");
 }
 
 MPI_PUBLIC(Comm_join);
@@ -818,66 +806,6 @@ int PMPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI
     return unsupported("MPI_Group_from_session_pset");
 }
 
-MPI_PUBLIC(Ineighbor_allgather);
-int PMPI_Ineighbor_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_allgather");
-}
-
-MPI_PUBLIC(Ineighbor_allgather_c);
-int PMPI_Ineighbor_allgather_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_allgather_c");
-}
-
-MPI_PUBLIC(Ineighbor_allgatherv);
-int PMPI_Ineighbor_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_allgatherv");
-}
-
-MPI_PUBLIC(Ineighbor_allgatherv_c);
-int PMPI_Ineighbor_allgatherv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_allgatherv_c");
-}
-
-MPI_PUBLIC(Ineighbor_alltoall);
-int PMPI_Ineighbor_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_alltoall");
-}
-
-MPI_PUBLIC(Ineighbor_alltoall_c);
-int PMPI_Ineighbor_alltoall_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_alltoall_c");
-}
-
-MPI_PUBLIC(Ineighbor_alltoallv);
-int PMPI_Ineighbor_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_alltoallv");
-}
-
-MPI_PUBLIC(Ineighbor_alltoallv_c);
-int PMPI_Ineighbor_alltoallv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_alltoallv_c");
-}
-
-MPI_PUBLIC(Ineighbor_alltoallw);
-int PMPI_Ineighbor_alltoallw(const void *sendbuf, const int sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_alltoallw");
-}
-
-MPI_PUBLIC(Ineighbor_alltoallw_c);
-int PMPI_Ineighbor_alltoallw_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Ineighbor_alltoallw_c");
-}
-
 MPI_PUBLIC(Intercomm_create);
 int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm)
 {
@@ -896,154 +824,10 @@ int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
     return unsupported_comm(intercomm, "MPI_Intercomm_merge");
 }
 
-MPI_PUBLIC(Isendrecv);
-int PMPI_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Isendrecv");
-}
-
-MPI_PUBLIC(Isendrecv_c);
-int PMPI_Isendrecv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Isendrecv_c");
-}
-
-MPI_PUBLIC(Isendrecv_replace);
-int PMPI_Isendrecv_replace(void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Isendrecv_replace");
-}
-
-MPI_PUBLIC(Isendrecv_replace_c);
-int PMPI_Isendrecv_replace_c(void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Isendrecv_replace_c");
-}
-
 MPI_PUBLIC(Lookup_name);
 int PMPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name)
 {
     return unsupported("MPI_Lookup_name");
-}
-
-MPI_PUBLIC(Neighbor_allgather);
-int PMPI_Neighbor_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgather");
-}
-
-MPI_PUBLIC(Neighbor_allgather_c);
-int PMPI_Neighbor_allgather_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgather_c");
-}
-
-MPI_PUBLIC(Neighbor_allgather_init);
-int PMPI_Neighbor_allgather_init(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgather_init");
-}
-
-MPI_PUBLIC(Neighbor_allgather_init_c);
-int PMPI_Neighbor_allgather_init_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgather_init_c");
-}
-
-MPI_PUBLIC(Neighbor_allgatherv);
-int PMPI_Neighbor_allgatherv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgatherv");
-}
-
-MPI_PUBLIC(Neighbor_allgatherv_c);
-int PMPI_Neighbor_allgatherv_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgatherv_c");
-}
-
-MPI_PUBLIC(Neighbor_allgatherv_init);
-int PMPI_Neighbor_allgatherv_init(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgatherv_init");
-}
-
-MPI_PUBLIC(Neighbor_allgatherv_init_c);
-int PMPI_Neighbor_allgatherv_init_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_allgatherv_init_c");
-}
-
-MPI_PUBLIC(Neighbor_alltoall);
-int PMPI_Neighbor_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoall");
-}
-
-MPI_PUBLIC(Neighbor_alltoall_c);
-int PMPI_Neighbor_alltoall_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoall_c");
-}
-
-MPI_PUBLIC(Neighbor_alltoall_init);
-int PMPI_Neighbor_alltoall_init(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoall_init");
-}
-
-MPI_PUBLIC(Neighbor_alltoall_init_c);
-int PMPI_Neighbor_alltoall_init_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoall_init_c");
-}
-
-MPI_PUBLIC(Neighbor_alltoallv);
-int PMPI_Neighbor_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallv");
-}
-
-MPI_PUBLIC(Neighbor_alltoallv_c);
-int PMPI_Neighbor_alltoallv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallv_c");
-}
-
-MPI_PUBLIC(Neighbor_alltoallv_init);
-int PMPI_Neighbor_alltoallv_init(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallv_init");
-}
-
-MPI_PUBLIC(Neighbor_alltoallv_init_c);
-int PMPI_Neighbor_alltoallv_init_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallv_init_c");
-}
-
-MPI_PUBLIC(Neighbor_alltoallw);
-int PMPI_Neighbor_alltoallw(const void *sendbuf, const int sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallw");
-}
-
-MPI_PUBLIC(Neighbor_alltoallw_c);
-int PMPI_Neighbor_alltoallw_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallw_c");
-}
-
-MPI_PUBLIC(Neighbor_alltoallw_init);
-int PMPI_Neighbor_alltoallw_init(const void *sendbuf, const int sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallw_init");
-}
-
-MPI_PUBLIC(Neighbor_alltoallw_init_c);
-int PMPI_Neighbor_alltoallw_init_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info, MPI_Request *request)
-{
-    return unsupported_comm(comm, "MPI_Neighbor_alltoallw_init_c");
 }
 
 MPI_PUBLIC(Open_port);

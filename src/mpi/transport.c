@@ -1,5 +1,6 @@
 /* transport.c - see transport.h. */
 #include "transport.h"
+#include "revoke.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,10 +15,11 @@ enum {
 };
 
 enum letter_kind {
-    LETTER_EAGER, /* with the data */
-    LETTER_LARGE, /* the data are to be pulled under the cookie */
-    LETTER_ACK,   /* the message with the cookie was matched */
-    LETTER_CREDIT /* `size` bytes of the receiver's queue are free again */
+    LETTER_EAGER,  /* with the data */
+    LETTER_LARGE,  /* the data are to be pulled under the cookie */
+    LETTER_ACK,    /* the message with the cookie was matched */
+    LETTER_CREDIT, /* `size` bytes of the receiver's queue are free again */
+    LETTER_REVOKED /* nothing more happens in the context */
 };
 
 /* The header of what is posted. All members have one byte order: the ABI has
@@ -193,6 +195,7 @@ static int send_remote(uint64_t member, struct message *message, bool large,
     if (large || wait) {
         /* Named by the receiver here: that is who will answer. */
         message->cookie = letter.cookie;
+        message->announced = large;
         message->entry.key.source = member;
         message->next = outgoing;
         outgoing = message;
@@ -317,6 +320,7 @@ static void letter_opened(const pcclEvent_t *event)
         if (partner) partner->unmatched -= letter.size;
         pthread_mutex_unlock(&lock);
     }
+    if (letter.kind == LETTER_REVOKED) revoke_heard(letter.context);
     if (letter.kind > LETTER_LARGE) return;
     bool large = letter.kind == LETTER_LARGE;
     if (!large && letter.size != event->body_size) return;
@@ -369,10 +373,9 @@ static void all_lost(void)
             lost(view->ids[i]);
 }
 
-bool transport_progress(int timeout_ms)
+/* With `taking`. */
+static bool progress(int timeout_ms)
 {
-    if (!world.pccl) return false;
-    if (pthread_mutex_trylock(&taking) != 0) return false;
     bool some = false;
     for (;;) {
         pcclEvent_t event;
@@ -389,8 +392,94 @@ bool transport_progress(int timeout_ms)
     pthread_mutex_lock(&lock);
     if (backlog) backlog_flush();
     pthread_mutex_unlock(&lock);
-    pthread_mutex_unlock(&taking);
     return some || timeout_ms > 0;
+}
+
+bool transport_progress(int timeout_ms)
+{
+    if (!world.pccl || pthread_mutex_trylock(&taking) != 0) return false;
+    bool some = progress(timeout_ms);
+    pthread_mutex_unlock(&taking);
+    return some;
+}
+
+bool transport_background(void)
+{
+    if (!world.pccl || pthread_mutex_trylock(&taking) != 0) return false;
+    (void)progress(0);
+    pthread_mutex_unlock(&taking);
+    return true;
+}
+
+/* --------------------------------------------------------------- revocation
+ */
+
+void transport_tell_revoked(const struct group *members, uint32_t context)
+{
+    struct letter letter = {.kind = LETTER_REVOKED, .context = context};
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < members->size; i++)
+        if (members->ids[i] != world.self)
+            (void)post(members->ids[i], &letter, NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+/* With the lock. Whether the library lets go of the sender's memory. */
+static bool withdraw(const struct message *message, bool *left)
+{
+    if (!message->announced) return true;
+    pcclResult_t result = pcclWithdrawBulk(
+        world.pccl, message->entry.key.source, message->cookie);
+    if (result == pcclPendingAsyncOps) *left = true;
+    return result == pcclSuccess;
+}
+
+/* With the lock. Whether the library lets go of the receiver's memory. */
+static bool cancel(const struct message *message)
+{
+    return pcclCancelBulk(world.pccl, message->entry.key.source,
+                          message->cookie) == pcclSuccess;
+}
+
+/* With the lock. Takes those of the context that can be taken out of a list. */
+static struct message *list_end(struct message **list, uint32_t context,
+                                bool sends, bool *left)
+{
+    struct message *taken = NULL;
+    while (*list) {
+        struct message *message = *list;
+        bool ours = message->entry.key.context == context;
+        if (!ours || !(sends ? withdraw(message, left) : cancel(message))) {
+            list = &message->next;
+            continue;
+        }
+        *list = message->next;
+        message->next = taken;
+        taken = message;
+    }
+    return taken;
+}
+
+bool transport_drop(uint32_t context, int error)
+{
+    bool left = false;
+    pthread_mutex_lock(&lock);
+    struct message *sends = list_end(&outgoing, context, true, &left);
+    struct message *receives = list_end(&incoming, context, false, &left);
+    pthread_mutex_unlock(&lock);
+    while (sends) {
+        struct message *message = sends;
+        sends = message->next;
+        message->error = error;
+        atomic_store(&message->matched, true);
+        message_release(message);
+    }
+    while (receives) {
+        struct message *message = receives;
+        receives = message->next;
+        p2p_pulled(message, error);
+    }
+    return left;
 }
 
 bool transport_busy(void)

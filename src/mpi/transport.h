@@ -29,8 +29,16 @@ bool transport_lost(uint64_t member);
 /* Moves messages, waiting that many milliseconds for one at most. True: it
  * waited, or something happened; false: there is nothing to wait with. */
 bool transport_progress(int timeout_ms);
+/* The same for a thread that is in no hurry: false if another one moves
+ * messages already. */
+bool transport_background(void);
 /* Something needs transport_progress() for others to go on. */
 bool transport_busy(void);
+/* Tells the members that the context was revoked. */
+void transport_tell_revoked(const struct group *members, uint32_t context);
+/* Ends what is under way in the context with the error; true: some of it
+ * cannot be ended yet, call again. */
+bool transport_drop(uint32_t context, int error);
 void transport_stop(void);
 
 #endif

@@ -1,16 +1,18 @@
 /* ulfm.c - User-Level Failure Mitigation: knowing, agreeing on and leaving out
- * members that failed.
+ * members that failed. Revoking is in revoke.c.
  *
  * Agreement. The members that are left vote by an operation of pccl in their
  * own scope, which succeeds on all of them or on none. Who does not know of a
  * failure yet names too large a scope, learns of it when that fails, and tries
- * again. Failures come in one order for everybody, so scopes of one size are
- * the same and their number of failed members tells tags apart.
- *
- * MPIX_Comm_revoke needs a message to members that are in no call; it is among
- * the functions not offered. */
+ * again. pccl tells failures in one order to everybody, so scopes of one size
+ * are the same, and the number of failed members tells tags apart. A vote
+ * counts only what pccl has told; messages may have shown more, in any order,
+ * and that is for failure_ack and its kin only. */
 #include "ulfm.h"
 #include "coll.h"
+#include "request.h"
+#include "revoke.h"
+#include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +47,10 @@ static struct group *failed_list(struct comm *comm)
     const struct group *members = comm_members(comm);
     bool *lost = calloc((size_t)members->size, sizeof *lost);
     struct group *list = NULL, *old = NULL;
-    if (lost && world_lost(members, lost)) {
+    bool known = lost && world_lost(members, lost);
+    for (int i = 0; known && i < members->size; i++)
+        lost[i] = lost[i] || transport_lost(members->ids[i]);
+    if (known) {
         facade_lock();
         list = list_extend(comm->failed, members, lost);
         if (list) {
@@ -79,6 +84,16 @@ static int acknowledge(struct comm *comm, int wanted)
     int result = comm->acknowledged;
     facade_unlock();
     return result;
+}
+
+bool comm_acknowledged(const struct comm *comm, uint64_t member)
+{
+    bool found = false;
+    facade_lock();
+    for (int i = 0; i < comm->acknowledged && !found; i++)
+        found = comm->failed->ids[i] == member;
+    facade_unlock();
+    return found;
 }
 
 MPIX_PUBLIC(Comm_failure_ack);
@@ -130,7 +145,7 @@ int PMPIX_Comm_is_revoked(MPI_Comm handle, int *flag)
 {
     COMM_OR_RETURN(comm, handle);
     if (!flag) return RAISE_ARG(comm, "null flag");
-    *flag = 0;
+    *flag = comm_revoked(comm);
     return MPI_SUCCESS;
 }
 
@@ -144,160 +159,260 @@ struct vote {
     int claimed;        /* it could take the context agreed on */
 };
 
-/* A round of voting among those who are left of the communicator. */
+/* An agreement, or a shrink, under way among those who are left. An agreement
+ * is one round of votes; a shrink is two, repeated until all could take the
+ * context that the first round found. */
 struct ballot {
     struct comm *comm;
+    bool shrinks;
+    unsigned number;      /* of the ballot on the communicator */
     struct group *living; /* owned */
     struct vote *votes;   /* of the living, in their order; owned */
-    int failed;           /* members known to be so */
+    int failed;           /* members that pccl has told of */
+    int round;
+    bool launched;
+    pcclAsyncReduceOp_t handle;
+    int flag; /* of an agreement: what this member says; at the end, of all */
+    bool unacknowledged; /* by any of them */
+    uint32_t context;    /* of a shrink */
+    MPI_Comm *made;      /* where its result goes */
+    int *agreed;         /* where an agreement's goes */
 };
 
-static void ballot_free(struct ballot *ballot)
+/* What the steps below return beside MPI_SUCCESS and noted classes. */
+enum { BALLOT_AGAIN = -1, BALLOT_WAITS = -2 };
+
+/* Both in flight and restarted ballots have tags of their own. */
+enum { FAILURES_PER_BALLOT = 64 };
+
+static void ballot_begin(struct ballot *ballot, struct comm *comm)
+{
+    ballot->comm = comm;
+    ballot->number = atomic_fetch_add(&comm->votes, 1);
+}
+
+static void ballot_reset(struct ballot *ballot)
 {
     if (ballot->living) object_release(&ballot->living->object);
     free(ballot->votes);
     ballot->living = NULL;
     ballot->votes = NULL;
+    ballot->round = 0;
 }
 
 static int ballot_open(struct ballot *ballot)
 {
     const struct group *members = comm_members(ballot->comm);
-    struct group *failed = failed_list(ballot->comm);
+    size_t size = (size_t)members->size;
+    bool *lost = calloc(size, sizeof *lost);
     int used = 0;
     ballot->living = group_new(members->size);
-    ballot->votes = calloc((size_t)members->size, sizeof *ballot->votes);
-    if (!failed || !ballot->living || !ballot->votes) {
-        if (failed) object_release(&failed->object);
-        return error_note(MPI_ERR_NO_MEM, "out of memory");
+    ballot->votes = calloc(size, sizeof *ballot->votes);
+    bool known =
+        lost && ballot->living && ballot->votes && world_lost(members, lost);
+    struct vote mine = {.flag = ballot->flag, .context = context_first_free()};
+    for (int i = 0; known && i < members->size; i++) {
+        if (!lost[i]) ballot->living->ids[used++] = members->ids[i];
+        if (lost[i] && !comm_acknowledged(ballot->comm, members->ids[i]))
+            mine.unacknowledged = 1;
     }
-    for (int i = 0; i < members->size; i++)
-        if (!listed(failed, members->ids[i]))
-            ballot->living->ids[used++] = members->ids[i];
-    ballot->failed = failed->size;
+    free(lost);
+    if (!known) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    ballot->failed = members->size - used;
     ballot->living->size = used;
     group_place(ballot->living, world.self);
-    object_release(&failed->object);
-    if (ballot->living->rank != MPI_UNDEFINED) return MPI_SUCCESS;
-    return error_note(MPI_ERR_OTHER, "this process was evicted");
+    if (ballot->living->rank == MPI_UNDEFINED)
+        return error_note(MPI_ERR_OTHER, "this process was evicted");
+    ballot->votes[ballot->living->rank] = mine;
+    return MPI_SUCCESS;
 }
 
-/* Waits with an eye on nonblocking collectives, which others may wait for. */
-static pcclResult_t collective(const pcclCollective_t *op)
-{
-    pcclAsyncReduceOp_t handle;
-    bool done = false;
-    unsigned turn = 0;
-    if (!coll_any_pending()) return pcclCollective(op, world.pccl, NULL);
-    pcclResult_t result = pcclCollectiveAsync(op, world.pccl, &handle);
-    if (result != pcclSuccess) return result;
-    while (pcclTestAsync(&handle, &done) == pcclSuccess && !done) {
-        coll_progress_all();
-        backoff(&turn);
-    }
-    return pcclAwaitAsyncReduce(&handle, NULL);
-}
-
-enum { BALLOT_AGAIN = -1 }; /* another member was lost */
-
-/* Everyone's vote to everyone. A noted class, or BALLOT_AGAIN. */
-static int ballot_cast(struct ballot *ballot, const struct vote *mine)
+/* Everyone's vote to everyone. */
+static pcclResult_t ballot_launch(struct ballot *ballot)
 {
     const struct group *living = ballot->living;
-    ballot->votes[living->rank] = *mine;
-    if (living->size == 1) return MPI_SUCCESS;
+    uint32_t slot = ballot->number * FAILURES_PER_BALLOT +
+                    (uint32_t)ballot->failed % FAILURES_PER_BALLOT;
     pcclCollective_t op = {.size = sizeof op,
                            .kind = pcclKindAllGather,
                            .recvbuf = ballot->votes,
-                           .count = sizeof *mine,
+                           .count = sizeof *ballot->votes,
                            .members = living->ids,
                            .member_count = (size_t)living->size};
-    op.tag = comm_tag_of(ballot->comm,
-                         SLOT_AGREE + (uint32_t)ballot->failed % SLOTS_AGREE);
-    pcclResult_t result = collective(&op);
+    op.tag = comm_tag_of(ballot->comm, SLOT_AGREE + slot % SLOTS_AGREE);
+    return pcclCollectiveAsync(&op, world.pccl, &ballot->handle);
+}
+
+/* One round of voting, from its launch to its end. */
+static int ballot_vote(struct ballot *ballot, bool wait)
+{
+    pcclResult_t result = pcclSuccess;
+    bool done = false;
+    unsigned turn = 0;
+    if (ballot->living->size == 1) return MPI_SUCCESS;
+    if (!ballot->launched) result = ballot_launch(ballot);
+    ballot->launched = result == pcclSuccess;
+    /* While others wait for what is under way here, it is moved as well. */
+    bool busy = coll_any_pending() || transport_busy();
+    while (ballot->launched && !(wait && !busy)) {
+        if (pcclTestAsync(&ballot->handle, &done) != pcclSuccess || done) break;
+        if (!wait) return BALLOT_WAITS;
+        coll_progress_all();
+        backoff(&turn);
+    }
+    if (ballot->launched) result = pcclAwaitAsyncReduce(&ballot->handle, NULL);
+    ballot->launched = false;
     if (result == pcclSuccess) return MPI_SUCCESS;
-    if (result == pcclRankConnectionLost && world_learn(living))
+    if (result == pcclRankConnectionLost && world_learn(ballot->living))
         return BALLOT_AGAIN;
     return error_note(MPI_ERR_OTHER, "%s", pcclGetErrorString(result));
 }
 
-static int agree_once(struct ballot *ballot, int flag, int *agreed,
-                      bool *unacknowledged)
+/* Looks at the votes of a round. BALLOT_WAITS: there is another one. */
+static int ballot_count(struct ballot *ballot)
 {
-    int result = ballot_open(ballot);
-    if (result != MPI_SUCCESS) return result;
-    struct vote mine = {.flag = flag};
-    mine.unacknowledged = acknowledge(ballot->comm, 0) < ballot->failed;
-    result = ballot_cast(ballot, &mine);
-    if (result != MPI_SUCCESS) return result;
-    *agreed = ~0;
-    *unacknowledged = false;
-    for (int i = 0; i < ballot->living->size; i++) {
-        *agreed &= ballot->votes[i].flag;
-        *unacknowledged = *unacknowledged || ballot->votes[i].unacknowledged;
+    struct vote *votes = ballot->votes;
+    int size = ballot->living->size;
+    if (!ballot->shrinks) {
+        ballot->flag = ~0;
+        ballot->unacknowledged = false;
+        for (int i = 0; i < size; i++) {
+            ballot->flag &= votes[i].flag;
+            if (votes[i].unacknowledged) ballot->unacknowledged = true;
+        }
+        return MPI_SUCCESS;
     }
+    if (ballot->round++ == 0) {
+        ballot->context = 0;
+        for (int i = 0; i < size; i++)
+            if (ballot->context < votes[i].context)
+                ballot->context = votes[i].context;
+        votes[ballot->living->rank].claimed = context_claim(ballot->context, 1);
+        return BALLOT_WAITS;
+    }
+    for (int i = 0; i < size; i++)
+        if (!votes[i].claimed) return BALLOT_AGAIN;
     return MPI_SUCCESS;
+}
+
+/* To the end if `wait`; else BALLOT_WAITS comes back while it is not over. */
+static int ballot_run(struct ballot *ballot, bool wait)
+{
+    for (;;) {
+        int result = ballot->living ? MPI_SUCCESS : ballot_open(ballot);
+        if (result == MPI_SUCCESS) {
+            result = ballot_vote(ballot, wait);
+            if (result == BALLOT_WAITS) return result;
+        }
+        if (result == MPI_SUCCESS) result = ballot_count(ballot);
+        if (result == BALLOT_WAITS) continue;
+        if (result != BALLOT_AGAIN) return result;
+        ballot_reset(ballot);
+    }
+}
+
+/* Gives the caller what came out. Returns a noted class. */
+static int ballot_finish(struct ballot *ballot, int result)
+{
+    if (result == MPI_SUCCESS && ballot->shrinks) {
+        object_retain(&ballot->living->object);
+        result = comm_make(ballot->comm, ballot->context, ballot->living,
+                           ballot->made);
+    } else if (result == MPI_SUCCESS) {
+        *ballot->agreed = ballot->flag;
+        if (ballot->unacknowledged)
+            result = error_note(MPIX_ERR_PROC_FAILED,
+                                "a failure is not acknowledged on all members");
+    }
+    ballot_reset(ballot);
+    return result;
+}
+
+/* ------------------------------------------------------------------ the calls
+ */
+
+static int ballot_now(struct ballot *ballot, struct comm *comm,
+                      const char *function)
+{
+    ballot_begin(ballot, comm);
+    int result = ballot_finish(ballot, ballot_run(ballot, true));
+    if (result == MPI_SUCCESS) return MPI_SUCCESS;
+    return error_raise_noted(comm, result, function);
+}
+
+static bool ballot_progress(struct request *request)
+{
+    struct ballot *ballot = request->state;
+    int result = ballot_run(ballot, false);
+    if (result == BALLOT_WAITS) {
+        coll_progress_all();
+        return false;
+    }
+    request->error = ballot_finish(ballot, result);
+    return true;
+}
+
+static void ballot_release(struct request *request)
+{
+    ballot_reset(request->state);
+    free(request->state);
+}
+
+static const struct request_kind ballot_kind = {.progress = ballot_progress,
+                                                .release = ballot_release};
+
+static int ballot_later(const struct ballot *from, struct comm *comm,
+                        MPI_Request *out, const char *function)
+{
+    struct ballot *ballot = malloc(sizeof *ballot);
+    struct request *request =
+        ballot ? request_new(&ballot_kind, comm, ballot) : NULL;
+    if (!request) {
+        free(ballot);
+        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    }
+    *ballot = *from;
+    ballot_begin(ballot, comm);
+    request->active = true;
+    int result = request_publish(request, out);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, function);
 }
 
 MPIX_PUBLIC(Comm_agree);
 int PMPIX_Comm_agree(MPI_Comm handle, int *flag)
 {
     COMM_OR_RETURN(comm, handle);
-    struct ballot ballot = {.comm = comm};
-    bool unacknowledged = false;
-    int agreed = 0, result;
     if (!flag) return RAISE_ARG(comm, "null flag");
-    do {
-        ballot_free(&ballot);
-        result = agree_once(&ballot, *flag, &agreed, &unacknowledged);
-    } while (result == BALLOT_AGAIN);
-    ballot_free(&ballot);
-    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
-    *flag = agreed;
-    if (!unacknowledged) return MPI_SUCCESS;
-    return RAISE(comm, MPIX_ERR_PROC_FAILED,
-                 "a failure is not acknowledged on all members");
+    struct ballot ballot = {.flag = *flag, .agreed = flag};
+    return ballot_now(&ballot, comm, __func__);
 }
 
-/* One context for all, see step_context; *context is 0 if somebody could not
- * take it. */
-static int shrink_once(struct ballot *ballot, uint32_t *context)
+MPIX_PUBLIC(Comm_iagree);
+int PMPIX_Comm_iagree(MPI_Comm handle, int *flag, MPI_Request *request)
 {
-    int result = ballot_open(ballot);
-    if (result != MPI_SUCCESS) return result;
-    struct vote mine = {.context = context_first_free()};
-    result = ballot_cast(ballot, &mine);
-    if (result != MPI_SUCCESS) return result;
-    *context = 0;
-    for (int i = 0; i < ballot->living->size; i++)
-        if (*context < ballot->votes[i].context)
-            *context = ballot->votes[i].context;
-    mine.claimed = context_claim(*context, 1);
-    result = ballot_cast(ballot, &mine);
-    if (result != MPI_SUCCESS) return result;
-    for (int i = 0; i < ballot->living->size; i++)
-        if (!ballot->votes[i].claimed) *context = 0;
-    return MPI_SUCCESS;
+    COMM_OR_RETURN(comm, handle);
+    if (!flag || !request) return RAISE_ARG(comm, "null pointer");
+    struct ballot ballot = {.flag = *flag, .agreed = flag};
+    return ballot_later(&ballot, comm, request, __func__);
 }
 
 MPIX_PUBLIC(Comm_shrink);
 int PMPIX_Comm_shrink(MPI_Comm handle, MPI_Comm *out)
 {
     COMM_OR_RETURN(comm, handle);
-    struct ballot ballot = {.comm = comm};
-    uint32_t context = 0;
-    int result;
     if (!out) return RAISE_ARG(comm, "null communicator");
     *out = MPI_COMM_NULL;
-    do {
-        ballot_free(&ballot);
-        result = shrink_once(&ballot, &context);
-    } while (result == BALLOT_AGAIN || (result == MPI_SUCCESS && !context));
-    if (result == MPI_SUCCESS) {
-        object_retain(&ballot.living->object);
-        result = comm_make(comm, context, ballot.living, out);
-    }
-    ballot_free(&ballot);
-    if (result != MPI_SUCCESS) return error_raise_noted(comm, result, __func__);
-    return MPI_SUCCESS;
+    struct ballot ballot = {.shrinks = true, .made = out};
+    return ballot_now(&ballot, comm, __func__);
+}
+
+MPIX_PUBLIC(Comm_ishrink);
+int PMPIX_Comm_ishrink(MPI_Comm handle, MPI_Comm *out, MPI_Request *request)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!out || !request) return RAISE_ARG(comm, "null pointer");
+    *out = MPI_COMM_NULL;
+    struct ballot ballot = {.shrinks = true, .made = out};
+    return ballot_later(&ballot, comm, request, __func__);
 }

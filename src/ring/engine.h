@@ -207,6 +207,7 @@ struct tag_entry {
 enum engine_fault {
     FAULT_BROKEN,      /* a link with work on it broke */
     FAULT_MISMATCH,    /* digests of an operation differ */
+    FAULT_FAIL,        /* the owner wants an operation to fail */
     FAULT_UNREACHABLE, /* a connection an operation needs cannot be made */
     FAULT_TAGS,        /* the table of tags is nearly full */
 };

@@ -125,6 +125,7 @@ int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
 int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
                         size_t size);
 int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key);
+int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key);
 
 /* The next event or NULL; it belongs to the caller until released. */
 struct message_event *message_take(struct engine *e);

@@ -114,6 +114,26 @@ int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key)
     return pcclSuccess;
 }
 
+/* What the other end expects is kept until it cancels. */
+int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key)
+{
+    struct mlink *l = mlink_find(e, to, false);
+    struct bulk *b = l ? find_key(l->sends, key) : NULL;
+    if (!b) return pcclInvalidUsage;
+    if (b->state != BULK_WAITS) return pcclPendingAsyncOps;
+    /* Pieces that were cut before a cancel are sent to their end. */
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct frame *f =
+            &l->items[(l->first + i) & (l->capacity - 1)].frame;
+        if (f->type == FRAME_BULK && f->tag == key) return pcclPendingAsyncOps;
+    }
+    struct bulk **slot = &l->sends;
+    while (*slot != b) slot = &(*slot)->next;
+    *slot = b->next;
+    pool_give(&e->pool, b);
+    return pcclSuccess;
+}
+
 bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f)
 {
     struct bulk *b = l->sends;

@@ -15,7 +15,7 @@ import sys
 FAMILY = re.compile(r"^(P?MPIX?_|MPII_|MPIR_|QMPI_)")
 # In the header but in libmpichfort, not in libmpich.
 OURS = re.compile(r"^(P?MPI_Status_(c2f08|f082c|f082f|f2f08)"
-                  r"|P?MPIX_Comm_(is_revoked|get_failed|ack_failed)"
+                  r"|P?MPIX_Comm_(is_revoked|get_failed|ack_failed|iagree|ishrink)"
                   r"|PCCL_\w+|pccl[A-Z]\w+)$")
 
 

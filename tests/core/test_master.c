@@ -340,6 +340,22 @@ static void test_mismatch(void **state) /* F6 */
           "0 INSTALL r2 world=3 9.4:2\n");
 }
 
+static void test_fail(void **state) /* D9 */
+{
+    (void)state;
+    three();
+    SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
+         .type = WIRE_REFRESH, .epoch = 1,
+         .fault = {.cause = REFRESH_FAIL, .tag = 9, .seq = 4});
+    for (uint32_t i = 0; i < 2; i++) IDLE(i, 2, "");
+    IDLE(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n");
+    READY(0, 2, "");
+    READY(1, 2, "");
+    READY(2, 2,
+          "2 INSTALL r2 world=3 9.4:5\n1 INSTALL r2 world=3 9.4:5\n"
+          "0 INSTALL r2 world=3 9.4:5\n");
+}
+
 static void test_probe(void **state) /* V4 */
 {
     (void)state;
@@ -393,6 +409,7 @@ int main(void)
         TEST(test_second_loss_starts_again),
         TEST(test_leaving),
         TEST(test_mismatch),
+        TEST(test_fail),
         TEST(test_probe),
         TEST(test_silence_is_a_loss),
         TEST(test_not_allowed_in_its_state),

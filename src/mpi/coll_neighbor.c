@@ -1,0 +1,298 @@
+/* coll_neighbor.c - neighbourhood collectives on Cartesian grids.
+ *
+ * Neighbours come in the order of the dimensions, the lower one first. A member
+ * may be a neighbour several times (periodic dimensions of one or two cells):
+ * what it sends in direction j is what arrives from its side at j ^ 1, and the
+ * blocks for one member travel together in the order of the sender's
+ * directions. */
+#include "cart.h"
+#include "coll_check.h"
+
+#include <stdlib.h>
+
+static const struct numbers none;
+
+/* One block of a side: its address, and its size packed. */
+static struct block send_block(const struct coll *coll, int j)
+{
+    struct type *type = coll->sendtypes ? coll->sendtypes[j] : coll->sendtype;
+    return (struct block){(char *)(uintptr_t)coll->sendbuf +
+                              coll->senddispls[j],
+                          coll->sendcounts[j], type};
+}
+
+static struct block recv_block(const struct coll *coll, int j)
+{
+    struct type *type = coll->recvtypes ? coll->recvtypes[j] : coll->recvtype;
+    return (struct block){(char *)coll->recvbuf + coll->recvdispls[j],
+                          coll->recvcounts[j], type};
+}
+
+static size_t size_of(const struct block *block)
+{
+    return (size_t)(block->count * block->type->size);
+}
+
+static void starts(const size_t *sizes, size_t *displs, int count)
+{
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        displs[i] = at;
+        at += sizes[i];
+    }
+}
+
+static int prepare(struct coll *coll)
+{
+    int n = coll->members->size, degree = coll->entries;
+    int *neighbors = coll_stage(coll, 2, (size_t)degree * sizeof *neighbors);
+    size_t *used = coll_stage(coll, 3, (size_t)n * sizeof *used);
+    coll->exchange = calloc(4 * (size_t)n, sizeof *coll->exchange);
+    if (!neighbors || !used || !coll->exchange)
+        return error_note(MPI_ERR_NO_MEM, "out of memory");
+    size_t *sends = coll->exchange, *recvs = sends + 2 * n;
+    cart_neighbors(coll->comm->cart, coll->members->rank, neighbors);
+    for (int j = 0; j < degree; j++) {
+        if (neighbors[j] == MPI_PROC_NULL) continue;
+        struct block send = send_block(coll, j), recv = recv_block(coll, j);
+        sends[neighbors[j]] += size_of(&send);
+        recvs[neighbors[j]] += size_of(&recv);
+    }
+    starts(sends, sends + n, n);
+    starts(recvs, recvs + n, n);
+    char *out = coll_stage(coll, 0, sends[2 * n - 1] + sends[n - 1]);
+    char *in = coll_stage(coll, 1, recvs[2 * n - 1] + recvs[n - 1]);
+    if (!out || !in) return MPI_ERR_NO_MEM;
+    for (int i = 0; i < n; i++) used[i] = sends[n + i];
+    for (int j = 0; j < degree; j++) {
+        if (neighbors[j] == MPI_PROC_NULL) continue;
+        struct block send = send_block(coll, j);
+        size_t size = size_of(&send);
+        type_pack(send.address, send.count, send.type, 0,
+                  out + used[neighbors[j]], (MPI_Count)size);
+        used[neighbors[j]] += size;
+    }
+    coll->op.kind = pcclKindAllToAllV;
+    coll->op.sendbuf = out;
+    coll->op.recvbuf = in;
+    coll->op.send_bytes = sends;
+    coll->op.send_displs = sends + n;
+    coll->op.recv_bytes = recvs;
+    coll->op.recv_displs = recvs + n;
+    coll->op.user_digest = 7;
+    return COLL_RUN;
+}
+
+static int step_neighbors(struct coll *coll)
+{
+    /* The survivors of a grid that lost a cell are no grid. */
+    if (coll->members != coll->called)
+        return error_note(MPIX_ERR_PROC_FAILED, "a cell of the grid was lost");
+    if (coll->round == 0) return prepare(coll);
+    int n = coll->members->size;
+    const int *neighbors = coll->stages[2];
+    size_t *used = coll->stages[3];
+    for (int i = 0; i < n; i++) used[i] = coll->exchange[3 * n + i];
+    for (int k = 0; k < coll->entries; k++) {
+        int j = k ^ 1, from = neighbors[j];
+        if (from == MPI_PROC_NULL) continue;
+        struct block recv = recv_block(coll, j);
+        size_t size = size_of(&recv);
+        type_unpack(recv.address, recv.count, recv.type, 0,
+                    (char *)coll->stages[1] + used[from], (MPI_Count)size);
+        used[from] += size;
+    }
+    return COLL_DONE;
+}
+
+/* Opens the function; the arrays have one entry for each neighbour. */
+static int open_grid(struct coll *coll, const void *sendbuf, void *recvbuf)
+{
+    const struct cart *cart = coll->comm->cart;
+    if (!cart) return MPI_ERR_TOPOLOGY;
+    if (atomic_load(&coll->comm->lost) > 0) return MPIX_ERR_PROC_FAILED;
+    if (sendbuf == MPI_IN_PLACE || recvbuf == MPI_IN_PLACE)
+        return MPI_ERR_BUFFER;
+    coll->step = step_neighbors;
+    coll->entries = 2 * cart->dims;
+    coll->sendbuf = sendbuf;
+    coll->recvbuf = recvbuf;
+    return MPI_SUCCESS;
+}
+
+/* The same block to each neighbour. */
+static int allgather(const void *sendbuf, MPI_Count sendcount,
+                     MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                     struct numbers counts, struct numbers displs,
+                     MPI_Datatype recvtype, MPI_Comm handle, struct mode mode,
+                     const char *function)
+{
+    BEGIN(handle);
+    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    CHECK(check_even(&coll, sendcount, 0, &coll.sendcounts, &coll.senddispls));
+    bool even = numbers_null(counts);
+    CHECK(check_data(recvbuf, even ? recvcount : 0, recvtype, &coll.recvtype));
+    MPI_Aint extent = coll.recvtype->extent;
+    CHECK(even ? check_even(&coll, recvcount, extent, &coll.recvcounts,
+                            &coll.recvdispls)
+               : check_counts(&coll, counts, displs, extent, &coll.recvcounts,
+                              &coll.recvdispls));
+    return coll_go(&coll, mode);
+}
+
+#define ALLGATHER_VARIANT(name, count_t, extra, mode)                          \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
+                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
+    {                                                                          \
+        return allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,     \
+                         none, none, recvtype, comm, mode, __func__);          \
+    }
+ALLGATHER_VARIANT(Neighbor_allgather, int, , NOW)
+ALLGATHER_VARIANT(Neighbor_allgather_c, MPI_Count, , NOW)
+ALLGATHER_VARIANT(Ineighbor_allgather, int, REQUEST, STARTED)
+ALLGATHER_VARIANT(Ineighbor_allgather_c, MPI_Count, REQUEST, STARTED)
+ALLGATHER_VARIANT(Neighbor_allgather_init, int, PREPARE, PREPARED)
+ALLGATHER_VARIANT(Neighbor_allgather_init_c, MPI_Count, PREPARE, PREPARED)
+
+/* Without neighbours there need be no arrays. */
+static struct numbers or_empty(struct numbers counts)
+{
+    static const int empty[1];
+    return numbers_null(counts) ? numbers_int(empty) : counts;
+}
+
+#define ALLGATHERV_VARIANT(name, count_t, disp_t, extra, mode)                 \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf,                      \
+                    const count_t counts[], const disp_t displs[],             \
+                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
+    {                                                                          \
+        return allgather(sendbuf, sendcount, sendtype, recvbuf, 0,             \
+                         or_empty(numbers_##count_t(counts)),                  \
+                         numbers_##disp_t(displs), recvtype, comm, mode,       \
+                         __func__);                                            \
+    }
+ALLGATHERV_VARIANT(Neighbor_allgatherv, int, int, , NOW)
+ALLGATHERV_VARIANT(Neighbor_allgatherv_c, MPI_Count, MPI_Aint, , NOW)
+ALLGATHERV_VARIANT(Ineighbor_allgatherv, int, int, REQUEST, STARTED)
+ALLGATHERV_VARIANT(Ineighbor_allgatherv_c, MPI_Count, MPI_Aint, REQUEST,
+                   STARTED)
+ALLGATHERV_VARIANT(Neighbor_allgatherv_init, int, int, PREPARE, PREPARED)
+ALLGATHERV_VARIANT(Neighbor_allgatherv_init_c, MPI_Count, MPI_Aint, PREPARE,
+                   PREPARED)
+
+static int alltoall(const void *sendbuf, MPI_Count sendcount,
+                    MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
+                    MPI_Datatype recvtype, MPI_Comm handle, struct mode mode,
+                    const char *function)
+{
+    BEGIN(handle);
+    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
+    CHECK(check_even(&coll, sendcount, coll.sendtype->extent, &coll.sendcounts,
+                     &coll.senddispls));
+    CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
+                     &coll.recvdispls));
+    return coll_go(&coll, mode);
+}
+
+#define ALLTOALL_VARIANT(name, count_t, extra, mode)                           \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, count_t sendcount,                    \
+                    MPI_Datatype sendtype, void *recvbuf, count_t recvcount,   \
+                    MPI_Datatype recvtype, MPI_Comm comm extra)                \
+    {                                                                          \
+        return alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,      \
+                        recvtype, comm, mode, __func__);                       \
+    }
+ALLTOALL_VARIANT(Neighbor_alltoall, int, , NOW)
+ALLTOALL_VARIANT(Neighbor_alltoall_c, MPI_Count, , NOW)
+ALLTOALL_VARIANT(Ineighbor_alltoall, int, REQUEST, STARTED)
+ALLTOALL_VARIANT(Ineighbor_alltoall_c, MPI_Count, REQUEST, STARTED)
+ALLTOALL_VARIANT(Neighbor_alltoall_init, int, PREPARE, PREPARED)
+ALLTOALL_VARIANT(Neighbor_alltoall_init_c, MPI_Count, PREPARE, PREPARED)
+
+static int alltoallv(const void *sendbuf, struct numbers sendcounts,
+                     struct numbers senddispls, MPI_Datatype sendtype,
+                     void *recvbuf, struct numbers recvcounts,
+                     struct numbers recvdispls, MPI_Datatype recvtype,
+                     MPI_Comm handle, struct mode mode, const char *function)
+{
+    BEGIN(handle);
+    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(check_data(sendbuf, 0, sendtype, &coll.sendtype));
+    CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
+    CHECK(check_counts(&coll, or_empty(sendcounts), senddispls,
+                       coll.sendtype->extent, &coll.sendcounts,
+                       &coll.senddispls));
+    CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls,
+                       coll.recvtype->extent, &coll.recvcounts,
+                       &coll.recvdispls));
+    return coll_go(&coll, mode);
+}
+
+#define ALLTOALLV_VARIANT(name, count_t, disp_t, extra, mode)                  \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
+                    const disp_t senddispls[], MPI_Datatype sendtype,          \
+                    void *recvbuf, const count_t recvcounts[],                 \
+                    const disp_t recvdispls[], MPI_Datatype recvtype,          \
+                    MPI_Comm comm extra)                                       \
+    {                                                                          \
+        return alltoallv(sendbuf, numbers_##count_t(sendcounts),               \
+                         numbers_##disp_t(senddispls), sendtype, recvbuf,      \
+                         numbers_##count_t(recvcounts),                        \
+                         numbers_##disp_t(recvdispls), recvtype, comm, mode,   \
+                         __func__);                                            \
+    }
+ALLTOALLV_VARIANT(Neighbor_alltoallv, int, int, , NOW)
+ALLTOALLV_VARIANT(Neighbor_alltoallv_c, MPI_Count, MPI_Aint, , NOW)
+ALLTOALLV_VARIANT(Ineighbor_alltoallv, int, int, REQUEST, STARTED)
+ALLTOALLV_VARIANT(Ineighbor_alltoallv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
+ALLTOALLV_VARIANT(Neighbor_alltoallv_init, int, int, PREPARE, PREPARED)
+ALLTOALLV_VARIANT(Neighbor_alltoallv_init_c, MPI_Count, MPI_Aint, PREPARE,
+                  PREPARED)
+
+/* Displacements are in bytes already. */
+static int alltoallw(const void *sendbuf, struct numbers sendcounts,
+                     struct numbers senddispls, const MPI_Datatype sendtypes[],
+                     void *recvbuf, struct numbers recvcounts,
+                     struct numbers recvdispls, const MPI_Datatype recvtypes[],
+                     MPI_Comm handle, struct mode mode, const char *function)
+{
+    BEGIN(handle);
+    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(check_types(&coll, sendtypes, &coll.sendtypes));
+    CHECK(check_types(&coll, recvtypes, &coll.recvtypes));
+    CHECK(check_counts(&coll, or_empty(sendcounts), senddispls, 1,
+                       &coll.sendcounts, &coll.senddispls));
+    CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls, 1,
+                       &coll.recvcounts, &coll.recvdispls));
+    return coll_go(&coll, mode);
+}
+
+#define ALLTOALLW_VARIANT(name, count_t, extra, mode)                          \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(const void *sendbuf, const count_t sendcounts[],           \
+                    const MPI_Aint senddispls[],                               \
+                    const MPI_Datatype sendtypes[], void *recvbuf,             \
+                    const count_t recvcounts[], const MPI_Aint recvdispls[],   \
+                    const MPI_Datatype recvtypes[], MPI_Comm comm extra)       \
+    {                                                                          \
+        return alltoallw(sendbuf, numbers_##count_t(sendcounts),               \
+                         numbers_MPI_Aint(senddispls), sendtypes, recvbuf,     \
+                         numbers_##count_t(recvcounts),                        \
+                         numbers_MPI_Aint(recvdispls), recvtypes, comm, mode,  \
+                         __func__);                                            \
+    }
+ALLTOALLW_VARIANT(Neighbor_alltoallw, int, , NOW)
+ALLTOALLW_VARIANT(Neighbor_alltoallw_c, MPI_Count, , NOW)
+ALLTOALLW_VARIANT(Ineighbor_alltoallw, int, REQUEST, STARTED)
+ALLTOALLW_VARIANT(Ineighbor_alltoallw_c, MPI_Count, REQUEST, STARTED)
+ALLTOALLW_VARIANT(Neighbor_alltoallw_init, int, PREPARE, PREPARED)
+ALLTOALLW_VARIANT(Neighbor_alltoallw_init_c, MPI_Count, PREPARE, PREPARED)

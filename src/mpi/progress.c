@@ -1,0 +1,76 @@
+/* progress.c - see progress.h. */
+#include "progress.h"
+#include "coll.h"
+#include "revoke.h"
+#include "transport.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+enum { PAUSE_BUSY_MS = 1, PAUSE_IDLE_MS = 10 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+static pthread_t thread;
+static bool running, stopping; /* guarded by lock */
+
+/* One turn; false: there is no hurry with the next one. */
+static bool turn(void)
+{
+    bool mine = transport_background();
+    coll_progress_background();
+    bool held_up = revoke_enforce();
+    return held_up || (mine && (coll_any_pending() || transport_busy()));
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    while (!stopping) {
+        pthread_mutex_unlock(&lock);
+        long pause = turn() ? PAUSE_BUSY_MS : PAUSE_IDLE_MS;
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += pause * 1000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        pthread_mutex_lock(&lock);
+        if (!stopping) pthread_cond_timedwait(&wake, &lock, &until);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+bool progress_start(void)
+{
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+    if (pthread_condattr_init(&attributes) != 0) return false;
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    bool ready = pthread_cond_init(&wake, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+    if (!ready) return false;
+    stopping = false;
+    /* The program's signals are for its own threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    running = pthread_create(&thread, NULL, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return running;
+}
+
+void progress_stop(void)
+{
+    if (!running) return;
+    pthread_mutex_lock(&lock);
+    stopping = true;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&wake);
+    running = false;
+}
