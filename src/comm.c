@@ -342,7 +342,8 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
                 .changed = on_changed,
                 .share = comm_share_make,
                 .join = comm_share_join,
-                .shared = comm_share_settled},
+                .shared = comm_share_settled,
+                .round_trip = comm_io_round_trip},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
     };

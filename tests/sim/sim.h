@@ -20,6 +20,7 @@ enum {
     SIM_REFUSALS_MAX = 8,
     SIM_TENSORS = 4,
     SIM_GROUPS = 2,
+    SIM_SEARCHES_MAX = 8,
 };
 #define SIM_DEADLINE (50 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
@@ -40,7 +41,9 @@ enum {
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
     X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) \
-    X(shared) X(share_half) X(share_lost)
+    X(shared) X(share_half) X(share_lost) X(optimize) X(probe) \
+    X(probe_failed) X(probe_silent) X(searched) X(improved) X(adopted) \
+    X(probe_lost)
 /* clang-format on */
 
 struct sim_coverage {
@@ -83,6 +86,7 @@ enum sim_stage {
     STAGE_STEP,
     STAGE_PENDING,
     STAGE_UPDATE,
+    STAGE_OPTIMIZE,
     STAGE_SYNC,
     STAGE_RESYNC,
     STAGE_LAUNCH,
@@ -152,9 +156,17 @@ struct sim_options {
     bool odd_vote, mismatch, scoped, large, local, burst, slow;
     uint32_t share; /* bytes of a channel; 0: no shared memory */
     uint32_t sync;  /* of 8 steps */
+    bool optimize;
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;
+};
+
+struct sim_search_job {
+    pccl_ns at; /* 0: free */
+    uint32_t group, ticket;
+    bool found;
+    uint16_t order[SIM_PROCS_MAX];
 };
 
 struct sim {
@@ -164,6 +176,8 @@ struct sim {
     uint32_t idle; /* steps without effect in a row */
     struct sim_options options;
     struct master *master;
+    void *edges; /* the master's store */
+    size_t edges_size;
     pccl_ns master_tick_at;
     int links[MASTER_LINKS_MAX]; /* link -> stream */
     struct net_pipe link_rx[MASTER_LINKS_MAX];
@@ -178,6 +192,7 @@ struct sim {
         uint32_t a, b; /* uids */
         pccl_ns until;
     } refusals[SIM_REFUSALS_MAX];
+    struct sim_search_job searches[SIM_SEARCHES_MAX];
     struct oracle *oracle;
     struct election *election;
     struct sim_checkpoint checkpoints[SIM_GROUPS];
@@ -229,6 +244,9 @@ void memory_close(struct sim_proc *p, uint32_t conn);
 void memory_free(struct sim_proc *p);
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty);
 bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn);
+/* search.c */
+bool sim_search(void *sim, const struct master_search *search);
+bool sim_search_turn(struct sim *s); /* true if one ended */
 
 /* shared.c */
 void shared_init(struct sim *s, struct sim_proc *p);
