@@ -261,14 +261,15 @@ static void describe_blockers(pcclComm_t *c)
     char text[sizeof c->error] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < s->blocker_count && used < sizeof text; i++) {
-        int n = snprintf(text + used, sizeof text - used, "%s%u and %u",
-                         i > 0 ? ", " : "",
-                         view_find(s->view, s->blockers[i][0]),
-                         view_find(s->view, s->blockers[i][1]));
+        int n =
+            snprintf(text + used, sizeof text - used, "%s%u and %u",
+                     i > 0 ? ", " : "", view_find(s->view, s->blockers[i][0]),
+                     view_find(s->view, s->blockers[i][1]));
         used += n > 0 ? (size_t)n : 0;
     }
-    comm_set_error(c, "no ring connects all peers: these pairs of ranks cannot "
-                      "reach each other: %s",
+    comm_set_error(c,
+                   "no ring connects all peers: these pairs of ranks cannot "
+                   "reach each other: %s",
                    text);
 }
 

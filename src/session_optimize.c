@@ -32,9 +32,8 @@ void session_probed(void *user, uint32_t step, const struct wire_edge *edge)
 void session_report_links(struct session *s)
 {
     struct wire_edge edges[WIRE_EDGES_MAX];
-    struct wire_msg msg = {.type = WIRE_MEASURED,
-                           .epoch = s->view->epoch,
-                           .edges = edges};
+    struct wire_msg msg = {
+        .type = WIRE_MEASURED, .epoch = s->view->epoch, .edges = edges};
     if (s->state != SESSION_MEMBER) return;
     msg.edge_count = measure_report(&s->engine, edges);
     if (msg.edge_count == 0) return;

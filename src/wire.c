@@ -4,8 +4,13 @@
 #include "cursor.h"
 
 /* Which lists follow the fixed fields of a type. */
-enum { LIST_OPS = 1, LIST_IDS = 2, LIST_MEMBERS = 4, LIST_ORDER = 8,
-       LIST_EDGES = 16 };
+enum {
+    LIST_OPS = 1,
+    LIST_IDS = 2,
+    LIST_MEMBERS = 4,
+    LIST_ORDER = 8,
+    LIST_EDGES = 16
+};
 
 static const struct wire_shape {
     const char *name;

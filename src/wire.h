@@ -31,8 +31,8 @@ enum wire_type {
     WIRE_READY,
     WIRE_LEAVE,
     WIRE_ABORT,
-    WIRE_SYNC,   /* pcclSynchronizeSharedState was called */
-    WIRE_SYNCED, /* a receiver of shared state has it all, or gave up */
+    WIRE_SYNC,     /* pcclSynchronizeSharedState was called */
+    WIRE_SYNCED,   /* a receiver of shared state has it all, or gave up */
     WIRE_MEASURED, /* what the links to this peer can do */
     /* both ways */
     WIRE_BEAT,

@@ -17,7 +17,8 @@
  *
  * A further loss starts the circle again with a new round number. Where all
  * members have voted to optimize, OPEN leads to PROBING and SOLVING first
- * (optimize.c); a round that finds no ring by itself goes through SOLVING too. */
+ * (optimize.c); a round that finds no ring by itself goes through SOLVING too.
+ */
 #ifndef PCCL_MASTER_H
 #define PCCL_MASTER_H
 
@@ -90,7 +91,7 @@ struct master_peer {
     bool voted[VOTE_KIND_COUNT];
     uint32_t questions; /* of a probe that it has not answered (rule V4) */
     uint32_t group;     /* index */
-    uint32_t rank;  /* in the view in force; MEMBER and DEAD */
+    uint32_t rank;      /* in the view in force; MEMBER and DEAD */
     uint32_t place;     /* in the ring in force, or MASTER_NO_PLACE */
     uint32_t proposed_place;
     struct master_place searched, improved; /* index in the search's world */
@@ -98,7 +99,7 @@ struct master_peer {
     uint32_t slot;       /* in the store of edges, MASTER_NO_PLACE: none */
     uint32_t probe;      /* step of which it owes a report, or 0 */
     uint32_t probe_with; /* link */
-    pccl_ns heard;  /* last complete frame; CONNECTED: since when */
+    pccl_ns heard;       /* last complete frame; CONNECTED: since when */
     pccl_ns voted_at;
     struct master_peer_sync sync;
     struct wire_member info;
@@ -149,11 +150,11 @@ struct master_group {
     pccl_ns broken_at; /* when the round's cause was noticed, for reports */
     pccl_ns probed_at;
     /* Optimization; all of it zero in a new group. */
-    bool sweeping;   /* between the vote and its round: probes may follow */
-    bool searched;   /* in this round; not again before the next one */
-    bool hopeful;    /* the last search trusted estimates */
-    bool stuck;      /* no ring without a search: use what it finds */
-    uint32_t ticket; /* of the search under way or the last one */
+    bool sweeping;       /* between the vote and its round: probes may follow */
+    bool searched;       /* in this round; not again before the next one */
+    bool hopeful;        /* the last search trusted estimates */
+    bool stuck;          /* no ring without a search: use what it finds */
+    uint32_t ticket;     /* of the search under way or the last one */
     uint32_t background; /* ticket of the search that goes on meanwhile */
     uint32_t wish, wish_count; /* ticket and size of the ring found, or 0 */
     uint32_t step;             /* of the probes under way */

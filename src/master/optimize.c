@@ -195,8 +195,7 @@ void optimize_found(struct master *m, const struct master_event *event)
     struct master_group *g = &m->groups[event->group];
     if (!g->used || event->ticket == 0) return;
     /* Rule O6: of the members in force, and while nothing else goes on. */
-    if (event->ticket == g->background && g->phase == GROUP_OPEN &&
-        !g->restart)
+    if (event->ticket == g->background && g->phase == GROUP_OPEN && !g->restart)
         (void)take_found(m, event->group, event, true);
     if (event->ticket != g->ticket || g->phase != GROUP_SOLVING) return;
     g->ticket = 0;
@@ -252,8 +251,8 @@ static bool probe_some(struct master *m, uint32_t group)
         .stale = before(m->now, STALE_DEADLINES * m->deadline),
         .sweep = g->sweep};
     uint32_t rounds;
-    uint32_t found = bandwidth_plan(m->edges, &wish, m->probes,
-                                    MASTER_PROBES_MAX, &rounds);
+    uint32_t found =
+        bandwidth_plan(m->edges, &wish, m->probes, MASTER_PROBES_MAX, &rounds);
     if (found == 0) return false;
     g->step = ++m->step_last;
     g->step_until = m->now + 2 * m->deadline + 4 * m->probe_time;

@@ -120,7 +120,7 @@ struct link {
     struct early *early, **early_end;
     uint32_t early_count;
     size_t early_bytes;
-    size_t eager_bytes;    /* sent, and not known to be launched over there */
+    size_t eager_bytes; /* sent, and not known to be launched over there */
     struct link_speed speed;
     struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
     uint32_t control_first, control_count;

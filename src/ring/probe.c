@@ -34,8 +34,7 @@ void probe_begin(struct engine *e, const struct probe_order *order)
                            .flags = FLAG_ANSWER,
                            .seq = p->early.step,
                            .index = p->early.index};
-    bool asked =
-        p->early.peer == order->peer && p->early.step == order->step;
+    bool asked = p->early.peer == order->peer && p->early.step == order->step;
     memset(p, 0, sizeof *p);
     if (!m || order->peer == e->self || !e->out.probed) return;
     p->on = true;
@@ -270,10 +269,10 @@ uint32_t measure_report(struct engine *e, struct wire_edge *edges)
         struct link *l = link_find(e, e->ids[i], false);
         if (!l || !is_news(&l->speed, e->now)) continue;
         struct link_speed *s = &l->speed;
-        edges[count++] = (struct wire_edge){
-            .peer = l->id,
-            .rate = s->rate,
-            .kind = s->full ? EDGE_SATURATED : EDGE_AT_LEAST};
+        edges[count++] = (struct wire_edge){.peer = l->id,
+                                            .rate = s->rate,
+                                            .kind = s->full ? EDGE_SATURATED
+                                                            : EDGE_AT_LEAST};
         s->told = s->rate;
         s->told_at = e->now;
         s->rate = 0;

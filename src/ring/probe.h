@@ -49,7 +49,7 @@ struct probe {
     uint64_t sent;
 
     bool taken;
-    uint64_t received, expected; /* expected: 0 until the sender said so */
+    uint64_t received, expected;   /* expected: 0 until the sender said so */
     pccl_ns taken_rtt, given_time; /* as the sender says */
     struct {
         pccl_ns at;

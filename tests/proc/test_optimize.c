@@ -27,7 +27,7 @@ enum {
     HELLO = 1,
     PROBE = 8,
     SLOW_RATE = 500 * 1000, /* bytes/s; the others are as fast as they are */
-    COUNT = 1024 * 1024, /* floats */
+    COUNT = 1024 * 1024,    /* floats */
 };
 
 enum { SAID_RING = 1, SAID_BYTES };
@@ -223,6 +223,7 @@ static void test_a_death_while_measuring(void **state)
 
 int main(void)
 {
+    (void)setenv("PCCL_TRANSPORT", "tcp", 1); /* or nobody calls sendmsg() */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_fast_ring_is_found_and_used),
         cmocka_unit_test(test_a_death_while_measuring),

@@ -438,8 +438,7 @@ static void begin_step(struct sim *s, struct sim_proc *p)
     uint64_t h = hash(s, g->step, 503) % 8;
     g->odd_vote =
         s->options.odd_vote && special_step(s, g->step) && odd_one(s, p, 504);
-    bool optimize =
-        s->options.optimize && hash(s, g->step, 505) % 3 == 0;
+    bool optimize = s->options.optimize && hash(s, g->step, 505) % 5 == 0;
     if (g->odd_vote)
         go(s, p, optimize ? STAGE_OPTIMIZE : STAGE_UPDATE);
     else if (optimize)

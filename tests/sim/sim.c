@@ -76,54 +76,6 @@ static void send_control(struct sim *s, int stream, int side,
 
 /* --------------------------------------------------------- master's driver */
 
-static void count_message(const struct wire_msg *msg)
-{
-    struct sim_coverage *c = &sim_coverage;
-    switch (msg->type) {
-    case WIRE_FLUSH:
-        c->flush++;
-        return;
-    case WIRE_ASK:
-        c->ask += msg->round > 0;
-        return;
-    case WIRE_DONATE:
-        c->donate++;
-        return;
-    case WIRE_SUSPECT:
-        c->suspect++;
-        return;
-    case WIRE_REFRESH:
-        c->refresh_mismatch += msg->fault.cause == REFRESH_MISMATCH;
-        c->refresh_unreachable += msg->fault.cause == REFRESH_UNREACHABLE;
-        return;
-    case WIRE_ANSWER:
-        c->vote_refused += msg->vote.flag == 0xff;
-        return;
-    case WIRE_PROPOSE:
-        c->shuffled += msg->order_count > 0;
-        return;
-    case WIRE_PROBE:
-        c->probe++;
-        return;
-    case WIRE_MEASURED:
-        c->probe_failed += msg->edges[0].kind == EDGE_FAILED;
-        c->probe_silent += msg->edges[0].kind == EDGE_SILENT;
-        return;
-    case WIRE_INSTALL:
-        c->update += msg->view.update;
-        c->optimize += msg->view.optimize;
-        for (uint32_t i = 0; i < msg->op_count; i++) {
-            c->commit += msg->ops[i].state == VERDICT_COMMIT;
-            c->invalid += msg->ops[i].state == VERDICT_INVALID;
-            c->usage += msg->ops[i].state == VERDICT_USAGE;
-            c->unreachable += msg->ops[i].state == VERDICT_UNREACHABLE;
-        }
-        return;
-    default:
-        return;
-    }
-}
-
 static void trace_message(const struct sim *s, const char *who, uint64_t to,
                           const struct wire_msg *m)
 {
@@ -143,7 +95,7 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
                             const struct wire_msg *msg)
 {
     struct sim *s = user;
-    count_message(msg);
+    sim_count_message(msg);
     if (msg->type == WIRE_PROPOSE && msg->view.update)
         sim_coverage.adopted +=
             optimize_has_better(s->master, s->master->peers[links[0]].group);
@@ -286,7 +238,7 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
 {
     struct sim_proc *p = user;
     struct sim *s = p->sim;
-    count_message(msg);
+    sim_count_message(msg);
     trace_message(s, "master <-", p->session->id, msg);
     if (p->control >= 0) send_control(s, p->control, 0, msg);
 }

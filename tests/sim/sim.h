@@ -229,6 +229,7 @@ uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group);
+void sim_count_message(const struct wire_msg *msg);
 bool sim_is_member(const struct sim *s, uint64_t id);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
