@@ -83,7 +83,7 @@ static struct sim_options choose(uint64_t seed)
     o.delay_max = 1u << net_pick(&r, 20);
     if (on(&r, 2))
         o.share = 4096u << (o.large ? 3 + net_pick(&r, 3) : net_pick(&r, 4));
-    o.optimize = on(&r, o.refuse ? 2 : 3) && (o.sync == 0 || on(&r, 4));
+    o.optimize = on(&r, o.refuse ? 2 : 3) && o.sync == 0;
     return o;
 }
 
