@@ -49,6 +49,25 @@ extern "C" {
  *                      is inside a collective that this one never called. */
 PCCL_EXPORT int PCCL_Update_topology(MPI_Comm comm);
 
+/* Measures the links between the ranks and puts the ring that large collectives
+ * travel into the order that suits them best: the slowest link as fast as can
+ * be, then short ways, the ranks of a host and of a site side by side. Ranks
+ * do not change, but for losses, as in PCCL_Update_topology. Collective over
+ * all ranks of the run; takes about a turn of transfers per rank (a tenth of a
+ * second each on a fast network, about a second across continents), so call it
+ * after the start and after the world has grown, not in each step. On one host
+ * there is nothing to gain.
+ *
+ * Started by mpiexec -n 1 or without launcher it does nothing.
+ *
+ * MPI_SUCCESS          the new order is in force on all ranks.
+ * MPI_ERR_COMM         not the world or a duplicate of it.
+ * MPI_ERR_PENDING      a nonblocking collective of this rank is not complete.
+ * MPI_ERR_OTHER        no ring connects all ranks (the message names the pairs
+ *                      that cannot reach each other), this rank was evicted,
+ *                      or another rank is inside another call. */
+PCCL_EXPORT int PCCL_Optimize_topology(MPI_Comm comm);
+
 /* Sets *flag to 1 if newcomers wait for PCCL_Update_topology, else to 0.
  * Collective over all ranks of the run, who all get the same answer, so a
  * program may call it in each step and update only when needed. May run beside

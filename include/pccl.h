@@ -275,12 +275,42 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
 PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
                                              bool *pending_out);
 
-/* Finds a better ring from measured bandwidths and adopts it. Collective.
+/* Finds a better order of the ring that large operations travel, and adopts it
+ * on all members at once. Collective over the members of the peer group: blocks
+ * until each of them has called; nobody is admitted. Ranks do not change, but
+ * for members that were lost meanwhile, as in pcclUpdateTopology.
  *
- * pcclInvalidUsage                not connected, or a world of one.
+ * What collectives have shown of the links is used; edges between members that
+ * nobody has used lately are measured by short transfers (at most 16 MiB and a
+ * second each), between disjoint pairs at the same time: up to 16 members every
+ * pair, in as many turns as there are members, at most a minute in all. The
+ * ring's slowest edge is made as fast as can be (up to 18 members proven), then
+ * the sum of round-trip times as small. In larger groups the master goes on
+ * searching in the background; a better ring is adopted by the next call, or by
+ * the next pcclUpdateTopology, if the members are still the same. Pairs that
+ * cannot connect are left out of the ring.
+ *
+ * pcclSuccess                     the ring is in force, see pcclGetRing.
+ * pcclInvalidUsage                not connected, a world of one, or another
+ *                                 member is inside another call.
  * pcclPendingAsyncOps             an operation is not awaited yet.
- * pcclTopologyOptimizationFailed  the ring in force stays. */
+ * pcclTopologyOptimizationFailed  no ring connects all members; the text of
+ *                                 pcclGetLastError names the pairs of ranks.
+ *                                 Collectives fail until an update or another
+ *                                 optimization finds one.
+ * pcclMasterConnectionFailed      evicted or master lost; connect anew. */
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(pcclComm_t *comm);
+
+/* The ring in force: *count_out ranks in the order in which data travels, each
+ * to the next and the last to the first, 0 if there is no ring. At most
+ * `capacity` of them are written. Local, does not block. Right after a call
+ * that changed the view the ranks are those of pcclGetView; where a loss is not
+ * told yet (see pcclAllReduce) the ring is already that of the survivors.
+ *
+ * pcclInvalidUsage     not connected.
+ * pcclInvalidArgument  count_out is NULL, or ranks with a capacity. */
+PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
+                                     size_t capacity, size_t *count_out);
 
 /* ----------------------------------------------------------- all-reduce */
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,6 +239,40 @@ pcclResult_t pcclArePeersPending(pcclComm_t *comm, bool *pending_out)
     return leave(c, pcclSuccess);
 }
 
+pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks, size_t capacity,
+                         size_t *count_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!count_out || (capacity > 0 && !ranks))
+        return leave(c, pcclInvalidArgument);
+    const struct view *v = c->session->view;
+    *count_out = v->ring ? v->size : 0;
+    for (uint32_t i = 0; i < *count_out && i < capacity; i++)
+        ranks[i] = v->has_order ? v->order[i] : (int)i;
+    return leave(c, pcclSuccess);
+}
+
+/* Rule R4. */
+static void describe_blockers(pcclComm_t *c)
+{
+    const struct session *s = c->session;
+    char text[sizeof c->error] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < s->blocker_count && used < sizeof text; i++) {
+        int n =
+            snprintf(text + used, sizeof text - used, "%s%u and %u",
+                     i > 0 ? ", " : "", view_find(s->view, s->blockers[i][0]),
+                     view_find(s->view, s->blockers[i][1]));
+        used += n > 0 ? (size_t)n : 0;
+    }
+    comm_set_error(c,
+                   "no ring connects all peers: these pairs of ranks cannot "
+                   "reach each other: %s",
+                   text);
+}
+
 pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
 {
     pcclComm_t *c;
@@ -245,9 +280,17 @@ pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
     if (rc != pcclSuccess) return rc;
     if (session_busy(c->session)) return leave(c, pcclPendingAsyncOps);
     if (c->session->told.world <= 1) return leave(c, pcclInvalidUsage);
-    comm_set_error(c, "topology optimization is not built yet; the ring in "
-                      "force stays");
-    return leave(c, pcclTopologyOptimizationFailed);
+    pcclResult_t result;
+    int answer = vote(c, VOTE_OPTIMIZE, &result);
+    if (answer == 0xff) {
+        comm_set_error(c, "another peer is inside an operation or a vote that "
+                          "this one did not take part in");
+        result = pcclInvalidUsage;
+    } else if (answer == 0) {
+        describe_blockers(c);
+        result = pcclTopologyOptimizationFailed;
+    }
+    return leave(c, result);
 }
 
 /* ----------------------------------------------------------- shared state */

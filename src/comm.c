@@ -419,7 +419,8 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
                 .to_master = comm_io_to_master,
                 .dial = comm_io_dial,
                 .close = comm_io_close,
-                .changed = on_changed},
+                .changed = on_changed,
+                .round_trip = comm_io_round_trip},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
     };

@@ -116,6 +116,7 @@ bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline);
 void comm_io_close_all(pcclComm_t *c);
 uint32_t comm_io_dial(void *comm, const struct wire_addr *addr);
 void comm_io_close(void *comm, uint32_t number);
+uint64_t comm_io_round_trip(void *comm, uint64_t peer);
 void comm_io_to_master(void *comm, const struct wire_msg *msg);
 /* One pass over all connections; true if bytes moved. */
 bool comm_io_move(pcclComm_t *c);

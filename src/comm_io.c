@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -99,6 +100,23 @@ void comm_io_lost(pcclComm_t *c, uint32_t number)
 {
     comm_io_close(c, number);
     engine_closed(&c->session->engine, number);
+}
+
+uint64_t comm_io_round_trip(void *comm, uint64_t peer)
+{
+    const pcclComm_t *c = comm;
+    uint32_t least = 0; /* microseconds */
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        const struct conn *conn = c->session->engine.conns[i];
+        struct tcp_info info = {0};
+        socklen_t size = sizeof info;
+        bool open = conn && conn->state == CONN_OPEN && conn->link;
+        if (!open || conn->link->id != peer || c->sockets[i].fd < 0) continue;
+        if (getsockopt(c->sockets[i].fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+            continue;
+        if (least == 0 || info.tcpi_rtt < least) least = info.tcpi_rtt;
+    }
+    return (uint64_t)least * 1000;
 }
 
 /* Windows read or written in one pass, so that no connection keeps the others
@@ -236,7 +254,8 @@ void comm_io_watch(pcclComm_t *c)
 {
     struct session *s = c->session;
     bool work = s->state == SESSION_JOINING || s->proposed || s->leaving ||
-                s->sync == SYNC_ASKED;
+                s->sync == SYNC_ASKED ||
+                s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
     for (uint32_t i = 0; i < s->engine.op_end && !work; i++) {
         enum op_phase phase = s->engine.ops[i].phase;
         work = phase == PHASE_RUNNING || phase == PHASE_HELD;

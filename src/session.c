@@ -117,7 +117,8 @@ bool session_init(struct session *s, const struct session_config *config)
                                 .fault = engine_faulted,
                                 .finished = engine_op_finished,
                                 .event = engine_has_event,
-                                .state_over = session_sync_over};
+                                .state_over = session_sync_over,
+                                .probed = session_probed};
     return engine_init(&s->engine, &out, config->pool_size, config->deadline);
 }
 
@@ -197,7 +198,7 @@ int session_launch(struct session *s, const struct op_request *r,
 {
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (s->state != SESSION_MEMBER) return pcclInvalidUsage;
-    if (s->votes[VOTE_UPDATE] == VOTE_WAITING || s->sync != SYNC_IDLE)
+    if (session_votes_topology(s) || s->sync != SYNC_IDLE)
         return pcclInvalidUsage;
     if (engine_find(&s->engine, r->tag)) return pcclInvalidArgument;
     if (!r->members && view_epoch != 0 && view_epoch != s->told.epoch)
@@ -248,6 +249,13 @@ int session_take(struct session *s, struct op *op, uint32_t *contributors,
     return result;
 }
 
+/* Inside a vote beside which nothing else is allowed. */
+bool session_votes_topology(const struct session *s)
+{
+    return s->votes[VOTE_UPDATE] == VOTE_WAITING ||
+           s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
+}
+
 bool session_busy(const struct session *s)
 {
     return s->engine.op_end > 0;
@@ -260,8 +268,11 @@ int session_vote(struct session *s, enum vote_kind kind)
     if (s->master_lost) session_gone(s, s->reason); /* rule M9 */
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (s->votes[kind] != VOTE_IDLE) return pcclInvalidUsage;
-    if (kind == VOTE_UPDATE && session_busy(s)) return pcclPendingAsyncOps;
-    if (kind == VOTE_UPDATE && s->sync != SYNC_IDLE) return pcclInvalidUsage;
+    if (kind != VOTE_PENDING) {
+        if (session_busy(s)) return pcclPendingAsyncOps;
+        if (s->sync != SYNC_IDLE || session_votes_topology(s))
+            return pcclInvalidUsage;
+    }
     s->votes[kind] = VOTE_WAITING;
     struct wire_msg vote = {.type = WIRE_VOTE, .epoch = s->view->epoch};
     vote.vote.kind = (uint8_t)kind;
@@ -303,6 +314,26 @@ static void on_flush(struct session *s, const struct wire_msg *msg)
     session_send(s, &reply);
 }
 
+/* Rule V4: the master cannot know who has a part in a narrower operation. */
+static void tell_scopes(struct session *s)
+{
+    const struct engine *e = &s->engine;
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *op = &e->ops[i];
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        if (op->whole) continue;
+        struct wire_op one = {.tag = op->r.tag, .seq = op->seq};
+        engine_tell(e, &one);
+        struct wire_msg told = {.type = WIRE_TOLD,
+                                .epoch = s->view->epoch,
+                                .ops = &one,
+                                .op_count = 1,
+                                .ids = op->scope,
+                                .id_count = op->r.member_count};
+        session_send(s, &told);
+    }
+}
+
 static void on_ask(struct session *s, const struct wire_msg *msg)
 {
     struct wire_op ops[WIRE_OPS_MAX];
@@ -311,6 +342,7 @@ static void on_ask(struct session *s, const struct wire_msg *msg)
                              .epoch = s->view->epoch,
                              .ops = ops};
     if (msg->op_count == 0) {
+        tell_scopes(s);
         reply.op_count = engine_list(&s->engine, NULL, 0, ops);
     } else {
         reply.op_count = msg->op_count;
@@ -375,6 +407,8 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
     }
     s->proposed_at = s->engine.now;
     want_links(s);
+    /* Nobody can need them before INSTALL, and both ends see them so (O7). */
+    if (msg->view.optimize) engine_close_unwanted(&s->engine);
     session_settle(s);
 }
 
@@ -501,7 +535,7 @@ static void on_install(struct session *s, const struct wire_msg *msg)
 {
     if (!s->proposed || msg->round != s->round) return;
     struct engine *e = &s->engine;
-    bool update = msg->view.update;
+    bool update = msg->view.update || msg->view.optimize;
     keep_forced(s, msg);
     struct view *old = s->view;
     s->view = s->next;
@@ -539,9 +573,11 @@ static void on_install(struct session *s, const struct wire_msg *msg)
     for (uint32_t i = 0; i < s->removed_count; i++)
         message_lose(e, s->removed[i]);
     if (update || s->state == SESSION_JOINING) told_all(&s->told, s->view);
-    if (update && s->votes[VOTE_UPDATE] == VOTE_WAITING) {
-        s->votes[VOTE_UPDATE] = VOTE_ANSWERED;
-        s->answers[VOTE_UPDATE] = 1;
+    session_keep_blockers(s, msg);
+    enum vote_kind kind = msg->view.optimize ? VOTE_OPTIMIZE : VOTE_UPDATE;
+    if (update && s->votes[kind] == VOTE_WAITING) {
+        s->votes[kind] = VOTE_ANSWERED;
+        s->answers[kind] = kind == VOTE_UPDATE || s->view->ring;
     }
     s->state = SESSION_MEMBER;
     go_on(s, again);
@@ -557,7 +593,7 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
     if (msg->vote.flag == 0xff && msg->epoch == s->view->epoch)
         s->refused_epoch = s->view->epoch;
     /* Rule T3: an update tells everything. */
-    if (kind == VOTE_UPDATE && msg->vote.flag != 0xff)
+    if (kind != VOTE_PENDING && msg->vote.flag != 0xff)
         told_all(&s->told, s->view);
     s->out.changed(s->out.user);
 }
@@ -618,6 +654,9 @@ void session_master_said(struct session *s, const struct wire_msg *msg)
     case WIRE_STATE:
         session_sync_said(s, msg);
         break;
+    case WIRE_PROBE:
+        session_probe(s, msg);
+        break;
     case WIRE_BEAT:
     default:
         break;
@@ -648,6 +687,7 @@ void session_tick(struct session *s, pccl_ns now)
         struct wire_msg beat = {.type = WIRE_BEAT};
         s->beat_at = now;
         session_send(s, &beat);
+        session_report_links(s);
     }
     /* Rule M9: nobody will tell us that the others have removed us. */
     if (!s->master_lost || !engine_lacks_link(&s->engine)) s->linked_at = now;

@@ -21,7 +21,7 @@ enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
 
 enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
 
-enum { POISON_MAX = 64 };
+enum { POISON_MAX = 64, BLOCKERS_MAX = 8 };
 
 struct session_output {
     void *user;
@@ -36,6 +36,9 @@ struct session_output {
     struct channel *(*join)(void *user, uint32_t conn,
                             const struct channel_offer *offer);
     void (*shared)(void *user, uint32_t conn, bool taken);
+    /* Least round-trip time to a peer that the system knows of, ns; 0: none.
+     * May be NULL. */
+    uint64_t (*round_trip)(void *user, uint64_t peer);
 };
 
 struct session {
@@ -65,6 +68,8 @@ struct session {
         int result;
     } poison[POISON_MAX];
     uint32_t poison_count;
+    uint64_t blockers[BLOCKERS_MAX][2]; /* pairs for which there is no ring */
+    uint32_t blocker_count;
     uint32_t refused_epoch; /* in which this peer's update was refused */
 
     enum session_vote votes[VOTE_KIND_COUNT];
@@ -108,12 +113,13 @@ bool session_quick(struct session *s, const struct op_request *r,
                    uint64_t view_epoch);
 
 /* Takes the result of a DONE operation: tells its loss, frees it. */
-/* Rule D9: the operation is to fail for all its members. */
+/* Rule D10: the operation is to fail for all its members. */
 int session_fail(struct session *s, uint64_t tag);
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
                  uint64_t *tx_bytes, uint64_t *rx_bytes);
 
 bool session_busy(const struct session *s); /* an operation is not taken */
+bool session_votes_topology(const struct session *s);
 
 /* Votes; the answer is there when votes[kind] is ANSWERED (then set it to
  * IDLE) or the state is GONE. */
@@ -126,12 +132,16 @@ int session_sync(struct session *s, struct state_list *list,
 int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
                       uint64_t *rx_bytes);
 
-/* --- session.c and session_sync.c only --- */
+/* --- session*.c only --- */
 void session_send(struct session *s, const struct wire_msg *msg);
 void session_gone(struct session *s, const char *reason);
 void session_sync_said(struct session *s, const struct wire_msg *msg);
 void session_sync_over(void *session); /* the engine's part */
 void session_sync_end(struct session *s, int result, const char *error);
+void session_probe(struct session *s, const struct wire_msg *msg);
+void session_probed(void *session, uint32_t step, const struct wire_edge *edge);
+void session_report_links(struct session *s);
+void session_keep_blockers(struct session *s, const struct wire_msg *msg);
 
 /* Asks to leave; GONE follows, at the latest when the caller gives up. */
 void session_leave(struct session *s);

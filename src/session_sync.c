@@ -14,7 +14,7 @@ int session_sync(struct session *s, struct state_list *list,
     if (s->state == SESSION_GONE || s->master_lost)
         return pcclMasterConnectionFailed;
     if (session_busy(s)) return pcclPendingAsyncOps;
-    if (s->sync != SYNC_IDLE || s->votes[VOTE_UPDATE] == VOTE_WAITING)
+    if (s->sync != SYNC_IDLE || session_votes_topology(s))
         return pcclInvalidUsage;
     s->sync = SYNC_ASKED;
     s->sync_revision = revision;

@@ -4,7 +4,13 @@
 #include "cursor.h"
 
 /* Which lists follow the fixed fields of a type. */
-enum { LIST_OPS = 1, LIST_IDS = 2, LIST_MEMBERS = 4, LIST_ORDER = 8 };
+enum {
+    LIST_OPS = 1,
+    LIST_IDS = 2,
+    LIST_MEMBERS = 4,
+    LIST_ORDER = 8,
+    LIST_EDGES = 16
+};
 
 static const struct wire_shape {
     const char *name;
@@ -16,7 +22,8 @@ static const struct wire_shape {
     [WIRE_SUSPECT] = {"SUSPECT", 0, 64},
     [WIRE_REFRESH] = {"REFRESH", 0, 64},
     [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
-    [WIRE_TOLD] = {"TOLD", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_TOLD] = {"TOLD", LIST_OPS | LIST_IDS,
+                   32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
     [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
@@ -32,8 +39,11 @@ static const struct wire_shape {
     [WIRE_DONATE] = {"DONATE", 0, 64},
     [WIRE_PROPOSE] = {"PROPOSE", LIST_IDS | LIST_MEMBERS | LIST_ORDER,
                       WIRE_BODY_MAX},
-    [WIRE_INSTALL] = {"INSTALL", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_INSTALL] = {"INSTALL", LIST_OPS | LIST_IDS,
+                      32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
+    [WIRE_PROBE] = {"PROBE", 0, 64},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -67,6 +77,15 @@ static void op_field(struct cursor *c, struct wire_op *op)
     cursor_u8(c, &op->state);
     cursor_flag(c, &op->donor);
     if (op->state >= VERDICT_COUNT) c->failed = true;
+}
+
+static void edge_field(struct cursor *c, struct wire_edge *e)
+{
+    cursor_u64(c, &e->peer);
+    cursor_u64(c, &e->rate);
+    cursor_u64(c, &e->rtt);
+    cursor_u8(c, &e->kind);
+    if (e->kind >= EDGE_KIND_COUNT) c->failed = true;
 }
 
 static void limit(struct cursor *c, uint32_t value, uint32_t count)
@@ -114,9 +133,19 @@ static void view_field(struct cursor *c, struct wire_msg *m)
     cursor_flag(c, &m->view.ring);
     cursor_flag(c, &m->view.mesh);
     cursor_flag(c, &m->view.update);
+    cursor_flag(c, &m->view.optimize);
     cursor_u32(c, &m->view.world);
     cursor_u32(c, &m->view.groups);
     cursor_u32(c, &m->view.largest);
+}
+
+static void probe_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->probe.peer);
+    cursor_flag(c, &m->probe.gives);
+    cursor_flag(c, &m->probe.takes);
+    cursor_u32(c, &m->probe.bytes);
+    cursor_u32(c, &m->probe.time_us);
 }
 
 static void sync_field(struct cursor *c, struct wire_msg *m)
@@ -186,6 +215,10 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_STATE:
         sync_field(c, m);
         return;
+    case WIRE_PROBE:
+        probe_field(c, m);
+        return;
+    case WIRE_MEASURED:
     case WIRE_BEAT:
     case WIRE_LEAVE:
     case WIRE_FLUSH:
@@ -223,6 +256,7 @@ WIRE_LIST(ops, struct wire_op, WIRE_OPS_MAX, op_field)
 WIRE_LIST(ids, uint64_t, PEERS_MAX, cursor_u64)
 WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
 WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
+WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
 #undef WIRE_LIST
 
 static void wire_body(struct cursor *c, struct wire_msg *m,
@@ -237,6 +271,8 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
         members_list(c, &m->member_count, &m->members, s ? s->members : NULL);
     if (lists & LIST_ORDER)
         order_list(c, &m->order_count, &m->order, s ? s->order : NULL);
+    if (lists & LIST_EDGES)
+        edges_list(c, &m->edge_count, &m->edges, s ? s->edges : NULL);
 }
 
 static void header_field(struct cursor *c, uint16_t *magic, uint8_t *version,

@@ -17,6 +17,7 @@ enum {
     WIRE_OPS_MAX = 2 * OPS_MAX,  /* operations in one list */
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
     WIRE_TEXT_MAX = 240,
+    WIRE_EDGES_MAX = 64, /* measured edges in one message */
 };
 
 enum wire_type {
@@ -30,8 +31,9 @@ enum wire_type {
     WIRE_READY,
     WIRE_LEAVE,
     WIRE_ABORT,
-    WIRE_SYNC,   /* pcclSynchronizeSharedState was called */
-    WIRE_SYNCED, /* a receiver of shared state has it all, or gave up */
+    WIRE_SYNC,     /* pcclSynchronizeSharedState was called */
+    WIRE_SYNCED,   /* a receiver of shared state has it all, or gave up */
+    WIRE_MEASURED, /* what the links to this peer can do */
     /* both ways */
     WIRE_BEAT,
     WIRE_RESULT,
@@ -45,13 +47,15 @@ enum wire_type {
     WIRE_PROPOSE,
     WIRE_INSTALL,
     WIRE_STATE, /* what becomes of a synchronization */
+    WIRE_PROBE, /* measure an edge */
     WIRE_TYPE_COUNT,
 };
 
 /* What a vote asks for. */
 enum vote_kind {
-    VOTE_UPDATE,  /* pcclUpdateTopology */
-    VOTE_PENDING, /* pcclArePeersPending */
+    VOTE_UPDATE,   /* pcclUpdateTopology */
+    VOTE_PENDING,  /* pcclArePeersPending */
+    VOTE_OPTIMIZE, /* pcclOptimizeTopology */
     VOTE_KIND_COUNT,
 };
 
@@ -130,6 +134,22 @@ struct wire_op {
     bool donor;         /* FLUSHED, TOLD: the sender can donate the result */
 };
 
+/* What is known of an edge; values are those of enum bandwidth_source. */
+enum edge_kind {
+    EDGE_SATURATED, /* the link can do this much */
+    EDGE_AT_LEAST,  /* ... or more */
+    EDGE_FAILED,    /* it cannot be made */
+    EDGE_SILENT,    /* a probe carried nothing in time */
+    EDGE_KIND_COUNT,
+};
+
+struct wire_edge {
+    uint64_t peer; /* the edge goes from it to the sender of the message */
+    uint64_t rate; /* bytes/s */
+    uint64_t rtt;  /* ns, 0: not measured */
+    uint8_t kind;  /* edge_kind */
+};
+
 struct wire_key {
     uint64_t word[2];
 };
@@ -177,6 +197,13 @@ struct wire_msg {
             uint64_t given;     /* STATE, COMPLETE: bytes taken of this peer */
         } sync;
         struct {
+            uint64_t peer;
+            bool gives;       /* send to it */
+            bool takes;       /* receive from it, and report */
+            uint32_t bytes;   /* at most */
+            uint32_t time_us; /* at most */
+        } probe;
+        struct {
             int32_t code;
             int32_t rank;
             char text[WIRE_TEXT_MAX + 1]; /* EVICT: the reason */
@@ -185,19 +212,23 @@ struct wire_msg {
             bool ring;        /* PROPOSE, INSTALL: collectives possible */
             bool mesh;        /* all pairs are to be linked */
             bool update;      /* answers everybody's VOTE_UPDATE */
+            bool optimize;    /* ... or VOTE_OPTIMIZE */
             uint32_t world;   /* accepted peers of the run */
             uint32_t groups;  /* distinct groups */
             uint32_t largest; /* members of the largest group */
         } view;
     };
     /* Lists; which ones a type carries stands in wire.c. Borrowed. */
-    uint32_t op_count, id_count, member_count, order_count;
+    uint32_t op_count, id_count, member_count, order_count, edge_count;
     const struct wire_op *ops;
     const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed.
                             STATE: who takes part. SYNCED: of whom how many
-                            bytes were taken, by turns */
+                            bytes were taken, by turns. TOLD: the scope of its
+                            operation, none: no scope, or of the view.
+                            INSTALL without a ring: pairs that cannot link */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
+    const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
 };
 
 /* Room for the lists of one decoded message. */
@@ -206,6 +237,7 @@ struct wire_store {
     uint64_t ids[PEERS_MAX];
     struct wire_member members[PEERS_MAX];
     uint16_t order[PEERS_MAX];
+    struct wire_edge edges[WIRE_EDGES_MAX];
 };
 
 enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };

@@ -66,6 +66,7 @@ CORE = ("src/base.h", "src/dtype", "src/wire", "src/cursor.h", "src/pool",
         "src/session", "src/elastic/", "src/ring/", "src/hash/hash.",
         "src/hash/hash_core.h", "src/master/master.", "src/master/round.",
         "src/master/order.", "src/master/state_vote.",
+        "src/master/conflict.", "src/master/optimize.", "src/master/edges.",
         "src/master/topology", "src/master/bandwidth")
 CORE_HEADERS = {"assert.h", "limits.h", "math.h", "stdbool.h", "stddef.h",
                 "stdint.h", "stdlib.h", "string.h"}

@@ -156,6 +156,15 @@ uint32_t bandwidth_expire(struct bandwidth *store, pccl_ns before)
     return dropped;
 }
 
+void bandwidth_retry(struct bandwidth *store, uint32_t slot)
+{
+    assert(slot_used(store, slot));
+    struct bandwidth_peer *peer = &store->peers[slot];
+    for (uint32_t i = peer->count; i-- > 0;)
+        if (peer->row[i].rate == 0) entry_drop(peer, i);
+    store->changed = true;
+}
+
 static enum scope edge_scope(const struct bandwidth *store, uint32_t from,
                              uint32_t to)
 {

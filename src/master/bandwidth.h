@@ -63,6 +63,9 @@ void bandwidth_unreachable(struct bandwidth *store, uint32_t from, uint32_t to,
  * that a firewall opened since gets another chance. Returns how many. */
 uint32_t bandwidth_expire(struct bandwidth *store, pccl_ns before);
 
+/* Forgets that edges from the peer cannot be made. */
+void bandwidth_retry(struct bandwidth *store, uint32_t slot);
+
 enum edge_state { EDGE_UNKNOWN, EDGE_MEASURED, EDGE_UNREACHABLE };
 
 struct bandwidth_edge {

@@ -27,6 +27,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_ABORT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
     [WIRE_SYNC] = STATE_BIT(MEMBER),
     [WIRE_SYNCED] = STATE_BIT(MEMBER),
+    [WIRE_MEASURED] = STATE_BIT(MEMBER),
     [WIRE_BEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
 };
 
@@ -36,12 +37,20 @@ void master_init(struct master *m, const struct master_config *config)
     m->deadline = config->deadline;
     m->quorum = config->quorum > 0 ? config->quorum : 1;
     m->key = config->key;
+    m->edges = config->edges;
+    m->probe_bytes =
+        config->probe_bytes > 0 ? config->probe_bytes : MASTER_PROBE_BYTES;
+    m->small_world =
+        config->small_world > 0 ? config->small_world : BANDWIDTH_FULL_MAX;
+    m->probe_time =
+        config->probe_time > 0 ? config->probe_time : MASTER_PROBE_TIME;
 }
 
 /* The only writer of a peer's state. */
 static void move(struct master *m, uint32_t link, enum master_peer_state next)
 {
     assert(may_become[m->peers[link].state] & BIT(next));
+    if (next == PEER_FREE) edges_remove(m, link);
     m->peers[link].state = next;
     if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
 }
@@ -163,6 +172,7 @@ static void on_hello(struct master *m, uint32_t link,
     p->group = group;
     p->join = msg->hello.join;
     move(m, link, PEER_REGISTERED);
+    edges_add(m, link);
 
     struct wire_msg welcome = {.type = WIRE_WELCOME};
     welcome.welcome.id = p->info.id;
@@ -210,7 +220,8 @@ static void on_leave(struct master *m, uint32_t link)
     }
     if (p->leaving) return;
     p->leaving = true;
-    if (g->phase == GROUP_OPEN) {
+    bool waits = g->phase == GROUP_PROBING || g->phase == GROUP_SOLVING;
+    if (g->phase == GROUP_OPEN || waits) {
         if (!g->restart) g->broken_at = m->now;
         g->restart = true;
     }
@@ -260,6 +271,9 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_SYNCED:
         state_vote_done(m, link, msg);
         return;
+    case WIRE_MEASURED:
+        optimize_measured(m, link, msg);
+        return;
     case WIRE_BEAT:
     default: /* may_send_in has refused the rest */
         return;
@@ -285,8 +299,10 @@ static void on_tick(struct master *m)
     }
     struct wire_msg beat = {.type = WIRE_BEAT};
     if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
-    for (uint32_t i = 0; i < m->group_count; i++)
-        round_probe(m, m->group_list[i]);
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        conflict_probe(m, m->group_list[i]);
+        optimize_tick(m, m->group_list[i]);
+    }
 }
 
 pccl_ns master_next_tick(const struct master *m)
@@ -334,11 +350,13 @@ void master_answer(struct master *m, enum vote_kind kind, uint8_t flag)
     if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
 }
 
-static bool any_ring_missing(const struct master *m)
+/* A group without a ring, or with a better one than the one in force. */
+static bool any_ring_due(const struct master *m)
 {
     for (uint32_t i = 0; i < m->group_count; i++) {
         const struct master_group *g = &m->groups[m->group_list[i]];
-        if (g->epoch > 0 && !g->ring) return true;
+        if (g->epoch == 0) continue;
+        if (!g->ring || optimize_has_better(m, m->group_list[i])) return true;
     }
     return false;
 }
@@ -362,7 +380,7 @@ static void admit(struct master *m)
         members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
     bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);
     if (!first && !voted) return;
-    if (waiting == 0 && !any_ring_missing(m)) {
+    if (waiting == 0 && !any_ring_due(m)) {
         master_answer(m, VOTE_UPDATE, 1);
         return;
     }
@@ -370,7 +388,7 @@ static void admit(struct master *m)
         struct master_group *g = &m->groups[m->group_list[i]];
         g->update = true;
         g->restart = true;
-        g->edge_count = 0; /* every pair gets a fresh chance */
+        edges_retry(m, m->group_list[i]); /* every pair gets a fresh chance */
         g->broken_at = m->now;
     }
 }
@@ -456,7 +474,8 @@ void master_step(struct master *m, const struct master_event *event)
         m->peers[event->link].info.addr = event->addr;
         break;
     case MASTER_RECEIVED:
-        plain = event->msg->type == WIRE_BEAT;
+        plain = event->msg->type == WIRE_BEAT ||
+                (event->msg->type == WIRE_MEASURED && event->msg->round == 0);
         on_received(m, event->link, event->msg);
         break;
     case MASTER_CLOSED:
@@ -467,6 +486,9 @@ void master_step(struct master *m, const struct master_event *event)
         break;
     case MASTER_QUORUM:
         m->quorum = event->quorum > 0 ? event->quorum : 1;
+        break;
+    case MASTER_SEARCHED:
+        optimize_found(m, event);
         break;
     }
     if (plain && m->peers[event->link].state != PEER_FREE) return;

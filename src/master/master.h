@@ -15,12 +15,16 @@
  *    |    +----------------------> PROPOSED <------------- DONATING
  *    +----- all READY: INSTALL --------+   results relayed
  *
- * A further loss starts the circle again with a new round number. */
+ * A further loss starts the circle again with a new round number. Where all
+ * members have voted to optimize, OPEN leads to PROBING and SOLVING first
+ * (optimize.c); a round that finds no ring by itself goes through SOLVING too.
+ */
 #ifndef PCCL_MASTER_H
 #define PCCL_MASTER_H
 
 #include "../base.h"
 #include "../wire.h"
+#include "bandwidth.h"
 
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections that have not said HELLO */
@@ -30,9 +34,16 @@ enum {
     MASTER_MESH_MAX = 8,     /* worlds up to this size link all pairs */
     MASTER_EDGE_TRIES = 3,   /* attempts before a pair counts as unreachable */
     MASTER_SERVERS_MAX = 16, /* holders that serve shared state at a time */
+    MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned at a time */
+    MASTER_LOOPS_MAX = 4, /* hopeful rings tried in one optimization */
+    MASTER_PROBE_BYTES = 16 * 1024 * 1024,
 };
 
+#define MASTER_PROBE_TIME PCCL_S
+#define MASTER_SWEEP_TIME (60 * PCCL_S) /* then no probe is begun any more */
+
 #define MASTER_NO_LINK UINT32_MAX
+#define MASTER_NO_PLACE UINT32_MAX
 
 enum master_peer_state {
     PEER_FREE,
@@ -63,6 +74,12 @@ struct master_peer_sync {
     uint64_t given; /* bytes that receivers say they took of it (S8) */
 };
 
+/* The place of a peer in a search for a ring, or in what it found. */
+struct master_place {
+    uint32_t ticket; /* of the search, 0: none */
+    uint32_t at;
+};
+
 struct master_peer {
     enum master_peer_state state;
     enum master_answer answer; /* to FLUSH or ASK of this round */
@@ -71,11 +88,18 @@ struct master_peer {
     bool proposed; /* part of the view being proposed */
     bool ready;    /* READY received for this round */
     bool join;     /* no founder: neither counts nor comes in first (M2) */
-    bool probed;   /* owes an answer to a probe (rule V4) */
     bool voted[VOTE_KIND_COUNT];
-    uint32_t group; /* index */
-    uint32_t rank;  /* in the view in force; MEMBER and DEAD */
-    pccl_ns heard;  /* last complete frame; CONNECTED: since when */
+    uint32_t questions; /* of a probe that it has not answered (rule V4) */
+    uint32_t group;     /* index */
+    uint32_t rank;      /* in the view in force; MEMBER and DEAD */
+    uint32_t place;     /* in the ring in force, or MASTER_NO_PLACE */
+    uint32_t proposed_place;
+    struct master_place searched, improved; /* index in the search's world */
+    struct master_place wish;               /* place in the ring it found */
+    uint32_t slot;       /* in the store of edges, MASTER_NO_PLACE: none */
+    uint32_t probe;      /* step of which it owes a report, or 0 */
+    uint32_t probe_with; /* link */
+    pccl_ns heard;       /* last complete frame; CONNECTED: since when */
     pccl_ns voted_at;
     struct master_peer_sync sync;
     struct wire_member info;
@@ -87,6 +111,8 @@ enum group_phase {
     GROUP_ASKING,
     GROUP_DONATING,
     GROUP_PROPOSED,
+    GROUP_PROBING, /* members measure edges (rules O2..O5) */
+    GROUP_SOLVING, /* a ring is being searched */
     GROUP_PHASE_COUNT,
 };
 
@@ -115,6 +141,7 @@ struct master_group {
     bool used;
     bool restart;    /* a round must begin */
     bool update;     /* this round answers everybody's VOTE_UPDATE */
+    bool optimize;   /* ... or VOTE_OPTIMIZE; from the vote to INSTALL */
     bool ring, mesh; /* of the proposal */
     enum group_phase phase;
     uint32_t number;   /* the peers' peer_group */
@@ -122,6 +149,17 @@ struct master_group {
     uint32_t round;    /* last round begun */
     pccl_ns broken_at; /* when the round's cause was noticed, for reports */
     pccl_ns probed_at;
+    /* Optimization; all of it zero in a new group. */
+    bool sweeping;       /* between the vote and its round: probes may follow */
+    bool searched;       /* in this round; not again before the next one */
+    bool hopeful;        /* the last search trusted estimates */
+    bool stuck;          /* no ring without a search: use what it finds */
+    uint32_t ticket;     /* of the search under way or the last one */
+    uint32_t background; /* ticket of the search that goes on meanwhile */
+    uint32_t wish, wish_count; /* ticket and size of the ring found, or 0 */
+    uint32_t step;             /* of the probes under way */
+    uint32_t loops, sweep;
+    pccl_ns sweep_until, step_until;
     uint64_t sync_id;  /* of the synchronization under way, or 0 */
     bool sync_changed; /* somebody in it was lost: lists go out again */
     uint32_t op_count, forced_count, edge_count;
@@ -150,6 +188,18 @@ struct master_note {
     int32_t code; /* ABORTED */
 };
 
+/* A ring to look for; borrowed for the call. */
+struct master_search {
+    uint32_t group, ticket; /* given back with the event */
+    struct bandwidth *edges;
+    uint32_t n;
+    const uint16_t *slots;   /* the world */
+    const uint16_t *initial; /* a ring, indexes into slots */
+    struct bandwidth_view view;
+    uint64_t seed;
+    bool background; /* nobody waits: improve the ring `initial` */
+};
+
 struct master_output {
     void *user;
     /* The same message to each link; encoded once. msg is borrowed. */
@@ -158,6 +208,10 @@ struct master_output {
     /* Flush what was sent, then close. No CLOSED event follows. */
     void (*close)(void *user, uint32_t link, const char *reason);
     void (*note)(void *user, const struct master_note *note); /* may be NULL */
+    /* Begins a search, of which a MASTER_SEARCHED event tells later; in the
+     * background any number of them, each a better ring. False: impossible.
+     * NULL: rings stay in the order of ranks. */
+    bool (*search)(void *user, const struct master_search *search);
 };
 
 struct master {
@@ -176,7 +230,16 @@ struct master {
     bool founded; /* there has been a view */
     uint64_t sync_last;
     struct master_record records[GROUPS_MAX];
+    struct bandwidth *edges; /* slots: peers; NULL: nothing is measured */
+    uint64_t slots_used[PEERS_MAX / 64];
+    uint32_t slot_link[PEERS_MAX];
+    uint32_t probe_bytes;
+    pccl_ns probe_time;
+    uint32_t small_world;
+    uint32_t step_last, ticket_last;
     /* scratch of one emission */
+    struct bandwidth_probe probes[MASTER_PROBES_MAX];
+    uint16_t slots[PEERS_MAX];
     uint32_t links[MASTER_LINKS_MAX];
     uint64_t ids[PEERS_MAX];
     uint16_t order[PEERS_MAX];
@@ -192,12 +255,17 @@ struct master_event {
         MASTER_CLOSED,
         MASTER_TICK,   /* time has passed; link unused */
         MASTER_QUORUM, /* quorum has changed */
+        MASTER_SEARCHED,
     } type;
     uint32_t link;
     pccl_ns now;
     const struct wire_msg *msg;
     struct wire_addr addr;
     uint32_t quorum;
+    /* SEARCHED: of the search, and the ring, indexes into its slots; NULL:
+     * none was found. */
+    uint32_t group, ticket;
+    const uint16_t *order;
 };
 
 struct master_config {
@@ -205,6 +273,14 @@ struct master_config {
     pccl_ns deadline;
     uint32_t quorum;
     struct wire_key key; /* random: peers prove with it that they belong */
+    /* An empty store of PEERS_MAX slots that lives as long as the master, or
+     * NULL: links are not measured and rings not optimized. */
+    struct bandwidth *edges;
+    uint32_t probe_bytes; /* of one probe at most; 0: MASTER_PROBE_BYTES */
+    pccl_ns probe_time;   /* likewise; 0: MASTER_PROBE_TIME */
+    /* Worlds up to this size are measured in full, and their ring is the best;
+     * 0: BANDWIDTH_FULL_MAX. For tests. */
+    uint32_t small_world;
 };
 
 /* The struct is large (about 7 MiB): allocate it zeroed. */
@@ -239,7 +315,7 @@ bool master_all_voted(const struct master *m, enum vote_kind kind);
 /* Inside a vote that others of its group must join. */
 static inline bool master_waits(const struct master_peer *p)
 {
-    return p->voted[VOTE_UPDATE] || p->sync.voted;
+    return p->voted[VOTE_UPDATE] || p->voted[VOTE_OPTIMIZE] || p->sync.voted;
 }
 
 /* state_vote.c: synchronization of shared state, for one group. */
@@ -259,10 +335,44 @@ void round_told(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_result(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg);
-void round_probe(struct master *m, uint32_t group);
+uint32_t round_next_view(struct master *m, uint32_t group);
+uint32_t round_live_links(struct master *m, uint32_t group);
+void round_force(struct master_group *g, const struct wire_msg *msg,
+                 enum op_verdict verdict);
+
+/* conflict.c: members that wait for each other in different calls (V4). */
+void conflict_probe(struct master *m, uint32_t group);
+void conflict_told(struct master *m, uint32_t link, const struct wire_msg *msg);
+
+/* edges.c: what is known of the links between peers. */
+void edges_add(struct master *m, uint32_t link);
+void edges_remove(struct master *m, uint32_t link);
+void edges_measured(struct master *m, uint32_t link,
+                    const struct wire_edge *edge);
+/* One more attempt to link the pair has failed; returns the attempts. */
+uint32_t edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b);
+void edges_retry(struct master *m, uint32_t group); /* forgets such attempts */
+uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
+
+/* optimize.c: PROBING and SOLVING. Those that return true changed the state. */
+bool optimize_begin(struct master *m, uint32_t group); /* OPEN */
+bool optimize_probe(struct master *m, uint32_t group); /* PROBING */
+bool optimize_search(struct master *m, uint32_t group, bool hopeful);
+bool optimize_search_due(struct master *m, uint32_t group);
+void optimize_found(struct master *m, const struct master_event *event);
+void optimize_measured(struct master *m, uint32_t link,
+                       const struct wire_msg *msg);
+void optimize_tick(struct master *m, uint32_t group);
+void optimize_installed(struct master *m, uint32_t group, uint32_t count);
+/* A better ring for the very members of the view in force is known. */
+bool optimize_has_better(const struct master *m, uint32_t group);
+/* The ring to propose to m->sorted[0..count), into m->order: what was found,
+ * or the ring in force with newcomers beside their neighbours. */
+void optimize_order(struct master *m, uint32_t group, uint32_t count);
 
 /* order.c: a ring over members[0..count) that avoids the group's unreachable
- * pairs; order[i] is an index into members. False if none was found. */
+ * pairs; order[i] is an index into members, a permutation to begin with, which
+ * is changed as little as needed. False if none was found. */
 bool order_ring(const struct master_group *g, const struct wire_member *members,
                 uint32_t count, uint16_t *order);
 bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b);

@@ -10,6 +10,7 @@
 #include "master.h"
 #include "master_conn.h"
 #include "master_report.h"
+#include "master_search.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,6 +52,8 @@ struct master_server {
     struct master_conn *lost[SERVER_CONNS_MAX];
     uint32_t dirty_count, lost_count;
 
+    struct searcher *searcher;
+    void *edges; /* the store of edges */
     struct master machine;
     struct wire_store store;
     uint8_t frame[WIRE_FRAME_MAX];
@@ -135,6 +138,14 @@ static void note_effect(void *user, const struct master_note *note)
     if (!master_report_note(&s->report, note, line)) return;
     LOG(LOG_INFO, "master: %s", line);
     if (s->options.report) s->options.report(s->options.user, line);
+}
+
+static bool search_effect(void *user, const struct master_search *search)
+{
+    struct master_server *s = user;
+    LOG(LOG_DEBUG, "master: searches a ring of %" PRIu32 " peers%s", search->n,
+        search->background ? " in the background" : "");
+    return searcher_begin(s->searcher, search);
 }
 
 static void feed(struct master_server *s, struct master_event event)
@@ -243,6 +254,16 @@ static void finish_turn(struct master_server *s)
     s->abort_due = false;
     if (s->options.aborted)
         s->options.aborted(s->options.user, s->abort_code, s->abort_rank);
+}
+
+static void on_found(void *user, const struct search_answer *a)
+{
+    struct master_server *s = user;
+    feed(s, (struct master_event){.type = MASTER_SEARCHED,
+                                  .group = a->group,
+                                  .ticket = a->ticket,
+                                  .order = a->order});
+    finish_turn(s);
 }
 
 /* ------------------------------------------------------------------ input */
@@ -428,10 +449,11 @@ static int listen_open(const char *host, uint16_t port, char *error,
 static void machine_init(struct master_server *s, const struct wire_key *key)
 {
     struct master_config config = {
-        .out = {s, send_effect, close_effect, note_effect},
+        .out = {s, send_effect, close_effect, note_effect, search_effect},
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
         .key = *key,
+        .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),
     };
     master_init(&s->machine, &config);
 }
@@ -470,6 +492,16 @@ struct master_server *master_server_open(const struct master_server_options *o,
     s->options.host = NULL; /* borrowed for this call only */
     if (s->options.deadline <= 0)
         s->options.deadline = DEADLINE_DEFAULT_MS * PCCL_MS;
+    s->edges = calloc(1, bandwidth_size(PEERS_MAX));
+    s->searcher = searcher_open(o->loop, s, on_found);
+    if (!s->edges || !s->searcher) {
+        snprintf(error, error_size, "out of memory");
+        close(s->fd);
+        free(s->edges);
+        if (s->searcher) searcher_close(s->searcher);
+        free(s);
+        return NULL;
+    }
     struct io_addr local = io_addr_local(s->fd);
     s->port = io_addr_port(&local);
     machine_init(s, &key);
@@ -507,6 +539,8 @@ void master_server_close(struct master_server *server)
     ev_timer_stop(loop, &server->pause);
     ev_timer_stop(loop, &server->tick);
     while (server->conns) conn_destroy(server->conns);
+    searcher_close(server->searcher);
+    free(server->edges);
     close(server->fd);
     free(server);
 }

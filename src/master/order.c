@@ -1,6 +1,6 @@
 /* order.c - a ring through reachable pairs (PROPOSAL rule R4). Pure.
  *
- * Few pairs are ever unreachable, so the rank order is repaired locally:
+ * Few pairs are ever unreachable, so an order is repaired locally:
  * small worlds are searched exhaustively, large ones by moving one end of each
  * bad edge to a place where no edge is bad. */
 #include "master.h"
@@ -20,7 +20,8 @@ struct ring_search {
     const struct wire_member *members;
     uint32_t count;
     uint16_t *order;
-    uint32_t used; /* bit set, small worlds only */
+    uint16_t first[MASTER_MESH_MAX]; /* the order given, small worlds only */
+    uint32_t used;                   /* bit set over it */
 };
 
 static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
@@ -32,12 +33,13 @@ static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
 static bool extend(struct ring_search *s, uint32_t depth)
 {
     if (depth == s->count) return !bad(s, s->order[depth - 1], s->order[0]);
-    for (uint16_t next = 0; next < s->count; next++) {
-        if (s->used & BIT(next) || bad(s, s->order[depth - 1], next)) continue;
-        s->used |= BIT(next);
+    for (uint16_t i = 0; i < s->count; i++) {
+        uint16_t next = s->first[i];
+        if (s->used & BIT(i) || bad(s, s->order[depth - 1], next)) continue;
+        s->used |= BIT(i);
         s->order[depth] = next;
         if (extend(s, depth + 1)) return true;
-        s->used &= ~BIT(next);
+        s->used &= ~BIT(i);
     }
     return false;
 }
@@ -79,9 +81,13 @@ static bool repair(struct ring_search *s)
 bool order_ring(const struct master_group *g, const struct wire_member *members,
                 uint32_t count, uint16_t *order)
 {
-    for (uint32_t i = 0; i < count; i++) order[i] = (uint16_t)i;
     if (count < 2 || g->edge_count == 0) return true;
-    struct ring_search s = {g, members, count, order, BIT(0)};
-    if (count <= MASTER_MESH_MAX) return extend(&s, 1);
-    return repair(&s);
+    struct ring_search s = {.group = g,
+                            .members = members,
+                            .count = count,
+                            .order = order,
+                            .used = BIT(0)};
+    if (count > MASTER_MESH_MAX) return repair(&s);
+    for (uint32_t i = 0; i < count; i++) s.first[i] = order[i];
+    return extend(&s, 1);
 }

@@ -12,7 +12,7 @@ static struct master_group *group_of(struct master *m, uint32_t link)
 }
 
 /* Links of the group's live members, leaving ones included, into m->links. */
-static uint32_t live_links(struct master *m, uint32_t group)
+uint32_t round_live_links(struct master *m, uint32_t group)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -44,8 +44,8 @@ static struct master_op *find_op(struct master_group *g, uint64_t tag,
     return NULL;
 }
 
-static void force(struct master_group *g, const struct wire_msg *msg,
-                  enum op_verdict verdict)
+void round_force(struct master_group *g, const struct wire_msg *msg,
+                 enum op_verdict verdict)
 {
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct wire_op *f = &g->forced[i];
@@ -57,21 +57,6 @@ static void force(struct master_group *g, const struct wire_msg *msg,
                                                     .state = (uint8_t)verdict};
 }
 
-/* Counts one more failed attempt to link a and b; returns the attempts. */
-static uint32_t edge_failed(struct master_group *g, uint64_t a, uint64_t b)
-{
-    uint32_t victim = 0;
-    for (uint32_t i = 0; i < g->edge_count; i++) {
-        struct master_edge *e = &g->edges[i];
-        bool same = (e->a == a && e->b == b) || (e->a == b && e->b == a);
-        if (same) return ++e->tries;
-        if (e->tries < g->edges[victim].tries) victim = i;
-    }
-    if (g->edge_count < MASTER_EDGES_MAX) victim = g->edge_count++;
-    g->edges[victim] = (struct master_edge){a, b, 1};
-    return 1;
-}
-
 /* Rule R1. A broken link or a member's request closes the epoch; reports about
  * an epoch that is closed already are old news. */
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -81,23 +66,25 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
     if (msg->type == WIRE_REFRESH) {
         if (msg->fault.cause == REFRESH_MISMATCH)
-            force(g, msg, VERDICT_INVALID);
-        if (msg->fault.cause == REFRESH_FAIL) force(g, msg, VERDICT_FAILED);
+            round_force(g, msg, VERDICT_INVALID);
+        if (msg->fault.cause == REFRESH_FAIL) round_force(g, msg, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
-            edge_failed(g, self, msg->fault.peer) >= MASTER_EDGE_TRIES)
-            force(g, msg, VERDICT_UNREACHABLE);
+            edges_failed(m, m->peers[link].group, self, msg->fault.peer) >=
+                MASTER_EDGE_TRIES)
+            round_force(g, msg, VERDICT_UNREACHABLE);
     }
     g->broken_at = m->now;
     g->restart = true;
 }
 
-/* Rule F7: members that all sit in an update have nothing in flight. */
+/* Rule F7: members that all sit in such a vote have nothing in flight. */
 static bool flush_needed(const struct master *m, uint32_t group)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || p->group != group) continue;
-        if (!p->leaving && !p->voted[VOTE_UPDATE]) return true;
+        bool votes = p->voted[VOTE_UPDATE] || p->voted[VOTE_OPTIMIZE];
+        if (!p->leaving && !votes) return true;
     }
     return false;
 }
@@ -108,13 +95,15 @@ static void begin(struct master *m, uint32_t group)
     g->restart = false;
     g->round = ++m->round_last;
     g->op_count = 0;
+    g->sweeping = g->searched = false;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->group != group) continue;
         p->answer = ANSWER_DUE;
         p->proposed = false;
         p->ready = false;
-        p->probed = false;
+        p->questions = 0;
+        p->probe = 0;
     }
     if (!flush_needed(m, group)) {
         g->phase = GROUP_DONATING;
@@ -125,7 +114,7 @@ static void begin(struct master *m, uint32_t group)
         .type = WIRE_FLUSH, .round = g->round, .epoch = g->epoch};
     flush.id_count = dead_ids(m, group, false);
     flush.ids = m->ids;
-    uint32_t count = live_links(m, group);
+    uint32_t count = round_live_links(m, group);
     m->out.send(m->out.user, m->links, count, &flush);
 }
 
@@ -190,7 +179,7 @@ static void ask(struct master *m, uint32_t group)
         op->held = op->running = 0;
     }
     question.ops = m->ops;
-    uint32_t count = live_links(m, group);
+    uint32_t count = round_live_links(m, group);
     m->out.send(m->out.user, m->links, count, &question);
 }
 
@@ -239,7 +228,7 @@ void round_result(struct master *m, uint32_t link, const struct wire_msg *msg)
     struct master_op *op = find_op(g, msg->result.tag, msg->result.seq);
     if (!op || op->relayed || op->donor != link) return;
     op->relayed = true;
-    uint32_t count = live_links(m, m->peers[link].group);
+    uint32_t count = round_live_links(m, m->peers[link].group);
     m->out.send(m->out.user, m->links, count, msg);
 }
 
@@ -286,7 +275,7 @@ static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
 /* The next view's links in rank order, into m->sorted. Who says `join` is no
  * founder (M2). What was proposed is
  * installed: who asks to leave meanwhile leaves in the round after (M7). */
-static uint32_t next_view(struct master *m, uint32_t group)
+uint32_t round_next_view(struct master *m, uint32_t group)
 {
     uint32_t count = 0;
     const struct master_group *g = &m->groups[group];
@@ -348,6 +337,7 @@ static void send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.view.ring = g->ring;
     msg.view.mesh = g->mesh;
     msg.view.update = g->update;
+    msg.view.optimize = g->optimize;
     msg.order_count = identity ? 0 : count;
     msg.order = m->order;
     msg.epoch = 0;
@@ -366,12 +356,18 @@ static void send_proposal(struct master *m, uint32_t group, uint32_t count)
 static void propose(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    uint32_t count = next_view(m, group);
+    uint32_t count = round_next_view(m, group);
     if (count == 0) {
         end_round(m, group);
         return;
     }
+    optimize_order(m, group, count);
     g->ring = order_ring(g, m->members, count, m->order);
+    if (!g->ring && !g->searched) {
+        g->stuck = true;
+        if (optimize_search(m, group, false)) return;
+        count = round_next_view(m, group);
+    }
     if (!g->ring && refuse_unreachable_newcomer(m, group, count)) return;
     if (!g->ring) {
         for (uint32_t i = 0; i < count; i++) m->order[i] = (uint16_t)i;
@@ -381,6 +377,7 @@ static void propose(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < count; i++) {
         m->peers[m->sorted[i]].proposed = true;
         m->peers[m->sorted[i]].ready = false;
+        m->peers[m->sorted[m->order[i]]].proposed_place = i;
     }
     send_proposal(m, group, count);
 }
@@ -392,7 +389,7 @@ void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (g->phase != GROUP_PROPOSED || msg->round != g->round) return;
     if (!p->proposed || p->ready) return;
     for (uint32_t i = 0; i < msg->id_count; i++)
-        edge_failed(g, p->info.id, msg->ids[i]);
+        (void)edges_failed(m, p->group, p->info.id, msg->ids[i]);
     if (msg->id_count > 0) g->restart = true;
     p->ready = true;
 }
@@ -445,6 +442,18 @@ static void measure_world(const struct master *m, struct wire_msg *msg)
     }
 }
 
+/* Rule R4: the pairs for which there is no ring. */
+static uint32_t blocker_ids(struct master *m, const struct master_group *g)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        if (g->edges[i].tries < MASTER_EDGE_TRIES) continue;
+        m->ids[count++] = g->edges[i].a;
+        m->ids[count++] = g->edges[i].b;
+    }
+    return count;
+}
+
 static void send_install(struct master *m, uint32_t group, uint32_t count)
 {
     struct master_group *g = &m->groups[group];
@@ -453,6 +462,9 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     msg.view.ring = g->ring;
     msg.view.mesh = g->mesh;
     msg.view.update = g->update;
+    msg.view.optimize = g->optimize;
+    if (!g->ring) msg.id_count = blocker_ids(m, g);
+    msg.ids = m->ids;
     measure_world(m, &msg);
     for (uint32_t i = 0; i < g->op_count; i++) {
         if (!g->ops[i].commit) continue;
@@ -499,7 +511,7 @@ static void note_departures(struct master *m, uint32_t group, uint32_t count)
 static void end_round(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    uint32_t count = g->phase == GROUP_PROPOSED ? next_view(m, group) : 0;
+    uint32_t count = g->phase == GROUP_PROPOSED ? round_next_view(m, group) : 0;
     note_departures(m, group, count);
     if (count > 0) send_install(m, group, count);
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -519,6 +531,7 @@ static void end_round(struct master *m, uint32_t group)
         p->rank = i;
         p->proposed = false;
         if (g->update) p->voted[VOTE_UPDATE] = false;
+        if (g->optimize) p->voted[VOTE_OPTIMIZE] = false;
     }
     if (count > 0) m->founded = true;
     if (count > 0 && g->mesh) g->edge_count = 0; /* all pairs are linked */
@@ -527,6 +540,7 @@ static void end_round(struct master *m, uint32_t group)
     g->update = false;
     g->forced_count = 0;
     g->op_count = 0;
+    optimize_installed(m, group, count);
     for (uint32_t i = 0; i < count; i++) {
         /* Someone asked to leave while the view was being installed. */
         if (m->peers[m->sorted[i]].leaving) g->restart = true;
@@ -557,6 +571,8 @@ static bool advance(struct master *m, uint32_t group)
         return true;
     case GROUP_DONATING:
         if (!all_relayed(g)) return false;
+        if (optimize_search_due(m, group) && optimize_search(m, group, false))
+            return true;
         propose(m, group);
         return true;
     case GROUP_PROPOSED:
@@ -564,6 +580,10 @@ static bool advance(struct master *m, uint32_t group)
         end_round(m, group);
         return true;
     case GROUP_OPEN:
+        return optimize_begin(m, group);
+    case GROUP_PROBING:
+        return optimize_probe(m, group);
+    case GROUP_SOLVING:
     case GROUP_PHASE_COUNT:
         break;
     }
@@ -575,111 +595,11 @@ void round_settle(struct master *m, uint32_t group)
     while (m->groups[group].used && advance(m, group)) continue;
 }
 
-/* --- probes (rule V4) ------------------------------------------------- */
-
-static bool waits_long(const struct master *m, const struct master_peer *p)
-{
-    return p->state == PEER_MEMBER && master_waits(p) &&
-           m->now - p->voted_at >= m->deadline / 2;
-}
-
-/* A member has sat in an update or a synchronization for long: ask those who do
- * not what keeps them. Asked once per deadline while it lasts. */
-void round_probe(struct master *m, uint32_t group)
-{
-    struct master_group *g = &m->groups[group];
-    if (g->phase != GROUP_OPEN || g->restart) return;
-    if (m->now - g->probed_at < m->deadline / 2) return;
-    bool waiting = false;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->group != group) continue;
-        waiting |= waits_long(m, p);
-        if (master_waits(p)) continue;
-        p->probed = true;
-        m->links[count++] = i;
-    }
-    if (!waiting || count == 0) return;
-    g->probed_at = m->now;
-    struct wire_msg probe = {.type = WIRE_ASK, .epoch = g->epoch};
-    m->out.send(m->out.user, m->links, count, &probe);
-}
-
-static void ask_waiting(struct master *m, uint32_t group,
-                        const struct wire_msg *msg)
-{
-    struct master_group *g = &m->groups[group];
-    struct wire_msg question = {.type = WIRE_ASK, .epoch = g->epoch};
-    uint32_t members = live_links(m, group);
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        const struct wire_op *op = &msg->ops[i];
-        bool waits = op->state == OP_RUNNING || op->state == OP_HELD;
-        if (waits && op->survivors == members)
-            m->ops[question.op_count++] = *op;
-    }
-    question.ops = m->ops;
-    if (question.op_count == 0) return;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
-        if (p->group != group || !waits_long(m, p)) continue;
-        p->probed = true;
-        m->links[count++] = i;
-    }
-    if (count > 0) m->out.send(m->out.user, m->links, count, &question);
-}
-
-/* Of all who wait: what one of them has not launched nobody has returned. */
-static void refuse_waiting(struct master *m, uint32_t group)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->group != group) continue;
-        state_vote_refuse(m, i, m->groups[group].epoch);
-        if (!p->voted[VOTE_UPDATE]) continue;
-        p->voted[VOTE_UPDATE] = false;
-        m->links[count++] = i;
-    }
-    /* Named: the members are not told of the operation once more (F6). */
-    struct wire_msg refusal = {.type = WIRE_ANSWER,
-                               .epoch = m->groups[group].epoch};
-    refusal.vote.kind = VOTE_UPDATE;
-    refusal.vote.flag = 0xff;
-    if (count > 0) m->out.send(m->out.user, m->links, count, &refusal);
-}
-
-/* Someone who waits in an update never launched an operation that another
- * one is blocked in: both get an error instead of waiting for each other. */
-static void told_of_probe(struct master *m, uint32_t link,
-                          const struct wire_msg *msg)
-{
-    struct master_peer *p = &m->peers[link];
-    struct master_group *g = &m->groups[p->group];
-    if (!p->probed || g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
-    p->probed = false;
-    if (!master_waits(p)) {
-        ask_waiting(m, p->group, msg);
-        return;
-    }
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        if (msg->ops[i].state != OP_NOT_LAUNCHED) continue;
-        struct wire_msg fault = {.type = WIRE_REFRESH};
-        fault.fault.tag = msg->ops[i].tag;
-        fault.fault.seq = msg->ops[i].seq;
-        force(g, &fault, VERDICT_USAGE);
-        g->restart = true;
-        g->broken_at = m->now;
-    }
-    if (g->restart) refuse_waiting(m, p->group);
-}
-
 void round_told(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
     if (msg->round == 0) {
-        told_of_probe(m, link, msg);
+        conflict_told(m, link, msg);
         return;
     }
     if (g->phase != GROUP_ASKING || msg->round != g->round) return;

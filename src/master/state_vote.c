@@ -389,7 +389,7 @@ static void decide(struct master *m, uint32_t group)
         end_sync(m, group);
 }
 
-/* Rule S9: all of the group wait, but not all for this. */
+/* Rules S9, V5: all of the group wait, but not all for the same. */
 static void refuse_crossed(struct master *m, uint32_t group)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -413,18 +413,19 @@ void state_vote_settle(struct master *m, uint32_t group)
     if (g->sync_id != 0) go_on(m, group);
     if (g->sync_id != 0 || g->phase != GROUP_OPEN || g->restart) return;
     uint32_t voters = 0;
-    uint32_t others = 0;
+    uint32_t optimizers = 0;
+    uint32_t members = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (!in_group(p, group) || p->leaving) continue;
-        bool elsewhere = p->voted[VOTE_UPDATE] || p->voted[VOTE_PENDING];
-        if (!p->sync.voted && !elsewhere) return;
+        if (!master_waits(p) && !p->voted[VOTE_PENDING]) return;
         voters += p->sync.voted;
-        others += !p->sync.voted;
+        optimizers += p->voted[VOTE_OPTIMIZE];
+        members++;
     }
-    if (voters == 0) return;
-    if (others > 0)
-        refuse_crossed(m, group);
-    else
+    if (voters + optimizers == 0) return;
+    if (voters == members)
         decide(m, group);
+    else
+        refuse_crossed(m, group);
 }

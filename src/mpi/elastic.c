@@ -34,6 +34,20 @@ int PCCL_Update_topology(MPI_Comm handle)
     return MPI_SUCCESS;
 }
 
+int PCCL_Optimize_topology(MPI_Comm handle)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!comm->follows_world)
+        return RAISE(comm, MPI_ERR_COMM,
+                     "not MPI_COMM_WORLD or a duplicate of it");
+    if (!world.pccl || atomic_load(&world.view)->size == 1) return MPI_SUCCESS;
+    pcclResult_t result = pcclOptimizeTopology(world.pccl);
+    if (result != pcclSuccess) return elastic_error(comm, result, __func__);
+    if (!world_refresh()) return RAISE_NO_MEMORY(comm);
+    world_restart_sequences();
+    return MPI_SUCCESS;
+}
+
 int PCCL_Are_peers_pending(MPI_Comm handle, int *flag)
 {
     COMM_OR_RETURN(comm, handle);

@@ -158,6 +158,7 @@ void engine_closed(struct engine *e, uint32_t number)
     }
     if (was == CONN_OPEN) l->open--;
     state_closed(e, l);
+    probe_closed(e, l);
     bool answered = c->tx_head_size > 0;
     if (!e->frozen) report_broken(e, l, was == CONN_DIALED, answered);
     /* READY may have been said already, and the other end waits (R3). */
@@ -254,6 +255,8 @@ static bool begin_frame(struct engine *e, uint32_t number)
     if (c->state != CONN_OPEN) return false;
     if (c->peer) return message_begin(e, number);
     if (f->type == FRAME_PING) return true;
+    if (f->type == FRAME_PROBE || f->type == FRAME_ECHO)
+        return probe_accept(e, c->link, f);
     if (f->type == FRAME_ASK || f->type == FRAME_GIVE) {
         if (!state_accept(e, c->link, f, &c->rx_to)) return false;
         if (c->rx_to) c->sink = SINK_STATE;
@@ -298,6 +301,7 @@ static bool end_frame(struct engine *e, uint32_t number)
         message_end(e, number);
         return true;
     }
+    if (c->rx.type == FRAME_PROBE) probe_received(e, c->link, &c->rx);
     switch (sink) {
     case SINK_HELLO:
         return open_conn(e, number);
@@ -531,9 +535,15 @@ static bool next_frame(struct engine *e, struct conn *c)
         f = l->control[l->control_first];
         l->control_first = (l->control_first + 1) % CONTROL_MAX;
         l->control_count--;
+    } else if (probe_next_send(e, l, &f)) {
+        c->tx_from = NULL;
     } else if (e->frozen ||
                !op_next_send(e, l, &f, &c->tx_from, &c->tx_op, &c->tx_lane)) {
+        c->tx_starved = true;
         return false;
+    } else {
+        if (c->tx_cut && !c->tx_starved) f.flags |= FLAG_FULL;
+        c->tx_cut = c->tx_starved = false;
     }
     c->ping = false;
     frame_encode(&f, c->tx_head);
@@ -586,7 +596,10 @@ void engine_tx(struct engine *e, uint32_t number, size_t size)
     assert(body <= c->tx_left);
     c->tx_left -= body;
     if (c->tx_from) c->tx_from += body;
-    if (c->tx_left > 0 || c->tx_head_done < c->tx_head_size) return;
+    if (c->tx_left > 0 || c->tx_head_done < c->tx_head_size) {
+        c->tx_cut = true;
+        return;
+    }
     c->greets = false;
     struct op *op = c->tx_op;
     c->tx_op = NULL;

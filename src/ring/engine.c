@@ -118,6 +118,17 @@ void engine_drop_link(struct engine *e, uint64_t id)
     link_free(e, l);
 }
 
+void engine_close_unwanted(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        const struct conn *c = e->conns[i];
+        if (!c || c->state == CONN_FREE || !c->link || c->link->wanted)
+            continue;
+        e->out.close(e->out.user, i);
+        engine_closed(e, i);
+    }
+}
+
 void engine_close_all(struct engine *e)
 {
     for (uint32_t i = 0; i < e->conn_end; i++) {
@@ -208,6 +219,7 @@ void engine_freeze(struct engine *e)
 {
     e->frozen = true;
     e->quick.known = false;
+    probe_cancel(e);
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
@@ -345,4 +357,5 @@ void engine_tick(struct engine *e, pccl_ns now)
     }
     message_pump(e);
     state_tick(e);
+    probe_tick(e);
 }

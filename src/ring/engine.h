@@ -19,6 +19,7 @@
 #include "frame.h"
 #include "message.h"
 #include "plan.h"
+#include "probe.h"
 #include "quant.h"
 #include "quick.h"
 #include "state.h"
@@ -96,6 +97,8 @@ struct conn {
     bool tx_item;                 /* the frame is the next item of `peer` */
     bool tx_state;                /* tx_from is shared state... */
     struct state_stage *tx_stage; /* ... of a device, through here */
+    /* Since the last DATA began: a send was cut short; nothing was to send. */
+    bool tx_cut, tx_starved;
 };
 
 struct early {
@@ -119,7 +122,8 @@ struct link {
     struct early *early, **early_end;
     uint32_t early_count;
     size_t early_bytes;
-    size_t eager_bytes;    /* sent, and not known to be launched over there */
+    size_t eager_bytes; /* sent, and not known to be launched over there */
+    struct link_speed speed;
     struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
     uint32_t control_first, control_count;
 };
@@ -159,6 +163,7 @@ struct lane {
     uint32_t eager; /* bytes sent before `ready` */
     bool ready;     /* the partner is known to have launched */
     bool done, done_sent, wants_done;
+    struct lane_speed speed;
 };
 
 struct op {
@@ -232,6 +237,7 @@ struct engine_output {
                             const struct channel_offer *offer);
     /* and whether the other end took what share() gave. */
     void (*shared)(void *user, uint32_t conn, bool taken);
+    void (*probed)(void *user, uint32_t step, const struct wire_edge *edge);
 };
 
 struct engine {
@@ -266,6 +272,7 @@ struct engine {
     struct quick quick;
     struct messages messages;
     struct state_sync state;
+    struct probe probe;
     uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };
 
@@ -307,6 +314,8 @@ void engine_unwant_links(struct engine *e);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
 enum link_status engine_link_status(struct engine *e, uint64_t id);
 void engine_drop_link(struct engine *e, uint64_t id);
+/* Closes what probes opened and nobody wants now. */
+void engine_close_unwanted(struct engine *e);
 void engine_close_all(struct engine *e);
 /* An operation under way needs a link that has no connection. */
 bool engine_lacks_link(const struct engine *e);

@@ -25,6 +25,10 @@ enum frame_type {
      * tensor, tag = offset, index = bytes asked for; no epoch. */
     FRAME_ASK,
     FRAME_GIVE, /* empty: the sender does not have it */
+    /* Probes of a link (probe.h): seq = number of the probe; no epoch. */
+    FRAME_PROBE, /* ballast; LAST: digest = bytes sent in index
+                    microseconds, tag = round trip, ns */
+    FRAME_ECHO,  /* to be sent back with FLAG_ANSWER */
     /* On connections for messages only, see message.h. */
     FRAME_MESSAGE, /* index: bytes of the header at the start of the body */
     FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */
@@ -40,10 +44,12 @@ enum frame_flag {
     FLAG_CONFIRM = 1,  /* DATA: the sender wants a DONE from the receiver */
     FLAG_CLEAN = 2,    /* DONE: nothing else is in flight there (rule D6) */
     FLAG_MESSAGES = 4, /* HELLO: the connection is for messages */
-    FLAG_ANSWER = 8,   /* messages: acknowledge at once */
+    FLAG_ANSWER = 8,   /* messages: acknowledge at once; ECHO: the answer */
     /* HELLO of a caller: seq, tag and digest offer shared memory (rule L1).
      * HELLO of who was called: what follows goes through it, both ways. */
     FLAG_SHARE = 16,
+    FLAG_LAST = 32, /* PROBE: the end of it */
+    FLAG_FULL = 64, /* DATA: the connection had no rest before this one */
 };
 
 struct frame {

@@ -474,6 +474,7 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
     }
     op->rx_bytes += x.size;
     lane->received++;
+    if (x.size >= PLAN_SEGMENT_MIN) measure_transfer(e, lane, f);
     if (op->received) {
         op_bit_set(op->received, f->index);
         struct lane *next = &op->lanes[op->lane_count - 1];
@@ -558,6 +559,8 @@ void engine_finish(struct engine *e, struct op *op, int result)
     conn_forget_op(e, op);
     for (uint32_t i = 0; i < op->lane_count; i++)
         op->lanes[i].link->eager_bytes -= op->lanes[i].eager;
+    for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->lane_count; i++)
+        measure_lane(&op->lanes[i]);
     free_run(e, op);
     op->result = result;
     op->phase = PHASE_DONE;

@@ -340,7 +340,7 @@ static void test_mismatch(void **state) /* F6 */
           "0 INSTALL r2 world=3 9.4:2\n");
 }
 
-static void test_fail(void **state) /* D9 */
+static void test_fail(void **state) /* D10 */
 {
     (void)state;
     three();

@@ -10,7 +10,10 @@ static uint16_t order[600];
 static void setup(uint32_t count)
 {
     memset(&group, 0, sizeof group);
-    for (uint32_t i = 0; i < count; i++) members[i].id = 100 + i;
+    for (uint32_t i = 0; i < count; i++) {
+        members[i].id = 100 + i;
+        order[i] = (uint16_t)i;
+    }
 }
 
 static void cut(uint32_t a, uint32_t b, uint32_t tries)

@@ -16,12 +16,15 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" "$work/tests/"
 cd "$work"
 
 core="wire pool session session_sync elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/quick ring/retain
-ring/message ring/message_bulk ring/state ring/state_list ring/state_plan share
-master/master master/round master/order master/state_vote dtype ring/isa
+ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/quick
+ring/retain ring/message ring/message_bulk ring/state ring/state_list
+ring/state_plan ring/probe share session_optimize master/master master/round
+master/order master/conflict master/edges master/optimize master/bandwidth
+master/bandwidth_plan master/topology master/topology_dp master/topology_local
+master/topology_climb master/topology_branch master/state_vote dtype ring/isa
 ring/reduce ring/reduce_base ring/quant ring/quant_base hash/hash
 hash/hash_simd hash/hash_omp"
-sim="test_sim sim util faults program oracle shared election memory net"
+sim="test_sim sim util faults program oracle shared election memory search net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }
@@ -110,7 +113,7 @@ filler before all have flushed|ring/engine.c|s/conn_stop_receiving(e, op);/conn_
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
-no probe (V4)|master/master.c|s/if (m->groups\[i\].used) round_probe(m, i);//
+no probe (V4)|master/master.c|s/if (m->groups\[i\].used) conflict_probe(m, i);//
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
 verdict not kept (F6)|session.c|s/add_poison(s, v->tag, result);/(void)result;/
 early frames lost|ring/conn.c|s/c->held = later && c->state == CONN_OPEN && !c->peer;/c->held = false;/

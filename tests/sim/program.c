@@ -489,8 +489,11 @@ static void begin_step(struct sim *s, struct sim_proc *p)
     uint64_t h = hash(s, g->step, 503) % 8;
     g->odd_vote =
         s->options.odd_vote && special_step(s, g->step) && odd_one(s, p, 504);
+    bool optimize = s->options.optimize && hash(s, g->step, 505) % 5 == 0;
     if (g->odd_vote)
-        go(s, p, STAGE_UPDATE);
+        go(s, p, optimize ? STAGE_OPTIMIZE : STAGE_UPDATE);
+    else if (optimize)
+        go(s, p, STAGE_OPTIMIZE);
     else if (h == 0 && s->options.groups == 1)
         go(s, p, STAGE_UPDATE);
     else if (h < 3)
@@ -662,7 +665,8 @@ bool program_turn(struct sim *s, struct sim_proc *p)
         go(s, p, STAGE_LEAVING);
         return true;
     }
-    bool allowed = g->stage == STAGE_UPDATE || g->stage == STAGE_JOIN;
+    bool allowed = g->stage == STAGE_UPDATE || g->stage == STAGE_OPTIMIZE ||
+                   g->stage == STAGE_JOIN;
     oracle_told(s, p, allowed);
     switch (g->stage) {
     case STAGE_JOIN:
@@ -676,6 +680,8 @@ bool program_turn(struct sim *s, struct sim_proc *p)
         return vote(s, p, VOTE_PENDING);
     case STAGE_UPDATE:
         return vote(s, p, VOTE_UPDATE);
+    case STAGE_OPTIMIZE:
+        return vote(s, p, VOTE_OPTIMIZE);
     case STAGE_SYNC:
         return synchronize(s, p);
     case STAGE_LAUNCH:

@@ -76,46 +76,6 @@ static void send_control(struct sim *s, int stream, int side,
 
 /* --------------------------------------------------------- master's driver */
 
-static void count_message(const struct wire_msg *msg)
-{
-    struct sim_coverage *c = &sim_coverage;
-    switch (msg->type) {
-    case WIRE_FLUSH:
-        c->flush++;
-        return;
-    case WIRE_ASK:
-        c->ask += msg->round > 0;
-        return;
-    case WIRE_DONATE:
-        c->donate++;
-        return;
-    case WIRE_SUSPECT:
-        c->suspect++;
-        return;
-    case WIRE_REFRESH:
-        c->refresh_mismatch += msg->fault.cause == REFRESH_MISMATCH;
-        c->refresh_unreachable += msg->fault.cause == REFRESH_UNREACHABLE;
-        return;
-    case WIRE_ANSWER:
-        c->vote_refused += msg->vote.flag == 0xff;
-        return;
-    case WIRE_PROPOSE:
-        c->shuffled += msg->order_count > 0;
-        return;
-    case WIRE_INSTALL:
-        c->update += msg->view.update;
-        for (uint32_t i = 0; i < msg->op_count; i++) {
-            c->commit += msg->ops[i].state == VERDICT_COMMIT;
-            c->invalid += msg->ops[i].state == VERDICT_INVALID;
-            c->usage += msg->ops[i].state == VERDICT_USAGE;
-            c->unreachable += msg->ops[i].state == VERDICT_UNREACHABLE;
-        }
-        return;
-    default:
-        return;
-    }
-}
-
 static void trace_message(const struct sim *s, const char *who, uint64_t to,
                           const struct wire_msg *m)
 {
@@ -135,7 +95,10 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
                             const struct wire_msg *msg)
 {
     struct sim *s = user;
-    count_message(msg);
+    sim_count_message(msg);
+    if (msg->type == WIRE_PROPOSE && msg->view.update)
+        sim_coverage.adopted +=
+            optimize_has_better(s->master, s->master->peers[links[0]].group);
     if (msg->type == WIRE_FLUSH &&
         s->master->groups[s->master->peers[links[0]].group].phase ==
             GROUP_FLUSHING) {
@@ -254,6 +217,7 @@ static void master_accept(struct sim *s, int stream)
 
 static bool master_turn(struct sim *s)
 {
+    if (sim_search_turn(s)) return true;
     if (s->now >= s->master_tick_at) {
         struct master_event e = {.type = MASTER_TICK};
         s->master_tick_at = s->now + SIM_DEADLINE / 5;
@@ -274,7 +238,7 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
 {
     struct sim_proc *p = user;
     struct sim *s = p->sim;
-    count_message(msg);
+    sim_count_message(msg);
     trace_message(s, "master <-", p->session->id, msg);
     if (p->control >= 0) send_control(s, p->control, 0, msg);
 }
@@ -378,6 +342,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
 {
     SIM_TRACE(s, "process %u (id %llu) %s", p->uid,
               (unsigned long long)p->session->id, crash ? "crashes" : "ends");
+    sim_coverage.probe_lost += crash && p->session->engine.probe.on;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         struct net_stream *st = &s->streams[i];
         for (int side = 0; st->used && side < 2; side++) {
@@ -605,9 +570,16 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     s->oracle = oracle_new();
     s->election = election_new();
     s->master = calloc(1, sizeof *s->master);
-    SIM_CHECK(s, s->master && s->oracle && s->election, "no memory");
+    s->edges_size = bandwidth_size(PEERS_MAX);
+    s->edges = calloc(1, s->edges_size);
+    SIM_CHECK(s, s->master && s->oracle && s->election && s->edges,
+              "no memory");
     struct master_config config = {
-        .out = {s, master_send_out, master_close_out, NULL},
+        .out = {s, master_send_out, master_close_out, NULL, sim_search},
+        .edges = bandwidth_init(s->edges, s->edges_size, PEERS_MAX),
+        .probe_bytes = 600,
+        .probe_time = SIM_DEADLINE / 20,
+        .small_world = options->optimize ? 2 : 0,
         .deadline = SIM_DEADLINE,
         .quorum = options->quorum,
         .key = {{seed, ~seed}}};
@@ -691,4 +663,5 @@ void sim_free(struct sim *s)
     oracle_free(s->oracle);
     election_free(s->election);
     free(s->master);
+    free(s->edges);
 }

@@ -20,6 +20,7 @@ enum {
     SIM_REFUSALS_MAX = 8,
     SIM_TENSORS = 4,
     SIM_GROUPS = 2,
+    SIM_SEARCHES_MAX = 8,
 };
 #define SIM_DEADLINE (50 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
@@ -43,7 +44,9 @@ enum {
     X(sync_gave_up) \
     X(shared) X(share_half) X(share_lost) \
     X(quant_ring) X(quant_exchange) X(quant_lost) \
-    X(quick) X(quick_converted)
+    X(quick) X(quick_converted) \
+    X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
+    X(improved) X(adopted) X(probe_lost)
 /* clang-format on */
 
 struct sim_coverage {
@@ -87,6 +90,7 @@ enum sim_stage {
     STAGE_STEP,
     STAGE_PENDING,
     STAGE_UPDATE,
+    STAGE_OPTIMIZE,
     STAGE_SYNC,
     STAGE_RESYNC,
     STAGE_LAUNCH,
@@ -160,9 +164,17 @@ struct sim_options {
     uint32_t share; /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */
+    bool optimize;
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;
+};
+
+struct sim_search_job {
+    pccl_ns at; /* 0: free */
+    uint32_t group, ticket;
+    bool found;
+    uint16_t order[SIM_PROCS_MAX];
 };
 
 struct sim {
@@ -172,6 +184,8 @@ struct sim {
     uint32_t idle; /* steps without effect in a row */
     struct sim_options options;
     struct master *master;
+    void *edges; /* the master's store */
+    size_t edges_size;
     pccl_ns master_tick_at;
     int links[MASTER_LINKS_MAX]; /* link -> stream */
     struct net_pipe link_rx[MASTER_LINKS_MAX];
@@ -186,6 +200,7 @@ struct sim {
         uint32_t a, b; /* uids */
         pccl_ns until;
     } refusals[SIM_REFUSALS_MAX];
+    struct sim_search_job searches[SIM_SEARCHES_MAX];
     struct oracle *oracle;
     struct election *election;
     struct sim_checkpoint checkpoints[SIM_GROUPS];
@@ -222,6 +237,7 @@ uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group);
+void sim_count_message(const struct wire_msg *msg);
 bool sim_is_member(const struct sim *s, uint64_t id);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
@@ -238,6 +254,9 @@ void memory_close(struct sim_proc *p, uint32_t conn);
 void memory_free(struct sim_proc *p);
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty);
 bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn);
+/* search.c */
+bool sim_search(void *sim, const struct master_search *search);
+bool sim_search_turn(struct sim *s); /* true if one ended */
 
 /* shared.c */
 void shared_init(struct sim *s, struct sim_proc *p);

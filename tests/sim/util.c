@@ -49,6 +49,8 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p)
                     SIM_DEADLINE;
     /* Who has other tensors asks again while they still move theirs. */
     if (g->stage == STAGE_SYNC) limit *= 3;
+    /* A sweep has as many steps as there are members. */
+    if (g->stage == STAGE_OPTIMIZE) limit *= 5;
     /* Groups that share a vote need not be in step. */
     if (g->stage == STAGE_PENDING && s->options.groups > 1) limit *= 3;
     pccl_ns since =
@@ -57,4 +59,52 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p)
               "process %u (id %llu) is blocked in stage %d, step %llu", p->uid,
               (unsigned long long)p->session->id, (int)g->stage,
               (unsigned long long)g->step);
+}
+
+void sim_count_message(const struct wire_msg *msg)
+{
+    struct sim_coverage *c = &sim_coverage;
+    switch (msg->type) {
+    case WIRE_FLUSH:
+        c->flush++;
+        return;
+    case WIRE_ASK:
+        c->ask += msg->round > 0;
+        return;
+    case WIRE_DONATE:
+        c->donate++;
+        return;
+    case WIRE_SUSPECT:
+        c->suspect++;
+        return;
+    case WIRE_REFRESH:
+        c->refresh_mismatch += msg->fault.cause == REFRESH_MISMATCH;
+        c->refresh_unreachable += msg->fault.cause == REFRESH_UNREACHABLE;
+        return;
+    case WIRE_ANSWER:
+        c->vote_refused += msg->vote.flag == 0xff;
+        return;
+    case WIRE_PROPOSE:
+        c->shuffled += msg->order_count > 0;
+        return;
+    case WIRE_PROBE:
+        c->probe++;
+        return;
+    case WIRE_MEASURED:
+        c->probe_failed += msg->edges[0].kind == EDGE_FAILED;
+        c->probe_silent += msg->edges[0].kind == EDGE_SILENT;
+        return;
+    case WIRE_INSTALL:
+        c->update += msg->view.update;
+        c->optimize += msg->view.optimize;
+        for (uint32_t i = 0; i < msg->op_count; i++) {
+            c->commit += msg->ops[i].state == VERDICT_COMMIT;
+            c->invalid += msg->ops[i].state == VERDICT_INVALID;
+            c->usage += msg->ops[i].state == VERDICT_USAGE;
+            c->unreachable += msg->ops[i].state == VERDICT_UNREACHABLE;
+        }
+        return;
+    default:
+        return;
+    }
 }

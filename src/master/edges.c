@@ -1,0 +1,115 @@
+/* edges.c - what the master knows of the links between peers (rules O1, R4).
+ *
+ * The store of bandwidth.h names peers by slots; a peer has one from its HELLO
+ * on. Peers of one address prefix count as one site. */
+#include "master.h"
+
+uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        bool known = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;
+        if (known && p->group == group && p->info.id == id) return i;
+    }
+    return MASTER_NO_LINK;
+}
+
+/* Of the network part of the address as it is commonly given out. */
+static uint64_t site_of(const struct wire_addr *addr)
+{
+    uint32_t size = addr->family == 4 ? 3 : addr->family == 6 ? 8 : 0;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (uint32_t i = 0; i < size; i++)
+        hash = (hash ^ addr->ip[i]) * 0x100000001b3u;
+    return size > 0 ? hash : 0;
+}
+
+void edges_add(struct master *m, uint32_t link)
+{
+    struct master_peer *p = &m->peers[link];
+    p->slot = p->place = MASTER_NO_PLACE;
+    if (!m->edges) return;
+    uint32_t word = 0;
+    while (word < ARRAY_COUNT(m->slots_used) && m->slots_used[word] == ~0ull)
+        word++;
+    if (word == ARRAY_COUNT(m->slots_used)) return;
+    uint32_t bit = (uint32_t)__builtin_ctzll(~m->slots_used[word]);
+    m->slots_used[word] |= 1ull << bit;
+    p->slot = word * 64 + bit;
+    m->slot_link[p->slot] = link;
+    bandwidth_add(m->edges, p->slot, p->info.host, site_of(&p->info.addr));
+}
+
+void edges_remove(struct master *m, uint32_t link)
+{
+    const struct master_peer *p = &m->peers[link];
+    bool has = p->state == PEER_MEMBER || p->state == PEER_REGISTERED ||
+               p->state == PEER_DEAD;
+    if (!m->edges || !has || p->slot == MASTER_NO_PLACE) return;
+    m->slots_used[p->slot / 64] &= ~(1ull << p->slot % 64);
+    bandwidth_remove(m->edges, p->slot);
+}
+
+static void unreachable(struct master *m, uint32_t a, uint32_t b)
+{
+    uint32_t x = m->peers[a].slot;
+    uint32_t y = m->peers[b].slot;
+    if (!m->edges || x == MASTER_NO_PLACE || y == MASTER_NO_PLACE) return;
+    bandwidth_unreachable(m->edges, x, y, m->now);
+    bandwidth_unreachable(m->edges, y, x, m->now);
+}
+
+void edges_measured(struct master *m, uint32_t link,
+                    const struct wire_edge *edge)
+{
+    const struct master_peer *p = &m->peers[link];
+    uint32_t from = edges_link_of(m, p->group, edge->peer);
+    if (!m->edges || from == MASTER_NO_LINK || from == link) return;
+    uint32_t x = m->peers[from].slot;
+    if (x == MASTER_NO_PLACE || p->slot == MASTER_NO_PLACE) return;
+    bool silent = edge->kind == EDGE_SILENT;
+    if (edge->kind == EDGE_FAILED)
+        unreachable(m, from, link);
+    else /* an edge that carries nothing is a very slow one */
+        bandwidth_measured(m->edges, x, p->slot, silent ? 1 : edge->rate,
+                           (pccl_ns)(edge->rtt & INT64_MAX),
+                           edge->kind == EDGE_AT_LEAST ? BANDWIDTH_AT_LEAST
+                                                       : BANDWIDTH_SATURATED,
+                           m->now);
+}
+
+uint32_t edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b)
+{
+    struct master_group *g = &m->groups[group];
+    struct master_edge *e = NULL;
+    for (uint32_t i = 0; i < g->edge_count && !e; i++) {
+        struct master_edge *x = &g->edges[i];
+        bool same = (x->a == a && x->b == b) || (x->a == b && x->b == a);
+        if (same) e = x;
+    }
+    if (!e) {
+        uint32_t victim = 0;
+        for (uint32_t i = 1; i < g->edge_count; i++)
+            if (g->edges[i].tries < g->edges[victim].tries) victim = i;
+        if (g->edge_count < MASTER_EDGES_MAX) victim = g->edge_count++;
+        e = &g->edges[victim];
+        *e = (struct master_edge){a, b, 0};
+    }
+    if (++e->tries < MASTER_EDGE_TRIES) return e->tries;
+    uint32_t x = edges_link_of(m, group, a);
+    uint32_t y = edges_link_of(m, group, b);
+    if (x != MASTER_NO_LINK && y != MASTER_NO_LINK) unreachable(m, x, y);
+    g->wish = 0; /* a ring over this edge is none */
+    return e->tries;
+}
+
+void edges_retry(struct master *m, uint32_t group)
+{
+    m->groups[group].edge_count = 0;
+    for (uint32_t i = 0; m->edges && i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        bool has = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;
+        if (has && p->group == group && p->slot != MASTER_NO_PLACE)
+            bandwidth_retry(m->edges, p->slot);
+    }
+}

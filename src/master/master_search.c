@@ -1,0 +1,232 @@
+/* master_search.c - see master_search.h. */
+#include "master_search.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLICE_STEPS = 64, /* between two looks at what else is to be done */
+    /* Climbs of a search that somebody waits for, and of one nobody does. */
+    ROUNDS_AWAITED = 1,
+    ROUNDS_BACKGROUND = 16,
+};
+
+struct job {
+    struct job *next;
+    uint32_t group, ticket, n;
+    bool background, dropped;
+    struct topology_edge *edges;
+    uint16_t *initial;
+    void *memory;
+    struct topology_search *search;
+    struct topology_score told; /* background: of the ring last told */
+};
+
+struct answer {
+    struct answer *next;
+    uint32_t group, ticket;
+    bool found;
+    uint16_t order[];
+};
+
+struct searcher {
+    struct ev_loop *loop;
+    struct ev_async wake;
+    void *user;
+    void (*found)(void *user, const struct search_answer *a);
+    pthread_t thread;
+    bool started;
+
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t work;
+    bool stopping;
+    struct job *jobs; /* first come, first served; awaited ones first */
+    struct answer *answers, **answers_end;
+};
+
+static void job_free(struct job *j)
+{
+    free(j->edges);
+    free(j->initial);
+    free(j->memory);
+    free(j);
+}
+
+static struct job *job_new(const struct master_search *q)
+{
+    struct job *j = calloc(1, sizeof *j);
+    if (!j) return NULL;
+    size_t size = topology_search_size(q->n);
+    j->group = q->group;
+    j->ticket = q->ticket;
+    j->n = q->n;
+    j->background = q->background;
+    j->edges = malloc((size_t)q->n * q->n * sizeof *j->edges);
+    j->initial = malloc(q->n * sizeof *j->initial);
+    j->memory = malloc(size);
+    if (!j->edges || !j->initial || !j->memory) {
+        job_free(j);
+        return NULL;
+    }
+    bandwidth_fill(q->edges, q->slots, q->n, q->view, j->edges);
+    memcpy(j->initial, q->initial, q->n * sizeof *j->initial);
+    struct topology_instance in = {q->n, j->edges};
+    struct topology_options options = {
+        .seed = q->seed,
+        .rounds = q->background ? ROUNDS_BACKGROUND : ROUNDS_AWAITED,
+        .initial = j->initial};
+    j->told = topology_ring_score(&in, j->initial);
+    j->search = topology_search_init(j->memory, size, &in, &options);
+    return j;
+}
+
+/* ---------------------------------------------------------- in the thread */
+
+/* Locked. */
+static void tell(struct searcher *s, const struct job *j, bool found,
+                 const uint16_t *order)
+{
+    struct answer *a = malloc(sizeof *a + j->n * sizeof *order);
+    if (!a) return;
+    *a = (struct answer){NULL, j->group, j->ticket, found};
+    memcpy(a->order, order, j->n * sizeof *order);
+    *s->answers_end = a;
+    s->answers_end = &a->next;
+    ev_async_send(s->loop, &s->wake);
+}
+
+/* Locked but while it searches. True: the job is over. */
+static bool work_on(struct searcher *s, struct job *j)
+{
+    static _Thread_local uint16_t order[PEERS_MAX];
+    struct topology_result r;
+    pthread_mutex_unlock(&s->lock);
+    bool more = topology_search_step(j->search, SLICE_STEPS);
+    bool looks = !more || j->background;
+    if (looks) topology_search_result(j->search, &r, order);
+    pthread_mutex_lock(&s->lock);
+    if (!looks || j->dropped) return !more || j->dropped;
+    bool found = r.verdict == TOPOLOGY_FOUND;
+    bool better = topology_score_compare(&r.score, &j->told) < 0;
+    j->told = r.score;
+    if (j->background ? found && better : !more) tell(s, j, found, order);
+    return !more;
+}
+
+static void *run(void *searcher)
+{
+    struct searcher *s = searcher;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping) {
+        struct job *j = s->jobs;
+        if (!j) {
+            pthread_cond_wait(&s->work, &s->lock);
+            continue;
+        }
+        if (!j->dropped && !work_on(s, j)) continue;
+        struct job **at = &s->jobs;
+        while (*at != j) at = &(*at)->next;
+        *at = j->next;
+        job_free(j);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ------------------------------------------------------------ in the loop */
+
+static void on_wake(struct ev_loop *loop, struct ev_async *w, int events)
+{
+    (void)loop, (void)events;
+    struct searcher *s = w->data;
+    pthread_mutex_lock(&s->lock);
+    struct answer *a = s->answers;
+    s->answers = NULL;
+    s->answers_end = &s->answers;
+    pthread_mutex_unlock(&s->lock);
+    while (a) {
+        struct answer *next = a->next;
+        struct search_answer answer = {a->group, a->ticket,
+                                       a->found ? a->order : NULL};
+        s->found(s->user, &answer);
+        free(a);
+        a = next;
+    }
+}
+
+struct searcher *searcher_open(struct ev_loop *loop, void *user,
+                               void (*found)(void *user,
+                                             const struct search_answer *a))
+{
+    struct searcher *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->loop = loop;
+    s->user = user;
+    s->found = found;
+    s->answers_end = &s->answers;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->work, NULL);
+    ev_async_init(&s->wake, on_wake);
+    s->wake.data = s;
+    ev_async_start(loop, &s->wake);
+    return s;
+}
+
+static bool start(struct searcher *s)
+{
+    if (s->started) return true;
+    /* Signals are the loop's business. */
+    sigset_t all;
+    sigset_t old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    s->started = pthread_create(&s->thread, NULL, run, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return s->started;
+}
+
+bool searcher_begin(struct searcher *s, const struct master_search *q)
+{
+    struct job *j = job_new(q);
+    if (!j) return false;
+    if (!start(s)) {
+        job_free(j);
+        return false;
+    }
+    pthread_mutex_lock(&s->lock);
+    struct job **at = &s->jobs;
+    for (struct job *k = s->jobs; k; k = k->next) {
+        if (k->group == q->group && k->background) k->dropped = true;
+    }
+    while (*at && (j->background || !(*at)->background)) at = &(*at)->next;
+    j->next = *at;
+    *at = j;
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+void searcher_close(struct searcher *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    if (s->started) pthread_join(s->thread, NULL);
+    ev_async_stop(s->loop, &s->wake);
+    while (s->jobs) {
+        struct job *next = s->jobs->next;
+        job_free(s->jobs);
+        s->jobs = next;
+    }
+    while (s->answers) {
+        struct answer *next = s->answers->next;
+        free(s->answers);
+        s->answers = next;
+    }
+    pthread_cond_destroy(&s->work);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}

@@ -1,0 +1,371 @@
+/* optimize.c - a better order of the ring: measure, search, adopt (rules O2..
+ * of PROTOCOL.md). Everything is thrown away and begun again by a loss, and
+ * ends in a round like any other (round.c). */
+#include "master.h"
+
+/* Edges measured longer ago are measured again, in deadlines. */
+enum { STALE_DEADLINES = 10 };
+
+static bool all_have_voted(const struct master *m, uint32_t group)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->group != group || p->leaving)
+            continue;
+        if (!p->voted[VOTE_OPTIMIZE]) return false;
+        members++;
+    }
+    return members > 0;
+}
+
+/* ------------------------------------------------------------------- places */
+
+/* Whether the ring that was found is one of m->sorted[0..count). */
+static bool wish_fits(const struct master *m, uint32_t group, uint32_t count)
+{
+    const struct master_group *g = &m->groups[group];
+    if (g->wish == 0 || g->wish_count != count) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (m->peers[m->sorted[i]].wish.ticket != g->wish) return false;
+    }
+    return true;
+}
+
+/* Sorts the members with a place by it, in linear time as places are small. */
+static uint32_t place_members(struct master *m, uint32_t count, bool wish)
+{
+    uint16_t *at = m->slots; /* place -> index + 1; scratch */
+    for (uint32_t i = 0; i < PEERS_MAX; i++) at[i] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct master_peer *p = &m->peers[m->sorted[i]];
+        uint32_t place = wish ? p->wish.at : p->place;
+        if (place < PEERS_MAX) at[place] = (uint16_t)(i + 1);
+    }
+    uint32_t placed = 0;
+    for (uint32_t i = 0; i < PEERS_MAX; i++) {
+        if (at[i] > 0) m->order[placed++] = (uint16_t)(at[i] - 1);
+    }
+    return placed;
+}
+
+/* How well b stands behind a in a ring: on one host, in one network. */
+static uint32_t nearness(const struct wire_member *a,
+                         const struct wire_member *b)
+{
+    if (a->host != 0 && a->host == b->host) return 2;
+    uint32_t size = a->addr.family == 4 ? 3 : 8;
+    if (a->addr.family == 0 || a->addr.family != b->addr.family) return 0;
+    for (uint32_t i = 0; i < size; i++)
+        if (a->addr.ip[i] != b->addr.ip[i]) return 0;
+    return 1;
+}
+
+/* Behind the last of its host, or of its network, or of all (rule O8). */
+static void insert(struct master *m, uint32_t placed, uint32_t index)
+{
+    uint32_t at = placed;
+    uint32_t best = 0;
+    for (uint32_t i = placed; i-- > 0 && best < 2;) {
+        uint32_t near = nearness(&m->members[m->order[i]], &m->members[index]);
+        if (near <= best) continue;
+        best = near;
+        at = i + 1;
+    }
+    for (uint32_t i = placed; i > at; i--) m->order[i] = m->order[i - 1];
+    m->order[at] = (uint16_t)index;
+}
+
+void optimize_order(struct master *m, uint32_t group, uint32_t count)
+{
+    const struct master_group *g = &m->groups[group];
+    bool adopts = g->optimize || g->update || g->stuck;
+    bool wish = adopts && wish_fits(m, group, count);
+    uint32_t placed = place_members(m, count, wish);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct master_peer *p = &m->peers[m->sorted[i]];
+        if (!wish && p->place >= PEERS_MAX) insert(m, placed++, i);
+    }
+    assert(placed == count);
+}
+
+/* ------------------------------------------------------------------- search */
+
+static void world_slots(struct master *m, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        m->slots[i] = (uint16_t)m->peers[m->sorted[i]].slot;
+}
+
+static bool all_stored(const struct master *m, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (m->peers[m->sorted[i]].slot == MASTER_NO_PLACE) return false;
+    }
+    return true;
+}
+
+/* Of the world in m->sorted, from the ring in m->order. */
+static bool search(struct master *m, uint32_t group, uint32_t count,
+                   bool hopeful, bool background)
+{
+    struct master_group *g = &m->groups[group];
+    uint32_t ticket = ++m->ticket_last;
+    if (!m->edges || !m->out.search || !all_stored(m, count)) return false;
+    world_slots(m, count);
+    struct master_search s = {
+        .group = group,
+        .ticket = ticket,
+        .edges = m->edges,
+        .n = count,
+        .slots = m->slots,
+        .initial = m->order,
+        .view = {.caution = hopeful ? 0 : 1, .coarse_bits = 8},
+        .seed = m->key.word[0] ^ g->epoch,
+        .background = background};
+    if (!m->out.search(m->out.user, &s)) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct master_peer *p = &m->peers[m->sorted[i]];
+        struct master_place mine = {ticket, i};
+        if (background)
+            p->improved = mine;
+        else
+            p->searched = mine;
+    }
+    if (background)
+        g->background = ticket;
+    else
+        g->ticket = ticket;
+    return true;
+}
+
+/* Rules O5, R4. False: no search can be made. */
+bool optimize_search(struct master *m, uint32_t group, bool hopeful)
+{
+    struct master_group *g = &m->groups[group];
+    uint32_t count = round_next_view(m, group);
+    g->searched = true;
+    g->hopeful = hopeful;
+    optimize_order(m, group, count);
+    if (count < 3 || !search(m, group, count, hopeful, false)) return false;
+    g->phase = GROUP_SOLVING;
+    return true;
+}
+
+/* Before a proposal: does the optimization still lack its ring? */
+bool optimize_search_due(struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    if (!g->optimize || g->searched) return false;
+    return !wish_fits(m, group, round_next_view(m, group));
+}
+
+static bool found_fits(const struct master *m, uint32_t count, uint32_t ticket,
+                       bool background)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct master_peer *p = &m->peers[m->sorted[i]];
+        const struct master_place *x = background ? &p->improved : &p->searched;
+        if (x->ticket != ticket || x->at >= count) return false;
+    }
+    return true;
+}
+
+static bool take_found(struct master *m, uint32_t group,
+                       const struct master_event *event, bool background)
+{
+    struct master_group *g = &m->groups[group];
+    uint32_t count = round_next_view(m, group);
+    if (!event->order || !found_fits(m, count, event->ticket, background))
+        return false;
+    uint16_t *at = m->slots; /* index -> place; scratch */
+    for (uint32_t i = 0; i < count; i++) at[event->order[i]] = (uint16_t)i;
+    for (uint32_t i = 0; i < count; i++) {
+        struct master_peer *p = &m->peers[m->sorted[i]];
+        uint32_t index = background ? p->improved.at : p->searched.at;
+        p->wish = (struct master_place){event->ticket, at[index]};
+    }
+    g->wish = event->ticket;
+    g->wish_count = count;
+    return true;
+}
+
+void optimize_found(struct master *m, const struct master_event *event)
+{
+    struct master_group *g = &m->groups[event->group];
+    if (!g->used || event->ticket == 0) return;
+    /* Rule O6: of the members in force, and while nothing else goes on. */
+    if (event->ticket == g->background && g->phase == GROUP_OPEN && !g->restart)
+        (void)take_found(m, event->group, event, true);
+    if (event->ticket != g->ticket || g->phase != GROUP_SOLVING) return;
+    g->ticket = 0;
+    if (g->restart) return;
+    bool found = take_found(m, event->group, event, false);
+    g->phase = g->sweeping ? GROUP_PROBING : GROUP_DONATING;
+    /* No ring over known edges: the round says what can be linked (R4). */
+    if (!found) g->hopeful = false;
+}
+
+bool optimize_has_better(const struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    return g->wish > 0 && g->wish == g->background;
+}
+
+/* ------------------------------------------------------------------- probes */
+
+static void order_probe(struct master *m, uint32_t link, uint32_t with,
+                        bool gives, bool takes)
+{
+    struct master_peer *p = &m->peers[link];
+    struct wire_msg msg = {.type = WIRE_PROBE,
+                           .round = m->groups[p->group].step};
+    msg.probe.peer = m->peers[with].info.id;
+    msg.probe.gives = gives;
+    msg.probe.takes = takes;
+    msg.probe.bytes = m->probe_bytes;
+    msg.probe.time_us = (uint32_t)(m->probe_time / 1000);
+    p->probe = takes ? msg.round : 0;
+    p->probe_with = with;
+    master_send(m, link, &msg);
+}
+
+static pccl_ns before(pccl_ns now, pccl_ns age)
+{
+    return now > age ? now - age : 0;
+}
+
+/* Rule O3: the pairs whose edges are to be measured next, at most one of each
+ * peer. False: nothing is worth it any more. */
+static bool probe_some(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    uint32_t count = round_next_view(m, group);
+    if (count < 2 || !all_stored(m, count)) return false;
+    optimize_order(m, group, count);
+    world_slots(m, count);
+    struct bandwidth_wish wish = {
+        .slots = m->slots,
+        .n = count,
+        .ring = count > m->small_world ? m->order : NULL,
+        .stale = before(m->now, STALE_DEADLINES * m->deadline),
+        .sweep = g->sweep};
+    uint32_t rounds;
+    uint32_t found =
+        bandwidth_plan(m->edges, &wish, m->probes, MASTER_PROBES_MAX, &rounds);
+    if (found == 0) return false;
+    g->step = ++m->step_last;
+    g->step_until = m->now + 2 * m->deadline + 4 * m->probe_time;
+    for (uint32_t i = 0; i < found && m->probes[i].round == 0; i++) {
+        const struct bandwidth_probe *x = &m->probes[i];
+        uint32_t a = m->slot_link[x->a];
+        uint32_t b = m->slot_link[x->b];
+        order_probe(m, a, b, x->a_to_b, x->b_to_a);
+        order_probe(m, b, a, x->b_to_a, x->a_to_b);
+    }
+    return true;
+}
+
+bool optimize_begin(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    if (!all_have_voted(m, group)) return false;
+    g->optimize = true;
+    g->broken_at = m->now;
+    g->sweeping = m->edges != NULL;
+    g->searched = false;
+    g->loops = 0;
+    g->sweep++;
+    g->step = 0;
+    g->sweep_until = m->now + MASTER_SWEEP_TIME;
+    g->phase = GROUP_PROBING;
+    return true;
+}
+
+static bool probes_due(const struct master *m, uint32_t group)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_MEMBER && p->group == group && p->probe != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Rules O4, O5: measure, look for a ring, measure what it is guessed to be,
+ * until a ring is found whose edges are all known. */
+bool optimize_probe(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    if (probes_due(m, group)) return false;
+    bool more = g->sweeping && m->now < g->sweep_until;
+    if (more && probe_some(m, group)) {
+        g->searched = false;
+        return true;
+    }
+    bool large = round_next_view(m, group) > m->small_world;
+    bool hopeful = large && more && g->loops < MASTER_LOOPS_MAX;
+    bool guessed = g->searched && g->hopeful && !more;
+    if (g->sweeping && (!g->searched || guessed)) {
+        g->loops++;
+        if (optimize_search(m, group, hopeful)) return true;
+    }
+    g->restart = true; /* the round that puts it in force */
+    return true;
+}
+
+void optimize_measured(struct master *m, uint32_t link,
+                       const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    if (msg->round == 0) {
+        for (uint32_t i = 0; i < msg->edge_count; i++) {
+            if (msg->edges[i].kind <= EDGE_AT_LEAST)
+                edges_measured(m, link, &msg->edges[i]);
+        }
+        return;
+    }
+    if (g->phase != GROUP_PROBING || msg->round != g->step) return;
+    if (msg->edge_count != 1) return;
+    struct master_peer *other = &m->peers[p->probe_with];
+    if (msg->edges[0].peer != other->info.id) return;
+    bool failed = msg->edges[0].kind == EDGE_FAILED;
+    if (p->probe == 0 && !failed) return;
+    edges_measured(m, link, &msg->edges[0]);
+    p->probe = 0;
+    if (failed) other->probe = 0;
+}
+
+/* A probe of which nobody tells is not waited for (rule O4). */
+void optimize_tick(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    if (g->phase != GROUP_PROBING || m->now < g->step_until) return;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->group != group || p->probe == 0)
+            continue;
+        struct wire_edge silent = {.peer = m->peers[p->probe_with].info.id,
+                                   .kind = EDGE_SILENT};
+        p->probe = 0;
+        edges_measured(m, i, &silent);
+    }
+}
+
+/* Rule O6: the view of m->sorted[0..count) is in force; g->optimize still says
+ * whether it answers the vote. */
+void optimize_installed(struct master *m, uint32_t group, uint32_t count)
+{
+    struct master_group *g = &m->groups[group];
+    bool optimized = g->optimize;
+    g->optimize = g->sweeping = g->stuck = false;
+    g->wish = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct master_peer *p = &m->peers[m->sorted[i]];
+        p->place = p->proposed_place;
+    }
+    if (!optimized || count <= m->small_world) return;
+    (void)place_members(m, count, false);
+    (void)search(m, group, count, false, true);
+}

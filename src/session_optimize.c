@@ -1,0 +1,55 @@
+/* session_optimize.c - what one peer knows of its links and does for the order
+ * of the ring. Rules O1.. */
+#include "session.h"
+
+#include <string.h>
+
+/* Rule O3. Only inside the vote is nothing else under way. */
+void session_probe(struct session *s, const struct wire_msg *msg)
+{
+    if (s->votes[VOTE_OPTIMIZE] != VOTE_WAITING || s->engine.frozen) return;
+    struct probe_order order = {.step = msg->round,
+                                .peer = msg->probe.peer,
+                                .gives = msg->probe.gives,
+                                .takes = msg->probe.takes,
+                                .bytes = msg->probe.bytes,
+                                .time = (pccl_ns)msg->probe.time_us * 1000};
+    probe_begin(&s->engine, &order);
+}
+
+void session_probed(void *user, uint32_t step, const struct wire_edge *edge)
+{
+    struct session *s = user;
+    struct wire_msg msg = {.type = WIRE_MEASURED,
+                           .round = step,
+                           .epoch = s->view->epoch,
+                           .edges = edge,
+                           .edge_count = 1};
+    session_send(s, &msg);
+}
+
+/* Rule O1: with the heartbeat, and only what is news. */
+void session_report_links(struct session *s)
+{
+    struct wire_edge edges[WIRE_EDGES_MAX];
+    struct wire_msg msg = {
+        .type = WIRE_MEASURED, .epoch = s->view->epoch, .edges = edges};
+    if (s->state != SESSION_MEMBER) return;
+    msg.edge_count = measure_report(&s->engine, edges);
+    if (msg.edge_count == 0) return;
+    for (uint32_t i = 0; s->out.round_trip && i < msg.edge_count; i++)
+        edges[i].rtt = s->out.round_trip(s->out.user, edges[i].peer);
+    session_send(s, &msg);
+}
+
+/* Rule R4: why there is no ring, for whoever asks. */
+void session_keep_blockers(struct session *s, const struct wire_msg *msg)
+{
+    s->blocker_count = 0;
+    if (msg->view.ring) return;
+    for (uint32_t i = 0; i + 1 < msg->id_count; i += 2) {
+        if (s->blocker_count == BLOCKERS_MAX) return;
+        s->blockers[s->blocker_count][0] = msg->ids[i];
+        s->blockers[s->blocker_count++][1] = msg->ids[i + 1];
+    }
+}
