@@ -670,9 +670,8 @@ PCCL_EXPORT pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms,
 PCCL_EXPORT pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event);
 
 /* When the last change of the view reached this peer, CLOCK_MONOTONIC
- * nanoseconds, for measurements: the epoch was closed, the next view was
- * proposed (all outcomes agreed), it came into force (links made). Zero if
- * there was none. */
+ * nanoseconds: the epoch was closed, the next view was proposed (all outcomes
+ * agreed), it came into force (links made). Zero if there was none. */
 typedef struct pcclViewChange_t {
     uint64_t epoch; /* of the view that came into force */
     int64_t closed_ns, proposed_ns, installed_ns;
@@ -685,8 +684,8 @@ PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
  * whose exit status becomes `code`. For MPI_Abort. Returns at once. */
 PCCL_EXPORT pcclResult_t pcclAbortRun(pcclComm_t *comm, int code);
 
-/* *done_out: whether the await would return at once. Does not await. Makes
- * progress. Unknown handle: pcclInvalidArgument. */
+/* *done_out: whether the await would return at once. Makes progress. Unknown
+ * handle: pcclInvalidArgument. */
 PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
                                        bool *done_out);
 

@@ -67,7 +67,8 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (msg->type == WIRE_REFRESH) {
         if (msg->fault.cause == REFRESH_MISMATCH)
             round_force(g, msg, VERDICT_INVALID);
-        if (msg->fault.cause == REFRESH_FAIL) round_force(g, msg, VERDICT_FAILED);
+        if (msg->fault.cause == REFRESH_FAIL)
+            round_force(g, msg, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
             edges_failed(m, m->peers[link].group, self, msg->fault.peer) >=
                 MASTER_EDGE_TRIES)

@@ -32,9 +32,26 @@ void sim_lower_quorum(struct sim *s)
     master_step(s->master, &e);
 }
 
+/* A process that another has taken blocks from, and still waits for more. */
+static struct sim_proc *giver_of(struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        const struct sim_proc *p = &s->procs[i];
+        if (!p->used) continue;
+        const struct state_sync *state = &p->session->engine.state;
+        if (state->phase != STATE_MOVING || state->taken_count == 0) continue;
+        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++)
+            if (s->procs[k].used && s->procs[k].session->id == state->taken[0])
+                return &s->procs[k];
+    }
+    return NULL;
+}
+
 /* In a storm rather one that moves shared state. */
 static struct sim_proc *unlucky_proc(struct sim *s)
 {
+    struct sim_proc *giver = s->options.storm ? giver_of(s) : NULL;
+    if (giver) return giver;
     struct sim_proc *p = random_proc(s);
     for (uint32_t i = 0; s->options.storm && i < 12; i++) {
         if (p && p->session->engine.state.phase == STATE_MOVING) break;
@@ -179,7 +196,9 @@ void sim_faults(struct sim *s)
     const struct sim_options *o = &s->options;
     thaw(s);
     if (s->healing) return;
-    if (happens(s, o->crash)) crash(s);
+    /* A transfer is over before long. */
+    uint32_t storm = o->storm && giver_of(s) ? 1000 : 1;
+    if (happens(s, o->crash * storm)) crash(s);
     if (happens(s, o->freeze)) freeze(s);
     if (happens(s, o->reset)) reset(s, false);
     if (happens(s, o->control_reset)) reset(s, true);

@@ -77,17 +77,17 @@ static struct sim_options choose(uint64_t seed)
         o.join = 2500;
         o.groups = 1;
     }
-    if (!o.slow && !o.refuse && on(&r, 10)) { /* losses amid transfers */
+    if (!o.slow && !o.refuse && on(&r, 6)) { /* losses amid transfers */
         o.storm = true;
         o.large = true;
         o.pool = 1;
-        o.crash = o.join = 4000;
+        o.crash = o.join = 300;
         o.leave = on(&r, 2) ? 2000 : 0;
     }
     o.pipe_min = o.large ? 32768 : 100;
     o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
     if (on(&r, 2)) o.sync = on(&r, 2) ? 2 : 5;
-    if (o.storm) o.sync = 5;
+    if (o.storm) o.sync = 7;
     o.liars = on(&r, 6);
     o.delay_max = 1u << net_pick(&r, 20);
     if (on(&r, 2))

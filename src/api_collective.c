@@ -1,0 +1,432 @@
+/* api_collective.c - the calls of pccl.h for collective operations. */
+#include "api.h"
+
+#include <stdlib.h>
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash ^= value + 0x9e3779b97f4a7c15u;
+    hash *= 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
+/* Of everything the members must agree on (contract C4). */
+static uint64_t digest_of(const pcclCollective_t *op,
+                          const pcclQuantizationOptions_t *q)
+{
+    uint64_t hash = mix(0, (uint64_t)op->kind);
+    bool pairwise = op->kind == pcclKindAllToAllV;
+    hash = mix(hash, pairwise ? 0 : op->count);
+    if (op->kind == pcclKindAllReduce) {
+        hash = mix(hash, (uint64_t)op->datatype);
+        hash = mix(hash, (uint64_t)op->op);
+    }
+    if (op->kind == pcclKindBroadcast) hash = mix(hash, (uint64_t)op->root);
+    if (q && q->algorithm != pcclQuantNone) {
+        hash = mix(hash, (uint64_t)q->algorithm);
+        hash = mix(hash, (uint64_t)q->quantized_datatype);
+    }
+    hash = mix(hash, op->user_digest);
+    for (size_t i = 0; op->members && i < op->member_count; i++)
+        hash = mix(hash, op->members[i]);
+    return hash;
+}
+
+static bool overlaps(const void *a, const void *b, size_t size)
+{
+    uintptr_t x = (uintptr_t)a;
+    uintptr_t y = (uintptr_t)b;
+    return x != y && x < y + size && y < x + size;
+}
+
+static const char *check_all_reduce(const pcclCollective_t *op)
+{
+    if ((unsigned)op->datatype >= DTYPE_COUNT) return "unknown datatype";
+    if ((unsigned)op->op >= REDOP_COUNT) return "unknown operator";
+    size_t element = dtype_size((enum dtype)op->datatype);
+    if (op->count > SIZE_MAX / 2 / element) return "count is too large";
+    if (op->count > 0 && (!op->sendbuf || !op->recvbuf))
+        return "a buffer is NULL";
+    if (overlaps(op->sendbuf, op->recvbuf, op->count * element))
+        return "sendbuf and recvbuf overlap without being equal";
+    return NULL;
+}
+
+static const char *check_quantization(const pcclCollective_t *op,
+                                      const pcclQuantizationOptions_t *q)
+{
+    if (q->algorithm == pcclQuantNone) return NULL;
+    if ((unsigned)q->algorithm >= QUANT_ALGORITHM_COUNT ||
+        (unsigned)q->quantized_datatype >= DTYPE_COUNT)
+        return "unknown quantization";
+    const struct quant quant = {(enum quant_algorithm)q->algorithm,
+                                (enum dtype)op->datatype,
+                                (enum dtype)q->quantized_datatype};
+    return quant_check(&quant, (enum redop)op->op);
+}
+
+/* NULL, or what is wrong with the arguments. */
+static const char *check(const pcclCollective_t *op, uint32_t world)
+{
+    bool arrays =
+        op->send_bytes && op->send_displs && op->recv_bytes && op->recv_displs;
+    switch (op->kind) {
+    case pcclKindAllReduce:
+        return check_all_reduce(op);
+    case pcclKindBroadcast:
+        if (op->root < 0 || (uint32_t)op->root >= world)
+            return "root is not a rank of the world";
+        return op->count > 0 && !op->recvbuf ? "the buffer is NULL" : NULL;
+    case pcclKindBarrier:
+        return NULL;
+    case pcclKindAllGather:
+        if (op->count > SIZE_MAX / 2 / world) return "count is too large";
+        return op->count > 0 && !op->recvbuf ? "recvbuf is NULL" : NULL;
+    case pcclKindAllToAllV:
+        return arrays ? NULL : "an array of sizes or displacements is NULL";
+    }
+    return "unknown kind of collective";
+}
+
+static bool in_scope(const pcclCollective_t *op, uint64_t id)
+{
+    for (size_t i = 0; i < op->member_count; i++) {
+        if (op->members[i] == id) return true;
+    }
+    return false;
+}
+
+static struct op_request request_of(const pcclCollective_t *op,
+                                    const pcclQuantizationOptions_t *q)
+{
+    struct op_request r = {
+        .tag = op->tag,
+        .send = op->sendbuf,
+        .recv = op->recvbuf,
+        .digest = digest_of(op, q),
+        .members = op->members,
+        .member_count = (uint32_t)op->member_count,
+    };
+    if (op->kind == pcclKindAllReduce) {
+        r.dtype = (enum dtype)op->datatype;
+        r.redop = (enum redop)op->op;
+        r.plan.element = (uint32_t)dtype_size(r.dtype);
+    }
+    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
+                                           COLL_BARRIER, COLL_ALLGATHER,
+                                           COLL_ALLTOALLV};
+    r.plan.coll = colls[op->kind];
+    r.plan.count = op->count;
+    r.plan.root = op->kind == pcclKindBroadcast ? (uint32_t)op->root : 0;
+    r.plan.send_bytes = op->send_bytes;
+    r.plan.send_displs = op->send_displs;
+    r.plan.recv_bytes = op->recv_bytes;
+    r.plan.recv_displs = op->recv_displs;
+    if (q && q->algorithm != pcclQuantNone)
+        engine_quantize(&r, (enum quant_algorithm)q->algorithm,
+                        (enum dtype)q->quantized_datatype);
+    return r;
+}
+
+/* Locked. Checks the arguments and fills in the request. */
+static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
+                            const pcclQuantizationOptions_t *q,
+                            struct op_request *r)
+{
+    const struct session *s = c->session;
+    if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
+    uint32_t world = s->told.size;
+    if (op->members) {
+        if (op->member_count == 0 || op->member_count > PEERS_MAX ||
+            !in_scope(op, s->id)) {
+            comm_set_error(c, "the scope does not contain this peer");
+            return pcclInvalidArgument;
+        }
+        world = (uint32_t)op->member_count;
+    }
+    const char *wrong = check(op, world);
+    if (!wrong && q) wrong = check_quantization(op, q);
+    if (wrong) {
+        comm_set_error(c, "%s", wrong);
+        return pcclInvalidArgument;
+    }
+    *r = request_of(op, q);
+    return pcclSuccess;
+}
+
+/* Locked. The caller turns next, or drives. */
+static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
+                           const pcclQuantizationOptions_t *q, struct op **out)
+{
+    struct op_request r;
+    pcclResult_t rc = prepare(c, op, q, &r);
+    if (rc != pcclSuccess) return rc;
+    rc = (pcclResult_t)session_launch(c->session, &r, op->view_epoch, out);
+    if (rc == pcclInvalidArgument)
+        comm_set_error(c, "tag %llu is in flight already",
+                       (unsigned long long)op->tag);
+    return rc;
+}
+
+static void describe(pcclComm_t *c, int result)
+{
+    if (result == pcclInvalidArgument)
+        comm_set_error(c, "the members disagree on the kind, count, datatype, "
+                          "operator, quantization, root or sizes");
+    if (result == pcclInvalidUsage)
+        comm_set_error(c, "another peer sits in a topology update and never "
+                          "launched this operation");
+    if (result == pcclRankConnectionLost)
+        comm_set_error(c, "a member was lost; %u are left in epoch %u",
+                       c->session->told.size, c->session->told.epoch);
+    if (result == pcclRankConnectionFailed)
+        comm_set_error(c, "some pair of members cannot connect");
+}
+
+/* Locked. Ends the operation. */
+static pcclResult_t take(pcclComm_t *c, struct op *op, pcclReduceInfo_t *info)
+{
+    comm_drive(c, op);
+    pcclReduceInfo_t got = {0};
+    int result = session_take(c->session, op, &got.local_world_size,
+                              &got.tx_bytes, &got.rx_bytes);
+    if (result == pcclSuccess && info) *info = got;
+    if (result != pcclSuccess) describe(c, result);
+    return (pcclResult_t)result;
+}
+
+/* Locked. The whole of a blocking operation. */
+static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
+                        const pcclQuantizationOptions_t *q,
+                        pcclReduceInfo_t *info)
+{
+    struct op_request r;
+    struct op *started;
+    pcclResult_t rc = prepare(c, op, q, &r);
+    if (rc != pcclSuccess) return rc;
+    switch (comm_quick(c, &r, op->view_epoch, &started)) {
+    case QUICK_NOTHING:
+        rc = launch(c, op, q, &started);
+        break;
+    case QUICK_TAKEN:
+        if (info) {
+            uint32_t world = c->session->told.size;
+            uint64_t bytes = r.plan.count * r.plan.element * (world - 1);
+            *info = (pcclReduceInfo_t){.local_world_size = world,
+                                       .tx_bytes = bytes,
+                                       .rx_bytes = bytes};
+        }
+        return pcclSuccess;
+    case QUICK_REST:
+        break;
+    case QUICK_FAILED:
+        return pcclInternalError;
+    }
+    if (rc != pcclSuccess) return rc;
+    started->awaited = true;
+    return take(c, started, info);
+}
+
+static struct op *find_handle(pcclComm_t *c, uint64_t tag)
+{
+    struct op *op = engine_find(&c->session->engine, tag);
+    return op && !op->awaited ? op : NULL;
+}
+
+pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
+                                 pcclAsyncReduceOp_t *handle_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!op || !handle_out || op->size < sizeof *op)
+        return api_leave(c, pcclInvalidArgument);
+    struct op *started;
+    rc = launch(c, op, NULL, &started);
+    if (rc != pcclSuccess) return api_leave(c, rc);
+    *handle_out = (pcclAsyncReduceOp_t){comm, op->tag};
+    comm_turn(c);
+    return api_leave(c, rc);
+}
+
+pcclResult_t pcclCollective(const pcclCollective_t *op, pcclComm_t *comm,
+                            pcclReduceInfo_t *info_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!op || op->size < sizeof *op) return api_leave(c, pcclInvalidArgument);
+    return api_leave(c, run(c, op, NULL, info_out));
+}
+
+pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    rc = (pcclResult_t)session_fail(c->session, tag);
+    if (rc == pcclSuccess) comm_turn(c);
+    return api_leave(c, rc);
+}
+
+pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
+{
+    if (!handle) return pcclInvalidArgument;
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(handle->comm, &c);
+    if (rc != pcclSuccess) return rc;
+    struct op *op = find_handle(c, handle->tag);
+    if (!op || !done_out) return api_leave(c, pcclInvalidArgument);
+    if (op->phase != PHASE_DONE) comm_turn(c);
+    *done_out = op->phase == PHASE_DONE;
+    return api_leave(c, pcclSuccess);
+}
+
+pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
+                                  pcclReduceInfo_t *reduce_info_out)
+{
+    if (!reduce_handle) return pcclInvalidArgument;
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(reduce_handle->comm, &c);
+    if (rc != pcclSuccess) return rc;
+    struct op *op = find_handle(c, reduce_handle->tag);
+    if (!op) return api_leave(c, pcclRankConnectionLost);
+    op->awaited = true;
+    return api_leave(c, take(c, op, reduce_info_out));
+}
+
+/* -------------------------------------------------------------- all-reduce */
+
+/* Locked. */
+static pcclResult_t describe_reduce(pcclComm_t *c, const void *sendbuf,
+                                    void *recvbuf,
+                                    const pcclReduceDescriptor_t *d,
+                                    pcclCollective_t *op)
+{
+    if (c->session->state == SESSION_MEMBER && c->session->told.size < 2)
+        return pcclTooFewPeers;
+    *op = (pcclCollective_t){
+        .size = sizeof *op,
+        .kind = pcclKindAllReduce,
+        .tag = d->tag,
+        .sendbuf = sendbuf,
+        .recvbuf = recvbuf,
+        .count = d->count,
+        .datatype = d->src_descriptor.datatype,
+        .op = d->op,
+    };
+    return pcclSuccess;
+}
+
+/* Locked. */
+static pcclResult_t launch_reduce(pcclComm_t *c, const void *sendbuf,
+                                  void *recvbuf,
+                                  const pcclReduceDescriptor_t *d,
+                                  struct op **out)
+{
+    pcclCollective_t op;
+    pcclResult_t rc = describe_reduce(c, sendbuf, recvbuf, d, &op);
+    if (rc != pcclSuccess) return rc;
+    return launch(c, &op, &d->quantization_options, out);
+}
+
+pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
+                                const pcclReduceDescriptor_t *descriptor,
+                                pcclComm_t *comm,
+                                pcclAsyncReduceOp_t *handle_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!handle_out || !descriptor) return api_leave(c, pcclInvalidArgument);
+    struct op *op;
+    rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
+    if (rc != pcclSuccess) return api_leave(c, rc);
+    *handle_out = (pcclAsyncReduceOp_t){comm, descriptor->tag};
+    comm_turn(c);
+    return api_leave(c, rc);
+}
+
+pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
+                           const pcclReduceDescriptor_t *descriptor,
+                           pcclComm_t *comm, pcclReduceInfo_t *reduce_info_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!descriptor) return api_leave(c, pcclInvalidArgument);
+    pcclCollective_t op;
+    rc = describe_reduce(c, sendbuf, recvbuf, descriptor, &op);
+    if (rc != pcclSuccess) return api_leave(c, rc);
+    const pcclQuantizationOptions_t *q = &descriptor->quantization_options;
+    return api_leave(c, run(c, &op, q, reduce_info_out));
+}
+
+/* One pass over the operations that are left: launches up to max_in_flight,
+ * awaits the oldest first. Returns the worst result; LOST is not one. */
+static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
+                         size_t count, bool *done, size_t max_in_flight,
+                         pcclReduceInfo_t *sum)
+{
+    struct op *window[OPS_MAX];
+    size_t first = 0;
+    size_t flying = 0;
+    size_t next = 0;
+    size_t index[OPS_MAX];
+    pcclResult_t worst = pcclSuccess;
+    while (flying > 0 || (next < count && worst == pcclSuccess)) {
+        while (next < count && flying < max_in_flight && worst == pcclSuccess) {
+            size_t slot = (first + flying) % max_in_flight;
+            if (!done[next]) {
+                worst = launch_reduce(c, ops[next].sendbuf, ops[next].recvbuf,
+                                      &ops[next].descriptor, &window[slot]);
+                if (worst != pcclSuccess) break;
+                comm_turn(c);
+                window[slot]->awaited = true;
+                index[slot] = next;
+                flying++;
+            }
+            next++;
+        }
+        if (flying == 0) break;
+        pcclReduceInfo_t info = {0};
+        pcclResult_t rc = take(c, window[first], &info);
+        if (rc == pcclSuccess) {
+            done[index[first]] = true;
+            sum->tx_bytes += info.tx_bytes;
+            sum->rx_bytes += info.rx_bytes;
+            sum->local_world_size = info.local_world_size;
+        } else if (rc != pcclRankConnectionLost && worst == pcclSuccess) {
+            worst = rc;
+        }
+        first = (first + 1) % max_in_flight;
+        flying--;
+    }
+    return worst;
+}
+
+pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *ops,
+                                            size_t count, pcclComm_t *comm,
+                                            pcclReduceInfo_t *reduce_info_out,
+                                            int max_in_flight)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!ops || count == 0 || max_in_flight <= 0)
+        return api_leave(c, pcclInvalidArgument);
+    size_t window = (size_t)max_in_flight;
+    if (window > OPS_MAX / 2) window = OPS_MAX / 2;
+    bool *done = calloc(count, sizeof *done);
+    if (!done) return api_leave(c, pcclInternalError);
+    pcclReduceInfo_t sum = {0};
+    bool left = true;
+    while (left && rc == pcclSuccess) {
+        rc = pass(c, ops, count, done, window, &sum);
+        left = false;
+        for (size_t i = 0; i < count; i++) left |= !done[i];
+    }
+    free(done);
+    if (rc == pcclSuccess && reduce_info_out) *reduce_info_out = sum;
+    return api_leave(c, rc);
+}
