@@ -567,10 +567,19 @@ void engine_finish(struct engine *e, struct op *op, int result)
     e->out.finished(e->out.user, op);
 }
 
+/* Nobody can hold the result, and say so, before all have launched (D7). */
+static bool awaits_all(const struct op *op)
+{
+    enum plan_kind kind = op->plan.kind;
+    return plan_implies_all(&op->plan) || kind == PLAN_RING ||
+           kind == PLAN_GATHER_RING;
+}
+
 static void check_done(struct engine *e, struct op *op)
 {
     if (op->phase != PHASE_HELD || !all_done(op)) return;
-    if (op->cleared && op->whole) op_drop_finished_before(e, op->launched);
+    if (op->cleared && op->whole && awaits_all(op))
+        op_drop_finished_before(e, op->launched);
     op_drop_older(e, op->r.tag, op->seq);
     engine_finish(e, op, pcclSuccess);
 }

@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     (void)signal(SIGSEGV, on_crash);
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     const char *soak = getenv("PCCL_SOAK");
-    uint64_t count = soak && *soak ? 300000 : 2000;
+    uint64_t count = soak && *soak ? 300000 : 2500;
     if (argc > 2) count = strtoull(argv[2], NULL, 0);
     const char *trace = getenv("SIM_TRACE");
     sim_trace = trace && *trace;
