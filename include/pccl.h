@@ -153,7 +153,9 @@ typedef struct pcclRankUuid_t {
 typedef struct pcclCommCreateParams_t {
     ccoip_socket_address_t master_address;
     uint32_t peer_group;               /* any number; equal = same group */
-    uint32_t p2p_connection_pool_size; /* TCP connections per neighbour; 0=1 */
+    uint32_t p2p_connection_pool_size; /* TCP connections per neighbour. 0: one
+                                          to a near one, 8 for round trips from
+                                          3 ms on, 16 from 30 ms on */
 } pcclCommCreateParams_t;
 
 typedef struct pcclReduceInfo_t {

@@ -29,6 +29,7 @@ struct comm_socket {
     int fd; /* -1: free */
     bool connecting;
     bool blocked; /* a send would block */
+    bool far;     /* the other end is RTT_FAR away or more */
     bool dead;    /* noticed while the engine was busy with it */
     struct ev_io watcher;
     int watched; /* events the watcher waits for now */

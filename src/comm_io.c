@@ -74,10 +74,15 @@ void comm_io_close(void *comm, uint32_t number)
     share_free(&s->share);
 }
 
-static void tune(int fd)
+/* Returns how long the other end took to answer. */
+static pccl_ns tune(struct comm_socket *s, int fd)
 {
     struct io_addr peer = io_addr_peer(fd);
     io_addr_tune(fd, &peer);
+    pccl_ns rtt = io_addr_rtt(fd);
+    s->far = rtt >= RTT_FAR;
+    if (s->far) io_addr_tune_far(fd);
+    return rtt;
 }
 
 /* True once the connection is made; tells the engine of the outcome. */
@@ -91,7 +96,8 @@ static bool finish_connecting(pcclComm_t *c, uint32_t number)
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
     s->connecting = false;
-    if (error == 0) tune(s->fd);
+    if (error == 0)
+        engine_measured(&c->session->engine, number, tune(s, s->fd));
     engine_dialed(&c->session->engine, number, error == 0);
     return true;
 }
@@ -161,7 +167,8 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_share_sends(c, number))
             return comm_share_transmit(c, number) || moved;
-        if (turn == WINDOWS_MAX) {
+        /* Over a long way all connections are to have something to do. */
+        if (turn == (s->far ? 1 : WINDOWS_MAX)) {
             s->blocked = true; /* not really: more in the next pass */
             break;
         }
@@ -542,8 +549,8 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
     for (;;) {
         int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) break;
-        tune(fd);
         uint32_t number = take_number(c, fd);
+        if (number != NO_CONN) (void)tune(&c->sockets[number], fd);
         if (number == NO_CONN ||
             !engine_accepted(&c->session->engine, number)) {
             LOG(LOG_WARN, "too many connections: one refused");

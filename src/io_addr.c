@@ -173,6 +173,21 @@ static bool is_loopback(const struct io_addr *addr)
     return w.family == 6 && memcmp(w.ip, v6, sizeof v6) == 0;
 }
 
+pccl_ns io_addr_rtt(int fd)
+{
+    struct tcp_info info = {.tcpi_rtt = 0};
+    socklen_t size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+    return (pccl_ns)info.tcpi_rtt * 1000;
+}
+
+void io_addr_tune_far(int fd)
+{
+    int unsent = 16 * 1024;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,
+                     sizeof unsent);
+}
+
 void io_addr_tune(int fd, const struct io_addr *peer)
 {
     int on = 1;

@@ -51,4 +51,12 @@ char *io_addr_print(const struct wire_addr *wire, char text[IO_ADDR_TEXT_SIZE]);
  * control that does not pace (BBR does). Errors do not matter. */
 void io_addr_tune(int fd, const struct io_addr *peer);
 
+/* The round trip of a connection as TCP has seen it so far, 0 if it has not. */
+pccl_ns io_addr_rtt(int fd);
+
+/* For a connection over a long way: the kernel takes little more than it can
+ * send now, so that what one connection is slow to send goes to the others
+ * that the peer has. In flight there may be any amount. */
+void io_addr_tune_far(int fd);
+
 #endif

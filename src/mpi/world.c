@@ -88,7 +88,7 @@ static bool master_resolve(const char *text, struct addrinfo **list,
 static pcclResult_t connect_to(const ccoip_socket_address_t *address, int hint)
 {
     pcclCommCreateParams_t params = {.master_address = *address,
-                                     .p2p_connection_pool_size = 1};
+                                     .p2p_connection_pool_size = 0};
     pcclCommOptions_t options = {.size = sizeof options, .rank_hint = hint};
     pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
     if (result != pcclSuccess) return result;

@@ -93,6 +93,14 @@ static void queue_hello(struct engine *e, uint32_t number)
     conn_dirty(e, number);
 }
 
+void engine_measured(struct engine *e, uint32_t number, pccl_ns rtt)
+{
+    struct conn *c = e->conns[number];
+    assert(c && c->state == CONN_DIALED);
+    if (!c->link) return; /* for messages */
+    if (c->link->rtt == 0 || rtt < c->link->rtt) c->link->rtt = rtt;
+}
+
 void engine_dialed(struct engine *e, uint32_t number, bool success)
 {
     struct conn *c = e->conns[number];

@@ -9,6 +9,7 @@ bool engine_init(struct engine *e, const struct engine_output *out,
 {
     e->out = *out;
     e->deadline = deadline;
+    e->pool_auto = pool_size == 0;
     e->pool_size = pool_size > 0 ? pool_size : 1;
     if (e->pool_size > POOL_MAX) e->pool_size = POOL_MAX;
     e->tags = calloc(TAGS_MAX, sizeof *e->tags);
@@ -316,6 +317,9 @@ void engine_install(struct engine *e, const struct engine_view *view)
     e->order = view->order;
     e->ring = view->ring;
     e->mesh = view->mesh;
+    e->one_host = view->world > 0 && view->members[0].host != 0;
+    for (uint32_t i = 1; i < view->world; i++)
+        e->one_host &= view->members[i].host == view->members[0].host;
     e->frozen = false;
     e->quick.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */

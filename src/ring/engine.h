@@ -27,6 +27,8 @@
 enum {
     CONNS_MAX = 16384,            /* connections of one communicator */
     STAGE_SIZE = 8192,            /* received bytes that are not parsed yet */
+    POOL_FAR = 8,                 /* connections over a long way */
+    POOL_VERY_FAR = 16,           /* ... over an ocean */
     EAGER_MAX = 64 * 1024,        /* bytes sent before READY, a transfer */
     EAGER_LINK_MAX = 1024 * 1024, /* ... and a link */
     EARLY_MAX = 8 * OPS_MAX,      /* early frames kept per link */
@@ -36,6 +38,12 @@ enum {
 };
 
 #define NO_CONN UINT32_MAX
+
+/* Round trips from which on a link has several connections: one alone needs
+ * many of them to fill it, and providers hold connections to a rate that falls
+ * with the distance. Too many fight each other for the queues. */
+#define RTT_FAR (3 * PCCL_MS)
+#define RTT_VERY_FAR (30 * PCCL_MS)
 
 struct engine;
 
@@ -119,6 +127,7 @@ struct link {
     uint32_t want; /* connections to have, once something needs the link */
     uint32_t open, dialing, failed;
     pccl_ns wanted_at;
+    pccl_ns rtt; /* shortest seen by its callers, 0: unknown */
     struct early *early, **early_end;
     uint32_t early_count;
     size_t early_bytes;
@@ -247,7 +256,8 @@ struct engine {
     uint64_t clock; /* counts launches and completions */
     uint64_t self, host;
     struct wire_key key;
-    uint32_t pool_size; /* connections to a ring neighbour */
+    uint32_t pool_size; /* connections to a ring neighbour, at least */
+    bool pool_auto;     /* more of them to one that is far away (rule R3) */
 
     bool frozen; /* between FLUSH and INSTALL */
     uint32_t epoch;
@@ -256,7 +266,7 @@ struct engine {
     const uint64_t *ids;
     uint32_t world, rank;
     const uint16_t *order; /* NULL: identity */
-    bool ring, mesh;
+    bool ring, mesh, one_host;
 
     struct conn *conns[CONNS_MAX];
     uint32_t conn_end;
@@ -276,7 +286,8 @@ struct engine {
     uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };
 
-/* The struct is large: allocate it zeroed. False: out of memory. */
+/* The struct is large: allocate it zeroed. pool_size 0: as many connections
+ * to a neighbour as its round trip suggests. False: out of memory. */
 bool engine_init(struct engine *e, const struct engine_output *out,
                  uint32_t pool_size, pccl_ns deadline);
 void engine_free(struct engine *e);
@@ -284,6 +295,8 @@ void engine_free(struct engine *e);
 /* Connections: conn.c. A number comes from the driver (its table index). */
 bool engine_accepted(struct engine *e, uint32_t conn);
 void engine_dialed(struct engine *e, uint32_t conn, bool success);
+/* Before engine_dialed: how long the other end took to answer the call. */
+void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
 void engine_closed(struct engine *e, uint32_t conn);
 /* Where received bytes go; 0: do not read now. */
 size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);

@@ -169,9 +169,22 @@ bool op_in_place(const struct op *op)
     return op->r.plan.coll == COLL_ALLREDUCE && op->r.send == op->r.recv;
 }
 
+static bool on_one_host(const struct engine *e, const struct op *op)
+{
+    uint64_t host = 0;
+    if (op->whole) return e->one_host;
+    for (uint32_t i = 0; i < op->r.member_count; i++) {
+        const struct wire_member *m = engine_member(e, op->scope[i]);
+        if (!m || m->host == 0 || (i > 0 && m->host != host)) return false;
+        host = m->host;
+    }
+    return true;
+}
+
 static void make_plan(struct engine *e, struct op *op)
 {
     struct plan_request *p = &op->r.plan;
+    p->one_host = on_one_host(e, op);
     if (op->whole) {
         p->world = e->world;
         p->rank = e->rank;
@@ -238,8 +251,10 @@ static bool open_lane(struct engine *e, struct op *op, uint32_t i)
     lane->link->addr = m->addr;
     lane->link->host = m->host;
     lane->link->known = true;
-    if (is_ring_plan(p) && lane->link->want < e->pool_size)
-        lane->link->want = e->pool_size;
+    uint32_t pool = e->pool_size;
+    pccl_ns rtt = e->pool_auto ? lane->link->rtt : 0;
+    if (rtt >= RTT_FAR) pool = rtt < RTT_VERY_FAR ? POOL_FAR : POOL_VERY_FAR;
+    if (is_ring_plan(p) && lane->link->want < pool) lane->link->want = pool;
     if (lane->sends > 0 || lane->recvs > 0) op->lanes_left++;
     return true;
 }

@@ -53,11 +53,13 @@ static uint64_t chunk_size(const struct plan *p, uint32_t chunk)
 }
 
 /* Segments small enough that transfer and reduction overlap, large enough
- * that a frame header costs nothing; whole elements. */
+ * that a frame header costs nothing; whole elements. Between hosts each of
+ * many connections is to have one under way, and while it travels a next. */
 static void choose_segments(struct plan *p, uint64_t size)
 {
-    uint64_t segment = size / 4;
-    if (segment < PLAN_SEGMENT_MIN) segment = PLAN_SEGMENT_MIN;
+    uint64_t least = p->r.one_host ? PLAN_SEGMENT_MIN : PLAN_SEGMENT_FAR_MIN;
+    uint64_t segment = size / (p->r.one_host ? 4 : 64);
+    if (segment < least) segment = least;
     if (segment > PLAN_SEGMENT_MAX) segment = PLAN_SEGMENT_MAX;
     /* Elements are powers of two up to 64 bytes, or larger blocks. */
     segment -= segment % (p->r.element > 64 ? p->r.element : 64);

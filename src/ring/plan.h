@@ -11,6 +11,7 @@
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
+    PLAN_SEGMENT_FAR_MIN = 16 * 1024, /* between hosts */
     PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
     PLAN_EXCHANGE_MAX = 64 * 1024,    /* bytes of a vector sent to everyone */
     PLAN_EXCHANGE_TOTAL = 128 * 1024, /* ... times world-1 */
@@ -41,6 +42,7 @@ struct plan_request {
     uint32_t world, rank;
     uint32_t root;
     bool mesh;        /* all pairs are linked */
+    bool one_host;    /* all members share memory */
     uint64_t count;   /* elements (all-reduce) or bytes */
     uint32_t element; /* bytes of one element */
     uint32_t spare;   /* all-reduce: bytes that the last element is short of */

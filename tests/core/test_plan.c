@@ -201,7 +201,9 @@ static void test_every_plan(void **state)
                 r.mesh = true;
                 run(r);
                 r.mesh = false;
+                r.one_host = true;
                 run(r);
+                r.one_host = false;
                 if (world < WORLD_MAX) r.order = shuffled[world];
                 run(r);
             }
@@ -259,12 +261,29 @@ static void test_same_kind_everywhere(void **state)
     }
 }
 
+/* Between hosts the chunks come in more pieces, for connections to share. */
+static void test_pieces_for_many_connections(void **state)
+{
+    (void)state;
+    struct plan_request r = {
+        .coll = COLL_ALLREDUCE, .world = 6, .count = 2 << 20, .element = 4};
+    struct plan p;
+    plan_init(&p, &r);
+    assert_true(p.segments >= 2 * 16); /* one sent, one next, for 16 */
+    assert_true(p.segment >= PLAN_SEGMENT_FAR_MIN);
+    r.one_host = true;
+    plan_init(&p, &r);
+    assert_true(p.segments <= 5);
+    assert_true(p.segment <= PLAN_SEGMENT_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_plan),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_same_kind_everywhere),
+        cmocka_unit_test(test_pieces_for_many_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -395,6 +395,8 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
         st->end[1] = (struct net_end){-2, 0};
     }
     SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
+    pccl_ns rtt = port % 4 == 0 ? RTT_VERY_FAR : PCCL_MS;
+    if (success) engine_measured(&p->session->engine, conn, rtt);
     engine_dialed(&p->session->engine, conn, success);
     return true;
 }

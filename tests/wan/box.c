@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,7 +290,9 @@ int box_run(const struct world *world, const struct box_options *options)
     b->world = world;
     b->options = options;
     /* The emulator is the network: it goes before those who use it. */
-    (void)setpriority(PRIO_PROCESS, 0, -10);
+    struct sched_param first = {.sched_priority = 1};
+    if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) != 0)
+        (void)setpriority(PRIO_PROCESS, 0, -10);
     (void)prctl(PR_SET_TIMERSLACK, 1);
     if (!prepare(b)) {
         free(b);

@@ -185,7 +185,8 @@ static const char help[] =
     "  --bytes B        of one vector, with K or M (8M)\n"
     "  --repeat R       operations one after the other (3)\n"
     "  --concurrent K   operations at once, each of that size (1)\n"
-    "  --pool P         TCP connections per neighbour (1)\n"
+    "  --pool P         TCP connections per neighbour (0: the library's "
+    "choice)\n"
     "  --optimize       reduce: again on an optimized ring\n"
     "  --lose LIST      vanish, partition: peers that are lost (the last)\n";
 
@@ -226,7 +227,7 @@ static bool options_read(struct peer *p, int argc, char **argv)
     }
     return optind == argc && p->bytes >= sizeof(float) && p->repeat >= 1 &&
            p->repeat <= 1000 && p->concurrent >= 1 && p->concurrent <= 256 &&
-           p->pool >= 1 && p->pool <= 64;
+           p->pool >= 0 && p->pool <= 64;
 }
 
 int main(int argc, char **argv)
@@ -237,7 +238,7 @@ int main(int argc, char **argv)
     } modes[] = {{"reduce", peer_reduce},
                  {"vanish", peer_vanish},
                  {"partition", peer_partition}};
-    struct peer p = {.bytes = 8 << 20, .repeat = 3, .concurrent = 1, .pool = 1};
+    struct peer p = {.bytes = 8 << 20, .repeat = 3, .concurrent = 1};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)
         if (strcmp(argv[1], modes[i].name) == 0) mode = &modes[i];
