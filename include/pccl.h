@@ -678,7 +678,6 @@ typedef struct pcclViewChange_t {
     uint64_t epoch; /* of the view that came into force */
     int64_t closed_ns, proposed_ns, installed_ns;
 } pcclViewChange_t;
-
 PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
                                            pcclViewChange_t *change_out);
 
@@ -686,8 +685,7 @@ PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
  * whose exit status becomes `code`. For MPI_Abort. Returns at once. */
 PCCL_EXPORT pcclResult_t pcclAbortRun(pcclComm_t *comm, int code);
 
-/* *done_out: whether the await would return at once. Makes progress. Unknown
- * handle: pcclInvalidArgument. */
+/* *done_out: an await would return at once. Unknown: pcclInvalidArgument. */
 PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
                                        bool *done_out);
 
