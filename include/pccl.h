@@ -417,11 +417,12 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  *               the call; for memory on a GPU that means kernels queued on any
  *               stream but the default one, too. It is hashed there and copied
  *               through 512 KiB of pinned memory per connection.
- * revision      any number at first: the highest counts. From then on one more
- *               with each call: who is behind is brought along, who is ahead
- *               is refused. Overwritten with the group's revision. After all
- *               who had the state have left, the run goes on only from the
- *               revision and the content it had.
+ *               At most 2^26 - 1, no two of one name (NULL, "": none).
+ * revision      any number but 2^64 - 1 at first: the highest counts. From then
+ *               on one more with each call: who is behind is brought along, who
+ *               is ahead is refused. Overwritten with the group's revision.
+ *               After all who had the state have left, the run goes on only
+ *               from the revision and the content it had.
  * strategy      ENFORCE_POPULAR: the content held by most of those at the
  *               current revision wins (at none of them, by most of those
  *               behind); a tie goes to the content that the lowest rank holds.

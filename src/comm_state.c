@@ -42,20 +42,83 @@ static unsigned share_of_processors(const struct view *v)
     return share > 1 ? (unsigned)share : 1;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    const struct state_tensor *const *x = a;
+    const struct state_tensor *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+    if (order != 0) return order;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* No two tensors share a name; those without one are told by their place. */
+static pcclResult_t
+check_names(pcclComm_t *c, const struct state_tensor *tensors, uint32_t count)
+{
+    const struct state_tensor **sorted =
+        malloc((count + (size_t)1) * sizeof *sorted);
+    if (!sorted) {
+        comm_set_error(c, "out of memory for the names of %u tensors", count);
+        return pcclInternalError;
+    }
+    for (uint32_t i = 0; i < count; i++) sorted[i] = &tensors[i];
+    qsort(sorted, count, sizeof *sorted, compare_names);
+    pcclResult_t result = pcclSuccess;
+    for (uint32_t i = 1; i < count && result == pcclSuccess; i++) {
+        const struct state_tensor *a = sorted[i - 1];
+        const struct state_tensor *b = sorted[i];
+        if (a->name[0] == '\0' || strcmp(a->name, b->name) != 0) continue;
+        comm_set_error(c,
+                       "shared state entries %u and %u are both named "
+                       "\"%.64s\"",
+                       (unsigned)(a - tensors), (unsigned)(b - tensors),
+                       a->name);
+        result = pcclInvalidArgument;
+    }
+    free(sorted);
+    return result;
+}
+
+static pcclResult_t read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
+                                 struct state_tensor *tensors)
+{
+    uint32_t count = (uint32_t)state->count;
+    for (uint32_t i = 0; i < count; i++) {
+        const pcclTensorInfo_t *info = &state->infos[i];
+        const char *wrong = read_tensor(info, &tensors[i]);
+        if (!wrong) continue;
+        comm_set_error(c, "shared state entry %u (\"%.64s\"): %s", i,
+                       info->name ? info->name : "", wrong);
+        return pcclInvalidArgument;
+    }
+    return check_names(c, tensors, count);
+}
+
 /* Reads all tensors; unlocked, for it may take long. */
 static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
                                struct state_list *list)
 {
-    if (state->count > UINT32_MAX / 64) return pcclInvalidArgument;
-    uint32_t count = (uint32_t)state->count;
-    struct state_tensor *tensors = malloc((count + 1) * sizeof *tensors);
-    if (!tensors) return pcclInternalError;
-    for (uint32_t i = 0; i < count; i++) {
-        const char *wrong = read_tensor(&state->infos[i], &tensors[i]);
-        if (!wrong) continue;
-        free(tensors);
-        comm_set_error(c, "shared state entry %u: %s", i, wrong);
+    if (state->count > STATE_TENSORS_MAX) {
+        comm_set_error(c, "shared state of %zu tensors; at most %u",
+                       state->count, (unsigned)STATE_TENSORS_MAX);
         return pcclInvalidArgument;
+    }
+    if (state->revision == UINT64_MAX) {
+        comm_set_error(c, "shared state has revision 2^64 - 1, which none can "
+                          "follow");
+        return pcclInvalidArgument;
+    }
+    uint32_t count = (uint32_t)state->count;
+    struct state_tensor *tensors =
+        malloc((count + (size_t)1) * sizeof *tensors);
+    if (!tensors) {
+        comm_set_error(c, "out of memory for a list of %u tensors", count);
+        return pcclInternalError;
+    }
+    pcclResult_t result = read_tensors(c, state, tensors);
+    if (result != pcclSuccess) {
+        free(tensors);
+        return result;
     }
     unsigned threads = share_of_processors(c->session->view);
     pthread_mutex_unlock(&c->lock);

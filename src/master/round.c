@@ -520,6 +520,7 @@ static void end_round(struct master *m, uint32_t group)
         if (p->state == PEER_FREE || p->group != group) continue;
         if (p->state == PEER_DEAD) master_peer_move(m, i, PEER_FREE);
         if (p->state != PEER_MEMBER || !p->leaving || p->proposed) continue;
+        if (p->sync.part != PART_NONE) g->sync_changed = true; /* S8 */
         struct wire_msg goodbye = {.type = WIRE_EVICT};
         master_send(m, i, &goodbye);
         m->out.close(m->out.user, i, "left");

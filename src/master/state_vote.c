@@ -42,6 +42,10 @@ void state_vote_asked(struct master *m, uint32_t link,
         master_drop(m, link, "synchronized again inside a synchronization");
         return;
     }
+    if (msg->sync.revision == UINT64_MAX) {
+        master_drop(m, link, "its state has a revision that none can follow");
+        return;
+    }
     p->sync.voted = true;
     p->sync.strategy = msg->sync.strategy;
     p->sync.revision = msg->sync.revision;

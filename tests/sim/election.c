@@ -34,6 +34,7 @@ struct chronicle {
     uint32_t completed, taken; /* told COMPLETE, seen by the programs */
     uint64_t sum_tx, sum_rx;   /* by the programs, and of the lost */
     bool spoiled;              /* one left in the middle: sums say nothing */
+    bool stale;                /* one was lost since the lists went out */
 };
 
 struct election {
@@ -167,6 +168,7 @@ void election_gone(struct sim *s, uint32_t link)
         struct chronicle *c = &s->election->groups[number_of(s, link)];
         c->sum_tx += b->given;
         c->spoiled |= s->master->peers[link].leaving;
+        c->stale = true;
         if (b->part != PART_WANTS) c->sum_rx += b->took;
     }
     memset(b, 0, sizeof *b);
@@ -329,7 +331,7 @@ static void decide(struct sim *s, uint32_t number)
         n.voters[n.size++] = b;
     }
     count_votes(c, &n);
-    c->ending = c->spoiled = false;
+    c->ending = c->spoiled = c->stale = false;
     c->completed = c->taken = 0;
     c->sum_tx = c->sum_rx = 0;
     for (uint32_t i = 0; i < n.size; i++)
@@ -346,7 +348,8 @@ static void decide(struct sim *s, uint32_t number)
 static void check_lists(struct sim *s, uint32_t number,
                         const struct wire_msg *msg)
 {
-    const struct chronicle *c = &s->election->groups[number];
+    struct chronicle *c = &s->election->groups[number];
+    c->stale = false;
     SIM_CHECK(s,
               msg->sync.content == c->content &&
                   msg->sync.structure == c->structure &&
@@ -462,6 +465,19 @@ void election_taken(struct sim *s, uint32_t number, uint64_t member,
               "%llu bytes were given, %llu were taken",
               (unsigned long long)c->sum_tx, (unsigned long long)c->sum_rx);
     sim_coverage.sync_exact += c->sum_rx > 0;
+}
+
+/* S8: after a loss the lists go out again before anything else happens. */
+void election_settled(struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_GROUPS; i++) {
+        const struct chronicle *c = &s->election->groups[i];
+        if (!c->under_way || !c->stale) continue;
+        uint32_t open =
+            count_part(s, i, PART_WANTS) + count_part(s, i, PART_ODD);
+        SIM_CHECK(s, open == 0 || count_part(s, i, PART_GIVES) == 0,
+                  "S8: one was lost, and the lists were not sent again");
+    }
 }
 
 /* Nobody here gives wrong bytes, so nobody may be thought to (S7). */

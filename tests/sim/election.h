@@ -12,6 +12,8 @@ void election_asked(struct sim *s, uint32_t link, const struct wire_msg *msg);
 void election_reported(struct sim *s, uint32_t link,
                        const struct wire_msg *msg);
 void election_gone(struct sim *s, uint32_t link);
+/* The master has done all that it does about an event. */
+void election_settled(struct sim *s);
 
 /* The master sends STATE. */
 void election_said(struct sim *s, const uint32_t *links, uint32_t count,

@@ -135,6 +135,7 @@ static void master_event(struct sim *s, struct master_event *e)
     e->now = s->now;
     uint32_t before = s->master->round_last;
     master_step(s->master, e);
+    election_settled(s);
     uint32_t begun = s->master->round_last - before;
     if (begun > s->options.groups) sim_coverage.restart++;
 }

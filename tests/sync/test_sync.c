@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,6 +239,8 @@ static void test_all_types(void **state)
 {
     (void)state;
     static const size_t width[12] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+    static const char *typed[12] = {"0", "1", "2", "3", "4",  "5",
+                                    "6", "7", "8", "9", "10", "11"};
     static uint8_t bytes[2][14][200000];
     cast_clear(&cast);
     size_t total = 0;
@@ -248,7 +251,7 @@ static void test_all_types(void **state)
                 bytes[i][t][k] = (uint8_t)(k * 31 + (size_t)(t + 77 * i));
         for (int t = 0; t < 12; t++) {
             size_t count = (size_t)(t * t * 150 + 1);
-            cast_tensor(&cast, i, "typed", bytes[i][t] + t % 7 + 1, count,
+            cast_tensor(&cast, i, typed[t], bytes[i][t] + t % 7 + 1, count,
                         (pcclDataType_t)t);
             if (i == 0) total += count * width[t];
         }
@@ -368,6 +371,13 @@ static void test_resume_needs_revision_and_content(void **state)
     assert_outcome(0, pcclSuccess, 4, 0);
 }
 
+static const char *last_error(const pcclComm_t *comm)
+{
+    static char text[256];
+    (void)pcclGetLastError(comm, text, sizeof text);
+    return text;
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -395,13 +405,77 @@ static void test_misuse(void **state)
     t->data = NULL;
     assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, &info),
                      pcclInvalidArgument);
+    assert_non_null(strstr(last_error(comm), "weights"));
     t->data = values[0];
+    s->revision = UINT64_MAX;
+    assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, &info),
+                     pcclInvalidArgument);
+    assert_non_null(strstr(last_error(comm), "revision"));
     s->revision = 1;
+    s->count = (size_t)1 << 32;
+    assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, &info),
+                     pcclInvalidArgument);
+    assert_non_null(strstr(last_error(comm), "4294967296"));
+    s->count = 1;
     assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, &info), 0);
     assert_int_equal(info.rx_bytes, 0);
     s->count = 0;
     s->revision = 2;
     assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, &info), 0);
+}
+
+static void test_names_are_unique(void **state)
+{
+    (void)state;
+    stage(1, (float[]){1}, NULL);
+    pcclComm_t *comm = cast.actors[0].comm;
+    pcclSharedState_t *s = &cast.actors[0].state;
+    cast_tensor(&cast, 0, "bias", values[1], 3, pcclFloat);
+    cast_tensor(&cast, 0, "weights", values[2], 3, pcclFloat);
+    assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, NULL),
+                     pcclInvalidArgument);
+    const char *error = last_error(comm);
+    assert_non_null(strstr(error, "entries 0 and 2"));
+    assert_non_null(strstr(error, "weights"));
+    /* Tensors without a name are told by their place. */
+    cast.actors[0].infos[0].name = cast.actors[0].infos[2].name = NULL;
+    assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, NULL), 0);
+}
+
+enum { MANY = 5000 };
+static char names[MANY][8];
+static float small[2][MANY][3];
+static pcclTensorInfo_t many[2][MANY];
+
+/* Some are empty, the others have 4 to 12 bytes. */
+static void test_thousands_of_tensors(void **state)
+{
+    (void)state;
+    stage(2, (float[]){1, 1}, NULL);
+    size_t differ = 0;
+    for (int k = 0; k < MANY; k++) {
+        (void)snprintf(names[k], sizeof names[k], "t%d", k);
+        for (int i = 0; i < 2; i++) {
+            size_t count = (size_t)k % 4;
+            bool other = i == 1 && k % 3 == 0;
+            for (int n = 0; n < 3; n++) small[i][k][n] = (float)(k + n + other);
+            many[i][k] =
+                (pcclTensorInfo_t){.name = names[k],
+                                   .data = count > 0 ? small[i][k] : NULL,
+                                   .count = count,
+                                   .datatype = pcclFloat};
+            if (other) differ += 4 * count;
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        cast.actors[i].state.infos = many[i];
+        cast.actors[i].state.count = MANY;
+    }
+    cast_run(&cast);
+    assert_outcome(0, pcclSuccess, 0, 0);
+    assert_outcome(1, pcclSuccess, 0, differ);
+    for (int k = 0; k < MANY; k++)
+        assert_memory_equal(small[0][k], small[1][k], (size_t)(k % 4) * 4);
 }
 
 /* S9, V4: peers that call different things get an error, not each other's
@@ -461,6 +535,8 @@ int main(void)
         TEST(test_newcomers_receive),
         TEST(test_resume_needs_revision_and_content),
         TEST(test_misuse),
+        TEST(test_names_are_unique),
+        TEST(test_thousands_of_tensors),
         TEST(test_crossed_calls),
         TEST(test_unawaited_operation),
     };

@@ -58,7 +58,7 @@ static void stage(int i, unsigned where, int device, int content)
         bool there = where >> t & 1;
         uint8_t *data = host[i][t];
         if (there) data = fake_alloc(device, sizes[t] + 8);
-        cast_tensor(&cast, i, "tensor", data + t, sizes[t], pcclUint8);
+        cast_tensor(&cast, i, NULL, data + t, sizes[t], pcclUint8);
         if (there) cast.actors[i].infos[t].device_type = pcclDeviceCuda;
     }
     fill(i, content);
