@@ -365,6 +365,7 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     uint64_t tx, rx;
     bool ring = o->op->plan.kind == PLAN_RING;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
+    bool star = o->op->plan.star;
     bool confirm = o->op->confirm;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
     sim_coverage.quant_lost += quantized && o->result == pcclRankConnectionLost;
@@ -372,6 +373,7 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
         sim_coverage.ring_plan += ring;
         sim_coverage.quant_ring += quantized && ring;
         sim_coverage.quant_exchange += quantized && !ring;
+        sim_coverage.star += star;
         sim_coverage.confirmed += confirm;
         sim_coverage.deferred += !confirm;
         sim_coverage.local += o->spec.size == 1;
