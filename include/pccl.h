@@ -253,8 +253,7 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
  * pcclInvalidUsage            connected already.
  *
  * A peer that was evicted, or whose master is lost, may call it again on the
- * same communicator and joins as a newcomer; what it had not awaited is
- * gone. */
+ * same communicator; it joins anew, and what it had not awaited is gone. */
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
 
 /* Lets registered newcomers in and absorbs losses. Collective over the
@@ -617,8 +616,7 @@ PCCL_EXPORT pcclResult_t pcclPostMessage(pcclComm_t *comm, uint64_t to,
  * pcclInvalidArgument for both). Keys are the program's choice, and distinct
  * among a member's transfers in flight in one direction. Each buffer belongs
  * to the library until the transfer's event, which tells its result; a lost
- * partner is pcclRankConnectionLost. Results of the calls themselves as of
- * pcclPostMessage; they never block. */
+ * partner is pcclRankConnectionLost. Never block; return as pcclPostMessage. */
 PCCL_EXPORT pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to,
                                       uint64_t key, const void *buf,
                                       size_t size);

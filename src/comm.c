@@ -27,14 +27,16 @@ static void count_crowd(pcclComm_t *c)
     uint32_t here = 0;
     uint64_t host = s->view->members[s->view->rank].host;
     for (uint32_t i = 0; i < s->view->size; i++)
-        here += s->view->members[i].host == host;
+        here += s->view->members[i].host >> 1 == host >> 1;
     c->crowded = here >= c->processors;
     c->starved = here > c->processors;
 }
 
 /* How long a caller polls before it sleeps in the kernel: a wake-up across
- * cores costs about as much. */
+ * cores costs about as much. Members that share processors take turns, and
+ * each of them needs its own. */
 #define SPIN_NS ((pccl_ns)30000)
+#define SPIN_TURN_NS ((pccl_ns)200000)
 /* How long it sleeps there at most, lest anything is missed. */
 #define WAIT_MAX (200 * PCCL_MS)
 /* ... while connections for messages wait to be tried again. */
@@ -65,7 +67,10 @@ void comm_lock(pcclComm_t *c)
 
 /* ----------------------------------------------------------------- driving */
 
-enum { YIELDS_MAX = 100 };
+enum {
+    YIELDS_MAX = 100,
+    PASSES_ALL = 4, /* every so many passes look at all connections */
+};
 
 /* A driver with a long operation never sleeps; heartbeats and the master's
  * messages must get through all the same. */
@@ -112,14 +117,17 @@ static bool is_done(const pcclComm_t *c, const struct op *op)
 
 static void spin(pcclComm_t *c, const struct op *op)
 {
-    pccl_ns until = comm_now() + SPIN_NS;
-    while (!is_done(c, op)) {
+    count_crowd(c);
+    pccl_ns patience = c->starved ? SPIN_TURN_NS : SPIN_NS;
+    pccl_ns until = comm_now() + patience;
+    comm_io_expect(c, op);
+    for (uint32_t pass = 1; !is_done(c, op); pass++) {
         make_way(c);
         bool moved = c->listening && comm_io_read_master(c);
-        moved |= comm_io_move(c);
+        moved |= pass % PASSES_ALL ? comm_io_move_expected(c) : comm_io_move(c);
         if (moved) {
             comm_io_flush_master(c);
-            until = comm_now() + SPIN_NS;
+            until = comm_now() + patience;
         } else if (comm_now() >= until) {
             return;
         } else if (c->crowded) {
@@ -151,7 +159,9 @@ void comm_drive(pcclComm_t *c, const struct op *op)
     c->driving = c->listening = false;
     /* Others may wait for their operations: one of them drives on. */
     pthread_cond_broadcast(&c->changed);
-    comm_turn(c);
+    comm_io_flush_master(c);
+    comm_io_push(c);
+    comm_io_watch(c);
 }
 
 /* How long a quick operation is polled for: with fewer processors than members
@@ -326,7 +336,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* Equal for processes that can share memory: same boot, same namespaces. */
+/* Equal for processes that could share memory: same boot, same namespaces. */
 static uint64_t host_id(void)
 {
     char text[128];
@@ -397,7 +407,8 @@ static void say_hello(pcclComm_t *c)
     hello.hello.pool = (uint16_t)c->session->engine.pool_size;
     const char *join = getenv("PCCL_JOIN");
     hello.hello.join = join && strcmp(join, "1") == 0;
-    hello.hello.self.host = host_id();
+    hello.hello.self.host = host_id() & ~(uint64_t)1;
+    hello.hello.self.host |= c->transport == TRANSPORT_TCP;
     hello.hello.self.hint = c->rank_hint;
     hello.hello.self.pid = (uint32_t)getpid();
     hello.hello.self.addr.port = c->port;

@@ -28,9 +28,10 @@ enum comm_transport {
 struct comm_socket {
     int fd; /* -1: free */
     bool connecting;
-    bool blocked; /* a send would block */
-    bool far;     /* the other end is RTT_FAR away or more */
-    bool dead;    /* noticed while the engine was busy with it */
+    bool blocked;  /* a send would block */
+    bool far;      /* the other end is RTT_FAR away or more */
+    bool expected; /* what the driver waits for may come here */
+    bool dead;     /* noticed while the engine was busy with it */
     struct ev_io watcher;
     int watched; /* events the watcher waits for now */
     struct share share;
@@ -121,6 +122,9 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer);
 void comm_io_to_master(void *comm, const struct wire_msg *msg);
 /* One pass over all connections; true if bytes moved. */
 bool comm_io_move(pcclComm_t *c);
+/* The same, but reads only where something for op may come. */
+bool comm_io_move_expected(pcclComm_t *c);
+void comm_io_expect(pcclComm_t *c, const struct op *op); /* NULL: anywhere */
 void comm_io_flush_master(pcclComm_t *c);
 void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
 bool comm_io_read_master(pcclComm_t *c);  /* true if something came */

@@ -202,7 +202,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     return moved;
 }
 
-bool comm_io_move(pcclComm_t *c)
+static bool move(pcclComm_t *c, bool all)
 {
     struct engine *e = &c->session->engine;
     bool moved = false;
@@ -217,11 +217,32 @@ bool comm_io_move(pcclComm_t *c)
         }
         /* Send first: what others wait for; then what came makes new work. */
         if (s->blocked || engine_may_send(e, i)) moved |= transmit(c, i);
-        if (s->fd >= 0) moved |= receive(c, i);
+        if (s->fd >= 0 && (all || s->expected)) moved |= receive(c, i);
         if (s->fd >= 0 && engine_may_send(e, i)) moved |= transmit(c, i);
     }
     session_settle(c->session);
     return moved;
+}
+
+bool comm_io_move(pcclComm_t *c)
+{
+    return move(c, true);
+}
+
+bool comm_io_move_expected(pcclComm_t *c)
+{
+    return move(c, false);
+}
+
+void comm_io_expect(pcclComm_t *c, const struct op *op)
+{
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        const struct conn *conn = c->session->engine.conns[i];
+        bool may = !op || !conn || conn->peer || conn->state != CONN_OPEN;
+        for (uint32_t k = 0; op && k < op->lane_count && !may; k++)
+            may = op->lanes[k].link == conn->link;
+        c->sockets[i].expected = may;
+    }
 }
 
 void comm_io_push(pcclComm_t *c)

@@ -120,7 +120,8 @@ struct wire_addr {
 
 struct wire_member {
     uint64_t id;
-    uint64_t host; /* equal: same boot and namespaces, can share memory */
+    uint64_t host; /* equal but for the last bit: same boot and namespaces;
+                      odd: does not share memory all the same */
     int32_t hint;
     uint32_t pid;
     struct wire_addr addr;

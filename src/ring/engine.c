@@ -317,9 +317,10 @@ void engine_install(struct engine *e, const struct engine_view *view)
     e->order = view->order;
     e->ring = view->ring;
     e->mesh = view->mesh;
-    e->one_host = view->world > 0 && view->members[0].host != 0;
-    for (uint32_t i = 1; i < view->world; i++)
-        e->one_host &= view->members[i].host == view->members[0].host;
+    e->one_host = view->world > 0 ? view->members[0].host : 0;
+    for (uint32_t i = 1; i < view->world; i++) {
+        if (view->members[i].host != e->one_host) e->one_host = 0;
+    }
     e->frozen = false;
     e->quick.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */
@@ -327,6 +328,7 @@ void engine_install(struct engine *e, const struct engine_view *view)
     for (size_t i = 0; i < RETAIN_MAX; i++) {
         pool_give(&e->pool, e->retained[i].bytes);
         e->retained[i].bytes = NULL;
+        e->retained[i].replaced = false;
     }
     conn_resume(e);
 }

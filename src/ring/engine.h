@@ -171,6 +171,7 @@ struct lane {
     uint32_t recvs, received;
     uint32_t eager; /* bytes sent before `ready` */
     bool ready;     /* the partner is known to have launched */
+    bool asked;     /* ... and was told that this end waits to hear it */
     bool done, done_sent, wants_done;
     struct lane_speed speed;
 };
@@ -182,6 +183,8 @@ struct op {
     bool confirm;  /* returns only when all hold the result (rule D4) */
     bool cleared;  /* every DONE so far was clean */
     bool mismatch; /* reported to the master */
+    bool folded;   /* exchange, star: recv has the result; in place, the slot
+                      of one's own rank has what stood there */
     bool awaited;  /* somebody takes the result: not to be found again */
     struct op_request r;
     uint32_t epoch, seq; /* with the tag, its name; epoch 0: never started */
@@ -202,11 +205,22 @@ struct op {
     uint64_t tx_bytes, rx_bytes;
 };
 
+static inline bool op_bit_get(const uint8_t *bits, uint32_t i)
+{
+    return bits[i / 8] >> (i % 8) & 1;
+}
+
+static inline void op_bit_set(uint8_t *bits, uint32_t i)
+{
+    bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
+}
+
 struct retained {
     uint64_t tag;
     uint32_t seq;
     uint32_t size, room;
     uint64_t finished; /* engine clock */
+    bool replaced;     /* (tag, seq+1) runs and takes this slot */
     uint8_t *bytes;    /* NULL: slot is free */
 };
 
@@ -266,7 +280,8 @@ struct engine {
     const uint64_t *ids;
     uint32_t world, rank;
     const uint16_t *order; /* NULL: identity */
-    bool ring, mesh, one_host;
+    bool ring, mesh;
+    uint64_t one_host; /* of all members; 0: there are several */
 
     struct conn *conns[CONNS_MAX];
     uint32_t conn_end;
@@ -388,7 +403,9 @@ struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
 /* NULL: not seen in this epoch. */
 struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag);
 bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
-bool op_can_retain(const struct engine *e);
+/* Reserves a slot for the result of an operation of this tag, if there is one.
+ */
+bool op_can_retain(struct engine *e, uint64_t tag);
 bool op_retain(struct engine *e, const struct op *op, uint32_t size);
 void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
 void op_drop_finished_before(struct engine *e, uint64_t launched);
@@ -411,25 +428,19 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
                size_t at, const uint8_t *bytes, size_t size);
 void op_control(struct engine *e, struct op *op, struct lane *lane,
                 const struct frame *f);
+/* fold.c: the results of small all-reduces. */
+void op_fold(struct op *op);        /* slots to recv */
+void op_take_result(struct op *op); /* what came from the center of a star */
+
+/* op_restore.c */
 bool op_in_place(const struct op *op);
-uint64_t op_result_size(const struct op *op);
-
-/* Of the bit sets `received` and `saved`. */
-static inline bool op_bit_get(const uint8_t *bits, uint32_t i)
-{
-    return bits[i / 8] >> (i % 8) & 1;
-}
-
-static inline void op_bit_set(uint8_t *bits, uint32_t i)
-{
-    bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
-}
-
-/* op_restore.c: before the first write to the target of transfer k. */
+/* Before the first write to the target of transfer k from `prev`. */
 void op_save(struct op *op, uint32_t k, const struct plan_xfer *x);
+
 /* Quantized all-reduces: op_quant.c (rule D8). */
 bool op_is_quantized(const struct op *op);
 size_t op_vector_size(const struct op *op); /* bytes of the caller's vector */
+uint64_t op_result_size(const struct op *op);
 void op_to_elements(const struct op *op, struct plan_xfer *x);
 bool op_quant_take(struct engine *e, struct op *op);
 void op_quant_begin(struct op *op);

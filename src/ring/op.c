@@ -164,27 +164,28 @@ static bool all_confirm(const struct op *op)
     return !plan_implies_all(&op->plan) || op_result_size(op) > WIRE_RESULT_MAX;
 }
 
-bool op_in_place(const struct op *op)
+/* The host that all members are on; 0: there are several. */
+static uint64_t common_host(const struct engine *e, const struct op *op)
 {
-    return op->r.plan.coll == COLL_ALLREDUCE && op->r.send == op->r.recv;
-}
-
-static bool on_one_host(const struct engine *e, const struct op *op)
-{
-    uint64_t host = 0;
     if (op->whole) return e->one_host;
+    uint64_t host = 0;
     for (uint32_t i = 0; i < op->r.member_count; i++) {
         const struct wire_member *m = engine_member(e, op->scope[i]);
-        if (!m || m->host == 0 || (i > 0 && m->host != host)) return false;
+        if (!m || (i > 0 && m->host != host)) return 0;
         host = m->host;
     }
-    return true;
+    return host;
 }
 
 static void make_plan(struct engine *e, struct op *op)
 {
     struct plan_request *p = &op->r.plan;
-    p->one_host = on_one_host(e, op);
+    uint64_t host = common_host(e, op);
+    p->one_host = host != 0;
+    /* Rule D8: each member takes its own vector from its codes. */
+    p->sockets = host % 2 == 1 && op->r.quant.algorithm == QUANT_NONE;
+    /* Operations side by side have centers that differ. */
+    p->center = (uint32_t)(op->r.tag ^ op->r.tag >> 32);
     if (op->whole) {
         p->world = e->world;
         p->rank = e->rank;
@@ -211,7 +212,9 @@ static bool take_buffers(struct engine *e, struct op *op)
     memset(op->lanes, 0, (lanes + 1) * sizeof *op->lanes);
     op->lane_count = lanes;
     if (op_is_quantized(op) && !op_quant_take(e, op)) return false;
-    if (p->kind == PLAN_EXCHANGE) {
+    if (p->kind == PLAN_STAR && !plan_is_center(&op->plan) && !op_in_place(op))
+        return true;
+    if (p->kind == PLAN_EXCHANGE || p->kind == PLAN_STAR) {
         op->slots = pool_take(&e->pool, p->r.world * plan_vector_size(p) + 1);
         return op->slots != NULL;
     }
@@ -285,10 +288,14 @@ static void announce(struct engine *e, struct op *op, struct lane *lane)
 {
     bool every = op->plan.kind == PLAN_ALLTOALL;
     if (lane->recvs == 0 && !every) return;
+    if (op->plan.kind == PLAN_STAR && plan_is_center(&op->plan))
+        return; /* when asked */
     struct plan_xfer x = {.size = UINT32_MAX, .after = 0};
     if (lane->sends > 0) plan_send(&op->plan, lane->rank, 0, &x);
     bool speaks = x.after == PLAN_NOTHING && eager_fits(lane, x.size);
-    if (!speaks || every) control(e, op, lane, FRAME_READY, lane->recvs, 0);
+    if (speaks && !every) return;
+    lane->asked = true;
+    control(e, op, lane, FRAME_READY, lane->recvs, 0);
 }
 
 static void hold(struct engine *e, struct op *op);
@@ -317,7 +324,7 @@ bool engine_start(struct engine *e, struct op *op)
     conn_forget_op(e, op);
     free_run(e, op);
     op->phase = PHASE_RUNNING;
-    op->mismatch = false;
+    op->mismatch = op->folded = false;
     op->cleared = true;
     op->done_prev = op->done_sent = 0;
     op->lanes_left = 0;
@@ -330,7 +337,7 @@ bool engine_start(struct engine *e, struct op *op)
     place_own(op);
     if (op_is_quantized(op)) op_quant_begin(op);
     op->confirm = true;
-    if (!all_confirm(op) && op_can_retain(e)) op->confirm = false;
+    if (!all_confirm(op) && op_can_retain(e, op->r.tag)) op->confirm = false;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!open_lane(e, op, i)) return false;
     }
@@ -350,14 +357,27 @@ bool engine_start(struct engine *e, struct op *op)
 
 /* ---------------------------------------------------------------- sending */
 
-static bool sendable(struct op *op, struct lane *lane, struct plan_xfer *x)
+/* Rule D11: the center says READY only to who cannot send without. */
+static void ask_center(struct engine *e, struct op *op, struct lane *lane)
+{
+    if (op->plan.kind != PLAN_STAR || plan_is_center(&op->plan) || lane->asked)
+        return;
+    lane->asked = true;
+    control(e, op, lane, FRAME_READY, lane->recvs, 0);
+}
+
+static bool sendable(struct engine *e, struct op *op, struct lane *lane,
+                     struct plan_xfer *x)
 {
     if (op->phase != PHASE_RUNNING || lane->send_next == lane->sends)
         return false;
     plan_send(&op->plan, lane->rank, lane->send_next, x);
+    if (x->after == PLAN_ALL) return op->folded;
     if (x->after != PLAN_NOTHING && !op_bit_get(op->received, x->after))
         return false;
-    return lane->ready || eager_fits(lane, x->size);
+    if (lane->ready || eager_fits(lane, x->size)) return true;
+    ask_center(e, op, lane);
+    return false;
 }
 
 static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
@@ -375,7 +395,7 @@ bool op_next_send(struct engine *e, struct link *l, struct frame *f,
         if (op->phase != PHASE_RUNNING) continue;
         struct lane *lane = op_lane(op, l);
         struct plan_xfer x;
-        if (!lane || !sendable(op, lane, &x)) continue;
+        if (!lane || !sendable(e, op, lane, &x)) continue;
         *f = (struct frame){.type = FRAME_DATA,
                             .flags = op->confirm ? FLAG_CONFIRM : 0,
                             .epoch = e->epoch,
@@ -454,7 +474,10 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
         return ACCEPT_BODY;
     }
     uint8_t *base = x.space == SPACE_SLOT ? op->slots : op->r.recv;
-    if (x.space == SPACE_RECV && op->codes)
+    if (op->plan.kind == PLAN_STAR && !plan_is_center(&op->plan) &&
+        op_in_place(op))
+        base = op->slots + op->plan.center * plan_vector_size(&op->plan);
+    else if (x.space == SPACE_RECV && op->codes)
         base = op->codes;
     else if (x.space == SPACE_RECV && op->received &&
              is_first_write(op, f->index))
@@ -476,6 +499,20 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
         reduce_divide(op->r.dtype, to, count, op->plan.r.world);
 }
 
+/* Center of a star: all vectors are here. Who wants to know that all hold the
+ * result learns it from the center, which then asks all (rule D11). */
+static void fold_star(struct engine *e, struct op *op)
+{
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        if (op->lanes[i].received < op->lanes[i].recvs) return;
+    }
+    op_fold(op);
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        if (op->lanes[i].wants_done) op->confirm = true;
+        link_dirty(e, op->lanes[i].link);
+    }
+}
+
 void op_received(struct engine *e, struct op *op, struct lane *lane,
                  const struct frame *f, const uint8_t *body)
 {
@@ -495,38 +532,12 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
         struct lane *next = &op->lanes[op->lane_count - 1];
         link_dirty(e, next->link);
     }
+    if (op->plan.kind == PLAN_STAR && plan_is_center(&op->plan))
+        fold_star(e, op);
     check_lane(e, op, lane);
 }
 
 /* ------------------------------------------------------------- completion */
-
-/* Folds an exchange in rank order; everyone does the same sums (rule D3). */
-static void fold(struct op *op)
-{
-    const struct plan *p = &op->plan;
-    size_t size = (size_t)plan_vector_size(p);
-    size_t count = (size_t)p->r.count;
-    if (size == 0) return;
-    if (op_is_quantized(op)) {
-        op_quant_fold(op);
-        return;
-    }
-    /* Out of place the own vector stays where it is; in place the copy is
-     * also what an abort restores. */
-    const uint8_t *own = op->r.send;
-    if (op_in_place(op)) {
-        memcpy(op->slots + p->r.rank * size, op->r.send, size);
-        own = op->slots + p->r.rank * size;
-    }
-    const uint8_t *sum = p->r.rank == 0 ? own : op->slots;
-    for (uint32_t r = 1; r < p->r.world; r++) {
-        const uint8_t *x = r == p->r.rank ? own : op->slots + r * size;
-        reduce_apply(op->r.dtype, op->r.redop, op->r.recv, sum, x, count);
-        sum = op->r.recv;
-    }
-    if (op->r.redop == REDOP_AVG)
-        reduce_divide(op->r.dtype, op->r.recv, count, p->r.world);
-}
 
 static bool idle_but(const struct engine *e, const struct op *self)
 {
@@ -547,7 +558,8 @@ static bool all_done(const struct op *op)
 }
 
 /* Rule D4. Flat plans tell everyone; ring plans pass a count along the ring:
- * "I and the index-1 before me hold the result". */
+ * "I and the index-1 before me hold the result"; the center of a star tells
+ * when it has heard of all (rule D11). */
 static void tell_done(struct engine *e, struct op *op)
 {
     uint8_t clean = op->cleared && idle_but(e, op) ? FLAG_CLEAN : 0;
@@ -560,6 +572,7 @@ static void tell_done(struct engine *e, struct op *op)
         control(e, op, next, FRAME_DONE, known, clean);
         return;
     }
+    if (plan_is_center(&op->plan) && !all_done(op)) return;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         struct lane *lane = &op->lanes[i];
         if (lane->done_sent || (!all_confirm(op) && !lane->wants_done))
@@ -602,7 +615,9 @@ static void check_done(struct engine *e, struct op *op)
 /* The result is complete here and this peer's part for the others is sent. */
 static void hold(struct engine *e, struct op *op)
 {
-    if (op->plan.kind == PLAN_EXCHANGE) fold(op);
+    if (op->plan.kind == PLAN_EXCHANGE) op_fold(op);
+    if (op->plan.kind == PLAN_STAR && !plan_is_center(&op->plan))
+        op_take_result(op);
     op->phase = PHASE_HELD;
     e->clock++;
     if (op->plan.kind == PLAN_LOCAL) {
@@ -633,6 +648,9 @@ void op_control(struct engine *e, struct op *op, struct lane *lane,
         bool counted = op->plan.kind == PLAN_ALLTOALL;
         if (counted && f->index != lane->sends)
             report_mismatch(e, op, lane->link->id);
+        bool asks = op->plan.kind == PLAN_STAR && plan_is_center(&op->plan) &&
+                    op->phase == PHASE_RUNNING && lane->received == 0;
+        if (asks) control(e, op, lane, FRAME_READY, lane->recvs, 0);
         return;
     }
     if (!(f->flags & FLAG_CLEAN)) op->cleared = false;
@@ -641,7 +659,7 @@ void op_control(struct engine *e, struct op *op, struct lane *lane,
         f->index > op->done_prev)
         op->done_prev = f->index;
     if (op->phase != PHASE_HELD) return;
-    if (is_ring_plan(&op->plan)) tell_done(e, op);
+    if (is_ring_plan(&op->plan) || op->plan.star) tell_done(e, op);
     check_done(e, op);
 }
 

@@ -4,6 +4,11 @@
 
 #include <string.h>
 
+bool op_in_place(const struct op *op)
+{
+    return op->r.plan.coll == COLL_ALLREDUCE && op->r.send == op->r.recv;
+}
+
 /* The first write to a place of an in-place buffer saves what stood there. */
 void op_save(struct op *op, uint32_t k, const struct plan_xfer *x)
 {
@@ -14,7 +19,7 @@ void op_save(struct op *op, uint32_t k, const struct plan_xfer *x)
     op_bit_set(op->saved, k);
 }
 
-/* Of an in-place exchange: where its input is kept. */
+/* Of an in-place exchange or star: where its input is kept. */
 static uint8_t *own_copy(const struct op *op)
 {
     if (op->backup) return op->backup;
@@ -28,7 +33,7 @@ void engine_restore(struct engine *e, struct op *op)
     const struct plan *p = &op->plan;
     if (!op_in_place(op)) return;
     uint8_t *to = op->r.recv;
-    if (p->kind == PLAN_EXCHANGE && op->phase == PHASE_HELD) {
+    if (op->folded) {
         size_t size = op_vector_size(op);
         if (size > 0) memcpy(to, own_copy(op), size);
     }
@@ -50,8 +55,9 @@ void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
     if (!op || op->phase != PHASE_RUNNING || !e->frozen) return;
     if (size != op_result_size(op)) return;
     conn_cut_sending(e, op);
-    if (op->plan.kind == PLAN_EXCHANGE && op_in_place(op) && size > 0)
+    if (op->slots && op_in_place(op) && !op->folded && size > 0)
         memcpy(own_copy(op), op->r.send, size);
+    op->folded = op->slots != NULL;
     if (size > 0) memcpy(op->r.recv, bytes, size);
     op->phase = PHASE_HELD;
 }

@@ -68,18 +68,27 @@ static void choose_segments(struct plan *p, uint64_t size)
     if (p->segments == 0) p->segments = 1;
 }
 
+/* Members of one host share its processors, and then what counts with sockets
+ * is how many messages there are in all: 2(n-1) instead of n(n-1). */
+static bool may_be_star(const struct plan_request *r)
+{
+    return r->mesh && r->sockets && r->world > 2;
+}
+
 static enum plan_kind choose_kind(const struct plan_request *r)
 {
     uint64_t size = r->count * r->element - r->spare;
     bool small = r->mesh && size <= PLAN_EXCHANGE_MAX &&
                  size * (r->world - 1) <= PLAN_EXCHANGE_TOTAL;
+    bool star = may_be_star(r) && size <= PLAN_EXCHANGE_MAX;
     if (r->world == 1) return PLAN_LOCAL;
     switch (r->coll) {
     case COLL_ALLREDUCE:
     case COLL_BARRIER:
+        if (star) return PLAN_STAR;
         return small ? PLAN_EXCHANGE : PLAN_RING;
     case COLL_BROADCAST:
-        return small ? PLAN_FLAT : PLAN_CHAIN;
+        return small || star ? PLAN_FLAT : PLAN_CHAIN;
     case COLL_ALLGATHER:
         return small ? PLAN_GATHER_FLAT : PLAN_GATHER_RING;
     case COLL_ALLTOALLV:
@@ -105,6 +114,9 @@ void plan_init(struct plan *p, const struct plan_request *request)
     p->prev = at_position(p, wrap(p, p->position, 1));
     p->next = at_position(p, (p->position + 1) % p->r.world);
     p->place = wrap(p, p->position, position_of(p, p->r.root));
+    p->star =
+        p->kind == PLAN_STAR || (p->kind == PLAN_FLAT && may_be_star(&p->r));
+    p->center = p->kind == PLAN_FLAT ? p->r.root : p->r.center % p->r.world;
     uint64_t size = plan_vector_size(p);
     if (p->kind == PLAN_RING) size = chunk_size(p, 0);
     choose_segments(p, size);
@@ -116,10 +128,16 @@ static bool is_ring(const struct plan *p)
            p->kind == PLAN_GATHER_RING;
 }
 
+bool plan_is_center(const struct plan *p)
+{
+    return p->star && p->r.rank == p->center;
+}
+
 uint32_t plan_partners(const struct plan *p)
 {
     if (p->kind == PLAN_LOCAL) return 0;
     if (is_ring(p)) return p->prev == p->next ? 1 : 2;
+    if (p->star && p->r.rank != p->center) return 1;
     return p->r.world - 1;
 }
 
@@ -127,6 +145,7 @@ uint32_t plan_partner(const struct plan *p, uint32_t i)
 {
     assert(i < plan_partners(p));
     if (is_ring(p)) return i == 0 ? p->prev : p->next;
+    if (p->star && p->r.rank != p->center) return p->center;
     return i < p->r.rank ? i : i + 1;
 }
 
@@ -147,6 +166,7 @@ uint32_t plan_sends(const struct plan *p, uint32_t to)
     case PLAN_LOCAL:
         return 0;
     case PLAN_EXCHANGE:
+    case PLAN_STAR:
     case PLAN_GATHER_FLAT:
         return 1;
     case PLAN_FLAT:
@@ -168,6 +188,7 @@ uint32_t plan_recvs(const struct plan *p, uint32_t from)
     case PLAN_LOCAL:
         return 0;
     case PLAN_EXCHANGE:
+    case PLAN_STAR:
     case PLAN_GATHER_FLAT:
         return 1;
     case PLAN_FLAT:
@@ -251,6 +272,12 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
     case PLAN_EXCHANGE:
         x->size = (uint32_t)plan_vector_size(p);
         return;
+    case PLAN_STAR:
+        x->size = (uint32_t)plan_vector_size(p);
+        if (p->r.rank != p->center) return;
+        x->space = SPACE_RECV;
+        x->after = PLAN_ALL;
+        return;
     case PLAN_GATHER_FLAT:
         x->space = SPACE_RECV; /* one's own block is put there first */
         x->size = (uint32_t)plan_vector_size(p);
@@ -293,6 +320,12 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
         x->size = (uint32_t)plan_vector_size(p);
         x->offset = from * plan_vector_size(p);
         return;
+    case PLAN_STAR:
+        x->size = (uint32_t)plan_vector_size(p);
+        if (p->r.rank != p->center) return;
+        x->space = SPACE_SLOT;
+        x->offset = from * plan_vector_size(p);
+        return;
     case PLAN_GATHER_FLAT:
         x->size = (uint32_t)plan_vector_size(p);
         x->offset = from * plan_vector_size(p);
@@ -317,5 +350,6 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
 
 bool plan_implies_all(const struct plan *p)
 {
-    return p->kind == PLAN_EXCHANGE || p->kind == PLAN_GATHER_FLAT;
+    return p->kind == PLAN_EXCHANGE || p->kind == PLAN_STAR ||
+           p->kind == PLAN_GATHER_FLAT;
 }

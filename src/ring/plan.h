@@ -20,6 +20,7 @@ enum {
 enum plan_kind {
     PLAN_LOCAL,       /* nothing to transfer */
     PLAN_EXCHANGE,    /* all-reduce: everyone's vector to everyone */
+    PLAN_STAR,        /* all-reduce: vectors to the center, the result back */
     PLAN_RING,        /* all-reduce: reduce-scatter + all-gather */
     PLAN_FLAT,        /* broadcast: root to everyone */
     PLAN_CHAIN,       /* broadcast: along the ring from the root */
@@ -42,7 +43,9 @@ struct plan_request {
     uint32_t world, rank;
     uint32_t root;
     bool mesh;        /* all pairs are linked */
-    bool one_host;    /* all members share memory */
+    bool one_host;    /* all members are on one host */
+    bool sockets;     /* ... and share no memory there */
+    uint32_t center;  /* of a star, any number */
     uint64_t count;   /* elements (all-reduce) or bytes */
     uint32_t element; /* bytes of one element */
     uint32_t spare;   /* all-reduce: bytes that the last element is short of */
@@ -59,6 +62,8 @@ struct plan {
     uint32_t position;   /* of rank in the ring */
     uint32_t place;      /* distance from the root along the ring */
     uint32_t prev, next; /* ranks */
+    bool star;           /* all speak with the center only */
+    uint32_t center;     /* rank; of a star */
     uint32_t segments;   /* per chunk or block */
     uint64_t segment;    /* bytes */
 };
@@ -77,6 +82,7 @@ enum plan_action {
 };
 
 #define PLAN_NOTHING UINT32_MAX
+#define PLAN_ALL (UINT32_MAX - 1)
 
 struct plan_xfer {
     enum plan_space space;
@@ -84,7 +90,7 @@ struct plan_xfer {
     uint64_t offset;         /* bytes in the space */
     uint32_t size;           /* bytes; an empty transfer is sent as well */
     uint32_t after; /* sent: transfer from `prev` that must be complete first,
-                       or PLAN_NOTHING */
+                       or PLAN_NOTHING, or PLAN_ALL: the sum of all */
 };
 
 void plan_init(struct plan *p, const struct plan_request *request);
@@ -100,6 +106,9 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
                struct plan_xfer *x);
 void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
                struct plan_xfer *x);
+
+/* This member is what all others of a star speak with. */
+bool plan_is_center(const struct plan *p);
 
 /* Bytes of the vector all-reduce works on. */
 uint64_t plan_vector_size(const struct plan *p);

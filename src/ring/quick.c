@@ -77,6 +77,8 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (!q->known) find_lanes(e);
     enum plan_coll coll = r->plan.coll;
     if (!q->able || e->op_end > 0 || r->members) return false;
+    /* Where memory is not shared it would be a star (rule D11). */
+    if (e->one_host % 2 == 1) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
     if (coll != COLL_ALLREDUCE && coll != COLL_BARRIER) return false;
     uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count * r->plan.element;

@@ -43,16 +43,25 @@ bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
     return t->epoch == e->epoch && t->next > seq;
 }
 
-bool op_can_retain(const struct engine *e)
+/* A result that is kept for others goes when this peer holds the next one of
+ * its tag (D6), whose slot is the same. */
+bool op_can_retain(struct engine *e, uint64_t tag)
 {
     uint32_t reserved = 0;
+    struct retained *before = NULL;
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
         reserved += op->phase == PHASE_RUNNING && !op->confirm;
     }
-    for (size_t i = 0; i < RETAIN_MAX; i++)
-        reserved += e->retained[i].bytes != NULL;
-    return reserved < RETAIN_MAX;
+    for (size_t i = 0; i < RETAIN_MAX; i++) {
+        struct retained *r = &e->retained[i];
+        if (!r->bytes || r->replaced) continue;
+        if (r->tag == tag) before = r;
+        reserved += r->tag != tag;
+    }
+    if (reserved >= RETAIN_MAX) return false;
+    if (before) before->replaced = true;
+    return true;
 }
 
 /* Rule D5. A slot was reserved at the launch. */
@@ -66,6 +75,7 @@ bool op_retain(struct engine *e, const struct op *op, uint32_t size)
     r->bytes = pool_take(&e->pool, size);
     if (!r->bytes) return false;
     if (size > 0) memcpy(r->bytes, op->r.recv, size);
+    r->replaced = false;
     r->tag = op->r.tag;
     r->seq = op->seq;
     r->size = r->room = size;

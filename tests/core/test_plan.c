@@ -86,6 +86,22 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     if (from == to->plan.prev && k < XFERS_MAX) to->got[k] = true;
 }
 
+/* What the engine does when all vectors are in their slots. */
+static bool fold(struct node *n, uint64_t size)
+{
+    const struct plan *p = &n->plan;
+    for (uint32_t a = 0; a < p->r.world; a++) {
+        if (a != p->r.rank && n->received[a] == 0) return false;
+    }
+    for (uint64_t i = 0; i < size; i++) {
+        uint8_t sum = n->send[i];
+        for (uint32_t a = 0; a < p->r.world; a++)
+            sum = (uint8_t)(sum + n->slots[a * size + i]);
+        n->recv[i] = sum;
+    }
+    return true;
+}
+
 /* One round over all pairs; the number of transfers made. */
 static uint32_t move(uint32_t world)
 {
@@ -99,7 +115,8 @@ static uint32_t move(uint32_t world)
             if (n->sent[b] == plan_sends(&n->plan, b)) continue;
             struct plan_xfer x;
             plan_send(&n->plan, b, n->sent[b], &x);
-            if (x.after != PLAN_NOTHING && !n->got[x.after]) continue;
+            if (x.after == PLAN_ALL && !fold(n, x.size)) continue;
+            if (x.after < PLAN_ALL && !n->got[x.after]) continue;
             assert_true(x.size <= PLAN_SEGMENT_MAX);
             const uint8_t *base = x.space == SPACE_SEND ? n->send : n->recv;
             deliver(&nodes[b], a, base + x.offset, x.size);
@@ -141,12 +158,7 @@ static void check(const struct plan_request *r, uint32_t rank)
         return;
     }
     if (n->plan.kind == PLAN_EXCHANGE) { /* the engine folds the slots */
-        for (uint64_t i = 0; i < size; i++) {
-            uint8_t sum = n->send[i];
-            for (uint32_t a = 0; a < r->world; a++)
-                sum = (uint8_t)(sum + n->slots[a * size + i]);
-            n->recv[i] = sum;
-        }
+        assert_true(fold(n, size));
     }
     if (r->coll == COLL_ALLGATHER) size *= r->world;
     for (uint64_t i = 0; i < size; i++)
@@ -200,10 +212,12 @@ static void test_every_plan(void **state)
                                          .element = 1};
                 r.mesh = true;
                 run(r);
-                r.mesh = false;
-                r.one_host = true;
+                r.one_host = r.sockets = true;
+                r.center = 11;
                 run(r);
-                r.one_host = false;
+                r.mesh = false;
+                run(r);
+                r.one_host = r.sockets = false;
                 if (world < WORLD_MAX) r.order = shuffled[world];
                 run(r);
             }
@@ -237,6 +251,34 @@ static void test_blocks(void **state)
                 assert_true(end % 520 == 0 || end == vector_size(&r));
             }
         }
+    }
+}
+
+/* Nobody but the center speaks with more than one, and messages are few. */
+static void test_star(void **state)
+{
+    (void)state;
+    struct plan_request r = {.world = 7,
+                             .mesh = true,
+                             .one_host = true,
+                             .sockets = true,
+                             .center = 12,
+                             .root = 5,
+                             .count = PLAN_EXCHANGE_MAX,
+                             .element = 1};
+    for (unsigned coll = COLL_ALLREDUCE; coll <= COLL_BROADCAST; coll++) {
+        uint32_t sends = 0;
+        r.coll = coll;
+        for (r.rank = 0; r.rank < r.world; r.rank++) {
+            struct plan p;
+            plan_init(&p, &r);
+            assert_true(p.star);
+            assert_int_equal(plan_is_center(&p), r.rank == 5);
+            assert_int_equal(plan_partners(&p), r.rank == 5 ? 6 : 1);
+            for (uint32_t i = 0; i < plan_partners(&p); i++)
+                sends += plan_sends(&p, plan_partner(&p, i));
+        }
+        assert_int_equal(sends, coll == COLL_ALLREDUCE ? 12 : 6);
     }
 }
 
@@ -282,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_plan),
         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_star),
         cmocka_unit_test(test_same_kind_everywhere),
         cmocka_unit_test(test_pieces_for_many_connections),
     };

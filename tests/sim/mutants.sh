@@ -16,8 +16,8 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" "$work/tests/"
 cd "$work"
 
 core="wire pool session session_sync elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/quick
-ring/retain ring/message ring/message_bulk ring/state ring/state_list
+ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/fold
+ring/quick ring/retain ring/message ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
 master/order master/conflict master/edges master/optimize master/bandwidth
 master/bandwidth_plan master/topology master/topology_dp master/topology_local
@@ -91,7 +91,7 @@ no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush)
 no restore|session.c|s/if (!queued) engine_restore(e, op);//
 stale epoch accepted|ring/conn.c|s/^    if (f->epoch < e->epoch .*return true;/    f->epoch = e->epoch;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
-wrong AVG divisor, exchange|ring/op.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
+wrong AVG divisor, exchange|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/op.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round.c|s/op->commit = op->held >= op->op.survivors;/op->commit = op->held > 0;/
@@ -153,5 +153,10 @@ receive-only passes on (S7)|session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/
 retries counted twice (S8)|ring/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/(void)others;/
+DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
+center does not ask all (D11)|ring/op.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
+result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
+READY of a center not said (D11)|ring/op.c|s/if (asks) control(e, op, lane, FRAME_READY, lane->recvs, 0);//
+slot of the last result taken twice|ring/retain.c|s/reserved += r->tag != tag;//
 MUTANTS
 [ "$survived" -eq 0 ]

@@ -363,7 +363,7 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     uint32_t contributors;
     uint64_t tx, rx;
-    bool ring = o->op->plan.kind == PLAN_RING;
+    bool ring = o->op->plan.kind == PLAN_RING, star = o->op->plan.star;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
     bool confirm = o->op->confirm;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
@@ -372,6 +372,7 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
         sim_coverage.ring_plan += ring;
         sim_coverage.quant_ring += quantized && ring;
         sim_coverage.quant_exchange += quantized && !ring;
+        sim_coverage.star += star;
         sim_coverage.confirmed += confirm;
         sim_coverage.deferred += !confirm;
         sim_coverage.local += o->spec.size == 1;
@@ -412,12 +413,11 @@ static void go(struct sim *s, struct sim_proc *p, enum sim_stage stage)
     p->program.waiting = false;
 }
 
-static bool odd_one(const struct sim *s, const struct sim_proc *p,
-                    uint64_t salt)
+static bool odd_one(const struct sim *s, const struct sim_proc *p, uint64_t key)
 {
     uint32_t size = p->session->told.size;
     return size > 1 &&
-           hash(s, p->program.step, salt) % size == p->session->told.rank;
+           hash(s, p->program.step, key) % size == p->session->told.rank;
 }
 
 static void begin_launch(struct sim *s, struct sim_proc *p)

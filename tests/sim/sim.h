@@ -33,7 +33,8 @@ enum {
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
-    X(ring_plan) X(deferred) X(confirmed) X(scoped) X(scoped_lost) X(local) \
+    X(ring_plan) X(star) X(deferred) X(confirmed) X(scoped) X(scoped_lost) \
+    X(local) \
     X(shuffled) X(two_groups) X(master_lost) X(again) X(sync) \
     X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
     X(sync_foreign) X(sync_conflict) X(sync_none) X(sync_resume) \
@@ -161,6 +162,7 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
+    bool one_host;
     uint32_t share; /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */
