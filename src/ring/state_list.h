@@ -5,7 +5,7 @@
 #include "../base.h"
 
 enum {
-    STATE_NAME_MAX = 4096,              /* bytes of a tensor's name */
+    STATE_NAME_MAX = 4096, /* bytes of a tensor's name */
     STATE_TENSORS_MAX = (1 << 26) - 1,
     STATE_NAMES_MAX = 64 * 1024 * 1024, /* of all of them, encoded */
 };
