@@ -78,6 +78,7 @@ static void queue_hello(struct engine *e, uint32_t number)
     struct conn *c = e->conns[number];
     struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
     if (c->peer) message_hello(c->peer, &f);
+    if (!c->peer) f.index = c->link->generation;
     if (c->state == CONN_DIALED) offer_memory(e, number, &f);
     if (c->channel) f.flags |= FLAG_SHARE;
     frame_encode(&f, c->tx_head);
@@ -165,6 +166,8 @@ void engine_closed(struct engine *e, uint32_t number)
         l->failed++;
     }
     if (was == CONN_OPEN) l->open--;
+    bool caller = e->self < l->id;
+    if (caller && l->open + l->dialing == 0) l->generation = ++e->generation;
     state_closed(e, l);
     probe_closed(e, l);
     bool answered = c->tx_head_size > 0;
@@ -174,6 +177,25 @@ void engine_closed(struct engine *e, uint32_t number)
 }
 
 /* ------------------------------------------------------------- receiving */
+
+/* What the caller has closed must carry nothing any more, even if its end has
+ * not come here yet (rule R3). */
+static bool close_older(struct engine *e, uint32_t number)
+{
+    struct conn *c = e->conns[number];
+    struct link *l = c->link;
+    c->generation = c->rx.index;
+    if (c->generation < l->generation) return false;
+    l->generation = c->generation;
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        const struct conn *other = e->conns[i];
+        if (!other || other->state != CONN_OPEN || other->link != l) continue;
+        if (i == number || other->generation == l->generation) continue;
+        e->out.close(e->out.user, i);
+        engine_closed(e, i);
+    }
+    return true;
+}
 
 static bool open_conn(struct engine *e, uint32_t number)
 {
@@ -205,6 +227,10 @@ static bool open_conn(struct engine *e, uint32_t number)
             return false;
         c->link = link_find(e, from, true);
         if (!c->link) return false;
+        if (!close_older(e, number)) {
+            c->link = NULL;
+            return false;
+        }
         c->state = CONN_OPEN;
         settle_memory(e, number, false);
         queue_hello(e, number);

@@ -67,6 +67,7 @@ struct link *link_find(struct engine *e, uint64_t id, bool create)
     struct link *l = calloc(1, sizeof *l);
     if (!l) return NULL;
     l->id = id;
+    if (e->self < id) l->generation = e->generation;
     l->want = 1;
     l->early_end = &l->early;
     *slot = l;

@@ -73,6 +73,7 @@ struct conn {
     pccl_ns heard, spoken;
     struct channel *channel; /* what follows the HELLOs goes through it */
     struct channel *offered; /* in our HELLO; the answer has not come */
+    uint32_t generation;     /* of the link, when it was made */
     bool greets;             /* our HELLO is not all out */
 
     /* receiving */
@@ -126,6 +127,7 @@ struct link {
     bool wanted;   /* a proposal needs it (rule R3) */
     uint32_t want; /* connections to have, once something needs the link */
     uint32_t open, dialing, failed;
+    uint32_t generation; /* the caller has closed all of lower ones (R3) */
     pccl_ns wanted_at;
     pccl_ns rtt; /* shortest seen by its callers, 0: unknown */
     struct early *early, **early_end;
@@ -292,6 +294,7 @@ struct engine {
     struct tag_entry *tags; /* TAGS_MAX */
     uint32_t tag_count;
     bool tags_reported;
+    uint32_t generation; /* of links, the highest */
     uint64_t *dirty; /* bit set over conns that may have something to send */
     uint32_t turn;   /* operations take turns on a link */
     struct quick quick;
