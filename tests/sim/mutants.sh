@@ -40,7 +40,7 @@ ${CC:-cc} obj/*.o -o original
 unit_tests() {
     for test in core/test_retain core/test_master core/test_view \
         core/test_plan core/test_order core/test_wire core/test_frame \
-        ring/test_quant core/test_quant_op; do
+        ring/test_quant core/test_quant_op core/test_generation; do
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$test.c" \
             $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit 2>/dev/null ||
             continue
@@ -153,6 +153,8 @@ receive-only passes on (S7)|session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/
 retries counted twice (S8)|ring/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/(void)others;/
+given up, and still written to (R3)|ring/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
+late call is taken (R3)|ring/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/op.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
