@@ -57,8 +57,24 @@ void comm_members_replace(struct comm *comm, struct group *members)
     facade_unlock();
 }
 
+/* A tag counts for one scope. Groups that begin alike differ further on, so
+ * all of a group, and the number its program gave, go into 32 bits. */
+static uint64_t tag_of_group(const struct comm *comm, uint32_t number)
+{
+    const struct group *members = comm_members(comm);
+    uint64_t hash = number;
+    for (int i = 0; i < members->size; i++) {
+        hash = (hash ^ members->ids[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    uint64_t slot = SLOT_GROUP + (hash & (SLOTS_GROUP - 1));
+    return ((uint64_t)comm->context & 0x3fffff) << TAG_CONTEXT_SHIFT |
+           (hash >> 12 & 0xfffff) << TAG_LOST_SHIFT | slot;
+}
+
 uint64_t comm_tag_of(const struct comm *comm, uint32_t slot)
 {
+    if (comm->home) return tag_of_group(comm, slot);
     uint64_t first = comm->follows_world ? 0 : comm_members(comm)->ids[0];
     uint64_t lost = comm->follows_world ? 0 : atomic_load(&comm->lost);
     return ((uint64_t)comm->context & 0x3fffff) << TAG_CONTEXT_SHIFT |

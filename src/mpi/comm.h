@@ -52,7 +52,7 @@ enum {
     SLOTS_AGREE = 0x1000,
     SLOT_PREPARED = 0x2000, /* each persistent one has its own */
     SLOTS_PREPARED = 0x3fc000,
-    SLOT_GROUP = 0x3fe000, /* MPI_Comm_create_group, by its tag */
+    SLOT_GROUP = 0x3fe000, /* MPI_Comm_create_group, see comm_tag_of */
     SLOTS_GROUP = 0x1000,
     SLOT_FINISH = 0x3fffff
 };
@@ -101,7 +101,8 @@ void comm_members_replace(struct comm *comm, struct group *members);
  * Context ids are agreed by a maximum over the parent's members of the ids
  * they have not used yet, so a context is new to each of its members. Two
  * communicators without a common member may get the same one; the low bits of
- * the first member's id keep their tags apart all the same. */
+ * the first member's id keep their tags apart all the same. One that exists for
+ * a call (`home`) has a tag for its members and `slot`, which is any number. */
 uint64_t comm_tag_of(const struct comm *comm, uint32_t slot);
 
 /* A communicator without handle; NULL: no memory. Takes members over. */

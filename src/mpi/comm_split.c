@@ -211,7 +211,7 @@ int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
     }
     temporary->local = comm->local;
     temporary->home = comm;
-    temporary->slot = SLOT_GROUP + (uint32_t)tag % SLOTS_GROUP;
+    temporary->slot = (uint32_t)tag;
     error = comm_agree_context(temporary, 1, &context);
     struct group *left = atomic_load(&temporary->members);
     object_retain(&left->object);
