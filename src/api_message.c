@@ -36,7 +36,7 @@ pcclResult_t pcclPostMessage(pcclComm_t *comm, uint64_t to, const void *header,
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
     int result = message_post(&comm->session->engine, to, header, header_size,
                               body, body_size);
-    if (result == pcclSuccess) comm_io_push(comm);
+    if (result == pcclSuccess) comm_io_push_to(comm, to);
     return leave(comm, result);
 }
 
@@ -48,7 +48,7 @@ pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to, uint64_t key,
     if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
     int result = message_send_bulk(&comm->session->engine, to, key, buf, size);
-    if (result == pcclSuccess) comm_io_push(comm);
+    if (result == pcclSuccess) comm_io_push_to(comm, to);
     return leave(comm, result);
 }
 
@@ -61,7 +61,7 @@ pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from, uint64_t key,
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
     int result =
         message_expect_bulk(&comm->session->engine, from, key, buf, size);
-    if (result == pcclSuccess) comm_io_push(comm);
+    if (result == pcclSuccess) comm_io_push_to(comm, from);
     return leave(comm, result);
 }
 

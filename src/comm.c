@@ -168,7 +168,12 @@ void comm_drive(pcclComm_t *c, const struct op *op)
  * until each of them has had its turn. */
 #define QUICK_NS ((pccl_ns)20000)
 #define QUICK_TURN_NS ((pccl_ns)100000)
-enum { QUICK_LOOKS = 32 }; /* between two looks at the clock */
+/* How long for a message: the sender may be computing it, or moving others. */
+#define MAIL_NS ((pccl_ns)60000)
+enum {
+    QUICK_LOOKS = 32, /* between two looks at the clock */
+    LOOKS_ALL = 64,   /* for messages, between two at all connections */
+};
 
 static void relax(void)
 {
@@ -211,8 +216,8 @@ static void drive_events(pcclComm_t *c, pccl_ns until)
 {
     c->driving = true;
     comm_io_watch(c);
-    /* Whoever is to answer may need this very processor. */
-    if (!c->crowded) spin(c, NULL);
+    /* Where all memory is shared it has been polled already. */
+    if (message_mail(&c->session->engine)->others && !c->starved) spin(c, NULL);
     comm_io_flush_master(c);
     pccl_ns left = until - comm_now();
     pccl_ns most = message_pending(&c->session->engine) ? RETRY_WAIT : WAIT_MAX;
@@ -232,13 +237,66 @@ static void sleep_until(pcclComm_t *c, pccl_ns until)
     (void)pthread_cond_timedwait(&c->changed, &c->lock, &t);
 }
 
+/* What one look at shared memory finds goes to the engine. False: there is
+ * more to do than that. */
+static bool look(pcclComm_t *c, const struct mail *mail)
+{
+    struct engine *e = &c->session->engine;
+    for (uint32_t i = 0; i < mail->count; i++) {
+        uint32_t number = mail->conns[i];
+        struct channel *channel = e->conns[number]->channel;
+        const uint8_t *from;
+        if (!comm_share_sends(c, number)) return false; /* a HELLO first */
+        if (c->sockets[number].blocked || engine_may_send(e, number))
+            (void)comm_share_transmit(c, number);
+        if (!mail->known) return false; /* that closed it */
+        if (channel_ready(channel, &from) > 0 || channel->broken)
+            (void)comm_share_receive(c, number);
+        if (!mail->known) return false;
+    }
+    return true;
+}
+
+/* Messages through shared memory: polls it as a quick operation does. NULL: it
+ * is time for all there is to do, or to sleep. */
+static struct message_event *poll_mail(pcclComm_t *c, pccl_ns until)
+{
+    struct engine *e = &c->session->engine;
+    pccl_ns end = 0;
+    for (uint32_t i = 1;; i++) {
+        const struct mail *mail = message_mail(e);
+        if (c->driving || mail->others || mail->count == 0 ||
+            message_pending(e))
+            return NULL;
+        bool all = look(c, mail);
+        struct message_event *event = message_take(e);
+        if (event || until == 0 || !all) return event;
+        if (atomic_load(&c->waiting) > 0) make_way(c);
+        if (i % QUICK_LOOKS == 0) {
+            pccl_ns now = comm_now();
+            if (end == 0) end = now + (c->starved ? QUICK_TURN_NS : MAIL_NS);
+            if (now >= end || now >= until) return NULL;
+        }
+        if (c->starved)
+            sched_yield();
+        else
+            relax();
+    }
+}
+
 struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until)
 {
     struct engine *e = &c->session->engine;
     message_use(e);
     make_way(c);
+    count_crowd(c);
     struct message_event *event = message_take(e);
-    if (!event && !c->driving && comm_io_move(c)) comm_io_flush_master(c);
+    /* Now and then all connections have their turn, whatever comes. */
+    if (++c->looks % LOOKS_ALL == 0 && !c->driving && comm_io_move(c))
+        comm_io_flush_master(c);
+    if (!event) event = poll_mail(c, until);
+    if (!event && !c->driving && until != 0 && comm_io_move(c))
+        comm_io_flush_master(c);
     while (!event && !(event = message_take(e))) {
         pccl_ns now = comm_now();
         if (now >= until || c->session->state == SESSION_GONE) break;

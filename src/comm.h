@@ -78,7 +78,8 @@ struct pcclComm_t {
     bool crowded;         /* this host's members take all of them, */
     bool starved;         /* or are even more */
     enum comm_transport transport;
-    bool restless; /* a channel has something for who watches the sockets */
+    uint32_t looks; /* for messages */
+    bool restless;  /* a channel has something for who watches the sockets */
 };
 
 /* --- comm.c --- */
@@ -131,6 +132,8 @@ bool comm_io_read_master(pcclComm_t *c);  /* true if something came */
 void comm_io_watch(pcclComm_t *c); /* what the I/O thread is to wait for */
 /* Sends what can leave now, without reading. */
 void comm_io_push(pcclComm_t *c);
+/* The same for what was just posted to a member. */
+void comm_io_push_to(pcclComm_t *c, uint64_t member);
 /* Blocks, unlocked, until a connection can move or the driver is woken, or
  * for the time given. */
 void comm_io_wait(pcclComm_t *c, pccl_ns most);

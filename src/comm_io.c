@@ -261,6 +261,18 @@ void comm_io_push(pcclComm_t *c)
     if (waits || message_pending(e)) comm_turn(c);
 }
 
+void comm_io_push_to(pcclComm_t *c, uint64_t member)
+{
+    const struct mlink *l = mlink_find(&c->session->engine, member, false);
+    if (l && l->open && comm_share_sends(c, l->conn) &&
+        !c->sockets[l->conn].blocked) {
+        uint32_t number = l->conn;
+        (void)comm_share_transmit(c, number);
+        if (!c->sockets[number].blocked) return;
+    }
+    comm_io_push(c);
+}
+
 static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
     (void)loop, (void)events;

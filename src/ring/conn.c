@@ -205,7 +205,7 @@ static bool open_conn(struct engine *e, uint32_t number)
     uint64_t to = 0;
     struct cursor body = {.in = c->hello, .left = FRAME_HELLO_SIZE};
     hello_body(&body, &key, &from, &to);
-    e->quick.known = false;
+    e->quick.known = e->messages.mail.known = false;
     bool ours = key.word[0] == e->key.word[0] && key.word[1] == e->key.word[1];
     if (!ours || to != e->self || from == e->self) return false;
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) {

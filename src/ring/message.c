@@ -65,6 +65,22 @@ void mlink_dirty(struct engine *e, const struct mlink *l)
     if (l->open) conn_dirty(e, l->conn);
 }
 
+const struct mail *message_mail(struct engine *e)
+{
+    struct mail *mail = &e->messages.mail;
+    if (mail->known) return mail;
+    *mail = (struct mail){.known = true};
+    EACH_LINK(e, l)
+    {
+        if (l->conn == NO_CONN) continue;
+        if (!l->open || !e->conns[l->conn]->channel || mail->count == MAIL_MAX)
+            mail->others = true;
+        else
+            mail->conns[mail->count++] = l->conn;
+    }
+    return mail;
+}
+
 /* ------------------------------------------------------------------ events */
 
 static void push(struct engine *e, struct message_event *event)
@@ -229,6 +245,7 @@ static void detach(struct engine *e, struct mlink *l)
     l->conn = NO_CONN;
     l->open = false;
     l->sent = 0;
+    e->messages.mail.known = false;
 }
 
 void message_closed(struct engine *e, uint32_t number, bool dialed)
@@ -263,6 +280,7 @@ static void dial(struct engine *e, struct mlink *l)
         c->state = CONN_DIALED;
         c->peer = l;
         l->conn = number;
+        e->messages.mail.known = false;
         return;
     }
     if (number != NO_CONN) e->out.close(e->out.user, number);

@@ -24,6 +24,7 @@ enum {
     BULK_PIECE = 256 * 1024,
     BULK_PIECES_MAX = 32, /* on their way to one member */
     EXPECTED_MAX = 65536, /* expects of one member that wait for a send */
+    MAIL_MAX = 256,       /* connections that are worth to be polled */
 };
 
 struct engine;
@@ -110,8 +111,16 @@ struct mlink {
     struct message_event lost, room;
 };
 
+/* The connections that messages may come by, for who polls their memory. */
+struct mail {
+    bool known;  /* what follows is true */
+    bool others; /* some do without shared memory, or there are too many */
+    uint32_t count, conns[MAIL_MAX];
+};
+
 struct messages {
     struct mlink *links[256]; /* hash by id */
+    struct mail mail;
     struct message_event *first, *last;
     bool used;    /* losses are kept for somebody who takes events */
     bool pending; /* a link may need to be dialed */
@@ -140,6 +149,7 @@ bool message_pending(const struct engine *e); /* pump soon */
 /* Acknowledges, and asks for it; false: nothing is left to wait for. */
 bool message_flush(struct engine *e);
 bool message_lacks_link(const struct engine *e);
+const struct mail *message_mail(struct engine *e);
 void message_free(struct engine *e);
 
 /* --- for conn.c and engine.c --- */
