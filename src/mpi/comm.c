@@ -2,6 +2,7 @@
 #include "comm.h"
 #include "cart.h"
 #include "coll.h"
+#include "graph.h"
 #include "info.h"
 #include "revoke.h"
 
@@ -48,6 +49,16 @@ const struct group *comm_members(const struct comm *comm)
                                : atomic_load(&comm->members);
 }
 
+const struct group *comm_peers(const struct comm *comm)
+{
+    return comm->remote ? comm->remote : comm_members(comm);
+}
+
+const struct group *comm_scope(const struct comm *comm)
+{
+    return comm->both ? comm->both : comm_members(comm);
+}
+
 void comm_members_replace(struct comm *comm, struct group *members)
 {
     assert(!comm->follows_world);
@@ -59,7 +70,7 @@ void comm_members_replace(struct comm *comm, struct group *members)
 
 uint64_t comm_tag_of(const struct comm *comm, uint32_t slot)
 {
-    uint64_t first = comm->follows_world ? 0 : comm_members(comm)->ids[0];
+    uint64_t first = comm->follows_world ? 0 : comm_scope(comm)->ids[0];
     uint64_t lost = comm->follows_world ? 0 : atomic_load(&comm->lost);
     return ((uint64_t)comm->context & 0x3fffff) << TAG_CONTEXT_SHIFT |
            (first & 0xffff) << TAG_MEMBER_SHIFT |
@@ -75,6 +86,9 @@ static void comm_destroy(struct object *object)
     if (comm->failed) object_release(&comm->failed->object);
     info_release(comm->info);
     cart_release(comm->cart);
+    graph_release(comm->graph);
+    if (comm->remote) object_release(&comm->remote->object);
+    if (comm->both) object_release(&comm->both->object);
     free(comm);
 }
 
@@ -116,6 +130,38 @@ int comm_make(struct comm *parent, uint32_t context, struct group *members,
     struct comm *comm = members ? comm_new(context, members) : NULL;
     if (!comm) return error_note(MPI_ERR_NO_MEM, "out of memory");
     comm->local = parent->local;
+    comm_inherit(comm, parent);
+    return comm_publish(comm, out);
+}
+
+bool comm_set_groups(struct comm *comm, struct group *local,
+                     struct group *remote)
+{
+    comm->remote = remote;
+    atomic_store(&comm->members, local);
+    if (!local || !remote) return false;
+    bool behind = remote->ids[0] < local->ids[0];
+    const struct group *first = behind ? remote : local;
+    const struct group *second = behind ? local : remote;
+    comm->both = group_new(first->size + second->size);
+    if (!comm->both) return false;
+    memcpy(comm->both->ids, first->ids,
+           (size_t)first->size * sizeof *first->ids);
+    memcpy(comm->both->ids + first->size, second->ids,
+           (size_t)second->size * sizeof *second->ids);
+    group_place(comm->both, world.self);
+    return true;
+}
+
+int comm_make_inter(struct comm *parent, uint32_t context, struct group *local,
+                    struct group *remote, MPI_Comm *out)
+{
+    struct comm *comm = comm_new(context, NULL);
+    bool good = comm && comm_set_groups(comm, local, remote);
+    if (!comm && local) object_release(&local->object);
+    if (!comm && remote) object_release(&remote->object);
+    if (comm && !good) object_release(&comm->object);
+    if (!good) return error_note(MPI_ERR_NO_MEM, "out of memory");
     comm_inherit(comm, parent);
     return comm_publish(comm, out);
 }
@@ -210,37 +256,6 @@ int PMPI_Comm_rank(MPI_Comm handle, int *rank)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Comm_test_inter);
-int PMPI_Comm_test_inter(MPI_Comm handle, int *flag)
-{
-    COMM_OR_RETURN(comm, handle);
-    if (!flag) return RAISE_ARG(comm, "null flag");
-    *flag = 0;
-    return MPI_SUCCESS;
-}
-
-static int not_inter(MPI_Comm handle, const char *function)
-{
-    struct comm *comm = comm_find(handle);
-    return error_raise(comm, MPI_ERR_COMM, function,
-                       comm ? "not an intercommunicator"
-                            : "invalid communicator");
-}
-
-MPI_PUBLIC(Comm_remote_size);
-int PMPI_Comm_remote_size(MPI_Comm handle, int *size)
-{
-    (void)size;
-    return not_inter(handle, __func__);
-}
-
-MPI_PUBLIC(Comm_remote_group);
-int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *group)
-{
-    (void)group;
-    return not_inter(handle, __func__);
-}
-
 /* Nobody is spawned here. */
 MPI_PUBLIC(Comm_get_parent);
 int PMPI_Comm_get_parent(MPI_Comm *parent)
@@ -289,6 +304,12 @@ static struct comm *comm_copy(struct comm *parent, uint32_t context)
     if (!copy) return NULL;
     copy->follows_world = parent->follows_world;
     copy->local = parent->local;
+    if (parent->remote) {
+        copy->remote = parent->remote;
+        copy->both = parent->both;
+        object_retain(&copy->remote->object);
+        object_retain(&copy->both->object);
+    }
     comm_inherit(copy, parent);
     return copy;
 }
@@ -301,6 +322,7 @@ static int comm_duplicate(struct comm *parent, uint32_t context,
     if (!copy) return error_note(MPI_ERR_NO_MEM, "out of memory");
     copy->info = info ? info_copy(info) : NULL;
     copy->cart = cart_copy(parent->cart);
+    copy->graph = graph_share(parent->graph);
     int result = comm_publish(copy, out);
     if (result != MPI_SUCCESS) return result;
     result = attr_copy_all(parent->object.handle, parent->attributes,
