@@ -105,6 +105,8 @@ int PMPI_Cart_create(MPI_Comm handle, int dims, const int sizes[],
 {
     COMM_OR_RETURN(comm, handle);
     (void)reorder; /* the ranks keep their order */
+    if (comm->remote)
+        return RAISE(comm, MPI_ERR_COMM, "not defined for intercommunicators");
     if (dims < 0) return RAISE(comm, MPI_ERR_DIMS, "negative dimensions");
     if (!out || (dims > 0 && (!sizes || !periods)))
         return RAISE_ARG(comm, "null pointer");
@@ -262,15 +264,6 @@ int PMPI_Cart_sub(MPI_Comm handle, const int remain[], MPI_Comm *out)
         return error_raise_noted(comm, result, __func__);
     }
     comm_find(*out)->cart = slice;
-    return MPI_SUCCESS;
-}
-
-MPI_PUBLIC(Topo_test);
-int PMPI_Topo_test(MPI_Comm handle, int *kind)
-{
-    COMM_OR_RETURN(comm, handle);
-    if (!kind) return RAISE_ARG(comm, "null pointer");
-    *kind = comm->cart ? MPI_CART : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
 

@@ -13,8 +13,8 @@ enum { FINISH_TRIES = 1000 };
 
 void coll_begin(struct coll *coll)
 {
-    coll->called = coll->members = comm_members(coll->comm);
-    coll->entries = coll->called->size;
+    coll->called = coll->members = comm_scope(coll->comm);
+    coll->entries = comm_peers(coll->comm)->size;
     coll->op.size = sizeof coll->op;
 }
 
@@ -55,6 +55,26 @@ int coll_root_now(const struct coll *coll)
 {
     if (coll->called == coll->members) return coll->root;
     return group_rank_of(coll->members, coll->called->ids[coll->root]);
+}
+
+int coll_place(const struct coll *coll, int rank)
+{
+    const struct comm *comm = coll->comm;
+    if (!comm->remote || comm->both->ids[0] == comm->remote->ids[0])
+        return rank;
+    return comm->both->size - comm->remote->size + rank;
+}
+
+bool coll_is_root(const struct coll *coll)
+{
+    if (coll->comm->remote) return coll->root == MPI_ROOT;
+    return coll_root_now(coll) == coll->members->rank;
+}
+
+int coll_root_place(const struct coll *coll)
+{
+    if (!coll->comm->remote) return coll_root_now(coll);
+    return coll->root < 0 ? -1 : coll_place(coll, coll->root);
 }
 
 int coll_old_rank(const struct coll *coll, int rank)
@@ -149,14 +169,13 @@ static int revoked_error(const struct coll *coll)
 
 static int run_blocking(struct coll *coll)
 {
-    struct comm *home = coll->comm->home ? coll->comm->home : coll->comm;
     for (;;) {
         int step = revoked_error(coll);
         if (step == MPI_SUCCESS) step = next_operation(coll);
         if (step != COLL_RUN) return step;
-        atomic_store(&home->running, coll->op.tag);
+        atomic_store(&coll->comm->running, coll->op.tag);
         pcclResult_t result = pcclCollective(&coll->op, world.pccl, NULL);
-        atomic_store(&home->running, 0);
+        atomic_store(&coll->comm->running, 0);
         if (result == pcclSuccess) {
             coll->round++;
             continue;
@@ -226,7 +245,7 @@ bool coll_advance(struct coll *coll, bool background)
 
 int coll_settle(struct coll *coll)
 {
-    coll->slot = coll->comm->slot;
+    coll->slot = SLOT_BLOCKING;
     /* Others may wait for messages of ours, or for ours to be received. */
     bool alone = !coll_any_pending() && !transport_busy();
     if (coll->members->size == 1 || alone)

@@ -53,12 +53,12 @@ struct coll {
     MPI_Count sendcount, recvcount;
     struct type *sendtype, *recvtype;
     struct op *reducer;
-    bool rooted;
+    bool rooted; /* the loss of the root ends it */
     int root;    /* in `called` */
     char *input; /* copy of an in-place input, restored on failure; owned */
     bool in_place;
     bool even; /* blocks have one size and stand in rank order */
-    /* Per member of `called`, or per neighbour; owned: */
+    /* Per peer, or per neighbour; owned, the types ended by NULL: */
     int entries;
     MPI_Count *sendcounts, *recvcounts;
     MPI_Aint *senddispls, *recvdispls; /* in bytes */
@@ -68,6 +68,7 @@ struct coll {
     enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
     MPI_Count keep_first, keep_count, block_count;
     bool keep;
+    bool everyone; /* between groups: all of both get a result */
     /* Of a search for context ids, see step_context: */
     uint32_t wanted, candidate, mine, all;
     struct comm *made; /* gets the context at the end, or NULL */
@@ -98,6 +99,13 @@ int coll_settle(struct coll *coll);
 int coll_refuse(struct coll *coll, int error_class, const char *text);
 
 int coll_root_now(const struct coll *coll);
+/* In an intercommunicator a root is a rank of the other group, MPI_ROOT or
+ * MPI_PROC_NULL. Is it this process? */
+bool coll_is_root(const struct coll *coll);
+/* Its rank in `members`; negative where this process has no part. */
+int coll_root_place(const struct coll *coll);
+/* The rank in `members` of a rank of the peers. */
+int coll_place(const struct coll *coll, int rank);
 /* Rank in `called` of a member of `members`. */
 int coll_old_rank(const struct coll *coll, int rank);
 /* Memory that lives until the collective ends or starts again; NULL: none,
@@ -139,5 +147,6 @@ int step_allgather(struct coll *coll);
 int step_exchange(struct coll *coll);
 int step_reduce_direct(struct coll *coll);
 int step_reduce_fold(struct coll *coll);
+int step_reduce_inter(struct coll *coll);
 
 #endif

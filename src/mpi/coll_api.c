@@ -28,17 +28,30 @@ BARRIER_VARIANT(Barrier_init, PREPARE, PREPARED)
 /* ----------------------------------------------------------------- broadcast
  */
 
+/* Between groups: from the root to all of the other one. */
+static void describe_bcast(struct coll *coll, struct block *send,
+                           struct block *recv)
+{
+    struct block whole = {coll->recvbuf, coll->recvcount, coll->recvtype};
+    int root = coll_root_place(coll);
+    if (root >= 0) recv[root] = whole;
+    for (int r = 0; coll_is_root(coll) && r < coll->entries; r++)
+        send[coll_place(coll, r)] = whole;
+}
+
 static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
                  MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
-    CHECK(check_data(buffer, count, type, &coll.recvtype));
     CHECK(check_root(&coll, root));
-    coll.step = step_broadcast;
+    coll.step = comm->remote ? step_exchange : step_broadcast;
+    coll.describe = describe_bcast;
     coll.recvbuf = buffer;
     coll.recvcount = count;
-    coll.rooted = true;
+    coll.rooted = !comm->remote;
     coll.root = root;
+    if (root == MPI_PROC_NULL) return coll_go(&coll, mode);
+    CHECK(check_data(buffer, count, type, &coll.recvtype));
     return coll_go(&coll, mode);
 }
 
@@ -59,12 +72,41 @@ BCAST_VARIANT(Bcast_init_c, MPI_Count, PREPARE, PREPARED)
 /* ---------------------------------------------------------------- reductions
  */
 
+/* A reduction in an intercommunicator: `everyone` or the root is set. */
+static int reduction_inter(struct coll *coll, const void *sendbuf,
+                           void *recvbuf, MPI_Count count, MPI_Datatype type,
+                           MPI_Op op, struct mode mode)
+{
+    bool sends = coll->everyone || coll->root >= 0;
+    bool gets = coll->everyone || coll->root == MPI_ROOT;
+    int result = MPI_SUCCESS;
+    if (coll->fold != FOLD_ALL) result = MPI_ERR_COMM;
+    if (sends && sendbuf == MPI_IN_PLACE) result = MPI_ERR_BUFFER;
+    if (sends && result == MPI_SUCCESS)
+        result = check_data(sendbuf, count, type, &coll->recvtype);
+    if (gets && result == MPI_SUCCESS)
+        result = check_data(recvbuf, coll->keep_count, type, &coll->recvtype);
+    if ((sends || gets) && result == MPI_SUCCESS)
+        result = check_op(op, coll->recvtype, &coll->reducer);
+    if (result != MPI_SUCCESS)
+        return coll_refuse(coll, result, check_text(result));
+    coll->step = step_reduce_inter;
+    coll->sendbuf = sendbuf;
+    coll->recvbuf = recvbuf;
+    coll->recvcount = count;
+    coll->keep = gets;
+    coll->rooted = false;
+    return coll_go(coll, mode);
+}
+
 /* Common part of all that reduce `count` elements of every member: the
  * caller has set keep* and fold. */
 static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
                      MPI_Count count, MPI_Datatype type, MPI_Op op,
                      struct mode mode)
 {
+    if (coll->comm->remote)
+        return reduction_inter(coll, sendbuf, recvbuf, count, type, op, mode);
     coll->in_place = sendbuf == MPI_IN_PLACE;
     const void *input = coll->in_place ? recvbuf : sendbuf;
     int result = check_data(input, count, type, &coll->recvtype);
@@ -95,7 +137,7 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                      struct mode mode, const char *function)
 {
     BEGIN(handle);
-    coll.keep = true;
+    coll.keep = coll.everyone = true;
     coll.keep_count = count;
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
@@ -130,9 +172,10 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     CHECK(check_root(&coll, root));
     coll.rooted = true;
     coll.root = root;
-    coll.keep = coll.called->rank == root;
+    coll.keep = coll_is_root(&coll);
     coll.keep_count = coll.keep ? count : 0;
-    if (!coll.keep && sendbuf == MPI_IN_PLACE) CHECK(MPI_ERR_BUFFER);
+    if (!coll.keep && !comm->remote && sendbuf == MPI_IN_PLACE)
+        CHECK(MPI_ERR_BUFFER);
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
@@ -144,16 +187,18 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
     BEGIN(handle);
     MPI_Count total = 0;
     if (numbers_null(counts)) CHECK(MPI_ERR_ARG);
-    for (int i = 0; i < coll.called->size; i++) {
+    const struct group *members = comm_members(comm);
+    for (int i = 0; i < members->size; i++) {
         MPI_Count count = numbers_at(counts, i);
         if (count < 0) CHECK(MPI_ERR_COUNT);
-        if (i == coll.called->rank) {
+        if (i == members->rank) {
             coll.keep_first = total;
             coll.keep_count = count;
         }
         total += count;
     }
     coll.keep = coll.keep_count > 0;
+    coll.everyone = true;
     return reduction(&coll, sendbuf, recvbuf, total, type, op, mode);
 }
 
@@ -164,11 +209,13 @@ static int reduce_scatter_block(const void *sendbuf, void *recvbuf,
 {
     BEGIN(handle);
     if (count < 0) CHECK(MPI_ERR_COUNT);
+    const struct group *members = comm_members(comm);
     coll.keep = count > 0;
-    coll.keep_first = coll.called->rank * count;
+    coll.everyone = true;
+    coll.keep_first = members->rank * count;
     coll.keep_count = count;
-    return reduction(&coll, sendbuf, recvbuf, count * coll.called->size, type,
-                     op, mode);
+    return reduction(&coll, sendbuf, recvbuf, count * members->size, type, op,
+                     mode);
 }
 
 #define REDUCTION_VARIANT(name, count_t, body, extra, mode)                    \

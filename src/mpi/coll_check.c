@@ -17,7 +17,9 @@ int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
 
 int check_root(const struct coll *coll, int root)
 {
-    return root >= 0 && root < coll->called->size ? MPI_SUCCESS : MPI_ERR_ROOT;
+    if (coll->comm->remote && (root == MPI_ROOT || root == MPI_PROC_NULL))
+        return MPI_SUCCESS;
+    return root >= 0 && root < coll->entries ? MPI_SUCCESS : MPI_ERR_ROOT;
 }
 
 int check_op(MPI_Op handle, const struct type *type, struct op **op)
@@ -95,9 +97,11 @@ const char *check_text(int error_class)
     case MPI_ERR_NO_MEM:
         return "out of memory";
     case MPI_ERR_TOPOLOGY:
-        return "the communicator has no Cartesian topology";
+        return "the communicator has no topology";
     case MPIX_ERR_PROC_FAILED:
-        return "a cell of the grid was lost";
+        return "a neighbour may have been lost";
+    case MPI_ERR_COMM:
+        return "not defined for intercommunicators";
     default:
         return "invalid argument";
     }

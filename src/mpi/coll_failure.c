@@ -63,6 +63,9 @@ static int members_filter(struct comm *comm)
 static int failure_shrink(struct coll *coll)
 {
     struct comm *comm = coll->comm;
+    if (comm->remote)
+        return error_note(MPIX_ERR_PROC_FAILED,
+                          "a member of an intercommunicator was lost");
     bool learned = comm->follows_world || world_learn(coll->members);
     if (!learned || !world_refresh())
         return error_note(MPI_ERR_OTHER, "cannot read the view of the run");

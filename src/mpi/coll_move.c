@@ -43,48 +43,70 @@ static struct block whole_recv(const struct coll *coll)
     return (struct block){coll->recvbuf, coll->recvcount, coll->recvtype};
 }
 
+/* In an intercommunicator everything goes to the other group: its ranks are the
+ * peers', and the operation runs among both. Nothing is in place there. */
+static int peer_count(const struct coll *coll)
+{
+    const struct group *remote = coll->comm->remote;
+    return remote ? remote->size : coll->members->size;
+}
+
 static void describe_gather(struct coll *coll, struct block *send,
                             struct block *recv)
 {
-    int root = coll_root_now(coll), rank = coll->members->rank;
-    if (rank != root || !coll->in_place) send[root] = whole_send(coll);
-    for (int r = 0; rank == root && r < coll->members->size; r++)
-        if (r != root || !coll->in_place) recv[r] = recv_block(coll, r);
+    int root = coll_root_place(coll);
+    bool mine = coll_is_root(coll);
+    if (root >= 0 && !(mine && coll->in_place)) send[root] = whole_send(coll);
+    for (int r = 0; mine && r < peer_count(coll); r++) {
+        int place = coll_place(coll, r);
+        if (place != root || !coll->in_place) recv[place] = recv_block(coll, r);
+    }
 }
 
 static void describe_scatter(struct coll *coll, struct block *send,
                              struct block *recv)
 {
-    int root = coll_root_now(coll), rank = coll->members->rank;
-    if (rank != root || !coll->in_place) recv[root] = whole_recv(coll);
-    for (int r = 0; rank == root && r < coll->members->size; r++)
-        if (r != root || !coll->in_place) send[r] = send_block(coll, r);
+    int root = coll_root_place(coll);
+    bool mine = coll_is_root(coll);
+    if (root >= 0 && !(mine && coll->in_place)) recv[root] = whole_recv(coll);
+    for (int r = 0; mine && r < peer_count(coll); r++) {
+        int place = coll_place(coll, r);
+        if (place != root || !coll->in_place) send[place] = send_block(coll, r);
+    }
 }
 
 static void describe_allgather(struct coll *coll, struct block *send,
                                struct block *recv)
 {
     int rank = coll->members->rank;
-    for (int r = 0; r < coll->members->size; r++) {
-        if (r == rank && coll->in_place) continue;
-        send[r] = coll->in_place ? recv_block(coll, rank) : whole_send(coll);
-        recv[r] = recv_block(coll, r);
+    for (int r = 0; r < peer_count(coll); r++) {
+        int place = coll_place(coll, r);
+        if (place == rank && coll->in_place) continue;
+        send[place] =
+            coll->in_place ? recv_block(coll, rank) : whole_send(coll);
+        recv[place] = recv_block(coll, r);
     }
 }
 
 static void describe_alltoall(struct coll *coll, struct block *send,
                               struct block *recv)
 {
-    for (int r = 0; r < coll->members->size; r++) {
-        recv[r] = recv_block(coll, r);
+    for (int r = 0; r < peer_count(coll); r++) {
+        int place = coll_place(coll, r);
+        recv[place] = recv_block(coll, r);
         if (!coll->in_place) {
-            send[r] = send_block(coll, r);
+            send[place] = send_block(coll, r);
             continue;
         }
         int old = coll_old_rank(coll, r);
-        send[r] = recv[r];
-        send[r].address = (char *)coll->recvbuf + coll->recvdispls[old];
+        send[place] = recv[place];
+        send[place].address = (char *)coll->recvbuf + coll->recvdispls[old];
     }
+}
+
+static int check_place(const struct coll *coll)
+{
+    return coll->in_place && coll->comm->remote ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
 /* -------------------------------------------------------------------- gather
@@ -98,24 +120,27 @@ static int gather(const void *sendbuf, MPI_Count sendcount,
 {
     BEGIN(handle);
     CHECK(check_root(&coll, root));
-    bool mine = coll.called->rank == root;
     coll.step = step_exchange;
     coll.describe = describe_gather;
-    coll.rooted = true;
+    coll.rooted = !comm->remote;
     coll.root = root;
+    bool mine = coll_is_root(&coll);
+    if (root == MPI_PROC_NULL) return coll_go(&coll, mode);
     coll.sendbuf = sendbuf;
     coll.sendcount = sendcount;
     coll.recvbuf = recvbuf;
     coll.even = numbers_null(counts);
     coll.in_place = sendbuf == MPI_IN_PLACE;
     if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
-    if (!coll.in_place)
+    CHECK(check_place(&coll));
+    if (!coll.in_place && root != MPI_ROOT)
         CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     if (!mine) return coll_go(&coll, mode);
     CHECK(check_data(recvbuf, coll.even ? recvcount : 0, recvtype,
                      &coll.recvtype));
     MPI_Aint extent = coll.recvtype->extent;
-    if (sendbuf == recvbuf && sendcount > 0 && coll.even && sendbuf)
+    if (sendbuf == recvbuf && sendcount > 0 && coll.even && sendbuf &&
+        root != MPI_ROOT)
         CHECK(MPI_ERR_BUFFER);
     CHECK(coll.even ? check_even(&coll, recvcount, extent, &coll.recvcounts,
                                  &coll.recvdispls)
@@ -177,24 +202,27 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
 {
     BEGIN(handle);
     CHECK(check_root(&coll, root));
-    bool mine = coll.called->rank == root;
     bool even = numbers_null(counts);
     coll.step = step_exchange;
     coll.describe = describe_scatter;
-    coll.rooted = true;
+    coll.rooted = !comm->remote;
     coll.root = root;
+    bool mine = coll_is_root(&coll);
+    if (root == MPI_PROC_NULL) return coll_go(&coll, mode);
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
     coll.recvcount = recvcount;
     /* In place here means that the root keeps its part where it is. */
     coll.in_place = recvbuf == MPI_IN_PLACE;
     if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
-    if (!coll.in_place)
+    CHECK(check_place(&coll));
+    if (!coll.in_place && root != MPI_ROOT)
         CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
     if (!mine) return coll_go(&coll, mode);
     CHECK(check_data(sendbuf, even ? sendcount : 0, sendtype, &coll.sendtype));
     MPI_Aint extent = coll.sendtype->extent;
-    if (sendbuf == recvbuf && sendcount > 0 && even && sendbuf)
+    if (sendbuf == recvbuf && sendcount > 0 && even && sendbuf &&
+        root != MPI_ROOT)
         CHECK(MPI_ERR_BUFFER);
     CHECK(even ? check_even(&coll, sendcount, extent, &coll.sendcounts,
                             &coll.senddispls)
@@ -256,6 +284,13 @@ static int allgather(const void *sendbuf, MPI_Count sendcount,
     coll.sendcount = sendcount;
     coll.recvbuf = recvbuf;
     coll.recvcount = recvcount;
+    if (!comm->remote) return coll_go(&coll, mode);
+    CHECK(check_place(&coll));
+    coll.step = step_exchange;
+    coll.describe = describe_allgather;
+    coll.even = true;
+    CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
+                     &coll.recvdispls));
     return coll_go(&coll, mode);
 }
 
@@ -285,6 +320,7 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount,
     coll.step = step_exchange;
     coll.describe = describe_allgather;
     coll.in_place = sendbuf == MPI_IN_PLACE;
+    CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
     coll.sendcount = sendcount;
     coll.recvbuf = recvbuf;
@@ -327,6 +363,7 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount,
     coll.describe = describe_alltoall;
     coll.even = true;
     coll.in_place = sendbuf == MPI_IN_PLACE;
+    CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
     CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
@@ -366,6 +403,7 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
     coll.step = step_exchange;
     coll.describe = describe_alltoall;
     coll.in_place = sendbuf == MPI_IN_PLACE;
+    CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
@@ -410,6 +448,7 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
     coll.step = step_exchange;
     coll.describe = describe_alltoall;
     coll.in_place = sendbuf == MPI_IN_PLACE;
+    CHECK(check_place(&coll));
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
     CHECK(check_types(&coll, recvtypes, &coll.recvtypes));

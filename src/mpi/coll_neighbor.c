@@ -1,12 +1,13 @@
-/* coll_neighbor.c - neighbourhood collectives on Cartesian grids.
+/* coll_neighbor.c - neighbourhood collectives on grids and graphs.
  *
- * Neighbours come in the order of the dimensions, the lower one first. A member
- * may be a neighbour several times (periodic dimensions of one or two cells):
- * what it sends in direction j is what arrives from its side at j ^ 1, and the
- * blocks for one member travel together in the order of the sender's
- * directions. */
+ * A process may be a neighbour several times. What it sends there travels
+ * together, in the order of the sender's edges. On a graph the receiver takes
+ * it in the order of its own. On a grid, where neighbours come in the order of
+ * the dimensions, the lower one first, what a member sends in direction j is
+ * what arrives from its side at j ^ 1. */
 #include "cart.h"
 #include "coll_check.h"
+#include "graph.h"
 
 #include <stdlib.h>
 
@@ -42,35 +43,69 @@ static void starts(const size_t *sizes, size_t *displs, int count)
     }
 }
 
+static int in_degree(const struct comm *comm)
+{
+    return comm->cart ? 2 * comm->cart->dims : comm->graph->in;
+}
+
+static int out_degree(const struct comm *comm)
+{
+    return comm->cart ? 2 * comm->cart->dims : comm->graph->out;
+}
+
+/* Where the edges lead, and where they come from; a grid's are the same. */
+static const int *dests_of(const struct coll *coll)
+{
+    return coll->comm->graph ? coll->comm->graph->dests : coll->stages[2];
+}
+
+static const int *sources_of(const struct coll *coll)
+{
+    return coll->comm->graph ? coll->comm->graph->sources : coll->stages[2];
+}
+
+/* Sums up what goes to and comes from each member. */
+static void count_bytes(const struct coll *coll, size_t *sends, size_t *recvs)
+{
+    const int *dests = dests_of(coll), *sources = sources_of(coll);
+    for (int j = 0; j < out_degree(coll->comm); j++) {
+        struct block send = send_block(coll, j);
+        if (dests[j] != MPI_PROC_NULL) sends[dests[j]] += size_of(&send);
+    }
+    for (int j = 0; j < in_degree(coll->comm); j++) {
+        struct block recv = recv_block(coll, j);
+        if (sources[j] != MPI_PROC_NULL) recvs[sources[j]] += size_of(&recv);
+    }
+}
+
 static int prepare(struct coll *coll)
 {
-    int n = coll->members->size, degree = coll->entries;
-    int *neighbors = coll_stage(coll, 2, (size_t)degree * sizeof *neighbors);
+    const struct cart *cart = coll->comm->cart;
+    int n = coll->members->size;
     size_t *used = coll_stage(coll, 3, (size_t)n * sizeof *used);
+    int *neighbors =
+        cart ? coll_stage(coll, 2, 2 * (size_t)cart->dims * sizeof *neighbors)
+             : NULL;
     coll->exchange = calloc(4 * (size_t)n, sizeof *coll->exchange);
-    if (!neighbors || !used || !coll->exchange)
+    if ((cart && !neighbors) || !used || !coll->exchange)
         return error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (cart) cart_neighbors(cart, coll->members->rank, neighbors);
     size_t *sends = coll->exchange, *recvs = sends + 2 * n;
-    cart_neighbors(coll->comm->cart, coll->members->rank, neighbors);
-    for (int j = 0; j < degree; j++) {
-        if (neighbors[j] == MPI_PROC_NULL) continue;
-        struct block send = send_block(coll, j), recv = recv_block(coll, j);
-        sends[neighbors[j]] += size_of(&send);
-        recvs[neighbors[j]] += size_of(&recv);
-    }
+    count_bytes(coll, sends, recvs);
     starts(sends, sends + n, n);
     starts(recvs, recvs + n, n);
     char *out = coll_stage(coll, 0, sends[2 * n - 1] + sends[n - 1]);
     char *in = coll_stage(coll, 1, recvs[2 * n - 1] + recvs[n - 1]);
     if (!out || !in) return MPI_ERR_NO_MEM;
+    const int *dests = dests_of(coll);
     for (int i = 0; i < n; i++) used[i] = sends[n + i];
-    for (int j = 0; j < degree; j++) {
-        if (neighbors[j] == MPI_PROC_NULL) continue;
+    for (int j = 0; j < out_degree(coll->comm); j++) {
+        if (dests[j] == MPI_PROC_NULL) continue;
         struct block send = send_block(coll, j);
         size_t size = size_of(&send);
-        type_pack(send.address, send.count, send.type, 0,
-                  out + used[neighbors[j]], (MPI_Count)size);
-        used[neighbors[j]] += size;
+        type_pack(send.address, send.count, send.type, 0, out + used[dests[j]],
+                  (MPI_Count)size);
+        used[dests[j]] += size;
     }
     coll->op.kind = pcclKindAllToAllV;
     coll->op.sendbuf = out;
@@ -85,16 +120,17 @@ static int prepare(struct coll *coll)
 
 static int step_neighbors(struct coll *coll)
 {
-    /* The survivors of a grid that lost a cell are no grid. */
+    /* The survivors of a topology that lost a member have none. */
     if (coll->members != coll->called)
-        return error_note(MPIX_ERR_PROC_FAILED, "a cell of the grid was lost");
+        return error_note(MPIX_ERR_PROC_FAILED,
+                          "a member of the topology was lost");
     if (coll->round == 0) return prepare(coll);
     int n = coll->members->size;
-    const int *neighbors = coll->stages[2];
+    const int *sources = sources_of(coll);
     size_t *used = coll->stages[3];
     for (int i = 0; i < n; i++) used[i] = coll->exchange[3 * n + i];
-    for (int k = 0; k < coll->entries; k++) {
-        int j = k ^ 1, from = neighbors[j];
+    for (int k = 0; k < in_degree(coll->comm); k++) {
+        int j = coll->comm->cart ? k ^ 1 : k, from = sources[j];
         if (from == MPI_PROC_NULL) continue;
         struct block recv = recv_block(coll, j);
         size_t size = size_of(&recv);
@@ -105,19 +141,30 @@ static int step_neighbors(struct coll *coll)
     return COLL_DONE;
 }
 
-/* Opens the function; the arrays have one entry for each neighbour. */
-static int open_grid(struct coll *coll, const void *sendbuf, void *recvbuf)
+/* Opens the function. */
+static int open_topology(struct coll *coll, const void *sendbuf, void *recvbuf)
 {
-    const struct cart *cart = coll->comm->cart;
-    if (!cart) return MPI_ERR_TOPOLOGY;
-    if (atomic_load(&coll->comm->lost) > 0) return MPIX_ERR_PROC_FAILED;
+    const struct comm *comm = coll->comm;
+    if (!comm->cart && !comm->graph) return MPI_ERR_TOPOLOGY;
+    if (atomic_load(&comm->lost) > 0) return MPIX_ERR_PROC_FAILED;
     if (sendbuf == MPI_IN_PLACE || recvbuf == MPI_IN_PLACE)
         return MPI_ERR_BUFFER;
     coll->step = step_neighbors;
-    coll->entries = 2 * cart->dims;
     coll->sendbuf = sendbuf;
     coll->recvbuf = recvbuf;
     return MPI_SUCCESS;
+}
+
+/* The arrays that are checked next have an entry for each edge that leads
+ * out, or in. */
+static void side_out(struct coll *coll)
+{
+    coll->entries = out_degree(coll->comm);
+}
+
+static void side_in(struct coll *coll)
+{
+    coll->entries = in_degree(coll->comm);
 }
 
 /* The same block to each neighbour. */
@@ -128,9 +175,11 @@ static int allgather(const void *sendbuf, MPI_Count sendcount,
                      const char *function)
 {
     BEGIN(handle);
-    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(open_topology(&coll, sendbuf, recvbuf));
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    side_out(&coll);
     CHECK(check_even(&coll, sendcount, 0, &coll.sendcounts, &coll.senddispls));
+    side_in(&coll);
     bool even = numbers_null(counts);
     CHECK(check_data(recvbuf, even ? recvcount : 0, recvtype, &coll.recvtype));
     MPI_Aint extent = coll.recvtype->extent;
@@ -191,11 +240,13 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount,
                     const char *function)
 {
     BEGIN(handle);
-    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(open_topology(&coll, sendbuf, recvbuf));
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
+    side_out(&coll);
     CHECK(check_even(&coll, sendcount, coll.sendtype->extent, &coll.sendcounts,
                      &coll.senddispls));
+    side_in(&coll);
     CHECK(check_even(&coll, recvcount, coll.recvtype->extent, &coll.recvcounts,
                      &coll.recvdispls));
     return coll_go(&coll, mode);
@@ -224,12 +275,14 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
                      MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
-    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(open_topology(&coll, sendbuf, recvbuf));
     CHECK(check_data(sendbuf, 0, sendtype, &coll.sendtype));
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
+    side_out(&coll);
     CHECK(check_counts(&coll, or_empty(sendcounts), senddispls,
                        coll.sendtype->extent, &coll.sendcounts,
                        &coll.senddispls));
+    side_in(&coll);
     CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls,
                        coll.recvtype->extent, &coll.recvcounts,
                        &coll.recvdispls));
@@ -266,11 +319,13 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                      MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
-    CHECK(open_grid(&coll, sendbuf, recvbuf));
+    CHECK(open_topology(&coll, sendbuf, recvbuf));
+    side_out(&coll);
     CHECK(check_types(&coll, sendtypes, &coll.sendtypes));
-    CHECK(check_types(&coll, recvtypes, &coll.recvtypes));
     CHECK(check_counts(&coll, or_empty(sendcounts), senddispls, 1,
                        &coll.sendcounts, &coll.senddispls));
+    side_in(&coll);
+    CHECK(check_types(&coll, recvtypes, &coll.recvtypes));
     CHECK(check_counts(&coll, or_empty(recvcounts), recvdispls, 1,
                        &coll.recvcounts, &coll.recvdispls));
     return coll_go(&coll, mode);

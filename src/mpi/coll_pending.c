@@ -147,9 +147,10 @@ static void references(struct coll *coll, void (*change)(struct object *))
         if (types[i] && !types[i]->predefined) change(&types[i]->object);
     if (coll->reducer && !coll->reducer->predefined)
         change(&coll->reducer->object);
-    for (int i = 0; coll->sendtypes && i < coll->entries; i++)
+    /* A NULL ends them. */
+    for (int i = 0; coll->sendtypes && coll->sendtypes[i]; i++)
         change(&coll->sendtypes[i]->object);
-    for (int i = 0; coll->recvtypes && i < coll->entries; i++)
+    for (int i = 0; coll->recvtypes && coll->recvtypes[i]; i++)
         change(&coll->recvtypes[i]->object);
     change(&coll->comm->object);
 }
@@ -180,7 +181,7 @@ static bool request_progress(struct request *request)
  * among those of them who are left, and not with newcomers. */
 static bool laid_out(struct coll *coll)
 {
-    coll->members = comm_members(coll->comm);
+    coll->members = comm_scope(coll->comm);
     for (int i = 0; i < coll->members->size; i++)
         if (group_rank_of(coll->called, coll->members->ids[i]) == MPI_UNDEFINED)
             return false;

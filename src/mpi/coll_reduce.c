@@ -234,3 +234,50 @@ int step_reduce_fold(struct coll *coll)
     coll->op.user_digest = digest(coll, (uint64_t)size);
     return COLL_RUN;
 }
+
+/* -------------------------------------------------------------- between groups
+ */
+
+/* Each member's whole contribution goes to those of the other group who get a
+ * result. */
+static void describe_inter(struct coll *coll, struct block *send,
+                           struct block *recv)
+{
+    const struct group *remote = coll->comm->remote;
+    struct block mine = {(char *)(uintptr_t)coll->sendbuf, coll->recvcount,
+                         coll->recvtype};
+    int root = coll->everyone ? -1 : coll_root_place(coll);
+    if (root >= 0) send[root] = mine;
+    for (int r = 0; r < remote->size; r++) {
+        int place = coll_place(coll, r);
+        if (coll->everyone) send[place] = mine;
+        if (!coll->stages[2]) continue;
+        MPI_Count size = coll->recvcount * coll->recvtype->size;
+        recv[place] = (struct block){(char *)coll->stages[2] + r * size, size,
+                                     type_find(MPI_BYTE)};
+    }
+}
+
+/* What the members of one group contribute, folded in the other. */
+int step_reduce_inter(struct coll *coll)
+{
+    int peers = coll->comm->remote->size;
+    bool gets = coll->everyone || coll_is_root(coll);
+    const struct type *type = coll->recvtype;
+    MPI_Count count = coll->recvcount, size = type ? count * type->size : 0;
+    if (coll->round == 0) {
+        if (gets && !coll_stage(coll, 2, (size_t)(size * peers)))
+            return MPI_ERR_NO_MEM;
+        coll->describe = describe_inter;
+        return step_exchange(coll);
+    }
+    int result = step_exchange(coll);
+    if (result != COLL_DONE || !gets || size == 0) return result;
+    char *packed = coll->stages[2];
+    char *folded = type->dense
+                       ? fold_dense(coll, packed, size, count, peers)
+                       : fold_unpacked(coll, packed, size, count, peers);
+    if (!folded) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    keep(coll, folded);
+    return COLL_DONE;
+}

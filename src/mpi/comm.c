@@ -2,6 +2,7 @@
 #include "comm.h"
 #include "cart.h"
 #include "coll.h"
+#include "graph.h"
 #include "info.h"
 #include "revoke.h"
 
@@ -11,12 +12,10 @@
 
 struct comm comm_world = {.object = {.handle = MPI_COMM_WORLD, .references = 1},
                           .follows_world = true,
-                          .slot = SLOT_BLOCKING,
                           .errhandler = MPI_ERRORS_ARE_FATAL,
                           .name = "MPI_COMM_WORLD"};
 struct comm comm_self = {.object = {.handle = MPI_COMM_SELF, .references = 1},
                          .local = true,
-                         .slot = SLOT_BLOCKING,
                          .errhandler = MPI_ERRORS_ARE_FATAL,
                          .name = "MPI_COMM_SELF"};
 
@@ -48,6 +47,16 @@ const struct group *comm_members(const struct comm *comm)
                                : atomic_load(&comm->members);
 }
 
+const struct group *comm_peers(const struct comm *comm)
+{
+    return comm->remote ? comm->remote : comm_members(comm);
+}
+
+const struct group *comm_scope(const struct comm *comm)
+{
+    return comm->both ? comm->both : comm_members(comm);
+}
+
 void comm_members_replace(struct comm *comm, struct group *members)
 {
     assert(!comm->follows_world);
@@ -57,25 +66,9 @@ void comm_members_replace(struct comm *comm, struct group *members)
     facade_unlock();
 }
 
-/* A tag counts for one scope. Groups that begin alike differ further on, so
- * all of a group, and the number its program gave, go into 32 bits. */
-static uint64_t tag_of_group(const struct comm *comm, uint32_t number)
-{
-    const struct group *members = comm_members(comm);
-    uint64_t hash = number;
-    for (int i = 0; i < members->size; i++) {
-        hash = (hash ^ members->ids[i]) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 32;
-    }
-    uint64_t slot = SLOT_GROUP + (hash & (SLOTS_GROUP - 1));
-    return ((uint64_t)comm->context & 0x3fffff) << TAG_CONTEXT_SHIFT |
-           (hash >> 12 & 0xfffff) << TAG_LOST_SHIFT | slot;
-}
-
 uint64_t comm_tag_of(const struct comm *comm, uint32_t slot)
 {
-    if (comm->home) return tag_of_group(comm, slot);
-    uint64_t first = comm->follows_world ? 0 : comm_members(comm)->ids[0];
+    uint64_t first = comm->follows_world ? 0 : comm_scope(comm)->ids[0];
     uint64_t lost = comm->follows_world ? 0 : atomic_load(&comm->lost);
     return ((uint64_t)comm->context & 0x3fffff) << TAG_CONTEXT_SHIFT |
            (first & 0xffff) << TAG_MEMBER_SHIFT |
@@ -91,6 +84,9 @@ static void comm_destroy(struct object *object)
     if (comm->failed) object_release(&comm->failed->object);
     info_release(comm->info);
     cart_release(comm->cart);
+    graph_release(comm->graph);
+    if (comm->remote) object_release(&comm->remote->object);
+    if (comm->both) object_release(&comm->both->object);
     free(comm);
 }
 
@@ -105,7 +101,6 @@ struct comm *comm_new(uint32_t context, struct group *members)
     atomic_init(&comm->members, members);
     atomic_init(&comm->errhandler, MPI_ERRORS_ARE_FATAL);
     comm->context = context;
-    comm->slot = SLOT_BLOCKING;
     return comm;
 }
 
@@ -132,6 +127,38 @@ int comm_make(struct comm *parent, uint32_t context, struct group *members,
     struct comm *comm = members ? comm_new(context, members) : NULL;
     if (!comm) return error_note(MPI_ERR_NO_MEM, "out of memory");
     comm->local = parent->local;
+    comm_inherit(comm, parent);
+    return comm_publish(comm, out);
+}
+
+bool comm_set_groups(struct comm *comm, struct group *local,
+                     struct group *remote)
+{
+    comm->remote = remote;
+    atomic_store(&comm->members, local);
+    if (!local || !remote) return false;
+    bool behind = remote->ids[0] < local->ids[0];
+    const struct group *first = behind ? remote : local;
+    const struct group *second = behind ? local : remote;
+    comm->both = group_new(first->size + second->size);
+    if (!comm->both) return false;
+    memcpy(comm->both->ids, first->ids,
+           (size_t)first->size * sizeof *first->ids);
+    memcpy(comm->both->ids + first->size, second->ids,
+           (size_t)second->size * sizeof *second->ids);
+    group_place(comm->both, world.self);
+    return true;
+}
+
+int comm_make_inter(struct comm *parent, uint32_t context, struct group *local,
+                    struct group *remote, MPI_Comm *out)
+{
+    struct comm *comm = comm_new(context, NULL);
+    bool good = comm && comm_set_groups(comm, local, remote);
+    if (!comm && local) object_release(&local->object);
+    if (!comm && remote) object_release(&remote->object);
+    if (comm && !good) object_release(&comm->object);
+    if (!good) return error_note(MPI_ERR_NO_MEM, "out of memory");
     comm_inherit(comm, parent);
     return comm_publish(comm, out);
 }
@@ -226,37 +253,6 @@ int PMPI_Comm_rank(MPI_Comm handle, int *rank)
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(Comm_test_inter);
-int PMPI_Comm_test_inter(MPI_Comm handle, int *flag)
-{
-    COMM_OR_RETURN(comm, handle);
-    if (!flag) return RAISE_ARG(comm, "null flag");
-    *flag = 0;
-    return MPI_SUCCESS;
-}
-
-static int not_inter(MPI_Comm handle, const char *function)
-{
-    struct comm *comm = comm_find(handle);
-    return error_raise(comm, MPI_ERR_COMM, function,
-                       comm ? "not an intercommunicator"
-                            : "invalid communicator");
-}
-
-MPI_PUBLIC(Comm_remote_size);
-int PMPI_Comm_remote_size(MPI_Comm handle, int *size)
-{
-    (void)size;
-    return not_inter(handle, __func__);
-}
-
-MPI_PUBLIC(Comm_remote_group);
-int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *group)
-{
-    (void)group;
-    return not_inter(handle, __func__);
-}
-
 /* Nobody is spawned here. */
 MPI_PUBLIC(Comm_get_parent);
 int PMPI_Comm_get_parent(MPI_Comm *parent)
@@ -305,6 +301,12 @@ static struct comm *comm_copy(struct comm *parent, uint32_t context)
     if (!copy) return NULL;
     copy->follows_world = parent->follows_world;
     copy->local = parent->local;
+    if (parent->remote) {
+        copy->remote = parent->remote;
+        copy->both = parent->both;
+        object_retain(&copy->remote->object);
+        object_retain(&copy->both->object);
+    }
     comm_inherit(copy, parent);
     return copy;
 }
@@ -317,6 +319,7 @@ static int comm_duplicate(struct comm *parent, uint32_t context,
     if (!copy) return error_note(MPI_ERR_NO_MEM, "out of memory");
     copy->info = info ? info_copy(info) : NULL;
     copy->cart = cart_copy(parent->cart);
+    copy->graph = graph_share(parent->graph);
     int result = comm_publish(copy, out);
     if (result != MPI_SUCCESS) return result;
     result = attr_copy_all(parent->object.handle, parent->attributes,

@@ -40,6 +40,7 @@ struct errhandler {
 };
 
 struct cart;
+struct graph;
 struct info;
 
 /* Where a communicator's operations go. Each slot is a tag, of which pccl
@@ -52,8 +53,6 @@ enum {
     SLOTS_AGREE = 0x1000,
     SLOT_PREPARED = 0x2000, /* each persistent one has its own */
     SLOTS_PREPARED = 0x3fc000,
-    SLOT_GROUP = 0x3fe000, /* MPI_Comm_create_group, see comm_tag_of */
-    SLOTS_GROUP = 0x1000,
     SLOT_FINISH = 0x3fffff
 };
 
@@ -62,18 +61,18 @@ struct comm {
     /* The members. A communicator that follows the world has the members of
      * the view in force, whatever it is; NULL here then. */
     _Atomic(struct group *) members;
+    /* Of an intercommunicator: the other group, and both, the one with the
+     * lower first id in front. Owned; NULL in an intracommunicator. */
+    struct group *remote, *both;
     bool follows_world;
     bool local; /* MPI_COMM_SELF and its copies: never leaves this process */
     uint32_t context;    /* makes tags unique, see comm_tag_of */
-    uint32_t slot;       /* of blocking collectives */
     atomic_uint started; /* nonblocking collectives, by slot in turn */
     atomic_uint ended[SLOTS_STARTED]; /* of those, per slot */
     atomic_uint prepared;             /* persistent collectives */
     atomic_uint votes;                /* agreements and shrinks */
-    /* Tag of the blocking collective that a thread sits in, or 0; kept where
-     * `home` says for a communicator that exists for one call. */
+    /* Tag of the blocking collective that a thread sits in, or 0. */
     _Atomic uint64_t running;
-    struct comm *home;
     atomic_uint lost;      /* members removed by PCCL_ON_FAILURE=shrink */
     struct group *failed;  /* known to this process, in the order it learned of
                               them; owned, or NULL; guarded by facade_lock */
@@ -81,10 +80,21 @@ struct comm {
     atomic_int errhandler; /* predefined, or 0: the object below */
     struct errhandler *handler; /* guarded by facade_lock */
     struct attribute *attributes;
-    struct info *info; /* hints given by the user, or NULL */
-    struct cart *cart; /* owned, NULL: no topology */
+    struct info *info;   /* hints given by the user, or NULL */
+    struct cart *cart;   /* a topology, owned; NULL: not this kind */
+    struct graph *graph; /* the same */
     char name[MPI_MAX_OBJECT_NAME];
 };
+
+/* A message names a communicator by its context id; above it stands what kind
+ * of message it is, so that the library's own meet no receive of the
+ * program's. Those of one kind may be told apart further, see CHANNEL_NUMBER.
+ */
+#define CONTEXT_MASK 0x3fffffu
+#define CHANNEL_NUMBER(n) ((uint32_t)(n) % 256 << 22)
+#define CHANNEL_AGREE 0x40000000u
+#define CHANNEL_PARTITIONED 0x80000000u
+enum { AGREE_GROUP, AGREE_LEADERS, AGREE_UNION, AGREE_SESSION };
 
 extern struct comm comm_world, comm_self;
 
@@ -92,6 +102,10 @@ extern struct comm comm_world, comm_self;
 struct comm *comm_find(MPI_Comm handle);
 /* The members now. Valid until MPI_Finalize, also after the view changed. */
 const struct group *comm_members(const struct comm *comm);
+/* Whom ranks in messages and roots name: the other group, or the members. */
+const struct group *comm_peers(const struct comm *comm);
+/* Who takes part in a collective: both groups, or the members. */
+const struct group *comm_scope(const struct comm *comm);
 /* Replaces the members of a communicator that does not follow the world, after
  * losses. Takes the reference over. */
 void comm_members_replace(struct comm *comm, struct group *members);
@@ -101,14 +115,16 @@ void comm_members_replace(struct comm *comm, struct group *members);
  * Context ids are agreed by a maximum over the parent's members of the ids
  * they have not used yet, so a context is new to each of its members. Two
  * communicators without a common member may get the same one; the low bits of
- * the first member's id keep their tags apart all the same. One that exists for
- * a call (`home`) has a tag for its members and `slot`, which is any number. */
+ * the first member's id keep their tags apart all the same. */
 uint64_t comm_tag_of(const struct comm *comm, uint32_t slot);
 
 /* A communicator without handle; NULL: no memory. Takes members over. */
 struct comm *comm_new(uint32_t context, struct group *members);
 /* Copies the error handler, and nothing else. */
 void comm_inherit(struct comm *to, struct comm *from);
+/* An intercommunicator's groups, both taken over. False: no memory. */
+bool comm_set_groups(struct comm *comm, struct group *local,
+                     struct group *remote);
 /* For one whose handle was given before all had agreed on the context. */
 void comm_set_context(struct comm *comm, uint32_t context);
 /* Opens the handle; on failure frees the communicator. */
@@ -129,6 +145,10 @@ bool context_claim(uint32_t first, uint32_t wanted);
  * what the standard says, and its handle. Returns a noted class. */
 int comm_make(struct comm *parent, uint32_t context, struct group *members,
               MPI_Comm *out);
+
+/* The same for an intercommunicator; both groups are taken over. */
+int comm_make_inter(struct comm *parent, uint32_t context, struct group *local,
+                    struct group *remote, MPI_Comm *out);
 
 #define COMM_OR_RETURN(variable, handle)                                       \
     struct comm *variable = comm_find(handle);                                 \

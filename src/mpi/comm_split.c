@@ -1,6 +1,7 @@
 /* comm_split.c - communicators made from parts of another. What every member
  * wants is gathered over the parent; the rest is computed alike everywhere. */
 #include "comm_split.h"
+#include "agree.h"
 #include "coll.h"
 
 #include <stdlib.h>
@@ -8,10 +9,16 @@
 
 struct wish {
     int color, key;
-    int rank;     /* in the parent */
-    int reserved; /* no uninitialized byte is sent */
+    int rank;  /* in the parent, or in its group of an intercommunicator */
+    int other; /* in an intercommunicator: of the group that stands behind */
     uint64_t id;
 };
+
+/* Whether this process's group is the one that stands behind. */
+static bool stands_behind(const struct comm *parent)
+{
+    return parent->both && parent->both->ids[0] != comm_members(parent)->ids[0];
+}
 
 static int wish_order(const void *a, const void *b)
 {
@@ -30,30 +37,51 @@ static struct wish *wishes_gather(struct comm *parent, int color, int key,
     struct wish mine = {.color = color,
                         .key = key,
                         .rank = members->rank,
+                        .other = stands_behind(parent),
                         .id = members->ids[members->rank]};
-    struct wish *all = calloc((size_t)members->size, sizeof *all);
+    struct wish *all = calloc((size_t)comm_scope(parent)->size, sizeof *all);
     *error = all ? coll_gather_bytes(parent, &mine, sizeof mine, all)
                  : error_note(MPI_ERR_NO_MEM, "out of memory");
     if (*error != MPI_SUCCESS) {
         free(all);
         return NULL;
     }
-    *count = comm_members(parent)->size;
+    *count = comm_scope(parent)->size;
     qsort(all, (size_t)*count, sizeof *all, wish_order);
     return all;
 }
 
-/* The members of one color. */
-static struct group *color_group(const struct wish *all, int count, int color)
+/* The members of one color, in one of the two groups. */
+static struct group *color_group(const struct wish *all, int count, int color,
+                                 int other)
 {
     int size = 0;
-    for (int i = 0; i < count; i++) size += all[i].color == color;
+    for (int i = 0; i < count; i++)
+        size += all[i].color == color && all[i].other == other;
     struct group *group = group_new(size);
     if (!group) return NULL;
     for (int i = 0, k = 0; i < count; i++)
-        if (all[i].color == color) group->ids[k++] = all[i].id;
+        if (all[i].color == color && all[i].other == other)
+            group->ids[k++] = all[i].id;
     group_place(group, world.self);
     return group;
+}
+
+/* The communicator of one color. Returns a noted class. */
+static int color_make(struct comm *parent, uint32_t context,
+                      const struct wish *all, int count, int color,
+                      MPI_Comm *out)
+{
+    int own = stands_behind(parent);
+    struct group *local = color_group(all, count, color, own);
+    if (!parent->remote) return comm_make(parent, context, local, out);
+    struct group *remote = color_group(all, count, color, !own);
+    if (local && remote && remote->size == 0) {
+        object_release(&local->object);
+        object_release(&remote->object);
+        return MPI_SUCCESS; /* nobody there: MPI_COMM_NULL */
+    }
+    return comm_make_inter(parent, context, local, remote, out);
 }
 
 int split_run(struct comm *parent, int color, int key, MPI_Comm *out)
@@ -72,8 +100,8 @@ int split_run(struct comm *parent, int color, int key, MPI_Comm *out)
     }
     error = comm_agree_context(parent, colors, &context);
     if (error == MPI_SUCCESS && color != MPI_UNDEFINED)
-        error = comm_make(parent, context + (uint32_t)mine,
-                          color_group(all, count, color), out);
+        error = color_make(parent, context + (uint32_t)mine, all, count, color,
+                           out);
     free(all);
     return error;
 }
@@ -93,7 +121,7 @@ int PMPI_Comm_split(MPI_Comm handle, int color, int key, MPI_Comm *out)
 /* The color of a member's host: the first rank there. */
 static int host_color(struct comm *comm)
 {
-    const struct group *members = comm_members(comm);
+    const struct group *members = comm_scope(comm);
     uint64_t *hosts = calloc((size_t)members->size, sizeof *hosts);
     int color = 0;
     if (!hosts || !world_hosts(members, hosts)) {
@@ -165,6 +193,15 @@ int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
     if (error != MPI_SUCCESS)
         return RAISE(comm, error, "the group is not part of the communicator");
     if (!members) return RAISE_NO_MEMORY(comm);
+    if (comm->remote) {
+        /* Both sides give a group of their own: a split. */
+        int place = members->rank;
+        object_release(&members->object);
+        error = split_run(comm, place == MPI_UNDEFINED ? MPI_UNDEFINED : 0,
+                          place == MPI_UNDEFINED ? 0 : place, out);
+        return error == MPI_SUCCESS ? error
+                                    : error_raise_noted(comm, error, __func__);
+    }
     /* Groups of one call may differ if they are disjoint: everyone takes the
      * context at his group's first rank in the parent. */
     int size = comm_members(comm)->size;
@@ -180,8 +217,8 @@ int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
                                 : error_raise_noted(comm, error, __func__);
 }
 
-/* Collective over the group only: the context is agreed on in it, under a tag
- * that the program gave, with a communicator that exists for just that. */
+/* Collective over the group only, whose messages have the parent's context and
+ * the tag that the program gave. */
 MPI_PUBLIC(Comm_create_group);
 int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
                            MPI_Comm *out)
@@ -193,6 +230,8 @@ int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
     if (!group) return RAISE(comm, MPI_ERR_GROUP, "invalid group");
     if (!out) return RAISE_ARG(comm, "null communicator");
     if (tag < 0) return RAISE(comm, MPI_ERR_TAG, "tag %d", tag);
+    if (comm->remote)
+        return RAISE(comm, MPI_ERR_COMM, "not defined for intercommunicators");
     *out = MPI_COMM_NULL;
     struct group *members = subgroup(comm, group, &error);
     if (error != MPI_SUCCESS)
@@ -202,25 +241,13 @@ int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
         object_release(&members->object);
         return MPI_SUCCESS;
     }
-    object_retain(&members->object);
-    /* The parent's context, in a slot where no collective of it runs. */
-    struct comm *temporary = comm_new(comm->context, members);
-    if (!temporary) {
-        object_release(&members->object);
-        return RAISE_NO_MEMORY(comm);
-    }
-    temporary->local = comm->local;
-    temporary->home = comm;
-    temporary->slot = (uint32_t)tag;
-    error = comm_agree_context(temporary, 1, &context);
-    struct group *left = atomic_load(&temporary->members);
-    object_retain(&left->object);
-    object_release(&temporary->object);
-    object_release(&members->object);
+    uint32_t channel =
+        comm->context | CHANNEL_AGREE | CHANNEL_NUMBER(AGREE_GROUP);
+    error = agree_context(members, channel, tag, &context);
     if (error == MPI_SUCCESS)
-        error = comm_make(comm, context, left, out);
+        error = comm_make(comm, context, members, out);
     else
-        object_release(&left->object);
+        object_release(&members->object);
     return error == MPI_SUCCESS ? error
                                 : error_raise_noted(comm, error, __func__);
 }

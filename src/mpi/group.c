@@ -157,7 +157,15 @@ int PMPI_Comm_compare(MPI_Comm handle1, MPI_Comm handle2, int *result)
         *result = MPI_IDENT;
         return MPI_SUCCESS;
     }
+    if (!a->remote != !b->remote) {
+        *result = MPI_UNEQUAL;
+        return MPI_SUCCESS;
+    }
     *result = lists_compare(comm_members(a), comm_members(b));
+    if (a->remote) {
+        int remote = lists_compare(a->remote, b->remote);
+        if (remote > *result) *result = remote;
+    }
     if (*result == MPI_IDENT) *result = MPI_CONGRUENT;
     return MPI_SUCCESS;
 }

@@ -40,9 +40,9 @@ static void finish(struct receive *receive, const struct message *message)
     MPI_Count size = message->size < room ? message->size : room;
     type_unpack(receive->buffer, receive->count, type, 0, message->payload,
                 size);
-    const struct group *members = comm_members(receive->comm);
+    const struct group *peers = comm_peers(receive->comm);
     receive->status.MPI_SOURCE =
-        group_rank_of(members, message->entry.key.source);
+        group_rank_of(peers, message->entry.key.source);
     receive->status.MPI_TAG = message->entry.key.tag;
     status_set_count(&receive->status, size);
     receive->error = message->size > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
@@ -95,10 +95,10 @@ void p2p_pulled(struct message *message, int error)
 
 static bool any_lost(const struct comm *comm)
 {
-    const struct group *members = comm_members(comm);
-    for (int i = 0; i < members->size; i++)
-        if (transport_lost(members->ids[i]) &&
-            !comm_acknowledged(comm, members->ids[i]))
+    const struct group *peers = comm_peers(comm);
+    for (int i = 0; i < peers->size; i++)
+        if (transport_lost(peers->ids[i]) &&
+            !comm_acknowledged(comm, peers->ids[i]))
             return true;
     return false;
 }
@@ -164,14 +164,14 @@ void p2p_drop(uint32_t context, int error)
     pthread_mutex_lock(&lock);
     for (struct match_entry *at = queues.posted.first, *next; at; at = next) {
         next = at->next;
-        if (at->key.context != context) continue;
+        if ((at->key.context & CONTEXT_MASK) != context) continue;
         (void)match_remove(at);
         fail((struct receive *)at, error);
     }
     for (struct match_entry *at = queues.unexpected.first, *next; at;
          at = next) {
         next = at->next;
-        if (at->key.context != context) continue;
+        if ((at->key.context & CONTEXT_MASK) != context) continue;
         (void)match_remove(at);
         discard((struct message *)at);
     }
@@ -230,8 +230,7 @@ bool p2p_probe(const struct match_key *key, struct comm *comm,
     if (entry) {
         struct message *message = (struct message *)entry;
         status_empty(status);
-        status->MPI_SOURCE =
-            group_rank_of(comm_members(comm), entry->key.source);
+        status->MPI_SOURCE = group_rank_of(comm_peers(comm), entry->key.source);
         status->MPI_TAG = entry->key.tag;
         status_set_count(status, message->size);
         if (take) {
@@ -271,7 +270,7 @@ static int rank_check(const struct comm *comm, int rank, bool any)
 {
     if (rank == MPI_PROC_NULL || (any && rank == MPI_ANY_SOURCE))
         return MPI_SUCCESS;
-    if (rank >= 0 && rank < comm_members(comm)->size) return MPI_SUCCESS;
+    if (rank >= 0 && rank < comm_peers(comm)->size) return MPI_SUCCESS;
     return error_note(MPI_ERR_RANK, "rank %d is not in the communicator", rank);
 }
 
@@ -304,7 +303,7 @@ int send_begin(struct send *send)
         return error_note(MPI_ERR_BUFFER,
                           "the attached buffer has no room for %ld bytes",
                           (long)size);
-    uint64_t to = comm_members(send->comm)->ids[send->dest];
+    uint64_t to = comm_peers(send->comm)->ids[send->dest];
     bool large = to != world.self && transport_is_large(to, size);
     bool wait = send->mode == SEND_SYNCHRONOUS ||
                 (large && send->mode != SEND_BUFFERED);

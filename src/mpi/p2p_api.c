@@ -190,7 +190,7 @@ struct match_key p2p_key(const struct comm *comm, int source, int tag)
 {
     return (struct match_key){source == MPI_ANY_SOURCE
                                   ? MATCH_ANY_SOURCE
-                                  : comm_members(comm)->ids[source],
+                                  : comm_peers(comm)->ids[source],
                               comm->context, tag};
 }
 

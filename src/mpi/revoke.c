@@ -21,7 +21,7 @@ bool context_revoked(uint32_t context)
     pthread_mutex_lock(&lock);
     unsigned count = atomic_load(&context_count);
     for (unsigned i = 0; i < count && !found; i++)
-        found = contexts[i] == context;
+        found = contexts[i] == (context & CONTEXT_MASK);
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -130,7 +130,7 @@ static struct comm *comm_of(uint32_t context)
 static void apply(uint32_t context, const struct comm *comm)
 {
     if (comm && !comm->local && world.pccl)
-        transport_tell_revoked(comm_members(comm), context);
+        transport_tell_revoked(comm_scope(comm), context);
     p2p_drop(context, MPIX_ERR_REVOKED);
     (void)revoke_enforce();
 }

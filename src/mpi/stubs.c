@@ -83,30 +83,6 @@ int PMPI_Compare_and_swap(const void *origin_addr, const void *compare_addr, voi
     return unsupported("MPI_Compare_and_swap");
 }
 
-MPI_PUBLIC(Dist_graph_create);
-int PMPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[], const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph)
-{
-    return unsupported_comm(comm_old, "MPI_Dist_graph_create");
-}
-
-MPI_PUBLIC(Dist_graph_create_adjacent);
-int PMPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[], int outdegree, const int destinations[], const int destweights[], MPI_Info info, int reorder, MPI_Comm *comm_dist_graph)
-{
-    return unsupported_comm(comm_old, "MPI_Dist_graph_create_adjacent");
-}
-
-MPI_PUBLIC(Dist_graph_neighbors);
-int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[], int maxoutdegree, int destinations[], int destweights[])
-{
-    return unsupported_comm(comm, "MPI_Dist_graph_neighbors");
-}
-
-MPI_PUBLIC(Dist_graph_neighbors_count);
-int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted)
-{
-    return unsupported_comm(comm, "MPI_Dist_graph_neighbors_count");
-}
-
 MPI_PUBLIC(Fetch_and_op);
 int PMPI_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win)
 {
@@ -764,64 +740,16 @@ int PMPI_Get_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_da
     return unsupported("MPI_Get_c");
 }
 
-MPI_PUBLIC(Graph_create);
-int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int reorder, MPI_Comm *comm_graph)
-{
-    return unsupported_comm(comm_old, "MPI_Graph_create");
-}
-
-MPI_PUBLIC(Graph_get);
-int PMPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[])
-{
-    return unsupported_comm(comm, "MPI_Graph_get");
-}
-
-MPI_PUBLIC(Graph_map);
-int PMPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank)
-{
-    return unsupported_comm(comm, "MPI_Graph_map");
-}
-
-MPI_PUBLIC(Graph_neighbors);
-int PMPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[])
-{
-    return unsupported_comm(comm, "MPI_Graph_neighbors");
-}
-
-MPI_PUBLIC(Graph_neighbors_count);
-int PMPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors)
-{
-    return unsupported_comm(comm, "MPI_Graph_neighbors_count");
-}
-
-MPI_PUBLIC(Graphdims_get);
-int PMPI_Graphdims_get(MPI_Comm comm, int *nnodes, int *nedges)
-{
-    return unsupported_comm(comm, "MPI_Graphdims_get");
-}
-
 MPI_PUBLIC(Group_from_session_pset);
 int PMPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI_Group *newgroup)
 {
     return unsupported("MPI_Group_from_session_pset");
 }
 
-MPI_PUBLIC(Intercomm_create);
-int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm *newintercomm)
-{
-    return unsupported_comm(local_comm, "MPI_Intercomm_create");
-}
-
 MPI_PUBLIC(Intercomm_create_from_groups);
 int PMPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newintercomm)
 {
     return unsupported("MPI_Intercomm_create_from_groups");
-}
-
-MPI_PUBLIC(Intercomm_merge);
-int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
-{
-    return unsupported_comm(intercomm, "MPI_Intercomm_merge");
 }
 
 MPI_PUBLIC(Lookup_name);

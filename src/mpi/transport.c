@@ -448,7 +448,7 @@ static struct message *list_end(struct message **list, uint32_t context,
     struct message *taken = NULL;
     while (*list) {
         struct message *message = *list;
-        bool ours = message->entry.key.context == context;
+        bool ours = (message->entry.key.context & CONTEXT_MASK) == context;
         if (!ours || !(sends ? withdraw(message, left) : cancel(message))) {
             list = &message->next;
             continue;

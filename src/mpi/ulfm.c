@@ -44,7 +44,7 @@ static struct group *list_extend(const struct group *before,
  * NULL: no memory. */
 static struct group *failed_list(struct comm *comm)
 {
-    const struct group *members = comm_members(comm);
+    const struct group *members = comm_scope(comm);
     bool *lost = calloc((size_t)members->size, sizeof *lost);
     struct group *list = NULL, *old = NULL;
     bool known = lost && world_lost(members, lost);
@@ -202,7 +202,7 @@ static void ballot_reset(struct ballot *ballot)
 
 static int ballot_open(struct ballot *ballot)
 {
-    const struct group *members = comm_members(ballot->comm);
+    const struct group *members = comm_scope(ballot->comm);
     size_t size = (size_t)members->size;
     bool *lost = calloc(size, sizeof *lost);
     int used = 0;
@@ -311,13 +311,46 @@ static int ballot_run(struct ballot *ballot, bool wait)
     }
 }
 
+/* Those of the group that are left. NULL: no memory. */
+static struct group *group_left(const struct group *group,
+                                const struct group *living)
+{
+    struct group *left = group_new(group->size);
+    if (!left) return NULL;
+    left->size = 0;
+    for (int i = 0; i < group->size; i++)
+        if (listed(living, group->ids[i]))
+            left->ids[left->size++] = group->ids[i];
+    group_place(left, world.self);
+    return left;
+}
+
+/* The communicator of the living; of the groups of an intercommunicator, that
+ * of their living. */
+static int shrunk_make(struct ballot *ballot)
+{
+    struct comm *comm = ballot->comm;
+    struct group *living = ballot->living;
+    if (!comm->remote) {
+        object_retain(&living->object);
+        return comm_make(comm, ballot->context, living, ballot->made);
+    }
+    struct group *local = group_left(comm_members(comm), living);
+    struct group *remote = group_left(comm->remote, living);
+    if (local && remote && remote->size == 0) {
+        object_release(&local->object);
+        object_release(&remote->object);
+        return error_note(MPIX_ERR_PROC_FAILED,
+                          "nobody is left of the remote group");
+    }
+    return comm_make_inter(comm, ballot->context, local, remote, ballot->made);
+}
+
 /* Gives the caller what came out. Returns a noted class. */
 static int ballot_finish(struct ballot *ballot, int result)
 {
     if (result == MPI_SUCCESS && ballot->shrinks) {
-        object_retain(&ballot->living->object);
-        result = comm_make(ballot->comm, ballot->context, ballot->living,
-                           ballot->made);
+        result = shrunk_make(ballot);
     } else if (result == MPI_SUCCESS) {
         *ballot->agreed = ballot->flag;
         if (ballot->unacknowledged)

@@ -1,0 +1,480 @@
+/* graph.c - graph topologies, given whole (MPI_Graph_create) or by edges
+ * (MPI_Dist_graph_create*). Ranks keep their order. */
+#include "graph.h"
+#include "cart.h"
+#include "comm_split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct graph *graph_share(struct graph *graph)
+{
+    if (graph) atomic_fetch_add(&graph->references, 1);
+    return graph;
+}
+
+void graph_release(struct graph *graph)
+{
+    if (!graph || atomic_fetch_sub(&graph->references, 1) > 1) return;
+    free(graph->index);
+    free(graph->edges);
+    if (graph->kind == MPI_DIST_GRAPH) {
+        free(graph->sources);
+        free(graph->dests);
+    }
+    free(graph->in_weights);
+    free(graph->out_weights);
+    free(graph);
+}
+
+static struct graph *graph_new(int kind)
+{
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (!graph) return NULL;
+    atomic_init(&graph->references, 1);
+    graph->kind = kind;
+    return graph;
+}
+
+static int *numbers_copy(const int *from, int count)
+{
+    int *copy = calloc((size_t)count + 1, sizeof *copy);
+    if (copy && count > 0) memcpy(copy, from, (size_t)count * sizeof *copy);
+    return copy;
+}
+
+/* The communicator of those of the first `nodes` ranks, with the graph, which
+ * it takes over. */
+static int graph_publish(struct comm *comm, struct graph *graph, int nodes,
+                         MPI_Comm *out, const char *function)
+{
+    int rank = comm_members(comm)->rank;
+    int result = split_run(comm, rank < nodes ? 0 : MPI_UNDEFINED, rank, out);
+    struct comm *made = result == MPI_SUCCESS ? comm_find(*out) : NULL;
+    if (made)
+        made->graph = graph;
+    else
+        graph_release(graph);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, function);
+}
+
+static int intra_check(struct comm *comm, const char *function)
+{
+    if (!comm->remote) return MPI_SUCCESS;
+    return error_raise(comm, MPI_ERR_COMM, function,
+                       "not defined for intercommunicators");
+}
+
+/* --------------------------------------------------------- the graph as whole
+ */
+
+static bool graph_valid(int nodes, const int index[], const int edges[])
+{
+    int before = 0;
+    for (int i = 0; i < nodes; i++) {
+        if (index[i] < before) return false;
+        before = index[i];
+    }
+    for (int i = 0; i < before; i++)
+        if (edges[i] < 0 || edges[i] >= nodes) return false;
+    return true;
+}
+
+static int first_edge(const struct graph *graph, int rank)
+{
+    return rank > 0 ? graph->index[rank - 1] : 0;
+}
+
+MPI_PUBLIC(Graph_create);
+int PMPI_Graph_create(MPI_Comm handle, int nodes, const int index[],
+                      const int edges[], int reorder, MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    (void)reorder;
+    int result = intra_check(comm, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!out || nodes < 0 || (nodes > 0 && (!index || !edges)))
+        return RAISE_ARG(comm, "negative nodes or null pointer");
+    int rank = comm_members(comm)->rank;
+    if (nodes > comm_members(comm)->size)
+        return RAISE_ARG(comm, "the graph has more nodes than there are ranks");
+    if (!graph_valid(nodes, index, edges))
+        return RAISE_ARG(comm, "index falls, or an edge leaves the graph");
+    struct graph *graph = graph_new(MPI_GRAPH);
+    if (!graph) return RAISE_NO_MEMORY(comm);
+    graph->nodes = nodes;
+    graph->edge_count = nodes > 0 ? index[nodes - 1] : 0;
+    graph->index = numbers_copy(index, nodes);
+    graph->edges = numbers_copy(edges, graph->edge_count);
+    if (!graph->index || !graph->edges) {
+        graph_release(graph);
+        return RAISE_NO_MEMORY(comm);
+    }
+    if (rank < nodes) {
+        int first = first_edge(graph, rank);
+        graph->in = graph->out = graph->index[rank] - first;
+        graph->sources = graph->dests = graph->edges + first;
+    }
+    return graph_publish(comm, graph, nodes, out, __func__);
+}
+
+/* A graph that lost a node is none any more. */
+static int graph_find(MPI_Comm handle, int kind, struct comm **comm,
+                      const struct graph **graph, const char *function)
+{
+    *comm = comm_find(handle);
+    if (!*comm)
+        return error_raise(NULL, MPI_ERR_COMM, function,
+                           "invalid communicator 0x%08x", (unsigned)handle);
+    *graph = (*comm)->graph;
+    if (!*graph || (*graph)->kind != kind)
+        return error_raise(*comm, MPI_ERR_TOPOLOGY, function,
+                           "the communicator has no %s topology",
+                           kind == MPI_GRAPH ? "graph" : "distributed graph");
+    if (atomic_load(&(*comm)->lost) > 0)
+        return error_raise(*comm, MPIX_ERR_PROC_FAILED, function,
+                           "a node of the graph was lost");
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Graphdims_get);
+int PMPI_Graphdims_get(MPI_Comm handle, int *nodes, int *edges)
+{
+    struct comm *comm;
+    const struct graph *graph;
+    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!nodes || !edges) return RAISE_ARG(comm, "null pointer");
+    *nodes = graph->nodes;
+    *edges = graph->edge_count;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Graph_get);
+int PMPI_Graph_get(MPI_Comm handle, int max_index, int max_edges, int index[],
+                   int edges[])
+{
+    struct comm *comm;
+    const struct graph *graph;
+    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (max_index < graph->nodes || max_edges < graph->edge_count)
+        return RAISE_ARG(comm, "arrays are too short");
+    for (int i = 0; i < graph->nodes; i++) index[i] = graph->index[i];
+    for (int i = 0; i < graph->edge_count; i++) edges[i] = graph->edges[i];
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Graph_neighbors_count);
+int PMPI_Graph_neighbors_count(MPI_Comm handle, int rank, int *count)
+{
+    struct comm *comm;
+    const struct graph *graph;
+    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!count) return RAISE_ARG(comm, "null pointer");
+    if (rank < 0 || rank >= graph->nodes)
+        return RAISE(comm, MPI_ERR_RANK, "rank %d", rank);
+    *count = graph->index[rank] - first_edge(graph, rank);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Graph_neighbors);
+int PMPI_Graph_neighbors(MPI_Comm handle, int rank, int max, int neighbors[])
+{
+    struct comm *comm;
+    const struct graph *graph;
+    int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (rank < 0 || rank >= graph->nodes)
+        return RAISE(comm, MPI_ERR_RANK, "rank %d", rank);
+    int first = first_edge(graph, rank), count = graph->index[rank] - first;
+    if (max < 0 || (max > 0 && !neighbors))
+        return RAISE_ARG(comm, "negative length or null pointer");
+    for (int i = 0; i < count && i < max; i++)
+        neighbors[i] = graph->edges[first + i];
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Graph_map);
+int PMPI_Graph_map(MPI_Comm handle, int nodes, const int index[],
+                   const int edges[], int *rank)
+{
+    COMM_OR_RETURN(comm, handle);
+    (void)index;
+    (void)edges;
+    const struct group *members = comm_members(comm);
+    if (nodes < 1 || nodes > members->size || !rank)
+        return RAISE_ARG(comm, "the graph does not fit, or null pointer");
+    *rank = members->rank < nodes ? members->rank : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+/* ------------------------------------------------------- the graph by its
+ * edges
+ */
+
+static bool ranks_valid(const struct comm *comm, const int ranks[], int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ranks[i] < 0 || ranks[i] >= comm_members(comm)->size) return false;
+    return true;
+}
+
+static bool weights_valid(const int weights[], int count)
+{
+    for (int i = 0; i < count; i++)
+        if (weights[i] < 0) return false;
+    return true;
+}
+
+/* Both sides are weighted or none: MPI_WEIGHTS_EMPTY stands for an empty array,
+ * and its address is no array. */
+static const int *weights_given(const int weights[], int count)
+{
+    return weights == MPI_UNWEIGHTED || weights == MPI_WEIGHTS_EMPTY ||
+                   count == 0
+               ? NULL
+               : weights;
+}
+
+MPI_PUBLIC(Dist_graph_create_adjacent);
+int PMPI_Dist_graph_create_adjacent(MPI_Comm handle, int in,
+                                    const int sources[], const int in_weights[],
+                                    int out, const int dests[],
+                                    const int out_weights[], MPI_Info info,
+                                    int reorder, MPI_Comm *made)
+{
+    COMM_OR_RETURN(comm, handle);
+    (void)info;
+    (void)reorder;
+    int result = intra_check(comm, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!made || in < 0 || out < 0 || (in > 0 && !sources) ||
+        (out > 0 && !dests))
+        return RAISE_ARG(comm, "negative degree or null pointer");
+    if (!ranks_valid(comm, sources, in) || !ranks_valid(comm, dests, out))
+        return RAISE(comm, MPI_ERR_RANK, "a neighbour is not a member");
+    bool weighted =
+        in_weights != MPI_UNWEIGHTED && out_weights != MPI_UNWEIGHTED;
+    const int *of_in = weights_given(in_weights, in);
+    const int *of_out = weights_given(out_weights, out);
+    if (weighted && ((in > 0 && !of_in) || (out > 0 && !of_out)))
+        return RAISE_ARG(comm, "null weights");
+    if (weighted && (!weights_valid(of_in, in) || !weights_valid(of_out, out)))
+        return RAISE_ARG(comm, "a negative weight");
+    struct graph *graph = graph_new(MPI_DIST_GRAPH);
+    if (!graph) return RAISE_NO_MEMORY(comm);
+    graph->in = in;
+    graph->out = out;
+    graph->sources = numbers_copy(sources, in);
+    graph->dests = numbers_copy(dests, out);
+    graph->weighted = weighted;
+    if (weighted) {
+        graph->in_weights = numbers_copy(of_in, in);
+        graph->out_weights = numbers_copy(of_out, out);
+    }
+    if (!graph->sources || !graph->dests ||
+        (weighted && (!graph->in_weights || !graph->out_weights))) {
+        graph_release(graph);
+        return RAISE_NO_MEMORY(comm);
+    }
+    return graph_publish(comm, graph, comm_members(comm)->size, made, __func__);
+}
+
+/* An edge on its way to one of its ends. */
+enum { EDGE_SOURCE, EDGE_DEST, EDGE_WEIGHT, EDGE_FIELDS };
+
+struct edges {
+    int count; /* of those given */
+    const int *nodes, *degrees, *dests, *weights;
+    int n; /* entries of nodes and degrees */
+};
+
+/* Calls for the ends of all edges: counts what each member gets, or writes it
+ * at the positions in `at`, which move on. */
+static void edges_spread(const struct edges *edges, bool to_source, int *counts,
+                         int *at, int *data)
+{
+    for (int i = 0, e = 0; i < edges->n; i++) {
+        for (int k = 0; k < edges->degrees[i]; k++, e++) {
+            int end = to_source ? edges->nodes[i] : edges->dests[e];
+            if (counts) counts[end] += EDGE_FIELDS;
+            if (!data) continue;
+            int *to = data + at[end];
+            at[end] += EDGE_FIELDS;
+            to[EDGE_SOURCE] = edges->nodes[i];
+            to[EDGE_DEST] = edges->dests[e];
+            to[EDGE_WEIGHT] = edges->weights ? edges->weights[e] : 0;
+        }
+    }
+}
+
+static int offsets(const int *counts, int *displs, int size)
+{
+    int total = 0;
+    for (int i = 0; i < size; i++) {
+        displs[i] = total;
+        total += counts[i];
+    }
+    return total;
+}
+
+/* Sends every edge to its source or its destination. *data, which the caller
+ * frees, has those that came here, by the rank that gave them and in its order,
+ * so that the two ends of parallel edges see them in the same order. Errors are
+ * raised by the calls within. */
+static int edges_exchange(struct comm *comm, const struct edges *edges,
+                          bool to_source, int **data, int *count)
+{
+    int size = comm_members(comm)->size;
+    MPI_Comm handle = comm->object.handle;
+    int *table = calloc(5 * (size_t)size, sizeof *table);
+    int *out = malloc(((size_t)edges->count * EDGE_FIELDS + 1) * sizeof *out);
+    int result = table && out ? MPI_SUCCESS : RAISE_NO_MEMORY(comm);
+    *data = NULL;
+    if (result == MPI_SUCCESS) {
+        int *sends = table, *starts = table + size, *at = table + 2 * size;
+        int *recvs = table + 3 * size, *places = table + 4 * size;
+        edges_spread(edges, to_source, sends, NULL, NULL);
+        (void)offsets(sends, starts, size);
+        memcpy(at, starts, (size_t)size * sizeof *at);
+        edges_spread(edges, to_source, NULL, at, out);
+        result = PMPI_Alltoall(sends, 1, MPI_INT, recvs, 1, MPI_INT, handle);
+        int total = offsets(recvs, places, size);
+        *count = total / EDGE_FIELDS;
+        if (result == MPI_SUCCESS) {
+            *data = malloc(((size_t)total + 1) * sizeof **data);
+            result = *data ? PMPI_Alltoallv(out, sends, starts, MPI_INT, *data,
+                                            recvs, places, MPI_INT, handle)
+                           : RAISE_NO_MEMORY(comm);
+        }
+    }
+    free(table);
+    free(out);
+    return result;
+}
+
+/* One field of all edges. */
+static int *edges_field(const int *data, int count, int field)
+{
+    int *list = malloc(((size_t)count + 1) * sizeof *list);
+    for (int i = 0; list && i < count; i++)
+        list[i] = data[i * EDGE_FIELDS + field];
+    return list;
+}
+
+static int graph_collect(struct comm *comm, const struct edges *edges,
+                         struct graph *graph)
+{
+    int *in, *out = NULL;
+    int result = edges_exchange(comm, edges, false, &in, &graph->in);
+    if (result == MPI_SUCCESS)
+        result = edges_exchange(comm, edges, true, &out, &graph->out);
+    if (result == MPI_SUCCESS) {
+        graph->sources = edges_field(in, graph->in, EDGE_SOURCE);
+        graph->dests = edges_field(out, graph->out, EDGE_DEST);
+        graph->in_weights = edges_field(in, graph->in, EDGE_WEIGHT);
+        graph->out_weights = edges_field(out, graph->out, EDGE_WEIGHT);
+        if (!graph->sources || !graph->dests || !graph->in_weights ||
+            !graph->out_weights)
+            result = RAISE_NO_MEMORY(comm);
+    }
+    free(in);
+    free(out);
+    return result;
+}
+
+MPI_PUBLIC(Dist_graph_create);
+int PMPI_Dist_graph_create(MPI_Comm handle, int n, const int nodes[],
+                           const int degrees[], const int dests[],
+                           const int weights[], MPI_Info info, int reorder,
+                           MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    (void)info;
+    (void)reorder;
+    int result = intra_check(comm, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!out || n < 0 || (n > 0 && (!nodes || !degrees)))
+        return RAISE_ARG(comm, "negative count or null pointer");
+    struct edges edges = {
+        .nodes = nodes, .degrees = degrees, .dests = dests, .n = n};
+    for (int i = 0; i < n; i++) {
+        if (degrees[i] < 0) return RAISE_ARG(comm, "a negative degree");
+        edges.count += degrees[i];
+    }
+    if (edges.count > 0 && !dests) return RAISE_ARG(comm, "null destinations");
+    if (!ranks_valid(comm, nodes, n) || !ranks_valid(comm, dests, edges.count))
+        return RAISE(comm, MPI_ERR_RANK, "an edge's end is not a member");
+    bool weighted = weights != MPI_UNWEIGHTED;
+    edges.weights = weights_given(weights, edges.count);
+    if (weighted && edges.count > 0 && !edges.weights)
+        return RAISE_ARG(comm, "null weights");
+    if (edges.weights && !weights_valid(weights, edges.count))
+        return RAISE_ARG(comm, "a negative weight");
+    struct graph *graph = graph_new(MPI_DIST_GRAPH);
+    if (!graph) return RAISE_NO_MEMORY(comm);
+    graph->weighted = weighted;
+    result = graph_collect(comm, &edges, graph);
+    if (result != MPI_SUCCESS) {
+        graph_release(graph);
+        return result;
+    }
+    return graph_publish(comm, graph, comm_members(comm)->size, out, __func__);
+}
+
+MPI_PUBLIC(Dist_graph_neighbors_count);
+int PMPI_Dist_graph_neighbors_count(MPI_Comm handle, int *in, int *out,
+                                    int *weighted)
+{
+    struct comm *comm;
+    const struct graph *graph;
+    int result = graph_find(handle, MPI_DIST_GRAPH, &comm, &graph, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!in || !out || !weighted) return RAISE_ARG(comm, "null pointer");
+    *in = graph->in;
+    *out = graph->out;
+    *weighted = graph->weighted;
+    return MPI_SUCCESS;
+}
+
+static void list_give(const int *from, int count, int *to, int max)
+{
+    if (to == MPI_UNWEIGHTED || to == MPI_WEIGHTS_EMPTY || !from) return;
+    for (int i = 0; i < count && i < max; i++) to[i] = from[i];
+}
+
+MPI_PUBLIC(Dist_graph_neighbors);
+int PMPI_Dist_graph_neighbors(MPI_Comm handle, int max_in, int sources[],
+                              int in_weights[], int max_out, int dests[],
+                              int out_weights[])
+{
+    struct comm *comm;
+    const struct graph *graph;
+    int result = graph_find(handle, MPI_DIST_GRAPH, &comm, &graph, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (max_in < 0 || max_out < 0 || (max_in > 0 && !sources) ||
+        (max_out > 0 && !dests))
+        return RAISE_ARG(comm, "negative length or null pointer");
+    bool weighted = graph->weighted;
+    list_give(graph->sources, graph->in, sources, max_in);
+    list_give(graph->dests, graph->out, dests, max_out);
+    list_give(weighted ? graph->in_weights : NULL, graph->in, in_weights,
+              max_in);
+    list_give(weighted ? graph->out_weights : NULL, graph->out, out_weights,
+              max_out);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Topo_test);
+int PMPI_Topo_test(MPI_Comm handle, int *kind)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!kind) return RAISE_ARG(comm, "null pointer");
+    *kind = comm->cart    ? MPI_CART
+            : comm->graph ? comm->graph->kind
+                          : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}

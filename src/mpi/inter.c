@@ -1,0 +1,247 @@
+/* inter.c - intercommunicators: making them from two groups, asking about the
+ * other one, and merging. What is sent and collected on them is with the rest
+ * of its kind: ranks name the peers (comm_peers), collectives run among both
+ * groups (comm_scope). */
+#include "agree.h"
+#include "coll.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+MPI_PUBLIC(Comm_test_inter);
+int PMPI_Comm_test_inter(MPI_Comm handle, int *flag)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!flag) return RAISE_ARG(comm, "null flag");
+    *flag = comm->remote != NULL;
+    return MPI_SUCCESS;
+}
+
+static int inter_find(MPI_Comm handle, struct comm **comm, const char *function)
+{
+    *comm = comm_find(handle);
+    if (*comm && (*comm)->remote) return MPI_SUCCESS;
+    return error_raise(*comm, MPI_ERR_COMM, function,
+                       *comm ? "not an intercommunicator"
+                             : "invalid communicator");
+}
+
+MPI_PUBLIC(Comm_remote_size);
+int PMPI_Comm_remote_size(MPI_Comm handle, int *size)
+{
+    struct comm *comm;
+    int result = inter_find(handle, &comm, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!size) return RAISE_ARG(comm, "null size");
+    *size = comm->remote->size;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Comm_remote_group);
+int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *out)
+{
+    struct comm *comm;
+    int result = inter_find(handle, &comm, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!out) return RAISE_ARG(comm, "null group");
+    struct group *group = group_new(comm->remote->size);
+    if (!group) return RAISE_NO_MEMORY(comm);
+    memcpy(group->ids, comm->remote->ids,
+           (size_t)group->size * sizeof *group->ids);
+    return group_publish(group, group->size, out);
+}
+
+/* -------------------------------------------------------------------- creation
+ */
+
+/* What a leader tells its group of the other one. */
+struct finding {
+    int32_t error;
+    int32_t size;    /* of the remote group, whose ids follow */
+    uint32_t bridge; /* context of the leaders' communicator */
+    uint32_t reserved;
+};
+
+static int tell_group(struct comm *comm, int leader, void *data, size_t size)
+{
+    struct coll coll = {.comm = comm, .function = "MPI internal"};
+    coll.step = step_broadcast;
+    coll.recvbuf = data;
+    coll.recvcount = (MPI_Count)size;
+    coll.recvtype = type_find(MPI_BYTE);
+    coll.rooted = true;
+    coll.root = leader;
+    coll_begin(&coll);
+    int error = coll_settle(&coll);
+    coll_arguments_free(&coll);
+    return error;
+}
+
+static bool overlap(const struct group *a, const struct group *b)
+{
+    for (int i = 0; i < a->size; i++)
+        if (group_rank_of(b, a->ids[i]) != MPI_UNDEFINED) return true;
+    return false;
+}
+
+/* The leaders exchange their groups. Returns a noted class, and the other group
+ * if that is MPI_SUCCESS. */
+static int leaders_meet(const struct group *local, struct comm *bridge,
+                        int other, int tag, struct group **remote)
+{
+    if (other < 0 || other >= comm_peers(bridge)->size)
+        return error_note(MPI_ERR_RANK, "remote leader %d", other);
+    enum { IDS = PRIVATE_MAX / sizeof(uint64_t) };
+    if (local->size > IDS)
+        return error_note(MPI_ERR_OTHER, "a group of more than %d", (int)IDS);
+    uint64_t *ids = malloc(PRIVATE_MAX), to = comm_peers(bridge)->ids[other];
+    uint32_t context =
+        bridge->context | CHANNEL_AGREE | CHANNEL_NUMBER(AGREE_LEADERS);
+    size_t got = 0;
+    if (!ids) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    int result = private_send(to, context, tag, local->ids,
+                              (size_t)local->size * sizeof *ids);
+    if (result == MPI_SUCCESS)
+        result = private_receive(to, context, tag, ids, PRIVATE_MAX, &got);
+    if (result == MPI_SUCCESS) {
+        *remote = group_new((int)(got / sizeof *ids));
+        if (*remote)
+            memcpy((*remote)->ids, ids, got);
+        else
+            result = error_note(MPI_ERR_NO_MEM, "out of memory");
+    }
+    if (result == MPI_SUCCESS && overlap(local, *remote))
+        result = error_note(MPI_ERR_COMM, "the groups have common members");
+    free(ids);
+    return result;
+}
+
+/* The other group on all members of this one. */
+static int remote_learn(struct comm *comm, int leader, struct comm *bridge,
+                        int other, int tag, struct group **remote,
+                        uint32_t *context)
+{
+    const struct group *local = comm_members(comm);
+    struct finding found = {0};
+    if (local->rank == leader) {
+        found.error = leaders_meet(local, bridge, other, tag, remote);
+        found.bridge = bridge->context;
+        found.size = *remote ? (*remote)->size : 0;
+    }
+    int result = tell_group(comm, leader, &found, sizeof found);
+    if (result == MPI_SUCCESS && found.error != MPI_SUCCESS) {
+        if (local->rank != leader)
+            error_note(found.error, "the leaders did not meet");
+        result = found.error;
+    }
+    if (result != MPI_SUCCESS) return result;
+    if (!*remote) *remote = group_new(found.size);
+    *context = found.bridge;
+    /* Who has no memory still takes part. */
+    uint64_t *ids =
+        *remote ? (*remote)->ids : malloc((size_t)found.size * sizeof *ids);
+    if (!ids) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    result = tell_group(comm, leader, ids, (size_t)found.size * sizeof *ids);
+    if (!*remote) {
+        free(ids);
+        return error_note(MPI_ERR_NO_MEM, "out of memory");
+    }
+    return result;
+}
+
+/* Agrees with the other group on a context and makes it. Takes remote over. */
+static int inter_make(struct comm *comm, struct group *remote, uint32_t bridge,
+                      int tag, MPI_Comm *out)
+{
+    struct group *local = (struct group *)(uintptr_t)comm_members(comm);
+    struct comm groups = {0};
+    uint32_t context;
+    object_retain(&local->object);
+    object_retain(&remote->object);
+    int result = MPI_SUCCESS;
+    if (!comm_set_groups(&groups, local, remote))
+        result = error_note(MPI_ERR_NO_MEM, "out of memory");
+    bridge |= CHANNEL_AGREE | CHANNEL_NUMBER(AGREE_UNION);
+    if (result == MPI_SUCCESS)
+        result = agree_context(groups.both, bridge, tag, &context);
+    if (groups.both) object_release(&groups.both->object);
+    if (result == MPI_SUCCESS) {
+        result = comm_make_inter(comm, context, local, remote, out);
+    } else {
+        object_release(&local->object);
+        object_release(&remote->object);
+    }
+    object_release(&remote->object);
+    return result;
+}
+
+MPI_PUBLIC(Intercomm_create);
+int PMPI_Intercomm_create(MPI_Comm handle, int leader, MPI_Comm bridge_handle,
+                          int other, int tag, MPI_Comm *out)
+{
+    COMM_OR_RETURN(comm, handle);
+    const struct group *local = comm_members(comm);
+    if (!out) return RAISE_ARG(comm, "null communicator");
+    if (comm->remote)
+        return RAISE(comm, MPI_ERR_COMM,
+                     "the local one must not be an "
+                     "intercommunicator");
+    if (leader < 0 || leader >= local->size)
+        return RAISE(comm, MPI_ERR_RANK, "local leader %d", leader);
+    if (tag < 0) return RAISE(comm, MPI_ERR_TAG, "tag %d", tag);
+    struct comm *bridge = comm_find(bridge_handle);
+    if (local->rank == leader && !bridge)
+        return RAISE(comm, MPI_ERR_COMM, "invalid communicator 0x%08x",
+                     (unsigned)bridge_handle);
+    struct group *remote = NULL;
+    uint32_t context;
+    *out = MPI_COMM_NULL;
+    int result =
+        remote_learn(comm, leader, bridge, other, tag, &remote, &context);
+    if (result == MPI_SUCCESS)
+        result = inter_make(comm, remote, context, tag, out);
+    else if (remote)
+        object_release(&remote->object);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, __func__);
+}
+
+/* ---------------------------------------------------------------------- merge
+ */
+
+/* Both groups in one, the low one first; if both say the same, the one in front
+ * of the scope. */
+static struct group *merged(const struct comm *comm, const int *high)
+{
+    const struct group *both = comm->both;
+    int front = both->size - comm->remote->size;
+    if (both->ids[0] == comm->remote->ids[0]) front = comm->remote->size;
+    struct group *group = group_new(both->size);
+    if (!group) return NULL;
+    int shift = high[0] && !high[front] ? front : 0;
+    for (int i = 0; i < both->size; i++)
+        group->ids[i] = both->ids[(i + shift) % both->size];
+    group_place(group, world.self);
+    return group;
+}
+
+MPI_PUBLIC(Intercomm_merge);
+int PMPI_Intercomm_merge(MPI_Comm handle, int high, MPI_Comm *out)
+{
+    struct comm *comm;
+    uint32_t context;
+    int result = inter_find(handle, &comm, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!out) return RAISE_ARG(comm, "null communicator");
+    *out = MPI_COMM_NULL;
+    int mine = high != 0;
+    int *all = calloc((size_t)comm->both->size, sizeof *all);
+    if (!all) return RAISE_NO_MEMORY(comm);
+    result = coll_gather_bytes(comm, &mine, sizeof mine, all);
+    if (result == MPI_SUCCESS) result = comm_agree_context(comm, 1, &context);
+    if (result == MPI_SUCCESS)
+        result = comm_make(comm, context, merged(comm, all), out);
+    free(all);
+    return result == MPI_SUCCESS ? result
+                                 : error_raise_noted(comm, result, __func__);
+}
