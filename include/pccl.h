@@ -445,8 +445,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  * pcclPendingAsyncOps          an operation is not awaited yet.
  * pcclInvalidArgument          bad strategy, type or device (CUDA needs a
  *                              library built with it); or other tensors than
- *                              the group's: pcclGetLastError names the first.
- *                              The others go on, this peer stays a member.
+ *                              the group's: pcclGetLastError names one and
+ *                              its peer, on all members; the others go on.
  * pcclInvalidUsage             refused, see above and pcclGetLastError; or
  *                              others of the group wait in another call.
  * pcclMasterConnectionFailed   evicted, or the run is over; connect anew. */

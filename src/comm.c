@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -37,6 +38,9 @@ static void count_crowd(pcclComm_t *c)
  * each of them needs its own. */
 #define SPIN_NS ((pccl_ns)30000)
 #define SPIN_TURN_NS ((pccl_ns)200000)
+/* The master, if it is here as well, gets none of them from members that only
+ * yield: the scheduler lets a waking process wait for its turn. */
+#define SPIN_MASTER_NS ((pccl_ns)5000)
 /* How long it sleeps there at most, lest anything is missed. */
 #define WAIT_MAX (200 * PCCL_MS)
 /* ... while connections for messages wait to be tried again. */
@@ -119,6 +123,7 @@ static void spin(pcclComm_t *c, const struct op *op)
 {
     count_crowd(c);
     pccl_ns patience = c->starved ? SPIN_TURN_NS : SPIN_NS;
+    if (c->listening && c->crowded) patience = SPIN_MASTER_NS;
     pccl_ns until = comm_now() + patience;
     comm_io_expect(c, op);
     for (uint32_t pass = 1; !is_done(c, op); pass++) {
@@ -480,7 +485,9 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     c->sockets = calloc(CONNS_MAX, sizeof *c->sockets);
     c->loop = ev_loop_new(EVFLAG_AUTO);
     c->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!c->session || !c->store || !c->sockets || !c->loop || c->driver_fd < 0)
+    c->master_poll = epoll_create1(EPOLL_CLOEXEC);
+    if (!c->session || !c->store || !c->sockets || !c->loop ||
+        c->driver_fd < 0 || c->master_poll < 0)
         return false;
     for (uint32_t i = 0; i < CONNS_MAX; i++) c->sockets[i].fd = -1;
     struct session_config config = {
@@ -507,6 +514,7 @@ static void release(pcclComm_t *c)
     if (c->session) session_free(c->session);
     if (c->loop) ev_loop_destroy(c->loop);
     if (c->driver_fd >= 0) close(c->driver_fd);
+    if (c->master_poll >= 0) close(c->master_poll);
     free(c->session);
     free(c->store);
     free(c->sockets);
@@ -516,7 +524,7 @@ static void release(pcclComm_t *c)
     c->store = NULL;
     c->sockets = NULL;
     c->loop = NULL;
-    c->driver_fd = -1;
+    c->driver_fd = c->master_poll = -1;
     c->in = c->out = NULL;
     c->in_capacity = c->out_capacity = 0;
 }

@@ -59,6 +59,8 @@ struct pcclComm_t {
 
     int master_fd;
     pccl_ns heard_at; /* when the master last spoke */
+    int master_poll;  /* epoll set of master_fd alone */
+    uint32_t master_watched;
     struct ev_io master_watcher;
     uint8_t *in, *out; /* control bytes */
     size_t in_size, in_capacity, out_first, out_size, out_capacity;

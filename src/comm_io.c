@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -287,6 +288,19 @@ static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
 
 /* ---------------------------------------------------------------- waiting */
 
+/* The loop watches the connection to the master through an epoll set of its
+ * own, because any thread can change that without waking the I/O thread: the
+ * driver of a synchronization hears the master alone. */
+static void watch_master(pcclComm_t *c)
+{
+    uint32_t want = c->listening ? 0 : EPOLLIN;
+    if (c->out_size > 0 && !c->listening) want |= EPOLLOUT;
+    if (c->master_fd < 0 || want == c->master_watched) return;
+    struct epoll_event event = {.events = want};
+    if (epoll_ctl(c->master_poll, EPOLL_CTL_MOD, c->master_fd, &event) == 0)
+        c->master_watched = want;
+}
+
 /* The I/O thread minds the data while nobody drives and there is work; what is
  * not open yet it minds always. An idle member reads nothing: frames wait in
  * the kernel until the program calls. */
@@ -328,13 +342,7 @@ void comm_io_watch(pcclComm_t *c)
         k->watched = want;
         changed = true;
     }
-    int master = EV_READ | (c->out_size > 0 ? EV_WRITE : 0);
-    if (c->master_fd >= 0 && (c->master_watcher.events & 3) != master) {
-        ev_io_stop(c->loop, &c->master_watcher);
-        ev_io_set(&c->master_watcher, c->master_fd, master);
-        ev_io_start(c->loop, &c->master_watcher);
-        changed = true;
-    }
+    watch_master(c);
     bool self = pthread_equal(pthread_self(), c->thread) != 0;
     if ((changed && !self) || c->restless) ev_async_send(c->loop, &c->wake);
 }
@@ -509,16 +517,14 @@ bool comm_io_read_master(pcclComm_t *c)
 
 static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
-    (void)loop;
+    (void)loop, (void)events;
     pcclComm_t *c = w->data;
     c->session->engine.now = c->session->now = comm_now();
-    if (events & EV_READ) {
-        /* What peers sent before this message counts before it does: the last
-         * bytes of one that died complete operations that a flush would
-         * otherwise have to abort. */
-        (void)comm_io_move(c);
-        (void)comm_io_read_master(c);
-    }
+    /* What peers sent before this message counts before it does: the last
+     * bytes of one that died complete operations that a flush would otherwise
+     * have to abort. */
+    (void)comm_io_move(c);
+    (void)comm_io_read_master(c);
     comm_turn(c);
 }
 
@@ -567,7 +573,14 @@ bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
         return false;
     }
     io_addr_tune(fd, &to);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (epoll_ctl(c->master_poll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        comm_set_error(c, "cannot watch the master: %s", strerror(errno));
+        close(fd);
+        return false;
+    }
     c->master_fd = fd;
+    c->master_watched = event.events;
     c->heard_at = comm_now();
     return true;
 }
@@ -628,7 +641,7 @@ bool comm_io_listen(pcclComm_t *c)
 
 void comm_io_start_watchers(pcclComm_t *c)
 {
-    ev_io_init(&c->master_watcher, on_master_event, c->master_fd, EV_READ);
+    ev_io_init(&c->master_watcher, on_master_event, c->master_poll, EV_READ);
     c->master_watcher.data = c;
     ev_io_start(c->loop, &c->master_watcher);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {

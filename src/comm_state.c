@@ -1,10 +1,10 @@
 /* comm_state.c - pcclSynchronizeSharedState: reads the tensors, then waits in
  * the session. */
 #include "comm_device.h"
+#include "log.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* NULL, or what is wrong with an entry; fills in *t. */
 static const char *read_tensor(const pcclTensorInfo_t *info,
@@ -32,14 +32,14 @@ static const char *read_tensor(const pcclTensorInfo_t *info,
 }
 
 /* The members of a host read at the same time. */
-static unsigned share_of_processors(const struct view *v)
+static unsigned share_of_processors(const pcclComm_t *c)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    long here = 0;
+    const struct view *v = c->session->view;
+    uint32_t here = 0;
     uint64_t host = v->members[v->rank].host;
-    for (uint32_t i = 0; i < v->size; i++) here += v->members[i].host == host;
-    long share = here > 0 ? processors / here : 1;
-    return share > 1 ? (unsigned)share : 1;
+    for (uint32_t i = 0; i < v->size; i++)
+        here += v->members[i].host >> 1 == host >> 1;
+    return here < c->processors ? c->processors / here : 1;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -120,7 +120,7 @@ static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
         free(tensors);
         return result;
     }
-    unsigned threads = share_of_processors(c->session->view);
+    unsigned threads = share_of_processors(c);
     pthread_mutex_unlock(&c->lock);
     bool ok = state_list_make(list, tensors, count, threads);
     comm_lock(c);
@@ -143,12 +143,13 @@ int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
         session_sync(s, &list, (enum sync_strategy)strategy, state->revision);
     if (result == pcclSuccess) {
         uint64_t tx, rx;
-        comm_turn(c);
         comm_drive(c, NULL);
         result = session_sync_take(s, &state->revision, &tx, &rx);
         if (result == pcclSuccess && info)
             *info = (pcclSharedStateSyncInfo_t){(size_t)tx, (size_t)rx};
-        if (result != pcclSuccess) comm_set_error(c, "%s", s->sync_error);
+        if (result == pcclSuccess && s->sync_error[0] != '\0')
+            LOG(LOG_WARN, "a member was refused: %s", s->sync_error);
+        if (s->sync_error[0] != '\0') comm_set_error(c, "%s", s->sync_error);
     }
     state_list_free(&list);
     return result;

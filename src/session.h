@@ -76,7 +76,8 @@ struct session {
     uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */
 
     enum session_sync sync;
-    int sync_result;        /* OVER; then `sync_error` in words */
+    int sync_result;        /* OVER; then `sync_error` in words: why not, or
+                               who was refused for other tensors */
     uint64_t sync_revision; /* OVER: the group's, as far as known */
     uint64_t sync_given;    /* OVER: bytes that others took of this peer */
     char sync_error[WIRE_TEXT_MAX + 1];

@@ -89,7 +89,7 @@ void session_sync_said(struct session *s, const struct wire_msg *msg)
     if (role == SYNC_COMPLETE) {
         s->sync_revision = msg->sync.revision;
         s->sync_given = msg->sync.given;
-        session_sync_end(s, pcclSuccess, "");
+        session_sync_end(s, pcclSuccess, msg->sync.text);
         return;
     }
     if (role > SYNC_DIFFERS) {
@@ -126,6 +126,8 @@ void session_sync_over(void *user)
         done.ids = t->taken;
         done.id_count = t->taken_count < PEERS_MAX ? t->taken_count : PEERS_MAX;
     }
+    if (t->outcome == STATE_EXPLAINED)
+        memcpy(done.sync.text, t->explanation, sizeof t->explanation);
     session_send(s, &done);
     if (t->outcome == STATE_EXPLAINED)
         session_sync_end(s, pcclInvalidArgument, t->explanation);

@@ -28,7 +28,7 @@ static const struct wire_shape {
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
     [WIRE_SYNC] = {"SYNC", 0, 64},
-    [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_BEAT] = {"BEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
     [WIRE_WELCOME] = {"WELCOME", 0, 64},
@@ -41,7 +41,7 @@ static const struct wire_shape {
                       WIRE_BODY_MAX},
     [WIRE_INSTALL] = {"INSTALL", LIST_OPS | LIST_IDS,
                       32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
-    [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
 };
@@ -93,6 +93,7 @@ static void limit(struct cursor *c, uint32_t value, uint32_t count)
     if (value >= count) c->failed = true;
 }
 
+/* Printable ASCII: it ends up in logs. */
 static void text_field(struct cursor *c, char *text)
 {
     uint8_t size = (uint8_t)strnlen(text, WIRE_TEXT_MAX);
@@ -102,7 +103,8 @@ static void text_field(struct cursor *c, char *text)
     cursor_bytes(c, (uint8_t *)text, size);
     if (!c->in) return;
     text[size] = '\0';
-    if (strnlen(text, size) < size) c->failed = true;
+    for (uint8_t i = 0; i < size; i++)
+        if (text[i] < ' ' || text[i] > '~') c->failed = true;
 }
 
 static void result_field(struct cursor *c, struct wire_msg *m)
@@ -163,6 +165,7 @@ static void sync_field(struct cursor *c, struct wire_msg *m)
     limit(c, m->sync.role, SYNC_ROLE_COUNT);
     limit(c, m->sync.holders, PEERS_MAX + 1);
     limit(c, m->sync.receivers, PEERS_MAX + 1);
+    if (m->type != WIRE_SYNC) text_field(c, m->sync.text);
 }
 
 static void wire_fields(struct cursor *c, struct wire_msg *m)

@@ -196,6 +196,9 @@ struct wire_msg {
             uint32_t holders;   /* STATE: so many of ids hold it, */
             uint32_t receivers; /* so many more receive it, the rest differ */
             uint64_t given;     /* STATE, COMPLETE: bytes taken of this peer */
+            /* SYNCED: in what this peer's tensors are others. STATE, COMPLETE:
+             * the same of a member that was refused. Not in SYNC. */
+            char text[WIRE_TEXT_MAX + 1];
         } sync;
         struct {
             uint64_t peer;

@@ -162,6 +162,8 @@ struct master_group {
     pccl_ns sweep_until, step_until;
     uint64_t sync_id;  /* of the synchronization under way, or 0 */
     bool sync_changed; /* somebody in it was lost: lists go out again */
+    uint32_t sync_text_rank; /* whose text it is, if there is one */
+    char sync_text[WIRE_TEXT_MAX + 1];
     uint32_t op_count, forced_count, edge_count;
     struct master_op ops[WIRE_OPS_MAX];
     struct wire_op forced[MASTER_FORCED_MAX]; /* state: op_verdict */
@@ -177,11 +179,12 @@ enum master_note_kind {
     NOTE_VIEW,
     NOTE_EVICTED,
     NOTE_ABORTED,
+    NOTE_DIFFERS, /* its tensors are others; reason: which, and whose */
 };
 
 struct master_note {
     enum master_note_kind kind;
-    const struct master_peer *peer; /* LOST LEFT EVICTED REGISTERED ABORTED */
+    const struct master_peer *peer; /* all but VIEW */
     const char *reason;
     uint32_t old_epoch, epoch, old_size, size, joined;
     pccl_ns took; /* VIEW: from the noticed cause to the decision */

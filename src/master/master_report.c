@@ -121,6 +121,9 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
         add_peer(line, note->peer);
         add(line, " aborted the run with code %" PRId32, note->code);
         return true;
+    case NOTE_DIFFERS:
+        add(line, "refused: %s", note->reason);
+        return true;
     }
     return false;
 }

@@ -304,7 +304,9 @@ static void conn_read(struct master_conn *c)
             conn_lose(c, "closed by the peer");
             return;
         }
+        bool all = c->in_size < c->in_capacity;
         if (!closing) deliver_frames(c);
+        if (all) return;
     }
 }
 

@@ -66,6 +66,20 @@ static void credit(struct master *m, uint32_t group, const struct wire_msg *msg)
     }
 }
 
+/* Rule S6: all are to know whose tensors are others; of several, the one of
+ * the lowest rank is named. */
+static void note_differs(struct master *m, uint32_t link, const char *text)
+{
+    const struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    if (text[0] == '\0') return;
+    struct master_note note = {.kind = NOTE_DIFFERS, .peer = p, .reason = text};
+    master_note_send(m, &note);
+    if (g->sync_text[0] != '\0' && g->sync_text_rank < p->rank) return;
+    g->sync_text_rank = p->rank;
+    memcpy(g->sync_text, text, sizeof g->sync_text);
+}
+
 void state_vote_done(struct master *m, uint32_t link,
                      const struct wire_msg *msg)
 {
@@ -73,6 +87,7 @@ void state_vote_done(struct master *m, uint32_t link,
     struct master_group *g = &m->groups[p->group];
     if (msg->sync.id != g->sync_id || p->sync.part < PART_LACKS) return;
     bool has = p->sync.part == PART_LACKS && msg->sync.role == SYNC_COMPLETE;
+    if (p->sync.part == PART_DIFFERS) note_differs(m, link, msg->sync.text);
     p->sync.part = PART_NONE;
     if (!has) return;
     credit(m, p->group, msg);
@@ -193,6 +208,7 @@ static void end_sync(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     struct wire_msg msg = group_state(m, group);
+    memcpy(msg.sync.text, g->sync_text, sizeof g->sync_text);
     complete_part(m, group, PART_SERVES, &msg);
     complete_part(m, group, PART_HAS, &msg);
     tell_part(m, group, PART_LACKS, &msg, SYNC_NO_STATE);
@@ -382,6 +398,7 @@ static void decide(struct master *m, uint32_t group)
     r->stamp = ++m->sync_last;
     g->sync_id = m->sync_last;
     g->sync_changed = false;
+    g->sync_text[0] = '\0';
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (!in_group(&m->peers[i], group)) continue;
         m->peers[i].sync.synced = false;

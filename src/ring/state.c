@@ -427,7 +427,7 @@ void state_received(struct engine *e, struct link *l, const struct frame *f)
     assert(p);
     p->asked--;
     x->used = false;
-    bool right = state_plan_take(s, &done, f->size);
+    bool right = state_plan_take(e, &done, f->size);
     if (done.stage) done.stage->used = false;
     if (!right) p->bad = true;
     s->progress_at = e->now;

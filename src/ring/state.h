@@ -153,7 +153,7 @@ void state_plan_release(struct state_sync *s, struct state_flight *f);
 uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
                            uint32_t size, uint32_t total);
 /* The piece is there. False: it is wrong, or what it completes is. */
-bool state_plan_take(struct state_sync *s, const struct state_flight *f,
+bool state_plan_take(struct engine *e, const struct state_flight *f,
                      uint32_t size);
 struct state_stage *state_stage_take(struct state_sync *s,
                                      const struct state_device *device);

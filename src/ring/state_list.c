@@ -4,6 +4,7 @@
 #include "../cursor.h"
 #include "../dtype.h"
 #include "../hash/hash.h"
+#include "../wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,8 @@ void state_list_free(struct state_list *l)
 
 /* --- what differs, in words --- */
 
+enum { NAME_SHOWN = 48 }; /* bytes of a name; two of them fit a line */
+
 struct line {
     char *text;
     size_t room, used;
@@ -179,11 +182,49 @@ static void say_number(struct line *line, uint64_t value)
     say(line, digits + at, sizeof digits - at);
 }
 
+static void say_hex(struct line *line, unsigned value)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int shift = 12; shift >= 0; shift -= 4) {
+        if (value >> shift > 0 || shift == 0)
+            say(line, digits + (value >> shift & 15), 1);
+    }
+}
+
+static void say_address(struct line *line, const struct wire_addr *a)
+{
+    if (a->family == 6) say_text(line, "[");
+    for (int i = 0; i < 4 && a->family == 4; i++) {
+        if (i > 0) say_text(line, ".");
+        say_number(line, a->ip[i]);
+    }
+    for (int i = 0; i < 16 && a->family == 6; i += 2) {
+        if (i > 0) say_text(line, ":");
+        say_hex(line, (unsigned)a->ip[i] << 8 | a->ip[i + 1]);
+    }
+    say_text(line, a->family == 6 ? "]:" : ":");
+    say_number(line, a->port);
+}
+
+static void say_member(struct line *line, uint32_t rank,
+                       const struct wire_member *m)
+{
+    say_text(line, "rank ");
+    say_number(line, rank);
+    say_text(line, " (pid ");
+    say_number(line, m->pid);
+    if (m->addr.family != 0) {
+        say_text(line, ", ");
+        say_address(line, &m->addr);
+    }
+    say_text(line, ")");
+}
+
 static void say_entry(struct line *line, uint8_t dtype, bool is_free,
                       uint64_t count, const void *name, size_t name_size)
 {
     say_text(line, "\"");
-    say(line, name, name_size < 64 ? name_size : 64);
+    say(line, name, name_size < NAME_SHOWN ? name_size : NAME_SHOWN);
     say_text(line, "\" (");
     say_number(line, count);
     say_text(line, " x ");
@@ -192,7 +233,8 @@ static void say_entry(struct line *line, uint8_t dtype, bool is_free,
     say_text(line, ")");
 }
 
-void state_list_explain(const struct state_list *l, const uint8_t *names,
+void state_list_explain(const struct state_list *l, uint32_t rank,
+                        const struct wire_member *owner, const uint8_t *names,
                         uint32_t size, char *text, size_t room)
 {
     struct line line = {text, room, 0};
@@ -215,11 +257,13 @@ void state_list_explain(const struct state_list *l, const uint8_t *names,
             continue;
         say_text(&line, "shared state entry ");
         say_number(&line, i);
-        say_text(&line, " of this peer ");
+        say_text(&line, " of ");
+        say_member(&line, rank, owner);
+        say_text(&line, " is ");
         if (t)
             say_entry(&line, t->dtype, t->free, t->count, t->name, own_size);
         else
-            say_text(&line, "is missing");
+            say_text(&line, "missing");
         say_text(&line, "; the group has ");
         if (theirs)
             say_entry(&line, dtype, is_free, count, name, name_size);
@@ -227,5 +271,6 @@ void state_list_explain(const struct state_list *l, const uint8_t *names,
             say_text(&line, "no such entry");
         return;
     }
-    say_text(&line, "the tensors of this peer are not those of the group");
+    say_text(&line, "the tensors are not those of the group on ");
+    say_member(&line, rank, owner);
 }

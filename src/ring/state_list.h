@@ -4,6 +4,8 @@
 
 #include "../base.h"
 
+struct wire_member;
+
 enum {
     STATE_NAME_MAX = 4096, /* bytes of a tensor's name */
     STATE_TENSORS_MAX = (1 << 26) - 1,
@@ -63,8 +65,10 @@ uint64_t state_word(const uint8_t *bytes); /* big-endian */
 /* Digest of tensor hashes in wire order. */
 uint64_t state_content(const uint8_t *hashes, uint32_t count);
 
-/* Says in one line in what this list differs from another one's names. */
-void state_list_explain(const struct state_list *l, const uint8_t *names,
+/* Says in one line in what the list of a member differs from the names that
+ * its group has. */
+void state_list_explain(const struct state_list *l, uint32_t rank,
+                        const struct wire_member *owner, const uint8_t *names,
                         uint32_t size, char *text, size_t room);
 
 #endif

@@ -323,16 +323,19 @@ static bool learn_tensors(struct state_sync *s)
     return true;
 }
 
-static bool take_names(struct state_sync *s, uint32_t size)
+static bool take_names(struct engine *e, uint32_t size)
 {
+    struct state_sync *s = &e->state;
     s->names_asked = false;
     s->names_got += size;
     if (s->names_got < s->names_size) return true;
     s->names_got = 0;
     if (!s->differs) return learn_tensors(s);
     if (hash_bytes(s->names, s->names_size, 1) != s->structure) return false;
-    state_list_explain(s->list, s->names, s->names_size, s->explanation,
-                       sizeof s->explanation);
+    static const struct wire_member unknown;
+    const struct wire_member *self = engine_member(e, e->self);
+    state_list_explain(s->list, e->rank, self ? self : &unknown, s->names,
+                       s->names_size, s->explanation, sizeof s->explanation);
     s->outcome = STATE_EXPLAINED;
     return true;
 }
@@ -440,11 +443,12 @@ static void received(struct state_sync *s)
     state_list_to_wire(s->list);
 }
 
-bool state_plan_take(struct state_sync *s, const struct state_flight *f,
+bool state_plan_take(struct engine *e, const struct state_flight *f,
                      uint32_t size)
 {
+    struct state_sync *s = &e->state;
     bool right = true;
-    if (f->piece.kind <= STATE_TENSORS) right = take_names(s, size);
+    if (f->piece.kind <= STATE_TENSORS) right = take_names(e, size);
     if (f->piece.kind == STATE_BLOCKS)
         right = take_hashes(s, f->piece.tensor, size);
     if (f->piece.kind == STATE_BYTES) right = take_bytes(s, f);

@@ -41,6 +41,14 @@ static void test_views(void **state)
     assert_string_equal(view(1, 9, 3, 3, 0), "");
 }
 
+static void test_other_tensors(void **state)
+{
+    (void)state;
+    memset(&report, 0, sizeof report);
+    assert_true(gone(NOTE_DIFFERS, 3, 44));
+    assert_string_equal(line, "refused: was bad");
+}
+
 static void test_departures(void **state)
 {
     (void)state;
@@ -100,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_views),
         cmocka_unit_test(test_departures),
+        cmocka_unit_test(test_other_tensors),
         cmocka_unit_test(test_many_departures_fit_a_line),
         cmocka_unit_test(test_evictions_and_aborts),
     };

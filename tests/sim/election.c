@@ -35,6 +35,7 @@ struct chronicle {
     uint64_t sum_tx, sum_rx;   /* by the programs, and of the lost */
     bool spoiled;              /* one left in the middle: sums say nothing */
     bool stale;                /* one was lost since the lists went out */
+    bool named;                /* one has said in what its tensors differ */
 };
 
 struct election {
@@ -133,6 +134,7 @@ void election_reported(struct sim *s, uint32_t link, const struct wire_msg *msg)
                   "S7: member %llu has given up, though somebody has it",
                   (unsigned long long)b->id);
     }
+    c->named |= b->part == PART_ODD && msg->sync.text[0] != '\0';
     if (b->part == PART_ODD || msg->sync.role != SYNC_COMPLETE) {
         c->sum_tx += b->given;
         b->part = PART_OUT;
@@ -331,7 +333,7 @@ static void decide(struct sim *s, uint32_t number)
         n.voters[n.size++] = b;
     }
     count_votes(c, &n);
-    c->ending = c->spoiled = c->stale = false;
+    c->ending = c->spoiled = c->stale = c->named = false;
     c->completed = c->taken = 0;
     c->sum_tx = c->sum_rx = 0;
     for (uint32_t i = 0; i < n.size; i++)
@@ -397,6 +399,9 @@ static void check_end(struct sim *s, uint32_t number, struct ballot *b,
                   (unsigned long long)msg->sync.given,
                   (unsigned long long)b->given);
         SIM_CHECK(s, msg->sync.revision == c->revision, "S3: wrong revision");
+        SIM_CHECK(s, c->named == (msg->sync.text[0] != '\0'),
+                  "S6: who has other tensors: \"%s\"", msg->sync.text);
+        sim_coverage.sync_named += c->named;
     }
     b->part = PART_OUT;
 }

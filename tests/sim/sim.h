@@ -42,7 +42,7 @@ enum {
     X(sync_behind) X(sync_mixed) X(sync_crossed) X(sync_dead_vote) \
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
     X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) \
-    X(sync_gave_up) \
+    X(sync_gave_up) X(sync_named) \
     X(shared) X(share_half) X(share_lost) \
     X(quant_ring) X(quant_exchange) X(quant_lost) \
     X(quick) X(quick_converted) \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -194,6 +195,30 @@ static void test_strategies(void **state)
     for (int i = 0; i < 3; i++) assert_outcome(i, pcclInvalidUsage, 0, 0);
 }
 
+/* By rank, process and address. */
+static void assert_owner_is_named(const char *error, int rank)
+{
+    char owner[64];
+    snprintf(owner, sizeof owner, "of rank %d (pid %d, 127.0.0.1:", rank,
+             (int)getpid());
+    if (!strstr(error, owner))
+        fail_msg("%s does not stand in %s", owner, error);
+}
+
+/* One of two has another size: which one is wrong says the election. */
+static void test_of_two_the_outvoted_is_named(void **state)
+{
+    (void)state;
+    stage(2, (float[]){1, 1}, NULL);
+    cast.actors[0].infos[0].count = N - 1;
+    cast_run(&cast);
+    assert_outcome(0, pcclSuccess, 0, 0);
+    assert_outcome(1, pcclInvalidArgument, 0, 0);
+    assert_owner_is_named(cast.actors[1].error, 1);
+    assert_non_null(strstr(cast.actors[1].error, "is \"weights\" (40000 x "));
+    assert_non_null(strstr(cast.actors[1].error, "has \"weights\" (39999 x "));
+}
+
 static void test_other_tensors_are_named(void **state)
 {
     (void)state;
@@ -225,6 +250,12 @@ static void test_other_tensors_are_named(void **state)
         assert_outcome(2, pcclSuccess, r, sizeof values[0]);
         const char *named = wrong[k].more ? "momentum" : wrong[k].name;
         assert_non_null(strstr(a->error, named));
+        assert_owner_is_named(a->error, 1);
+        for (int i = 0; i < 3; i += 2) {
+            char heard[256];
+            pcclGetLastError(cast.actors[i].comm, heard, sizeof heard);
+            assert_string_equal(heard, a->error);
+        }
         assert_content(1, 1);
         /* It is still a member. */
         stage(3, (float[]){1, 2, 1}, (uint64_t[]){r + 1, r + 1, r + 1});
@@ -529,6 +560,7 @@ int main(void)
         TEST(test_revisions),
         TEST(test_strategies),
         TEST(test_other_tensors_are_named),
+        TEST(test_of_two_the_outvoted_is_named),
         TEST(test_all_types),
         TEST(test_one_changed_row_costs_one_block),
         TEST(test_groups_are_independent),
