@@ -179,8 +179,8 @@ static int type_lookup(MPI_Datatype handle, int key, struct type **type,
 static int type_set(MPI_Datatype handle, int key, void *value, int how,
                     const char *function)
 {
-    struct type *type;
-    struct keyval *keyval;
+    struct type *type = NULL;
+    struct keyval *keyval = NULL;
     int result = type_lookup(handle, key, &type, &keyval, function);
     if (result != MPI_SUCCESS) return result;
     result = attr_set(handle, &type->attributes, keyval, value, how);
@@ -191,8 +191,8 @@ static int type_set(MPI_Datatype handle, int key, void *value, int how,
 static int type_get(MPI_Datatype handle, int key, struct attribute *found,
                     int *flag, const char *function)
 {
-    struct type *type;
-    struct keyval *keyval;
+    struct type *type = NULL;
+    struct keyval *keyval = NULL;
     int result = type_lookup(handle, key, &type, &keyval, function);
     if (result != MPI_SUCCESS) return result;
     if (!flag) return error_raise(NULL, MPI_ERR_ARG, function, "null flag");
@@ -218,8 +218,8 @@ int PMPI_Type_get_attr(MPI_Datatype handle, int key, void *value, int *flag)
 MPI_PUBLIC(Type_delete_attr);
 int PMPI_Type_delete_attr(MPI_Datatype handle, int key)
 {
-    struct type *type;
-    struct keyval *keyval;
+    struct type *type = NULL;
+    struct keyval *keyval = NULL;
     int result = type_lookup(handle, key, &type, &keyval, __func__);
     if (result != MPI_SUCCESS) return result;
     result = attr_delete(handle, &type->attributes, keyval);

@@ -143,7 +143,7 @@ MPI_PUBLIC(Cartdim_get);
 int PMPI_Cartdim_get(MPI_Comm handle, int *dims)
 {
     struct comm *comm;
-    const struct cart *cart;
+    const struct cart *cart = NULL;
     int result = cart_find(handle, &comm, &cart, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!dims) return RAISE_ARG(comm, "null dimensions");
@@ -156,7 +156,7 @@ int PMPI_Cart_get(MPI_Comm handle, int max, int sizes[], int periods[],
                   int coords[])
 {
     struct comm *comm;
-    const struct cart *cart;
+    const struct cart *cart = NULL;
     int result = cart_find(handle, &comm, &cart, __func__);
     if (result != MPI_SUCCESS) return result;
     if (max < cart->dims) return RAISE_ARG(comm, "arrays are too short");
@@ -172,7 +172,7 @@ MPI_PUBLIC(Cart_rank);
 int PMPI_Cart_rank(MPI_Comm handle, const int coords[], int *rank)
 {
     struct comm *comm;
-    const struct cart *cart;
+    const struct cart *cart = NULL;
     int result = cart_find(handle, &comm, &cart, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!rank || (cart->dims > 0 && !coords))
@@ -187,7 +187,7 @@ MPI_PUBLIC(Cart_coords);
 int PMPI_Cart_coords(MPI_Comm handle, int rank, int max, int coords[])
 {
     struct comm *comm;
-    const struct cart *cart;
+    const struct cart *cart = NULL;
     int result = cart_find(handle, &comm, &cart, __func__);
     if (result != MPI_SUCCESS) return result;
     if (rank < 0 || rank >= comm_members(comm)->size)
@@ -202,7 +202,7 @@ int PMPI_Cart_shift(MPI_Comm handle, int direction, int shift, int *source,
                     int *dest)
 {
     struct comm *comm;
-    const struct cart *cart;
+    const struct cart *cart = NULL;
     int result = cart_find(handle, &comm, &cart, __func__);
     if (result != MPI_SUCCESS) return result;
     if (direction < 0 || direction >= cart->dims || !source || !dest)
@@ -238,7 +238,7 @@ MPI_PUBLIC(Cart_sub);
 int PMPI_Cart_sub(MPI_Comm handle, const int remain[], MPI_Comm *out)
 {
     struct comm *comm;
-    const struct cart *cart;
+    const struct cart *cart = NULL;
     int result = cart_find(handle, &comm, &cart, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!out || (cart->dims > 0 && !remain))

@@ -142,7 +142,7 @@ MPI_PUBLIC(Graphdims_get);
 int PMPI_Graphdims_get(MPI_Comm handle, int *nodes, int *edges)
 {
     struct comm *comm;
-    const struct graph *graph;
+    const struct graph *graph = NULL;
     int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!nodes || !edges) return RAISE_ARG(comm, "null pointer");
@@ -156,7 +156,7 @@ int PMPI_Graph_get(MPI_Comm handle, int max_index, int max_edges, int index[],
                    int edges[])
 {
     struct comm *comm;
-    const struct graph *graph;
+    const struct graph *graph = NULL;
     int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
     if (result != MPI_SUCCESS) return result;
     if (max_index < graph->nodes || max_edges < graph->edge_count)
@@ -170,7 +170,7 @@ MPI_PUBLIC(Graph_neighbors_count);
 int PMPI_Graph_neighbors_count(MPI_Comm handle, int rank, int *count)
 {
     struct comm *comm;
-    const struct graph *graph;
+    const struct graph *graph = NULL;
     int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!count) return RAISE_ARG(comm, "null pointer");
@@ -184,7 +184,7 @@ MPI_PUBLIC(Graph_neighbors);
 int PMPI_Graph_neighbors(MPI_Comm handle, int rank, int max, int neighbors[])
 {
     struct comm *comm;
-    const struct graph *graph;
+    const struct graph *graph = NULL;
     int result = graph_find(handle, MPI_GRAPH, &comm, &graph, __func__);
     if (result != MPI_SUCCESS) return result;
     if (rank < 0 || rank >= graph->nodes)
@@ -430,7 +430,7 @@ int PMPI_Dist_graph_neighbors_count(MPI_Comm handle, int *in, int *out,
                                     int *weighted)
 {
     struct comm *comm;
-    const struct graph *graph;
+    const struct graph *graph = NULL;
     int result = graph_find(handle, MPI_DIST_GRAPH, &comm, &graph, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!in || !out || !weighted) return RAISE_ARG(comm, "null pointer");
@@ -452,7 +452,7 @@ int PMPI_Dist_graph_neighbors(MPI_Comm handle, int max_in, int sources[],
                               int out_weights[])
 {
     struct comm *comm;
-    const struct graph *graph;
+    const struct graph *graph = NULL;
     int result = graph_find(handle, MPI_DIST_GRAPH, &comm, &graph, __func__);
     if (result != MPI_SUCCESS) return result;
     if (max_in < 0 || max_out < 0 || (max_in > 0 && !sources) ||

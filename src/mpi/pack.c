@@ -25,7 +25,7 @@ static int move(const void *in, void *out, MPI_Count count, MPI_Datatype handle,
                 bool packing, const char *function)
 {
     struct comm *comm = comm_find(comm_handle);
-    struct type *type;
+    struct type *type = NULL;
     if (!comm)
         return error_raise(NULL, MPI_ERR_COMM, function,
                            "invalid communicator");
@@ -87,7 +87,7 @@ static int pack_size(MPI_Count count, MPI_Datatype handle, MPI_Comm comm_handle,
                      MPI_Count *size, const char *function)
 {
     struct comm *comm = comm_find(comm_handle);
-    struct type *type;
+    struct type *type = NULL;
     if (!comm)
         return error_raise(NULL, MPI_ERR_COMM, function,
                            "invalid communicator");
@@ -181,7 +181,7 @@ static int external_move(const char *name, void *memory, MPI_Count count,
                          MPI_Count *position, bool packing,
                          const char *function)
 {
-    struct type *type;
+    struct type *type = NULL;
     int result = external_check(name, count, handle, &type, function);
     if (result != MPI_SUCCESS) return result;
     MPI_Count size = count * type->size;
@@ -238,7 +238,7 @@ MPI_PUBLIC(Pack_external_size);
 int PMPI_Pack_external_size(const char *name, int count, MPI_Datatype handle,
                             MPI_Aint *size)
 {
-    struct type *type;
+    struct type *type = NULL;
     if (!size) return RAISE_ARG(NULL, "null size");
     int result = external_check(name, count, handle, &type, __func__);
     if (result == MPI_SUCCESS) *size = count * type->size;
@@ -249,7 +249,7 @@ MPI_PUBLIC(Pack_external_size_c);
 int PMPI_Pack_external_size_c(const char *name, MPI_Count count,
                               MPI_Datatype handle, MPI_Count *size)
 {
-    struct type *type;
+    struct type *type = NULL;
     if (!size) return RAISE_ARG(NULL, "null size");
     int result = external_check(name, count, handle, &type, __func__);
     if (result == MPI_SUCCESS) *size = count * type->size;

@@ -177,8 +177,8 @@ static int mrecv(void *buffer, MPI_Count count, MPI_Datatype type,
                  MPI_Message *handle, MPI_Status *status, const char *function)
 {
     MPI_Status found;
-    int error;
-    struct comm *comm;
+    int error = MPI_SUCCESS;
+    struct comm *comm = NULL;
     int result = receive_taken(buffer, count, type, handle, &found, &error,
                                &comm, function);
     if (result != MPI_SUCCESS) return result;

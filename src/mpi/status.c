@@ -31,7 +31,7 @@ static int narrow(MPI_Count wide)
 MPI_PUBLIC(Get_count);
 int PMPI_Get_count(const MPI_Status *status, MPI_Datatype type, int *count)
 {
-    MPI_Count wide;
+    MPI_Count wide = 0;
     int result = count_of(status, type, count ? &wide : NULL, __func__);
     if (result == MPI_SUCCESS) *count = narrow(wide);
     return result;
@@ -60,7 +60,7 @@ static int elements_of(const MPI_Status *status, MPI_Datatype handle,
 MPI_PUBLIC(Get_elements);
 int PMPI_Get_elements(const MPI_Status *status, MPI_Datatype type, int *count)
 {
-    MPI_Count wide;
+    MPI_Count wide = 0;
     int result = elements_of(status, type, count ? &wide : NULL, __func__);
     if (result == MPI_SUCCESS) *count = narrow(wide);
     return result;
