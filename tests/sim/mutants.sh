@@ -15,7 +15,7 @@ mkdir -p "$work/tests" "$work/obj"
 cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" "$work/tests/"
 cd "$work"
 
-core="wire pool session session_sync elastic/view ring/plan ring/frame
+core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
 ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/fold
 ring/quick ring/retain ring/message ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
@@ -24,7 +24,7 @@ master/bandwidth_plan master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote dtype ring/isa
 ring/reduce ring/reduce_base ring/quant ring/quant_base hash/hash
 hash/hash_simd hash/hash_omp"
-sim="test_sim sim util faults program oracle shared election memory search net"
+sim="test_sim sim util faults program oracle shared election memory search fail net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }
@@ -115,7 +115,10 @@ leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
 no probe (V4)|master/master.c|s/if (m->groups\[i\].used) conflict_probe(m, i);//
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
-verdict not kept (F6)|session.c|s/add_poison(s, v->tag, result);/(void)result;/
+verdict not kept (F6)|session_verdict.c|s/add_poison(s, v->tag, result);/(void)result;/
+younger verdict first (P1)|session_verdict.c|s/if (lost \&\& s->told.loss_first < s->poison\[i\].loss) return false;/(void)lost;/
+failure forgotten by a flush (D10)|session.c|s/op->fails \&\& op->phase != PHASE_DONE/false/
+failure of one alone (D10)|master/round.c|s/force(g, msg, VERDICT_FAILED);//
 early frames lost|ring/conn.c|s/c->held = later && c->state == CONN_OPEN && !c->peer;/c->held = false;/
 stranded member waits for ever|session.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|session.c|s/^        session_send(s, \&beat);//

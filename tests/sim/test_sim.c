@@ -96,6 +96,7 @@ static struct sim_options choose(uint64_t seed)
     o.share_fails = on(&r, 3);
     o.optimize = on(&r, o.refuse ? 2 : 3) && o.sync == 0;
     o.one_host = on(&r, 2);
+    o.fails = on(&r, 5) && !o.refuse && !o.mismatch && !o.odd_vote && !o.slow;
     return o;
 }
 
