@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { UNIVERSES = 2500 }; /* of which each must show everything */
+
 static const char *program_name;
 
 static void on_crash(int number)
@@ -116,7 +118,7 @@ static int report(uint64_t count, double seconds)
            (double)count / seconds);
 #define X(name)                                                                \
     printf(#name " %" PRIu64 ", ", sim_coverage.name);                         \
-    if (sim_coverage.name == 0 && count >= 1000) {                             \
+    if (sim_coverage.name == 0 && count >= UNIVERSES) {                        \
         fprintf(stderr, "never happened: " #name "\n");                        \
         missing++;                                                             \
     }
@@ -134,7 +136,7 @@ int main(int argc, char **argv)
     (void)signal(SIGSEGV, on_crash);
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     const char *soak = getenv("PCCL_SOAK");
-    uint64_t count = soak && *soak ? 300000 : 2500;
+    uint64_t count = soak && *soak ? 300000 : UNIVERSES;
     if (argc > 2) count = strtoull(argv[2], NULL, 0);
     const char *trace = getenv("SIM_TRACE");
     sim_trace = trace && *trace;
