@@ -306,8 +306,8 @@ pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
     if (!shared_state || (shared_state->count > 0 && !shared_state->infos) ||
         (unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
         return api_leave(c, pcclInvalidArgument);
-    return api_leave(
-        c, comm_synchronize(c, shared_state, strategy, sync_info_out));
+    return api_leave(c, (pcclResult_t)comm_synchronize(
+                            c, shared_state, strategy, sync_info_out));
 }
 
 pcclResult_t pcclAbortRun(pcclComm_t *comm, int code)

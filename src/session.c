@@ -158,17 +158,6 @@ static struct op *finished_op(struct session *s, const struct op_request *r,
     return op;
 }
 
-static bool take_poison(struct session *s, uint64_t tag, int *result)
-{
-    for (uint32_t i = 0; i < s->poison_count; i++) {
-        if (s->poison[i].tag != tag) continue;
-        *result = s->poison[i].result;
-        s->poison[i] = s->poison[--s->poison_count];
-        return true;
-    }
-    return false;
-}
-
 static bool scope_alive(const struct view *v, const struct op_request *r)
 {
     for (uint32_t i = 0; i < r->member_count; i++) {
@@ -182,7 +171,7 @@ static bool launch_is_over(struct session *s, const struct op_request *r,
                            int *result, uint32_t *loss)
 {
     *loss = 0;
-    if (take_poison(s, r->tag, result)) return true;
+    if (session_take_verdict(s, r, result)) return true;
     *result = pcclRankConnectionLost;
     if (r->members && !scope_alive(s->view, r)) return true;
     if (!r->members && s->told.loss_count > 0) {
@@ -215,10 +204,10 @@ int session_launch(struct session *s, const struct op_request *r,
 bool session_quick(struct session *s, const struct op_request *r,
                    uint64_t view_epoch)
 {
-    if (s->state != SESSION_MEMBER || s->votes[VOTE_UPDATE] == VOTE_WAITING ||
-        s->sync != SYNC_IDLE || s->poison_count > 0 || s->told.loss_count > 0 ||
-        s->engine.frozen)
+    if (s->state != SESSION_MEMBER || session_votes_topology(s) ||
+        s->sync != SYNC_IDLE || s->told.loss_count > 0 || s->engine.frozen)
         return false;
+    if (session_keeps_verdict(s, r->tag)) return false;
     if (view_epoch != 0 && view_epoch != s->told.epoch) return false;
     return quick_start(&s->engine, r);
 }
@@ -231,7 +220,7 @@ int session_fail(struct session *s, uint64_t tag)
         op->phase == PHASE_QUEUED)
         return pcclPendingAsyncOps;
     if (!op->mismatch) engine_faulted(s, FAULT_FAIL, op, 0);
-    op->mismatch = true;
+    op->mismatch = op->fails = true;
     return pcclSuccess;
 }
 
@@ -443,55 +432,6 @@ static const struct wire_op *verdict_on(const struct wire_msg *msg,
     return NULL;
 }
 
-static int forced_result(enum op_verdict verdict)
-{
-    switch (verdict) {
-    case VERDICT_INVALID:
-        return pcclInvalidArgument;
-    case VERDICT_USAGE:
-        return pcclInvalidUsage;
-    case VERDICT_UNREACHABLE:
-        return pcclRankConnectionFailed;
-    case VERDICT_FAILED:
-        return pcclOperationFailed;
-    case VERDICT_COMMIT:
-    case VERDICT_ABORT:
-    case VERDICT_COUNT:
-        break;
-    }
-    return pcclSuccess;
-}
-
-/* The oldest makes room: its operation was another scope's, or never came. */
-static void add_poison(struct session *s, uint64_t tag, int result)
-{
-    if (s->poison_count == POISON_MAX) {
-        memmove(s->poison, s->poison + 1,
-                (POISON_MAX - 1) * sizeof s->poison[0]);
-        s->poison_count--;
-    }
-    s->poison[s->poison_count].tag = tag;
-    s->poison[s->poison_count++].result = result;
-}
-
-/* Rule F6: a verdict on an operation not launched here waits for it. Whose
- * vote was refused for its sake (V4) has had his error. */
-static void keep_forced(struct session *s, const struct wire_msg *msg)
-{
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        const struct wire_op *v = &msg->ops[i];
-        int result = forced_result((enum op_verdict)v->state);
-        if (result == pcclSuccess) continue;
-        if (op_is_past(&s->engine, v->tag, v->seq)) continue;
-        struct op *op = engine_find(&s->engine, v->tag);
-        if (op && op->phase == PHASE_QUEUED)
-            engine_finish(&s->engine, op, result);
-        else if (v->state != VERDICT_USAGE ||
-                 s->refused_epoch != s->view->epoch)
-            add_poison(s, v->tag, result);
-    }
-}
-
 /* What becomes of an operation that was under way when the epoch closed.
  * True: it goes on in the new view. */
 static bool judge(struct session *s, struct op *op, const struct wire_msg *msg,
@@ -507,7 +447,7 @@ static bool judge(struct session *s, struct op *op, const struct wire_msg *msg,
         return false;
     }
     if (!queued) engine_restore(e, op);
-    int result = v ? forced_result((enum op_verdict)v->state) : pcclSuccess;
+    int result = v ? session_forced((enum op_verdict)v->state) : pcclSuccess;
     if (result != pcclSuccess) {
         engine_finish(e, op, result);
         return false;
@@ -525,8 +465,15 @@ static void go_on(struct session *s, const bool *again)
 {
     struct engine *e = &s->engine;
     for (uint32_t i = 0; i < OPS_MAX; i++) {
-        if (again[i] && !engine_start(e, &e->ops[i]))
-            engine_finish(e, &e->ops[i], pcclInternalError);
+        struct op *op = &e->ops[i];
+        if (!again[i]) continue;
+        if (!engine_start(e, op)) {
+            engine_finish(e, op, pcclInternalError);
+        } else if (op->fails && op->phase != PHASE_DONE) {
+            /* Rule D10: the epoch was closed before the master heard of it. */
+            op->mismatch = true;
+            engine_faulted(s, FAULT_FAIL, op, 0);
+        }
     }
 }
 
@@ -536,7 +483,7 @@ static void on_install(struct session *s, const struct wire_msg *msg)
     if (!s->proposed || msg->round != s->round) return;
     struct engine *e = &s->engine;
     bool update = msg->view.update || msg->view.optimize;
-    keep_forced(s, msg);
+    session_keep_verdicts(s, msg);
     struct view *old = s->view;
     s->view = s->next;
     s->next = old;

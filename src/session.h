@@ -65,6 +65,7 @@ struct session {
     /* Verdicts on operations this peer has not launched yet. */
     struct {
         uint64_t tag;
+        uint32_t loss; /* the next one then (rule P1) */
         int result;
     } poison[POISON_MAX];
     uint32_t poison_count;
@@ -113,9 +114,10 @@ int session_launch(struct session *s, const struct op_request *r,
 bool session_quick(struct session *s, const struct op_request *r,
                    uint64_t view_epoch);
 
-/* Takes the result of a DONE operation: tells its loss, frees it. */
 /* Rule D10: the operation is to fail for all its members. */
 int session_fail(struct session *s, uint64_t tag);
+
+/* Takes the result of a DONE operation: tells its loss, frees it. */
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
                  uint64_t *tx_bytes, uint64_t *rx_bytes);
 
@@ -142,6 +144,13 @@ void session_sync_end(struct session *s, int result, const char *error);
 void session_probe(struct session *s, const struct wire_msg *msg);
 void session_probed(void *session, uint32_t step, const struct wire_edge *edge);
 void session_report_links(struct session *s);
+/* Result that a verdict of INSTALL forces, or pcclSuccess. */
+int session_forced(enum op_verdict verdict);
+/* Rule F6: those on operations that have not been launched here wait. */
+void session_keep_verdicts(struct session *s, const struct wire_msg *msg);
+bool session_keeps_verdict(const struct session *s, uint64_t tag);
+bool session_take_verdict(struct session *s, const struct op_request *r,
+                          int *result);
 void session_keep_blockers(struct session *s, const struct wire_msg *msg);
 
 /* Asks to leave; GONE follows, at the latest when the caller gives up. */

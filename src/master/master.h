@@ -251,15 +251,17 @@ struct master {
     struct wire_op ops[WIRE_OPS_MAX];
 };
 
+enum master_event_type {
+    MASTER_CONNECTED, /* addr: where the peer calls from */
+    MASTER_RECEIVED,  /* msg is borrowed */
+    MASTER_CLOSED,
+    MASTER_TICK,   /* time has passed; link unused */
+    MASTER_QUORUM, /* quorum has changed */
+    MASTER_SEARCHED,
+};
+
 struct master_event {
-    enum {
-        MASTER_CONNECTED, /* addr: where the peer calls from */
-        MASTER_RECEIVED,  /* msg is borrowed */
-        MASTER_CLOSED,
-        MASTER_TICK,   /* time has passed; link unused */
-        MASTER_QUORUM, /* quorum has changed */
-        MASTER_SEARCHED,
-    } type;
+    enum master_event_type type;
     uint32_t link;
     pccl_ns now;
     const struct wire_msg *msg;

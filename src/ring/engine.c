@@ -340,7 +340,9 @@ static void check_silence(struct engine *e, uint32_t number)
 {
     struct conn *c = e->conns[number];
     bool stranger = c->state != CONN_OPEN;
-    pccl_ns limit = stranger ? e->deadline / 2 : e->deadline;
+    /* Nobody waits for one more, and giving it up may cost a round. */
+    bool more = c->link && c->link->open > 0;
+    pccl_ns limit = stranger && !more ? e->deadline / 2 : e->deadline;
     if (e->now - c->heard < limit) return;
     if (!stranger && c->peer && !message_waits(c->peer)) return;
     if (!stranger && !c->peer && !op_uses_link(e, c->link, NULL) &&

@@ -185,6 +185,7 @@ struct op {
     bool confirm;  /* returns only when all hold the result (rule D4) */
     bool cleared;  /* every DONE so far was clean */
     bool mismatch; /* reported to the master */
+    bool fails;    /* this member has asked for that (rule D10) */
     bool folded;   /* exchange, star: recv has the result; in place, the slot
                       of one's own rank has what stood there */
     bool awaited;  /* somebody takes the result: not to be found again */

@@ -203,10 +203,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct fuzz_input in = {bytes, size};
     struct universe u = {.s = calloc(1, sizeof *u.s)};
-    struct session_config config = {
-        .out = {&u, to_master, dial, closed, changed},
-        .pool_size = 1,
-        .deadline = PCCL_S};
+    struct session_config config = {.out = {.user = &u,
+                                            .to_master = to_master,
+                                            .dial = dial,
+                                            .close = closed,
+                                            .changed = changed},
+                                    .pool_size = 1,
+                                    .deadline = PCCL_S};
     assert(u.s && session_init(u.s, &config));
     join(&u);
     while (in.left > 0) act(&u, &in);

@@ -158,9 +158,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct fuzz_input in = {bytes, size};
     struct universe u = {.m = calloc(1, sizeof *u.m)};
     assert(u.m);
-    struct master_config config = {.out = {&u, send_effect, close_effect, NULL},
-                                   .deadline = PCCL_S,
-                                   .quorum = 1 + fuzz_below(&in, 3)};
+    struct master_config config = {
+        .out = {.user = &u, .send = send_effect, .close = close_effect},
+        .deadline = PCCL_S,
+        .quorum = 1 + fuzz_below(&in, 3)};
     master_init(u.m, &config);
     while (in.left > 0) act(&u, &in);
 

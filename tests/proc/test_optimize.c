@@ -87,7 +87,7 @@ static ssize_t trickle(int fd, const struct msghdr *msg)
     if (wires[fd].allowance > most) wires[fd].allowance = most;
     const struct iovec *v = msg->msg_iov;
     size_t size = v->iov_len;
-    if (size > wires[fd].allowance) size = (size_t)wires[fd].allowance;
+    if ((double)size > wires[fd].allowance) size = (size_t)wires[fd].allowance;
     if (size == 0) {
         /* The socket is writable all the same: do not let poll() spin. */
         struct timespec nap = {.tv_nsec = 1000000};

@@ -283,6 +283,7 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
                  o->result == pcclRankConnectionLost ||
                  (o->result == pcclInvalidArgument && s->options.mismatch) ||
                  o->result == pcclInvalidUsage ||
+                 (o->result == pcclOperationFailed && s->options.fails) ||
                  (o->result == pcclRankConnectionFailed && unsteady(s));
     SIM_CHECK(s, known, "unexpected result %d", o->result);
     SIM_CHECK(

@@ -151,14 +151,6 @@ void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
     }
 }
 
-size_t spec_pair(const struct sim *s, const struct sim_spec *spec,
-                 uint64_t from, uint64_t to)
-{
-    uint64_t h = sim_mix(s->seed, spec->ident, from * 100003 + to, 9);
-    if (h % 4 == 0) return 0;
-    return (size_t)((h >> 8) % (spec->count * 2 + 1));
-}
-
 static uint8_t *buffer_new(size_t size)
 {
     uint8_t *b = malloc(size + 2 * SIM_GUARD);
@@ -257,7 +249,7 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     struct sim_spec *spec = &o->spec;
     o->op = NULL;
-    o->taken = false;
+    o->taken = o->asked = o->kept = false;
     make_key(p, o);
     if (spec->absent ||
         (spec->size == 1 && spec->coll == COLL_ALLREDUCE && s->options.local)) {
@@ -299,6 +291,7 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
               (unsigned long long)spec->ident, (unsigned long long)spec->tag,
               spec->coll, (unsigned long long)spec->count, o->key.epoch,
               spec->size, result, o->op ? (int)o->op->phase : -1);
+    o->kept = o->op && o->op->phase == PHASE_DONE;
     if (result == pcclSuccess) return;
     SIM_CHECK(s, p->session->state == SESSION_GONE, "launch refused: %d",
               result);
@@ -345,6 +338,7 @@ static void end_op(struct sim *s, struct sim_proc *p, struct sim_op *o,
               (unsigned long long)o->spec.ident, o->key.epoch, o->key.nth,
               o->result, p->session->told.epoch);
     sim_coverage.lost += o->result == pcclRankConnectionLost;
+    fail_taken(o);
     sim_coverage.scoped_lost +=
         o->result == pcclRankConnectionLost && o->spec.scoped;
     check_buffers(s, o);
@@ -549,6 +543,8 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     bool unreachable = false;
     for (uint32_t i = 0; i < g->count; i++) {
         int r = g->ops[i].result;
+        /* Who is outside of the scope goes on. */
+        if (r == pcclOperationFailed && g->ops[i].spec.scoped) continue;
         lost |= r == pcclRankConnectionLost && !g->ops[i].spec.scoped;
         unreachable |= r == pcclRankConnectionFailed;
         failed |= r != pcclSuccess && r != pcclRankConnectionLost;
@@ -685,13 +681,15 @@ bool program_turn(struct sim *s, struct sim_proc *p)
     case STAGE_SYNC:
         return synchronize(s, p);
     case STAGE_LAUNCH:
-        if (g->launched < g->count)
-            launch_op(s, p, &g->ops[g->order[g->launched++]]);
-        else
+        if (g->launched == g->count)
             go(s, p, STAGE_TAKE);
+        else if (fail_withholds(s, p, &g->ops[g->order[g->launched]]))
+            return false;
+        else
+            launch_op(s, p, &g->ops[g->order[g->launched++]]);
         return true;
     case STAGE_TAKE:
-        return take_one(s, p);
+        return take_one(s, p) || fail_asks(s, p);
     case STAGE_RESYNC:
     case STAGE_LEAVING:
         return false;

@@ -316,10 +316,13 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) p->conns[i].stream = -1;
     p->session = calloc(1, sizeof *p->session);
     SIM_CHECK(s, p->session != NULL, "no memory");
-    struct session_config config = {
-        .out = {p, proc_to_master, proc_dial, proc_close, proc_changed},
-        .pool_size = s->options.pool,
-        .deadline = SIM_DEADLINE};
+    struct session_config config = {.out = {.user = p,
+                                            .to_master = proc_to_master,
+                                            .dial = proc_dial,
+                                            .close = proc_close,
+                                            .changed = proc_changed},
+                                    .pool_size = s->options.pool,
+                                    .deadline = SIM_DEADLINE};
     if (s->options.share > 0) memory_outputs(&config.out);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine.now = s->now;

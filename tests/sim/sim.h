@@ -45,7 +45,7 @@ enum {
     X(sync_gave_up) X(sync_named) \
     X(shared) X(share_half) X(share_lost) \
     X(quant_ring) X(quant_exchange) X(quant_lost) \
-    X(quick) X(quick_converted) \
+    X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost)
 /* clang-format on */
@@ -79,7 +79,8 @@ struct sim_op {
     struct sim_spec spec;
     struct sim_key key;
     struct op *op;
-    bool taken;
+    bool taken, asked; /* asked: to have it fail */
+    bool kept;         /* over at the launch */
     int result;
     uint8_t *send, *recv, *copy; /* allocations; payload after SIM_GUARD */
     size_t send_size, recv_size;
@@ -162,6 +163,7 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
+    bool fails;
     bool one_host;
     uint32_t share; /* bytes of a channel; 0: no shared memory */
     bool share_fails;
@@ -249,6 +251,12 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p);
 bool program_turn(struct sim *s, struct sim_proc *p);
 bool program_quick(struct sim *s, struct sim_proc *p);
 void program_free(struct sim_proc *p);
+
+/* fail.c */
+bool fail_withholds(const struct sim *s, const struct sim_proc *p,
+                    const struct sim_op *o);
+bool fail_asks(struct sim *s, struct sim_proc *p);
+void fail_taken(const struct sim_op *o);
 
 /* memory.c */
 void memory_outputs(struct session_output *out);

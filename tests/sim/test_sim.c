@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { UNIVERSES = 2500 }; /* of which each must show everything */
+
 static const char *program_name;
 
 static void on_crash(int number)
@@ -96,6 +98,7 @@ static struct sim_options choose(uint64_t seed)
     o.share_fails = on(&r, 3);
     o.optimize = on(&r, o.refuse ? 2 : 3) && o.sync == 0;
     o.one_host = on(&r, 2);
+    o.fails = on(&r, 5) && !o.refuse && !o.mismatch && !o.odd_vote && !o.slow;
     return o;
 }
 
@@ -115,7 +118,7 @@ static int report(uint64_t count, double seconds)
            (double)count / seconds);
 #define X(name)                                                                \
     printf(#name " %" PRIu64 ", ", sim_coverage.name);                         \
-    if (sim_coverage.name == 0 && count >= 1000) {                             \
+    if (sim_coverage.name == 0 && count >= UNIVERSES) {                        \
         fprintf(stderr, "never happened: " #name "\n");                        \
         missing++;                                                             \
     }
@@ -133,7 +136,7 @@ int main(int argc, char **argv)
     (void)signal(SIGSEGV, on_crash);
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     const char *soak = getenv("PCCL_SOAK");
-    uint64_t count = soak && *soak ? 300000 : 2500;
+    uint64_t count = soak && *soak ? 300000 : UNIVERSES;
     if (argc > 2) count = strtoull(argv[2], NULL, 0);
     const char *trace = getenv("SIM_TRACE");
     sim_trace = trace && *trace;

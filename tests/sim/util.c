@@ -28,6 +28,14 @@ uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
     return net_random(&state);
 }
 
+size_t spec_pair(const struct sim *s, const struct sim_spec *spec,
+                 uint64_t from, uint64_t to)
+{
+    uint64_t h = sim_mix(s->seed, spec->ident, from * 100003 + to, 9);
+    if (h % 4 == 0) return 0;
+    return (size_t)((h >> 8) % (spec->count * 2 + 1));
+}
+
 bool sim_is_member(const struct sim *s, uint64_t id)
 {
     for (uint32_t i = 0; i < s->master->link_end; i++) {
@@ -47,6 +55,8 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p)
                      : s->options.slow ? 10
                                        : 4) *
                     SIM_DEADLINE;
+    /* Of a vector that travels over many connections each turn moves little. */
+    if (s->options.large && s->options.pool == 0) limit *= 2;
     /* Who has other tensors asks again while they still move theirs. */
     if (g->stage == STAGE_SYNC) limit *= 3;
     /* A sweep has as many steps as there are members. */
