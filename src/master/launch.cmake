@@ -5,7 +5,7 @@ if(NOT TARGET pccl_env)
     add_library(pccl_env STATIC ${CMAKE_CURRENT_LIST_DIR}/../env.c)
     target_link_libraries(pccl_env PUBLIC pccl_flags)
 endif()
-set(launch_sources memory address hosts bind options option_table help rank_env
+set(launch_sources memory address hosts bind options option_table option_places help rank_env
     descriptor guard spawn link forward proc input reach remote agent job
     job_host job_rank launch)
 list(TRANSFORM launch_sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/launch/)

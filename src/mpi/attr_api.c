@@ -4,13 +4,24 @@
 #include "comm.h"
 #include "type.h"
 
+#include <stdlib.h>
+
 /* ------------------------------------------------------------ communicators */
+
+/* What the launcher said; NULL: nothing. */
+static int *from_launcher(const char *name, int *value)
+{
+    const char *text = getenv(name);
+    if (!text || *text == '\0') return NULL;
+    *value = (int)strtol(text, NULL, 10);
+    return value;
+}
 
 /* The predefined ones: even numbers are Fortran's names for the odd ones. */
 static int *predefined(int keyval)
 {
     static int tag_ub = 268435455, host = MPI_PROC_NULL, io = MPI_ANY_SOURCE;
-    static int wtime_is_global = 0, appnum = 0;
+    static int wtime_is_global = 0, appnum = 0, universe;
     switch ((keyval - 1) | 1) {
     case MPI_TAG_UB:
         return &tag_ub;
@@ -23,7 +34,10 @@ static int *predefined(int keyval)
     case MPI_LASTUSEDCODE:
         return error_last_used_code();
     case MPI_APPNUM:
+        (void)from_launcher("PMI_APPNUM", &appnum);
         return &appnum;
+    case MPI_UNIVERSE_SIZE:
+        return from_launcher("PMI_UNIVERSE_SIZE", &universe);
     default:
         return NULL;
     }

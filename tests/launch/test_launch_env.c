@@ -24,6 +24,7 @@ static struct app app = {.ranks = 4};
 static char **build(struct options *options, const char *library_path,
                     bool newcomer)
 {
+    options->apps = &app;
     struct rank_env facts = {.inherited = inherited,
                              .options = options,
                              .app = &app,
@@ -46,8 +47,10 @@ static void assert_env(char *const *env, const char *name, const char *value)
 static void test_all(void **state)
 {
     (void)state;
-    struct options options = {.rank_count = 4};
+    struct options options = {.rank_count = 4, .universe = "9"};
     char **env = build(&options, "/ours", false);
+    assert_env(env, "PMI_APPNUM", "0");
+    assert_env(env, "PMI_UNIVERSE_SIZE", "9");
     static const char *const ranks[] = {"PCCL_RANK", "PMI_RANK",
                                         "PMI_ID",    "OMPI_COMM_WORLD_RANK",
                                         "RANK",      "MV2_COMM_WORLD_RANK"};
@@ -104,6 +107,7 @@ static void test_newcomers(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(unset); i++)
         assert_env(env, unset[i], NULL);
     assert_env(env, "PCCL_JOIN", "1");
+    assert_env(env, "PMI_UNIVERSE_SIZE", NULL);
     assert_env(env, "LOCAL_RANK", "1");
     assert_env(env, "MPI_LOCALNRANKS", "2");
     assert_env(env, "PCCL_ON_FAILURE", "shrink");

@@ -1,6 +1,8 @@
 /* test_launch_failure.c - how a job ends: status, message, tolerance. */
 #include "run.h"
 
+#include <stdlib.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -292,6 +294,38 @@ static void test_respawn(void **state)
     run_free(&run);
 }
 
+/* The program is away when it is needed again: it is tried until it is back. */
+static void test_respawn_missing(void **state)
+{
+    (void)state;
+    struct run run;
+    char folder[] = "/tmp/pccl-respawn-XXXXXX";
+    char path[64], away[64], line[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/prog", folder);
+    snprintf(away, sizeof away, "%s/away", folder);
+    int fd = open(path, O_WRONLY | O_CREAT, 0755);
+    assert_true(fd >= 0);
+    dprintf(fd,
+            "#!/bin/sh\n[ \"$PCCL_JOIN\" ] && { echo back; exit 0; }\n"
+            "mv $0 %s; kill -9 $$\n",
+            away);
+    close(fd);
+    RUN(&run, "--respawn", "-n", "1", "sh", "-c", "read x; exit 0", ":", "-n",
+        "1", path);
+    run_errors_await(&run,
+                     "rank 1 could not be started again; next try in 0.4");
+    assert_int_equal(rename(away, path), 0);
+    run_line(&run, line, sizeof line);
+    assert_string_equal(line, "back");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_has(run.errors, "No such file");
+    run_free(&run);
+    unlink(path);
+    rmdir(folder);
+}
+
 static void test_join(void **state)
 {
     (void)state;
@@ -323,6 +357,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_respawn),
+        cmocka_unit_test(test_respawn_missing),
         cmocka_unit_test(test_join),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum source { COMMAND, FILE_TEXT, SLURM };
+enum source { COMMAND, FILE_TEXT, SLURM, RANK_FILE };
 
 static bool read_list(struct host_list *list, enum source source,
                       const char *text, const char *tasks, char *error)
@@ -20,6 +20,7 @@ static bool read_list(struct host_list *list, enum source source,
     *error = '\0';
     if (source == COMMAND) return hosts_parse(list, text, error, 256);
     if (source == FILE_TEXT) return hosts_parse_file(list, text, error, 256);
+    if (source == RANK_FILE) return hosts_parse_ranks(list, text, error, 256);
     return hosts_parse_slurm(list, text, tasks, error, 256);
 }
 
@@ -49,6 +50,16 @@ static void test_lists(void **state)
          false},
         {FILE_TEXT, "a slots=x", NULL, "line 1: 'slots=x' is no number", false},
         {FILE_TEXT, "# nobody\n", NULL, "no host is named", false},
+        {RANK_FILE, "rank 1=b slot=0:1\n# two\n rank 0 = a slots=2 # x\r\n",
+         NULL, "a:1 b:1", true},
+        {RANK_FILE, "rank 0=a\nrank 2=c\n", NULL, "there is no rank 1", false},
+        {RANK_FILE, "rank 0=a\nrank 0=c\n", NULL, "rank 0 is there twice",
+         false},
+        {RANK_FILE, "rank 0=+n0\n", NULL, "is no line like rank 0=HOST", false},
+        {RANK_FILE, "rank 0=-oX=y\n", NULL, "is no line like", false},
+        {RANK_FILE, "rank 4096=a\n", NULL, "is no line like", false},
+        {RANK_FILE, "a slots=3\n", NULL, "is no line like", false},
+        {RANK_FILE, "", NULL, "no rank is named", false},
         {SLURM, "n[08-10,12],m3", "2(x3),1", "n08:2 n09:2 n10:2 n12:1 m3:1",
          true},
         {SLURM, "r[1-2]n[1-2]-ib", NULL,

@@ -45,7 +45,13 @@ static void test_errors(void **state)
         {"--elatsic a", "'--elatsic', did you mean --elastic?"},
         {"-hostfil x a", "'-hostfil', did you mean --hostfile?"},
         {"--disable-auto a", "did you mean --disable-auto-cleanup?"},
-        {"-rankfile x a", "-rankfile of other launchers is not supported"},
+        {"-cpu-set 0 a", "-cpu-set of other launchers is not supported"},
+        {"-rankfile /no/file a", "-rankfile /no/file: No such file"},
+        {"-rf /dev/null a", "-rf /dev/null: no rank is named"},
+        {"-prefix here a", "-prefix here: it is an absolute folder"},
+        {"-usize many a", "-usize needs a number of 1 or more"},
+        {"--output-filename= a", "--output-filename needs a folder"},
+        {"--launcher-agent= a", "--launcher-agent needs a command"},
         {"-bind-to moon a", "-bind-to moon: it is one of none, hwthread"},
         {"-bind-to core:0 a", "-bind-to core:0"},
         {"-s 4 -n 4 a", "-s 4: there are 4 ranks"},
@@ -139,6 +145,9 @@ static void test_coordinator(void **state)
     assert_true(parse(&o, copy, sizeof copy, "-n 3 --help", argv));
     assert_int_equal(o.mode, MODE_HELP);
     options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-info", argv));
+    assert_int_equal(o.mode, MODE_VERSION);
+    options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "-V", argv));
     assert_int_equal(o.mode, MODE_VERSION);
     options_free(&o);
@@ -177,6 +186,8 @@ static void test_programs(void **state)
         "-hosts localhost:4,127.0.0.1 -n 2 p",
         "-launcher fork -n 2 p",
         "-n 2 -- p",
+        "-bind-to core:overload-allowed -usize SYSTEM -iface lo -n 2 p",
+        "--mca plm_rsh_agent rsh:ssh --prefix /opt --display map -n 2 p",
         "-x A -x B=3 -n 2 p",
         "--path=/bin -n 2 p"};
     for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
@@ -187,6 +198,26 @@ static void test_programs(void **state)
         assert_string_equal(o.apps[0].argv[0], "p");
         options_free(&o);
     }
+}
+
+/* Other launchers' words for what ours has. */
+static void test_synonyms(void **state)
+{
+    (void)state;
+    struct options o;
+    char copy[256], *argv[ARGS_MAX + 1];
+    assert_true(parse(&o, copy, sizeof copy,
+                      "--mca plm_rsh_agent far --mca prte_launch_agent it "
+                      "--mca btl self -usize 9 -prepend-pattern %h p",
+                      argv));
+    assert_string_equal(o.launcher_exec, "far");
+    assert_string_equal(o.agent, "it");
+    assert_string_equal(o.universe, "9");
+    assert_string_equal(o.label, "%h");
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-l p", argv));
+    assert_string_equal(o.label, "[%r] ");
+    options_free(&o);
 }
 
 /* What -n is without -n, and which rank reads. */
@@ -244,7 +275,7 @@ static void test_config(void **state)
     bool good = parse(&o, copy, sizeof copy, line, argv) && complete(&o, NULL);
     unlink(path);
     if (!good) fail_msg("%s", o.error);
-    assert_true(o.label);
+    assert_non_null(o.label);
     assert_int_equal(o.app_count, 2);
     assert_int_equal(o.rank_count, 5);
     assert_int_equal(o.apps[0].argc, 3);
@@ -331,7 +362,7 @@ int main(void)
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_coordinator),
         cmocka_unit_test(test_programs),  cmocka_unit_test(test_failures),
         cmocka_unit_test(test_counts),    cmocka_unit_test(test_config),
-        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_addresses), cmocka_unit_test(test_synonyms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -418,6 +418,95 @@ static void test_files(void **state)
     assert_string_equal(line, "0\n1\ne\ne\n");
 }
 
+static char *slurp(const char *name)
+{
+    static char text[256];
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("no %s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* Open MPI's folders, errors among the output, labels of the user's own. */
+static void test_places_of_output(void **state)
+{
+    (void)state;
+    struct run run;
+    char out[128];
+    snprintf(out, sizeof out, "%s/deep/er", folder);
+    RUN(&run, "--launcher", "fork", "-hosts", "a,localhost",
+        "--output-filename", out, "sh", "-c", "echo $RANK; echo e$RANK >&2");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.output, "");
+    run_free(&run);
+    assert_string_equal(slurp("deep/er/1/rank.0/stdout"), "0\n");
+    assert_string_equal(slurp("deep/er/1/rank.1/stderr"), "e1\n");
+    RUN(&run, "--launcher", "fork", "-hosts", "a,localhost", "-prepend-pattern",
+        "%r of %h%%: ", "-merge-stderr-to-stdout", "sh", "-c",
+        "echo e$RANK >&2");
+    run_finish(&run);
+    assert_has(run.output, "0 of a%: e0\n");
+    assert_has(run.output, "%: e1\n");
+    assert_string_equal(run.errors, "");
+    run_free(&run);
+}
+
+/* The agent is somewhere else over there, or is wrapped into something. */
+static void test_agent_elsewhere(void **state)
+{
+    (void)state;
+    struct run run;
+    char agent[512], bin[128], link[256];
+    snprintf(agent, sizeof agent, "env WRAPPED='by us' %s", run_master);
+    RUN(&run, "--launcher-exec", fake_ssh, "--launcher-agent", agent, "-hosts",
+        "far", "sh", "-c", "echo $WRAPPED");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.output, "by us\n");
+    run_free(&run);
+    snprintf(bin, sizeof bin, "%s/bin", folder);
+    snprintf(link, sizeof link, "%s/pccl-master", bin);
+    assert_int_equal(mkdir(bin, 0755), 0);
+    char *real = realpath(run_master, NULL);
+    assert_int_equal(symlink(real, link), 0);
+    free(real);
+    RUN(&run, "--launcher-exec", fake_ssh, "--prefix", folder, "-hosts", "far",
+        "echo", "there");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_string_equal(run.output, "there\n");
+    run_free(&run);
+    RUN(&run, "--launcher-exec", fake_ssh, "--prefix", "/no/where", "-hosts",
+        "far", "true");
+    run_finish(&run);
+    assert_int_equal(run.status, 1);
+    assert_has(run.errors, "/no/where/bin/pccl-master");
+    assert_has(run.errors,
+               "host far is lost: the command that reaches it ended "
+               "with status 127");
+    run_free(&run);
+}
+
+/* Nothing between us and a rank over there reads its words. */
+static void test_quoting(void **state)
+{
+    (void)state;
+    struct run run;
+    static const char odd[] = "a b'c\"d$HOME\\`x`\n*?~ !#;|&<>()[]{}\t\xc3\xa4";
+    RUN(&run, "--launcher-exec", fake_ssh, "-hosts", "far", "-genv", "ODD", odd,
+        "sh", "-c", "printf '%s|%s|%s' \"$ODD\" \"$1\" \"$2\"", "sh", odd, "");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    char want[256];
+    snprintf(want, sizeof want, "%s|%s|", odd, odd);
+    assert_string_equal(run.output, want);
+    run_free(&run);
+}
+
 /* Without srun a script in its place: what it is asked, and that it works. */
 static void test_slurm(void **state)
 {
@@ -468,6 +557,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_spares),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_slurm),
+        cmocka_unit_test(test_places_of_output),
+        cmocka_unit_test(test_agent_elsewhere),
+        cmocka_unit_test(test_quoting),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

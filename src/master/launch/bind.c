@@ -21,7 +21,9 @@ bool bind_parse(struct bind *bind, const char *text)
     size_t length = strcspn(text, ":");
     char *end = NULL;
     unsigned long width = 1;
-    if (text[length] == ':') {
+    bool said = strcmp(text + length, ":overload-allowed") == 0 ||
+                strcmp(text + length, ":if-supported") == 0;
+    if (text[length] == ':' && !said) {
         width = strtoul(text + length + 1, &end, 10);
         if (end == text + length + 1 || *end != '\0' || width == 0 ||
             width > CPU_SETSIZE)

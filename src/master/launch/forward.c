@@ -279,7 +279,7 @@ void stream_open(struct stream *stream, struct sink *sink, int fd,
     stream->file = -1;
     stream->label[0] = '\0';
     if (name && name->label)
-        snprintf(stream->label, sizeof stream->label, "[%u] ", name->rank);
+        snprintf(stream->label, sizeof stream->label, "%s", name->label);
     if (name && name->files[is_error]) file_open(stream, name->files[is_error]);
     stream->waiter.go = stream_go;
     if (fd < 0) return;

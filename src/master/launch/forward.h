@@ -52,7 +52,7 @@ void sink_wait_end(struct sink *sink, struct sink_waiter *waiter);
 /* Whose output it is, and where it goes. */
 struct stream_name {
     uint32_t rank;
-    bool label;           /* "[rank] " before every line */
+    const char *label;    /* before every line, or NULL */
     const char *files[2]; /* NULL, or where output and errors go instead */
 };
 
@@ -66,7 +66,7 @@ struct stream {
     bool eof;
     bool abandoned; /* close as soon as there is nothing to read */
     bool piece;     /* the line at begin was begun before */
-    char label[16]; /* "[3] " or "" */
+    char label[64]; /* "[3] " or "" */
     uint32_t rank;  /* of frames */
     bool is_error;
     int file; /* output goes there and not to the sink; -1: none */

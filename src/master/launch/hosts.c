@@ -147,6 +147,49 @@ bool hosts_parse_file(struct host_list *list, const char *text, char *error,
     return list->count > before || fail(&reader, "no host is named");
 }
 
+static bool rank_line(struct host_list *list, const char *line, char *error,
+                      size_t error_size)
+{
+    unsigned rank;
+    char name[HOST_SIZE];
+    static_assert(HOST_SIZE > 255, "the width below");
+    if (sscanf(line, " rank %u = %255[^] \t\r\n,=]", &rank, name) != 2 ||
+        rank >= RANKS_MAX || strchr("+-", *name)) {
+        snprintf(error, error_size, "'%s' is no line like rank 0=HOST", line);
+        return false;
+    }
+    while (list->count <= rank) list_add(list, "", 0, 1);
+    if (*list->entries[rank].name != '\0') {
+        snprintf(error, error_size, "rank %u is there twice", rank);
+        return false;
+    }
+    free(list->entries[rank].name);
+    list->entries[rank].name = memory_text(name);
+    return true;
+}
+
+bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
+                       size_t error_size)
+{
+    char line[HOST_SIZE + 128];
+    hosts_free(list);
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        size_t length = strcspn(text, "\n#");
+        end = text + strcspn(text, "\n");
+        if (strspn(text, " \t\r") >= length) continue;
+        snprintf(line, sizeof line, "%.*s", (int)length, text);
+        if (!rank_line(list, line, error, error_size)) return false;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (*list->entries[i].name != '\0') continue;
+        snprintf(error, error_size, "there is no rank %zu", i);
+        return false;
+    }
+    if (list->count > 0) return true;
+    snprintf(error, error_size, "no rank is named");
+    return false;
+}
+
 /* "2(x3),1": the number for the node at index; the last one goes on. */
 static bool tasks_at(const char *tasks, size_t index, uint32_t *slots)
 {

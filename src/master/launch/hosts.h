@@ -27,6 +27,11 @@ bool hosts_parse(struct host_list *list, const char *text, char *error,
 bool hosts_parse_file(struct host_list *list, const char *text, char *error,
                       size_t error_size);
 
+/* The text of Open MPI's rank file: "rank N=HOST slot=...", one rank a line and
+ * in any order. One entry for each rank, in their order; slots do nothing. */
+bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
+                       size_t error_size);
+
 /* Slurm's SLURM_JOB_NODELIST ("n[01-03,7],m[1-2]-ib") and, unless NULL,
  * SLURM_TASKS_PER_NODE ("2(x3),1"). */
 bool hosts_parse_slurm(struct host_list *list, const char *nodes,

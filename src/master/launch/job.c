@@ -193,6 +193,18 @@ static bool respawn_plan(struct rank *rank)
     return true;
 }
 
+/* What was missing, as memory, may be there again with the next try. */
+void rank_not_started(struct rank *rank)
+{
+    struct job *job = rank->job;
+    rank->started = ev_now(job->setup.loop);
+    if (job->ending || count_good(job) > 0) return;
+    if (respawn_plan(rank))
+        job_message(job->setup.err,
+                    "rank %u could not be started again; next try in %.1f s",
+                    rank->index, rank->delay);
+}
+
 /* A spare that lives takes part in place of the dead one. */
 static struct rank *spare_take(struct job *job)
 {

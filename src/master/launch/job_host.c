@@ -77,7 +77,10 @@ static void on_failed(struct rank *rank, struct link_texts *texts)
                     rank->host->name);
     rank->proc.alive = false;
     rank_ended(rank);
-    if (!rank->newcomer || job->setup.options->join) job_end(job, (int)status);
+    if (!rank->newcomer || job->setup.options->join)
+        job_end(job, (int)status);
+    else if (!rank->spare)
+        rank_not_started(rank);
 }
 
 static bool on_frame(void *user, const struct link_frame *frame)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool rank_is_gone(const struct rank *rank)
@@ -103,22 +104,48 @@ static void name_make(const struct rank *rank, const char *pattern, char **file)
 /* How the output of a rank is called, and where it goes. */
 struct outputs {
     struct stream_name name;
-    char *files[2];
+    char *label, *files[2];
 };
+
+/* Open MPI's places: FOLDER/1/rank.N/stdout and stderr. */
+static void folder_make(const struct rank *rank, const char *folder,
+                        char *files[2])
+{
+    static const char *const words[] = {":nocopy", ":nojobid"};
+    size_t length = strlen(folder);
+    bool job = true;
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        const char *word = strstr(folder, words[i]);
+        if (!word) continue;
+        if (i == 1) job = false;
+        if ((size_t)(word - folder) < length) length = (size_t)(word - folder);
+    }
+    for (int i = 0; i < 2; i++)
+        files[i] =
+            memory_print("%.*s/%srank.%u/%s", (int)length, folder,
+                         job ? "1/" : "", rank->index, i ? "stderr" : "stdout");
+}
 
 static void outputs_make(const struct rank *rank, struct outputs *outputs)
 {
     const struct options *options = rank->job->setup.options;
-    name_make(rank, options->out_pattern, &outputs->files[0]);
-    name_make(rank, options->err_pattern, &outputs->files[1]);
+    name_make(rank, options->label, &outputs->label);
+    if (options->out_folder) {
+        folder_make(rank, options->out_folder, outputs->files);
+    } else {
+        name_make(rank, options->out_pattern, &outputs->files[0]);
+        name_make(rank, options->err_pattern, &outputs->files[1]);
+    }
     outputs->name =
         (struct stream_name){.rank = rank->index,
-                             .label = options->label,
+                             .label = outputs->label,
                              .files = {outputs->files[0], outputs->files[1]}};
+    if (options->merge) outputs->name.files[1] = outputs->files[0];
 }
 
 static void outputs_free(struct outputs *outputs)
 {
+    free(outputs->label);
     free(outputs->files[0]);
     free(outputs->files[1]);
 }
@@ -163,6 +190,11 @@ static void remote_start(struct rank *rank, char *const *env, bool reads)
     free(texts.bytes);
 }
 
+static struct sink *err_sink(const struct job *job)
+{
+    return job->setup.options->merge ? job->setup.out : job->setup.err;
+}
+
 static int local_start(struct rank *rank, char *const *env, int in,
                        const struct stream_name *name)
 {
@@ -184,7 +216,7 @@ static int local_start(struct rank *rank, char *const *env, int in,
         .out = -1,
         .cpus = bound ? &cpus : NULL,
         .out_sink = job->setup.out,
-        .err_sink = job->setup.err,
+        .err_sink = err_sink(job),
         .name = name,
         .ignore_hangup = job->setup.ignore_hangup,
         .files = job->setup.files,
@@ -229,7 +261,7 @@ static void start_there(struct rank *rank, char *const *env, enum reads reads,
     rank->proc.news = rank->proc.lingering = false;
     rank->closing[0] = rank->closing[1] = false;
     stream_open(&rank->proc.out, job->setup.out, -1, name, false);
-    stream_open(&rank->proc.err, job->setup.err, -1, name, true);
+    stream_open(&rank->proc.err, err_sink(job), -1, name, true);
     if (reads == READS_NOTHING) return;
     rank->input.send = input_send;
     rank->input.user = rank;
@@ -281,7 +313,7 @@ bool rank_restart(struct rank *rank)
     if (!host) return false;
     rank->host = host;
     rank->newcomer = true;
-    (void)rank_start(rank);
+    if (rank_start(rank) != 0) rank_not_started(rank);
     return true;
 }
 
@@ -318,16 +350,27 @@ static void rank_init(struct rank *rank, struct job *job, uint32_t index,
     rank->respawn.data = rank;
 }
 
+static void folders_create(char *path)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        (void)mkdir(path, 0777); /* opening the file tells what went wrong */
+        *at = '/';
+    }
+}
+
 /* Files of an older job; what ours writes is put behind one another. */
 static void files_empty(const struct rank *rank)
 {
     struct outputs outputs;
     outputs_make(rank, &outputs);
-    for (int i = 0; i < 2; i++)
-        if (outputs.files[i] && truncate(outputs.files[i], 0) != 0 &&
-            errno != ENOENT)
+    for (int i = 0; i < 2; i++) {
+        if (!outputs.files[i]) continue;
+        folders_create(outputs.files[i]);
+        if (truncate(outputs.files[i], 0) != 0 && errno != ENOENT)
             job_message(rank->job->setup.err, "%s: %s", outputs.files[i],
                         strerror(errno));
+    }
     outputs_free(&outputs);
 }
 

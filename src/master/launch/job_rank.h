@@ -92,6 +92,9 @@ bool rank_is_gone(const struct rank *rank);
 /* Kills what is left of it, at once. */
 void rank_kill(struct rank *rank);
 
+/* job.c: one that is to take the place of a dead one could not be started. */
+void rank_not_started(struct rank *rank);
+
 /* job.c: SIGTERM now, SIGKILL after the grace; only the first call counts. */
 void job_end(struct job *job, int status);
 

@@ -5,6 +5,7 @@
 #include "../master_server.h"
 #include "agent.h"
 #include "job.h"
+#include "reach.h"
 #include "spawn.h"
 
 #include <arpa/inet.h>
@@ -97,9 +98,24 @@ static bool hosts_are_far(const struct host_list *hosts)
     return false;
 }
 
+/* -iface: as --listen with an address of it. */
+static bool interface_listen(struct options *options)
+{
+    if (!options->interface || options->has_listen) return true;
+    options->has_listen = true;
+    options->listen.port = 0;
+    if (reach_interface(options->interface, options->listen.host,
+                        sizeof options->listen.host))
+        return true;
+    complain("-iface %s: there is no such interface, or it has no address",
+             options->interface);
+    return false;
+}
+
 static bool server_open(struct launch *launch)
 {
     struct options *options = &launch->options;
+    if (!interface_listen(options)) return false;
     struct address listen = options->listen;
     if (options->mode == MODE_LAUNCH && !options->has_listen)
         listen = hosts_are_far(&options->hosts)

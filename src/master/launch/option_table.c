@@ -17,7 +17,7 @@ bool option_fail(struct options *options, const char *format, ...)
     return false;
 }
 
-static bool count_parse(struct parser *p, const char *text, uint32_t *count)
+bool option_count(struct parser *p, const char *text, uint32_t *count)
 {
     size_t digits = strspn(text, "0123456789");
     unsigned long value = strtoul(text, NULL, 10);
@@ -63,7 +63,7 @@ static bool apply_ranks(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
     p->has_ranks = true;
-    return count_parse(p, value, &p->app->ranks);
+    return option_count(p, value, &p->app->ranks);
 }
 
 static bool apply_env(struct parser *p, const char *name, const char *value)
@@ -160,7 +160,7 @@ static bool apply_quorum(struct parser *p, const char *value,
                          const char *unused)
 {
     (void)unused;
-    return count_parse(p, value, &p->options->quorum);
+    return option_count(p, value, &p->options->quorum);
 }
 
 static bool apply_elastic(struct parser *p, const char *value,
@@ -175,9 +175,9 @@ static bool apply_elastic(struct parser *p, const char *value,
     size_t length = strcspn(value, ":");
     if (length >= sizeof min) length = sizeof min - 1;
     memcpy(min, value, length);
-    if (!count_parse(p, min, &o->ranks_min)) return false;
+    if (!option_count(p, min, &o->ranks_min)) return false;
     if (value[length] == '\0') return true;
-    if (!count_parse(p, value + length + 1, &o->ranks_max)) return false;
+    if (!option_count(p, value + length + 1, &o->ranks_max)) return false;
     if (o->ranks_max >= o->ranks_min) return true;
     return option_fail(o, "%s=%s: MIN is above MAX", p->name, value);
 }
@@ -207,7 +207,39 @@ static bool apply_label(struct parser *p, const char *value, const char *second)
     (void)value;
     (void)second;
     p->has_app_options = true;
-    return p->options->label = true;
+    p->options->label = "[%r] ";
+    return true;
+}
+
+static bool apply_label_pattern(struct parser *p, const char *value,
+                                const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->label = value;
+    return true;
+}
+
+static bool apply_merge(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    p->has_app_options = true;
+    return p->options->merge = true;
+}
+
+static bool apply_universe(struct parser *p, const char *value,
+                           const char *unused)
+{
+    (void)unused;
+    uint32_t count;
+    p->has_app_options = true;
+    p->options->universe = NULL;
+    if (strcmp(value, "SYSTEM") == 0 || strcmp(value, "INFINITE") == 0)
+        return true;
+    if (!option_count(p, value, &count)) return false;
+    p->options->universe = value;
+    return true;
 }
 
 static bool apply_verbose(struct parser *p, const char *value,
@@ -235,16 +267,6 @@ static bool apply_version(struct parser *p, const char *value,
     return true;
 }
 
-static bool apply_hosts(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    char detail[MESSAGE_SIZE / 2];
-    p->has_app_options = true;
-    if (hosts_parse(&p->options->hosts, value, detail, sizeof detail))
-        return true;
-    return option_fail(p->options, "%s: %s", p->name, detail);
-}
-
 char *option_file(const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -265,109 +287,6 @@ char *option_file(const char *path)
     return NULL;
 }
 
-static bool apply_host_file(struct parser *p, const char *value,
-                            const char *unused)
-{
-    (void)unused;
-    char detail[MESSAGE_SIZE / 2];
-    p->has_app_options = true;
-    char *text = option_file(value);
-    if (!text)
-        return option_fail(p->options, "%s %s: %s", p->name, value,
-                           strerror(errno));
-    bool good =
-        hosts_parse_file(&p->options->hosts, text, detail, sizeof detail);
-    free(text);
-    return good || option_fail(p->options, "%s %s: %s", p->name, value, detail);
-}
-
-static bool apply_per_host(struct parser *p, const char *value,
-                           const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    return count_parse(p, value, &p->options->per_host);
-}
-
-static bool apply_one_per_host(struct parser *p, const char *value,
-                               const char *second)
-{
-    (void)value;
-    (void)second;
-    return apply_per_host(p, "1", NULL);
-}
-
-/* Only what decides about hosts: node, and ppr:N:node. */
-static bool apply_map(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    char count[16] = {0};
-    p->has_app_options = true;
-    if (strcmp(value, "node") == 0) return apply_per_host(p, "1", NULL);
-    if (strncmp(value, "ppr:", 4) != 0) return true;
-    size_t length = strcspn(value + 4, ":");
-    if (length >= sizeof count || strcmp(value + 4 + length, ":node") != 0)
-        return option_fail(p->options, "%s %s: only ppr:N:node", p->name,
-                           value);
-    memcpy(count, value + 4, length);
-    return apply_per_host(p, count, NULL);
-}
-
-static bool apply_launcher(struct parser *p, const char *value,
-                           const char *unused)
-{
-    (void)unused;
-    static const char *const names[] = {[LAUNCHER_AUTO] = "auto",
-                                        [LAUNCHER_SSH] = "ssh",
-                                        [LAUNCHER_FORK] = "fork",
-                                        [LAUNCHER_SLURM] = "slurm"};
-    p->has_app_options = true;
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (strcmp(value, names[i]) != 0) continue;
-        p->options->launcher = (enum launcher)i;
-        return true;
-    }
-    return option_fail(p->options, "%s %s: it is one of ssh, slurm, fork, auto",
-                       p->name, value);
-}
-
-static bool apply_launcher_exec(struct parser *p, const char *value,
-                                const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    p->options->launcher_exec = value;
-    return value[strspn(value, " ")] != '\0' ||
-           option_fail(p->options, "%s needs a command", p->name);
-}
-
-static bool apply_bind(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    if (bind_parse(&p->options->bind, value)) return true;
-    return option_fail(p->options,
-                       "%s %s: it is one of none, hwthread, core, numa, "
-                       "socket, with :N for N of them per rank",
-                       p->name, value);
-}
-
-static bool apply_bind_core(struct parser *p, const char *value,
-                            const char *second)
-{
-    (void)value;
-    (void)second;
-    return apply_bind(p, "core", NULL);
-}
-
-static bool apply_bind_socket(struct parser *p, const char *value,
-                              const char *second)
-{
-    (void)value;
-    (void)second;
-    return apply_bind(p, "socket", NULL);
-}
-
 static bool apply_stdin(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
@@ -379,7 +298,7 @@ static bool apply_stdin(struct parser *p, const char *value, const char *unused)
     if (strcmp(value, "none") == 0) return true;
     p->options->stdin_to = 0;
     if (strcmp(value, "0") == 0) return true;
-    if (!count_parse(p, value, &rank))
+    if (!option_count(p, value, &rank))
         return option_fail(p->options, "%s %s: it is a rank, all or none",
                            p->name, value);
     p->options->stdin_to = rank;
@@ -449,7 +368,7 @@ static bool apply_spares(struct parser *p, const char *value,
                          const char *unused)
 {
     (void)unused;
-    return count_parse(p, value, &p->options->spares) &&
+    return option_count(p, value, &p->options->spares) &&
            apply_elastic(p, NULL, NULL);
 }
 
@@ -469,6 +388,16 @@ static bool apply_err_pattern(struct parser *p, const char *value,
     p->has_app_options = true;
     p->options->err_pattern = value;
     return true;
+}
+
+static bool apply_out_folder(struct parser *p, const char *value,
+                             const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->out_folder = value;
+    return *value != '\0' ||
+           option_fail(p->options, "%s needs a folder", p->name);
 }
 
 static bool apply_agent(struct parser *p, const char *value, const char *second)
@@ -541,6 +470,9 @@ static const struct option_entry table[] = {
     {"label", VALUE_NONE, apply_label},
     {"prepend-rank", VALUE_NONE, apply_label},
     {"tag-output", VALUE_NONE, apply_label},
+    {"prepend-pattern", VALUE_ONE, apply_label_pattern},
+    {"merge-stderr-to-stdout", VALUE_NONE, apply_merge},
+    {"output-filename", VALUE_ONE, apply_out_folder},
     {"outfile-pattern", VALUE_ONE, apply_out_pattern},
     {"errfile-pattern", VALUE_ONE, apply_err_pattern},
     {"v", VALUE_NONE, apply_verbose},
@@ -549,26 +481,38 @@ static const struct option_entry table[] = {
     {"help", VALUE_NONE, apply_help},
     {"V", VALUE_NONE, apply_version},
     {"version", VALUE_NONE, apply_version},
-    {"host", VALUE_ONE, apply_hosts},
-    {"hosts", VALUE_ONE, apply_hosts},
-    {"H", VALUE_ONE, apply_hosts},
-    {"f", VALUE_ONE, apply_host_file},
-    {"hostfile", VALUE_ONE, apply_host_file},
-    {"machinefile", VALUE_ONE, apply_host_file},
-    {"launcher", VALUE_ONE, apply_launcher},
-    {"launcher-exec", VALUE_ONE, apply_launcher_exec},
-    {"ppn", VALUE_ONE, apply_per_host},
-    {"perhost", VALUE_ONE, apply_per_host},
-    {"npernode", VALUE_ONE, apply_per_host},
-    {"N", VALUE_ONE, apply_per_host},
-    {"pernode", VALUE_NONE, apply_one_per_host},
-    {"bynode", VALUE_NONE, apply_one_per_host},
-    {"rr", VALUE_NONE, apply_one_per_host},
-    {"map-by", VALUE_ONE, apply_map},
-    {"bind-to", VALUE_ONE, apply_bind},
-    {"binding", VALUE_ONE, apply_bind},
-    {"bind-to-core", VALUE_NONE, apply_bind_core},
-    {"bind-to-socket", VALUE_NONE, apply_bind_socket},
+    {"host", VALUE_ONE, option_hosts},
+    {"hosts", VALUE_ONE, option_hosts},
+    {"H", VALUE_ONE, option_hosts},
+    {"f", VALUE_ONE, option_host_file},
+    {"hostfile", VALUE_ONE, option_host_file},
+    {"machinefile", VALUE_ONE, option_host_file},
+    {"launcher", VALUE_ONE, option_launcher},
+    {"launcher-exec", VALUE_ONE, option_launcher_exec},
+    {"launcher-agent", VALUE_ONE, option_agent},
+    {"launch-agent", VALUE_ONE, option_agent},
+    {"prefix", VALUE_ONE, option_prefix},
+    {"iface", VALUE_ONE, option_interface},
+    {"mca", VALUE_TWO, option_mca},
+    {"gmca", VALUE_TWO, option_mca},
+    {"pmca", VALUE_TWO, option_mca},
+    {"prtemca", VALUE_TWO, option_mca},
+    {"rankfile", VALUE_ONE, option_rank_file},
+    {"rf", VALUE_ONE, option_rank_file},
+    {"usize", VALUE_ONE, apply_universe},
+    {"info", VALUE_NONE, apply_version},
+    {"ppn", VALUE_ONE, option_per_host},
+    {"perhost", VALUE_ONE, option_per_host},
+    {"npernode", VALUE_ONE, option_per_host},
+    {"N", VALUE_ONE, option_per_host},
+    {"pernode", VALUE_NONE, option_one_per_host},
+    {"bynode", VALUE_NONE, option_one_per_host},
+    {"rr", VALUE_NONE, option_one_per_host},
+    {"map-by", VALUE_ONE, option_map},
+    {"bind-to", VALUE_ONE, option_bind},
+    {"binding", VALUE_ONE, option_bind},
+    {"bind-to-core", VALUE_NONE, option_bind_core},
+    {"bind-to-socket", VALUE_NONE, option_bind_socket},
     {"agent", VALUE_NONE, apply_agent},
     {"until-done", VALUE_NONE, apply_until_done},
     /* without effect */
@@ -582,19 +526,14 @@ static const struct option_entry table[] = {
     {"disable-hostname-propagation", VALUE_NONE, apply_nothing},
     {"display-allocation", VALUE_NONE, apply_nothing},
     {"display-map", VALUE_NONE, apply_nothing},
-    {"gmca", VALUE_TWO, apply_nothing},
     {"hetero-nodes", VALUE_NONE, apply_nothing},
-    {"iface", VALUE_ONE, apply_nothing},
-    {"info", VALUE_NONE, apply_nothing},
     {"localhost", VALUE_ONE, apply_nothing},
-    {"mca", VALUE_TWO, apply_nothing},
     {"membind", VALUE_ONE, apply_nothing},
     {"nooversubscribe", VALUE_NONE, apply_nothing},
     {"noprefix", VALUE_NONE, apply_nothing},
     {"oversubscribe", VALUE_NONE, apply_nothing},
     {"personality", VALUE_ONE, apply_nothing},
     {"pmi-port", VALUE_NONE, apply_nothing},
-    {"prefix", VALUE_ONE, apply_nothing},
     {"print-all-exitcodes", VALUE_NONE, apply_nothing},
     {"q", VALUE_NONE, apply_nothing},
     {"quiet", VALUE_NONE, apply_nothing},
@@ -603,18 +542,18 @@ static const struct option_entry table[] = {
     {"rmk", VALUE_ONE, apply_nothing},
     {"topolib", VALUE_ONE, apply_nothing},
     {"use-hwthread-cpus", VALUE_NONE, apply_nothing},
-    {"usize", VALUE_ONE, apply_nothing},
+    {"display", VALUE_ONE, apply_nothing},
+    {"display-comm", VALUE_NONE, apply_nothing},
+    {"do-not-resolve", VALUE_NONE, apply_nothing},
+    {"tune", VALUE_ONE, apply_nothing},
     /* refused by name */
     {"cpu-set", VALUE_ONE, apply_unsupported},
     {"do-not-launch", VALUE_NONE, apply_unsupported},
     {"gtool", VALUE_ONE, apply_unsupported},
-    {"merge-stderr-to-stdout", VALUE_NONE, apply_unsupported},
     {"nolocal", VALUE_NONE, apply_unsupported},
     {"npersocket", VALUE_ONE, apply_unsupported},
-    {"output-filename", VALUE_ONE, apply_unsupported},
     {"preload-binary", VALUE_NONE, apply_unsupported},
-    {"prepend-pattern", VALUE_ONE, apply_unsupported},
-    {"rankfile", VALUE_ONE, apply_unsupported},
+    {"output", VALUE_ONE, apply_unsupported},
     {"timestamp-output", VALUE_NONE, apply_unsupported},
 };
 

@@ -38,6 +38,17 @@ __attribute__((format(printf, 2, 3))) bool option_fail(struct options *options,
                                                        const char *format, ...);
 bool option_deadline(struct parser *p, const char *value, const char *unused);
 
+/* "3": 1 or more, and no more than there can be ranks. */
+bool option_count(struct parser *p, const char *text, uint32_t *count);
+
+/* option_places.c: each does what the option of its name says. */
+typedef bool option_apply(struct parser *p, const char *value,
+                          const char *second);
+option_apply option_hosts, option_host_file, option_rank_file, option_per_host,
+    option_one_per_host, option_map, option_launcher, option_launcher_exec,
+    option_agent, option_prefix, option_mca, option_interface, option_bind,
+    option_bind_core, option_bind_socket;
+
 /* The whole file, ours; NULL with errno. */
 char *option_file(const char *path);
 

@@ -131,6 +131,9 @@ static bool ranks_settle(struct options *o)
             app->ranks = o->app_count == 1 && slots > 0 ? slots : 1;
         o->rank_count += app->ranks;
     }
+    if (o->ranked && o->rank_count + o->spares > o->hosts.count)
+        return option_fail(o, "%u ranks, and the rank file has %zu",
+                           o->rank_count + o->spares, o->hosts.count);
     if (o->rank_count + o->spares > RANKS_MAX) {
         return option_fail(o, "%u ranks: at most %d", o->rank_count + o->spares,
                            RANKS_MAX);

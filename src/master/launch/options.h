@@ -62,16 +62,23 @@ struct options {
     uint32_t ranks_min;
     uint32_t ranks_max; /* 0: no limit */
     bool respawn;
-    bool label;
+    const char *label; /* pattern, or NULL */
+    bool merge;        /* the ranks' errors go where their output goes */
     bool verbose;
     bool until_done; /* a coordinator that ends with its run */
     struct host_list hosts;
+    bool ranked;       /* hosts has one entry for each rank, in order */
     uint32_t per_host; /* -ppn, 0: by slots */
     enum launcher launcher;
     const char *launcher_exec; /* command in place of ssh, or NULL */
+    const char *agent;     /* pccl-master on other hosts, or NULL: as here */
+    const char *prefix;    /* where it is installed there, or NULL */
+    const char *interface; /* on which the coordinator listens, or NULL */
+    const char *universe;  /* -usize, or NULL */
     struct bind bind;
     int64_t stdin_to;
     const char *out_pattern, *err_pattern; /* files instead of our output */
+    const char *out_folder;                /* the same, in Open MPI's order */
     char *config;                          /* text of -configfile, ours */
     char **config_words;                   /* ours; the words are in config */
     char error[MESSAGE_SIZE];

@@ -105,6 +105,12 @@ static void put_place(struct env_list *list, const struct rank_env *in)
         put_number(list, rank_names, ARRAY_COUNT(rank_names), in->index);
         put_number(list, size_names, ARRAY_COUNT(size_names), world);
     }
+    /* MPI_APPNUM and MPI_UNIVERSE_SIZE */
+    env_put(list, memory_print("PMI_APPNUM=%zu",
+                               (size_t)(in->app - in->options->apps)));
+    list_remove(list, "PMI_UNIVERSE_SIZE");
+    if (in->options->universe)
+        put_text(list, "PMI_UNIVERSE_SIZE", in->options->universe);
     if (in->newcomer) {
         list_remove(list, "PCCL_RANK");
         list_remove(list, "PCCL_WORLD_SIZE");

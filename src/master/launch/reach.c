@@ -74,6 +74,21 @@ void reach_list(uint16_t port, struct link_texts *addresses)
     freeifaddrs(all);
 }
 
+bool reach_interface(const char *name, char *host, size_t size)
+{
+    struct ifaddrs *all = NULL;
+    *host = '\0';
+    if (getifaddrs(&all) != 0) return false;
+    for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
+        bool four = at->ifa_addr && at->ifa_addr->sa_family == AF_INET;
+        if (strcmp(at->ifa_name, name) != 0 || (*host && !four)) continue;
+        interface_text(at, host, (socklen_t)size);
+        if (four && *host) break;
+    }
+    freeifaddrs(all);
+    return *host != '\0';
+}
+
 bool reach_is_numeric(const struct address *address)
 {
     struct sockaddr_storage to;

@@ -9,6 +9,10 @@
  * other, those of real interfaces first. */
 void reach_list(uint16_t port, struct link_texts *addresses);
 
+/* The first address of an interface of this host, IPv4 before IPv6; false:
+ * there is none. */
+bool reach_interface(const char *name, char *host, size_t size);
+
 /* No name. */
 bool reach_is_numeric(const struct address *address);
 

@@ -106,6 +106,16 @@ void remote_wait(struct remote *remote, struct sink *sink)
     sink_wait(sink, &remote->waiter);
 }
 
+static int words_cut(const char *text, char **words, int count, int most)
+{
+    while (text && *(text += strspn(text, " ")) && count < most) {
+        int length = (int)strcspn(text, " ");
+        words[count++] = memory_print("%.*s", length, text);
+        text += length;
+    }
+    return count;
+}
+
 /* Words of the command: pieces of text, and the rest as it is. */
 static int words_make(const struct remote_setup *setup, const char *self,
                       char **words)
@@ -116,18 +126,18 @@ static int words_make(const struct remote_setup *setup, const char *self,
     const struct options *o = setup->options;
     bool slurm = o->launcher == LAUNCHER_SLURM;
     const char *text = o->launcher_exec;
-    int count = 0;
     if (!text && o->launcher != LAUNCHER_FORK) text = slurm ? srun : ssh;
-    while (text && *(text += strspn(text, " ")) && count < WORDS_MAX - 4) {
-        int length = (int)strcspn(text, " ");
-        words[count++] = memory_print("%.*s", length, text);
-        text += length;
-    }
+    int count = words_cut(text, words, 0, WORDS_MAX / 2);
     bool shell = count > 0 && !slurm;
     if (count > 0) words[count++] = memory_text(setup->host);
     /* a shell reads it on the other side */
     bool plain = !strpbrk(self, " \t'\"\\$`&|;<>()*?[]#~!{}");
-    if (shell) {
+    if (o->agent && shell) { /* as the user wrote it */
+        words[count++] = memory_print("%s --agent", o->agent);
+    } else if (o->agent) {
+        count = words_cut(o->agent, words, count, WORDS_MAX - 2);
+        words[count++] = memory_text("--agent");
+    } else if (shell) {
         words[count++] =
             memory_print(plain ? "%s --agent" : "'%s' --agent", self);
     } else {
@@ -145,6 +155,9 @@ static int command_start(struct remote *remote, int in, int out, char *error,
     char *words[WORDS_MAX] = {0};
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0) snprintf(self, sizeof self, "pccl-master");
+    if (setup->options->prefix)
+        snprintf(self, sizeof self, "%s/bin/pccl-master",
+                 setup->options->prefix);
     int count = words_make(setup, self, words);
     struct proc_request request = {
         .argv = words,

@@ -1,0 +1,175 @@
+/* option_places.c - options that say where ranks run, and how other hosts are
+ * reached; see option_table.h. */
+#include "option_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool option_hosts(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    char detail[MESSAGE_SIZE / 2];
+    p->has_app_options = true;
+    if (hosts_parse(&p->options->hosts, value, detail, sizeof detail))
+        return true;
+    return option_fail(p->options, "%s: %s", p->name, detail);
+}
+
+bool option_host_file(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    char detail[MESSAGE_SIZE / 2];
+    p->has_app_options = true;
+    char *text = option_file(value);
+    if (!text)
+        return option_fail(p->options, "%s %s: %s", p->name, value,
+                           strerror(errno));
+    bool good =
+        hosts_parse_file(&p->options->hosts, text, detail, sizeof detail);
+    free(text);
+    return good || option_fail(p->options, "%s %s: %s", p->name, value, detail);
+}
+
+bool option_rank_file(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    char detail[MESSAGE_SIZE / 2];
+    p->has_app_options = true;
+    char *text = option_file(value);
+    if (!text)
+        return option_fail(p->options, "%s %s: %s", p->name, value,
+                           strerror(errno));
+    p->options->ranked =
+        hosts_parse_ranks(&p->options->hosts, text, detail, sizeof detail);
+    free(text);
+    return p->options->ranked ||
+           option_fail(p->options, "%s %s: %s", p->name, value, detail);
+}
+
+bool option_per_host(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    return option_count(p, value, &p->options->per_host);
+}
+
+bool option_one_per_host(struct parser *p, const char *value,
+                         const char *second)
+{
+    (void)value;
+    (void)second;
+    return option_per_host(p, "1", NULL);
+}
+
+/* Only what decides about hosts: node, and ppr:N:node. */
+bool option_map(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    char count[16] = {0};
+    p->has_app_options = true;
+    if (strcmp(value, "node") == 0) return option_per_host(p, "1", NULL);
+    if (strncmp(value, "ppr:", 4) != 0) return true;
+    size_t length = strcspn(value + 4, ":");
+    if (length >= sizeof count || strcmp(value + 4 + length, ":node") != 0)
+        return option_fail(p->options, "%s %s: only ppr:N:node", p->name,
+                           value);
+    memcpy(count, value + 4, length);
+    return option_per_host(p, count, NULL);
+}
+
+bool option_launcher(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    static const char *const names[] = {[LAUNCHER_AUTO] = "auto",
+                                        [LAUNCHER_SSH] = "ssh",
+                                        [LAUNCHER_FORK] = "fork",
+                                        [LAUNCHER_SLURM] = "slurm"};
+    p->has_app_options = true;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(value, names[i]) != 0) continue;
+        p->options->launcher = (enum launcher)i;
+        return true;
+    }
+    return option_fail(p->options, "%s %s: it is one of ssh, slurm, fork, auto",
+                       p->name, value);
+}
+
+bool option_launcher_exec(struct parser *p, const char *value,
+                          const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->launcher_exec = value;
+    return value[strspn(value, " ")] != '\0' ||
+           option_fail(p->options, "%s needs a command", p->name);
+}
+
+bool option_bind(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    if (bind_parse(&p->options->bind, value)) return true;
+    return option_fail(p->options,
+                       "%s %s: it is one of none, hwthread, core, numa, "
+                       "socket, with :N for N of them per rank",
+                       p->name, value);
+}
+
+bool option_bind_core(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    return option_bind(p, "core", NULL);
+}
+
+bool option_bind_socket(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    return option_bind(p, "socket", NULL);
+}
+
+bool option_agent(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->agent = value;
+    return *value != '\0' ||
+           option_fail(p->options, "%s needs a command", p->name);
+}
+
+bool option_prefix(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->prefix = value;
+    return *value == '/' ||
+           option_fail(p->options, "%s %s: it is an absolute folder", p->name,
+                       value);
+}
+
+/* Those of Open MPI's parameters that say how hosts are reached; the others
+ * are about its own inside. */
+bool option_mca(struct parser *p, const char *name, const char *value)
+{
+    static const char *const ssh[] = {"plm_rsh_agent", "plm_ssh_agent",
+                                      "orte_rsh_agent"};
+    static const char *const agent[] = {"orte_launch_agent",
+                                        "prte_launch_agent"};
+    p->has_app_options = true;
+    for (size_t i = 0; i < ARRAY_COUNT(ssh); i++)
+        if (strcmp(name, ssh[i]) == 0 && !strchr(value, ':'))
+            return option_launcher_exec(p, value, NULL);
+    for (size_t i = 0; i < ARRAY_COUNT(agent); i++)
+        if (strcmp(name, agent[i]) == 0) return option_agent(p, value, NULL);
+    return true;
+}
+
+bool option_interface(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->interface = value;
+    return true;
+}
