@@ -4,6 +4,7 @@
 #include "coll.h"
 #include "graph.h"
 #include "info.h"
+#include "partitioned.h"
 #include "revoke.h"
 
 #include <assert.h>
@@ -85,6 +86,7 @@ static void comm_destroy(struct object *object)
     info_release(comm->info);
     cart_release(comm->cart);
     graph_release(comm->graph);
+    series_release(comm->series);
     if (comm->remote) object_release(&comm->remote->object);
     if (comm->both) object_release(&comm->both->object);
     free(comm);
@@ -228,6 +230,8 @@ void comm_stop(void)
         both[i]->handler = NULL;
         info_release(both[i]->info);
         both[i]->info = NULL;
+        series_release(both[i]->series);
+        both[i]->series = NULL;
         if (both[i]->failed) object_release(&both[i]->failed->object);
         both[i]->failed = NULL;
     }

@@ -42,6 +42,7 @@ struct errhandler {
 struct cart;
 struct graph;
 struct info;
+struct series;
 
 /* Where a communicator's operations go. Each slot is a tag, of which pccl
  * numbers the operations itself, so one at a time may use it. */
@@ -80,9 +81,10 @@ struct comm {
     atomic_int errhandler; /* predefined, or 0: the object below */
     struct errhandler *handler; /* guarded by facade_lock */
     struct attribute *attributes;
-    struct info *info;   /* hints given by the user, or NULL */
-    struct cart *cart;   /* a topology, owned; NULL: not this kind */
-    struct graph *graph; /* the same */
+    struct info *info;     /* hints given by the user, or NULL */
+    struct cart *cart;     /* a topology, owned; NULL: not this kind */
+    struct graph *graph;   /* the same */
+    struct series *series; /* of partitioned requests; owned */
     char name[MPI_MAX_OBJECT_NAME];
 };
 

@@ -313,8 +313,8 @@ int send_begin(struct send *send)
     if (!message) return error_note(MPI_ERR_NO_MEM, "out of memory");
     if (wait) atomic_store(&message->references, 2);
     message->size = size;
-    message->entry.key =
-        (struct match_key){world.self, send->comm->context, send->tag};
+    message->entry.key = (struct match_key){
+        world.self, send->comm->context | send->channel, send->tag};
     if (in_place)
         message->payload = send->buffer;
     else

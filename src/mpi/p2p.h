@@ -75,6 +75,7 @@ struct send {
     struct comm *comm;
     int dest, tag;
     enum send_mode mode;
+    uint32_t channel;        /* 0, or one of CHANNEL_* */
     bool copy;               /* the buffer may change before the send is done */
     struct message *waiting; /* until it is matched or its data have gone */
     int error;               /* once done */

@@ -67,6 +67,11 @@ struct request *request_new(const struct request_kind *kind, struct comm *comm,
     return request;
 }
 
+bool request_is(const struct request *request, const struct request_kind *kind)
+{
+    return request->object.destroy == request_destroy && request->kind == kind;
+}
+
 int request_publish(struct request *request, MPI_Request *out)
 {
     if (!handle_open(HANDLE_REQUEST, &request->object)) {

@@ -38,6 +38,8 @@ struct request {
 /* NULL: no memory. The communicator is retained. */
 struct request *request_new(const struct request_kind *kind, struct comm *comm,
                             void *state);
+/* Whether the object behind a handle is a request of this kind. */
+bool request_is(const struct request *request, const struct request_kind *kind);
 int request_publish(struct request *request, MPI_Request *out);
 /* Blocks until the request is complete; leaves the error in it. */
 void request_await(struct request *request);
