@@ -121,6 +121,15 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
         add_peer(line, note->peer);
         add(line, " aborted the run with code %" PRId32, note->code);
         return true;
+    case NOTE_NO_RING:
+        add(line, "no ring connects all peers: ");
+        add_peer(line, note->peer);
+        add(line, " and ");
+        add_peer(line, note->other);
+        add(line, " cannot reach each other");
+        if (note->more > 0)
+            add(line, ", nor can %" PRIu32 " more pairs", note->more);
+        return true;
     }
     return false;
 }

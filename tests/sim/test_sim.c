@@ -96,6 +96,8 @@ static struct sim_options choose(uint64_t seed)
     o.share_fails = on(&r, 3);
     o.optimize = on(&r, o.refuse ? 2 : 3) && o.sync == 0;
     o.one_host = on(&r, 2);
+    o.one_way = on(&r, 8);
+    o.cut = o.refuse > 0 && procs >= 4 && on(&r, 2);
     return o;
 }
 
