@@ -255,10 +255,14 @@ pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks, size_t capacity,
 }
 
 /* Rule R4. */
-static void describe_blockers(pcclComm_t *c)
+void api_describe_blockers(pcclComm_t *c)
 {
     const struct session *s = c->session;
     char text[sizeof c->error] = "";
+    if (s->blocker_count == 0) {
+        comm_set_error(c, "some pair of members cannot connect");
+        return;
+    }
     size_t used = 0;
     for (uint32_t i = 0; i < s->blocker_count && used < sizeof text; i++) {
         int n =
@@ -287,7 +291,7 @@ pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
                           "this one did not take part in");
         result = pcclInvalidUsage;
     } else if (answer == 0) {
-        describe_blockers(c);
+        api_describe_blockers(c);
         result = pcclTopologyOptimizationFailed;
     }
     return api_leave(c, result);

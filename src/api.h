@@ -9,4 +9,7 @@
 pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c);
 pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result);
 
+/* Sets the last error: which pairs keep the members from a ring. */
+void api_describe_blockers(pcclComm_t *c);
+
 #endif

@@ -179,8 +179,7 @@ static void describe(pcclComm_t *c, int result)
     if (result == pcclRankConnectionLost)
         comm_set_error(c, "a member was lost; %u are left in epoch %u",
                        c->session->told.size, c->session->told.epoch);
-    if (result == pcclRankConnectionFailed)
-        comm_set_error(c, "some pair of members cannot connect");
+    if (result == pcclRankConnectionFailed) api_describe_blockers(c);
 }
 
 /* Locked. Ends the operation. */

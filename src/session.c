@@ -365,7 +365,6 @@ static void want(struct session *s, uint32_t rank, uint32_t connections)
 static void want_links(struct session *s)
 {
     const struct view *v = s->next;
-    engine_unwant_links(&s->engine);
     if (!v->ring || v->size < 2) return;
     uint32_t at = v->rank;
     for (uint32_t i = 0; v->has_order && i < v->size; i++) {
@@ -395,13 +394,15 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
         engine_freeze(&s->engine);
     }
     s->proposed_at = s->engine.now;
+    engine_unwant_links(&s->engine);
+    engine_turn_links(&s->engine, msg->pairs, msg->pair_count);
     want_links(s);
     /* Nobody can need them before INSTALL, and both ends see them so (O7). */
     if (msg->view.optimize) engine_close_unwanted(&s->engine);
     session_settle(s);
 }
 
-/* Rule R3: READY when every wanted link is there, or some cannot be made. */
+/* Rule R3: READY when every wanted link is there, or cannot be made. */
 void session_settle(struct session *s)
 {
     if (s->stranded) session_gone(s, s->reason);
@@ -409,15 +410,13 @@ void session_settle(struct session *s)
     uint64_t failed[PEERS_MAX];
     struct wire_msg ready = {
         .type = WIRE_READY, .round = s->round, .ids = failed};
-    bool waits = false;
     for (uint32_t i = 0; i < s->next->size; i++) {
         struct link *l = link_find(&s->engine, s->next->ids[i], false);
         if (!l || !l->wanted) continue;
         enum link_status status = engine_link_status(&s->engine, l->id);
-        if (status == LINK_WAITS) waits = true;
+        if (status == LINK_WAITS) return;
         if (status == LINK_FAILED) failed[ready.id_count++] = l->id;
     }
-    if (waits && ready.id_count == 0) return;
     s->ready_sent = true;
     session_send(s, &ready);
 }

@@ -9,7 +9,8 @@ enum {
     LIST_IDS = 2,
     LIST_MEMBERS = 4,
     LIST_ORDER = 8,
-    LIST_EDGES = 16
+    LIST_EDGES = 16,
+    LIST_PAIRS = 32
 };
 
 static const struct wire_shape {
@@ -37,7 +38,8 @@ static const struct wire_shape {
     [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_ASK] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
     [WIRE_DONATE] = {"DONATE", 0, 64},
-    [WIRE_PROPOSE] = {"PROPOSE", LIST_IDS | LIST_MEMBERS | LIST_ORDER,
+    [WIRE_PROPOSE] = {"PROPOSE",
+                      LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_PAIRS,
                       WIRE_BODY_MAX},
     [WIRE_INSTALL] = {"INSTALL", LIST_OPS | LIST_IDS,
                       32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
@@ -86,6 +88,12 @@ static void edge_field(struct cursor *c, struct wire_edge *e)
     cursor_u64(c, &e->rtt);
     cursor_u8(c, &e->kind);
     if (e->kind >= EDGE_KIND_COUNT) c->failed = true;
+}
+
+static void pair_field(struct cursor *c, struct wire_pair *p)
+{
+    cursor_u64(c, &p->caller);
+    cursor_u64(c, &p->called);
 }
 
 static void limit(struct cursor *c, uint32_t value, uint32_t count)
@@ -146,6 +154,7 @@ static void probe_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->probe.peer);
     cursor_flag(c, &m->probe.gives);
     cursor_flag(c, &m->probe.takes);
+    cursor_flag(c, &m->probe.calls);
     cursor_u32(c, &m->probe.bytes);
     cursor_u32(c, &m->probe.time_us);
 }
@@ -260,6 +269,7 @@ WIRE_LIST(ids, uint64_t, PEERS_MAX, cursor_u64)
 WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
 WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
 WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
+WIRE_LIST(pairs, struct wire_pair, WIRE_PAIRS_MAX, pair_field)
 #undef WIRE_LIST
 
 static void wire_body(struct cursor *c, struct wire_msg *m,
@@ -276,6 +286,8 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
         order_list(c, &m->order_count, &m->order, s ? s->order : NULL);
     if (lists & LIST_EDGES)
         edges_list(c, &m->edge_count, &m->edges, s ? s->edges : NULL);
+    if (lists & LIST_PAIRS)
+        pairs_list(c, &m->pair_count, &m->pairs, s ? s->pairs : NULL);
 }
 
 static void header_field(struct cursor *c, uint16_t *magic, uint8_t *version,

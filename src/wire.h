@@ -17,7 +17,8 @@ enum {
     WIRE_OPS_MAX = 2 * OPS_MAX,  /* operations in one list */
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
     WIRE_TEXT_MAX = 240,
-    WIRE_EDGES_MAX = 64, /* measured edges in one message */
+    WIRE_EDGES_MAX = 64,  /* measured edges in one message */
+    WIRE_PAIRS_MAX = 256, /* links that are made the other way, likewise */
 };
 
 enum wire_type {
@@ -151,6 +152,11 @@ struct wire_edge {
     uint8_t kind;  /* edge_kind */
 };
 
+/* A link that is not made by the lower of the two ids (rule R3). */
+struct wire_pair {
+    uint64_t caller, called;
+};
+
 struct wire_key {
     uint64_t word[2];
 };
@@ -204,6 +210,7 @@ struct wire_msg {
             uint64_t peer;
             bool gives;       /* send to it */
             bool takes;       /* receive from it, and report */
+            bool calls;       /* make the link, if there is none (R3) */
             uint32_t bytes;   /* at most */
             uint32_t time_us; /* at most */
         } probe;
@@ -224,6 +231,7 @@ struct wire_msg {
     };
     /* Lists; which ones a type carries stands in wire.c. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
+    uint32_t pair_count;
     const struct wire_op *ops;
     const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed.
                             STATE: who takes part. SYNCED: of whom how many
@@ -233,6 +241,7 @@ struct wire_msg {
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
+    const struct wire_pair *pairs; /* PROPOSE: links made the other way */
 };
 
 /* Room for the lists of one decoded message. */
@@ -242,6 +251,7 @@ struct wire_store {
     struct wire_member members[PEERS_MAX];
     uint16_t order[PEERS_MAX];
     struct wire_edge edges[WIRE_EDGES_MAX];
+    struct wire_pair pairs[WIRE_PAIRS_MAX];
 };
 
 enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };

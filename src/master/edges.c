@@ -67,45 +67,116 @@ void edges_measured(struct master *m, uint32_t link,
     if (!m->edges || from == MASTER_NO_LINK || from == link) return;
     uint32_t x = m->peers[from].slot;
     if (x == MASTER_NO_PLACE || p->slot == MASTER_NO_PLACE) return;
+    /* An edge that carries nothing is a very slow one. */
     bool silent = edge->kind == EDGE_SILENT;
-    if (edge->kind == EDGE_FAILED)
-        unreachable(m, from, link);
-    else /* an edge that carries nothing is a very slow one */
-        bandwidth_measured(m->edges, x, p->slot, silent ? 1 : edge->rate,
-                           (pccl_ns)(edge->rtt & INT64_MAX),
-                           edge->kind == EDGE_AT_LEAST ? BANDWIDTH_AT_LEAST
-                                                       : BANDWIDTH_SATURATED,
-                           m->now);
+    bandwidth_measured(m->edges, x, p->slot, silent ? 1 : edge->rate,
+                       (pccl_ns)(edge->rtt & INT64_MAX),
+                       edge->kind == EDGE_AT_LEAST ? BANDWIDTH_AT_LEAST
+                                                   : BANDWIDTH_SATURATED,
+                       m->now);
 }
 
-uint32_t edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b)
+static struct master_edge *find(struct master_group *g, uint64_t a, uint64_t b)
+{
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        struct master_edge *e = &g->edges[i];
+        if ((e->a == a && e->b == b) || (e->a == b && e->b == a)) return e;
+    }
+    return NULL;
+}
+
+static struct master_edge *take(struct master_group *g, uint64_t a, uint64_t b)
+{
+    struct master_edge *e = find(g, a, b);
+    if (e) return e;
+    uint32_t at = 0;
+    if (g->edge_count < MASTER_EDGES_MAX) {
+        at = g->edge_count++;
+    } else {
+        for (uint32_t i = 1; i < g->edge_count; i++)
+            if (g->edges[i].tries < g->edges[at].tries) at = i;
+    }
+    g->edges[at] = (struct master_edge){.a = a, .b = b};
+    return &g->edges[at];
+}
+
+bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
+                  uint64_t attempt)
 {
     struct master_group *g = &m->groups[group];
-    struct master_edge *e = NULL;
-    for (uint32_t i = 0; i < g->edge_count && !e; i++) {
-        struct master_edge *x = &g->edges[i];
-        bool same = (x->a == a && x->b == b) || (x->a == b && x->b == a);
-        if (same) e = x;
+    struct master_edge *e = take(g, a, b);
+    if (e->attempt != attempt) {
+        e->attempt = attempt;
+        e->turned = !e->turned;
+        e->tries++;
     }
-    if (!e) {
-        uint32_t victim = 0;
-        for (uint32_t i = 1; i < g->edge_count; i++)
-            if (g->edges[i].tries < g->edges[victim].tries) victim = i;
-        if (g->edge_count < MASTER_EDGES_MAX) victim = g->edge_count++;
-        e = &g->edges[victim];
-        *e = (struct master_edge){a, b, 0};
-    }
-    if (++e->tries < MASTER_EDGE_TRIES) return e->tries;
+    if (e->tries < MASTER_EDGE_TRIES) return true;
     uint32_t x = edges_link_of(m, group, a);
     uint32_t y = edges_link_of(m, group, b);
     if (x != MASTER_NO_LINK && y != MASTER_NO_LINK) unreachable(m, x, y);
     g->wish = 0; /* a ring over this edge is none */
-    return e->tries;
+    return false;
+}
+
+bool edges_calls(const struct master *m, uint32_t a, uint32_t b)
+{
+    const struct master_group *g = &m->groups[m->peers[a].group];
+    uint64_t x = m->peers[a].info.id;
+    uint64_t y = m->peers[b].info.id;
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct master_edge *e = &g->edges[i];
+        bool same = (e->a == x && e->b == y) || (e->a == y && e->b == x);
+        if (same) return (x < y) != e->turned;
+    }
+    return x < y;
+}
+
+uint32_t edges_turned(const struct master_group *g, struct wire_pair *pairs)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct master_edge *e = &g->edges[i];
+        if (!e->turned) continue;
+        pairs[count++] =
+            (struct wire_pair){.caller = e->a > e->b ? e->a : e->b,
+                               .called = e->a < e->b ? e->a : e->b};
+    }
+    return count;
+}
+
+/* Which way round a link was made last is worth keeping. */
+static void forgive(struct master_group *g, uint32_t i)
+{
+    g->edges[i].tries = 0;
+    if (!g->edges[i].turned) g->edges[i] = g->edges[--g->edge_count];
+}
+
+static bool neighbours(const struct master_peer *a, const struct master_peer *b,
+                       uint32_t count)
+{
+    uint32_t gap =
+        a->place > b->place ? a->place - b->place : b->place - a->place;
+    return gap == 1 || gap == count - 1;
+}
+
+void edges_linked(struct master *m, uint32_t group, uint32_t count)
+{
+    struct master_group *g = &m->groups[group];
+    for (uint32_t i = g->edge_count; i-- > 0;) {
+        uint32_t x = edges_link_of(m, group, g->edges[i].a);
+        uint32_t y = edges_link_of(m, group, g->edges[i].b);
+        if (x == MASTER_NO_LINK || y == MASTER_NO_LINK)
+            g->edges[i] = g->edges[--g->edge_count];
+        else if (g->mesh ||
+                 (g->ring && neighbours(&m->peers[x], &m->peers[y], count)))
+            forgive(g, i);
+    }
 }
 
 void edges_retry(struct master *m, uint32_t group)
 {
-    m->groups[group].edge_count = 0;
+    struct master_group *g = &m->groups[group];
+    for (uint32_t i = g->edge_count; i-- > 0;) forgive(g, i);
     for (uint32_t i = 0; m->edges && i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         bool has = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;

@@ -29,13 +29,14 @@
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections that have not said HELLO */
     MASTER_LINKS_MAX = PEERS_MAX + MASTER_STRANGERS_MAX,
-    MASTER_EDGES_MAX = 64, /* unreachable pairs remembered per group */
+    MASTER_EDGES_MAX = WIRE_PAIRS_MAX, /* failed pairs kept per group */
     MASTER_FORCED_MAX = 64,
     MASTER_MESH_MAX = 8,     /* worlds up to this size link all pairs */
-    MASTER_EDGE_TRIES = 3,   /* attempts before a pair counts as unreachable */
+    MASTER_EDGE_TRIES = 4,   /* calls before a pair counts as unreachable */
     MASTER_SERVERS_MAX = 16, /* holders that serve shared state at a time */
     MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned at a time */
-    MASTER_LOOPS_MAX = 4, /* hopeful rings tried in one optimization */
+    MASTER_LOOPS_MAX = 4,  /* hopeful rings tried in one optimization */
+    MASTER_PAIRS_TOLD = 8, /* of those for which there is no ring */
     MASTER_PROBE_BYTES = 16 * 1024 * 1024,
 };
 
@@ -87,6 +88,7 @@ struct master_peer {
     bool lost;     /* DEAD: vanished rather than left */
     bool proposed; /* part of the view being proposed */
     bool ready;    /* READY received for this round */
+    bool excused;  /* another's READY says what it waits for */
     bool join;     /* no founder: neither counts nor comes in first (M2) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t questions; /* of a probe that it has not answered (rule V4) */
@@ -124,10 +126,21 @@ struct master_op {
     bool relayed; /* donated result has gone out, or none is needed */
 };
 
+/* A pair of which a call has failed, or that is linked the other way. */
 struct master_edge {
-    uint64_t a, b; /* member ids */
-    uint32_t tries;
+    uint64_t a, b;    /* member ids */
+    uint32_t tries;   /* since it was last linked; they take turns */
+    bool turned;      /* the higher id calls next (rule R3) */
+    uint64_t attempt; /* that failed last */
 };
+
+/* Names an attempt to link pairs. */
+enum attempt_kind { ATTEMPT_ROUND, ATTEMPT_PROBE, ATTEMPT_EPOCH };
+
+static inline uint64_t master_attempt(enum attempt_kind kind, uint32_t number)
+{
+    return (uint64_t)(kind + 1) << 32 | number;
+}
 
 /* The shared state of a group, kept when all have left (rule S4). */
 struct master_record {
@@ -143,6 +156,7 @@ struct master_group {
     bool update;     /* this round answers everybody's VOTE_UPDATE */
     bool optimize;   /* ... or VOTE_OPTIMIZE; from the vote to INSTALL */
     bool ring, mesh; /* of the proposal */
+    bool unlinked;   /* ... some link of which could not be made */
     enum group_phase phase;
     uint32_t number;   /* the peers' peer_group */
     uint32_t epoch;    /* of the view in force; 0 before the first */
@@ -160,8 +174,8 @@ struct master_group {
     uint32_t step;             /* of the probes under way */
     uint32_t loops, sweep;
     pccl_ns sweep_until, step_until;
-    uint64_t sync_id;  /* of the synchronization under way, or 0 */
-    bool sync_changed; /* somebody in it was lost: lists go out again */
+    uint64_t sync_id;        /* of the synchronization under way, or 0 */
+    bool sync_changed;       /* somebody in it was lost: lists go out again */
     uint32_t sync_text_rank; /* whose text it is, if there is one */
     char sync_text[WIRE_TEXT_MAX + 1];
     uint32_t op_count, forced_count, edge_count;
@@ -180,11 +194,14 @@ enum master_note_kind {
     NOTE_EVICTED,
     NOTE_ABORTED,
     NOTE_DIFFERS, /* its tensors are others; reason: which, and whose */
+    NOTE_NO_RING, /* told after VIEW for some of the pairs in the way */
 };
 
 struct master_note {
     enum master_note_kind kind;
-    const struct master_peer *peer; /* all but VIEW */
+    const struct master_peer *peer;  /* all but VIEW */
+    const struct master_peer *other; /* NO_RING: `peer` cannot reach it */
+    uint32_t more;                   /* ... and so many pairs not told */
     const char *reason;
     uint32_t old_epoch, epoch, old_size, size, joined;
     pccl_ns took; /* VIEW: from the noticed cause to the decision */
@@ -249,6 +266,7 @@ struct master {
     uint32_t sorted[PEERS_MAX];
     struct wire_member members[PEERS_MAX];
     struct wire_op ops[WIRE_OPS_MAX];
+    struct wire_pair pairs[WIRE_PAIRS_MAX];
 };
 
 enum master_event_type {
@@ -354,9 +372,17 @@ void edges_add(struct master *m, uint32_t link);
 void edges_remove(struct master *m, uint32_t link);
 void edges_measured(struct master *m, uint32_t link,
                     const struct wire_edge *edge);
-/* One more attempt to link the pair has failed; returns the attempts. */
-uint32_t edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b);
+/* The attempt to link the pair has failed, whichever end says so: next time the
+ * other one calls. False: both have, often enough (rule R4). */
+bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
+                  uint64_t attempt);
+/* The links of the view of `count` members are all there. */
+void edges_linked(struct master *m, uint32_t group, uint32_t count);
 void edges_retry(struct master *m, uint32_t group); /* forgets such attempts */
+/* Rule R3: whether link a calls b; all pairs linked the other way, at most
+ * WIRE_PAIRS_MAX. */
+bool edges_calls(const struct master *m, uint32_t a, uint32_t b);
+uint32_t edges_turned(const struct master_group *g, struct wire_pair *pairs);
 uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
 
 /* optimize.c: PROBING and SOLVING. Those that return true changed the state. */

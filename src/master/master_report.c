@@ -124,6 +124,15 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
     case NOTE_DIFFERS:
         add(line, "refused: %s", note->reason);
         return true;
+    case NOTE_NO_RING:
+        add(line, "no ring connects all peers: ");
+        add_peer(line, note->peer);
+        add(line, " and ");
+        add_peer(line, note->other);
+        add(line, " cannot reach each other");
+        if (note->more > 0)
+            add(line, ", nor can %" PRIu32 " more pairs", note->more);
+        return true;
     }
     return false;
 }

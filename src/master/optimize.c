@@ -223,6 +223,7 @@ static void order_probe(struct master *m, uint32_t link, uint32_t with,
     msg.probe.peer = m->peers[with].info.id;
     msg.probe.gives = gives;
     msg.probe.takes = takes;
+    msg.probe.calls = edges_calls(m, link, with);
     msg.probe.bytes = m->probe_bytes;
     msg.probe.time_us = (uint32_t)(m->probe_time / 1000);
     p->probe = takes ? msg.round : 0;
@@ -332,9 +333,14 @@ void optimize_measured(struct master *m, uint32_t link,
     if (msg->edges[0].peer != other->info.id) return;
     bool failed = msg->edges[0].kind == EDGE_FAILED;
     if (p->probe == 0 && !failed) return;
-    edges_measured(m, link, &msg->edges[0]);
     p->probe = 0;
-    if (failed) other->probe = 0;
+    if (failed) {
+        other->probe = 0;
+        (void)edges_failed(m, p->group, p->info.id, other->info.id,
+                           master_attempt(ATTEMPT_PROBE, g->step));
+    } else {
+        edges_measured(m, link, &msg->edges[0]);
+    }
 }
 
 /* A probe of which nobody tells is not waited for (rule O4). */

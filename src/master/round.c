@@ -70,8 +70,8 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
         if (msg->fault.cause == REFRESH_FAIL)
             round_force(g, msg, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
-            edges_failed(m, m->peers[link].group, self, msg->fault.peer) >=
-                MASTER_EDGE_TRIES)
+            !edges_failed(m, m->peers[link].group, self, msg->fault.peer,
+                          master_attempt(ATTEMPT_EPOCH, g->epoch)))
             round_force(g, msg, VERDICT_UNREACHABLE);
     }
     g->broken_at = m->now;
@@ -93,7 +93,7 @@ static bool flush_needed(const struct master *m, uint32_t group)
 static void begin(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    g->restart = false;
+    g->restart = g->unlinked = false;
     g->round = ++m->round_last;
     g->op_count = 0;
     g->sweeping = g->searched = false;
@@ -102,7 +102,7 @@ static void begin(struct master *m, uint32_t group)
         if (p->state == PEER_FREE || p->group != group) continue;
         p->answer = ANSWER_DUE;
         p->proposed = false;
-        p->ready = false;
+        p->ready = p->excused = false;
         p->questions = 0;
         p->probe = 0;
     }
@@ -295,25 +295,66 @@ uint32_t round_next_view(struct master *m, uint32_t group)
     return count;
 }
 
+static uint32_t bad_pairs(const struct master *m, uint32_t group,
+                          uint32_t count, uint32_t i, uint32_t *with)
+{
+    uint32_t bad = 0;
+    for (uint32_t j = count; j-- > 0;) {
+        const struct master_group *g = &m->groups[group];
+        if (!order_is_bad(g, m->members[i].id, m->members[j].id)) continue;
+        bad++;
+        *with = j;
+    }
+    return bad;
+}
+
+/* What does not fit into WIRE_TEXT_MAX bytes is left out. */
+static void append(char *text, const char *more)
+{
+    size_t used = strnlen(text, WIRE_TEXT_MAX);
+    size_t size = strnlen(more, WIRE_TEXT_MAX - used);
+    memcpy(text + used, more, size);
+    text[used + size] = '\0';
+}
+
+static void add_number(char *text, uint32_t value)
+{
+    char digits[12];
+    char *at = digits + sizeof digits;
+    *--at = '\0';
+    do *--at = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    append(text, at);
+}
+
 /* Rule R4: a newcomer nobody can fit into the ring is refused with the pair
  * that cannot talk; members are never thrown out for a missing link. */
 static bool refuse_unreachable_newcomer(struct master *m, uint32_t group,
                                         uint32_t count)
 {
     struct master_group *g = &m->groups[group];
+    uint32_t worst = 0;
+    uint32_t most = 0;
+    uint32_t with = 0;
     for (uint32_t i = count; i-- > 0;) {
+        uint32_t other;
         if (m->peers[m->sorted[i]].state != PEER_REGISTERED) continue;
-        for (uint32_t j = 0; j < count; j++) {
-            if (!order_is_bad(g, m->members[i].id, m->members[j].id)) continue;
-            master_drop(m, m->sorted[i],
-                        "cannot exchange data with a member of the run: its "
-                        "address is unreachable from there, or theirs from "
-                        "here");
-            g->restart = true;
-            return true;
-        }
+        uint32_t bad = bad_pairs(m, group, count, i, &other);
+        if (bad <= most) continue;
+        most = bad;
+        worst = i;
+        with = other;
     }
-    return false;
+    if (most == 0) return false;
+    char why[WIRE_TEXT_MAX + 1] = "cannot exchange data with rank ";
+    add_number(why, with);
+    append(why, " (pid ");
+    add_number(why, m->members[with].pid);
+    append(why, "), and there is no ring without this pair: neither can "
+                "call the other");
+    master_drop(m, m->sorted[worst], why);
+    g->restart = true;
+    return true;
 }
 
 static bool any_bad_pair(const struct master_group *g)
@@ -341,6 +382,8 @@ static void send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.view.optimize = g->optimize;
     msg.order_count = identity ? 0 : count;
     msg.order = m->order;
+    msg.pair_count = edges_turned(g, m->pairs);
+    msg.pairs = m->pairs;
     msg.epoch = 0;
     msg.member_count = count;
     msg.members = m->members;
@@ -389,9 +432,13 @@ void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg)
     struct master_peer *p = &m->peers[link];
     if (g->phase != GROUP_PROPOSED || msg->round != g->round) return;
     if (!p->proposed || p->ready) return;
-    for (uint32_t i = 0; i < msg->id_count; i++)
-        (void)edges_failed(m, p->group, p->info.id, msg->ids[i]);
-    if (msg->id_count > 0) g->restart = true;
+    for (uint32_t i = 0; i < msg->id_count; i++) {
+        uint32_t other = edges_link_of(m, p->group, msg->ids[i]);
+        if (other != MASTER_NO_LINK) m->peers[other].excused = true;
+        (void)edges_failed(m, p->group, p->info.id, msg->ids[i],
+                           master_attempt(ATTEMPT_ROUND, g->round));
+    }
+    if (msg->id_count > 0) g->unlinked = true;
     p->ready = true;
 }
 
@@ -404,6 +451,17 @@ static bool all_ready(const struct master *m, uint32_t group)
     return true;
 }
 
+/* Who is called does not know that the call failed, and would wait for it. */
+static bool all_tried(const struct master *m, uint32_t group)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->group == group && p->proposed && !p->ready && !p->excused)
+            return false;
+    }
+    return true;
+}
+
 /* An update is one change for all groups: none installs before all can. */
 static bool may_install(const struct master *m, uint32_t group)
 {
@@ -411,7 +469,7 @@ static bool may_install(const struct master *m, uint32_t group)
     for (uint32_t i = 0; i < m->group_count; i++) {
         const struct master_group *g = &m->groups[m->group_list[i]];
         if (!g->update) continue;
-        if (g->restart || g->phase != GROUP_PROPOSED ||
+        if (g->restart || g->unlinked || g->phase != GROUP_PROPOSED ||
             !all_ready(m, m->group_list[i]))
             return false;
     }
@@ -453,6 +511,23 @@ static uint32_t blocker_ids(struct master *m, const struct master_group *g)
         m->ids[count++] = g->edges[i].b;
     }
     return count;
+}
+
+static void note_blockers(struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    uint32_t count = blocker_ids(m, g);
+    for (uint32_t i = 0; i < count && i < 2 * MASTER_PAIRS_TOLD; i += 2) {
+        uint32_t a = edges_link_of(m, group, m->ids[i]);
+        uint32_t b = edges_link_of(m, group, m->ids[i + 1]);
+        if (a == MASTER_NO_LINK || b == MASTER_NO_LINK) continue;
+        bool last = i / 2 + 1 == MASTER_PAIRS_TOLD;
+        struct master_note note = {.kind = NOTE_NO_RING,
+                                   .peer = &m->peers[a],
+                                   .other = &m->peers[b],
+                                   .more = last ? (count - i) / 2 - 1 : 0};
+        master_note_send(m, &note);
+    }
 }
 
 static void send_install(struct master *m, uint32_t group, uint32_t count)
@@ -536,13 +611,14 @@ static void end_round(struct master *m, uint32_t group)
         if (g->optimize) p->voted[VOTE_OPTIMIZE] = false;
     }
     if (count > 0) m->founded = true;
-    if (count > 0 && g->mesh) g->edge_count = 0; /* all pairs are linked */
     g->epoch = count > 0 ? g->round : 0;
     g->phase = GROUP_OPEN;
     g->update = false;
     g->forced_count = 0;
     g->op_count = 0;
     optimize_installed(m, group, count);
+    edges_linked(m, group, count);
+    if (count > 0 && !g->ring) note_blockers(m, group);
     for (uint32_t i = 0; i < count; i++) {
         /* Someone asked to leave while the view was being installed. */
         if (m->peers[m->sorted[i]].leaving) g->restart = true;
@@ -578,6 +654,11 @@ static bool advance(struct master *m, uint32_t group)
         propose(m, group);
         return true;
     case GROUP_PROPOSED:
+        /* Of all that cannot be linked so, the other end is to call. */
+        if (g->unlinked && all_tried(m, group)) {
+            g->restart = true;
+            return true;
+        }
         if (!may_install(m, group)) return false;
         end_round(m, group);
         return true;

@@ -166,7 +166,7 @@ void engine_closed(struct engine *e, uint32_t number)
         l->failed++;
     }
     if (was == CONN_OPEN) l->open--;
-    bool caller = e->self < l->id;
+    bool caller = link_calls(e, l);
     if (caller && l->open + l->dialing == 0) l->generation = ++e->generation;
     state_closed(e, l);
     probe_closed(e, l);
@@ -221,10 +221,14 @@ static bool open_conn(struct engine *e, uint32_t number)
         c->link->dialing--;
         settle_memory(e, number, true);
     } else {
-        /* Rule R3: who calls has the lower id, so is no newcomer to us; one
-         * that is not in the view has been removed. */
-        if (from > e->self || (e->world > 0 && !engine_member(e, from)))
-            return false;
+        /* Rule R3: a lower id that is not in the view has been removed. */
+        struct link *l = link_find(e, from, false);
+        bool older = from < e->self;
+        if (older && e->world > 0 && !engine_member(e, from)) return false;
+        if (l ? link_calls(e, l) : !older) {
+            c->held = c->stranger = true; /* perhaps its PROPOSE came first */
+            return true;
+        }
         c->link = link_find(e, from, true);
         if (!c->link) return false;
         if (!close_older(e, number)) {

@@ -105,17 +105,22 @@ void link_drop_early(struct engine *e, struct link *l)
     l->early_bytes = 0;
 }
 
-void engine_drop_link(struct engine *e, uint64_t id)
+static void link_close(struct engine *e, const struct link *l)
 {
-    struct link **slot = link_slot(e, id);
-    struct link *l = *slot;
-    if (!l) return;
     for (uint32_t i = 0; i < e->conn_end; i++) {
         struct conn *c = e->conns[i];
         if (!c || c->link != l) continue;
         e->out.close(e->out.user, i);
         engine_closed(e, i);
     }
+}
+
+void engine_drop_link(struct engine *e, uint64_t id)
+{
+    struct link **slot = link_slot(e, id);
+    struct link *l = *slot;
+    if (!l) return;
+    link_close(e, l);
     *slot = l->next;
     link_free(e, l);
 }
@@ -159,10 +164,10 @@ bool link_control(struct engine *e, struct link *l, const struct frame *f)
     return true;
 }
 
-/* Rule R3: of two peers the one with the lower id calls. */
+/* Rule R3: one of two peers calls. */
 void link_dial(struct engine *e, struct link *l)
 {
-    if (e->self > l->id || !l->known) return;
+    if (!link_calls(e, l) || !l->known) return;
     /* More than one would only cost memory within a host. */
     bool shares = e->out.share && l->host == e->host;
     while (l->open + l->dialing < (shares ? 1 : l->want)) {
@@ -203,6 +208,52 @@ void engine_unwant_links(struct engine *e)
     for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
         for (struct link *l = e->links[i]; l; l = l->next) l->wanted = false;
     }
+}
+
+/* Both ends close what there is: what follows is of one caller, whose
+ * generations the other end counts from there on. */
+static void link_turn(struct engine *e, struct link *l, bool turned)
+{
+    if (l->turned == turned) return;
+    l->wanted = false; /* a call would come back to the old way */
+    link_close(e, l);
+    l->turned = turned;
+    l->failed = 0;
+    l->generation = link_calls(e, l) ? ++e->generation : 0;
+}
+
+void engine_turn_link(struct engine *e, uint64_t id, bool calls)
+{
+    struct link *l = link_find(e, id, true);
+    if (l) link_turn(e, l, (e->self < id) != calls);
+    conn_resume(e);
+}
+
+static bool is_turned(const struct engine *e, uint64_t id,
+                      const struct wire_pair *pairs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wire_pair *p = &pairs[i];
+        if (p->caller == id && p->called == e->self) return e->self < id;
+        if (p->called == id && p->caller == e->self) return e->self > id;
+    }
+    return false;
+}
+
+void engine_turn_links(struct engine *e, const struct wire_pair *pairs,
+                       uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool caller = pairs[i].caller == e->self;
+        if (caller || pairs[i].called == e->self)
+            (void)link_find(e, caller ? pairs[i].called : pairs[i].caller,
+                            true);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
+        for (struct link *l = e->links[i]; l; l = l->next)
+            link_turn(e, l, is_turned(e, l->id, pairs, count));
+    }
+    conn_resume(e); /* calls that were ahead of this */
 }
 
 enum link_status engine_link_status(struct engine *e, uint64_t id)

@@ -82,7 +82,7 @@ struct conn {
     struct frame rx;
     enum conn_sink sink;
     bool held;     /* a frame of an epoch to come: waits for INSTALL */
-    bool stranger; /* held: the HELLO of a member to come (rule P2P-2) */
+    bool stranger; /* held: a HELLO that may be ahead (rules R3, P2P-2) */
     bool ping;     /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;
@@ -125,6 +125,7 @@ struct link {
     struct wire_addr addr;
     bool known;    /* addr is valid: the peer has been in a proposal */
     bool wanted;   /* a proposal needs it (rule R3) */
+    bool turned;   /* the one with the higher id calls (rule R3) */
     uint32_t want; /* connections to have, once something needs the link */
     uint32_t open, dialing, failed;
     uint32_t generation; /* the caller has closed all of lower ones (R3) */
@@ -343,6 +344,11 @@ void engine_tick(struct engine *e, pccl_ns now);
 void engine_want_link(struct engine *e, const struct wire_member *m,
                       uint32_t connections);
 void engine_unwant_links(struct engine *e);
+/* Who calls whom, against the order of ids: of all links, or of one. Closes
+ * the connections of a link whose caller changes. */
+void engine_turn_links(struct engine *e, const struct wire_pair *pairs,
+                       uint32_t count);
+void engine_turn_link(struct engine *e, uint64_t id, bool calls);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
 enum link_status engine_link_status(struct engine *e, uint64_t id);
 void engine_drop_link(struct engine *e, uint64_t id);
@@ -389,6 +395,11 @@ bool engine_start(struct engine *e, struct op *op); /* in the view in force */
 /* --- shared by the files of this folder only --- */
 struct link *link_find(struct engine *e, uint64_t id, bool create);
 void link_dial(struct engine *e, struct link *l);
+/* Whether this end calls (rule R3). */
+static inline bool link_calls(const struct engine *e, const struct link *l)
+{
+    return (e->self < l->id) != l->turned;
+}
 bool link_control(struct engine *e, struct link *l, const struct frame *f);
 void link_dirty(struct engine *e, const struct link *l);
 void link_drop_early(struct engine *e, struct link *l);

@@ -18,8 +18,8 @@ static void setup(uint32_t count)
 
 static void cut(uint32_t a, uint32_t b, uint32_t tries)
 {
-    group.edges[group.edge_count++] =
-        (struct master_edge){members[a].id, members[b].id, tries};
+    group.edges[group.edge_count++] = (struct master_edge){
+        .a = members[a].id, .b = members[b].id, .tries = tries};
 }
 
 static void assert_ring(uint32_t count)

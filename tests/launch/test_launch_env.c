@@ -40,8 +40,10 @@ static char **build(struct options *options, const char *library_path,
 static void assert_env(char *const *env, const char *name, const char *value)
 {
     const char *got = rank_env_get(env, name);
-    if ((got == NULL) != (value == NULL) || (got && strcmp(got, value) != 0))
-        fail_msg("%s is %s, not %s", name, got, value);
+    if (got == NULL && value == NULL) return;
+    if (got == NULL || value == NULL || strcmp(got, value) != 0)
+        fail_msg("%s is %s, not %s", name, got ? got : "unset",
+                 value ? value : "unset");
 }
 
 static void test_all(void **state)

@@ -103,6 +103,21 @@ static void test_evictions_and_aborts(void **state)
     assert_string_equal(view(0, 10, 0, 1, 1), "first view: epoch 10, 1 rank");
 }
 
+static void test_no_ring(void **state)
+{
+    (void)state;
+    struct master_peer a = {
+        .state = PEER_MEMBER, .rank = 1, .info = {.pid = 7}};
+    struct master_peer b = {
+        .state = PEER_MEMBER, .rank = 4, .info = {.pid = 9}};
+    struct master_note note = {
+        .kind = NOTE_NO_RING, .peer = &a, .other = &b, .more = 2};
+    assert_true(master_report_note(&report, &note, line));
+    assert_string_equal(line, "no ring connects all peers: rank 1 (pid 7) and "
+                              "rank 4 (pid 9) cannot reach each other, nor can "
+                              "2 more pairs");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_other_tensors),
         cmocka_unit_test(test_many_departures_fit_a_line),
         cmocka_unit_test(test_evictions_and_aborts),
+        cmocka_unit_test(test_no_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

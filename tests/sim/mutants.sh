@@ -163,6 +163,11 @@ retries counted twice (S8)|ring/state_plan.c|s/^    s->taken\[i + 1\] += size;/ 
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/(void)others;/
 given up, and still written to (R3)|ring/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
+no call back (R3)|master/edges.c|s/e->turned = !e->turned;//
+caller is told alone (R3)|ring/engine.c|s/if (p->caller == id \&\& p->called == e->self) return e->self < id;//
+call ahead of its PROPOSE (R3)|ring/conn.c|s/c->held = c->stranger = true; .. perhaps.*/return false;/
+generations go on at a turn (R3)|ring/engine.c|s/l->generation = link_calls(e, l) ? ++e->generation : 0;//
+restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
 late call is taken (R3)|ring/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/op.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//

@@ -369,8 +369,19 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     p->used = false;
 }
 
+/* Of no pair both. */
+static bool walled(const struct sim *s, uint32_t caller, uint32_t called)
+{
+    bool lower = caller < called;
+    uint64_t pair =
+        (uint64_t)(lower ? caller : called) << 32 | (lower ? called : caller);
+    uint64_t what = sim_mix(s->seed, pair, 0, 0) % 6;
+    return s->options.one_way && (lower ? what < 2 : what == 2);
+}
+
 static bool refused(const struct sim *s, uint32_t a, uint32_t b)
 {
+    if (walled(s, a, b)) return true;
     for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) {
         if (s->refusals[i].until <= s->now) continue;
         bool same = (s->refusals[i].a == a && s->refusals[i].b == b) ||
@@ -400,6 +411,8 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
         st->end[1] = (struct net_end){-2, 0};
     }
     SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
+    sim_coverage.one_way += to && walled(s, p->uid, port);
+    sim_coverage.turned += success && p->uid > port;
     pccl_ns rtt = port % 4 == 0 ? RTT_VERY_FAR : PCCL_MS;
     if (success) engine_measured(&p->session->engine, conn, rtt);
     engine_dialed(&p->session->engine, conn, success);
@@ -594,6 +607,11 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     for (uint32_t i = 0; i < options->procs; i++)
         (void)sim_proc_start(s, false, (int32_t)(options->procs - i),
                              i % options->groups);
+    if (options->cut) { /* before there is any view */
+        s->refusals[0].a = 1;
+        s->refusals[0].b = 2;
+        s->refusals[0].until = PCCL_NEVER;
+    }
     sim_coverage.two_groups += options->groups > 1;
 }
 

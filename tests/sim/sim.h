@@ -47,7 +47,7 @@ enum {
     X(quant_ring) X(quant_exchange) X(quant_lost) \
     X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
-    X(improved) X(adopted) X(probe_lost)
+    X(improved) X(adopted) X(probe_lost) X(one_way) X(turned)
 /* clang-format on */
 
 struct sim_coverage {
@@ -165,6 +165,8 @@ struct sim_options {
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
     bool one_host;
+    bool cut;       /* two of the first cannot link until all heals */
+    bool one_way;   /* of some pairs only one may ever call the other */
     uint32_t share; /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */

@@ -99,6 +99,8 @@ static struct sim_options choose(uint64_t seed)
     o.optimize = on(&r, o.refuse ? 2 : 3) && o.sync == 0;
     o.one_host = on(&r, 2);
     o.fails = on(&r, 5) && !o.refuse && !o.mismatch && !o.odd_vote && !o.slow;
+    o.one_way = on(&r, 8);
+    o.cut = o.refuse > 0 && procs >= 4 && on(&r, 2);
     return o;
 }
 

@@ -47,6 +47,16 @@ loss)
              END {print late}' >"$dir/loss.wan"
     run "$dir/loss.wan" reduce --bytes 128K --repeat 2
     need '"mark":"before",.*"lost":[1-9]' log ;;
+firewall)
+    # Nobody may call 2, and 1 and 3 cannot talk: a ring is left all the same.
+    (cat "$source/quick.wan"
+     echo 'path * -> 2 wall'
+     echo 'path 1 <-> 3 block') >"$dir/firewall.wan"
+    run "$dir/firewall.wan" reduce --bytes 1M --repeat 2 --optimize
+    need '"phase":"after","peers":4' out
+    need '"optimize":0' out
+    need '"mark":"before",.*"ring":\[1,[24],.*\]' log
+    need '"mark":"after",.*"ring":\[1,[24],.*\]' log ;;
 vanish)
     run "$source/quick.wan" vanish --bytes 1M
     need '"recovered":.*"peers":3' out ;;
