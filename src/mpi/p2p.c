@@ -261,8 +261,9 @@ static int data_check(const void *buffer, MPI_Count count, MPI_Datatype handle,
     *type = type_find(handle);
     if (!*type || !(*type)->committed)
         return error_note(MPI_ERR_TYPE, "invalid or uncommitted datatype");
-    if (!buffer && count > 0 && (*type)->predefined && (*type)->size > 0)
-        return error_note(MPI_ERR_BUFFER, "null buffer");
+    bool missing = !buffer && (*type)->predefined && (*type)->size > 0;
+    if (count > 0 && (missing || buffer == MPI_IN_PLACE))
+        return error_note(MPI_ERR_BUFFER, "null buffer, or MPI_IN_PLACE");
     return MPI_SUCCESS;
 }
 

@@ -21,6 +21,9 @@
     } while (0)
 
 #define REQUEST , MPI_Request *request
+/* Inside, NULL means a blocking call. */
+static MPI_Request forgotten;
+#define GIVEN (request ? request : &forgotten)
 
 static void type_use(struct type *type, bool begin)
 {
@@ -119,6 +122,8 @@ static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
                         .tag = tag,
                         .mode = mode};
     CHECK(comm, send_check(&what, type));
+    if (request == &forgotten)
+        return error_raise(comm, MPI_ERR_ARG, function, "null request");
     if (request) return send_request(&what, persistent, request, function);
     CHECK(comm, send_begin(&what));
     return send_await(&what, function);
@@ -140,22 +145,22 @@ SEND_VARIANT(Rsend, int, SEND_READY, false, , NULL)
 SEND_VARIANT(Rsend_c, MPI_Count, SEND_READY, false, , NULL)
 SEND_VARIANT(Bsend, int, SEND_BUFFERED, false, , NULL)
 SEND_VARIANT(Bsend_c, MPI_Count, SEND_BUFFERED, false, , NULL)
-SEND_VARIANT(Isend, int, SEND_STANDARD, false, REQUEST, request)
-SEND_VARIANT(Isend_c, MPI_Count, SEND_STANDARD, false, REQUEST, request)
-SEND_VARIANT(Issend, int, SEND_SYNCHRONOUS, false, REQUEST, request)
-SEND_VARIANT(Issend_c, MPI_Count, SEND_SYNCHRONOUS, false, REQUEST, request)
-SEND_VARIANT(Irsend, int, SEND_READY, false, REQUEST, request)
-SEND_VARIANT(Irsend_c, MPI_Count, SEND_READY, false, REQUEST, request)
-SEND_VARIANT(Ibsend, int, SEND_BUFFERED, false, REQUEST, request)
-SEND_VARIANT(Ibsend_c, MPI_Count, SEND_BUFFERED, false, REQUEST, request)
-SEND_VARIANT(Send_init, int, SEND_STANDARD, true, REQUEST, request)
-SEND_VARIANT(Send_init_c, MPI_Count, SEND_STANDARD, true, REQUEST, request)
-SEND_VARIANT(Ssend_init, int, SEND_SYNCHRONOUS, true, REQUEST, request)
-SEND_VARIANT(Ssend_init_c, MPI_Count, SEND_SYNCHRONOUS, true, REQUEST, request)
-SEND_VARIANT(Rsend_init, int, SEND_READY, true, REQUEST, request)
-SEND_VARIANT(Rsend_init_c, MPI_Count, SEND_READY, true, REQUEST, request)
-SEND_VARIANT(Bsend_init, int, SEND_BUFFERED, true, REQUEST, request)
-SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, request)
+SEND_VARIANT(Isend, int, SEND_STANDARD, false, REQUEST, GIVEN)
+SEND_VARIANT(Isend_c, MPI_Count, SEND_STANDARD, false, REQUEST, GIVEN)
+SEND_VARIANT(Issend, int, SEND_SYNCHRONOUS, false, REQUEST, GIVEN)
+SEND_VARIANT(Issend_c, MPI_Count, SEND_SYNCHRONOUS, false, REQUEST, GIVEN)
+SEND_VARIANT(Irsend, int, SEND_READY, false, REQUEST, GIVEN)
+SEND_VARIANT(Irsend_c, MPI_Count, SEND_READY, false, REQUEST, GIVEN)
+SEND_VARIANT(Ibsend, int, SEND_BUFFERED, false, REQUEST, GIVEN)
+SEND_VARIANT(Ibsend_c, MPI_Count, SEND_BUFFERED, false, REQUEST, GIVEN)
+SEND_VARIANT(Send_init, int, SEND_STANDARD, true, REQUEST, GIVEN)
+SEND_VARIANT(Send_init_c, MPI_Count, SEND_STANDARD, true, REQUEST, GIVEN)
+SEND_VARIANT(Ssend_init, int, SEND_SYNCHRONOUS, true, REQUEST, GIVEN)
+SEND_VARIANT(Ssend_init_c, MPI_Count, SEND_SYNCHRONOUS, true, REQUEST, GIVEN)
+SEND_VARIANT(Rsend_init, int, SEND_READY, true, REQUEST, GIVEN)
+SEND_VARIANT(Rsend_init_c, MPI_Count, SEND_READY, true, REQUEST, GIVEN)
+SEND_VARIANT(Bsend_init, int, SEND_BUFFERED, true, REQUEST, GIVEN)
+SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, GIVEN)
 
 /* ------------------------------------------------------------------ receives
  */
@@ -294,6 +299,8 @@ static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
                            .comm = comm,
                            .blocking = request == NULL};
     CHECK(comm, receive_check(&what, type, source, tag));
+    if (request == &forgotten)
+        return error_raise(comm, MPI_ERR_ARG, function, "null request");
     if (request)
         return receive_request(&what, source, tag, persistent, request,
                                function);
@@ -318,7 +325,7 @@ RECV_VARIANT(Recv_c, MPI_Count)
                     int source, int tag, MPI_Comm comm, MPI_Request *request)  \
     {                                                                          \
         return recv(buffer, count, type, source, tag, comm, persistent,        \
-                    MPI_STATUS_IGNORE, request, __func__);                     \
+                    MPI_STATUS_IGNORE, GIVEN, __func__);                       \
     }
 IRECV_VARIANT(Irecv, int, false)
 IRECV_VARIANT(Irecv_c, MPI_Count, false)

@@ -265,8 +265,9 @@ static int attach(void *base, MPI_Count size, const char *function)
     }
     facade_unlock();
     if (!taken && size >= 0) return MPI_SUCCESS;
-    return error_raise(NULL, MPI_ERR_BUFFER, function,
-                       "a buffer is attached already, or negative size");
+    return error_raise(NULL, taken ? MPI_ERR_BUFFER : MPI_ERR_ARG, function,
+                       taken ? "a buffer is attached already"
+                             : "negative size");
 }
 
 MPI_PUBLIC(Buffer_attach);
