@@ -241,17 +241,16 @@ static const struct request_kind receive_kind = {.progress = receive_progress,
                                                  .cancel = receive_cancel,
                                                  .release = receive_release};
 
-static int receive_request(const struct receive *from, int source, int tag,
-                           bool persistent, MPI_Request *out,
-                           const char *function)
+/* An inactive request for the receive; NULL: no memory. */
+static struct request *receive_request_new(const struct receive *from,
+                                           int source, int tag)
 {
     struct pending *pending = calloc(1, sizeof *pending);
     struct request *request =
         pending ? request_new(&receive_kind, from->comm, pending) : NULL;
     if (!request) {
         free(pending);
-        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
-                           "out of memory");
+        return NULL;
     }
     pending->receive.buffer = from->buffer;
     pending->receive.count = from->count;
@@ -260,9 +259,36 @@ static int receive_request(const struct receive *from, int source, int tag,
     pending->source = source;
     pending->tag = tag;
     type_use(from->type, true);
+    return request;
+}
+
+static int receive_request(const struct receive *from, int source, int tag,
+                           bool persistent, MPI_Request *out,
+                           const char *function)
+{
+    struct request *request = receive_request_new(from, source, tag);
+    if (!request)
+        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
+                           "out of memory");
     request->persistent = persistent;
-    if (!persistent) receive_begin(&pending->receive, source, tag);
+    if (!persistent) (void)receive_start(request);
     request->active = !persistent;
+    CHECK(from->comm, request_publish(request, out));
+    return MPI_SUCCESS;
+}
+
+int p2p_request_taken(const struct receive *from, struct message *message,
+                      MPI_Request *out, const char *function)
+{
+    struct request *request =
+        receive_request_new(from, MPI_ANY_SOURCE, MPI_ANY_TAG);
+    if (!request)
+        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
+                           "out of memory");
+    struct pending *pending = request->state;
+    status_empty(&pending->receive.status);
+    p2p_receive_taken(&pending->receive, message);
+    request->active = true;
     CHECK(from->comm, request_publish(request, out));
     return MPI_SUCCESS;
 }
