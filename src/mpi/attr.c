@@ -103,27 +103,25 @@ static void attribute_free(struct attribute *at)
     free(at);
 }
 
-/* Copies oldest first, so that the new list has the same order. */
-static int copy_from(int handle, struct attribute *from, struct attribute **to)
-{
-    if (!from) return MPI_SUCCESS;
-    int result = copy_from(handle, from->next, to);
-    if (result != MPI_SUCCESS) return result;
-    void *value = NULL;
-    int flag;
-    result = call_copy(from, handle, &value, &flag);
-    if (result != MPI_SUCCESS || !flag) return result;
-    struct attribute *at = attribute_new(from->keyval, value, from->type);
-    if (!at) return MPI_ERR_NO_MEM;
-    at->next = *to;
-    *to = at;
-    return MPI_SUCCESS;
-}
-
+/* In the order of the list, as MPICH does: the latest first. */
 int attr_copy_all(int from_handle, struct attribute *from,
                   struct attribute **to, int to_handle)
 {
-    int result = copy_from(from_handle, from, to);
+    struct attribute **end = to;
+    int result = MPI_SUCCESS;
+    for (; from && result == MPI_SUCCESS; from = from->next) {
+        void *value = NULL;
+        int flag;
+        result = call_copy(from, from_handle, &value, &flag);
+        if (result != MPI_SUCCESS || !flag) continue;
+        struct attribute *at = attribute_new(from->keyval, value, from->type);
+        if (!at) {
+            result = MPI_ERR_NO_MEM;
+            continue;
+        }
+        *end = at;
+        end = &at->next;
+    }
     if (result != MPI_SUCCESS) (void)attr_delete_all(to_handle, to);
     return result;
 }

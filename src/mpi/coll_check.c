@@ -9,6 +9,7 @@ int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
     if (count < 0) return MPI_ERR_COUNT;
     *type = type_find(handle);
     if (!*type || !(*type)->committed) return MPI_ERR_TYPE;
+    if (buffer == MPI_IN_PLACE && count > 0) return MPI_ERR_BUFFER;
     /* MPI_BOTTOM is NULL too: only for predefined types it must be wrong. */
     if (!buffer && count > 0 && (*type)->predefined && (*type)->size > 0)
         return MPI_ERR_BUFFER;

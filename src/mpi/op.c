@@ -27,8 +27,9 @@ void op_start(void)
         predefined[i].predefined = true;
         predefined[i].commutative = true;
     }
-    /* MPI_REPLACE takes the later operand; order matters. */
+    /* One takes the later operand, one the earlier; order matters. */
     predefined[MPI_REPLACE & 0xff].commutative = false;
+    predefined[MPI_NO_OP & 0xff].commutative = false;
 }
 
 bool op_takes(const struct op *op, const struct type *type)

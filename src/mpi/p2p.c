@@ -17,7 +17,9 @@ static struct match_queues queues;
 
 void message_release(struct message *message)
 {
-    if (atomic_fetch_sub(&message->references, 1) == 1) free(message);
+    if (atomic_fetch_sub(&message->references, 1) != 1) return;
+    if (message->roomed > 0) bsend_discharge(message);
+    free(message);
 }
 
 struct message *message_new(MPI_Count size)
@@ -245,11 +247,9 @@ bool p2p_probe(const struct match_key *key, struct comm *comm,
 void p2p_receive_taken(struct receive *receive, struct message *message)
 {
     pthread_mutex_lock(&lock);
+    receive->entry.key = message->entry.key;
     join(receive, message);
     pthread_mutex_unlock(&lock);
-    /* What is left to come is under way. */
-    for (unsigned turn = 0; !atomic_load(&receive->done); backoff(&turn))
-        coll_progress_all();
 }
 
 /* -------------------------------------------------------------------- sends */
@@ -261,8 +261,9 @@ static int data_check(const void *buffer, MPI_Count count, MPI_Datatype handle,
     *type = type_find(handle);
     if (!*type || !(*type)->committed)
         return error_note(MPI_ERR_TYPE, "invalid or uncommitted datatype");
-    if (!buffer && count > 0 && (*type)->predefined && (*type)->size > 0)
-        return error_note(MPI_ERR_BUFFER, "null buffer");
+    bool missing = !buffer && (*type)->predefined && (*type)->size > 0;
+    if (count > 0 && (missing || buffer == MPI_IN_PLACE))
+        return error_note(MPI_ERR_BUFFER, "null buffer, or MPI_IN_PLACE");
     return MPI_SUCCESS;
 }
 
@@ -299,10 +300,6 @@ int send_begin(struct send *send)
     if (send->dest == MPI_PROC_NULL) return MPI_SUCCESS;
     if (comm_revoked(send->comm))
         return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
-    if (send->mode == SEND_BUFFERED && size + MPI_BSEND_OVERHEAD > bsend_room())
-        return error_note(MPI_ERR_BUFFER,
-                          "the attached buffer has no room for %ld bytes",
-                          (long)size);
     uint64_t to = comm_peers(send->comm)->ids[send->dest];
     bool large = to != world.self && transport_is_large(to, size);
     bool wait = send->mode == SEND_SYNCHRONOUS ||
@@ -311,6 +308,12 @@ int send_begin(struct send *send)
     bool in_place = large && wait && send->type->dense && !send->copy;
     struct message *message = message_new(in_place ? 0 : size);
     if (!message) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (send->mode == SEND_BUFFERED && !bsend_charge(message, size)) {
+        message_release(message);
+        return error_note(MPI_ERR_BUFFER,
+                          "the attached buffer has no room for %ld bytes",
+                          (long)size);
+    }
     if (wait) atomic_store(&message->references, 2);
     message->size = size;
     message->entry.key = (struct match_key){

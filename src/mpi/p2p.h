@@ -22,7 +22,9 @@ struct message {
     uint32_t charged;        /* against the sender's credit */
     struct receive *receive; /* the one it is being pulled for */
     char *pulled;            /* intermediate memory of that, or NULL */
-    struct message *next;    /* in a list of transport.c */
+    MPI_Count roomed;        /* of the attached buffer, while it is this one: */
+    unsigned room_number;
+    struct message *next; /* in a list of transport.c */
     char data[];
 };
 
@@ -47,8 +49,11 @@ bool p2p_cancel(struct receive *receive);
 /* Looks for a message; take not NULL: out of the queue, into *take. */
 bool p2p_probe(const struct match_key *key, struct comm *comm,
                struct message **take, MPI_Status *status);
-/* Completes a receive with a message taken before; releases the message. */
+/* Gives a receive a message taken before, which it takes over. */
 void p2p_receive_taken(struct receive *receive, struct message *message);
+/* The same in a request of its own; `from` has been checked. Raises errors. */
+int p2p_request_taken(const struct receive *from, struct message *message,
+                      MPI_Request *out, const char *function);
 struct match_key p2p_key(const struct comm *comm, int source, int tag);
 void message_release(struct message *message);
 /* Room for the payload in `data`, one reference; NULL: no memory. */
@@ -89,7 +94,9 @@ int receive_check(struct receive *receive, MPI_Datatype type, int source,
 int send_begin(struct send *send);
 bool send_done(struct send *send);
 
-/* Room that MPI_Buffer_attach gave; -1: none. */
-MPI_Count bsend_room(void);
+/* Charges a buffered send to the room that MPI_Buffer_attach gave; false: it
+ * does not fit. It is given back with the message. */
+bool bsend_charge(struct message *message, MPI_Count size);
+void bsend_discharge(const struct message *message);
 
 #endif

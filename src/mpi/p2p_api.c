@@ -21,6 +21,9 @@
     } while (0)
 
 #define REQUEST , MPI_Request *request
+/* Inside, NULL means a blocking call. */
+static MPI_Request forgotten;
+#define GIVEN (request ? request : &forgotten)
 
 static void type_use(struct type *type, bool begin)
 {
@@ -119,6 +122,8 @@ static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
                         .tag = tag,
                         .mode = mode};
     CHECK(comm, send_check(&what, type));
+    if (request == &forgotten)
+        return error_raise(comm, MPI_ERR_ARG, function, "null request");
     if (request) return send_request(&what, persistent, request, function);
     CHECK(comm, send_begin(&what));
     return send_await(&what, function);
@@ -140,22 +145,22 @@ SEND_VARIANT(Rsend, int, SEND_READY, false, , NULL)
 SEND_VARIANT(Rsend_c, MPI_Count, SEND_READY, false, , NULL)
 SEND_VARIANT(Bsend, int, SEND_BUFFERED, false, , NULL)
 SEND_VARIANT(Bsend_c, MPI_Count, SEND_BUFFERED, false, , NULL)
-SEND_VARIANT(Isend, int, SEND_STANDARD, false, REQUEST, request)
-SEND_VARIANT(Isend_c, MPI_Count, SEND_STANDARD, false, REQUEST, request)
-SEND_VARIANT(Issend, int, SEND_SYNCHRONOUS, false, REQUEST, request)
-SEND_VARIANT(Issend_c, MPI_Count, SEND_SYNCHRONOUS, false, REQUEST, request)
-SEND_VARIANT(Irsend, int, SEND_READY, false, REQUEST, request)
-SEND_VARIANT(Irsend_c, MPI_Count, SEND_READY, false, REQUEST, request)
-SEND_VARIANT(Ibsend, int, SEND_BUFFERED, false, REQUEST, request)
-SEND_VARIANT(Ibsend_c, MPI_Count, SEND_BUFFERED, false, REQUEST, request)
-SEND_VARIANT(Send_init, int, SEND_STANDARD, true, REQUEST, request)
-SEND_VARIANT(Send_init_c, MPI_Count, SEND_STANDARD, true, REQUEST, request)
-SEND_VARIANT(Ssend_init, int, SEND_SYNCHRONOUS, true, REQUEST, request)
-SEND_VARIANT(Ssend_init_c, MPI_Count, SEND_SYNCHRONOUS, true, REQUEST, request)
-SEND_VARIANT(Rsend_init, int, SEND_READY, true, REQUEST, request)
-SEND_VARIANT(Rsend_init_c, MPI_Count, SEND_READY, true, REQUEST, request)
-SEND_VARIANT(Bsend_init, int, SEND_BUFFERED, true, REQUEST, request)
-SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, request)
+SEND_VARIANT(Isend, int, SEND_STANDARD, false, REQUEST, GIVEN)
+SEND_VARIANT(Isend_c, MPI_Count, SEND_STANDARD, false, REQUEST, GIVEN)
+SEND_VARIANT(Issend, int, SEND_SYNCHRONOUS, false, REQUEST, GIVEN)
+SEND_VARIANT(Issend_c, MPI_Count, SEND_SYNCHRONOUS, false, REQUEST, GIVEN)
+SEND_VARIANT(Irsend, int, SEND_READY, false, REQUEST, GIVEN)
+SEND_VARIANT(Irsend_c, MPI_Count, SEND_READY, false, REQUEST, GIVEN)
+SEND_VARIANT(Ibsend, int, SEND_BUFFERED, false, REQUEST, GIVEN)
+SEND_VARIANT(Ibsend_c, MPI_Count, SEND_BUFFERED, false, REQUEST, GIVEN)
+SEND_VARIANT(Send_init, int, SEND_STANDARD, true, REQUEST, GIVEN)
+SEND_VARIANT(Send_init_c, MPI_Count, SEND_STANDARD, true, REQUEST, GIVEN)
+SEND_VARIANT(Ssend_init, int, SEND_SYNCHRONOUS, true, REQUEST, GIVEN)
+SEND_VARIANT(Ssend_init_c, MPI_Count, SEND_SYNCHRONOUS, true, REQUEST, GIVEN)
+SEND_VARIANT(Rsend_init, int, SEND_READY, true, REQUEST, GIVEN)
+SEND_VARIANT(Rsend_init_c, MPI_Count, SEND_READY, true, REQUEST, GIVEN)
+SEND_VARIANT(Bsend_init, int, SEND_BUFFERED, true, REQUEST, GIVEN)
+SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, GIVEN)
 
 /* ------------------------------------------------------------------ receives
  */
@@ -236,17 +241,16 @@ static const struct request_kind receive_kind = {.progress = receive_progress,
                                                  .cancel = receive_cancel,
                                                  .release = receive_release};
 
-static int receive_request(const struct receive *from, int source, int tag,
-                           bool persistent, MPI_Request *out,
-                           const char *function)
+/* An inactive request for the receive; NULL: no memory. */
+static struct request *receive_request_new(const struct receive *from,
+                                           int source, int tag)
 {
     struct pending *pending = calloc(1, sizeof *pending);
     struct request *request =
         pending ? request_new(&receive_kind, from->comm, pending) : NULL;
     if (!request) {
         free(pending);
-        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
-                           "out of memory");
+        return NULL;
     }
     pending->receive.buffer = from->buffer;
     pending->receive.count = from->count;
@@ -255,9 +259,36 @@ static int receive_request(const struct receive *from, int source, int tag,
     pending->source = source;
     pending->tag = tag;
     type_use(from->type, true);
+    return request;
+}
+
+static int receive_request(const struct receive *from, int source, int tag,
+                           bool persistent, MPI_Request *out,
+                           const char *function)
+{
+    struct request *request = receive_request_new(from, source, tag);
+    if (!request)
+        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
+                           "out of memory");
     request->persistent = persistent;
-    if (!persistent) receive_begin(&pending->receive, source, tag);
+    if (!persistent) (void)receive_start(request);
     request->active = !persistent;
+    CHECK(from->comm, request_publish(request, out));
+    return MPI_SUCCESS;
+}
+
+int p2p_request_taken(const struct receive *from, struct message *message,
+                      MPI_Request *out, const char *function)
+{
+    struct request *request =
+        receive_request_new(from, MPI_ANY_SOURCE, MPI_ANY_TAG);
+    if (!request)
+        return error_raise(from->comm, MPI_ERR_NO_MEM, function,
+                           "out of memory");
+    struct pending *pending = request->state;
+    status_empty(&pending->receive.status);
+    p2p_receive_taken(&pending->receive, message);
+    request->active = true;
     CHECK(from->comm, request_publish(request, out));
     return MPI_SUCCESS;
 }
@@ -294,6 +325,8 @@ static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
                            .comm = comm,
                            .blocking = request == NULL};
     CHECK(comm, receive_check(&what, type, source, tag));
+    if (request == &forgotten)
+        return error_raise(comm, MPI_ERR_ARG, function, "null request");
     if (request)
         return receive_request(&what, source, tag, persistent, request,
                                function);
@@ -318,7 +351,7 @@ RECV_VARIANT(Recv_c, MPI_Count)
                     int source, int tag, MPI_Comm comm, MPI_Request *request)  \
     {                                                                          \
         return recv(buffer, count, type, source, tag, comm, persistent,        \
-                    MPI_STATUS_IGNORE, request, __func__);                     \
+                    MPI_STATUS_IGNORE, GIVEN, __func__);                       \
     }
 IRECV_VARIANT(Irecv, int, false)
 IRECV_VARIANT(Irecv_c, MPI_Count, false)

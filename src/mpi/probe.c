@@ -6,6 +6,7 @@
 #include "transport.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* A message taken out of the queues by a matched probe. */
@@ -135,57 +136,64 @@ int PMPI_Improbe(int source, int tag, MPI_Comm comm, int *flag,
     return take(source, tag, comm, flag, message, status, __func__);
 }
 
-/* Receives a taken message; from MPI_MESSAGE_NO_PROC nothing comes. */
-static int receive_taken(void *buffer, MPI_Count count, MPI_Datatype type,
-                         MPI_Message *handle, MPI_Status *status, int *error,
-                         struct comm **comm_out, const char *function)
+/* The message behind a handle, and the receive for it; *taken is NULL for
+ * MPI_MESSAGE_NO_PROC, from which nothing comes. Raises errors. */
+static int taken_find(struct receive *receive, MPI_Datatype type,
+                      const MPI_Message *handle, struct taken **taken,
+                      const char *function)
 {
     struct object *object =
         handle ? handle_find(HANDLE_REQUEST, *handle) : NULL;
     bool nothing = handle && *handle == MPI_MESSAGE_NO_PROC;
     if (!nothing && (!object || object->destroy != taken_destroy))
         return error_raise(NULL, MPI_ERR_REQUEST, function, "invalid message");
-    status_empty(status);
-    *error = MPI_SUCCESS;
-    *handle = MPI_MESSAGE_NULL;
-    *comm_out = &comm_self;
-    if (nothing) {
-        status->MPI_SOURCE = MPI_PROC_NULL;
-        return MPI_SUCCESS;
-    }
-    struct taken *taken = (struct taken *)object;
-    struct receive receive = {
-        .buffer = buffer, .count = count, .comm = taken->comm};
-    int result = receive_check(&receive, type, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    if (result != MPI_SUCCESS) {
-        *handle = object->handle;
-        return error_raise_noted(taken->comm, result, function);
-    }
-    status_empty(&receive.status);
-    handle_close(object);
-    p2p_receive_taken(&receive, taken->message);
+    *taken = (struct taken *)object;
+    receive->comm = nothing ? &comm_self : (*taken)->comm;
+    int result = receive_check(receive, type, MPI_ANY_SOURCE, MPI_ANY_TAG);
+    if (result == MPI_SUCCESS) return result;
+    return error_raise_noted(receive->comm, result, function);
+}
+
+/* Takes the message out of its handle. */
+static struct message *taken_open(struct taken *taken, MPI_Message *handle)
+{
+    struct message *message = taken->message;
     taken->message = NULL;
-    *status = receive.status;
-    *error = receive.error;
-    /* A communicator freed meanwhile ends here; its handler with it. */
-    *comm_out = comm_find(taken->comm->object.handle);
-    object_release(object);
-    return MPI_SUCCESS;
+    handle_close(&taken->object);
+    *handle = MPI_MESSAGE_NULL;
+    return message;
+}
+
+static void status_no_proc(MPI_Status *status)
+{
+    status_empty(status);
+    status->MPI_SOURCE = MPI_PROC_NULL;
 }
 
 static int mrecv(void *buffer, MPI_Count count, MPI_Datatype type,
                  MPI_Message *handle, MPI_Status *status, const char *function)
 {
-    MPI_Status found;
-    int error = MPI_SUCCESS;
-    struct comm *comm = NULL;
-    int result = receive_taken(buffer, count, type, handle, &found, &error,
-                               &comm, function);
+    struct receive receive = {.buffer = buffer, .count = count};
+    struct taken *taken;
+    int result = taken_find(&receive, type, handle, &taken, function);
     if (result != MPI_SUCCESS) return result;
-    status_copy(status, &found);
-    if (error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_raise(comm, error, function,
-                       "the message is longer than the buffer");
+    status_no_proc(&receive.status);
+    if (!taken) {
+        *handle = MPI_MESSAGE_NULL;
+        status_copy(status, &receive.status);
+        return MPI_SUCCESS;
+    }
+    p2p_receive_taken(&receive, taken_open(taken, handle));
+    for (unsigned turn = 0; !atomic_load(&receive.done); backoff(&turn))
+        coll_progress_all();
+    status_copy(status, &receive.status);
+    if (receive.error != MPI_SUCCESS)
+        result = error_raise(taken->comm, receive.error, function,
+                             receive.error == MPI_ERR_TRUNCATE
+                                 ? "the message is longer than the buffer"
+                                 : "the sender was lost");
+    object_release(&taken->object);
+    return result;
 }
 
 #define MRECV_VARIANT(name, count_t)                                           \
@@ -209,21 +217,26 @@ static const struct request_kind complete_kind = {.progress = complete_already};
 static int imrecv(void *buffer, MPI_Count count, MPI_Datatype type,
                   MPI_Message *handle, MPI_Request *out, const char *function)
 {
-    MPI_Status found;
-    int error;
-    struct comm *comm;
-    int result = receive_taken(buffer, count, type, handle, &found, &error,
-                               &comm, function);
+    struct receive receive = {.buffer = buffer, .count = count};
+    struct taken *taken;
+    if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null request");
+    int result = taken_find(&receive, type, handle, &taken, function);
     if (result != MPI_SUCCESS) return result;
-    struct request *request = request_new(&complete_kind, comm, NULL);
+    if (taken) {
+        struct message *message = taken_open(taken, handle);
+        result = p2p_request_taken(&receive, message, out, function);
+        object_release(&taken->object);
+        return result;
+    }
+    struct request *request = request_new(&complete_kind, receive.comm, NULL);
     if (!request)
-        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
-    request->status = found;
-    request->error = error;
+        return error_raise(NULL, MPI_ERR_NO_MEM, function, "out of memory");
+    *handle = MPI_MESSAGE_NULL;
+    status_no_proc(&request->status);
     request->active = true;
     result = request_publish(request, out);
     return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, function);
+                                 : error_raise_noted(NULL, result, function);
 }
 
 #define IMRECV_VARIANT(name, count_t)                                          \
@@ -239,34 +252,53 @@ IMRECV_VARIANT(Imrecv_c, MPI_Count)
 /* ------------------------------------------------------- buffered sends' room
  */
 
-/* Our sends copy anyway; the buffer's size is a limit the program set. */
+/* Our sends copy anyway; the buffer's size is a limit the program set, to what
+ * it has sent and others have not taken yet. Guarded by room_lock. */
 static struct {
     void *base;
-    MPI_Count size;
+    MPI_Count size, used;
+    unsigned number; /* of buffers attached so far */
     bool attached;
 } room;
+static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
 
-MPI_Count bsend_room(void)
+bool bsend_charge(struct message *message, MPI_Count size)
 {
-    facade_lock();
-    MPI_Count size = room.attached ? room.size : -1;
-    facade_unlock();
-    return size;
+    pthread_mutex_lock(&room_lock);
+    bool fits =
+        room.attached && size + MPI_BSEND_OVERHEAD <= room.size - room.used;
+    if (fits) {
+        message->roomed = size + MPI_BSEND_OVERHEAD;
+        message->room_number = room.number;
+        room.used += message->roomed;
+    }
+    pthread_mutex_unlock(&room_lock);
+    return fits;
+}
+
+void bsend_discharge(const struct message *message)
+{
+    pthread_mutex_lock(&room_lock);
+    if (message->room_number == room.number) room.used -= message->roomed;
+    pthread_mutex_unlock(&room_lock);
 }
 
 static int attach(void *base, MPI_Count size, const char *function)
 {
-    facade_lock();
+    pthread_mutex_lock(&room_lock);
     bool taken = room.attached;
     if (!taken && size >= 0) {
         room.attached = true;
+        room.number++;
+        room.used = 0;
         room.base = base;
         room.size = size;
     }
-    facade_unlock();
+    pthread_mutex_unlock(&room_lock);
     if (!taken && size >= 0) return MPI_SUCCESS;
-    return error_raise(NULL, MPI_ERR_BUFFER, function,
-                       "a buffer is attached already, or negative size");
+    return error_raise(NULL, taken ? MPI_ERR_BUFFER : MPI_ERR_ARG, function,
+                       taken ? "a buffer is attached already"
+                             : "negative size");
 }
 
 MPI_PUBLIC(Buffer_attach);
@@ -283,11 +315,11 @@ int PMPI_Buffer_attach_c(void *base, MPI_Count size)
 
 static MPI_Count detach(void *base)
 {
-    facade_lock();
+    pthread_mutex_lock(&room_lock);
     MPI_Count size = room.attached ? room.size : 0;
     *(void **)base = room.attached ? room.base : NULL;
     room.attached = false;
-    facade_unlock();
+    pthread_mutex_unlock(&room_lock);
     return size;
 }
 

@@ -289,10 +289,15 @@ static int list_check(int count, MPI_Request handles[], const char *function)
     return MPI_SUCCESS;
 }
 
-/* The status's MPI_ERROR is set in lists only when something failed. */
-static void list_error(MPI_Status *statuses, int i, int error)
+/* In lists MPI_ERROR is set too, but only when something failed. */
+static void list_error(MPI_Status *statuses, int i, int error, bool *failed)
 {
-    if (statuses != MPI_STATUSES_IGNORE) statuses[i].MPI_ERROR = error;
+    if (statuses == MPI_STATUSES_IGNORE) statuses = NULL;
+    if (error != MPI_SUCCESS && !*failed)
+        for (int k = 0; statuses && k < i; k++)
+            statuses[k].MPI_ERROR = MPI_SUCCESS;
+    *failed = *failed || error != MPI_SUCCESS;
+    if (statuses && *failed) statuses[i].MPI_ERROR = error;
 }
 
 static MPI_Status *list_status(MPI_Status *statuses, int i)
@@ -319,8 +324,7 @@ static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
             error =
                 request_report(request, &handles[i], list_status(statuses, i));
         }
-        failed = failed || error != MPI_SUCCESS;
-        list_error(statuses, i, error);
+        list_error(statuses, i, error, &failed);
     }
     if (!failed) return MPI_SUCCESS;
     int result =
@@ -438,8 +442,7 @@ static int some_complete(int found, MPI_Request handles[], int indices[],
         }
         int error = request_report(request, &handles[indices[k]],
                                    list_status(statuses, k));
-        list_error(statuses, k, error);
-        failed = failed || error != MPI_SUCCESS;
+        list_error(statuses, k, error, &failed);
     }
     if (!failed) return MPI_SUCCESS;
     int result =

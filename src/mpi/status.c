@@ -52,8 +52,7 @@ static int elements_of(const MPI_Status *status, MPI_Datatype handle,
         return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
     if (!status || status == MPI_STATUS_IGNORE || !count)
         return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
-    MPI_Count found = type_elements_in(type, status_count(status));
-    *count = found < 0 ? MPI_UNDEFINED : found;
+    *count = type_elements_in(type, status_count(status));
     return MPI_SUCCESS;
 }
 

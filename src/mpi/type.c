@@ -61,7 +61,7 @@
     X(MPI_UINT32_T, ELEMENT_U32, 4)                                            \
     X(MPI_UINT64_T, ELEMENT_U64, 8)                                            \
     X(MPI_C_BOOL, ELEMENT_BOOL, 1)                                             \
-    X(MPI_C_FLOAT_COMPLEX, ELEMENT_FLOAT_COMPLEX, 4)                           \
+    X(MPI_C_COMPLEX, ELEMENT_FLOAT_COMPLEX, 4)                                 \
     X(MPI_C_DOUBLE_COMPLEX, ELEMENT_DOUBLE_COMPLEX, 8)                         \
     X(MPI_C_LONG_DOUBLE_COMPLEX, ELEMENT_LONG_DOUBLE_COMPLEX, 16)              \
     X(MPI_AINT, ELEMENT_I64, 8)                                                \
@@ -426,15 +426,12 @@ MPI_Count type_elements_in(const struct type *type, MPI_Count size)
     MPI_Count whole = size / type->size, rest = size % type->size;
     MPI_Count total = whole * type->elements;
     if (rest == 0) return total;
-    if (type->part_count == 0) return -1;
-    for (int p = 0; rest > 0; p++) {
+    for (int p = 0; rest > 0 && type->part_count > 0; p++) {
         assert(p < type->part_count);
         const struct part *part = &type->parts[p];
         MPI_Count part_size = part->count * part->block * part->child->size;
         MPI_Count here = part_size < rest ? part_size : rest;
-        MPI_Count found = type_elements_in(part->child, here);
-        if (found < 0) return -1;
-        total += found;
+        total += type_elements_in(part->child, here);
         rest -= here;
     }
     return total;

@@ -95,7 +95,7 @@ typedef void type_visit(void *context, char *address, const struct type *type,
 void type_walk(void *buffer, MPI_Count count, const struct type *type,
                type_visit *visit, void *context);
 
-/* Predefined elements in the first `size` packed bytes; -1: cuts one. */
+/* Whole predefined elements in the first `size` packed bytes. */
 MPI_Count type_elements_in(const struct type *type, MPI_Count size);
 
 /* Bytes from the lowest to the highest one touched by count elements; the

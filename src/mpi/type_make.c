@@ -119,8 +119,8 @@ static int make_vector(int combiner, MPI_Count count, MPI_Count block,
     if (!child)
         return error_raise(NULL, MPI_ERR_TYPE, function, "invalid datatype");
     if (count < 0 || block < 0)
-        return error_raise(NULL, count < 0 ? MPI_ERR_COUNT : MPI_ERR_ARG,
-                           function, "negative count or blocklength");
+        return error_raise(NULL, MPI_ERR_COUNT, function,
+                           "negative count or blocklength");
     if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null datatype");
     struct part part = {.count = count,
                         .block = block,
@@ -218,10 +218,10 @@ static int make_indexed(const struct indexed *in, MPI_Datatype old,
         parts[i].disp = numbers_at(in->disps, i) * unit;
         parts[i].child = child;
     }
-    result =
-        good ? type_publish(type_build(parts, n), indexed_envelope(in, old),
-                            out, function)
-             : error_raise(NULL, MPI_ERR_ARG, function, "negative blocklength");
+    result = good ? type_publish(type_build(parts, n),
+                                 indexed_envelope(in, old), out, function)
+                  : error_raise(NULL, MPI_ERR_COUNT, function,
+                                "negative blocklength");
     free(parts);
     return result;
 }
@@ -296,7 +296,7 @@ static struct type *struct_build(int count, struct numbers blocks,
         parts[i].disp = numbers_at(disps, i);
         parts[i].child = type_find(types[i]);
         if (!parts[i].child) *error = MPI_ERR_TYPE;
-        if (parts[i].block < 0) *error = MPI_ERR_ARG;
+        if (parts[i].block < 0) *error = MPI_ERR_COUNT;
         marked = marked || types[i] == MPI_LB || types[i] == MPI_UB;
     }
     struct type *type = *error == MPI_SUCCESS ? type_build(parts, count) : NULL;
