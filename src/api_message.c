@@ -108,9 +108,9 @@ pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms, pcclEvent_t *event)
     if (rc != pcclSuccess) return rc;
     if (!event) return leave(comm, pcclInvalidArgument);
     pccl_ns until = PCCL_NEVER;
-    if (timeout_ms == 0) until = 0;
+    struct message_event *taken = comm_take_event(comm, 0);
     if (timeout_ms > 0) until = comm_now() + timeout_ms * PCCL_MS;
-    struct message_event *taken = comm_take_event(comm, until);
+    if (!taken && timeout_ms != 0) taken = comm_take_event(comm, until);
     *event = (pcclEvent_t){.kind = pcclEventNone};
     if (!taken)
         return leave(comm,

@@ -64,6 +64,7 @@ void comm_set_error(pcclComm_t *c, const char *format, ...)
 
 void comm_lock(pcclComm_t *c)
 {
+    if (pthread_mutex_trylock(&c->lock) == 0) return;
     atomic_fetch_add(&c->waiting, 1);
     pthread_mutex_lock(&c->lock);
     atomic_fetch_sub(&c->waiting, 1);
@@ -262,6 +263,13 @@ static bool look(pcclComm_t *c, const struct mail *mail)
     return true;
 }
 
+/* Whatever comes, comes through memory. */
+static bool is_all_shared(struct engine *e)
+{
+    const struct mail *mail = message_mail(e);
+    return mail->count > 0 && !mail->others && !message_pending(e);
+}
+
 /* Messages through shared memory: polls it as a quick operation does. NULL: it
  * is time for all there is to do, or to sleep. */
 static struct message_event *poll_mail(pcclComm_t *c, pccl_ns until)
@@ -269,11 +277,8 @@ static struct message_event *poll_mail(pcclComm_t *c, pccl_ns until)
     struct engine *e = &c->session->engine;
     pccl_ns end = 0;
     for (uint32_t i = 1;; i++) {
-        const struct mail *mail = message_mail(e);
-        if (c->driving || mail->others || mail->count == 0 ||
-            message_pending(e))
-            return NULL;
-        bool all = look(c, mail);
+        if (c->driving || !is_all_shared(e)) return NULL;
+        bool all = look(c, message_mail(e));
         struct message_event *event = message_take(e);
         if (event || until == 0 || !all) return event;
         if (atomic_load(&c->waiting) > 0) make_way(c);
@@ -300,7 +305,8 @@ struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until)
     if (++c->looks % LOOKS_ALL == 0 && !c->driving && comm_io_move(c))
         comm_io_flush_master(c);
     if (!event) event = poll_mail(c, until);
-    if (!event && !c->driving && until != 0 && comm_io_move(c))
+    bool all = until != 0 || !is_all_shared(e);
+    if (!event && all && !c->driving && comm_io_move(c))
         comm_io_flush_master(c);
     while (!event && !(event = message_take(e))) {
         pccl_ns now = comm_now();

@@ -268,6 +268,10 @@ void comm_io_push_to(pcclComm_t *c, uint64_t member)
     if (l && l->open && comm_share_sends(c, l->conn) &&
         !c->sockets[l->conn].blocked) {
         uint32_t number = l->conn;
+        if (!engine_may_send(&c->session->engine, number)) {
+            comm_share_bell(c, number, CHANNEL_WANTS_DATA);
+            return;
+        }
         (void)comm_share_transmit(c, number);
         if (!c->sockets[number].blocked) return;
     }

@@ -17,7 +17,8 @@ struct cursor {
     bool failed;
 };
 
-static inline void cursor_field(struct cursor *c, uint64_t *value, size_t width)
+__attribute__((always_inline)) static inline void
+cursor_field(struct cursor *c, uint64_t *value, size_t width)
 {
     if (width > c->left) {
         c->failed = true;
@@ -36,7 +37,8 @@ static inline void cursor_field(struct cursor *c, uint64_t *value, size_t width)
 }
 
 #define CURSOR_UINT(name, type)                                                \
-    static inline void cursor_##name(struct cursor *c, type *value)            \
+    __attribute__((always_inline)) static inline void cursor_##name(           \
+        struct cursor *c, type *value)                                         \
     {                                                                          \
         uint64_t wide = (uint64_t)*value;                                      \
         cursor_field(c, &wide, sizeof(type));                                  \

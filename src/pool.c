@@ -16,9 +16,9 @@ enum { HUGE_CLASS = 21 }; /* 2 MiB: the kernel can back it by one page */
 
 static uint32_t class_of(size_t size)
 {
-    uint32_t class = POOL_CLASS_MIN;
-    while (class < POOL_CLASS_MAX && ((size_t)1 << class) < size) class ++;
-    return class;
+    if (size <= (size_t)1 << POOL_CLASS_MIN) return POOL_CLASS_MIN;
+    uint32_t class = 64 - (uint32_t)__builtin_clzll(size - 1);
+    return class < POOL_CLASS_MAX ? class : POOL_CLASS_MAX;
 }
 
 void *pool_take(struct pool *p, size_t size)

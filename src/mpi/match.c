@@ -62,14 +62,21 @@ struct match_entry *match_post(struct match_queues *queues,
     return message;
 }
 
-struct match_entry *match_arrive(struct match_queues *queues,
-                                 struct match_entry *message)
+struct match_entry *match_take(struct match_queues *queues,
+                               const struct match_key *message)
 {
     for (struct match_entry *at = queues->posted.first; at; at = at->next) {
-        if (!fits(&at->key, &message->key)) continue;
+        if (!fits(&at->key, message)) continue;
         (void)match_remove(at);
         return at;
     }
-    append(&queues->unexpected, message);
     return NULL;
+}
+
+struct match_entry *match_arrive(struct match_queues *queues,
+                                 struct match_entry *message)
+{
+    struct match_entry *receive = match_take(queues, &message->key);
+    if (!receive) append(&queues->unexpected, message);
+    return receive;
 }

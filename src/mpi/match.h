@@ -38,6 +38,9 @@ struct match_entry *match_post(struct match_queues *queues,
 /* A message: takes the first receive that fits, else it is queued. */
 struct match_entry *match_arrive(struct match_queues *queues,
                                  struct match_entry *message);
+/* The first receive that a message with this key fits, taken out; or NULL. */
+struct match_entry *match_take(struct match_queues *queues,
+                               const struct match_key *message);
 /* The first queued message that a receive with this key would get. */
 struct match_entry *match_peek(const struct match_queues *queues,
                                const struct match_key *key);

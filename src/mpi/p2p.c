@@ -161,6 +161,35 @@ void p2p_deliver(struct message *message)
     pthread_mutex_unlock(&lock);
 }
 
+bool p2p_deliver_borrowed(struct message *message)
+{
+    bool good = true;
+    pthread_mutex_lock(&lock);
+    bool revoked = context_revoked(message->entry.key.context);
+    struct receive *receive =
+        revoked ? NULL
+                : (struct receive *)match_take(&queues, &message->entry.key);
+    if (revoked) message->wants_ack = false;
+    if (receive || revoked) transport_matched(message);
+    if (receive) {
+        finish(receive, message);
+    } else if (!revoked) {
+        struct message *kept = message_new(message->size);
+        good = kept != NULL;
+        if (good) {
+            kept->entry.key = message->entry.key;
+            kept->remote = true;
+            kept->wants_ack = message->wants_ack;
+            kept->cookie = message->cookie;
+            kept->charged = message->charged;
+            memcpy(kept->data, message->payload, (size_t)message->size);
+            (void)match_arrive(&queues, &kept->entry);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return good;
+}
+
 void p2p_drop(uint32_t context, int error)
 {
     pthread_mutex_lock(&lock);
@@ -301,6 +330,12 @@ int send_begin(struct send *send)
     if (comm_revoked(send->comm))
         return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
     uint64_t to = comm_peers(send->comm)->ids[send->dest];
+    uint32_t context = send->comm->context | send->channel;
+    int sent;
+    if (to != world.self && send->mode != SEND_SYNCHRONOUS &&
+        send->type->dense &&
+        transport_send_now(to, context, send->tag, send->buffer, size, &sent))
+        return sent;
     bool large = to != world.self && transport_is_large(to, size);
     bool wait = send->mode == SEND_SYNCHRONOUS ||
                 (large && send->mode != SEND_BUFFERED);
@@ -316,8 +351,7 @@ int send_begin(struct send *send)
     }
     if (wait) atomic_store(&message->references, 2);
     message->size = size;
-    message->entry.key = (struct match_key){
-        world.self, send->comm->context | send->channel, send->tag};
+    message->entry.key = (struct match_key){world.self, context, send->tag};
     if (in_place)
         message->payload = send->buffer;
     else

@@ -44,6 +44,9 @@ struct receive {
 void p2p_post(struct receive *receive);
 /* Gives a message to this process; takes the queues' reference over. */
 void p2p_deliver(struct message *message);
+/* The same for a message whose data are borrowed for this call, and which is
+ * the caller's. False: no memory to keep it. */
+bool p2p_deliver_borrowed(struct message *message);
 /* Withdraws a receive that is not matched yet; false: it is. */
 bool p2p_cancel(struct receive *receive);
 /* Looks for a message; take not NULL: out of the queue, into *take. */

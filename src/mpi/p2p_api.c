@@ -71,6 +71,7 @@ static int send_cancel(struct request *request)
 }
 
 static const struct request_kind send_kind = {.progress = send_progress,
+                                              .messages = true,
                                               .start = send_start,
                                               .cancel = send_cancel,
                                               .release = send_release};
@@ -237,6 +238,7 @@ static void receive_release(struct request *request)
 }
 
 static const struct request_kind receive_kind = {.progress = receive_progress,
+                                                 .messages = true,
                                                  .start = receive_start,
                                                  .cancel = receive_cancel,
                                                  .release = receive_release};

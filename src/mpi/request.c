@@ -333,13 +333,18 @@ static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
     return result;
 }
 
-/* Whether all are complete, after one turn of progress on each. */
-static bool list_progress(int count, MPI_Request handles[])
+/* Whether all are complete, after one turn of progress on each. The first
+ * `*known` are known to be. */
+static bool list_progress(int count, MPI_Request handles[], int *known)
 {
     bool all = true;
-    for (int i = 0; i < count; i++) {
+    for (int i = *known; i < count; i++) {
         struct request *request = request_find(handles[i]);
-        if (!idle(request) && !request->kind->progress(request)) all = false;
+        bool done = idle(request) || request->kind->progress(request);
+        all = all && done;
+        if (all) *known = i + 1;
+        /* Whatever waits moves messages for all of them. */
+        if (!done && request->kind->messages && !coll_any_pending()) break;
     }
     return all;
 }
@@ -348,9 +353,10 @@ MPI_PUBLIC(Waitall);
 int PMPI_Waitall(int count, MPI_Request handles[], MPI_Status *statuses)
 {
     int result = list_check(count, handles, __func__);
+    int known = 0;
     unsigned turn = 0;
     if (result != MPI_SUCCESS) return result;
-    while (!list_progress(count, handles)) backoff(&turn);
+    while (!list_progress(count, handles, &known)) backoff(&turn);
     return list_complete(count, handles, statuses, __func__);
 }
 
@@ -361,7 +367,8 @@ int PMPI_Testall(int count, MPI_Request handles[], int *flag,
     int result = list_check(count, handles, __func__);
     if (result != MPI_SUCCESS) return result;
     if (!flag) return RAISE_ARG(NULL, "null flag");
-    *flag = list_progress(count, handles);
+    int known = 0;
+    *flag = list_progress(count, handles, &known);
     if (!*flag) return MPI_SUCCESS;
     return list_complete(count, handles, statuses, __func__);
 }

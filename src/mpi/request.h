@@ -19,6 +19,7 @@ struct request_kind {
     /* Called once when the completion is reported; an error that it returns is
      * the request's if there was none. NULL: nothing to do. */
     int (*finish)(struct request *request);
+    bool messages; /* its progress moves the messages of all requests */
     /* Releases what the kind owns; the request is inactive or complete. */
     void (*release)(struct request *request);
 };

@@ -213,6 +213,30 @@ static int send_remote(uint64_t member, struct message *message, bool large,
     return send_error(result);
 }
 
+bool transport_send_now(uint64_t member, uint32_t context, int tag,
+                        const void *bytes, MPI_Count size, int *result)
+{
+    if (size > EAGER_MAX) return false;
+    pthread_mutex_lock(&lock);
+    struct partner *partner = partner_of(member);
+    struct letter letter = {.kind = LETTER_EAGER,
+                            .context = context,
+                            .tag = tag,
+                            .size = (uint64_t)size,
+                            .cookie = ++last_cookie};
+    uint64_t charge = (uint64_t)size + CHARGE;
+    bool free = partner && !backlog && partner->unmatched + charge <= CREDIT;
+    pcclResult_t posted = pcclPendingAsyncOps;
+    if (free)
+        posted = pcclPostMessage(world.pccl, member, &letter, sizeof letter,
+                                 bytes, (size_t)size);
+    if (posted == pcclSuccess) partner->unmatched += charge;
+    pthread_mutex_unlock(&lock);
+    if (posted == pcclPendingAsyncOps) return false;
+    *result = send_error(posted);
+    return true;
+}
+
 int transport_send(uint64_t member, struct message *message, bool large,
                    bool wait)
 {
@@ -308,6 +332,20 @@ static void lost(uint64_t member)
     p2p_member_lost(member);
 }
 
+static bool announced(const struct message *arrived)
+{
+    struct message *message = message_new(0);
+    if (!message) return false;
+    message->entry.key = arrived->entry.key;
+    message->remote = true;
+    message->wants_ack = arrived->wants_ack;
+    message->cookie = arrived->cookie;
+    message->size = arrived->size;
+    message->payload = NULL;
+    p2p_deliver(message);
+    return true;
+}
+
 static void letter_opened(const pcclEvent_t *event)
 {
     struct letter letter;
@@ -322,23 +360,20 @@ static void letter_opened(const pcclEvent_t *event)
     }
     if (letter.kind == LETTER_REVOKED) revoke_heard(letter.context);
     if (letter.kind > LETTER_LARGE) return;
-    bool large = letter.kind == LETTER_LARGE;
-    if (!large && letter.size != event->body_size) return;
-    struct message *message =
-        message_new(large ? 0 : (MPI_Count)event->body_size);
-    if (!message) env_abort(MPI_ERR_NO_MEM, "out of memory for a message");
-    message->entry.key =
-        (struct match_key){event->member, letter.context, letter.tag};
-    message->remote = true;
-    message->wants_ack = letter.wants_ack != 0;
-    message->cookie = letter.cookie;
-    message->size = (MPI_Count)letter.size;
-    if (large)
-        message->payload = NULL;
-    else if (event->body_size > 0)
-        memcpy(message->data, event->body, event->body_size);
-    if (!large) message->charged = (uint32_t)letter.size + CHARGE;
-    p2p_deliver(message);
+    struct message arrived = {
+        .entry.key = {event->member, letter.context, letter.tag},
+        .remote = true,
+        .wants_ack = letter.wants_ack != 0,
+        .cookie = letter.cookie,
+        .size = (MPI_Count)letter.size,
+        .payload = event->body,
+        .charged = (uint32_t)letter.size + CHARGE};
+    bool good = true;
+    if (letter.kind == LETTER_LARGE)
+        good = announced(&arrived);
+    else if (letter.size == event->body_size)
+        good = p2p_deliver_borrowed(&arrived);
+    if (!good) env_abort(MPI_ERR_NO_MEM, "out of memory for a message");
 }
 
 static void handle(const pcclEvent_t *event)

@@ -12,6 +12,11 @@
 
 /* Whether a message of this size would be announced first. */
 bool transport_is_large(uint64_t member, MPI_Count size);
+/* Sends bytes that are the caller's again at once, if they are few enough and
+ * nothing is in their way. False: nothing has happened. *result: a noted
+ * class. */
+bool transport_send_now(uint64_t member, uint32_t context, int tag,
+                        const void *bytes, MPI_Count size, int *result);
 /* Sends a message, whose source, context and tag are in its entry, to the
  * member. Takes one reference over. With `wait` it is marked matched when its
  * receive is (large: when its data have been pulled), or with an error when

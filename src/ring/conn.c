@@ -466,6 +466,11 @@ size_t engine_rx_from(struct engine *e, uint32_t number, const uint8_t *bytes,
     size_t done = 0;
     while (done < size) {
         uint8_t *to;
+        size_t whole = 0;
+        if (c->peer)
+            whole = message_take_whole(e, number, bytes + done, size - done);
+        done += whole;
+        if (whole > 0) continue;
         size_t part = engine_rx_window(e, number, &to);
         if (part == 0) break;
         if (part > size - done) part = size - done;

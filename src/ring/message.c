@@ -83,7 +83,7 @@ const struct mail *message_mail(struct engine *e)
 
 /* ------------------------------------------------------------------ events */
 
-static void push(struct engine *e, struct message_event *event)
+void mlink_push(struct engine *e, struct message_event *event)
 {
     struct messages *m = &e->messages;
     event->next = NULL;
@@ -102,7 +102,7 @@ void mlink_push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
     while (*list != b) list = &(*list)->next;
     *list = b->next;
     b->event.result = result;
-    push(e, &b->event);
+    mlink_push(e, &b->event);
 }
 
 void message_use(struct engine *e)
@@ -193,7 +193,7 @@ static void finish_lost(struct engine *e, struct mlink *l, int result)
     drop_items(e, l);
     if (result != pcclRankConnectionLost || l->lost.queued) return;
     if (e->messages.used)
-        push(e, &l->lost);
+        mlink_push(e, &l->lost);
     else if (l->inbox_count == 0 && !l->room.queued)
         link_free(e, l);
 }
@@ -312,9 +312,6 @@ void mlink_want(struct engine *e, struct mlink *l)
     message_pump(e);
 }
 
-static bool acked(struct engine *e, struct mlink *l, uint32_t seq,
-                  uint32_t most);
-
 /* Rule P2P-3: which of two calls stands. A HELLO that is not the caller's
  * latest word has been overtaken by another connection. */
 static bool may_replace(struct engine *e, struct mlink *l, uint32_t dials)
@@ -351,7 +348,7 @@ bool message_open(struct engine *e, uint32_t number, uint64_t from)
         c->peer = l;
         l->conn = number;
     }
-    if (!acked(e, l, f.epoch, l->count)) return false;
+    if (!mlink_acked(e, l, f.epoch, l->count)) return false;
     if ((int32_t)(f.index - l->peer_dials) > 0) l->peer_dials = f.index;
     c->state = CONN_OPEN;
     l->open = true;
@@ -406,6 +403,41 @@ struct mlink *mlink_to(struct engine *e, uint64_t id, int *result)
     return l ? l : mlink_find(e, id, true);
 }
 
+/* What a frame on the connection tells beside its own. */
+static void frame_finish(struct mlink *l, struct frame *f)
+{
+    if (l->answer_due) f->flags |= FLAG_ANSWER;
+    f->epoch = l->seq;
+    l->ack_due = l->answer_due = false;
+    l->heard_count = 0;
+    l->heard_bytes = 0;
+}
+
+/* The only item that is not sent goes into shared memory at once, if nothing
+ * else is under way there. */
+static bool send_now(struct engine *e, struct mlink *l)
+{
+    if (!l->open || l->sent + 1 != l->count) return false;
+    struct conn *c = e->conns[l->conn];
+    const struct message_item *item =
+        &l->items[(l->first + l->sent) & (l->capacity - 1)];
+    uint8_t *to;
+    size_t size = item->frame.size;
+    if (!c->channel || c->greets || c->ping || c->tx_left > 0 ||
+        c->tx_head_done < c->tx_head_size)
+        return false;
+    if (channel_room(c->channel, &to) < FRAME_SIZE + size) return false;
+    struct frame f = item->frame;
+    f.seq = l->first_seq + l->sent;
+    frame_finish(l, &f);
+    frame_encode(&f, to);
+    memcpy(to + FRAME_SIZE, item->body, size);
+    channel_write(c->channel, FRAME_SIZE + size);
+    c->spoken = e->now;
+    l->sent++;
+    return true;
+}
+
 int message_post(struct engine *e, uint64_t to, const void *head,
                  size_t head_size, const void *body, size_t size)
 {
@@ -435,6 +467,7 @@ int message_post(struct engine *e, uint64_t to, const void *head,
     item->block = block;
     l->posted++;
     l->posted_bytes += bytes;
+    if (send_now(e, l)) return pcclSuccess;
     mlink_dirty(e, l);
     mlink_want(e, l);
     return pcclSuccess;
@@ -478,11 +511,7 @@ bool message_next(struct engine *e, struct conn *c, struct frame *f)
     } else {
         return false;
     }
-    if (l->answer_due) f->flags |= FLAG_ANSWER;
-    f->epoch = l->seq;
-    l->ack_due = l->answer_due = false;
-    l->heard_count = 0;
-    l->heard_bytes = 0;
+    frame_finish(l, f);
     return true;
 }
 
@@ -493,8 +522,7 @@ void message_sent(struct conn *c)
 }
 
 /* Everything up to `seq` has arrived; at most `most` items can have. */
-static bool acked(struct engine *e, struct mlink *l, uint32_t seq,
-                  uint32_t most)
+bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq, uint32_t most)
 {
     uint32_t count = seq - l->first_seq + 1;
     if (count > most) return false;
@@ -512,11 +540,11 @@ static bool acked(struct engine *e, struct mlink *l, uint32_t seq,
     l->first_seq += count;
     l->count -= count;
     l->sent = l->sent > count ? l->sent - count : 0;
-    mlink_dirty(e, l); /* more pieces may go */
+    if (l->sends) mlink_dirty(e, l); /* more pieces may go */
     if (l->starved && l->posted <= MESSAGE_QUEUE_MAX / 2 &&
         l->posted_bytes <= MESSAGE_QUEUE_BYTES / 2) {
         l->starved = false;
-        if (!l->room.queued) push(e, &l->room);
+        if (!l->room.queued) mlink_push(e, &l->room);
     }
     return true;
 }
@@ -539,95 +567,4 @@ bool message_flush(struct engine *e)
         }
     }
     return waits;
-}
-
-/* --------------------------------------------------------------- receiving */
-
-static bool begin_message(struct engine *e, struct conn *c)
-{
-    const struct frame *f = &c->rx;
-    if (f->size > MESSAGE_MAX || f->index > f->size ||
-        f->index > MESSAGE_HEADER_MAX)
-        return false;
-    struct message_block *block = pool_take(&e->pool, sizeof *block + f->size);
-    if (!block) return false;
-    block->event =
-        (struct message_event){.kind = EVENT_MESSAGE, .member = c->peer->id};
-    block->head = f->index;
-    block->size = f->size;
-    c->rx_block = block;
-    c->rx_to = block->bytes;
-    c->sink = SINK_MESSAGE;
-    return true;
-}
-
-static bool begin_piece(struct conn *c)
-{
-    const struct frame *f = &c->rx;
-    struct bulk *b = mlink_find_bulk(c->peer, f->index);
-    if (!b) return true; /* cancelled */
-    if (f->digest != b->done || f->size > b->size - b->done) return false;
-    c->rx_bulk = b;
-    c->rx_to = b->to + b->done;
-    c->sink = SINK_MESSAGE;
-    return true;
-}
-
-/* A header; conn.c has set the sink to DISCARD. False: close. */
-bool message_begin(struct engine *e, uint32_t number)
-{
-    struct conn *c = e->conns[number];
-    struct mlink *l = c->peer;
-    const struct frame *f = &c->rx;
-    if (!acked(e, l, f->epoch, l->sent)) return false;
-    if (f->flags & FLAG_ANSWER) {
-        l->ack_due = true;
-        mlink_dirty(e, l);
-    }
-    if (f->type == FRAME_ACK || f->type == FRAME_PING) return true;
-    if (f->type < FRAME_MESSAGE || f->seq != l->seq + 1) return false;
-    c->rx_numbered = true;
-    if (f->type == FRAME_MESSAGE) return begin_message(e, c);
-    if (f->type == FRAME_BULK) return begin_piece(c);
-    if (f->type == FRAME_EXPECT) return mlink_on_expect(e, l, f);
-    return true;
-}
-
-static void end_piece(struct engine *e, struct mlink *l, struct bulk *b,
-                      uint32_t size)
-{
-    b->done += size;
-    if (b->done < b->size) return;
-    (void)mlink_control(e, l, FRAME_GOT, b->event.key, b->number, 0);
-    mlink_push_bulk(e, &l->expects, b, pcclSuccess);
-}
-
-void message_end(struct engine *e, uint32_t number)
-{
-    struct conn *c = e->conns[number];
-    struct mlink *l = c->peer;
-    const struct frame *f = &c->rx;
-    c->rx_numbered = false;
-    l->seq++;
-    l->heard_count++;
-    l->heard_bytes += f->size;
-    if (l->heard_count >= MESSAGE_ACK_COUNT ||
-        l->heard_bytes >= MESSAGE_ACK_BYTES) {
-        l->ack_due = true;
-        mlink_dirty(e, l);
-    }
-    struct message_block *block = c->rx_block;
-    struct bulk *bulk = c->rx_bulk;
-    c->rx_block = NULL;
-    c->rx_bulk = NULL;
-    if (block) {
-        l->inbox_count++;
-        l->inbox_bytes += block->size;
-        push(e, &block->event);
-    }
-    if (bulk) end_piece(e, l, bulk, f->size);
-    if (f->type == FRAME_CANCEL || f->type == FRAME_GOT) mlink_on_word(e, l, f);
-    if (f->type != FRAME_REFUSE) return;
-    bulk = mlink_find_bulk(l, f->index);
-    if (bulk) mlink_push_bulk(e, &l->expects, bulk, pcclInvalidArgument);
 }

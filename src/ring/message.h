@@ -159,11 +159,17 @@ void message_hello(const struct mlink *l, struct frame *f);
 bool message_open(struct engine *e, uint32_t number, uint64_t from);
 void message_closed(struct engine *e, uint32_t number, bool dialed);
 bool message_begin(struct engine *e, uint32_t number);
+size_t message_take_whole(struct engine *e, uint32_t number,
+                          const uint8_t *bytes, size_t size);
 void message_end(struct engine *e, uint32_t number);
 bool message_next(struct engine *e, struct conn *c, struct frame *f);
 void message_sent(struct conn *c);
 
-/* --- shared by message.c and message_bulk.c only --- */
+/* --- shared by message.c, message_receive.c and message_bulk.c only --- */
+void mlink_push(struct engine *e, struct message_event *event);
+/* Everything up to `seq` has arrived; at most `most` items can have. */
+bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq,
+                 uint32_t most);
 void mlink_dirty(struct engine *e, const struct mlink *l);
 struct mlink *mlink_find(struct engine *e, uint64_t id, bool create);
 struct mlink *mlink_to(struct engine *e, uint64_t id, int *result);

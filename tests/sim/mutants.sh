@@ -17,7 +17,7 @@ cd "$work"
 
 core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
 ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/fold
-ring/quick ring/retain ring/message ring/message_bulk ring/state ring/state_list
+ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
 master/order master/conflict master/edges master/optimize master/bandwidth
 master/bandwidth_plan master/topology master/topology_dp master/topology_local
