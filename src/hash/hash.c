@@ -11,8 +11,6 @@
         EACH8(f, (l) + 32), EACH8(f, (l) + 40), EACH8(f, (l) + 48),            \
         EACH8(f, (l) + 56)
 
-enum { PIECE_SIZE = HASH_PIECE_ROWS * HASH_ROW_SIZE };
-
 static const uint64_t seeds[HASH_STATE] = {EACH64(HASH_SEED, 0),
                                            EACH64(HASH_SEED, 64)};
 static const uint64_t weights[HASH_STATE] = {EACH64(HASH_WEIGHT, 0),
@@ -47,8 +45,6 @@ void hash_rows_portable(uint64_t *state, const uint8_t *p, size_t rows)
 {
     while (rows > 0) {
         const size_t piece = rows < HASH_PIECE_ROWS ? rows : HASH_PIECE_ROWS;
-        for (size_t i = 0; i < PIECE_SIZE; i += 64)
-            __builtin_prefetch(p + PIECE_SIZE + i);
         for (size_t l = 0; l < HASH_LANES; l += 4)
             rows_of_4(state + l, p + 8 * l, piece);
         p += piece * HASH_ROW_SIZE;
