@@ -174,7 +174,7 @@ static int mrecv(void *buffer, MPI_Count count, MPI_Datatype type,
                  MPI_Message *handle, MPI_Status *status, const char *function)
 {
     struct receive receive = {.buffer = buffer, .count = count};
-    struct taken *taken;
+    struct taken *taken = NULL;
     int result = taken_find(&receive, type, handle, &taken, function);
     if (result != MPI_SUCCESS) return result;
     status_no_proc(&receive.status);
@@ -218,7 +218,7 @@ static int imrecv(void *buffer, MPI_Count count, MPI_Datatype type,
                   MPI_Message *handle, MPI_Request *out, const char *function)
 {
     struct receive receive = {.buffer = buffer, .count = count};
-    struct taken *taken;
+    struct taken *taken = NULL;
     if (!out) return error_raise(NULL, MPI_ERR_ARG, function, "null request");
     int result = taken_find(&receive, type, handle, &taken, function);
     if (result != MPI_SUCCESS) return result;
