@@ -342,11 +342,32 @@ static void flush_messages(pcclComm_t *c)
 
 /* ------------------------------------------------------------- I/O thread */
 
+/* The callers stay where they are, and the listener readable: listening on
+ * would be a loop without end. */
+void comm_turn_deaf(pcclComm_t *c)
+{
+    if (!c->deaf) LOG(LOG_WARN, "cannot take a call: %s", strerror(errno));
+    c->deaf = true;
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] >= 0) ev_io_stop(c->loop, &c->listener_watchers[i]);
+    }
+}
+
+static void hear_again(pcclComm_t *c)
+{
+    for (int i = 0; c->deaf && i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] >= 0)
+            ev_io_start(c->loop, &c->listener_watchers[i]);
+    }
+    c->deaf = false;
+}
+
 static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
     comm_io_judge_master(c);
+    hear_again(c);
     session_tick(c->session, comm_now());
     (void)comm_io_move(c);
     comm_turn(c);
@@ -552,7 +573,7 @@ static void start_loop(pcclComm_t *c, pccl_ns deadline)
 int comm_open(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
-    c->stopping = false;
+    c->stopping = c->deaf = false;
     c->transport = own_transport();
     c->crowd_epoch = 0;
     c->processors = own_processors();

@@ -68,6 +68,7 @@ struct pcclComm_t {
 
     int listeners[COMM_LISTENERS_MAX];
     struct ev_io listener_watchers[COMM_LISTENERS_MAX];
+    bool deaf; /* out of descriptors: callers wait for the next tick */
     uint16_t port;
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
     uint32_t socket_end;
@@ -111,6 +112,8 @@ int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
 /* After API calls that change the session: send, and let the I/O thread care
  * for what is left. Locked. */
 void comm_turn(pcclComm_t *c);
+/* No descriptor for a caller: takes no calls until the next tick. */
+void comm_turn_deaf(pcclComm_t *c);
 void comm_set_error(pcclComm_t *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 pccl_ns comm_now(void);

@@ -536,7 +536,12 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
 static int await_connect(int fd, pccl_ns deadline)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
-    int rc = poll(&p, 1, (int)(deadline / PCCL_MS));
+    pccl_ns until = comm_now() + deadline;
+    int rc;
+    do { /* signals of the program do not count */
+        pccl_ns left = until - comm_now();
+        rc = poll(&p, 1, left > 0 ? (int)(left / PCCL_MS) : 0);
+    } while (rc < 0 && errno == EINTR);
     if (rc == 0) return ETIMEDOUT;
     int error = 0;
     socklen_t size = sizeof error;
@@ -598,7 +603,12 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
     c->session->engine.now = comm_now();
     for (;;) {
         int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) break;
+        if (fd < 0) {
+            bool lack = errno == EMFILE || errno == ENFILE ||
+                        errno == ENOBUFS || errno == ENOMEM;
+            if (lack) comm_turn_deaf(c);
+            break;
+        }
         uint32_t number = take_number(c, fd);
         if (number != NO_CONN) (void)tune(&c->sockets[number], fd);
         if (number == NO_CONN ||

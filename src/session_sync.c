@@ -11,8 +11,8 @@ int session_sync(struct session *s, struct state_list *list,
 {
     if (s->state == SESSION_NEW || s->state == SESSION_JOINING)
         return pcclInvalidUsage;
-    if (s->state == SESSION_GONE || s->master_lost)
-        return pcclMasterConnectionFailed;
+    if (s->master_lost) session_gone(s, s->reason); /* rule M9 */
+    if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     if (session_busy(s)) return pcclPendingAsyncOps;
     if (s->sync != SYNC_IDLE || session_votes_topology(s))
         return pcclInvalidUsage;

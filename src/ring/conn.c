@@ -240,6 +240,7 @@ static bool open_conn(struct engine *e, uint32_t number)
         queue_hello(e, number);
     }
     c->state = CONN_OPEN;
+    c->heard = e->now;
     c->link->open++;
     c->link->failed = 0;
     link_dirty(e, c->link);
@@ -434,7 +435,8 @@ static bool reject(struct engine *e, uint32_t number)
 bool engine_rx(struct engine *e, uint32_t number, size_t size)
 {
     struct conn *c = e->conns[number];
-    c->heard = e->now;
+    /* Who says a HELLO byte by byte has no longer for it. */
+    if (c->state == CONN_OPEN) c->heard = e->now;
     if (c->sink == SINK_NONE || c->staged > 0) {
         c->staged += (uint32_t)size;
         assert(c->staged <= STAGE_SIZE);

@@ -351,6 +351,7 @@ bool message_open(struct engine *e, uint32_t number, uint64_t from)
     if (!mlink_acked(e, l, f.epoch, l->count)) return false;
     if ((int32_t)(f.index - l->peer_dials) > 0) l->peer_dials = f.index;
     c->state = CONN_OPEN;
+    c->heard = e->now;
     l->open = true;
     l->sent = 0;
     l->failures = 0;

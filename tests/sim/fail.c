@@ -11,30 +11,61 @@ static bool is_doomed(const struct sim *s, const struct sim_spec *spec)
            sim_mix(s->seed, 78, spec->ident, 0) % 3 == 0;
 }
 
+/* Those who lost a member launch the operation again, and have it fail again:
+ * with two things to learn, the older one comes first (rule P1). */
+static bool insists(const struct sim *s, const struct sim_spec *spec)
+{
+    return !spec->scoped && !s->options.variant_skip &&
+           !s->options.variant_resync;
+}
+
+static uint32_t late_one(const struct sim *s, const struct sim_spec *spec)
+{
+    return (uint32_t)(sim_mix(s->seed, 79, spec->ident, 0) % spec->size);
+}
+
 /* One member waits until it knows that the others wait no more: they lost a
  * member, cannot be reached, or had the operation fail. */
 bool fail_withholds(const struct sim *s, const struct sim_proc *p,
                     const struct sim_op *o)
 {
     const struct session *x = p->session;
-    if (!is_doomed(s, &o->spec)) return false;
-    uint64_t h = sim_mix(s->seed, 79, o->spec.ident, 0);
-    if (o->spec.ids[h % o->spec.size] != x->id) return false;
-    for (uint32_t i = 0; i < o->spec.size; i++) {
-        if (view_find(x->view, o->spec.ids[i]) == x->view->size) return false;
+    const struct sim_spec *spec = &o->spec;
+    if (!is_doomed(s, spec) || spec->ids[late_one(s, spec)] != x->id)
+        return false;
+    if (x->master_lost || !x->view->ring || x->view->size == 1 ||
+        session_keeps_verdict(x, spec->tag))
+        return false;
+    if (insists(s, spec)) return true;
+    for (uint32_t i = 0; i < spec->size; i++) {
+        if (view_find(x->view, spec->ids[i]) == x->view->size) return false;
     }
-    return x->view->ring && x->told.loss_count == 0 && !x->master_lost &&
-           !session_keeps_verdict(x, o->spec.tag);
+    return spec->scoped || x->told.loss_count == 0;
 }
 
-/* Asked for once, which must do. */
+/* The master has closed the epoch, and this peer does not know. */
+static bool is_late(const struct sim *s, const struct sim_proc *p)
+{
+    const struct engine *e = &p->session->engine;
+    for (uint32_t i = 0; i < GROUPS_MAX && !e->frozen; i++) {
+        const struct master_group *g = &s->master->groups[i];
+        if (g->used && g->epoch == e->epoch) return g->phase != GROUP_OPEN;
+    }
+    return false;
+}
+
+/* Asked for once, which must do; where nobody else may help, by one. */
 bool fail_asks(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
     for (uint32_t i = 0; s->options.fails && i < g->count; i++) {
         struct sim_op *o = &g->ops[i];
         if (o->taken || o->asked || !is_doomed(s, &o->spec)) continue;
-        if (o->op->phase == PHASE_DONE || sim_pick(s, 16) > 0) continue;
+        uint32_t one = (late_one(s, &o->spec) + 1) % o->spec.size;
+        if (!insists(s, &o->spec) && o->spec.ids[one] != p->session->id)
+            continue;
+        if (o->op->phase == PHASE_DONE) continue;
+        if (sim_pick(s, is_late(s, p) ? 2 : 16) > 0) continue;
         int result = session_fail(p->session, o->spec.tag);
         SIM_TRACE(s, "process %u (id %llu) has %llu fail: %d", p->uid,
                   (unsigned long long)p->session->id,
