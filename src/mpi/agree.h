@@ -23,4 +23,10 @@ int private_receive(uint64_t from, uint32_t context, int tag, void *data,
 int agree_context(const struct group *group, uint32_t context, int tag,
                   uint32_t *out);
 
+/* An intercommunicator of the communicator's group and one that its leader
+ * knows (NULL: it knows none), with messages as above. Collective over both
+ * groups. Returns a noted class. */
+int inter_from_groups(struct comm *comm, int leader, const struct group *other,
+                      uint32_t bridge, int tag, MPI_Comm *out);
+
 #endif

@@ -2,6 +2,7 @@
 #include "comm.h"
 #include "cart.h"
 #include "coll.h"
+#include "errhandler.h"
 #include "graph.h"
 #include "info.h"
 #include "partitioned.h"
@@ -37,8 +38,10 @@ enum { TAG_MEMBER_SHIFT = 26, TAG_CONTEXT_SHIFT = 42, TAG_LOST_SHIFT = 22 };
 struct comm *comm_find(MPI_Comm handle)
 {
     if (!env_active()) return NULL;
-    if (handle == MPI_COMM_WORLD) return &comm_world;
-    if (handle == MPI_COMM_SELF) return &comm_self;
+    if (handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF) {
+        if (!env_world_active()) return NULL;
+        return handle == MPI_COMM_WORLD ? &comm_world : &comm_self;
+    }
     return (struct comm *)handle_find(HANDLE_COMM, handle);
 }
 

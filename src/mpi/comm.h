@@ -34,10 +34,7 @@ int group_publish(struct group *group, int size, MPI_Group *out);
 
 enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
 
-struct errhandler {
-    struct object object;
-    MPI_Comm_errhandler_function *function;
-};
+struct errhandler;
 
 struct cart;
 struct graph;

@@ -15,15 +15,31 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The connection to the run, and the world model on top of it. There may be
+ * sessions without MPI_Init, before it and after MPI_Finalize. */
 enum phase { PHASE_BEFORE, PHASE_STARTING, PHASE_ACTIVE, PHASE_OVER };
 
-static _Atomic(enum phase) phase;
+static _Atomic(enum phase) run_phase, world_phase;
 static int thread_level;
 static pthread_t main_thread;
+/* Guards starting and stopping, and what follows. */
+static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
+static int session_count;
+static bool sessions_used;
 
 bool env_active(void)
 {
-    return atomic_load(&phase) == PHASE_ACTIVE;
+    return atomic_load(&run_phase) == PHASE_ACTIVE;
+}
+
+bool env_world_active(void)
+{
+    return env_active() && atomic_load(&world_phase) == PHASE_ACTIVE;
+}
+
+int env_thread_level(void)
+{
+    return thread_level;
 }
 
 _Noreturn void env_abort(int code, const char *message)
@@ -36,15 +52,15 @@ _Noreturn void env_abort(int code, const char *message)
     _exit(code & 0xff ? code & 0xff : code ? 1 : 0);
 }
 
-static int start(int required, int *provided, const char *function)
+/* With `lifecycle`. Connects, once; errors end the process. */
+static void run_start(int required, const char *function)
 {
     char message[512];
-    enum phase before = PHASE_BEFORE;
-    if (!atomic_compare_exchange_strong(&phase, &before, PHASE_STARTING))
-        return error_raise(NULL, MPI_ERR_OTHER, function,
-                           before == PHASE_OVER
-                               ? "MPI cannot be initialized after MPI_Finalize"
-                               : "MPI is initialized already");
+    if (atomic_load(&run_phase) == PHASE_ACTIVE) return;
+    if (atomic_load(&run_phase) == PHASE_OVER)
+        env_abort(MPI_ERR_OTHER, "MPI cannot be initialized again: the process "
+                                 "has left the run");
+    atomic_store(&run_phase, PHASE_STARTING);
     if (required < MPI_THREAD_SINGLE) required = MPI_THREAD_SINGLE;
     thread_level =
         required > MPI_THREAD_MULTIPLE ? MPI_THREAD_MULTIPLE : required;
@@ -56,10 +72,70 @@ static int start(int required, int *provided, const char *function)
         snprintf(line, sizeof line, "Fatal error in %s: %s", function, message);
         env_abort(MPI_ERR_OTHER, line);
     }
-    atomic_store(&phase, PHASE_ACTIVE);
+    atomic_store(&run_phase, PHASE_ACTIVE);
     /* Losses are told to those who have asked for events once. */
     (void)transport_progress(0);
     if (world.pccl) (void)progress_start();
+}
+
+/* With `lifecycle`. */
+static void run_stop(void)
+{
+    /* Nobody leaves while another still works; a loss here does not matter. */
+    transport_stop();
+    if (world.pccl) (void)coll_finish();
+    progress_stop();
+    p2p_stop();
+    revoke_stop();
+    atomic_store(&run_phase, PHASE_OVER);
+    world_disconnect();
+    comm_stop();
+    groups_release_retired();
+    struct group *view = atomic_exchange(&world.view, NULL);
+    if (view) object_release(&view->object);
+}
+
+/* A session may follow the last one that was finalized, and a process that has
+ * left a run cannot come back as the same member: one that has used sessions
+ * leaves at its end. With a session still open that is a failure. */
+static void leave_at_exit(void)
+{
+    pthread_mutex_lock(&lifecycle);
+    if (env_active() && session_count == 0 &&
+        atomic_load(&world_phase) != PHASE_ACTIVE)
+        run_stop();
+    pthread_mutex_unlock(&lifecycle);
+}
+
+void env_session_begin(int level, const char *function)
+{
+    pthread_mutex_lock(&lifecycle);
+    run_start(level, function);
+    session_count++;
+    if (!sessions_used) (void)atexit(leave_at_exit);
+    sessions_used = true;
+    pthread_mutex_unlock(&lifecycle);
+}
+
+void env_session_end(void)
+{
+    pthread_mutex_lock(&lifecycle);
+    session_count--;
+    pthread_mutex_unlock(&lifecycle);
+}
+
+static int start(int required, int *provided, const char *function)
+{
+    enum phase before = PHASE_BEFORE;
+    if (!atomic_compare_exchange_strong(&world_phase, &before, PHASE_STARTING))
+        return error_raise(NULL, MPI_ERR_OTHER, function,
+                           before == PHASE_OVER
+                               ? "MPI cannot be initialized after MPI_Finalize"
+                               : "MPI is initialized already");
+    pthread_mutex_lock(&lifecycle);
+    run_start(required, function);
+    atomic_store(&world_phase, PHASE_ACTIVE);
+    pthread_mutex_unlock(&lifecycle);
     if (provided) *provided = thread_level;
     return MPI_SUCCESS;
 }
@@ -83,31 +159,23 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 MPI_PUBLIC(Finalize);
 int PMPI_Finalize(void)
 {
-    if (!env_active())
+    if (!env_world_active())
         return RAISE(NULL, MPI_ERR_OTHER, "MPI is not initialized");
     /* Attributes of MPI_COMM_SELF go first, as the standard asks: their
      * delete callbacks are the program's own finalization. */
     (void)attr_delete_all(MPI_COMM_SELF, &comm_self.attributes);
     (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
-    /* Nobody leaves while another still works; a loss here does not matter. */
-    transport_stop();
-    if (world.pccl) (void)coll_finish();
-    progress_stop();
-    p2p_stop();
-    revoke_stop();
-    atomic_store(&phase, PHASE_OVER);
-    world_disconnect();
-    comm_stop();
-    groups_release_retired();
-    struct group *view = atomic_exchange(&world.view, NULL);
-    if (view) object_release(&view->object);
+    pthread_mutex_lock(&lifecycle);
+    if (!sessions_used) run_stop();
+    atomic_store(&world_phase, PHASE_OVER);
+    pthread_mutex_unlock(&lifecycle);
     return MPI_SUCCESS;
 }
 
 MPI_PUBLIC(Initialized);
 int PMPI_Initialized(int *flag)
 {
-    enum phase now = atomic_load(&phase);
+    enum phase now = atomic_load(&world_phase);
     if (!flag) return RAISE_ARG(NULL, "null flag");
     *flag = now == PHASE_ACTIVE || now == PHASE_OVER;
     return MPI_SUCCESS;
@@ -117,7 +185,7 @@ MPI_PUBLIC(Finalized);
 int PMPI_Finalized(int *flag)
 {
     if (!flag) return RAISE_ARG(NULL, "null flag");
-    *flag = atomic_load(&phase) == PHASE_OVER;
+    *flag = atomic_load(&world_phase) == PHASE_OVER;
     return MPI_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 /* error.c - error classes, their texts, and error handlers. Every code that we
  * return is its own class, because programs compare codes with classes. */
 #include "comm.h"
+#include "errhandler.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -170,25 +171,60 @@ static _Noreturn void fatal(struct comm *comm, int code, const char *function)
     env_abort(code & 0xff ? code & 0xff : 1, line);
 }
 
+/* The handler that is in force, with a reference; NULL: *found is one of the
+ * predefined ones. */
+static struct errhandler *in_force(atomic_int *kind, struct errhandler **slot,
+                                   int *found)
+{
+    facade_lock();
+    *found = atomic_load(kind);
+    struct errhandler *handler = *found ? NULL : *slot;
+    if (handler) object_retain(&handler->object);
+    facade_unlock();
+    return handler;
+}
+
+/* The handler may free anything or never come back: nothing of ours is held.
+ * What it leaves by longjmp is one reference. */
+static void run(struct errhandler *handler, void *object, int *code,
+                const char *function)
+{
+    if (handler->owner == HANDLE_FILE)
+        ((MPI_File_errhandler_function *)handler->function)(object, code,
+                                                            function, NULL);
+    else
+        ((MPI_Comm_errhandler_function *)handler->function)(object, code,
+                                                            function, NULL);
+    object_release(&handler->object);
+}
+
 static int dispatch(struct comm *comm, int code, const char *function)
 {
+    int kind;
     if (!comm) comm = &comm_world;
     function = public_name(function);
     if (!env_active()) fatal(comm, code, function);
-    facade_lock();
-    int kind = atomic_load(&comm->errhandler);
-    struct errhandler *handler = kind ? NULL : comm->handler;
-    if (handler) object_retain(&handler->object);
-    facade_unlock();
+    struct errhandler *handler =
+        in_force(&comm->errhandler, &comm->handler, &kind);
     if (!handler) {
         if (kind != MPI_ERRORS_RETURN) fatal(comm, code, function);
         return code;
     }
-    /* The handler may free anything or never come back: nothing of ours is
-     * held. What it leaves by longjmp is one reference. */
     MPI_Comm handle = comm->object.handle;
-    handler->function(&handle, &code, function, NULL);
-    object_release(&handler->object);
+    run(handler, &handle, &code, function);
+    return code;
+}
+
+int errhandler_call(atomic_int *kind, struct errhandler **slot, void *object,
+                    int code, const char *function)
+{
+    int found;
+    struct errhandler *handler = in_force(kind, slot, &found);
+    function = public_name(function);
+    if (handler)
+        run(handler, object, &code, function);
+    else if (found != MPI_ERRORS_RETURN)
+        fatal(NULL, code, function);
     return code;
 }
 
@@ -244,21 +280,31 @@ static bool predefined(MPI_Errhandler handle)
            handle == MPI_ERRORS_ABORT || handle == MPIR_ERRORS_THROW_EXCEPTIONS;
 }
 
+int errhandler_create(enum handle_kind owner, void (*function)(void),
+                      MPI_Errhandler *out, const char *name)
+{
+    if (!function || !out)
+        return error_raise(NULL, MPI_ERR_ARG, name, "null pointer");
+    struct errhandler *handler = calloc(1, sizeof *handler);
+    if (!handler)
+        return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+    object_init(&handler->object, errhandler_destroy);
+    handler->owner = owner;
+    handler->function = function;
+    if (!handle_open(HANDLE_ERRHANDLER, &handler->object)) {
+        free(handler);
+        return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+    }
+    *out = handler->object.handle;
+    return MPI_SUCCESS;
+}
+
 MPI_PUBLIC(Comm_create_errhandler);
 int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function *function,
                                 MPI_Errhandler *out)
 {
-    if (!function || !out) return RAISE_ARG(NULL, "null pointer");
-    struct errhandler *handler = calloc(1, sizeof *handler);
-    if (!handler) return RAISE_NO_MEMORY(NULL);
-    object_init(&handler->object, errhandler_destroy);
-    handler->function = function;
-    if (!handle_open(HANDLE_ERRHANDLER, &handler->object)) {
-        free(handler);
-        return RAISE_NO_MEMORY(NULL);
-    }
-    *out = handler->object.handle;
-    return MPI_SUCCESS;
+    return errhandler_create(HANDLE_COMM, (void (*)(void))function, out,
+                             __func__);
 }
 
 MPI_PUBLIC(Errhandler_create);
@@ -280,26 +326,40 @@ int PMPI_Errhandler_free(MPI_Errhandler *handle)
     return MPI_SUCCESS;
 }
 
-static void install(struct comm *comm, MPI_Errhandler kind,
-                    struct errhandler *handler)
+static void install(atomic_int *kind, struct errhandler **slot,
+                    MPI_Errhandler handle, struct errhandler *handler)
 {
     if (handler) object_retain(&handler->object);
     facade_lock();
-    struct errhandler *old = comm->handler;
-    comm->handler = handler;
-    atomic_store(&comm->errhandler, handler ? 0 : kind);
+    struct errhandler *old = *slot;
+    *slot = handler;
+    atomic_store(kind, handler ? 0 : handle);
     facade_unlock();
     if (old) object_release(&old->object);
+}
+
+bool errhandler_set(atomic_int *kind, struct errhandler **slot,
+                    MPI_Errhandler handle, enum handle_kind owner)
+{
+    struct errhandler *handler = errhandler_find(handle);
+    if (handler ? handler->owner != owner : !predefined(handle)) return false;
+    install(kind, slot, handle, handler);
+    return true;
+}
+
+MPI_Errhandler errhandler_get(atomic_int *kind, struct errhandler **slot)
+{
+    int found;
+    struct errhandler *handler = in_force(kind, slot, &found);
+    return handler ? handler->object.handle : found;
 }
 
 MPI_PUBLIC(Comm_set_errhandler);
 int PMPI_Comm_set_errhandler(MPI_Comm comm_handle, MPI_Errhandler handle)
 {
     COMM_OR_RETURN(comm, comm_handle);
-    struct errhandler *handler = errhandler_find(handle);
-    if (!handler && !predefined(handle))
-        return RAISE_ARG(comm, "not an error handler");
-    install(comm, handle, handler);
+    if (!errhandler_set(&comm->errhandler, &comm->handler, handle, HANDLE_COMM))
+        return RAISE_ARG(comm, "not an error handler of communicators");
     return MPI_SUCCESS;
 }
 
@@ -314,12 +374,7 @@ int PMPI_Comm_get_errhandler(MPI_Comm comm_handle, MPI_Errhandler *out)
 {
     COMM_OR_RETURN(comm, comm_handle);
     if (!out) return RAISE_ARG(comm, "null error handler");
-    facade_lock();
-    struct errhandler *handler = comm->handler;
-    if (handler) object_retain(&handler->object);
-    *out = atomic_load(&comm->errhandler);
-    facade_unlock();
-    if (handler) *out = handler->object.handle;
+    *out = errhandler_get(&comm->errhandler, &comm->handler);
     return MPI_SUCCESS;
 }
 
@@ -340,12 +395,10 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm_handle, int code)
 
 void comm_inherit(struct comm *to, struct comm *from)
 {
-    facade_lock();
-    struct errhandler *handler = from->handler;
-    if (handler) object_retain(&handler->object);
-    int kind = atomic_load(&from->errhandler);
-    facade_unlock();
-    install(to, kind, handler);
+    int kind;
+    struct errhandler *handler =
+        in_force(&from->errhandler, &from->handler, &kind);
+    install(&to->errhandler, &to->handler, kind, handler);
     if (handler) object_release(&handler->object);
 }
 

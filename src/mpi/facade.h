@@ -38,12 +38,15 @@ enum handle_kind {
     HANDLE_COMM = 1,
     HANDLE_GROUP = 2,
     HANDLE_TYPE = 3,
+    HANDLE_FILE = 4,
     HANDLE_ERRHANDLER = 5,
     HANDLE_OP = 6,
     HANDLE_INFO = 7,
+    HANDLE_WIN = 8,
     HANDLE_KEYVAL = 9,
     HANDLE_REQUEST = 11,
-    HANDLE_KINDS = 12
+    HANDLE_SESSION = 14,
+    HANDLE_KINDS = 15
 };
 
 /* First member of every object that has a handle. The handle owns one
@@ -99,7 +102,13 @@ int error_raise_noted(struct comm *comm, int error_class, const char *function);
 /* Ends the job with the message on stderr. Does not return. */
 _Noreturn void env_abort(int code, const char *message);
 
-/* True between MPI_Init and MPI_Finalize. */
+/* True between MPI_Init and MPI_Finalize, and while there is a session. */
 bool env_active(void);
+/* The first: MPI_COMM_WORLD and MPI_COMM_SELF are there. */
+bool env_world_active(void);
+/* For sessions. Connects to the run if need be; errors end the process. */
+void env_session_begin(int thread_level, const char *function);
+void env_session_end(void);
+int env_thread_level(void);
 
 #endif

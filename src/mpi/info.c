@@ -81,6 +81,24 @@ static bool put(struct info *info, const char *key, const char *value)
     return true;
 }
 
+bool info_put(struct info *info, const char *key, const char *value)
+{
+    facade_lock();
+    bool done = put(info, key, value);
+    facade_unlock();
+    return done;
+}
+
+int info_publish(struct info *info, MPI_Info *out)
+{
+    if (!info || !handle_open(HANDLE_INFO, &info->object)) {
+        info_release(info);
+        return error_note(MPI_ERR_NO_MEM, "out of memory");
+    }
+    *out = info->object.handle;
+    return MPI_SUCCESS;
+}
+
 struct info *info_copy(const struct info *from)
 {
     struct info *info = info_new();

@@ -116,32 +116,25 @@ static int leaders_meet(const struct group *local, struct comm *bridge,
     return result;
 }
 
-/* The other group on all members of this one. */
-static int remote_learn(struct comm *comm, int leader, struct comm *bridge,
-                        int other, int tag, struct group **remote,
-                        uint32_t *context)
+/* What the leader has found, on all members of its group. *remote is the
+ * leader's, and in the end everyone's. Returns a noted class. */
+static int finding_share(struct comm *comm, int leader, struct finding *found,
+                         struct group **remote)
 {
-    const struct group *local = comm_members(comm);
-    struct finding found = {0};
-    if (local->rank == leader) {
-        found.error = leaders_meet(local, bridge, other, tag, remote);
-        found.bridge = bridge->context;
-        found.size = *remote ? (*remote)->size : 0;
-    }
-    int result = tell_group(comm, leader, &found, sizeof found);
-    if (result == MPI_SUCCESS && found.error != MPI_SUCCESS) {
-        if (local->rank != leader)
-            error_note(found.error, "the leaders did not meet");
-        result = found.error;
+    int rank = comm_members(comm)->rank;
+    int result = tell_group(comm, leader, found, sizeof *found);
+    if (result == MPI_SUCCESS && found->error != MPI_SUCCESS) {
+        if (rank != leader)
+            error_note(found->error, "the leaders did not meet");
+        result = found->error;
     }
     if (result != MPI_SUCCESS) return result;
-    if (!*remote) *remote = group_new(found.size);
-    *context = found.bridge;
+    if (!*remote) *remote = group_new(found->size);
     /* Who has no memory still takes part. */
     uint64_t *ids =
-        *remote ? (*remote)->ids : malloc((size_t)found.size * sizeof *ids);
+        *remote ? (*remote)->ids : malloc((size_t)found->size * sizeof *ids);
     if (!ids) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    result = tell_group(comm, leader, ids, (size_t)found.size * sizeof *ids);
+    result = tell_group(comm, leader, ids, (size_t)found->size * sizeof *ids);
     if (!*remote) {
         free(ids);
         return error_note(MPI_ERR_NO_MEM, "out of memory");
@@ -194,16 +187,47 @@ int PMPI_Intercomm_create(MPI_Comm handle, int leader, MPI_Comm bridge_handle,
         return RAISE(comm, MPI_ERR_COMM, "invalid communicator 0x%08x",
                      (unsigned)bridge_handle);
     struct group *remote = NULL;
-    uint32_t context;
+    struct finding found = {0};
     *out = MPI_COMM_NULL;
-    int result =
-        remote_learn(comm, leader, bridge, other, tag, &remote, &context);
+    if (local->rank == leader) {
+        found.error = leaders_meet(local, bridge, other, tag, &remote);
+        found.bridge = bridge->context;
+        found.size = remote ? remote->size : 0;
+    }
+    int result = finding_share(comm, leader, &found, &remote);
     if (result == MPI_SUCCESS)
-        result = inter_make(comm, remote, context, tag, out);
+        result = inter_make(comm, remote, found.bridge, tag, out);
     else if (remote)
         object_release(&remote->object);
     return result == MPI_SUCCESS ? result
                                  : error_raise_noted(comm, result, __func__);
+}
+
+int inter_from_groups(struct comm *comm, int leader, const struct group *other,
+                      uint32_t bridge, int tag, MPI_Comm *out)
+{
+    const struct group *local = comm_members(comm);
+    struct group *remote = NULL;
+    struct finding found = {.bridge = bridge};
+    if (local->rank == leader) {
+        if (!other)
+            found.error =
+                error_note(MPI_ERR_GROUP, "invalid remote group or leader");
+        else if (overlap(local, other))
+            found.error =
+                error_note(MPI_ERR_GROUP, "the groups have common members");
+        else if (!(remote = group_new(other->size)))
+            found.error = error_note(MPI_ERR_NO_MEM, "out of memory");
+        found.size = remote ? remote->size : 0;
+        if (remote)
+            memcpy(remote->ids, other->ids,
+                   (size_t)remote->size * sizeof *remote->ids);
+    }
+    int result = finding_share(comm, leader, &found, &remote);
+    if (result == MPI_SUCCESS)
+        return inter_make(comm, remote, bridge, tag, out);
+    if (remote) object_release(&remote->object);
+    return result;
 }
 
 /* ---------------------------------------------------------------------- merge

@@ -53,12 +53,6 @@ int PMPI_Comm_connect(const char *port_name, MPI_Info info, int root, MPI_Comm c
     return unsupported_comm(comm, "MPI_Comm_connect");
 }
 
-MPI_PUBLIC(Comm_create_from_group);
-int PMPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newcomm)
-{
-    return unsupported("MPI_Comm_create_from_group");
-}
-
 MPI_PUBLIC(Comm_join);
 int PMPI_Comm_join(int fd, MPI_Comm *intercomm)
 {
@@ -740,18 +734,6 @@ int PMPI_Get_c(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_da
     return unsupported("MPI_Get_c");
 }
 
-MPI_PUBLIC(Group_from_session_pset);
-int PMPI_Group_from_session_pset(MPI_Session session, const char *pset_name, MPI_Group *newgroup)
-{
-    return unsupported("MPI_Group_from_session_pset");
-}
-
-MPI_PUBLIC(Intercomm_create_from_groups);
-int PMPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler, MPI_Comm *newintercomm)
-{
-    return unsupported("MPI_Intercomm_create_from_groups");
-}
-
 MPI_PUBLIC(Lookup_name);
 int PMPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name)
 {
@@ -840,66 +822,6 @@ MPI_PUBLIC(Rput_c);
 int PMPI_Rput_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request *request)
 {
     return unsupported("MPI_Rput_c");
-}
-
-MPI_PUBLIC(Session_call_errhandler);
-int PMPI_Session_call_errhandler(MPI_Session session, int errorcode)
-{
-    return unsupported("MPI_Session_call_errhandler");
-}
-
-MPI_PUBLIC(Session_create_errhandler);
-int PMPI_Session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn, MPI_Errhandler *errhandler)
-{
-    return unsupported("MPI_Session_create_errhandler");
-}
-
-MPI_PUBLIC(Session_finalize);
-int PMPI_Session_finalize(MPI_Session *session)
-{
-    return unsupported("MPI_Session_finalize");
-}
-
-MPI_PUBLIC(Session_get_errhandler);
-int PMPI_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandler)
-{
-    return unsupported("MPI_Session_get_errhandler");
-}
-
-MPI_PUBLIC(Session_get_info);
-int PMPI_Session_get_info(MPI_Session session, MPI_Info *info_used)
-{
-    return unsupported("MPI_Session_get_info");
-}
-
-MPI_PUBLIC(Session_get_nth_pset);
-int PMPI_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *pset_len, char *pset_name)
-{
-    return unsupported("MPI_Session_get_nth_pset");
-}
-
-MPI_PUBLIC(Session_get_num_psets);
-int PMPI_Session_get_num_psets(MPI_Session session, MPI_Info info, int *npset_names)
-{
-    return unsupported("MPI_Session_get_num_psets");
-}
-
-MPI_PUBLIC(Session_get_pset_info);
-int PMPI_Session_get_pset_info(MPI_Session session, const char *pset_name, MPI_Info *info)
-{
-    return unsupported("MPI_Session_get_pset_info");
-}
-
-MPI_PUBLIC(Session_init);
-int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session)
-{
-    return unsupported("MPI_Session_init");
-}
-
-MPI_PUBLIC(Session_set_errhandler);
-int PMPI_Session_set_errhandler(MPI_Session session, MPI_Errhandler errhandler)
-{
-    return unsupported("MPI_Session_set_errhandler");
 }
 
 MPI_PUBLIC(Unpublish_name);
