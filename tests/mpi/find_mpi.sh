@@ -75,15 +75,45 @@ if [ -x "$bin/mpicxx" ]; then
     expect '2 ranks, sum 1, "C++"' "$bin/mpiexec" -n 2 "$work/ringxx"
 fi
 
-cat >"$work/CMakeLists.txt" <<'END'
+languages=C
+[ -x "$bin/mpicxx" ] && languages="$languages CXX"
+[ -x "$bin/mpifort" ] && languages="$languages Fortran"
+cat >"$work/sum.f90" <<'END'
+program sum
+    use mpi
+    implicit none
+    integer :: rank, total, ierr
+    call MPI_Init(ierr)
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+    call MPI_Allreduce(rank, total, 1, MPI_INTEGER, MPI_SUM, &
+                       MPI_COMM_WORLD, ierr)
+    if (rank == 0) print '(a,i0)', 'Fortran, sum ', total
+    call MPI_Finalize(ierr)
+end program
+END
+[ -e "$work/ring.cc" ] || cp "$work/ring.c" "$work/ring.cc"
+cat >"$work/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.10)
-project(ring C)
-find_package(MPI REQUIRED COMPONENTS C)
+project(ring $languages)
+find_package(MPI REQUIRED COMPONENTS $languages)
 add_executable(found ring.c)
 target_compile_definitions(found PRIVATE "TEXT=\"found\"")
 target_link_libraries(found MPI::MPI_C)
-file(WRITE ${CMAKE_BINARY_DIR}/run "${MPIEXEC_EXECUTABLE} \
-${MPIEXEC_NUMPROC_FLAG} 2 ${CMAKE_BINARY_DIR}/found\n")
+if(MPI_CXX_FOUND)
+    add_executable(found_cxx ring.cc)
+    target_compile_definitions(found_cxx PRIVATE "TEXT=\"C++\"")
+    target_link_libraries(found_cxx MPI::MPI_CXX)
+endif()
+if(MPI_Fortran_FOUND)
+    add_executable(found_fortran sum.f90)
+    target_link_libraries(found_fortran MPI::MPI_Fortran)
+endif()
+set(run "\${MPIEXEC_EXECUTABLE} \${MPIEXEC_NUMPROC_FLAG} 2")
+file(WRITE \${CMAKE_BINARY_DIR}/run "\${run} \${CMAKE_BINARY_DIR}/found\n")
+file(WRITE \${CMAKE_BINARY_DIR}/run_cxx
+    "\${run} \${CMAKE_BINARY_DIR}/found_cxx\n")
+file(WRITE \${CMAKE_BINARY_DIR}/run_fortran
+    "\${run} \${CMAKE_BINARY_DIR}/found_fortran\n")
 END
 if ! { "$cmake" -S "$work" -B "$work/b" -DMPI_HOME="$bin/.." \
         -DCMAKE_C_COMPILER="$cc" && "$cmake" --build "$work/b"
@@ -94,3 +124,9 @@ fi
 expect 'mpiexec' cat "$work/b/run"
 expect "$(cd "$bin" && pwd)/mpiexec\|$bin/../bin/mpiexec" cat "$work/b/run"
 expect '2 ranks, sum 1, "found"' sh "$work/b/run"
+case $languages in *CXX*)
+    expect '2 ranks, sum 1, "C++"' sh "$work/b/run_cxx" ;;
+esac
+case $languages in *Fortran*)
+    expect 'Fortran, sum 1' sh "$work/b/run_fortran" ;;
+esac

@@ -1,29 +1,79 @@
 #!/bin/sh
-# fortran.sh MASTER SUM.f90 - builds a Fortran program with MPICH's wrapper and
-# runs it with this library; 77 without the wrapper.
+# fortran.sh MASTER SOURCES - builds the Fortran programs with MPICH's wrapper
+# and runs them, the same binaries, under MPICH and with this library; then
+# builds them with our wrapper. 77 without MPICH's.
 set -eu
+master=$1 sources=$2
 command -v mpif90.mpich >/dev/null || exit 77
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
+
+run() # NAME COMMAND...: it says that all is right
+{
+    name=$1
+    shift
+    out=$(timeout 60 "$@" 2>&1) || {
+        echo "$name: $*: $out"
+        exit 1
+    }
+    echo "$out" | grep -q "all right with" || {
+        echo "$name: $*: $out"
+        exit 1
+    }
+}
+
 # The wrapper's library path must not be ours while it compiles.
-mpif90.mpich -J "$work" -o "$work/sum" "$2" >"$work/log" 2>&1 || {
+mpif90.mpich -J "$work" -o "$work/sum" "$sources/sum.f90" \
+    >"$work/log" 2>&1 || {
     cat "$work/log"
     exit 77
 }
 # The same with mpif.h; its line length and form are those of old Fortran.
 sed 's/^    use mpi$//; s/^    implicit none$/    implicit none\
-    include "mpif.h"/' "$2" >"$work/old.f90"
-mpif90.mpich -o "$work/old" "$work/old.f90" >"$work/log" 2>&1 || {
-    cat "$work/log"
-    exit 1
-}
-for program in sum old; do
-    for ranks in 1 2 4; do
-        out=$(timeout 60 "$1" -n $ranks "$work/$program" 2>&1) || {
-            echo "$program: $out"
+    include "mpif.h"/' "$sources/sum.f90" >"$work/include.f90"
+
+build() # WRAPPER: all of them into $work
+{
+    for file in "$sources/sum.f90" "$work/include.f90" "$sources/kinds.f90" \
+        "$sources/modern.f90" "$sources/old.f"; do
+        program=$(basename "${file%.*}")
+        "$1" -w -J "$work" -o "$work/$program" "$file" >"$work/log" 2>&1 || {
+            echo "$1 $file:"
+            cat "$work/log"
             exit 1
         }
-        echo "$out" | grep -q "all right with $ranks ranks"
     done
+}
+
+programs="sum include kinds modern old"
+build mpif90.mpich
+for program in $programs; do
+    for ranks in 1 2 3 4; do
+        run "$program" "$master" -n $ranks "$work/$program"
+    done
+    # MPICH spins while it waits: never more ranks than cores.
+    command -v mpiexec.mpich >/dev/null || continue
+    LD_LIBRARY_PATH='' run "$program" mpiexec.mpich -n 2 "$work/$program"
 done
+
+# Ours finds this library without any environment.
+wrapper=$(dirname "$master")/mpifort
+[ -x "$wrapper" ] || exit 0
+build "$wrapper"
+for program in $programs; do
+    run "$program" env -u LD_LIBRARY_PATH "$work/$program"
+    run "$program" "$master" -n 2 "$work/$program"
+done
+cat >"$work/version.f90" <<'END'
+program version
+    use mpi
+    implicit none
+    character(MPI_MAX_LIBRARY_VERSION_STRING) :: text
+    integer :: length, ierr
+    call MPI_Get_library_version(text, length, ierr)
+    if (text(:4) == 'PCCL') print '(a)', 'all right with our library'
+end program
+END
+"$wrapper" -o "$work/version" "$work/version.f90"
+run version env -u LD_LIBRARY_PATH "$work/version"
