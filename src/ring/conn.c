@@ -121,16 +121,56 @@ static void drop_stage(struct conn *c)
 }
 
 /* `answered`: the other end may have taken the call and sent data already. */
-static void report_broken(struct engine *e, struct link *l, bool dialed,
-                          bool answered)
+static void report_broken(struct engine *e, struct link *l, bool others,
+                          bool dialed, bool answered)
 {
     const struct op *op = NULL;
     if (!op_uses_link(e, l, &op)) return;
-    bool others = l->open > 0;
     if (dialed && others && !answered) return; /* one more had been nice */
     e->out.fault(e->out.user,
                  dialed && !others ? FAULT_UNREACHABLE : FAULT_BROKEN, op,
                  l->id);
+}
+
+/* Half an early frame is none. */
+static void drop_half_early(struct conn *c, struct link *l)
+{
+    if (!c->rx_early) return;
+    struct early **slot = &l->early;
+    while (*slot && *slot != c->rx_early) slot = &(*slot)->next;
+    assert(*slot);
+    *slot = c->rx_early->next;
+    l->early_end = &l->early;
+    while (*l->early_end) l->early_end = &(*l->early_end)->next;
+    l->early_count--;
+    l->early_bytes -= c->rx_early->frame.size;
+    free(c->rx_early);
+    c->rx_early = NULL;
+}
+
+static void let_go(struct engine *e, struct conn *c)
+{
+    struct link *l = c->link;
+    if (l) drop_half_early(c, l);
+    if (l && c->state == CONN_DIALED) l->dialing--;
+    if (l && c->state == CONN_OPEN) l->open--;
+    c->state = CONN_FREE;
+    c->link = NULL;
+    drop_stage(c);
+    c->channel = c->offered = NULL;
+    e->quick.known = false;
+}
+
+/* Rule R6: what the other end has sent on a connection that is lost, or sends
+ * before it hears of it, is missed only if nothing else of the link works. */
+static void close_rest(struct engine *e, const struct link *l)
+{
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->state == CONN_FREE || c->link != l) continue;
+        e->out.close(e->out.user, i);
+        let_go(e, c);
+    }
 }
 
 void engine_closed(struct engine *e, uint32_t number)
@@ -138,42 +178,30 @@ void engine_closed(struct engine *e, uint32_t number)
     struct conn *c = e->conns[number];
     if (!c || c->state == CONN_FREE) return;
     struct link *l = c->link;
-    enum conn_state was = c->state;
-    c->state = CONN_FREE;
-    c->link = NULL;
-    drop_stage(c);
-    c->channel = c->offered = NULL;
-    e->quick.known = false;
+    bool was_open = c->state == CONN_OPEN;
+    bool dialed = c->state == CONN_DIALED;
+    bool answered = c->tx_head_size > 0;
+    uint32_t generation = c->generation;
+    let_go(e, c);
     if (c->peer) {
-        message_closed(e, number, was == CONN_DIALED);
+        message_closed(e, number, dialed);
         return;
     }
-    if (c->rx_early) { /* half an early frame is none */
-        struct early **slot = &l->early;
-        while (*slot && *slot != c->rx_early) slot = &(*slot)->next;
-        assert(*slot);
-        *slot = c->rx_early->next;
-        l->early_end = &l->early;
-        while (*l->early_end) l->early_end = &(*l->early_end)->next;
-        l->early_count--;
-        l->early_bytes -= c->rx_early->frame.size;
-        free(c->rx_early);
-        c->rx_early = NULL;
-    }
     if (!l) return;
-    if (was == CONN_DIALED) {
-        l->dialing--;
-        l->failed++;
-    }
-    if (was == CONN_OPEN) l->open--;
     bool caller = link_calls(e, l);
+    bool others = l->open > 0;
+    if (dialed) l->failed++;
+    if (caller && (was_open || answered)) close_rest(e, l);
     if (caller && l->open + l->dialing == 0) l->generation = ++e->generation;
+    if (!caller && was_open && generation == l->generation) {
+        l->generation++; /* its caller comes with a higher one */
+        close_rest(e, l);
+    }
     state_closed(e, l);
     probe_closed(e, l);
-    bool answered = c->tx_head_size > 0;
-    if (!e->frozen) report_broken(e, l, was == CONN_DIALED, answered);
+    if (!e->frozen) report_broken(e, l, others, dialed, answered);
     /* READY may have been said already, and the other end waits (R3). */
-    if (e->frozen && l->wanted && was == CONN_OPEN) link_dial(e, l);
+    if (e->frozen && l->wanted && was_open) link_dial(e, l);
 }
 
 /* ------------------------------------------------------------- receiving */

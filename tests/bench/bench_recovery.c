@@ -193,7 +193,7 @@ static void head(const struct bench_options *o, const char *what)
     if (o->json) return;
     printf("# %s, %d ranks, the slowest of each of %d rounds, ms\n", what,
            o->ranks, o->rounds);
-    printf("%-28s %10s %10s %10s\n", "", "median", "p99", "worst");
+    printf("%-28s %10s %10s %10s\n", "", "p50", "p99", "worst");
 }
 
 static void print(const struct bench_options *o, const char *what,
@@ -204,7 +204,7 @@ static void print(const struct bench_options *o, const char *what,
     double worst = bench_quantile(values, count, 1);
     if (o->json)
         printf("{\"mode\":\"%s\",\"ranks\":%d,\"part\":\"%s\","
-               "\"rounds\":%d,\"median_ms\":%.3f,\"p99_ms\":%.3f,"
+               "\"rounds\":%d,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"
                "\"worst_ms\":%.3f}\n",
                what, o->ranks, name, count, median, p99, worst);
     else
@@ -246,12 +246,9 @@ int bench_recovery(const struct bench_options *o)
         count++;
         finish(&g, o->ranks);
     }
-    static const char *const names[PARTS] = {"detect",
-                                             "agree",
-                                             "reconnect",
-                                             "return to caller",
-                                             "repeated operation",
-                                             "kill to next result"};
+    static const char *const names[PARTS] = {
+        "detect",           "agree", "reconnect",
+        "return to caller", "redo",  "kill to next result"};
     const char *what = o->signal == SIGKILL ? "SIGKILL" : "SIGSTOP";
     head(o, what);
     for (int k = 0; k < PARTS; k++) print(o, what, names[k], part[k], count);

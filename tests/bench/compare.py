@@ -12,8 +12,8 @@ import sys
 from html import escape
 
 OURS, FLOOR = "pccl", "floor"
-COLORS = {"pccl": "#c0392b", "mpich": "#2471a3", "openmpi": "#1e8449",
-          "openmpi-tuned": "#7dcea0", "gloo": "#b9770e", "floor": "#909497"}
+COLORS = {"pccl": "#c0392b", "mpich": "#2471a3", "mpich-tuned": "#85c1e9",
+          "openmpi": "#1e8449", "openmpi-tuned": "#7dcea0", "gloo": "#b9770e", "floor": "#909497"}
 ORDER = list(COLORS)
 
 
@@ -22,7 +22,7 @@ def read(lines):
     panels = {}
     for number, line in enumerate(lines, 1):
         words = line.split()
-        if not words:
+        if not words or words[0] == "#":
             continue
         try:
             ranks, transport, case, library = words[:4]
@@ -72,6 +72,17 @@ def sort_cases(cases):
                                         split(c)[0]))
 
 
+def in_place_lines(cases):
+    """What it costs us that the input must be restorable."""
+    out = []
+    for case in sort_cases(cases):
+        ours = cases[case].get(OURS)
+        other = cases.get(case.rstrip("i"), {}).get(OURS)
+        if split(case)[2] and ours and other:
+            out.append(f"{name(case):>18}: {ours / other:.2f} of out of place")
+    return out
+
+
 def table(panels):
     out = []
     for (ranks, transport), cases in sorted(panels.items(),
@@ -92,6 +103,7 @@ def table(panels):
             row += f"{peer:>13.2f}" if peer else f"{'-':>13}"
             row += f"{floor:>9.2f}" if floor else f"{'-':>9}"
             out.append(row)
+        out += in_place_lines(cases)
         out.append("")
     return "\n".join(out)
 
@@ -176,7 +188,8 @@ def draw(panels):
 def self_test():
     lines = ["2 tcp 8 pccl 6 5", "2 tcp 8 pccl 2 1", "2 tcp 8 pccl 3 1",
              "2 tcp 8 mpich 4 1", "2 tcp 8 openmpi 2 1", "2 tcp 8 floor 1 1",
-             "2 tcp 1048576x8 pccl 50 9", "", "4 shm 16777216i pccl 9.5 1"]
+             "2 tcp 1048576x8 pccl 50 9", "", "4 shm 16777216i pccl 9.5 1",
+             "# done 1 2 tcp pccl", "4 shm 16777216 pccl 10 1"]
     panels = read(lines)
     assert panels[2, "tcp"]["8"]["pccl"] == 3
     assert ratios(panels[2, "tcp"]["8"]) == (1.5, 3.0)
@@ -185,9 +198,10 @@ def self_test():
         ["8 B", "1 KiB", "8 x 1 MiB", "16 MiB in place"]
     text = table(panels)
     assert "1.50     3.00" in text and "8 x 1 MiB" in text, text
+    assert "16 MiB in place: 0.95 of out of place" in text, text
     assert text.index("4 ranks, shm") < text.index("2 ranks, tcp")
     picture = draw(panels)
-    assert picture.count("<polyline") == 4 and "2 ranks, tcp" in picture
+    assert picture.count("<polyline") == 5 and "2 ranks, tcp" in picture
     for bad in (["2 tcp 8"], ["x tcp 8 pccl 1 1"], ["2 tcp 8 pccl y 1"]):
         try:
             read(bad)

@@ -11,16 +11,20 @@ set -eu
 usage() {
     cat <<'END'
 usage: sh tests/bench/compare.sh [options]
-  --quick            2 rounds, short, up to 16 MiB
+  --quick            2 rounds, short, up to 16 MiB: two or three minutes
   --ranks LIST       2,4,8
   --sizes LIST       cases: BYTES[xK][i], K operations at once, i: in place
                      (8,1024,65536,1048576,16777216,268435456 and, with 2
                      ranks, 16777216i,268435456i,1048576x8,65536x64)
   --transport LIST   shm,tcp
   --peers LIST       mpich,openmpi,gloo (those that can be had)
-  --rounds N         rounds (5)
-  --seconds S        per case, library and round (0.3)
-  --data FILE        append the raw figures, and print all that are in it
+  --rounds N         rounds (3)
+  --seconds S        per case, library and round (0.1)
+  --limit S          seconds after which one program is given up (20)
+  --minutes M        begin nothing new after that time (12)
+  --data FILE        append the raw figures, and print all that are in it;
+                     parts that it has are not measured again, so the same
+                     command goes on where the last one ended
   --print-only       measure nothing: print what --data has
   --svg FILE         draw it
   --build DIR        build folder (build)
@@ -30,17 +34,17 @@ END
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/build
 ranks=2,4,8 sizes='' transports=shm,tcp peers=mpich,openmpi,gloo
-rounds=5 seconds=0.3 data='' svg='' measure=yes
+rounds=3 seconds=0.1 limit=20 minutes=12 data='' svg='' measure=yes
 large=,268435456
 while [ $# -gt 0 ]; do
     option=$1
     shift
     case $option in
-    --quick) rounds=2 seconds=0.1 large='' ; continue ;;
+    --quick) rounds=2 seconds=0.05 large='' ; continue ;;
     --print-only) measure=no ; continue ;;
     --help) usage ; exit 0 ;;
     --ranks | --sizes | --transport | --peers | --rounds | --seconds | \
-    --data | --svg | --build)
+    --limit | --minutes | --data | --svg | --build)
         [ $# -gt 0 ] || { echo "compare.sh: $option needs a value" >&2; exit 2; }
         ;;
     *) echo "compare.sh: unknown option $option; see --help" >&2 ; exit 2 ;;
@@ -52,6 +56,8 @@ while [ $# -gt 0 ]; do
     --peers) peers=$1 ;;
     --rounds) rounds=$1 ;;
     --seconds) seconds=$1 ;;
+    --limit) limit=$1 ;;
+    --minutes) minutes=$1 ;;
     --data) data=$1 ;;
     --svg) svg=$1 ;;
     --build) build=$1 ;;
@@ -115,31 +121,41 @@ prepare() {
         prepare_$peer && have="$have $peer"
     done
     case " $have " in *' openmpi '*) have="$have openmpi-tuned" ;; esac
+    case " $have " in *' mpich '*) have="$have mpich-tuned" ;; esac
 }
 
-# run LIBRARY TRANSPORT RANKS CASES...: lines "CASE MEDIAN MIN"
+# run LIBRARY TRANSPORT RANKS CASES...: lines "CASE MEDIAN MIN". What has come
+# within the limit counts: MPICH, which never yields, may take minutes with more
+# ranks than processors.
 run() {
     library=$1 transport=$2 n=$3
     shift 3
     open="mpiexec.openmpi --allow-run-as-root --oversubscribe -n $n"
+    ucx=''
     if [ "$transport" = tcp ]; then
         open="$open --mca pml ob1 --mca btl tcp,self"
-        shared='UCX_TLS=tcp,self MPIR_CVAR_NOLOCAL=1'
-    else
-        shared=''
+        open="$open --mca btl_tcp_if_include lo"
+        # One device: UCX else cuts messages over all interfaces of the host,
+        # which lead through the same loopback.
+        ucx='UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1'
     fi
     case $library in
     pccl)
-        PCCL_TRANSPORT=$transport "$build/bin/pccl-master" -n "$n" \
-            "$build/bin/mpi_allreduce" "$@" ;;
-    floor) "$work/floor_$transport" "$n" "$@" ;;
-    mpich) env $shared mpiexec.mpich -n "$n" "$work/mpich" "$@" ;;
-    openmpi) $open "$work/openmpi" "$@" ;;
+        PCCL_TRANSPORT=$transport timeout "$limit" "$build/bin/pccl-master" \
+            -n "$n" "$build/bin/mpi_allreduce" "$@" ;;
+    floor) timeout "$limit" "$work/floor_$transport" "$n" "$@" ;;
+    mpich)
+        env $ucx timeout "$limit" mpiexec.mpich -n "$n" "$work/mpich" "$@" ;;
+    mpich-tuned)
+        # Half the time at 64 KiB, more at 1 MiB.
+        [ "$transport" = shm ] || env $ucx UCX_TCP_PUT_ENABLE=n timeout \
+            "$limit" mpiexec.mpich -n "$n" "$work/mpich" "$@" ;;
+    openmpi) timeout "$limit" $open "$work/openmpi" "$@" ;;
     openmpi-tuned)
         # malloc keeps its memory: no page faults in every call.
-        $open -x MALLOC_TRIM_THRESHOLD_=-1 -x MALLOC_MMAP_MAX_=0 \
-            "$work/openmpi" "$@" ;;
-    gloo) [ "$transport" = shm ] || "$work/gloo" "$n" "$@" ;;
+        timeout "$limit" $open -x MALLOC_TRIM_THRESHOLD_=-1 \
+            -x MALLOC_MMAP_MAX_=0 "$work/openmpi" "$@" ;;
+    gloo) [ "$transport" = shm ] || timeout "$limit" "$work/gloo" "$n" "$@" ;;
     esac
 }
 
@@ -154,27 +170,40 @@ cases() { # RANKS
     fi
 }
 
+# One library's figures of one round, unless they are there already.
+part() { # ROUND RANKS TRANSPORT LIBRARY
+    grep -qx "# done $*" "$data" && return
+    if [ $(($(date +%s) - begun)) -ge $((minutes * 60)) ]; then
+        left=$((left + 1))
+        return
+    fi
+    # One that hangs or dies leaves a gap, not an end.
+    run "$4" "$3" "$2" $(cases "$2") >"$work/lines" 2>"$work/log" </dev/null ||
+        echo "# $4 $3 $2: not all: $(tail -1 "$work/log")" >&2
+    while read -r name median least; do
+        echo "$2 $3 $name $4 $median $least"
+    done <"$work/lines" >>"$data"
+    echo "# done $*" >>"$data"
+}
+
 if [ "$measure" = yes ]; then
     prepare
     export SAMPLE_SECONDS="$seconds" TMPDIR="$work"
+    begun=$(date +%s)
+    left=0
     round=1
     while [ "$round" -le "$rounds" ]; do
         for n in $(words "$ranks"); do
             for transport in $(words "$transports"); do
                 for library in pccl $have floor; do
-                    # One that hangs or dies leaves a gap, not an end.
-                    run "$library" "$transport" "$n" $(cases "$n") \
-                        >"$work/lines" 2>"$work/log" </dev/null ||
-                        echo "# $library $transport $n: failed: \
-$(tail -1 "$work/log")" >&2
-                    while read -r name median least; do
-                        echo "$n $transport $name $library $median $least"
-                    done <"$work/lines" >>"$data"
+                    part "$round" "$n" "$transport" "$library"
                 done
             done
         done
         round=$((round + 1))
     done
+    [ "$left" = 0 ] || echo "# $left parts are left: the time is over. The \
+same command with --data measures them." >&2
 fi
 if [ -n "$svg" ]; then
     python3 "$source/compare.py" "$data" --svg "$svg"

@@ -58,9 +58,10 @@ static inline void floor_measure(struct floor *f, const struct sample_case *c,
     }
     floor_meet(f);
     double warm = sample_now();
-    for (int i = 0; i < SAMPLES_WARM; i++) reduce(f, count);
+    for (int i = 0; i < sample_warm(c); i++) reduce(f, count);
     if (f->rank == 0)
-        f->shared->count = sample_count((sample_now() - warm) / SAMPLES_WARM);
+        f->shared->count =
+            sample_count_of(c, (sample_now() - warm) / sample_warm(c));
     floor_meet(f);
     int rounds = f->shared->count;
     for (int i = 0; i < rounds; i++) {

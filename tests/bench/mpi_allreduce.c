@@ -41,8 +41,8 @@ static void measure(const struct sample_case *c, int rank, int ranks)
     for (size_t i = 0; i < total; i++) in[i] = (float)(rank + 1);
     for (size_t i = 0; i < total; i++) out[i] = 0;
     double warm = sample_now();
-    for (int i = 0; i < SAMPLES_WARM; i++) once(c, in, out);
-    int count = sample_count((sample_now() - warm) / SAMPLES_WARM);
+    for (int i = 0; i < sample_warm(c); i++) once(c, in, out);
+    int count = sample_count_of(c, (sample_now() - warm) / sample_warm(c));
     MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (int i = 0; i < count; i++) {
         if (c->in_place) {

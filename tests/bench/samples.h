@@ -13,7 +13,7 @@
 
 #define SAMPLES_MAX 20000
 #define SAMPLES_MIN 7
-#define SAMPLES_WARM 5 /* before, to count how many fit */
+#define SAMPLES_WARM 5
 
 struct sample_case {
     const char *name;
@@ -44,14 +44,35 @@ static inline double sample_now(void) /* microseconds */
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* How many operations of `each` microseconds are measured. */
-static inline int sample_count(double each)
+static inline int sample_is_long(const struct sample_case *c)
+{
+    return c->size * (size_t)c->at_once >= (size_t)64 << 20;
+}
+
+/* Operations before, to count how many fit. */
+static inline int sample_warm(const struct sample_case *c)
+{
+    return sample_is_long(c) ? 2 : SAMPLES_WARM;
+}
+
+/* How many operations of `each` microseconds are measured, `least` at least. */
+static inline int sample_count_from(int least, double each)
 {
     const char *text = getenv("SAMPLE_SECONDS");
     double seconds = text ? strtod(text, NULL) : 0.3;
     double count = seconds * 1e6 / (each > 0.01 ? each : 0.01);
-    if (count < SAMPLES_MIN) return SAMPLES_MIN;
+    if (count < least) return least;
     return count > SAMPLES_MAX ? SAMPLES_MAX : (int)count;
+}
+
+static inline int sample_count(double each)
+{
+    return sample_count_from(SAMPLES_MIN, each);
+}
+
+static inline int sample_count_of(const struct sample_case *c, double each)
+{
+    return sample_count_from(sample_is_long(c) ? 3 : SAMPLES_MIN, each);
 }
 
 static inline int sample_by_value(const void *a, const void *b)

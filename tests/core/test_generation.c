@@ -1,6 +1,7 @@
 /* test_generation.c - a connection that its caller has given up carries nothing
- * any more, even if its end has not come to who was called; and the other end
- * calls where that works better (rule R3). */
+ * any more, even if its end has not come to who was called; the other end calls
+ * where that works better (rule R3); and a link that has lost one of its
+ * connections is lost (rule R6). */
 #include "unit.h"
 
 #include "../../src/ring/engine.h"
@@ -12,6 +13,7 @@ static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
 static uint64_t ids[ENGINES] = {10, 11};
 static uint32_t dials;
 static uint32_t closed[ENGINES]; /* bit set over connections */
+static uint32_t faults;
 
 static uint32_t on_dial(void *user, const struct wire_addr *addr)
 {
@@ -25,15 +27,30 @@ static void on_close(void *user, uint32_t conn)
     closed[user == &ids[CALLED]] |= 1u << conn;
 }
 
+static void on_fault(void *user, enum engine_fault fault, const struct op *op,
+                     uint64_t peer)
+{
+    (void)user, (void)fault, (void)op, (void)peer;
+    faults++;
+}
+
+static void on_finished(void *user, struct op *op)
+{
+    (void)user, (void)op;
+}
+
 static int setup(void **state)
 {
     (void)state;
-    dials = 0;
+    dials = faults = 0;
     for (uint32_t i = 0; i < ENGINES; i++) {
         closed[i] = 0;
         engines[i] = calloc(1, sizeof *engines[i]);
-        struct engine_output o = {
-            .user = &ids[i], .dial = on_dial, .close = on_close};
+        struct engine_output o = {.user = &ids[i],
+                                  .dial = on_dial,
+                                  .close = on_close,
+                                  .fault = on_fault,
+                                  .finished = on_finished};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
         engines[i]->self = ids[i];
         struct engine_view v = {.epoch = 1,
@@ -209,6 +226,117 @@ static void test_proposals_turn_all_links(void **state)
         link_calls(engines[CALLED], link_find(engines[CALLED], 10, false)));
 }
 
+/* Moves what one end has to say on a connection; lost if nobody is there. */
+static void carry(int from, uint32_t conn)
+{
+    int to = from == CALLER ? CALLED : CALLER;
+    struct engine_part parts[2];
+    uint32_t count;
+    while ((count = engine_tx_window(engines[from], conn, parts)) > 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            const uint8_t *at = parts[i].from;
+            size_t left = parts[i].size;
+            while (left > 0 && engines[to]->conns[conn]->state != CONN_FREE) {
+                uint8_t *room;
+                size_t size = engine_rx_window(engines[to], conn, &room);
+                if (size > left) size = left;
+                assert_true(size > 0);
+                memcpy(room, at, size);
+                assert_true(engine_rx(engines[to], conn, size));
+                at += size;
+                left -= size;
+            }
+        }
+        engine_tx(engines[from], conn,
+                  parts[0].size + (count > 1 ? parts[1].size : 0));
+    }
+}
+
+/* A link of two connections, in a view in force. */
+static void connect_two(void)
+{
+    engine_want_link(engines[CALLER], &members[CALLED], 2);
+    assert_int_equal(dials, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        engine_dialed(engines[CALLER], i, true);
+        assert_true(engine_accepted(engines[CALLED], i));
+        carry(CALLER, i);
+        carry(CALLED, i);
+        assert_int_equal(engines[CALLER]->conns[i]->state, CONN_OPEN);
+        assert_int_equal(state_at(CALLED, i), CONN_OPEN);
+    }
+    for (uint32_t i = 0; i < ENGINES; i++) {
+        struct engine_view v = {.epoch = 2,
+                                .world = ENGINES,
+                                .rank = i,
+                                .members = members,
+                                .ids = ids,
+                                .ring = true,
+                                .mesh = true};
+        engine_install(engines[i], &v);
+    }
+}
+
+static void test_a_link_is_lost_as_a_whole(void **state)
+{
+    (void)state;
+    connect_two();
+    engine_closed(engines[CALLER], 1);
+    assert_int_equal(closed[CALLER], 1);
+    engine_closed(engines[CALLED], 0);
+    assert_int_equal(closed[CALLED], 2);
+    assert_int_equal(faults, 0); /* nothing was under way */
+}
+
+static void test_no_call_mends_a_lost_link(void **state)
+{
+    (void)state;
+    uint8_t late[STAGE_SIZE];
+    connect_two();
+    engine_want_link(engines[CALLER], &members[CALLED], 3);
+    engine_dialed(engines[CALLER], 2, true); /* under way when... */
+    struct engine_part parts[2];
+    assert_int_equal(engine_tx_window(engines[CALLER], 2, parts), 1);
+    size_t size = parts[0].size;
+    memcpy(late, parts[0].from, size);
+    engine_tx(engines[CALLER], 2, size);
+    engine_closed(engines[CALLED], 1); /* ...who is called loses one */
+    assert_false(hear(CALLED, 2, late, size));
+    assert_int_equal(state_at(CALLED, 2), CONN_FREE);
+    engine_closed(engines[CALLER], 1);
+    engine_want_link(engines[CALLER], &members[CALLED], 3);
+    engine_dialed(engines[CALLER], 3, true);
+    assert_int_equal(engine_tx_window(engines[CALLER], 3, parts), 1);
+    assert_true(hear(CALLED, 3, parts[0].from, parts[0].size));
+    assert_int_equal(state_at(CALLED, 3), CONN_OPEN);
+}
+
+/* What one end sends on a connection that the other has lost is lost; nobody
+ * may be left waiting for it in silence. */
+static void test_what_a_lost_connection_took_is_missed(void **state)
+{
+    (void)state;
+    float in[ENGINES] = {1, 2}, out[ENGINES];
+    struct op *op[ENGINES];
+    connect_two();
+    engine_closed(engines[CALLED], 1); /* its other end has not heard yet */
+    for (int i = 0; i < ENGINES; i++) {
+        struct op_request r = {.send = &in[i],
+                               .recv = &out[i],
+                               .dtype = DTYPE_F32,
+                               .plan = {.coll = COLL_ALLREDUCE,
+                                        .count = 1,
+                                        .element = sizeof in[0]}};
+        op[i] = engine_launch(engines[i], &r, false);
+        assert_non_null(op[i]);
+        if (i == CALLER) carry(CALLER, 1);
+    }
+    carry(CALLED, 0);
+    if (op[CALLER]->phase == PHASE_DONE) engine_release(engines[CALLER], op[0]);
+    for (uint32_t i = 0; i < 2; i++) engine_closed(engines[CALLER], i);
+    assert_true(op[CALLED]->phase == PHASE_DONE || faults > 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -220,6 +348,9 @@ int main(void)
         TEST(test_an_unwelcome_call_ends_by_its_silence),
         TEST(test_turning_begins_anew),
         TEST(test_proposals_turn_all_links),
+        TEST(test_a_link_is_lost_as_a_whole),
+        TEST(test_no_call_mends_a_lost_link),
+        TEST(test_what_a_lost_connection_took_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,11 +61,11 @@ int32_t seat_hear(const struct seat *seat)
     return order;
 }
 
-pcclComm_t *seat_create(const struct seat *seat)
+pcclComm_t *seat_create_pool(const struct seat *seat, uint32_t pool)
 {
     pcclCommCreateParams_t params = {.master_address =
                                          cluster_address(seat->port),
-                                     .p2p_connection_pool_size = 1};
+                                     .p2p_connection_pool_size = pool};
     pcclCommOptions_t options = {.size = sizeof options,
                                  .rank_hint = seat->index};
     pcclComm_t *comm = NULL;
@@ -73,6 +73,11 @@ pcclComm_t *seat_create(const struct seat *seat)
     SEAT_EQUAL(seat, pcclCreateCommunicator(&params, &comm), pcclSuccess);
     SEAT_EQUAL(seat, pcclSetOptions(comm, &options), pcclSuccess);
     return comm;
+}
+
+pcclComm_t *seat_create(const struct seat *seat)
+{
+    return seat_create_pool(seat, 1);
 }
 
 pcclComm_t *seat_join(const struct seat *seat)

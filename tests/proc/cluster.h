@@ -65,6 +65,8 @@ int32_t seat_hear(const struct seat *seat);
 /* A communicator of the cluster's run, its rank hint the seat's number; not
  * connected. */
 pcclComm_t *seat_create(const struct seat *seat);
+/* ... with that many connections to each neighbour. */
+pcclComm_t *seat_create_pool(const struct seat *seat, uint32_t pool);
 /* Created and connected. */
 pcclComm_t *seat_join(const struct seat *seat);
 /* Updates until the world has that size. Whoever is admitted goes on where

@@ -276,21 +276,35 @@ static void killed_before_an_update(void **state)
 
 /* -------------------------------------------------------- connections cut */
 
+static bool leads_to_master(const struct seat *seat, int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    if (getpeername(fd, (struct sockaddr *)&peer, &size) != 0) return true;
+    in_port_t port = peer.ss_family == AF_INET6
+                         ? ((struct sockaddr_in6 *)&peer)->sin6_port
+                         : ((struct sockaddr_in *)&peer)->sin_port;
+    return ntohs(port) == seat->port;
+}
+
 /* Shuts down every connection of this process but those to the master. */
 static int cut_own_connections(const struct seat *seat)
 {
     int cut = 0;
-    for (int fd = 3; fd < 256; fd++) {
-        struct sockaddr_storage peer;
-        socklen_t size = sizeof peer;
-        if (getpeername(fd, (struct sockaddr *)&peer, &size) != 0) continue;
-        in_port_t port = peer.ss_family == AF_INET6
-                             ? ((struct sockaddr_in6 *)&peer)->sin6_port
-                             : ((struct sockaddr_in *)&peer)->sin_port;
-        if (ntohs(port) == seat->port) continue;
-        cut += shutdown(fd, SHUT_RDWR) == 0;
-    }
+    for (int fd = 3; fd < 256; fd++)
+        cut += !leads_to_master(seat, fd) && shutdown(fd, SHUT_RDWR) == 0;
     return cut;
+}
+
+/* ... only one of them; the number that there were. */
+static int cut_one_connection(const struct seat *seat, int which)
+{
+    int fds[256];
+    int count = 0;
+    for (int fd = 3; fd < 256; fd++)
+        if (!leads_to_master(seat, fd)) fds[count++] = fd;
+    if (count > 0) (void)shutdown(fds[which % count], SHUT_RDWR);
+    return count;
 }
 
 static uint64_t epoch_of(const pcclComm_t *comm)
@@ -335,6 +349,54 @@ static void connections_cut_while_all_live(void **state)
         cluster_start(c, "20");
         for (int k = 0; k < s.ranks; k++) cluster_add(c, cut_body, &s);
         for (int k = 0; k < s.ranks; k++) (void)cluster_await(c, k, DONE);
+        for (int k = 0; k < s.ranks; k++) cluster_finish(c, k);
+        cluster_stop(c);
+    }
+}
+
+enum { STRIPES = 4 };
+
+/* Each link has several connections, of which one is cut now and then: with an
+ * operation under way, or before it. */
+static void stripe_body(struct seat *seat)
+{
+    const struct stream *s = seat->arg;
+    (void)setenv("PCCL_TRANSPORT", "tcp", 1);
+    pcclComm_t *comm = seat_create_pool(seat, STRIPES);
+    SEAT_EQUAL(seat, pcclConnect(comm), pcclSuccess);
+    struct vector v;
+    seat_gather(seat, comm, s->ranks);
+    vector_open(&v, seat, comm, s->count, s->in_place);
+    int most = 0;
+    for (int step = 0; step < 30; step++) {
+        pcclAsyncReduceOp_t handle;
+        bool mine = step % 3 == seat->index;
+        int had = 0;
+        if (mine && step % 2 == 0) had = cut_one_connection(seat, step);
+        SEAT_EQUAL(seat, vector_launch(&v, step, &handle), pcclSuccess);
+        if (mine && step % 2 == 1) had = cut_one_connection(seat, step);
+        if (had > most) most = had;
+        SEAT_EQUAL(seat, vector_await(&v, step, &handle), pcclSuccess);
+        SEAT_EQUAL(seat, world_size(comm), s->ranks);
+    }
+    SEAT_CHECK(seat, most >= STRIPES);
+    seat_tell(seat, DONE, 0);
+    (void)seat_hear(seat);
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void one_of_several_connections_cut(void **state)
+{
+    static const size_t counts[] = {2, 1 << 12, 1 << 20};
+    for (int i = 0; i < 6; i++) {
+        struct stream s = {
+            .ranks = 2 + i % 2, .count = counts[i / 2], .in_place = i % 3 == 0};
+        struct cluster *c = *state;
+        cluster_start(c, "20");
+        for (int k = 0; k < s.ranks; k++) cluster_add(c, stripe_body, &s);
+        for (int k = 0; k < s.ranks; k++) (void)cluster_await(c, k, DONE);
+        for (int k = 0; k < s.ranks; k++) cluster_order(c, k, GO);
         for (int k = 0; k < s.ranks; k++) cluster_finish(c, k);
         cluster_stop(c);
     }
@@ -531,6 +593,7 @@ int main(int argc, char **argv)
         TEST(killed_while_idle),
         TEST(killed_before_an_update),
         TEST(connections_cut_while_all_live),
+        TEST(one_of_several_connections_cut),
         TEST(master_killed),
         TEST(master_stopped),
         TEST(many_with_retry),

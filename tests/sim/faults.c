@@ -111,15 +111,40 @@ static struct net_stream *random_stream(struct sim *s, bool control)
     return NULL;
 }
 
+/* One end learns of a reset later than the other; until then what it writes
+ * is lost without a word. */
+static void delay_notice(struct sim *s, struct net_stream *st)
+{
+    pccl_ns until = s->now + sim_pick(s, (uint32_t)(2 * SIM_DEADLINE));
+    uint32_t late = sim_pick(s, 2);
+    st->pipe[late].deaf_until = until;
+    st->pipe[!late].open_at = until;
+    noted(s, until);
+    sim_coverage.reset_half++;
+}
+
+/* Of a link with others, while it carries an operation. */
+static bool is_striped(const struct sim *s, const struct net_stream *st)
+{
+    int proc = st->end[0].proc;
+    if (st->control || proc < 0) return false;
+    const struct engine *e = &s->procs[proc].session->engine;
+    const struct conn *c = e->conns[st->end[0].conn];
+    return c && c->state == CONN_OPEN && c->link && c->link->open > 1 &&
+           op_uses_link(e, c->link, NULL);
+}
+
 static void reset(struct sim *s, bool control)
 {
     struct net_stream *st = random_stream(s, control);
     if (!st) return;
+    sim_coverage.striped_cut += is_striped(s, st);
     for (int side = 0; side < 2; side++) {
         struct net_pipe *p = &st->pipe[side];
         net_cut(p, sim_pick(s, (uint32_t)p->count + 1));
         p->ended = true;
     }
+    if (!control && s->options.half_reset) delay_notice(s, st);
     if (control)
         sim_coverage.control_reset++;
     else
@@ -217,6 +242,7 @@ void sim_heal(struct sim *s)
         for (int side = 0; side < 2; side++) {
             struct net_pipe *p = &s->streams[i].pipe[side];
             if (p->open_at > s->now) p->open_at = s->now;
+            if (p->deaf_until > s->now) p->deaf_until = s->now;
         }
     }
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {

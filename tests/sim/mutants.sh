@@ -168,6 +168,8 @@ caller is told alone (R3)|ring/engine.c|s/if (p->caller == id \&\& p->called == 
 call ahead of its PROPOSE (R3)|ring/conn.c|s/c->held = c->stranger = true; .. perhaps.*/return false;/
 generations go on at a turn (R3)|ring/engine.c|s/l->generation = link_calls(e, l) ? ++e->generation : 0;//
 restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
+one connection lost, the rest kept (R6)|ring/conn.c|s/if (caller \&\& (was_open || answered)) close_rest(e, l);//
+a lost link takes old calls (R6)|ring/conn.c|s/l->generation++; .*//
 late call is taken (R3)|ring/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/op.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//

@@ -11,9 +11,10 @@ enum { NET_STREAMS_MAX = 4096, NET_BUFFER_MAX = 4 * 1024 * 1024 };
 struct net_pipe {
     uint8_t *bytes;
     size_t first, count, capacity;
-    size_t limit;    /* bytes in flight at most, as socket buffers do */
-    pccl_ns open_at; /* stalled until then */
-    bool ended;      /* the writer is gone; what is in flight still comes */
+    size_t limit;       /* bytes in flight at most, as socket buffers do */
+    pccl_ns open_at;    /* stalled until then */
+    bool ended;         /* the writer is gone; what is in flight still comes */
+    pccl_ns deaf_until; /* the reader is gone, and the writer does not know */
 };
 
 struct net_end {

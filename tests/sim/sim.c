@@ -463,12 +463,16 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     }
     if (e->conns[conn]->channel && !e->conns[conn]->greets)
         return memory_write(s, p, conn);
+    size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
+    size_t want = sim_chunk(s, total);
+    if (pipe->ended && pipe->deaf_until > s->now) {
+        engine_tx(e, conn, want);
+        return true;
+    }
     if (pipe->ended) {
         conn_lost(p, conn);
         return true;
     }
-    size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
-    size_t want = sim_chunk(s, total);
     size_t head = want < parts[0].size ? want : parts[0].size;
     bool idle = pipe->count == 0;
     size_t done = net_write(pipe, parts[0].from, head);

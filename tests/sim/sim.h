@@ -29,6 +29,7 @@ enum {
 /* clang-format off */
 #define SIM_COVERAGE(X) \
     X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) \
+    X(reset_half) X(striped_cut) \
     X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
@@ -167,6 +168,7 @@ struct sim_options {
     bool one_host;
     bool cut;       /* two of the first cannot link until all heals */
     bool one_way;   /* of some pairs only one may ever call the other */
+    bool half_reset; /* one end learns of a reset later than the other */
     uint32_t share; /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */

@@ -101,6 +101,16 @@ static struct sim_options choose(uint64_t seed)
     o.fails = on(&r, 5) && !o.refuse && !o.mismatch && !o.odd_vote && !o.slow;
     o.one_way = on(&r, 8);
     o.cut = o.refuse > 0 && procs >= 4 && on(&r, 2);
+    if (seed % 16 == 5 && !o.slow && !o.storm && !o.refuse) {
+        /* Links of several connections lose one now and then. */
+        o.pool = 2 + net_pick(&r, 3);
+        o.share = 0;
+        o.groups = 1;
+        o.reset = 8000;
+        o.half_reset = true;
+        o.steps += 6000;
+        if (on(&r, 2)) o.crash = o.freeze = o.leave = o.join = 0;
+    }
     return o;
 }
 
