@@ -99,6 +99,7 @@ static struct sim_options choose(uint64_t seed)
     o.optimize = on(&r, o.refuse ? 2 : 3) && o.sync == 0;
     o.one_host = on(&r, 2);
     o.fails = on(&r, 5) && !o.refuse && !o.mismatch && !o.odd_vote && !o.slow;
+    o.pairwise = o.one_host && o.share > 0 && on(&r, 2);
     return o;
 }
 
