@@ -137,6 +137,7 @@ static void spin(pcclComm_t *c, const struct op *op)
             until = comm_now() + patience;
         } else if (comm_now() >= until) {
             if (!comm_io_move(c)) return;
+            until = comm_now() + patience;
         } else if (c->crowded) {
             sched_yield();
         }

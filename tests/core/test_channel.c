@@ -97,8 +97,8 @@ static void test_begins_anew(void **state)
 {
     (void)state;
     struct channel *c = &maker.channel;
-    uint8_t *to;
-    const uint8_t *from;
+    uint8_t *to = c->out;
+    const uint8_t *from = NULL;
     size_t written = 0;
     size_t read = 0;
     while (written < TOTAL) {
