@@ -209,11 +209,13 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
         break;
     case QUICK_TAKEN:
         if (info) {
-            uint32_t world = c->session->told.size;
-            uint64_t bytes = r.plan.count * r.plan.element * (world - 1);
-            *info = (pcclReduceInfo_t){.local_world_size = world,
-                                       .tx_bytes = bytes,
-                                       .rx_bytes = bytes};
+            const struct quick *k = &c->session->engine.quick;
+            *info =
+                (pcclReduceInfo_t){.local_world_size = c->session->told.size};
+            for (uint32_t i = 0; i < k->lane_count; i++) {
+                info->tx_bytes += k->sends;
+                info->rx_bytes += k->lanes[i].recvs;
+            }
         }
         return pcclSuccess;
     case QUICK_REST:

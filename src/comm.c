@@ -33,11 +33,11 @@ static void count_crowd(pcclComm_t *c)
     c->starved = here > c->processors;
 }
 
-/* How long a caller polls before it sleeps in the kernel: a wake-up across
- * cores costs about as much. Members that share processors take turns, and
- * each of them needs its own. */
-#define SPIN_NS ((pccl_ns)30000)
-#define SPIN_TURN_NS ((pccl_ns)200000)
+/* How long a caller polls before it sleeps in the kernel. A wake-up across
+ * cores costs about a tenth of it; but who sleeps is no load, and the kernel
+ * leaves two members, of which one or the other sleeps, on the same processor.
+ * Members that share processors take turns, and each of them needs its own. */
+#define SPIN_NS ((pccl_ns)200000)
 /* The master, if it is here as well, gets none of them from members that only
  * yield: the scheduler lets a waking process wait for its turn. */
 #define SPIN_MASTER_NS ((pccl_ns)5000)
@@ -74,7 +74,10 @@ void comm_lock(pcclComm_t *c)
 
 enum {
     YIELDS_MAX = 100,
-    PASSES_ALL = 4, /* every so many passes look at all connections */
+    /* Every so many passes look at all connections. Mostly there is nothing
+     * but the next operation of who is done with this one, which would have to
+     * be kept until it is launched here. */
+    PASSES_ALL = 64,
 };
 
 /* A driver with a long operation never sleeps; heartbeats and the master's
@@ -123,19 +126,19 @@ static bool is_done(const pcclComm_t *c, const struct op *op)
 static void spin(pcclComm_t *c, const struct op *op)
 {
     count_crowd(c);
-    pccl_ns patience = c->starved ? SPIN_TURN_NS : SPIN_NS;
-    if (c->listening && c->crowded) patience = SPIN_MASTER_NS;
+    pccl_ns patience = c->listening && c->crowded ? SPIN_MASTER_NS : SPIN_NS;
     pccl_ns until = comm_now() + patience;
-    comm_io_expect(c, op);
     for (uint32_t pass = 1; !is_done(c, op); pass++) {
         make_way(c);
         bool moved = c->listening && comm_io_read_master(c);
+        comm_io_expect(c, op);
         moved |= pass % PASSES_ALL ? comm_io_move_expected(c) : comm_io_move(c);
         if (moved) {
             comm_io_flush_master(c);
             until = comm_now() + patience;
         } else if (comm_now() >= until) {
-            return;
+            if (!comm_io_move(c)) return;
+            until = comm_now() + patience;
         } else if (c->crowded) {
             sched_yield();
         }
@@ -178,7 +181,10 @@ void comm_drive(pcclComm_t *c, const struct op *op)
 #define MAIL_NS ((pccl_ns)60000)
 enum {
     QUICK_LOOKS = 32, /* between two looks at the clock */
-    LOOKS_ALL = 64,   /* for messages, between two at all connections */
+    /* A partner that has not answered after so many may wait for this very
+     * processor, whatever their numbers: others run here too. */
+    QUICK_SPINS = 64,
+    LOOKS_ALL = 64, /* for messages, between two at all connections */
 };
 
 static void relax(void)
@@ -197,7 +203,6 @@ enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
     for (uint32_t i = 0; i < e->quick.lane_count; i++)
         comm_share_bell(c, e->quick.lanes[i].number, CHANNEL_WANTS_DATA);
     count_crowd(c);
-    bool yields = c->starved;
     pccl_ns until = 0;
     for (uint32_t i = 1;; i++) {
         enum quick_state state = quick_poll(e);
@@ -205,10 +210,11 @@ enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
         if (state == QUICK_STRANGE || atomic_load(&c->waiting) > 0) break;
         if (i % QUICK_LOOKS == 0) {
             pccl_ns now = comm_now();
-            if (until == 0) until = now + (yields ? QUICK_TURN_NS : QUICK_NS);
+            if (until == 0)
+                until = now + (c->starved ? QUICK_TURN_NS : QUICK_NS);
             if (now >= until) break;
         }
-        if (yields)
+        if (c->starved || i > QUICK_SPINS)
             sched_yield();
         else
             relax();

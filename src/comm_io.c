@@ -237,11 +237,13 @@ bool comm_io_move_expected(pcclComm_t *c)
 
 void comm_io_expect(pcclComm_t *c, const struct op *op)
 {
+    bool alone = c->session->engine.op_end == 1;
     for (uint32_t i = 0; i < c->socket_end; i++) {
         const struct conn *conn = c->session->engine.conns[i];
         bool may = !op || !conn || conn->peer || conn->state != CONN_OPEN;
         for (uint32_t k = 0; op && k < op->lane_count && !may; k++)
-            may = op->lanes[k].link == conn->link;
+            may = op->lanes[k].link == conn->link &&
+                  (!alone || engine_awaits(op, &op->lanes[k]));
         c->sockets[i].expected = may;
     }
 }

@@ -11,7 +11,12 @@
  * may change while they are read, so a header is copied before it is judged.
  *
  * The queues are mapped twice in a row, so that whatever lies in one, or fits
- * into it, is contiguous. */
+ * into it, is contiguous.
+ *
+ * A queue that is empty begins anew at its start (rule L6), if it is not far
+ * from there: what passes through it in small portions stays in the processors'
+ * caches, instead of touching all of the queue in turn. Large ones do better
+ * with memory that the reader's processor has let go of. */
 #ifndef PCCL_CHANNEL_H
 #define PCCL_CHANNEL_H
 
@@ -23,7 +28,10 @@ enum {
     CHANNEL_SIZE = 512 * 1024, /* bytes of one queue; a power of two */
     CHANNEL_PAGE = 64 * 1024,  /* indices, before the queues; whole pages */
     CHANNEL_LINE = 128,        /* what processors pass to each other */
-    CHANNEL_MAGIC = 0x4c4e4843,
+    CHANNEL_REWIND =
+        8 * 1024, /* bytes from the start where it may begin anew */
+    CHANNEL_REWIND_END = 24 * 1024, /* ... and where it may no more */
+    CHANNEL_MAGIC = 0x4c4e4844,
 };
 
 enum channel_sleep {
@@ -35,6 +43,7 @@ enum channel_sleep {
 /* In shared memory: what one side writes and the other one reads. */
 struct channel_side {
     _Alignas(CHANNEL_LINE) _Atomic uint64_t written; /* bytes so far */
+    _Atomic uint64_t base; /* index of the byte at the start of the queue */
     _Alignas(CHANNEL_LINE) _Atomic uint64_t read;
     _Alignas(CHANNEL_LINE) _Atomic uint32_t asleep; /* cleared by who wakes */
 };
@@ -58,7 +67,7 @@ struct channel {
     struct channel_side *own, *other;
     uint8_t *out, *in; /* twice `size` each */
     uint64_t size;
-    uint64_t written, read;           /* own indices */
+    uint64_t written, read, base;     /* own indices */
     uint64_t seen_written, seen_read; /* the other's, believed */
     bool broken; /* the other's indices cannot be: close the connection */
 };
@@ -81,7 +90,9 @@ static inline void channel_init(struct channel *c, struct channel_page *page,
 static inline size_t channel_room(struct channel *c, uint8_t **to)
 {
     uint64_t used = c->written - c->seen_read;
-    if (used > c->size / 2) {
+    uint64_t at = (c->written - c->base) & (c->size - 1);
+    bool rewinds = at >= CHANNEL_REWIND && at < CHANNEL_REWIND_END;
+    if (used > c->size / 2 || (rewinds && used > 0)) {
         uint64_t read =
             atomic_load_explicit(&c->other->read, memory_order_acquire);
         if (read - c->seen_read > used) {
@@ -91,7 +102,13 @@ static inline size_t channel_room(struct channel *c, uint8_t **to)
         c->seen_read = read;
         used = c->written - read;
     }
-    *to = c->out + (c->written & (c->size - 1));
+    if (rewinds && used == 0) {
+        at = 0;
+        c->base = c->written;
+        /* Before any byte of this turn is shown by `written`. */
+        atomic_store_explicit(&c->own->base, c->base, memory_order_relaxed);
+    }
+    *to = c->out + at;
     return (size_t)(c->size - used);
 }
 
@@ -119,7 +136,9 @@ static inline size_t channel_ready(struct channel *c, const uint8_t **from)
         }
         c->seen_written = written;
     }
-    *from = c->in + (c->read & (c->size - 1));
+    /* Of all that is not read yet: it changes only when nothing is. */
+    uint64_t base = atomic_load_explicit(&c->other->base, memory_order_relaxed);
+    *from = c->in + ((c->read - base) & (c->size - 1));
     return (size_t)(written - c->read);
 }
 

@@ -324,6 +324,16 @@ uint32_t engine_list(const struct engine *e, const uint64_t *dead,
     return count;
 }
 
+bool engine_awaits(const struct op *op, const struct lane *lane)
+{
+    if (lane->received < lane->recvs) return true;
+    if (lane->sent < lane->sends && !lane->ready) return true;
+    if (!op->confirm) return false;
+    if (plan_is_ring(&op->plan))
+        return lane == op->lanes && op->done_prev + 1 < op->plan.r.world;
+    return !lane->done;
+}
+
 static const struct retained *find_retained(const struct engine *e,
                                             uint64_t tag, uint32_t seq)
 {

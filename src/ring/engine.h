@@ -198,13 +198,18 @@ struct op {
     struct plan plan;
     struct lane *lanes;
     uint32_t lane_count, lanes_left;
-    uint8_t *received; /* bit set over the transfers from `prev` */
-    uint8_t *saved;    /* bit set: transfers whose target is in the backup */
-    uint8_t *backup;   /* in-place: old content of recv */
-    uint8_t *slots;    /* SPACE_SLOT */
-    uint8_t *codes;    /* ring of a quantized vector: its codes */
-    uint64_t *scope;   /* copy of members */
-    size_t *arrays;    /* copy of the four arrays */
+    /* Bit set over the transfers from `prev`; pairwise: over the segments of
+     * the own chunk, that are sums of all. */
+    uint8_t *received;
+    uint8_t *saved;  /* bit set: transfers whose target is in the backup;
+                        pairwise: pieces */
+    uint8_t *backup; /* in-place: old content of recv */
+    uint8_t *slots;  /* SPACE_SLOT; pairwise: what came before its turn */
+    uint8_t *came;   /* pairwise, bit set: (turn, segment) is in the slots */
+    uint16_t *turns; /* pairwise, by segment: partners that are summed up */
+    uint8_t *codes;  /* ring of a quantized vector: its codes */
+    uint64_t *scope; /* copy of members */
+    size_t *arrays;  /* copy of the four arrays */
     uint32_t done_prev, done_sent; /* ring token: members known to hold it */
     uint64_t tx_bytes, rx_bytes;
 };
@@ -364,6 +369,8 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
                          bool queue); /* NULL: no memory or slot */
 void engine_start_queued(struct engine *e, struct op *op);
 void engine_finish(struct engine *e, struct op *op, int result);
+/* Something for op is still to come from this partner, as it seems here. */
+bool engine_awaits(const struct op *op, const struct lane *lane);
 void engine_release(struct engine *e, struct op *op); /* after its await */
 /* Makes a complete request for an all-reduce one of codes. */
 void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
@@ -444,13 +451,27 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
 void op_control(struct engine *e, struct op *op, struct lane *lane,
                 const struct frame *f);
 /* fold.c: the results of small all-reduces. */
-void op_fold(struct op *op);        /* slots to recv */
+void op_fold(struct op *op);                        /* slots to recv */
+void op_fold_star(struct engine *e, struct op *op); /* something came */
 void op_take_result(struct op *op); /* what came from the center of a star */
+
+/* pairwise.c: the sum of one's own chunk, partner by partner (rule D3). */
+bool op_pairwise_take(struct engine *e, struct op *op);
+/* Where what comes before its turn goes; NULL: it is its turn. */
+uint8_t *op_pairwise_slot(const struct op *op, const struct lane *lane,
+                          uint32_t k);
+/* `body` is what op_pairwise_slot said, or else was reduced if NULL. */
+void op_pairwise_received(struct engine *e, struct op *op,
+                          const struct lane *lane, const struct frame *f,
+                          const uint8_t *body);
 
 /* op_restore.c */
 bool op_in_place(const struct op *op);
 /* Before the first write to the target of transfer k from `prev`. */
 void op_save(struct op *op, uint32_t k, const struct plan_xfer *x);
+/* Pairwise: before every write to a piece; and of all that is left. */
+void op_save_piece(struct op *op, uint32_t piece);
+void op_save_pieces(struct op *op);
 
 /* Quantized all-reduces: op_quant.c (rule D8). */
 bool op_is_quantized(const struct op *op);

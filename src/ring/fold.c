@@ -35,6 +35,20 @@ void op_fold(struct op *op)
         reduce_divide(op->r.dtype, op->r.recv, count, p->r.world);
 }
 
+/* Center of a star: all vectors are here. Who wants to know that all hold the
+ * result learns it from the center, which then asks all (rule D11). */
+void op_fold_star(struct engine *e, struct op *op)
+{
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        if (op->lanes[i].received < op->lanes[i].recvs) return;
+    }
+    op_fold(op);
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        if (op->lanes[i].wants_done) op->confirm = true;
+        link_dirty(e, op->lanes[i].link);
+    }
+}
+
 /* The result came into a slot: the input is kept in the other one. */
 void op_take_result(struct op *op)
 {

@@ -84,8 +84,12 @@ static void free_run(struct engine *e, struct op *op)
     pool_give(&e->pool, op->backup);
     pool_give(&e->pool, op->slots);
     pool_give(&e->pool, op->codes);
+    pool_give(&e->pool, op->came);
+    pool_give(&e->pool, op->turns);
     op->lanes = NULL;
     op->received = op->saved = op->backup = op->slots = op->codes = NULL;
+    op->came = NULL;
+    op->turns = NULL;
     op->lane_count = 0;
 }
 
@@ -144,12 +148,6 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
     return op;
 }
 
-static bool is_ring_plan(const struct plan *p)
-{
-    return p->kind == PLAN_RING || p->kind == PLAN_CHAIN ||
-           p->kind == PLAN_GATHER_RING;
-}
-
 /* Bytes of the result in r.recv, for plans that may be retained. */
 uint64_t op_result_size(const struct op *op)
 {
@@ -183,7 +181,9 @@ static void make_plan(struct engine *e, struct op *op)
     uint64_t host = common_host(e, op);
     p->one_host = host != 0;
     /* Rule D8: each member takes its own vector from its codes. */
-    p->sockets = host % 2 == 1 && op->r.quant.algorithm == QUANT_NONE;
+    bool plain = op->r.quant.algorithm == QUANT_NONE;
+    p->sockets = host % 2 == 1 && plain;
+    p->pairwise = host != 0 && host % 2 == 0 && plain;
     /* Operations side by side have centers that differ. */
     p->center = (uint32_t)(op->r.tag ^ op->r.tag >> 32);
     if (op->whole) {
@@ -218,7 +218,8 @@ static bool take_buffers(struct engine *e, struct op *op)
         op->slots = pool_take(&e->pool, p->r.world * plan_vector_size(p) + 1);
         return op->slots != NULL;
     }
-    if (!is_ring_plan(p)) return true;
+    if (p->kind == PLAN_PAIRWISE) return op_pairwise_take(e, op);
+    if (!plan_is_ring(p)) return true;
     size_t bits = plan_recvs(p, p->prev) / 8 + 1;
     op->received = pool_take(&e->pool, bits);
     op->saved = pool_take(&e->pool, bits);
@@ -257,7 +258,7 @@ static bool open_lane(struct engine *e, struct op *op, uint32_t i)
     uint32_t pool = e->pool_size;
     pccl_ns rtt = e->pool_auto ? lane->link->rtt : 0;
     if (rtt >= RTT_FAR) pool = rtt < RTT_VERY_FAR ? POOL_FAR : POOL_VERY_FAR;
-    if (is_ring_plan(p) && lane->link->want < pool) lane->link->want = pool;
+    if (plan_is_ring(p) && lane->link->want < pool) lane->link->want = pool;
     if (lane->sends > 0 || lane->recvs > 0) op->lanes_left++;
     return true;
 }
@@ -468,18 +469,23 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
         report_mismatch(e, op, lane->link->id);
         return ACCEPT_DISCARD;
     }
+    bool pairwise = op->plan.kind == PLAN_PAIRWISE;
     if (x.action != ACTION_STORE) {
-        if (!scratch) op_save(op, f->index, &x);
+        *to = pairwise ? op_pairwise_slot(op, lane, f->index) : NULL;
+        if (*to) return ACCEPT_BODY;
+        if (!scratch && !pairwise) op_save(op, f->index, &x);
         *to = scratch;
         return ACCEPT_BODY;
     }
+    if (pairwise)
+        op_save_piece(op, plan_piece(&op->plan, lane->rank, f->index));
     uint8_t *base = x.space == SPACE_SLOT ? op->slots : op->r.recv;
     if (op->plan.kind == PLAN_STAR && !plan_is_center(&op->plan) &&
         op_in_place(op))
         base = op->slots + op->plan.center * plan_vector_size(&op->plan);
     else if (x.space == SPACE_RECV && op->codes)
         base = op->codes;
-    else if (x.space == SPACE_RECV && op->received &&
+    else if (x.space == SPACE_RECV && op->received && !pairwise &&
              is_first_write(op, f->index))
         op_save(op, f->index, &x);
     *to = x.size > 0 ? base + x.offset : scratch;
@@ -494,23 +500,13 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
     size_t count = size / op->plan.r.element;
     uint8_t *to = (uint8_t *)op->r.recv + x.offset + at;
     const uint8_t *own = (const uint8_t *)op->r.send + x.offset + at;
+    if (op->plan.kind == PLAN_PAIRWISE) {
+        op_save_piece(op, plan_piece(&op->plan, lane->rank, f->index));
+        if (plan_turn(&op->plan, lane->rank) > 1) own = to;
+    }
     reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
     if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
         reduce_divide(op->r.dtype, to, count, op->plan.r.world);
-}
-
-/* Center of a star: all vectors are here. Who wants to know that all hold the
- * result learns it from the center, which then asks all (rule D11). */
-static void fold_star(struct engine *e, struct op *op)
-{
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        if (op->lanes[i].received < op->lanes[i].recvs) return;
-    }
-    op_fold(op);
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        if (op->lanes[i].wants_done) op->confirm = true;
-        link_dirty(e, op->lanes[i].link);
-    }
 }
 
 void op_received(struct engine *e, struct op *op, struct lane *lane,
@@ -520,6 +516,8 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
     plan_recv(&op->plan, lane->rank, f->index, &x);
     if (op->codes) {
         op_quant_received(op, f->index, &x, body);
+    } else if (op->turns) {
+        op_pairwise_received(e, op, lane, f, body);
     } else if (x.action != ACTION_STORE && x.size > 0 && body) {
         op_save(op, f->index, &x);
         op_reduce(op, lane, f, 0, body, x.size);
@@ -527,13 +525,13 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
     op->rx_bytes += x.size;
     lane->received++;
     if (x.size >= PLAN_SEGMENT_MIN) measure_transfer(e, lane, f);
-    if (op->received) {
+    if (op->received && !op->turns) {
         op_bit_set(op->received, f->index);
         struct lane *next = &op->lanes[op->lane_count - 1];
         link_dirty(e, next->link);
     }
     if (op->plan.kind == PLAN_STAR && plan_is_center(&op->plan))
-        fold_star(e, op);
+        op_fold_star(e, op);
     check_lane(e, op, lane);
 }
 
@@ -550,7 +548,7 @@ static bool idle_but(const struct engine *e, const struct op *self)
 
 static bool all_done(const struct op *op)
 {
-    if (is_ring_plan(&op->plan)) return op->done_prev + 1 >= op->plan.r.world;
+    if (plan_is_ring(&op->plan)) return op->done_prev + 1 >= op->plan.r.world;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!op->lanes[i].done) return false;
     }
@@ -563,7 +561,7 @@ static bool all_done(const struct op *op)
 static void tell_done(struct engine *e, struct op *op)
 {
     uint8_t clean = op->cleared && idle_but(e, op) ? FLAG_CLEAN : 0;
-    if (is_ring_plan(&op->plan)) {
+    if (plan_is_ring(&op->plan)) {
         uint32_t known = op->done_prev + 1;
         if (known >= op->plan.r.world) known = op->plan.r.world - 1;
         if (known <= op->done_sent) return;
@@ -655,11 +653,11 @@ void op_control(struct engine *e, struct op *op, struct lane *lane,
     }
     if (!(f->flags & FLAG_CLEAN)) op->cleared = false;
     lane->done = true;
-    if (is_ring_plan(&op->plan) && lane == &op->lanes[0] &&
+    if (plan_is_ring(&op->plan) && lane == &op->lanes[0] &&
         f->index > op->done_prev)
         op->done_prev = f->index;
     if (op->phase != PHASE_HELD) return;
-    if (is_ring_plan(&op->plan) || op->plan.star) tell_done(e, op);
+    if (plan_is_ring(&op->plan) || op->plan.star) tell_done(e, op);
     check_done(e, op);
 }
 

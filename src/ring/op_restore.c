@@ -19,6 +19,20 @@ void op_save(struct op *op, uint32_t k, const struct plan_xfer *x)
     op_bit_set(op->saved, k);
 }
 
+void op_save_piece(struct op *op, uint32_t piece)
+{
+    if (!op->backup || op_bit_get(op->saved, piece)) return;
+    struct plan_xfer x;
+    plan_piece_place(&op->plan, piece, &x);
+    op_save(op, piece, &x);
+}
+
+void op_save_pieces(struct op *op)
+{
+    uint32_t count = op->plan.r.world * op->plan.segments;
+    for (uint32_t i = 0; i < count; i++) op_save_piece(op, i);
+}
+
 /* Of an in-place exchange or star: where its input is kept. */
 static uint8_t *own_copy(const struct op *op)
 {
@@ -37,12 +51,17 @@ void engine_restore(struct engine *e, struct op *op)
         size_t size = op_vector_size(op);
         if (size > 0) memcpy(to, own_copy(op), size);
     }
-    if (p->kind != PLAN_RING || !op->backup) return;
-    uint32_t count = plan_recvs(p, p->prev);
+    bool pairwise = p->kind == PLAN_PAIRWISE;
+    if ((p->kind != PLAN_RING && !pairwise) || !op->backup) return;
+    uint32_t count =
+        pairwise ? p->r.world * p->segments : plan_recvs(p, p->prev);
     for (uint32_t k = 0; k < count; k++) {
         if (!op_bit_get(op->saved, k)) continue;
         struct plan_xfer x;
-        plan_recv(p, p->prev, k, &x);
+        if (pairwise)
+            plan_piece_place(p, k, &x);
+        else
+            plan_recv(p, p->prev, k, &x);
         op_to_elements(op, &x);
         memcpy(to + x.offset, op->backup + x.offset, x.size);
     }
@@ -55,7 +74,9 @@ void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
     if (!op || op->phase != PHASE_RUNNING || !e->frozen) return;
     if (size != op_result_size(op)) return;
     conn_cut_sending(e, op);
-    if (op->slots && op_in_place(op) && !op->folded && size > 0)
+    if (op->turns)
+        op_save_pieces(op);
+    else if (op->slots && op_in_place(op) && !op->folded && size > 0)
         memcpy(own_copy(op), op->r.send, size);
     op->folded = op->slots != NULL;
     if (size > 0) memcpy(op->r.recv, bytes, size);

@@ -5,7 +5,12 @@
  * sends chunk p-s and receives chunk p-s-1; it ends up owning chunk p+1, and
  * the all-gather passes on what was received one step before. Both halves are
  * one stream of 2(world-1) steps, each of `segments` transfers, in which the
- * k-th sent depends on the one received a step earlier. */
+ * k-th sent depends on the one received a step earlier.
+ *
+ * Pairwise all-reduce, for members that share processors and memory: chunk r
+ * is that of rank r. Everybody sends each owner its part, and each owner sends
+ * everybody the sum. As many bytes as in a ring, but who waits, waits twice and
+ * not 2(world-1) times for another member's turn on the processor. */
 #include "plan.h"
 
 #include <string.h>
@@ -60,6 +65,8 @@ static void choose_segments(struct plan *p, uint64_t size)
     uint64_t least = p->r.one_host ? PLAN_SEGMENT_MIN : PLAN_SEGMENT_FAR_MIN;
     uint64_t segment = size / (p->r.one_host ? 4 : 64);
     if (segment < least) segment = least;
+    /* Of a size that needs no READY (rule D2). */
+    if (p->kind == PLAN_PAIRWISE) segment = PLAN_SEGMENT_MIN;
     if (segment > PLAN_SEGMENT_MAX) segment = PLAN_SEGMENT_MAX;
     /* Elements are powers of two up to 64 bytes, or larger blocks. */
     segment -= segment % (p->r.element > 64 ? p->r.element : 64);
@@ -75,6 +82,12 @@ static bool may_be_star(const struct plan_request *r)
     return r->mesh && r->sockets && r->world > 2;
 }
 
+static bool may_be_pairwise(const struct plan_request *r)
+{
+    return r->mesh && r->pairwise && r->world > 2 &&
+           r->count * r->element <= PLAN_PAIRWISE_MAX;
+}
+
 static enum plan_kind choose_kind(const struct plan_request *r)
 {
     uint64_t size = r->count * r->element - r->spare;
@@ -86,8 +99,10 @@ static enum plan_kind choose_kind(const struct plan_request *r)
     case COLL_ALLREDUCE:
     case COLL_BARRIER:
         if (star) return PLAN_STAR;
-        return small ? PLAN_EXCHANGE : PLAN_RING;
+        if (small) return PLAN_EXCHANGE;
+        return may_be_pairwise(r) ? PLAN_PAIRWISE : PLAN_RING;
     case COLL_BROADCAST:
+        if (small && r->pairwise) return PLAN_SPREAD;
         return small || star ? PLAN_FLAT : PLAN_CHAIN;
     case COLL_ALLGATHER:
         return small ? PLAN_GATHER_FLAT : PLAN_GATHER_RING;
@@ -118,11 +133,12 @@ void plan_init(struct plan *p, const struct plan_request *request)
         p->kind == PLAN_STAR || (p->kind == PLAN_FLAT && may_be_star(&p->r));
     p->center = p->kind == PLAN_FLAT ? p->r.root : p->r.center % p->r.world;
     uint64_t size = plan_vector_size(p);
-    if (p->kind == PLAN_RING) size = chunk_size(p, 0);
+    if (p->kind == PLAN_RING || p->kind == PLAN_PAIRWISE)
+        size = chunk_size(p, 0);
     choose_segments(p, size);
 }
 
-static bool is_ring(const struct plan *p)
+bool plan_is_ring(const struct plan *p)
 {
     return p->kind == PLAN_RING || p->kind == PLAN_CHAIN ||
            p->kind == PLAN_GATHER_RING;
@@ -136,7 +152,7 @@ bool plan_is_center(const struct plan *p)
 uint32_t plan_partners(const struct plan *p)
 {
     if (p->kind == PLAN_LOCAL) return 0;
-    if (is_ring(p)) return p->prev == p->next ? 1 : 2;
+    if (plan_is_ring(p)) return p->prev == p->next ? 1 : 2;
     if (p->star && p->r.rank != p->center) return 1;
     return p->r.world - 1;
 }
@@ -144,7 +160,7 @@ uint32_t plan_partners(const struct plan *p)
 uint32_t plan_partner(const struct plan *p, uint32_t i)
 {
     assert(i < plan_partners(p));
-    if (is_ring(p)) return i == 0 ? p->prev : p->next;
+    if (plan_is_ring(p)) return i == 0 ? p->prev : p->next;
     if (p->star && p->r.rank != p->center) return p->center;
     return i < p->r.rank ? i : i + 1;
 }
@@ -168,11 +184,14 @@ uint32_t plan_sends(const struct plan *p, uint32_t to)
     case PLAN_EXCHANGE:
     case PLAN_STAR:
     case PLAN_GATHER_FLAT:
+    case PLAN_SPREAD:
         return 1;
     case PLAN_FLAT:
         return p->r.rank == p->r.root ? 1 : 0;
     case PLAN_CHAIN:
         return to == p->next && p->place + 1 < p->r.world ? p->segments : 0;
+    case PLAN_PAIRWISE:
+        return 2 * p->segments;
     case PLAN_RING:
     case PLAN_GATHER_RING:
         return to == p->next ? ring_steps(p) * p->segments : 0;
@@ -190,11 +209,14 @@ uint32_t plan_recvs(const struct plan *p, uint32_t from)
     case PLAN_EXCHANGE:
     case PLAN_STAR:
     case PLAN_GATHER_FLAT:
+    case PLAN_SPREAD:
         return 1;
     case PLAN_FLAT:
         return from == p->r.root ? 1 : 0;
     case PLAN_CHAIN:
         return from == p->prev && p->place > 0 ? p->segments : 0;
+    case PLAN_PAIRWISE:
+        return 2 * p->segments;
     case PLAN_RING:
     case PLAN_GATHER_RING:
         return from == p->prev ? ring_steps(p) * p->segments : 0;
@@ -252,6 +274,46 @@ static void ring_recv(const struct plan *p, uint32_t k, struct plan_xfer *x)
     if (step == half - 1) x->action = ACTION_DIVIDE;
 }
 
+uint64_t plan_chunk_max(const struct plan *p)
+{
+    return chunk_size(p, 0);
+}
+
+uint32_t plan_turn(const struct plan *p, uint32_t from)
+{
+    return wrap(p, from, p->r.rank);
+}
+
+uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k)
+{
+    uint32_t chunk = k < p->segments ? p->r.rank : from;
+    return chunk * p->segments + k % p->segments;
+}
+
+void plan_piece_place(const struct plan *p, uint32_t piece, struct plan_xfer *x)
+{
+    chunk_cut(p, piece / p->segments, piece % p->segments, x);
+}
+
+static void pairwise_send(const struct plan *p, uint32_t to, uint32_t k,
+                          struct plan_xfer *x)
+{
+    bool sum = k >= p->segments;
+    chunk_cut(p, sum ? p->r.rank : to, k % p->segments, x);
+    x->space = sum ? SPACE_RECV : SPACE_SEND;
+    x->after = sum ? k - p->segments : PLAN_NOTHING;
+}
+
+static void pairwise_recv(const struct plan *p, uint32_t from, uint32_t k,
+                          struct plan_xfer *x)
+{
+    plan_piece_place(p, plan_piece(p, from, k), x);
+    x->action = ACTION_STORE;
+    if (k >= p->segments) return;
+    bool last = plan_turn(p, from) == p->r.world - 1;
+    x->action = last ? ACTION_DIVIDE : ACTION_REDUCE;
+}
+
 /* Block b of a gather is that of the member at ring position b. */
 static void block_cut(const struct plan *p, uint32_t position, uint32_t g,
                       struct plan_xfer *x)
@@ -283,6 +345,10 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
         x->size = (uint32_t)plan_vector_size(p);
         x->offset = p->r.rank * plan_vector_size(p);
         return;
+    case PLAN_SPREAD:
+        x->space = SPACE_RECV;
+        if (p->r.rank == p->r.root) x->size = (uint32_t)plan_vector_size(p);
+        return;
     case PLAN_FLAT:
         x->space = SPACE_RECV;
         x->size = (uint32_t)plan_vector_size(p);
@@ -291,6 +357,9 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
         cut(p, 0, plan_vector_size(p), k, x);
         x->space = SPACE_RECV;
         if (p->place > 0) x->after = k;
+        return;
+    case PLAN_PAIRWISE:
+        pairwise_send(p, to, k, x);
         return;
     case PLAN_RING:
         ring_send(p, k, x);
@@ -330,11 +399,17 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
         x->size = (uint32_t)plan_vector_size(p);
         x->offset = from * plan_vector_size(p);
         return;
+    case PLAN_SPREAD:
+        if (from == p->r.root) x->size = (uint32_t)plan_vector_size(p);
+        return;
     case PLAN_FLAT:
         x->size = (uint32_t)plan_vector_size(p);
         return;
     case PLAN_CHAIN:
         cut(p, 0, plan_vector_size(p), k, x);
+        return;
+    case PLAN_PAIRWISE:
+        pairwise_recv(p, from, k, x);
         return;
     case PLAN_RING:
         ring_recv(p, k, x);
@@ -351,5 +426,6 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
 bool plan_implies_all(const struct plan *p)
 {
     return p->kind == PLAN_EXCHANGE || p->kind == PLAN_STAR ||
+           p->kind == PLAN_PAIRWISE || p->kind == PLAN_SPREAD ||
            p->kind == PLAN_GATHER_FLAT;
 }

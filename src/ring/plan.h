@@ -15,14 +15,17 @@ enum {
     PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
     PLAN_EXCHANGE_MAX = 64 * 1024,    /* bytes of a vector sent to everyone */
     PLAN_EXCHANGE_TOTAL = 128 * 1024, /* ... times world-1 */
+    PLAN_PAIRWISE_MAX = 128 * 1024,   /* bytes of a vector sent in chunks */
 };
 
 enum plan_kind {
     PLAN_LOCAL,       /* nothing to transfer */
     PLAN_EXCHANGE,    /* all-reduce: everyone's vector to everyone */
     PLAN_STAR,        /* all-reduce: vectors to the center, the result back */
+    PLAN_PAIRWISE,    /* all-reduce: chunks to their owners, sums back */
     PLAN_RING,        /* all-reduce: reduce-scatter + all-gather */
     PLAN_FLAT,        /* broadcast: root to everyone */
+    PLAN_SPREAD,      /* ... and an empty word from everyone to everyone */
     PLAN_CHAIN,       /* broadcast: along the ring from the root */
     PLAN_GATHER_FLAT, /* all-gather: everyone's block to everyone */
     PLAN_GATHER_RING, /* all-gather: blocks travel round the ring */
@@ -45,6 +48,7 @@ struct plan_request {
     bool mesh;        /* all pairs are linked */
     bool one_host;    /* all members are on one host */
     bool sockets;     /* ... and share no memory there */
+    bool pairwise;    /* ... or do, and the elements are what is reduced */
     uint32_t center;  /* of a star, any number */
     uint64_t count;   /* elements (all-reduce) or bytes */
     uint32_t element; /* bytes of one element */
@@ -107,8 +111,20 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
 void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
                struct plan_xfer *x);
 
+/* Transfers come from one neighbour and go to the other one. */
+bool plan_is_ring(const struct plan *p);
+
 /* This member is what all others of a star speak with. */
 bool plan_is_center(const struct plan *p);
+
+/* PLAN_PAIRWISE: bytes of the largest chunk; the turn of a partner in the sum
+ * of this member's chunk, from 1 on; and a piece of the vector by its number,
+ * of which there are world * segments, those of chunk 0 first. */
+uint64_t plan_chunk_max(const struct plan *p);
+uint32_t plan_turn(const struct plan *p, uint32_t from);
+uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k);
+void plan_piece_place(const struct plan *p, uint32_t piece,
+                      struct plan_xfer *x);
 
 /* Bytes of the vector all-reduce works on. */
 uint64_t plan_vector_size(const struct plan *p);

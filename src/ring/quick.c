@@ -71,6 +71,18 @@ static bool own_fits(struct engine *e, struct quick *q, uint32_t size)
     return true;
 }
 
+/* Who sends how much: of a broadcast only the root has something. */
+static void divide_up(const struct engine *e, struct quick *q,
+                      const struct op_request *r)
+{
+    bool root = r->plan.coll == COLL_BROADCAST;
+    q->sends = !root || r->plan.root == e->rank ? q->size : 0;
+    for (uint32_t i = 0; i < q->lane_count; i++) {
+        uint32_t rank = i < e->rank ? i : i + 1;
+        q->lanes[i].recvs = !root || r->plan.root == rank ? q->size : 0;
+    }
+}
+
 static bool may_start(struct engine *e, const struct op_request *r)
 {
     struct quick *q = &e->quick;
@@ -80,21 +92,29 @@ static bool may_start(struct engine *e, const struct op_request *r)
     /* Where memory is not shared it would be a star (rule D11). */
     if (e->one_host % 2 == 1) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
-    if (coll != COLL_ALLREDUCE && coll != COLL_BARRIER) return false;
-    uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count * r->plan.element;
+    uint64_t size = 0;
+    if (coll == COLL_ALLREDUCE)
+        size = r->plan.count * r->plan.element;
+    else if (coll == COLL_BROADCAST && e->one_host != 0)
+        size = r->plan.count;
+    else if (coll != COLL_BARRIER)
+        return false;
     if (size > PLAN_EXCHANGE_MAX || size * q->lane_count > PLAN_EXCHANGE_TOTAL)
         return false;
     q->size = (uint32_t)size;
     q->tag = op_tag_entry(e, r->tag);
     q->kept = q->tag ? find_kept(e, q, r->tag, q->size) : NULL;
     if (!q->kept) return false;
+    divide_up(e, q, r);
     for (uint32_t i = 0; i < q->lane_count; i++) {
         uint8_t *to;
         if (!lane_is_idle(&q->lanes[i]) ||
-            channel_room(q->lanes[i].conn->channel, &to) < FRAME_SIZE + size)
+            channel_room(q->lanes[i].conn->channel, &to) <
+                FRAME_SIZE + q->sends)
             return false;
     }
-    return r->send != r->recv || own_fits(e, q, q->size);
+    return coll != COLL_ALLREDUCE || r->send != r->recv ||
+           own_fits(e, q, q->size);
 }
 
 /* Mostly only the sequence differs from the last one. */
@@ -105,8 +125,10 @@ static void make_head(struct engine *e, struct quick *q)
     uint32_t seq = q->tag->next++;
     if (f->type == FRAME_DATA && f->epoch == e->epoch && f->tag == q->r->tag &&
         f->size == q->size && f->digest == q->r->digest) {
-        for (int i = 0; i < 4; i++)
-            q->head[SEQ_AT + i] = (uint8_t)(seq >> (24 - 8 * i));
+        for (int i = 0; i < 4; i++) {
+            uint8_t byte = (uint8_t)(seq >> (24 - 8 * i));
+            q->head[SEQ_AT + i] = q->empty[SEQ_AT + i] = byte;
+        }
         f->seq = seq;
         return;
     }
@@ -117,6 +139,9 @@ static void make_head(struct engine *e, struct quick *q)
                         .size = q->size,
                         .digest = q->r->digest};
     frame_encode(f, q->head);
+    struct frame empty = *f;
+    empty.size = 0;
+    frame_encode(&empty, q->empty);
 }
 
 bool quick_start(struct engine *e, const struct op_request *r)
@@ -127,13 +152,15 @@ bool quick_start(struct engine *e, const struct op_request *r)
     q->left = q->lane_count;
     e->clock++;
     make_head(e, q);
+    const void *head = q->sends > 0 ? q->head : q->empty;
+    const void *body = r->plan.coll == COLL_BROADCAST ? r->recv : r->send;
     for (uint32_t i = 0; i < q->lane_count; i++) {
         struct channel *channel = q->lanes[i].conn->channel;
         uint8_t *to = NULL;
         (void)channel_room(channel, &to);
-        memcpy(to, q->head, FRAME_SIZE);
-        if (q->size > 0) memcpy(to + FRAME_SIZE, r->send, q->size);
-        channel_write(channel, FRAME_SIZE + q->size);
+        memcpy(to, head, FRAME_SIZE);
+        if (q->sends > 0) memcpy(to + FRAME_SIZE, body, q->sends);
+        channel_write(channel, FRAME_SIZE + q->sends);
         q->lanes[i].body = NULL;
     }
     return true;
@@ -162,14 +189,25 @@ static void fold(struct engine *e, struct quick *q)
         reduce_divide(r->dtype, r->recv, count, e->world);
 }
 
+static void take_root(const struct quick *q)
+{
+    for (uint32_t i = 0; i < q->lane_count; i++) {
+        const struct quick_lane *lane = &q->lanes[i];
+        if (lane->recvs > 0) memcpy(q->r->recv, lane->body, q->size);
+    }
+}
+
 static void finish(struct engine *e, struct quick *q)
 {
     if (q->size > 0) {
-        fold(e, q);
+        if (q->r->plan.coll == COLL_BROADCAST)
+            take_root(q);
+        else
+            fold(e, q);
         memcpy(q->kept->bytes, q->r->recv, q->size);
     }
     for (uint32_t i = 0; i < q->lane_count; i++)
-        channel_read(q->lanes[i].conn->channel, FRAME_SIZE + q->size);
+        channel_read(q->lanes[i].conn->channel, FRAME_SIZE + q->lanes[i].recvs);
     q->kept->seq = q->frame.seq;
     q->kept->size = q->size;
     q->kept->finished = ++e->clock;
@@ -186,8 +224,9 @@ enum quick_state quick_poll(struct engine *e)
         size_t size = channel_ready(lane->conn->channel, &from);
         if (lane->conn->channel->broken) return QUICK_STRANGE;
         if (size < FRAME_SIZE) continue;
-        if (memcmp(from, q->head, FRAME_SIZE) != 0) return QUICK_STRANGE;
-        if (size < FRAME_SIZE + q->size) continue;
+        const uint8_t *head = lane->recvs > 0 ? q->head : q->empty;
+        if (memcmp(from, head, FRAME_SIZE) != 0) return QUICK_STRANGE;
+        if (size < FRAME_SIZE + lane->recvs) continue;
         lane->body = from + FRAME_SIZE;
         q->left--;
     }
@@ -212,9 +251,9 @@ struct op *quick_convert(struct engine *e)
     for (uint32_t i = 0; i < op->lane_count; i++) {
         struct lane *lane = &op->lanes[i];
         lane->send_next = lane->sent = lane->sends;
-        lane->eager = q->size;
-        lane->link->eager_bytes += q->size;
-        op->tx_bytes += q->size;
+        lane->eager = q->sends;
+        lane->link->eager_bytes += q->sends;
+        op->tx_bytes += q->sends;
     }
     return op;
 }

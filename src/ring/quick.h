@@ -1,11 +1,11 @@
 /* quick.h - an exchange among members that are ready, without an operation.
  *
- * Small all-reduces and barriers of the whole view, one at a time, between
- * members of one host: the frames are written to the channels, those of the
- * others are awaited there and folded from where they lie. On the wire it is
- * an exchange like any other (rule D9). Whatever is not as it mostly is, now
- * or later, is left to the operation that quick_convert() makes of it, which
- * goes on from there. */
+ * Small all-reduces, broadcasts and barriers of the whole view, one at a time,
+ * between members of one host: the frames are written to the channels, those
+ * of the others are awaited there and folded from where they lie. On the wire
+ * it is an exchange (or a PLAN_SPREAD) like any other (rule D9). Whatever is
+ * not as it mostly is, now or later, is left to the operation that
+ * quick_convert() makes of it, which goes on from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 
@@ -33,6 +33,7 @@ struct quick_lane {
     struct conn *conn;
     struct link *link;
     uint32_t number;     /* of the connection */
+    uint32_t recvs;      /* bytes of what is to come */
     const uint8_t *body; /* of what has come; NULL: nothing yet */
 };
 
@@ -43,11 +44,13 @@ struct quick {
     struct quick_lane lanes[QUICK_WORLD_MAX]; /* in the order of ranks */
     const struct op_request *r;               /* NULL: none is under way */
     struct tag_entry *tag;
-    struct retained *kept; /* of the operation before with this tag */
-    uint32_t size;         /* of a vector */
-    struct frame frame;    /* what `head` encodes */
-    uint8_t head[FRAME_SIZE];
-    uint8_t *own; /* copy of an in-place input */
+    struct retained *kept;     /* of the operation before with this tag */
+    uint32_t size;             /* of a vector */
+    uint32_t sends;            /* bytes to each of the others */
+    struct frame frame;        /* what the heads encode, */
+    uint8_t head[FRAME_SIZE];  /* with a vector, */
+    uint8_t empty[FRAME_SIZE]; /* and without */
+    uint8_t *own;              /* copy of an in-place input */
     size_t own_size;
 };
 

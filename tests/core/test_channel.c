@@ -90,6 +90,39 @@ static void test_full(void **state)
     assert_int_equal(channel_room(&opener.channel, &to), 100);
 }
 
+/* What passes in small portions stays at the start of the queue; while there
+ * is something to read it goes on behind that, and a partner's base leads
+ * nowhere else. */
+static void test_begins_anew(void **state)
+{
+    (void)state;
+    struct channel *c = &maker.channel;
+    uint8_t *to = c->out;
+    const uint8_t *from = NULL;
+    size_t written = 0;
+    size_t read = 0;
+    while (written < TOTAL) {
+        written += write_some(c, written, 1000);
+        assert_true(read_some(&opener.channel, &read, SIZE));
+        assert_true(read == written && channel_room(c, &to) > 0);
+        assert_true(to < c->out + CHANNEL_REWIND);
+    }
+    while (to < c->out + CHANNEL_REWIND) {
+        written += write_some(c, written, 1000);
+        assert_true(channel_room(c, &to) > 0);
+    }
+    uint8_t *next = to;
+    assert_true(channel_room(c, &to) < SIZE && to == next);
+    assert_true(read_some(&opener.channel, &read, SIZE));
+    assert_true(read == written);
+    assert_int_equal(channel_room(c, &to), SIZE);
+    assert_ptr_equal(to, c->out);
+    (void)write_some(c, written, 1000);
+    atomic_store(&c->own->base, UINT64_MAX / 3);
+    assert_int_equal(channel_ready(&opener.channel, &from), 1000);
+    assert_true(from >= opener.channel.in && from < opener.channel.in + SIZE);
+}
+
 static int child(const struct channel_offer *offer)
 {
     struct share s;
@@ -208,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_begins_anew, setup, teardown),
         cmocka_unit_test(test_across_processes),
         cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
         cmocka_unit_test_teardown(test_lies, teardown),

@@ -13,7 +13,9 @@ struct node {
     struct plan plan;
     uint8_t *send, *recv, *slots;
     uint32_t sent[WORLD_MAX], received[WORLD_MAX];
-    bool got[XFERS_MAX]; /* transfers from `prev` */
+    /* Transfers from `prev`; pairwise: segments that are sums of all. */
+    bool got[XFERS_MAX];
+    uint32_t summed[XFERS_MAX];
     size_t send_bytes[WORLD_MAX], send_displs[WORLD_MAX];
     size_t recv_bytes[WORLD_MAX], recv_displs[WORLD_MAX];
 };
@@ -79,10 +81,15 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     plan_recv(&to->plan, from, k, &y);
     assert_int_equal(y.size, size);
     uint8_t *base = y.space == SPACE_SLOT ? to->slots : to->recv;
+    bool pairwise = to->plan.kind == PLAN_PAIRWISE;
+    bool adds = pairwise && y.action != ACTION_STORE;
+    const uint8_t *with = adds && to->summed[k] > 0 ? to->recv : to->send;
     for (uint32_t i = 0; i < size; i++) {
-        uint8_t own = y.action == ACTION_STORE ? 0 : to->send[y.offset + i];
+        uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
         base[y.offset + i] = (uint8_t)(bytes[i] + own);
     }
+    if (adds && ++to->summed[k] == to->plan.r.world - 1) to->got[k] = true;
+    if (pairwise) return;
     if (from == to->plan.prev && k < XFERS_MAX) to->got[k] = true;
 }
 
@@ -212,7 +219,10 @@ static void test_every_plan(void **state)
                                          .element = 1};
                 r.mesh = true;
                 run(r);
-                r.one_host = r.sockets = true;
+                r.one_host = r.pairwise = true;
+                run(r);
+                r.pairwise = false;
+                r.sockets = true;
                 r.center = 11;
                 run(r);
                 r.mesh = false;
@@ -303,6 +313,53 @@ static void test_same_kind_everywhere(void **state)
     }
 }
 
+/* Members that share memory: every piece of the vector has one number, each
+ * partner has one turn, and the last of them ends an average. */
+static void test_pairwise(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {4099, 20003, 32768};
+    for (size_t c = 0; c < ARRAY_COUNT(counts); c++) {
+        struct plan_request r = {.coll = COLL_ALLREDUCE,
+                                 .world = 9,
+                                 .rank = 4,
+                                 .mesh = true,
+                                 .one_host = true,
+                                 .pairwise = true,
+                                 .count = counts[c],
+                                 .element = 4};
+        struct plan p;
+        plan_init(&p, &r);
+        assert_int_equal(p.kind, PLAN_PAIRWISE);
+        assert_true(plan_implies_all(&p));
+        uint64_t end = 0;
+        for (uint32_t i = 0; i < 9 * p.segments; i++) {
+            struct plan_xfer x;
+            plan_piece_place(&p, i, &x);
+            assert_true(x.offset == end && x.size <= plan_chunk_max(&p));
+            end += x.size;
+        }
+        assert_true(end == plan_vector_size(&p));
+        for (uint32_t from = 0; from < 9; from++) {
+            if (from == 4) continue;
+            uint32_t turn = (from + 5) % 9;
+            struct plan_xfer x, y;
+            assert_int_equal(plan_turn(&p, from), turn);
+            for (uint32_t k = 0; k < 2 * p.segments; k++) {
+                plan_recv(&p, from, k, &x);
+                plan_piece_place(&p, plan_piece(&p, from, k), &y);
+                assert_true(x.offset == y.offset && x.size == y.size);
+                enum plan_action a = turn == 8 ? ACTION_DIVIDE : ACTION_REDUCE;
+                if (k >= p.segments) a = ACTION_STORE;
+                assert_int_equal(x.action, a);
+            }
+        }
+        r.count = PLAN_PAIRWISE_MAX / 4 + 1;
+        plan_init(&p, &r);
+        assert_int_equal(p.kind, PLAN_RING);
+    }
+}
+
 /* Between hosts the chunks come in more pieces, for connections to share. */
 static void test_pieces_for_many_connections(void **state)
 {
@@ -326,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_star),
         cmocka_unit_test(test_same_kind_everywhere),
+        cmocka_unit_test(test_pairwise),
         cmocka_unit_test(test_pieces_for_many_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

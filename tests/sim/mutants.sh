@@ -16,7 +16,7 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" "$work/tests/"
 cd "$work"
 
 core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/fold
+ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/fold ring/pairwise
 ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
 master/order master/conflict master/edges master/optimize master/bandwidth
@@ -172,9 +172,14 @@ one connection lost, the rest kept (R6)|ring/conn.c|s/if (caller \&\& (was_open 
 a lost link takes old calls (R6)|ring/conn.c|s/l->generation++; .*//
 late call is taken (R3)|ring/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
-center does not ask all (D11)|ring/op.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
+center does not ask all (D11)|ring/fold.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
 READY of a center not said (D11)|ring/op.c|s/if (asks) control(e, op, lane, FRAME_READY, lane->recvs, 0);//
+out of turn (D3)|ring/pairwise.c|s/op->turns\[k\] + 1u == turn ? NULL/true ? NULL/
+sum of some (D12)|ring/pairwise.c|s/if (turn < p->r.world) return;//
+no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
+a broadcast's root is not heard (D12)|ring/quick.c|s/if (lane->recvs > 0) memcpy(q->r->recv.*//
+others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
 slot of the last result taken twice|ring/retain.c|s/reserved += r->tag != tag;//
 MUTANTS
 [ "$survived" -eq 0 ]

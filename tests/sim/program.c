@@ -30,10 +30,9 @@ static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
                              size_t element, bool quantized)
 {
     uint64_t n = h >> 8;
-    if (s->options.large && hash(s, step, 900) % (quantized ? 3 : 12) == 0)
-        return (hash(s, step, 901) % 20 == 0 ? 1100000 + n % 1000
-                                             : 66000 + n % 200000) /
-               element;
+    uint32_t one_in = quantized || s->options.pairwise ? 3 : 12;
+    if (s->options.large && hash(s, step, 900) % one_in == 0)
+        return sim_large(s, n, hash(s, step, 901)) / element;
     switch (h % 8) {
     case 0:
         return 0;
@@ -357,16 +356,18 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     uint32_t contributors;
     uint64_t tx, rx;
-    bool ring = o->op->plan.kind == PLAN_RING, star = o->op->plan.star;
+    const struct plan plan = o->op->plan;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
-    bool confirm = o->op->confirm;
+    bool ring = plan.kind == PLAN_RING, confirm = o->op->confirm;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
     sim_coverage.quant_lost += quantized && o->result == pcclRankConnectionLost;
     if (o->result == pcclSuccess) {
         sim_coverage.ring_plan += ring;
+        sim_coverage.pairwise += plan.kind == PLAN_PAIRWISE;
+        sim_coverage.spread += plan.kind == PLAN_SPREAD;
         sim_coverage.quant_ring += quantized && ring;
         sim_coverage.quant_exchange += quantized && !ring;
-        sim_coverage.star += star;
+        sim_coverage.star += plan.star;
         sim_coverage.confirmed += confirm;
         sim_coverage.deferred += !confirm;
         sim_coverage.local += o->spec.size == 1;
@@ -642,8 +643,7 @@ static bool gone(struct sim *s, struct sim_proc *p)
     }
     if (p->session->sync == SYNC_OVER) shared_end(s, p);
     SIM_TRACE(s, "process %u is gone: %s", p->uid, p->session->reason);
-    uint32_t group = p->group;
-    bool again = !p->session->leaving || s->healing;
+    uint32_t group = p->group, again = !p->session->leaving || s->healing;
     if (!p->joiner && !p->leave_soon) sim_lower_quorum(s);
     sim_proc_end(s, p, false);
     if (again && (s->healing || sim_pick(s, 3) > 0))

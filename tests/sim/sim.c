@@ -335,7 +335,8 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     hello.hello.pool = (uint16_t)s->options.pool;
     hello.hello.join = joiner;
     hello.hello.self.hint = hint;
-    hello.hello.self.host = s->options.one_host ? 1 : 0;
+    if (s->options.one_host)
+        hello.hello.self.host = s->options.pairwise ? 2 : 1;
     hello.hello.self.addr.port = (uint16_t)p->uid;
     session_hello(p->session, &hello);
     p->program.progress_at = s->now;

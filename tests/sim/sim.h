@@ -34,9 +34,9 @@ enum {
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
-    X(ring_plan) X(star) X(deferred) X(confirmed) X(scoped) X(scoped_lost) \
-    X(local) \
-    X(shuffled) X(two_groups) X(master_lost) X(again) X(sync) \
+    X(ring_plan) X(pairwise) X(spread) X(star) X(deferred) \
+    X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
+    X(two_groups) X(master_lost) X(again) X(sync) \
     X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
     X(sync_foreign) X(sync_conflict) X(sync_none) X(sync_resume) \
     X(sync_lost) X(sync_late) X(sync_two) X(sync_tie) X(sync_popular) \
@@ -166,10 +166,11 @@ struct sim_options {
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
     bool one_host;
-    bool cut;       /* two of the first cannot link until all heals */
-    bool one_way;   /* of some pairs only one may ever call the other */
+    bool cut;        /* two of the first cannot link until all heals */
+    bool one_way;    /* of some pairs only one may ever call the other */
     bool half_reset; /* one end learns of a reset later than the other */
-    uint32_t share; /* bytes of a channel; 0: no shared memory */
+    bool pairwise;   /* ... whose members reduce through shared memory */
+    uint32_t share;  /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */
     bool optimize;
@@ -240,6 +241,8 @@ void sim_free(struct sim *s);
 
 /* sim.c */
 uint32_t sim_pick(struct sim *s, uint32_t count);
+/* Bytes of a vector that no exchange takes, from any n and h. */
+uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h);
 size_t sim_chunk(struct sim *s, size_t available); /* how much of it */
 uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);

@@ -111,6 +111,7 @@ static struct sim_options choose(uint64_t seed)
         o.steps += 6000;
         if (on(&r, 2)) o.crash = o.freeze = o.leave = o.join = 0;
     }
+    o.pairwise = o.one_host && o.share > 0 && on(&r, 2);
     return o;
 }
 
