@@ -31,7 +31,7 @@ enum {
     X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) \
     X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
-    X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
+    X(pending_refused) X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
     X(ring_plan) X(star) X(deferred) X(confirmed) X(scoped) X(scoped_lost) \
     X(local) \
@@ -244,6 +244,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group);
 void sim_count_message(const struct wire_msg *msg);
+void sim_count_pending(uint32_t flag, bool odd);
 bool sim_is_member(const struct sim *s, uint64_t id);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */

@@ -162,8 +162,8 @@ void peer_verify(struct peer *p)
         peer_fail(p, "there is no view");
     float sum = 0;
     for (int i = 0; i < size; i++) sum += element(members[i].hint + 1, 0);
-    /* Every member on the way adds at most half a step of what it encodes, whose
-     * range is that of the sum at most; then there is rounding. */
+    /* Every member on the way adds at most half a step of what it encodes,
+     * whose range is that of the sum at most; then there is rounding. */
     float step = (float)size * 16 / 255;
     float most = p->quantize ? (float)(size + 1) * step / 2 + 0.01f : 0;
     size_t total = p->count * (size_t)p->concurrent;
@@ -211,14 +211,11 @@ static size_t size_of(const char *text)
 
 static bool options_read(struct peer *p, int argc, char **argv)
 {
-    static const struct option options[] = {{"bytes", 1, NULL, 'b'},
-                                            {"repeat", 1, NULL, 'r'},
-                                            {"concurrent", 1, NULL, 'c'},
-                                            {"pool", 1, NULL, 'p'},
-                                            {"optimize", 0, NULL, 'o'},
-                                            {"quantize", 0, NULL, 'q'},
-                                            {"lose", 1, NULL, 'l'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"bytes", 1, NULL, 'b'},      {"repeat", 1, NULL, 'r'},
+        {"concurrent", 1, NULL, 'c'}, {"pool", 1, NULL, 'p'},
+        {"optimize", 0, NULL, 'o'},   {"quantize", 0, NULL, 'q'},
+        {"lose", 1, NULL, 'l'},       {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == 'b')

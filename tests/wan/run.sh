@@ -42,8 +42,11 @@ one()
     case $world in */*) ;; *) world=$source/$world.wan ;; esac
     peers=$("$bin/wanbox" --check "$world" |
         sed -n 's/.*: \([0-9]*\) peers$/\1/p')
+    # What links could carry with as many connections as the library likes.
+    most=$pool
+    [ "$most" != 0 ] || most=64
     status=0
-    "$bin/wanbox" --log "$results/$name.log" --connections "$pool" --master "
+    "$bin/wanbox" --log "$results/$name.log" --connections "$most" --master "
         exec $bin/pccl-master --listen \$WAN_MASTER:48148 --quorum $peers \
             >/dev/null 2>$results/$name.master" \
         --peer "exec $bin/wan-peer $* --pool $pool" "$world" \
@@ -106,7 +109,7 @@ part()
     star) one star star 0 reduce --bytes 4M --repeat 1 --optimize ;;
     two-sites) one $1 two_sites 0 reduce --bytes 8M --optimize ;;
     firewall) one firewall firewall 0 reduce --bytes 8M --optimize ;;
-    degrade) one degrade degrade 0 reduce --bytes 8M --repeat 8 --optimize ;;
+    degrade) one degrade degrade 0 reduce --bytes 4M --repeat 6 --optimize ;;
     loss) one loss loss 0 reduce --bytes 1M --repeat 2 ;;
     vanish) one vanish europe 0 vanish --bytes 4M ;;
     partition) one partition two_sites 0 partition --bytes 4M --lose 2,4,6 ;;
