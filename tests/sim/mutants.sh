@@ -150,7 +150,7 @@ codes: no restore of an exchange|ring/op_quant.c|s/^    if (op_in_place(op)) mem
 codes: own part left out|ring/op_quant.c|s/op->codes + x->offset, body,/op->codes + x->offset, op->codes + x->offset,/
 broken link not reported|ring/conn.c|s/if (!e->frozen) report_broken.*//
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
-decided without the late (S1)|master/state_vote.c|s/if (!p->sync.voted \&\& !elsewhere) return;/if (!p->sync.voted \&\& !elsewhere) { if (voters > 1) break; return; }/
+decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
 strategies mix (S2)|master/state_vote.c|s/return popular \&\& other;/return false;/
 receive-only is elected (S2)|master/state_vote.c|s/if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)/if (!votes(m, link, group))/
 receive-only serves (S2)|master/state_vote.c|s/s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/s->part = PART_SERVES;/

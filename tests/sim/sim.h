@@ -31,7 +31,7 @@ enum {
     X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) \
     X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
-    X(pending_refused) X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
+    X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
     X(ring_plan) X(star) X(deferred) X(confirmed) X(scoped) X(scoped_lost) \
     X(local) \
@@ -47,7 +47,8 @@ enum {
     X(quant_ring) X(quant_exchange) X(quant_lost) \
     X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
-    X(improved) X(adopted) X(probe_lost) X(one_way) X(turned)
+    X(improved) X(adopted) X(probe_lost) X(one_way) X(turned) \
+    X(pending_refused)
 /* clang-format on */
 
 struct sim_coverage {
