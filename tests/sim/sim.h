@@ -14,7 +14,7 @@
 enum {
     SIM_PROCS_MAX = 16, /* slots; a slot is used by one process at a time */
     SIM_ALIVE_MAX = 7,
-    SIM_CONNS_MAX = 128,
+    SIM_CONNS_MAX = 256,
     SIM_OPS_MAX = 4, /* concurrent operations of one step */
     SIM_GUARD = 32,  /* bytes around every buffer */
     SIM_REFUSALS_MAX = 8,
