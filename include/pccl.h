@@ -271,8 +271,8 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
 /* Whether newcomers wait to be accepted, in any group. Collective over all
  * accepted peers, who all get the same answer; may run beside collectives,
  * from another thread. *pending_out is untouched on error.
- *
- * pcclInvalidUsage  not connected, evicted, or a call is under way. */
+ * pcclInvalidUsage  not connected, evicted, a call is under way, or another
+ * peer is for 2 deadlines in an operation that this one did not launch. */
 PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
                                              bool *pending_out);
 

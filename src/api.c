@@ -233,6 +233,9 @@ pcclResult_t pcclArePeersPending(pcclComm_t *comm, bool *pending_out)
     if (!pending_out) return api_leave(c, pcclInvalidArgument);
     pcclResult_t result;
     int answer = vote(c, VOTE_PENDING, &result);
+    if (answer == 0xff)
+        comm_set_error(c, "another peer is inside an operation that this one "
+                          "has not launched, or in another vote");
     if (result != pcclSuccess || answer == 0xff)
         return api_leave(c, pcclInvalidUsage);
     *pending_out = answer == 1;

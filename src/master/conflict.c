@@ -4,10 +4,13 @@
  * keeps them, and those who vote whether they have launched that. */
 #include "master.h"
 
+/* Beside PENDING another thread may launch: it is given more time. */
 static bool waits_long(const struct master *m, const struct master_peer *p)
 {
-    return p->state == PEER_MEMBER && master_waits(p) &&
-           m->now - p->voted_at >= m->deadline / 2;
+    pccl_ns since = m->now - p->voted_at;
+    if (p->state != PEER_MEMBER) return false;
+    return master_waits(p) ? since >= m->deadline / 2
+                           : p->voted[VOTE_PENDING] && since >= 2 * m->deadline;
 }
 
 /* Asked once per half a deadline while it lasts. */
@@ -94,6 +97,14 @@ static void refuse_waiting(struct master *m, uint32_t group)
     }
 }
 
+static bool lacks_one(const struct wire_msg *told)
+{
+    for (uint32_t i = 0; i < told->op_count; i++) {
+        if (told->ops[i].state == OP_NOT_LAUNCHED) return true;
+    }
+    return false;
+}
+
 /* Someone who waits in a vote never launched an operation that another one is
  * blocked in: both get an error instead of waiting for each other. */
 void conflict_told(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -104,8 +115,11 @@ void conflict_told(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (p->questions == 0) return;
     if (!master_waits(p)) {
         /* Operations of a scope come one by one before the whole list. */
-        if (msg->id_count == 0) p->questions = 0;
-        ask_waiting(m, p->group, msg);
+        if (msg->id_count == 0) p->questions--;
+        if (p->voted[VOTE_PENDING] && lacks_one(msg))
+            master_answer(m, VOTE_PENDING, 0xff);
+        else
+            ask_waiting(m, p->group, msg);
         return;
     }
     p->questions--;

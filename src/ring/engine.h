@@ -402,6 +402,8 @@ bool engine_start(struct engine *e, struct op *op); /* in the view in force */
 /* --- shared by the files of this folder only --- */
 struct link *link_find(struct engine *e, uint64_t id, bool create);
 void link_dial(struct engine *e, struct link *l);
+/* From now on, as many connections as a ring over the link has. */
+void link_widen(const struct engine *e, struct link *l);
 /* Whether this end calls (rule R3). */
 static inline bool link_calls(const struct engine *e, const struct link *l)
 {

@@ -255,10 +255,7 @@ static bool open_lane(struct engine *e, struct op *op, uint32_t i)
     lane->link->addr = m->addr;
     lane->link->host = m->host;
     lane->link->known = true;
-    uint32_t pool = e->pool_size;
-    pccl_ns rtt = e->pool_auto ? lane->link->rtt : 0;
-    if (rtt >= RTT_FAR) pool = rtt < RTT_VERY_FAR ? POOL_FAR : POOL_VERY_FAR;
-    if (plan_is_ring(p) && lane->link->want < pool) lane->link->want = pool;
+    if (plan_is_ring(p)) link_widen(e, lane->link);
     if (lane->sends > 0 || lane->recvs > 0) op->lanes_left++;
     return true;
 }

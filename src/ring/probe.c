@@ -163,6 +163,10 @@ bool probe_accept(struct engine *e, struct link *l, const struct frame *f)
 {
     struct probe *p = &e->probe;
     bool mine = is_for(e, l, f->seq);
+    if (mine) { /* what is measured is what a ring would have */
+        link_widen(e, l);
+        link_dial(e, l);
+    }
     if (f->type == FRAME_ECHO && !(f->flags & FLAG_ANSWER)) {
         struct frame answer = *f;
         answer.flags = FLAG_ANSWER;

@@ -40,7 +40,7 @@ ${CC:-cc} obj/*.o -o original
 unit_tests() {
     for test in core/test_retain core/test_master core/test_view \
         core/test_plan core/test_order core/test_wire core/test_frame \
-        ring/test_quant core/test_quant_op core/test_generation; do
+        ring/test_quant core/test_quant_op core/test_generation core/test_links; do
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$test.c" \
             $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit 2>/dev/null ||
             continue
@@ -119,7 +119,18 @@ filler before all have flushed|ring/engine.c|s/conn_stop_receiving(e, op);/conn_
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
-no probe (V4)|master/master.c|s/if (m->groups\[i\].used) conflict_probe(m, i);//
+no probe (V4)|master/master.c|s/conflict_probe(m, m->group_list\[i\]);//
+PENDING waits for ever (V4)|master/conflict.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
+votes are not refused (V4)|master/conflict.c|s/if (g->restart) refuse_waiting(m, p->group);//
+scopes are not told (V4)|session.c|s/^        tell_scopes(s);//
+one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
+probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
+a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
+ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket || x->at >= count) return false;//
+ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
+better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group_list\[i\])//
+hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
+networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
 verdict not kept (F6)|session_verdict.c|s/add_poison(s, v->tag, result);/(void)result;/
 younger verdict first (P1)|session_verdict.c|s/if (lost \&\& s->told.loss_first < s->poison\[i\].loss) return false;/(void)lost;/
@@ -139,7 +150,7 @@ codes: no restore of an exchange|ring/op_quant.c|s/^    if (op_in_place(op)) mem
 codes: own part left out|ring/op_quant.c|s/op->codes + x->offset, body,/op->codes + x->offset, op->codes + x->offset,/
 broken link not reported|ring/conn.c|s/if (!e->frozen) report_broken.*//
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
-decided without the late (S1)|master/state_vote.c|s/if (!p->sync.voted \&\& !elsewhere) return;/if (!p->sync.voted \&\& !elsewhere) { if (voters > 1) break; return; }/
+decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
 strategies mix (S2)|master/state_vote.c|s/return popular \&\& other;/return false;/
 receive-only is elected (S2)|master/state_vote.c|s/if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)/if (!votes(m, link, group))/
 receive-only serves (S2)|master/state_vote.c|s/s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/s->part = PART_SERVES;/

@@ -485,11 +485,12 @@ static void begin_step(struct sim *s, struct sim_proc *p)
     g->odd_vote =
         s->options.odd_vote && special_step(s, g->step) && odd_one(s, p, 504);
     bool optimize = s->options.optimize && hash(s, g->step, 505) % 5 == 0;
-    if (g->odd_vote)
-        go(s, p, optimize ? STAGE_OPTIMIZE : STAGE_UPDATE);
+    if (g->odd_vote && !optimize && h >= s->options.sync + 3 &&
+        g->step % 3 == 0)
+        go(s, p, STAGE_PENDING);
     else if (optimize)
         go(s, p, STAGE_OPTIMIZE);
-    else if (h == 0 && s->options.groups == 1)
+    else if (g->odd_vote || (h == 0 && s->options.groups == 1))
         go(s, p, STAGE_UPDATE);
     else if (h < 3)
         go(s, p, STAGE_PENDING);
@@ -522,14 +523,13 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     oracle_answer(s, p, kind, flag);
     g->waiting = false;
     if (kind == VOTE_PENDING) {
-        sim_coverage.pending_yes += flag == 1;
-        sim_coverage.pending_no += flag == 0;
-        if (flag == 0xff)
+        sim_count_pending(flag, g->odd_vote);
+        if (flag == 0 || g->odd_vote)
+            begin_launch(s, p); /* if odd, what the others wait in */
+        else if (flag == 0xff)
             begin_resync(s, p);
-        else if (flag)
-            go(s, p, STAGE_UPDATE);
         else
-            begin_launch(s, p);
+            go(s, p, STAGE_UPDATE);
     } else {
         begin_resync(s, p);
     }

@@ -14,7 +14,7 @@
 enum {
     SIM_PROCS_MAX = 16, /* slots; a slot is used by one process at a time */
     SIM_ALIVE_MAX = 7,
-    SIM_CONNS_MAX = 128,
+    SIM_CONNS_MAX = 256,
     SIM_OPS_MAX = 4, /* concurrent operations of one step */
     SIM_GUARD = 32,  /* bytes around every buffer */
     SIM_REFUSALS_MAX = 8,
@@ -48,7 +48,8 @@ enum {
     X(quant_ring) X(quant_exchange) X(quant_lost) \
     X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
-    X(improved) X(adopted) X(probe_lost) X(one_way) X(turned)
+    X(improved) X(adopted) X(probe_lost) X(one_way) X(turned) \
+    X(pending_refused)
 /* clang-format on */
 
 struct sim_coverage {
@@ -249,6 +250,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group);
 void sim_count_message(const struct wire_msg *msg);
+void sim_count_pending(uint32_t flag, bool odd);
 bool sim_is_member(const struct sim *s, uint64_t id);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */

@@ -96,7 +96,7 @@ static struct sim_options choose(uint64_t seed)
     if (on(&r, 2))
         o.share = 4096u << (o.large ? 3 + net_pick(&r, 3) : net_pick(&r, 4));
     o.share_fails = on(&r, 3);
-    o.optimize = on(&r, o.refuse ? 2 : 3) && o.sync == 0;
+    o.optimize = on(&r, o.refuse ? 2 : 3);
     o.one_host = on(&r, 2);
     o.fails = on(&r, 5) && !o.refuse && !o.mismatch && !o.odd_vote && !o.slow;
     o.one_way = on(&r, 8);

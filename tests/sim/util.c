@@ -71,6 +71,13 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p)
               (unsigned long long)g->step);
 }
 
+void sim_count_pending(uint32_t flag, bool odd)
+{
+    sim_coverage.pending_yes += flag == 1;
+    sim_coverage.pending_no += flag == 0;
+    sim_coverage.pending_refused += flag == 0xff && odd;
+}
+
 void sim_count_message(const struct wire_msg *msg)
 {
     struct sim_coverage *c = &sim_coverage;

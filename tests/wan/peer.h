@@ -16,6 +16,7 @@ struct peer {
     int concurrent; /* operations at once, each of that size */
     int pool;       /* connections per neighbour */
     bool optimize;
+    bool quantize;    /* 8-bit codes */
     const char *lose; /* peers to be lost: "4,5" */
     pcclComm_t *comm;
     float *send, *recv; /* `concurrent` vectors each */
