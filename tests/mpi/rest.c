@@ -383,6 +383,26 @@ static void test_old_names(void)
     if (found != MPI_ERRHANDLER_NULL) OK(MPI_Errhandler_free(&found));
 }
 
+/* MPICH's own additions. */
+static void test_extras(void)
+{
+    int first, code, flag = -1, n;
+    char text[MPI_MAX_ERROR_STRING];
+    OK(MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &flag));
+    CHECK(flag == 0 || flag == 1);
+    CHECK(MPIX_Query_cuda_support() == flag);
+    CHECK(MPIX_Query_hip_support() == 0 && MPIX_Query_ze_support() == 0);
+    if (mpich) return; /* 4.0.2 has them in the header */
+    OK(MPI_Add_error_class(&first));
+    OK(MPI_Add_error_code(first, &code));
+    OK(MPI_Add_error_string(code, "gone soon"));
+    OK(MPIX_Delete_error_string(code));
+    OK(MPI_Error_string(code, text, &n));
+    CHECK(n == 0);
+    OK(MPIX_Delete_error_code(code));
+    OK(MPIX_Delete_error_class(first));
+}
+
 static void test_predefined_attributes(void)
 {
     int flag = 0, *value = NULL;
@@ -430,6 +450,7 @@ int main(int argc, char **argv)
     test_hints();
     test_fortran_status();
     test_old_names();
+    test_extras();
     test_predefined_attributes();
     return conform_end();
 }
