@@ -537,6 +537,7 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         config.out.share = comm_share_make;
         config.out.join = comm_share_join;
         config.out.shared = comm_share_settled;
+        config.out.fetch = comm_share_fetch;
     }
     return session_init(c->session, &config);
 }

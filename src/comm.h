@@ -146,6 +146,9 @@ void comm_io_start_watchers(pcclComm_t *c);
 void comm_io_lost(pcclComm_t *c, uint32_t number);
 
 /* --- comm_share.c: connections through shared memory; all locked --- */
+bool comm_share_fetch(void *comm, uint32_t number,
+                      const struct wire_member *member, uint64_t address,
+                      void *to, size_t size);
 /* Callbacks of the session, rule L1. */
 struct channel *comm_share_make(void *comm, uint32_t number,
                                 struct channel_offer *offer);

@@ -52,6 +52,14 @@ static void engine_shared(void *user, uint32_t conn, bool taken)
     s->out.shared(s->out.user, conn, taken);
 }
 
+static bool engine_fetch(void *user, uint32_t conn,
+                         const struct wire_member *member, uint64_t address,
+                         void *to, size_t size)
+{
+    struct session *s = user;
+    return s->out.fetch(s->out.user, conn, member, address, to, size);
+}
+
 static void engine_op_finished(void *user, struct op *op)
 {
     (void)op;
@@ -114,6 +122,7 @@ bool session_init(struct session *s, const struct session_config *config)
                                 .share = shares ? engine_share : NULL,
                                 .join = shares ? engine_join : NULL,
                                 .shared = engine_shared,
+                                .fetch = s->out.fetch ? engine_fetch : NULL,
                                 .fault = engine_faulted,
                                 .finished = engine_op_finished,
                                 .event = engine_has_event,

@@ -269,6 +269,10 @@ struct engine_output {
                             const struct channel_offer *offer);
     /* and whether the other end took what share() gave. */
     void (*shared)(void *user, uint32_t conn, bool taken);
+    /* Rule P2P-9: copies from a member's memory, or NULL. False: it cannot be
+     * read, or the member may have gone before all of it was. */
+    bool (*fetch)(void *user, uint32_t conn, const struct wire_member *member,
+                  uint64_t address, void *to, size_t size);
     void (*probed)(void *user, uint32_t step, const struct wire_edge *edge);
 };
 

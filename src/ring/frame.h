@@ -32,6 +32,8 @@ enum frame_type {
     /* On connections for messages only, see message.h. */
     FRAME_MESSAGE, /* index: bytes of the header at the start of the body */
     FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */
+    FRAME_LEND,    /* tag, index: the expect, digest: where the next LEND_PIECE
+                      bytes of it lie in the sender's memory */
     FRAME_CANCEL,  /* tag, index: an expect that is withdrawn */
     FRAME_REFUSE,  /* tag, index: an expect whose size is not the send's */
     FRAME_BULK,    /* tag, index: the expect, digest: offset of the body */
@@ -48,8 +50,9 @@ enum frame_flag {
     /* HELLO of a caller: seq, tag and digest offer shared memory (rule L1).
      * HELLO of who was called: what follows goes through it, both ways. */
     FLAG_SHARE = 16,
-    FLAG_LAST = 32, /* PROBE: the end of it */
-    FLAG_FULL = 64, /* DATA: the connection had no rest before this one */
+    FLAG_LAST = 32,  /* PROBE: the end of it */
+    FLAG_FETCH = 16, /* EXPECT: the sender's memory can be read */
+    FLAG_FULL = 64,  /* DATA: the connection had no rest before this one */
 };
 
 struct frame {

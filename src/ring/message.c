@@ -383,10 +383,19 @@ static struct message_item *new_item(struct mlink *l)
 bool mlink_control(struct engine *e, struct mlink *l, enum frame_type type,
                    uint64_t key, uint32_t number, uint64_t size)
 {
+    return mlink_flagged(e, l, type, 0, key, number, size);
+}
+
+bool mlink_flagged(struct engine *e, struct mlink *l, enum frame_type type,
+                   uint8_t flags, uint64_t key, uint32_t number, uint64_t size)
+{
     struct message_item *item = new_item(l);
     if (!item) return false;
-    item->frame = (struct frame){
-        .type = (uint8_t)type, .tag = key, .index = number, .digest = size};
+    item->frame = (struct frame){.type = (uint8_t)type,
+                                 .flags = flags,
+                                 .tag = key,
+                                 .index = number,
+                                 .digest = size};
     mlink_dirty(e, l);
     return true;
 }
@@ -479,9 +488,10 @@ static void cut_piece(struct mlink *l)
 {
     struct bulk *b = l->sends;
     while (b && b->state != BULK_RUNS) b = b->next;
-    if (!b || l->pieces >= BULK_PIECES_MAX) return;
+    if (!b || l->pieces >= (b->lends ? LENT_MAX : BULK_PIECES_MAX)) return;
     uint64_t left = b->size - b->done;
-    uint32_t size = left < BULK_PIECE ? (uint32_t)left : BULK_PIECE;
+    uint32_t most = b->lends ? LEND_PIECE : BULK_PIECE;
+    uint32_t size = left < most ? (uint32_t)left : most;
     struct message_item *item = new_item(l);
     if (!item) return; /* the next ping tries again */
     item->frame = (struct frame){.type = FRAME_BULK,
@@ -490,6 +500,11 @@ static void cut_piece(struct mlink *l)
                                  .size = size,
                                  .digest = b->done};
     item->body = b->from + b->done;
+    if (b->lends) {
+        item->frame.type = FRAME_LEND;
+        item->frame.size = 0;
+        item->frame.digest = (uint64_t)(uintptr_t)item->body;
+    }
     b->done += size;
     l->pieces++;
     if (b->done == b->size) b->state = BULK_CUT;
@@ -534,7 +549,8 @@ bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq, uint32_t most)
             l->posted--;
             l->posted_bytes -= item->frame.size;
         }
-        if (item->frame.type == FRAME_BULK) l->pieces--;
+        if (item->frame.type == FRAME_BULK || item->frame.type == FRAME_LEND)
+            l->pieces--;
         pool_give(&e->pool, item->block);
         l->first = (l->first + 1) & (l->capacity - 1);
     }

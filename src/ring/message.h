@@ -22,7 +22,10 @@ enum {
     MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
     MESSAGE_ACK_BYTES = 256 * 1024,
     BULK_PIECE = 256 * 1024,
-    BULK_PIECES_MAX = 32, /* on their way to one member */
+    BULK_PIECES_MAX = 32,   /* on their way to one member */
+    LEND_MIN = 1536 * 1024, /* less is copied twice in less time */
+    LEND_PIECE = 8 * 1024 * 1024,
+    LENT_MAX = 2,         /* pieces on offer to one member */
     EXPECTED_MAX = 65536, /* expects of one member that wait for a send */
     MAIL_MAX = 256,       /* connections that are worth to be polled */
 };
@@ -59,6 +62,7 @@ struct bulk {
     struct bulk *next;
     uint32_t number;                                /* of the expect */
     enum { BULK_WAITS, BULK_RUNS, BULK_CUT } state; /* of a send */
+    bool lends;                                     /* a send: see LEND */
     const uint8_t *from;
     uint8_t *to;
     uint64_t size, done;
@@ -74,6 +78,7 @@ struct expected {
     struct expected *next;
     uint64_t key, size;
     uint32_t number;
+    bool lends;
 };
 
 /* One other member. */
@@ -84,6 +89,7 @@ struct mlink {
     bool open;     /* the connection has been agreed on */
     bool gone;     /* removed from the view; the rest is being read */
     bool starved;  /* a post was refused */
+    bool barred;   /* its memory could not be read */
     bool ack_due, answer_due;
     uint32_t dials, peer_dials; /* calls made, calls known to be made */
     uint32_t failures;          /* since the last connection */
@@ -177,6 +183,9 @@ void mlink_push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
                      int result);
 bool mlink_control(struct engine *e, struct mlink *l, enum frame_type type,
                    uint64_t key, uint32_t number, uint64_t size);
+bool mlink_flagged(struct engine *e, struct mlink *l, enum frame_type type,
+                   uint8_t flags, uint64_t key, uint32_t number, uint64_t size);
+bool mlink_announce(struct engine *e, struct mlink *l, const struct bulk *b);
 void mlink_want(struct engine *e, struct mlink *l);
 struct bulk *mlink_find_bulk(struct mlink *l, uint32_t number);
 bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f);

@@ -34,9 +34,10 @@ static struct bulk *new_bulk(struct engine *e, struct bulk **list,
 }
 
 static void begin_send(struct engine *e, struct mlink *l, struct bulk *b,
-                       uint32_t number, uint64_t size)
+                       uint32_t number, uint64_t size, bool lends)
 {
     b->number = number;
+    b->lends = lends;
     b->done = 0;
     if (b->size == size) {
         b->state = BULK_RUNS;
@@ -72,8 +73,19 @@ int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
     struct bulk *b = new_bulk(e, &l->sends, EVENT_SENT, to, key, size);
     if (!b) return pcclInternalError;
     b->from = from;
-    if (take_expected(l, key, &x)) begin_send(e, l, b, x.number, x.size);
+    if (take_expected(l, key, &x))
+        begin_send(e, l, b, x.number, x.size, x.lends);
     return pcclSuccess;
+}
+
+/* Rule P2P-9: of a member of this host large data are fetched. */
+bool mlink_announce(struct engine *e, struct mlink *l, const struct bulk *b)
+{
+    const struct wire_member *member = engine_member(e, l->id);
+    bool fetch = e->out.fetch && !l->barred && b->size >= LEND_MIN && member &&
+                 member->host == e->host;
+    return mlink_flagged(e, l, FRAME_EXPECT, fetch ? FLAG_FETCH : 0,
+                         b->event.key, b->number, b->size);
 }
 
 int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
@@ -87,7 +99,7 @@ int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
     if (!b) return pcclInternalError;
     b->to = to;
     b->number = l->number++;
-    if (!mlink_control(e, l, FRAME_EXPECT, key, b->number, size)) {
+    if (!mlink_announce(e, l, b)) {
         mlink_push_bulk(e, &l->expects, b, pcclInternalError);
         return pcclSuccess;
     }
@@ -126,6 +138,7 @@ int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key)
         const struct frame *f =
             &l->items[(l->first + i) & (l->capacity - 1)].frame;
         if (f->type == FRAME_BULK && f->tag == key) return pcclPendingAsyncOps;
+        if (f->type == FRAME_LEND && f->tag == key) return pcclPendingAsyncOps;
     }
     struct bulk **slot = &l->sends;
     while (*slot != b) slot = &(*slot)->next;
@@ -136,16 +149,17 @@ int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key)
 
 bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f)
 {
+    bool lends = (f->flags & FLAG_FETCH) != 0;
     struct bulk *b = l->sends;
     while (b && (b->event.key != f->tag || b->state != BULK_WAITS)) b = b->next;
     if (b) {
-        begin_send(e, l, b, f->index, f->digest);
+        begin_send(e, l, b, f->index, f->digest, lends);
         return true;
     }
     struct expected *x =
         l->expected_count < EXPECTED_MAX ? malloc(sizeof *x) : NULL;
     if (!x) return false;
-    *x = (struct expected){l->expected, f->tag, f->digest, f->index};
+    *x = (struct expected){l->expected, f->tag, f->digest, f->index, lends};
     l->expected = x;
     l->expected_count++;
     return true;

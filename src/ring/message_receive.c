@@ -123,6 +123,31 @@ static void end_piece(struct engine *e, struct mlink *l, struct bulk *b,
     mlink_push_bulk(e, &l->expects, b, pcclSuccess);
 }
 
+/* Rule P2P-9. What cannot be read is asked for again, to be sent. */
+static void fetch_piece(struct engine *e, uint32_t number)
+{
+    struct mlink *l = e->conns[number]->peer;
+    const struct frame *f = &e->conns[number]->rx;
+    struct bulk *b = mlink_find_bulk(l, f->index);
+    const struct wire_member *member = engine_member(e, l->id);
+    if (!b) return; /* cancelled */
+    uint64_t size = b->size - b->done;
+    if (size > LEND_PIECE) size = LEND_PIECE;
+    if (e->out.fetch && member && !l->barred &&
+        e->out.fetch(e->out.user, number, member, f->digest, b->to + b->done,
+                     (size_t)size)) {
+        l->ack_due = true; /* the next piece waits for it */
+        mlink_dirty(e, l);
+        end_piece(e, l, b, (uint32_t)size);
+        return;
+    }
+    l->barred = true;
+    b->done = 0;
+    (void)mlink_control(e, l, FRAME_CANCEL, f->tag, b->number, 0);
+    b->number = l->number++;
+    (void)mlink_announce(e, l, b);
+}
+
 void message_end(struct engine *e, uint32_t number)
 {
     struct conn *c = e->conns[number];
@@ -136,6 +161,7 @@ void message_end(struct engine *e, uint32_t number)
     c->rx_bulk = NULL;
     if (block) deliver(e, l, block);
     if (bulk) end_piece(e, l, bulk, f->size);
+    if (f->type == FRAME_LEND) fetch_piece(e, number);
     if (f->type == FRAME_CANCEL || f->type == FRAME_GOT) mlink_on_word(e, l, f);
     if (f->type != FRAME_REFUSE) return;
     bulk = mlink_find_bulk(l, f->index);

@@ -49,7 +49,7 @@ static uint32_t dice(uint32_t limit)
 
 static size_t bulk_size(uint32_t k)
 {
-    static const size_t sizes[] = {0, 1, 100, 300000, 700001, BULK_PIECE};
+    static const size_t sizes[] = {0, 1, 100, 300000, LEND_MIN + 1, BULK_PIECE};
     return sizes[k % ARRAY_COUNT(sizes)];
 }
 
@@ -95,6 +95,23 @@ static void on_fault(void *user, enum engine_fault fault, const struct op *op,
     fail();
 }
 
+/* Rule P2P-9: memory that can be read, or not, or not always. */
+static enum { FETCH_NEVER, FETCH_ALWAYS, FETCH_AT_TIMES } fetching;
+static uint32_t fetched, tries;
+
+static bool on_fetch(void *user, uint32_t conn,
+                     const struct wire_member *member, uint64_t address,
+                     void *to, size_t size)
+{
+    (void)conn;
+    assert_ptr_equal(member, &members[user == &sides[0] ? 1 : 0]);
+    assert_true(size <= LEND_PIECE);
+    if (++tries % 2 == 0 && fetching == FETCH_AT_TIMES) return false;
+    memcpy(to, (const void *)(uintptr_t)address, size);
+    fetched++;
+    return true;
+}
+
 static void install(int i)
 {
     struct engine_view view = {.epoch = 1,
@@ -114,6 +131,7 @@ static void start(uint64_t seed)
         struct side *s = &sides[i];
         struct engine_output out = {
             .user = s, .dial = on_dial, .close = on_close, .fault = on_fault};
+        if (fetching != FETCH_NEVER) out.fetch = on_fetch;
         s->e = calloc(1, sizeof *s->e);
         assert_non_null(s->e);
         assert_true(engine_init(s->e, &out, 1, 100 * PCCL_MS));
@@ -380,6 +398,7 @@ static void finish(void)
 
 static void run(uint64_t seed, bool lose)
 {
+    fetching = seed % 3;
     start(seed);
     faults = true;
     install((int)dice(2));
@@ -463,6 +482,47 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
     stop();
 }
 
+/* Large data, by pieces, and by themselves where a piece cannot be read. */
+static void what_is_lent_is_fetched(void **unused)
+{
+    (void)unused;
+    size_t size = 2 * (size_t)LEND_PIECE + 5;
+    uint8_t *from = malloc(size), *to = calloc(1, size);
+    assert_true(from && to);
+    for (size_t i = 0; i < size; i++) from[i] = (uint8_t)(i * 31 >> 3);
+    faults = false;
+    for (fetching = FETCH_ALWAYS; fetching <= FETCH_AT_TIMES; fetching++) {
+        start(2);
+        fetched = tries = 0;
+        install(0);
+        install(1);
+        memset(to, 0, size);
+        assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, size),
+                         pcclSuccess);
+        assert_int_equal(message_expect_bulk(sides[1].e, 1, 5, to, size),
+                         pcclSuccess);
+        struct message_event *events[2] = {NULL, NULL};
+        for (int n = 0; n < 100000 && !(events[0] && events[1]); n++) {
+            turn();
+            for (int i = 0; i < 2; i++)
+                if (!events[i]) events[i] = message_take(sides[i].e);
+        }
+        if (fetching == FETCH_ALWAYS) assert_int_equal(fetched, 3);
+        assert_int_equal(sides[1].e->messages.links[1]->barred,
+                         fetching == FETCH_AT_TIMES);
+        for (int i = 0; i < 2; i++) {
+            assert_non_null(events[i]);
+            assert_int_equal(events[i]->result, pcclSuccess);
+            message_release(sides[i].e, events[i]);
+        }
+        assert_memory_equal(from, to, size);
+        stop();
+    }
+    fetching = FETCH_NEVER;
+    free(from);
+    free(to);
+}
+
 static void sizes_must_agree(void **unused)
 {
     (void)unused;
@@ -491,6 +551,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_must_agree),
+        cmocka_unit_test(what_is_lent_is_fetched),
         cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
         cmocka_unit_test(nothing_is_lost_or_doubled),
         cmocka_unit_test(a_loss_ends_everything_once),
