@@ -24,6 +24,21 @@ static void check_sum(MPI_Comm comm)
     CHECK(sum == n * (n - 1) / 2);
 }
 
+/* The ring may change; ranks, communicators and what they hold do not. */
+static void optimize(MPI_Comm part)
+{
+    int was = rank, class = MPI_SUCCESS;
+    OK(PCCL_Optimize_topology(MPI_COMM_WORLD));
+    look();
+    CHECK(rank == was);
+    check_sum(MPI_COMM_WORLD);
+    check_sum(part);
+    /* It is about the whole run. */
+    OK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
+    OK(MPI_Error_class(PCCL_Optimize_topology(part), &class));
+    CHECK(class == MPI_ERR_COMM);
+}
+
 /* One turn of the loop that all ranks are in, newcomers from their start.
  * Nonblocking collectives move counters that newcomers have at zero. */
 static void turn(void)
@@ -82,6 +97,7 @@ int main(int argc, char **argv)
     OK(MPI_Waitall(3, requests, statuses));
     for (int i = 0; i < 3; i++) CHECK(values[i] == size - 1);
     OK(MPI_Allreduce(&newcomer, &n, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    optimize(after);
     if (rank == 0) printf("%d ranks, %d of them newcomers\n", size, n);
     OK(MPI_Comm_free(&after));
     return conform_end();
