@@ -12,7 +12,10 @@ enum { LINKS = 6 };
 
 struct universe {
     struct master *m;
+    void *edges;
     bool open[MASTER_LINKS_MAX];
+    bool searches; /* a ring is looked for, and an answer owed */
+    uint32_t group, ticket;
     pccl_ns now;
 };
 
@@ -34,6 +37,15 @@ static void close_effect(void *user, uint32_t link, const char *reason)
     struct universe *u = user;
     assert(u->open[link] && reason);
     u->open[link] = false;
+}
+
+static bool search_effect(void *user, const struct master_search *search)
+{
+    struct universe *u = user;
+    u->searches = true;
+    u->group = search->group;
+    u->ticket = search->ticket;
+    return true;
 }
 
 static void feed(struct universe *u, struct master_event event)
@@ -72,7 +84,8 @@ static void say(struct universe *u, struct fuzz_input *in, uint32_t link)
     static const uint8_t bytes[3];
     struct wire_op ops[4];
     uint64_t ids[4];
-    struct wire_msg msg = {.ops = ops, .ids = ids};
+    struct wire_edge edges[2] = {{0}};
+    struct wire_msg msg = {.ops = ops, .ids = ids, .edges = edges};
     msg.type = (enum wire_type)(1 + fuzz_below(in, WIRE_WELCOME - 1));
     uint8_t bits = fuzz_u8(in);
     msg.round = u->m->round_last - ((bits & 3) == 3 ? 1 : 0);
@@ -85,11 +98,11 @@ static void say(struct universe *u, struct fuzz_input *in, uint32_t link)
         msg.hello.self.hint = (int32_t)(bits >> 6) - 1;
         break;
     case WIRE_VOTE:
-        msg.vote.kind = bits >> 4 & 1;
+        msg.vote.kind = (bits >> 4) % VOTE_KIND_COUNT;
         break;
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
-        msg.fault.cause = (uint8_t)((bits >> 4 & 3) % REFRESH_CAUSE_COUNT);
+        msg.fault.cause = (uint8_t)(fuzz_u8(in) % REFRESH_CAUSE_COUNT);
         msg.fault.tag = bits >> 6 & 1;
         msg.fault.peer = 1 + fuzz_below(in, LINKS);
         break;
@@ -107,6 +120,27 @@ static void say(struct universe *u, struct fuzz_input *in, uint32_t link)
     case WIRE_READY:
         msg.id_count = (bits >> 4 & 7) == 7 ? 1 : 0;
         ids[0] = 1 + fuzz_below(in, LINKS);
+        break;
+    case WIRE_SYNC:
+        msg.sync.revision = bits >> 4 & 1;
+        msg.sync.strategy = fuzz_u8(in) % SYNC_STRATEGY_COUNT;
+        msg.sync.structure = bits >> 5 & 1;
+        msg.sync.content = bits >> 6;
+        break;
+    case WIRE_SYNCED:
+        msg.sync.id = u->m->round_last - fuzz_below(in, 3);
+        msg.sync.revision = bits >> 4 & 1;
+        msg.sync.role = bits >> 5 & 1 ? SYNC_COMPLETE : SYNC_NO_STATE;
+        break;
+    case WIRE_MEASURED:
+        if (bits >> 4 & 1) msg.round = 0;
+        msg.edge_count = 1 + (bits >> 5 & 1);
+        for (uint32_t i = 0; i < msg.edge_count; i++)
+            edges[i] = (struct wire_edge){
+                .peer = 1 + fuzz_below(in, LINKS),
+                .rate = 1000u * fuzz_u8(in),
+                .rtt = 1000u * fuzz_u8(in),
+                .kind = (uint8_t)fuzz_below(in, EDGE_KIND_COUNT)};
         break;
     default:
         break;
@@ -140,6 +174,15 @@ static void act(struct universe *u, struct fuzz_input *in)
         feed(u, (struct master_event){.type = MASTER_QUORUM,
                                       .quorum = fuzz_below(in, 4)});
         return;
+    case 4: { /* an answer, if one is owed, or an old one */
+        uint32_t odd = fuzz_below(in, 4);
+        if (!u->searches) return;
+        u->searches = odd == 0;
+        feed(u, (struct master_event){.type = MASTER_SEARCHED,
+                                      .group = u->group,
+                                      .ticket = u->ticket - (odd == 0)});
+        return;
+    }
     case 3: { /* anything */
         size_t size = in->left < 64 ? in->left : 64;
         memcpy(frame, in->at, size);
@@ -156,10 +199,16 @@ static void act(struct universe *u, struct fuzz_input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct fuzz_input in = {bytes, size};
-    struct universe u = {.m = calloc(1, sizeof *u.m)};
-    assert(u.m);
+    size_t edges_size = bandwidth_size(PEERS_MAX);
+    struct universe u = {.m = calloc(1, sizeof *u.m),
+                         .edges = calloc(1, edges_size)};
+    assert(u.m && u.edges);
     struct master_config config = {
-        .out = {.user = &u, .send = send_effect, .close = close_effect},
+        .out = {.user = &u,
+                .send = send_effect,
+                .close = close_effect,
+                .search = search_effect},
+        .edges = bandwidth_init(u.edges, edges_size, PEERS_MAX),
         .deadline = PCCL_S,
         .quorum = 1 + fuzz_below(&in, 3)};
     master_init(u.m, &config);
@@ -172,6 +221,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     assert(master_count(u.m, PEER_FREE) == u.m->link_end);
     assert(master_next_tick(u.m) == PCCL_NEVER);
+    free(u.edges);
     free(u.m);
     return 0;
 }
