@@ -38,9 +38,6 @@ static void count_crowd(pcclComm_t *c)
  * leaves two members, of which one or the other sleeps, on the same processor.
  * Members that share processors take turns, and each of them needs its own. */
 #define SPIN_NS ((pccl_ns)200000)
-/* The master, if it is here as well, gets none of them from members that only
- * yield: the scheduler lets a waking process wait for its turn. */
-#define SPIN_MASTER_NS ((pccl_ns)5000)
 /* How long it sleeps there at most, lest anything is missed. */
 #define WAIT_MAX (200 * PCCL_MS)
 /* ... while connections for messages wait to be tried again. */
@@ -126,8 +123,7 @@ static bool is_done(const pcclComm_t *c, const struct op *op)
 static void spin(pcclComm_t *c, const struct op *op)
 {
     count_crowd(c);
-    pccl_ns patience = c->listening && c->crowded ? SPIN_MASTER_NS : SPIN_NS;
-    pccl_ns until = comm_now() + patience;
+    pccl_ns until = comm_now() + SPIN_NS;
     for (uint32_t pass = 1; !is_done(c, op); pass++) {
         make_way(c);
         bool moved = c->listening && comm_io_read_master(c);
@@ -135,10 +131,10 @@ static void spin(pcclComm_t *c, const struct op *op)
         moved |= pass % PASSES_ALL ? comm_io_move_expected(c) : comm_io_move(c);
         if (moved) {
             comm_io_flush_master(c);
-            until = comm_now() + patience;
+            until = comm_now() + SPIN_NS;
         } else if (comm_now() >= until) {
             if (!comm_io_move(c)) return;
-            until = comm_now() + patience;
+            until = comm_now() + SPIN_NS;
         } else if (c->crowded) {
             sched_yield();
         }
@@ -159,6 +155,7 @@ void comm_drive(pcclComm_t *c, const struct op *op)
     count_crowd(c);
     c->driving = true;
     c->listening = op == NULL;
+    comm_io_flush_master(c);
     comm_io_watch(c);
     while (!is_done(c, op)) {
         spin(c, op);

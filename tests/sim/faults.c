@@ -32,16 +32,40 @@ void sim_lower_quorum(struct sim *s)
     master_step(s->master, &e);
 }
 
-/* A process that another has taken blocks from, and still waits for more. */
-static struct sim_proc *giver_of(struct sim *s)
+/* Whom the process waits for in its transfer, if that is as far as the moment
+ * at which somebody is to die: asked for tensor hashes, or for block hashes,
+ * amid a body, or when it has given some blocks already. */
+static uint64_t giver_of(const struct sim_proc *p, uint64_t moment)
+{
+    const struct state_sync *state = &p->session->engine.state;
+    bool waits = state->phase == STATE_MOVING && state->outcome == STATE_OPEN &&
+                 (state->receives || state->differs);
+    if (!waits) return 0;
+    if (moment > 2) return state->taken_count > 0 ? state->taken[0] : 0;
+    for (uint32_t i = 0; i < state->flight_end; i++) {
+        const struct state_flight *f = &state->flights[i];
+        if (!f->used) continue;
+        if (moment == 0 && f->piece.kind <= STATE_TENSORS) return f->peer;
+        if (moment == 1 && f->piece.kind == STATE_BLOCKS) return f->peer;
+        if (moment == 2 && f->receiving) return f->peer;
+    }
+    return 0;
+}
+
+/* Who is to die in the transfer under way: in each one of its parties at one
+ * moment, so that the others have a chance to end it. */
+static struct sim_proc *party(struct sim *s)
 {
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
-        const struct sim_proc *p = &s->procs[i];
+        struct sim_proc *p = &s->procs[i];
         if (!p->used) continue;
-        const struct state_sync *state = &p->session->engine.state;
-        if (state->phase != STATE_MOVING || state->taken_count == 0) continue;
-        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++)
-            if (s->procs[k].used && s->procs[k].session->id == state->taken[0])
+        uint64_t id = p->session->engine.state.id;
+        uint64_t draw = sim_mix(s->seed, 91, id, 0);
+        uint64_t moment = draw % 6;
+        uint64_t giver = id > s->storm_id ? giver_of(p, moment) : 0;
+        if (giver != 0 && moment < 3 && draw / 6 % 3 == 0) return p;
+        for (uint32_t k = 0; giver != 0 && k < SIM_PROCS_MAX; k++)
+            if (s->procs[k].used && s->procs[k].session->id == giver)
                 return &s->procs[k];
     }
     return NULL;
@@ -50,8 +74,11 @@ static struct sim_proc *giver_of(struct sim *s)
 /* In a storm rather one that moves shared state. */
 static struct sim_proc *unlucky_proc(struct sim *s)
 {
-    struct sim_proc *giver = s->options.storm ? giver_of(s) : NULL;
-    if (giver) return giver;
+    struct sim_proc *one = s->options.storm ? party(s) : NULL;
+    if (one) {
+        s->storm_id = one->session->engine.state.id;
+        return one;
+    }
     struct sim_proc *p = random_proc(s);
     for (uint32_t i = 0; s->options.storm && i < 12; i++) {
         if (p && p->session->engine.state.phase == STATE_MOVING) break;
@@ -63,7 +90,8 @@ static struct sim_proc *unlucky_proc(struct sim *s)
 static void crash(struct sim *s)
 {
     uint32_t count = 1;
-    if (sim_pick(s, 4) == 0) count = 1 + sim_pick(s, alive(s) + 1);
+    bool many = !s->options.storm && sim_pick(s, 4) == 0;
+    if (many) count = 1 + sim_pick(s, alive(s) + 1);
     if (count > 1) sim_coverage.crash_many++;
     while (count-- > 0 && alive(s) > 1) {
         struct sim_proc *p = unlucky_proc(s);
@@ -222,7 +250,7 @@ void sim_faults(struct sim *s)
     thaw(s);
     if (s->healing) return;
     /* A transfer is over before long. */
-    uint32_t storm = o->storm && giver_of(s) ? 1000 : 1;
+    uint32_t storm = o->storm && party(s) ? 1000 : 1;
     if (happens(s, o->crash * storm)) crash(s);
     if (happens(s, o->freeze)) freeze(s);
     if (happens(s, o->reset)) reset(s, false);

@@ -146,7 +146,7 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
     choose_strategy(s, p);
     err(s, x);
     memcpy(x->before, x->bytes, x->size);
-    x->odd = sim_pick(s, 50) == 0;
+    x->odd = sim_pick(s, s->options.storm ? 8 : 50) == 0;
     uint8_t *at = x->bytes;
     for (uint32_t i = 0; i < SIM_TENSORS; i++) {
         size_t size = tensor_size(s, i);
@@ -200,6 +200,34 @@ static uint64_t moved(const struct sim *s, const struct sim_shared *x)
 static struct sim_checkpoint *checkpoint(struct sim *s, uint32_t group)
 {
     return &s->checkpoints[group % SIM_GROUPS];
+}
+
+/* Where in a transfer one has died. */
+void shared_killed(struct sim *s, const struct sim_proc *dead)
+{
+    const struct state_sync *own = &dead->session->engine.state;
+    if (own->phase != STATE_MOVING) return;
+    sim_coverage.sync_lost++;
+    for (uint32_t i = 0; i < own->flight_end; i++)
+        sim_coverage.sync_cut_taker += own->flights[i].used;
+    bool other = false;
+    for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+        const struct sim_proc *p = &s->procs[k];
+        if (!p->used || p == dead) continue;
+        const struct state_sync *t = &p->session->engine.state;
+        other |= t->phase == STATE_MOVING && p->group != dead->group;
+        for (uint32_t i = 0; t->phase == STATE_MOVING && i < t->flight_end;
+             i++) {
+            const struct state_flight *f = &t->flights[i];
+            if (!f->used || f->peer != dead->session->id) continue;
+            sim_coverage.sync_cut_names += f->piece.kind == STATE_NAMES;
+            sim_coverage.sync_cut_tensors += f->piece.kind == STATE_TENSORS;
+            sim_coverage.sync_cut_hashes += f->piece.kind == STATE_BLOCKS;
+            sim_coverage.sync_cut_bytes += f->piece.kind == STATE_BYTES;
+            sim_coverage.sync_cut_body += f->receiving;
+        }
+    }
+    sim_coverage.sync_cut_two += other;
 }
 
 static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,

@@ -361,8 +361,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     }
     memory_free(p);
     program_free(p);
-    if (crash && p->session->engine.state.phase == STATE_MOVING)
-        sim_coverage.sync_lost++;
+    if (crash) shared_killed(s, p);
     session_free(p->session);
     shared_free(p);
     free(p->session);

@@ -44,6 +44,8 @@ enum {
     X(sync_dead_giver) X(sync_dead_taker) X(sync_many) X(sync_relay) \
     X(sync_orphan) X(sync_stranded) X(sync_exact) X(sync_device) \
     X(sync_gave_up) X(sync_named) \
+    X(sync_cut_names) X(sync_cut_tensors) X(sync_cut_hashes) \
+    X(sync_cut_bytes) X(sync_cut_body) X(sync_cut_taker) X(sync_cut_two) \
     X(shared) X(share_half) X(share_lost) \
     X(quant_ring) X(quant_exchange) X(quant_lost) \
     X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
@@ -192,6 +194,7 @@ struct sim {
     pccl_ns now, last_fault;
     bool healing, over;
     uint32_t idle; /* steps without effect in a row */
+    uint64_t storm_id; /* last transfer in which a party was made to die */
     struct sim_options options;
     struct master *master;
     void *edges; /* the master's store */
@@ -282,6 +285,7 @@ void shared_init(struct sim *s, struct sim_proc *p);
 void shared_free(struct sim_proc *p);
 bool shared_begin(struct sim *s, struct sim_proc *p); /* false: no master */
 void shared_end(struct sim *s, struct sim_proc *p);
+void shared_killed(struct sim *s, const struct sim_proc *dead);
 
 /* oracle.c */
 struct oracle *oracle_new(void);

@@ -84,15 +84,18 @@ static struct sim_options choose(uint64_t seed)
         o.storm = true;
         o.large = true;
         o.pool = 1;
-        o.crash = o.join = 300;
+        o.crash = 300;
+        o.join = 5000;
+        o.steps += 12000; /* for a synchronization takes many */
         o.leave = on(&r, 2) ? 2000 : 0;
     }
     o.pipe_min = o.large ? 32768 : 100;
     o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
     if (on(&r, 2)) o.sync = on(&r, 2) ? 2 : 5;
     if (o.storm) o.sync = 7;
+    if (o.storm && procs > 3 && seed % 2 == 0) o.groups = 2;
     o.liars = on(&r, 6);
-    o.delay_max = 1u << net_pick(&r, 20);
+    o.delay_max = 1u << net_pick(&r, o.storm ? 14 : 20);
     if (on(&r, 2))
         o.share = 4096u << (o.large ? 3 + net_pick(&r, 3) : net_pick(&r, 4));
     o.share_fails = on(&r, 3);

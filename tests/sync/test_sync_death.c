@@ -24,6 +24,7 @@ struct report {
     int rank;
     int kind; /* 0: calls now, 1: success, 2: anything else */
     size_t sent, received;
+    size_t grown; /* memory that the call took at its peak */
 };
 
 static int reports[2];
@@ -39,9 +40,10 @@ static ccoip_socket_address_t loopback(uint16_t number)
     return a;
 }
 
-static void tell(int rank, int kind, const pcclSharedStateSyncInfo_t *info)
+static void tell(int rank, int kind, const pcclSharedStateSyncInfo_t *info,
+                 size_t grown)
 {
-    struct report r = {rank, kind, info->tx_bytes, info->rx_bytes};
+    struct report r = {rank, kind, info->tx_bytes, info->rx_bytes, grown};
     if (write(reports[1], &r, sizeof r) != sizeof r) _exit(1);
 }
 
@@ -75,6 +77,23 @@ static pcclComm_t *join(int ranks)
     return comm;
 }
 
+/* Bytes that this process had at most, from the last fresh start on. */
+static size_t peak_memory(bool afresh)
+{
+    char line[128];
+    size_t kib = 0;
+    FILE *f = afresh ? fopen("/proc/self/clear_refs", "w") : NULL;
+    if (f) {
+        (void)fputs("5", f);
+        (void)fclose(f);
+    }
+    f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtoul(line + 6, NULL, 10);
+    if (f) (void)fclose(f);
+    return kib << 10;
+}
+
 static void be_peer(int rank)
 {
     uint8_t *bytes = malloc(SIZE);
@@ -91,14 +110,16 @@ static void be_peer(int rank)
     if (apart)
         strategy = receives ? PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY
                             : PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY;
-    tell(rank, 0, &info);
+    size_t before = peak_memory(true);
+    tell(rank, 0, &info, 0);
     pcclResult_t rc = pcclSynchronizeSharedState(comm, &state, strategy, &info);
+    size_t grown = peak_memory(false) - before;
     bool right = rc == pcclSuccess;
     char why[256] = "";
     (void)pcclGetLastError(comm, why, sizeof why);
     if (rc != pcclSuccess) fprintf(stderr, "rank %d: %d %s\n", rank, rc, why);
     for (size_t i = 0; i < SIZE; i++) right &= bytes[i] == 1;
-    tell(rank, right ? 1 : 2, &info);
+    tell(rank, right ? 1 : 2, &info, grown);
     _exit(0);
 }
 
@@ -135,6 +156,7 @@ static void die_after(int victim, int milliseconds)
     bool dead_too = false; /* it was done before it was killed */
     size_t received = 0;
     size_t sent = 0;
+    size_t grown = 0;
     struct report r; /* the pipe ends when all ranks have */
     while (read(reports[0], &r, sizeof r) == sizeof r) {
         calling += r.kind == 0;
@@ -143,6 +165,7 @@ static void die_after(int victim, int milliseconds)
         if (r.kind == 1) received += r.received;
         if (r.kind == 1) sent += r.sent;
         dead_too |= r.kind != 0 && r.rank == victim;
+        if (r.grown > grown) grown = r.grown;
         if (calling < RANKS || killed) continue;
         /* Not to wait for anything: the moment of the kill is the input. */
         struct timespec t = {0, milliseconds * 1000000L};
@@ -161,6 +184,8 @@ static void die_after(int victim, int milliseconds)
     close(numbers[1]);
     assert_false(wrong);
     assert_true(ended >= RANKS - 1);
+    /* Nobody has made a copy of the state, nor of half of it. */
+    assert_in_range(grown, 1, SIZE / 4);
     /* What was sent in vain counts nowhere, what the dead gave is gone. */
     size_t takers = (size_t)receivers;
     if (victim >= RANKS - receivers && !dead_too) takers--;
