@@ -19,9 +19,17 @@ static bool insists(const struct sim *s, const struct sim_spec *spec)
            !s->options.variant_resync;
 }
 
+/* The same in every launch of the operation as long as it is a member: two who
+ * launch it in different views must not both be the late one. */
 static uint32_t late_one(const struct sim *s, const struct sim_spec *spec)
 {
-    return (uint32_t)(sim_mix(s->seed, 79, spec->ident, 0) % spec->size);
+    uint32_t late = 0;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < spec->size; i++) {
+        uint64_t lot = sim_mix(s->seed, 79, spec->ident, spec->ids[i]);
+        if (lot < least) late = i, least = lot;
+    }
+    return late;
 }
 
 /* One member waits until it knows that the others wait no more: they lost a
@@ -65,7 +73,10 @@ bool fail_asks(struct sim *s, struct sim_proc *p)
         if (!insists(s, &o->spec) && o->spec.ids[one] != p->session->id)
             continue;
         if (o->op->phase == PHASE_DONE) continue;
-        if (sim_pick(s, is_late(s, p) ? 2 : 16) > 0) continue;
+        /* At some moment while much happens, and before long when nothing
+         * else does: the late one waits for it. */
+        bool still = s->now - g->progress_at > SIM_DEADLINE / 2;
+        if (!still && sim_pick(s, is_late(s, p) ? 2 : 16) > 0) continue;
         int result = session_fail(p->session, o->spec.tag);
         SIM_TRACE(s, "process %u (id %llu) has %llu fail: %d", p->uid,
                   (unsigned long long)p->session->id,
