@@ -193,7 +193,7 @@ struct sim {
     uint64_t seed, random;
     pccl_ns now, last_fault;
     bool healing, over;
-    uint32_t idle; /* steps without effect in a row */
+    uint32_t idle;     /* steps without effect in a row */
     uint64_t storm_id; /* last transfer in which a party was made to die */
     struct sim_options options;
     struct master *master;
