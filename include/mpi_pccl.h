@@ -137,7 +137,13 @@ PCCL_EXPORT int PCCL_Sync_shared_state(MPI_Comm comm, PCCL_Shared_state *state,
 
 /* User-level failure mitigation, where MPICH's mpi.h lacks the call: as in
  * Open MPI's mpi-ext.h. MPIX_Comm_shrink, MPIX_Comm_agree and the others are in
- * mpi.h. */
+ * mpi.h.
+ *
+ * Of an intercommunicator both groups' failed are listed and acknowledged; the
+ * flag agreed on is of the remote group's survivors, all bits set if there are
+ * none; what it shrinks to is one again, or MPIX_ERR_PROC_FAILED if nobody is
+ * left of the remote group. What a communicator with a topology shrinks to has
+ * none. */
 PCCL_EXPORT int MPIX_Comm_is_revoked(MPI_Comm comm, int *flag);
 PCCL_EXPORT int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed);
 PCCL_EXPORT int MPIX_Comm_ack_failed(MPI_Comm comm, int wanted,

@@ -74,7 +74,9 @@ static void join(struct receive *receive, struct message *message)
     message->receive = receive;
     if (!type->dense || receive->count * type->size < message->size)
         to = message->pulled = malloc((size_t)message->size);
-    int error = to ? transport_pull(message, to) : MPI_ERR_NO_MEM;
+    /* Empty ones are announced too, without credit, and need no buffer. */
+    int error =
+        to || message->size == 0 ? transport_pull(message, to) : MPI_ERR_NO_MEM;
     if (error == MPI_SUCCESS) return;
     fail(receive, error);
     free(message->pulled);

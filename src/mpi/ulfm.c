@@ -172,7 +172,8 @@ struct ballot {
     int round;
     bool launched;
     pcclAsyncReduceOp_t handle;
-    int flag; /* of an agreement: what this member says; at the end, of all */
+    int flag; /* of an agreement: what this member says; at the end, of all,
+                 or of all in the remote group */
     bool unacknowledged; /* by any of them */
     uint32_t context;    /* of a shrink */
     MPI_Comm *made;      /* where its result goes */
@@ -274,10 +275,12 @@ static int ballot_count(struct ballot *ballot)
     struct vote *votes = ballot->votes;
     int size = ballot->living->size;
     if (!ballot->shrinks) {
+        const struct group *peers = comm_peers(ballot->comm);
         ballot->flag = ~0;
         ballot->unacknowledged = false;
         for (int i = 0; i < size; i++) {
-            ballot->flag &= votes[i].flag;
+            if (listed(peers, ballot->living->ids[i]))
+                ballot->flag &= votes[i].flag;
             if (votes[i].unacknowledged) ballot->unacknowledged = true;
         }
         return MPI_SUCCESS;
