@@ -164,12 +164,14 @@ struct master_group {
     pccl_ns broken_at; /* when the round's cause was noticed, for reports */
     pccl_ns probed_at;
     /* Optimization; all of it zero in a new group. */
-    bool sweeping;       /* between the vote and its round: probes may follow */
-    bool searched;       /* in this round; not again before the next one */
-    bool hopeful;        /* the last search trusted estimates */
-    bool stuck;          /* no ring without a search: use what it finds */
-    uint32_t ticket;     /* of the search under way or the last one */
-    uint32_t background; /* ticket of the search that goes on meanwhile */
+    bool sweeping; /* between the vote and its round: probes may follow */
+    bool searched; /* in this round; not again before the next one */
+    bool hopeful;  /* the last search trusted estimates */
+    bool stuck;    /* no ring without a search: use what it finds */
+    /* Ticket and size of the world of the search under way or the last one,
+     * and of the one that goes on meanwhile. */
+    uint32_t ticket, ticket_count;
+    uint32_t background, background_count;
     uint32_t wish, wish_count; /* ticket and size of the ring found, or 0 */
     uint32_t step;             /* of the probes under way */
     uint32_t loops, sweep;

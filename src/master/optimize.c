@@ -132,10 +132,8 @@ static bool search(struct master *m, uint32_t group, uint32_t count,
         else
             p->searched = mine;
     }
-    if (background)
-        g->background = ticket;
-    else
-        g->ticket = ticket;
+    *(background ? &g->background : &g->ticket) = ticket;
+    *(background ? &g->background_count : &g->ticket_count) = count;
     return true;
 }
 
@@ -160,13 +158,17 @@ bool optimize_search_due(struct master *m, uint32_t group)
     return !wish_fits(m, group, round_next_view(m, group));
 }
 
-static bool found_fits(const struct master *m, uint32_t count, uint32_t ticket,
-                       bool background)
+/* Rule O5: it is about m->sorted[0..count), of whom none is missing. */
+static bool found_fits(const struct master *m, uint32_t group, uint32_t count,
+                       uint32_t ticket, bool background)
 {
+    const struct master_group *g = &m->groups[group];
+    uint32_t asked = background ? g->background_count : g->ticket_count;
+    if (asked != count) return false;
     for (uint32_t i = 0; i < count; i++) {
         const struct master_peer *p = &m->peers[m->sorted[i]];
         const struct master_place *x = background ? &p->improved : &p->searched;
-        if (x->ticket != ticket || x->at >= count) return false;
+        if (x->ticket != ticket) return false;
     }
     return true;
 }
@@ -176,7 +178,8 @@ static bool take_found(struct master *m, uint32_t group,
 {
     struct master_group *g = &m->groups[group];
     uint32_t count = round_next_view(m, group);
-    if (!event->order || !found_fits(m, count, event->ticket, background))
+    if (!event->order ||
+        !found_fits(m, group, count, event->ticket, background))
         return false;
     uint16_t *at = m->slots; /* index -> place; scratch */
     for (uint32_t i = 0; i < count; i++) at[event->order[i]] = (uint16_t)i;

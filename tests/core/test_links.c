@@ -1,5 +1,5 @@
 /* test_links.c - the rings that the master proposes and who is to call whom:
- * rules R3, R4, O6 and O8. */
+ * rules R3, R4 and O4 to O8. */
 #include "unit.h"
 
 #include "../../src/master/master.h"
@@ -21,6 +21,7 @@ static struct {
     bool due;
     uint64_t with;
     uint32_t step;
+    bool calls;
 } probes[WORLD];
 static struct master_search search;
 
@@ -44,6 +45,7 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
         probes[links[i]].due = m->probe.takes;
         probes[links[i]].with = m->probe.peer;
         probes[links[i]].step = m->round;
+        probes[links[i]].calls = m->probe.calls;
     }
 }
 
@@ -316,6 +318,15 @@ static void test_then_networks(void **state)
     assert_order("021435");
 }
 
+/* No two are on one host, so only the networks tell. */
+static void test_networks_become_neighbours(void **state)
+{
+    (void)state;
+    quorum(6);
+    for (uint32_t i = 0; i < 6; i++) hello(i, 2 + 2 * i, (uint8_t)(1 + i % 2));
+    assert_order("024135");
+}
+
 static void test_newcomers_stand_beside_theirs(void **state)
 {
     (void)state;
@@ -329,6 +340,60 @@ static void test_newcomers_stand_beside_theirs(void **state)
     assert_order("014235");
 }
 
+/* ------------------------------------------------------------ probes (O4) */
+
+static void measured(uint32_t link, enum edge_kind kind)
+{
+    struct wire_edge edge = {.peer = probes[link].with,
+                             .kind = (uint8_t)kind,
+                             .rate = 1000000,
+                             .rtt = 1000};
+    struct wire_msg m = {.type = WIRE_MEASURED,
+                         .round = probes[link].step,
+                         .edges = &edge,
+                         .edge_count = 1};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void probe_two(void)
+{
+    view_of(2);
+    for (uint32_t i = 0; i < 2; i++) vote(i, VOTE_OPTIMIZE);
+    assert_int_equal(master->groups[0].phase, GROUP_PROBING);
+    assert_true(probes[0].due && probes[1].due);
+}
+
+/* It is begun again at once, though the other end says nothing. */
+static void test_a_failed_probe_is_turned(void **state)
+{
+    (void)state;
+    probe_two();
+    uint32_t before = probes[1].step;
+    bool called = probes[0].calls;
+    measured(0, EDGE_FAILED);
+    assert_int_equal(probes[0].step, before + 1);
+    assert_int_equal(probes[1].step, before + 1);
+    assert_int_equal(probes[0].calls, !called);
+    assert_int_equal(probes[1].calls, called);
+}
+
+static void test_a_silent_probe_ends_by_time(void **state)
+{
+    (void)state;
+    static const struct wire_msg beat = {.type = WIRE_BEAT};
+    probe_two();
+    measured(0, EDGE_SATURATED);
+    for (int last = 0; last < 2; last++) {
+        uint32_t before = probes[1].step;
+        now = master->groups[0].step_until - !last;
+        for (uint32_t i = 0; i < 2; i++) step(MASTER_RECEIVED, i, &beat);
+        step(MASTER_TICK, 0, NULL);
+        assert_int_equal(probes[1].step, before + (uint32_t)last);
+    }
+}
+
+/* ------------------------------------------------------- searches (O5, O6) */
+
 /* Votes, measures and searches until a ring is proposed. */
 static void optimize(uint32_t count)
 {
@@ -338,13 +403,7 @@ static void optimize(uint32_t count)
         for (uint32_t i = 0; i < count; i++) {
             if (!probes[i].due) continue;
             probes[i].due = false;
-            struct wire_edge edge = {
-                .peer = probes[i].with, .rate = 1000000, .rtt = 1000};
-            struct wire_msg m = {.type = WIRE_MEASURED,
-                                 .round = probes[i].step,
-                                 .edges = &edge,
-                                 .edge_count = 1};
-            step(MASTER_RECEIVED, i, &m);
+            measured(i, EDGE_SATURATED);
         }
     }
     assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
@@ -398,6 +457,61 @@ static void test_a_better_ring_of_other_members_is_dropped(void **state)
     assert_false(optimize_has_better(master, 0));
 }
 
+/* Its indexes are those of a world that is no more. */
+static void test_a_ring_with_one_lost_since_is_dropped(void **state)
+{
+    (void)state;
+    static const uint16_t late[] = {3, 0, 2, 1};
+    in_the_background();
+    step(MASTER_CLOSED, 3, NULL);
+    struct wire_msg flushed = {.type = WIRE_FLUSHED,
+                               .round = master->groups[0].round};
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &flushed);
+    for (uint32_t i = 0; i < 3; i++) ready(i, 0);
+    assert_int_equal(installed.view.world, 3);
+    found(late);
+    assert_false(optimize_has_better(master, 0));
+    for (uint32_t i = 0; i < 3; i++) vote(i, VOTE_UPDATE);
+    assert_order("021");
+}
+
+/* Founders that a search has to fit into a ring. */
+static void founders_without_a_ring(uint32_t count)
+{
+    quorum(count);
+    for (uint32_t i = 0; i < count; i++) hello(i, 0, 0);
+    for (uint32_t k = 0; k < MASTER_EDGE_TRIES; k++)
+        (void)edges_failed(master, 0, 1, 2, 100 + k);
+    for (uint32_t k = 0; k < MASTER_EDGE_TRIES; k++)
+        (void)edges_failed(master, 0, 1, 3, 200 + k);
+    ready(0, 2);
+    for (uint32_t i = 1; i < count; i++) ready(i, 0);
+    assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
+    assert_int_equal(search.n, count);
+}
+
+/* As many as were asked for, but not the same. */
+static void test_a_ring_without_a_newcomer_is_dropped(void **state)
+{
+    (void)state;
+    static const uint16_t late[] = {3, 0, 2, 1};
+    founders_without_a_ring(4);
+    step(MASTER_CLOSED, 3, NULL);
+    hello(3, 0, 0);
+    found(late);
+    assert_int_equal(master->groups[0].wish, 0);
+}
+
+static void test_a_ring_with_one_gone_since_is_dropped(void **state)
+{
+    (void)state;
+    static const uint16_t late[] = {3, 0, 2, 1};
+    founders_without_a_ring(4);
+    step(MASTER_CLOSED, 3, NULL);
+    found(late);
+    assert_int_equal(master->groups[0].wish, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -410,9 +524,15 @@ int main(void)
         TEST(test_members_are_never_thrown_out),
         TEST(test_hosts_become_neighbours),
         TEST(test_then_networks),
+        TEST(test_networks_become_neighbours),
         TEST(test_newcomers_stand_beside_theirs),
+        TEST(test_a_failed_probe_is_turned),
+        TEST(test_a_silent_probe_ends_by_time),
         TEST(test_a_better_ring_waits_for_the_update),
         TEST(test_a_better_ring_of_other_members_is_dropped),
+        TEST(test_a_ring_with_one_lost_since_is_dropped),
+        TEST(test_a_ring_without_a_newcomer_is_dropped),
+        TEST(test_a_ring_with_one_gone_since_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

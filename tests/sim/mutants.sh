@@ -126,7 +126,8 @@ scopes are not told (V4)|session.c|s/^        tell_scopes(s);//
 one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
-ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket || x->at >= count) return false;//
+ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) return false;//
+ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group_list\[i\])//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
