@@ -13,6 +13,7 @@ static struct engine *engines[WORLD];
 static struct wire_member members[WORLD];
 static uint64_t ids[WORLD];
 static bool deaf[WORLD][WORLD]; /* [to][from] */
+static bool mute[WORLD][WORLD]; /* [from][to] */
 static struct {
     uint8_t bytes[FLYING_MAX];
     size_t size;
@@ -55,7 +56,7 @@ static bool carry(uint32_t a, uint32_t b)
     struct engine_part parts[2];
     uint8_t *to;
     size_t kept = flying[b][a].size;
-    if (engine_tx_window(engines[a], b, parts) > 0) {
+    if (!mute[a][b] && engine_tx_window(engines[a], b, parts) > 0) {
         assert_true(kept + parts[0].size <= sizeof flying[b][a].bytes);
         memcpy(flying[b][a].bytes + kept, parts[0].from, parts[0].size);
         flying[b][a].size += parts[0].size;
@@ -94,6 +95,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(deaf, 0, sizeof deaf);
+    memset(mute, 0, sizeof mute);
     for (uint32_t i = 0; i < WORLD * WORLD; i++)
         flying[i / WORLD][i % WORLD].size = 0;
     for (uint32_t i = 0; i < WORLD; i++) {

@@ -97,28 +97,77 @@ static void test_kept_if_it_ended_after_the_launch(void **state)
 }
 
 /* A ring, whose result nobody holds before all have launched. */
-static void reduce_much(uint64_t tag)
+static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
+                              uint32_t scope_size)
 {
     enum { COUNT = 16384 };
     static uint64_t much[2][WORLD][COUNT];
-    struct op *y[WORLD];
+    struct op_request r = {.tag = tag,
+                           .dtype = DTYPE_U64,
+                           .redop = REDOP_SUM,
+                           .send = much[0][i],
+                           .recv = much[1][i],
+                           .members = scope,
+                           .member_count = scope_size};
+    r.plan.coll = COLL_ALLREDUCE;
+    r.plan.count = COUNT;
+    r.plan.element = 8;
+    struct op *op = engine_launch(engines[i], &r, false);
+    assert_non_null(op);
+    assert_int_equal(op->plan.kind, PLAN_RING);
+    return op;
+}
+
+static void reduce_much(uint64_t tag, const uint64_t *scope, uint32_t size)
+{
+    struct op *y[WORLD] = {0};
     for (uint32_t i = 0; i < WORLD; i++) {
-        struct op_request r = {.tag = tag,
-                               .dtype = DTYPE_U64,
-                               .redop = REDOP_SUM,
-                               .send = much[0][i],
-                               .recv = much[1][i]};
-        r.plan.coll = COLL_ALLREDUCE;
-        r.plan.count = COUNT;
-        r.plan.element = 8;
-        y[i] = engine_launch(engines[i], &r, false);
-        assert_non_null(y[i]);
+        if (!scope || i != 1) y[i] = launch_ring(i, tag, scope, size);
     }
     settle();
     for (uint32_t i = 0; i < WORLD; i++) {
+        if (!y[i]) continue;
         assert_int_equal(y[i]->phase, PHASE_DONE);
         engine_release(engines[i], y[i]);
     }
+}
+
+/* As in the scope above, but its DONEs are later than x. */
+static void test_kept_though_a_ring_of_a_scope_is_clean(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    static const uint64_t scope[] = {10, 12};
+    reduce_much(3, scope, 2);
+    assert_true(donor());
+}
+
+/* Y is a ring, and engine 2 sends the last of it to engine 0 only behind its
+ * part of X, when it has X: it is clean then, and engine 1 was before X. */
+static void test_kept_if_it_was_begun_in_a_ring(void **state)
+{
+    (void)state;
+    struct op *before[WORLD];
+    struct op *y[WORLD];
+    for (uint32_t i = 0; i < WORLD; i++)
+        before[i] = launch(i, 9, false, NULL, 0);
+    settle();
+    for (uint32_t i = 0; i < WORLD; i++) {
+        y[i] = launch_ring(i, 2, NULL, 0);
+        engine_release(engines[i], before[i]); /* its place will be x's */
+    }
+    const struct lane *last = &y[2]->lanes[y[2]->lane_count - 1];
+    assert_int_equal(last->link->id, ids[0]);
+    while (last->sent + 1 < last->sends) settle_for(1);
+    mute[2][0] = true;
+    settle();
+    assert_int_equal(y[0]->phase, PHASE_RUNNING);
+    assert_int_equal(y[1]->phase, PHASE_HELD);
+    assert_int_equal(y[2]->phase, PHASE_RUNNING);
+    mute[2][0] = false;
+    x_in_doubt();
+    assert_int_equal(y[0]->phase, PHASE_DONE);
+    assert_true(y[0]->cleared); /* all were clean */
 }
 
 static void test_dropped_when_all_are_clean(void **state)
@@ -131,7 +180,7 @@ static void test_dropped_when_all_are_clean(void **state)
     assert_int_equal(out[1], 7);
     broadcast_from_0(2, NULL, 0);
     assert_true(donor()); /* its DONEs may be older than x */
-    reduce_much(3);
+    reduce_much(3, NULL, 0);
     assert_false(donor());
 }
 
@@ -171,6 +220,8 @@ int main(void)
         TEST(test_kept_while_another_operation_ends),
         TEST(test_kept_though_a_scope_is_clean),
         TEST(test_kept_if_it_ended_after_the_launch),
+        TEST(test_kept_though_a_ring_of_a_scope_is_clean),
+        TEST(test_kept_if_it_was_begun_in_a_ring),
         TEST(test_dropped_when_all_are_clean),
         TEST(test_dropped_by_the_next_of_its_tag),
         TEST(test_a_donation_is_the_result),

@@ -40,12 +40,14 @@ ${CC:-cc} obj/*.o -o original
 unit_tests() {
     for test in core/test_retain core/test_master core/test_view \
         core/test_plan core/test_order core/test_wire core/test_frame \
-        ring/test_quant core/test_quant_op core/test_generation core/test_links; do
+        ring/test_quant core/test_quant_op core/test_generation core/test_links \
+        core/test_session; do
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$test.c" \
             $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit 2>/dev/null ||
             continue
-        ./unit >unit.out 2>&1 ||
-            sed -n 's/.*\(FAILED.*\] [a-z].*\)/\1/p' unit.out | head -1
+        ./unit >unit.out 2>&1 && continue
+        sed -n 's/.*\(FAILED.*\] [a-z].*\)/\1/p' unit.out | head -1
+        grep -ao 'Assertion.*failed' unit.out | head -1
     done | head -1
 }
 

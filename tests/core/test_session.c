@@ -1,0 +1,144 @@
+/* test_session.c - what a member answers when the master asks what keeps it
+ * (rule V4). */
+#include "unit.h"
+
+#include "../../include/pccl.h"
+#include "../../src/session.h"
+
+static struct session *session;
+static struct wire_member members[3];
+static char said[1024];
+
+static void say(const char *format, ...)
+{
+    size_t used = strlen(said);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(said + used, sizeof said - used, format, args);
+    va_end(args);
+}
+
+static void on_send(void *user, const struct wire_msg *m)
+{
+    (void)user;
+    if (m->type != WIRE_TOLD) return;
+    say("%s", wire_type_name(m->type));
+    for (uint32_t i = 0; i < m->op_count; i++)
+        say(" %d.%u:%u", (int)m->ops[i].tag, m->ops[i].seq, m->ops[i].state);
+    for (uint32_t i = 0; i < m->id_count; i++)
+        say("%s%d", i == 0 ? " of " : ", ", (int)m->ids[i]);
+    say("\n");
+}
+
+static uint32_t on_dial(void *user, const struct wire_addr *addr)
+{
+    (void)user;
+    return addr->port;
+}
+
+static void on_close(void *user, uint32_t conn)
+{
+    (void)user;
+    (void)conn;
+}
+
+static void on_changed(void *user)
+{
+    (void)user;
+}
+
+static void hear(const struct wire_msg *m)
+{
+    session_master_said(session, m);
+}
+
+/* Member 10 of 10, 11, 12; no link is ever made, so nothing ends. */
+static int setup(void **state)
+{
+    (void)state;
+    session = calloc(1, sizeof *session);
+    struct session_config c = {.out = {.to_master = on_send,
+                                       .dial = on_dial,
+                                       .close = on_close,
+                                       .changed = on_changed},
+                               .pool_size = 1,
+                               .deadline = PCCL_S};
+    if (!session || !session_init(session, &c)) return 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        members[i].id = 10 + i;
+        members[i].addr.port = (uint16_t)i;
+    }
+    said[0] = '\0';
+    session_hello(session, &(struct wire_msg){.type = WIRE_HELLO});
+    hear(&(struct wire_msg){.type = WIRE_WELCOME, .welcome = {.id = 10}});
+    static const uint64_t none[1];
+    struct wire_msg view = {.type = WIRE_PROPOSE,
+                            .round = 1,
+                            .ids = none,
+                            .members = members,
+                            .member_count = 3,
+                            .view = {.ring = true, .mesh = true}};
+    hear(&view);
+    view.type = WIRE_INSTALL;
+    hear(&view);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    session_free(session);
+    free(session);
+    return 0;
+}
+
+static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)
+{
+    static uint64_t in, out;
+    struct op_request r = {.tag = tag,
+                           .dtype = DTYPE_U64,
+                           .redop = REDOP_SUM,
+                           .send = &in,
+                           .recv = &out,
+                           .members = scope,
+                           .member_count = scope_size};
+    r.plan.coll = COLL_ALLREDUCE;
+    r.plan.count = 1;
+    r.plan.element = 8;
+    struct op *op;
+    assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+    assert_int_equal(op->phase, PHASE_RUNNING);
+}
+
+/* What keeps it: a scope's operations come with their members, and before the
+ * list of all, which ends the answer. */
+static void test_scopes_are_told_first(void **state)
+{
+    (void)state;
+    static const uint64_t scope[] = {10, 12};
+    launch(7, NULL, 0);
+    launch(8, scope, 2);
+    hear(&(struct wire_msg){.type = WIRE_ASK, .epoch = 1});
+    assert_string_equal(said, "TOLD 8.0:1 of 10, 12\nTOLD 7.0:1 8.0:1\n");
+}
+
+static void test_only_what_was_asked_for_is_told(void **state)
+{
+    (void)state;
+    static const uint64_t scope[] = {10, 12};
+    struct wire_op asked[] = {{.tag = 8}, {.tag = 9}};
+    launch(8, scope, 2);
+    hear(&(struct wire_msg){
+        .type = WIRE_ASK, .epoch = 1, .ops = asked, .op_count = 2});
+    assert_string_equal(said, "TOLD 8.0:1 9.0:0\n");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_scopes_are_told_first),
+        TEST(test_only_what_was_asked_for_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
