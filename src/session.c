@@ -397,7 +397,7 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
     s->proposed = true;
     s->ready_sent = false;
     s->removed_count = msg->id_count;
-    memcpy(s->removed, msg->ids, msg->id_count * sizeof msg->ids[0]);
+    for (uint32_t i = 0; i < msg->id_count; i++) s->removed[i] = msg->ids[i];
     if (!s->engine.frozen) {
         s->closed_at = s->engine.now;
         engine_freeze(&s->engine);
