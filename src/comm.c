@@ -181,6 +181,10 @@ enum {
     /* A partner that has not answered after so many may wait for this very
      * processor, whatever their numbers: others run here too. */
     QUICK_SPINS = 64,
+    /* Done so soon after the first time the processor was given away. */
+    HANDED_ON = QUICK_SPINS + 16,
+    HANDED_ON_MIN = 16,
+    HANDED_ON_MAX = 1 << 20,
     LOOKS_ALL = 64, /* for messages, between two at all connections */
 };
 
@@ -189,6 +193,23 @@ static void relax(void)
 #if defined __x86_64__ || defined __i386__
     __builtin_ia32_pause();
 #endif
+}
+
+/* Two ranks that share a processor, while another is free, and take turns
+ * there stay together: to the scheduler neither ever waits. It does find a
+ * free processor for one that wakes up, so one naps. Where that does not help
+ * it is tried ever more rarely. */
+static void part(pcclComm_t *c, bool handed_on)
+{
+    if (!handed_on) {
+        c->handed_on = 0;
+        return;
+    }
+    if (c->handed_on_max == 0) c->handed_on_max = HANDED_ON_MIN;
+    if (++c->handed_on < c->handed_on_max) return;
+    c->handed_on = 0;
+    if (c->handed_on_max < HANDED_ON_MAX) c->handed_on_max *= 2;
+    (void)nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
 }
 
 enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
@@ -203,7 +224,10 @@ enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
     pccl_ns until = 0;
     for (uint32_t i = 1;; i++) {
         enum quick_state state = quick_poll(e);
-        if (state == QUICK_DONE) return QUICK_TAKEN;
+        if (state == QUICK_DONE) {
+            if (!c->starved) part(c, i > QUICK_SPINS && i <= HANDED_ON);
+            return QUICK_TAKEN;
+        }
         if (state == QUICK_STRANGE || atomic_load(&c->waiting) > 0) break;
         if (i % QUICK_LOOKS == 0) {
             pccl_ns now = comm_now();

@@ -80,6 +80,9 @@ struct pcclComm_t {
     uint32_t crowd_epoch; /* of the view for which it was counted whether */
     bool crowded;         /* this host's members take all of them, */
     bool starved;         /* or are even more */
+    /* Quick operations in a row that ended as soon as the processor was given
+     * away, and how many of them make a caller nap. */
+    uint32_t handed_on, handed_on_max;
     enum comm_transport transport;
     uint32_t looks; /* for messages */
     bool restless;  /* a channel has something for who watches the sockets */

@@ -180,8 +180,11 @@ part() { # ROUND RANKS TRANSPORT LIBRARY
     # One that hangs or dies leaves a gap, not an end.
     run "$4" "$3" "$2" $(cases "$2") >"$work/lines" 2>"$work/log" </dev/null ||
         echo "# $4 $3 $2: not all: $(tail -1 "$work/log")" >&2
+    # A launcher that ends its ranks says so between the figures.
     while read -r name median least; do
-        echo "$2 $3 $name $4 $median $least"
+        case $name in
+        [0-9]*) echo "$2 $3 $name $4 $median $least" ;;
+        esac
     done <"$work/lines" >>"$data"
     echo "# done $*" >>"$data"
 }
