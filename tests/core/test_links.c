@@ -99,10 +99,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static void step(int type, uint32_t link, const struct wire_msg *m)
+static void step(enum master_event_type type, uint32_t link,
+                 const struct wire_msg *m)
 {
-    struct master_event e = {.link = link, .now = now, .msg = m};
-    e.type = type;
+    struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
     master_step(master, &e);
 }
 
