@@ -400,11 +400,10 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
     comm_turn(c);
 }
 
-static void on_wake(struct ev_loop *loop, struct ev_async *w, int events)
+static void on_wake(void *comm)
 {
-    (void)events;
-    pcclComm_t *c = w->data;
-    if (c->stopping) ev_break(loop, EVBREAK_ALL);
+    pcclComm_t *c = comm;
+    if (c->stopping) ev_break(c->loop, EVBREAK_ALL);
     if (!c->restless || c->stopping) return;
     c->restless = false;
     if (!c->driving) (void)comm_io_move(c);
@@ -537,10 +536,11 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     c->session = calloc(1, sizeof *c->session);
     c->store = calloc(1, sizeof *c->store);
     c->sockets = calloc(CONNS_MAX, sizeof *c->sockets);
-    c->loop = ev_loop_new(EVFLAG_AUTO);
+    c->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     c->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->master_poll = epoll_create1(EPOLL_CLOEXEC);
-    if (!c->session || !c->store || !c->sockets || !c->loop ||
+    bool wakes = wake_open(&c->wake);
+    if (!c->session || !c->store || !c->sockets || !c->loop || !wakes ||
         c->driver_fd < 0 || c->master_poll < 0)
         return false;
     for (uint32_t i = 0; i < CONNS_MAX; i++) c->sockets[i].fd = -1;
@@ -567,6 +567,7 @@ static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
+    wake_close(&c->wake);
     if (c->loop) ev_loop_destroy(c->loop);
     if (c->driver_fd >= 0) close(c->driver_fd);
     if (c->master_poll >= 0) close(c->master_poll);
@@ -589,9 +590,7 @@ static void start_loop(pcclComm_t *c, pccl_ns deadline)
     double interval = (double)deadline / 5e9;
     ev_set_userdata(c->loop, c);
     ev_set_loop_release_cb(c->loop, loop_release, loop_acquire);
-    ev_async_init(&c->wake, on_wake);
-    c->wake.data = c;
-    ev_async_start(c->loop, &c->wake);
+    wake_start(&c->wake, c->loop, on_wake, c);
     ev_timer_init(&c->tick, on_tick, interval, interval);
     c->tick.data = c;
     ev_timer_start(c->loop, &c->tick);
@@ -656,7 +655,7 @@ void comm_close(pcclComm_t *c)
     if (c->session->state == SESSION_MEMBER) flush_messages(c);
     if (c->session->state == SESSION_MEMBER) leave(c);
     c->stopping = true;
-    ev_async_send(c->loop, &c->wake);
+    wake_send(&c->wake);
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->thread, NULL);
     pthread_mutex_lock(&c->lock);

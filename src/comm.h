@@ -9,6 +9,7 @@
 #define PCCL_COMM_H
 
 #include "../include/pccl.h"
+#include "io_wake.h"
 #include "session.h"
 #include "share.h"
 
@@ -54,7 +55,7 @@ struct pcclComm_t {
     struct ev_loop *loop;
     pthread_t thread;
     bool stopping;
-    struct ev_async wake;
+    struct wake wake;
     struct ev_timer tick;
 
     int master_fd;

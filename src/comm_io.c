@@ -350,7 +350,7 @@ void comm_io_watch(pcclComm_t *c)
     }
     watch_master(c);
     bool self = pthread_equal(pthread_self(), c->thread) != 0;
-    if ((changed && !self) || c->restless) ev_async_send(c->loop, &c->wake);
+    if ((changed && !self) || c->restless) wake_send(&c->wake);
 }
 
 /* The other ends of channels are to wake the driver; true: no need to sleep. */

@@ -95,7 +95,7 @@ pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
 static pcclResult_t run(pcclMasterInstance_t *m)
 {
     char error[128];
-    m->loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOENV);
+    m->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     if (!m->loop) return pcclInternalError;
     struct master_server_options options = {
         .loop = m->loop,

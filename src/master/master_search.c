@@ -1,6 +1,8 @@
 /* master_search.c - see master_search.h. */
 #include "master_search.h"
 
+#include "../io_wake.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,8 +34,7 @@ struct answer {
 };
 
 struct searcher {
-    struct ev_loop *loop;
-    struct ev_async wake;
+    struct wake wake;
     void *user;
     void (*found)(void *user, const struct search_answer *a);
     pthread_t thread;
@@ -94,7 +95,7 @@ static void tell(struct searcher *s, const struct job *j, bool found,
     memcpy(a->order, order, j->n * sizeof *order);
     *s->answers_end = a;
     s->answers_end = &a->next;
-    ev_async_send(s->loop, &s->wake);
+    wake_send(&s->wake);
 }
 
 /* Locked but while it searches. True: the job is over. */
@@ -137,10 +138,9 @@ static void *run(void *searcher)
 
 /* ------------------------------------------------------------ in the loop */
 
-static void on_wake(struct ev_loop *loop, struct ev_async *w, int events)
+static void on_wake(void *searcher)
 {
-    (void)loop, (void)events;
-    struct searcher *s = w->data;
+    struct searcher *s = searcher;
     pthread_mutex_lock(&s->lock);
     struct answer *a = s->answers;
     s->answers = NULL;
@@ -162,15 +162,16 @@ struct searcher *searcher_open(struct ev_loop *loop, void *user,
 {
     struct searcher *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->loop = loop;
+    if (!wake_open(&s->wake)) {
+        free(s);
+        return NULL;
+    }
     s->user = user;
     s->found = found;
     s->answers_end = &s->answers;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
-    ev_async_init(&s->wake, on_wake);
-    s->wake.data = s;
-    ev_async_start(loop, &s->wake);
+    wake_start(&s->wake, loop, on_wake, s);
     return s;
 }
 
@@ -215,7 +216,7 @@ void searcher_close(struct searcher *s)
     pthread_cond_signal(&s->work);
     pthread_mutex_unlock(&s->lock);
     if (s->started) pthread_join(s->thread, NULL);
-    ev_async_stop(s->loop, &s->wake);
+    wake_close(&s->wake);
     while (s->jobs) {
         struct job *next = s->jobs->next;
         job_free(s->jobs);

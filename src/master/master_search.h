@@ -19,7 +19,8 @@ struct search_answer {
 };
 
 /* `found` is called in the loop, once per search, and for each better ring of
- * one in the background. NULL: out of memory. No thread is started yet. */
+ * one in the background. NULL: out of memory or descriptors. No thread is
+ * started yet. */
 struct searcher *searcher_open(struct ev_loop *loop, void *user,
                                void (*found)(void *user,
                                              const struct search_answer *a));

@@ -497,7 +497,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
     s->edges = calloc(1, bandwidth_size(PEERS_MAX));
     s->searcher = searcher_open(o->loop, s, on_found);
     if (!s->edges || !s->searcher) {
-        snprintf(error, error_size, "out of memory");
+        snprintf(error, error_size, "out of memory or descriptors");
         close(s->fd);
         free(s->edges);
         if (s->searcher) searcher_close(s->searcher);

@@ -227,26 +227,62 @@ static void limit_descriptors(struct seat *seat, int limit)
     SEAT_EQUAL(seat, setrlimit(RLIMIT_NOFILE, &r), 0);
 }
 
+/* A limit is only one when no descriptor below it is free: returns the first
+ * that is. */
+static int fill_holes(const struct seat *seat)
+{
+    int used = descriptors_used();
+    int fd = 0;
+    while (fd >= 0 && fd < used) fd = dup(seat->order_fd);
+    if (fd >= 0) close(fd);
+    return used;
+}
+
 static void few_body(struct seat *seat)
 {
     bool success = false;
-    int used = descriptors_used();
+    int failures = 0;
+    int used = fill_holes(seat);
     for (int more = 0; more < 16; more++) {
         char text[200] = "";
         pcclComm_t *comm = seat_create(seat);
         limit_descriptors(seat, used + more);
         pcclResult_t rc = pcclConnect(comm);
         success = rc == pcclSuccess;
+        failures += !success;
         SEAT_CHECK(seat, success || rc == pcclInternalError ||
                              rc == pcclMasterConnectionFailed);
         SEAT_EQUAL(seat, pcclGetLastError(comm, text, sizeof text),
                    pcclSuccess);
         SEAT_CHECK(seat, success || text[0] != '\0');
         SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
-        limit_descriptors(seat, 256);
+        limit_descriptors(seat, 1024);
         SEAT_EQUAL(seat, descriptors_used(), used);
     }
-    SEAT_CHECK(seat, success);
+    SEAT_CHECK(seat, success && failures >= 5);
+    seat_tell(seat, DONE, 0);
+}
+
+/* A master in the program itself. */
+static void few_master_body(struct seat *seat)
+{
+    ccoip_socket_address_t any = {.inet.protocol = inetIPv4};
+    int failures = 0;
+    pcclResult_t rc = pcclInternalError;
+    int used = fill_holes(seat);
+    for (int more = 0; more < 16; more++) {
+        pcclMasterInstance_t *master = NULL;
+        limit_descriptors(seat, used + more);
+        rc = pcclCreateMaster(any, &master);
+        if (rc == pcclSuccess) {
+            rc = pcclRunMaster(master);
+            SEAT_EQUAL(seat, pcclDestroyMaster(master), pcclSuccess);
+        }
+        failures += rc != pcclSuccess;
+        limit_descriptors(seat, 1024);
+        SEAT_EQUAL(seat, descriptors_used(), used);
+    }
+    SEAT_CHECK(seat, rc == pcclSuccess && failures >= 3);
     seat_tell(seat, DONE, 0);
 }
 
@@ -255,8 +291,9 @@ static void connecting_without_descriptors(void **state)
     struct cluster *c = *state;
     cluster_start(c, "3");
     cluster_add(c, few_body, NULL);
-    (void)cluster_await(c, 0, DONE);
-    cluster_finish(c, 0);
+    cluster_add(c, few_master_body, NULL);
+    for (int i = 0; i < 2; i++) (void)cluster_await(c, i, DONE);
+    for (int i = 0; i < 2; i++) cluster_finish(c, i);
 }
 
 static int64_t cpu_ms(void)
@@ -273,7 +310,7 @@ static void full_body(struct seat *seat)
     seat_gather(seat, comm, 2);
     uint16_t port = listening_port();
     reduce_some(seat, comm, 5);
-    int taken[256];
+    int taken[1024];
     int count = 0;
     limit_descriptors(seat, descriptors_used());
     for (int fd = 0; seat->index == 0 && fd >= 0;) {
@@ -287,7 +324,7 @@ static void full_body(struct seat *seat)
     int64_t idle = now_ms() - begun;
     SEAT_CHECK(seat, cpu_ms() - cpu <= 50 + idle / 3);
     while (count > 0) close(taken[--count]);
-    limit_descriptors(seat, 256);
+    limit_descriptors(seat, 1024);
     reduce_some(seat, comm, 5);
     seat_tell(seat, DONE, 0);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
