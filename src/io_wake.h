@@ -1,4 +1,4 @@
-/* io_wake.h - wakes an event loop from other threads, as ev_async does; but what
+/* io_wake.h - wakes an event loop from other threads, as ev_async does. What
  * it needs of the system is asked for when it is opened, where a failure can
  * be told: ev_async_start ends the process when no descriptor is left. */
 #ifndef PCCL_IO_WAKE_H
