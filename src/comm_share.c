@@ -23,12 +23,26 @@ static void say_tcp(const pcclComm_t *c, const char *why)
         LOG(LOG_WARN, "no shared memory with a member of this host: %s", why);
 }
 
+/* A pair has memory for queues so long that what is written next has left the
+ * reader's caches; the queues of many members would not fit there together. */
+static uint32_t queue_size(const pcclComm_t *c, uint32_t number)
+{
+    const struct session *s = c->session;
+    const struct view *view = s->proposed ? s->next : s->view;
+    uint64_t host = s->engine.host;
+    uint32_t here = 0;
+    if (s->engine.conns[number]->peer) return CHANNEL_SIZE; /* messages */
+    for (uint32_t i = 0; i < view->size; i++)
+        here += view->members[i].host == host;
+    return here == 2 ? CHANNEL_SIZE_PAIR : CHANNEL_SIZE;
+}
+
 struct channel *comm_share_make(void *comm, uint32_t number,
                                 struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
     struct share *share = &c->sockets[number].share;
-    if (share_make(share, CHANNEL_SIZE, offer)) return &share->channel;
+    if (share_make(share, queue_size(c, number), offer)) return &share->channel;
     say_tcp(c, "it cannot be made here");
     return NULL;
 }

@@ -26,8 +26,9 @@
 
 enum {
     CHANNEL_SIZE = 512 * 1024, /* bytes of one queue; a power of two */
-    CHANNEL_PAGE = 64 * 1024,  /* indices, before the queues; whole pages */
-    CHANNEL_LINE = 128,        /* what processors pass to each other */
+    CHANNEL_SIZE_PAIR = 2 * 1024 * 1024, /* ... where a host has two members */
+    CHANNEL_PAGE = 64 * 1024, /* indices, before the queues; whole pages */
+    CHANNEL_LINE = 128,       /* what processors pass to each other */
     CHANNEL_REWIND =
         8 * 1024, /* bytes from the start where it may begin anew */
     CHANNEL_REWIND_END = 24 * 1024, /* ... and where it may no more */
