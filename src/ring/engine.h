@@ -170,7 +170,8 @@ struct op_request {
 struct lane {
     uint32_t rank; /* in the scope */
     struct link *link;
-    uint32_t sends, send_next, sent;
+    uint32_t sends, sent;
+    uint32_t send_next; /* first that no connection has taken */
     uint32_t recvs, received;
     uint32_t eager; /* bytes sent before `ready` */
     bool ready;     /* the partner is known to have launched */
@@ -201,6 +202,8 @@ struct op {
     /* Bit set over the transfers from `prev`; pairwise: over the segments of
      * the own chunk, that are sums of all. */
     uint8_t *received;
+    uint8_t *begun;  /* ring, bit set: transfers to `next` taken by a connection
+                      */
     uint8_t *saved;  /* bit set: transfers whose target is in the backup;
                         pairwise: pieces */
     uint8_t *backup; /* in-place: old content of recv */
@@ -439,7 +442,11 @@ void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
 void op_drop_finished_before(struct engine *e, uint64_t launched);
 bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
 struct lane *op_lane(struct op *op, const struct link *l);
-/* Next DATA frame for the link; false: nothing can be sent now. */
+/* Rule D2: such a transfer may be sent before READY. */
+bool op_eager_fits(const struct lane *lane, uint32_t size);
+void op_control_send(struct engine *e, const struct op *op, struct lane *lane,
+                     enum frame_type type, uint32_t index, uint8_t flags);
+/* op_send.c: next DATA frame for the link; false: nothing can be sent now. */
 bool op_next_send(struct engine *e, struct link *l, struct frame *f,
                   const uint8_t **from, struct op **op, struct lane **lane);
 void op_sent(struct engine *e, struct op *op, struct lane *lane);

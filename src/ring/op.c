@@ -80,6 +80,7 @@ static void free_run(struct engine *e, struct op *op)
 {
     pool_give(&e->pool, op->lanes);
     pool_give(&e->pool, op->received);
+    pool_give(&e->pool, op->begun);
     pool_give(&e->pool, op->saved);
     pool_give(&e->pool, op->backup);
     pool_give(&e->pool, op->slots);
@@ -88,7 +89,7 @@ static void free_run(struct engine *e, struct op *op)
     pool_give(&e->pool, op->turns);
     op->lanes = NULL;
     op->received = op->saved = op->backup = op->slots = op->codes = NULL;
-    op->came = NULL;
+    op->came = op->begun = NULL;
     op->turns = NULL;
     op->lane_count = 0;
 }
@@ -225,8 +226,12 @@ static bool take_buffers(struct engine *e, struct op *op)
     op->saved = pool_take(&e->pool, bits);
     if (op_in_place(op) && !op->backup)
         op->backup = pool_take(&e->pool, op_vector_size(op) + 1);
-    if (!op->received || !op->saved || (op_in_place(op) && !op->backup))
+    size_t sends = plan_sends(p, p->next) / 8 + 1;
+    op->begun = pool_take(&e->pool, sends);
+    if (!op->received || !op->saved || !op->begun ||
+        (op_in_place(op) && !op->backup))
         return false;
+    memset(op->begun, 0, sends);
     memset(op->received, 0, bits);
     memset(op->saved, 0, bits);
     return true;
@@ -260,14 +265,8 @@ static bool open_lane(struct engine *e, struct op *op, uint32_t i)
     return true;
 }
 
-static bool eager_fits(const struct lane *lane, uint32_t size)
-{
-    return size <= EAGER_MAX &&
-           lane->link->eager_bytes + size <= EAGER_LINK_MAX;
-}
-
-static void control(struct engine *e, const struct op *op, struct lane *lane,
-                    enum frame_type type, uint32_t index, uint8_t flags)
+void op_control_send(struct engine *e, const struct op *op, struct lane *lane,
+                     enum frame_type type, uint32_t index, uint8_t flags)
 {
     struct frame f = {.type = (uint8_t)type,
                       .flags = flags,
@@ -290,10 +289,10 @@ static void announce(struct engine *e, struct op *op, struct lane *lane)
         return; /* when asked */
     struct plan_xfer x = {.size = UINT32_MAX, .after = 0};
     if (lane->sends > 0) plan_send(&op->plan, lane->rank, 0, &x);
-    bool speaks = x.after == PLAN_NOTHING && eager_fits(lane, x.size);
+    bool speaks = x.after == PLAN_NOTHING && op_eager_fits(lane, x.size);
     if (speaks && !every) return;
     lane->asked = true;
-    control(e, op, lane, FRAME_READY, lane->recvs, 0);
+    op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);
 }
 
 static void hold(struct engine *e, struct op *op);
@@ -351,69 +350,6 @@ bool engine_start(struct engine *e, struct op *op)
     for (uint32_t i = 0; i < op->lane_count && op->phase != PHASE_DONE; i++)
         engine_apply_early(e, op, &op->lanes[i]);
     return true;
-}
-
-/* ---------------------------------------------------------------- sending */
-
-/* Rule D11: the center says READY only to who cannot send without. */
-static void ask_center(struct engine *e, struct op *op, struct lane *lane)
-{
-    if (op->plan.kind != PLAN_STAR || plan_is_center(&op->plan) || lane->asked)
-        return;
-    lane->asked = true;
-    control(e, op, lane, FRAME_READY, lane->recvs, 0);
-}
-
-static bool sendable(struct engine *e, struct op *op, struct lane *lane,
-                     struct plan_xfer *x)
-{
-    if (op->phase != PHASE_RUNNING || lane->send_next == lane->sends)
-        return false;
-    plan_send(&op->plan, lane->rank, lane->send_next, x);
-    if (x->after == PLAN_ALL) return op->folded;
-    if (x->after != PLAN_NOTHING && !op_bit_get(op->received, x->after))
-        return false;
-    if (lane->ready || eager_fits(lane, x->size)) return true;
-    ask_center(e, op, lane);
-    return false;
-}
-
-static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
-{
-    if (op_is_quantized(op)) return op_quant_source(op, x);
-    const uint8_t *base = x->space == SPACE_SEND ? op->r.send : op->r.recv;
-    return base + x->offset;
-}
-
-bool op_next_send(struct engine *e, struct link *l, struct frame *f,
-                  const uint8_t **from, struct op **which, struct lane **at)
-{
-    for (uint32_t i = 0; i < e->op_end; i++) {
-        struct op *op = &e->ops[(e->turn + i) % e->op_end];
-        if (op->phase != PHASE_RUNNING) continue;
-        struct lane *lane = op_lane(op, l);
-        struct plan_xfer x;
-        if (!lane || !sendable(e, op, lane, &x)) continue;
-        *f = (struct frame){.type = FRAME_DATA,
-                            .flags = op->confirm ? FLAG_CONFIRM : 0,
-                            .epoch = e->epoch,
-                            .tag = op->r.tag,
-                            .seq = op->seq,
-                            .index = lane->send_next++,
-                            .size = x.size,
-                            .digest = op->r.digest};
-        *from = x.size > 0 ? source_of(op, &x) : NULL;
-        *which = op;
-        *at = lane;
-        if (!lane->ready) {
-            lane->eager += x.size;
-            l->eager_bytes += x.size;
-        }
-        op->tx_bytes += x.size;
-        e->turn = (e->turn + i + 1) % e->op_end;
-        return true;
-    }
-    return false;
 }
 
 static void check_lane(struct engine *e, struct op *op, const struct lane *lane)
@@ -564,7 +500,7 @@ static void tell_done(struct engine *e, struct op *op)
         if (known <= op->done_sent) return;
         op->done_sent = known;
         struct lane *next = &op->lanes[op->lane_count - 1];
-        control(e, op, next, FRAME_DONE, known, clean);
+        op_control_send(e, op, next, FRAME_DONE, known, clean);
         return;
     }
     if (plan_is_center(&op->plan) && !all_done(op)) return;
@@ -573,7 +509,7 @@ static void tell_done(struct engine *e, struct op *op)
         if (lane->done_sent || (!all_confirm(op) && !lane->wants_done))
             continue;
         lane->done_sent = true;
-        control(e, op, lane, FRAME_DONE, 1, clean);
+        op_control_send(e, op, lane, FRAME_DONE, 1, clean);
     }
 }
 
@@ -645,7 +581,7 @@ void op_control(struct engine *e, struct op *op, struct lane *lane,
             report_mismatch(e, op, lane->link->id);
         bool asks = op->plan.kind == PLAN_STAR && plan_is_center(&op->plan) &&
                     op->phase == PHASE_RUNNING && lane->received == 0;
-        if (asks) control(e, op, lane, FRAME_READY, lane->recvs, 0);
+        if (asks) op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);
         return;
     }
     if (!(f->flags & FLAG_CLEAN)) op->cleared = false;

@@ -16,7 +16,7 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" "$work/tests/"
 cd "$work"
 
 core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/op ring/op_quant ring/op_restore ring/fold ring/pairwise
+ring/engine ring/conn ring/op ring/op_send ring/op_quant ring/op_restore ring/fold ring/pairwise
 ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
 master/order master/conflict master/edges master/optimize master/bandwidth
@@ -114,6 +114,8 @@ told twice (update forgets losses)|session.c|s/if (update || s->state == SESSION
 never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
 loss told at once|session.c|s/told_push(&s->told, s->view, s->removed, s->removed_count);/told_push(\&s->told, s->view, s->removed, s->removed_count); told_advance(\&s->told, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
+sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
+taken by two connections|ring/op_send.c|s/if (op->begun) op_bit_set(op->begun, k);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
 mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
 filler omitted|ring/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
@@ -188,7 +190,7 @@ late call is taken (R3)|ring/conn.c|s/if (c->generation < l->generation) return 
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/fold.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
-READY of a center not said (D11)|ring/op.c|s/if (asks) control(e, op, lane, FRAME_READY, lane->recvs, 0);//
+READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);//
 out of turn (D3)|ring/pairwise.c|s/op->turns\[k\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/pairwise.c|s/if (turn < p->r.world) return;//
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/

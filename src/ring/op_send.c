@@ -1,0 +1,102 @@
+/* op_send.c - what an operation sends next. Pure.
+ *
+ * Rule numbers refer to master/PROTOCOL.md. */
+#include "engine.h"
+
+/* Transfers looked at beyond the first that cannot be sent yet. */
+enum { SEND_AHEAD = 256 };
+
+bool op_eager_fits(const struct lane *lane, uint32_t size)
+{
+    return size <= EAGER_MAX &&
+           lane->link->eager_bytes + size <= EAGER_LINK_MAX;
+}
+
+/* Rule D11: the center says READY only to who cannot send without. */
+static void ask_center(struct engine *e, struct op *op, struct lane *lane)
+{
+    if (op->plan.kind != PLAN_STAR || plan_is_center(&op->plan) || lane->asked)
+        return;
+    lane->asked = true;
+    op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);
+}
+
+static bool may_send(const struct op *op, const struct lane *lane, uint32_t k,
+                     struct plan_xfer *x)
+{
+    plan_send(&op->plan, lane->rank, k, x);
+    if (x->after == PLAN_ALL) return op->folded;
+    return x->after == PLAN_NOTHING || op_bit_get(op->received, x->after);
+}
+
+/* The first transfer that has what it depends on. Over several connections
+ * they arrive in any order, and those that wait for a late one must not keep
+ * the others: what one link has lost, every link after it would lose again. */
+static bool sendable(struct engine *e, struct op *op, struct lane *lane,
+                     uint32_t *which, struct plan_xfer *x)
+{
+    if (op->phase != PHASE_RUNNING || lane->send_next == lane->sends)
+        return false;
+    uint32_t k = lane->send_next;
+    uint32_t end = k + 1;
+    if (op->begun && lane->link->open > 1) end = k + SEND_AHEAD;
+    if (end > lane->sends) end = lane->sends;
+    while (k < end && ((op->begun && op_bit_get(op->begun, k)) ||
+                       !may_send(op, lane, k, x)))
+        k++;
+    if (k == end) return false;
+    *which = k;
+    if (lane->ready || op_eager_fits(lane, x->size)) return true;
+    ask_center(e, op, lane);
+    return false;
+}
+
+static void begin(struct op *op, struct lane *lane, uint32_t k)
+{
+    if (op->begun) op_bit_set(op->begun, k);
+    if (k > lane->send_next) return;
+    do {
+        lane->send_next++;
+    } while (op->begun && lane->send_next < lane->sends &&
+             op_bit_get(op->begun, lane->send_next));
+}
+
+static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
+{
+    if (op_is_quantized(op)) return op_quant_source(op, x);
+    const uint8_t *base = x->space == SPACE_SEND ? op->r.send : op->r.recv;
+    return base + x->offset;
+}
+
+bool op_next_send(struct engine *e, struct link *l, struct frame *f,
+                  const uint8_t **from, struct op **which, struct lane **at)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        struct op *op = &e->ops[(e->turn + i) % e->op_end];
+        if (op->phase != PHASE_RUNNING) continue;
+        struct lane *lane = op_lane(op, l);
+        struct plan_xfer x;
+        uint32_t k;
+        if (!lane || !sendable(e, op, lane, &k, &x)) continue;
+        *f = (struct frame){.type = FRAME_DATA,
+                            .flags = op->confirm ? FLAG_CONFIRM : 0,
+                            .epoch = e->epoch,
+                            .tag = op->r.tag,
+                            .seq = op->seq,
+                            .index = k,
+                            .size = x.size,
+                            .digest = op->r.digest};
+        begin(op, lane, k);
+        *from = x.size > 0 ? source_of(op, &x) : NULL;
+        *which = op;
+        *at = lane;
+        if (!lane->ready) {
+            lane->eager += x.size;
+            l->eager_bytes += x.size;
+        }
+        op->tx_bytes += x.size;
+        e->turn = (e->turn + i + 1) % e->op_end;
+        return true;
+    }
+    return false;
+}
