@@ -1,18 +1,19 @@
 /* gloo_peer.cc - Gloo's ring all-reduce in the nodes of an emulated network,
  * measured as wan-peer does it.
  *
- *   gloo-peer FOLDER BYTES     FOLDER: where the peers find each other; BYTES of
- *                              one vector, with K or M
+ *   gloo-peer FOLDER LOADS     FOLDER: where the peers find each other; LOADS
+ *                              as in load.h. Calls block: what is to be reduced
+ *                              at once goes one after the other.
  *
  * Started by wanbox; run.sh builds it where libgloo-dev is installed. */
+#include "load.h"
+
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -47,12 +48,34 @@ static double most(double value)
     return out[0];
 }
 
-static void mark(const char *name)
+static void mark(const std::string &name)
 {
-    std::string line = std::string("mark ") + name + "\n";
+    std::string line = "mark " + name + "\n";
     int fd = std::atoi(std::getenv("WAN_CONTROL"));
     if (write(fd, line.data(), line.size()) != (ssize_t)line.size())
         std::exit(1);
+}
+
+static void measure(const load &l, int rank, int size)
+{
+    std::vector<float> in(l.bytes / sizeof(float), (float)(rank + 1));
+    std::vector<float> out(in.size());
+    double times[LOAD_TIMES_MAX];
+    (void)most(0);
+    if (rank == 0) mark("begin");
+    for (int k = 0; k < l.repeat; k++) {
+        (void)most(0);
+        double begin = now();
+        for (int i = 0; i < l.concurrent * l.row; i++)
+            reduce<float>(in, out, &gloo::sum<float>);
+        double end = most(now());
+        times[k] = end + most(-begin); /* from the first launch */
+    }
+    for (float x : out)
+        if (x != (float)(size * (size + 1) / 2)) std::exit(1);
+    if (rank > 0) return;
+    mark(std::string("gloo ") + l.name);
+    load_print(&l, "gloo", size, 1, times);
 }
 
 int main(int argc, char **argv)
@@ -61,13 +84,12 @@ int main(int argc, char **argv)
     const char *peers = std::getenv("WAN_PEERS");
     const char *address = std::getenv("WAN_ADDRESS");
     if (argc != 3 || !number || !peers || !address) {
-        std::fputs("usage: gloo-peer FOLDER BYTES, under wanbox\n", stderr);
+        std::fputs("usage: gloo-peer FOLDER LOADS, under wanbox\n", stderr);
         return 2;
     }
-    char *unit;
-    double bytes = std::strtod(argv[2], &unit);
-    if (*unit == 'K') bytes *= 1024;
-    if (*unit == 'M') bytes *= 1024 * 1024;
+    struct load loads[LOADS_MAX];
+    int count = loads_read(loads, argv[2], 1);
+    if (count == 0) return 2;
     int rank = std::atoi(number) - 1;
     int size = std::atoi(peers);
     gloo::transport::tcp::attr attr;
@@ -77,20 +99,6 @@ int main(int argc, char **argv)
     auto device = gloo::transport::tcp::CreateDevice(attr);
     context->connectFullMesh(store, device);
 
-    std::vector<float> in((size_t)bytes / sizeof(float), (float)(rank + 1));
-    std::vector<float> out(in.size());
-    (void)most(0);
-    if (rank == 0) mark("gloo-begin");
-    double begin = now();
-    reduce<float>(in, out, &gloo::sum<float>);
-    double end = most(now());
-    double time = end + most(-begin); /* from the first launch */
-    for (float x : out)
-        if (x != (float)(size * (size + 1) / 2)) return 1;
-    if (rank > 0) return 0;
-    mark("gloo");
-    std::printf("{\"phase\":\"gloo\",\"peers\":%d,\"bytes\":%zu,"
-                "\"concurrent\":1,\"pool\":1,\"times\":[%.6f]}\n",
-                size, in.size() * sizeof(float), time);
+    for (int i = 0; i < count; i++) measure(loads[i], rank, size);
     return 0;
 }

@@ -110,6 +110,13 @@ static float element(int number, size_t i)
     return (float)(number * 3 + (int)(i % 17));
 }
 
+void peer_take(struct peer *p, const struct load *load)
+{
+    p->count = load->bytes / sizeof(float);
+    p->concurrent = load->concurrent;
+    peer_fill(p);
+}
+
 void peer_fill(struct peer *p)
 {
     size_t total = p->count * (size_t)p->concurrent;
@@ -191,39 +198,30 @@ double peer_agree(struct peer *p, double value, pcclRedOp_t op)
 
 static const char help[] =
     "usage: wan-peer reduce|vanish|partition [options]\n"
-    "  --bytes B        of one vector, with K or M (8M)\n"
-    "  --repeat R       operations one after the other (3)\n"
-    "  --concurrent K   operations at once, each of that size (1)\n"
+    "  --load LIST      what is reduced, see load.h; vanish, partition: the "
+    "first (8M)\n"
+    "  --repeat R       measurements of each load (3)\n"
     "  --pool P         TCP connections per neighbour (0: the library's "
     "choice)\n"
     "  --optimize       reduce: again on an optimized ring\n"
     "  --quantize       reduce: 8-bit codes, minimum and maximum\n"
     "  --lose LIST      vanish, partition: peers that are lost (the last)\n";
 
-static size_t size_of(const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (*end == 'K') value *= 1024;
-    if (*end == 'M') value *= 1024 * 1024;
-    return (size_t)value;
-}
-
 static bool options_read(struct peer *p, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"bytes", 1, NULL, 'b'},      {"repeat", 1, NULL, 'r'},
-        {"concurrent", 1, NULL, 'c'}, {"pool", 1, NULL, 'p'},
-        {"optimize", 0, NULL, 'o'},   {"quantize", 0, NULL, 'q'},
-        {"lose", 1, NULL, 'l'},       {NULL, 0, NULL, 0}};
+        {"load", 1, NULL, 'L'},     {"repeat", 1, NULL, 'r'},
+        {"pool", 1, NULL, 'p'},     {"optimize", 0, NULL, 'o'},
+        {"quantize", 0, NULL, 'q'}, {"lose", 1, NULL, 'l'},
+        {NULL, 0, NULL, 0}};
+    const char *list = "8M";
+    int repeat = 3;
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c == 'b')
-            p->bytes = size_of(optarg);
+        if (c == 'L')
+            list = optarg;
         else if (c == 'r')
-            p->repeat = (int)strtol(optarg, NULL, 10);
-        else if (c == 'c')
-            p->concurrent = (int)strtol(optarg, NULL, 10);
+            repeat = (int)strtol(optarg, NULL, 10);
         else if (c == 'p')
             p->pool = (int)strtol(optarg, NULL, 10);
         else if (c == 'o')
@@ -235,9 +233,9 @@ static bool options_read(struct peer *p, int argc, char **argv)
         else
             return false;
     }
-    return optind == argc && p->bytes >= sizeof(float) && p->repeat >= 1 &&
-           p->repeat <= 1000 && p->concurrent >= 1 && p->concurrent <= 256 &&
-           p->pool >= 0 && p->pool <= 64;
+    p->load_count = loads_read(p->loads, list, repeat);
+    return optind == argc && p->load_count > 0 && repeat >= 1 &&
+           repeat <= LOAD_TIMES_MAX && p->pool >= 0 && p->pool <= 64;
 }
 
 int main(int argc, char **argv)
@@ -248,7 +246,7 @@ int main(int argc, char **argv)
     } modes[] = {{"reduce", peer_reduce},
                  {"vanish", peer_vanish},
                  {"partition", peer_partition}};
-    struct peer p = {.bytes = 8 << 20, .repeat = 3, .concurrent = 1};
+    struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)
         if (strcmp(argv[1], modes[i].name) == 0) mode = &modes[i];
@@ -258,12 +256,11 @@ int main(int argc, char **argv)
     }
     p.number = (int)strtol(environment("WAN_PEER"), NULL, 10);
     p.peers = (int)strtol(environment("WAN_PEERS"), NULL, 10);
-    p.count = p.bytes / sizeof(float);
-    size_t total = p.count * (size_t)p.concurrent * sizeof(float);
-    p.send = malloc(total);
-    p.recv = malloc(total);
+    size_t room = loads_room(p.loads, p.load_count);
+    p.send = malloc(room);
+    p.recv = malloc(room);
     if (!p.send || !p.recv) peer_fail(&p, "out of memory");
-    peer_fill(&p);
+    peer_take(&p, &p.loads[0]);
     peer_connect(&p);
     int status = mode->run(&p);
     if (pcclDestroyCommunicator(p.comm) != pcclSuccess) status = 1;

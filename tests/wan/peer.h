@@ -3,24 +3,25 @@
 #define WAN_PEER_H
 
 #include "../../include/pccl.h"
+#include "load.h"
 
 #include <stdint.h>
 
 enum { WAN_PEERS_MAX = 63 };
 
 struct peer {
-    int number;     /* WAN_PEER, from 1; the rank hint is one less */
-    int peers;      /* of the world */
-    size_t bytes;   /* of one vector */
-    int repeat;     /* operations one after the other */
-    int concurrent; /* operations at once, each of that size */
-    int pool;       /* connections per neighbour */
+    int number; /* WAN_PEER, from 1; the rank hint is one less */
+    int peers;  /* of the world */
+    struct load loads[LOADS_MAX];
+    int load_count;
+    int pool; /* connections per neighbour */
     bool optimize;
     bool quantize;    /* 8-bit codes */
     const char *lose; /* peers to be lost: "4,5" */
     pcclComm_t *comm;
     float *send, *recv; /* `concurrent` vectors each */
-    size_t count;       /* elements of one vector */
+    size_t count;       /* elements of one vector, and */
+    int concurrent;     /* operations at once: those of the load in hand */
 };
 
 double peer_now(void); /* CLOCK_MONOTONIC seconds, the same on all peers */
@@ -37,6 +38,9 @@ void peer_control(const struct peer *p, const char *format, ...)
 
 int peer_rank(const struct peer *p);
 int peer_world(const struct peer *p);
+
+/* Takes a load in hand. */
+void peer_take(struct peer *p, const struct load *load);
 
 /* Fills the vectors; what this peer puts in depends on its number only. */
 void peer_fill(struct peer *p);

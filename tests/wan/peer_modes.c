@@ -6,17 +6,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HANDLES_MAX = 256 };
+enum { HANDLES_MAX = LOAD_CONCURRENT_MAX };
 
-/* Seconds from the first peer's launch to the last peer's result. */
-static double one_reduce(struct peer *p)
+/* Seconds from the first peer's launch to the last peer's result, of so many
+ * turns without a pause. */
+static double one_reduce(struct peer *p, int row)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
     peer_fill(p);
     (void)peer_agree(p, 0, pcclMax); /* nobody is filling any more */
     double begin = peer_now();
-    pcclResult_t rc = peer_launch(p, handles);
-    if (rc == pcclSuccess) rc = peer_await(p, handles);
+    pcclResult_t rc = pcclSuccess;
+    for (int i = 0; i < row && rc == pcclSuccess; i++) {
+        rc = peer_launch(p, handles);
+        if (rc == pcclSuccess) rc = peer_await(p, handles);
+    }
     double end = peer_now();
     if (rc != pcclSuccess)
         peer_fail(p, "all-reduce: %s", pcclGetErrorString(rc));
@@ -24,21 +28,20 @@ static double one_reduce(struct peer *p)
     return peer_agree(p, end, pcclMax) - peer_agree(p, begin, pcclMin);
 }
 
+static void measure(struct peer *p, const char *phase, const struct load *load)
+{
+    double times[LOAD_TIMES_MAX];
+    peer_take(p, load);
+    if (peer_rank(p) == 0) peer_control(p, "mark %s-begin", phase);
+    for (int i = 0; i < load->repeat; i++) times[i] = one_reduce(p, load->row);
+    if (peer_rank(p) != 0) return;
+    peer_control(p, "mark %s %s", phase, load->name);
+    load_print(load, phase, peer_world(p), p->pool, times);
+}
+
 static void phase(struct peer *p, const char *name)
 {
-    double times[1000];
-    if (peer_rank(p) == 0) peer_control(p, "mark %s-begin", name);
-    for (int i = 0; i < p->repeat; i++) times[i] = one_reduce(p);
-    if (peer_rank(p) != 0) return;
-    peer_control(p, "mark %s", name);
-    printf("{\"phase\":\"%s\",\"peers\":%d,\"bytes\":%zu,\"concurrent\":%d,"
-           "\"pool\":%d,\"times\":[",
-           name, peer_world(p), p->count * sizeof(float), p->concurrent,
-           p->pool);
-    for (int i = 0; i < p->repeat; i++)
-        printf("%s%.6f", i ? "," : "", times[i]);
-    printf("]}\n");
-    fflush(stdout);
+    for (int i = 0; i < p->load_count; i++) measure(p, name, &p->loads[i]);
 }
 
 int peer_reduce(struct peer *p)
@@ -129,7 +132,7 @@ static void tell(const struct peer *p, const char *what, double begin)
 int peer_vanish(struct peer *p)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
-    (void)one_reduce(p);
+    (void)one_reduce(p, 1);
     pcclResult_t rc = peer_launch(p, handles);
     if (loses(p, p->number)) {
         peer_control(p, "path %d <-> * block", p->number);
@@ -163,7 +166,7 @@ int peer_partition(struct peer *p)
     char lost[200];
     char kept[200];
     split(p, lost, kept, sizeof lost);
-    (void)one_reduce(p);
+    (void)one_reduce(p, 1);
     pcclResult_t rc = peer_launch(p, handles);
     double begin = peer_now();
     if (p->number == first_kept(p))
@@ -185,6 +188,6 @@ int peer_partition(struct peer *p)
     }
     gather(p);
     tell(p, "gathered", begin);
-    (void)one_reduce(p);
+    (void)one_reduce(p, 1);
     return 0;
 }

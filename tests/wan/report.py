@@ -1,24 +1,39 @@
 #!/usr/bin/env python3
-"""report.py NAME... - table lines from NAME.out and NAME.log of runs.
+"""report.py FOLDER - tables of the runs whose results run.sh has left there.
 
-report.py --head         the table's head
-report.py --plot FOLDER  draws FOLDER/wan.svg from all results in it
-
-busbw is what every link of the ring carries, 2(n-1)/n of the vectors' bytes by
-the time from the first launch to the last result, in Mbit/s of payload. `ring`
-is what the slowest link of the ring in use can carry, `best` that of the best
-ring, both with TCP's and IP's headers, so that 96.5 % is the most there is.
-`late` is how long packets waited for the emulator itself: figures with more
-than a millisecond are those of an overloaded machine.
+Prints them as Markdown, and leaves them as FOLDER/RESULTS.md, with the plot
+FOLDER/wan.svg.
 """
 import json
 import pathlib
 import sys
 
-HEAD = ("run", "phase", "n", "MiB", "ops", "pool", "time s", "busbw", "ring",
-        "% ring", "best", "% best", "late ms")
-FORM = "{:<16} {:<7} {:>3} {:>6} {:>4} {:>4} {:>8} {:>7} {:>7} {:>6} {:>7} " \
-       "{:>6} {:>7}"
+SCENARIOS = ("europe", "america", "atlantic", "star", "two-sites", "firewall",
+             "degrade", "loss")
+KINDS = ("pool1", "pool8", "pool64", "auto", "codes", "mpich", "gloo")
+NAMES = {"pool1": "1 connection", "pool8": "8 connections",
+         "pool64": "64 connections", "auto": "automatic",
+         "codes": "8-bit codes", "mpich": "MPICH", "gloo": "Gloo"}
+
+HEAD = ("", "ring", "large", "s", "Mbit/s", "% of ring", "% of best", "wire MiB",
+        "many s", "Mbit/s", "small ms", "late ms")
+
+EXPLAIN = """\
+Each group is one emulated network. *before* is the ring in the order in which
+the peers are numbered, *after* the one that `pcclOptimizeTopology` has found.
+One *large* all-reduce of so many MiB per peer; *many*: 64 of 64 KiB at once (16
+over one connection across the ocean); *small*: 8 KiB, one after the other, time
+of one. Mbit/s is what every link of a ring has to carry, 2(n-1)/n of the
+vectors' bytes by the time from the first launch to the last result, payload
+only (for codes: of the vectors, not of the codes). *% of ring* is that by what
+the slowest link of the ring in use can carry over so many connections (64 for
+automatic), *% of best* the same of the best ring there is, both with the
+headers of TCP and IP: 96.5 is the most. *wire* is what each peer sent for the
+large one, with all headers and what was sent twice. *late* is how long packets
+waited for the emulator itself: with more than a millisecond the machine was
+overloaded. MPICH (its defaults, UCX over TCP) and Gloo (its ring, calls that
+block) use one connection for a pair, in the order of the peers.
+"""
 
 
 def lines(path):
@@ -41,96 +56,258 @@ def mbit(rate):
 
 
 def share(part, whole):
-    return f"{100 * part / whole:.1f}" if whole else "-"
+    return f"{100 * part / whole:.0f}" if whole else "-"
 
 
-def rows(name):
-    """One dictionary for each measured phase of a run."""
-    log = lines(pathlib.Path(f"{name}.log"))
-    marks = {line["mark"]: line for line in log if "mark" in line}
-    over = next((line for line in log if "over" in line), {})
-    for out in lines(pathlib.Path(f"{name}.out")):
-        if "phase" not in out:
+def kind_of(load):
+    if load["concurrent"] > 1:
+        return "many"
+    return "small" if load["row"] > 1 else "large"
+
+
+class Run:
+    """The results of one run."""
+
+    def __init__(self, folder, name):
+        self.name = name
+        self.out = lines(folder / f"{name}.out")
+        self.log = lines(folder / f"{name}.log")
+        over = next((line for line in self.log if "over" in line), {})
+        self.late = over.get("late_mean", 0)
+        self.title = next((line["world"] for line in self.log
+                           if "world" in line), name)
+
+    def mark(self, name):
+        return next((line for line in self.log if line.get("mark") == name),
+                    {})
+
+    def phases(self):
+        """For each phase a dictionary of what was measured, by kind."""
+        found = {}
+        for out in self.out:
+            if "phase" not in out:
+                continue
+            mark = self.mark(f"{out['phase']} {out['load']}")
+            n, calls = out["peers"], out["concurrent"] * out["row"]
+            time = median(out["times"])
+            sent = sum(map(sum, mark.get("bytes", [])))
+            found.setdefault(out["phase"], {})[kind_of(out)] = {
+                "n": n, "bytes": out["bytes"], "calls": calls, "time": time,
+                "times": out["times"], "ring": mark.get("rate"),
+                "best": mark.get("best"), "order": mark.get("ring", []),
+                "busbw": out["bytes"] * calls * 2 * (n - 1) / n / time,
+                "wire": sent / n / len(out["times"])}
+        return found
+
+    def optimized(self):
+        return next((out for out in self.out if "optimize" in out), None)
+
+
+def row(run, label, phase, kinds):
+    large, many = kinds.get("large"), kinds.get("many")
+    small = kinds.get("small")
+    cells = [label, phase if phase in ("before", "after") else ""]
+    if large:
+        cells += [f"{large['bytes'] / 2**20:.3g}", f"{large['time']:.2f}",
+                  mbit(large["busbw"]), share(large["busbw"], large["ring"]),
+                  share(large["busbw"], large["best"]),
+                  f"{large['wire'] / 2**20:.1f}"]
+    else:
+        cells += ["-"] * 6
+    cells += [f"{many['time']:.2f}", mbit(many["busbw"])] if many else ["-"] * 2
+    cells += [f"{1e3 * small['time'] / small['calls']:.1f}" if small else "-"]
+    return cells + [f"{1e3 * run.late:.2f}"]
+
+
+def markdown(head, rows):
+    rows = [list(map(str, r)) for r in [head] + rows]
+    width = [max(len(r[i]) for r in rows) for i in range(len(head))]
+
+    def line(cells):
+        return "| " + " | ".join(
+            c.ljust(w) if i < 2 else c.rjust(w)
+            for i, (c, w) in enumerate(zip(cells, width))) + " |"
+    rule = "|" + "|".join("-" * (w + 1) + ("-" if i < 2 else ":")
+                          for i, w in enumerate(width)) + "|"
+    return [line(rows[0]), rule] + [line(r) for r in rows[1:]]
+
+
+def notes(run, phases):
+    """What the table has no column for."""
+    parts = []
+    took = run.optimized()
+    if took:
+        parts.append(f"optimizing took {took['time']:.2f} s"
+                     if took["optimize"] == 0
+                     else f"optimizing failed with {took['optimize']}")
+    for phase in ("before", "after"):
+        large = phases.get(phase, {}).get("large")
+        if large and large["order"]:
+            parts.append(f"{phase}: " + " ".join(map(str, large["order"])))
+        if large and len(large["times"]) > 4:
+            parts.append(f"each, {phase}: " + " ".join(
+                f"{t:.2f}" for t in large["times"]) + " s")
+    return "; ".join(parts)
+
+
+def scenario(folder, name):
+    rows, text, title = [], [], name
+    wires = {}
+    for kind in KINDS:
+        run = Run(folder, f"{name}-{kind}")
+        phases = run.phases()
+        for phase, kinds in phases.items():
+            rows.append(row(run, NAMES[kind], phase, kinds))
+            title = run.title
+            if "large" in kinds:
+                wires[kind, phase] = kinds["large"]
+        if kind == "auto" and phases:
+            text.append(f"Automatic: {notes(run, phases)}.")
+    plain, codes = (wires.get((k, "after")) for k in ("auto", "codes"))
+    if plain and codes and codes["wire"]:
+        text.append(f"Codes: {plain['wire'] / codes['wire']:.2f} times fewer "
+                    f"bytes, {plain['time'] / codes['time']:.2f} times as fast.")
+    if not rows:
+        return []
+    return [f"## {title}", "", *markdown(HEAD, rows), "", *text, ""]
+
+
+def faults(folder):
+    rows = []
+    for name in ("vanish", "partition"):
+        for out in Run(folder, name).out:
+            for word in ("recovered", "gathered"):
+                if word in out:
+                    rows.append((name, word, out["peers"],
+                                 f"{out[word]:.2f}"))
+    if not rows:
+        return []
+    return ["## Losses", "", "From the launch of the operation in which peers "
+            "are lost to its result among the others,", "and from the healing "
+            "of the network until all are back.", "",
+            *markdown(("", "", "peers left", "s"), rows), ""]
+
+
+def sweeps(folder):
+    rows = []
+    found = [int(p.stem.split("-")[1]) for p in folder.glob("sweep-*.out")]
+    for n in sorted(found):
+        run = Run(folder, f"sweep-{n}")
+        took, mark = run.optimized(), run.mark("optimize")
+        if not took or took["optimize"] != 0:
             continue
-        mark = marks.get(out["phase"], {})
-        size = out["bytes"] * out["concurrent"]
-        n = out["peers"]
-        time = median(out["times"])
-        yield {"name": pathlib.Path(name).name, "phase": out["phase"], "n": n,
-               "mib": out["bytes"] / 2**20, "ops": out["concurrent"],
-               "pool": out["pool"], "time": time, "times": out["times"],
-               "busbw": size * 2 * (n - 1) / n / time,
-               "ring": mark.get("rate"), "best": mark.get("best"),
-               "order": mark.get("ring", []),
-               "late": over.get("late_mean", 0)}
+        sent = sum(map(sum, mark.get("bytes", [])))
+        rows.append((n, n * (n - 1), f"{took['time']:.2f}",
+                     f"{sent / n / 2**20:.2f}", f"{1e3 * run.late:.2f}"))
+    if not rows:
+        return []
+    return ["## Sweep by size of the world", "", "A first optimization of peers "
+            "20 ms apart, 50 Mbit/s for each pair.", "",
+            *markdown(("peers", "links", "s", "MiB sent by a peer", "late ms"),
+                      rows), ""]
 
 
-def events(name):
-    """What is not a measured phase, in words."""
-    for out in lines(pathlib.Path(f"{name}.out")):
-        if "optimize" in out:
-            ok = "adopted" if out["optimize"] == 0 else \
-                f"failed with {out['optimize']}"
-            yield f"optimizing took {out['time']:.2f} s and {ok}"
-        for word in ("recovered", "gathered"):
-            if word in out:
-                yield f"{word} after {out[word]:.2f} s: {out['peers']} peers"
+def plain(folder, name, title):
+    path = folder / f"{name}.out"
+    if not path.exists():
+        return []
+    return [f"## {title}", "", "```",
+            path.read_text(encoding="utf-8").rstrip(), "```", ""]
 
 
-def table(name):
-    for r in rows(name):
-        print(FORM.format(
-            r["name"], r["phase"], r["n"], f"{r['mib']:.4g}", r["ops"],
-            r["pool"], f"{r['time']:.3f}", mbit(r["busbw"]), mbit(r["ring"]),
-            share(r["busbw"], r["ring"]), mbit(r["best"]),
-            share(r["busbw"], r["best"]), f"{1e3 * r['late']:.2f}"))
-        if len(r["times"]) > 4:
-            print("    each: " + " ".join(f"{t:.2f}" for t in r["times"]))
-        print("    ring: " + " ".join(map(str, r["order"])))
-    for text in events(name):
-        print(f"    {pathlib.Path(name).name}: {text}")
+def report(folder):
+    groups = [line for name in SCENARIOS for line in scenario(folder, name)]
+    out = ["# What was measured over emulated networks", ""]
+    if groups:
+        out += [EXPLAIN] + groups
+    out += faults(folder) + sweeps(folder)
+    out += plain(folder, "solver", "Ring solver: quality and time by size")
+    out += plain(folder, "codes", "Quantization: throughput and error")
+    return "\n".join(out).rstrip() + "\n"
+
+
+# --------------------------------------------------------------------- plot
+
+def text_at(x, y, text, more=""):
+    return f'<text x="{x:.0f}" y="{y:.0f}" {more}>{text}</text>'
 
 
 def plot(folder):
-    """Bars of what was reached over bars of what the links can carry."""
-    found = [r for log in sorted(folder.glob("*.log"))
-             for r in rows(str(log)[:-4]) if r["best"]]
-    if not found:
-        return
-    left, width, step = 210, 560, 26
-    most = max(r["best"] for r in found)
-    height = step * len(found) + 60
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}"'
-           f' height="{height}" font-family="sans-serif" font-size="12">',
+    """For each run what a large one and many small ones reached, over what the
+    links can carry."""
+    groups = []
+    for name in SCENARIOS:
+        found = []
+        for kind in KINDS:
+            for phase, kinds in Run(folder, f"{name}-{kind}").phases().items():
+                if "large" in kinds:
+                    found.append((kind, phase, kinds))
+        if found:
+            groups.append((Run(folder, f"{name}-{found[0][0]}").title, found))
+    if not groups:
+        return None
+    left, width, step = 190, 460, 17
+    height = 60 + sum(34 + step * len(found) for _, found in groups)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 130}"'
+           f' height="{height}" font-family="sans-serif" font-size="11">',
            '<rect width="100%" height="100%" fill="#fff"/>',
-           f'<text x="{left}" y="20">All-reduce over emulated links, Mbit/s: '
-           'dark what every link carried, light the slowest link of the ring, '
-           'outlined that of the best ring</text>']
-    for i, r in enumerate(found):
-        y = 36 + step * i
-        label = f"{r['name']} {r['phase']}"
-
-        def bar(value, style, top=0, thick=18):
-            return (f'<rect x="{left}" y="{y + top}" height="{thick}" '
-                    f'width="{width * value / most:.1f}" {style}/>')
-        out.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">'
-                   f'{label}</text>')
-        out.append(bar(r["ring"] or 0, 'fill="#bcd6f0"'))
-        out.append(bar(r["busbw"], 'fill="#1f5f9f"', 4, 10))
-        out.append(bar(r["best"], 'fill="none" stroke="#444"'))
-        out.append(f'<text x="{left + width * r["best"] / most + 6:.1f}" '
-                   f'y="{y + 13}">{share(r["busbw"], r["best"])} %</text>')
+           text_at(16, 20, "All-reduce over emulated links: what every link of "
+                   "the ring carried, Mbit/s of payload", 'font-size="14"'),
+           text_at(16, 38, "bar: one large vector; dot: 64 of 64 KiB at once; "
+                   "light: slowest link of the ring in use; outline: of the "
+                   "best ring; right: % of best, ms for 8 KiB")]
+    y = 52
+    for title, found in groups:
+        most = max(max(k["busbw"], k["best"] or 0, k["ring"] or 0)
+                   for _, _, kinds in found for k in kinds.values()
+                   if k["calls"] == 1)
+        scale = width / most
+        y += 22
+        out.append(text_at(16, y, title, 'font-weight="bold"'))
+        y += 6
+        for kind, phase, kinds in found:
+            out += plot_row(left, y, scale, kind, phase, kinds)
+            y += step
+        y += 6
     out.append("</svg>")
-    (folder / "wan.svg").write_text("\n".join(out) + "\n", encoding="utf-8")
+    path = folder / "wan.svg"
+    path.write_text("\n".join(out) + "\n", encoding="utf-8")
+    return path
+
+
+def plot_row(left, y, scale, kind, phase, kinds):
+    large, many, small = (kinds.get(k) for k in ("large", "many", "small"))
+    colour = {"mpich": "#b06a1f", "gloo": "#8a8a1f"}.get(
+        kind, "#1f5f9f" if phase == "after" else "#6f8fb0")
+
+    def bar(value, style, top, thick):
+        return (f'<rect x="{left}" y="{y + top}" height="{thick}" '
+                f'width="{scale * (value or 0):.1f}" {style}/>')
+    label = NAMES[kind] + (f", {phase}" if phase in ("before", "after") else "")
+    out = [text_at(left - 6, y + 11, label, 'text-anchor="end"'),
+           bar(large["ring"], 'fill="#d5e4f3"', 1, 13),
+           bar(large["busbw"], f'fill="{colour}"', 4, 7),
+           bar(large["best"], 'fill="none" stroke="#999"', 1, 13)]
+    end = max(large["best"] or 0, large["ring"] or 0, large["busbw"])
+    if many:
+        end = max(end, many["busbw"])
+        out.append(f'<circle cx="{left + scale * many["busbw"]:.1f}" '
+                   f'cy="{y + 7.5}" r="3.5" fill="#d33" stroke="#fff"/>')
+    words = f"{share(large['busbw'], large['best'])} %"
+    if small:
+        words += f", {1e3 * small['time'] / small['calls']:.1f} ms"
+    return out + [text_at(left + scale * end + 8, y + 11, words)]
+
+
+def main():
+    if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1])
+    text = report(folder)
+    (folder / "RESULTS.md").write_text(text, encoding="utf-8")
+    print(text, end="")
+    plot(folder)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--head"]:
-        print(FORM.format(*HEAD))
-    elif len(sys.argv) == 3 and sys.argv[1] == "--plot":
-        plot(pathlib.Path(sys.argv[2]))
-    elif len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
-        for argument in sys.argv[1:]:
-            table(argument)
-    else:
-        sys.exit(__doc__)
+    main()

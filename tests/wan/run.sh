@@ -1,74 +1,162 @@
 #!/bin/sh
-# run.sh [-b BUILD] [-o FOLDER] [SCENARIO...] - measures over emulated networks.
+# run.sh [-b BUILD] [-o FOLDER] [-t SECONDS] [RUN...] - measures over emulated
+# networks.
 #
-#   -b BUILD   the build folder (build below the project's root)
-#   -o FOLDER  where results are kept (a temporary one, removed at the end)
+#   -b BUILD    the build folder (build below the project's root)
+#   -o FOLDER   where results are kept (a temporary one, removed at the end);
+#               what it has from a run that succeeded is not measured again, so
+#               the same command goes on where the last one ended
+#   -t SECONDS  begin nothing new after that time, and exit with 75 if something
+#               is left
+#   -l          only name the runs
+#   -p          only print
 #
-# Scenarios: europe america atlantic star two-sites firewall degrade loss
-# vanish partition sweep; all of them without an argument, which takes a quarter
-# of an hour. A part of one is named like its row: europe-pool8, sweep-16. Needs
-# root, /dev/net/tun and an idle machine. Prints tables; with -o leaves the plot
-# wan.svg and the raw results, which report.py reads. Gloo is measured beside it
-# where libgloo-dev is installed.
+# Runs: europe america atlantic star two-sites firewall degrade loss vanish
+# partition sweep solver codes; all of them without an argument, which takes a
+# quarter of an hour. Parts of one: europe-pool8, sweep-16; see -l. A run takes
+# up to 40 seconds. Needs root, /dev/net/tun and an idle machine. Prints tables;
+# with -o they are also left as RESULTS.md, and a plot as wan.svg. MPICH and
+# Gloo are measured beside it where mpich, libmpich-dev and libgloo-dev are.
 set -eu
 
 source=$(cd "$(dirname "$0")" && pwd)
 bin=$source/../../build/bin
-results=''
+results='' seconds=1000000 only=measure
 
-while getopts b:o: option; do
+while getopts b:o:t:lp option; do
     case $option in
     b) bin=$(cd "$OPTARG" && pwd)/bin ;;
     o) mkdir -p "$OPTARG"; results=$(cd "$OPTARG" && pwd) ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    t) seconds=$OPTARG ;;
+    l) only=list ;;
+    p) only=print ;;
+    *) sed -n '2,22s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
-if [ -z "$results" ]; then
-    results=$(mktemp -d)
-    trap 'rm -rf "$results"' EXIT
-fi
-if [ $# = 0 ]; then
-    set -- europe america atlantic star two-sites firewall degrade loss \
-        vanish partition sweep
-fi
+stores=$(mktemp -d)
+if [ -z "$results" ]; then mkdir "$stores/results"; results=$stores/results; fi
+trap 'rm -rf "$stores"' EXIT
+trap 'exit 130' INT TERM HUP
 export PCCL_LOG_LEVEL=${PCCL_LOG_LEVEL:-ERR}
 
-# one NAME WORLD CONNECTIONS ARGUMENTS...: a run, its results, its table
-one()
+# ------------------------------------------------------------------ the runs
+
+# The vectors of a scenario, scaled to the time that they take: one large
+# all-reduce, 64 of 64 KiB at once, and 32 of 8 KiB one after the other.
+loads() # NAME
 {
-    name=$1 world=$2 pool=$3
-    shift 3
-    case $world in */*) ;; *) world=$source/$world.wan ;; esac
-    peers=$("$bin/wanbox" --check "$world" |
+    case $1 in
+    europe-pool1 | europe-mpich | europe-gloo) large=4M ;;
+    europe-*) large=16M ;;
+    america-pool1 | america-mpich | america-gloo) large=2M ;;
+    atlantic-pool1 | atlantic-mpich | atlantic-gloo) large=1M ;;
+    star-*) large=2M ;;
+    degrade-*) large=2M@8 ;;
+    loss-*) large=1M ;;
+    *) large=8M ;;
+    esac
+    many=64Kx64
+    # A connection across the ocean has 2 Mbit/s.
+    case $1 in atlantic-pool1 | atlantic-mpich | atlantic-gloo) many=64Kx16 ;;
+    esac
+    echo "$large,$many,8Kx1x32"
+}
+
+parts() # SCENARIO or a part of one
+{
+    case $1 in
+    europe | america | atlantic | star | two-sites | loss)
+        for kind in pool1 pool8 pool64 auto codes mpich gloo; do
+            echo "$1-$kind"
+        done ;;
+    # MPICH and Gloo have no way around a pair that cannot talk.
+    firewall)
+        for kind in pool1 pool8 pool64 auto codes; do echo "$1-$kind"; done ;;
+    degrade) echo degrade-auto ;;
+    sweep) for n in 4 8 16 24 32; do echo "sweep-$n"; done ;;
+    *) echo "$1" ;;
+    esac
+}
+
+world() # NAME
+{
+    case $1 in
+    two-sites-* | partition) echo "$source/two_sites.wan" ;;
+    sweep-*) echo "$results/$1.wan" ;;
+    vanish) echo "$source/europe.wan" ;;
+    *) echo "$source/${1%-*}.wan" ;;
+    esac
+}
+
+# pccl NAME CONNECTIONS ARGUMENTS...: the library's peers. 0 connections are as
+# many as the library likes; links are then judged with 64.
+pccl()
+{
+    name=$1 pool=$2
+    shift 2
+    file=$(world "$name")
+    peers=$("$bin/wanbox" --check "$file" |
         sed -n 's/.*: \([0-9]*\) peers$/\1/p')
-    # What links could carry with as many connections as the library likes.
     most=$pool
     [ "$most" != 0 ] || most=64
-    status=0
     "$bin/wanbox" --log "$results/$name.log" --connections "$most" --master "
         exec $bin/pccl-master --listen \$WAN_MASTER:48148 --quorum $peers \
             >/dev/null 2>$results/$name.master" \
-        --peer "exec $bin/wan-peer $* --pool $pool" "$world" \
-        >"$results/$name.out" || status=$?
-    if [ $status = 77 ]; then exit 77; fi
-    if [ $status != 0 ]; then echo "$name: ended with status $status"; fi
-    python3 "$source/report.py" "$results/$name"
+        --peer "exec $bin/wan-peer $* --pool $pool" "$file" \
+        >"$results/$name.out"
 }
 
-# gloo NAME WORLD SIZE: Gloo's ring all-reduce over the same links
+reduce() # NAME CONNECTIONS ARGUMENTS...
+{
+    name=$1 pool=$2
+    shift 2
+    pccl "$name" "$pool" reduce --load "$(loads "$name")" --repeat 1 \
+        --optimize "$@"
+}
+
+# gloo NAME: Gloo's ring all-reduce over the same links
 gloo()
 {
-    [ -x "$results/gloo-peer" ] ||
-        c++ -O2 "$source/gloo_peer.cc" -o "$results/gloo-peer" -lgloo \
-            -lpthread 2>/dev/null ||
-        { echo "$1: skipped, cannot build with libgloo-dev"; return; }
-    store=$(mktemp -d)
+    [ -x "$stores/gloo-peer" ] ||
+        c++ -O2 "$source/gloo_peer.cc" -o "$stores/gloo-peer" -lgloo \
+            -lpthread 2>/dev/null || return 77
+    mkdir "$stores/$1"
     "$bin/wanbox" --log "$results/$1.log" --connections 1 --peer "
-        exec $results/gloo-peer $store $3" "$source/$2.wan" \
-        >"$results/$1.out" || echo "$1: ended with status $?"
-    rm -rf "$store"
-    python3 "$source/report.py" "$results/$1"
+        exec $stores/gloo-peer $stores/$1 $(loads "$1")" "$(world "$1")" \
+        >"$results/$1.out"
+}
+
+# mpich NAME: MPICH over the same links. Its mpiexec is the master's program and
+# says what each host is to run; UCX finds the device in a /sys of its node.
+mpich()
+{
+    [ -x "$stores/mpich-peer" ] ||
+        mpicc.mpich -O2 "$source/mpich_peer.c" -o "$stores/mpich-peer" \
+            2>/dev/null || return 77
+    peers=$("$bin/wanbox" --check "$(world "$1")" |
+        sed -n 's/.*: \([0-9]*\) peers$/\1/p')
+    hosts='' i=1
+    while [ $i -le "$peers" ]; do
+        i=$((i + 1))
+        hosts=$hosts,10.99.0.$i
+    done
+    launch=$stores/launch
+    rm -f "$launch"
+    # shellcheck disable=SC2016 # for the shells of the nodes
+    echo 'mount -t sysfs none /sys || exit 77
+        while ! grep -q LAUNCH_END "$1" 2>/dev/null; do sleep 0.1; done
+        exec $(sed -n "s/^HYDRA_LAUNCH: //p" "$1" | sed -n "${WAN_PEER}p")' \
+        >"$stores/node.sh"
+    "$bin/wanbox" --log "$results/$1.log" --connections 1 --master "
+        exec mpiexec.mpich -launcher manual -localhost \$WAN_MASTER \
+            -disable-auto-cleanup -hosts ${hosts#,} -ppn 1 -n $peers \
+            -genv UCX_TLS tcp,self -genv UCX_NET_DEVICES wan \
+            $stores/mpich-peer $(loads "$1") </dev/null >$launch \
+            2>$results/$1.master" \
+        --peer "exec unshare -m sh $stores/node.sh $launch" "$(world "$1")" \
+        >"$results/$1.launcher"
+    grep '^{' "$launch" >"$results/$1.out"
 }
 
 # A world of N peers with links of their own; what a full sweep costs.
@@ -83,53 +171,69 @@ sweep() # N
         echo 'rtt site site 20ms'
         echo 'path * <-> * rate 50mbit queue 60ms'
     } >"$results/sweep-$1.wan"
-    one "sweep-$1" "$results/sweep-$1.wan" 1 \
-        reduce --bytes 64K --repeat 1 --optimize
+    pccl "sweep-$1" 1 reduce --load 64K --repeat 1 --optimize
 }
 
-# part NAME: one row of the tables, or two: before and after optimizing.
-part()
+measure() # NAME
 {
     case $1 in
-    europe-*) small=4M large=16M ;;
-    america-*) small=2M large=8M ;;
-    atlantic-*) small=1M large=8M ;;
-    esac
-    case $1 in
-    *-pool1) one "$1" "${1%-*}" 1 reduce --bytes $small --repeat 2 --optimize ;;
-    *-pool8) one "$1" "${1%-*}" 8 reduce --bytes $large --repeat 1 --optimize ;;
-    *-pool64) one "$1" "${1%-*}" 64 reduce --bytes $large --repeat 1 --optimize ;;
-    *-auto) one "$1" "${1%-*}" 0 reduce --bytes $large --repeat 1 --optimize ;;
-    *-large) one "$1" "${1%-*}" 0 reduce --bytes 48M --repeat 1 ;;
-    *-small) one "$1" "${1%-*}" 0 reduce --bytes 64K --repeat 1 \
-        --concurrent 128 --optimize ;;
-    *-codes) one "$1" "${1%-*}" 0 reduce --bytes $large --repeat 1 --quantize \
-        --optimize ;;
-    *-gloo) gloo "$1" "${1%-*}" $small ;;
-    star) one star star 0 reduce --bytes 4M --repeat 1 --optimize ;;
-    two-sites) one $1 two_sites 0 reduce --bytes 8M --optimize ;;
-    firewall) one firewall firewall 0 reduce --bytes 8M --optimize ;;
-    degrade) one degrade degrade 0 reduce --bytes 4M --repeat 6 --optimize ;;
-    loss) one loss loss 0 reduce --bytes 1M --repeat 2 ;;
-    vanish) one vanish europe 0 vanish --bytes 4M ;;
-    partition) one partition two_sites 0 partition --bytes 4M --lose 2,4,6 ;;
+    vanish) pccl vanish 0 vanish --load 4M ;;
+    partition) pccl partition 0 partition --load 4M --lose 2,4,6 ;;
     sweep-*) sweep "${1#sweep-}" ;;
-    *) echo "run.sh: no scenario '$1'" >&2; exit 2 ;;
+    solver) "$bin/bench_topology" >"$results/solver.out" ;;
+    codes) "$bin/bench_quant" >"$results/codes.out" ;;
+    *-pool1) reduce "$1" 1 ;;
+    *-pool8) reduce "$1" 8 ;;
+    *-pool64) reduce "$1" 64 ;;
+    *-auto) reduce "$1" 0 ;;
+    *-codes) reduce "$1" 0 --quantize ;;
+    *-gloo) gloo "$1" ;;
+    *-mpich) mpich "$1" ;;
+    *) echo "run.sh: no run '$1'" >&2; exit 2 ;;
     esac
 }
 
-python3 "$source/report.py" --head
-for scenario; do
-    case $scenario in
-    europe | america | atlantic)
-        # The report's experiments: a large vector over 1, 8, 64 connections
-        # and as many as the library likes, many small ones side by side, codes
-        # of 8 bits, and Gloo.
-        for kind in pool1 pool8 pool64 auto small codes gloo; do
-            part "$scenario-$kind"
-        done ;;
-    sweep) for n in 4 8 16 24 32; do part "sweep-$n"; done ;;
-    *) part "$scenario" ;;
+# ---------------------------------------------------------------- all of them
+
+[ $# -gt 0 ] || set -- europe america atlantic star two-sites firewall degrade \
+    loss vanish partition sweep solver codes
+names=$(for scenario; do parts "$scenario"; done)
+if [ $only = list ]; then
+    echo "$names"
+    exit
+fi
+if [ $only = print ]; then
+    names=''
+elif [ ! -x "$bin/wanbox" ] || [ ! -x "$bin/wan-peer" ]; then
+    echo "run.sh: no wanbox and wan-peer in $bin: build them first" >&2
+    exit 2
+fi
+begin=$(date +%s)
+left=0 bad=0
+for name in $names; do
+    if [ -e "$results/$name.done" ]; then continue; fi
+    now=$(date +%s)
+    if [ $((now - begin)) -ge "$seconds" ]; then
+        left=$((left + 1))
+        continue
+    fi
+    status=0
+    measure "$name" || status=$?
+    case $status in
+    0) : >"$results/$name.done" ;;
+    2) exit 2 ;;
+    77)
+        case $name in *-gloo | *-mpich) ;; *) exit 77 ;; esac
+        echo "$name: skipped, cannot be built or started here" ;;
+    *)
+        bad=$((bad + 1))
+        echo "$name: ended with status $status" ;;
     esac
+    echo "$name: $(($(date +%s) - now)) s" >&2
 done
-python3 "$source/report.py" --plot "$results"
+if [ $left -gt 0 ]; then
+    echo "run.sh: $left runs left: the same command goes on" >&2
+    exit 75
+fi
+python3 "$source/report.py" "$results"
+[ $bad = 0 ]

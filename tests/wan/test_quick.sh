@@ -35,33 +35,34 @@ need() # PATTERN FILE
 case $case in
 ring)
     # The bytes on the links show a ring through all four.
-    run "$source/quick.wan" reduce --bytes 1M --repeat 2
+    run "$source/quick.wan" reduce --load 1M --repeat 2
     need '"phase":"before","peers":4' out
-    need '"mark":"before",.*"ring":\[1,2,3,4\]' log ;;
+    need '"mark":"before 1M",.*"ring":\[1,2,3,4\]' log ;;
 many)
-    run "$source/quick.wan" reduce --bytes 64K --repeat 2 --concurrent 16 --pool 4
-    need '"concurrent":16,"pool":4' out ;;
+    run "$source/quick.wan" reduce --load 64Kx16,8Kx1x4 --repeat 2 --pool 4
+    need '"concurrent":16,"row":1,"pool":4' out
+    need '"concurrent":1,"row":4,"pool":4' out ;;
 loss)
     sed 's/^offload off$/path * <-> * loss 5%/' "$source/quick.wan" |
         awk '/^path \* <-> \* loss/ {late = $0; next} {print}
              END {print late}' >"$dir/loss.wan"
-    run "$dir/loss.wan" reduce --bytes 128K --repeat 2
-    need '"mark":"before",.*"lost":[1-9]' log ;;
+    run "$dir/loss.wan" reduce --load 128K --repeat 2
+    need '"mark":"before 128K",.*"lost":[1-9]' log ;;
 firewall)
     # Nobody may call 2, and 1 and 3 cannot talk: a ring is left all the same.
     (cat "$source/quick.wan"
      echo 'path * -> 2 wall'
      echo 'path 1 <-> 3 block') >"$dir/firewall.wan"
-    run "$dir/firewall.wan" reduce --bytes 1M --repeat 2 --optimize
+    run "$dir/firewall.wan" reduce --load 1M --repeat 2 --optimize
     need '"phase":"after","peers":4' out
     need '"optimize":0' out
-    need '"mark":"before",.*"ring":\[1,[24],.*\]' log
-    need '"mark":"after",.*"ring":\[1,[24],.*\]' log ;;
+    need '"mark":"before 1M",.*"ring":\[1,[24],.*\]' log
+    need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
 vanish)
-    run "$source/quick.wan" vanish --bytes 1M
+    run "$source/quick.wan" vanish --load 1M
     need '"recovered":.*"peers":3' out ;;
 partition)
-    run "$source/quick.wan" partition --bytes 1M --lose 2,4
+    run "$source/quick.wan" partition --load 1M --lose 2,4
     need '"recovered":.*"peers":2' out
     need '"gathered":.*"peers":4' out ;;
 *)
