@@ -37,6 +37,13 @@ static uint32_t queue_size(const pcclComm_t *c, uint32_t number)
     return here == 2 ? CHANNEL_SIZE_PAIR : CHANNEL_SIZE;
 }
 
+static bool has_ended(int fd)
+{
+    char first;
+    ssize_t n = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 struct channel *comm_share_make(void *comm, uint32_t number,
                                 struct channel_offer *offer)
 {
@@ -53,7 +60,9 @@ struct channel *comm_share_join(void *comm, uint32_t number,
     pcclComm_t *c = comm;
     struct share *share = &c->sockets[number].share;
     if (share_open(share, offer)) return &share->channel;
-    say_tcp(c, "what it offers cannot be opened here");
+    /* A caller that has given up meanwhile took its memory with it. */
+    if (!has_ended(c->sockets[number].fd))
+        say_tcp(c, "what it offers cannot be opened here");
     return NULL;
 }
 

@@ -234,6 +234,10 @@ static bool open_conn(struct engine *e, uint32_t number)
     struct cursor body = {.in = c->hello, .left = FRAME_HELLO_SIZE};
     hello_body(&body, &key, &from, &to);
     e->quick.known = e->messages.mail.known = false;
+    if (e->self == 0) {
+        c->held = c->stranger = true; /* WELCOME and PROPOSE are on their way */
+        return true;
+    }
     bool ours = key.word[0] == e->key.word[0] && key.word[1] == e->key.word[1];
     if (!ours || to != e->self || from == e->self) return false;
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) {

@@ -138,6 +138,7 @@ void engine_close_unwanted(struct engine *e)
 
 void engine_close_all(struct engine *e)
 {
+    engine_unwant_links(e); /* nothing is called again */
     for (uint32_t i = 0; i < e->conn_end; i++) {
         if (!e->conns[i] || e->conns[i]->state == CONN_FREE) continue;
         e->out.close(e->out.user, i);

@@ -171,6 +171,38 @@ static void test_a_call_ahead_of_the_turn_waits(void **state)
     assert_int_equal(state_at(CALLER, 5), CONN_OPEN);
 }
 
+/* The master tells one of two newcomers of the other before the other one has
+ * its name. */
+static void test_a_call_ahead_of_the_welcome_waits(void **state)
+{
+    (void)state;
+    uint8_t hello[STAGE_SIZE];
+    struct wire_key key = engines[CALLED]->key;
+    engines[CALLED]->self = 0;
+    engines[CALLED]->world = 0;
+    engines[CALLED]->key.word[0]++;
+    assert_true(hear(CALLED, 5, hello, call(CALLER, hello)));
+    assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
+    engines[CALLED]->self = ids[CALLED];
+    engines[CALLED]->key = key;
+    engine_turn_links(engines[CALLED], NULL, 0);
+    assert_int_equal(state_at(CALLED, 5), CONN_OPEN);
+}
+
+static void test_who_closes_all_calls_nobody(void **state)
+{
+    (void)state;
+    uint8_t hello[STAGE_SIZE];
+    assert_true(hear(CALLED, 0, hello, call(CALLER, hello)));
+    engines[CALLER]->conns[0]->state = CONN_OPEN; /* it was answered */
+    struct link *l = link_find(engines[CALLER], ids[CALLED], false);
+    l->dialing--;
+    l->open++;
+    engine_close_all(engines[CALLER]);
+    assert_int_equal(state_at(CALLER, 0), CONN_FREE);
+    assert_int_equal(dials, 1);
+}
+
 static void test_an_unwelcome_call_ends_by_its_silence(void **state)
 {
     (void)state;
@@ -345,6 +377,8 @@ int main(void)
         TEST(test_a_late_call_is_refused),
         TEST(test_the_other_end_calls_back),
         TEST(test_a_call_ahead_of_the_turn_waits),
+        TEST(test_a_call_ahead_of_the_welcome_waits),
+        TEST(test_who_closes_all_calls_nobody),
         TEST(test_an_unwelcome_call_ends_by_its_silence),
         TEST(test_turning_begins_anew),
         TEST(test_proposals_turn_all_links),
