@@ -75,11 +75,17 @@ static void aborted(void *user, int code, int rank)
         complain("rank %d aborted its run with code %d", rank, code);
 }
 
-/* The coordinator takes numbers only; "localhost" is what people write. */
+/* The coordinator takes numbers only; "localhost" is what people write. That
+ * one is known without asking: not every machine has it in its tables, and some
+ * have it as ::1 first, where whoever dials 127.0.0.1 finds nobody. */
 static bool host_resolve(char *host)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     if (*host == '\0') return true;
+    if (strcmp(host, "localhost") == 0) {
+        snprintf(host, HOST_SIZE, "127.0.0.1");
+        return true;
+    }
     int code = getaddrinfo(host, NULL, &hints, &found);
     if (code == 0) {
         code = getnameinfo(found->ai_addr, found->ai_addrlen, host, HOST_SIZE,
