@@ -52,6 +52,7 @@ uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
     int fd = socket(to.name.ss_family,
                     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return NO_CONN;
+    io_addr_tune_early(fd, &to);
     int rc = connect(fd, (struct sockaddr *)&to.name, to.size);
     uint32_t number = NO_CONN;
     if (rc == 0 || errno == EINPROGRESS) number = take_number(c, fd);
@@ -574,6 +575,7 @@ bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
     if (io_addr_from_wire(&addr, &to))
         fd = socket(to.name.ss_family,
                     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0) io_addr_tune_early(fd, &to);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
         error = errno;
     if (error == EINPROGRESS) error = await_connect(fd, deadline);
@@ -630,6 +632,7 @@ static int listen_on(int family)
     if (!io_addr_numeric(NULL, 0, family == AF_INET6, &any)) return -1;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
+    io_addr_tune_early(fd, NULL);
     int zero = 0;
     bool ok = family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY,
                                                &zero, sizeof zero) == 0;
