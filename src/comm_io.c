@@ -128,15 +128,17 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
 }
 
 /* Windows read or written in one pass, so that no connection keeps the others
- * waiting. */
-enum { WINDOWS_MAX = 4 };
+ * waiting; and bytes, so that what one end writes the other one reads while it
+ * is in the cache. */
+enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
 static bool receive(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->sockets[number];
     bool moved = false;
-    for (int i = 0; i < WINDOWS_MAX && s->fd >= 0; i++) {
+    size_t done = 0;
+    for (int i = 0; i < WINDOWS_MAX && done < TURN_SIZE && s->fd >= 0; i++) {
         if (comm_share_receives(c, number))
             return comm_share_receive(c, number) || moved;
         uint8_t *to;
@@ -155,6 +157,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
             return true;
         }
         if ((size_t)n < size) break;
+        done += size;
     }
     return moved;
 }
@@ -166,11 +169,12 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     bool moved = false;
     s->blocked = false;
     engine_clear_dirty(e, number);
+    size_t done = 0;
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_share_sends(c, number))
             return comm_share_transmit(c, number) || moved;
         /* Over a long way all connections are to have something to do. */
-        if (turn == (s->far ? 1 : WINDOWS_MAX)) {
+        if (turn == (s->far ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
             s->blocked = true; /* not really: more in the next pass */
             break;
         }
@@ -200,6 +204,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             s->blocked = true;
             break;
         }
+        done += total;
     }
     return moved;
 }
