@@ -52,6 +52,7 @@ uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
     int fd = socket(to.name.ss_family,
                     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return NO_CONN;
+    io_addr_tune_early(fd, &to);
     int rc = connect(fd, (struct sockaddr *)&to.name, to.size);
     uint32_t number = NO_CONN;
     if (rc == 0 || errno == EINPROGRESS) number = take_number(c, fd);
@@ -127,15 +128,17 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
 }
 
 /* Windows read or written in one pass, so that no connection keeps the others
- * waiting. */
-enum { WINDOWS_MAX = 4 };
+ * waiting; and bytes, so that what one end writes the other one reads while it
+ * is in the cache. */
+enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
 static bool receive(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->sockets[number];
     bool moved = false;
-    for (int i = 0; i < WINDOWS_MAX && s->fd >= 0; i++) {
+    size_t done = 0;
+    for (int i = 0; i < WINDOWS_MAX && done < TURN_SIZE && s->fd >= 0; i++) {
         if (comm_share_receives(c, number))
             return comm_share_receive(c, number) || moved;
         uint8_t *to;
@@ -154,6 +157,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
             return true;
         }
         if ((size_t)n < size) break;
+        done += size;
     }
     return moved;
 }
@@ -165,11 +169,12 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     bool moved = false;
     s->blocked = false;
     engine_clear_dirty(e, number);
+    size_t done = 0;
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_share_sends(c, number))
             return comm_share_transmit(c, number) || moved;
         /* Over a long way all connections are to have something to do. */
-        if (turn == (s->far ? 1 : WINDOWS_MAX)) {
+        if (turn == (s->far ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
             s->blocked = true; /* not really: more in the next pass */
             break;
         }
@@ -199,6 +204,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             s->blocked = true;
             break;
         }
+        done += total;
     }
     return moved;
 }
@@ -574,6 +580,7 @@ bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
     if (io_addr_from_wire(&addr, &to))
         fd = socket(to.name.ss_family,
                     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0) io_addr_tune_early(fd, &to);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
         error = errno;
     if (error == EINPROGRESS) error = await_connect(fd, deadline);
@@ -630,6 +637,7 @@ static int listen_on(int family)
     if (!io_addr_numeric(NULL, 0, family == AF_INET6, &any)) return -1;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
+    io_addr_tune_early(fd, NULL);
     int zero = 0;
     bool ok = family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY,
                                                &zero, sizeof zero) == 0;

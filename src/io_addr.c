@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool port_parse(const char *text, uint16_t *port)
 {
@@ -188,10 +189,35 @@ void io_addr_tune_far(int fd)
                      sizeof unsent);
 }
 
+static const char unpaced[] = "cubic";
+
+void io_addr_tune_early(int fd, const struct io_addr *peer)
+{
+    if (!peer || is_loopback(peer))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, unpaced,
+                         sizeof unpaced - 1);
+}
+
+/* The system's choice is that of a socket that nobody has touched; what a
+ * route asks for is left alone. */
+static void set_system_congestion(int fd)
+{
+    char name[16] = ""; /* TCP_CA_NAME_MAX of the kernel */
+    socklen_t size = sizeof name;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) != 0 ||
+        strncmp(name, unpaced, sizeof name) != 0)
+        return;
+    int fresh = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fresh < 0) return;
+    size = sizeof name;
+    if (getsockopt(fresh, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, size);
+    close(fresh);
+}
+
 void io_addr_tune(int fd, const struct io_addr *peer)
 {
     int on = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (is_loopback(peer))
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    if (!is_loopback(peer)) set_system_congestion(fd);
 }

@@ -48,7 +48,12 @@ uint16_t io_addr_port(const struct io_addr *addr);
 char *io_addr_print(const struct wire_addr *wire, char text[IO_ADDR_TEXT_SIZE]);
 
 /* What every TCP socket of ours wants: no delay, and on loopback a congestion
- * control that does not pace (BBR does). Errors do not matter. */
+ * control that does not pace (BBR does). A socket that has once been of one
+ * that does is paced for ever, so it has to be chosen before the call (`peer`
+ * is who is called) or, by a listener, for all that it will accept (NULL); who
+ * is far away gets the system's back by io_addr_tune() with the connection.
+ * Errors do not matter. */
+void io_addr_tune_early(int fd, const struct io_addr *peer);
 void io_addr_tune(int fd, const struct io_addr *peer);
 
 /* The round trip of a connection as TCP has seen it so far, 0 if it has not. */

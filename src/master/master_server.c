@@ -423,6 +423,7 @@ static int listen_at(const struct io_addr *addr, const char **step)
     *step = "bind";
     if (bind(fd, (const struct sockaddr *)&addr->name, addr->size) == 0) {
         *step = "listen";
+        io_addr_tune_early(fd, NULL);
         if (listen(fd, SERVER_BACKLOG) == 0) return fd;
     }
     int keep = errno;

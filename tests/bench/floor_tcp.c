@@ -196,6 +196,12 @@ static void reduce(struct floor *f, size_t count)
 
 /* ------------------------------------------------------------------ set-up */
 
+/* Before it connects: a socket that has been BBR's is paced for ever. */
+static void unpaced(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+}
+
 static void connect_all(const struct floor *f)
 {
     int on = 1;
@@ -204,6 +210,7 @@ static void connect_all(const struct floor *f)
         if (r == f->rank) continue;
         if (r < f->rank) {
             fd = socket(AF_INET, SOCK_STREAM, 0);
+            unpaced(fd);
             if (connect(fd, (struct sockaddr *)&address[r],
                         sizeof address[r]) != 0 ||
                 write(fd, &f->rank, sizeof f->rank) != sizeof f->rank)
@@ -217,7 +224,6 @@ static void connect_all(const struct floor *f)
             sockets[who] = fd;
         }
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
     }
 }
 
@@ -248,6 +254,7 @@ int main(int argc, char **argv)
         address[i].sin_family = AF_INET;
         address[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         listeners[i] = socket(AF_INET, SOCK_STREAM, 0);
+        unpaced(listeners[i]);
         if (bind(listeners[i], (struct sockaddr *)&address[i], size) != 0 ||
             listen(listeners[i], f.ranks) != 0 ||
             getsockname(listeners[i], (struct sockaddr *)&address[i], &size))

@@ -374,6 +374,12 @@ static void test_pieces_for_many_connections(void **state)
     plan_init(&p, &r);
     assert_true(p.segments <= 5);
     assert_true(p.segment <= PLAN_SEGMENT_MAX);
+    r.sockets = true; /* few calls of the system */
+    plan_init(&p, &r);
+    assert_int_equal(p.segments, (r.count * 4 / 6 - 1) / PLAN_SEGMENT_MAX + 1);
+    r.count = PLAN_SEGMENT_MAX / 4 * 6;
+    plan_init(&p, &r);
+    assert_int_equal(p.segments, 1);
 }
 
 int main(void)

@@ -5,7 +5,11 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static void test_split(void **state)
 {
@@ -94,12 +98,55 @@ static void test_resolve(void **state)
     assert_false(io_addr_numeric("localhost", 1, false, &found[0]));
 }
 
+static void congestion(int fd, char name[16])
+{
+    socklen_t size = 16;
+    memset(name, 0, 16);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size),
+                     0);
+}
+
+static void tune_both(int fd, const struct io_addr *early,
+                      const struct io_addr *peer, char name[16])
+{
+    if (fd >= 0) io_addr_tune_early(fd, early);
+    io_addr_tune(fd, peer);
+    congestion(fd, name);
+    close(fd);
+}
+
+/* Sockets on loopback, called or accepted, are never of one that paces; the
+ * others are of the system's. */
+static void test_congestion(void **state)
+{
+    (void)state;
+    struct io_addr near, far;
+    char system[16], name[16];
+    assert_true(io_addr_numeric("127.0.0.1", 1, false, &near));
+    assert_true(io_addr_numeric("192.0.2.1", 1, false, &far));
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    congestion(fd, system);
+    bool had = setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) == 0;
+    close(fd);
+    const char *unpaced = had ? "cubic" : system;
+    tune_both(socket(AF_INET, SOCK_STREAM, 0), NULL, &near, name);
+    assert_string_equal(name, unpaced);
+    tune_both(socket(AF_INET, SOCK_STREAM, 0), &near, &near, name);
+    assert_string_equal(name, unpaced);
+    tune_both(socket(AF_INET, SOCK_STREAM, 0), NULL, &far, name);
+    assert_string_equal(name, system);
+    tune_both(socket(AF_INET, SOCK_STREAM, 0), &far, &far, name);
+    assert_string_equal(name, system);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_split),
         cmocka_unit_test(test_wire),
         cmocka_unit_test(test_resolve),
+        cmocka_unit_test(test_congestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
