@@ -680,20 +680,21 @@ typedef struct pcclViewChange_t {
 PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
                                            pcclViewChange_t *change_out);
 
-/* Ends the run for everybody: the master tells all peers and its launcher,
- * whose exit status becomes `code`. For MPI_Abort. Returns at once. */
+/* Ends the run for all: the master tells the peers and its launcher, which
+ * exits with `code`. For MPI_Abort. Returns at once. */
 PCCL_EXPORT pcclResult_t pcclAbortRun(pcclComm_t *comm, int code);
 
 /* *done_out: an await would return at once. Unknown: pcclInvalidArgument. */
 PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
                                        bool *done_out);
+/* Waits for that, an event or timeout_ms; moves all data, with 0 none. */
+PCCL_EXPORT pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle,
+                                       int timeout_ms, bool *done_out);
 
 /* Port a running master listens on (for port 0). */
 PCCL_EXPORT pcclResult_t pcclGetMasterPort(pcclMasterInstance_t *master,
                                            uint16_t *port_out);
-
 #ifdef __cplusplus
 }
 #endif
-
 #endif

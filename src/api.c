@@ -73,6 +73,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     c->params = *params;
     c->rank_hint = -1;
     c->master_fd = c->driver_fd = c->master_poll = c->wake.fd = -1;
+    c->pulse_fd = -1;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->listeners[i] = -1;
     *comm_out = c;
     return pcclSuccess;

@@ -246,7 +246,7 @@ pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
     rc = launch(c, op, NULL, &started);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){comm, op->tag};
-    comm_turn(c);
+    comm_attend(c);
     return api_leave(c, rc);
 }
 
@@ -278,8 +278,25 @@ pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
     if (rc != pcclSuccess) return rc;
     struct op *op = find_handle(c, handle->tag);
     if (!op || !done_out) return api_leave(c, pcclInvalidArgument);
-    if (op->phase != PHASE_DONE) comm_turn(c);
+    if (op->phase != PHASE_DONE) comm_attend(c);
     *done_out = op->phase == PHASE_DONE;
+    return api_leave(c, pcclSuccess);
+}
+
+pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle, int timeout_ms,
+                           bool *done_out)
+{
+    if (!handle) return pcclInvalidArgument;
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(handle->comm, &c);
+    if (rc != pcclSuccess) return rc;
+    struct op *op = find_handle(c, handle->tag);
+    if (!op || !done_out || timeout_ms < 0)
+        return api_leave(c, pcclInvalidArgument);
+    if (timeout_ms > 0)
+        comm_drive_until(c, op, comm_now() + timeout_ms * PCCL_MS);
+    op = find_handle(c, handle->tag);
+    *done_out = op && op->phase == PHASE_DONE;
     return api_leave(c, pcclSuccess);
 }
 
@@ -344,7 +361,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
     rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){comm, descriptor->tag};
-    comm_turn(c);
+    comm_attend(c);
     return api_leave(c, rc);
 }
 
@@ -382,7 +399,7 @@ static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
                 worst = launch_reduce(c, ops[next].sendbuf, ops[next].recvbuf,
                                       &ops[next].descriptor, &window[slot]);
                 if (worst != pcclSuccess) break;
-                comm_turn(c);
+                comm_attend(c);
                 window[slot]->awaited = true;
                 index[slot] = next;
                 flying++;

@@ -101,30 +101,40 @@ void comm_turn(pcclComm_t *c)
      * once, whoever's turn it is. */
     if (!c->driving || c->driver_blocked) (void)comm_io_move(c);
     comm_io_flush_master(c);
+    c->attended = false;
     comm_io_watch(c);
-    if (c->driver_blocked && !c->driver_woken) {
-        uint64_t one = 1;
-        ssize_t ignored = write(c->driver_fd, &one, sizeof one);
-        (void)ignored;
-        c->driver_woken = true;
-    }
+    comm_wake_driver(c);
 }
 
-/* Until op is done, or, without one, until the synchronization is over (when
- * this call hears the master) or a message event is there. */
-static bool is_done(const pcclComm_t *c, const struct op *op)
+/* What a driver drives for: until op is done, or, without one, until the
+ * synchronization is over (when this call hears the master) or a message event
+ * is there; or the time is over. */
+struct goal {
+    const struct op *op;
+    bool events; /* they end it although there is an operation */
+    pccl_ns until;
+};
+
+static bool has_event(const pcclComm_t *c)
 {
-    if (op) return op->phase == PHASE_DONE;
-    if (c->listening) return c->session->sync != SYNC_ASKED;
     return c->session->engine.messages.first != NULL ||
            c->session->state == SESSION_GONE;
 }
 
-static void spin(pcclComm_t *c, const struct op *op)
+static bool is_done(const pcclComm_t *c, const struct goal *goal)
 {
+    if (goal->op)
+        return goal->op->phase == PHASE_DONE || (goal->events && has_event(c));
+    if (c->listening) return c->session->sync != SYNC_ASKED;
+    return has_event(c);
+}
+
+static void spin(pcclComm_t *c, const struct goal *goal)
+{
+    const struct op *op = goal->op;
     count_crowd(c);
     pccl_ns until = comm_now() + SPIN_NS;
-    for (uint32_t pass = 1; !is_done(c, op); pass++) {
+    for (uint32_t pass = 1; !is_done(c, goal); pass++) {
         make_way(c);
         bool moved = c->listening && comm_io_read_master(c);
         comm_io_expect(c, op);
@@ -132,8 +142,8 @@ static void spin(pcclComm_t *c, const struct op *op)
         if (moved) {
             comm_io_flush_master(c);
             until = comm_now() + SPIN_NS;
-        } else if (comm_now() >= until) {
-            if (!comm_io_move(c)) return;
+        } else if (comm_now() >= (until < goal->until ? until : goal->until)) {
+            if (!comm_io_move(c) || comm_now() >= goal->until) return;
             until = comm_now() + SPIN_NS;
         } else if (c->crowded) {
             sched_yield();
@@ -141,33 +151,59 @@ static void spin(pcclComm_t *c, const struct op *op)
     }
 }
 
-static bool is_over(const pcclComm_t *c, const struct op *op)
+static bool is_over(const pcclComm_t *c, const struct goal *goal)
 {
-    return op ? op->phase == PHASE_DONE : c->session->sync != SYNC_ASKED;
+    if (!goal->op) return c->session->sync != SYNC_ASKED;
+    return is_done(c, goal) || comm_now() >= goal->until;
 }
 
-void comm_drive(pcclComm_t *c, const struct op *op)
+static void sleep_until(pcclComm_t *c, pccl_ns until)
 {
-    if (c->driving || is_over(c, op)) comm_turn(c);
-    while (!is_over(c, op) && c->driving)
-        pthread_cond_wait(&c->changed, &c->lock);
-    if (is_over(c, op)) return;
+    struct timespec t = {.tv_sec = until / PCCL_S, .tv_nsec = until % PCCL_S};
+    (void)pthread_cond_timedwait(&c->changed, &c->lock, &t);
+}
+
+static void drive(pcclComm_t *c, const struct goal *goal)
+{
+    if (goal->op && goal->op->phase == PHASE_DONE) return;
+    if (c->driving || is_over(c, goal)) comm_turn(c);
+    while (!is_over(c, goal) && c->driving) {
+        if (goal->until == PCCL_NEVER)
+            pthread_cond_wait(&c->changed, &c->lock);
+        else
+            sleep_until(c, goal->until);
+    }
+    if (is_over(c, goal)) return;
     count_crowd(c);
     c->driving = true;
-    c->listening = op == NULL;
+    c->listening = goal->op == NULL;
     comm_io_flush_master(c);
     comm_io_watch(c);
-    while (!is_done(c, op)) {
-        spin(c, op);
+    while (!is_done(c, goal)) {
+        spin(c, goal);
         comm_io_flush_master(c);
-        if (!is_done(c, op)) comm_io_wait(c, WAIT_MAX);
+        if (is_done(c, goal)) break;
+        pccl_ns left = WAIT_MAX;
+        if (goal->until != PCCL_NEVER) left = goal->until - comm_now();
+        if (left <= 0) break;
+        comm_io_wait(c, left < WAIT_MAX ? left : WAIT_MAX);
     }
     c->driving = c->listening = false;
     /* Others may wait for their operations: one of them drives on. */
     pthread_cond_broadcast(&c->changed);
     comm_io_flush_master(c);
     comm_io_push(c);
-    comm_io_watch(c);
+    comm_attend_rest(c);
+}
+
+void comm_drive(pcclComm_t *c, const struct op *op)
+{
+    drive(c, &(struct goal){.op = op, .until = PCCL_NEVER});
+}
+
+void comm_drive_until(pcclComm_t *c, const struct op *op, pccl_ns until)
+{
+    drive(c, &(struct goal){.op = op, .events = true, .until = until});
 }
 
 /* How long a quick operation is polled for: with fewer processors than members
@@ -250,11 +286,13 @@ static void drive_events(pcclComm_t *c, pccl_ns until)
     c->driving = true;
     comm_io_watch(c);
     /* Where all memory is shared it has been polled already. */
-    if (message_mail(&c->session->engine)->others && !c->starved) spin(c, NULL);
+    const struct goal event = {.until = PCCL_NEVER};
+    if (message_mail(&c->session->engine)->others && !c->starved)
+        spin(c, &event);
     comm_io_flush_master(c);
     pccl_ns left = until - comm_now();
     pccl_ns most = message_pending(&c->session->engine) ? RETRY_WAIT : WAIT_MAX;
-    if (!is_done(c, NULL) && left > 0) {
+    if (!is_done(c, &event) && left > 0) {
         comm_io_wait(c, left < most ? left : most);
         (void)comm_io_move(c);
     }
@@ -262,12 +300,6 @@ static void drive_events(pcclComm_t *c, pccl_ns until)
     pthread_cond_broadcast(&c->changed);
     comm_io_flush_master(c);
     comm_io_watch(c);
-}
-
-static void sleep_until(pcclComm_t *c, pccl_ns until)
-{
-    struct timespec t = {.tv_sec = until / PCCL_S, .tv_nsec = until % PCCL_S};
-    (void)pthread_cond_timedwait(&c->changed, &c->lock, &t);
 }
 
 /* What one look at shared memory finds goes to the engine. False: there is
@@ -404,6 +436,7 @@ static void on_wake(void *comm)
 {
     pcclComm_t *c = comm;
     if (c->stopping) ev_break(c->loop, EVBREAK_ALL);
+    comm_attend_woken(c);
     if (!c->restless || c->stopping) return;
     c->restless = false;
     if (!c->driving) (void)comm_io_move(c);
@@ -539,7 +572,7 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     c->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     c->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->master_poll = epoll_create1(EPOLL_CLOEXEC);
-    bool wakes = wake_open(&c->wake);
+    bool wakes = wake_open(&c->wake) && comm_attend_open(c);
     if (!c->session || !c->store || !c->sockets || !c->loop || !wakes ||
         c->driver_fd < 0 || c->master_poll < 0)
         return false;
@@ -568,6 +601,7 @@ static void release(pcclComm_t *c)
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
     wake_close(&c->wake);
+    comm_attend_close(c);
     if (c->loop) ev_loop_destroy(c->loop);
     if (c->driver_fd >= 0) close(c->driver_fd);
     if (c->master_poll >= 0) close(c->master_poll);
@@ -591,6 +625,7 @@ static void start_loop(pcclComm_t *c, pccl_ns deadline)
     ev_set_userdata(c->loop, c);
     ev_set_loop_release_cb(c->loop, loop_release, loop_acquire);
     wake_start(&c->wake, c->loop, on_wake, c);
+    comm_attend_start(c);
     ev_timer_init(&c->tick, on_tick, interval, interval);
     c->tick.data = c;
     ev_timer_start(c->loop, &c->tick);

@@ -57,6 +57,14 @@ struct pcclComm_t {
     bool stopping;
     struct wake wake;
     struct ev_timer tick;
+    /* Who starts operations and tests them moves the data in these calls: the
+     * I/O thread leaves it to them and looks, pulse by pulse, whether they
+     * still come (comm_attend.c). */
+    bool attended, pulse_due;
+    uint32_t calls, calls_seen;
+    pccl_ns pulse;
+    int pulse_fd;
+    struct ev_io pulse_watcher;
 
     int master_fd;
     pccl_ns heard_at; /* when the master last spoke */
@@ -96,6 +104,8 @@ void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* Waits for op to be DONE, or (NULL) for a synchronization to be over, moving
  * data. Locked. */
 void comm_drive(pcclComm_t *c, const struct op *op);
+/* The same, but returns when it is `until` or a message event is there. */
+void comm_drive_until(pcclComm_t *c, const struct op *op, pccl_ns until);
 /* A small operation whose members are ready, without launch and driver.
  * Locked. */
 enum comm_quick {
@@ -116,11 +126,25 @@ int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
 /* After API calls that change the session: send, and let the I/O thread care
  * for what is left. Locked. */
 void comm_turn(pcclComm_t *c);
+/* The driver, if it sleeps, looks at what there is to do. Locked. */
+void comm_wake_driver(pcclComm_t *c);
 /* No descriptor for a caller: takes no calls until the next tick. */
 void comm_turn_deaf(pcclComm_t *c);
 void comm_set_error(pcclComm_t *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 pccl_ns comm_now(void);
+
+/* --- comm_attend.c; all locked --- */
+bool comm_attend_open(pcclComm_t *c); /* false: no descriptor */
+void comm_attend_close(pcclComm_t *c);
+void comm_attend_start(pcclComm_t *c); /* the loop is there */
+/* After API calls that start or test an operation: as comm_turn(), but the I/O
+ * thread cares for what is left only when no such call has come for a while. */
+void comm_attend(pcclComm_t *c);
+/* A driver ends and leaves operations under way. */
+void comm_attend_rest(pcclComm_t *c);
+/* By the I/O thread, woken. */
+void comm_attend_woken(pcclComm_t *c);
 
 /* --- comm_io.c: sockets; all locked --- */
 bool comm_io_listen(pcclComm_t *c);

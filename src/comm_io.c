@@ -340,9 +340,10 @@ void comm_io_watch(pcclComm_t *c)
         int want = 0;
         if (k->connecting || (k->blocked && !shares)) want |= EV_WRITE;
         if (!k->connecting && !held && (!open || minded)) want |= EV_READ;
-        if (c->driving && open) want = 0;
+        bool others = c->driving || c->attended;
+        if (others && open) want = 0;
         if (shares) {
-            if (k->blocked && !c->driving) want |= EV_READ;
+            if (k->blocked && !others) want |= EV_READ;
             if (k->ended) want = 0;
             if (!c->driver_blocked && comm_share_doze(c, i, want != 0))
                 c->restless = true;

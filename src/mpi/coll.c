@@ -197,18 +197,21 @@ static int settle(struct coll *coll, int error)
 
 /* A revocation ends what is launched for all of its members; true: it is
  * still under way. */
-static bool in_flight(struct coll *coll)
+static bool in_flight(struct coll *coll, enum coll_care care)
 {
     bool done = true;
-    if (pcclTestAsync(&coll->handle, &done) != pcclSuccess || done)
-        return false;
+    pcclResult_t result = care == CARE_MOVE
+                              ? pcclTestAsync(&coll->handle, &done)
+                              : pcclWaitAsync(&coll->handle, 0, &done);
+    if (result != pcclSuccess || done) return false;
     if (comm_revoked(coll->comm))
         (void)pcclFailCollective(world.pccl, coll->op.tag);
     return true;
 }
 
-bool coll_advance(struct coll *coll, bool background)
+bool coll_advance(struct coll *coll, enum coll_care care)
 {
+    bool background = care == CARE_BACKGROUND;
     for (;;) {
         pcclResult_t result;
         if (coll->failed != pcclSuccess) {
@@ -216,7 +219,7 @@ bool coll_advance(struct coll *coll, bool background)
             result = coll->failed;
             coll->failed = pcclSuccess;
         } else if (coll->launched) {
-            if (in_flight(coll)) return false;
+            if (in_flight(coll, care)) return false;
             result = pcclAwaitAsyncReduce(&coll->handle, NULL);
             coll->launched = false;
             if (result == pcclSuccess) coll->round++;

@@ -79,6 +79,7 @@ struct coll {
     pcclAsyncReduceOp_t handle;
     int error;
     struct coll *next, *previous;
+    struct coll *after; /* waits for this one, if it is there: of its slot */
     bool listed, busy;
     atomic_bool finished;
 };
@@ -115,6 +116,9 @@ void *coll_stage(struct coll *coll, int index, size_t size);
 /* Drives nonblocking collectives; true when this one is finished. */
 bool coll_progress(struct coll *coll);
 void coll_progress_all(void);
+/* Waits a moment for the operation of one of them, moving the data of all;
+ * a message ends it. False: none of them has one to wait for. */
+bool coll_wait(void);
 bool coll_any_pending(void);
 /* For the thread that no call waits in: runs no function of the program and
  * leaves failures, which may change the membership, to calls. */
@@ -124,7 +128,12 @@ void coll_progress_background(void);
 void coll_stages_free(struct coll *coll);
 void coll_arguments_free(struct coll *coll);
 /* Polls the operation in flight and launches the next; true when done. */
-bool coll_advance(struct coll *coll, bool background);
+enum coll_care {
+    CARE_MOVE,       /* moves data as well */
+    CARE_LOOK,       /* somebody else does */
+    CARE_BACKGROUND, /* the same, and see coll_progress_background() */
+};
+bool coll_advance(struct coll *coll, enum coll_care care);
 void coll_pending_add(struct coll *coll);
 /* What PCCL_ON_FAILURE says about a failed operation. MPI_SUCCESS: start the
  * steps again. */

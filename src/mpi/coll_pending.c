@@ -12,8 +12,9 @@
 #include <time.h>
 
 static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct coll *pending_head,
-    *pending_tail; /* least recently moved first */
+/* In the order of their starts, which is mostly that of their ends. */
+static struct coll *pending_head, *pending_tail;
+static struct coll *pending_turn; /* where the next look at all goes on */
 static atomic_int pending_count;
 
 bool coll_any_pending(void)
@@ -36,6 +37,7 @@ static void list_append(struct coll *coll)
 /* With pending_lock. */
 static void list_remove(struct coll *coll)
 {
+    if (pending_turn == coll) pending_turn = coll->next;
     if (coll->previous)
         coll->previous->next = coll->next;
     else
@@ -51,30 +53,75 @@ void coll_pending_add(struct coll *coll)
     pthread_mutex_lock(&pending_lock);
     list_append(coll);
     coll->listed = true;
+    coll->after = NULL;
+    if (coll->ordered) {
+        struct coll **last = &coll->comm->last[coll->slot];
+        if (*last) (*last)->after = coll;
+        *last = coll;
+    }
     pthread_mutex_unlock(&pending_lock);
     atomic_fetch_add(&pending_count, 1);
 }
 
+/* With pending_lock, so that what waited for its end cannot be over itself
+ * before this returns it, marked busy. */
+static struct coll *unlist(struct coll *coll)
+{
+    struct coll *after = coll->after;
+    struct comm *comm = coll->comm;
+    list_remove(coll);
+    coll->listed = false;
+    atomic_fetch_sub(&pending_count, 1);
+    if (coll->ordered) {
+        atomic_fetch_add(&comm->ended[coll->slot], 1);
+        if (comm->last[coll->slot] == coll) comm->last[coll->slot] = NULL;
+    }
+    if (!after || after->busy) return NULL;
+    after->busy = true;
+    return after;
+}
+
 /* Moves one that the caller has marked busy. */
-static bool move(struct coll *coll, bool background)
+static bool move_one(struct coll *coll, enum coll_care care,
+                     struct coll **after)
 {
     struct comm *comm = coll->comm;
+    *after = NULL;
     /* Earlier ones of its slot go first. It waits here and not in the call
      * that started it: that must not block. */
     bool turn =
         !coll->ordered || atomic_load(&comm->ended[coll->slot]) >= coll->turn;
-    bool done = turn && coll_advance(coll, background);
-    if (done && coll->ordered) atomic_fetch_add(&comm->ended[coll->slot], 1);
+    bool done = turn && coll_advance(coll, care);
     pthread_mutex_lock(&pending_lock);
     coll->busy = false;
-    if (done) {
-        list_remove(coll);
-        coll->listed = false;
-        atomic_fetch_sub(&pending_count, 1);
-    }
+    if (done) *after = unlist(coll);
     pthread_mutex_unlock(&pending_lock);
     /* Last: the owner may free it from here on. */
     if (done) atomic_store(&coll->finished, true);
+    return done;
+}
+
+/* What the background thread must not run. */
+static bool private(const struct coll *coll)
+{
+    return coll->reducer && !coll->reducer->predefined;
+}
+
+/* The same, and what only waited for its end. */
+static bool move(struct coll *coll, enum coll_care care)
+{
+    struct coll *after;
+    bool done = move_one(coll, care, &after);
+    while (after) {
+        struct coll *next = after;
+        if (care == CARE_BACKGROUND && private(next)) {
+            pthread_mutex_lock(&pending_lock);
+            next->busy = false;
+            pthread_mutex_unlock(&pending_lock);
+            break;
+        }
+        (void)move_one(next, care, &after);
+    }
     return done;
 }
 
@@ -85,50 +132,71 @@ bool coll_progress(struct coll *coll)
     bool mine = coll->listed && !coll->busy;
     if (mine) coll->busy = true;
     pthread_mutex_unlock(&pending_lock);
-    return mine ? move(coll, false) : atomic_load(&coll->finished);
+    return mine ? move(coll, CARE_MOVE) : atomic_load(&coll->finished);
 }
 
-/* What the background thread must not run. */
-static bool private(const struct coll *coll)
+/* The next ones in turn; a few calls reach all. What another thread moves is
+ * left to it. */
+static void look_at_all(enum coll_care care)
 {
-    return coll->reducer && !coll->reducer->predefined;
-}
-
-static void progress_all(bool background)
-{
-    /* A coll that another thread moves is left to it. Those taken go to the
-     * end, so that a few calls reach all. */
     enum { BATCH = 64 };
     struct coll *batch[BATCH];
     int count = 0;
-    if (!coll_any_pending()) return;
     pthread_mutex_lock(&pending_lock);
-    for (struct coll *at = pending_head; at && count < BATCH; at = at->next) {
-        if (at->busy || (background && private(at))) continue;
+    struct coll *at = pending_turn ? pending_turn : pending_head;
+    for (int i = 0; at && i < BATCH; i++, at = at->next) {
+        if (at->busy || (care == CARE_BACKGROUND && private(at))) continue;
         at->busy = true;
         batch[count++] = at;
     }
-    for (int i = 0; i < count; i++) {
-        list_remove(batch[i]);
-        list_append(batch[i]);
-    }
+    pending_turn = at;
     pthread_mutex_unlock(&pending_lock);
-    for (int i = 0; i < count; i++) (void)move(batch[i], background);
+    for (int i = 0; i < count; i++) (void)move(batch[i], care);
+}
+
+/* The first that nobody moves, marked busy. */
+static struct coll *take_first(bool launched)
+{
+    pthread_mutex_lock(&pending_lock);
+    struct coll *first = pending_head;
+    while (first && (first->busy || (launched && !first->launched)))
+        first = first->next;
+    if (first) first->busy = true;
+    pthread_mutex_unlock(&pending_lock);
+    return first;
 }
 
 void coll_progress_all(void)
 {
-    progress_all(false);
+    enum { ALL = 16 }; /* every so many calls look at more than the first */
+    static atomic_uint calls;
+    if (!coll_any_pending()) return;
+    if (atomic_fetch_add(&calls, 1) % ALL == 0) look_at_all(CARE_LOOK);
+    struct coll *first;
+    do first = take_first(false);
+    while (first && move(first, CARE_MOVE));
 }
 
 void coll_progress_background(void)
 {
-    progress_all(true);
+    if (coll_any_pending()) look_at_all(CARE_BACKGROUND);
+}
+
+bool coll_wait(void)
+{
+    enum { MOST_MS = 1 }; /* a revocation may come */
+    struct coll *first = coll_any_pending() ? take_first(true) : NULL;
+    if (!first) return false;
+    bool done;
+    (void)pcclWaitAsync(&first->handle, MOST_MS, &done);
+    (void)move(first, CARE_LOOK);
+    return true;
 }
 
 void backoff(unsigned *turn)
 {
     if (transport_progress(coll_any_pending() ? 0 : 1)) return;
+    if (coll_wait()) return;
     if ((*turn)++ < 200) {
         sched_yield();
         return;
@@ -162,19 +230,24 @@ static void coll_free(struct coll *coll)
     free(coll);
 }
 
-static bool request_progress(struct request *request)
+static bool request_ended(struct request *request)
 {
     struct coll *coll = request->state;
-    if (!coll_progress(coll)) {
-        coll_progress_all();
-        (void)transport_progress(0);
-        if (!atomic_load(&coll->finished)) return false;
-    }
+    if (!atomic_load(&coll->finished)) return false;
     if (coll->made && coll->error == MPI_SUCCESS)
         comm_set_context(coll->made, coll->candidate);
     request->error = coll->error;
     status_empty(&request->status);
     return true;
+}
+
+static bool request_progress(struct request *request)
+{
+    if (!coll_progress(request->state)) {
+        coll_progress_all();
+        (void)transport_progress(0);
+    }
+    return request_ended(request);
 }
 
 /* A persistent collective was laid out for the members of its making: it runs
@@ -212,6 +285,7 @@ static void request_release(struct request *request)
 }
 
 static const struct request_kind coll_kind = {.progress = request_progress,
+                                              .ended = request_ended,
                                               .start = request_start,
                                               .release = request_release};
 

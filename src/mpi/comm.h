@@ -34,6 +34,7 @@ int group_publish(struct group *group, int size, MPI_Group *out);
 
 enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
 
+struct coll;
 struct errhandler;
 
 struct cart;
@@ -67,8 +68,10 @@ struct comm {
     uint32_t context;    /* makes tags unique, see comm_tag_of */
     atomic_uint started; /* nonblocking collectives, by slot in turn */
     atomic_uint ended[SLOTS_STARTED]; /* of those, per slot */
-    atomic_uint prepared;             /* persistent collectives */
-    atomic_uint votes;                /* agreements and shrinks */
+    struct coll
+        *last[SLOTS_STARTED]; /* the latest under way (coll_pending.c) */
+    atomic_uint prepared;     /* persistent collectives */
+    atomic_uint votes;        /* agreements and shrinks */
     /* Tag of the blocking collective that a thread sits in, or 0. */
     _Atomic uint64_t running;
     atomic_uint lost;      /* members removed by PCCL_ON_FAILURE=shrink */

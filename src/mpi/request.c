@@ -2,6 +2,7 @@
 #include "request.h"
 #include "coll.h"
 #include "comm.h"
+#include "transport.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -333,14 +334,30 @@ static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
     return result;
 }
 
+/* Of requests in a list: those that are moved together are only looked at. */
+static bool ended(struct request *request)
+{
+    if (request->kind->ended) return request->kind->ended(request);
+    return request->kind->progress(request);
+}
+
+/* Moves them; before looking at all of a list, instead of with each. */
+static void move_together(void)
+{
+    if (!coll_any_pending()) return;
+    coll_progress_all();
+    (void)transport_progress(0);
+}
+
 /* Whether all are complete, after one turn of progress on each. The first
  * `*known` are known to be. */
 static bool list_progress(int count, MPI_Request handles[], int *known)
 {
     bool all = true;
+    move_together();
     for (int i = *known; i < count; i++) {
         struct request *request = request_find(handles[i]);
-        bool done = idle(request) || request->kind->progress(request);
+        bool done = idle(request) || ended(request);
         all = all && done;
         if (all) *known = i + 1;
         /* Whatever waits moves messages for all of them. */
@@ -379,11 +396,12 @@ enum { ANY_PENDING = -1, ANY_NONE = MPI_UNDEFINED };
 static int any_progress(int count, MPI_Request handles[])
 {
     bool some = false;
+    move_together();
     for (int i = 0; i < count; i++) {
         struct request *request = request_find(handles[i]);
         if (idle(request)) continue;
         some = true;
-        if (request->kind->progress(request)) return i;
+        if (ended(request)) return i;
     }
     return some ? ANY_PENDING : ANY_NONE;
 }
@@ -427,11 +445,12 @@ static int some_progress(int count, MPI_Request handles[], int indices[])
 {
     int found = 0;
     bool some = false;
+    move_together();
     for (int i = 0; i < count; i++) {
         struct request *request = request_find(handles[i]);
         if (idle(request)) continue;
         some = true;
-        if (request->kind->progress(request)) indices[found++] = i;
+        if (ended(request)) indices[found++] = i;
     }
     return found > 0 ? found : some ? ANY_PENDING : ANY_NONE;
 }

@@ -19,6 +19,9 @@ struct request_kind {
     /* Called once when the completion is reported; an error that it returns is
      * the request's if there was none. NULL: nothing to do. */
     int (*finish)(struct request *request);
+    /* Whether it is complete, with status and error filled; moves nothing. All
+     * of a kind that has it are moved by coll_progress_all(). Or NULL. */
+    bool (*ended)(struct request *request);
     bool messages; /* its progress moves the messages of all requests */
     /* Releases what the kind owns; the request is inactive or complete. */
     void (*release)(struct request *request);

@@ -102,6 +102,15 @@ pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
     return unexpected(__func__);
 }
 
+pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle, int timeout_ms,
+                           bool *done_out)
+{
+    (void)handle;
+    (void)timeout_ms;
+    (void)done_out;
+    return unexpected(__func__);
+}
+
 pcclResult_t pcclAbortRun(pcclComm_t *comm, int code)
 {
     (void)comm;

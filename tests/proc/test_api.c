@@ -433,6 +433,32 @@ static void handles(void **state)
     REFUSED(pcclTestAsync(&a, &done));
 }
 
+/* A wait ends with the operation, with its time, or with a message; what it
+ * waited for stays to be awaited. */
+static void waits(void **state)
+{
+    struct house *h = *state;
+    float x[4] = {1, 2, 3, 4};
+    float y[4] = {10, 20, 30, 40};
+    pcclAsyncReduceOp_t a;
+    pcclAsyncReduceOp_t b;
+    bool done = true;
+    OK(pcclAllReduceAsync(x, x, &FOUR_FLOATS, h->a, &a));
+    OK(pcclWaitAsync(&a, 0, &done));
+    assert_false(done);
+    OK(pcclWaitAsync(&a, 1, &done));
+    assert_false(done);
+    REFUSED(pcclWaitAsync(NULL, 0, &done));
+    REFUSED(pcclWaitAsync(&a, -1, &done));
+    OK(pcclAllReduceAsync(y, y, &FOUR_FLOATS, h->b, &b));
+    /* Nobody calls for b: its library moves the data all the same. */
+    while (!done) OK(pcclWaitAsync(&a, 1000, &done));
+    OK(pcclAwaitAsyncReduce(&a, NULL));
+    REFUSED(pcclWaitAsync(&a, 0, &done));
+    OK(pcclAwaitAsyncReduce(&b, NULL));
+    assert_true(x[0] == 11 && y[3] == 44);
+}
+
 /* Cancelled with its communicator; the peer is told that it lost one. */
 static void destroyed_with_an_operation_in_flight(void **state)
 {
@@ -659,6 +685,7 @@ int main(int argc, char **argv)
         ONE(two_groups),
         TWO(arguments),
         TWO(handles),
+        TWO(waits),
         TWO(destroyed_with_an_operation_in_flight),
         TWO(reduces_beside_questions),
         TWO(reduces_from_many_threads),
