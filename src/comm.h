@@ -10,6 +10,7 @@
 
 #include "../include/pccl.h"
 #include "io_wake.h"
+#include "io_window.h"
 #include "session.h"
 #include "share.h"
 
@@ -33,6 +34,7 @@ struct comm_socket {
     bool far;      /* the other end is RTT_FAR away or more */
     bool expected; /* what the driver waits for may come here */
     bool dead;     /* noticed while the engine was busy with it */
+    struct io_window window;
     struct ev_io watcher;
     int watched; /* events the watcher waits for now */
     struct share share;

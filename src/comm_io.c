@@ -83,7 +83,10 @@ static pccl_ns tune(struct comm_socket *s, int fd)
     io_addr_tune(fd, &peer);
     pccl_ns rtt = io_addr_rtt(fd);
     s->far = rtt >= RTT_FAR;
-    if (s->far) io_addr_tune_far(fd);
+    if (s->far) {
+        io_addr_tune_far(fd);
+        io_window_open(&s->window, fd);
+    }
     return rtt;
 }
 
@@ -170,6 +173,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     s->blocked = false;
     engine_clear_dirty(e, number);
     size_t done = 0;
+    if (s->far && !s->connecting) io_window_look(&s->window, s->fd, e->now);
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_share_sends(c, number))
             return comm_share_transmit(c, number) || moved;

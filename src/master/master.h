@@ -31,9 +31,10 @@ enum {
     MASTER_LINKS_MAX = PEERS_MAX + MASTER_STRANGERS_MAX,
     MASTER_EDGES_MAX = WIRE_PAIRS_MAX, /* failed pairs kept per group */
     MASTER_FORCED_MAX = 64,
-    MASTER_MESH_MAX = 8,     /* worlds up to this size link all pairs */
-    MASTER_EDGE_TRIES = 4,   /* calls before a pair counts as unreachable */
-    MASTER_SERVERS_MAX = 16, /* holders that serve shared state at a time */
+    MASTER_MESH_MAX = 8,      /* worlds up to this size link all pairs */
+    MASTER_MESH_FAR_MAX = 24, /* ... if they are on several hosts */
+    MASTER_EDGE_TRIES = 4,    /* calls before a pair counts as unreachable */
+    MASTER_SERVERS_MAX = 16,  /* holders that serve shared state at a time */
     MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned at a time */
     MASTER_LOOPS_MAX = 4,  /* hopeful rings tried in one optimization */
     MASTER_PAIRS_TOLD = 8, /* of those for which there is no ring */
@@ -408,6 +409,9 @@ void optimize_order(struct master *m, uint32_t group, uint32_t count);
  * is changed as little as needed. False if none was found. */
 bool order_ring(const struct master_group *g, const struct wire_member *members,
                 uint32_t count, uint16_t *order);
+/* Members that may all be linked: hosts are far apart, and who has links to all
+ * of them waits for one distance where a ring waits for all. */
+uint32_t order_mesh_max(const struct wire_member *members, uint32_t count);
 bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b);
 
 #endif

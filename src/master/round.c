@@ -416,7 +416,8 @@ static void propose(struct master *m, uint32_t group)
     if (!g->ring) {
         for (uint32_t i = 0; i < count; i++) m->order[i] = (uint16_t)i;
     }
-    g->mesh = g->ring && count <= MASTER_MESH_MAX && !any_bad_pair(g);
+    g->mesh = g->ring && count <= order_mesh_max(m->members, count) &&
+              !any_bad_pair(g);
     g->phase = GROUP_PROPOSED;
     for (uint32_t i = 0; i < count; i++) {
         m->peers[m->sorted[i]].proposed = true;

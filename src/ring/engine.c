@@ -338,7 +338,7 @@ bool engine_awaits(const struct op *op, const struct lane *lane)
     if (lane->received < lane->recvs) return true;
     if (lane->sent < lane->sends && !lane->ready) return true;
     if (!op->confirm) return false;
-    if (plan_is_ring(&op->plan))
+    if (plan_is_ring(&op->plan) && !op->plan.direct)
         return lane == op->lanes && op->done_prev + 1 < op->plan.r.world;
     return !lane->done;
 }

@@ -185,6 +185,7 @@ static void make_plan(struct engine *e, struct op *op)
     bool plain = op->r.quant.algorithm == QUANT_NONE;
     p->sockets = host % 2 == 1 && plain;
     p->pairwise = host != 0 && host % 2 == 0 && plain;
+    p->plain = plain;
     /* Operations side by side have centers that differ. */
     p->center = (uint32_t)(op->r.tag ^ op->r.tag >> 32);
     if (op->whole) {
@@ -260,8 +261,9 @@ static bool open_lane(struct engine *e, struct op *op, uint32_t i)
     lane->link->addr = m->addr;
     lane->link->host = m->host;
     lane->link->known = true;
-    if (plan_is_ring(p)) link_widen(e, lane->link);
-    if (lane->sends > 0 || lane->recvs > 0) op->lanes_left++;
+    bool used = lane->sends > 0 || lane->recvs > 0;
+    if (plan_is_ring(p) && (used || !p->direct)) link_widen(e, lane->link);
+    if (used) op->lanes_left++;
     return true;
 }
 
@@ -442,6 +444,12 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
         reduce_divide(op->r.dtype, to, count, op->plan.r.world);
 }
 
+/* Of a ring. */
+static struct lane *next_lane(const struct op *op)
+{
+    return &op->lanes[op->plan.prev == op->plan.next ? 0 : 1];
+}
+
 void op_received(struct engine *e, struct op *op, struct lane *lane,
                  const struct frame *f, const uint8_t *body)
 {
@@ -460,8 +468,7 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
     if (x.size >= PLAN_SEGMENT_MIN) measure_transfer(e, lane, f);
     if (op->received && !op->turns) {
         op_bit_set(op->received, f->index);
-        struct lane *next = &op->lanes[op->lane_count - 1];
-        link_dirty(e, next->link);
+        link_dirty(e, next_lane(op)->link);
     }
     if (op->plan.kind == PLAN_STAR && plan_is_center(&op->plan))
         op_fold_star(e, op);
@@ -479,28 +486,34 @@ static bool idle_but(const struct engine *e, const struct op *self)
     return true;
 }
 
+/* Rule D4: DONE is counted along the ring. */
+static bool is_passed_on(const struct op *op)
+{
+    return plan_is_ring(&op->plan) && !op->plan.direct;
+}
+
 static bool all_done(const struct op *op)
 {
-    if (plan_is_ring(&op->plan)) return op->done_prev + 1 >= op->plan.r.world;
+    if (is_passed_on(op)) return op->done_prev + 1 >= op->plan.r.world;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!op->lanes[i].done) return false;
     }
     return true;
 }
 
-/* Rule D4. Flat plans tell everyone; ring plans pass a count along the ring:
- * "I and the index-1 before me hold the result"; the center of a star tells
+/* Rule D4. Flat plans tell everyone, and so do rings of which all pairs are
+ * linked; others pass a count along: "I and the index-1 before me hold the
+ * result"; the center of a star tells
  * when it has heard of all (rule D11). */
 static void tell_done(struct engine *e, struct op *op)
 {
     uint8_t clean = op->cleared && idle_but(e, op) ? FLAG_CLEAN : 0;
-    if (plan_is_ring(&op->plan)) {
+    if (is_passed_on(op)) {
         uint32_t known = op->done_prev + 1;
         if (known >= op->plan.r.world) known = op->plan.r.world - 1;
         if (known <= op->done_sent) return;
         op->done_sent = known;
-        struct lane *next = &op->lanes[op->lane_count - 1];
-        op_control_send(e, op, next, FRAME_DONE, known, clean);
+        op_control_send(e, op, next_lane(op), FRAME_DONE, known, clean);
         return;
     }
     if (plan_is_center(&op->plan) && !all_done(op)) return;
@@ -586,11 +599,10 @@ void op_control(struct engine *e, struct op *op, struct lane *lane,
     }
     if (!(f->flags & FLAG_CLEAN)) op->cleared = false;
     lane->done = true;
-    if (plan_is_ring(&op->plan) && lane == &op->lanes[0] &&
-        f->index > op->done_prev)
+    if (is_passed_on(op) && lane == &op->lanes[0] && f->index > op->done_prev)
         op->done_prev = f->index;
     if (op->phase != PHASE_HELD) return;
-    if (plan_is_ring(&op->plan) || op->plan.star) tell_done(e, op);
+    if (is_passed_on(op) || op->plan.star) tell_done(e, op);
     check_done(e, op);
 }
 

@@ -7,7 +7,8 @@
  * one stream of 2(world-1) steps, each of `segments` transfers, in which the
  * k-th sent depends on the one received a step earlier.
  *
- * Pairwise all-reduce, for members that share processors and memory: chunk r
+ * Pairwise all-reduce, for members that share processors and memory, and for
+ * those that are far apart, where each step of a ring takes a distance: chunk r
  * is that of rank r. Everybody sends each owner its part, and each owner sends
  * everybody the sum. As many bytes as in a ring, but who waits, waits twice and
  * not 2(world-1) times for another member's turn on the processor. */
@@ -84,10 +85,13 @@ static bool may_be_star(const struct plan_request *r)
     return r->mesh && r->sockets && r->world > 2;
 }
 
+/* Between hosts a ring takes 2(n-1) of their distances, one behind the other;
+ * this takes two. But it lets more bytes cross a way that many share. */
 static bool may_be_pairwise(const struct plan_request *r)
 {
-    return r->mesh && r->pairwise && r->world > 2 &&
-           r->count * r->element <= PLAN_PAIRWISE_MAX;
+    uint64_t most = r->one_host ? PLAN_PAIRWISE_MAX : PLAN_PAIRWISE_FAR_MAX;
+    bool may = r->one_host ? r->pairwise : r->plain;
+    return r->mesh && may && r->world > 2 && r->count * r->element <= most;
 }
 
 static enum plan_kind choose_kind(const struct plan_request *r)
@@ -138,6 +142,7 @@ void plan_init(struct plan *p, const struct plan_request *request)
     if (p->kind == PLAN_RING || p->kind == PLAN_PAIRWISE)
         size = chunk_size(p, 0);
     choose_segments(p, size);
+    p->direct = plan_is_ring(p) && p->r.mesh && !p->r.one_host;
 }
 
 bool plan_is_ring(const struct plan *p)
@@ -154,14 +159,25 @@ bool plan_is_center(const struct plan *p)
 uint32_t plan_partners(const struct plan *p)
 {
     if (p->kind == PLAN_LOCAL) return 0;
-    if (plan_is_ring(p)) return p->prev == p->next ? 1 : 2;
+    if (plan_is_ring(p) && !p->direct) return p->prev == p->next ? 1 : 2;
     if (p->star && p->r.rank != p->center) return 1;
     return p->r.world - 1;
+}
+
+/* Of a direct ring: those beside the neighbours, by rank. */
+static uint32_t nth_other(const struct plan *p, uint32_t i)
+{
+    uint32_t rank = 0;
+    for (;; rank++) {
+        if (rank == p->r.rank || rank == p->prev || rank == p->next) continue;
+        if (i-- == 0) return rank;
+    }
 }
 
 uint32_t plan_partner(const struct plan *p, uint32_t i)
 {
     assert(i < plan_partners(p));
+    if (plan_is_ring(p) && i > 1) return nth_other(p, i - 2);
     if (plan_is_ring(p)) return i == 0 ? p->prev : p->next;
     if (p->star && p->r.rank != p->center) return p->center;
     return i < p->r.rank ? i : i + 1;

@@ -11,11 +11,12 @@
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
-    PLAN_SEGMENT_FAR_MIN = 16 * 1024, /* between hosts */
-    PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
-    PLAN_EXCHANGE_MAX = 64 * 1024,    /* bytes of a vector sent to everyone */
-    PLAN_EXCHANGE_TOTAL = 128 * 1024, /* ... times world-1 */
-    PLAN_PAIRWISE_MAX = 128 * 1024,   /* bytes of a vector sent in chunks */
+    PLAN_SEGMENT_FAR_MIN = 16 * 1024,   /* between hosts */
+    PLAN_SEGMENT_MAX = 512 * 1024,      /* bytes of the largest transfer */
+    PLAN_EXCHANGE_MAX = 64 * 1024,      /* bytes of a vector sent to everyone */
+    PLAN_EXCHANGE_TOTAL = 128 * 1024,   /* ... times world-1 */
+    PLAN_PAIRWISE_MAX = 128 * 1024,     /* bytes of a vector sent in chunks */
+    PLAN_PAIRWISE_FAR_MAX = 256 * 1024, /* ... between hosts */
 };
 
 enum plan_kind {
@@ -49,6 +50,7 @@ struct plan_request {
     bool one_host;    /* all members are on one host */
     bool sockets;     /* ... and share no memory there */
     bool pairwise;    /* ... or do, and the elements are what is reduced */
+    bool plain;       /* the elements are what is reduced */
     uint32_t center;  /* of a star, any number */
     uint64_t count;   /* elements (all-reduce) or bytes */
     uint32_t element; /* bytes of one element */
@@ -66,10 +68,11 @@ struct plan {
     uint32_t position;   /* of rank in the ring */
     uint32_t place;      /* distance from the root along the ring */
     uint32_t prev, next; /* ranks */
-    bool star;           /* all speak with the center only */
-    uint32_t center;     /* rank; of a star */
-    uint32_t segments;   /* per chunk or block */
-    uint64_t segment;    /* bytes */
+    bool direct; /* a ring whose members tell each other that they are done */
+    bool star;   /* all speak with the center only */
+    uint32_t center;   /* rank; of a star */
+    uint32_t segments; /* per chunk or block */
+    uint64_t segment;  /* bytes */
 };
 
 /* Where a transfer's bytes come from or go to. */

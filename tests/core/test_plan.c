@@ -219,6 +219,8 @@ static void test_every_plan(void **state)
                                          .element = 1};
                 r.mesh = true;
                 run(r);
+                r.plain = true;
+                run(r);
                 r.one_host = r.pairwise = true;
                 run(r);
                 r.pairwise = false;
@@ -360,6 +362,42 @@ static void test_pairwise(void **state)
     }
 }
 
+/* Members that are far apart and all linked: small sums take two distances, and
+ * all of a ring hear of each other that they are done. */
+static void test_far(void **state)
+{
+    (void)state;
+    struct plan_request r = {.coll = COLL_ALLREDUCE,
+                             .world = 5,
+                             .rank = 2,
+                             .mesh = true,
+                             .plain = true,
+                             .count = PLAN_PAIRWISE_FAR_MAX / 4,
+                             .element = 4};
+    struct plan p;
+    plan_init(&p, &r);
+    assert_int_equal(p.kind, PLAN_PAIRWISE);
+    r.plain = false;
+    plan_init(&p, &r);
+    assert_int_equal(p.kind, PLAN_RING);
+    r.plain = true;
+    r.count++;
+    plan_init(&p, &r);
+    assert_int_equal(p.kind, PLAN_RING);
+    assert_true(p.direct);
+    assert_int_equal(plan_partners(&p), 4);
+    static const uint32_t partners[] = {1, 3, 0, 4};
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(plan_partner(&p, i), partners[i]);
+        assert_int_equal(plan_sends(&p, partners[i]) > 0, i == 1);
+        assert_int_equal(plan_recvs(&p, partners[i]) > 0, i == 0);
+    }
+    r.mesh = false;
+    plan_init(&p, &r);
+    assert_false(p.direct);
+    assert_int_equal(plan_partners(&p), 2);
+}
+
 /* Between hosts the chunks come in more pieces, for connections to share. */
 static void test_pieces_for_many_connections(void **state)
 {
@@ -390,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_star),
         cmocka_unit_test(test_same_kind_everywhere),
         cmocka_unit_test(test_pairwise),
+        cmocka_unit_test(test_far),
         cmocka_unit_test(test_pieces_for_many_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,11 +96,14 @@ static void test_kept_if_it_ended_after_the_launch(void **state)
     assert_true(donor());
 }
 
-/* A ring, whose result nobody holds before all have launched. */
+/* A ring, whose result nobody holds before all have launched. Its DONEs are
+ * passed on along it, or go from everyone to everyone (rule D4). */
+static bool direct;
+
 static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
                               uint32_t scope_size)
 {
-    enum { COUNT = 16384 };
+    enum { COUNT = 40960 };
     static uint64_t much[2][WORLD][COUNT];
     struct op_request r = {.tag = tag,
                            .dtype = DTYPE_U64,
@@ -112,9 +115,12 @@ static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = COUNT;
     r.plan.element = 8;
+    engines[i]->mesh = direct;
     struct op *op = engine_launch(engines[i], &r, false);
+    engines[i]->mesh = true;
     assert_non_null(op);
     assert_int_equal(op->plan.kind, PLAN_RING);
+    assert_int_equal(op->plan.direct, direct);
     return op;
 }
 
@@ -170,9 +176,8 @@ static void test_kept_if_it_was_begun_in_a_ring(void **state)
     assert_true(y[0]->cleared); /* all were clean */
 }
 
-static void test_dropped_when_all_are_clean(void **state)
+static void dropped_when_all_are_clean(void)
 {
-    (void)state;
     x_in_doubt();
     deaf[1][2] = false;
     settle();
@@ -182,6 +187,20 @@ static void test_dropped_when_all_are_clean(void **state)
     assert_true(donor()); /* its DONEs may be older than x */
     reduce_much(3, NULL, 0);
     assert_false(donor());
+}
+
+static void test_dropped_when_all_are_clean(void **state)
+{
+    (void)state;
+    dropped_when_all_are_clean();
+}
+
+static void test_dropped_when_all_have_said_so(void **state)
+{
+    (void)state;
+    direct = true;
+    dropped_when_all_are_clean();
+    direct = false;
 }
 
 static void test_dropped_by_the_next_of_its_tag(void **state)
@@ -223,6 +242,7 @@ int main(void)
         TEST(test_kept_though_a_ring_of_a_scope_is_clean),
         TEST(test_kept_if_it_was_begun_in_a_ring),
         TEST(test_dropped_when_all_are_clean),
+        TEST(test_dropped_when_all_have_said_so),
         TEST(test_dropped_by_the_next_of_its_tag),
         TEST(test_a_donation_is_the_result),
     };

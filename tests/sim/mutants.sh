@@ -133,6 +133,7 @@ told twice (update forgets losses)|session.c|s/if (update || s->state == SESSION
 never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
 loss told at once|session.c|s/told_push(&s->told, s->view, s->removed, s->removed_count);/told_push(\&s->told, s->view, s->removed, s->removed_count); told_advance(\&s->told, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
+DONE of some is that of all (D4)|ring/op.c|s/if (!op->lanes\[i\].done) return false;/if (i < 2 \&\& !op->lanes[i].done) return false;/
 sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
 taken by two connections|ring/op_send.c|s/if (op->begun) op_bit_set(op->begun, k);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/

@@ -1,0 +1,39 @@
+/* io_window.h - how much one connection over a long way has in flight.
+ *
+ * A connection that fills the queues on its way until they overflow delays the
+ * segments that others wait for, and loses some of them. After FAST TCP (Wei,
+ * Jin, Low & Hegde, IEEE/ACM ToN 14(6), 2006): as long as the round trip shows
+ * no queue the window doubles, then it is held where WINDOW_QUEUED bytes wait.
+ * io_window_next is pure. */
+#ifndef PCCL_IO_WINDOW_H
+#define PCCL_IO_WINDOW_H
+
+#include "base.h"
+
+enum {
+    WINDOW_QUEUED = 24 * 1024,
+    WINDOW_FIRST = 32 * 1024,
+    WINDOW_LEAST = 16 * 1024,
+    WINDOW_MOST = 192 * 1024, /* the kernel's own limit from here on */
+};
+
+struct io_window {
+    pccl_ns looked_at;
+    uint32_t size; /* bytes; 0: the kernel decides */
+};
+
+struct io_path {
+    pccl_ns rtt, rtt_least;
+    uint32_t in_flight; /* bytes sent and not acknowledged */
+};
+
+/* The next size, one round trip after the last look. */
+uint32_t io_window_next(const struct io_window *w, const struct io_path *path);
+
+/* Of a new connection. */
+void io_window_open(struct io_window *w, int fd);
+
+/* Looks at the socket, at most once in a round trip, and sets its window. */
+void io_window_look(struct io_window *w, int fd, pccl_ns now);
+
+#endif
