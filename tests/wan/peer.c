@@ -182,16 +182,30 @@ void peer_verify(struct peer *p)
     }
 }
 
-double peer_agree(struct peer *p, double value, pcclRedOp_t op)
+/* The largest of the members' numbers, one by one. */
+static void agree(struct peer *p, double *values, size_t count)
 {
-    pcclReduceDescriptor_t d = {.count = 1,
-                                .op = op,
+    double own[2];
+    pcclReduceDescriptor_t d = {.count = count,
+                                .op = pcclMax,
                                 .tag = UINT64_MAX,
                                 .src_descriptor.datatype = pcclDouble};
-    double result = 0;
-    pcclResult_t rc = pcclAllReduce(&value, &result, &d, p->comm, NULL);
+    memcpy(own, values, count * sizeof *own);
+    pcclResult_t rc = pcclAllReduce(own, values, &d, p->comm, NULL);
     if (rc != pcclSuccess) peer_fail(p, "agree: %s", pcclGetErrorString(rc));
-    return result;
+}
+
+double peer_most(struct peer *p, double value)
+{
+    agree(p, &value, 1);
+    return value;
+}
+
+double peer_span(struct peer *p, double begin, double end)
+{
+    double times[2] = {-begin, end};
+    agree(p, times, 2);
+    return times[1] + times[0];
 }
 
 /* -------------------------------------------------------------------- main */

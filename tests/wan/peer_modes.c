@@ -14,7 +14,7 @@ static double one_reduce(struct peer *p, int row)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
     peer_fill(p);
-    (void)peer_agree(p, 0, pcclMax); /* nobody is filling any more */
+    (void)peer_most(p, 0); /* nobody is filling any more */
     double begin = peer_now();
     pcclResult_t rc = pcclSuccess;
     for (int i = 0; i < row && rc == pcclSuccess; i++) {
@@ -25,7 +25,7 @@ static double one_reduce(struct peer *p, int row)
     if (rc != pcclSuccess)
         peer_fail(p, "all-reduce: %s", pcclGetErrorString(rc));
     peer_verify(p);
-    return peer_agree(p, end, pcclMax) - peer_agree(p, begin, pcclMin);
+    return peer_span(p, begin, end);
 }
 
 static void measure(struct peer *p, const char *phase, const struct load *load)
@@ -57,7 +57,7 @@ int peer_reduce(struct peer *p)
         /* The ring in force stays: a result, not a failure. */
         fprintf(stderr, "wan-peer: optimize: %s\n", pcclGetErrorString(rc));
     }
-    took = peer_agree(p, took, pcclMax);
+    took = peer_most(p, took);
     if (peer_rank(p) == 0) {
         peer_control(p, "mark optimize");
         printf("{\"optimize\":%d,\"time\":%.6f}\n", (int)rc, took);
