@@ -1,6 +1,6 @@
 /* peer.c - wan-peer: the program in the nodes of an emulated network.
  *
- *   wan-peer reduce|vanish|partition [options]
+ *   wan-peer reduce|vanish|partition|stranded [options]
  *
  * Started by wanbox. What it measured is printed by the member of rank 0, one
  * JSON object per line. Every result of every peer is checked; exit status 1
@@ -211,9 +211,9 @@ double peer_span(struct peer *p, double begin, double end)
 /* -------------------------------------------------------------------- main */
 
 static const char help[] =
-    "usage: wan-peer reduce|vanish|partition [options]\n"
-    "  --load LIST      what is reduced, see load.h; vanish, partition: the "
-    "first (8M)\n"
+    "usage: wan-peer reduce|vanish|partition|stranded [options]\n"
+    "  --load LIST      what is reduced, see load.h; reduce: all of "
+    "them, else the first (8M)\n"
     "  --repeat R       measurements of each load (3)\n"
     "  --pool P         TCP connections per neighbour (0: the library's "
     "choice)\n"
@@ -259,7 +259,8 @@ int main(int argc, char **argv)
         int (*run)(struct peer *p);
     } modes[] = {{"reduce", peer_reduce},
                  {"vanish", peer_vanish},
-                 {"partition", peer_partition}};
+                 {"partition", peer_partition},
+                 {"stranded", peer_stranded}};
     struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)

@@ -64,5 +64,6 @@ double peer_span(struct peer *p, double begin, double end);
 int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
 int peer_vanish(struct peer *p);    /* some go without a word */
 int peer_partition(struct peer *p); /* some are cut off and come back */
+int peer_stranded(struct peer *p);  /* no ring is left */
 
 #endif
