@@ -176,6 +176,16 @@ static void test_kept_if_it_was_begun_in_a_ring(void **state)
     assert_true(y[0]->cleared); /* all were clean */
 }
 
+/* Engine 1 runs X all through a ring of everybody, and says so. */
+static void test_kept_if_a_member_is_not_clean(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    reduce_much(3, NULL, 0);
+    assert_int_equal(x[1]->phase, PHASE_RUNNING);
+    assert_true(donor());
+}
+
 static void dropped_when_all_are_clean(void)
 {
     x_in_doubt();
@@ -241,6 +251,7 @@ int main(void)
         TEST(test_kept_if_it_ended_after_the_launch),
         TEST(test_kept_though_a_ring_of_a_scope_is_clean),
         TEST(test_kept_if_it_was_begun_in_a_ring),
+        TEST(test_kept_if_a_member_is_not_clean),
         TEST(test_dropped_when_all_are_clean),
         TEST(test_dropped_when_all_have_said_so),
         TEST(test_dropped_by_the_next_of_its_tag),

@@ -1,12 +1,12 @@
 /* test_session.c - what a member answers when the master asks what keeps it
- * (rule V4). */
+ * (rule V4), and what it closes when the ring is another one (rule O7). */
 #include "unit.h"
 
 #include "../../include/pccl.h"
 #include "../../src/session.h"
 
 static struct session *session;
-static struct wire_member members[3];
+static struct wire_member members[4];
 static char said[1024];
 
 static void say(const char *format, ...)
@@ -39,7 +39,7 @@ static uint32_t on_dial(void *user, const struct wire_addr *addr)
 static void on_close(void *user, uint32_t conn)
 {
     (void)user;
-    (void)conn;
+    say("close %u\n", conn);
 }
 
 static void on_changed(void *user)
@@ -64,7 +64,7 @@ static int setup(void **state)
                                .pool_size = 1,
                                .deadline = PCCL_S};
     if (!session || !session_init(session, &c)) return 1;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         members[i].id = 10 + i;
         members[i].addr.port = (uint16_t)i;
     }
@@ -133,12 +133,41 @@ static void test_only_what_was_asked_for_is_told(void **state)
     assert_string_equal(said, "TOLD 8.0:1 9.0:0\n");
 }
 
+/* Rounds of four members without a mesh, in the order given. */
+static void propose(uint32_t round, bool optimize, const uint16_t *order)
+{
+    static const uint64_t none[1];
+    hear(&(struct wire_msg){.type = WIRE_PROPOSE,
+                            .round = round,
+                            .ids = none,
+                            .members = members,
+                            .member_count = 4,
+                            .order = order,
+                            .order_count = order ? 4 : 0,
+                            .view = {.ring = true, .optimize = optimize}});
+}
+
+/* Rule O7. Otherwise what was called for the old ring or for probes stays. */
+static void test_an_optimization_closes_what_the_new_ring_lacks(void **state)
+{
+    (void)state;
+    static const uint16_t order[] = {0, 2, 1, 3};
+    propose(2, false, NULL);
+    assert_string_equal(said, ""); /* 12 may be needed until INSTALL */
+    propose(3, true, NULL);
+    assert_string_equal(said, "close 2\n");
+    said[0] = '\0';
+    propose(4, true, order);
+    assert_string_equal(said, "close 1\n");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_scopes_are_told_first),
         TEST(test_only_what_was_asked_for_is_told),
+        TEST(test_an_optimization_closes_what_the_new_ring_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

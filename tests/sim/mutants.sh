@@ -92,7 +92,7 @@ while IFS='|' read -r name file script; do
         continue
     fi
     ${CC:-cc} obj/*.o -o mutant
-    if timeout 300 ./mutant 1 "$seeds" >out 2>&1; then
+    if timeout --foreground 300 ./mutant 1 "$seeds" >out 2>&1; then
         unit_test=$(unit_tests)
         if [ -n "$unit_test" ]; then
             printf '%-34s %s\n' "$name" "$unit_test"
@@ -154,6 +154,7 @@ ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) retur
 ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group_list\[i\])//
+probed links stay (O7)|session.c|s/if (msg->view.optimize) engine_close_unwanted(&s->engine);//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//

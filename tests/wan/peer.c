@@ -1,6 +1,6 @@
 /* peer.c - wan-peer: the program in the nodes of an emulated network.
  *
- *   wan-peer reduce|vanish|partition [options]
+ *   wan-peer reduce|vanish|partition|stranded [options]
  *
  * Started by wanbox. What it measured is printed by the member of rank 0, one
  * JSON object per line. Every result of every peer is checked; exit status 1
@@ -182,24 +182,38 @@ void peer_verify(struct peer *p)
     }
 }
 
-double peer_agree(struct peer *p, double value, pcclRedOp_t op)
+/* The largest of the members' numbers, one by one. */
+static void agree(struct peer *p, double *values, size_t count)
 {
-    pcclReduceDescriptor_t d = {.count = 1,
-                                .op = op,
+    double own[2];
+    pcclReduceDescriptor_t d = {.count = count,
+                                .op = pcclMax,
                                 .tag = UINT64_MAX,
                                 .src_descriptor.datatype = pcclDouble};
-    double result = 0;
-    pcclResult_t rc = pcclAllReduce(&value, &result, &d, p->comm, NULL);
+    memcpy(own, values, count * sizeof *own);
+    pcclResult_t rc = pcclAllReduce(own, values, &d, p->comm, NULL);
     if (rc != pcclSuccess) peer_fail(p, "agree: %s", pcclGetErrorString(rc));
-    return result;
+}
+
+double peer_most(struct peer *p, double value)
+{
+    agree(p, &value, 1);
+    return value;
+}
+
+double peer_span(struct peer *p, double begin, double end)
+{
+    double times[2] = {-begin, end};
+    agree(p, times, 2);
+    return times[1] + times[0];
 }
 
 /* -------------------------------------------------------------------- main */
 
 static const char help[] =
-    "usage: wan-peer reduce|vanish|partition [options]\n"
-    "  --load LIST      what is reduced, see load.h; vanish, partition: the "
-    "first (8M)\n"
+    "usage: wan-peer reduce|vanish|partition|stranded [options]\n"
+    "  --load LIST      what is reduced, see load.h; reduce: all of "
+    "them, else the first (8M)\n"
     "  --repeat R       measurements of each load (3)\n"
     "  --pool P         TCP connections per neighbour (0: the library's "
     "choice)\n"
@@ -245,7 +259,8 @@ int main(int argc, char **argv)
         int (*run)(struct peer *p);
     } modes[] = {{"reduce", peer_reduce},
                  {"vanish", peer_vanish},
-                 {"partition", peer_partition}};
+                 {"partition", peer_partition},
+                 {"stranded", peer_stranded}};
     struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)

@@ -55,12 +55,15 @@ pcclResult_t peer_await(struct peer *p, pcclAsyncReduceOp_t *handles);
  * not. */
 void peer_verify(struct peer *p);
 
-/* The largest (or smallest) of the members' numbers. Ends the process when it
- * fails. */
-double peer_agree(struct peer *p, double value, pcclRedOp_t op);
+/* The largest of the members' numbers. Ends the process when it fails. */
+double peer_most(struct peer *p, double value);
+
+/* From the members' first beginning to their last end. As above. */
+double peer_span(struct peer *p, double begin, double end);
 
 int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
 int peer_vanish(struct peer *p);    /* some go without a word */
 int peer_partition(struct peer *p); /* some are cut off and come back */
+int peer_stranded(struct peer *p);  /* no ring is left */
 
 #endif

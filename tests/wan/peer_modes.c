@@ -14,7 +14,7 @@ static double one_reduce(struct peer *p, int row)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
     peer_fill(p);
-    (void)peer_agree(p, 0, pcclMax); /* nobody is filling any more */
+    (void)peer_most(p, 0); /* nobody is filling any more */
     double begin = peer_now();
     pcclResult_t rc = pcclSuccess;
     for (int i = 0; i < row && rc == pcclSuccess; i++) {
@@ -25,7 +25,7 @@ static double one_reduce(struct peer *p, int row)
     if (rc != pcclSuccess)
         peer_fail(p, "all-reduce: %s", pcclGetErrorString(rc));
     peer_verify(p);
-    return peer_agree(p, end, pcclMax) - peer_agree(p, begin, pcclMin);
+    return peer_span(p, begin, end);
 }
 
 static void measure(struct peer *p, const char *phase, const struct load *load)
@@ -57,7 +57,7 @@ int peer_reduce(struct peer *p)
         /* The ring in force stays: a result, not a failure. */
         fprintf(stderr, "wan-peer: optimize: %s\n", pcclGetErrorString(rc));
     }
-    took = peer_agree(p, took, pcclMax);
+    took = peer_most(p, took);
     if (peer_rank(p) == 0) {
         peer_control(p, "mark optimize");
         printf("{\"optimize\":%d,\"time\":%.6f}\n", (int)rc, took);
@@ -189,5 +189,51 @@ int peer_partition(struct peer *p)
     gather(p);
     tell(p, "gathered", begin);
     (void)one_reduce(p, 1);
+    return 0;
+}
+
+/* ----------------------------------------------------------------- no ring */
+
+/* The last error names both pairs, whoever asks. */
+static void must_name_pairs(const struct peer *p, const char *what)
+{
+    char why[512] = "";
+    char pairs[2][32];
+    (void)pcclGetLastError(p->comm, why, sizeof why);
+    for (int i = 0; i < 2; i++) {
+        snprintf(pairs[i], sizeof pairs[i], "0 and %d", i + 1);
+        if (strstr(why, pairs[i])) continue;
+        peer_fail(p, "%s: no '%s'", what, pairs[i]);
+    }
+}
+
+/* A world of four in which 1 loses its way to 2 and to 3: there is no ring
+ * then. Everybody is told between whom it is missing and nobody is thrown out;
+ * when the network is whole again, an update finds a ring. */
+int peer_stranded(struct peer *p)
+{
+    pcclAsyncReduceOp_t handles[HANDLES_MAX];
+    (void)one_reduce(p, 1);
+    if (p->number == 1) peer_control(p, "path 1 <-> 2,3 block");
+    pcclResult_t rc = pcclSuccess;
+    while (rc == pcclSuccess || rc == pcclRankConnectionLost) {
+        rc = peer_launch(p, handles);
+        if (rc == pcclSuccess) rc = peer_await(p, handles);
+    }
+    if (rc != pcclRankConnectionFailed)
+        peer_fail(p, "all-reduce: %s", pcclGetErrorString(rc));
+    must_name_pairs(p, "all-reduce");
+    rc = pcclOptimizeTopology(p->comm);
+    if (rc != pcclTopologyOptimizationFailed)
+        peer_fail(p, "optimize: %s", pcclGetErrorString(rc));
+    must_name_pairs(p, "optimize");
+    if (peer_world(p) != p->peers)
+        peer_fail(p, "%d peers, not %d", peer_world(p), p->peers);
+    if (p->number == 1) peer_control(p, "path 1 <-> 2,3 open");
+    rc = pcclUpdateTopology(p->comm);
+    if (rc != pcclSuccess) peer_fail(p, "update: %s", pcclGetErrorString(rc));
+    (void)one_reduce(p, 1);
+    if (peer_rank(p) == 0)
+        printf("{\"stranded\":true,\"peers\":%d}\n", peer_world(p));
     return 0;
 }

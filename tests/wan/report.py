@@ -21,9 +21,9 @@ HEAD = ("", "ring", "large", "s", "Mbit/s", "% of ring", "% of best", "wire MiB"
 EXPLAIN = """\
 Each group is one emulated network. *before* is the ring in the order in which
 the peers are numbered, *after* the one that `pcclOptimizeTopology` has found.
-One *large* all-reduce of so many MiB per peer; *many*: 64 of 64 KiB at once (16
-over one connection across the ocean); *small*: 8 KiB, one after the other, time
-of one. Mbit/s is what every link of a ring has to carry, 2(n-1)/n of the
+One *large* all-reduce of so many MiB per peer; *many*: 64 of 64 KiB at once (of
+16 KiB over one connection across the ocean); *small*: 8 KiB, one after the
+other, time of one. Mbit/s is what every link of a ring has to carry, 2(n-1)/n of the
 vectors' bytes by the time from the first launch to the last result, payload
 only (for codes: of the vectors, not of the codes). *% of ring* is that by what
 the slowest link of the ring in use can carry over so many connections (64 for
@@ -253,7 +253,7 @@ def plot(folder):
            '<rect width="100%" height="100%" fill="#fff"/>',
            text_at(16, 20, "All-reduce over emulated links: what every link of "
                    "the ring carried, Mbit/s of payload", 'font-size="14"'),
-           text_at(16, 38, "bar: one large vector; dot: 64 of 64 KiB at once; "
+           text_at(16, 38, "bar: one large vector; dot: 64 small ones at once; "
                    "light: slowest link of the ring in use; outline: of the "
                    "best ring; right: % of best, ms for 8 KiB")]
     y = 52

@@ -43,24 +43,26 @@ export PCCL_LOG_LEVEL=${PCCL_LOG_LEVEL:-ERR}
 # ------------------------------------------------------------------ the runs
 
 # The vectors of a scenario, scaled to the time that they take: one large
-# all-reduce, 64 of 64 KiB at once, and 32 of 8 KiB one after the other.
+# all-reduce, 64 of 64 KiB at once, and a row of 8 KiB one after the other.
 loads() # NAME
 {
     case $1 in
     europe-pool1 | europe-mpich | europe-gloo) large=4M ;;
     europe-*) large=16M ;;
     america-pool1 | america-mpich | america-gloo) large=2M ;;
-    atlantic-pool1 | atlantic-mpich | atlantic-gloo) large=1M ;;
+    atlantic-pool1 | atlantic-mpich | atlantic-gloo) large=512K ;;
     star-*) large=2M ;;
     degrade-*) large=2M@8 ;;
     loss-*) large=1M ;;
     *) large=8M ;;
     esac
-    many=64Kx64
     # A connection across the ocean has 2 Mbit/s.
-    case $1 in atlantic-pool1 | atlantic-mpich | atlantic-gloo) many=64Kx16 ;;
+    case $1 in
+    atlantic-pool1 | atlantic-mpich | atlantic-gloo) many=16Kx64 small=8Kx1x4 ;;
+    atlantic-* | america-*) many=64Kx64 small=8Kx1x4 ;;
+    *) many=64Kx64 small=8Kx1x32 ;;
     esac
-    echo "$large,$many,8Kx1x32"
+    echo "$large,$many,$small"
 }
 
 parts() # SCENARIO or a part of one

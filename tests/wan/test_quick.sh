@@ -58,6 +58,10 @@ firewall)
     need '"optimize":0' out
     need '"mark":"before 1M",.*"ring":\[1,[24],.*\]' log
     need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
+stranded)
+    # Nor is there one through 1, who can reach 4 alone: all are told why.
+    run "$source/quick.wan" stranded --load 1M
+    need '"stranded":true,"peers":4' out ;;
 vanish)
     run "$source/quick.wan" vanish --load 1M
     need '"recovered":.*"peers":3' out ;;
