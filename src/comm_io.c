@@ -130,9 +130,8 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
     return (uint64_t)least * 1000;
 }
 
-/* Windows read or written in one pass, so that no connection keeps the others
- * waiting; and bytes, so that what one end writes the other one reads while it
- * is in the cache. */
+/* Windows moved in one pass, so that no connection keeps the others waiting;
+ * and bytes, which the other end is to read while they are in the cache. */
 enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
 static bool receive(pcclComm_t *c, uint32_t number)

@@ -61,12 +61,13 @@ static uint64_t chunk_size(const struct plan *p, uint32_t chunk)
 /* Segments small enough that transfer and reduction overlap, large enough
  * that a frame header costs nothing; whole elements. Between hosts each of
  * many connections is to have one under way, and while it travels a next.
- * Sockets within a host give more by few large calls than by overlap. */
+ * Sockets within a host give more by few large calls than by overlap, where
+ * everybody sends at all times. */
 static void choose_segments(struct plan *p, uint64_t size)
 {
     uint64_t least = p->r.one_host ? PLAN_SEGMENT_MIN : PLAN_SEGMENT_FAR_MIN;
     uint64_t segment = size / (p->r.one_host ? 4 : 64);
-    if (p->r.sockets) segment = size;
+    if (p->r.sockets && p->kind == PLAN_RING) segment = size;
     if (segment < least) segment = least;
     /* Of a size that needs no READY (rule D2). */
     if (p->kind == PLAN_PAIRWISE) segment = PLAN_SEGMENT_MIN;

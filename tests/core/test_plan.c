@@ -418,6 +418,11 @@ static void test_pieces_for_many_connections(void **state)
     r.count = PLAN_SEGMENT_MAX / 4 * 6;
     plan_init(&p, &r);
     assert_int_equal(p.segments, 1);
+    r.coll = COLL_BROADCAST; /* a chain goes on before it has all */
+    r.count = PLAN_SEGMENT_MAX;
+    plan_init(&p, &r);
+    assert_int_equal(p.kind, PLAN_CHAIN);
+    assert_int_equal(p.segments, 4);
 }
 
 int main(void)
