@@ -198,7 +198,7 @@ late answer taken (S7)|ring/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NA
 receive-only passes on (S7)|session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
 retries counted twice (S8)|ring/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
-another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/(void)others;/
+another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
 given up, and still written to (R3)|ring/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
 no call back (R3)|master/edges.c|s/e->turned = !e->turned;//
 caller is told alone (R3)|ring/engine.c|s/if (p->caller == id \&\& p->called == e->self) return e->self < id;//

@@ -163,8 +163,10 @@ def scenario(folder, name):
                 wires[kind, phase] = kinds["large"]
         if kind == "auto" and phases:
             text.append(f"Automatic: {notes(run, phases)}.")
-    plain, codes = (wires.get((k, "after")) for k in ("auto", "codes"))
-    if plain and codes and codes["wire"]:
+    same = [(wires["auto", p], wires["codes", p]) for p in ("before", "after")
+            if ("auto", p) in wires and ("codes", p) in wires]
+    if same and same[-1][1]["wire"]:
+        plain, codes = same[-1]
         text.append(f"Codes: {plain['wire'] / codes['wire']:.2f} times fewer "
                     f"bytes, {plain['time'] / codes['time']:.2f} times as fast.")
     if not rows:
