@@ -138,6 +138,17 @@ static void test_await_blocks_until_the_interrupt(void **state)
     assert_int_equal(pcclDestroyMaster(signalled), pcclSuccess);
 }
 
+/* A system without IPv6 can still have its sockets, and no address for them. */
+static bool is_mine(const char *host)
+{
+    struct io_addr at;
+    assert_true(io_addr_numeric(host, 0, false, &at));
+    int fd = socket(at.name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool mine = fd >= 0 && bind(fd, (struct sockaddr *)&at.name, at.size) == 0;
+    if (fd >= 0) close(fd);
+    return mine;
+}
+
 static void test_ipv6_serves_both(void **state)
 {
     (void)state;
@@ -148,7 +159,7 @@ static void test_ipv6_serves_both(void **state)
     pcclResult_t result = pcclRunMaster(m);
     if (result == pcclSuccess) {
         assert_int_equal(pcclGetMasterPort(m, &port), pcclSuccess);
-        close(visit("::1", port));
+        if (is_mine("::1")) close(visit("::1", port));
         close(visit("127.0.0.1", port));
     }
     assert_int_equal(pcclDestroyMaster(m), pcclSuccess);
