@@ -3,12 +3,19 @@
 # talk to each other and to the coordinator.
 set -eu
 master=$1 program=$2
-[ "$(id -u)" = 0 ] || exit 77
+
+skip() # WHY
+{
+    echo "skipped: $*"
+    exit 77
+}
+
+[ "$(id -u)" = 0 ] || skip "not root"
 for tool in unshare nsenter ip; do
-    command -v $tool >/dev/null || exit 77
+    command -v $tool >/dev/null || skip "no $tool"
 done
 if [ -z "${NETNS_INSIDE-}" ]; then
-    unshare --net true 2>/dev/null || exit 77
+    unshare --net true 2>/dev/null || skip "no network namespaces"
     NETNS_INSIDE=1 exec unshare --net --pid --fork --kill-child --mount-proc \
         sh "$0" "$@"
 fi
@@ -24,7 +31,7 @@ until [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do
     sleep 0.01 # for a step of another process
 done
 ip link set lo up
-ip link add near0 type veth peer name far0 netns $far || exit 77
+ip link add near0 type veth peer name far0 netns $far || skip "no veth"
 ip addr add 10.77.0.1/24 dev near0
 ip link set near0 up
 nsenter --net --target $far ip addr add 10.77.0.2/24 dev far0

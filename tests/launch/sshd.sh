@@ -3,8 +3,16 @@
 # sshd per connection and without a port.
 set -eu
 master=$1 program=$2
-sshd=$(command -v sshd || ls /usr/sbin/sshd 2>/dev/null) || exit 77
-command -v ssh >/dev/null && command -v ssh-keygen >/dev/null || exit 77
+sshd=$(command -v sshd || ls /usr/sbin/sshd 2>/dev/null) || {
+    echo "skipped: no sshd"
+    exit 77
+}
+for tool in ssh ssh-keygen; do
+    command -v $tool >/dev/null || {
+        echo "skipped: no $tool"
+        exit 77
+    }
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
@@ -35,6 +43,7 @@ Host *
 END
 if ! timeout 20 ssh -F "$work/ssh.conf" far true 2>"$work/error"; then
     cat "$work/error"
+    echo "skipped: ssh to this machine does not work"
     exit 77 # no login here, for reasons of this machine
 fi
 

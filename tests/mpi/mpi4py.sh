@@ -3,7 +3,10 @@
 # and numpy.
 set -eu
 python=${TEST_PYTHON:-python3}
-"$python" -c 'import mpi4py, numpy' 2>/dev/null || exit 77
+"$python" -c 'import mpi4py, numpy' 2>/dev/null || {
+    echo "skipped: $python has no mpi4py and numpy"
+    exit 77
+}
 for ranks in 1 2 3; do
     out=$(timeout 60 "$1" -n $ranks "$python" -m mpi4py.run "$2" 2>&1) || {
         echo "$out"

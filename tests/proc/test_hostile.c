@@ -224,6 +224,7 @@ static void limit_descriptors(struct seat *seat, int limit)
     struct rlimit r;
     SEAT_EQUAL(seat, getrlimit(RLIMIT_NOFILE, &r), 0);
     r.rlim_cur = (rlim_t)limit;
+    if (r.rlim_cur > r.rlim_max) r.rlim_cur = r.rlim_max;
     SEAT_EQUAL(seat, setrlimit(RLIMIT_NOFILE, &r), 0);
 }
 
