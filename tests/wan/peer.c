@@ -197,7 +197,7 @@ double peer_agree(struct peer *p, double value, pcclRedOp_t op)
 /* -------------------------------------------------------------------- main */
 
 static const char help[] =
-    "usage: wan-peer reduce|vanish|partition [options]\n"
+    "usage: wan-peer reduce|vanish|partition|messages [options]\n"
     "  --load LIST      what is reduced, see load.h; vanish, partition: the "
     "first (8M)\n"
     "  --repeat R       measurements of each load (3)\n"
@@ -205,7 +205,8 @@ static const char help[] =
     "choice)\n"
     "  --optimize       reduce: again on an optimized ring\n"
     "  --quantize       reduce: 8-bit codes, minimum and maximum\n"
-    "  --lose LIST      vanish, partition: peers that are lost (the last)\n";
+    "  --lose LIST      vanish, partition: peers that are lost (the last)\n"
+    "                   messages: peers that only listen\n";
 
 static bool options_read(struct peer *p, int argc, char **argv)
 {
@@ -245,7 +246,8 @@ int main(int argc, char **argv)
         int (*run)(struct peer *p);
     } modes[] = {{"reduce", peer_reduce},
                  {"vanish", peer_vanish},
-                 {"partition", peer_partition}};
+                 {"partition", peer_partition},
+                 {"messages", peer_messages}};
     struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)

@@ -62,5 +62,6 @@ double peer_agree(struct peer *p, double value, pcclRedOp_t op);
 int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
 int peer_vanish(struct peer *p);    /* some go without a word */
 int peer_partition(struct peer *p); /* some are cut off and come back */
+int peer_messages(struct peer *p);  /* to those of the list, who only listen */
 
 #endif
