@@ -60,6 +60,19 @@ static bool engine_fetch(void *user, uint32_t conn,
     return s->out.fetch(s->out.user, conn, member, address, to, size);
 }
 
+static bool engine_ask(void *user, uint64_t member, uint32_t dials,
+                       uint32_t heard)
+{
+    struct session *s = user;
+    struct wire_msg msg = {.type = WIRE_CALL, .epoch = s->view->epoch};
+    if (s->master_lost || s->state != SESSION_MEMBER) return false;
+    msg.call.peer = member;
+    msg.call.dials = dials;
+    msg.call.heard = heard;
+    session_send(s, &msg);
+    return true;
+}
+
 static void engine_op_finished(void *user, struct op *op)
 {
     (void)op;
@@ -127,7 +140,8 @@ bool session_init(struct session *s, const struct session_config *config)
                                 .finished = engine_op_finished,
                                 .event = engine_has_event,
                                 .state_over = session_sync_over,
-                                .probed = session_probed};
+                                .probed = session_probed,
+                                .ask = engine_ask};
     return engine_init(&s->engine, &out, config->pool_size, config->deadline);
 }
 
@@ -611,6 +625,10 @@ void session_master_said(struct session *s, const struct wire_msg *msg)
         break;
     case WIRE_PROBE:
         session_probe(s, msg);
+        break;
+    case WIRE_CALL:
+        message_called(&s->engine, msg->call.peer, msg->call.dials,
+                       msg->call.heard);
         break;
     case WIRE_BEAT:
     default:

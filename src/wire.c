@@ -46,6 +46,7 @@ static const struct wire_shape {
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
+    [WIRE_CALL] = {"CALL", 0, 64},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -229,6 +230,11 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
         return;
     case WIRE_PROBE:
         probe_field(c, m);
+        return;
+    case WIRE_CALL:
+        cursor_u64(c, &m->call.peer);
+        cursor_u32(c, &m->call.dials);
+        cursor_u32(c, &m->call.heard);
         return;
     case WIRE_MEASURED:
     case WIRE_BEAT:

@@ -49,6 +49,8 @@ enum wire_type {
     WIRE_INSTALL,
     WIRE_STATE, /* what becomes of a synchronization */
     WIRE_PROBE, /* measure an edge */
+    /* member -> master -> member */
+    WIRE_CALL, /* call me, for messages: my calls do not pass */
     WIRE_TYPE_COUNT,
 };
 
@@ -214,6 +216,11 @@ struct wire_msg {
             uint32_t bytes;   /* at most */
             uint32_t time_us; /* at most */
         } probe;
+        struct {
+            uint64_t peer;  /* who is to call; from the master: whom */
+            uint32_t dials; /* calls that the other one has made, and */
+            uint32_t heard; /* heard of (rule P2P-3) */
+        } call;
         struct {
             int32_t code;
             int32_t rank;

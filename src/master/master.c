@@ -28,6 +28,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_SYNC] = STATE_BIT(MEMBER),
     [WIRE_SYNCED] = STATE_BIT(MEMBER),
     [WIRE_MEASURED] = STATE_BIT(MEMBER),
+    [WIRE_CALL] = STATE_BIT(MEMBER),
     [WIRE_BEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
 };
 
@@ -227,6 +228,19 @@ static void on_leave(struct master *m, uint32_t link)
     }
 }
 
+/* Rule P2P-10. To one that is no member any more nothing is passed. */
+static void pass_call(struct master *m, uint32_t link,
+                      const struct wire_msg *msg)
+{
+    const struct master_peer *p = &m->peers[link];
+    uint32_t to = edges_link_of(m, p->group, msg->call.peer);
+    if (to == MASTER_NO_LINK || to == link || m->peers[to].state != PEER_MEMBER)
+        return;
+    struct wire_msg call = *msg;
+    call.call.peer = p->info.id;
+    master_send(m, to, &call);
+}
+
 static void on_received(struct master *m, uint32_t link,
                         const struct wire_msg *msg)
 {
@@ -273,6 +287,9 @@ static void on_received(struct master *m, uint32_t link,
         return;
     case WIRE_MEASURED:
         optimize_measured(m, link, msg);
+        return;
+    case WIRE_CALL:
+        pass_call(m, link, msg);
         return;
     case WIRE_BEAT:
     default: /* may_send_in has refused the rest */

@@ -74,9 +74,7 @@ static void join(struct receive *receive, struct message *message)
     message->receive = receive;
     if (!type->dense || receive->count * type->size < message->size)
         to = message->pulled = malloc((size_t)message->size);
-    /* Empty ones are announced too, without credit, and need no buffer. */
-    int error =
-        to || message->size == 0 ? transport_pull(message, to) : MPI_ERR_NO_MEM;
+    int error = transport_pull(message, to);
     if (error == MPI_SUCCESS) return;
     fail(receive, error);
     free(message->pulled);
@@ -95,6 +93,25 @@ void p2p_pulled(struct message *message, int error)
     pthread_mutex_unlock(&lock);
     free(message->pulled);
     message_release(message);
+}
+
+const char *p2p_error_text(int error, bool sending)
+{
+    switch (error) {
+    case MPI_ERR_TRUNCATE:
+        return "the message is longer than the buffer";
+    case MPIX_ERR_REVOKED:
+        return "the communicator was revoked";
+    case MPI_ERR_NO_MEM:
+        return sending ? "the receiver has no memory for the message"
+                       : "no memory to receive the message into";
+    case MPIX_ERR_PROC_FAILED:
+    case MPIX_ERR_PROC_FAILED_PENDING:
+        return sending ? "the receiver was lost"
+                       : "the sender, or one that may be it, was lost";
+    default:
+        return "the transfer failed";
+    }
 }
 
 static bool any_lost(const struct comm *comm)

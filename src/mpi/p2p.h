@@ -68,6 +68,8 @@ void p2p_pulled(struct message *message, int error);
 int p2p_pending_error(const struct receive *receive);
 /* The context was revoked: ends the receives, throws the messages away. */
 void p2p_drop(uint32_t context, int error);
+/* What the error of a send or a receive means, in words. */
+const char *p2p_error_text(int error, bool sending);
 /* A member is gone: nothing more will come of receives that need it. */
 void p2p_member_lost(uint64_t member);
 bool p2p_busy(void); /* receives are posted */

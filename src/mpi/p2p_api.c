@@ -70,7 +70,15 @@ static int send_cancel(struct request *request)
     return MPI_SUCCESS;
 }
 
+static int send_note(struct request *request)
+{
+    if (request->error == MPI_SUCCESS) return MPI_SUCCESS;
+    return error_note(request->error, "%s",
+                      p2p_error_text(request->error, true));
+}
+
 static const struct request_kind send_kind = {.progress = send_progress,
+                                              .finish = send_note,
                                               .messages = true,
                                               .start = send_start,
                                               .cancel = send_cancel,
@@ -105,10 +113,8 @@ static int send_await(struct send *send, const char *function)
     for (unsigned turn = 0; !send_done(send); backoff(&turn))
         coll_progress_all();
     if (send->error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_raise(send->comm, send->error, function,
-                       send->error == MPIX_ERR_REVOKED
-                           ? "the communicator was revoked"
-                           : "the receiver was lost");
+    return error_raise(send->comm, send->error, function, "%s",
+                       p2p_error_text(send->error, true));
 }
 
 static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
@@ -237,7 +243,15 @@ static void receive_release(struct request *request)
     free(pending);
 }
 
+static int receive_note(struct request *request)
+{
+    if (request->error == MPI_SUCCESS) return MPI_SUCCESS;
+    return error_note(request->error, "%s",
+                      p2p_error_text(request->error, false));
+}
+
 static const struct request_kind receive_kind = {.progress = receive_progress,
+                                                 .finish = receive_note,
                                                  .messages = true,
                                                  .start = receive_start,
                                                  .cancel = receive_cancel,
@@ -309,12 +323,8 @@ static int await(struct receive *receive, MPI_Status *status,
         status->MPI_ERROR = error;
     }
     if (receive->error == MPI_SUCCESS) return MPI_SUCCESS;
-    const char *text = "the sender, or one that may be it, was lost";
-    if (receive->error == MPI_ERR_TRUNCATE)
-        text = "the message is longer than the buffer";
-    if (receive->error == MPIX_ERR_REVOKED)
-        text = "the communicator was revoked";
-    return error_raise(receive->comm, receive->error, function, "%s", text);
+    return error_raise(receive->comm, receive->error, function, "%s",
+                       p2p_error_text(receive->error, false));
 }
 
 static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,

@@ -188,10 +188,8 @@ static int mrecv(void *buffer, MPI_Count count, MPI_Datatype type,
         coll_progress_all();
     status_copy(status, &receive.status);
     if (receive.error != MPI_SUCCESS)
-        result = error_raise(taken->comm, receive.error, function,
-                             receive.error == MPI_ERR_TRUNCATE
-                                 ? "the message is longer than the buffer"
-                                 : "the sender was lost");
+        result = error_raise(taken->comm, receive.error, function, "%s",
+                             p2p_error_text(receive.error, false));
     object_release(&taken->object);
     return result;
 }

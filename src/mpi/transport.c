@@ -274,9 +274,11 @@ int transport_pull(struct message *message, char *to)
     pthread_mutex_lock(&lock);
     message->next = incoming;
     incoming = message;
+    /* Empty ones are announced too, without credit, and need no buffer. Of
+     * others the sender hears by a wrong size that they cannot be taken. */
     pcclResult_t result =
         pcclExpectBulk(world.pccl, message->entry.key.source, message->cookie,
-                       to, (size_t)message->size);
+                       to, to ? (size_t)message->size : 0);
     if (result != pcclSuccess) incoming = message->next;
     pthread_mutex_unlock(&lock);
     return send_error(result);
@@ -380,6 +382,9 @@ static void handle(const pcclEvent_t *event)
 {
     int error =
         event->result == pcclSuccess ? MPI_SUCCESS : MPIX_ERR_PROC_FAILED;
+    if (event->result == pcclInvalidArgument ||
+        event->result == pcclInternalError)
+        error = MPI_ERR_NO_MEM; /* of the receiver: see transport_pull */
     switch (event->kind) {
     case pcclEventMessage:
         letter_opened(event);

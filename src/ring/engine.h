@@ -277,6 +277,9 @@ struct engine_output {
     bool (*fetch)(void *user, uint32_t conn, const struct wire_member *member,
                   uint64_t address, void *to, size_t size);
     void (*probed)(void *user, uint32_t step, const struct wire_edge *edge);
+    /* Rule P2P-10: has the member asked to call; false, or NULL: nobody can
+     * pass that on. */
+    bool (*ask)(void *user, uint64_t member, uint32_t dials, uint32_t heard);
 };
 
 struct engine {

@@ -258,6 +258,7 @@ void message_closed(struct engine *e, uint32_t number, bool dialed)
         return;
     }
     l->retry_at = e->now;
+    l->asks = dialed || l->inward;
     if (dialed) {
         pccl_ns pause = 10 * PCCL_MS;
         for (uint32_t i = 0; i < l->failures && pause < e->deadline / 5; i++)
@@ -266,6 +267,14 @@ void message_closed(struct engine *e, uint32_t number, bool dialed)
         l->failures++;
     }
     e->messages.pending = true;
+}
+
+static void hang_up(struct engine *e, struct mlink *l)
+{
+    uint32_t number = l->conn;
+    detach(e, l);
+    e->out.close(e->out.user, number);
+    engine_closed(e, number);
 }
 
 static void dial(struct engine *e, struct mlink *l)
@@ -288,6 +297,41 @@ static void dial(struct engine *e, struct mlink *l)
     l->retry_at = e->now + 10 * PCCL_MS;
 }
 
+/* Ours is the end whose calls for the collectives did not pass (rule R3). */
+static bool is_walled(struct engine *e, const struct mlink *l)
+{
+    if (l->dials > 0 || l->peer_dials > 0) return false; /* we know better */
+    const struct link *other = link_find(e, l->id, false);
+    return other && other->turned && other->open > 0 && !link_calls(e, other);
+}
+
+/* Rule P2P-10: by turns this end calls, and has the other one call. */
+static void attempt(struct engine *e, struct mlink *l)
+{
+    bool asks = (l->asks || (!l->asked && is_walled(e, l))) && e->out.ask;
+    l->asks = false;
+    if (!asks || !e->out.ask(e->out.user, l->id, l->dials, l->peer_dials)) {
+        dial(e, l);
+        return;
+    }
+    l->asked = true;
+    l->retry_at = e->now + e->deadline / 2;
+}
+
+void message_called(struct engine *e, uint64_t id, uint32_t dials,
+                    uint32_t heard)
+{
+    struct mlink *l = engine_member(e, id) ? mlink_find(e, id, true) : NULL;
+    if (!l || l->gone || id == e->self) return;
+    if (l->conn != NO_CONN) {
+        /* A call is under way, or was made since then. */
+        if ((int32_t)(l->dials - heard) > 0) return;
+        if ((int32_t)(l->peer_dials - dials) > 0) return;
+        hang_up(e, l);
+    }
+    dial(e, l);
+}
+
 void message_pump(struct engine *e)
 {
     if (!e->messages.pending) return;
@@ -295,7 +339,7 @@ void message_pump(struct engine *e)
     EACH_LINK(e, l)
     {
         if (l->gone || l->conn != NO_CONN || !needs_conn(l)) continue;
-        if (e->now >= l->retry_at) dial(e, l);
+        if (e->now >= l->retry_at) attempt(e, l);
         if (l->conn == NO_CONN) e->messages.pending = true;
     }
 }
@@ -318,12 +362,9 @@ static bool may_replace(struct engine *e, struct mlink *l, uint32_t dials)
 {
     if ((int32_t)(dials - l->peer_dials) <= 0) return false;
     if (l->conn == NO_CONN) return true;
-    uint32_t number = l->conn;
-    struct conn *old = e->conns[number];
+    const struct conn *old = e->conns[l->conn];
     if (old->state == CONN_DIALED && e->self < l->id) return false;
-    detach(e, l);
-    e->out.close(e->out.user, number);
-    engine_closed(e, number);
+    hang_up(e, l);
     return true;
 }
 
@@ -350,6 +391,8 @@ bool message_open(struct engine *e, uint32_t number, uint64_t from)
     }
     if (!mlink_acked(e, l, f.epoch, l->count)) return false;
     if ((int32_t)(f.index - l->peer_dials) > 0) l->peer_dials = f.index;
+    l->inward = l->asked && c->state == CONN_ACCEPTED;
+    l->asked = false;
     c->state = CONN_OPEN;
     c->heard = e->now;
     l->open = true;

@@ -90,6 +90,9 @@ struct mlink {
     bool gone;     /* removed from the view; the rest is being read */
     bool starved;  /* a post was refused */
     bool barred;   /* its memory could not be read */
+    bool asks;     /* the next attempt is to have the other end call */
+    bool asked;    /* ... and was, since there was a connection */
+    bool inward;   /* only the other end's calls passed, the last time */
     bool ack_due, answer_due;
     uint32_t dials, peer_dials; /* calls made, calls known to be made */
     uint32_t failures;          /* since the last connection */
@@ -150,6 +153,9 @@ void message_use(struct engine *e); /* from here on losses are events */
 /* --- for the owner of the engine --- */
 void message_lose(struct engine *e, uint64_t id); /* removed from the view */
 void message_stop(struct engine *e, int result);  /* out of the run */
+/* The member wants to be called (rule P2P-10). */
+void message_called(struct engine *e, uint64_t id, uint32_t dials,
+                    uint32_t heard);
 void message_pump(struct engine *e); /* makes the connections that are due */
 bool message_pending(const struct engine *e); /* pump soon */
 /* Acknowledges, and asks for it; false: nothing is left to wait for. */

@@ -80,6 +80,26 @@ static uint32_t on_dial(void *user, const struct wire_addr *addr)
     return NO_CONN;
 }
 
+/* Rule P2P-10: no call of side `wall` passes, refused or unanswered. */
+static int wall = -1;
+static bool unanswered;
+static struct {
+    bool used;
+    uint32_t dials, heard;
+} asks[2]; /* on their way to side [i] */
+static uint32_t asked;
+
+static bool on_ask(void *user, uint64_t member, uint32_t dials, uint32_t heard)
+{
+    int i = (int)((struct side *)user - sides);
+    assert_int_equal(member, ids[1 - i]);
+    asked++;
+    asks[1 - i].used = true; /* a later one takes the place of an earlier */
+    asks[1 - i].dials = dials;
+    asks[1 - i].heard = heard;
+    return true;
+}
+
 static void on_close(void *user, uint32_t number)
 {
     int i = (int)((struct side *)user - sides);
@@ -132,6 +152,8 @@ static void start(uint64_t seed)
         struct side *s = &sides[i];
         struct engine_output out = {
             .user = s, .dial = on_dial, .close = on_close, .fault = on_fault};
+        asks[i].used = false;
+        if (wall >= 0) out.ask = on_ask;
         if (fetching != FETCH_NEVER) out.fetch = on_fetch;
         s->e = calloc(1, sizeof *s->e);
         assert_non_null(s->e);
@@ -173,7 +195,8 @@ static void answer_call(struct wire *w)
     int caller = w->up[0] ? 0 : 1;
     int callee = 1 - caller;
     if (!w->up[caller]) return; /* hung up */
-    if (faults && dice(4) == 0) {
+    if (caller == wall && unanswered) return;
+    if (caller == wall || (faults && dice(4) == 0)) {
         w->up[caller] = false;
         engine_dialed(sides[caller].e, w->number[caller], false);
         return;
@@ -362,6 +385,10 @@ static void turn(void)
     if (dice(50) == 0) engine_tick(sides[i].e, now);
     message_pump(sides[i].e);
     for (int w = 0; w < WIRES; w++) wire_turn(&wires[w]);
+    if (!asks[i].used || dice(5)) return;
+    asks[i].used = false;
+    if (faults && dice(4) == 0) return;
+    message_called(sides[i].e, ids[1 - i], asks[i].dials, asks[i].heard);
 }
 
 static bool complete(const struct side *s, const struct side *other)
@@ -439,6 +466,92 @@ static void nothing_is_lost_or_doubled(void **unused)
 {
     (void)unused;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) run(seed, false);
+}
+
+static void walls_hurt_nothing(void **unused)
+{
+    (void)unused;
+    asked = 0;
+    for (uint64_t seed = 0; seed < SEEDS / 3; seed++) {
+        wall = (int)(seed % 2);
+        unanswered = seed / 2 % 2;
+        run(seed, seed % 5 == 4);
+    }
+    wall = -1;
+    assert_true(asked > SEEDS / 10);
+}
+
+/* The side whose calls do not pass is the only one that has something to say,
+ * also when the connection is cut. */
+static void walls_are_passed_the_other_way(void **unused)
+{
+    (void)unused;
+    fetching = FETCH_NEVER;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        wall = (int)(seed % 2);
+        unanswered = seed / 2 % 2;
+        start(seed);
+        for (int i = 0; i < 2; i++) install(i);
+        for (uint32_t count = 1; count <= 5; count++) {
+            post(wall);
+            for (int n = 0; n < 3000 && sides[1 - wall].got < count; n++) {
+                turn();
+                (void)take(1 - wall);
+            }
+            assert_int_equal(sides[1 - wall].got, count);
+            for (int w = 0; w < WIRES && count % 2; w++) wires[w].cut = true;
+        }
+        stop();
+    }
+    wall = -1;
+}
+
+/* Who has the other one call does so only where its own calls do not pass; two
+ * calls at once may look like that to one of them. */
+static void who_gets_through_does_not_ask(void **unused)
+{
+    (void)unused;
+    fetching = FETCH_NEVER;
+    wall = 2; /* there is none */
+    asked = 0;
+    start(1);
+    for (int i = 0; i < 2; i++) install(i);
+    for (int n = 0; n < 3000; n++) {
+        turn();
+        act((int)dice(2));
+    }
+    finish();
+    stop();
+    wall = -1;
+    assert_true(asked <= 2);
+}
+
+/* A CALL that was overtaken by a connection does not end it. */
+static void an_old_request_is_ignored(void **unused)
+{
+    (void)unused;
+    fetching = FETCH_NEVER;
+    start(1);
+    for (int i = 0; i < 2; i++) install(i);
+    post(0);
+    for (int n = 0; n < 3000 && sides[1].got == 0; n++) {
+        turn();
+        (void)take(1);
+    }
+    struct engine *e = sides[0].e;
+    const struct mlink *l = mlink_find(e, ids[1], false);
+    assert_true(l->open);
+    uint32_t dials = l->dials;
+    assert_int_equal(dials, 1);
+    message_called(e, ids[1], l->peer_dials, dials - 1);
+    message_called(e, ids[1], l->peer_dials - 1, dials);
+    message_called(e, 77, l->peer_dials, dials); /* a stranger */
+    assert_true(l->open);
+    assert_int_equal(l->dials, dials);
+    message_called(e, ids[1], l->peer_dials, dials); /* it is lost there */
+    assert_false(l->open);
+    assert_int_equal(l->dials, dials + 1);
+    stop();
 }
 
 static void a_loss_ends_everything_once(void **unused)
@@ -570,6 +683,10 @@ int main(void)
         cmocka_unit_test(what_is_lent_is_fetched),
         cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
         cmocka_unit_test(nothing_is_lost_or_doubled),
+        cmocka_unit_test(walls_hurt_nothing),
+        cmocka_unit_test(walls_are_passed_the_other_way),
+        cmocka_unit_test(who_gets_through_does_not_ask),
+        cmocka_unit_test(an_old_request_is_ignored),
         cmocka_unit_test(a_loss_ends_everything_once),
     };
     return cmocka_run_group_tests(tests, make_sources, free_sources);

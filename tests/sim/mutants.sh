@@ -28,7 +28,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cp -r "$root/src" "$root/include" "$work/"
 mkdir -p "$work/tests" "$work/obj"
-cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" "$work/tests/"
+cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" \
+    "$root/tests/message" "$work/tests/"
 cd "$work"
 
 core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
@@ -57,7 +58,7 @@ unit_tests() {
     for test in core/test_retain core/test_master core/test_view \
         core/test_plan core/test_order core/test_wire core/test_frame \
         ring/test_quant core/test_quant_op core/test_generation core/test_links \
-        core/test_session; do
+        core/test_session message/test_message; do
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$test.c" \
             $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit 2>/dev/null ||
             continue
@@ -217,6 +218,11 @@ sum of some (D12)|ring/pairwise.c|s/if (turn < p->r.world) return;//
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
 a broadcast's root is not heard (D12)|ring/quick.c|s/if (lane->recvs > 0) memcpy(q->r->recv.*//
 others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
+never asks to be called (P2P-10)|ring/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
+asks and calls at once (P2P-10)|ring/message.c|s/    l->retry_at = e->now + e->deadline . 2;//
+an old CALL counts (P2P-10)|ring/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
+a CALL ends no lost connection (P2P-10)|ring/message.c|s/^        hang_up(e, l);/        return;/
+a call ahead of the WELCOME is refused (R3)|ring/conn.c|s/if (e->self == 0) {/if (false) {/
 slot of the last result taken twice|ring/retain.c|s/reserved += r->tag != tag;//
 MUTANTS
 [ "$survived" -eq 0 ]

@@ -409,6 +409,24 @@ static const char *last_error(const pcclComm_t *comm)
     return text;
 }
 
+/* Nothing to agree on is agreed on; against those that have something it is a
+ * difference like any other. */
+static void test_no_tensors(void **state)
+{
+    (void)state;
+    stage(3, (float[]){1, 1, 1}, NULL);
+    for (int i = 0; i < 3; i++) cast.actors[i].state.count = 0;
+    cast_run(&cast);
+    for (int i = 0; i < 3; i++) assert_outcome(i, pcclSuccess, 0, 0);
+    for (int i = 0; i < 3; i++) cast.actors[i].state.revision = 1;
+    cast.actors[2].state.infos = NULL;
+    for (int i = 0; i < 2; i++) cast.actors[i].state.count = 1;
+    cast_run(&cast);
+    for (int i = 0; i < 2; i++) assert_outcome(i, pcclSuccess, 1, 0);
+    assert_int_equal(cast.actors[2].result, pcclInvalidArgument);
+    assert_non_null(strstr(cast.actors[2].error, "weights"));
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -566,6 +584,7 @@ int main(void)
         TEST(test_groups_are_independent),
         TEST(test_newcomers_receive),
         TEST(test_resume_needs_revision_and_content),
+        TEST(test_no_tensors),
         TEST(test_misuse),
         TEST(test_names_are_unique),
         TEST(test_thousands_of_tensors),

@@ -211,7 +211,7 @@ double peer_span(struct peer *p, double begin, double end)
 /* -------------------------------------------------------------------- main */
 
 static const char help[] =
-    "usage: wan-peer reduce|vanish|partition|stranded [options]\n"
+    "usage: wan-peer reduce|vanish|partition|stranded|messages [options]\n"
     "  --load LIST      what is reduced, see load.h; reduce: all of "
     "them, else the first (8M)\n"
     "  --repeat R       measurements of each load (3)\n"
@@ -219,7 +219,8 @@ static const char help[] =
     "choice)\n"
     "  --optimize       reduce: again on an optimized ring\n"
     "  --quantize       reduce: 8-bit codes, minimum and maximum\n"
-    "  --lose LIST      vanish, partition: peers that are lost (the last)\n";
+    "  --lose LIST      vanish, partition: peers that are lost (the last)\n"
+    "                   messages: peers that only listen\n";
 
 static bool options_read(struct peer *p, int argc, char **argv)
 {
@@ -260,7 +261,8 @@ int main(int argc, char **argv)
     } modes[] = {{"reduce", peer_reduce},
                  {"vanish", peer_vanish},
                  {"partition", peer_partition},
-                 {"stranded", peer_stranded}};
+                 {"stranded", peer_stranded},
+                 {"messages", peer_messages}};
     struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)

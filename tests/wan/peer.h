@@ -65,5 +65,6 @@ int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
 int peer_vanish(struct peer *p);    /* some go without a word */
 int peer_partition(struct peer *p); /* some are cut off and come back */
 int peer_stranded(struct peer *p);  /* no ring is left */
+int peer_messages(struct peer *p);  /* to those of the list, who only listen */
 
 #endif

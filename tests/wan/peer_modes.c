@@ -237,3 +237,46 @@ int peer_stranded(struct peer *p)
         printf("{\"stranded\":true,\"peers\":%d}\n", peer_world(p));
     return 0;
 }
+
+/* ---------------------------------------------------------------- messages */
+
+enum { MESSAGES = 3 }; /* to each */
+
+static void post_all(struct peer *p)
+{
+    pcclMember_t members[WAN_PEERS_MAX];
+    int size;
+    if (pcclGetView(p->comm, NULL, NULL, &size, members, WAN_PEERS_MAX))
+        peer_fail(p, "no view");
+    for (int i = 0; i < size; i++) {
+        if (!loses(p, members[i].hint + 1)) continue;
+        for (int n = 0; n < MESSAGES; n++) {
+            pcclResult_t rc =
+                pcclPostMessage(p->comm, members[i].id, &n, sizeof n, NULL, 0);
+            if (rc != pcclSuccess)
+                peer_fail(p, "post: %s", pcclGetErrorString(rc));
+        }
+    }
+}
+
+int peer_messages(struct peer *p)
+{
+    bool listens = loses(p, p->number);
+    double begin = peer_now();
+    if (!listens) post_all(p);
+    int due = listens ? kept_count(p) * MESSAGES : 0;
+    for (int got = 0; got < due;) {
+        pcclEvent_t event;
+        pcclResult_t rc = pcclTakeEvent(p->comm, -1, &event);
+        if (rc != pcclSuccess)
+            peer_fail(p, "event: %s", pcclGetErrorString(rc));
+        got += event.kind == pcclEventMessage;
+        (void)pcclReleaseEvent(p->comm, &event);
+    }
+    double took = peer_agree(p, peer_now() - begin, pcclMax);
+    if (peer_rank(p) == 0) {
+        printf("{\"messages\":%.6f,\"peers\":%d}\n", took, peer_world(p));
+        fflush(stdout);
+    }
+    return 0;
+}

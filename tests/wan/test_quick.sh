@@ -62,6 +62,16 @@ stranded)
     # Nor is there one through 1, who can reach 4 alone: all are told why.
     run "$source/quick.wan" stranded --load 1M
     need '"stranded":true,"peers":4' out ;;
+messages)
+    # Nobody may call 2, in a world where all are linked, and in one where most
+    # members of it have no other link that tells them who may call.
+    (cat "$source/quick.wan"
+     echo 'path * -> 2 wall') >"$dir/few.wan"
+    run "$dir/few.wan" messages --lose 2
+    need '"messages":.*"peers":4' out
+    sed 's/^peer east/peer east 4/' "$dir/few.wan" >"$dir/many.wan"
+    run "$dir/many.wan" messages --lose 2
+    need '"messages":.*"peers":10' out ;;
 vanish)
     run "$source/quick.wan" vanish --load 1M
     need '"recovered":.*"peers":3' out ;;
