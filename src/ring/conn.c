@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include "../cursor.h"
+#include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -356,6 +357,7 @@ static bool begin_frame(struct engine *e, uint32_t number)
     if (a == ACCEPT_DISCARD) return true;
     c->sink = SINK_OP;
     c->rx_reduces = !c->rx_to;
+    c->rx_streams = direct && plan_is_streamed(&op->plan, f->index);
     c->rx_op = op;
     c->rx_lane = lane;
     return true;
@@ -511,6 +513,8 @@ size_t engine_rx_from(struct engine *e, uint32_t number, const uint8_t *bytes,
         if (c->sink == SINK_OP && c->rx_reduces) {
             part = reduce_from(e->conns[number], bytes + done, part);
             if (part == 0) break; /* the rest of an element comes later */
+        } else if (c->sink == SINK_OP && c->rx_streams) {
+            stream_copy(to, bytes + done, part);
         } else if (c->sink != SINK_DISCARD) {
             memcpy(to, bytes + done, part);
         }

@@ -9,6 +9,7 @@ bool engine_init(struct engine *e, const struct engine_output *out,
 {
     e->out = *out;
     e->deadline = deadline;
+    e->cached = PLAN_CACHED;
     e->pool_auto = pool_size == 0;
     e->pool_size = pool_size > 0 ? pool_size : 1;
     if (e->pool_size > POOL_MAX) e->pool_size = POOL_MAX;

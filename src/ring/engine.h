@@ -93,6 +93,7 @@ struct conn {
     struct message_block *rx_block;
     struct bulk *rx_bulk;
     bool rx_reduces;  /* the body is reduced from where it lies */
+    bool rx_streams;  /* ... or goes past the caches */
     uint8_t *scratch; /* one segment, taken when first needed */
     uint8_t hello[FRAME_HELLO_SIZE];
 
@@ -291,6 +292,7 @@ struct engine {
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbour, at least */
     bool pool_auto;     /* more of them to one that is far away (rule R3) */
+    uint64_t cached;    /* PLAN_CACHED; the same on all members */
 
     bool frozen; /* between FLUSH and INSTALL */
     uint32_t epoch;

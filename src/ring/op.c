@@ -188,6 +188,7 @@ static void make_plan(struct engine *e, struct op *op)
     p->plain = plain;
     /* Operations side by side have centers that differ. */
     p->center = (uint32_t)(op->r.tag ^ op->r.tag >> 32);
+    p->cached = e->cached;
     if (op->whole) {
         p->world = e->world;
         p->rank = e->rank;
@@ -385,12 +386,6 @@ static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
     (void)op_agrees(e, op, &other, peer);
 }
 
-/* The reduce-scatter has written what a later step of the all-gather writes. */
-static bool is_first_write(const struct op *op, uint32_t k)
-{
-    return k / op->plan.segments < op->plan.r.world;
-}
-
 enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
                          const struct frame *f, uint8_t *scratch, uint8_t **to)
 {
@@ -421,7 +416,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
     else if (x.space == SPACE_RECV && op->codes)
         base = op->codes;
     else if (x.space == SPACE_RECV && op->received && !pairwise &&
-             is_first_write(op, f->index))
+             plan_is_first_write(&op->plan, f->index))
         op_save(op, f->index, &x);
     *to = x.size > 0 ? base + x.offset : scratch;
     return ACCEPT_BODY;

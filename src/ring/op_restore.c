@@ -2,6 +2,8 @@
  * is over, and put back if it fails. Pure; rules F5 and F6, contract C2. */
 #include "engine.h"
 
+#include "stream.h"
+
 #include <string.h>
 
 bool op_in_place(const struct op *op)
@@ -15,7 +17,12 @@ void op_save(struct op *op, uint32_t k, const struct plan_xfer *x)
     if (!op->backup || x->size == 0) return;
     struct plan_xfer y = *x;
     op_to_elements(op, &y);
-    memcpy(op->backup + y.offset, (uint8_t *)op->r.recv + y.offset, y.size);
+    uint8_t *to = op->backup + y.offset;
+    const uint8_t *from = (uint8_t *)op->r.recv + y.offset;
+    if (op->plan.skewed)
+        stream_copy(to, from, y.size); /* nobody reads it but after a failure */
+    else
+        memcpy(to, from, y.size);
     op_bit_set(op->saved, k);
 }
 

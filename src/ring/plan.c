@@ -5,7 +5,10 @@
  * sends chunk p-s and receives chunk p-s-1; it ends up owning chunk p+1, and
  * the all-gather passes on what was received one step before. Both halves are
  * one stream of 2(world-1) steps, each of `segments` transfers, in which the
- * k-th sent depends on the one received a step earlier.
+ * k-th sent depends on the one received a step earlier. Within a host, of
+ * vectors that no cache holds, they are not sent step by step but skewed (rule
+ * D14), by the sum of step and segment: what has just come is passed on before
+ * the next segment comes, and need not be read from memory again.
  *
  * Pairwise all-reduce, for members that share processors and memory, and for
  * those that are far apart, where each step of a ring takes a distance: chunk r
@@ -71,7 +74,8 @@ static void choose_segments(struct plan *p, uint64_t size)
     if (segment < least) segment = least;
     /* Of a size that needs no READY (rule D2). */
     if (p->kind == PLAN_PAIRWISE) segment = PLAN_SEGMENT_MIN;
-    if (segment > PLAN_SEGMENT_MAX) segment = PLAN_SEGMENT_MAX;
+    uint64_t most = p->skewed ? PLAN_SEGMENT_SKEWED_MAX : PLAN_SEGMENT_MAX;
+    if (segment > most) segment = most;
     /* Elements are powers of two up to 64 bytes, or larger blocks. */
     segment -= segment % (p->r.element > 64 ? p->r.element : 64);
     p->segment = segment;
@@ -142,6 +146,8 @@ void plan_init(struct plan *p, const struct plan_request *request)
     uint64_t size = plan_vector_size(p);
     if (p->kind == PLAN_RING || p->kind == PLAN_PAIRWISE)
         size = chunk_size(p, 0);
+    p->skewed = p->kind == PLAN_RING && p->r.pairwise &&
+                plan_vector_size(p) * p->r.world >= p->r.cached;
     choose_segments(p, size);
     p->direct = plan_is_ring(p) && p->r.mesh && !p->r.one_host;
 }
@@ -270,24 +276,85 @@ static void pair_cut(const size_t *bytes, const size_t *displs, uint32_t rank,
     x->size = (uint32_t)(left < PLAN_SEGMENT_MAX ? left : PLAN_SEGMENT_MAX);
 }
 
+/* Skewed: transfers of which step and segment add up to less than `diagonal`.
+ * Diagonals grow, stay, and shrink again. */
+static uint32_t before_diagonal(const struct plan *p, uint32_t diagonal)
+{
+    uint32_t steps = ring_steps(p);
+    uint32_t less = steps < p->segments ? steps : p->segments;
+    uint32_t more = steps < p->segments ? p->segments : steps;
+    uint32_t left = steps + p->segments - 1 - diagonal;
+    if (diagonal <= less) return diagonal * (diagonal + 1) / 2;
+    if (diagonal <= more)
+        return less * (less + 1) / 2 + (diagonal - less) * less;
+    return steps * p->segments - left * (left + 1) / 2;
+}
+
+/* The first step on a diagonal. */
+static uint32_t first_step(const struct plan *p, uint32_t diagonal)
+{
+    return diagonal < p->segments ? 0 : diagonal - p->segments + 1;
+}
+
+static uint32_t ring_index(const struct plan *p, uint32_t step, uint32_t g)
+{
+    if (!p->skewed) return step * p->segments + g;
+    uint32_t diagonal = step + g;
+    return before_diagonal(p, diagonal) + step - first_step(p, diagonal);
+}
+
+static uint32_t ring_step(const struct plan *p, uint32_t k, uint32_t *g)
+{
+    if (!p->skewed) {
+        *g = k % p->segments;
+        return k / p->segments;
+    }
+    uint32_t diagonal = 0;
+    uint32_t end = ring_steps(p) + p->segments - 1;
+    while (end - diagonal > 1) {
+        uint32_t middle = diagonal + (end - diagonal) / 2;
+        if (before_diagonal(p, middle) <= k)
+            diagonal = middle;
+        else
+            end = middle;
+    }
+    uint32_t step = first_step(p, diagonal) + k - before_diagonal(p, diagonal);
+    *g = diagonal - step;
+    return step;
+}
+
+bool plan_is_streamed(const struct plan *p, uint32_t k)
+{
+    uint32_t g;
+    return p->skewed && ring_step(p, k, &g) + 1 == ring_steps(p);
+}
+
+bool plan_is_first_write(const struct plan *p, uint32_t k)
+{
+    uint32_t g;
+    return ring_step(p, k, &g) < p->r.world;
+}
+
 static void ring_send(const struct plan *p, uint32_t k, struct plan_xfer *x)
 {
-    uint32_t step = k / p->segments;
+    uint32_t g;
+    uint32_t step = ring_step(p, k, &g);
     uint32_t half = p->r.world - 1;
     uint32_t chunk = step < half ? wrap(p, p->position, step)
                                  : wrap(p, p->position + 1, step - half);
-    chunk_cut(p, chunk, k % p->segments, x);
+    chunk_cut(p, chunk, g, x);
     x->space = step == 0 ? SPACE_SEND : SPACE_RECV;
-    x->after = step == 0 ? PLAN_NOTHING : k - p->segments;
+    x->after = step == 0 ? PLAN_NOTHING : ring_index(p, step - 1, g);
 }
 
 static void ring_recv(const struct plan *p, uint32_t k, struct plan_xfer *x)
 {
-    uint32_t step = k / p->segments;
+    uint32_t g;
+    uint32_t step = ring_step(p, k, &g);
     uint32_t half = p->r.world - 1;
     uint32_t chunk = step < half ? wrap(p, p->position, step + 1)
                                  : wrap(p, p->position, step - half);
-    chunk_cut(p, chunk, k % p->segments, x);
+    chunk_cut(p, chunk, g, x);
     x->action = ACTION_STORE;
     if (step < half) x->action = ACTION_REDUCE;
     if (step == half - 1) x->action = ACTION_DIVIDE;

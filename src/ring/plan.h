@@ -11,9 +11,11 @@
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
-    PLAN_SEGMENT_FAR_MIN = 16 * 1024,   /* between hosts */
-    PLAN_SEGMENT_MAX = 512 * 1024,      /* bytes of the largest transfer */
-    PLAN_EXCHANGE_MAX = 64 * 1024,      /* bytes of a vector sent to everyone */
+    PLAN_SEGMENT_FAR_MIN = 16 * 1024,     /* between hosts */
+    PLAN_SEGMENT_MAX = 512 * 1024,        /* bytes of the largest transfer */
+    PLAN_SEGMENT_SKEWED_MAX = 256 * 1024, /* ... that stays in a cache */
+    PLAN_CACHED = 16 * 1024 * 1024, /* bytes of vectors that caches may hold */
+    PLAN_EXCHANGE_MAX = 64 * 1024,  /* bytes of a vector sent to everyone */
     PLAN_EXCHANGE_TOTAL = 128 * 1024,   /* ... times world-1 */
     PLAN_PAIRWISE_MAX = 128 * 1024,     /* bytes of a vector sent in chunks */
     PLAN_PAIRWISE_FAR_MAX = 256 * 1024, /* ... between hosts */
@@ -52,6 +54,7 @@ struct plan_request {
     bool pairwise;    /* ... or do, and the elements are what is reduced */
     bool plain;       /* the elements are what is reduced */
     uint32_t center;  /* of a star, any number */
+    uint64_t cached;  /* bytes of all vectors from which on rings are skewed */
     uint64_t count;   /* elements (all-reduce) or bytes */
     uint32_t element; /* bytes of one element */
     uint32_t spare;   /* all-reduce: bytes that the last element is short of */
@@ -73,6 +76,7 @@ struct plan {
     uint32_t center;   /* rank; of a star */
     uint32_t segments; /* per chunk or block */
     uint64_t segment;  /* bytes */
+    bool skewed;       /* ring: in the order of step + segment */
 };
 
 /* Where a transfer's bytes come from or go to. */
@@ -116,6 +120,15 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
 
 /* Transfers come from one neighbour and go to the other one. */
 bool plan_is_ring(const struct plan *p);
+
+/* PLAN_RING: the k-th transfer from `prev` is the first that writes its part of
+ * the vector; the reduce-scatter has written what later steps of the
+ * all-gather write. */
+bool plan_is_first_write(const struct plan *p, uint32_t k);
+
+/* Nobody reads what the k-th transfer from `prev` brings before the result is
+ * returned, and no cache holds all of that. */
+bool plan_is_streamed(const struct plan *p, uint32_t k);
 
 /* This member is what all others of a star speak with. */
 bool plan_is_center(const struct plan *p);

@@ -7,11 +7,13 @@
 
 #include "../../src/ring/plan.h"
 
+enum { STREAMED = 2 }; /* in `wrote` */
 enum { WORLD_MAX = 9, BYTES_MAX = 1 << 20, XFERS_MAX = 4096 };
 
 struct node {
     struct plan plan;
     uint8_t *send, *recv, *slots;
+    uint8_t *wrote; /* ring: what was last written to each byte of recv */
     uint32_t sent[WORLD_MAX], received[WORLD_MAX];
     /* Transfers from `prev`; pairwise: segments that are sums of all. */
     bool got[XFERS_MAX];
@@ -64,7 +66,8 @@ static void setup(struct plan_request *r, uint32_t rank)
     n->send = malloc(send_size + 1);
     n->recv = calloc(1, recv_size + 1);
     n->slots = calloc(r->world, (size_t)size + 1);
-    assert_true(n->send && n->recv && n->slots);
+    n->wrote = calloc(1, recv_size + 1);
+    assert_true(n->send && n->recv && n->slots && n->wrote);
     for (size_t i = 0; i < send_size; i++) n->send[i] = value(rank, i);
     if (r->coll == COLL_ALLGATHER)
         memcpy(n->recv + rank * size, n->send, (size_t)size);
@@ -83,6 +86,11 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     uint8_t *base = y.space == SPACE_SLOT ? to->slots : to->recv;
     bool pairwise = to->plan.kind == PLAN_PAIRWISE;
     bool adds = pairwise && y.action != ACTION_STORE;
+    if (to->plan.kind == PLAN_RING && size > 0) {
+        uint8_t *wrote = &to->wrote[y.offset];
+        assert_int_equal(plan_is_first_write(&to->plan, k), *wrote == 0);
+        *wrote = plan_is_streamed(&to->plan, k) ? STREAMED : 1;
+    }
     const uint8_t *with = adds && to->summed[k] > 0 ? to->recv : to->send;
     for (uint32_t i = 0; i < size; i++) {
         uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
@@ -125,6 +133,8 @@ static uint32_t move(uint32_t world)
             if (x.after == PLAN_ALL && !fold(n, x.size)) continue;
             if (x.after < PLAN_ALL && !n->got[x.after]) continue;
             assert_true(x.size <= PLAN_SEGMENT_MAX);
+            if (n->plan.kind == PLAN_RING && x.space == SPACE_RECV)
+                assert_true(x.size == 0 || n->wrote[x.offset] == 1);
             const uint8_t *base = x.space == SPACE_SEND ? n->send : n->recv;
             deliver(&nodes[b], a, base + x.offset, x.size);
             n->sent[b]++;
@@ -191,6 +201,7 @@ static void run(struct plan_request r)
         free(nodes[a].send);
         free(nodes[a].recv);
         free(nodes[a].slots);
+        free(nodes[a].wrote);
     }
 }
 
@@ -222,6 +233,8 @@ static void test_every_plan(void **state)
                 r.plain = true;
                 run(r);
                 r.one_host = r.pairwise = true;
+                run(r); /* skewed */
+                r.cached = UINT64_MAX;
                 run(r);
                 r.pairwise = false;
                 r.sockets = true;

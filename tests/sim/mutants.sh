@@ -216,6 +216,9 @@ READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, la
 out of turn (D3)|ring/pairwise.c|s/op->turns\[k\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/pairwise.c|s/if (turn < p->r.world) return;//
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
+passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
+first writes by number (D14)|ring/plan.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
+members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
 a broadcast's root is not heard (D12)|ring/quick.c|s/if (lane->recvs > 0) memcpy(q->r->recv.*//
 others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
 never asks to be called (P2P-10)|ring/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/

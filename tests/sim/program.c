@@ -360,9 +360,11 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
     bool ring = plan.kind == PLAN_RING, confirm = o->op->confirm;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
+    sim_coverage.skewed_lost += plan.skewed && plan.segments > 1 && o->result;
     sim_coverage.quant_lost += quantized && o->result == pcclRankConnectionLost;
     if (o->result == pcclSuccess) {
         sim_coverage.ring_plan += ring;
+        sim_coverage.skewed += plan.skewed && plan.segments > 1;
         sim_coverage.pairwise += plan.kind == PLAN_PAIRWISE;
         sim_coverage.spread += plan.kind == PLAN_SPREAD;
         sim_coverage.quant_ring += quantized && ring;

@@ -326,6 +326,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.share > 0) memory_outputs(&config.out);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine.now = s->now;
+    if (s->options.skewed) p->session->engine.cached = 0;
     shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};

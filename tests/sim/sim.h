@@ -34,7 +34,8 @@ enum {
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
-    X(ring_plan) X(pairwise) X(spread) X(star) X(deferred) \
+    X(ring_plan) X(skewed) X(skewed_lost) X(pairwise) \
+    X(spread) X(star) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
     X(two_groups) X(master_lost) X(again) X(sync) \
     X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
@@ -173,6 +174,7 @@ struct sim_options {
     bool one_way;    /* of some pairs only one may ever call the other */
     bool half_reset; /* one end learns of a reset later than the other */
     bool pairwise;   /* ... whose members reduce through shared memory */
+    bool skewed;     /* ... and whose rings are skewed, however small */
     uint32_t share;  /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */

@@ -115,6 +115,7 @@ static struct sim_options choose(uint64_t seed)
         if (on(&r, 2)) o.crash = o.freeze = o.leave = o.join = 0;
     }
     o.pairwise = o.one_host && o.share > 0 && on(&r, 2);
+    o.skewed = o.pairwise && on(&r, 2);
     return o;
 }
 

@@ -129,5 +129,6 @@ void sim_count_message(const struct wire_msg *msg)
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h)
 {
     if (h % 20 == 0) return 1100000 + n % 1000;
+    if (s->options.skewed) return 130000 + n % 400000;
     return s->options.pairwise ? 30000 + n % 100000 : 66000 + n % 200000;
 }
