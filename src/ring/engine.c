@@ -76,13 +76,12 @@ struct link *link_find(struct engine *e, uint64_t id, bool create)
 
 void link_drop_early(struct engine *e, struct link *l)
 {
-    (void)e;
     struct early *keep = NULL;
     while (l->early) {
         struct early *next = l->early->next;
         /* One still being received is kept: its connection points at it. */
         if (l->early->complete) {
-            free(l->early);
+            pool_give(&e->pool, l->early);
         } else {
             l->early->next = keep;
             keep = l->early;
@@ -97,7 +96,7 @@ void link_drop_early(struct engine *e, struct link *l)
             c->rx_early = NULL;
             c->sink = SINK_DISCARD;
         }
-        free(k);
+        pool_give(&e->pool, k);
         k = next;
     }
     l->early_end = &l->early;

@@ -255,5 +255,6 @@ struct op *quick_convert(struct engine *e)
         lane->link->eager_bytes += q->sends;
         op->tx_bytes += q->sends;
     }
+    op_unqueue(e, op);
     return op;
 }
