@@ -395,11 +395,7 @@ void engine_install(struct engine *e, const struct engine_view *view)
     e->quick.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */
     e->tags_reported = false;
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        pool_give(&e->pool, e->retained[i].bytes);
-        e->retained[i].bytes = NULL;
-        e->retained[i].replaced = false;
-    }
+    op_drop_retained(e);
     conn_resume(e);
 }
 

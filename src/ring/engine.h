@@ -197,6 +197,7 @@ struct op {
                       lies, and not from a slot */
     bool awaited;  /* somebody takes the result: not to be found again */
     bool counted;  /* in `active` of the engine */
+    bool promised; /* in `promised`: a slot for its result */
     struct op *tag_next;                  /* of this hash value */
     struct op *unsent_prev, *unsent_next; /* see struct op_queue */
     uint32_t unsent;                      /* transfers that have not begun */
@@ -256,6 +257,7 @@ struct tag_entry {
     uint64_t tag;
     uint32_t next;  /* sequence of the next launch, at least 1 */
     uint32_t epoch; /* the slot is free in every other epoch */
+    uint8_t kept;   /* the retained result of this tag, plus 1; 0: none */
 };
 
 /* ------------------------------------------------------------------ engine */
@@ -325,6 +327,8 @@ struct engine {
     struct op *by_tag[TAG_HEADS];
     struct op_queue shorts, longs; /* small vectors, and all others */
     struct retained retained[RETAIN_MAX];
+    uint64_t retained_used; /* bit set */
+    uint32_t promised;      /* slots that are, or will be, in use */
     struct tag_entry *tags; /* TAGS_MAX */
     uint32_t tag_count;
     bool tags_reported;
@@ -456,8 +460,11 @@ struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag);
 bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
 /* Reserves a slot for the result of an operation of this tag, if there is one.
  */
-bool op_can_retain(struct engine *e, uint64_t tag);
-bool op_retain(struct engine *e, const struct op *op, uint32_t size);
+bool op_can_retain(struct engine *e, struct op *op);
+void op_break_promise(struct engine *e, struct op *op);
+bool op_retain(struct engine *e, struct op *op, uint32_t size);
+struct retained *op_kept(struct engine *e, uint64_t tag); /* or NULL */
+void op_drop_retained(struct engine *e);                  /* all of them */
 void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
 void op_drop_finished_before(struct engine *e, uint64_t launched);
 bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);

@@ -328,6 +328,7 @@ bool engine_start(struct engine *e, struct op *op)
 {
     conn_forget_op(e, op);
     op_unqueue(e, op);
+    op_break_promise(e, op);
     free_run(e, op);
     op->phase = PHASE_RUNNING;
     op->mismatch = op->folded = op->direct = false;
@@ -346,8 +347,7 @@ bool engine_start(struct engine *e, struct op *op)
     /* Of many large ones each DONE hides behind the next one's data, and is
      * cheaper than a copy. */
     bool many = e->active > MANY && op_result_size(op) >= MANY_SIZE;
-    if (!all_confirm(op) && !many && op_can_retain(e, op->r.tag))
-        op->confirm = false;
+    if (!all_confirm(op) && !many && op_can_retain(e, op)) op->confirm = false;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!open_lane(e, op, i)) return false;
     }

@@ -69,6 +69,7 @@ void op_unqueue(struct engine *e, struct op *op)
 void op_end_activity(struct engine *e, struct op *op)
 {
     op_unqueue(e, op);
+    op_break_promise(e, op);
     if (op->counted) e->active--;
     op->counted = false;
 }
