@@ -329,7 +329,7 @@ void comm_io_watch(pcclComm_t *c)
         enum op_phase phase = s->engine.ops[i].phase;
         work = phase == PHASE_RUNNING || phase == PHASE_HELD;
     }
-    bool changed = false;
+    bool changed = false, others = c->driving || c->attended;
     for (uint32_t i = 0; i < c->socket_end; i++) {
         struct comm_socket *k = &c->sockets[i];
         if (k->fd < 0) continue;
@@ -343,7 +343,6 @@ void comm_io_watch(pcclComm_t *c)
         int want = 0;
         if (k->connecting || (k->blocked && !shares)) want |= EV_WRITE;
         if (!k->connecting && !held && (!open || minded)) want |= EV_READ;
-        bool others = c->driving || c->attended;
         if (others && open) want = 0;
         if (shares) {
             if (k->blocked && !others) want |= EV_READ;

@@ -360,8 +360,10 @@ static bool list_progress(int count, MPI_Request handles[], int *known)
         bool done = idle(request) || ended(request);
         all = all && done;
         if (all) *known = i + 1;
-        /* Whatever waits moves messages for all of them. */
-        if (!done && request->kind->messages && !coll_any_pending()) break;
+        /* Whatever waits moves all of its kind. */
+        if (!done && (request->kind->ended ||
+                      (request->kind->messages && !coll_any_pending())))
+            break;
     }
     return all;
 }

@@ -134,7 +134,7 @@ static void report_broken(struct engine *e, struct link *l, bool others,
 }
 
 /* Half an early frame is none. */
-static void drop_half_early(struct conn *c, struct link *l)
+static void drop_half_early(struct engine *e, struct conn *c, struct link *l)
 {
     if (!c->rx_early) return;
     struct early **slot = &l->early;
@@ -145,14 +145,14 @@ static void drop_half_early(struct conn *c, struct link *l)
     while (*l->early_end) l->early_end = &(*l->early_end)->next;
     l->early_count--;
     l->early_bytes -= c->rx_early->frame.size;
-    free(c->rx_early);
+    pool_give(&e->pool, c->rx_early);
     c->rx_early = NULL;
 }
 
 static void let_go(struct engine *e, struct conn *c)
 {
     struct link *l = c->link;
-    if (l) drop_half_early(c, l);
+    if (l) drop_half_early(e, c, l);
     if (l && c->state == CONN_DIALED) l->dialing--;
     if (l && c->state == CONN_OPEN) l->open--;
     c->state = CONN_FREE;
@@ -280,11 +280,12 @@ static bool open_conn(struct engine *e, uint32_t number)
     return true;
 }
 
-static struct early *keep_early(struct link *l, const struct frame *f)
+static struct early *keep_early(struct engine *e, struct link *l,
+                                const struct frame *f)
 {
     if (l->early_count >= EARLY_MAX) return NULL;
     if (l->early_bytes + f->size > EAGER_LINK_MAX + EAGER_MAX) return NULL;
-    struct early *k = malloc(sizeof *k + f->size);
+    struct early *k = pool_take(&e->pool, sizeof *k + f->size);
     if (!k) return NULL;
     k->next = NULL;
     k->frame = *f;
@@ -302,7 +303,7 @@ static bool begin_unknown(struct engine *e, struct conn *c)
     c->sink = SINK_DISCARD;
     c->rx_to = NULL;
     if (op_is_past(e, f->tag, f->seq)) return true;
-    struct early *k = keep_early(c->link, f);
+    struct early *k = keep_early(e, c->link, f);
     if (!k) return false; /* more than rule D2 lets anybody send */
     if (f->size == 0) return true;
     c->sink = SINK_EARLY;

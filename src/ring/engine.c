@@ -77,13 +77,12 @@ struct link *link_find(struct engine *e, uint64_t id, bool create)
 
 void link_drop_early(struct engine *e, struct link *l)
 {
-    (void)e;
     struct early *keep = NULL;
     while (l->early) {
         struct early *next = l->early->next;
         /* One still being received is kept: its connection points at it. */
         if (l->early->complete) {
-            free(l->early);
+            pool_give(&e->pool, l->early);
         } else {
             l->early->next = keep;
             keep = l->early;
@@ -98,7 +97,7 @@ void link_drop_early(struct engine *e, struct link *l)
             c->rx_early = NULL;
             c->sink = SINK_DISCARD;
         }
-        free(k);
+        pool_give(&e->pool, k);
         k = next;
     }
     l->early_end = &l->early;
@@ -397,11 +396,7 @@ void engine_install(struct engine *e, const struct engine_view *view)
     e->quick.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */
     e->tags_reported = false;
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        pool_give(&e->pool, e->retained[i].bytes);
-        e->retained[i].bytes = NULL;
-        e->retained[i].replaced = false;
-    }
+    op_drop_retained(e);
     conn_resume(e);
 }
 

@@ -34,6 +34,9 @@ enum {
     EARLY_MAX = 8 * OPS_MAX,      /* early frames kept per link */
     CONTROL_MAX = 8 * OPS_MAX,    /* control frames queued per link */
     RETAIN_MAX = 64,              /* returned results kept for others */
+    MANY = 3,                     /* operations at once: more are many */
+    MANY_SIZE = 4096,             /* bytes whose copy costs more than DONE */
+    TAG_HEADS = 2 * OPS_MAX,      /* of the hash of operations by tag */
     TAGS_MAX = 65536,             /* tags remembered within an epoch */
 };
 
@@ -191,7 +194,14 @@ struct op {
     bool fails;    /* this member has asked for that (rule D10) */
     bool folded;   /* exchange, star: recv has the result; in place, the slot
                       of one's own rank has what stood there */
+    bool direct;   /* exchange of two: what comes is reduced from where it
+                      lies, and not from a slot */
     bool awaited;  /* somebody takes the result: not to be found again */
+    bool counted;  /* in `active` of the engine */
+    bool promised; /* in `promised`: a slot for its result */
+    struct op *tag_next;                  /* of this hash value */
+    struct op *unsent_prev, *unsent_next; /* see struct op_queue */
+    uint32_t unsent;                      /* transfers that have not begun */
     struct op_request r;
     uint32_t epoch, seq; /* with the tag, its name; epoch 0: never started */
     uint32_t contributors;
@@ -228,6 +238,13 @@ static inline void op_bit_set(uint8_t *bits, uint32_t i)
     bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
 }
 
+/* Those with something to send, the oldest first: who sends all of one before
+ * the next finds the memory of each in the caches, and both ends are at the
+ * same one. */
+struct op_queue {
+    struct op *first, *last;
+};
+
 struct retained {
     uint64_t tag;
     uint32_t seq;
@@ -241,6 +258,7 @@ struct tag_entry {
     uint64_t tag;
     uint32_t next;  /* sequence of the next launch, at least 1 */
     uint32_t epoch; /* the slot is free in every other epoch */
+    uint8_t kept;   /* the retained result of this tag, plus 1; 0: none */
 };
 
 /* ------------------------------------------------------------------ engine */
@@ -309,13 +327,19 @@ struct engine {
     struct link *links[1024]; /* hash by id */
     struct op ops[OPS_MAX];
     uint32_t op_end;
+    uint32_t op_free; /* none below is FREE */
+    uint32_t active;  /* RUNNING or HELD */
+    struct op *by_tag[TAG_HEADS];
+    struct op_queue shorts, longs; /* small vectors, and all others */
     struct retained retained[RETAIN_MAX];
+    uint64_t retained_used; /* bit set */
+    uint32_t promised;      /* slots that are, or will be, in use */
     struct tag_entry *tags; /* TAGS_MAX */
     uint32_t tag_count;
     bool tags_reported;
     uint32_t generation; /* of links, the highest */
     uint64_t *dirty; /* bit set over conns that may have something to send */
-    uint32_t turn;   /* operations take turns on a link */
+    uint32_t turn;   /* of short and long operations on a link */
     struct quick quick;
     struct messages messages;
     struct state_sync state;
@@ -441,8 +465,11 @@ struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag);
 bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
 /* Reserves a slot for the result of an operation of this tag, if there is one.
  */
-bool op_can_retain(struct engine *e, uint64_t tag);
-bool op_retain(struct engine *e, const struct op *op, uint32_t size);
+bool op_can_retain(struct engine *e, struct op *op);
+void op_break_promise(struct engine *e, struct op *op);
+bool op_retain(struct engine *e, struct op *op, uint32_t size);
+struct retained *op_kept(struct engine *e, uint64_t tag); /* or NULL */
+void op_drop_retained(struct engine *e);                  /* all of them */
 void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
 void op_drop_finished_before(struct engine *e, uint64_t launched);
 bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
@@ -455,6 +482,13 @@ void op_control_send(struct engine *e, const struct op *op, struct lane *lane,
 bool op_next_send(struct engine *e, struct link *l, struct frame *f,
                   const uint8_t **from, struct op **op, struct lane **lane);
 void op_sent(struct engine *e, struct op *op, struct lane *lane);
+/* queue.c: operations by tag, and those with something to send. */
+void op_enter(struct engine *e, struct op *op); /* has its tag now */
+void op_leave(struct engine *e, struct op *op);
+/* Under way; with as many transfers to send as its lanes say. */
+void op_begin_sending(struct engine *e, struct op *op);
+void op_unqueue(struct engine *e, struct op *op);
+void op_end_activity(struct engine *e, struct op *op);
 bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
                uint64_t peer);
 enum op_accept { ACCEPT_DISCARD, ACCEPT_BODY };
@@ -469,7 +503,10 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
 void op_control(struct engine *e, struct op *op, struct lane *lane,
                 const struct frame *f);
 /* fold.c: the results of small all-reduces. */
-void op_fold(struct op *op);                        /* slots to recv */
+void op_fold(struct op *op); /* slots to recv */
+/* The same for an exchange of two, as it comes: first, and then each part. */
+void op_fold_begin(struct op *op);
+void op_reduce_two(struct op *op, size_t at, const uint8_t *bytes, size_t size);
 void op_fold_star(struct engine *e, struct op *op); /* something came */
 void op_take_result(struct op *op); /* what came from the center of a star */
 

@@ -35,6 +35,27 @@ void op_fold(struct op *op)
         reduce_divide(op->r.dtype, op->r.recv, count, p->r.world);
 }
 
+void op_fold_begin(struct op *op)
+{
+    const struct plan *p = &op->plan;
+    size_t size = (size_t)plan_vector_size(p);
+    if (!op->folded && op_in_place(op) && size > 0)
+        memcpy(op->slots + p->r.rank * size, op->r.send, size);
+    op->folded = true;
+}
+
+void op_reduce_two(struct op *op, size_t at, const uint8_t *bytes, size_t size)
+{
+    uint32_t rank = op->plan.r.rank;
+    size_t count = size / op->plan.r.element;
+    if (count == 0) return;
+    const uint8_t *own = (const uint8_t *)op->r.send + at;
+    uint8_t *to = (uint8_t *)op->r.recv + at;
+    reduce_apply(op->r.dtype, op->r.redop, to, rank == 0 ? own : bytes,
+                 rank == 0 ? bytes : own, count);
+    if (op->r.redop == REDOP_AVG) reduce_divide(op->r.dtype, to, count, 2);
+}
+
 /* Center of a star: all vectors are here. Who wants to know that all hold the
  * result learns it from the center, which then asks all (rule D11). */
 void op_fold_star(struct engine *e, struct op *op)

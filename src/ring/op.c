@@ -12,15 +12,6 @@
 
 /* ----------------------------------------------------------------- search */
 
-struct op *engine_find(struct engine *e, uint64_t tag)
-{
-    for (uint32_t i = 0; i < e->op_end; i++) {
-        struct op *op = &e->ops[i];
-        if (op->phase != PHASE_FREE && op->r.tag == tag) return op;
-    }
-    return NULL;
-}
-
 struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq)
 {
     struct op *op = engine_find(e, tag);
@@ -98,10 +89,14 @@ void engine_release(struct engine *e, struct op *op)
 {
     if (op->phase == PHASE_FREE) return;
     conn_forget_op(e, op);
+    op_end_activity(e, op);
+    op_leave(e, op);
     free_run(e, op);
     pool_give(&e->pool, op->scope);
     pool_give(&e->pool, op->arrays);
     memset(op, 0, sizeof *op);
+    uint32_t number = (uint32_t)(op - e->ops);
+    if (number < e->op_free) e->op_free = number;
     while (e->op_end > 0 && e->ops[e->op_end - 1].phase == PHASE_FREE)
         e->op_end--;
 }
@@ -136,10 +131,13 @@ static bool copy_request(struct engine *e, struct op *op,
 struct op *engine_launch(struct engine *e, const struct op_request *r,
                          bool queue)
 {
-    struct op *op = e->ops;
+    struct op *op = e->ops + e->op_free;
     while (op < e->ops + OPS_MAX && op->phase != PHASE_FREE) op++;
+    e->op_free = (uint32_t)(op - e->ops);
     if (op == e->ops + OPS_MAX) return NULL;
     op->phase = PHASE_QUEUED;
+    op->r.tag = r->tag;
+    op_enter(e, op);
     if ((uint32_t)(op - e->ops) >= e->op_end)
         e->op_end = (uint32_t)(op - e->ops) + 1;
     if (!copy_request(e, op, r) || (!queue && !engine_start(e, op))) {
@@ -206,6 +204,13 @@ static void make_plan(struct engine *e, struct op *op)
     op->contributors = p->world;
 }
 
+/* What one partner sends can be added to the own vector at once. */
+static bool may_be_direct(const struct op *op)
+{
+    return op->plan.kind == PLAN_EXCHANGE && op->plan.r.world == 2 &&
+           !op_is_quantized(op);
+}
+
 static bool take_buffers(struct engine *e, struct op *op)
 {
     const struct plan *p = &op->plan;
@@ -217,6 +222,7 @@ static bool take_buffers(struct engine *e, struct op *op)
     if (op_is_quantized(op) && !op_quant_take(e, op)) return false;
     if (p->kind == PLAN_STAR && !plan_is_center(&op->plan) && !op_in_place(op))
         return true;
+    if (may_be_direct(op) && !op_in_place(op)) return true;
     if (p->kind == PLAN_EXCHANGE || p->kind == PLAN_STAR) {
         op->slots = pool_take(&e->pool, p->r.world * plan_vector_size(p) + 1);
         return op->slots != NULL;
@@ -322,9 +328,11 @@ static void place_own(struct op *op)
 bool engine_start(struct engine *e, struct op *op)
 {
     conn_forget_op(e, op);
+    op_unqueue(e, op);
+    op_break_promise(e, op);
     free_run(e, op);
     op->phase = PHASE_RUNNING;
-    op->mismatch = op->folded = false;
+    op->mismatch = op->folded = op->direct = false;
     op->cleared = true;
     op->done_prev = op->done_sent = 0;
     op->lanes_left = 0;
@@ -337,10 +345,14 @@ bool engine_start(struct engine *e, struct op *op)
     place_own(op);
     if (op_is_quantized(op)) op_quant_begin(op);
     op->confirm = true;
-    if (!all_confirm(op) && op_can_retain(e, op->r.tag)) op->confirm = false;
+    /* Of many large ones each DONE hides behind the next one's data, and is
+     * cheaper than a copy. */
+    bool many = e->active > MANY && op_result_size(op) >= MANY_SIZE;
+    if (!all_confirm(op) && !many && op_can_retain(e, op)) op->confirm = false;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!open_lane(e, op, i)) return false;
     }
+    op_begin_sending(e, op);
     if (op->lanes_left == 0) {
         hold(e, op);
         if (op->phase != PHASE_HELD) return true;
@@ -399,6 +411,13 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
         report_mismatch(e, op, lane->link->id);
         return ACCEPT_DISCARD;
     }
+    /* In place not before the own vector is sent. */
+    if (may_be_direct(op) && (!op_in_place(op) || lane->sent == lane->sends)) {
+        op->direct = true;
+        op_fold_begin(op);
+        *to = scratch;
+        return ACCEPT_BODY;
+    }
     bool pairwise = op->plan.kind == PLAN_PAIRWISE;
     if (x.action != ACTION_STORE) {
         *to = pairwise ? op_pairwise_slot(op, lane, f->index) : NULL;
@@ -426,6 +445,10 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
                size_t at, const uint8_t *bytes, size_t size)
 {
     struct plan_xfer x;
+    if (op->direct) {
+        op_reduce_two(op, at, bytes, size);
+        return;
+    }
     plan_recv(&op->plan, lane->rank, f->index, &x);
     size_t count = size / op->plan.r.element;
     uint8_t *to = (uint8_t *)op->r.recv + x.offset + at;
@@ -454,6 +477,8 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
         op_quant_received(op, f->index, &x, body);
     } else if (op->turns) {
         op_pairwise_received(e, op, lane, f, body);
+    } else if (op->direct) {
+        if (body) op_reduce_two(op, 0, body, x.size);
     } else if (x.action != ACTION_STORE && x.size > 0 && body) {
         op_save(op, f->index, &x);
         op_reduce(op, lane, f, 0, body, x.size);
@@ -524,6 +549,7 @@ static void tell_done(struct engine *e, struct op *op)
 void engine_finish(struct engine *e, struct op *op, int result)
 {
     conn_forget_op(e, op);
+    op_end_activity(e, op);
     for (uint32_t i = 0; i < op->lane_count; i++)
         op->lanes[i].link->eager_bytes -= op->lanes[i].eager;
     for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->lane_count; i++)
@@ -554,7 +580,7 @@ static void check_done(struct engine *e, struct op *op)
 /* The result is complete here and this peer's part for the others is sent. */
 static void hold(struct engine *e, struct op *op)
 {
-    if (op->plan.kind == PLAN_EXCHANGE) op_fold(op);
+    if (op->plan.kind == PLAN_EXCHANGE && !op->direct) op_fold(op);
     if (op->plan.kind == PLAN_STAR && !plan_is_center(&op->plan))
         op_take_result(op);
     op->phase = PHASE_HELD;
@@ -627,7 +653,7 @@ void engine_apply_early(struct engine *e, struct op *op, struct lane *lane)
                 op_received(e, op, lane, &k->frame, to);
             }
         }
-        free(k);
+        pool_give(&e->pool, k);
         if (op->phase == PHASE_DONE) break;
     }
     l->early_end = &l->early;

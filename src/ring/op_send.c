@@ -68,35 +68,50 @@ static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
     return base + x->offset;
 }
 
+static struct op *first_sendable(struct engine *e, const struct op_queue *q,
+                                 const struct link *l, struct lane **lane,
+                                 uint32_t *k, struct plan_xfer *x)
+{
+    for (struct op *op = q->first; op; op = op->unsent_next) {
+        *lane = op_lane(op, l);
+        if (*lane && sendable(e, op, *lane, k, x)) return op;
+    }
+    return NULL;
+}
+
 bool op_next_send(struct engine *e, struct link *l, struct frame *f,
                   const uint8_t **from, struct op **which, struct lane **at)
 {
-    for (uint32_t i = 0; i < e->op_end; i++) {
-        struct op *op = &e->ops[(e->turn + i) % e->op_end];
-        if (op->phase != PHASE_RUNNING) continue;
-        struct lane *lane = op_lane(op, l);
-        struct plan_xfer x;
-        uint32_t k;
-        if (!lane || !sendable(e, op, lane, &k, &x)) continue;
-        *f = (struct frame){.type = FRAME_DATA,
-                            .flags = op->confirm ? FLAG_CONFIRM : 0,
-                            .epoch = e->epoch,
-                            .tag = op->r.tag,
-                            .seq = op->seq,
-                            .index = k,
-                            .size = x.size,
-                            .digest = op->r.digest};
-        begin(op, lane, k);
-        *from = x.size > 0 ? source_of(op, &x) : NULL;
-        *which = op;
-        *at = lane;
-        if (!lane->ready) {
-            lane->eager += x.size;
-            l->eager_bytes += x.size;
-        }
-        op->tx_bytes += x.size;
-        e->turn = (e->turn + i + 1) % e->op_end;
-        return true;
+    enum { TURNS = 4 }; /* of which one is the long ones' */
+    bool long_first = ++e->turn % TURNS == 0;
+    const struct op_queue *first = long_first ? &e->longs : &e->shorts;
+    const struct op_queue *second = long_first ? &e->shorts : &e->longs;
+    struct lane *lane;
+    struct plan_xfer x;
+    uint32_t k;
+    struct op *op = first_sendable(e, first, l, &lane, &k, &x);
+    if (!op) op = first_sendable(e, second, l, &lane, &k, &x);
+    if (!op) return false;
+    *f = (struct frame){.type = FRAME_DATA,
+                        .flags = op->confirm ? FLAG_CONFIRM : 0,
+                        .epoch = e->epoch,
+                        .tag = op->r.tag,
+                        .seq = op->seq,
+                        .index = k,
+                        .size = x.size,
+                        .digest = op->r.digest};
+    begin(op, lane, k);
+    *from = x.size > 0 ? source_of(op, &x) : NULL;
+    *which = op;
+    *at = lane;
+    if (!lane->ready) {
+        lane->eager += x.size;
+        l->eager_bytes += x.size;
     }
-    return false;
+    op->tx_bytes += x.size;
+    if (op->unsent == 1)
+        op_unqueue(e, op);
+    else
+        op->unsent--;
+    return true;
 }

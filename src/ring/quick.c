@@ -51,13 +51,8 @@ static struct retained *find_kept(struct engine *e, const struct quick *q,
                                   uint64_t tag, uint32_t size)
 {
     struct retained *r = q->kept;
-    if (!r || !r->bytes || r->tag != tag) {
-        r = e->retained;
-        while (r < e->retained + RETAIN_MAX && (!r->bytes || r->tag != tag))
-            r++;
-        if (r == e->retained + RETAIN_MAX) return NULL;
-    }
-    return r->room >= size ? r : NULL;
+    if (!r || !r->bytes || r->tag != tag) r = op_kept(e, tag);
+    return r && r->room >= size ? r : NULL;
 }
 
 static bool own_fits(struct engine *e, struct quick *q, uint32_t size)
@@ -255,5 +250,6 @@ struct op *quick_convert(struct engine *e)
         lane->link->eager_bytes += q->sends;
         op->tx_bytes += q->sends;
     }
+    op_unqueue(e, op);
     return op;
 }

@@ -43,38 +43,55 @@ bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
     return t->epoch == e->epoch && t->next > seq;
 }
 
+/* There is one at most of each tag, see op_drop_older(). */
+struct retained *op_kept(struct engine *e, uint64_t tag)
+{
+    const struct tag_entry *t = op_tag_entry(e, tag);
+    return t && t->kept > 0 ? &e->retained[t->kept - 1] : NULL;
+}
+
+static void drop(struct engine *e, struct retained *r)
+{
+    struct tag_entry *t = op_tag_entry(e, r->tag);
+    if (t) t->kept = 0;
+    e->retained_used &= ~((uint64_t)1 << (r - e->retained));
+    e->promised -= !r->replaced;
+    pool_give(&e->pool, r->bytes);
+    r->bytes = NULL;
+}
+
 /* A result that is kept for others goes when this peer holds the next one of
  * its tag (D6), whose slot is the same. */
-bool op_can_retain(struct engine *e, uint64_t tag)
+bool op_can_retain(struct engine *e, struct op *op)
 {
-    uint32_t reserved = 0;
-    struct retained *before = NULL;
-    for (uint32_t i = 0; i < e->op_end; i++) {
-        const struct op *op = &e->ops[i];
-        reserved += op->phase == PHASE_RUNNING && !op->confirm;
-    }
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        struct retained *r = &e->retained[i];
-        if (!r->bytes || r->replaced) continue;
-        if (r->tag == tag) before = r;
-        reserved += r->tag != tag;
-    }
-    if (reserved >= RETAIN_MAX) return false;
+    struct retained *before = op_kept(e, op->r.tag);
+    if (before && before->replaced) before = NULL;
+    if (!before && e->promised >= RETAIN_MAX) return false;
     if (before) before->replaced = true;
+    e->promised += !before;
+    op->promised = true;
     return true;
 }
 
-/* Rule D5. A slot was reserved at the launch. */
-bool op_retain(struct engine *e, const struct op *op, uint32_t size)
+void op_break_promise(struct engine *e, struct op *op)
 {
-    struct retained *r = e->retained;
-    while (r->bytes) {
-        r++;
-        assert(r < e->retained + RETAIN_MAX);
-    }
+    e->promised -= op->promised;
+    op->promised = false;
+}
+
+/* Rule D5. A slot was reserved at the launch. */
+bool op_retain(struct engine *e, struct op *op, uint32_t size)
+{
+    assert(~e->retained_used != 0);
+    uint32_t number = (uint32_t)__builtin_ctzll(~e->retained_used);
+    struct retained *r = &e->retained[number];
     r->bytes = pool_take(&e->pool, size);
     if (!r->bytes) return false;
     if (size > 0) memcpy(r->bytes, op->r.recv, size);
+    e->retained_used |= (uint64_t)1 << number;
+    op_tag_entry(e, op->r.tag)->kept = (uint8_t)(number + 1);
+    op_break_promise(e, op);
+    e->promised++;
     r->replaced = false;
     r->tag = op->r.tag;
     r->seq = op->seq;
@@ -86,22 +103,21 @@ bool op_retain(struct engine *e, const struct op *op, uint32_t size)
 /* Rule D6: who has begun (tag, seq) has returned from (tag, seq - 1). */
 void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq)
 {
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        struct retained *r = &e->retained[i];
-        if (!r->bytes || r->tag != tag || r->seq >= seq) continue;
-        pool_give(&e->pool, r->bytes);
-        r->bytes = NULL;
-    }
+    struct retained *r = op_kept(e, tag);
+    if (r && r->seq < seq) drop(e, r);
 }
 
 /* Rule D7: everybody was idle but for this operation when he held it, so all
  * hold what this peer had finished before it launched it. */
 void op_drop_finished_before(struct engine *e, uint64_t launched)
 {
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        struct retained *r = &e->retained[i];
-        if (!r->bytes || r->finished >= launched) continue;
-        pool_give(&e->pool, r->bytes);
-        r->bytes = NULL;
+    for (uint64_t left = e->retained_used; left != 0; left &= left - 1) {
+        struct retained *r = &e->retained[__builtin_ctzll(left)];
+        if (r->finished < launched) drop(e, r);
     }
+}
+
+void op_drop_retained(struct engine *e)
+{
+    op_drop_finished_before(e, UINT64_MAX);
 }
