@@ -273,7 +273,7 @@ int peer_messages(struct peer *p)
         got += event.kind == pcclEventMessage;
         (void)pcclReleaseEvent(p->comm, &event);
     }
-    double took = peer_agree(p, peer_now() - begin, pcclMax);
+    double took = peer_span(p, begin, peer_now());
     if (peer_rank(p) == 0) {
         printf("{\"messages\":%.6f,\"peers\":%d}\n", took, peer_world(p));
         fflush(stdout);
