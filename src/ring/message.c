@@ -181,16 +181,18 @@ static void finish_lost(struct engine *e, struct mlink *l, int result)
     l->running = l->running_last = NULL;
     drop_items(e, l);
     if (result != pcclRankConnectionLost || l->lost.queued) return;
-    if (e->messages.used)
+    if (e->messages.used || e->messages.untold < UNTOLD_MAX) {
+        e->messages.untold += !e->messages.used;
         mlink_push(e, &l->lost);
-    else if (l->inbox_count == 0 && !l->room.queued)
+    } else if (l->inbox_count == 0 && !l->room.queued) {
         link_free(e, l);
+    }
 }
 
 /* Rule P2P-7: what has arrived from a lost member is read before its end. */
 void message_lose(struct engine *e, uint64_t id)
 {
-    struct mlink *l = mlink_find(e, id, e->messages.used);
+    struct mlink *l = mlink_find(e, id, true);
     if (!l || l->gone) return;
     l->gone = true;
     if (l->conn != NO_CONN && !l->open)

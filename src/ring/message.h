@@ -28,6 +28,7 @@ enum {
     LEND_PIECE = 8 * 1024 * 1024,
     LENT_MAX = 2,         /* pieces on offer to one member */
     EXPECTED_MAX = 65536, /* expects of one member that wait for a send */
+    UNTOLD_MAX = 1024,    /* losses kept before the first one takes events */
     MAIL_MAX = 256,       /* connections that are worth to be polled */
 };
 
@@ -133,8 +134,9 @@ struct messages {
     struct mlink *links[256]; /* hash by id */
     struct mail mail;
     struct message_event *first, *last;
-    bool used;    /* losses are kept for somebody who takes events */
-    bool pending; /* a link may need to be dialed */
+    bool used;       /* all losses are kept for somebody who takes events */
+    uint32_t untold; /* losses before that */
+    bool pending;    /* a link may need to be dialed */
 };
 
 /* Results are pcclResult_t; see pccl.h. */
@@ -150,7 +152,7 @@ int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key);
 /* The next event or NULL; it belongs to the caller until released. */
 struct message_event *message_take(struct engine *e);
 void message_release(struct engine *e, struct message_event *event);
-void message_use(struct engine *e); /* from here on losses are events */
+void message_use(struct engine *e); /* from here on all losses are events */
 
 /* --- for the owner of the engine --- */
 void message_lose(struct engine *e, uint64_t id); /* removed from the view */

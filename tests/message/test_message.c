@@ -657,6 +657,25 @@ static void sizes_must_agree(void **unused)
     stop();
 }
 
+/* A program that has not asked for anything yet hears of it later. */
+static void an_early_loss_is_told(void **unused)
+{
+    (void)unused;
+    start(1);
+    install(0);
+    struct engine_view alone = {
+        .epoch = 2, .world = 1, .members = members, .ids = ids};
+    engine_install(sides[0].e, &alone);
+    message_lose(sides[0].e, ids[1]);
+    struct message_event *event = message_take(sides[0].e);
+    assert_non_null(event);
+    assert_int_equal(event->kind, EVENT_LOST);
+    assert_int_equal(event->member, ids[1]);
+    message_release(sides[0].e, event);
+    assert_null(message_take(sides[0].e));
+    stop();
+}
+
 static int make_sources(void **unused)
 {
     (void)unused;
@@ -680,6 +699,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_must_agree),
+        cmocka_unit_test(an_early_loss_is_told),
         cmocka_unit_test(what_is_lent_is_fetched),
         cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
         cmocka_unit_test(nothing_is_lost_or_doubled),
