@@ -35,7 +35,7 @@ struct side {
 
 static struct side sides[2];
 static struct wire wires[WIRES];
-static uint8_t *source[BULKS]; /* the same for all seeds */
+static uint8_t source[BULKS][LEND_MIN + 2]; /* the same for all seeds */
 static uint64_t state;
 static bool faults;
 static pccl_ns now;
@@ -676,25 +676,6 @@ static void an_early_loss_is_told(void **unused)
     stop();
 }
 
-static int make_sources(void **unused)
-{
-    (void)unused;
-    for (uint32_t k = 0; k < BULKS; k++) {
-        source[k] = malloc(bulk_size(k) + 1);
-        if (!source[k]) return -1;
-        for (size_t b = 0; b < bulk_size(k); b++)
-            source[k][b] = (uint8_t)(b * 7 + b / 251 + k);
-    }
-    return 0;
-}
-
-static int free_sources(void **unused)
-{
-    (void)unused;
-    for (uint32_t k = 0; k < BULKS; k++) free(source[k]);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -709,5 +690,8 @@ int main(void)
         cmocka_unit_test(an_old_request_is_ignored),
         cmocka_unit_test(a_loss_ends_everything_once),
     };
-    return cmocka_run_group_tests(tests, make_sources, free_sources);
+    for (uint32_t k = 0; k < BULKS; k++)
+        for (size_t b = 0; b < bulk_size(k); b++)
+            source[k][b] = (uint8_t)(b * 7 + b / 251 + k);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
