@@ -3,6 +3,9 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
+
+enum { FEW = 16 }; /* entries that are looked at one by one */
 
 static bool fits(const struct match_key *receive,
                  const struct match_key *message)
@@ -13,10 +16,94 @@ static bool fits(const struct match_key *receive,
            (receive->tag == MATCH_ANY_TAG || receive->tag == message->tag);
 }
 
+static int kind_of(const struct match_key *receive)
+{
+    return (receive->tag == MATCH_ANY_TAG ? MATCH_TAG_OPEN : 0) |
+           (receive->source == MATCH_ANY_SOURCE ? MATCH_SOURCE_OPEN : 0);
+}
+
+/* What a receive of this kind names if it fits the message. */
+static struct match_key as_kind(const struct match_key *key, int kind)
+{
+    return (struct match_key){
+        kind & MATCH_SOURCE_OPEN ? MATCH_ANY_SOURCE : key->source, key->context,
+        kind & MATCH_TAG_OPEN ? MATCH_ANY_TAG : key->tag};
+}
+
+static bool is_same(const struct match_key *a, const struct match_key *b)
+{
+    return a->source == b->source && a->context == b->context &&
+           a->tag == b->tag;
+}
+
+/* ------------------------------------------------------------------ indexes */
+
+static struct match_chain *chain_of(struct match_index *index,
+                                    const struct match_key *key)
+{
+    uint64_t hash = key->source * 0x9e3779b97f4a7c15u;
+    hash ^= (uint64_t)key->context << 32 | (uint32_t)key->tag;
+    hash *= 0x9e3779b97f4a7c15u;
+    if (!index->grown) return &index->few[hash >> 32 & (MATCH_SLOTS - 1)];
+    return &index->grown[hash >> 32 & index->mask];
+}
+
+/* Messages stand in the index of a kind by what such a receive names. */
+static void index_append(struct match_list *list, int kind,
+                         struct match_entry *entry)
+{
+    struct match_key key = as_kind(&entry->key, kind);
+    struct match_chain *chain = chain_of(&list->indexes[kind], &key);
+    entry->chains[kind].next = NULL;
+    entry->chains[kind].previous = chain->last;
+    if (chain->last)
+        chain->last->chains[kind].next = entry;
+    else
+        chain->first = entry;
+    chain->last = entry;
+}
+
+static void index_remove(struct match_list *list, int kind,
+                         struct match_entry *entry)
+{
+    struct match_key key = as_kind(&entry->key, kind);
+    struct match_chain *chain = chain_of(&list->indexes[kind], &key);
+    struct match_entry *next = entry->chains[kind].next;
+    struct match_entry *previous = entry->chains[kind].previous;
+    if (previous)
+        previous->chains[kind].next = next;
+    else
+        chain->first = next;
+    if (next)
+        next->chains[kind].previous = previous;
+    else
+        chain->last = previous;
+}
+
+static void index_fill(struct match_list *list, int kind)
+{
+    for (struct match_entry *at = list->first; at; at = at->next)
+        index_append(list, kind, at);
+}
+
+static void index_grow(struct match_list *list, int kind)
+{
+    struct match_index *index = &list->indexes[kind];
+    uint32_t slots = index->grown ? index->mask + 1 : MATCH_SLOTS;
+    if (list->count <= slots || slots > UINT32_MAX / 8) return;
+    struct match_chain *grown = calloc((size_t)4 * slots, sizeof *grown);
+    if (!grown) return;
+    free(index->grown);
+    index->grown = grown;
+    index->mask = 4 * slots - 1;
+    index_fill(list, kind);
+}
+
 static void append(struct match_list *list, struct match_entry *entry)
 {
     assert(!entry->list);
     entry->list = list;
+    entry->turn = list->turns++;
     entry->next = NULL;
     entry->previous = list->last;
     if (list->last)
@@ -24,6 +111,14 @@ static void append(struct match_list *list, struct match_entry *entry)
     else
         list->first = entry;
     list->last = entry;
+    list->count++;
+    list->kinds[kind_of(&entry->key)]++;
+    list->indexes[0].used = true;
+    for (int kind = 0; kind < MATCH_KINDS; kind++) {
+        if (!list->indexes[kind].used) continue;
+        index_append(list, kind, entry);
+        index_grow(list, kind);
+    }
 }
 
 bool match_remove(struct match_entry *entry)
@@ -38,17 +133,48 @@ bool match_remove(struct match_entry *entry)
         entry->next->previous = entry->previous;
     else
         list->last = entry->previous;
+    for (int kind = 0; kind < MATCH_KINDS; kind++)
+        if (list->indexes[kind].used) index_remove(list, kind, entry);
+    list->count--;
+    list->kinds[kind_of(&entry->key)]--;
     entry->next = entry->previous = NULL;
     entry->list = NULL;
     return true;
 }
 
-struct match_entry *match_peek(const struct match_queues *queues,
+void match_free(struct match_queues *queues)
+{
+    struct match_list *lists[] = {&queues->posted, &queues->unexpected};
+    for (int i = 0; i < 2; i++) {
+        assert(!lists[i]->first);
+        for (int kind = 0; kind < MATCH_KINDS; kind++)
+            free(lists[i]->indexes[kind].grown);
+        *lists[i] = (struct match_list){0};
+    }
+}
+
+/* ----------------------------------------------------------------- matching */
+
+struct match_entry *match_peek(struct match_queues *queues,
                                const struct match_key *key)
 {
-    for (struct match_entry *at = queues->unexpected.first; at; at = at->next)
-        if (fits(key, &at->key)) return at;
-    return NULL;
+    struct match_list *list = &queues->unexpected;
+    int kind = kind_of(key);
+    struct match_index *index = &list->indexes[kind];
+    if (!list->first) return NULL;
+    if (!index->used && list->count <= FEW) {
+        struct match_entry *at = list->first;
+        while (at && !fits(key, &at->key)) at = at->next;
+        return at;
+    }
+    if (!index->used) {
+        index->used = true;
+        index_fill(list, kind);
+        index_grow(list, kind);
+    }
+    struct match_entry *at = chain_of(index, key)->first;
+    while (at && !fits(key, &at->key)) at = at->chains[kind].next;
+    return at;
 }
 
 struct match_entry *match_post(struct match_queues *queues,
@@ -62,15 +188,28 @@ struct match_entry *match_post(struct match_queues *queues,
     return message;
 }
 
+/* The first posted receive that names exactly this. */
+static struct match_entry *posted(struct match_list *list,
+                                  const struct match_key *key)
+{
+    struct match_entry *at = chain_of(&list->indexes[0], key)->first;
+    while (at && !is_same(&at->key, key)) at = at->chains[0].next;
+    return at;
+}
+
 struct match_entry *match_take(struct match_queues *queues,
                                const struct match_key *message)
 {
-    for (struct match_entry *at = queues->posted.first; at; at = at->next) {
-        if (!fits(&at->key, message)) continue;
-        (void)match_remove(at);
-        return at;
+    struct match_list *list = &queues->posted;
+    struct match_entry *first = NULL;
+    for (int kind = 0; kind < MATCH_KINDS; kind++) {
+        if (list->kinds[kind] == 0) continue;
+        struct match_key key = as_kind(message, kind);
+        struct match_entry *at = posted(list, &key);
+        if (at && (!first || at->turn < first->turn)) first = at;
     }
-    return NULL;
+    if (first) (void)match_remove(first);
+    return first;
 }
 
 struct match_entry *match_arrive(struct match_queues *queues,

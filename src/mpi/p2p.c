@@ -1,6 +1,7 @@
 /* p2p.c - the engine of point-to-point: packing, matching, completing. */
 #include "p2p.h"
 #include "coll.h"
+#include "partner.h"
 #include "request.h"
 #include "revoke.h"
 #include "transport.h"
@@ -155,7 +156,23 @@ void p2p_post(struct receive *receive)
     } else if (error != MPI_SUCCESS) {
         (void)match_remove(&receive->entry);
         fail(receive, error);
+    } else {
+        transport_want(receive->entry.key.source);
     }
+    pthread_mutex_unlock(&lock);
+}
+
+void p2p_held(struct partner *partner)
+{
+    const struct match_list *posted = &queues.posted;
+    bool wanted = false;
+    pthread_mutex_lock(&lock);
+    partner_holds(partner);
+    for (const struct match_entry *at = posted->first; at && !wanted;
+         at = at->next)
+        wanted =
+            at->key.source == MATCH_ANY_SOURCE || at->key.source == partner->id;
+    if (wanted) transport_want(partner->id);
     pthread_mutex_unlock(&lock);
 }
 
@@ -258,6 +275,7 @@ void p2p_stop(void)
         (void)match_remove(entry);
         message_release((struct message *)entry);
     }
+    if (!queues.posted.first) match_free(&queues);
     pthread_mutex_unlock(&lock);
 }
 
@@ -287,6 +305,8 @@ bool p2p_probe(const struct match_key *key, struct comm *comm,
             (void)match_remove(entry);
             *take = message;
         }
+    } else {
+        transport_want(key->source);
     }
     pthread_mutex_unlock(&lock);
     return entry != NULL;

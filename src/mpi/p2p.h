@@ -73,6 +73,9 @@ const char *p2p_error_text(int error, bool sending);
 /* A member is gone: nothing more will come of receives that need it. */
 void p2p_member_lost(uint64_t member);
 bool p2p_busy(void); /* receives are posted */
+/* The partner holds messages back for want of credit. */
+struct partner;
+void p2p_held(struct partner *partner);
 /* Frees what was never received. */
 void p2p_stop(void);
 

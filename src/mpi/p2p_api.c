@@ -36,16 +36,20 @@ static void type_use(struct type *type, bool begin)
 
 /* -------------------------------------------------------------------- sends */
 
-static bool send_progress(struct request *request)
+static bool send_ended(struct request *request)
 {
     struct send *send = request->state;
-    if (!send_done(send)) {
-        coll_progress_all();
-        (void)transport_progress(0);
-        if (!send_done(send)) return false;
-    }
+    if (!send_done(send)) return false;
     request->error = send->error;
     return true;
+}
+
+static bool send_progress(struct request *request)
+{
+    if (send_ended(request)) return true;
+    coll_progress_all();
+    (void)transport_progress(0);
+    return send_ended(request);
 }
 
 static int send_start(struct request *request)
@@ -79,6 +83,7 @@ static int send_note(struct request *request)
 
 static const struct request_kind send_kind = {.progress = send_progress,
                                               .finish = send_note,
+                                              .ended = send_ended,
                                               .messages = true,
                                               .start = send_start,
                                               .cancel = send_cancel,
@@ -206,13 +211,9 @@ struct match_key p2p_key(const struct comm *comm, int source, int tag)
                               comm->context, tag};
 }
 
-static bool receive_progress(struct request *request)
+static bool receive_ended(struct request *request)
 {
     struct receive *receive = request->state;
-    if (!atomic_load(&receive->done)) {
-        coll_progress_all();
-        (void)transport_progress(0);
-    }
     if (!atomic_load(&receive->done)) {
         request->error = p2p_pending_error(receive);
         return request->error != MPI_SUCCESS;
@@ -220,6 +221,14 @@ static bool receive_progress(struct request *request)
     request->status = receive->status;
     request->error = receive->error;
     return true;
+}
+
+static bool receive_progress(struct request *request)
+{
+    if (receive_ended(request)) return true;
+    coll_progress_all();
+    (void)transport_progress(0);
+    return receive_ended(request);
 }
 
 static int receive_start(struct request *request)
@@ -252,6 +261,7 @@ static int receive_note(struct request *request)
 
 static const struct request_kind receive_kind = {.progress = receive_progress,
                                                  .finish = receive_note,
+                                                 .ended = receive_ended,
                                                  .messages = true,
                                                  .start = receive_start,
                                                  .cancel = receive_cancel,

@@ -334,10 +334,14 @@ static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
     return result;
 }
 
-/* Of requests in a list: those that are moved together are only looked at. */
-static bool ended(struct request *request)
+/* Of requests in a list: those that are moved together are only looked at, but
+ * for the first message that is not there: it moves all messages. */
+static bool ended(struct request *request, bool *moved)
 {
-    if (request->kind->ended) return request->kind->ended(request);
+    if (!request->kind->ended) return request->kind->progress(request);
+    if (request->kind->ended(request)) return true;
+    if (!request->kind->messages || *moved) return false;
+    *moved = true;
     return request->kind->progress(request);
 }
 
@@ -353,11 +357,11 @@ static void move_together(void)
  * `*known` are known to be. */
 static bool list_progress(int count, MPI_Request handles[], int *known)
 {
-    bool all = true;
+    bool all = true, moved = false;
     move_together();
     for (int i = *known; i < count; i++) {
         struct request *request = request_find(handles[i]);
-        bool done = idle(request) || ended(request);
+        bool done = idle(request) || ended(request, &moved);
         all = all && done;
         if (all) *known = i + 1;
         /* Whatever waits moves all of its kind. */
@@ -397,13 +401,13 @@ enum { ANY_PENDING = -1, ANY_NONE = MPI_UNDEFINED };
 /* Index of a complete request, after one turn of progress. */
 static int any_progress(int count, MPI_Request handles[])
 {
-    bool some = false;
+    bool some = false, moved = false;
     move_together();
     for (int i = 0; i < count; i++) {
         struct request *request = request_find(handles[i]);
         if (idle(request)) continue;
         some = true;
-        if (ended(request)) return i;
+        if (ended(request, &moved)) return i;
     }
     return some ? ANY_PENDING : ANY_NONE;
 }
@@ -446,13 +450,13 @@ int PMPI_Testany(int count, MPI_Request handles[], int *index, int *flag,
 static int some_progress(int count, MPI_Request handles[], int indices[])
 {
     int found = 0;
-    bool some = false;
+    bool some = false, moved = false;
     move_together();
     for (int i = 0; i < count; i++) {
         struct request *request = request_find(handles[i]);
         if (idle(request)) continue;
         some = true;
-        if (ended(request)) indices[found++] = i;
+        if (ended(request, &moved)) indices[found++] = i;
     }
     return found > 0 ? found : some ? ANY_PENDING : ANY_NONE;
 }

@@ -20,7 +20,8 @@ struct request_kind {
      * the request's if there was none. NULL: nothing to do. */
     int (*finish)(struct request *request);
     /* Whether it is complete, with status and error filled; moves nothing. All
-     * of a kind that has it are moved by coll_progress_all(). Or NULL. */
+     * of a kind that has it are moved by coll_progress_all(), or by the
+     * progress of one of them (messages). Or NULL. */
     bool (*ended)(struct request *request);
     bool messages; /* its progress moves the messages of all requests */
     /* Releases what the kind owns; the request is inactive or complete. */

@@ -4,7 +4,7 @@
  * Small ones are posted with their data and stay in the receiver's queue until
  * they are matched, as far as the sender's credit with that receiver goes. The
  * others announce themselves, and the receiver pulls the data when it has
- * matched the announcement. */
+ * matched the announcement. Rules of credit: partner.h. */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
 
@@ -23,8 +23,13 @@ bool transport_send_now(uint64_t member, uint32_t context, int tag,
  * the member is lost. Returns a noted class. */
 int transport_send(uint64_t member, struct message *message, bool large,
                    bool wait);
-/* A message of another member has found its receive. */
+/* A message of another member has found its receive, or is thrown away. With
+ * p2p's lock. */
 void transport_matched(struct message *message);
+/* A receive or a probe found no message of the member, or of any
+ * (MATCH_ANY_SOURCE): what is held back for want of credit is to come. With
+ * p2p's lock. */
+void transport_want(uint64_t member);
 /* Gets the data of an announced message; p2p_pulled follows. Returns a noted
  * class. */
 int transport_pull(struct message *message, char *to);

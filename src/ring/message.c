@@ -39,16 +39,12 @@ struct mlink *mlink_find(struct engine *e, uint64_t id, bool create)
 /* Something of ours has not arrived, or is not known to have. */
 static bool needs_conn(const struct mlink *l)
 {
-    if (l->count > 0) return true;
-    for (const struct bulk *b = l->sends; b; b = b->next) {
-        if (b->state == BULK_RUNS) return true;
-    }
-    return false;
+    return l->count > 0 || l->running;
 }
 
 bool message_waits(const struct mlink *l)
 {
-    return !message_full(l) && (needs_conn(l) || l->expects != NULL);
+    return !message_full(l) && (needs_conn(l) || l->expects.count > 0);
 }
 
 bool message_lacks_link(const struct engine *e)
@@ -96,15 +92,6 @@ void mlink_push(struct engine *e, struct message_event *event)
     if (e->out.event) e->out.event(e->out.user);
 }
 
-void mlink_push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
-                     int result)
-{
-    while (*list != b) list = &(*list)->next;
-    *list = b->next;
-    b->event.result = result;
-    mlink_push(e, &b->event);
-}
-
 void message_use(struct engine *e)
 {
     e->messages.used = true;
@@ -136,18 +123,19 @@ static void drop_items(struct engine *e, struct mlink *l)
     }
     l->posted = l->pieces = l->sent = 0;
     l->posted_bytes = 0;
-    while (l->expected) {
-        struct expected *next = l->expected->next;
-        free(l->expected);
-        l->expected = next;
+    for (struct keyed *at = keyed_take_all(&l->expected), *next; at;
+         at = next) {
+        next = at->next;
+        free(at);
     }
-    l->expected_count = 0;
 }
 
 static void link_free(struct engine *e, struct mlink *l)
 {
-    assert(l->conn == NO_CONN && !l->sends && !l->expects);
+    assert(l->conn == NO_CONN && !l->sends.count && !l->expects.count);
     *slot_of(e, l->id) = l->next;
+    (void)keyed_take_all(&l->sends); /* empty, but for their slots */
+    (void)keyed_take_all(&l->expects);
     drop_items(e, l);
     free(l->items);
     free(l);
@@ -176,8 +164,8 @@ void message_free(struct engine *e)
     {
         l->conn = NO_CONN;
         l->open = false;
-        while (l->sends) mlink_push_bulk(e, &l->sends, l->sends, 0);
-        while (l->expects) mlink_push_bulk(e, &l->expects, l->expects, 0);
+        mlink_end_all(e, &l->sends, 0);
+        mlink_end_all(e, &l->expects, 0);
     }
     e->out.event = NULL;
     while ((event = message_take(e))) message_release(e, event);
@@ -188,20 +176,23 @@ void message_free(struct engine *e)
 
 static void finish_lost(struct engine *e, struct mlink *l, int result)
 {
-    while (l->sends) mlink_push_bulk(e, &l->sends, l->sends, result);
-    while (l->expects) mlink_push_bulk(e, &l->expects, l->expects, result);
+    mlink_end_all(e, &l->sends, result);
+    mlink_end_all(e, &l->expects, result);
+    l->running = l->running_last = NULL;
     drop_items(e, l);
     if (result != pcclRankConnectionLost || l->lost.queued) return;
-    if (e->messages.used)
+    if (e->messages.used || e->messages.untold < UNTOLD_MAX) {
+        e->messages.untold += !e->messages.used;
         mlink_push(e, &l->lost);
-    else if (l->inbox_count == 0 && !l->room.queued)
+    } else if (l->inbox_count == 0 && !l->room.queued) {
         link_free(e, l);
+    }
 }
 
 /* Rule P2P-7: what has arrived from a lost member is read before its end. */
 void message_lose(struct engine *e, uint64_t id)
 {
-    struct mlink *l = mlink_find(e, id, e->messages.used);
+    struct mlink *l = mlink_find(e, id, true);
     if (!l || l->gone) return;
     l->gone = true;
     if (l->conn != NO_CONN && !l->open)
@@ -529,8 +520,7 @@ int message_post(struct engine *e, uint64_t to, const void *head,
 /* The next piece of the oldest send that is expected becomes an item. */
 static void cut_piece(struct mlink *l)
 {
-    struct bulk *b = l->sends;
-    while (b && b->state != BULK_RUNS) b = b->next;
+    struct bulk *b = l->running;
     if (!b || l->pieces >= (b->lends ? LENT_MAX : BULK_PIECES_MAX)) return;
     uint64_t left = b->size - b->done;
     uint32_t most = b->lends ? LEND_PIECE : BULK_PIECE;
@@ -550,7 +540,9 @@ static void cut_piece(struct mlink *l)
     }
     b->done += size;
     l->pieces++;
-    if (b->done == b->size) b->state = BULK_CUT;
+    if (b->done < b->size) return;
+    mlink_pause(l, b);
+    b->state = BULK_CUT;
 }
 
 bool message_next(struct engine *e, struct conn *c, struct frame *f)
@@ -600,7 +592,7 @@ bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq, uint32_t most)
     l->first_seq += count;
     l->count -= count;
     l->sent = l->sent > count ? l->sent - count : 0;
-    if (l->sends) mlink_dirty(e, l); /* more pieces may go */
+    if (l->running) mlink_dirty(e, l); /* more pieces may go */
     if (l->starved && l->posted <= MESSAGE_QUEUE_MAX / 2 &&
         l->posted_bytes <= MESSAGE_QUEUE_BYTES / 2) {
         l->starved = false;

@@ -11,6 +11,7 @@
 
 #include "../base.h"
 #include "frame.h"
+#include "keyed.h"
 
 enum {
     MESSAGE_HEADER_MAX = 64,
@@ -27,6 +28,7 @@ enum {
     LEND_PIECE = 8 * 1024 * 1024,
     LENT_MAX = 2,         /* pieces on offer to one member */
     EXPECTED_MAX = 65536, /* expects of one member that wait for a send */
+    UNTOLD_MAX = 1024,    /* losses kept before the first one takes events */
     MAIL_MAX = 256,       /* connections that are worth to be polled */
 };
 
@@ -58,11 +60,12 @@ struct message_block {
 
 /* One end of a bulk transfer. The buffer is the caller's until its event. */
 struct bulk {
-    struct message_event event;
-    struct bulk *next;
+    struct message_event event; /* first */
+    struct keyed keyed;
     uint32_t number;                                /* of the expect */
     enum { BULK_WAITS, BULK_RUNS, BULK_CUT } state; /* of a send */
     bool lends;                                     /* a send: see LEND */
+    struct bulk *next, *previous;                   /* of the sends that run */
     const uint8_t *from;
     uint8_t *to;
     uint64_t size, done;
@@ -75,8 +78,8 @@ struct message_item {
 };
 
 struct expected {
-    struct expected *next;
-    uint64_t key, size;
+    struct keyed keyed; /* first */
+    uint64_t size;
     uint32_t number;
     bool lends;
 };
@@ -104,9 +107,9 @@ struct mlink {
     uint32_t first_seq;
     uint32_t posted, pieces;
     size_t posted_bytes;
-    struct bulk *sends;
-    struct expected *expected; /* by the other end, before our send */
-    uint32_t expected_count;
+    struct keyed_table sends;
+    struct bulk *running, *running_last; /* of those, in their order */
+    struct keyed_table expected;         /* by the other end, before our send */
 
     /* Receiving. */
     uint32_t seq;         /* of the last item */
@@ -114,7 +117,7 @@ struct mlink {
     size_t heard_bytes;
     uint32_t inbox_count;
     size_t inbox_bytes;
-    struct bulk *expects;
+    struct keyed_table expects;
     uint32_t number; /* of the next expect */
 
     struct message_event lost, room;
@@ -131,8 +134,9 @@ struct messages {
     struct mlink *links[256]; /* hash by id */
     struct mail mail;
     struct message_event *first, *last;
-    bool used;    /* losses are kept for somebody who takes events */
-    bool pending; /* a link may need to be dialed */
+    bool used;       /* all losses are kept for somebody who takes events */
+    uint32_t untold; /* losses before that */
+    bool pending;    /* a link may need to be dialed */
 };
 
 /* Results are pcclResult_t; see pccl.h. */
@@ -148,7 +152,7 @@ int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key);
 /* The next event or NULL; it belongs to the caller until released. */
 struct message_event *message_take(struct engine *e);
 void message_release(struct engine *e, struct message_event *event);
-void message_use(struct engine *e); /* from here on losses are events */
+void message_use(struct engine *e); /* from here on all losses are events */
 
 /* --- for the owner of the engine --- */
 void message_lose(struct engine *e, uint64_t id); /* removed from the view */
@@ -185,15 +189,21 @@ bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq,
 void mlink_dirty(struct engine *e, const struct mlink *l);
 struct mlink *mlink_find(struct engine *e, uint64_t id, bool create);
 struct mlink *mlink_to(struct engine *e, uint64_t id, int *result);
-void mlink_push_bulk(struct engine *e, struct bulk **list, struct bulk *b,
-                     int result);
+/* The transfer has ended. */
+void mlink_end_bulk(struct engine *e, struct mlink *l, struct bulk *b,
+                    int result);
+void mlink_end_all(struct engine *e, struct keyed_table *table, int result);
+/* A send has something to be sent, or has not. */
+void mlink_run(struct mlink *l, struct bulk *b);
+void mlink_pause(struct mlink *l, struct bulk *b);
 bool mlink_control(struct engine *e, struct mlink *l, enum frame_type type,
                    uint64_t key, uint32_t number, uint64_t size);
 bool mlink_flagged(struct engine *e, struct mlink *l, enum frame_type type,
                    uint8_t flags, uint64_t key, uint32_t number, uint64_t size);
 bool mlink_announce(struct engine *e, struct mlink *l, const struct bulk *b);
 void mlink_want(struct engine *e, struct mlink *l);
-struct bulk *mlink_find_bulk(struct mlink *l, uint32_t number);
+/* The expect that a frame is about; NULL: it is cancelled. */
+struct bulk *mlink_find_bulk(struct mlink *l, const struct frame *f);
 bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f);
 void mlink_on_word(struct engine *e, struct mlink *l, const struct frame *f);
 

@@ -38,7 +38,7 @@ static bool begin_message(struct engine *e, struct conn *c)
 static bool begin_piece(struct conn *c)
 {
     const struct frame *f = &c->rx;
-    struct bulk *b = mlink_find_bulk(c->peer, f->index);
+    struct bulk *b = mlink_find_bulk(c->peer, f);
     if (!b) return true; /* cancelled */
     if (f->digest != b->done || f->size > b->size - b->done) return false;
     c->rx_bulk = b;
@@ -120,7 +120,7 @@ static void end_piece(struct engine *e, struct mlink *l, struct bulk *b,
     b->done += size;
     if (b->done < b->size) return;
     (void)mlink_control(e, l, FRAME_GOT, b->event.key, b->number, 0);
-    mlink_push_bulk(e, &l->expects, b, pcclSuccess);
+    mlink_end_bulk(e, l, b, pcclSuccess);
 }
 
 /* Rule P2P-9. What cannot be read is asked for again, to be sent. */
@@ -128,7 +128,7 @@ static void fetch_piece(struct engine *e, uint32_t number)
 {
     struct mlink *l = e->conns[number]->peer;
     const struct frame *f = &e->conns[number]->rx;
-    struct bulk *b = mlink_find_bulk(l, f->index);
+    struct bulk *b = mlink_find_bulk(l, f);
     const struct wire_member *member = engine_member(e, l->id);
     if (!b) return; /* cancelled */
     uint64_t size = b->size - b->done;
@@ -164,6 +164,6 @@ void message_end(struct engine *e, uint32_t number)
     if (f->type == FRAME_LEND) fetch_piece(e, number);
     if (f->type == FRAME_CANCEL || f->type == FRAME_GOT) mlink_on_word(e, l, f);
     if (f->type != FRAME_REFUSE) return;
-    bulk = mlink_find_bulk(l, f->index);
-    if (bulk) mlink_push_bulk(e, &l->expects, bulk, pcclInvalidArgument);
+    bulk = mlink_find_bulk(l, f);
+    if (bulk) mlink_end_bulk(e, l, bulk, pcclInvalidArgument);
 }

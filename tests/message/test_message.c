@@ -35,7 +35,7 @@ struct side {
 
 static struct side sides[2];
 static struct wire wires[WIRES];
-static uint8_t *source[BULKS]; /* the same for all seeds */
+static uint8_t source[BULKS][LEND_MIN + 2]; /* the same for all seeds */
 static uint64_t state;
 static bool faults;
 static pccl_ns now;
@@ -657,29 +657,30 @@ static void sizes_must_agree(void **unused)
     stop();
 }
 
-static int make_sources(void **unused)
+/* A program that has not asked for anything yet hears of it later. */
+static void an_early_loss_is_told(void **unused)
 {
     (void)unused;
-    for (uint32_t k = 0; k < BULKS; k++) {
-        source[k] = malloc(bulk_size(k) + 1);
-        if (!source[k]) return -1;
-        for (size_t b = 0; b < bulk_size(k); b++)
-            source[k][b] = (uint8_t)(b * 7 + b / 251 + k);
-    }
-    return 0;
-}
-
-static int free_sources(void **unused)
-{
-    (void)unused;
-    for (uint32_t k = 0; k < BULKS; k++) free(source[k]);
-    return 0;
+    start(1);
+    install(0);
+    struct engine_view alone = {
+        .epoch = 2, .world = 1, .members = members, .ids = ids};
+    engine_install(sides[0].e, &alone);
+    message_lose(sides[0].e, ids[1]);
+    struct message_event *event = message_take(sides[0].e);
+    assert_non_null(event);
+    assert_int_equal(event->kind, EVENT_LOST);
+    assert_int_equal(event->member, ids[1]);
+    message_release(sides[0].e, event);
+    assert_null(message_take(sides[0].e));
+    stop();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_must_agree),
+        cmocka_unit_test(an_early_loss_is_told),
         cmocka_unit_test(what_is_lent_is_fetched),
         cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
         cmocka_unit_test(nothing_is_lost_or_doubled),
@@ -689,5 +690,8 @@ int main(void)
         cmocka_unit_test(an_old_request_is_ignored),
         cmocka_unit_test(a_loss_ends_everything_once),
     };
-    return cmocka_run_group_tests(tests, make_sources, free_sources);
+    for (uint32_t k = 0; k < BULKS; k++)
+        for (size_t b = 0; b < bulk_size(k); b++)
+            source[k][b] = (uint8_t)(b * 7 + b / 251 + k);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,354 @@
+/* partner.c - see partner.h. */
+#include "partner.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    CREDIT = 4 * 1024 * 1024, /* bytes unmatched at one receiver */
+    CREDIT_PART = CREDIT / 8, /* given back at once, and in advance */
+    CHARGE = 128,             /* of any message, beside its data */
+    ANNOUNCED = 1024,         /* of one that is announced */
+};
+
+/* What could not be posted yet. */
+struct waiting {
+    struct waiting *next;
+    struct letter letter;
+    struct message *message; /* one reference; NULL: no data */
+    bool held;               /* for want of credit */
+};
+
+/* Taken after p2p's lock, before the library's. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Only ever added to. */
+static _Atomic(struct partner *) partners[256];
+static struct partner *queuing; /* those with letters that wait */
+static atomic_uint queued;      /* letters of all of them */
+static atomic_bool some_lost;
+static atomic_uint holders; /* partners that hold something back */
+
+void partners_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void partners_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+uint32_t partner_charge(const struct letter *letter)
+{
+    return letter->kind == LETTER_LARGE ? ANNOUNCED
+                                        : (uint32_t)letter->size + CHARGE;
+}
+
+static struct partner *find(uint64_t id)
+{
+    struct partner *at = atomic_load(&partners[id % 256]);
+    while (at && at->id != id) at = atomic_load(&at->next);
+    return at;
+}
+
+struct partner *partner_of(uint64_t id)
+{
+    static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+    struct partner *partner = find(id);
+    if (partner) return partner;
+    pthread_mutex_lock(&adding);
+    partner = find(id);
+    if (!partner) partner = calloc(1, sizeof *partner);
+    if (partner && partner->id != id) {
+        partner->id = id;
+        atomic_init(&partner->next, atomic_load(&partners[id % 256]));
+        atomic_store(&partners[id % 256], partner);
+    }
+    pthread_mutex_unlock(&adding);
+    return partner;
+}
+
+/* -------------------------------------------------------------------- queues
+ */
+
+/* With the lock. */
+static bool keep(struct partner *partner, struct queue *queue,
+                 const struct letter *letter, struct message *message,
+                 bool held)
+{
+    struct waiting *w = malloc(sizeof *w);
+    if (!w) return false;
+    *w = (struct waiting){NULL, *letter, message, held};
+    if (queue->last)
+        queue->last->next = w;
+    else
+        queue->first = w;
+    queue->last = w;
+    atomic_fetch_add(&partner->queued, 1);
+    atomic_fetch_add(&queued, 1);
+    if (!partner->queuing) {
+        partner->queuing = true;
+        partner->queuing_next = queuing;
+        queuing = partner;
+    }
+    return true;
+}
+
+/* With the lock. Takes one out, behind `previous` or the first one. */
+static void forget(struct partner *partner, struct queue *queue,
+                   struct waiting *previous)
+{
+    struct waiting *w = previous ? previous->next : queue->first;
+    if (previous)
+        previous->next = w->next;
+    else
+        queue->first = w->next;
+    if (queue->last == w) queue->last = previous;
+    if (w->message) message_release(w->message);
+    free(w);
+    atomic_fetch_sub(&partner->queued, 1);
+    atomic_fetch_sub(&queued, 1);
+}
+
+static pcclResult_t post_now(uint64_t to, const struct letter *letter,
+                             const struct message *message)
+{
+    size_t size = message ? (size_t)message->size : 0;
+    return pcclPostMessage(world.pccl, to, letter, sizeof *letter,
+                           message ? message->payload : NULL, size);
+}
+
+/* With the lock. False: the rest has to wait. */
+static bool flush_queue(struct partner *partner, struct queue *queue)
+{
+    while (queue->first) {
+        struct waiting *w = queue->first;
+        if (post_now(partner->id, &w->letter, w->message) ==
+            pcclPendingAsyncOps)
+            return false;
+        forget(partner, queue, NULL);
+    }
+    return true;
+}
+
+/* Whether there is credit for the message, which it is taken from then. What
+ * was given in advance is for announcements: with the lock. */
+static bool charge(struct partner *partner, const struct letter *letter)
+{
+    long long cost = partner_charge(letter), limit = CREDIT;
+    if (letter->kind == LETTER_LARGE) limit += partner->granted;
+    if (atomic_fetch_add(&partner->unmatched, cost) + cost <= limit)
+        return true;
+    atomic_fetch_sub(&partner->unmatched, cost);
+    return false;
+}
+
+static void uncharge(struct partner *partner, const struct letter *letter)
+{
+    atomic_fetch_sub(&partner->unmatched, (long long)partner_charge(letter));
+}
+
+/* With the lock. Those held back get credit in their order (K2). */
+static void flush(struct partner *partner)
+{
+    struct queue *messages = &partner->messages;
+    if (!flush_queue(partner, &partner->words)) return;
+    while (messages->first) {
+        struct waiting *w = messages->first;
+        if (w->held && !charge(partner, &w->letter)) return;
+        if (w->held) partner->held--;
+        w->held = false;
+        if (post_now(partner->id, &w->letter, w->message) ==
+            pcclPendingAsyncOps)
+            return;
+        forget(partner, messages, NULL);
+    }
+}
+
+void partners_flush(void)
+{
+    if (atomic_load(&queued) == 0) return;
+    pthread_mutex_lock(&lock);
+    for (struct partner **at = &queuing; *at;) {
+        struct partner *partner = *at;
+        flush(partner);
+        if (atomic_load(&partner->queued) > 0) {
+            at = &partner->queuing_next;
+            continue;
+        }
+        *at = partner->queuing_next;
+        partner->queuing = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool partners_wait(void)
+{
+    return atomic_load(&queued) > 0;
+}
+
+static void drop_from(struct partner *partner, struct queue *queue,
+                      uint32_t context, uint32_t mask)
+{
+    struct waiting *previous = NULL;
+    for (struct waiting *w = queue->first, *next; w; w = next) {
+        next = w->next;
+        if ((w->letter.context & mask) != context) {
+            previous = w;
+            continue;
+        }
+        if (w->held)
+            partner->held--;
+        else if (queue == &partner->messages)
+            uncharge(partner, &w->letter);
+        forget(partner, queue, previous);
+    }
+}
+
+void partner_lose(struct partner *partner)
+{
+    pthread_mutex_lock(&lock);
+    drop_from(partner, &partner->words, 0, 0);
+    drop_from(partner, &partner->messages, 0, 0);
+    atomic_store(&partner->lost, true);
+    atomic_store(&some_lost, true);
+    pthread_mutex_unlock(&lock);
+}
+
+void partners_drop(uint32_t context, uint32_t mask)
+{
+    for (struct partner *at = queuing; at; at = at->queuing_next)
+        drop_from(at, &at->messages, context, mask);
+}
+
+bool partners_some_lost(void)
+{
+    return atomic_load(&some_lost);
+}
+
+/* ------------------------------------------------------------------- sending
+ */
+
+bool partner_has_credit(struct partner *partner, uint64_t size)
+{
+    long long cost = (long long)size + CHARGE;
+    pthread_mutex_lock(&lock);
+    bool has =
+        partner->held == 0 && atomic_load(&partner->unmatched) + cost <= CREDIT;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
+bool partner_send_now(struct partner *partner, const struct letter *letter,
+                      const void *bytes, pcclResult_t *result)
+{
+    if (atomic_load(&partner->queued) > 0 || !charge(partner, letter))
+        return false;
+    *result = pcclPostMessage(world.pccl, partner->id, letter, sizeof *letter,
+                              bytes, (size_t)letter->size);
+    if (*result == pcclSuccess) return true;
+    uncharge(partner, letter);
+    return *result != pcclPendingAsyncOps;
+}
+
+static void say_held(struct partner *partner)
+{
+    struct letter letter = {.kind = LETTER_HELD};
+    if (!partner->words.first &&
+        post_now(partner->id, &letter, NULL) != pcclPendingAsyncOps)
+        return;
+    (void)keep(partner, &partner->words, &letter, NULL, false);
+}
+
+pcclResult_t partner_send(struct partner *partner, const struct letter *letter,
+                          struct message *message)
+{
+    struct queue *queue = &partner->messages;
+    bool held = partner->held > 0 || !charge(partner, letter);
+    pcclResult_t result = pcclPendingAsyncOps;
+    if (!held && !queue->first) result = post_now(partner->id, letter, message);
+    if (result == pcclSuccess) {
+        if (message) message_release(message);
+        return result;
+    }
+    if (result == pcclPendingAsyncOps) {
+        if (keep(partner, queue, letter, message, held)) {
+            if (held && partner->held++ == 0) say_held(partner);
+            return pcclSuccess;
+        }
+        result = pcclInternalError;
+    }
+    if (!held) uncharge(partner, letter);
+    return result;
+}
+
+void partner_tell(struct partner *partner, const struct letter *letter)
+{
+    pthread_mutex_lock(&lock);
+    if (partner->words.first ||
+        post_now(partner->id, letter, NULL) == pcclPendingAsyncOps)
+        (void)keep(partner, &partner->words, letter, NULL, false);
+    pthread_mutex_unlock(&lock);
+}
+
+/* -------------------------------------------------------------------- credit
+ */
+
+void partner_matched(struct partner *partner, uint64_t charged)
+{
+    partner->owed += charged;
+    if (partner->owed < CREDIT_PART) return;
+    struct letter credit = {.kind = LETTER_CREDIT, .size = partner->owed};
+    partner->owed = 0;
+    partner_tell(partner, &credit);
+}
+
+void partner_holds(struct partner *partner)
+{
+    if (!partner->holds) atomic_fetch_add(&holders, 1);
+    partner->holds = true;
+}
+
+static void grant(struct partner *partner)
+{
+    if (!partner->holds) return;
+    partner->holds = false;
+    atomic_fetch_sub(&holders, 1);
+    struct letter letter = {.kind = LETTER_GRANT, .size = CREDIT_PART};
+    partner_tell(partner, &letter);
+}
+
+void partners_grant(uint64_t id)
+{
+    if (atomic_load(&holders) == 0) return;
+    for (int i = 0; i < 256; i++) {
+        struct partner *at = atomic_load(&partners[i]);
+        for (; at; at = atomic_load(&at->next))
+            if (id == MATCH_ANY_SOURCE || at->id == id) grant(at);
+    }
+}
+
+/* With the lock. */
+static void go_on(struct partner *partner)
+{
+    if (partner->held == 0) return;
+    flush(partner);
+    if (partner->held > 0) say_held(partner);
+}
+
+void partner_credited(struct partner *partner, uint64_t size)
+{
+    pthread_mutex_lock(&lock);
+    long long before = atomic_fetch_sub(&partner->unmatched, (long long)size);
+    if (before - (long long)size <= CREDIT) partner->granted = 0;
+    go_on(partner);
+    pthread_mutex_unlock(&lock);
+}
+
+void partner_granted(struct partner *partner, uint64_t size)
+{
+    pthread_mutex_lock(&lock);
+    if (partner->held > 0) partner->granted += (long long)size;
+    go_on(partner);
+    pthread_mutex_unlock(&lock);
+}
