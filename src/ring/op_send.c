@@ -12,11 +12,11 @@ bool op_eager_fits(const struct lane *lane, uint32_t size)
            lane->link->eager_bytes + size <= EAGER_LINK_MAX;
 }
 
-/* Rule D11: the center says READY only to who cannot send without. */
-static void ask_center(struct engine *e, struct op *op, struct lane *lane)
+/* Who cannot send says READY instead, if the other end has anything to send:
+ * it may wait for a word as well. Rule D11: the center only answers. */
+static void ask(struct engine *e, struct op *op, struct lane *lane)
 {
-    if (op->plan.kind != PLAN_STAR || plan_is_center(&op->plan) || lane->asked)
-        return;
+    if (lane->asked || lane->recvs == 0 || plan_is_center(&op->plan)) return;
     lane->asked = true;
     op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);
 }
@@ -47,7 +47,7 @@ static bool sendable(struct engine *e, struct op *op, struct lane *lane,
     if (k == end) return false;
     *which = k;
     if (lane->ready || op_eager_fits(lane, x->size)) return true;
-    ask_center(e, op, lane);
+    ask(e, op, lane);
     return false;
 }
 

@@ -7,7 +7,7 @@
 
 #include "../../src/ring/engine.h"
 
-enum { WORLD = 3, FLYING_MAX = 1 << 20 };
+enum { WORLD = 3, FLYING_MAX = 2 << 20 };
 
 static struct engine *engines[WORLD];
 static struct wire_member members[WORLD];
