@@ -23,6 +23,12 @@ uint32_t io_window_next(const struct io_window *w, const struct io_path *path)
     return next < WINDOW_LEAST ? WINDOW_LEAST : (uint32_t)next;
 }
 
+bool io_window_is_lossy(const struct io_path *path)
+{
+    return path->sent >= WINDOW_SAMPLE && path->again > path->sent / 32 &&
+           path->rtt < path->rtt_least + path->rtt_least / 2;
+}
+
 /* What the kernel keeps of a connection until it is acknowledged. */
 static void set_size(int fd, uint32_t size)
 {
@@ -50,7 +56,13 @@ void io_window_look(struct io_window *w, int fd, pccl_ns now)
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
     struct io_path path = {.rtt = (pccl_ns)info.tcpi_rtt * 1000,
                            .rtt_least = (pccl_ns)info.tcpi_min_rtt * 1000,
-                           .in_flight = info.tcpi_unacked * info.tcpi_snd_mss};
+                           .in_flight = info.tcpi_unacked * info.tcpi_snd_mss,
+                           .sent = info.tcpi_data_segs_out,
+                           .again = info.tcpi_total_retrans};
+    if (!w->lossy && io_window_is_lossy(&path)) {
+        w->lossy = true;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "bbr", 3);
+    }
     uint32_t next = io_window_next(w, &path);
     if (next != w->size) set_size(fd, next);
     w->size = next;

@@ -74,9 +74,27 @@ static void test_never_stops(void **state)
     struct io_window w = {.size = WINDOW_LEAST};
     struct io_path p = {
         .rtt = PCCL_S, .rtt_least = PCCL_MS, .in_flight = WINDOW_LEAST};
-    assert_in_range(io_window_next(&w, &p), WINDOW_LEAST, WINDOW_QUEUED);
+    assert_in_range(io_window_next(&w, &p), WINDOW_LEAST, 2 * WINDOW_LEAST);
     p = (struct io_path){.rtt = 0};
     assert_int_equal(io_window_next(&w, &p), WINDOW_LEAST); /* not known */
+}
+
+static void test_knows_lossy_ways(void **state)
+{
+    (void)state;
+    struct io_path p = {.rtt = 21 * PCCL_MS,
+                        .rtt_least = 20 * PCCL_MS,
+                        .sent = 1000,
+                        .again = 10};
+    assert_false(io_window_is_lossy(&p));
+    p.again = 50;
+    assert_true(io_window_is_lossy(&p));
+    p.rtt = 60 * PCCL_MS; /* its own queue overflows */
+    assert_false(io_window_is_lossy(&p));
+    p.rtt = p.rtt_least;
+    p.sent = 10; /* too few to say */
+    p.again = 2;
+    assert_false(io_window_is_lossy(&p));
 }
 
 int main(void)
@@ -86,6 +104,7 @@ int main(void)
         cmocka_unit_test(test_leaves_fat_ways_alone),
         cmocka_unit_test(test_takes_over_when_there_is_a_queue),
         cmocka_unit_test(test_never_stops),
+        cmocka_unit_test(test_knows_lossy_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
