@@ -1,10 +1,12 @@
 /* test_message_process.c - messages between three real processes: one breaks
- * its connections again and again, one dies, one leaves in a hurry. */
+ * its connections again and again, one dies, one leaves in a hurry. With
+ * "late" one dies at once, before any message. */
 #include "../../include/pccl.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +26,9 @@ enum { MESSAGES = 3000, CUT_EVERY = 400, BULK = 12000000, LAST = 100 };
 
 static pcclComm_t *comm;
 static pcclMember_t members[3];
+static uint64_t epoch;
 static int rank;
+static bool late;
 static uint16_t master_port;
 
 /* The next event of a kind that is not about room. */
@@ -164,6 +168,24 @@ static void be_third(void)
     raise(SIGKILL);
 }
 
+/* One is lost before this program ever uses messages. */
+static void meet_loss_late(void)
+{
+    pcclViewChange_t change;
+    do CHECK(pcclGetViewChange(comm, &change) == pcclSuccess);
+    while (change.epoch == epoch);
+    int size = 0;
+    CHECK(pcclGetView(comm, NULL, NULL, &size, NULL, 0) == pcclSuccess);
+    CHECK(size == 3); /* not told */
+    if (rank == 0)    /* a call that is refused counts as well */
+        CHECK(pcclPostMessage(comm, members[2].id, NULL, 0, NULL, 0) ==
+              pcclRankConnectionLost);
+    take_loss(members[2].id);
+    /* Nobody leaves before the other one has seen that. */
+    post(members[1 - rank].id, 0);
+    take_number(members[1 - rank].id, 0);
+}
+
 static void member(int hint)
 {
     pcclCommCreateParams_t params = {.p2p_connection_pool_size = 1};
@@ -177,19 +199,23 @@ static void member(int hint)
     CHECK(pcclSetOptions(comm, &options) == pcclSuccess);
     CHECK(pcclConnect(comm) == pcclSuccess);
     for (;;) {
-        CHECK(pcclGetView(comm, NULL, &rank, &size, members, 3) == pcclSuccess);
+        CHECK(pcclGetView(comm, &epoch, &rank, &size, members, 3) ==
+              pcclSuccess);
         if (size == 3) break;
         CHECK(pcclUpdateTopology(comm) == pcclSuccess);
     }
-    if (rank == 0) be_first();
-    if (rank == 1) be_second();
-    if (rank == 2) be_third();
+    if (late && rank == 2) raise(SIGKILL);
+    if (late) meet_loss_late();
+    if (!late && rank == 0) be_first();
+    if (!late && rank == 1) be_second();
+    if (!late && rank == 2) be_third();
     CHECK(pcclDestroyCommunicator(comm) == pcclSuccess);
     _exit(0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    late = argc > 1 && strcmp(argv[1], "late") == 0;
     int ports[2], killed = 0, failed = 0;
     CHECK(pipe(ports) == 0);
     for (int i = 0; i < 3; i++) {
