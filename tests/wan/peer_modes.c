@@ -198,12 +198,13 @@ int peer_partition(struct peer *p)
 static void must_name_pairs(const struct peer *p, const char *what)
 {
     char why[512] = "";
-    char pairs[2][32];
+    char pair[2][32]; /* as either end found out */
     (void)pcclGetLastError(p->comm, why, sizeof why);
-    for (int i = 0; i < 2; i++) {
-        snprintf(pairs[i], sizeof pairs[i], "0 and %d", i + 1);
-        if (strstr(why, pairs[i])) continue;
-        peer_fail(p, "%s: no '%s'", what, pairs[i]);
+    for (int i = 1; i <= 2; i++) {
+        snprintf(pair[0], sizeof pair[0], "0 and %d", i);
+        snprintf(pair[1], sizeof pair[1], "%d and 0", i);
+        if (!strstr(why, pair[0]) && !strstr(why, pair[1]))
+            peer_fail(p, "%s: no '%s'", what, pair[0]);
     }
 }
 
