@@ -44,7 +44,12 @@ static void set_size(int fd, uint32_t size)
 
 void io_window_open(struct io_window *w, int fd)
 {
-    *w = (struct io_window){.size = WINDOW_FIRST};
+    int lock = 0;
+    *w = (struct io_window){.size = 0};
+    w->may_set =
+        setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, sizeof lock) == 0;
+    if (!w->may_set) return;
+    w->size = WINDOW_FIRST;
     set_size(fd, w->size);
 }
 
@@ -63,7 +68,7 @@ void io_window_look(struct io_window *w, int fd, pccl_ns now)
         w->lossy = true;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "bbr", 3);
     }
-    uint32_t next = io_window_next(w, &path);
+    uint32_t next = w->may_set ? io_window_next(w, &path) : 0;
     if (next != w->size) set_size(fd, next);
     w->size = next;
     w->looked_at = now + path.rtt;

@@ -4,8 +4,7 @@
  * segments that others wait for, and loses some of them. After FAST TCP (Wei,
  * Jin, Low & Hegde, IEEE/ACM ToN 14(6), 2006): as long as the round trip shows
  * no queue the window doubles, then it is held where WINDOW_QUEUED bytes wait.
- * io_window_next and
- * io_window_is_lossy are pure. */
+ * io_window_next and io_window_is_lossy are pure. */
 #ifndef PCCL_IO_WINDOW_H
 #define PCCL_IO_WINDOW_H
 
@@ -22,6 +21,7 @@ enum {
 struct io_window {
     pccl_ns looked_at;
     uint32_t size; /* bytes; 0: the kernel decides */
+    bool may_set;  /* the kernel takes it back (Linux 5.16) */
     bool lossy;    /* has the congestion control for such ways */
 };
 
