@@ -228,6 +228,28 @@ static void test_dropped_by_the_next_of_its_tag(void **state)
     assert_false(donor());
 }
 
+/* There are RETAIN_MAX slots. What is dropped gives its own back, so another
+ * lot of operations returns at once as well (D5). */
+static void test_slots_are_given_back(void **state)
+{
+    (void)state;
+    enum { LOT = RETAIN_MAX * 3 / 4 };
+    for (uint64_t first = 1; first <= 2 * LOT + 1; first += LOT) {
+        for (uint64_t tag = first; tag < first + LOT; tag++) {
+            struct op *y[WORLD];
+            for (uint32_t i = 0; i < WORLD; i++)
+                y[i] = launch(i, tag, false, NULL, 0);
+            for (uint32_t i = 0; i < WORLD; i++) assert_false(y[i]->confirm);
+            settle();
+            for (uint32_t i = 0; i < WORLD; i++)
+                engine_release(engines[i], y[i]);
+        }
+        reduce_much(1000 + first, NULL, 0);
+        for (uint32_t i = 0; i < WORLD; i++)
+            assert_true(engines[i]->retained_used == 0);
+    }
+}
+
 static void test_a_donation_is_the_result(void **state)
 {
     (void)state;
@@ -255,6 +277,7 @@ int main(void)
         TEST(test_dropped_when_all_are_clean),
         TEST(test_dropped_when_all_have_said_so),
         TEST(test_dropped_by_the_next_of_its_tag),
+        TEST(test_slots_are_given_back),
         TEST(test_a_donation_is_the_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
