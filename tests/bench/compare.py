@@ -11,9 +11,10 @@ import statistics
 import sys
 from html import escape
 
-OURS, FLOOR = "pccl", "floor"
+OURS, FLOOR, PRIVATE = "pccl", "floor", "floor-private"
 COLORS = {"pccl": "#c0392b", "mpich": "#2471a3", "mpich-tuned": "#85c1e9",
-          "openmpi": "#1e8449", "openmpi-tuned": "#7dcea0", "gloo": "#b9770e", "floor": "#909497"}
+          "openmpi": "#1e8449", "openmpi-tuned": "#7dcea0", "gloo": "#b9770e", "floor": "#909497",
+          "floor-private": "#515a5a"}
 ORDER = list(COLORS)
 
 
@@ -61,7 +62,8 @@ def name(case):
 def ratios(times):
     """Ours by the best peer's and by the floor's; None where one lacks."""
     ours = times.get(OURS)
-    peers = [t for library, t in times.items() if library not in (OURS, FLOOR)]
+    peers = [t for library, t in times.items()
+             if library not in (OURS, FLOOR, PRIVATE)]
     floor = times.get(FLOOR)
     return (ours / min(peers) if ours and peers else None,
             ours / floor if ours and floor else None)
@@ -76,10 +78,14 @@ def in_place_lines(cases):
     """What it costs us that the input must be restorable."""
     out = []
     for case in sort_cases(cases):
-        ours = cases[case].get(OURS)
-        other = cases.get(case.rstrip("i"), {}).get(OURS)
-        if split(case)[2] and ours and other:
-            out.append(f"{name(case):>18}: {ours / other:.2f} of out of place")
+        text = ""
+        for library in (OURS, PRIVATE):
+            there = cases[case].get(library)
+            beside = cases.get(case.rstrip("i"), {}).get(library)
+            if split(case)[2] and there and beside:
+                text += f", {library} {there / beside:.2f}"
+        if text:
+            out.append(f"{name(case):>18}{text} of out of place")
     return out
 
 
@@ -148,7 +154,7 @@ def panel(x, y, title, cases):
         if not points:
             continue
         line = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-        dash = ' stroke-dasharray="4 3"' if library == FLOOR else ""
+        dash = ' stroke-dasharray="4 3"' if library in (FLOOR, PRIVATE) else ""
         wide = 2.5 if library == OURS else 1.5
         out.append(f'<polyline points="{line}" fill="none" '
                    f'stroke="{COLORS[library]}" stroke-width="{wide}"{dash}/>')
@@ -189,7 +195,9 @@ def self_test():
     lines = ["2 tcp 8 pccl 6 5", "2 tcp 8 pccl 2 1", "2 tcp 8 pccl 3 1",
              "2 tcp 8 mpich 4 1", "2 tcp 8 openmpi 2 1", "2 tcp 8 floor 1 1",
              "2 tcp 1048576x8 pccl 50 9", "", "4 shm 16777216i pccl 9.5 1",
-             "# done 1 2 tcp pccl", "4 shm 16777216 pccl 10 1"]
+             "# done 1 2 tcp pccl", "4 shm 16777216 pccl 10 1",
+             "4 shm 16777216i floor-private 9 8",
+             "4 shm 16777216 floor-private 6 5"]
     panels = read(lines)
     assert panels[2, "tcp"]["8"]["pccl"] == 3
     assert ratios(panels[2, "tcp"]["8"]) == (1.5, 3.0)
@@ -198,10 +206,11 @@ def self_test():
         ["8 B", "1 KiB", "8 x 1 MiB", "16 MiB in place"]
     text = table(panels)
     assert "1.50     3.00" in text and "8 x 1 MiB" in text, text
-    assert "16 MiB in place: 0.95 of out of place" in text, text
+    assert ratios(panels[4, "shm"]["16777216"]) == (None, None)
+    assert "16 MiB in place, pccl 0.95, floor-private 1.50 of out of" in text
     assert text.index("4 ranks, shm") < text.index("2 ranks, tcp")
     picture = draw(panels)
-    assert picture.count("<polyline") == 5 and "2 ranks, tcp" in picture
+    assert picture.count("<polyline") == 6 and "2 ranks, tcp" in picture
     for bad in (["2 tcp 8"], ["x tcp 8 pccl 1 1"], ["2 tcp 8 pccl y 1"]):
         try:
             read(bad)

@@ -3,9 +3,9 @@
 #
 # Runs the same program and cases against all of them, alternating, several
 # rounds, and prints one table of medians and ratios: ours, best peer, floor
-# (what the machine allows without fault tolerance, floor_*.c). Not part of the
-# test suite: it takes minutes, and its figures are worth something only on a
-# machine that does nothing else.
+# (what the machine allows without fault tolerance, floor_*.c; floor-private: if
+# besides the vectors are private). Not part of the test suite: it takes minutes,
+# and its figures are worth something only on a machine that does nothing else.
 set -eu
 
 usage() {
@@ -108,7 +108,7 @@ prepare() {
     cmake -B "$build" "$root" >/dev/null
     cmake --build "$build" --target pccl-master mpi_pccl mpi_allreduce \
         >/dev/null
-    for name in tcp shm; do
+    for name in tcp shm private; do
         ${CC:-cc} -std=c11 -D_GNU_SOURCE -O3 -march=native \
             "$source/floor_$name.c" -o "$work/floor_$name"
     done
@@ -144,6 +144,9 @@ run() {
         PCCL_TRANSPORT=$transport timeout "$limit" "$build/bin/pccl-master" \
             -n "$n" "$build/bin/mpi_allreduce" "$@" ;;
     floor) timeout "$limit" "$work/floor_$transport" "$n" "$@" ;;
+    floor-private)
+        [ "$transport" = tcp ] ||
+            timeout "$limit" "$work/floor_private" "$n" "$@" ;;
     mpich)
         env $ucx timeout "$limit" mpiexec.mpich -n "$n" "$work/mpich" "$@" ;;
     mpich-tuned)
@@ -198,7 +201,7 @@ if [ "$measure" = yes ]; then
     while [ "$round" -le "$rounds" ]; do
         for n in $(words "$ranks"); do
             for transport in $(words "$transports"); do
-                for library in pccl $have floor; do
+                for library in pccl $have floor floor-private; do
                     part "$round" "$n" "$transport" "$library"
                 done
             done
