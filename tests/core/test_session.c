@@ -1,5 +1,6 @@
 /* test_session.c - what a member answers when the master asks what keeps it
- * (rule V4), and what it closes when the ring is another one (rule O7). */
+ * (rule V4), what it closes when the ring is another one (rule O7), and that it
+ * has an operation fail until the master has heard of it (rule D10). */
 #include "unit.h"
 
 #include "../../include/pccl.h"
@@ -21,6 +22,9 @@ static void say(const char *format, ...)
 static void on_send(void *user, const struct wire_msg *m)
 {
     (void)user;
+    if (m->type == WIRE_REFRESH && m->fault.cause == REFRESH_FAIL)
+        say("epoch %u: fail %d.%u\n", m->epoch, (int)m->fault.tag,
+            m->fault.seq);
     if (m->type != WIRE_TOLD) return;
     say("%s", wire_type_name(m->type));
     for (uint32_t i = 0; i < m->op_count; i++)
@@ -161,6 +165,52 @@ static void test_an_optimization_closes_what_the_new_ring_lacks(void **state)
     assert_string_equal(said, "close 1\n");
 }
 
+/* Of the same members, with one verdict if there is any. */
+static void next_epoch(uint32_t round, struct wire_op *verdict)
+{
+    static const uint64_t none[1];
+    struct wire_msg m = {.type = WIRE_FLUSH,
+                         .epoch = round - 1,
+                         .round = round,
+                         .ids = none,
+                         .ops = verdict,
+                         .op_count = verdict ? 1 : 0,
+                         .view = {.ring = true, .mesh = true}};
+    hear(&m);
+    m.type = WIRE_PROPOSE;
+    hear(&m);
+    m.type = WIRE_INSTALL;
+    hear(&m);
+}
+
+/* Rule D10: the report may cross a flush, and then it was of an epoch that is
+ * over. The operation starts again, and so does the report, until the verdict
+ * comes; those of others are none of its concern. */
+static void test_a_failure_is_reported_again(void **state)
+{
+    (void)state;
+    launch(7, NULL, 0);
+    launch(8, NULL, 0);
+    assert_int_equal(session_fail(session, 7), pcclSuccess);
+    assert_string_equal(said, "epoch 1: fail 7.0\n");
+    for (uint32_t round = 2; round < 4; round++) {
+        char expected[64];
+        (void)snprintf(expected, sizeof expected, "epoch %u: fail 7.0\n",
+                       round);
+        said[0] = '\0';
+        next_epoch(round, NULL);
+        assert_string_equal(said, expected);
+    }
+    said[0] = '\0';
+    next_epoch(4, &(struct wire_op){.tag = 7, .state = VERDICT_FAILED});
+    assert_string_equal(said, "");
+    const struct op *op = engine_find(&session->engine, 7);
+    assert_int_equal(op->phase, PHASE_DONE);
+    assert_int_equal(op->result, pcclOperationFailed);
+    op = engine_find(&session->engine, 8);
+    assert_int_equal(op->phase, PHASE_RUNNING);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -168,6 +218,7 @@ int main(void)
         TEST(test_scopes_are_told_first),
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
+        TEST(test_a_failure_is_reported_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

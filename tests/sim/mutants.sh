@@ -56,7 +56,7 @@ ${CC:-cc} obj/*.o -o original
 # Names the first test of tests/core that fails; they need cmocka.
 unit_tests() {
     for test in core/test_retain core/test_eager core/test_striped \
-        core/test_master core/test_view core/test_plan core/test_order \
+        core/test_star core/test_flush core/test_master core/test_view core/test_plan core/test_order \
         core/test_wire core/test_frame ring/test_quant core/test_quant_op \
         core/test_generation core/test_links core/test_session \
         message/test_message; do
@@ -216,6 +216,8 @@ DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\
 center does not ask all (D11)|ring/fold.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
 no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, lane);//
+center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
+frames sent count after a flush (F1)|ring/op.c|s/if (e->frozen) return; .. what FLUSHED said stands.*//
 READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);//
 out of turn (D3)|ring/pairwise.c|s/op->turns\[k\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/pairwise.c|s/if (turn < p->r.world) return;//
