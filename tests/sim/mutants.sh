@@ -41,7 +41,7 @@ master/bandwidth_plan master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote dtype ring/isa
 ring/reduce ring/reduce_base ring/quant ring/quant_base hash/hash
 hash/hash_simd hash/hash_omp"
-sim="test_sim sim util faults program oracle shared election memory search fail net"
+sim="test_sim sim util faults program oracle shared election memory search fail letters net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }
@@ -231,6 +231,8 @@ never asks to be called (P2P-10)|ring/message.c|s/bool asks = (l->asks ||/bool a
 asks and calls at once (P2P-10)|ring/message.c|s/    l->retry_at = e->now + e->deadline . 2;//
 an old CALL counts (P2P-10)|ring/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
 a CALL ends no lost connection (P2P-10)|ring/message.c|s/^        hang_up(e, l);/        return;/
+CALL is not passed on (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
+items are not sent again (P2P-4)|ring/message.c|s/^    l->sent = 0;$//
 a call ahead of the WELCOME is refused (R3)|ring/conn.c|s/if (e->self == 0) {/if (false) {/
 slot of the last result taken twice|ring/retain.c|s/reserved += r->tag != tag;//
 MUTANTS

@@ -434,7 +434,8 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     }
     if (pipe->open_at > s->now) return false;
     if (pipe->count == 0) {
-        if (!pipe->ended || !empty) return false;
+        if (empty) engine_rx_dry(e, conn);
+        if (!pipe->ended || !empty || p->conns[conn].stream < 0) return false;
         conn_lost(p, conn);
         return true;
     }
@@ -538,28 +539,17 @@ static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
     return false;
 }
 
-static void watch_engine(struct sim_proc *p)
-{
-    const struct engine *e = &p->session->engine;
-    election_watch(p->sim, p);
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        const struct conn *c = e->conns[i];
-        if (!c || c->state != CONN_OPEN) continue;
-        sim_coverage.early += c->link->early_count > 0;
-        sim_coverage.pool += c->link->open > 1;
-    }
-}
-
 static bool proc_turn(struct sim *s, struct sim_proc *p)
 {
     if (p->frozen) return false;
     if (p->quick) return program_quick(s, p);
+    if (letters_turn(s, p)) return true;
     bool done = false;
     bool program = false;
     if (s->now >= p->tick_at) {
         p->tick_at = s->now + SIM_DEADLINE / 10 + sim_pick(s, 5000000);
         session_tick(p->session, s->now);
-        watch_engine(p);
+        sim_watch(p);
         done = true;
     } else {
         uint32_t what = sim_pick(s, 16);
@@ -657,7 +647,7 @@ static bool healthy(const struct sim *s)
                 return false;
         }
     }
-    return true;
+    return letters_delivered(s);
 }
 
 void sim_run(struct sim *s)

@@ -1,8 +1,9 @@
 /* sim.h - one universe: a master, its peers and the network between them, in
  * one thread, from one seed, in virtual time.
  *
- * sim.c moves bytes and injects faults; program.c is what every peer runs;
- * oracle.c and election.c know what must be true. */
+ * sim.c moves bytes and injects faults; program.c is what every peer runs, and
+ * letters.c what it does beside that; oracle.c and election.c know what must be
+ * true. */
 #ifndef PCCL_SIM_H
 #define PCCL_SIM_H
 
@@ -21,6 +22,7 @@ enum {
     SIM_TENSORS = 4,
     SIM_GROUPS = 2,
     SIM_SEARCHES_MAX = 8,
+    SIM_IDS_MAX = 2048, /* of one universe */
 };
 #define SIM_DEADLINE (50 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
@@ -52,7 +54,7 @@ enum {
     X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost) X(one_way) X(turned) \
-    X(pending_refused)
+    X(pending_refused) X(letters) X(letters_lost) X(called)
 /* clang-format on */
 
 struct sim_coverage {
@@ -133,6 +135,14 @@ struct sim_shared {
     struct state_list list;
 };
 
+/* Messages, by the id of the other end. */
+struct sim_letters {
+    uint32_t sent[SIM_IDS_MAX], got[SIM_IDS_MAX];
+    bool lost[SIM_IDS_MAX];
+    bool last; /* the last ones are written */
+    uint32_t posts;
+};
+
 struct sim_checkpoint {
     uint8_t *bytes; /* of the group's last success */
     uint64_t revision, holder;
@@ -159,6 +169,7 @@ struct sim_proc {
     struct sim_op *quick; /* begun without a launch; nothing else happens */
     struct op_request request; /* ... of it */
     struct sim_shared shared;
+    struct sim_letters letters;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
 };
 
@@ -172,6 +183,7 @@ struct sim_options {
     bool one_host;
     bool cut;        /* two of the first cannot link until all heals */
     bool one_way;    /* of some pairs only one may ever call the other */
+    bool letters;    /* members write messages to each other */
     bool half_reset; /* one end learns of a reset later than the other */
     bool pairwise;   /* ... whose members reduce through shared memory */
     bool skewed;     /* ... and whose rings are skewed, however small */
@@ -257,6 +269,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
 void sim_count_message(const struct wire_msg *msg);
 void sim_count_pending(uint32_t flag, bool odd);
 bool sim_is_member(const struct sim *s, uint64_t id);
+void sim_watch(struct sim_proc *p);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
 void sim_check_progress(const struct sim *s, const struct sim_proc *p);
@@ -288,6 +301,10 @@ void shared_free(struct sim_proc *p);
 bool shared_begin(struct sim *s, struct sim_proc *p); /* false: no master */
 void shared_end(struct sim *s, struct sim_proc *p);
 void shared_killed(struct sim *s, const struct sim_proc *dead);
+
+/* letters.c */
+bool letters_turn(struct sim *s, struct sim_proc *p); /* true: did something */
+bool letters_delivered(const struct sim *s); /* among those who live */
 
 /* oracle.c */
 struct oracle *oracle_new(void);

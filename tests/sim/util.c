@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "election.h"
+
 void sim_say(const struct sim *s, const char *format, ...)
 {
     va_list args;
@@ -104,6 +106,9 @@ void sim_count_message(const struct wire_msg *msg)
     case WIRE_PROPOSE:
         c->shuffled += msg->order_count > 0;
         return;
+    case WIRE_CALL:
+        c->called++;
+        return;
     case WIRE_PROBE:
         c->probe++;
         return;
@@ -131,4 +136,16 @@ uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h)
     if (h % 20 == 0) return 1100000 + n % 1000;
     if (s->options.skewed) return 130000 + n % 400000;
     return s->options.pairwise ? 30000 + n % 100000 : 66000 + n % 200000;
+}
+
+void sim_watch(struct sim_proc *p)
+{
+    const struct engine *e = &p->session->engine;
+    election_watch(p->sim, p);
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        const struct conn *c = e->conns[i];
+        if (!c || c->state != CONN_OPEN || !c->link) continue;
+        sim_coverage.early += c->link->early_count > 0;
+        sim_coverage.pool += c->link->open > 1;
+    }
 }
