@@ -147,6 +147,7 @@ static void start(uint64_t seed)
 {
     state = seed * 7919 + 1;
     memset(sides, 0, sizeof sides);
+    faults = false;
     now = PCCL_S;
     for (int i = 0; i < 2; i++) {
         struct side *s = &sides[i];
@@ -342,11 +343,41 @@ static bool take(int i)
     return true;
 }
 
+static void cancel(int i, uint32_t k)
+{
+    struct side *s = &sides[i];
+    if (message_cancel_bulk(s->e, ids[1 - i], k) != pcclSuccess) return;
+    memset(s->sink[k], 0, bulk_size(k));
+    s->expected[k] = false;
+}
+
+/* The memory is the program's again: nothing that is yet to be sent, or sent
+ * again, lies there. */
+static void withdraw(int i, uint32_t k)
+{
+    struct side *s = &sides[i];
+    int rc = message_withdraw_bulk(s->e, ids[1 - i], k);
+    if (rc == pcclPendingAsyncOps) return;
+    if (rc == pcclInvalidUsage) return; /* its event is queued */
+    assert_int_equal(rc, pcclSuccess);
+    s->sent[k] = false;
+    const struct mlink *l = mlink_find(s->e, ids[1 - i], false);
+    for (uint32_t n = 0; n < l->count; n++) {
+        const struct message_item *item =
+            &l->items[(l->first + n) & (l->capacity - 1)];
+        uint64_t lent = item->frame.type == FRAME_LEND ? item->frame.digest : 0;
+        for (size_t at = 0; at < bulk_size(k); at += BULK_PIECE) {
+            assert_ptr_not_equal(item->body, source[k] + at);
+            assert_int_not_equal(lent, (uintptr_t)(source[k] + at));
+        }
+    }
+}
+
 static void act(int i)
 {
     struct side *s = &sides[i];
     uint32_t k = dice(BULKS);
-    switch (dice(8)) {
+    switch (dice(9)) {
     case 0:
     case 1:
         if (s->posted < POSTS) post(i);
@@ -366,11 +397,10 @@ static void act(int i)
             pcclSuccess);
         break;
     case 4:
-        if (!s->expected[k] || dice(4)) break;
-        if (message_cancel_bulk(s->e, ids[1 - i], k) == pcclSuccess) {
-            memset(s->sink[k], 0, bulk_size(k));
-            s->expected[k] = false;
-        }
+        if (s->expected[k] && faults && dice(4) == 0) cancel(i, k);
+        break;
+    case 5:
+        if (s->sent[k] && faults && dice(4) == 0) withdraw(i, k);
         break;
     default:
         (void)take(i);
@@ -400,7 +430,20 @@ static bool complete(const struct side *s, const struct side *other)
     return true;
 }
 
-/* Everything that was begun ends, once nothing breaks any more. */
+/* Withdrawn and cancelled ones included. */
+static void nothing_is_left_of_transfers(void)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct mlink *l = mlink_find(sides[i].e, ids[1 - i], false);
+        assert_int_equal(l->sends.count, 0);
+        assert_int_equal(l->expects.count, 0);
+        assert_int_equal(l->expected.count, 0);
+        assert_null(l->running);
+    }
+}
+
+/* Everything that was begun ends, once nothing breaks any more, and nobody
+ * withdraws: what was withdrawn before has not taken an expectation with it. */
 static void finish(void)
 {
     faults = false;
@@ -412,8 +455,10 @@ static void finish(void)
         }
     }
     for (long n = 0; n < 400000; n++) {
-        if (complete(&sides[0], &sides[1]) && complete(&sides[1], &sides[0]))
+        if (complete(&sides[0], &sides[1]) && complete(&sides[1], &sides[0])) {
+            nothing_is_left_of_transfers();
             return;
+        }
         turn();
         act((int)dice(2));
     }
@@ -491,6 +536,7 @@ static void walls_are_passed_the_other_way(void **unused)
         wall = (int)(seed % 2);
         unanswered = seed / 2 % 2;
         start(seed);
+        faults = true;
         for (int i = 0; i < 2; i++) install(i);
         for (uint32_t count = 1; count <= 5; count++) {
             post(wall);
@@ -564,7 +610,6 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
 {
     (void)unused;
     start(1);
-    faults = false;
     install(0);
     install(1);
     static uint8_t body[MESSAGE_MAX];
@@ -600,7 +645,6 @@ static void what_is_lent_is_fetched(void **unused)
     uint8_t *from = malloc(size), *to = calloc(1, size);
     assert_true(from && to);
     for (size_t i = 0; i < size; i++) from[i] = (uint8_t)(i * 31 >> 3);
-    faults = false;
     for (fetching = FETCH_ALWAYS; fetching <= FETCH_AT_TIMES; fetching++) {
         start(2);
         fetched = tries = 0;
@@ -638,7 +682,6 @@ static void sizes_must_agree(void **unused)
     (void)unused;
     char from[8] = "1234567", to[8];
     start(1);
-    faults = false;
     install(0);
     install(1);
     assert_int_equal(message_post(sides[0].e, 1, NULL, 0, NULL, 0),
