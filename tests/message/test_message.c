@@ -700,6 +700,61 @@ static void sizes_must_agree(void **unused)
     stop();
 }
 
+/* More than a careful program has, all of them ahead of the sends. */
+static void many_expects_wait_for_their_sends(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 70000 };
+    static uint8_t from[COUNT], to[COUNT];
+    start(1);
+    install(0);
+    install(1);
+    for (uint32_t k = 0; k < COUNT; k++) {
+        from[k] = (uint8_t)(k % 251);
+        assert_int_equal(message_expect_bulk(sides[1].e, 1, k, &to[k], 1),
+                         pcclSuccess);
+    }
+    const struct mlink *l = mlink_find(sides[0].e, 2, true);
+    for (int n = 0; n < 400000 && l->expected.count < COUNT; n++) turn();
+    assert_int_equal(l->expected.count, COUNT);
+    for (uint32_t k = 0; k < COUNT; k++)
+        assert_int_equal(message_send_bulk(sides[0].e, 2, k, &from[k], 1),
+                         pcclSuccess);
+    uint32_t ended[2] = {0, 0};
+    for (int n = 0; n < 2000000 && ended[0] + ended[1] < 2 * COUNT; n++) {
+        struct message_event *event;
+        turn();
+        for (int i = 0; i < 2; i++) {
+            while ((event = message_take(sides[i].e))) {
+                assert_int_equal(event->result, pcclSuccess);
+                message_release(sides[i].e, event);
+                ended[i]++;
+            }
+        }
+    }
+    assert_int_equal(ended[0], COUNT);
+    assert_int_equal(ended[1], COUNT);
+    assert_int_equal(memcmp(from, to, COUNT), 0);
+    stop();
+}
+
+/* What the other end would not keep is refused here. */
+static void too_many_expects_are_refused(void **unused)
+{
+    (void)unused;
+    uint8_t to;
+    start(1);
+    install(0);
+    struct mlink *l = mlink_find(sides[0].e, 2, true);
+    l->expects.count = EXPECTS_MAX; /* as if */
+    assert_int_equal(message_expect_bulk(sides[0].e, 2, 7, &to, 1),
+                     pcclPendingAsyncOps);
+    l->expects.count = 0;
+    assert_int_equal(message_expect_bulk(sides[0].e, 2, 7, &to, 1),
+                     pcclSuccess);
+    stop();
+}
+
 /* A program that has not asked for anything yet hears of it later. */
 static void an_early_loss_is_told(void **unused)
 {
@@ -724,6 +779,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_must_agree),
         cmocka_unit_test(an_early_loss_is_told),
+        cmocka_unit_test(many_expects_wait_for_their_sends),
+        cmocka_unit_test(too_many_expects_are_refused),
         cmocka_unit_test(what_is_lent_is_fetched),
         cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
         cmocka_unit_test(nothing_is_lost_or_doubled),
