@@ -281,14 +281,26 @@ static void release(pcclComm_t *c)
     c->in_capacity = c->out_capacity = 0;
 }
 
-static void start_loop(pcclComm_t *c, pccl_ns deadline)
+/* The time between two ticks, in seconds. */
+static double pace(const pcclComm_t *c)
 {
-    double interval = (double)deadline / 5e9;
+    return (double)c->session->engine.deadline / 5e9;
+}
+
+void comm_pace(pcclComm_t *c)
+{
+    if (c->tick.repeat == pace(c)) return;
+    c->tick.repeat = pace(c);
+    ev_timer_again(c->loop, &c->tick);
+}
+
+static void start_loop(pcclComm_t *c)
+{
     ev_set_userdata(c->loop, c);
     ev_set_loop_release_cb(c->loop, loop_release, loop_acquire);
     wake_start(&c->wake, c->loop, on_wake, c);
     comm_attend_start(c);
-    ev_timer_init(&c->tick, on_tick, interval, interval);
+    ev_timer_init(&c->tick, on_tick, pace(c), pace(c));
     c->tick.data = c;
     ev_timer_start(c->loop, &c->tick);
     comm_io_start_watchers(c);
@@ -313,7 +325,7 @@ int comm_open(pcclComm_t *c)
     }
     struct session *s = c->session;
     s->now = s->engine.now = comm_now();
-    start_loop(c, deadline);
+    start_loop(c);
     if (!start_thread(c)) {
         release(c);
         comm_set_error(c, "cannot start a thread");

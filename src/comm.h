@@ -115,6 +115,8 @@ void comm_turn(pcclComm_t *c);
 void comm_wake_driver(pcclComm_t *c);
 /* No descriptor for a caller: takes no calls until the next tick. */
 void comm_turn_deaf(pcclComm_t *c);
+/* The master may have set another deadline: ticks follow it. I/O thread. */
+void comm_pace(pcclComm_t *c);
 void comm_set_error(pcclComm_t *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 pccl_ns comm_now(void);
