@@ -103,23 +103,6 @@ struct pcclComm_t {
 void comm_lock(pcclComm_t *c);
 int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
-/* Waits for op to be DONE, or (NULL) for a synchronization to be over, moving
- * data. Locked. */
-void comm_drive(pcclComm_t *c, const struct op *op);
-/* The same, but returns when it is `until` or a message event is there. */
-void comm_drive_until(pcclComm_t *c, const struct op *op, pccl_ns until);
-/* A small operation whose members are ready, without launch and driver.
- * Locked. */
-enum comm_quick {
-    QUICK_NOTHING, /* nothing has happened: launch it */
-    QUICK_TAKEN,   /* success */
-    QUICK_REST,    /* *rest is under way */
-    QUICK_FAILED,  /* out of memory */
-};
-enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
-                           uint64_t view_epoch, struct op **rest);
-/* The next event of messages; NULL: none until then, or GONE. Locked. */
-struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until);
 /* pcclSynchronizeSharedState without the checks of every call. Locked; not
  * while it reads the tensors. */
 int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
@@ -132,9 +115,33 @@ void comm_turn(pcclComm_t *c);
 void comm_wake_driver(pcclComm_t *c);
 /* No descriptor for a caller: takes no calls until the next tick. */
 void comm_turn_deaf(pcclComm_t *c);
+/* The master may have set another deadline: ticks follow it. I/O thread. */
+void comm_pace(pcclComm_t *c);
 void comm_set_error(pcclComm_t *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 pccl_ns comm_now(void);
+
+/* --- comm_drive.c; all locked --- */
+/* Whether this host's members share processors, of a new view. */
+void comm_count_crowd(pcclComm_t *c);
+/* Waits for op to be DONE, or (NULL) for a synchronization to be over, moving
+ * data. */
+void comm_drive(pcclComm_t *c, const struct op *op);
+/* The same, but returns when it is `until` or a message event is there. */
+void comm_drive_until(pcclComm_t *c, const struct op *op, pccl_ns until);
+/* A small operation whose members are ready, without launch and driver. */
+enum comm_quick {
+    QUICK_NOTHING, /* nothing has happened: launch it */
+    QUICK_TAKEN,   /* success */
+    QUICK_REST,    /* *rest is under way */
+    QUICK_FAILED,  /* out of memory */
+};
+enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
+                           uint64_t view_epoch, struct op **rest);
+/* The next event of messages; NULL: none until then, or GONE. */
+struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until);
+/* Rule P2P-8: what was posted reaches those who live, within a deadline. */
+void comm_flush_messages(pcclComm_t *c);
 
 /* --- comm_attend.c; all locked --- */
 bool comm_attend_open(pcclComm_t *c); /* false: no descriptor */

@@ -26,10 +26,10 @@ enum {
     BULK_PIECES_MAX = 32,   /* on their way to one member */
     LEND_MIN = 1536 * 1024, /* less is copied twice in less time */
     LEND_PIECE = 8 * 1024 * 1024,
-    LENT_MAX = 2,         /* pieces on offer to one member */
-    EXPECTED_MAX = 65536, /* expects of one member that wait for a send */
-    UNTOLD_MAX = 1024,    /* losses kept before the first one takes events */
-    MAIL_MAX = 256,       /* connections that are worth to be polled */
+    LENT_MAX = 2,          /* pieces on offer to one member */
+    EXPECTS_MAX = 1 << 20, /* of one member, with a send or without */
+    UNTOLD_MAX = 1024,     /* losses kept before the first one takes events */
+    MAIL_MAX = 256,        /* connections that are worth to be polled */
 };
 
 struct engine;

@@ -144,6 +144,7 @@ int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
     struct mlink *l = mlink_to(e, from, &result);
     if (!l) return result;
     if (find_key(&l->expects, key)) return pcclInvalidArgument;
+    if (l->expects.count >= EXPECTS_MAX) return pcclPendingAsyncOps;
     struct bulk *b = new_bulk(e, &l->expects, EVENT_RECEIVED, from, key, size);
     if (!b) return pcclInternalError;
     b->to = to;
@@ -200,8 +201,9 @@ bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f)
         begin_send(e, l, b, f->index, f->digest, lends);
         return true;
     }
+    /* The other end keeps to the limit. */
     struct expected *x =
-        l->expected.count < EXPECTED_MAX ? malloc(sizeof *x) : NULL;
+        l->expected.count < EXPECTS_MAX ? malloc(sizeof *x) : NULL;
     if (!x) return false;
     *x = (struct expected){{.key = f->tag}, f->digest, f->index, lends};
     keyed_add(&l->expected, &x->keyed);

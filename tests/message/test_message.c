@@ -1,8 +1,9 @@
-/* test_message.c - two peers in memory, joined by connections that carry any
- * number of bytes at a time, break and refuse, all from a seed. Whatever
- * happens, messages arrive once and in order, and bulk data arrive whole. */
+/* test_message.c - messages and bulk data between two members that post, send,
+ * expect and withdraw at any moment, over connections that break (pair.h).
+ * Whatever happens, messages arrive once and in order, and bulk data whole. */
+#include "pair.h"
+
 #include "../../include/pccl.h"
-#include "../../src/ring/engine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,16 +13,9 @@
 
 #include <cmocka.h>
 
-enum { WIRES = 64, SEEDS = 1500, POSTS = 60, BULKS = 6, WIRE_BYTES = 1 << 16 };
+enum { SEEDS = 1500, POSTS = 60, BULKS = 6 };
 
-struct wire {
-    bool used, made; /* made: the call was accepted */
-    bool up[2];      /* this end has not closed */
-    bool cut;        /* bytes go nowhere */
-    uint32_t number[2];
-    uint8_t *bytes[2]; /* towards side [i] */
-    size_t size[2];
-};
+/* ------------------------------------------------------------ the programs */
 
 struct side {
     struct engine *e;
@@ -34,19 +28,7 @@ struct side {
 };
 
 static struct side sides[2];
-static struct wire wires[WIRES];
 static uint8_t source[BULKS][LEND_MIN + 2]; /* the same for all seeds */
-static uint64_t state;
-static bool faults;
-static pccl_ns now;
-static const struct wire_member members[2] = {{.id = 1}, {.id = 2}};
-static const uint64_t ids[2] = {1, 2};
-
-static uint32_t dice(uint32_t limit)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % limit;
-}
 
 static size_t bulk_size(uint32_t k)
 {
@@ -54,112 +36,13 @@ static size_t bulk_size(uint32_t k)
     return sizes[k % ARRAY_COUNT(sizes)];
 }
 
-static uint32_t free_number(int i)
-{
-    for (uint32_t n = 0; n < WIRES; n++) {
-        bool used = false;
-        for (int w = 0; w < WIRES; w++)
-            used |= wires[w].used && wires[w].up[i] && wires[w].number[i] == n;
-        if (!used) return n;
-    }
-    return NO_CONN;
-}
-
-static uint32_t on_dial(void *user, const struct wire_addr *addr)
-{
-    int i = (int)((struct side *)user - sides);
-    (void)addr;
-    for (int w = 0; w < WIRES; w++) {
-        if (wires[w].used) continue;
-        uint32_t number = free_number(i);
-        wires[w].used = true;
-        wires[w].up[i] = true;
-        wires[w].number[i] = number;
-        return number;
-    }
-    return NO_CONN;
-}
-
-/* Rule P2P-10: no call of side `wall` passes, refused or unanswered. */
-static int wall = -1;
-static bool unanswered;
-static struct {
-    bool used;
-    uint32_t dials, heard;
-} asks[2]; /* on their way to side [i] */
-static uint32_t asked;
-
-static bool on_ask(void *user, uint64_t member, uint32_t dials, uint32_t heard)
-{
-    int i = (int)((struct side *)user - sides);
-    assert_int_equal(member, ids[1 - i]);
-    asked++;
-    asks[1 - i].used = true; /* a later one takes the place of an earlier */
-    asks[1 - i].dials = dials;
-    asks[1 - i].heard = heard;
-    return true;
-}
-
-static void on_close(void *user, uint32_t number)
-{
-    int i = (int)((struct side *)user - sides);
-    for (int w = 0; w < WIRES; w++) {
-        if (wires[w].used && wires[w].up[i] && wires[w].number[i] == number)
-            wires[w].up[i] = false;
-    }
-}
-
-static void on_fault(void *user, enum engine_fault fault, const struct op *op,
-                     uint64_t peer)
-{
-    (void)user, (void)fault, (void)op, (void)peer;
-    fail();
-}
-
-/* Rule P2P-9: memory that can be read, or not, or not always. */
-static enum { FETCH_NEVER, FETCH_ALWAYS, FETCH_AT_TIMES } fetching;
-static uint32_t fetched, tries;
-
-static bool on_fetch(void *user, uint32_t conn,
-                     const struct wire_member *member, uint64_t address,
-                     void *to, size_t size)
-{
-    (void)conn;
-    assert_ptr_equal(member, &members[user == &sides[0] ? 1 : 0]);
-    assert_true(size <= LEND_PIECE);
-    if (++tries % 2 == 0 && fetching == FETCH_AT_TIMES) return false;
-    memcpy(to, (const void *)(uintptr_t)address, size);
-    fetched++;
-    return true;
-}
-
-static void install(int i)
-{
-    struct engine_view view = {.epoch = 1,
-                               .world = 2,
-                               .rank = (uint32_t)i,
-                               .members = members,
-                               .ids = ids};
-    engine_install(sides[i].e, &view);
-}
-
 static void start(uint64_t seed)
 {
-    state = seed * 7919 + 1;
+    pair_start(seed);
     memset(sides, 0, sizeof sides);
-    now = PCCL_S;
     for (int i = 0; i < 2; i++) {
         struct side *s = &sides[i];
-        struct engine_output out = {
-            .user = s, .dial = on_dial, .close = on_close, .fault = on_fault};
-        asks[i].used = false;
-        if (wall >= 0) out.ask = on_ask;
-        if (fetching != FETCH_NEVER) out.fetch = on_fetch;
-        s->e = calloc(1, sizeof *s->e);
-        assert_non_null(s->e);
-        assert_true(engine_init(s->e, &out, 1, 100 * PCCL_MS));
-        s->e->self = ids[i];
-        s->e->now = now;
+        s->e = ends[i];
         for (uint32_t k = 0; k < BULKS; k++) {
             s->sink[k] = calloc(1, bulk_size(k) + 1);
             assert_non_null(s->sink[k]);
@@ -169,111 +52,11 @@ static void start(uint64_t seed)
 
 static void stop(void)
 {
+    pair_stop();
     for (int i = 0; i < 2; i++) {
-        engine_free(sides[i].e);
-        free(sides[i].e);
         for (uint32_t k = 0; k < BULKS; k++) free(sides[i].sink[k]);
     }
-    for (int w = 0; w < WIRES; w++) {
-        free(wires[w].bytes[0]);
-        free(wires[w].bytes[1]);
-    }
-    memset(wires, 0, sizeof wires);
 }
-
-/* ------------------------------------------------------------- the network */
-
-static void close_end(struct wire *w, int i)
-{
-    if (!w->up[i]) return;
-    w->up[i] = false;
-    engine_closed(sides[i].e, w->number[i]);
-}
-
-static void answer_call(struct wire *w)
-{
-    int caller = w->up[0] ? 0 : 1;
-    int callee = 1 - caller;
-    if (!w->up[caller]) return; /* hung up */
-    if (caller == wall && unanswered) return;
-    if (caller == wall || (faults && dice(4) == 0)) {
-        w->up[caller] = false;
-        engine_dialed(sides[caller].e, w->number[caller], false);
-        return;
-    }
-    w->made = true;
-    w->number[callee] = free_number(callee);
-    w->up[callee] = true;
-    for (int i = 0; i < 2; i++) w->bytes[i] = malloc(WIRE_BYTES);
-    assert_true(engine_accepted(sides[callee].e, w->number[callee]));
-    engine_dialed(sides[caller].e, w->number[caller], true);
-}
-
-static void send_some(struct wire *w, int i)
-{
-    struct engine_part parts[2];
-    struct engine *e = sides[i].e;
-    uint32_t count = engine_tx_window(e, w->number[i], parts);
-    size_t *used = &w->size[1 - i];
-    size_t room = WIRE_BYTES - *used;
-    size_t most = dice(3) ? room : dice(200), sent = 0;
-    if (most > room) most = room;
-    for (uint32_t p = 0; p < count && sent < most; p++) {
-        size_t size = parts[p].size;
-        if (size > most - sent) size = most - sent;
-        memcpy(w->bytes[1 - i] + *used + sent, parts[p].from, size);
-        sent += size;
-    }
-    if (sent == 0) return;
-    *used += sent;
-    if (w->cut || !w->up[1 - i]) *used = 0;
-    engine_tx(e, w->number[i], sent);
-}
-
-static void receive_some(struct wire *w, int i)
-{
-    uint8_t *to;
-    size_t size = engine_rx_window(sides[i].e, w->number[i], &to);
-    if (size > w->size[i]) size = w->size[i];
-    if (dice(3) == 0 && size > 0) size = 1 + dice((uint32_t)size);
-    if (size == 0) {
-        if (w->size[i] == 0) engine_rx_dry(sides[i].e, w->number[i]);
-        return;
-    }
-    memcpy(to, w->bytes[i], size);
-    memmove(w->bytes[i], w->bytes[i] + size, w->size[i] - size);
-    w->size[i] -= size;
-    const struct engine *e = sides[i].e;
-    bool open = e->conns[w->number[i]]->state == CONN_OPEN;
-    bool fine = engine_rx(sides[i].e, w->number[i], size);
-    /* Calls may be refused, but nothing after that breaks the protocol. */
-    assert_true(fine || !open);
-}
-
-static void wire_turn(struct wire *w)
-{
-    if (!w->used) return;
-    if (!w->made && (w->up[0] || w->up[1])) {
-        if (dice(3) == 0) answer_call(w);
-        return;
-    }
-    int i = (int)dice(2);
-    if (w->up[i]) send_some(w, i);
-    if (w->up[i]) receive_some(w, i);
-    /* An end that closed, or a cut, is seen once the bytes are read, or the
-     * bytes are lost with it. */
-    bool ended = w->cut || !w->up[1 - i];
-    if (w->up[i] && ended && (w->size[i] == 0 || dice(4) == 0) && dice(3) == 0)
-        close_end(w, i);
-    if (faults && dice(400) == 0) w->cut = true;
-    if (w->cut && dice(2) == 0) w->size[i] = 0;
-    if (w->up[0] || w->up[1]) return;
-    free(w->bytes[0]);
-    free(w->bytes[1]);
-    *w = (struct wire){.used = false};
-}
-
-/* ------------------------------------------------------------ the programs */
 
 static size_t body_size(uint32_t number)
 {
@@ -342,11 +125,41 @@ static bool take(int i)
     return true;
 }
 
+static void cancel(int i, uint32_t k)
+{
+    struct side *s = &sides[i];
+    if (message_cancel_bulk(s->e, ids[1 - i], k) != pcclSuccess) return;
+    memset(s->sink[k], 0, bulk_size(k));
+    s->expected[k] = false;
+}
+
+/* The memory is the program's again: nothing that is yet to be sent, or sent
+ * again, lies there. */
+static void withdraw(int i, uint32_t k)
+{
+    struct side *s = &sides[i];
+    int rc = message_withdraw_bulk(s->e, ids[1 - i], k);
+    if (rc == pcclPendingAsyncOps) return;
+    if (rc == pcclInvalidUsage) return; /* its event is queued */
+    assert_int_equal(rc, pcclSuccess);
+    s->sent[k] = false;
+    const struct mlink *l = mlink_find(s->e, ids[1 - i], false);
+    for (uint32_t n = 0; n < l->count; n++) {
+        const struct message_item *item =
+            &l->items[(l->first + n) & (l->capacity - 1)];
+        uint64_t lent = item->frame.type == FRAME_LEND ? item->frame.digest : 0;
+        for (size_t at = 0; at < bulk_size(k); at += BULK_PIECE) {
+            assert_ptr_not_equal(item->body, source[k] + at);
+            assert_int_not_equal(lent, (uintptr_t)(source[k] + at));
+        }
+    }
+}
+
 static void act(int i)
 {
     struct side *s = &sides[i];
     uint32_t k = dice(BULKS);
-    switch (dice(8)) {
+    switch (dice(9)) {
     case 0:
     case 1:
         if (s->posted < POSTS) post(i);
@@ -366,29 +179,14 @@ static void act(int i)
             pcclSuccess);
         break;
     case 4:
-        if (!s->expected[k] || dice(4)) break;
-        if (message_cancel_bulk(s->e, ids[1 - i], k) == pcclSuccess) {
-            memset(s->sink[k], 0, bulk_size(k));
-            s->expected[k] = false;
-        }
+        if (s->expected[k] && faults && dice(4) == 0) cancel(i, k);
+        break;
+    case 5:
+        if (s->sent[k] && faults && dice(4) == 0) withdraw(i, k);
         break;
     default:
         (void)take(i);
     }
-}
-
-static void turn(void)
-{
-    now += dice(2000) * 1000;
-    int i = (int)dice(2);
-    sides[i].e->now = now;
-    if (dice(50) == 0) engine_tick(sides[i].e, now);
-    message_pump(sides[i].e);
-    for (int w = 0; w < WIRES; w++) wire_turn(&wires[w]);
-    if (!asks[i].used || dice(5)) return;
-    asks[i].used = false;
-    if (faults && dice(4) == 0) return;
-    message_called(sides[i].e, ids[1 - i], asks[i].dials, asks[i].heard);
 }
 
 static bool complete(const struct side *s, const struct side *other)
@@ -400,21 +198,36 @@ static bool complete(const struct side *s, const struct side *other)
     return true;
 }
 
-/* Everything that was begun ends, once nothing breaks any more. */
+/* Withdrawn and cancelled ones included. */
+static void nothing_is_left_of_transfers(void)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct mlink *l = mlink_find(sides[i].e, ids[1 - i], false);
+        assert_int_equal(l->sends.count, 0);
+        assert_int_equal(l->expects.count, 0);
+        assert_int_equal(l->expected.count, 0);
+        assert_null(l->running);
+    }
+}
+
+/* Everything that was begun ends, once nothing breaks any more, and nobody
+ * withdraws: what was withdrawn before has not taken an expectation with it. */
 static void finish(void)
 {
     faults = false;
     for (int i = 0; i < 2; i++) {
         while (sides[i].posted < POSTS) {
             post(i);
-            for (int n = 0; n < 50; n++) turn();
+            for (int n = 0; n < 50; n++) pair_turn();
             while (take(1 - i) || take(i)) continue;
         }
     }
     for (long n = 0; n < 400000; n++) {
-        if (complete(&sides[0], &sides[1]) && complete(&sides[1], &sides[0]))
+        if (complete(&sides[0], &sides[1]) && complete(&sides[1], &sides[0])) {
+            nothing_is_left_of_transfers();
             return;
-        turn();
+        }
+        pair_turn();
         act((int)dice(2));
     }
     fail_msg("no progress");
@@ -425,14 +238,14 @@ static void run(uint64_t seed, bool lose)
     fetching = seed % 3;
     start(seed);
     faults = true;
-    install((int)dice(2));
+    pair_install((int)dice(2));
     int late = sides[0].e->world ? 1 : 0;
     uint32_t length = 200 + dice(1500);
     for (uint32_t n = 0; n < length; n++) {
-        if (n == 20) install(late);
+        if (n == 20) pair_install(late);
         if (n > 20 || sides[1 - late].e->world > 0)
             act(n > 20 ? (int)dice(2) : 1 - late);
-        turn();
+        pair_turn();
     }
     if (!lose) {
         finish();
@@ -450,7 +263,7 @@ static void run(uint64_t seed, bool lose)
     assert_int_equal(message_post(sides[i].e, ids[1 - i], "x", 1, NULL, 0),
                      pcclRankConnectionLost);
     for (int n = 0; n < 20000 && sides[i].lost == 0; n++) {
-        turn();
+        pair_turn();
         (void)take(i);
     }
     assert_int_equal(sides[i].lost, 1);
@@ -491,15 +304,16 @@ static void walls_are_passed_the_other_way(void **unused)
         wall = (int)(seed % 2);
         unanswered = seed / 2 % 2;
         start(seed);
-        for (int i = 0; i < 2; i++) install(i);
+        faults = true;
+        for (int i = 0; i < 2; i++) pair_install(i);
         for (uint32_t count = 1; count <= 5; count++) {
             post(wall);
             for (int n = 0; n < 3000 && sides[1 - wall].got < count; n++) {
-                turn();
+                pair_turn();
                 (void)take(1 - wall);
             }
             assert_int_equal(sides[1 - wall].got, count);
-            for (int w = 0; w < WIRES && count % 2; w++) wires[w].cut = true;
+            if (count % 2) pair_cut();
         }
         stop();
     }
@@ -515,9 +329,9 @@ static void who_gets_through_does_not_ask(void **unused)
     wall = 2; /* there is none */
     asked = 0;
     start(1);
-    for (int i = 0; i < 2; i++) install(i);
+    for (int i = 0; i < 2; i++) pair_install(i);
     for (int n = 0; n < 3000; n++) {
-        turn();
+        pair_turn();
         act((int)dice(2));
     }
     finish();
@@ -532,10 +346,10 @@ static void an_old_request_is_ignored(void **unused)
     (void)unused;
     fetching = FETCH_NEVER;
     start(1);
-    for (int i = 0; i < 2; i++) install(i);
+    for (int i = 0; i < 2; i++) pair_install(i);
     post(0);
     for (int n = 0; n < 3000 && sides[1].got == 0; n++) {
-        turn();
+        pair_turn();
         (void)take(1);
     }
     struct engine *e = sides[0].e;
@@ -564,9 +378,8 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
 {
     (void)unused;
     start(1);
-    faults = false;
-    install(0);
-    install(1);
+    pair_install(0);
+    pair_install(1);
     static uint8_t body[MESSAGE_MAX];
     int rc;
     uint32_t posted = 0;
@@ -575,14 +388,14 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
         posted++;
     assert_int_equal(rc, pcclPendingAsyncOps);
     assert_true(posted * 60000 > MESSAGE_QUEUE_BYTES / 2);
-    for (int n = 0; n < 5000; n++) turn();
+    for (int n = 0; n < 5000; n++) pair_turn();
     struct message_event *event = message_take(sides[0].e);
     assert_non_null(event);
     assert_int_equal(event->kind, EVENT_ROOM);
     /* Its inbox is bounded: what is not taken stays over there. */
     for (int n = 0; n < 20000; n++) {
         (void)message_post(sides[0].e, 2, NULL, 0, body, 60000);
-        turn();
+        pair_turn();
     }
     const struct mlink *l = sides[1].e->messages.links[1];
     assert_true(l->inbox_bytes >= MESSAGE_INBOX_BYTES);
@@ -600,12 +413,11 @@ static void what_is_lent_is_fetched(void **unused)
     uint8_t *from = malloc(size), *to = calloc(1, size);
     assert_true(from && to);
     for (size_t i = 0; i < size; i++) from[i] = (uint8_t)(i * 31 >> 3);
-    faults = false;
     for (fetching = FETCH_ALWAYS; fetching <= FETCH_AT_TIMES; fetching++) {
         start(2);
         fetched = tries = 0;
-        install(0);
-        install(1);
+        pair_install(0);
+        pair_install(1);
         memset(to, 0, size);
         assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, size),
                          pcclSuccess);
@@ -613,7 +425,7 @@ static void what_is_lent_is_fetched(void **unused)
                          pcclSuccess);
         struct message_event *events[2] = {NULL, NULL};
         for (int n = 0; n < 100000 && !(events[0] && events[1]); n++) {
-            turn();
+            pair_turn();
             for (int i = 0; i < 2; i++)
                 if (!events[i]) events[i] = message_take(sides[i].e);
         }
@@ -638,16 +450,15 @@ static void sizes_must_agree(void **unused)
     (void)unused;
     char from[8] = "1234567", to[8];
     start(1);
-    faults = false;
-    install(0);
-    install(1);
+    pair_install(0);
+    pair_install(1);
     assert_int_equal(message_post(sides[0].e, 1, NULL, 0, NULL, 0),
                      pcclInvalidArgument);
     assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, 8), pcclSuccess);
     assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, 8),
                      pcclInvalidArgument);
     assert_int_equal(message_expect_bulk(sides[1].e, 1, 5, to, 7), pcclSuccess);
-    for (int n = 0; n < 2000; n++) turn();
+    for (int n = 0; n < 2000; n++) pair_turn();
     for (int i = 0; i < 2; i++) {
         struct message_event *event = message_take(sides[i].e);
         assert_non_null(event);
@@ -657,12 +468,67 @@ static void sizes_must_agree(void **unused)
     stop();
 }
 
+/* More than a careful program has, all of them ahead of the sends. */
+static void many_expects_wait_for_their_sends(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 70000 };
+    static uint8_t from[COUNT], to[COUNT];
+    start(1);
+    pair_install(0);
+    pair_install(1);
+    for (uint32_t k = 0; k < COUNT; k++) {
+        from[k] = (uint8_t)(k % 251);
+        assert_int_equal(message_expect_bulk(sides[1].e, 1, k, &to[k], 1),
+                         pcclSuccess);
+    }
+    const struct mlink *l = mlink_find(sides[0].e, 2, true);
+    for (int n = 0; n < 400000 && l->expected.count < COUNT; n++) pair_turn();
+    assert_int_equal(l->expected.count, COUNT);
+    for (uint32_t k = 0; k < COUNT; k++)
+        assert_int_equal(message_send_bulk(sides[0].e, 2, k, &from[k], 1),
+                         pcclSuccess);
+    uint32_t ended[2] = {0, 0};
+    for (int n = 0; n < 2000000 && ended[0] + ended[1] < 2 * COUNT; n++) {
+        struct message_event *event;
+        pair_turn();
+        for (int i = 0; i < 2; i++) {
+            while ((event = message_take(sides[i].e))) {
+                assert_int_equal(event->result, pcclSuccess);
+                message_release(sides[i].e, event);
+                ended[i]++;
+            }
+        }
+    }
+    assert_int_equal(ended[0], COUNT);
+    assert_int_equal(ended[1], COUNT);
+    assert_int_equal(memcmp(from, to, COUNT), 0);
+    stop();
+}
+
+/* What the other end would not keep is refused here. */
+static void too_many_expects_are_refused(void **unused)
+{
+    (void)unused;
+    uint8_t to;
+    start(1);
+    pair_install(0);
+    struct mlink *l = mlink_find(sides[0].e, 2, true);
+    l->expects.count = EXPECTS_MAX; /* as if */
+    assert_int_equal(message_expect_bulk(sides[0].e, 2, 7, &to, 1),
+                     pcclPendingAsyncOps);
+    l->expects.count = 0;
+    assert_int_equal(message_expect_bulk(sides[0].e, 2, 7, &to, 1),
+                     pcclSuccess);
+    stop();
+}
+
 /* A program that has not asked for anything yet hears of it later. */
 static void an_early_loss_is_told(void **unused)
 {
     (void)unused;
     start(1);
-    install(0);
+    pair_install(0);
     struct engine_view alone = {
         .epoch = 2, .world = 1, .members = members, .ids = ids};
     engine_install(sides[0].e, &alone);
@@ -681,6 +547,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_must_agree),
         cmocka_unit_test(an_early_loss_is_told),
+        cmocka_unit_test(many_expects_wait_for_their_sends),
+        cmocka_unit_test(too_many_expects_are_refused),
         cmocka_unit_test(what_is_lent_is_fetched),
         cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
         cmocka_unit_test(nothing_is_lost_or_doubled),

@@ -1,5 +1,5 @@
 /* test_churn.c - members that are stopped and come back; newcomers that die
- * or freeze at any moment of joining. */
+ * or freeze at any moment of joining; members that do nothing. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -271,6 +271,33 @@ static void newcomer_killed_or_stopped_before_hello(void **state)
     finish_hosts(c, END);
 }
 
+/* ------------------------------------------------------------- idle members */
+
+/* One whose own deadline is long beats by that of the run. */
+static void patient_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_create(seat);
+    pcclCommOptions_t options = {
+        .size = sizeof options, .rank_hint = -1, .deadline_ms = 600000};
+    SEAT_EQUAL(seat, pcclSetOptions(comm, &options), pcclSuccess);
+    SEAT_EQUAL(seat, pcclConnect(comm), pcclSuccess);
+    seat_tell(seat, READY, 0);
+    (void)seat_hear(seat);
+    SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void the_runs_deadline_counts(void **state)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "0.5");
+    int member = cluster_add(c, patient_body, NULL);
+    (void)cluster_await(c, member, READY);
+    assert_false(cluster_heard(c, member, 1500)); /* computes */
+    cluster_order(c, member, GO);
+    cluster_finish(c, member);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(int argc, char **argv)
@@ -281,6 +308,7 @@ int main(int argc, char **argv)
         TEST(newcomer_stopped_after_hello),
         TEST(newcomer_killed_at_any_moment),
         TEST(newcomer_killed_or_stopped_before_hello),
+        TEST(the_runs_deadline_counts),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     alarm(100);
