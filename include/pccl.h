@@ -153,9 +153,9 @@ typedef struct pcclRankUuid_t {
 typedef struct pcclCommCreateParams_t {
     ccoip_socket_address_t master_address;
     uint32_t peer_group;               /* any number; equal = same group */
-    uint32_t p2p_connection_pool_size; /* TCP connections per neighbour. 0: one
-                                          to a near one, 8 for round trips from
-                                          3 ms on, 16 from 30 ms on */
+    uint32_t p2p_connection_pool_size; /* TCP connections per neighbour. 0: 8
+                                          from 3 ms on, 16 from 30 ms; 8 to a
+                                          near one if others are far, else 1 */
 } pcclCommCreateParams_t;
 
 typedef struct pcclReduceInfo_t {

@@ -623,9 +623,10 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
             break;
         }
         uint32_t number = take_number(c, fd);
-        if (number != NO_CONN) (void)tune(&c->sockets[number], fd);
-        if (number == NO_CONN ||
-            !engine_accepted(&c->session->engine, number)) {
+        if (number != NO_CONN && engine_accepted(&c->session->engine, number)) {
+            engine_measured(&c->session->engine, number,
+                            tune(&c->sockets[number], fd));
+        } else {
             LOG(LOG_WARN, "too many connections: one refused");
             if (number != NO_CONN) c->sockets[number].fd = -1;
             close(fd);

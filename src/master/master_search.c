@@ -13,6 +13,9 @@ enum {
     /* Climbs of a search that somebody waits for, and of one nobody does. */
     ROUNDS_AWAITED = 1,
     ROUNDS_BACKGROUND = 16,
+    /* Steps without success until a proof is given up: 0.2 s, and a few. */
+    PROOF_AWAITED = 500000,
+    PROOF_BACKGROUND = 8000000,
 };
 
 struct job {
@@ -77,6 +80,7 @@ static struct job *job_new(const struct master_search *q)
     struct topology_options options = {
         .seed = q->seed,
         .rounds = q->background ? ROUNDS_BACKGROUND : ROUNDS_AWAITED,
+        .proof_steps = q->background ? PROOF_BACKGROUND : PROOF_AWAITED,
         .initial = j->initial};
     j->told = topology_ring_score(&in, j->initial);
     j->search = topology_search_init(j->memory, size, &in, &options);

@@ -252,7 +252,9 @@ static bool probe_some(struct master *m, uint32_t group)
         .slots = m->slots,
         .n = count,
         .ring = count > m->small_world ? m->order : NULL,
-        .stale = before(m->now, STALE_DEADLINES * m->deadline),
+        /* What this sweep has measured is not old, however long it takes. */
+        .stale = before(g->sweep_until - MASTER_SWEEP_TIME,
+                        STALE_DEADLINES * m->deadline),
         .sweep = g->sweep};
     uint32_t rounds;
     uint32_t found =

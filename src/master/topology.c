@@ -162,6 +162,7 @@ topology_search_init(void *memory, size_t size,
     s->rounds = options->rounds ? options->rounds : 1;
     s->effort = options->effort ? options->effort : 8;
     s->no_table = options->no_table;
+    s->proof_steps = options->proof_steps;
     s->bound = UINT16_MAX;
     s->neighbours = n - 1 < NEIGHBOURS_MAX ? n - 1 : NEIGHBOURS_MAX;
 

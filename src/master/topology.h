@@ -59,6 +59,10 @@ struct topology_options {
     uint32_t rounds;
     /* Perturbations per peer (and 192 more) an attempt may waste; 0: 8. */
     uint32_t effort;
+    /* Branch and bound gives up after so many steps without a better ring, if
+     * there is a ring; 0: never. Many rings that are nearly as good as the best
+     * one take minutes to tell apart. */
+    uint64_t proof_steps;
     /* Ring to start from, a permutation of 0..n-1, or NULL. The result is
      * never worse than it. Read by topology_search_init only. */
     const uint16_t *initial;

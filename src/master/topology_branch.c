@@ -54,6 +54,7 @@ void branch_start(struct topology_search *s)
 {
     struct branch *b = s->branch;
     s->phase = PHASE_PROVE_RATE;
+    s->proof_left = s->proof_steps;
     b->high = search_level(s, s->bound);
     b->low = search_level(s, s->best_score.rate); /* -1 if an edge is missing */
     rate_next(s);
@@ -165,12 +166,23 @@ static bool walk_step(struct topology_search *s, bool for_delay)
     return ++b->depth == s->in.n;
 }
 
+static bool gives_up(struct topology_search *s)
+{
+    if (s->proof_steps == 0 || s->best_score.missing > 0) return false;
+    return s->proof_left == 0 || --s->proof_left == 0;
+}
+
 void branch_step(struct topology_search *s)
 {
     struct branch *b = s->branch;
     bool for_delay = s->phase == PHASE_PROVE_DELAY;
+    if (gives_up(s)) {
+        s->phase = PHASE_DONE;
+        return;
+    }
     if (walk_step(s, for_delay)) {
         search_offer(s, b->path);
+        s->proof_left = s->proof_steps;
         if (!for_delay) {
             b->low = search_level(s, s->best_score.rate);
             rate_next(s);

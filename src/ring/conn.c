@@ -97,9 +97,9 @@ static void queue_hello(struct engine *e, uint32_t number)
 
 void engine_measured(struct engine *e, uint32_t number, pccl_ns rtt)
 {
-    struct conn *c = e->conns[number];
-    assert(c && c->state == CONN_DIALED);
-    if (!c->link) return; /* for messages */
+    const struct conn *c = e->conns[number];
+    if (rtt >= RTT_FAR) e->far = true;
+    if (c->state != CONN_DIALED || !c->link) return;
     if (c->link->rtt == 0 || rtt < c->link->rtt) c->link->rtt = rtt;
 }
 

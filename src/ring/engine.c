@@ -192,8 +192,8 @@ void link_dial(struct engine *e, struct link *l)
 void link_widen(const struct engine *e, struct link *l)
 {
     uint32_t pool = e->pool_size;
-    pccl_ns rtt = e->pool_auto ? l->rtt : 0;
-    if (rtt >= RTT_FAR) pool = rtt < RTT_VERY_FAR ? POOL_FAR : POOL_VERY_FAR;
+    if (e->pool_auto && (e->far || l->rtt >= RTT_FAR))
+        pool = l->rtt < RTT_VERY_FAR ? POOL_FAR : POOL_VERY_FAR;
     if (l->want < pool) l->want = pool;
 }
 

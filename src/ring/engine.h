@@ -310,6 +310,7 @@ struct engine {
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbour, at least */
     bool pool_auto;     /* more of them to one that is far away (rule R3) */
+    bool far;           /* somebody is RTT_FAR away: a ring is a long one */
     uint64_t cached;    /* PLAN_CACHED; the same on all members */
 
     bool frozen; /* between FLUSH and INSTALL */
@@ -356,7 +357,8 @@ void engine_free(struct engine *e);
 /* Connections: conn.c. A number comes from the driver (its table index). */
 bool engine_accepted(struct engine *e, uint32_t conn);
 void engine_dialed(struct engine *e, uint32_t conn, bool success);
-/* Before engine_dialed: how long the other end took to answer the call. */
+/* How long the other end took to answer: after engine_accepted, or before
+ * engine_dialed. */
 void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
 void engine_closed(struct engine *e, uint32_t conn);
 /* Where received bytes go; 0: do not read now. */

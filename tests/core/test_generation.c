@@ -369,6 +369,26 @@ static void test_what_a_lost_connection_took_is_missed(void **state)
     assert_true(op[CALLED]->phase == PHASE_DONE || faults > 0);
 }
 
+/* One connection is enough for a near member, but not when a ring leads over
+ * it from far away: whoever called, far or near. */
+static void test_a_near_link_of_a_far_ring_is_wide(void **state)
+{
+    (void)state;
+    struct engine *e = engines[CALLER];
+    struct link *near = link_find(e, ids[CALLED], true);
+    e->pool_auto = true;
+    near->rtt = PCCL_MS;
+    link_widen(e, near);
+    assert_int_equal(near->want, 1);
+    assert_true(engine_accepted(e, 5));
+    engine_measured(e, 5, RTT_FAR);
+    link_widen(e, near);
+    assert_int_equal(near->want, POOL_FAR);
+    near->rtt = RTT_VERY_FAR;
+    link_widen(e, near);
+    assert_int_equal(near->want, POOL_VERY_FAR);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -385,6 +405,7 @@ int main(void)
         TEST(test_a_link_is_lost_as_a_whole),
         TEST(test_no_call_mends_a_lost_link),
         TEST(test_what_a_lost_connection_took_is_missed),
+        TEST(test_a_near_link_of_a_far_ring_is_wide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -405,6 +405,36 @@ static void test_sites_entered_once(void **state)
 }
 
 /* A delay beyond the clamp, and the largest world's sum, stay exact. */
+/* The heuristic finds the ring at once; a proof over so many that are as good
+ * takes minutes, and is given up. A world without a ring so far is not. */
+static void test_proof_has_a_limit(void **state)
+{
+    (void)state;
+    enum { LIMIT = 100000 };
+    struct topology_options options = {.seed = 1, .proof_steps = LIMIT};
+    struct world w = world_two_continents();
+    struct solved r = solve(&w.in, &options, 1000);
+    assert_false(r.result.optimal);
+    assert_true(r.result.steps < 2 * LIMIT);
+    assert_int_equal(r.result.score.rate, topology_encode(3750000));
+    assert_true(r.result.score.delay <= 349 * PCCL_MS);
+    world_free(&w);
+
+    options.proof_steps = 1;
+    uint32_t impossible = 0;
+    for (uint32_t seed = 0; seed < 12; seed++) {
+        w = world_uniform(14, seed, 1, 80);
+        struct topology_score best = oracle(&w.in);
+        r = solve(&w.in, &options, 1000);
+        assert_int_equal(r.result.verdict,
+                         best.missing ? TOPOLOGY_IMPOSSIBLE : TOPOLOGY_FOUND);
+        impossible +=
+            r.result.verdict == TOPOLOGY_IMPOSSIBLE && r.result.bound > 0;
+        world_free(&w);
+    }
+    assert_true(impossible > 0);
+}
+
 static void test_huge_delays(void **state)
 {
     (void)state;
@@ -431,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_hidden_ring),
         cmocka_unit_test(test_quality),
         cmocka_unit_test(test_sites_entered_once),
+        cmocka_unit_test(test_proof_has_a_limit),
         cmocka_unit_test(test_huge_delays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,4 +72,41 @@ static inline struct world world_geometric(uint32_t n, uint64_t seed)
     return w;
 }
 
+/* 18 peers at 12 places of two continents, some of them twice: the same round
+ * trip either way and many rings of nearly the same length, which is what a
+ * proof has to tell apart. The rate falls with the way. */
+static inline struct world world_two_continents(void)
+{
+    enum { PLACES = 12, PEERS = 18 };
+    static const uint8_t place[PEERS] = {0, 1, 2, 3, 7, 8, 9, 10, 11,
+                                         4, 5, 3, 9, 0, 1, 6, 2,  6};
+    static const uint8_t ms[PLACES][PLACES] = {
+        {0},
+        {42, 0},
+        {66, 30, 0},
+        {36, 15, 33, 0},
+        {66, 44, 30, 36, 0},
+        {58, 38, 28, 24, 9, 0},
+        {60, 32, 14, 28, 17, 16, 0},
+        {144, 120, 102, 114, 90, 98, 88, 0},
+        {138, 114, 96, 108, 84, 92, 82, 9, 0},
+        {136, 112, 94, 106, 82, 90, 80, 8, 6, 0},
+        {132, 108, 90, 102, 78, 86, 76, 13, 9, 7, 0},
+        {140, 116, 98, 110, 86, 94, 84, 8, 11, 7, 11, 0}};
+    struct world w = world_new(PEERS);
+    for (uint32_t i = 0; i < PEERS; i++)
+        for (uint32_t j = 0; j < PEERS; j++) {
+            uint8_t a = place[i], b = place[j];
+            uint32_t rtt = a > b ? ms[a][b] : ms[b][a];
+            uint64_t rate = rtt < 20   ? 7500000
+                            : rtt < 50 ? 6250000
+                            : rtt < 75 ? 5000000
+                                       : 3750000;
+            uint64_t us = rtt > 0 ? rtt * 1000 : 500;
+            w.edges[i * PEERS + j].rate = topology_encode(rate);
+            w.edges[i * PEERS + j].delay = topology_encode(us * 1000);
+        }
+    return w;
+}
+
 #endif
