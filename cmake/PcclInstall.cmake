@@ -21,19 +21,20 @@ foreach(dir LIBDIR INCLUDEDIR)
     endif()
 endforeach()
 
-function(pccl_install_library target header)
+function(pccl_install_library target)
     if(NOT TARGET ${target})
         return()
     endif()
     install(TARGETS ${target} EXPORT PcclTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(FILES include/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    list(TRANSFORM ARGN PREPEND include/ OUTPUT_VARIABLE headers)
+    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
     configure_file(cmake/${target}.pc.in ${target}.pc @ONLY)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${target}.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
-pccl_install_library(pccl pccl.h)
+pccl_install_library(pccl pccl.h pccl_extensions.h)
 pccl_install_library(mpi_pccl mpi_pccl.h)
 
 if(TARGET mpi_pccl)

@@ -1,8 +1,9 @@
 /* pccl.h - fault-tolerant, elastic collective communication.
  *
- * The first part is source and binary compatible with the C API of
+ * What this file declares is source and binary compatible with the C API of
  * PrimeIntellect's PCCL 1.0: names, enum values, struct layouts and calling
- * conventions. The second part, "Extensions", is ours.
+ * conventions. What goes beyond it is in pccl_extensions.h, which this file
+ * includes.
  *
  * Words. A *peer* is one communicator of one process. Peers find each other
  * through a *master* (the coordinator, build/bin/pccl-master or
@@ -14,9 +15,10 @@
  * exits the process, raises a signal or prints to stdout on account of what
  * the network or another peer did.
  *
- * Time. No call waits for a dead, stopped or unreachable peer longer than
- * PCCL_DEADLINE (environment, seconds, default 3) plus its own work. A call
- * does wait without limit for a live peer that has not called yet.
+ * Time. No call waits for a dead, stopped or unreachable peer longer than the
+ * run's deadline plus its own work: PCCL_DEADLINE (environment, seconds,
+ * default 3) of the master, which tells the peers. A call does wait without
+ * limit for a live peer that has not called yet.
  *
  * Threads. Any thread may call; calls on one communicator may run in parallel
  * where the operations themselves may (collectives with distinct tags, and
@@ -24,8 +26,13 @@
  * call on its communicator.
  *
  * Any NULL where a pointer is required is pcclInvalidArgument; any call but
- * the master functions and pcclGetBuildInfo before pcclInit is
- * pcclNotInitialized. */
+ * the master functions, pcclGetBuildInfo and pcclGetErrorString before pcclInit
+ * is pcclNotInitialized.
+ *
+ * Limits. 4096 peers and 256 peer groups in a run (more are refused by
+ * pcclConnect); 256 operations of a communicator not awaited. A communicator
+ * takes a thread, some descriptors and about 3 MiB, and per connection at most
+ * about 1 MiB; with one other member on the host 4 MiB. */
 #ifndef PCCL_H
 #define PCCL_H
 
@@ -50,7 +57,8 @@ extern "C" {
 typedef enum pcclResult_t {
     pcclSuccess = 0,
     pcclNotInitialized = 1,         /* pcclInit has not been called */
-    pcclInternalError = 2,          /* out of memory, descriptors, threads */
+    pcclInternalError = 2,          /* out of memory, descriptors, threads, or
+                                       room for operations; from any call */
     pcclInvalidArgument = 3,        /* an argument is wrong here, or peers
                                        disagree on count, type, op or root */
     pcclInvalidUsage = 4,           /* the call is not allowed now */
@@ -153,9 +161,12 @@ typedef struct pcclRankUuid_t {
 typedef struct pcclCommCreateParams_t {
     ccoip_socket_address_t master_address;
     uint32_t peer_group;               /* any number; equal = same group */
-    uint32_t p2p_connection_pool_size; /* TCP connections per neighbour. 0: 8
-                                          from 3 ms on, 16 from 30 ms; 8 to a
-                                          near one if others are far, else 1 */
+    uint32_t p2p_connection_pool_size; /* TCP connections per neighbour, at
+                                          most 64 (more count as 64). 0: 8 for
+                                          round trips from 3 ms on, 16 from
+                                          30 ms on; 8 to a near one if others
+                                          are far, else 1. Where memory is
+                                          shared there is one */
 } pcclCommCreateParams_t;
 
 typedef struct pcclReduceInfo_t {
@@ -239,8 +250,10 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *comm,
 
 /* Leaves the run and frees the communicator, also when it never connected or
  * the master is gone. Operations not yet awaited are cancelled; the other
- * members see this peer as lost only if they still need it. Returns promptly.
- * The pointer is invalid afterwards. */
+ * members see this peer as lost only if they still need it. Waits for others at
+ * most until its posted messages are acknowledged, one deadline, and the master
+ * has let it go, another one and a second; mostly not at all. The pointer is
+ * invalid afterwards, and so are messages that were not released. */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
 
 /* Registers with the master and blocks until the accepted peers take this one
@@ -248,7 +261,8 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
  * is no limit on that wait.
  *
  * pcclSuccess                 accepted; attributes are valid.
- * pcclMasterConnectionFailed  refused, rejected or unreachable; the same
+ * pcclMasterConnectionFailed  refused, rejected or unreachable (within
+ *                             deadline_ms of pcclSetOptions); the same
  *                             communicator may try again.
  * pcclInvalidUsage            connected already.
  *
@@ -263,8 +277,9 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
  *
  * pcclSuccess                the view is in force.
  * pcclPendingAsyncOps        an operation of this peer is not awaited yet.
- * pcclInvalidUsage           not connected, or another peer is inside an
- *                            operation that this one never launched.
+ * pcclInvalidUsage           not connected, or another thread is inside such a
+ *                            call; or another peer is inside an operation that
+ *                            this one never launched, or in another vote.
  * pcclUpdateTopologyFailed   evicted or master lost; connect anew. */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
 
@@ -325,7 +340,9 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  *             not sendbuf; restored to its old content when it is.
  * descriptor  count may be zero; count, op, datatype and quantization must be
  *             equal on all members. tag names the operation among those in
- *             flight on this communicator. The distribution hint is accepted
+ *             flight on this communicator (from launch to await); it may be
+ *             used again, and programs do well to: each 49,152 different ones
+ *             cost a change of the epoch. The distribution hint is accepted
  *             and not used: quantization follows the data itself.
  * info        written on success; may be NULL.
  *
@@ -364,6 +381,7 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  * pcclInvalidUsage        not connected; or another member sits in an update
  *                         that excludes this operation.
  * pcclMasterConnectionFailed  evicted, or the run is over; connect anew.
+ * pcclInternalError       256 operations are not awaited, or no memory.
  *
  * Ring reduce-scatter + all-gather: Patarasuk & Yuan, JPDC 69(2), 2009. */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
@@ -371,10 +389,12 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
                                        pcclComm_t *comm,
                                        pcclReduceInfo_t *reduce_info_out);
 
-/* Starts pcclAllReduce; it progresses in the background. Both buffers belong
- * to the library until pcclAwaitAsyncReduce has returned. *handle_out is a
- * plain value: it needs no release. Failures after the launch, the loss of a
- * member included, are reported by the await. */
+/* Starts pcclAllReduce; it progresses in the background. Never blocks. Both
+ * buffers belong to the library until pcclAwaitAsyncReduce has returned.
+ * *handle_out is a plain value: it needs no release, but each handle has to be
+ * awaited. Failures after the launch, the loss of a member included, are
+ * reported by the await; those before it (bad arguments, a tag in flight, too
+ * few peers, no room) here, and then there is nothing to await. */
 PCCL_EXPORT pcclResult_t
 pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
                    const pcclReduceDescriptor_t *descriptor, pcclComm_t *comm,
@@ -387,10 +407,12 @@ PCCL_EXPORT pcclResult_t
 pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
                      pcclReduceInfo_t *reduce_info_out);
 
-/* Runs the operations, at most max_in_flight at a time, and repeats those
- * that fail with pcclRankConnectionLost until all are done or the world is
- * too small. Operations that were done before a loss keep their result, so
- * results may come from different world sizes.
+/* Runs the operations, at most max_in_flight (and never more than 128) at a
+ * time, and repeats those that fail with pcclRankConnectionLost until all are
+ * done or the world is too small. Tags must differ among max_in_flight
+ * consecutive ones, and count be equal on all members. Operations that were
+ * done before a loss keep their result, so results may come from different
+ * world sizes.
  *
  * reduce_info_out  sums of bytes over all operations, world size of the last.
  *
@@ -416,7 +438,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  *               the call; for memory on a GPU that means kernels queued on any
  *               stream but the default one, too. It is hashed there and copied
  *               through 512 KiB of pinned memory per connection.
- *               At most 2^26 - 1, no two of one name (NULL, "": none).
+ *               At most 2^26 - 1, no two of one name (NULL, "": none); names
+ *               of up to 4096 bytes, 64 MiB in all.
  * revision      any number but 2^64 - 1 at first: the highest counts. From then
  *               on one more with each call: who is behind is brought along, who
  *               is ahead is refused. Overwritten with the group's revision.
@@ -458,15 +481,20 @@ pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
 /* --------------------------------------------------------------- master */
 
 /* Creates a master that will listen on the address (0.0.0.0 and :: mean all
- * interfaces, port 0 any free port). These functions need no pcclInit. */
+ * interfaces, port 0 any free port, see pcclGetMasterPort). Does nothing else
+ * yet. The caller owns it until pcclDestroyMaster. These functions need no
+ * pcclInit, and none but pcclDestroyMaster has to be the only one under way. */
 PCCL_EXPORT pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
                                           pcclMasterInstance_t **p_master_out);
 
-/* Starts serving in a thread of its own; does not block.
- * pcclInvalidUsage: the address is taken, or it runs already. */
+/* Starts serving in a thread of its own, with the deadline of PCCL_DEADLINE;
+ * does not block.
+ * pcclInvalidUsage: the address cannot be listened on (the log says why), or it
+ * ran already; one that was stopped does not start again. */
 PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 
-/* Asks the master to stop. Idempotent, async-signal-safe, does not block.
+/* Asks the master to stop; connected peers then go on until they need it.
+ * Idempotent, async-signal-safe, does not block.
  * pcclInvalidUsage before pcclRunMaster. */
 PCCL_EXPORT pcclResult_t
 pcclInterruptMaster(pcclMasterInstance_t *master_instance);
@@ -476,225 +504,18 @@ pcclInterruptMaster(pcclMasterInstance_t *master_instance);
 PCCL_EXPORT pcclResult_t
 pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance);
 
-/* Stops the master if it still runs, and frees it. */
+/* Stops the master if it still runs, waits for its thread, and frees it. The
+ * last call on it. */
 PCCL_EXPORT pcclResult_t
 pcclDestroyMaster(pcclMasterInstance_t *master_instance);
 
+/* Whether shared state may lie on a GPU. */
 PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
 
-/* ========================================================== Extensions ==
- * Not in PCCL 1.0. Same conventions as above. */
-
-/* Text of a result code; static storage, never NULL. */
-PCCL_EXPORT const char *pcclGetErrorString(pcclResult_t result);
-
-/* More about the last failure of this communicator, one line, "" if none:
- * which peer, which address, which rule. Copied into buf (size bytes,
- * always terminated). */
-PCCL_EXPORT pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf,
-                                          size_t size);
-
-/* One member of the view as this peer has been told it. */
-typedef struct pcclMember_t {
-    uint64_t id;   /* unique in the run, never reused; ascending with rank
-                      among those admitted together, newcomers last */
-    uint64_t host; /* equal for processes that can share memory */
-    int32_t rank;  /* 0..world-1, dense */
-    int32_t hint;  /* what the member passed as rank hint, or -1 */
-} pcclMember_t;
-
-/* The view: rank and size of this peer's group, its epoch, and (members not
- * NULL) its first `capacity` members in rank order. Never blocks. The view
- * changes where the attributes change, and nowhere else. */
-PCCL_EXPORT pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch,
-                                     int *rank, int *size,
-                                     pcclMember_t *members, size_t capacity);
-
-/* Options for pcclConnect, set before it; see the variables of README.md. */
-typedef struct pcclCommOptions_t {
-    size_t size;          /* sizeof(pcclCommOptions_t), for growth */
-    int32_t rank_hint;    /* wanted order among first members; -1: none */
-    uint32_t deadline_ms; /* 0: PCCL_DEADLINE or the default */
-} pcclCommOptions_t;
-
-PCCL_EXPORT pcclResult_t pcclSetOptions(pcclComm_t *comm,
-                                        const pcclCommOptions_t *options);
-
-/* Collectives beyond all-reduce, on the members of the view. Each is uniform
- * and atomic exactly as pcclAllReduce is, and may run beside others with
- * distinct tags. A world of one succeeds (local copy). */
-typedef enum pcclCollectiveKind_t {
-    pcclKindAllReduce = 0, /* count elements of datatype, op */
-    pcclKindBroadcast = 1, /* recvbuf on all, count bytes, from root; on the
-                              root recvbuf is the source and not written */
-    pcclKindBarrier = 2,   /* no buffers */
-    pcclKindAllGather = 3, /* count bytes from each; recvbuf world*count in
-                              rank order; sendbuf NULL: own block is in place */
-    pcclKindAllToAllV = 4  /* send_bytes[r], send_displs[r] (bytes) to rank r,
-                              recv_bytes[r], recv_displs[r] from rank r; all
-                              four arrays have world entries and must agree
-                              pairwise; sendbuf and recvbuf do not overlap */
-} pcclCollectiveKind_t;
-
-typedef struct pcclCollective_t {
-    size_t size; /* sizeof(pcclCollective_t), for growth */
-    pcclCollectiveKind_t kind;
-    uint64_t tag;
-    const void *sendbuf;
-    void *recvbuf;
-    size_t count; /* elements for all-reduce, else bytes */
-    pcclDataType_t datatype;
-    pcclRedOp_t op;
-    int root;
-    uint64_t user_digest; /* must agree on all members, else
-                             pcclInvalidArgument everywhere */
-    uint64_t view_epoch;  /* 0, or the epoch the arguments were made for: if
-                             the view is another one by now the launch fails
-                             with pcclRankConnectionLost and nothing is sent */
-    const size_t *send_bytes, *send_displs;
-    const size_t *recv_bytes, *recv_displs;
-    /* Scope. NULL: all members of the view, and the rules of a loss are those
-     * of pcclAllReduce. Else member_count ids (pcclMember_t.id), equal on all
-     * of them, this peer among them; ranks and "world" then mean positions in
-     * this array, view_epoch is ignored, and the operation fails with
-     * pcclRankConnectionLost if and only if a member of the scope is gone, as
-     * often as it is tried. Tags of operations with different scopes must be
-     * distinct while in flight. */
-    const uint64_t *members;
-    size_t member_count;
-} pcclCollective_t;
-
-/* Starts the operation; arrays may be freed on return, buffers belong to the
- * library until the await. Awaited with pcclAwaitAsyncReduce. */
-PCCL_EXPORT pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op,
-                                             pcclComm_t *comm,
-                                             pcclAsyncReduceOp_t *handle_out);
-
-/* Starts and awaits. */
-PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
-                                        pcclComm_t *comm,
-                                        pcclReduceInfo_t *info_out);
-
-/* Has the operation under way with this tag end with pcclOperationFailed for
- * all of its members, who may wait in it for one that will not come. If all
- * hold its result by then it succeeds for all. One that has not launched it
- * meets the error at its next launch of the tag. Never blocks; any thread may
- * call.
- *
- * pcclSuccess          asked for; the operation's result comes as always.
- * pcclPendingAsyncOps  the membership changes right now: call again.
- * pcclInvalidUsage     nothing is under way with this tag. */
-PCCL_EXPORT pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag);
-
-/* ------------------------------------------------------------ messages
- * Between two members of the group, named by pcclMember_t.id. What one member
- * posts to another arrives exactly once and in order while both live,
- * whatever becomes of connections, of other members and of the view. Messages
- * have connections of their own: they neither block collectives nor are
- * blocked by them. Progress is made inside the calls on the communicator, and
- * by its thread a few times per deadline. Any thread may call. */
-enum {
-    PCCL_MESSAGE_HEADER_MAX = 64,
-    PCCL_MESSAGE_MAX = 64 * 1024, /* bytes of header and body together */
-};
-
-/* Copies a message into the member's bounded queue; never blocks.
- *
- * pcclSuccess             it will arrive unless one of the two is lost.
- * pcclPendingAsyncOps     the queue is full: take events and try again, at the
- *                         latest when pcclEventRoom comes.
- * pcclRankConnectionLost  the member is not in the view (any more).
- * pcclInvalidArgument     too large, or to this member itself.
- * pcclMasterConnectionFailed  this peer is out of the run. */
-PCCL_EXPORT pcclResult_t pcclPostMessage(pcclComm_t *comm, uint64_t to,
-                                         const void *header, size_t header_size,
-                                         const void *body, size_t body_size);
-
-/* Bulk transfer of any size, straight from the sender's memory into the
- * receiver's: it begins when one side has called pcclSendBulk and the other
- * pcclExpectBulk with the same key and size, in either order (other sizes:
- * pcclInvalidArgument for both). Keys are the program's choice, and distinct
- * among a member's transfers in flight in one direction. Each buffer belongs
- * to the library until the transfer's event, which tells its result; a lost
- * partner is pcclRankConnectionLost. Never block; return as pcclPostMessage. */
-PCCL_EXPORT pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to,
-                                      uint64_t key, const void *buf,
-                                      size_t size);
-PCCL_EXPORT pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from,
-                                        uint64_t key, void *buf, size_t size);
-
-/* Withdraws an expectation: the buffer is free again and no event comes; the
- * send waits for another one. pcclInvalidUsage: there is none (any more). */
-PCCL_EXPORT pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from,
-                                        uint64_t key);
-
-/* Withdraws a send: the buffer is free again and no event comes. What the
- * other one expects or will expect under the key waits until it cancels.
- *
- * pcclSuccess          withdrawn.
- * pcclPendingAsyncOps  data are under way: its event comes, or the receiver
- *                      cancels and a later call withdraws it.
- * pcclInvalidUsage     there is none (any more). */
-PCCL_EXPORT pcclResult_t pcclWithdrawBulk(pcclComm_t *comm, uint64_t to,
-                                          uint64_t key);
-
-typedef enum pcclEventKind_t {
-    pcclEventNone = 0,
-    pcclEventMessage = 1,
-    pcclEventBulkSent = 2,
-    pcclEventBulkReceived = 3,
-    pcclEventRoom = 4,      /* a post to the member that was refused may go */
-    pcclEventMemberLost = 5 /* once per member, after all that it sent */
-} pcclEventKind_t;
-
-typedef struct pcclEvent_t {
-    pcclEventKind_t kind;
-    pcclResult_t result;       /* of a bulk transfer */
-    uint64_t member;           /* the other one */
-    uint64_t key;              /* of a bulk transfer */
-    const void *header, *body; /* of a message, until pcclReleaseEvent */
-    size_t header_size, body_size;
-    void *owned;
-} pcclEvent_t;
-
-/* The next event, in the order of arrival. Waits for one timeout_ms
- * milliseconds (0: not at all, negative: without limit) and makes progress
- * meanwhile. Losses are events from the first call of a function of this
- * section on. A program that takes no events stops the others' posts.
- *
- * pcclSuccess                 *event is one, or pcclEventNone.
- * pcclMasterConnectionFailed  out of the run, and all events are taken. */
-PCCL_EXPORT pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms,
-                                       pcclEvent_t *event);
-
-/* Frees what a message holds; harmless for other events. */
-PCCL_EXPORT pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event);
-
-/* When the last change of the view reached this peer, CLOCK_MONOTONIC
- * nanoseconds: the epoch was closed, the next view was proposed (all outcomes
- * agreed), it came into force (links made). Zero if there was none. */
-typedef struct pcclViewChange_t {
-    uint64_t epoch; /* of the view that came into force */
-    int64_t closed_ns, proposed_ns, installed_ns;
-} pcclViewChange_t;
-PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
-                                           pcclViewChange_t *change_out);
-
-/* Ends the run for all: the master tells the peers and its launcher, which
- * exits with `code`. For MPI_Abort. Returns at once. */
-PCCL_EXPORT pcclResult_t pcclAbortRun(pcclComm_t *comm, int code);
-
-/* *done_out: an await would return at once. Unknown: pcclInvalidArgument. */
-PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
-                                       bool *done_out);
-/* Waits for that, an event or timeout_ms; moves all data, with 0 none. */
-PCCL_EXPORT pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle,
-                                       int timeout_ms, bool *done_out);
-
-/* Port a running master listens on (for port 0). */
-PCCL_EXPORT pcclResult_t pcclGetMasterPort(pcclMasterInstance_t *master,
-                                           uint16_t *port_out);
 #ifdef __cplusplus
 }
 #endif
+
+#include "pccl_extensions.h"
+
 #endif

@@ -51,6 +51,9 @@ pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c)
 
 pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result)
 {
+    /* What an earlier failure was about explains no later one. */
+    if (result != pcclSuccess && !c->explained) c->error[0] = '\0';
+    c->explained = false;
     pthread_mutex_unlock(&c->lock);
     return result;
 }
@@ -185,11 +188,13 @@ pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf, size_t size)
     pcclComm_t *c = (pcclComm_t *)(uintptr_t)comm;
     pthread_mutex_lock(&c->lock);
     const char *text = c->error;
-    if (c->session && c->session->reason[0]) text = c->session->reason;
+    if (*text == '\0' && c->session && c->session->state == SESSION_GONE)
+        text = c->session->reason;
     size_t length = strnlen(text, size - 1);
     memcpy(buf, text, length);
     buf[length] = '\0';
-    return api_leave(c, pcclSuccess);
+    pthread_mutex_unlock(&c->lock);
+    return pcclSuccess;
 }
 
 /* ------------------------------------------------------------------ votes */

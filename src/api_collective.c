@@ -96,6 +96,29 @@ static bool in_scope(const pcclCollective_t *op, uint64_t id)
     return false;
 }
 
+static bool names_twice(const pcclCollective_t *op)
+{
+    bool ascending = true; /* as most are */
+    for (size_t i = 1; i < op->member_count; i++)
+        ascending &= op->members[i - 1] < op->members[i];
+    for (size_t i = 1; i < op->member_count && !ascending; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (op->members[k] == op->members[i]) return true;
+        }
+    }
+    return false;
+}
+
+/* NULL, or what is wrong with the members of an operation's scope. */
+static const char *check_scope(const pcclCollective_t *op, uint64_t self)
+{
+    if (op->member_count > PEERS_MAX)
+        return "the scope has more members than a run";
+    if (!in_scope(op, self)) return "the scope does not contain this peer";
+    if (names_twice(op)) return "the scope names a member twice";
+    return NULL;
+}
+
 static struct op_request request_of(const pcclCollective_t *op,
                                     const pcclQuantizationOptions_t *q)
 {
@@ -135,16 +158,9 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
 {
     const struct session *s = c->session;
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
-    uint32_t world = s->told.size;
-    if (op->members) {
-        if (op->member_count == 0 || op->member_count > PEERS_MAX ||
-            !in_scope(op, s->id)) {
-            comm_set_error(c, "the scope does not contain this peer");
-            return pcclInvalidArgument;
-        }
-        world = (uint32_t)op->member_count;
-    }
-    const char *wrong = check(op, world);
+    const char *wrong = op->members ? check_scope(op, s->id) : NULL;
+    uint32_t world = op->members ? (uint32_t)op->member_count : s->told.size;
+    if (!wrong) wrong = check(op, world);
     if (!wrong && q) wrong = check_quantization(op, q);
     if (wrong) {
         comm_set_error(c, "%s", wrong);
@@ -165,6 +181,13 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
                        (unsigned long long)op->tag);
+    if (rc == pcclInternalError && c->session->engine.op_free == OPS_MAX)
+        comm_set_error(c,
+                       "%d operations are in flight, and have to be awaited "
+                       "first",
+                       (int)OPS_MAX);
+    else if (rc == pcclInternalError)
+        comm_set_error(c, "out of memory for an operation");
     return rc;
 }
 

@@ -1,23 +1,17 @@
 /* api_message.c - the calls of pccl.h for messages between members. */
-#include "comm.h"
+#include "api.h"
 
 _Static_assert(PCCL_MESSAGE_HEADER_MAX == (int)MESSAGE_HEADER_MAX, "limits");
 _Static_assert(PCCL_MESSAGE_MAX == (int)MESSAGE_MAX, "limits");
 
-/* Locks on success. Connected implies that pcclInit has been called. */
 static pcclResult_t enter(pcclComm_t *c)
 {
-    if (!c) return pcclInvalidArgument;
-    comm_lock(c);
-    if (c->session) return pcclSuccess;
-    pthread_mutex_unlock(&c->lock);
-    return pcclInvalidUsage;
+    return api_enter(c, &c);
 }
 
 static pcclResult_t leave(pcclComm_t *c, int result)
 {
-    pthread_mutex_unlock(&c->lock);
-    return (pcclResult_t)result;
+    return api_leave(c, (pcclResult_t)result);
 }
 
 static bool is_gone(const pcclComm_t *c)

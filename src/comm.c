@@ -32,6 +32,7 @@ void comm_set_error(pcclComm_t *c, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(c->error, sizeof c->error, format, args);
     va_end(args);
+    c->explained = true;
     LOG(LOG_INFO, "%s", c->error);
 }
 

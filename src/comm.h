@@ -51,7 +51,8 @@ struct pcclComm_t {
     pcclCommCreateParams_t params;
     int32_t rank_hint;
     uint32_t deadline_ms;
-    char error[256];
+    char error[256]; /* of the last call that failed */
+    bool explained;  /* by the call under way */
 
     struct session *session; /* NULL: not connected */
     struct ev_loop *loop;

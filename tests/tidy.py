@@ -43,7 +43,7 @@ LAYERS = {
     "src/comm": SHARED + ["src/comm", "src/session.h", "src/io_", "src/share",
                            "src/log.h", "src/env.h", "include/pccl.h"],
     "src/comm_device": ["src/comm", "src/hash/hash_cuda.h"],
-    "src/api_message.c": SHARED + ["src/comm.h", "include/pccl.h"],
+    "src/api_message.c": ["src/api.h"],
     "src/api.h": ["src/comm.h"],
     "src/api_collective.c": ["src/api.h"],
     "src/api.c": ["src/api.h", "src/comm.h", "src/comm_device.h", "src/env.h", "src/log.h", "src/status.h",

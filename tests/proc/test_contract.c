@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,6 +105,15 @@ static void no_signal_no_output_no_exit(void **state)
     cluster_finish(c, 0);
 }
 
+static void says(const struct seat *seat, const pcclComm_t *comm,
+                 const char *part)
+{
+    char text[256] = "?";
+    SEAT_EQUAL(seat, pcclGetLastError(comm, text, sizeof text), pcclSuccess);
+    if (*part ? !strstr(text, part) : *text != '\0')
+        seat_fail(seat, __FILE__, __LINE__, text, 0, 0);
+}
+
 /* -------------------------------------------------------- many, in any order
  */
 
@@ -124,6 +134,7 @@ static void many_body(struct seat *seat)
             pcclAllReduceAsync(&in[tag], &out[tag], &d, comm, &handles[tag]),
             k < IN_FLIGHT_MAX ? pcclSuccess : pcclInternalError);
     }
+    says(seat, comm, "256 operations are in flight");
     for (int k = 0; k < IN_FLIGHT_MAX; k++) {
         int tag = seat->index ? k : IN_FLIGHT_MAX - 1 - k;
         SEAT_EQUAL(seat, pcclAwaitAsyncReduce(&handles[tag], NULL),
@@ -140,6 +151,44 @@ static void as_many_as_there_is_room_for_in_any_order(void **state)
     cluster_start(c, "20");
     for (int i = 0; i < 2; i++) cluster_add(c, many_body, NULL);
     for (int i = 0; i < 2; i++) cluster_finish(c, i);
+}
+
+/* -------------------------------------------------------------- error texts */
+
+static void reasons_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    pcclMember_t me;
+    float x = 1, y;
+    SEAT_EQUAL(seat, pcclGetView(comm, NULL, NULL, NULL, &me, 1), pcclSuccess);
+    const uint64_t ids[] = {me.id, me.id + 1, me.id};
+    pcclCollective_t op = {.size = sizeof op,
+                           .kind = pcclKindAllReduce,
+                           .sendbuf = &x,
+                           .recvbuf = &y,
+                           .count = 1,
+                           .datatype = pcclFloat,
+                           .members = ids,
+                           .member_count = 3};
+    SEAT_EQUAL(seat, pcclCollective(&op, comm, NULL), pcclInvalidArgument);
+    says(seat, comm, "names a member twice");
+    op.members = ids + 1;
+    op.member_count = 1;
+    SEAT_EQUAL(seat, pcclCollective(&op, comm, NULL), pcclInvalidArgument);
+    says(seat, comm, "does not contain this peer");
+    /* An older reason is not that of a failure that explains itself. */
+    pcclReduceDescriptor_t d = {.count = 1, .src_descriptor = {pcclFloat, 0}};
+    SEAT_EQUAL(seat, pcclAllReduce(&x, &y, &d, comm, NULL), pcclTooFewPeers);
+    says(seat, comm, "");
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void failures_say_why(void **state)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "20");
+    cluster_add(c, reasons_body, NULL);
+    cluster_finish(c, 0);
 }
 
 /* ----------------------------------------------------- only accepted peers */
@@ -196,6 +245,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(no_signal_no_output_no_exit),
         TEST(as_many_as_there_is_room_for_in_any_order),
+        TEST(failures_say_why),
         TEST(who_waits_is_not_counted),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
