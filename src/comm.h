@@ -158,20 +158,15 @@ void comm_attend_woken(pcclComm_t *c);
 
 /* --- comm_io.c: sockets; all locked --- */
 bool comm_io_listen(pcclComm_t *c);
-bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline);
 void comm_io_close_all(pcclComm_t *c);
 uint32_t comm_io_dial(void *comm, const struct wire_addr *addr);
 void comm_io_close(void *comm, uint32_t number);
 uint64_t comm_io_round_trip(void *comm, uint64_t peer);
-void comm_io_to_master(void *comm, const struct wire_msg *msg);
 /* One pass over all connections; true if bytes moved. */
 bool comm_io_move(pcclComm_t *c);
 /* The same, but reads only where something for op may come. */
 bool comm_io_move_expected(pcclComm_t *c);
 void comm_io_expect(pcclComm_t *c, const struct op *op); /* NULL: anywhere */
-void comm_io_flush_master(pcclComm_t *c);
-void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
-bool comm_io_read_master(pcclComm_t *c);  /* true if something came */
 void comm_io_watch(pcclComm_t *c); /* what the I/O thread is to wait for */
 /* Sends what can leave now, without reading. */
 void comm_io_push(pcclComm_t *c);
@@ -181,6 +176,15 @@ void comm_io_push_to(pcclComm_t *c, uint64_t member);
  * for the time given. */
 void comm_io_wait(pcclComm_t *c, pccl_ns most);
 void comm_io_start_watchers(pcclComm_t *c);
+
+/* --- comm_io_master.c; all locked --- */
+bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline);
+void comm_io_start_master(pcclComm_t *c); /* to hear it */
+void comm_io_close_master(pcclComm_t *c);
+void comm_io_to_master(void *comm, const struct wire_msg *msg);
+void comm_io_flush_master(pcclComm_t *c);
+void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
+bool comm_io_read_master(pcclComm_t *c);  /* true if something came */
 void comm_io_lost(pcclComm_t *c, uint32_t number);
 
 /* --- comm_share.c: connections through shared memory; all locked --- */
