@@ -9,8 +9,13 @@
 #include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { READY = 1, DONE, WORLD };
@@ -104,6 +109,104 @@ static void no_signal_no_output_no_exit(void **state)
     cluster_finish(c, 0);
 }
 
+/* ------------------------------------------------- ways that break in a send
+ */
+
+/* What the library sends, by where to and how. The other end of a connection
+ * may close at any moment; that it does so between two calls of ours, and a
+ * send meets it first, cannot be arranged from outside. So send() and sendmsg()
+ * are the test's own here, and close the way themselves. */
+enum { WAY_RING = 1, WAY_DATA = 2, WAY_MASTER = 4 };
+
+static uint16_t master_port; /* 0: the calls are none of our concern */
+static atomic_int to_break, broken;
+
+static void may_break(int fd, int kind)
+{
+    struct sockaddr_storage a;
+    socklen_t size = sizeof a;
+    if (master_port == 0 || getpeername(fd, (struct sockaddr *)&a, &size))
+        return;
+    uint16_t port = a.ss_family == AF_INET6
+                        ? ((struct sockaddr_in6 *)&a)->sin6_port
+                        : ((struct sockaddr_in *)&a)->sin_port;
+    if (ntohs(port) == master_port) kind = WAY_MASTER;
+    if (!(atomic_fetch_and(&to_break, ~kind) & kind)) return;
+    (void)shutdown(fd, SHUT_WR);
+    atomic_fetch_or(&broken, kind);
+}
+
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes,
+                                                    size_t size, int flags)
+{
+    may_break(fd, WAY_RING);
+    return syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
+}
+
+__attribute__((visibility("default"))) ssize_t
+sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    may_break(fd, WAY_DATA);
+    return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+/* Seat 0 has nothing more to break. */
+static bool all_agree(const struct seat *seat, pcclComm_t *comm)
+{
+    int32_t left = seat->index == 0 && atomic_load(&to_break) != 0, any = 0;
+    pcclReduceDescriptor_t d = {
+        .count = 1, .op = pcclMax, .tag = 9, .src_descriptor = {pcclInt32, 0}};
+    SEAT_EQUAL(seat, pcclAllReduce(&left, &any, &d, comm, NULL), pcclSuccess);
+    return any == 0;
+}
+
+static void broken_body(struct seat *seat)
+{
+    enum { STEPS_MAX = 2000 };
+    setenv("PCCL_TRANSPORT", seat->arg, 1);
+    bool tcp = strcmp(seat->arg, "tcp") == 0;
+    signal(SIGPIPE, on_pipe);
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 3);
+    struct vector v;
+    vector_open(&v, seat, comm, COUNT, true);
+    master_port = seat->port;
+    if (seat->index == 0) atomic_store(&to_break, tcp ? WAY_DATA : WAY_RING);
+    int step = 0;
+    do {
+        /* Who comes late finds the others asleep, and has to wake them. */
+        if (seat->index == 0) (void)usleep(1000);
+        SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
+        SEAT_CHECK(seat, ++step < STEPS_MAX);
+    } while (!all_agree(seat, comm));
+    vector_close(&v);
+    if (seat->index == 0) {
+        atomic_store(&to_break, WAY_MASTER);
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
+        SEAT_EQUAL(seat, atomic_load(&broken),
+                   WAY_MASTER | (tcp ? WAY_DATA : WAY_RING));
+    } else {
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
+        SEAT_EQUAL(seat, world_size(comm), 2);
+    }
+    SEAT_EQUAL(seat, pipe_signals, 0);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void no_signal_of_a_broken_way(void **state)
+{
+    static const char *transports[] = {"tcp", "auto"};
+    for (int t = 0; t < 2; t++) {
+        struct cluster *c = *state;
+        cluster_start(c, "20");
+        for (int i = 0; i < 3; i++) cluster_add(c, broken_body, transports[t]);
+        for (int i = 0; i < 3; i++) cluster_finish(c, i);
+        if (t == 1) return;
+        (void)stop(state);
+        assert_int_equal(start(state), 0);
+    }
+}
+
 /* -------------------------------------------------------- many, in any order
  */
 
@@ -195,6 +298,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(no_signal_no_output_no_exit),
+        TEST(no_signal_of_a_broken_way),
         TEST(as_many_as_there_is_room_for_in_any_order),
         TEST(who_waits_is_not_counted),
     };
