@@ -245,6 +245,63 @@ static void as_many_as_there_is_room_for_in_any_order(void **state)
     for (int i = 0; i < 2; i++) cluster_finish(c, i);
 }
 
+/* ------------------------------------------------------ without further calls
+ */
+
+struct silence {
+    const char *transport;
+    int tests; /* calls of pcclTestAsync before it makes none */
+};
+
+/* Seat 0 launches, and then makes no call until the other has the result: of a
+ * vector that no queue or socket holds, so that both have to go on to the end.
+ * The deadline is so long that nothing else wakes the library meanwhile: it
+ * looks after things five times in one. */
+static void silent_body(struct seat *seat)
+{
+    enum { MUCH = 6 << 20 };
+    const struct silence *s = seat->arg;
+    setenv("PCCL_TRANSPORT", s->transport, 1);
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 2);
+    struct vector v;
+    vector_open(&v, seat, comm, MUCH, false);
+    if (seat->index == 0) {
+        pcclAsyncReduceOp_t handle;
+        bool over = false;
+        SEAT_EQUAL(seat, vector_launch(&v, 0, &handle), pcclSuccess);
+        for (int i = 0; i < s->tests && !over; i++)
+            SEAT_EQUAL(seat, pcclTestAsync(&handle, &over), pcclSuccess);
+        seat_tell(seat, READY, over);
+        (void)seat_hear(seat);
+        SEAT_EQUAL(seat, vector_await(&v, 0, &handle), pcclSuccess);
+    } else {
+        SEAT_EQUAL(seat, seat_hear(seat), GO);
+        SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
+        seat_tell(seat, DONE, 0);
+    }
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void what_is_launched_goes_on_by_itself(void **state)
+{
+    static const struct silence silences[] = {
+        {"auto", 0}, {"auto", 1000}, {"tcp", 0}, {"tcp", 1000}};
+    for (int i = 0; i < 4; i++) {
+        struct cluster *c = *state;
+        cluster_start(c, "600");
+        for (int k = 0; k < 2; k++) cluster_add(c, silent_body, &silences[i]);
+        assert_int_equal(cluster_await(c, 0, READY), 0); /* not over */
+        cluster_order(c, 1, GO);
+        (void)cluster_await(c, 1, DONE);
+        cluster_order(c, 0, GO);
+        for (int k = 0; k < 2; k++) cluster_finish(c, k);
+        (void)stop(state);
+        assert_int_equal(start(state), 0);
+    }
+}
+
 /* ----------------------------------------------------- only accepted peers */
 
 static void member_body(struct seat *seat)
@@ -300,6 +357,7 @@ int main(int argc, char **argv)
         TEST(no_signal_no_output_no_exit),
         TEST(no_signal_of_a_broken_way),
         TEST(as_many_as_there_is_room_for_in_any_order),
+        TEST(what_is_launched_goes_on_by_itself),
         TEST(who_waits_is_not_counted),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
