@@ -9,9 +9,13 @@
 #include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { READY = 1, DONE, WORLD };
@@ -114,6 +118,104 @@ static void says(const struct seat *seat, const pcclComm_t *comm,
         seat_fail(seat, __FILE__, __LINE__, text, 0, 0);
 }
 
+/* ------------------------------------------------- ways that break in a send
+ */
+
+/* What the library sends, by where to and how. The other end of a connection
+ * may close at any moment; that it does so between two calls of ours, and a
+ * send meets it first, cannot be arranged from outside. So send() and sendmsg()
+ * are the test's own here, and close the way themselves. */
+enum { WAY_RING = 1, WAY_DATA = 2, WAY_MASTER = 4 };
+
+static uint16_t master_port; /* 0: the calls are none of our concern */
+static atomic_int to_break, broken;
+
+static void may_break(int fd, int kind)
+{
+    struct sockaddr_storage a;
+    socklen_t size = sizeof a;
+    if (master_port == 0 || getpeername(fd, (struct sockaddr *)&a, &size))
+        return;
+    uint16_t port = a.ss_family == AF_INET6
+                        ? ((struct sockaddr_in6 *)&a)->sin6_port
+                        : ((struct sockaddr_in *)&a)->sin_port;
+    if (ntohs(port) == master_port) kind = WAY_MASTER;
+    if (!(atomic_fetch_and(&to_break, ~kind) & kind)) return;
+    (void)shutdown(fd, SHUT_WR);
+    atomic_fetch_or(&broken, kind);
+}
+
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes,
+                                                    size_t size, int flags)
+{
+    may_break(fd, WAY_RING);
+    return syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
+}
+
+__attribute__((visibility("default"))) ssize_t
+sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    may_break(fd, WAY_DATA);
+    return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+/* Seat 0 has nothing more to break. */
+static bool all_agree(const struct seat *seat, pcclComm_t *comm)
+{
+    int32_t left = seat->index == 0 && atomic_load(&to_break) != 0, any = 0;
+    pcclReduceDescriptor_t d = {
+        .count = 1, .op = pcclMax, .tag = 9, .src_descriptor = {pcclInt32, 0}};
+    SEAT_EQUAL(seat, pcclAllReduce(&left, &any, &d, comm, NULL), pcclSuccess);
+    return any == 0;
+}
+
+static void broken_body(struct seat *seat)
+{
+    enum { STEPS_MAX = 2000 };
+    setenv("PCCL_TRANSPORT", seat->arg, 1);
+    bool tcp = strcmp(seat->arg, "tcp") == 0;
+    signal(SIGPIPE, on_pipe);
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 3);
+    struct vector v;
+    vector_open(&v, seat, comm, COUNT, true);
+    master_port = seat->port;
+    if (seat->index == 0) atomic_store(&to_break, tcp ? WAY_DATA : WAY_RING);
+    int step = 0;
+    do {
+        /* Who comes late finds the others asleep, and has to wake them. */
+        if (seat->index == 0) (void)usleep(1000);
+        SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
+        SEAT_CHECK(seat, ++step < STEPS_MAX);
+    } while (!all_agree(seat, comm));
+    vector_close(&v);
+    if (seat->index == 0) {
+        atomic_store(&to_break, WAY_MASTER);
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
+        SEAT_EQUAL(seat, atomic_load(&broken),
+                   WAY_MASTER | (tcp ? WAY_DATA : WAY_RING));
+    } else {
+        SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
+        SEAT_EQUAL(seat, world_size(comm), 2);
+    }
+    SEAT_EQUAL(seat, pipe_signals, 0);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void no_signal_of_a_broken_way(void **state)
+{
+    static const char *transports[] = {"tcp", "auto"};
+    for (int t = 0; t < 2; t++) {
+        struct cluster *c = *state;
+        cluster_start(c, "20");
+        for (int i = 0; i < 3; i++) cluster_add(c, broken_body, transports[t]);
+        for (int i = 0; i < 3; i++) cluster_finish(c, i);
+        if (t == 1) return;
+        (void)stop(state);
+        assert_int_equal(start(state), 0);
+    }
+}
+
 /* -------------------------------------------------------- many, in any order
  */
 
@@ -191,6 +293,63 @@ static void failures_say_why(void **state)
     cluster_finish(c, 0);
 }
 
+/* ------------------------------------------------------ without further calls
+ */
+
+struct silence {
+    const char *transport;
+    int tests; /* calls of pcclTestAsync before it makes none */
+};
+
+/* Seat 0 launches, and then makes no call until the other has the result: of a
+ * vector that no queue or socket holds, so that both have to go on to the end.
+ * The deadline is so long that nothing else wakes the library meanwhile: it
+ * looks after things five times in one. */
+static void silent_body(struct seat *seat)
+{
+    enum { MUCH = 6 << 20 };
+    const struct silence *s = seat->arg;
+    setenv("PCCL_TRANSPORT", s->transport, 1);
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 2);
+    struct vector v;
+    vector_open(&v, seat, comm, MUCH, false);
+    if (seat->index == 0) {
+        pcclAsyncReduceOp_t handle;
+        bool over = false;
+        SEAT_EQUAL(seat, vector_launch(&v, 0, &handle), pcclSuccess);
+        for (int i = 0; i < s->tests && !over; i++)
+            SEAT_EQUAL(seat, pcclTestAsync(&handle, &over), pcclSuccess);
+        seat_tell(seat, READY, over);
+        (void)seat_hear(seat);
+        SEAT_EQUAL(seat, vector_await(&v, 0, &handle), pcclSuccess);
+    } else {
+        SEAT_EQUAL(seat, seat_hear(seat), GO);
+        SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
+        seat_tell(seat, DONE, 0);
+    }
+    vector_close(&v);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void what_is_launched_goes_on_by_itself(void **state)
+{
+    static const struct silence silences[] = {
+        {"auto", 0}, {"auto", 1000}, {"tcp", 0}, {"tcp", 1000}};
+    for (int i = 0; i < 4; i++) {
+        struct cluster *c = *state;
+        cluster_start(c, "600");
+        for (int k = 0; k < 2; k++) cluster_add(c, silent_body, &silences[i]);
+        assert_int_equal(cluster_await(c, 0, READY), 0); /* not over */
+        cluster_order(c, 1, GO);
+        (void)cluster_await(c, 1, DONE);
+        cluster_order(c, 0, GO);
+        for (int k = 0; k < 2; k++) cluster_finish(c, k);
+        (void)stop(state);
+        assert_int_equal(start(state), 0);
+    }
+}
+
 /* ----------------------------------------------------- only accepted peers */
 
 static void member_body(struct seat *seat)
@@ -244,8 +403,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(no_signal_no_output_no_exit),
+        TEST(no_signal_of_a_broken_way),
         TEST(as_many_as_there_is_room_for_in_any_order),
         TEST(failures_say_why),
+        TEST(what_is_launched_goes_on_by_itself),
         TEST(who_waits_is_not_counted),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
