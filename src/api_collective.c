@@ -228,6 +228,7 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
     if (rc != pcclSuccess) return rc;
     switch (comm_quick(c, &r, op->view_epoch, &started)) {
     case QUICK_NOTHING:
+        c->session->engine.in_a_row = 0;
         rc = launch(c, op, q, &started);
         break;
     case QUICK_TAKEN:
@@ -269,7 +270,7 @@ pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
     rc = launch(c, op, NULL, &started);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){comm, op->tag};
-    comm_attend(c);
+    comm_attend(c, true);
     return api_leave(c, rc);
 }
 
@@ -301,7 +302,7 @@ pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
     if (rc != pcclSuccess) return rc;
     struct op *op = find_handle(c, handle->tag);
     if (!op || !done_out) return api_leave(c, pcclInvalidArgument);
-    if (op->phase != PHASE_DONE) comm_attend(c);
+    if (op->phase != PHASE_DONE) comm_attend(c, false);
     *done_out = op->phase == PHASE_DONE;
     return api_leave(c, pcclSuccess);
 }
@@ -384,7 +385,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
     rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){comm, descriptor->tag};
-    comm_attend(c);
+    comm_attend(c, true);
     return api_leave(c, rc);
 }
 
@@ -422,7 +423,7 @@ static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
                 worst = launch_reduce(c, ops[next].sendbuf, ops[next].recvbuf,
                                       &ops[next].descriptor, &window[slot]);
                 if (worst != pcclSuccess) break;
-                comm_attend(c);
+                comm_attend(c, true);
                 window[slot]->awaited = true;
                 index[slot] = next;
                 flying++;

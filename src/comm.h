@@ -149,8 +149,9 @@ bool comm_attend_open(pcclComm_t *c); /* false: no descriptor */
 void comm_attend_close(pcclComm_t *c);
 void comm_attend_start(pcclComm_t *c); /* the loop is there */
 /* After API calls that start or test an operation: as comm_turn(), but the I/O
- * thread cares for what is left only when no such call has come for a while. */
-void comm_attend(pcclComm_t *c);
+ * thread cares for what is left only when no such call has come for a while.
+ * After one that started one: leaves what is for the next ones in memory. */
+void comm_attend(pcclComm_t *c, bool launches);
 /* A driver ends and leaves operations under way. */
 void comm_attend_rest(pcclComm_t *c);
 /* By the I/O thread, woken. */

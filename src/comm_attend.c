@@ -89,10 +89,15 @@ void comm_attend_rest(pcclComm_t *c)
     comm_io_watch(c);
 }
 
-void comm_attend(pcclComm_t *c)
+void comm_attend(pcclComm_t *c, bool launches)
 {
+    struct engine *e = &c->session->engine;
     comm_io_flush_master(c);
-    if (!c->driving || c->driver_blocked) (void)comm_io_move(c);
+    if (!c->driving || c->driver_blocked) {
+        e->defers = launches && !c->driving;
+        (void)comm_io_move(c);
+        e->defers = false;
+    }
     comm_io_flush_master(c);
     c->calls++;
     if (!c->attended) {

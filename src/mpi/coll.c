@@ -232,6 +232,7 @@ bool coll_advance(struct coll *coll, enum coll_care care)
             }
             result = pcclCollectiveAsync(&coll->op, world.pccl, &coll->handle);
             coll->launched = result == pcclSuccess;
+            if (care == CARE_MOVE) care = CARE_LOOK; /* that moved it */
         }
         if (result == pcclSuccess) continue;
         if (background) {

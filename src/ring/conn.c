@@ -2,7 +2,6 @@
 #include "engine.h"
 
 #include "../cursor.h"
-#include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -484,45 +483,6 @@ bool engine_rx(struct engine *e, uint32_t number, size_t size)
         return true;
     }
     return parse(e, number) || reject(e, number);
-}
-
-static size_t reduce_from(struct conn *c, const uint8_t *bytes, size_t size)
-{
-    uint32_t element = c->rx_op->plan.r.element;
-    if (size > c->rx_left) size = c->rx_left;
-    size -= size % element;
-    op_reduce(c->rx_op, c->rx_lane, &c->rx, c->rx.size - c->rx_left, bytes,
-              size);
-    return size;
-}
-
-size_t engine_rx_from(struct engine *e, uint32_t number, const uint8_t *bytes,
-                      size_t size)
-{
-    const struct conn *c = e->conns[number];
-    size_t done = 0;
-    while (done < size) {
-        uint8_t *to;
-        size_t whole = 0;
-        if (c->peer)
-            whole = message_take_whole(e, number, bytes + done, size - done);
-        done += whole;
-        if (whole > 0) continue;
-        size_t part = engine_rx_window(e, number, &to);
-        if (part == 0) break;
-        if (part > size - done) part = size - done;
-        if (c->sink == SINK_OP && c->rx_reduces) {
-            part = reduce_from(e->conns[number], bytes + done, part);
-            if (part == 0) break; /* the rest of an element comes later */
-        } else if (c->sink == SINK_OP && c->rx_streams) {
-            stream_copy(to, bytes + done, part);
-        } else if (c->sink != SINK_DISCARD) {
-            memcpy(to, bytes + done, part);
-        }
-        done += part;
-        if (!engine_rx(e, number, part) || c->state == CONN_FREE) break;
-    }
-    return done;
 }
 
 /* A new epoch: frames that were ahead of it can be read now. */

@@ -328,8 +328,13 @@ struct engine {
     struct link *links[1024]; /* hash by id */
     struct op ops[OPS_MAX];
     uint32_t op_end;
-    uint32_t op_free; /* none below is FREE */
-    uint32_t active;  /* RUNNING or HELD */
+    uint32_t op_free;  /* none below is FREE */
+    uint32_t active;   /* RUNNING or HELD */
+    uint32_t in_a_row; /* launched since a caller last waited for one */
+    /* The caller is launching, and may launch what the next frame in memory is
+     * for: it is left there, instead of being kept (rule D2). Whoever waits for
+     * anything must not set it, for that may lie behind. */
+    bool defers;
     struct op *by_tag[TAG_HEADS];
     struct op_queue shorts, longs; /* small vectors, and all others */
     struct retained retained[RETAIN_MAX];
@@ -366,7 +371,8 @@ size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
 /* False: the bytes break the protocol; the connection was closed. */
 bool engine_rx(struct engine *e, uint32_t conn, size_t size);
 /* Takes bytes from where they lie, as many as can be used now; fewer when the
- * connection is held, or was closed. */
+ * connection is held, or was closed, or (`defers`) what follows is of an
+ * operation that has yet to be launched here. */
 size_t engine_rx_from(struct engine *e, uint32_t conn, const uint8_t *bytes,
                       size_t size);
 /* What to send next, at most two parts; 0: nothing. Stable until engine_tx. */

@@ -136,6 +136,7 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
     e->op_free = (uint32_t)(op - e->ops);
     if (op == e->ops + OPS_MAX) return NULL;
     op->phase = PHASE_QUEUED;
+    e->in_a_row++;
     op->r.tag = r->tag;
     op_enter(e, op);
     if ((uint32_t)(op - e->ops) >= e->op_end)
@@ -347,7 +348,8 @@ bool engine_start(struct engine *e, struct op *op)
     op->confirm = true;
     /* Of many large ones each DONE hides behind the next one's data, and is
      * cheaper than a copy. */
-    bool many = e->active > MANY && op_result_size(op) >= MANY_SIZE;
+    bool many = (e->active > MANY || e->in_a_row > MANY) &&
+                op_result_size(op) >= MANY_SIZE;
     if (!all_confirm(op) && !many && op_can_retain(e, op)) op->confirm = false;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!open_lane(e, op, i)) return false;

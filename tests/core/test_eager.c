@@ -49,11 +49,106 @@ static void test_what_is_common_passes_what_is_not(void **state)
     }
 }
 
+/* What engine 0 has sent to engine 1 lies before it; how much of the first
+ * `part` bytes does that one take? */
+static size_t take_part(bool defers, size_t part)
+{
+    engines[1]->defers = defers;
+    size_t size = flying[1][0].size;
+    size_t used = engine_rx_from(engines[1], 0, flying[1][0].bytes, part);
+    engines[1]->defers = false;
+    memmove(flying[1][0].bytes, flying[1][0].bytes + used, size - used);
+    flying[1][0].size -= used;
+    return used;
+}
+
+static size_t take(bool defers)
+{
+    return take_part(defers, flying[1][0].size);
+}
+
+/* Who launches leaves what he has not launched where it lies, and takes it from
+ * there as soon as he has; who waits keeps it, for more may lie behind it. */
+static void test_launches_leave_what_is_ahead(void **state)
+{
+    (void)state;
+    enum { FRAME = FRAME_SIZE + COUNT * 8, OPS = 4 };
+    for (uint32_t i = 0; i < COUNT; i++) in[i] = i;
+    deaf[1][0] = true;
+    for (uint32_t k = 0; k < OPS; k++) (void)launch(0, k, out[k]);
+    settle();
+    assert_int_equal(flying[1][0].size, OPS * FRAME);
+    const struct link *from = link_find(engines[1], ids[0], false);
+    const struct op *ops[OPS];
+    assert_int_equal(take(true), 0);
+    ops[1] = launch(1, 1, out[OPS + 1]);
+    assert_int_equal(take(true), 0); /* 0 is before it */
+    ops[0] = launch(1, 0, out[OPS]);
+    assert_int_equal(take(true), 2 * FRAME);
+    assert_int_equal(from->early_count, 0);
+    assert_int_equal(take(false), 2 * FRAME);
+    assert_int_equal(from->early_count, OPS - 2);
+    for (uint32_t k = 2; k < OPS; k++) ops[k] = launch(1, k, out[OPS + k]);
+    assert_int_equal(from->early_count, 0);
+    deaf[1][0] = false;
+    settle();
+    for (uint32_t k = 0; k < OPS; k++) {
+        assert_int_equal(ops[k]->phase, PHASE_DONE);
+        for (uint32_t i = 0; i < COUNT; i++)
+            assert_int_equal(out[OPS + k][i], 2 * i);
+    }
+}
+
+/* A frame that has begun is gone on with, wherever it is cut, and whatever its
+ * body looks like. */
+static void test_a_frame_that_has_begun_is_taken(void **state)
+{
+    (void)state;
+    const struct frame f = {.type = FRAME_DATA, .epoch = 1, .tag = 99};
+    deaf[1][0] = true;
+    for (uint32_t k = 0; k < COUNT * 8 / FRAME_SIZE; k++)
+        frame_encode(&f, (uint8_t *)in + (size_t)k * FRAME_SIZE);
+    for (uint64_t k = 0; k < 2; k++) (void)launch(0, k, out[k]);
+    settle();
+    assert_int_equal(take_part(true, FRAME_SIZE - 1), FRAME_SIZE - 1);
+    assert_int_equal(take_part(true, 1), 1);
+    assert_int_equal(take(true), COUNT * 8);
+    assert_int_equal(take(true), 0);
+}
+
+/* Of many in a row the results are not kept, though each was done before the
+ * next was launched: the others say that they have them (D4). */
+static void test_many_in_a_row_are_confirmed(void **state)
+{
+    (void)state;
+    deaf[1][0] = true;
+    for (uint64_t k = 0; k < 2 * MANY; k++) (void)launch(0, k, out[k]);
+    settle();
+    deaf[1][0] = false;
+    settle(); /* early */
+    deaf[0][1] = true;
+    for (uint64_t k = 0; k < 2 * MANY; k++) {
+        const struct op *op = launch(1, k, out[2 * MANY + k]);
+        assert_int_equal(op->confirm, k >= MANY);
+        settle();
+        assert_int_equal(op->phase, k < MANY ? PHASE_DONE : PHASE_HELD);
+    }
+    deaf[0][1] = false;
+    settle();
+    assert_int_equal(engines[1]->active, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_common_passes_what_is_not,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_launches_leave_what_is_ahead,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_frame_that_has_begun_is_taken,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_in_a_row_are_confirmed, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

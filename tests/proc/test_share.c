@@ -118,6 +118,56 @@ static void test_nobody_may_look(void **state)
     run(state, &(struct variant){{"auto", "auto", "auto"}, true, {0, 0, 0}});
 }
 
+/* Rank 1 tests what lies in the memory behind what it launches only later:
+ * whoever waits has to take that first. */
+static void crossing(struct seat *seat)
+{
+    enum { FLOATS = 10000 };
+    static float in[FLOATS], out[2][FLOATS];
+    pcclAsyncReduceOp_t handles[2];
+    pcclReduceDescriptor_t d = {
+        .count = FLOATS,
+        .op = pcclSum,
+        .src_descriptor = {.datatype = pcclFloat,
+                           .distribution_hint = pcclDistributionNone}};
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 2);
+    for (int i = 0; i < FLOATS; i++) in[i] = (float)i;
+    for (int k = 0; k < 2; k++) {
+        bool done = false;
+        d.tag = (uint64_t)(seat->index == 0 ? k : !k);
+        if (seat->index == 1 && k == 0) (void)seat_hear(seat);
+        SEAT_EQUAL(
+            seat, pcclAllReduceAsync(in, out[d.tag], &d, comm, &handles[d.tag]),
+            pcclSuccess);
+        while (seat->index == 1 && k == 0 && !done)
+            SEAT_EQUAL(seat, pcclTestAsync(&handles[d.tag], &done),
+                       pcclSuccess);
+    }
+    seat_tell(seat, SHARED, count_shared());
+    for (int k = 0; k < 2; k++) {
+        SEAT_EQUAL(seat, pcclAwaitAsyncReduce(&handles[k], NULL), pcclSuccess);
+        for (int i = 0; i < FLOATS; i++)
+            SEAT_CHECK(seat, out[k][i] == (float)(2 * i));
+    }
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+    seat_tell(seat, DONE, 0);
+}
+
+static void test_orders_may_cross(void **state)
+{
+    struct cluster *c = *state;
+    cluster_start(c, "5");
+    for (int i = 0; i < 2; i++) (void)cluster_add(c, crossing, NULL);
+    assert_int_equal(cluster_await(c, 0, SHARED), 1);
+    cluster_order(c, 1, 1);
+    assert_int_equal(cluster_await(c, 1, SHARED), 1);
+    for (int i = 0; i < 2; i++) {
+        (void)cluster_await(c, i, DONE);
+        cluster_finish(c, i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +175,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_tcp, start, stop),
         cmocka_unit_test_setup_teardown(test_one_does_not, start, stop),
         cmocka_unit_test_setup_teardown(test_nobody_may_look, start, stop),
+        cmocka_unit_test_setup_teardown(test_orders_may_cross, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,8 +73,14 @@ bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
     if (*empty) return false;
     int stream = p->conns[conn].stream;
     sim_coverage.share_lost += s->streams[stream].pipe[0].ended;
+    size_t whole = size;
     size = sim_chunk(s, size);
+    /* Between two launches, unless time passes there. */
+    e->defers = p->program.stage == STAGE_LAUNCH && sim_pick(s, 4) > 0;
+    if (e->defers) size = whole;
     size = engine_rx_from(e, conn, from, size);
+    sim_coverage.left += e->defers && size < whole && !e->conns[conn]->held;
+    e->defers = false;
     if (e->conns[conn]->channel != channel) return true; /* closed */
     if (size > 0) channel_read(channel, size);
     sim_coverage.shared++;

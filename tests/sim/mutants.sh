@@ -33,8 +33,8 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" \
 cd "$work"
 
 core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/op ring/op_send ring/op_quant ring/op_restore ring/fold ring/pairwise
-ring/quick ring/queue ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
+ring/engine ring/conn ring/conn_memory ring/queue ring/op ring/op_send ring/op_quant ring/op_restore ring/fold ring/pairwise
+ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
 master/order master/conflict master/edges master/optimize master/bandwidth
 master/bandwidth_plan master/topology master/topology_dp master/topology_local
@@ -215,6 +215,10 @@ late call is taken (R3)|ring/conn.c|s/if (c->generation < l->generation) return 
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/fold.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
+launched, and left (D2)|ring/conn_memory.c|s/!op_is_past(e, f.tag, f.seq)/true/
+left by who waits (D2)|ring/conn_memory.c|s/e->defers \&\& is_ahead/is_ahead/
+half a frame is left (D2)|ring/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||/
+many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > MANY//
 no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, lane);//
 center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
 frames sent count after a flush (F1)|ring/op.c|s/if (e->frozen) return; .. what FLUSHED said stands.*//

@@ -49,7 +49,7 @@ enum {
     X(sync_gave_up) X(sync_named) \
     X(sync_cut_names) X(sync_cut_tensors) X(sync_cut_hashes) \
     X(sync_cut_bytes) X(sync_cut_body) X(sync_cut_taker) X(sync_cut_two) \
-    X(shared) X(share_half) X(share_lost) \
+    X(shared) X(left) X(share_half) X(share_lost) \
     X(quant_ring) X(quant_exchange) X(quant_lost) \
     X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
