@@ -529,15 +529,16 @@ static void on_install(struct session *s, const struct wire_msg *msg)
     }
     for (uint32_t i = 0; i < s->removed_count; i++)
         engine_drop_link(e, s->removed[i]);
-    struct engine_view view = {.epoch = s->view->epoch,
-                               .world = s->view->size,
-                               .rank = s->view->rank,
-                               .members = s->view->members,
-                               .ids = s->view->ids,
-                               .order =
-                                   s->view->has_order ? s->view->order : NULL,
-                               .ring = s->view->ring,
-                               .mesh = s->view->mesh};
+    struct engine_view view = {
+        .epoch = s->view->epoch,
+        .world = s->view->size,
+        .rank = s->view->rank,
+        .members = s->view->members,
+        .ids = s->view->ids,
+        .order = s->view->has_order ? s->view->order : NULL,
+        .sites = s->view->has_sites ? s->view->sites : NULL,
+        .ring = s->view->ring,
+        .mesh = s->view->mesh};
     engine_install(e, &view);
     for (uint32_t i = 0; i < s->removed_count; i++)
         message_lose(e, s->removed[i]);

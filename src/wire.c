@@ -10,7 +10,8 @@ enum {
     LIST_MEMBERS = 4,
     LIST_ORDER = 8,
     LIST_EDGES = 16,
-    LIST_PAIRS = 32
+    LIST_PAIRS = 32,
+    LIST_SITES = 64
 };
 
 static const struct wire_shape {
@@ -39,7 +40,8 @@ static const struct wire_shape {
     [WIRE_ASK] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
     [WIRE_DONATE] = {"DONATE", 0, 64},
     [WIRE_PROPOSE] = {"PROPOSE",
-                      LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_PAIRS,
+                      LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_PAIRS |
+                          LIST_SITES,
                       WIRE_BODY_MAX},
     [WIRE_INSTALL] = {"INSTALL", LIST_OPS | LIST_IDS,
                       32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
@@ -294,6 +296,8 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
         edges_list(c, &m->edge_count, &m->edges, s ? s->edges : NULL);
     if (lists & LIST_PAIRS)
         pairs_list(c, &m->pair_count, &m->pairs, s ? s->pairs : NULL);
+    if (lists & LIST_SITES)
+        order_list(c, &m->site_count, &m->sites, s ? s->sites : NULL);
 }
 
 static void header_field(struct cursor *c, uint16_t *magic, uint8_t *version,

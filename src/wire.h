@@ -238,7 +238,7 @@ struct wire_msg {
     };
     /* Lists; which ones a type carries stands in wire.c. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
-    uint32_t pair_count;
+    uint32_t pair_count, site_count;
     const struct wire_op *ops;
     const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed.
                             STATE: who takes part. SYNCED: of whom how many
@@ -247,6 +247,7 @@ struct wire_msg {
                             INSTALL without a ring: pairs that cannot link */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
+    const uint16_t *sites; /* PROPOSE: by rank; none: not known */
     const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
     const struct wire_pair *pairs; /* PROPOSE: links made the other way */
 };
@@ -257,6 +258,7 @@ struct wire_store {
     uint64_t ids[PEERS_MAX];
     struct wire_member members[PEERS_MAX];
     uint16_t order[PEERS_MAX];
+    uint16_t sites[PEERS_MAX];
     struct wire_edge edges[WIRE_EDGES_MAX];
     struct wire_pair pairs[WIRE_PAIRS_MAX];
 };

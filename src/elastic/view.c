@@ -31,6 +31,13 @@ static bool order_valid(const struct wire_msg *msg, uint32_t size)
     return true;
 }
 
+/* Of so few members a tree is made (rule D15). */
+static bool sites_valid(const struct wire_msg *msg, uint32_t size)
+{
+    if (msg->site_count == 0) return true;
+    return msg->site_count == size && size >= 2 && size <= TREE_MAX;
+}
+
 bool view_propose(struct view *next, const struct view *base,
                   const struct wire_msg *msg, uint64_t self)
 {
@@ -51,9 +58,14 @@ bool view_propose(struct view *next, const struct view *base,
     next->ring = msg->view.ring;
     next->mesh = msg->view.mesh;
     next->has_order = msg->order_count > 0;
-    if (next->rank == next->size || !order_valid(msg, next->size)) return false;
+    next->has_sites = msg->site_count > 0;
+    if (next->rank == next->size || !order_valid(msg, next->size) ||
+        !sites_valid(msg, next->size))
+        return false;
     if (next->has_order)
         memcpy(next->order, msg->order, next->size * sizeof next->order[0]);
+    if (next->has_sites)
+        memcpy(next->sites, msg->sites, next->size * sizeof next->sites[0]);
     return true;
 }
 

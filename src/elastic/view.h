@@ -16,6 +16,8 @@ struct view {
     struct wire_member members[PEERS_MAX]; /* in rank order */
     uint64_t ids[PEERS_MAX];
     uint16_t order[PEERS_MAX]; /* ring order as ranks, if has_order */
+    bool has_sites;
+    uint16_t sites[PEERS_MAX]; /* by rank, if has_sites: who is near whom */
 };
 
 struct loss {

@@ -266,6 +266,7 @@ struct master {
     uint32_t links[MASTER_LINKS_MAX];
     uint64_t ids[PEERS_MAX];
     uint16_t order[PEERS_MAX];
+    uint16_t sites[TREE_MAX];
     uint32_t sorted[PEERS_MAX];
     struct wire_member members[PEERS_MAX];
     struct wire_op ops[WIRE_OPS_MAX];
@@ -403,6 +404,10 @@ bool optimize_has_better(const struct master *m, uint32_t group);
 /* The ring to propose to m->sorted[0..count), into m->order: what was found,
  * or the ring in force with newcomers beside their neighbours. */
 void optimize_order(struct master *m, uint32_t group, uint32_t count);
+
+/* sites.c: who of m->sorted[0..count) is near whom, into m->sites; 0, or how
+ * many they are, if there are several sites of several members. */
+uint32_t sites_find(struct master *m, uint32_t count);
 
 /* order.c: a ring over members[0..count) that avoids the group's unreachable
  * pairs; order[i] is an index into members, a permutation to begin with, which

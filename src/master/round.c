@@ -382,6 +382,8 @@ static void send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.view.optimize = g->optimize;
     msg.order_count = identity ? 0 : count;
     msg.order = m->order;
+    msg.site_count = g->mesh ? sites_find(m, count) : 0;
+    msg.sites = m->sites;
     msg.pair_count = edges_turned(g, m->pairs);
     msg.pairs = m->pairs;
     msg.epoch = 0;

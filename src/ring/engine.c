@@ -10,6 +10,7 @@ bool engine_init(struct engine *e, const struct engine_output *out,
     e->out = *out;
     e->deadline = deadline;
     e->cached = PLAN_CACHED;
+    e->many = MANY;
     e->pool_auto = pool_size == 0;
     e->pool_size = pool_size > 0 ? pool_size : 1;
     if (e->pool_size > POOL_MAX) e->pool_size = POOL_MAX;
@@ -392,6 +393,8 @@ void engine_install(struct engine *e, const struct engine_view *view)
     for (uint32_t i = 1; i < view->world; i++) {
         if (view->members[i].host != e->one_host) e->one_host = 0;
     }
+    e->has_tree = view->sites && view->mesh && e->one_host == 0;
+    if (e->has_tree) tree_init(&e->tree, view->sites, view->world, view->rank);
     e->frozen = false;
     e->quick.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */

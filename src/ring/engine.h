@@ -31,7 +31,7 @@ enum {
     POOL_VERY_FAR = 16,           /* ... over an ocean */
     EAGER_MAX = 64 * 1024,        /* bytes sent before READY, a transfer */
     EAGER_LINK_MAX = 1024 * 1024, /* ... and a link */
-    EARLY_MAX = 8 * OPS_MAX,      /* early frames kept per link */
+    EARLY_MAX = 16 * OPS_MAX,     /* early frames kept per link */
     CONTROL_MAX = 8 * OPS_MAX,    /* control frames queued per link */
     RETAIN_MAX = 64,              /* returned results kept for others */
     MANY = 3,                     /* operations at once: more are many */
@@ -186,19 +186,20 @@ struct lane {
 
 struct op {
     enum op_phase phase;
-    int result;    /* pcclResult_t */
-    bool whole;    /* scope is the whole view */
-    bool confirm;  /* returns only when all hold the result (rule D4) */
-    bool cleared;  /* every DONE so far was clean */
-    bool mismatch; /* reported to the master */
-    bool fails;    /* this member has asked for that (rule D10) */
-    bool folded;   /* exchange, star: recv has the result; in place, the slot
-                      of one's own rank has what stood there */
-    bool direct;   /* exchange of two: what comes is reduced from where it
-                      lies, and not from a slot */
-    bool awaited;  /* somebody takes the result: not to be found again */
-    bool counted;  /* in `active` of the engine */
-    bool promised; /* in `promised`: a slot for its result */
+    int result;     /* pcclResult_t */
+    bool whole;     /* scope is the whole view */
+    bool confirm;   /* returns only when all hold the result (rule D4) */
+    bool cleared;   /* every DONE so far was clean */
+    bool tells_all; /* of a tree: somebody wants DONE */
+    bool mismatch;  /* reported to the master */
+    bool fails;     /* this member has asked for that (rule D10) */
+    bool folded;    /* exchange, star: recv has the result; in place, the slot
+                       of one's own rank has what stood there */
+    bool direct;    /* exchange of two: what comes is reduced from where it
+                       lies, and not from a slot */
+    bool awaited;   /* somebody takes the result: not to be found again */
+    bool counted;   /* in `active` of the engine */
+    bool promised;  /* in `promised`: a slot for its result */
     struct op *tag_next;                  /* of this hash value */
     struct op *unsent_prev, *unsent_next; /* see struct op_queue */
     uint32_t unsent;                      /* transfers that have not begun */
@@ -210,8 +211,9 @@ struct op {
     struct plan plan;
     struct lane *lanes;
     uint32_t lane_count, lanes_left;
-    /* Bit set over the transfers from `prev`; pairwise: over the segments of
-     * the own chunk, that are sums of all. */
+    /* Bit set over the transfers from `prev`; pairwise: over the pieces that
+     * are added up here, and then over those whose sum has come to be passed
+     * on. */
     uint8_t *received;
     uint8_t *begun;  /* ring, bit set: transfers to `next` taken by a connection
                       */
@@ -219,8 +221,8 @@ struct op {
                         pairwise: pieces */
     uint8_t *backup; /* in-place: old content of recv */
     uint8_t *slots;  /* SPACE_SLOT; pairwise: what came before its turn */
-    uint8_t *came;   /* pairwise, bit set: (turn, segment) is in the slots */
-    uint16_t *turns; /* pairwise, by segment: partners that are summed up */
+    uint8_t *came;   /* pairwise, bit set: (part, segment) is in the slots */
+    uint16_t *turns; /* pairwise, by piece: partners that are summed up */
     uint8_t *codes;  /* ring of a quantized vector: its codes */
     uint64_t *scope; /* copy of members */
     size_t *arrays;  /* copy of the four arrays */
@@ -312,6 +314,7 @@ struct engine {
     bool pool_auto;     /* more of them to one that is far away (rule R3) */
     bool far;           /* somebody is RTT_FAR away: a ring is a long one */
     uint64_t cached;    /* PLAN_CACHED; the same on all members */
+    uint32_t many;      /* MANY */
 
     bool frozen; /* between FLUSH and INSTALL */
     uint32_t epoch;
@@ -322,6 +325,8 @@ struct engine {
     const uint16_t *order; /* NULL: identity */
     bool ring, mesh;
     uint64_t one_host; /* of all members; 0: there are several */
+    bool has_tree;     /* the master knows of sites (rule D15) */
+    struct tree tree;
 
     struct conn *conns[CONNS_MAX];
     uint32_t conn_end;
@@ -438,6 +443,7 @@ struct engine_view {
     const struct wire_member *members;
     const uint64_t *ids;
     const uint16_t *order;
+    const uint16_t *sites; /* NULL: not known */
     bool ring, mesh;
 };
 void engine_install(struct engine *e, const struct engine_view *view);
@@ -518,11 +524,15 @@ void op_reduce_two(struct op *op, size_t at, const uint8_t *bytes, size_t size);
 void op_fold_star(struct engine *e, struct op *op); /* something came */
 void op_take_result(struct op *op); /* what came from the center of a star */
 
-/* pairwise.c: the sum of one's own chunk, partner by partner (rule D3). */
+/* pairwise.c: the sum of one's own chunk, partner by partner (rule D3), and of
+ * the own site's parts of others (rule D15). */
 bool op_pairwise_take(struct engine *e, struct op *op);
 /* Where what comes before its turn goes; NULL: it is its turn. */
 uint8_t *op_pairwise_slot(const struct op *op, const struct lane *lane,
                           uint32_t k);
+/* Bytes from `at` on of the part of a piece whose turn it is. */
+void op_pairwise_add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
+                     const uint8_t *bytes, size_t size);
 /* `body` is what op_pairwise_slot said, or else was reduced if NULL. */
 void op_pairwise_received(struct engine *e, struct op *op,
                           const struct lane *lane, const struct frame *f,

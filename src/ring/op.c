@@ -188,11 +188,13 @@ static void make_plan(struct engine *e, struct op *op)
     /* Operations side by side have centers that differ. */
     p->center = (uint32_t)(op->r.tag ^ op->r.tag >> 32);
     p->cached = e->cached;
+    p->tree = NULL;
     if (op->whole) {
         p->world = e->world;
         p->rank = e->rank;
         p->order = e->order;
         p->mesh = e->mesh;
+        if (e->has_tree) p->tree = &e->tree;
     } else {
         p->world = op->r.member_count;
         p->order = NULL;
@@ -333,7 +335,7 @@ bool engine_start(struct engine *e, struct op *op)
     op_break_promise(e, op);
     free_run(e, op);
     op->phase = PHASE_RUNNING;
-    op->mismatch = op->folded = op->direct = false;
+    op->mismatch = op->folded = op->direct = op->tells_all = false;
     op->cleared = true;
     op->done_prev = op->done_sent = 0;
     op->lanes_left = 0;
@@ -348,7 +350,7 @@ bool engine_start(struct engine *e, struct op *op)
     op->confirm = true;
     /* Of many large ones each DONE hides behind the next one's data, and is
      * cheaper than a copy. */
-    bool many = (e->active > MANY || e->in_a_row > MANY) &&
+    bool many = (e->active > e->many || e->in_a_row > e->many) &&
                 op_result_size(op) >= MANY_SIZE;
     if (!all_confirm(op) && !many && op_can_retain(e, op)) op->confirm = false;
     for (uint32_t i = 0; i < op->lane_count; i++) {
@@ -405,7 +407,10 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
 {
     if (op->phase != PHASE_RUNNING) return ACCEPT_DISCARD;
     lane_ready(e, lane);
-    if (f->flags & FLAG_CONFIRM) lane->wants_done = true;
+    if (f->flags & FLAG_CONFIRM) {
+        lane->wants_done = true;
+        op->tells_all = op->plan.r.tree != NULL; /* rule D15 */
+    }
     struct plan_xfer x = {.size = UINT32_MAX};
     if (f->index < lane->recvs) plan_recv(&op->plan, lane->rank, f->index, &x);
     if (!op_agrees(e, op, f, lane->link->id)) return ACCEPT_DISCARD;
@@ -451,14 +456,16 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
         op_reduce_two(op, at, bytes, size);
         return;
     }
+    if (op->plan.kind == PLAN_PAIRWISE) {
+        uint32_t piece = plan_piece(&op->plan, lane->rank, f->index);
+        uint32_t turn = plan_turn(&op->plan, piece, lane->rank);
+        op_pairwise_add(op, piece, turn, at, bytes, size);
+        return;
+    }
     plan_recv(&op->plan, lane->rank, f->index, &x);
     size_t count = size / op->plan.r.element;
     uint8_t *to = (uint8_t *)op->r.recv + x.offset + at;
     const uint8_t *own = (const uint8_t *)op->r.send + x.offset + at;
-    if (op->plan.kind == PLAN_PAIRWISE) {
-        op_save_piece(op, plan_piece(&op->plan, lane->rank, f->index));
-        if (plan_turn(&op->plan, lane->rank) > 1) own = to;
-    }
     reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
     if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
         reduce_divide(op->r.dtype, to, count, op->plan.r.world);
@@ -541,8 +548,8 @@ static void tell_done(struct engine *e, struct op *op)
     if (plan_is_center(&op->plan) && !all_done(op)) return;
     for (uint32_t i = 0; i < op->lane_count; i++) {
         struct lane *lane = &op->lanes[i];
-        if (lane->done_sent || (!all_confirm(op) && !lane->wants_done))
-            continue;
+        bool tells = op->tells_all || lane->wants_done || all_confirm(op);
+        if (lane->done_sent || !tells) continue;
         lane->done_sent = true;
         op_control_send(e, op, lane, FRAME_DONE, 1, clean);
     }

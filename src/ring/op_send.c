@@ -92,14 +92,15 @@ bool op_next_send(struct engine *e, struct link *l, struct frame *f,
     struct op *op = first_sendable(e, first, l, &lane, &k, &x);
     if (!op) op = first_sendable(e, second, l, &lane, &k, &x);
     if (!op) return false;
-    *f = (struct frame){.type = FRAME_DATA,
-                        .flags = op->confirm ? FLAG_CONFIRM : 0,
-                        .epoch = e->epoch,
-                        .tag = op->r.tag,
-                        .seq = op->seq,
-                        .index = k,
-                        .size = x.size,
-                        .digest = op->r.digest};
+    *f =
+        (struct frame){.type = FRAME_DATA,
+                       .flags = op->confirm || op->tells_all ? FLAG_CONFIRM : 0,
+                       .epoch = e->epoch,
+                       .tag = op->r.tag,
+                       .seq = op->seq,
+                       .index = k,
+                       .size = x.size,
+                       .digest = op->r.digest};
     begin(op, lane, k);
     *from = x.size > 0 ? source_of(op, &x) : NULL;
     *which = op;

@@ -14,7 +14,9 @@
  * those that are far apart, where each step of a ring takes a distance: chunk r
  * is that of rank r. Everybody sends each owner its part, and each owner sends
  * everybody the sum. As many bytes as in a ring, but who waits, waits twice and
- * not 2(world-1) times for another member's turn on the processor. */
+ * not 2(world-1) times for another member's turn on the processor. Where
+ * members share a site, what crosses to another one is added up before
+ * (tree.h). */
 #include "plan.h"
 
 #include <string.h>
@@ -91,7 +93,8 @@ static bool may_be_star(const struct plan_request *r)
 }
 
 /* Between hosts a ring takes 2(n-1) of their distances, one behind the other;
- * this takes two. But it lets more bytes cross a way that many share. */
+ * this takes two. Unless sites are known it lets more bytes cross a way that
+ * many share. */
 static bool may_be_pairwise(const struct plan_request *r)
 {
     uint64_t most = r->one_host ? PLAN_PAIRWISE_MAX : PLAN_PAIRWISE_FAR_MAX;
@@ -102,8 +105,11 @@ static bool may_be_pairwise(const struct plan_request *r)
 static enum plan_kind choose_kind(const struct plan_request *r)
 {
     uint64_t size = r->count * r->element - r->spare;
-    bool small = r->mesh && size <= PLAN_EXCHANGE_MAX &&
-                 size * (r->world - 1) <= PLAN_EXCHANGE_TOTAL;
+    uint64_t most = r->tree && r->coll == COLL_ALLREDUCE && r->plain
+                        ? PLAN_EXCHANGE_SITES_MAX
+                        : PLAN_EXCHANGE_MAX;
+    bool small =
+        r->mesh && size <= most && size * (r->world - 1) <= PLAN_EXCHANGE_TOTAL;
     bool star = may_be_star(r) && size <= PLAN_EXCHANGE_MAX;
     if (r->world == 1) return PLAN_LOCAL;
     switch (r->coll) {
@@ -201,6 +207,25 @@ static uint32_t ring_steps(const struct plan *p)
     return p->kind == PLAN_RING ? 2 * (p->r.world - 1) : p->r.world - 1;
 }
 
+/* Chunks of which `from` sends its part to `to`, and the i-th of them. */
+static uint32_t parts_to(const struct plan *p, uint32_t from, uint32_t to)
+{
+    return p->r.tree ? tree_chunks(p->r.tree, from, to) : 1;
+}
+
+static uint32_t part_to(const struct plan *p, uint32_t from, uint32_t to,
+                        uint32_t i)
+{
+    return p->r.tree ? tree_chunk(p->r.tree, from, to, i) : to;
+}
+
+/* Transfers from one to the other: its parts, and then the sums that it has for
+ * the other's parts. */
+static uint32_t pairwise_count(const struct plan *p, uint32_t a, uint32_t b)
+{
+    return (parts_to(p, a, b) + parts_to(p, b, a)) * p->segments;
+}
+
 uint32_t plan_sends(const struct plan *p, uint32_t to)
 {
     switch (p->kind) {
@@ -216,7 +241,7 @@ uint32_t plan_sends(const struct plan *p, uint32_t to)
     case PLAN_CHAIN:
         return to == p->next && p->place + 1 < p->r.world ? p->segments : 0;
     case PLAN_PAIRWISE:
-        return 2 * p->segments;
+        return pairwise_count(p, p->r.rank, to);
     case PLAN_RING:
     case PLAN_GATHER_RING:
         return to == p->next ? ring_steps(p) * p->segments : 0;
@@ -241,7 +266,7 @@ uint32_t plan_recvs(const struct plan *p, uint32_t from)
     case PLAN_CHAIN:
         return from == p->prev && p->place > 0 ? p->segments : 0;
     case PLAN_PAIRWISE:
-        return 2 * p->segments;
+        return pairwise_count(p, from, p->r.rank);
     case PLAN_RING:
     case PLAN_GATHER_RING:
         return from == p->prev ? ring_steps(p) * p->segments : 0;
@@ -365,39 +390,75 @@ uint64_t plan_chunk_max(const struct plan *p)
     return chunk_size(p, 0);
 }
 
-uint32_t plan_turn(const struct plan *p, uint32_t from)
-{
-    return wrap(p, from, p->r.rank);
-}
-
-uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k)
-{
-    uint32_t chunk = k < p->segments ? p->r.rank : from;
-    return chunk * p->segments + k % p->segments;
-}
-
 void plan_piece_place(const struct plan *p, uint32_t piece, struct plan_xfer *x)
 {
     chunk_cut(p, piece / p->segments, piece % p->segments, x);
 }
 
+static uint32_t pairwise_piece(const struct plan *p, uint32_t from, uint32_t to,
+                               uint32_t k, bool *part)
+{
+    uint32_t parts = parts_to(p, from, to);
+    uint32_t i = k / p->segments;
+    *part = i < parts;
+    uint32_t chunk =
+        *part ? part_to(p, from, to, i) : part_to(p, to, from, i - parts);
+    return chunk * p->segments + k % p->segments;
+}
+
+uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k)
+{
+    bool part;
+    return pairwise_piece(p, from, p->r.rank, k, &part);
+}
+
+bool plan_is_part(const struct plan *p, uint32_t from, uint32_t k)
+{
+    return k / p->segments < parts_to(p, from, p->r.rank);
+}
+
+uint32_t plan_turns(const struct plan *p, uint32_t piece)
+{
+    uint32_t chunk = piece / p->segments;
+    if (p->r.tree) return tree_turns(p->r.tree, chunk);
+    return chunk == p->r.rank ? p->r.world - 1 : 0;
+}
+
+uint32_t plan_turn(const struct plan *p, uint32_t piece, uint32_t from)
+{
+    if (p->r.tree) return tree_turn(p->r.tree, piece / p->segments, from);
+    return wrap(p, from, p->r.rank);
+}
+
+uint32_t plan_parts(const struct plan *p)
+{
+    return p->r.tree ? p->r.tree->parts : p->r.world - 1;
+}
+
+uint32_t plan_parts_before(const struct plan *p, uint32_t chunk)
+{
+    return p->r.tree ? p->r.tree->parts_before[chunk] : 0;
+}
+
 static void pairwise_send(const struct plan *p, uint32_t to, uint32_t k,
                           struct plan_xfer *x)
 {
-    bool sum = k >= p->segments;
-    chunk_cut(p, sum ? p->r.rank : to, k % p->segments, x);
-    x->space = sum ? SPACE_RECV : SPACE_SEND;
-    x->after = sum ? k - p->segments : PLAN_NOTHING;
+    bool part;
+    uint32_t piece = pairwise_piece(p, p->r.rank, to, k, &part);
+    uint32_t chunk = piece / p->segments;
+    plan_piece_place(p, piece, x);
+    if (part && plan_turns(p, piece) == 0) return;
+    x->space = SPACE_RECV;
+    x->after = piece;
+    if (!part && chunk != p->r.rank) x->after += p->r.world * p->segments;
 }
 
 static void pairwise_recv(const struct plan *p, uint32_t from, uint32_t k,
                           struct plan_xfer *x)
 {
-    plan_piece_place(p, plan_piece(p, from, k), x);
-    x->action = ACTION_STORE;
-    if (k >= p->segments) return;
-    bool last = plan_turn(p, from) == p->r.world - 1;
-    x->action = last ? ACTION_DIVIDE : ACTION_REDUCE;
+    uint32_t piece = plan_piece(p, from, k);
+    plan_piece_place(p, piece, x);
+    x->action = plan_is_part(p, from, k) ? ACTION_REDUCE : ACTION_STORE;
 }
 
 /* Block b of a gather is that of the member at ring position b. */

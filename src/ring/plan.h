@@ -8,6 +8,7 @@
 #define PCCL_PLAN_H
 
 #include "../base.h"
+#include "tree.h"
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
@@ -17,6 +18,7 @@ enum {
     PLAN_CACHED = 16 * 1024 * 1024, /* bytes of vectors that caches may hold */
     PLAN_EXCHANGE_MAX = 64 * 1024,  /* bytes of a vector sent to everyone */
     PLAN_EXCHANGE_TOTAL = 128 * 1024,   /* ... times world-1 */
+    PLAN_EXCHANGE_SITES_MAX = 8 * 1024, /* ... where sites share their ways */
     PLAN_PAIRWISE_MAX = 128 * 1024,     /* bytes of a vector sent in chunks */
     PLAN_PAIRWISE_FAR_MAX = 256 * 1024, /* ... between hosts */
 };
@@ -61,6 +63,8 @@ struct plan_request {
     /* Ring order as ranks (world entries), NULL for the identity; borrowed
      * while the plan lives. */
     const uint16_t *order;
+    /* Members at several sites, NULL: as if each had its own; borrowed. */
+    const struct tree *tree;
     /* COLL_ALLTOALLV: bytes and byte displacements per rank; borrowed. */
     const size_t *send_bytes, *send_displs, *recv_bytes, *recv_displs;
 };
@@ -101,7 +105,9 @@ struct plan_xfer {
     uint64_t offset;         /* bytes in the space */
     uint32_t size;           /* bytes; an empty transfer is sent as well */
     uint32_t after; /* sent: transfer from `prev` that must be complete first,
-                       or PLAN_NOTHING, or PLAN_ALL: the sum of all */
+                       or PLAN_NOTHING, or PLAN_ALL: the sum of all; pairwise:
+                       the piece that must be summed up, or, from world *
+                       segments on, have come as the sum of all */
 };
 
 void plan_init(struct plan *p, const struct plan_request *request);
@@ -133,14 +139,22 @@ bool plan_is_streamed(const struct plan *p, uint32_t k);
 /* This member is what all others of a star speak with. */
 bool plan_is_center(const struct plan *p);
 
-/* PLAN_PAIRWISE: bytes of the largest chunk; the turn of a partner in the sum
- * of this member's chunk, from 1 on; and a piece of the vector by its number,
- * of which there are world * segments, those of chunk 0 first. */
+/* PLAN_PAIRWISE: a piece is a segment of the vector by its number, of which
+ * there are world * segments, those of chunk 0 first. Bytes of the largest
+ * chunk; the piece that the k-th transfer from a partner brings, and whether it
+ * is a part to be added, or the sum. */
 uint64_t plan_chunk_max(const struct plan *p);
-uint32_t plan_turn(const struct plan *p, uint32_t from);
 uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k);
+bool plan_is_part(const struct plan *p, uint32_t from, uint32_t k);
 void plan_piece_place(const struct plan *p, uint32_t piece,
                       struct plan_xfer *x);
+/* Partners whose parts of a piece this member adds to its own, and the turn of
+ * one of them, from 1 on. */
+uint32_t plan_turns(const struct plan *p, uint32_t piece);
+uint32_t plan_turn(const struct plan *p, uint32_t piece, uint32_t from);
+/* Chunks that come here from others as their parts; of those before one. */
+uint32_t plan_parts(const struct plan *p);
+uint32_t plan_parts_before(const struct plan *p, uint32_t chunk);
 
 /* Bytes of the vector all-reduce works on. */
 uint64_t plan_vector_size(const struct plan *p);

@@ -1,5 +1,5 @@
 /* test_links.c - the rings that the master proposes and who is to call whom:
- * rules R3, R4 and O4 to O8. */
+ * rules D15, R3, R4 and O4 to O8. */
 #include "unit.h"
 
 #include "../../src/master/master.h"
@@ -12,7 +12,7 @@ static pccl_ns now;
 
 /* What the master said last. */
 static struct wire_msg proposed, installed;
-static uint16_t order[WORLD];
+static uint16_t order[WORLD], places[WORLD];
 static struct wire_pair pairs[WIRE_PAIRS_MAX];
 static uint64_t blockers[2 * WIRE_PAIRS_MAX];
 static char evicted[WIRE_TEXT_MAX + 1];
@@ -34,6 +34,7 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
         proposals++;
         for (uint32_t i = 0; i < WORLD; i++) order[i] = (uint16_t)i;
         memcpy(order, m->order, m->order_count * sizeof *order);
+        memcpy(places, m->sites, m->site_count * sizeof *places);
         memcpy(pairs, m->pairs, m->pair_count * sizeof *pairs);
     }
     if (m->type == WIRE_INSTALL) {
@@ -340,6 +341,77 @@ static void test_newcomers_stand_beside_theirs(void **state)
     assert_order("014235");
 }
 
+/* ------------------------------------------------------------ sites (D15) */
+
+static void assert_sites(const char *expected)
+{
+    assert_int_equal(proposed.site_count, strlen(expected));
+    for (uint32_t i = 0; expected[i]; i++)
+        assert_int_equal(places[i], expected[i] - '0');
+}
+
+static void test_hosts_are_sites(void **state)
+{
+    (void)state;
+    quorum(5);
+    /* The last bit of a host says nothing of where it is; 0: nobody knows. */
+    static const uint64_t hosts[] = {2, 4, 3, 0, 0};
+    for (uint32_t i = 0; i < 5; i++) hello(i, hosts[i], 0);
+    assert_sites("01034");
+}
+
+static void round_trip(uint32_t a, uint32_t b, pccl_ns rtt)
+{
+    struct wire_edge edge = {
+        .peer = a + 1, .rate = 1000000, .rtt = (uint64_t)rtt};
+    struct wire_msg m = {
+        .type = WIRE_MEASURED, .edges = &edge, .edge_count = 1};
+    step(MASTER_RECEIVED, b, &m);
+}
+
+/* A newcomer, of whom nothing is known, is admitted. */
+static void admit(uint32_t count)
+{
+    hello(count, 0, 0);
+    for (uint32_t i = 0; i < count; i++) vote(i, VOTE_UPDATE);
+    for (uint32_t i = 0; i <= count; i++) ready(i, 0);
+}
+
+static void test_short_ways_are_within_a_site(void **state)
+{
+    (void)state;
+    quorum(5);
+    for (uint32_t i = 0; i < 5; i++) hello(i, 2 + 2 * i, 0);
+    assert_int_equal(proposed.site_count, 0);
+    for (uint32_t i = 0; i < 5; i++) ready(i, 0);
+    round_trip(0, 2, 1 * PCCL_MS);
+    round_trip(4, 2, 2 * PCCL_MS); /* near through 2 */
+    round_trip(0, 4, 5 * PCCL_MS);
+    round_trip(1, 0, 40 * PCCL_MS);
+    round_trip(3, 1, 1 * PCCL_MS);
+    admit(5);
+    assert_sites("010105");
+}
+
+static void test_all_at_one_site_are_none(void **state)
+{
+    (void)state;
+    quorum(4);
+    for (uint32_t i = 0; i < 4; i++) hello(i, i < 2 ? 2 : 2 * i, 0);
+    assert_sites("0023");
+    for (uint32_t i = 0; i < 4; i++) ready(i, 0);
+    for (uint32_t i = 1; i < 4; i++) round_trip(0, i, PCCL_MS / 10);
+    admit(4);
+    assert_sites("00004");
+    round_trip(4, 0, PCCL_MS / 10);
+    struct wire_msg m = {.type = WIRE_LEAVE};
+    step(MASTER_RECEIVED, 3, &m);
+    struct wire_msg flushed = {.type = WIRE_FLUSHED,
+                               .round = master->groups[0].round};
+    for (uint32_t i = 0; i < 5; i++) step(MASTER_RECEIVED, i, &flushed);
+    assert_sites("0023"); /* but hosts */
+}
+
 /* ------------------------------------------------------------ probes (O4) */
 
 static void measured(uint32_t link, enum edge_kind kind)
@@ -545,6 +617,9 @@ int main(void)
         TEST(test_then_networks),
         TEST(test_networks_become_neighbours),
         TEST(test_newcomers_stand_beside_theirs),
+        TEST(test_hosts_are_sites),
+        TEST(test_short_ways_are_within_a_site),
+        TEST(test_all_at_one_site_are_none),
         TEST(test_a_failed_probe_is_turned),
         TEST(test_a_silent_probe_ends_by_time),
         TEST(test_a_sweep_measures_nothing_twice),

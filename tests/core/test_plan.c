@@ -15,7 +15,9 @@ struct node {
     uint8_t *send, *recv, *slots;
     uint8_t *wrote; /* ring: what was last written to each byte of recv */
     uint32_t sent[WORLD_MAX], received[WORLD_MAX];
-    /* Transfers from `prev`; pairwise: segments that are sums of all. */
+    struct tree tree;
+    /* Transfers from `prev`; pairwise: pieces that are summed up, and those
+     * that came as sums. */
     bool got[XFERS_MAX];
     uint32_t summed[XFERS_MAX];
     size_t send_bytes[WORLD_MAX], send_displs[WORLD_MAX];
@@ -23,6 +25,7 @@ struct node {
 };
 
 static struct node nodes[WORLD_MAX];
+static const uint16_t *sites; /* of the members, or NULL */
 
 static uint8_t value(uint32_t rank, uint64_t i)
 {
@@ -62,6 +65,8 @@ static void setup(struct plan_request *r, uint32_t rank)
     size_t send_size = r->coll == COLL_ALLTOALLV ? sends : (size_t)size;
     size_t recv_size = r->coll == COLL_ALLTOALLV ? recvs : (size_t)size;
     if (r->coll == COLL_ALLGATHER) recv_size *= r->world;
+    if (sites) tree_init(&n->tree, sites, r->world, rank);
+    if (sites) mine.tree = &n->tree;
     plan_init(&n->plan, &mine);
     n->send = malloc(send_size + 1);
     n->recv = calloc(1, recv_size + 1);
@@ -91,12 +96,16 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
         assert_int_equal(plan_is_first_write(&to->plan, k), *wrote == 0);
         *wrote = plan_is_streamed(&to->plan, k) ? STREAMED : 1;
     }
-    const uint8_t *with = adds && to->summed[k] > 0 ? to->recv : to->send;
+    uint32_t piece = pairwise ? plan_piece(&to->plan, from, k) : 0;
+    const uint8_t *with = adds && to->summed[piece] > 0 ? to->recv : to->send;
     for (uint32_t i = 0; i < size; i++) {
         uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
         base[y.offset + i] = (uint8_t)(bytes[i] + own);
     }
-    if (adds && ++to->summed[k] == to->plan.r.world - 1) to->got[k] = true;
+    if (adds && ++to->summed[piece] == plan_turns(&to->plan, piece))
+        to->got[piece] = true;
+    if (pairwise && !adds)
+        to->got[to->plan.r.world * to->plan.segments + piece] = true;
     if (pairwise) return;
     if (from == to->plan.prev && k < XFERS_MAX) to->got[k] = true;
 }
@@ -328,8 +337,8 @@ static void test_same_kind_everywhere(void **state)
     }
 }
 
-/* Members that share memory: every piece of the vector has one number, each
- * partner has one turn, and the last of them ends an average. */
+/* Members that share memory: every piece of the vector has one number, and each
+ * partner has one turn. */
 static void test_pairwise(void **state)
 {
     (void)state;
@@ -359,14 +368,15 @@ static void test_pairwise(void **state)
             if (from == 4) continue;
             uint32_t turn = (from + 5) % 9;
             struct plan_xfer x, y;
-            assert_int_equal(plan_turn(&p, from), turn);
+            assert_int_equal(plan_turn(&p, 4 * p.segments, from), turn);
+            assert_int_equal(plan_turns(&p, 4 * p.segments), 8);
             for (uint32_t k = 0; k < 2 * p.segments; k++) {
                 plan_recv(&p, from, k, &x);
                 plan_piece_place(&p, plan_piece(&p, from, k), &y);
                 assert_true(x.offset == y.offset && x.size == y.size);
-                enum plan_action a = turn == 8 ? ACTION_DIVIDE : ACTION_REDUCE;
-                if (k >= p.segments) a = ACTION_STORE;
-                assert_int_equal(x.action, a);
+                bool part = k < p.segments;
+                assert_true(plan_is_part(&p, from, k) == part);
+                assert_int_equal(x.action, part ? ACTION_REDUCE : ACTION_STORE);
             }
         }
         r.count = PLAN_PAIRWISE_MAX / 4 + 1;
@@ -411,6 +421,73 @@ static void test_far(void **state)
     assert_int_equal(plan_partners(&p), 2);
 }
 
+/* Rule D15: every division into sites gives the sums, at every place of the
+ * members in them. */
+static void test_sites(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {0, 1, 7, 1000, 200000};
+    uint16_t site[WORLD_MAX];
+    sites = site;
+    for (uint32_t world = 3; world <= WORLD_MAX; world++) {
+        for (uint32_t n = 1; n <= world; n++) {
+            for (uint32_t kind = 0; kind < 3; kind++) {
+                for (uint32_t i = 0; i < world; i++) {
+                    site[i] = (uint16_t)(i % n);
+                    if (kind == 1) site[i] = (uint16_t)(i * n / world);
+                    if (kind == 2) site[i] = (uint16_t)(i < n ? i : n - 1);
+                }
+                for (size_t c = 0; c < ARRAY_COUNT(counts); c++) {
+                    if (counts[c] > 100000 && world > 3) continue;
+                    struct plan_request r = {.coll = COLL_ALLREDUCE,
+                                             .world = world,
+                                             .count = counts[c],
+                                             .element = 1,
+                                             .mesh = true,
+                                             .plain = true};
+                    run(r);
+                }
+            }
+        }
+    }
+    sites = NULL;
+}
+
+/* What two sites send each other is one vector, and between any two members
+ * there is at most the part of a chunk and the sum of one. */
+static void test_sites_cross_once(void **state)
+{
+    (void)state;
+    static const uint16_t site[] = {0, 1, 0, 1, 0, 1, 1, 0};
+    static struct tree tree[8];
+    uint32_t cross = 0;
+    for (uint32_t i = 0; i < 8; i++) tree_init(&tree[i], site, 8, i);
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t parts = 0;
+        for (uint32_t c = 0; c < 8; c++) {
+            uint32_t up = tree[0].parent[c][i];
+            assert_int_equal(tree[i].parent[c][i], up);
+            assert_int_equal(tree[i].parts_before[c], parts);
+            parts += tree_turns(&tree[i], c);
+            if (i == c) assert_int_equal(up, c);
+            if (site[i] == site[c]) assert_int_equal(up, c);
+            for (uint32_t turn = 1; turn <= tree_turns(&tree[i], c); turn++)
+                assert_int_equal(
+                    tree_turn(&tree[i], c, tree_partner(&tree[i], c, turn)),
+                    turn);
+        }
+        assert_int_equal(tree[i].parts, parts);
+        for (uint32_t k = 0; k < 8; k++) {
+            uint32_t there = tree_chunks(&tree[0], i, k);
+            uint32_t back = tree_chunks(&tree[0], k, i);
+            if (site[i] == site[k] || i == k) continue;
+            assert_true(there <= 1 && back <= 1);
+            if (site[i] == 0) cross += there + back;
+        }
+    }
+    assert_int_equal(cross, 8); /* chunks: a vector each way */
+}
+
 /* Between hosts the chunks come in more pieces, for connections to share. */
 static void test_pieces_for_many_connections(void **state)
 {
@@ -447,6 +524,8 @@ int main(void)
         cmocka_unit_test(test_same_kind_everywhere),
         cmocka_unit_test(test_pairwise),
         cmocka_unit_test(test_far),
+        cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_sites_cross_once),
         cmocka_unit_test(test_pieces_for_many_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

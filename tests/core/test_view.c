@@ -89,6 +89,13 @@ static void test_impossible_proposals(void **state)
     m.order_count = 4;
     assert_false(view_propose(next, base, &m, 12));
     m = change();
+    m.sites = good;
+    m.site_count = 4;
+    assert_false(view_propose(next, base, &m, 12));
+    m.site_count = 5;
+    assert_true(view_propose(next, base, &m, 12));
+    assert_true(next->has_sites && next->sites[0] == 4);
+    m = change();
     struct wire_member *many = calloc(PEERS_MAX, sizeof *many);
     assert_non_null(many);
     m.members = many;

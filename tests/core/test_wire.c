@@ -11,6 +11,7 @@ static const struct wire_op ops[] = {{1, 2, 3, OP_HELD, true},
                                      {UINT64_MAX, 0, 9, OP_RUNNING, false}};
 static const uint64_t ids[] = {7, UINT64_MAX, 0};
 static const uint16_t order[] = {2, 0, 1};
+static const uint16_t sites[] = {7, 9};
 static const struct wire_member members[] = {
     {.id = 5, .host = 6, .hint = -1, .pid = 8, .addr = {6, {1, 2, 3}, 99}},
     {.id = 9, .hint = 3, .addr = {4, {127, 0, 0, 1}, 65535}},
@@ -76,11 +77,13 @@ static struct wire_msg example(enum wire_type type)
     if (type == WIRE_PROPOSE) {
         m.member_count = 2;
         m.order_count = 3;
+        m.site_count = 2;
     }
     m.ops = ops;
     m.ids = ids;
     m.members = members;
     m.order = order;
+    m.sites = sites;
     return m;
 }
 
@@ -132,6 +135,8 @@ static void test_values_arrive(void **state)
     assert_int_equal(got.members[0].hint, -1);
     assert_int_equal(got.members[1].addr.port, 65535);
     assert_int_equal(got.order[0], 2);
+    assert_int_equal(got.site_count, 2);
+    assert_int_equal(got.sites[1], 9);
     assert_true(got.view.mesh && !got.view.ring && got.view.update);
     m = example(WIRE_EVICT);
     size = wire_encode(&m, frame);

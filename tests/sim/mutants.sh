@@ -33,10 +33,10 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" \
 cd "$work"
 
 core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/conn_memory ring/queue ring/op ring/op_send ring/op_quant ring/op_restore ring/fold ring/pairwise
+ring/engine ring/conn ring/conn_memory ring/queue ring/op ring/op_send ring/op_quant ring/op_restore ring/fold ring/pairwise ring/tree
 ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
-master/order master/conflict master/edges master/optimize master/bandwidth
+master/order master/sites master/conflict master/edges master/optimize master/bandwidth
 master/bandwidth_plan master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote dtype ring/isa
 ring/reduce ring/reduce_base ring/quant ring/quant_base hash/hash
@@ -218,13 +218,19 @@ result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* si
 launched, and left (D2)|ring/conn_memory.c|s/!op_is_past(e, f.tag, f.seq)/true/
 left by who waits (D2)|ring/conn_memory.c|s/e->defers \&\& is_ahead/is_ahead/
 half a frame is left (D2)|ring/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||/
-many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > MANY//
+many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, lane);//
 center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
 frames sent count after a flush (F1)|ring/op.c|s/if (e->frozen) return; .. what FLUSHED said stands.*//
 READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);//
-out of turn (D3)|ring/pairwise.c|s/op->turns\[k\] + 1u == turn ? NULL/true ? NULL/
-sum of some (D12)|ring/pairwise.c|s/if (turn < p->r.world) return;//
+out of turn (D3)|ring/pairwise.c|s/op->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
+sum of some (D12)|ring/pairwise.c|s/if (turn > plan_turns(p, piece)) complete/complete/
+wish for DONE not passed on (D15)|ring/op_send.c|s/op->confirm .. op->tells_all ?/op->confirm ?/
+DONE only to who said so itself (D15)|ring/op.c|s/bool tells = op->tells_all .. /bool tells = /
+sum passed on before it has come (D15)|ring/plan.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
+site's sum sent without the others (D15)|ring/plan.c|s/if (part \&\& plan_turns(p, piece) == 0) return;/if (part) return;/
+members see other sites (D15)|ring/engine.c|s/e->has_tree = view->sites \&\& /e->has_tree = view->sites \&\& view->rank % 2 == 0 \&\& /
+average by a site (D15)|ring/pairwise.c|s/bool all = piece . p->segments == p->r.rank \&\&/bool all =/
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
 passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/plan.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/

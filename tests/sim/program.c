@@ -30,7 +30,8 @@ static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
                              size_t element, bool quantized)
 {
     uint64_t n = h >> 8;
-    uint32_t one_in = quantized || s->options.pairwise ? 3 : 12;
+    bool often = quantized || s->options.pairwise || s->options.sites > 0;
+    uint32_t one_in = often ? 3 : 12;
     if (s->options.large && hash(s, step, 900) % one_in == 0)
         return sim_large(s, n, hash(s, step, 901)) / element;
     switch (h % 8) {
@@ -358,22 +359,10 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     uint64_t tx, rx;
     const struct plan plan = o->op->plan;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
-    bool ring = plan.kind == PLAN_RING, confirm = o->op->confirm;
+    bool confirm = o->op->confirm;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
-    sim_coverage.skewed_lost += plan.skewed && plan.segments > 1 && o->result;
-    sim_coverage.quant_lost += quantized && o->result == pcclRankConnectionLost;
-    if (o->result == pcclSuccess) {
-        sim_coverage.ring_plan += ring;
-        sim_coverage.skewed += plan.skewed && plan.segments > 1;
-        sim_coverage.pairwise += plan.kind == PLAN_PAIRWISE;
-        sim_coverage.spread += plan.kind == PLAN_SPREAD;
-        sim_coverage.quant_ring += quantized && ring;
-        sim_coverage.quant_exchange += quantized && !ring;
-        sim_coverage.star += plan.star;
-        sim_coverage.confirmed += confirm;
-        sim_coverage.deferred += !confirm;
-        sim_coverage.local += o->spec.size == 1;
-    }
+    sim_cover_plan(&plan, quantized, confirm, o->result);
+    sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
     end_op(s, p, o, contributors);
 }
 

@@ -327,6 +327,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine.now = s->now;
     if (s->options.skewed) p->session->engine.cached = 0;
+    if (s->options.sites) p->session->engine.many = p->uid % 4;
     shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
@@ -336,6 +337,8 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     hello.hello.pool = (uint16_t)s->options.pool;
     hello.hello.join = joiner;
     hello.hello.self.hint = hint;
+    if (s->options.sites > 0)
+        hello.hello.self.host = 2 + 2 * (p->uid % s->options.sites);
     if (s->options.one_host)
         hello.hello.self.host = s->options.pairwise ? 2 : 1;
     hello.hello.self.addr.port = (uint16_t)p->uid;

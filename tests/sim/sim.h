@@ -37,6 +37,7 @@ enum {
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
     X(ring_plan) X(skewed) X(skewed_lost) X(pairwise) \
+    X(sites) X(sites_lost) X(sites_confirmed) \
     X(spread) X(star) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
     X(two_groups) X(master_lost) X(again) X(sync) \
@@ -181,6 +182,7 @@ struct sim_options {
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
     bool one_host;
+    uint32_t sites;  /* hosts of several members each; 0: all the same */
     bool cut;        /* two of the first cannot link until all heals */
     bool one_way;    /* of some pairs only one may ever call the other */
     bool letters;    /* members write messages to each other */
@@ -260,6 +262,9 @@ void sim_free(struct sim *s);
 /* sim.c */
 uint32_t sim_pick(struct sim *s, uint32_t count);
 /* Bytes of a vector that no exchange takes, from any n and h. */
+/* Counts an operation that has ended. */
+void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
+                    int result);
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h);
 size_t sim_chunk(struct sim *s, size_t available); /* how much of it */
 uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);

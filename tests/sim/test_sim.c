@@ -117,6 +117,7 @@ static struct sim_options choose(uint64_t seed)
     o.pairwise = o.one_host && o.share > 0 && on(&r, 2);
     o.skewed = o.pairwise && on(&r, 2);
     o.letters = on(&r, 5) || (o.one_way && on(&r, 2));
+    if (!o.one_host && on(&r, 2)) o.sites = 2 + net_pick(&r, 2);
     return o;
 }
 

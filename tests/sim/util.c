@@ -1,6 +1,8 @@
 /* util.c - small functions that every part of the simulator uses. */
 #include "sim.h"
 
+#include "../../include/pccl.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -131,11 +133,38 @@ void sim_count_message(const struct wire_msg *msg)
     }
 }
 
+void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
+                    int result)
+{
+    struct sim_coverage *c = &sim_coverage;
+    bool ring = p->kind == PLAN_RING;
+    bool skewed = p->skewed && p->segments > 1;
+    bool sites = p->kind == PLAN_PAIRWISE && p->r.tree;
+    bool lost = result == pcclRankConnectionLost;
+    c->skewed_lost += skewed && result != pcclSuccess;
+    c->sites_lost += sites && lost;
+    c->quant_lost += quantized && lost;
+    if (result != pcclSuccess) return;
+    c->ring_plan += ring;
+    c->skewed += skewed;
+    c->pairwise += p->kind == PLAN_PAIRWISE;
+    c->sites += sites;
+    c->sites_confirmed +=
+        sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;
+    c->spread += p->kind == PLAN_SPREAD;
+    c->quant_ring += quantized && ring;
+    c->quant_exchange += quantized && !ring;
+    c->star += p->star;
+    c->confirmed += confirm;
+    c->deferred += !confirm;
+}
+
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h)
 {
     if (h % 20 == 0) return 1100000 + n % 1000;
     if (s->options.skewed) return 130000 + n % 400000;
-    return s->options.pairwise ? 30000 + n % 100000 : 66000 + n % 200000;
+    return s->options.pairwise || s->options.sites > 0 ? 30000 + n % 100000
+                                                       : 66000 + n % 200000;
 }
 
 void sim_watch(struct sim_proc *p)
