@@ -31,12 +31,15 @@ echo "pkg-config, and no rpath: pccl-master tells where the libraries are"
 examples=$source/examples
 # shellcheck disable=SC2016 # the program between ```c and ```
 sed -n '/^```c$/,/^```$/{/^```/!p;}' "$source/README.md" >"$work/readme.c"
+
 build() # PACKAGE OUTPUT ARGUMENTS...: what pkg-config prints is for a shell
 {
+    # shellcheck disable=SC2034 # used by what eval reads
     package=$1 output=$2
     shift 2
     eval "\$cc -o \"\$output\" \"\$@\" $(pc "$package") -lm"
 }
+
 build mpi_pccl "$work/readme" "$work/readme.c"
 build pccl "$work/native" "$examples/all_reduce.c"
 build mpi_pccl "$work/mpi" "$examples/elastic_train.c" \
