@@ -20,11 +20,10 @@ if [ -z "$config" ]; then
 fi
 lib=${config%/pkgconfig/pccl.pc}
 
-# The files name the prefix of the configuration; --prefix has changed it.
+# The files find their prefix from where they lie.
 pc()
 {
-    PKG_CONFIG_PATH=$lib/pkgconfig \
-        pkg-config --define-variable=prefix="$prefix" --cflags --libs "$@"
+    PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs "$@"
 }
 
 echo "pkg-config, and no rpath: pccl-master tells where the libraries are"
