@@ -10,7 +10,8 @@
  * PCCL_Update_topology, and with PCCL_ON_FAILURE=shrink after a collective that
  * was repeated by the survivors; never in between. Survivors keep their order,
  * newcomers come last. Communicators made by MPI_Comm_split and the like keep
- * the members they were made of.
+ * the members they were made of. A process can have a part in the making of
+ * about four million communicators (2^22), freed ones included.
  *
  * Errors are raised as in MPI: through the error handler of the communicator,
  * which by default ends the job. */

@@ -190,6 +190,11 @@ int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
     coll_begin(&coll);
     int result = coll_settle(&coll);
     *first_out = coll.candidate;
+    /* The same on all members; beyond, ids would be those of others. */
+    if (result == MPI_SUCCESS && *first_out + coll.wanted > CONTEXT_MASK + 1)
+        return error_note(MPI_ERR_OTHER,
+                          "no more communicators: %u have been made",
+                          CONTEXT_MASK + 1 - CONTEXT_FIRST);
     return result;
 }
 

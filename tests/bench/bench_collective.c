@@ -339,7 +339,7 @@ int bench_collective(const struct bench_options *o)
     if (rc != pcclSuccess) {
         char why[256] = "";
         (void)pcclGetLastError(r.comm, why, sizeof why);
-        fprintf(stderr, "pccl-bench: %s %s\n", pcclGetErrorString(rc), why);
+        fprintf(stderr, "pccl-bench: %s: %s\n", pcclGetErrorString(rc), why);
         status = 1;
     }
     free(r.times);

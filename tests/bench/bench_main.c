@@ -10,6 +10,7 @@
 static const char help[] =
     "usage: pccl-master -n N pccl-bench [options]    collectives, N ranks\n"
     "       pccl-bench --ranks N [options]           the same, on its own\n"
+    "       pccl-bench sync [options]                --op sync\n"
     "       pccl-bench recovery [options]            kill to next result\n"
     "       pccl-bench join [options]                connect to first result\n"
     "\n"
@@ -25,7 +26,8 @@ static const char help[] =
     "  --transport NAME   auto tcp shm: sets PCCL_TRANSPORT\n"
     "  --in-place         allreduce: send buffer = receive buffer\n"
     "  --concurrent K     operations in flight at once, each of that size (1)\n"
-    "  --pool P           connections per neighbour (1)\n"
+    "  --pool P           connections per neighbour (1); 0: as the library\n"
+    "                     decides\n"
     "  --seconds S        time per line (1)\n"
     "  --no-check         do not look at the results\n"
     "  --json             one JSON object per line\n"

@@ -175,7 +175,7 @@ static bool take(struct option_state *s, int c, bool *help)
     case 'c':
         return number(s, "concurrent", 1, 256, &o->concurrent);
     case 'p':
-        return number(s, "pool", 1, 64, &o->pool);
+        return number(s, "pool", 0, 64, &o->pool);
     case 'n':
         s->ranks_given = true;
         return number(s, "ranks", 1, 64, &o->ranks);

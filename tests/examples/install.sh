@@ -20,26 +20,31 @@ if [ -z "$config" ]; then
 fi
 lib=${config%/pkgconfig/pccl.pc}
 
-# The files name the prefix of the configuration; --prefix has changed it.
+# The files find their prefix from where they lie.
 pc()
 {
-    PKG_CONFIG_PATH=$lib/pkgconfig \
-        pkg-config --define-variable=prefix="$prefix" --cflags --libs "$@"
+    PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs "$@"
 }
 
 echo "pkg-config, and no rpath: pccl-master tells where the libraries are"
 examples=$source/examples
-models="$examples/train_args.c $examples/text_model.c"
 # shellcheck disable=SC2016 # the program between ```c and ```
 sed -n '/^```c$/,/^```$/{/^```/!p;}' "$source/README.md" >"$work/readme.c"
-# shellcheck disable=SC2046,SC2086 # lists of words
+
+build() # PACKAGE OUTPUT ARGUMENTS...: what pkg-config prints is for a shell
 {
-    $cc -o "$work/readme" "$work/readme.c" $(pc mpi_pccl)
-    $cc -o "$work/native" "$examples/all_reduce.c" $(pc pccl)
-    $cc -o "$work/mpi" "$examples/elastic_train.c" $models $(pc mpi_pccl) -lm
+    # shellcheck disable=SC2034 # used by what eval reads
+    package=$1 output=$2
+    shift 2
+    eval "\$cc -o \"\$output\" \"\$@\" $(pc "$package") -lm"
 }
-master="$prefix/bin/pccl-master --timeout 30"
-$master -n 3 "$work/readme" >"$work/out"
+
+build mpi_pccl "$work/readme" "$work/readme.c"
+build pccl "$work/native" "$examples/all_reduce.c"
+build mpi_pccl "$work/mpi" "$examples/elastic_train.c" \
+    "$examples/train_args.c" "$examples/text_model.c"
+master() { "$prefix/bin/pccl-master" --timeout 30 "$@"; }
+master -n 3 "$work/readme" >"$work/out"
 [ "$(grep -c 'mean 1 of 3 ranks' "$work/out")" = 10 ]
 
 echo "find_package"
@@ -48,9 +53,10 @@ cat >"$work/user/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.20)
 project(user C)
 find_package(Pccl 0.1 REQUIRED)
-add_executable(native $examples/all_reduce.c)
+add_executable(native "$examples/all_reduce.c")
 target_link_libraries(native Pccl::pccl)
-add_executable(mpi $examples/elastic_train.c $models)
+add_executable(mpi "$examples/elastic_train.c" "$examples/train_args.c"
+    "$examples/text_model.c")
 target_link_libraries(mpi Pccl::mpi_pccl m)
 END
 if ! { "$cmake" -S "$work/user" -B "$work/user/build" \
@@ -62,9 +68,9 @@ if ! { "$cmake" -S "$work/user" -B "$work/user/build" \
 fi
 
 for folder in "$work" "$work/user/build"; do
-    $master -n 2 "$folder/native" >"$work/out"
+    master -n 2 "$folder/native" >"$work/out"
     [ "$(grep -c '^2 4, sum of 2 peers$' "$work/out")" = 2 ]
-    $master -n 2 "$folder/mpi" --steps 2 --hidden 4 "$examples/demo.sh" \
+    master -n 2 "$folder/mpi" --steps 2 --hidden 4 "$examples/demo.sh" \
         >"$work/out"
     [ "$(grep -c '^rank ./2: done' "$work/out")" = 2 ]
 done
@@ -72,9 +78,9 @@ done
 # A program that was built for MPICH finds our library under MPICH's name.
 if command -v mpicc.mpich >/dev/null; then
     echo "built for MPICH"
-    # shellcheck disable=SC2086
-    mpicc.mpich -o "$work/foreign" "$examples/train_text.c" $models -lm
-    $master -n 2 "$work/foreign" --steps 2 --hidden 4 "$examples/demo.sh" \
+    mpicc.mpich -o "$work/foreign" "$examples/train_text.c" \
+        "$examples/train_args.c" "$examples/text_model.c" -lm
+    master -n 2 "$work/foreign" --steps 2 --hidden 4 "$examples/demo.sh" \
         >"$work/out"
     [ "$(grep -c '^rank ./2: done' "$work/out")" = 2 ]
 fi

@@ -27,6 +27,8 @@ void run_arguments(int argc, char **argv)
     }
     run_master = argv[1];
     run_helper = argv[2];
+    setenv("LAUNCHER", run_master, 1);
+    setenv("HELPER", run_helper, 1);
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -21,7 +21,8 @@ struct run {
     int status;                        /* as a shell's $? */
 };
 
-/* From the command line of the test program. */
+/* From the command line of the test program; for shells also in LAUNCHER and
+ * HELPER, because a path may have blanks. */
 extern const char *run_master;
 extern const char *run_helper;
 void run_arguments(int argc, char **argv);

@@ -42,12 +42,8 @@ static void test_rest_ends(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
-    snprintf(command, sizeof command,
-             "trap 'echo heard; exit 0' TERM; %s hold child & wait",
-             run_helper);
     RUN(&run, "-n", "1", "sh", "-c", "read x; exit 5", ":", "-n", "1", "sh",
-        "-c", command);
+        "-c", "trap 'echo heard; exit 0' TERM; \"$HELPER\" hold child & wait");
     int child = run_process(&run, "child", NULL);
     run_finish(&run);
     assert_int_equal(run.status, 5);
@@ -147,7 +143,6 @@ static void test_quorum(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
     static const char *const ends[] = {
         "[ $RANK = 1 ] && exit 1; read x; exit 0",
         "[ $RANK = 0 ] && read x; exit 0"};
@@ -159,10 +154,8 @@ static void test_quorum(void **state)
         run_free(&run);
     }
     /* with a view it is the coordinator's business */
-    snprintf(command, sizeof command,
-             "[ $RANK = 1 ] || exec cat; %s tell members 3; exit 1",
-             run_helper);
-    RUN(&run, "--elastic", "-n", "2", "sh", "-c", command);
+    RUN(&run, "--elastic", "-n", "2", "sh", "-c",
+        "[ $RANK = 1 ] || exec cat; \"$HELPER\" tell members 3; exit 1");
     run_errors_await(&run, "going on");
     run_finish(&run);
     assert_has_not(run.errors, "quorum");
@@ -175,11 +168,8 @@ static void test_abort(void **state)
     static const char *const options[] = {"--elastic", "-v"};
     for (int i = 0; i < 2; i++) {
         struct run run;
-        char command[512];
-        snprintf(command, sizeof command,
-                 "[ $RANK = 1 ] && %s tell abort 7 1; exec sleep 100",
-                 run_helper);
-        RUN(&run, options[i], "-n", "3", "sh", "-c", command);
+        RUN(&run, options[i], "-n", "3", "sh", "-c",
+            "[ $RANK = 1 ] && \"$HELPER\" tell abort 7 1; exec sleep 100");
         run_finish(&run);
         assert_int_equal(run.status, 7);
         assert_has(run.errors, "\nAbort(7) on node 1 (rank 1 in comm 0): "
@@ -194,15 +184,14 @@ static void test_abort(void **state)
 static void test_victim_first(void **state)
 {
     (void)state;
-    static const char *const ends[] = {"%s tell abort 101 0; ", ""};
+    static const char *const ends[] = {
+        "\"$HELPER\" tell abort 101 0; echo told $$; exit 101",
+        "echo told $$; exit 101"};
     for (int i = 0; i < 2; i++) {
         struct run run;
         pid_t pid = 0;
-        char command[1024], end[512];
-        snprintf(end, sizeof end, ends[i], run_helper);
-        snprintf(command, sizeof command, "%s echo told $$; exit 101", end);
         RUN(&run, "-n", "1", run_helper, "hold", "up", ":", "-n", "1", "sh",
-            "-c", command);
+            "-c", ends[i]);
         int lost = -1, victim = -1;
         for (int k = 0; k < 2; k++) {
             char line[64];
@@ -238,12 +227,10 @@ static void test_late_abort(void **state)
 {
     (void)state;
     struct run run;
-    char command[1024];
-    snprintf(command, sizeof command,
-             "trap '%s tell abort 7 1; exit 0' TERM; %s hold up & wait",
-             run_helper, run_helper);
     RUN(&run, "-n", "1", "sh", "-c", "read x; exit 5", ":", "-n", "1", "sh",
-        "-c", command);
+        "-c",
+        "trap '\"$HELPER\" tell abort 7 1; exit 0' TERM; "
+        "\"$HELPER\" hold up & wait");
     close(run_process(&run, "up", NULL));
     run_finish(&run);
     assert_int_equal(run.status, 7);

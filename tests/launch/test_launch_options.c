@@ -57,6 +57,9 @@ static void test_errors(void **state)
         {"-s 4 -n 4 a", "-s 4: there are 4 ranks"},
         {"-s some a", "it is a rank, all or none"},
         {"-map-by ppr:2:socket a", "only ppr:N:node"},
+        {"-map-by nod -n 2 a", "-map-by nod: it is node, ppr:N:node, or slot"},
+        {"-genv A -n 2 a", "-genv needs two values, 'A' and another"},
+        {"--mca btl -np 2 a", "--mca needs two values, 'btl' and another"},
         {"-configfile /no/file", "/no/file: No such file"},
         {"-configfile /dev/null a", "none on the command line"},
         {"-configfile /dev/null", "no program to run"},
@@ -180,6 +183,7 @@ static void test_programs(void **state)
     /* every accepted spelling takes its values along */
     static const char *const lines[] = {
         "-ppn 3 -bind-to core --map-by slot -n 2 p",
+        "--map-by l3cache:pe=2 -genv A -n -env B -1 -n 2 p",
         "--mca a b -n 2 p",
         "--oversubscribe --allow-run-as-root -n 2 p",
         "-envall -n 2 p",

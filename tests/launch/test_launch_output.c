@@ -116,10 +116,8 @@ static void test_slow_reader(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
-    snprintf(command, sizeof command,
-             "echo begun >&2; %s lines 20000 1000; echo done >&2", run_helper);
-    RUN(&run, "-n", "2", "sh", "-c", command);
+    RUN(&run, "-n", "2", "sh", "-c",
+        "echo begun >&2; \"$HELPER\" lines 20000 1000; echo done >&2");
     char errors[64] = "";
     size_t used = 0;
     while (count_lines(errors) < 2) { /* both ranks write from here on */
@@ -171,9 +169,7 @@ static void test_input(void **state)
     assert_string_equal(run.output, "[0] one\n[0] two\n");
     run_free(&run);
     /* rank 0 closes its input: whoever writes there learns it */
-    char command[512];
-    snprintf(command, sizeof command, "exec %s hold up <&-", run_helper);
-    RUN(&run, "-n", "2", "sh", "-c", command);
+    RUN(&run, "-n", "2", "sh", "-c", "exec \"$HELPER\" hold up <&-");
     struct pollfd pollfd = {.fd = run.in, .events = 0};
     assert_int_equal(poll(&pollfd, 1, 20000), 1);
     assert_true(pollfd.revents & POLLERR);
@@ -186,18 +182,14 @@ static void test_closed_files(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
     const char *master = run_master;
-    snprintf(command, sizeof command, "%s -n 2 sh -c 'echo line; cat' <&- 2>&-",
-             master);
     run_master = "/bin/sh";
-    RUN(&run, "-c", command);
+    RUN(&run, "-c", "\"$LAUNCHER\" -n 2 sh -c 'echo line; cat' <&- 2>&-");
     run_finish(&run);
     assert_int_equal(run.status, 0);
     assert_string_equal(run.output, "line\nline\n");
     run_free(&run);
-    snprintf(command, sizeof command, "%s -n 2 echo line >/dev/full", master);
-    RUN(&run, "-c", command);
+    RUN(&run, "-c", "\"$LAUNCHER\" -n 2 echo line >/dev/full");
     run_finish(&run);
     run_master = master;
     assert_int_equal(run.status, 1);
@@ -210,14 +202,11 @@ static void test_same_file(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
     const char *master = run_master;
-    snprintf(command, sizeof command,
-             "%s -n 4 sh -c 'case $RANK in [01]) exec >&2; esac; exec %s lines "
-             "100 9999' 2>&1",
-             master, run_helper);
     run_master = "/bin/sh";
-    RUN(&run, "-c", command);
+    RUN(&run, "-c",
+        "\"$LAUNCHER\" -n 4 sh -c 'case $RANK in [01]) exec >&2; esac; "
+        "exec \"$HELPER\" lines 100 9999' 2>&1");
     run_finish(&run);
     run_master = master;
     assert_int_equal(run.status, 0);

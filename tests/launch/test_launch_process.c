@@ -119,11 +119,8 @@ static void test_launcher_killed(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
-    snprintf(command, sizeof command, "%s hold child & wait; exit 1",
-             run_helper);
-    RUN(&run, "-n", "1", "sh", "-c", command, ":", "-n", "1", run_helper,
-        "hold", "child");
+    RUN(&run, "-n", "1", "sh", "-c", "\"$HELPER\" hold child & wait; exit 1",
+        ":", "-n", "1", run_helper, "hold", "child");
     int one = run_process(&run, "child", NULL);
     int other = run_process(&run, "child", NULL);
     pid_t pid;
@@ -159,9 +156,7 @@ static void test_leftovers(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
-    snprintf(command, sizeof command, "%s deaf & read x; exit 0", run_helper);
-    RUN(&run, "-n", "1", "sh", "-c", command);
+    RUN(&run, "-n", "1", "sh", "-c", "\"$HELPER\" deaf & read x; exit 0");
     int child = run_process(&run, "deaf", NULL);
     run_finish(&run);
     assert_int_equal(run.status, 0);
@@ -174,11 +169,9 @@ static void test_daemon(void **state)
 {
     (void)state;
     struct run run;
-    char command[512];
     pid_t pid;
-    snprintf(command, sizeof command, "setsid %s deaf & read x; exit 0",
-             run_helper);
-    RUN(&run, "-n", "1", "sh", "-c", command);
+    RUN(&run, "-n", "1", "sh", "-c",
+        "setsid \"$HELPER\" deaf & read x; exit 0");
     int child = run_process(&run, "deaf", &pid);
     run_finish(&run);
     assert_int_equal(run.status, 0);

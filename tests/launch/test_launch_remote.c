@@ -111,9 +111,9 @@ static void test_streams(void **state)
     fclose(file);
     const char *master = run_master;
     snprintf(command, sizeof command,
-             "cat %s | %s -launcher fork -hosts a,b,c -l sh -c '[ $RANK = 0 ] "
-             "&& exec cat; exec %s lines 200 3000'",
-             input, master, run_helper);
+             "cat %s | \"$LAUNCHER\" -launcher fork -hosts a,b,c -l sh -c "
+             "'[ $RANK = 0 ] && exec cat; exec \"$HELPER\" lines 200 3000'",
+             input);
     run_master = "/bin/sh";
     RUN(&run, "-c", command);
     run_master = master;
@@ -174,9 +174,9 @@ static void test_slow_reader(void **state)
     (void)state;
     struct run run;
     struct rusage usage;
-    char command[512], byte[4096];
-    snprintf(command, sizeof command, "exec %s lines 20000 1000", run_helper);
-    RUN(&run, "-launcher", "fork", "-hosts", "a,b", "sh", "-c", command);
+    char byte[4096];
+    RUN(&run, "-launcher", "fork", "-hosts", "a,b", "sh", "-c",
+        "exec \"$HELPER\" lines 20000 1000");
     for (int i = 0; i < 100; i++) assert_true(read(run.out, byte, 1) == 1);
     poll(NULL, 0, 300); /* the time in which it could pile up is the input */
     size_t rest = 2 * 20000 * 1000 - 100;
@@ -461,7 +461,7 @@ static void test_agent_elsewhere(void **state)
     (void)state;
     struct run run;
     char agent[512], bin[128], link[256];
-    snprintf(agent, sizeof agent, "env WRAPPED='by us' %s", run_master);
+    snprintf(agent, sizeof agent, "env WRAPPED='by us' '%s'", run_master);
     RUN(&run, "--launcher-exec", fake_ssh, "--launcher-agent", agent, "-hosts",
         "far", "sh", "-c", "echo $WRAPPED");
     run_finish(&run);

@@ -108,7 +108,7 @@ if(MPI_Fortran_FOUND)
     add_executable(found_fortran sum.f90)
     target_link_libraries(found_fortran MPI::MPI_Fortran)
 endif()
-set(run "\${MPIEXEC_EXECUTABLE} \${MPIEXEC_NUMPROC_FLAG} 2")
+set(run "'\${MPIEXEC_EXECUTABLE}' \${MPIEXEC_NUMPROC_FLAG} 2")
 file(WRITE \${CMAKE_BINARY_DIR}/run "\${run} \${CMAKE_BINARY_DIR}/found\n")
 file(WRITE \${CMAKE_BINARY_DIR}/run_cxx
     "\${run} \${CMAKE_BINARY_DIR}/found_cxx\n")

@@ -62,6 +62,21 @@ bool option_one_per_host(struct parser *p, const char *value,
     return option_per_host(p, "1", NULL);
 }
 
+/* Open MPI's words that decide nothing here, with any modifier. */
+static bool maps_elsewhere(const char *value)
+{
+    static const char *const words[] = {
+        "slot",    "hwthread", "core",    "socket",  "package",
+        "numa",    "l1cache",  "l2cache", "l3cache", "L1cache",
+        "L2cache", "L3cache",  "board",   "seq",     "dist"};
+    size_t length = strcspn(value, ":");
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (strlen(words[i]) == length && strncmp(value, words[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Only what decides about hosts: node, and ppr:N:node. */
 bool option_map(struct parser *p, const char *value, const char *unused)
 {
@@ -69,7 +84,12 @@ bool option_map(struct parser *p, const char *value, const char *unused)
     char count[16] = {0};
     p->has_app_options = true;
     if (strcmp(value, "node") == 0) return option_per_host(p, "1", NULL);
-    if (strncmp(value, "ppr:", 4) != 0) return true;
+    if (maps_elsewhere(value)) return true;
+    if (strncmp(value, "ppr:", 4) != 0)
+        return option_fail(p->options,
+                           "%s %s: it is node, ppr:N:node, or slot, core, "
+                           "socket and the like, without effect",
+                           p->name, value);
     size_t length = strcspn(value + 4, ":");
     if (length >= sizeof count || strcmp(value + 4 + length, ":node") != 0)
         return option_fail(p->options, "%s %s: only ppr:N:node", p->name,

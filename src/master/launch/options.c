@@ -42,6 +42,14 @@ static bool range_like(const char *text)
                              rest[1 + strspn(rest + 1, "0123456789")] == '\0');
 }
 
+/* "-genv NAME -n 2": no variable is meant to be "-n", nor a program "2". */
+static bool value_forgotten(const char *value, const char *next)
+{
+    if (value[0] != '-' || !next || *next == '\0') return false;
+    return next[strspn(next, "0123456789")] == '\0' &&
+           option_find(value + 1, strlen(value + 1));
+}
+
 /* Reads the option at argv[*at] and moves *at behind it and its values. */
 static bool option_read(struct parser *p, int argc, char **argv, int *at)
 {
@@ -72,6 +80,9 @@ static bool option_read(struct parser *p, int argc, char **argv, int *at)
         }
         values[i] = argv[(*at)++];
     }
+    if (values[1] && value_forgotten(values[1], *at < argc ? argv[*at] : NULL))
+        return option_fail(p->options, "%s needs two values, '%s' and another",
+                           shown, values[0]);
     bool good = entry->apply(p, values[0], values[1]);
     p->name = NULL;
     return good;
