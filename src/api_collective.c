@@ -423,8 +423,8 @@ static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
                 worst = launch_reduce(c, ops[next].sendbuf, ops[next].recvbuf,
                                       &ops[next].descriptor, &window[slot]);
                 if (worst != pcclSuccess) break;
-                comm_attend(c, true);
                 window[slot]->awaited = true;
+                comm_attend(c, true);
                 index[slot] = next;
                 flying++;
             }

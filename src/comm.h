@@ -102,6 +102,8 @@ struct pcclComm_t {
 
 /* --- comm.c --- */
 void comm_lock(pcclComm_t *c);
+/* Whoever waits for the lock has it in between. */
+void comm_make_way(pcclComm_t *c);
 int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
 /* pcclSynchronizeSharedState without the checks of every call. Locked; not
@@ -150,7 +152,8 @@ void comm_attend_close(pcclComm_t *c);
 void comm_attend_start(pcclComm_t *c); /* the loop is there */
 /* After API calls that start or test an operation: as comm_turn(), but the I/O
  * thread cares for what is left only when no such call has come for a while.
- * After one that started one: leaves what is for the next ones in memory. */
+ * After one that started one: leaves what is for the next ones in memory, and
+ * gives way to whoever waits for the lock. */
 void comm_attend(pcclComm_t *c, bool launches);
 /* A driver ends and leaves operations under way. */
 void comm_attend_rest(pcclComm_t *c);

@@ -105,6 +105,9 @@ void comm_attend(pcclComm_t *c, bool launches)
         comm_io_watch(c);
     }
     comm_wake_driver(c);
+    /* Calls come so close that nobody else would get the lock, but be woken by
+     * each of them. */
+    if (launches) comm_make_way(c);
 }
 
 void comm_attend_woken(pcclComm_t *c)

@@ -41,7 +41,7 @@ enum {
 
 /* A driver with a long operation never sleeps; heartbeats and the master's
  * messages must get through all the same. */
-static void make_way(pcclComm_t *c)
+void comm_make_way(pcclComm_t *c)
 {
     if (atomic_load(&c->waiting) == 0) return;
     pthread_mutex_unlock(&c->lock);
@@ -79,7 +79,7 @@ static void spin(pcclComm_t *c, const struct goal *goal)
     comm_count_crowd(c);
     pccl_ns until = comm_now() + SPIN_NS;
     for (uint32_t pass = 1; !is_done(c, goal); pass++) {
-        make_way(c);
+        comm_make_way(c);
         bool moved = c->listening && comm_io_read_master(c);
         comm_io_expect(c, op);
         moved |= pass % PASSES_ALL ? comm_io_move_expected(c) : comm_io_move(c);
@@ -285,7 +285,7 @@ static struct message_event *poll_mail(pcclComm_t *c, pccl_ns until)
         bool all = look(c, message_mail(e));
         struct message_event *event = message_take(e);
         if (event || until == 0 || !all) return event;
-        if (atomic_load(&c->waiting) > 0) make_way(c);
+        if (atomic_load(&c->waiting) > 0) comm_make_way(c);
         if (i % QUICK_LOOKS == 0) {
             pccl_ns now = comm_now();
             if (end == 0) end = now + (c->starved ? QUICK_TURN_NS : MAIL_NS);
@@ -302,7 +302,7 @@ struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until)
 {
     struct engine *e = &c->session->engine;
     message_use(e);
-    make_way(c);
+    comm_make_way(c);
     comm_count_crowd(c);
     struct message_event *event = message_take(e);
     /* Now and then all connections have their turn, whatever comes. */

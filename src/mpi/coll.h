@@ -123,6 +123,8 @@ bool coll_any_pending(void);
 /* For the thread that no call waits in: runs no function of the program and
  * leaves failures, which may change the membership, to calls. */
 void coll_progress_background(void);
+/* Whether calls of the program have moved any since *seen, which is set. */
+bool coll_attended(unsigned *seen);
 
 /* Between the parts of the engine. */
 void coll_stages_free(struct coll *coll);

@@ -16,6 +16,7 @@ static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct coll *pending_head, *pending_tail;
 static struct coll *pending_turn; /* where the next look at all goes on */
 static atomic_int pending_count;
+static atomic_uint attention; /* calls of the program that moved some */
 
 bool coll_any_pending(void)
 {
@@ -125,8 +126,16 @@ static bool move(struct coll *coll, enum coll_care care)
     return done;
 }
 
+bool coll_attended(unsigned *seen)
+{
+    unsigned before = *seen;
+    *seen = atomic_load(&attention);
+    return *seen != before;
+}
+
 bool coll_progress(struct coll *coll)
 {
+    atomic_fetch_add_explicit(&attention, 1, memory_order_relaxed);
     if (atomic_load(&coll->finished)) return true;
     pthread_mutex_lock(&pending_lock);
     bool mine = coll->listed && !coll->busy;
