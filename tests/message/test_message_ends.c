@@ -1,0 +1,212 @@
+/* test_message_ends.c - connections for messages that come late or end: a call
+ * that was overtaken is refused (rule P2P-3), and a lost member's last messages
+ * are read before its loss, which comes once (rule P2P-7). Two engines; the
+ * test carries the bytes. */
+#include "../core/unit.h"
+
+#include "../../include/pccl.h"
+#include "../../src/ring/engine.h"
+
+enum { ALICE, BOB, ENGINES };
+
+static struct engine *engines[ENGINES];
+static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
+static const uint64_t ids[ENGINES] = {10, 11};
+static uint32_t dials;
+static uint32_t closed[ENGINES]; /* bit set over connections */
+
+static uint32_t on_dial(void *user, const struct wire_addr *addr)
+{
+    (void)user, (void)addr;
+    return dials++;
+}
+
+static void on_close(void *user, uint32_t conn)
+{
+    closed[user == &ids[BOB]] |= 1u << conn;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    dials = 0;
+    for (uint32_t i = 0; i < ENGINES; i++) {
+        closed[i] = 0;
+        engines[i] = calloc(1, sizeof *engines[i]);
+        struct engine_output o = {.user = (void *)(uintptr_t)&ids[i],
+                                  .dial = on_dial,
+                                  .close = on_close};
+        if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
+        engines[i]->self = ids[i];
+        struct engine_view v = {.epoch = 1,
+                                .world = ENGINES,
+                                .rank = i,
+                                .members = members,
+                                .ids = ids};
+        engine_install(engines[i], &v);
+        message_use(engines[i]);
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < ENGINES; i++) {
+        engine_free(engines[i]);
+        free(engines[i]);
+    }
+    return 0;
+}
+
+/* All that it says now, into bytes; returns the size. */
+static size_t speak(uint32_t who, uint32_t conn, uint8_t *bytes)
+{
+    struct engine_part parts[2];
+    size_t size = 0;
+    uint32_t count;
+    while ((count = engine_tx_window(engines[who], conn, parts)) > 0) {
+        size_t part = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            memcpy(bytes + size + part, parts[i].from, parts[i].size);
+            part += parts[i].size;
+        }
+        engine_tx(engines[who], conn, part);
+        size += part;
+    }
+    return size;
+}
+
+/* False: it is against the protocol, and the connection was closed. */
+static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
+{
+    while (size > 0) {
+        uint8_t *to;
+        size_t room = engine_rx_window(engines[who], conn, &to);
+        assert_true(room > 0);
+        if (room > size) room = size;
+        memcpy(to, bytes, room);
+        if (!engine_rx(engines[who], conn, room)) return false;
+        bytes += room;
+        size -= room;
+    }
+    return true;
+}
+
+/* Alice's first words on a connection, which she has called. */
+static size_t call(uint32_t conn, uint8_t *hello)
+{
+    assert_int_equal(dials, conn + 1);
+    engine_dialed(engines[ALICE], conn, true);
+    return speak(ALICE, conn, hello);
+}
+
+static void post(void)
+{
+    assert_int_equal(message_post(engines[ALICE], ids[BOB], "word", 4, NULL, 0),
+                     pcclSuccess);
+}
+
+static enum conn_state state_at(uint32_t who, uint32_t conn)
+{
+    return engines[who]->conns[conn]->state;
+}
+
+/* The kind of the next event at Bob; -1: there is none. */
+static int next_event(void)
+{
+    struct message_event *event = message_take(engines[BOB]);
+    if (!event) return -1;
+    int kind = (int)event->kind;
+    message_release(engines[BOB], event);
+    return kind;
+}
+
+static void test_an_overtaken_call_is_refused(void **state)
+{
+    (void)state;
+    uint8_t first[STAGE_SIZE], second[STAGE_SIZE];
+    post();
+    size_t size = call(0, first);
+    engine_closed(engines[ALICE], 0); /* no answer: she calls again */
+    for (uint32_t i = 1; i < 10 && dials == 1; i++)
+        engine_tick(engines[ALICE], i * PCCL_S / 10);
+    size_t later = call(1, second);
+    assert_true(engine_accepted(engines[BOB], 1));
+    assert_true(hear(BOB, 1, second, later));
+    assert_int_equal(state_at(BOB, 1), CONN_OPEN);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_false(hear(BOB, 0, first, size));
+    assert_int_equal(closed[BOB], 1);
+    assert_int_equal(state_at(BOB, 1), CONN_OPEN);
+}
+
+/* The newer call replaces a connection that its maker has lost. */
+static void test_a_newer_call_replaces(void **state)
+{
+    (void)state;
+    uint8_t hello[STAGE_SIZE];
+    post();
+    size_t size = call(0, hello);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_true(hear(BOB, 0, hello, size));
+    engine_closed(engines[ALICE], 0);
+    for (uint32_t i = 1; i < 10 && dials == 1; i++)
+        engine_tick(engines[ALICE], i * PCCL_S / 10);
+    size = call(1, hello);
+    assert_true(engine_accepted(engines[BOB], 1));
+    assert_true(hear(BOB, 1, hello, size));
+    assert_int_equal(closed[BOB], 1);
+    assert_int_equal(state_at(BOB, 1), CONN_OPEN);
+}
+
+/* Alice has spoken and is removed; Bob has not read all of it. */
+static void test_last_words_before_the_loss(void **state)
+{
+    (void)state;
+    uint8_t bytes[STAGE_SIZE];
+    post();
+    size_t size = call(0, bytes);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_true(hear(BOB, 0, bytes, size));
+    size = speak(BOB, 0, bytes);
+    assert_true(hear(ALICE, 0, bytes, size));
+    post();
+    size = speak(ALICE, 0, bytes); /* two messages */
+    assert_true(hear(BOB, 0, bytes, size - 1));
+    message_lose(engines[BOB], ids[ALICE]);
+    assert_int_equal(next_event(), EVENT_MESSAGE);
+    assert_int_equal(next_event(), -1); /* more may have come */
+    assert_true(hear(BOB, 0, bytes + size - 1, 1));
+    engine_rx_dry(engines[BOB], 0); /* nothing more has */
+    assert_int_equal(closed[BOB], 1);
+    assert_int_equal(next_event(), EVENT_MESSAGE);
+    assert_int_equal(next_event(), EVENT_LOST);
+    assert_int_equal(next_event(), -1);
+}
+
+/* Nobody asks whether anything is there while she is a member. */
+static void test_silence_is_no_end(void **state)
+{
+    (void)state;
+    uint8_t bytes[STAGE_SIZE];
+    post();
+    size_t size = call(0, bytes);
+    assert_true(engine_accepted(engines[BOB], 0));
+    assert_true(hear(BOB, 0, bytes, size));
+    engine_rx_dry(engines[BOB], 0);
+    assert_int_equal(closed[BOB], 0);
+    assert_int_equal(next_event(), -1);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_an_overtaken_call_is_refused),
+        TEST(test_a_newer_call_replaces),
+        TEST(test_last_words_before_the_loss),
+        TEST(test_silence_is_no_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
