@@ -31,7 +31,7 @@ struct comm_socket {
     int fd; /* -1: free */
     bool connecting;
     bool blocked;  /* a send would block */
-    bool far;      /* the other end is RTT_FAR away or more */
+    bool far;      /* it, or others in the ring, is RTT_FAR away or more */
     bool expected; /* what the driver waits for may come here */
     bool dead;     /* noticed while the engine was busy with it */
     struct io_window window;

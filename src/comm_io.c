@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -76,17 +75,20 @@ void comm_io_close(void *comm, uint32_t number)
     share_free(&s->share);
 }
 
+static void tune_far(struct comm_socket *s, int fd)
+{
+    s->far = true;
+    io_addr_tune_far(fd);
+    io_window_open(&s->window, fd);
+}
+
 /* Returns how long the other end took to answer. */
 static pccl_ns tune(struct comm_socket *s, int fd)
 {
     struct io_addr peer = io_addr_peer(fd);
-    io_addr_tune(fd, &peer);
     pccl_ns rtt = io_addr_rtt(fd);
-    s->far = rtt >= RTT_FAR;
-    if (s->far) {
-        io_addr_tune_far(fd);
-        io_window_open(&s->window, fd);
-    }
+    io_addr_tune(fd, &peer);
+    if (rtt >= RTT_FAR) tune_far(s, fd);
     return rtt;
 }
 
@@ -116,18 +118,15 @@ void comm_io_lost(pcclComm_t *c, uint32_t number)
 uint64_t comm_io_round_trip(void *comm, uint64_t peer)
 {
     const pcclComm_t *c = comm;
-    uint32_t least = 0; /* microseconds */
+    pccl_ns least = 0;
     for (uint32_t i = 0; i < c->socket_end; i++) {
         const struct conn *conn = c->session->engine.conns[i];
-        struct tcp_info info = {0};
-        socklen_t size = sizeof info;
         bool open = conn && conn->state == CONN_OPEN && conn->link;
         if (!open || conn->link->id != peer || c->sockets[i].fd < 0) continue;
-        if (getsockopt(c->sockets[i].fd, IPPROTO_TCP, TCP_INFO, &info, &size))
-            continue;
-        if (least == 0 || info.tcpi_rtt < least) least = info.tcpi_rtt;
+        pccl_ns rtt = io_window_way(c->sockets[i].fd);
+        if (rtt > 0 && (least == 0 || rtt < least)) least = rtt;
     }
-    return (uint64_t)least * 1000;
+    return (uint64_t)least;
 }
 
 /* Windows moved in one pass, so that no connection keeps the others waiting;
@@ -172,6 +171,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     s->blocked = false;
     engine_clear_dirty(e, number);
     size_t done = 0;
+    if (!s->far && engine_is_long(e, number)) tune_far(s, s->fd);
     if (s->far && !s->connecting) io_window_look(&s->window, s->fd, e->now);
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_share_sends(c, number))

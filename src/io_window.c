@@ -53,6 +53,15 @@ void io_window_open(struct io_window *w, int fd)
     set_size(fd, w->size);
 }
 
+pccl_ns io_window_way(int fd)
+{
+    struct tcp_info info = {.tcpi_rtt = 0};
+    socklen_t size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+    bool known = info.tcpi_min_rtt > 0 && info.tcpi_min_rtt != UINT32_MAX;
+    return (pccl_ns)(known ? info.tcpi_min_rtt : info.tcpi_rtt) * 1000;
+}
+
 void io_window_look(struct io_window *w, int fd, pccl_ns now)
 {
     struct tcp_info info = {0};

@@ -38,6 +38,10 @@ uint32_t io_window_next(const struct io_window *w, const struct io_path *path);
  * takes every loss for one would crawl. */
 bool io_window_is_lossy(const struct io_path *path);
 
+/* The least round trip that the kernel has seen, without what waited in queues;
+ * 0: none. */
+pccl_ns io_window_way(int fd);
+
 /* Of a new connection. */
 void io_window_open(struct io_window *w, int fd);
 

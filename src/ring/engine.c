@@ -190,6 +190,13 @@ void link_dial(struct engine *e, struct link *l)
     }
 }
 
+bool engine_is_long(const struct engine *e, uint32_t number)
+{
+    const struct conn *c = e->conns[number];
+    const struct link *l = c ? c->link : NULL;
+    return e->far && l && l->known && l->host != e->host;
+}
+
 void link_widen(const struct engine *e, struct link *l)
 {
     uint32_t pool = e->pool_size;

@@ -370,6 +370,9 @@ void engine_dialed(struct engine *e, uint32_t conn, bool success);
 /* How long the other end took to answer: after engine_accepted, or before
  * engine_dialed. */
 void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
+/* Part of a ring that may lead far away, even if it is short itself: what waits
+ * in its queues keeps all the others waiting. */
+bool engine_is_long(const struct engine *e, uint32_t conn);
 void engine_closed(struct engine *e, uint32_t conn);
 /* Where received bytes go; 0: do not read now. */
 size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);

@@ -384,6 +384,12 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
     engine_measured(e, 5, RTT_FAR);
     link_widen(e, near);
     assert_int_equal(near->want, POOL_FAR);
+    e->conns[5]->link = near;
+    near->known = true;
+    assert_false(engine_is_long(e, 5)); /* of this host */
+    near->host = e->host + 2;
+    assert_true(engine_is_long(e, 5));
+    e->conns[5]->link = NULL;
     near->rtt = RTT_VERY_FAR;
     link_widen(e, near);
     assert_int_equal(near->want, POOL_VERY_FAR);
