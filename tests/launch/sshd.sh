@@ -14,9 +14,10 @@ for tool in ssh ssh-keygen; do
     }
 done
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+made= # what sshd wants to be there for root
+trap 'rm -rf "$work"; [ -z "$made" ] || rmdir "$made"' EXIT
 trap 'exit 1' INT TERM HUP
-[ "$(id -u)" != 0 ] || mkdir -p /run/sshd
+if [ "$(id -u)" = 0 ] && mkdir /run/sshd 2>/dev/null; then made=/run/sshd; fi
 
 ssh-keygen -q -t ed25519 -N '' -f "$work/host"
 ssh-keygen -q -t ed25519 -N '' -f "$work/user"
