@@ -12,6 +12,9 @@ FILE_LINES = 700
 FUNCTION_LINES = 100
 COLUMNS = 80
 
+# A contract that its reader has in one place may be long.
+CONTRACTS = ("include/pccl.h",)
+
 # Written by a program, for nobody to read: any length and width.
 GENERATED = ("src/mpi/stubs.c",)
 
@@ -114,7 +117,7 @@ def check_text(path, lines):
         yield 1, f"the first line does not name the file: /* {name} - ..."
     if path in GENERATED:
         return
-    if len(lines) > FILE_LINES:
+    if len(lines) > FILE_LINES and path not in CONTRACTS:
         yield len(lines), f"{len(lines)} lines, more than {FILE_LINES}"
     for number, line in enumerate(lines, 1):
         if len(line) > COLUMNS:
