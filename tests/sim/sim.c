@@ -514,8 +514,11 @@ static bool control_read(struct sim *s, struct sim_proc *p)
     return true;
 }
 
+/* All who have called: links of many connections would not be made in time if
+ * each took a turn. */
 static bool proc_accept(struct sim *s, struct sim_proc *p)
 {
+    bool any = false;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         struct net_stream *st = &s->streams[i];
         if (!st->used || !st->pending || st->end[1].proc != slot_of(s, p))
@@ -525,9 +528,9 @@ static bool proc_accept(struct sim *s, struct sim_proc *p)
         SIM_CHECK(s, conn != NO_CONN, "too many connections");
         st->end[1].conn = conn;
         SIM_CHECK(s, engine_accepted(&p->session->engine, conn), "no memory");
-        return true;
+        any = true;
     }
-    return false;
+    return any;
 }
 
 static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
