@@ -298,12 +298,11 @@ PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
  * What collectives have shown of the links is used; edges between members that
  * nobody has used lately are measured by short transfers (at most 16 MiB and a
  * second each), between disjoint pairs at the same time: up to 16 members every
- * pair, in as many turns as there are members, at most a minute in all. The
- * ring's slowest edge is made as fast as can be (up to 18 members proven), then
- * the sum of round-trip times as small. In larger groups the master goes on
- * searching in the background; a better ring is adopted by the next call, or by
- * the next pcclUpdateTopology, if the members are still the same. Pairs that
- * cannot connect are left out of the ring.
+ * pair; beyond, those of rings that may be good. None begins after 20 seconds.
+ * The ring's slowest edge is made as fast as can be, then the sum of round trips
+ * as small. In larger groups the search goes on in the background; its ring is
+ * adopted by the next call, or by the next pcclUpdateTopology, if the members are
+ * still the same. Pairs that cannot connect are left out of the ring.
  *
  * pcclSuccess                     the ring is in force, see pcclGetRing.
  * pcclInvalidUsage                not connected, a world of one, or another

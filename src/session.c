@@ -286,6 +286,7 @@ int session_vote(struct session *s, enum vote_kind kind)
             return pcclInvalidUsage;
     }
     s->votes[kind] = VOTE_WAITING;
+    if (kind == VOTE_OPTIMIZE) session_report_ways(s);
     struct wire_msg vote = {.type = WIRE_VOTE, .epoch = s->view->epoch};
     vote.vote.kind = (uint8_t)kind;
     session_send(s, &vote);

@@ -146,6 +146,7 @@ void session_sync_end(struct session *s, int result, const char *error);
 void session_probe(struct session *s, const struct wire_msg *msg);
 void session_probed(void *session, uint32_t step, const struct wire_edge *edge);
 void session_report_links(struct session *s);
+void session_report_ways(struct session *s);
 /* Result that a verdict of INSTALL forces, or pcclSuccess. */
 int session_forced(enum op_verdict verdict);
 /* Rule F6: those on operations that have not been launched here wait. */

@@ -43,6 +43,24 @@ void session_report_links(struct session *s)
     session_send(s, &msg);
 }
 
+/* Rule O3: how far away those are with whom there are connections. */
+void session_report_ways(struct session *s)
+{
+    struct wire_edge edges[WIRE_EDGES_MAX];
+    struct wire_msg msg = {
+        .type = WIRE_MEASURED, .epoch = s->view->epoch, .edges = edges};
+    if (s->state != SESSION_MEMBER || !s->out.round_trip) return;
+    for (uint32_t i = 0; i < s->view->size; i++) {
+        uint64_t id = s->view->ids[i];
+        if (id == s->id || msg.edge_count == WIRE_EDGES_MAX) continue;
+        uint64_t rtt = s->out.round_trip(s->out.user, id);
+        if (rtt == 0) continue;
+        edges[msg.edge_count++] =
+            (struct wire_edge){.peer = id, .rtt = rtt, .kind = EDGE_WAY};
+    }
+    if (msg.edge_count > 0) session_send(s, &msg);
+}
+
 /* Rule R4: why there is no ring, for whoever asks. */
 void session_keep_blockers(struct session *s, const struct wire_msg *msg)
 {

@@ -144,6 +144,7 @@ enum edge_kind {
     EDGE_AT_LEAST,  /* ... or more */
     EDGE_FAILED,    /* it cannot be made */
     EDGE_SILENT,    /* a probe carried nothing in time */
+    EDGE_WAY,       /* only its round trip is known, and no rate */
     EDGE_KIND_COUNT,
 };
 

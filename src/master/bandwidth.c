@@ -14,6 +14,9 @@ static const struct {
     [SCOPE_FAR] = {125000000u, 50000000},
 };
 
+/* Round trips within a site are shorter. */
+#define SITE_RTT_MAX ((uint64_t)3000000)
+
 static size_t sorted_size(uint32_t peers_max)
 {
     return (peers_max * sizeof(uint16_t) + 7) & ~(size_t)7;
@@ -86,6 +89,11 @@ const struct bandwidth_entry *bandwidth_find(const struct bandwidth *store,
     return NULL;
 }
 
+static bool is_barred(const struct bandwidth_entry *entry)
+{
+    return entry->rate == 0 && !entry->way;
+}
+
 /* Measurements are given up before unreachable edges: a forgotten rate costs a
  * probe, a forgotten firewall a failed ring. */
 static uint32_t entry_victim(const struct bandwidth_peer *peer)
@@ -94,9 +102,8 @@ static uint32_t entry_victim(const struct bandwidth_peer *peer)
     for (uint32_t i = 1; i < peer->count; i++) {
         const struct bandwidth_entry *e = &peer->row[i];
         const struct bandwidth_entry *v = &peer->row[victim];
-        bool e_measured = e->rate != 0, v_measured = v->rate != 0;
-        if (e_measured != v_measured ? e_measured : e->since < v->since)
-            victim = i;
+        bool e_barred = is_barred(e), v_barred = is_barred(v);
+        if (e_barred != v_barred ? v_barred : e->since < v->since) victim = i;
     }
     return victim;
 }
@@ -129,6 +136,7 @@ void bandwidth_measured(struct bandwidth *store, uint32_t from, uint32_t to,
     bool known = !fresh && entry->rate != 0;
     if (source == BANDWIDTH_AT_LEAST && known && code <= entry->rate) return;
     entry->at_least = source == BANDWIDTH_AT_LEAST;
+    entry->way = false;
     entry->rate = code;
     entry->since = now;
 }
@@ -139,6 +147,35 @@ void bandwidth_unreachable(struct bandwidth *store, uint32_t from, uint32_t to,
     bool fresh;
     struct bandwidth_entry *entry = entry_get(store, from, to, &fresh);
     *entry = (struct bandwidth_entry){.to = (uint16_t)to, .since = now};
+}
+
+void bandwidth_way(struct bandwidth *store, uint32_t from, uint32_t to,
+                   pccl_ns rtt, pccl_ns now)
+{
+    for (uint32_t back = 0; back < 2; back++) {
+        uint32_t a = back ? to : from, b = back ? from : to;
+        bool known = bandwidth_find(store, a, b) != NULL, fresh;
+        if (!known && store->peers[a].count == BANDWIDTH_ROW_MAX) continue;
+        struct bandwidth_entry *entry = entry_get(store, a, b, &fresh);
+        if (fresh) entry->way = true, entry->since = now;
+        if (is_barred(entry) || (back && entry->delay != 0)) continue;
+        entry->delay = topology_encode((uint64_t)rtt);
+    }
+}
+
+bool bandwidth_ways_known(const struct bandwidth *store, const uint16_t *slots,
+                          uint32_t n)
+{
+    if (n > BANDWIDTH_ROW_MAX + 1) return false;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++) {
+            if (i == j) continue;
+            const struct bandwidth_entry *entry =
+                bandwidth_find(store, slots[i], slots[j]);
+            if (!entry || (entry->delay == 0 && !is_barred(entry)))
+                return false;
+        }
+    return true;
 }
 
 uint32_t bandwidth_expire(struct bandwidth *store, pccl_ns before)
@@ -161,24 +198,31 @@ void bandwidth_retry(struct bandwidth *store, uint32_t slot)
     assert(slot_used(store, slot));
     struct bandwidth_peer *peer = &store->peers[slot];
     for (uint32_t i = peer->count; i-- > 0;)
-        if (peer->row[i].rate == 0) entry_drop(peer, i);
+        if (is_barred(&peer->row[i])) entry_drop(peer, i);
     store->changed = true;
 }
 
+static bool is_far(uint16_t delay)
+{
+    return topology_decode(delay) >= SITE_RTT_MAX;
+}
+
+/* Addresses of one network may still be far apart: the delay tells, if it is
+ * known (else 0). */
 static enum scope edge_scope(const struct bandwidth *store, uint32_t from,
-                             uint32_t to)
+                             uint32_t to, uint16_t delay)
 {
     const struct bandwidth_peer *a = &store->peers[from], *b;
     b = &store->peers[to];
     if (a->host != 0 && a->host == b->host) return SCOPE_HOST;
-    if (a->site != 0 && a->site == b->site) return SCOPE_SITE;
+    if (a->site != 0 && a->site == b->site && !is_far(delay)) return SCOPE_SITE;
     return SCOPE_FAR;
 }
 
 static void best_merge(struct bandwidth_best *best,
                        const struct bandwidth_entry *entry)
 {
-    if (entry->rate == 0) return;
+    if (is_barred(entry)) return;
     /* A lower bound says nothing about what other edges can do. */
     if (!entry->at_least && entry->rate > best->rate) best->rate = entry->rate;
     if (entry->delay == 0) return;
@@ -186,10 +230,19 @@ static void best_merge(struct bandwidth_best *best,
         best->delay = entry->delay;
 }
 
+static void reach_merge(struct bandwidth *store,
+                        const struct bandwidth_entry *entry)
+{
+    if (entry->at_least || entry->delay == 0) return;
+    uint16_t *reach = &store->reach[entry->delay >> WAY_CLASS_BITS];
+    if (entry->rate > *reach) *reach = entry->rate;
+}
+
 void bandwidth_refresh(struct bandwidth *store)
 {
     if (!store->changed) return;
     store->changed = false;
+    memset(store->reach, 0, sizeof(store->reach));
     for (uint32_t p = 0; p < store->peers_max; p++) {
         memset(store->peers[p].out, 0, sizeof(store->peers[p].out));
         memset(store->peers[p].in, 0, sizeof(store->peers[p].in));
@@ -198,17 +251,21 @@ void bandwidth_refresh(struct bandwidth *store)
         struct bandwidth_peer *peer = &store->peers[p];
         for (uint32_t i = 0; i < peer->count; i++) {
             const struct bandwidth_entry *entry = &peer->row[i];
-            enum scope scope = edge_scope(store, p, entry->to);
+            enum scope scope = edge_scope(store, p, entry->to, entry->delay);
             best_merge(&peer->out[scope], entry);
             best_merge(&store->peers[entry->to].in[scope], entry);
+            reach_merge(store, entry);
         }
     }
+    for (uint32_t c = WAY_CLASSES - 1; c-- > 0;)
+        if (store->reach[c + 1] > store->reach[c])
+            store->reach[c] = store->reach[c + 1];
 }
 
 struct topology_edge bandwidth_guess(const struct bandwidth *store,
-                                     uint32_t from, uint32_t to)
+                                     uint32_t from, uint32_t to, uint16_t delay)
 {
-    enum scope scope = edge_scope(store, from, to);
+    enum scope scope = edge_scope(store, from, to, delay);
     struct bandwidth_best out = store->peers[from].out[scope];
     struct bandwidth_best in = store->peers[to].in[scope];
     struct topology_edge guess = {out.rate, out.delay};
@@ -219,6 +276,12 @@ struct topology_edge bandwidth_guess(const struct bandwidth *store,
         guess.rate = topology_encode(scope_default[scope].rate);
     if (guess.delay == 0)
         guess.delay = topology_encode(scope_default[scope].rtt);
+    if (delay == 0) return guess;
+    guess.delay = delay;
+    /* One class shorter is about as long. */
+    uint32_t class = delay >> WAY_CLASS_BITS;
+    uint16_t reach = store->reach[class > 0 ? class - 1 : 0];
+    if (is_far(delay) && reach > 0 && reach < guess.rate) guess.rate = reach;
     return guess;
 }
 
@@ -228,10 +291,11 @@ struct bandwidth_edge bandwidth_look(struct bandwidth *store, uint32_t from,
     assert(slot_used(store, from) && slot_used(store, to) && from != to);
     bandwidth_refresh(store);
     const struct bandwidth_entry *entry = bandwidth_find(store, from, to);
-    struct topology_edge guess = bandwidth_guess(store, from, to);
+    struct topology_edge guess =
+        bandwidth_guess(store, from, to, entry ? entry->delay : 0);
     struct bandwidth_edge edge = {EDGE_UNKNOWN, topology_decode(guess.rate),
                                   topology_decode(guess.delay), PCCL_NEVER};
-    if (!entry) return edge;
+    if (!entry || entry->way) return edge;
     edge.state = entry->rate ? EDGE_MEASURED : EDGE_UNREACHABLE;
     edge.rate = topology_decode(entry->rate);
     if (entry->delay) edge.rtt = topology_decode(entry->delay);
@@ -241,20 +305,25 @@ struct bandwidth_edge bandwidth_look(struct bandwidth *store, uint32_t from,
 
 static struct topology_edge view_guess(const struct bandwidth *store,
                                        uint32_t from, uint32_t to,
+                                       uint16_t delay,
                                        struct bandwidth_view view)
 {
-    struct topology_edge guess = bandwidth_guess(store, from, to);
-    if (view.caution == 0 || edge_scope(store, from, to) != SCOPE_FAR)
+    struct topology_edge guess = bandwidth_guess(store, from, to, delay);
+    if (view.caution == 0 || edge_scope(store, from, to, delay) != SCOPE_FAR)
         return guess;
     guess.rate = topology_encode(topology_decode(guess.rate) >> view.caution);
     if (guess.rate == 0) guess.rate = 1;
     return guess;
 }
 
-static struct topology_edge view_known(const struct bandwidth_entry *entry,
-                                       struct topology_edge guess,
+static struct topology_edge view_known(const struct bandwidth *store,
+                                       uint32_t from,
+                                       const struct bandwidth_entry *entry,
                                        struct bandwidth_view view)
 {
+    struct topology_edge guess =
+        view_guess(store, from, entry->to, entry->delay, view);
+    if (entry->way) return guess;
     struct topology_edge edge = {entry->rate, entry->delay};
     if (entry->at_least && view.caution == 0 && guess.rate > edge.rate)
         edge.rate = guess.rate;
@@ -275,12 +344,12 @@ void bandwidth_fill(struct bandwidth *store, const uint16_t *slots, uint32_t n,
         const struct bandwidth_peer *peer = &store->peers[slots[i]];
         struct topology_edge *row = &edges[(size_t)i * n];
         for (uint32_t j = 0; j < n; j++)
-            row[j] = view_guess(store, slots[i], slots[j], view);
+            row[j] = view_guess(store, slots[i], slots[j], 0, view);
         for (uint32_t e = 0; e < peer->count; e++) {
             uint32_t j = store->peers[peer->row[e].to].index;
             /* The row may know peers outside of this world. */
             if (j >= n || slots[j] != peer->row[e].to) continue;
-            row[j] = view_known(&peer->row[e], row[j], view);
+            row[j] = view_known(store, slots[i], &peer->row[e], view);
         }
         for (uint32_t j = 0; j < n; j++) {
             uint32_t rate = row[j].rate, mask = (1u << view.coarse_bits) - 1;

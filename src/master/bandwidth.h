@@ -55,6 +55,16 @@ void bandwidth_measured(struct bandwidth *store, uint32_t from, uint32_t to,
                         uint64_t rate, pccl_ns rtt,
                         enum bandwidth_source source, pccl_ns now);
 
+/* The round trip between the two is rtt > 0, ns, and nothing more is known. The
+ * way back counts as long unless something is known of it. Leaves rates and
+ * their age alone, and an edge that cannot be made. */
+void bandwidth_way(struct bandwidth *store, uint32_t from, uint32_t to,
+                   pccl_ns rtt, pccl_ns now);
+
+/* Of all pairs of a world, or that they cannot be joined. O(n * n * row). */
+bool bandwidth_ways_known(const struct bandwidth *store, const uint16_t *slots,
+                          uint32_t n);
+
 /* A connection from `from` to `to` cannot be made. A fact, nobody's fault. */
 void bandwidth_unreachable(struct bandwidth *store, uint32_t from, uint32_t to,
                            pccl_ns now);
@@ -79,8 +89,10 @@ struct bandwidth_edge {
 /* Estimate of an unknown edge: the smaller of the best rate `from` is known to
  * send at and the best `to` is known to receive at, and the larger of their
  * least round-trip times, all of it over edges of the same scope (host, site or
- * far apart); with neither known, a fixed value of that scope. Estimates are
- * hopeful. O(1) after the first call since the store changed. */
+ * far apart); with neither known, a fixed value of that scope. If its round
+ * trip is known, and at least 3 ms, the edge is one between sites, and not
+ * faster than the fastest one measured that is about as long, or longer.
+ * Estimates are hopeful. O(1) after the first call since the store changed. */
 struct bandwidth_edge bandwidth_look(struct bandwidth *store, uint32_t from,
                                      uint32_t to);
 
@@ -111,13 +123,15 @@ struct bandwidth_wish {
      * Its unknown edges, and their way back, come first: solve, probe, solve
      * again until the ring is all measured; no estimate beats it then. */
     const uint16_t *ring;
+    bool ring_only; /* ... and nothing else: the solver knows all round trips */
     pccl_ns stale;  /* edges confirmed before this count as unknown */
     uint32_t sweep; /* number of the sweep: large worlds vary the pairs */
 };
 
 /* The next probes, in ascending rounds, at most max of them, no pair twice. Up
  * to BANDWIDTH_FULL_MAX peers: every unknown edge, in n-1 rounds (n if n is
- * odd) when there is no ring. Beyond: the ring, and pairs at distances 1, 2, 4,
+ * odd) when there is no ring. Beyond: the ring, and pairs at distances 1,
+ * 2, 4,
  * ... in the order of (site, host, slot), so O(log n) rounds and O(n log n)
  * probes. Returns the number of probes, *rounds the number of rounds. */
 uint32_t bandwidth_plan(struct bandwidth *store,

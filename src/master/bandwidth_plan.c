@@ -15,9 +15,10 @@ struct plan {
 static bool edge_wanted(const struct plan *plan, uint32_t from, uint32_t to)
 {
     const struct bandwidth_entry *entry = bandwidth_find(plan->store, from, to);
-    if (!entry || entry->since < plan->wish->stale) return true;
+    if (!entry || entry->way || entry->since < plan->wish->stale) return true;
     return entry->at_least &&
-           entry->rate < bandwidth_guess(plan->store, from, to).rate;
+           entry->rate <
+               bandwidth_guess(plan->store, from, to, entry->delay).rate;
 }
 
 static void pair_add(struct plan *plan, uint32_t a, uint32_t b)
@@ -166,10 +167,12 @@ uint32_t bandwidth_plan(struct bandwidth *store,
         store->peers[wish->slots[i]].next = wish->slots[i];
     }
     if (wish->ring) plan_ring(&plan);
-    if (wish->n <= BANDWIDTH_FULL_MAX)
-        plan_full(&plan);
-    else
-        plan_strides(&plan);
+    if (!wish->ring_only) {
+        if (wish->n <= BANDWIDTH_FULL_MAX)
+            plan_full(&plan);
+        else
+            plan_strides(&plan);
+    }
     sort_probes(probes, plan.count);
     if (plan.count > 0) *rounds = probes[plan.count - 1].round + 1u;
     return plan.count;

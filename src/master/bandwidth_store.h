@@ -6,11 +6,17 @@
 
 enum scope { SCOPE_HOST, SCOPE_SITE, SCOPE_FAR, SCOPE_COUNT };
 
+enum {
+    WAY_CLASS_BITS = 9, /* of a code that fall into one class: 4 an octave */
+    WAY_CLASSES = (UINT16_MAX >> WAY_CLASS_BITS) + 1,
+};
+
 struct bandwidth_entry {
     uint16_t to;
     uint16_t rate;  /* code; 0: unreachable */
     uint16_t delay; /* code; 0: not measured */
     bool at_least;  /* the rate is a lower bound */
+    bool way;       /* rate is 0 as it is not known; the delay is */
     pccl_ns since;
 };
 
@@ -33,14 +39,19 @@ struct bandwidth_peer {
 
 struct bandwidth {
     uint32_t peers_max;
-    bool changed;     /* since out[] and in[] were computed */
+    bool changed; /* since what follows, out[] and in[] were computed */
+    /* Best rate measured of any edge as long as this class of delays or longer:
+     * a way is seldom faster than all that are at least as long. */
+    uint16_t reach[WAY_CLASSES];
     uint16_t *sorted; /* plan: the world by site and host */
     struct bandwidth_peer *peers;
 };
 
-/* Rate and delay codes of an edge nobody measured. The bests are fresh. */
+/* Rate and delay codes of an edge nobody measured, of the given delay if that
+ * is known (else 0). The bests are fresh. */
 struct topology_edge bandwidth_guess(const struct bandwidth *store,
-                                     uint32_t from, uint32_t to);
+                                     uint32_t from, uint32_t to,
+                                     uint16_t delay);
 const struct bandwidth_entry *bandwidth_find(const struct bandwidth *store,
                                              uint32_t from, uint32_t to);
 void bandwidth_refresh(struct bandwidth *store);

@@ -67,10 +67,14 @@ void edges_measured(struct master *m, uint32_t link,
     if (!m->edges || from == MASTER_NO_LINK || from == link) return;
     uint32_t x = m->peers[from].slot;
     if (x == MASTER_NO_PLACE || p->slot == MASTER_NO_PLACE) return;
+    pccl_ns rtt = (pccl_ns)(edge->rtt & INT64_MAX);
+    if (edge->kind == EDGE_WAY) {
+        if (rtt > 0) bandwidth_way(m->edges, x, p->slot, rtt, m->now);
+        return;
+    }
     /* An edge that carries nothing is a very slow one. */
     bool silent = edge->kind == EDGE_SILENT;
-    bandwidth_measured(m->edges, x, p->slot, silent ? 1 : edge->rate,
-                       (pccl_ns)(edge->rtt & INT64_MAX),
+    bandwidth_measured(m->edges, x, p->slot, silent ? 1 : edge->rate, rtt,
                        edge->kind == EDGE_AT_LEAST ? BANDWIDTH_AT_LEAST
                                                    : BANDWIDTH_SATURATED,
                        m->now);

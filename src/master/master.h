@@ -42,7 +42,7 @@ enum {
 };
 
 #define MASTER_PROBE_TIME PCCL_S
-#define MASTER_SWEEP_TIME (60 * PCCL_S) /* then no probe is begun any more */
+#define MASTER_SWEEP_TIME (20 * PCCL_S) /* then no probe is begun any more */
 
 #define MASTER_NO_LINK UINT32_MAX
 #define MASTER_NO_PLACE UINT32_MAX

@@ -239,6 +239,14 @@ static pccl_ns before(pccl_ns now, pccl_ns age)
     return now > age ? now - age : 0;
 }
 
+/* Rule O3: where all round trips are known, a guess at the ring says what is
+ * worth a probe. Of m->slots. */
+static bool guesses(const struct master *m, uint32_t count)
+{
+    return count > m->small_world &&
+           bandwidth_ways_known(m->edges, m->slots, count);
+}
+
 /* Rule O3: the pairs whose edges are to be measured next, at most one of each
  * peer. False: nothing is worth it any more. */
 static bool probe_some(struct master *m, uint32_t group)
@@ -252,6 +260,7 @@ static bool probe_some(struct master *m, uint32_t group)
         .slots = m->slots,
         .n = count,
         .ring = count > m->small_world ? m->order : NULL,
+        .ring_only = guesses(m, count),
         /* What this sweep has measured is not old, however long it takes. */
         .stale = before(g->sweep_until - MASTER_SWEEP_TIME,
                         STALE_DEADLINES * m->deadline),
@@ -298,6 +307,17 @@ static bool probes_due(const struct master *m, uint32_t group)
     return false;
 }
 
+/* Before anything is probed? */
+static bool guesses_first(struct master *m, uint32_t group)
+{
+    const struct master_group *g = &m->groups[group];
+    if (!m->edges || g->loops > 0) return false;
+    uint32_t count = round_next_view(m, group);
+    if (!all_stored(m, count)) return false;
+    world_slots(m, count);
+    return guesses(m, count);
+}
+
 /* Rules O4, O5: measure, look for a ring, measure what it is guessed to be,
  * until a ring is found whose edges are all known. */
 bool optimize_probe(struct master *m, uint32_t group)
@@ -305,7 +325,7 @@ bool optimize_probe(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     if (probes_due(m, group)) return false;
     bool more = g->sweeping && m->now < g->sweep_until;
-    if (more && probe_some(m, group)) {
+    if (more && !guesses_first(m, group) && probe_some(m, group)) {
         g->searched = false;
         return true;
     }
@@ -327,7 +347,8 @@ void optimize_measured(struct master *m, uint32_t link,
     struct master_group *g = &m->groups[p->group];
     if (msg->round == 0) {
         for (uint32_t i = 0; i < msg->edge_count; i++) {
-            if (msg->edges[i].kind <= EDGE_AT_LEAST)
+            enum edge_kind kind = (enum edge_kind)msg->edges[i].kind;
+            if (kind <= EDGE_AT_LEAST || kind == EDGE_WAY)
                 edges_measured(m, link, &msg->edges[i]);
         }
         return;

@@ -483,6 +483,54 @@ static void test_a_sweep_measures_nothing_twice(void **state)
     assert_in_range(count, 6, 6 * 5);
 }
 
+static void found(const uint16_t *ring)
+{
+    struct master_event e = {.type = MASTER_SEARCHED,
+                             .now = now,
+                             .group = search.group,
+                             .ticket = search.ticket,
+                             .order = ring};
+    master_step(master, &e);
+}
+
+/* All distances are known: the best guess at a ring is measured, and no pair
+ * beside it. */
+static void test_a_guess_says_what_to_probe(void **state)
+{
+    (void)state;
+    static const uint16_t ring[] = {0, 2, 4, 1, 3, 5};
+    uint32_t count = 0;
+    view_of(6);
+    for (uint32_t i = 0; i < 6; i++) {
+        struct wire_edge edges[6];
+        struct wire_msg m = {.type = WIRE_MEASURED, .edges = edges};
+        for (uint32_t j = 0; j < 6; j++) {
+            if (j == i) continue;
+            edges[m.edge_count++] = (struct wire_edge){
+                .peer = j + 1, .rtt = 9000000, .kind = EDGE_WAY};
+        }
+        step(MASTER_RECEIVED, i, &m);
+        vote(i, VOTE_OPTIMIZE);
+    }
+    assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
+    assert_int_equal(search.view.caution, 0);
+    assert_false(probes[0].due);
+    found(ring);
+    for (uint32_t k = 0; k < 10; k++) {
+        if (master->groups[0].phase != GROUP_PROBING) break;
+        for (uint32_t i = 0; i < 6; i++) {
+            if (!probes[i].due) continue;
+            probes[i].due = false;
+            measured(i, EDGE_SATURATED);
+            count++;
+        }
+    }
+    assert_int_equal(count, 6 * 2); /* every edge, and its way back */
+    assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
+    found(ring);
+    assert_order("024135");
+}
+
 /* ------------------------------------------------------- searches (O5, O6) */
 
 /* Votes, measures and searches until a ring is proposed. */
@@ -498,16 +546,6 @@ static void optimize(uint32_t count)
         }
     }
     assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
-}
-
-static void found(const uint16_t *ring)
-{
-    struct master_event e = {.type = MASTER_SEARCHED,
-                             .now = now,
-                             .group = search.group,
-                             .ticket = search.ticket,
-                             .order = ring};
-    master_step(master, &e);
 }
 
 static void in_the_background(void)
@@ -623,6 +661,7 @@ int main(void)
         TEST(test_a_failed_probe_is_turned),
         TEST(test_a_silent_probe_ends_by_time),
         TEST(test_a_sweep_measures_nothing_twice),
+        TEST(test_a_guess_says_what_to_probe),
         TEST(test_a_better_ring_waits_for_the_update),
         TEST(test_a_better_ring_of_other_members_is_dropped),
         TEST(test_a_ring_with_one_lost_since_is_dropped),

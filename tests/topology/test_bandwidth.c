@@ -198,7 +198,7 @@ static void test_hierarchy_for_free(void **state)
     assert_non_null(edges);
     assert_non_null(memory);
     bandwidth_fill(store, slots, N, (struct bandwidth_view){1, 8}, edges);
-    struct topology_instance in = {N, edges};
+    struct topology_instance in = {.n = N, .edges = edges};
     struct topology_options options = {.seed = 1};
     struct topology_result result;
     struct topology_search *s =
@@ -280,6 +280,79 @@ static void test_plan_small(void **state)
                          n < 3 ? n - 1 : 3);
         free(store);
     }
+}
+
+/* Round trips alone: no rate, nothing dropped, and an edge that cannot be made
+ * remains one. */
+static void test_ways(void **state)
+{
+    (void)state;
+    struct bandwidth *store = store_far(3);
+    static const uint16_t slots[] = {0, 1, 2};
+    bandwidth_way(store, 0, 1, 50 * PCCL_MS, 7);
+    assert_int_equal(bandwidth_look(store, 0, 1).state, EDGE_UNKNOWN);
+    assert_in_range(bandwidth_look(store, 0, 1).rtt, 49900000, 50000000);
+    assert_in_range(bandwidth_look(store, 1, 0).rtt, 49900000, 50000000);
+    bandwidth_way(store, 1, 0, 60 * PCCL_MS, 8);
+    assert_in_range(bandwidth_look(store, 0, 1).rtt, 49900000, 50000000);
+    assert_in_range(bandwidth_look(store, 1, 0).rtt, 59900000, 60000000);
+    assert_false(bandwidth_ways_known(store, slots, 3));
+    measured(store, 0, 2, 1000, 9);
+    bandwidth_way(store, 0, 2, 2000, 10);
+    assert_edge(store, 0, 2, EDGE_MEASURED, 1000);
+    assert_int_equal(bandwidth_look(store, 0, 2).since, 9);
+    assert_int_equal(bandwidth_look(store, 0, 2).rtt, 2000);
+    assert_false(bandwidth_ways_known(store, slots, 3));
+    bandwidth_unreachable(store, 1, 2, 11);
+    bandwidth_unreachable(store, 2, 1, 11);
+    assert_true(bandwidth_ways_known(store, slots, 3));
+    bandwidth_way(store, 1, 2, 2000, 12);
+    assert_edge(store, 1, 2, EDGE_UNREACHABLE, 0);
+    bandwidth_retry(store, 1);
+    bandwidth_retry(store, 0);
+    assert_in_range(bandwidth_look(store, 1, 0).rtt, 59900000, 60000000);
+    assert_int_equal(bandwidth_look(store, 1, 2).state, EDGE_UNKNOWN);
+    free(store);
+}
+
+/* One address prefix, but an ocean between 0, 1 and 2, 3: once it has been
+ * crossed, no other way across is thought to be faster, but shorter ones. */
+static void test_estimates_by_distance(void **state)
+{
+    (void)state;
+    struct bandwidth *store = store_new(4);
+    for (uint32_t p = 0; p < 4; p++) bandwidth_add(store, p, 0, 1);
+    for (uint32_t p = 0; p < 4; p++)
+        for (uint32_t q = 0; q < p; q++)
+            bandwidth_way(store, p, q, p / 2 == q / 2 ? PCCL_MS : 90 * PCCL_MS,
+                          1);
+    struct bandwidth_edge site = bandwidth_look(store, 0, 1);
+    assert_true(bandwidth_look(store, 0, 2).rate < site.rate);
+    bandwidth_measured(store, 0, 2, 1000, 100 * PCCL_MS, BANDWIDTH_SATURATED,
+                       2);
+    assert_edge(store, 1, 3, EDGE_UNKNOWN, 1000);
+    assert_edge(store, 3, 0, EDGE_UNKNOWN, 1000);
+    assert_edge(store, 0, 1, EDGE_UNKNOWN, site.rate);
+    bandwidth_way(store, 1, 3, 20 * PCCL_MS, 3);
+    bandwidth_measured(store, 1, 2, 1500, 10 * PCCL_MS, BANDWIDTH_SATURATED, 3);
+    assert_edge(store, 3, 0, EDGE_UNKNOWN, 1000);
+    /* For a ring to run on, half of it. */
+    struct topology_edge e[16];
+    bandwidth_fill(store, (uint16_t[]){0, 1, 2, 3}, 4,
+                   (struct bandwidth_view){1, 0}, e);
+    assert_int_equal(e[3 * 4 + 0].rate, topology_encode(500));
+    assert_in_range(topology_decode(e[3 * 4 + 0].delay), 89 * PCCL_MS,
+                    90 * PCCL_MS);
+    assert_int_equal(e[0 * 4 + 1].rate, topology_encode(site.rate));
+
+    static const uint16_t ring[] = {0, 1, 2, 3};
+    struct bandwidth_probe probes[16];
+    uint32_t rounds;
+    struct bandwidth_wish wish = {
+        .slots = ring, .n = 4, .ring = ring, .ring_only = true};
+    assert_int_equal(bandwidth_plan(store, &wish, probes, 16, &rounds), 4);
+    assert_int_equal(rounds, 2);
+    free(store);
 }
 
 /* An edge that did at least something is probed only if it may do more. */
@@ -365,7 +438,7 @@ static void test_lazy_probing(void **state)
     assert_non_null(memory);
     struct topology_result result[2];
     for (int sweep = 0; sweep < 2; sweep++) {
-        struct topology_instance in = {N, sweep ? seen : truth};
+        struct topology_instance in = {.n = N, .edges = sweep ? seen : truth};
         bandwidth_fill(store, slots, N, (struct bandwidth_view){0, 0}, seen);
         struct topology_search *s = topology_search_init(
             memory, topology_search_size(N), &in, &options);
@@ -397,6 +470,8 @@ int main(void)
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_hierarchy_for_free),
         cmocka_unit_test(test_plan_small),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_estimates_by_distance),
         cmocka_unit_test(test_plan_lower_bounds),
         cmocka_unit_test(test_plan_large),
         cmocka_unit_test(test_lazy_probing),
