@@ -299,9 +299,9 @@ PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
  * nobody has used lately are measured by short transfers (at most 16 MiB and a
  * second each), between disjoint pairs at the same time: up to 16 members every
  * pair; beyond, those of rings that may be good. None begins after 20 seconds.
- * The ring's slowest edge is made as fast as can be, then the sum of round trips
- * as small. In larger groups the search goes on in the background; its ring is
- * adopted by the next call, or by the next pcclUpdateTopology, if the members are
+ * The ring's slowest edge is made as fast as can be, then the sum of round
+ * trips as small. In larger groups the search goes on in the background; its
+ * ring is adopted by the next call or pcclUpdateTopology, if the members are
  * still the same. Pairs that cannot connect are left out of the ring.
  *
  * pcclSuccess                     the ring is in force, see pcclGetRing.

@@ -415,18 +415,13 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
     }
     bool success = to && !refused(s, p->uid, port);
     if (to && !success) sim_coverage.refused++;
-    if (success) {
-        st->pending = true;
-        st->end[1] = (struct net_end){slot_of(s, to), NO_CONN};
-    } else {
-        st->end[1] = (struct net_end){-2, 0};
-    }
+    if (success) st->pending = true;
+    st->end[1] = success ? (struct net_end){slot_of(s, to), NO_CONN}
+                         : (struct net_end){-2, 0};
     SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
     sim_coverage.one_way += to && walled(s, p->uid, port);
     sim_coverage.turned += success && p->uid > port;
-    /* Beside large vectors 100 connections are not served within a deadline. */
-    pccl_ns rtt = s->options.large ? RTT_FAR : RTT_VERY_FAR;
-    if (port % 4 != 0) rtt = PCCL_MS;
+    pccl_ns rtt = port % 4 == 0 ? RTT_VERY_FAR : PCCL_MS;
     if (success) engine_measured(&p->session->engine, conn, rtt);
     engine_dialed(&p->session->engine, conn, success);
     return true;
