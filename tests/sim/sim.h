@@ -309,7 +309,7 @@ void shared_killed(struct sim *s, const struct sim_proc *dead);
 
 /* letters.c */
 bool letters_turn(struct sim *s, struct sim_proc *p); /* true: did something */
-bool letters_delivered(const struct sim *s); /* among those who live */
+bool letters_delivered(const struct sim *s);          /* among those who live */
 
 /* oracle.c */
 struct oracle *oracle_new(void);
