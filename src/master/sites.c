@@ -9,6 +9,10 @@
 /* Between members of a site, at most. */
 #define SITE_RTT (3 * PCCL_MS)
 
+/* Members for each site, at least: what is added up at a site goes two ways
+ * more, and has to save others that are dearer. */
+enum { WORTH_IT = 2 };
+
 static bool on_one_host(const struct wire_member *a,
                         const struct wire_member *b)
 {
@@ -56,5 +60,5 @@ uint32_t sites_find(struct master *m, uint32_t count)
     if (count < 3 || count > TREE_MAX) return 0;
     uint32_t sites = find(m, count, true);
     if (sites == 1) sites = find(m, count, false);
-    return sites > 1 && sites < count ? count : 0;
+    return sites > 1 && WORTH_IT * sites <= count ? count : 0;
 }

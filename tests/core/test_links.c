@@ -353,11 +353,20 @@ static void assert_sites(const char *expected)
 static void test_hosts_are_sites(void **state)
 {
     (void)state;
-    quorum(5);
+    quorum(6);
     /* The last bit of a host says nothing of where it is; 0: nobody knows. */
-    static const uint64_t hosts[] = {2, 4, 3, 0, 0};
+    static const uint64_t hosts[] = {2, 4, 3, 0, 5, 2};
+    for (uint32_t i = 0; i < 6; i++) hello(i, hosts[i], 0);
+    assert_sites("010310");
+}
+
+static void test_few_at_each_site_are_none(void **state)
+{
+    (void)state;
+    quorum(5);
+    static const uint64_t hosts[] = {2, 4, 2, 4, 6};
     for (uint32_t i = 0; i < 5; i++) hello(i, hosts[i], 0);
-    assert_sites("01034");
+    assert_int_equal(proposed.site_count, 0);
 }
 
 static void round_trip(uint32_t a, uint32_t b, pccl_ns rtt)
@@ -396,20 +405,20 @@ static void test_short_ways_are_within_a_site(void **state)
 static void test_all_at_one_site_are_none(void **state)
 {
     (void)state;
-    quorum(4);
-    for (uint32_t i = 0; i < 4; i++) hello(i, i < 2 ? 2 : 2 * i, 0);
-    assert_sites("0023");
-    for (uint32_t i = 0; i < 4; i++) ready(i, 0);
-    for (uint32_t i = 1; i < 4; i++) round_trip(0, i, PCCL_MS / 10);
-    admit(4);
-    assert_sites("00004");
-    round_trip(4, 0, PCCL_MS / 10);
+    quorum(6);
+    for (uint32_t i = 0; i < 6; i++) hello(i, i < 3 ? 2 : 4, 0);
+    assert_sites("000333");
+    for (uint32_t i = 0; i < 6; i++) ready(i, 0);
+    for (uint32_t i = 1; i < 6; i++) round_trip(0, i, PCCL_MS / 10);
+    admit(6);
+    assert_sites("0000006");
+    round_trip(6, 0, PCCL_MS / 10);
     struct wire_msg m = {.type = WIRE_LEAVE};
     step(MASTER_RECEIVED, 3, &m);
     struct wire_msg flushed = {.type = WIRE_FLUSHED,
                                .round = master->groups[0].round};
-    for (uint32_t i = 0; i < 5; i++) step(MASTER_RECEIVED, i, &flushed);
-    assert_sites("0023"); /* but hosts */
+    for (uint32_t i = 0; i < 7; i++) step(MASTER_RECEIVED, i, &flushed);
+    assert_sites("000335"); /* but hosts */
 }
 
 /* ------------------------------------------------------------ probes (O4) */
@@ -656,6 +665,7 @@ int main(void)
         TEST(test_networks_become_neighbours),
         TEST(test_newcomers_stand_beside_theirs),
         TEST(test_hosts_are_sites),
+        TEST(test_few_at_each_site_are_none),
         TEST(test_short_ways_are_within_a_site),
         TEST(test_all_at_one_site_are_none),
         TEST(test_a_failed_probe_is_turned),
