@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -283,6 +284,30 @@ static void test_area(void **state)
     share_area_free(&own);
 }
 
+/* A limit of files' sizes is a reason to do without, and no signal. */
+static void test_limit(void **state)
+{
+    (void)state;
+    int status = -1;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        enum { LIMIT = 64 * 1024 };
+        struct rlimit limit = {LIMIT, LIMIT};
+        struct share_area fits, larger;
+        struct share queues;
+        struct channel_offer offer;
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
+        if (!share_area_make(&fits, LIMIT)) _exit(2);
+        if (share_area_make(&larger, LIMIT + 4096)) _exit(3);
+        if (share_make(&queues, LIMIT, &offer)) _exit(4);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +319,7 @@ int main(void)
         cmocka_unit_test_teardown(test_lies, teardown),
         cmocka_unit_test(test_offers),
         cmocka_unit_test(test_area),
+        cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

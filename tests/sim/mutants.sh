@@ -254,7 +254,7 @@ no restore of a lent one|ring/lent.c|s/op_save_piece(op, plan_piece(&op->plan, l
 read by one that is left out (L8)|ring/lent.c|s/return lend_stands(op, area, room);/return true;/
 a room of two operations (L8)|ring/lend.c|s/if (e->lend.users\[room\]) continue;//
 a room is not signed (L8)|ring/lend.c|s/^        sign(e, op, room);//
-lent memory is taken before it is read (L7)|ring/lend.c|s/c->lend.taken = e->lend.area != NULL;/;/
+lent to one that has not opened it (L7)|ring/lend.c|s/op->room > 0 \&\& c->lend.taken/op->room > 0/
 each decides alone who lends (D16)|ring/op.c|s/p->lenders = e->lends ? e->lenders : 0;/p->lenders = e->lends \&\& e->lend.area ? e->lenders : 0;/
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
 passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
