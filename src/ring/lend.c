@@ -148,6 +148,8 @@ void lend_put(struct engine *e, struct op *op, const struct lane *lane,
     f->flags |= FLAG_LENT;
     f->size = 0;
     if (sum && g < op->sums_lent) return; /* is there already */
+    /* The sum will come here: what it replaces is read once, not twice. */
+    if (!sum) op_save_piece(op, rank * op->plan.segments + g);
     if (sum) op->sums_lent = g + 1;
     memcpy(e->lend.area + place(&op->plan, op->room - 1, g, rank),
            (const uint8_t *)from + x->offset, x->size);

@@ -206,8 +206,6 @@ static void test_overwritten_while_it_waits(void **state)
 static void test_room_until_all_are_done(void **state)
 {
     (void)state;
-    deaf[0][2] = deaf[1][2] = false;
-    mute[2][0] = false;
     launch_all(0, false);
     deaf[2][0] = true; /* hears no sum of 0's chunk: cannot be done */
     settle();
@@ -244,6 +242,130 @@ static void test_by_the_view_alone(void **state)
     for (uint32_t i = 0; i < WORLD; i++) assert_false(engines[i]->lends);
 }
 
+/* Engine 0 hears a frame from another one; false: it breaks the protocol. */
+static bool hear(uint32_t from, const struct frame *f)
+{
+    uint8_t *to;
+    assert_true(engine_rx_window(engines[0], from, &to) >= FRAME_SIZE);
+    frame_encode(f, to);
+    return engine_rx(engines[0], from, FRAME_SIZE);
+}
+
+static void let_close(void *user, uint32_t conn)
+{
+    (void)user;
+    (void)conn;
+}
+
+static void let_fault(void *user, enum engine_fault fault, const struct op *op,
+                      uint64_t peer)
+{
+    (void)user;
+    (void)fault;
+    (void)op;
+    (void)peer;
+}
+
+static void test_words_out_of_place(void **state)
+{
+    (void)state;
+    engines[0]->out.close = let_close;
+    engines[0]->out.fault = let_fault;
+    engines[0]->conns[1]->lend.area = NULL;
+    const struct frame lent = {
+        .type = FRAME_DATA, .flags = FLAG_LENT, .epoch = 2};
+    assert_false(hear(1, &lent)); /* it has lent nothing */
+    const struct frame area = {.type = FRAME_AREA, .seq = LEND_SIZE};
+    assert_false(hear(2, &area)); /* the connection shares no memory */
+}
+
+/* Lent transfers that are none, in a lent operation and in another one. */
+static void test_lies(void **state)
+{
+    (void)state;
+    mute[1][0] = mute[2][0] = true;
+    launch_all(0, false);
+    settle();
+    struct frame lent = {.type = FRAME_DATA,
+                         .flags = FLAG_LENT,
+                         .epoch = 2,
+                         .index = ops[0][0]->lanes[0].recvs,
+                         .digest = ops[0][0]->r.digest};
+    assert_true(hear(1, &lent));
+    lent.index = UINT32_MAX;
+    assert_true(hear(1, &lent));
+    assert_int_equal(ops[0][0]->lanes[0].received, 0);
+    assert_false(ops[0][0]->borrows);
+
+    static uint32_t one, sum;
+    struct op_request r = {.tag = 1,
+                           .dtype = DTYPE_U32,
+                           .redop = REDOP_SUM,
+                           .send = &one,
+                           .recv = &sum};
+    r.plan.coll = COLL_ALLREDUCE;
+    r.plan.count = 1;
+    r.plan.element = 4;
+    struct op *small = engine_launch(engines[0], &r, false);
+    assert_non_null(small);
+    assert_int_equal(small->plan.kind, PLAN_EXCHANGE);
+    lent.index = 0;
+    lent.tag = 1;
+    lent.digest = small->r.digest;
+    assert_true(hear(1, &lent));
+    assert_int_equal(small->lanes[0].received, 0);
+    mute[1][0] = mute[2][0] = false;
+    settle();
+    check_sums(0);
+}
+
+enum { NONCE = 7 };
+static uint32_t borrowed;
+
+static const uint8_t *on_borrow(void *user, uint32_t conn,
+                                const struct channel_offer *offer)
+{
+    (void)user;
+    borrowed++;
+    return offer->nonce == NONCE ? areas[conn] : NULL;
+}
+
+/* Memory of another size is not opened, what was opened is not opened again,
+ * and nobody has taken what was not offered. */
+static void test_offers(void **state)
+{
+    (void)state;
+    static struct channel nothing;
+    struct conn *c = engines[0]->conns[1];
+    engines[0]->out.borrow = on_borrow;
+    c->channel = &nothing;
+    c->lend = (struct conn_lend){0};
+    borrowed = 0;
+    struct frame f = {.type = FRAME_AREA, .seq = LEND_SIZE - 1, .tag = NONCE};
+    assert_true(hear(1, &f));
+    assert_int_equal(borrowed, 0);
+    f.seq = LEND_SIZE;
+    f.tag = NONCE + 1;
+    assert_true(hear(1, &f));
+    assert_int_equal(borrowed, 1);
+    assert_null(c->lend.area);
+    assert_false(c->lend.answers);
+    f.tag = NONCE;
+    assert_true(hear(1, &f));
+    assert_ptr_equal(c->lend.area, areas[1]);
+    assert_true(c->lend.answers);
+    assert_true(hear(1, &f));
+    assert_int_equal(borrowed, 2);
+    f.flags = FLAG_ANSWER;
+    engines[0]->lend.area = NULL;
+    assert_true(hear(1, &f));
+    assert_false(c->lend.taken);
+    engines[0]->lend.area = areas[0];
+    assert_true(hear(1, &f));
+    assert_true(c->lend.taken);
+    c->channel = NULL;
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_lend, teardown_lend)
 
 int main(void)
@@ -256,6 +378,9 @@ int main(void)
         TEST(test_overwritten_while_it_waits),
         TEST(test_room_until_all_are_done),
         TEST(test_by_the_view_alone),
+        TEST(test_words_out_of_place),
+        TEST(test_lies),
+        TEST(test_offers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
