@@ -254,6 +254,8 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         config.out.share = comm_share_make;
         config.out.join = comm_share_join;
         config.out.shared = comm_share_settled;
+        config.out.lend = comm_share_lend;
+        config.out.borrow = comm_share_borrow;
         config.out.fetch = comm_share_fetch;
     }
     return session_init(c->session, &config);
@@ -263,6 +265,7 @@ static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
+    share_area_free(&c->area);
     wake_close(&c->wake);
     comm_attend_close(c);
     if (c->loop) ev_loop_destroy(c->loop);

@@ -96,8 +96,9 @@ struct pcclComm_t {
      * away, and how many of them make a caller nap. */
     uint32_t handed_on, handed_on_max;
     enum comm_transport transport;
-    uint32_t looks; /* for messages */
-    bool restless;  /* a channel has something for who watches the sockets */
+    struct share_area area; /* lent to others (rule L7) */
+    uint32_t looks;         /* for messages */
+    bool restless; /* a channel has something for who watches the sockets */
 };
 
 /* --- comm.c --- */
@@ -201,6 +202,10 @@ struct channel *comm_share_make(void *comm, uint32_t number,
 struct channel *comm_share_join(void *comm, uint32_t number,
                                 const struct channel_offer *offer);
 void comm_share_settled(void *comm, uint32_t number, bool taken);
+/* The same, rule L7. */
+uint8_t *comm_share_lend(void *comm, struct channel_offer *offer);
+const uint8_t *comm_share_borrow(void *comm, uint32_t number,
+                                 const struct channel_offer *offer);
 /* The bytes of this connection go through a channel from here on. */
 bool comm_share_sends(const pcclComm_t *c, uint32_t number);
 bool comm_share_receives(const pcclComm_t *c, uint32_t number);

@@ -78,6 +78,22 @@ void comm_share_settled(void *comm, uint32_t number, bool taken)
     say_tcp(c, "it does not take it");
 }
 
+uint8_t *comm_share_lend(void *comm, struct channel_offer *offer)
+{
+    pcclComm_t *c = comm;
+    if (!c->area.memory && !share_area_make(&c->area, LEND_SIZE)) return NULL;
+    *offer = c->area.offer;
+    return c->area.memory;
+}
+
+const uint8_t *comm_share_borrow(void *comm, uint32_t number,
+                                 const struct channel_offer *offer)
+{
+    pcclComm_t *c = comm;
+    struct share_area *lent = &c->sockets[number].share.lent;
+    return share_area_open(lent, offer) ? lent->memory : NULL;
+}
+
 bool comm_share_receives(const pcclComm_t *c, uint32_t number)
 {
     const struct conn *conn = c->session->engine.conns[number];

@@ -52,6 +52,19 @@ static void engine_shared(void *user, uint32_t conn, bool taken)
     s->out.shared(s->out.user, conn, taken);
 }
 
+static uint8_t *engine_lend(void *user, struct channel_offer *offer)
+{
+    struct session *s = user;
+    return s->out.lend(s->out.user, offer);
+}
+
+static const uint8_t *engine_borrow(void *user, uint32_t conn,
+                                    const struct channel_offer *offer)
+{
+    struct session *s = user;
+    return s->out.borrow(s->out.user, conn, offer);
+}
+
 static bool engine_fetch(void *user, uint32_t conn,
                          const struct wire_member *member, uint64_t address,
                          void *to, size_t size)
@@ -135,6 +148,8 @@ bool session_init(struct session *s, const struct session_config *config)
                                 .share = shares ? engine_share : NULL,
                                 .join = shares ? engine_join : NULL,
                                 .shared = engine_shared,
+                                .lend = s->out.lend ? engine_lend : NULL,
+                                .borrow = s->out.lend ? engine_borrow : NULL,
                                 .fetch = s->out.fetch ? engine_fetch : NULL,
                                 .fault = engine_faulted,
                                 .finished = engine_op_finished,

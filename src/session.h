@@ -36,6 +36,10 @@ struct session_output {
     struct channel *(*join)(void *user, uint32_t conn,
                             const struct channel_offer *offer);
     void (*shared)(void *user, uint32_t conn, bool taken);
+    /* Both, or none. */
+    uint8_t *(*lend)(void *user, struct channel_offer *offer);
+    const uint8_t *(*borrow)(void *user, uint32_t conn,
+                             const struct channel_offer *offer);
     bool (*fetch)(void *user, uint32_t conn, const struct wire_member *member,
                   uint64_t address, void *to, size_t size); /* or NULL */
     /* Least round-trip time to a peer that the system knows of, ns; 0: none.

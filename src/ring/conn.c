@@ -158,6 +158,7 @@ static void let_go(struct engine *e, struct conn *c)
     c->link = NULL;
     drop_stage(c);
     c->channel = c->offered = NULL;
+    c->lend = (struct conn_lend){0};
     e->quick.known = false;
 }
 
@@ -327,6 +328,8 @@ static bool begin_frame(struct engine *e, uint32_t number)
     if (c->state != CONN_OPEN) return false;
     if (c->peer) return message_begin(e, number);
     if (f->type == FRAME_PING) return true;
+    if (f->type == FRAME_AREA) return lend_heard(e, number);
+    if (frame_is_lent(f) && !c->lend.area) return false;
     if (f->type == FRAME_PROBE || f->type == FRAME_ECHO)
         return probe_accept(e, c->link, f);
     if (f->type == FRAME_ASK || f->type == FRAME_GIVE) {
@@ -346,6 +349,8 @@ static bool begin_frame(struct engine *e, uint32_t number)
         op_control(e, op, lane, f);
         return true;
     }
+    if (frame_is_lent(f)) op_lent(e, op, lane, f);
+    if (frame_is_lent(f)) return true;
     /* Codes are decoded by blocks, which a channel may cut anywhere. */
     bool direct = c->channel && !op->codes;
     if (!direct && !c->scratch)
@@ -577,10 +582,10 @@ static bool next_frame(struct engine *e, struct conn *c)
         f = l->control[l->control_first];
         l->control_first = (l->control_first + 1) % CONTROL_MAX;
         l->control_count--;
-    } else if (probe_next_send(e, l, &f)) {
+    } else if (lend_say(e, c, &f) || probe_next_send(e, l, &f)) {
         c->tx_from = NULL;
     } else if (e->frozen ||
-               !op_next_send(e, l, &f, &c->tx_from, &c->tx_op, &c->tx_lane)) {
+               !op_next_send(e, c, &f, &c->tx_from, &c->tx_op, &c->tx_lane)) {
         c->tx_starved = true;
         return false;
     } else {

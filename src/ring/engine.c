@@ -11,6 +11,7 @@ bool engine_init(struct engine *e, const struct engine_output *out,
     e->deadline = deadline;
     e->cached = PLAN_CACHED;
     e->many = MANY;
+    e->lenders = PLAN_LENDERS_MAX;
     e->pool_auto = pool_size == 0;
     e->pool_size = pool_size > 0 ? pool_size : 1;
     if (e->pool_size > POOL_MAX) e->pool_size = POOL_MAX;
@@ -402,6 +403,7 @@ void engine_install(struct engine *e, const struct engine_view *view)
     }
     e->has_tree = view->sites && view->mesh && e->one_host == 0;
     if (e->has_tree) tree_init(&e->tree, view->sites, view->world, view->rank);
+    lend_install(e);
     e->frozen = false;
     e->quick.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */

@@ -17,6 +17,7 @@
 #include "../wire.h"
 #include "channel.h"
 #include "frame.h"
+#include "lend.h"
 #include "message.h"
 #include "plan.h"
 #include "probe.h"
@@ -110,6 +111,7 @@ struct conn {
     bool tx_item;                 /* the frame is the next item of `peer` */
     bool tx_state;                /* tx_from is shared state... */
     struct state_stage *tx_stage; /* ... of a device, through here */
+    struct conn_lend lend;
     /* Since the last DATA began: a send was cut short; nothing was to send. */
     bool tx_cut, tx_starved;
 };
@@ -213,7 +215,8 @@ struct op {
     uint32_t lane_count, lanes_left;
     /* Bit set over the transfers from `prev`; pairwise: over the pieces that
      * are added up here, and then over those whose sum has come to be passed
-     * on. */
+     * on; lent: over the segments of the own chunk that are sums of all, and
+     * then those of which all other sums are here. */
     uint8_t *received;
     uint8_t *begun;  /* ring, bit set: transfers to `next` taken by a connection
                       */
@@ -221,11 +224,16 @@ struct op {
                         pairwise: pieces */
     uint8_t *backup; /* in-place: old content of recv */
     uint8_t *slots;  /* SPACE_SLOT; pairwise: what came before its turn */
-    uint8_t *came;   /* pairwise, bit set: (part, segment) is in the slots */
-    uint16_t *turns; /* pairwise, by piece: partners that are summed up */
-    uint8_t *codes;  /* ring of a quantized vector: its codes */
-    uint64_t *scope; /* copy of members */
-    size_t *arrays;  /* copy of the four arrays */
+    uint8_t *came;   /* pairwise, bit set: (part, segment) is in the slots;
+                        lent: by turn and set, where it is (lent.c) */
+    uint16_t *turns; /* pairwise, by piece: partners that are summed up; lent:
+                        by segment, and then partners whose sums are here */
+    uint32_t room;   /* of the lent memory that it has, plus 1; 0: none */
+    uint32_t sums_lent; /* segments of the own chunk whose sums are there */
+    bool borrows;       /* something came through lent memory */
+    uint8_t *codes;     /* ring of a quantized vector: its codes */
+    uint64_t *scope;    /* copy of members */
+    size_t *arrays;     /* copy of the four arrays */
     uint32_t done_prev, done_sent; /* ring token: members known to hold it */
     uint64_t tx_bytes, rx_bytes;
 };
@@ -293,6 +301,13 @@ struct engine_output {
                             const struct channel_offer *offer);
     /* and whether the other end took what share() gave. */
     void (*shared)(void *user, uint32_t conn, bool taken);
+    /* Rule L7: this member's memory for lending, made when first asked for,
+     * and how others find it; or NULL. */
+    uint8_t *(*lend)(void *user, struct channel_offer *offer);
+    /* The memory that the other end of a connection lends: LEND_SIZE bytes to
+     * read, until the connection is closed; or NULL. */
+    const uint8_t *(*borrow)(void *user, uint32_t conn,
+                             const struct channel_offer *offer);
     /* Rule P2P-9: copies from a member's memory, or NULL. False: it cannot be
      * read, or the member may have gone before all of it was. */
     bool (*fetch)(void *user, uint32_t conn, const struct wire_member *member,
@@ -315,6 +330,8 @@ struct engine {
     bool far;           /* somebody is RTT_FAR away: a ring is a long one */
     uint64_t cached;    /* PLAN_CACHED; the same on all members */
     uint32_t many;      /* MANY */
+    uint32_t lenders;   /* PLAN_LENDERS_MAX; the same on all members */
+    uint32_t piece;     /* as in a plan; the same on all members */
 
     bool frozen; /* between FLUSH and INSTALL */
     uint32_t epoch;
@@ -352,6 +369,8 @@ struct engine {
     uint64_t *dirty; /* bit set over conns that may have something to send */
     uint32_t turn;   /* of short and long operations on a link */
     struct quick quick;
+    struct lend lend;
+    bool lends; /* members of this host lend; the same on all of them */
     struct messages messages;
     struct state_sync state;
     struct probe probe;
@@ -495,10 +514,13 @@ struct lane *op_lane(struct op *op, const struct link *l);
 bool op_eager_fits(const struct lane *lane, uint32_t size);
 void op_control_send(struct engine *e, const struct op *op, struct lane *lane,
                      enum frame_type type, uint32_t index, uint8_t flags);
-/* op_send.c: next DATA frame for the link; false: nothing can be sent now. */
-bool op_next_send(struct engine *e, struct link *l, struct frame *f,
+/* op_send.c: next DATA frame for the connection; false: nothing can be sent
+ * now. */
+bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                   const uint8_t **from, struct op **op, struct lane **lane);
 void op_sent(struct engine *e, struct op *op, struct lane *lane);
+/* The partner is known to have launched. */
+void op_lane_ready(struct engine *e, struct lane *lane);
 /* queue.c: operations by tag, and those with something to send. */
 void op_enter(struct engine *e, struct op *op); /* has its tag now */
 void op_leave(struct engine *e, struct op *op);
@@ -533,6 +555,16 @@ bool op_pairwise_take(struct engine *e, struct op *op);
 /* Where what comes before its turn goes; NULL: it is its turn. */
 uint8_t *op_pairwise_slot(const struct op *op, const struct lane *lane,
                           uint32_t k);
+/* lent.c: the same of an all-reduce through lent memory. */
+bool op_lent_take(struct engine *e, struct op *op);
+uint8_t *op_lent_slot(const struct op *op, const struct lane *lane, uint32_t k);
+/* A frame with FLAG_LENT for an operation that is launched here. */
+void op_lent(struct engine *e, struct op *op, struct lane *lane,
+             const struct frame *f);
+/* `f` has the transfer's size, also where FLAG_LENT says that it lies in lent
+ * memory. */
+void op_lent_received(struct engine *e, struct op *op, const struct lane *lane,
+                      const struct frame *f, const uint8_t *body);
 /* Bytes from `at` on of the part of a piece whose turn it is. */
 void op_pairwise_add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
                      const uint8_t *bytes, size_t size);

@@ -29,6 +29,9 @@ enum frame_type {
     FRAME_PROBE, /* ballast; LAST: digest = bytes sent in index
                     microseconds, tag = round trip, ns */
     FRAME_ECHO,  /* to be sent back with FLAG_ANSWER */
+    /* Memory that the sender lends (rule L7): seq, tag and digest as in a
+     * HELLO; with FLAG_ANSWER: the sender has opened the other's. No epoch. */
+    FRAME_AREA,
     /* On connections for messages only, see message.h. */
     FRAME_MESSAGE, /* index: bytes of the header at the start of the body */
     FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */
@@ -53,6 +56,7 @@ enum frame_flag {
     FLAG_LAST = 32,  /* PROBE: the end of it */
     FLAG_FETCH = 16, /* EXPECT: the sender's memory can be read */
     FLAG_FULL = 64,  /* DATA: the connection had no rest before this one */
+    FLAG_LENT = 4,   /* DATA: empty; what it stands for lies in lent memory */
 };
 
 struct frame {
@@ -67,6 +71,11 @@ struct frame {
 };
 
 void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE]);
+
+static inline bool frame_is_lent(const struct frame *f)
+{
+    return f->type == FRAME_DATA && (f->flags & FLAG_LENT);
+}
 
 /* False: not a frame of this protocol; close the connection. */
 bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f);

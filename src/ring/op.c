@@ -78,6 +78,7 @@ static void free_run(struct engine *e, struct op *op)
     pool_give(&e->pool, op->codes);
     pool_give(&e->pool, op->came);
     pool_give(&e->pool, op->turns);
+    lend_end(e, op);
     op->lanes = NULL;
     op->received = op->saved = op->backup = op->slots = op->codes = NULL;
     op->came = op->begun = NULL;
@@ -188,6 +189,8 @@ static void make_plan(struct engine *e, struct op *op)
     /* Operations side by side have centers that differ. */
     p->center = (uint32_t)(op->r.tag ^ op->r.tag >> 32);
     p->cached = e->cached;
+    p->lenders = e->lends ? e->lenders : 0;
+    p->piece = e->piece;
     p->tree = NULL;
     if (op->whole) {
         p->world = e->world;
@@ -231,6 +234,7 @@ static bool take_buffers(struct engine *e, struct op *op)
         return op->slots != NULL;
     }
     if (p->kind == PLAN_PAIRWISE) return op_pairwise_take(e, op);
+    if (p->kind == PLAN_LENT) return op_lent_take(e, op);
     if (!plan_is_ring(p)) return true;
     size_t bits = plan_recvs(p, p->prev) / 8 + 1;
     op->received = pool_take(&e->pool, bits);
@@ -356,6 +360,7 @@ bool engine_start(struct engine *e, struct op *op)
     for (uint32_t i = 0; i < op->lane_count; i++) {
         if (!open_lane(e, op, i)) return false;
     }
+    lend_begin(e, op);
     op_begin_sending(e, op);
     if (op->lanes_left == 0) {
         hold(e, op);
@@ -387,7 +392,7 @@ void op_sent(struct engine *e, struct op *op, struct lane *lane)
 
 /* -------------------------------------------------------------- receiving */
 
-static void lane_ready(struct engine *e, struct lane *lane)
+void op_lane_ready(struct engine *e, struct lane *lane)
 {
     if (lane->ready) return;
     lane->ready = true;
@@ -406,7 +411,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
                          const struct frame *f, uint8_t *scratch, uint8_t **to)
 {
     if (op->phase != PHASE_RUNNING) return ACCEPT_DISCARD;
-    lane_ready(e, lane);
+    op_lane_ready(e, lane);
     if (f->flags & FLAG_CONFIRM) {
         lane->wants_done = true;
         op->tells_all = op->plan.r.tree != NULL; /* rule D15 */
@@ -425,7 +430,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
         *to = scratch;
         return ACCEPT_BODY;
     }
-    bool pairwise = op->plan.kind == PLAN_PAIRWISE;
+    bool pairwise = plan_has_pieces(&op->plan);
     if (x.action != ACTION_STORE) {
         *to = pairwise ? op_pairwise_slot(op, lane, f->index) : NULL;
         if (*to) return ACCEPT_BODY;
@@ -456,7 +461,7 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
         op_reduce_two(op, at, bytes, size);
         return;
     }
-    if (op->plan.kind == PLAN_PAIRWISE) {
+    if (plan_has_pieces(&op->plan)) {
         uint32_t piece = plan_piece(&op->plan, lane->rank, f->index);
         uint32_t turn = plan_turn(&op->plan, piece, lane->rank);
         op_pairwise_add(op, piece, turn, at, bytes, size);
@@ -484,6 +489,8 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
     plan_recv(&op->plan, lane->rank, f->index, &x);
     if (op->codes) {
         op_quant_received(op, f->index, &x, body);
+    } else if (op->plan.kind == PLAN_LENT) {
+        op_lent_received(e, op, lane, f, body);
     } else if (op->turns) {
         op_pairwise_received(e, op, lane, f, body);
     } else if (op->direct) {
@@ -494,7 +501,8 @@ void op_received(struct engine *e, struct op *op, struct lane *lane,
     }
     op->rx_bytes += x.size;
     lane->received++;
-    if (x.size >= PLAN_SEGMENT_MIN) measure_transfer(e, lane, f);
+    if (x.size >= PLAN_SEGMENT_MIN && !frame_is_lent(f))
+        measure_transfer(e, lane, f);
     if (op->received && !op->turns) {
         op_bit_set(op->received, f->index);
         link_dirty(e, next_lane(op)->link);
@@ -617,7 +625,7 @@ void op_control(struct engine *e, struct op *op, struct lane *lane,
                 const struct frame *f)
 {
     if (!op_agrees(e, op, f, lane->link->id)) return;
-    lane_ready(e, lane);
+    op_lane_ready(e, lane);
     if (f->type == FRAME_READY) {
         bool counted = op->plan.kind == PLAN_ALLTOALL;
         if (counted && f->index != lane->sends)
@@ -656,6 +664,9 @@ void engine_apply_early(struct engine *e, struct op *op, struct lane *lane)
             uint8_t *to = NULL;
             if (k->frame.type != FRAME_DATA) {
                 op_control(e, op, lane, &k->frame);
+            } else if (frame_is_lent(&k->frame)) {
+                if (op_agrees(e, op, &k->frame, l->id))
+                    op_lent(e, op, lane, &k->frame);
             } else if (op_accept(e, op, lane, &k->frame, k->body, &to) ==
                        ACCEPT_BODY) {
                 if (to != k->body) memcpy(to, k->body, k->frame.size);

@@ -19,7 +19,7 @@ void op_save(struct op *op, uint32_t k, const struct plan_xfer *x)
     op_to_elements(op, &y);
     uint8_t *to = op->backup + y.offset;
     const uint8_t *from = (uint8_t *)op->r.recv + y.offset;
-    if (op->plan.skewed)
+    if (op->plan.streamed)
         stream_copy(to, from, y.size); /* nobody reads it but after a failure */
     else
         memcpy(to, from, y.size);
@@ -58,7 +58,7 @@ void engine_restore(struct engine *e, struct op *op)
         size_t size = op_vector_size(op);
         if (size > 0) memcpy(to, own_copy(op), size);
     }
-    bool pairwise = p->kind == PLAN_PAIRWISE;
+    bool pairwise = plan_has_pieces(p);
     if ((p->kind != PLAN_RING && !pairwise) || !op->backup) return;
     uint32_t count =
         pairwise ? p->r.world * p->segments : plan_recvs(p, p->prev);

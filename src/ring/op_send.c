@@ -32,8 +32,8 @@ static bool may_send(const struct op *op, const struct lane *lane, uint32_t k,
 /* The first transfer that has what it depends on. Over several connections
  * they arrive in any order, and those that wait for a late one must not keep
  * the others: what one link has lost, every link after it would lose again. */
-static bool sendable(struct engine *e, struct op *op, struct lane *lane,
-                     uint32_t *which, struct plan_xfer *x)
+static bool sendable(struct engine *e, const struct conn *c, struct op *op,
+                     struct lane *lane, uint32_t *which, struct plan_xfer *x)
 {
     if (op->phase != PHASE_RUNNING || lane->send_next == lane->sends)
         return false;
@@ -46,7 +46,8 @@ static bool sendable(struct engine *e, struct op *op, struct lane *lane,
         k++;
     if (k == end) return false;
     *which = k;
-    if (lane->ready || op_eager_fits(lane, x->size)) return true;
+    if (lane->ready || lend_may(c, op, x) || op_eager_fits(lane, x->size))
+        return true;
     ask(e, op, lane);
     return false;
 }
@@ -69,17 +70,17 @@ static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
 }
 
 static struct op *first_sendable(struct engine *e, const struct op_queue *q,
-                                 const struct link *l, struct lane **lane,
+                                 const struct conn *c, struct lane **lane,
                                  uint32_t *k, struct plan_xfer *x)
 {
     for (struct op *op = q->first; op; op = op->unsent_next) {
-        *lane = op_lane(op, l);
-        if (*lane && sendable(e, op, *lane, k, x)) return op;
+        *lane = op_lane(op, c->link);
+        if (*lane && sendable(e, c, op, *lane, k, x)) return op;
     }
     return NULL;
 }
 
-bool op_next_send(struct engine *e, struct link *l, struct frame *f,
+bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                   const uint8_t **from, struct op **which, struct lane **at)
 {
     enum { TURNS = 4 }; /* of which one is the long ones' */
@@ -89,8 +90,8 @@ bool op_next_send(struct engine *e, struct link *l, struct frame *f,
     struct lane *lane;
     struct plan_xfer x;
     uint32_t k;
-    struct op *op = first_sendable(e, first, l, &lane, &k, &x);
-    if (!op) op = first_sendable(e, second, l, &lane, &k, &x);
+    struct op *op = first_sendable(e, first, c, &lane, &k, &x);
+    if (!op) op = first_sendable(e, second, c, &lane, &k, &x);
     if (!op) return false;
     *f =
         (struct frame){.type = FRAME_DATA,
@@ -102,12 +103,14 @@ bool op_next_send(struct engine *e, struct link *l, struct frame *f,
                        .size = x.size,
                        .digest = op->r.digest};
     begin(op, lane, k);
-    *from = x.size > 0 ? source_of(op, &x) : NULL;
+    bool lent = lend_may(c, op, &x);
+    if (lent) lend_put(e, op, lane, k, &x, f);
+    *from = x.size > 0 && !lent ? source_of(op, &x) : NULL;
     *which = op;
     *at = lane;
-    if (!lane->ready) {
+    if (!lane->ready && !lent) {
         lane->eager += x.size;
-        l->eager_bytes += x.size;
+        c->link->eager_bytes += x.size;
     }
     op->tx_bytes += x.size;
     if (op->unsent == 1)

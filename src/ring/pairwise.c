@@ -50,6 +50,7 @@ static uint8_t *slot(const struct op *op, uint32_t piece, uint32_t turn)
 uint8_t *op_pairwise_slot(const struct op *op, const struct lane *lane,
                           uint32_t k)
 {
+    if (op->plan.kind == PLAN_LENT) return op_lent_slot(op, lane, k);
     const struct plan *p = &op->plan;
     uint32_t piece = plan_piece(p, lane->rank, k);
     uint32_t turn = plan_turn(p, piece, lane->rank);

@@ -16,7 +16,12 @@
  * everybody the sum. As many bytes as in a ring, but who waits, waits twice and
  * not 2(world-1) times for another member's turn on the processor. Where
  * members share a site, what crosses to another one is added up before
- * (tree.h). */
+ * (tree.h).
+ *
+ * Lent: pairwise for large vectors of members that share memory, segment by
+ * segment: the sum of one follows the input of the next, and the input after
+ * that waits for all sums of the first (rule D16), so that no more than two are
+ * anywhere under way. */
 #include "plan.h"
 
 #include <string.h>
@@ -63,6 +68,17 @@ static uint64_t chunk_size(const struct plan *p, uint32_t chunk)
     return next > first && next == p->r.count ? size - p->r.spare : size;
 }
 
+/* What all have put down, and wait for others to take, stays in a cache; the
+ * fewer members, the larger are the portions between two turns of the others.
+ */
+static uint64_t lent_segment(const struct plan *p)
+{
+    if (p->r.piece > 0) return p->r.piece;
+    uint64_t segment = PLAN_LENT_TOTAL / p->r.world / p->r.world;
+    if (segment < PLAN_LENT_MIN) return PLAN_LENT_MIN;
+    return segment < PLAN_LENT_MAX ? segment : PLAN_LENT_MAX;
+}
+
 /* Segments small enough that transfer and reduction overlap, large enough
  * that a frame header costs nothing; whole elements. Between hosts each of
  * many connections is to have one under way, and while it travels a next.
@@ -76,6 +92,7 @@ static void choose_segments(struct plan *p, uint64_t size)
     if (segment < least) segment = least;
     /* Of a size that needs no READY (rule D2). */
     if (p->kind == PLAN_PAIRWISE) segment = PLAN_SEGMENT_MIN;
+    if (p->kind == PLAN_LENT) segment = lent_segment(p);
     uint64_t most = p->skewed ? PLAN_SEGMENT_SKEWED_MAX : PLAN_SEGMENT_MAX;
     if (segment > most) segment = most;
     /* Elements are powers of two up to 64 bytes, or larger blocks. */
@@ -102,6 +119,13 @@ static bool may_be_pairwise(const struct plan_request *r)
     return r->mesh && may && r->world > 2 && r->count * r->element <= most;
 }
 
+/* Rule D16. Smaller vectors pass through queues that stay in the caches. */
+static bool may_be_lent(const struct plan_request *r)
+{
+    return r->one_host && r->pairwise && r->mesh && r->world > 2 &&
+           r->world <= r->lenders && r->count * r->element > PLAN_PAIRWISE_MAX;
+}
+
 static enum plan_kind choose_kind(const struct plan_request *r)
 {
     uint64_t size = r->count * r->element - r->spare;
@@ -117,7 +141,8 @@ static enum plan_kind choose_kind(const struct plan_request *r)
     case COLL_BARRIER:
         if (star) return PLAN_STAR;
         if (small) return PLAN_EXCHANGE;
-        return may_be_pairwise(r) ? PLAN_PAIRWISE : PLAN_RING;
+        if (may_be_pairwise(r)) return PLAN_PAIRWISE;
+        return may_be_lent(r) ? PLAN_LENT : PLAN_RING;
     case COLL_BROADCAST:
         if (small && r->pairwise) return PLAN_SPREAD;
         return small || star ? PLAN_FLAT : PLAN_CHAIN;
@@ -150,10 +175,10 @@ void plan_init(struct plan *p, const struct plan_request *request)
         p->kind == PLAN_STAR || (p->kind == PLAN_FLAT && may_be_star(&p->r));
     p->center = p->kind == PLAN_FLAT ? p->r.root : p->r.center % p->r.world;
     uint64_t size = plan_vector_size(p);
-    if (p->kind == PLAN_RING || p->kind == PLAN_PAIRWISE)
-        size = chunk_size(p, 0);
-    p->skewed = p->kind == PLAN_RING && p->r.pairwise &&
-                plan_vector_size(p) * p->r.world >= p->r.cached;
+    if (p->kind == PLAN_RING || plan_has_pieces(p)) size = chunk_size(p, 0);
+    p->streamed =
+        p->r.pairwise && plan_vector_size(p) * p->r.world >= p->r.cached;
+    p->skewed = p->kind == PLAN_RING && p->streamed;
     choose_segments(p, size);
     p->direct = plan_is_ring(p) && p->r.mesh && !p->r.one_host;
 }
@@ -162,6 +187,11 @@ bool plan_is_ring(const struct plan *p)
 {
     return p->kind == PLAN_RING || p->kind == PLAN_CHAIN ||
            p->kind == PLAN_GATHER_RING;
+}
+
+bool plan_has_pieces(const struct plan *p)
+{
+    return p->kind == PLAN_PAIRWISE || p->kind == PLAN_LENT;
 }
 
 bool plan_is_center(const struct plan *p)
@@ -242,6 +272,8 @@ uint32_t plan_sends(const struct plan *p, uint32_t to)
         return to == p->next && p->place + 1 < p->r.world ? p->segments : 0;
     case PLAN_PAIRWISE:
         return pairwise_count(p, p->r.rank, to);
+    case PLAN_LENT:
+        return 2 * p->segments;
     case PLAN_RING:
     case PLAN_GATHER_RING:
         return to == p->next ? ring_steps(p) * p->segments : 0;
@@ -267,6 +299,8 @@ uint32_t plan_recvs(const struct plan *p, uint32_t from)
         return from == p->prev && p->place > 0 ? p->segments : 0;
     case PLAN_PAIRWISE:
         return pairwise_count(p, from, p->r.rank);
+    case PLAN_LENT:
+        return 2 * p->segments;
     case PLAN_RING:
     case PLAN_GATHER_RING:
         return from == p->prev ? ring_steps(p) * p->segments : 0;
@@ -406,14 +440,33 @@ static uint32_t pairwise_piece(const struct plan *p, uint32_t from, uint32_t to,
     return chunk * p->segments + k % p->segments;
 }
 
+bool plan_is_sum(const struct plan *p, uint32_t k, uint32_t *segment)
+{
+    bool last = k + 1 == 2 * p->segments;
+    bool input = k == 0 || (k % 2 == 1 && !last);
+    *segment = input ? (k + 1) / 2 : k / 2 - (last ? 0 : 1);
+    return !input;
+}
+
+static uint32_t lent_piece(const struct plan *p, uint32_t from, uint32_t to,
+                           uint32_t k)
+{
+    uint32_t g;
+    bool sum = plan_is_sum(p, k, &g);
+    return (sum ? from : to) * p->segments + g;
+}
+
 uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k)
 {
+    if (p->kind == PLAN_LENT) return lent_piece(p, from, p->r.rank, k);
     bool part;
     return pairwise_piece(p, from, p->r.rank, k, &part);
 }
 
 bool plan_is_part(const struct plan *p, uint32_t from, uint32_t k)
 {
+    uint32_t g;
+    if (p->kind == PLAN_LENT) return !plan_is_sum(p, k, &g);
     return k / p->segments < parts_to(p, from, p->r.rank);
 }
 
@@ -451,6 +504,19 @@ static void pairwise_send(const struct plan *p, uint32_t to, uint32_t k,
     x->space = SPACE_RECV;
     x->after = piece;
     if (!part && chunk != p->r.rank) x->after += p->r.world * p->segments;
+}
+
+static void lent_send(const struct plan *p, uint32_t to, uint32_t k,
+                      struct plan_xfer *x)
+{
+    uint32_t g;
+    bool sum = plan_is_sum(p, k, &g);
+    plan_piece_place(p, lent_piece(p, p->r.rank, to, k), x);
+    x->space = sum ? SPACE_RECV : SPACE_SEND;
+    if (sum)
+        x->after = g;
+    else if (g >= 2)
+        x->after = p->segments + g - 2;
 }
 
 static void pairwise_recv(const struct plan *p, uint32_t from, uint32_t k,
@@ -508,6 +574,9 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
     case PLAN_PAIRWISE:
         pairwise_send(p, to, k, x);
         return;
+    case PLAN_LENT:
+        lent_send(p, to, k, x);
+        return;
     case PLAN_RING:
         ring_send(p, k, x);
         return;
@@ -556,6 +625,7 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
         cut(p, 0, plan_vector_size(p), k, x);
         return;
     case PLAN_PAIRWISE:
+    case PLAN_LENT:
         pairwise_recv(p, from, k, x);
         return;
     case PLAN_RING:
@@ -573,6 +643,6 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
 bool plan_implies_all(const struct plan *p)
 {
     return p->kind == PLAN_EXCHANGE || p->kind == PLAN_STAR ||
-           p->kind == PLAN_PAIRWISE || p->kind == PLAN_SPREAD ||
+           plan_has_pieces(p) || p->kind == PLAN_SPREAD ||
            p->kind == PLAN_GATHER_FLAT;
 }

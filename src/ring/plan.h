@@ -21,6 +21,10 @@ enum {
     PLAN_EXCHANGE_SITES_MAX = 8 * 1024, /* ... where sites share their ways */
     PLAN_PAIRWISE_MAX = 128 * 1024,     /* bytes of a vector sent in chunks */
     PLAN_PAIRWISE_FAR_MAX = 256 * 1024, /* ... between hosts */
+    PLAN_LENDERS_MAX = 16, /* members of a host that lend each other vectors */
+    PLAN_LENT_MIN = 32 * 1024,         /* bytes of a segment of these, */
+    PLAN_LENT_MAX = 256 * 1024,        /* between this and that */
+    PLAN_LENT_TOTAL = 4 * 1024 * 1024, /* ... of one for each pair together */
 };
 
 enum plan_kind {
@@ -28,6 +32,7 @@ enum plan_kind {
     PLAN_EXCHANGE,    /* all-reduce: everyone's vector to everyone */
     PLAN_STAR,        /* all-reduce: vectors to the center, the result back */
     PLAN_PAIRWISE,    /* all-reduce: chunks to their owners, sums back */
+    PLAN_LENT,        /* ... by segments, through memory that members lend */
     PLAN_RING,        /* all-reduce: reduce-scatter + all-gather */
     PLAN_FLAT,        /* broadcast: root to everyone */
     PLAN_SPREAD,      /* ... and an empty word from everyone to everyone */
@@ -57,6 +62,8 @@ struct plan_request {
     bool plain;       /* the elements are what is reduced */
     uint32_t center;  /* of a star, any number */
     uint64_t cached;  /* bytes of all vectors from which on rings are skewed */
+    uint32_t lenders; /* members up to which large vectors are lent */
+    uint32_t piece;   /* lent: bytes of a segment; 0: as fits */
     uint64_t count;   /* elements (all-reduce) or bytes */
     uint32_t element; /* bytes of one element */
     uint32_t spare;   /* all-reduce: bytes that the last element is short of */
@@ -81,6 +88,7 @@ struct plan {
     uint32_t segments; /* per chunk or block */
     uint64_t segment;  /* bytes */
     bool skewed;       /* ring: in the order of step + segment */
+    bool streamed;     /* no cache holds all vectors, and all share memory */
 };
 
 /* Where a transfer's bytes come from or go to. */
@@ -107,7 +115,9 @@ struct plan_xfer {
     uint32_t after; /* sent: transfer from `prev` that must be complete first,
                        or PLAN_NOTHING, or PLAN_ALL: the sum of all; pairwise:
                        the piece that must be summed up, or, from world *
-                       segments on, have come as the sum of all */
+                       segments on, have come as the sum of all; lent: segment
+                       of the own chunk whose sum must be complete, or that plus
+                       `segments`: all other sums of that segment */
 };
 
 void plan_init(struct plan *p, const struct plan_request *request);
@@ -139,10 +149,15 @@ bool plan_is_streamed(const struct plan *p, uint32_t k);
 /* This member is what all others of a star speak with. */
 bool plan_is_center(const struct plan *p);
 
-/* PLAN_PAIRWISE: a piece is a segment of the vector by its number, of which
- * there are world * segments, those of chunk 0 first. Bytes of the largest
- * chunk; the piece that the k-th transfer from a partner brings, and whether it
- * is a part to be added, or the sum. */
+/* PLAN_LENT: the segment that the k-th transfer to or from a partner is of;
+ * true if it is the sum. */
+bool plan_is_sum(const struct plan *p, uint32_t k, uint32_t *segment);
+
+/* PLAN_PAIRWISE and PLAN_LENT have pieces: a piece is a segment of the vector
+ * by its number, of which there are world * segments, those of chunk 0 first.
+ * Bytes of the largest chunk; the piece that the k-th transfer from a partner
+ * brings, and whether it is a part to be added, or the sum. */
+bool plan_has_pieces(const struct plan *p);
 uint64_t plan_chunk_max(const struct plan *p);
 uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k);
 bool plan_is_part(const struct plan *p, uint32_t from, uint32_t k);

@@ -6,9 +6,11 @@
 #include "../../src/share.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -236,6 +238,76 @@ static void test_offers(void **state)
     share_free(&s);
 }
 
+/* Memory that is lent: others read it, and only if it is what was offered. */
+static void test_area(void **state)
+{
+    (void)state;
+    enum { AREA = 64 * 1024, AT = 5000 };
+    struct share_area own, other;
+    assert_true(share_area_make(&own, AREA));
+    own.memory[AT] = 7;
+    assert_true(share_area_open(&other, &own.offer));
+    assert_int_equal(other.memory[AT], 7);
+    int status = -1;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) { /* it opens its own view, which it cannot write to */
+        struct share_area view;
+        if (!share_area_open(&view, &own.offer)) _exit(1);
+        (void)signal(SIGSEGV, SIG_DFL);
+        view.memory[AT] = 8;
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_false(WIFEXITED(status));
+    assert_int_equal(own.memory[AT], 7);
+    share_area_free(&other);
+    assert_int_equal(ftruncate(own.fd, 0), -1); /* sealed */
+    struct channel_offer wrong = own.offer;
+    wrong.nonce ^= 1;
+    assert_false(share_area_open(&other, &wrong));
+    wrong = own.offer;
+    wrong.size = 2 * AREA;
+    assert_false(share_area_open(&other, &wrong));
+    wrong.size = 0;
+    assert_false(share_area_open(&other, &wrong));
+    wrong = own.offer;
+    wrong.fd = 0xffffffff;
+    assert_false(share_area_open(&other, &wrong));
+    /* The same size, but it could be cut under our feet. */
+    int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, AREA), 0);
+    wrong.fd = (uint32_t)fd;
+    assert_false(share_area_open(&other, &wrong));
+    close(fd);
+    share_area_free(&own);
+}
+
+/* A limit of files' sizes is a reason to do without, and no signal. */
+static void test_limit(void **state)
+{
+    (void)state;
+    int status = -1;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        enum { LIMIT = 64 * 1024 };
+        struct rlimit limit = {LIMIT, LIMIT};
+        struct share_area fits, larger;
+        struct share queues;
+        struct channel_offer offer;
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
+        if (!share_area_make(&fits, LIMIT)) _exit(2);
+        if (share_area_make(&larger, LIMIT + 4096)) _exit(3);
+        if (share_make(&queues, LIMIT, &offer)) _exit(4);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +318,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
         cmocka_unit_test_teardown(test_lies, teardown),
         cmocka_unit_test(test_offers),
+        cmocka_unit_test(test_area),
+        cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

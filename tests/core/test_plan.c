@@ -17,9 +17,10 @@ struct node {
     uint32_t sent[WORLD_MAX], received[WORLD_MAX];
     struct tree tree;
     /* Transfers from `prev`; pairwise: pieces that are summed up, and those
-     * that came as sums. */
+     * that came as sums; lent: segments of the own chunk that are summed up,
+     * and those of which all other sums came. */
     bool got[XFERS_MAX];
-    uint32_t summed[XFERS_MAX];
+    uint32_t summed[XFERS_MAX], sums[XFERS_MAX];
     size_t send_bytes[WORLD_MAX], send_displs[WORLD_MAX];
     size_t recv_bytes[WORLD_MAX], recv_displs[WORLD_MAX];
 };
@@ -80,6 +81,15 @@ static void setup(struct plan_request *r, uint32_t rank)
         memcpy(n->recv, n->send, (size_t)size);
 }
 
+static void deliver_lent(struct node *to, uint32_t k, uint32_t piece, bool adds)
+{
+    uint32_t g, others = to->plan.r.world - 1;
+    assert_int_equal(plan_is_sum(&to->plan, k, &g), !adds);
+    assert_int_equal(piece % to->plan.segments, g);
+    if (adds && ++to->summed[piece] == others) to->got[g] = true;
+    if (!adds && ++to->sums[g] == others) to->got[to->plan.segments + g] = true;
+}
+
 static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
                     uint32_t size)
 {
@@ -89,7 +99,7 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     plan_recv(&to->plan, from, k, &y);
     assert_int_equal(y.size, size);
     uint8_t *base = y.space == SPACE_SLOT ? to->slots : to->recv;
-    bool pairwise = to->plan.kind == PLAN_PAIRWISE;
+    bool pairwise = plan_has_pieces(&to->plan);
     bool adds = pairwise && y.action != ACTION_STORE;
     if (to->plan.kind == PLAN_RING && size > 0) {
         uint8_t *wrote = &to->wrote[y.offset];
@@ -101,6 +111,10 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     for (uint32_t i = 0; i < size; i++) {
         uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
         base[y.offset + i] = (uint8_t)(bytes[i] + own);
+    }
+    if (to->plan.kind == PLAN_LENT) {
+        deliver_lent(to, k, piece, adds);
+        return;
     }
     if (adds && ++to->summed[piece] == plan_turns(&to->plan, piece))
         to->got[piece] = true;
@@ -245,6 +259,10 @@ static void test_every_plan(void **state)
                 run(r); /* skewed */
                 r.cached = UINT64_MAX;
                 run(r);
+                r.lenders = WORLD_MAX - 1;
+                r.piece = counts[c] > 100000 ? 4096 : 0;
+                run(r);
+                r.piece = 0;
                 r.pairwise = false;
                 r.sockets = true;
                 r.center = 11;
@@ -382,7 +400,53 @@ static void test_pairwise(void **state)
         r.count = PLAN_PAIRWISE_MAX / 4 + 1;
         plan_init(&p, &r);
         assert_int_equal(p.kind, PLAN_RING);
+        r.lenders = 8;
+        plan_init(&p, &r);
+        assert_int_equal(p.kind, PLAN_RING);
+        r.lenders = 9;
+        plan_init(&p, &r);
+        assert_int_equal(p.kind, PLAN_LENT);
     }
+}
+
+/* Lent: no more than two segments are under way. The input of the next but one
+ * waits for all sums of a segment, a sum for the own one. */
+static void test_lent(void **state)
+{
+    (void)state;
+    struct plan_request r = {.coll = COLL_ALLREDUCE,
+                             .world = 4,
+                             .rank = 1,
+                             .mesh = true,
+                             .one_host = true,
+                             .pairwise = true,
+                             .lenders = 16,
+                             .count = 1 << 20,
+                             .element = 4};
+    struct plan p;
+    plan_init(&p, &r);
+    assert_int_equal(p.kind, PLAN_LENT);
+    assert_true(plan_implies_all(&p));
+    assert_int_equal(p.segments, 4);
+    static const int order[] = {0, 1, ~0, 2, ~1, 3, ~2, ~3};
+    assert_int_equal(plan_sends(&p, 3), ARRAY_COUNT(order));
+    for (uint32_t k = 0; k < ARRAY_COUNT(order); k++) {
+        struct plan_xfer x;
+        uint32_t g;
+        bool sum = plan_is_sum(&p, k, &g);
+        assert_int_equal(sum ? ~(int)g : (int)g, order[k]);
+        assert_true(plan_is_part(&p, 3, k) == !sum);
+        plan_send(&p, 3, k, &x);
+        uint32_t after = g < 2 ? PLAN_NOTHING : p.segments + g - 2;
+        assert_int_equal(x.after, sum ? g : after);
+        assert_int_equal(x.space, sum ? SPACE_RECV : SPACE_SEND);
+    }
+    r.world = 16; /* of more members smaller ones, to some extent */
+    plan_init(&p, &r);
+    assert_int_equal(p.segment, PLAN_LENT_MIN);
+    r.one_host = false;
+    plan_init(&p, &r);
+    assert_int_equal(p.kind, PLAN_RING);
 }
 
 /* Members that are far apart and all linked: small sums take two distances, and
@@ -523,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_star),
         cmocka_unit_test(test_same_kind_everywhere),
         cmocka_unit_test(test_pairwise),
+        cmocka_unit_test(test_lent),
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_sites),
         cmocka_unit_test(test_sites_cross_once),

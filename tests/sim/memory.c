@@ -45,6 +45,32 @@ static void settled(void *user, uint32_t conn, bool taken)
         memory_close(p, conn);
 }
 
+static uint8_t *lend(void *user, struct channel_offer *offer)
+{
+    struct sim_proc *p = user;
+    struct sim *s = p->sim;
+    if (!p->area.memory && s->options.share_fails && sim_pick(s, 6) == 0)
+        return NULL;
+    SIM_CHECK(s, p->area.memory || share_area_make(&p->area, LEND_SIZE),
+              "no memory");
+    *offer = p->area.offer;
+    return p->area.memory;
+}
+
+static const uint8_t *borrow(void *user, uint32_t conn,
+                             const struct channel_offer *offer)
+{
+    struct sim_proc *p = user;
+    struct sim *s = p->sim;
+    struct channel_offer seen = *offer;
+    bool wrong = s->options.share_fails && sim_pick(s, 6) == 0;
+    if (wrong) seen.nonce ^= 1;
+    struct share_area *lent = &p->conns[conn].share.lent;
+    bool opened = share_area_open(lent, &seen);
+    SIM_CHECK(s, !opened || !wrong, "a wrong offer is taken");
+    return opened ? lent->memory : NULL;
+}
+
 void memory_close(struct sim_proc *p, uint32_t conn)
 {
     if (p->conns[conn].mapped) share_free(&p->conns[conn].share);
@@ -54,6 +80,7 @@ void memory_close(struct sim_proc *p, uint32_t conn)
 void memory_free(struct sim_proc *p)
 {
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) memory_close(p, i);
+    share_area_free(&p->area);
 }
 
 void memory_outputs(struct session_output *out)
@@ -61,6 +88,8 @@ void memory_outputs(struct session_output *out)
     out->share = make;
     out->join = join;
     out->shared = settled;
+    out->lend = lend;
+    out->borrow = borrow;
 }
 
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)

@@ -34,7 +34,7 @@ cd "$work"
 
 core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
 ring/engine ring/conn ring/conn_memory ring/queue ring/op ring/op_send ring/op_quant ring/op_restore ring/fold ring/pairwise ring/tree
-ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
+ring/lend ring/lent ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
 ring/state_plan ring/probe share session_optimize master/master master/round
 master/order master/sites master/conflict master/edges master/optimize master/bandwidth
 master/bandwidth_plan master/topology master/topology_dp master/topology_local
@@ -57,7 +57,7 @@ ${CC:-cc} obj/*.o -o original
 units="core/test_retain core/test_eager core/test_striped core/test_star
 core/test_flush core/test_master core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame ring/test_quant core/test_quant_op
-core/test_generation core/test_links core/test_session message/test_message
+core/test_generation core/test_links core/test_session core/test_lent message/test_message
 message/test_message_ends"
 build_unit() {
     more=
@@ -246,6 +246,16 @@ sum passed on before it has come (D15)|ring/plan.c|s/if (!part \&\& chunk != p->
 site's sum sent without the others (D15)|ring/plan.c|s/if (part \&\& plan_turns(p, piece) == 0) return;/if (part) return;/
 members see other sites (D15)|ring/engine.c|s/e->has_tree = view->sites \&\& /e->has_tree = view->sites \&\& view->rank % 2 == 0 \&\& /
 average by a site (D15)|ring/pairwise.c|s/bool all = piece . p->segments == p->r.rank \&\&/bool all =/
+lent out of turn (D3)|ring/lent.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { op->turns[g]++; continue; }/
+slot before its turn (D3)|ring/lent.c|s/op->turns\[g\] + 1u == turn ? NULL/true ? NULL/
+next input before all sums (D16)|ring/plan.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
+sums of some are all (D16)|ring/lent.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
+no restore of a lent one|ring/lent.c|s/op_save_piece(op, plan_piece(&op->plan, lane->rank, k));//
+read by one that is left out (L8)|ring/lent.c|s/return lend_stands(op, area, room);/return true;/
+a room of two operations (L8)|ring/lend.c|s/if (e->lend.users\[room\]) continue;//
+a room is not signed (L8)|ring/lend.c|s/^        sign(e, op, room);//
+lent to one that has not opened it (L7)|ring/lend.c|s/op->room > 0 \&\& c->lend.taken/op->room > 0/
+each decides alone who lends (D16)|ring/op.c|s/p->lenders = e->lends ? e->lenders : 0;/p->lenders = e->lends \&\& e->lend.area ? e->lenders : 0;/
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
 passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/plan.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/

@@ -72,19 +72,6 @@ static void choose_scope(const struct sim *s, const struct sim_proc *p,
     if (spec->size > 0) spec->root = (uint32_t)(h >> 20) % spec->size;
 }
 
-/* Half of what can be quantized. */
-static void choose_quantization(struct sim_spec *spec, uint64_t h)
-{
-    static const enum dtype codes[] = {DTYPE_U8, DTYPE_I8, DTYPE_U16,
-                                       DTYPE_U32};
-    struct quant q = {(enum quant_algorithm)(1 + h / 8 % 2), spec->dtype,
-                      codes[h / 2 % 4]};
-    spec->quant = (struct quant){QUANT_NONE, spec->dtype, spec->dtype};
-    if (spec->coll == COLL_ALLREDUCE && h % 2 == 0 &&
-        !quant_check(&q, spec->redop))
-        spec->quant = q;
-}
-
 static void make_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
                       struct sim_spec *spec)
 {
@@ -96,7 +83,7 @@ static void make_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     if (spec->coll > COLL_ALLTOALLV) spec->coll = COLL_ALLREDUCE;
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
     spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
-    choose_quantization(spec, h >> 50);
+    sim_quantize(spec, h >> 50);
     spec->count = choose_count(
         s, h >> 10, step,
         spec->coll == COLL_ALLREDUCE ? dtype_size(spec->quant.code) : 2,
@@ -359,9 +346,9 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     uint64_t tx, rx;
     const struct plan plan = o->op->plan;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
-    bool confirm = o->op->confirm;
+    bool confirm = o->op->confirm, borrows = o->op->borrows;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
-    sim_cover_plan(&plan, quantized, confirm, o->result);
+    sim_cover_plan(&plan, quantized, confirm, borrows, o->result);
     sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
     end_op(s, p, o, contributors);
 }

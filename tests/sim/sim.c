@@ -335,6 +335,8 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     p->session->now = p->session->engine.now = s->now;
     if (s->options.skewed) p->session->engine.cached = 0;
     if (s->options.sites) p->session->engine.many = p->uid % 4;
+    if (!s->options.lends) p->session->engine.lenders = 0;
+    p->session->engine.piece = s->options.piece;
     shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};

@@ -38,6 +38,7 @@ enum {
     X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
     X(ring_plan) X(skewed) X(skewed_lost) X(pairwise) \
     X(sites) X(sites_lost) X(sites_confirmed) \
+    X(lent) X(lent_lost) X(lent_queued) \
     X(spread) X(star) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
     X(two_groups) X(master_lost) X(again) X(sync) \
@@ -171,6 +172,7 @@ struct sim_proc {
     struct op_request request; /* ... of it */
     struct sim_shared shared;
     struct sim_letters letters;
+    struct share_area area;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
 };
 
@@ -189,6 +191,8 @@ struct sim_options {
     bool half_reset; /* one end learns of a reset later than the other */
     bool pairwise;   /* ... whose members reduce through shared memory */
     bool skewed;     /* ... and whose rings are skewed, however small */
+    bool lends;      /* ... which lend each other vectors of any size */
+    uint32_t piece;  /* bytes of a segment then */
     uint32_t share;  /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */
@@ -264,8 +268,9 @@ uint32_t sim_pick(struct sim *s, uint32_t count);
 /* Bytes of a vector that no exchange takes, from any n and h. */
 /* Counts an operation that has ended. */
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
-                    int result);
+                    bool borrows, int result);
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h);
+void sim_quantize(struct sim_spec *spec, uint64_t h);
 size_t sim_chunk(struct sim *s, size_t available); /* how much of it */
 uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);

@@ -118,6 +118,12 @@ static struct sim_options choose(uint64_t seed)
     o.skewed = o.pairwise && on(&r, 2);
     o.letters = on(&r, 5) || (o.one_way && on(&r, 2));
     if (!o.one_host && on(&r, 2)) o.sites = 2 + net_pick(&r, 2);
+    if (o.large && o.share > 0 && seed % 2 == 0) {
+        o.one_host = o.pairwise = true;
+        o.sites = 0;
+    }
+    o.lends = o.pairwise && (seed % 2 == 0 || on(&r, 2));
+    if (o.lends) o.piece = 8192u << net_pick(&r, 4);
     return o;
 }
 

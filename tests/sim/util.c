@@ -134,7 +134,7 @@ void sim_count_message(const struct wire_msg *msg)
 }
 
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
-                    int result)
+                    bool borrows, int result)
 {
     struct sim_coverage *c = &sim_coverage;
     bool ring = p->kind == PLAN_RING;
@@ -143,12 +143,15 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     bool lost = result == pcclRankConnectionLost;
     c->skewed_lost += skewed && result != pcclSuccess;
     c->sites_lost += sites && lost;
+    c->lent_lost += borrows && lost;
     c->quant_lost += quantized && lost;
     if (result != pcclSuccess) return;
     c->ring_plan += ring;
     c->skewed += skewed;
     c->pairwise += p->kind == PLAN_PAIRWISE;
     c->sites += sites;
+    c->lent += borrows && p->segments > 2;
+    c->lent_queued += p->kind == PLAN_LENT && !borrows;
     c->sites_confirmed +=
         sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;
     c->spread += p->kind == PLAN_SPREAD;
@@ -162,7 +165,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h)
 {
     if (h % 20 == 0) return 1100000 + n % 1000;
-    if (s->options.skewed) return 130000 + n % 400000;
+    if (s->options.skewed || s->options.lends) return 130000 + n % 400000;
     return s->options.pairwise || s->options.sites > 0 ? 30000 + n % 100000
                                                        : 66000 + n % 200000;
 }
@@ -177,4 +180,17 @@ void sim_watch(struct sim_proc *p)
         sim_coverage.early += c->link->early_count > 0;
         sim_coverage.pool += c->link->open > 1;
     }
+}
+
+/* Half of what can be quantized. */
+void sim_quantize(struct sim_spec *spec, uint64_t h)
+{
+    static const enum dtype codes[] = {DTYPE_U8, DTYPE_I8, DTYPE_U16,
+                                       DTYPE_U32};
+    struct quant q = {(enum quant_algorithm)(1 + h / 8 % 2), spec->dtype,
+                      codes[h / 2 % 4]};
+    spec->quant = (struct quant){QUANT_NONE, spec->dtype, spec->dtype};
+    if (spec->coll == COLL_ALLREDUCE && h % 2 == 0 &&
+        !quant_check(&q, spec->redop))
+        spec->quant = q;
 }
