@@ -4,7 +4,7 @@
 
 #include "../../src/master/master.h"
 
-enum { WORLD = 6 };
+enum { WORLD = 7 };
 
 static struct master *master;
 static void *store;
