@@ -349,8 +349,10 @@ static bool begin_frame(struct engine *e, uint32_t number)
         op_control(e, op, lane, f);
         return true;
     }
-    if (frame_is_lent(f)) op_lent(e, op, lane, f);
-    if (frame_is_lent(f)) return true;
+    if (frame_is_lent(f)) {
+        op_lent(e, op, lane, f);
+        return true;
+    }
     /* Codes are decoded by blocks, which a channel may cut anywhere. */
     bool direct = c->channel && !op->codes;
     if (!direct && !c->scratch)

@@ -91,6 +91,21 @@ static void settle(void)
     settle_for(UINT32_MAX);
 }
 
+/* All in one view, all linked. */
+static void install_all(uint32_t epoch)
+{
+    for (uint32_t i = 0; i < WORLD; i++) {
+        struct engine_view v = {.epoch = epoch,
+                                .world = WORLD,
+                                .rank = i,
+                                .members = members,
+                                .ids = ids,
+                                .ring = true,
+                                .mesh = true};
+        engine_install(engines[i], &v);
+    }
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -109,15 +124,8 @@ static int setup(void **state)
                                   .finished = on_finished};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
         engines[i]->self = ids[i];
-        struct engine_view v = {.epoch = 1,
-                                .world = WORLD,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids,
-                                .ring = true,
-                                .mesh = true};
-        engine_install(engines[i], &v);
     }
+    install_all(1);
     for (uint32_t a = 0; a < WORLD; a++) {
         for (uint32_t b = a + 1; b < WORLD; b++) {
             engine_want_link(engines[a], &members[b], 1);

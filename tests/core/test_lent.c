@@ -14,17 +14,8 @@ static uint8_t *areas[WORLD];
 
 static void install(uint32_t epoch)
 {
-    for (uint32_t i = 0; i < WORLD; i++) {
-        engines[i]->host = HOST;
-        struct engine_view v = {.epoch = epoch,
-                                .world = WORLD,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids,
-                                .ring = true,
-                                .mesh = true};
-        engine_install(engines[i], &v);
-    }
+    for (uint32_t i = 0; i < WORLD; i++) engines[i]->host = HOST;
+    install_all(epoch);
 }
 
 static int setup_lend(void **state)

@@ -15,16 +15,7 @@ static int setup_star(void **state)
 {
     if (setup(state)) return 1;
     for (uint32_t i = 0; i < WORLD; i++) members[i].host = 1;
-    for (uint32_t i = 0; i < WORLD; i++) {
-        struct engine_view v = {.epoch = 2,
-                                .world = WORLD,
-                                .rank = i,
-                                .members = members,
-                                .ids = ids,
-                                .ring = true,
-                                .mesh = true};
-        engine_install(engines[i], &v);
-    }
+    install_all(2);
     return 0;
 }
 

@@ -7,7 +7,9 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <netinet/in.h>
@@ -169,6 +171,27 @@ static bool all_agree(const struct seat *seat, pcclComm_t *comm)
     return any == 0;
 }
 
+static bool is_asleep(pid_t pid)
+{
+    char path[64], state = '?';
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return false;
+    int got = fscanf(f, "%*d (%*[^)]) %c", &state);
+    (void)fclose(f);
+    return got == 1 && state == 'S';
+}
+
+/* Everybody's process, by seat. */
+static void learn_pids(const struct seat *seat, pcclComm_t *comm, int32_t *pids)
+{
+    int32_t mine[3] = {0};
+    mine[seat->index] = (int32_t)getpid();
+    pcclReduceDescriptor_t d = {
+        .count = 3, .op = pcclSum, .tag = 8, .src_descriptor = {pcclInt32, 0}};
+    SEAT_EQUAL(seat, pcclAllReduce(mine, pids, &d, comm, NULL), pcclSuccess);
+}
+
 static void broken_body(struct seat *seat)
 {
     enum { STEPS_MAX = 2000 };
@@ -181,10 +204,13 @@ static void broken_body(struct seat *seat)
     vector_open(&v, seat, comm, COUNT, true);
     master_port = seat->port;
     if (seat->index == 0) atomic_store(&to_break, tcp ? WAY_DATA : WAY_RING);
+    int32_t pids[3] = {0};
+    learn_pids(seat, comm, pids);
     int step = 0;
     do {
         /* Who comes late finds the others asleep, and has to wake them. */
-        if (seat->index == 0) (void)usleep(1000);
+        for (int i = 1; seat->index == 0 && i < 3; i++)
+            while (!is_asleep(pids[i])) (void)sched_yield();
         SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
         SEAT_CHECK(seat, ++step < STEPS_MAX);
     } while (!all_agree(seat, comm));
