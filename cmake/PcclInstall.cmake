@@ -68,7 +68,7 @@ endif()
 
 if(TARGET pccl-master)
     install(TARGETS pccl-master)
-    install(FILES src/master/pccl-master.1
+    install(FILES src/launch/pccl-master.1
         DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 

@@ -367,7 +367,7 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  *
  * and the rounding of the sums in their type. Normally distributed numbers in
  * 8 bits are off, in the root mean square, by 0.8 % of the sum of 2 members,
- * 1.5 % of 8, 4 % of 64; in 16 bits by 257 times less. src/ring/quant.h defines
+ * 1.5 % of 8, 4 % of 64; in 16 bits by 257 times less. src/reduce/quant.h has
  * the arithmetic. Signed codes give what unsigned ones of their width give.
  *
  * pcclSuccess             recvbuf holds the result.

@@ -4,10 +4,10 @@
  * that memory is read and written once; neighbours hold neighbouring elements.
  * The arithmetic is that of the CPU (quant_core.h), compiled without
  * contraction; extremes are exact in any order. */
-#include "../src/ring/quant_core.h"
+#include "../src/reduce/quant_core.h"
 
 extern "C" {
-#include "../src/ring/quant_cuda.h"
+#include "../src/reduce/quant_cuda.h"
 }
 
 #include <cuda_fp16.h>

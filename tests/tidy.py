@@ -20,45 +20,49 @@ GENERATED = ("src/mpi/stubs.c",)
 
 # File, by longest prefix -> the project's files that it may include, by
 # prefix. Arrows point down only; "" is anything.
-SHARED = ["src/base.h", "src/dtype", "src/wire", "src/cursor.h", "src/pool"]
+BASE = ["src/base/base.h", "src/base/cursor.h", "src/base/dtype",
+        "src/base/pool", "src/base/wire", "src/base/keyed.h"]
+DATA = ["src/link/", "src/reduce/", "src/ring/", "src/message/"]
 LAYERS = {
     "include/": ["include/"],
-    "src/base.h": [],
-    "src/dtype": ["src/base.h", "src/dtype"],
-    "src/status": ["src/status", "include/pccl.h"],
-    "src/log": ["src/log"],
-    "src/env": ["src/env"],
-    "src/cursor.h": ["src/base.h"],
-    "src/pool": ["src/base.h", "src/pool"],
-    "src/wire": ["src/base.h", "src/wire", "src/cursor.h"],
-    "src/ring/": SHARED + ["src/ring/", "include/pccl.h"],
-    "src/ring/state_": SHARED + ["src/ring/", "src/hash/hash.h"],
-    "src/elastic/": SHARED + ["src/elastic/"],
-    "src/master/": SHARED + ["src/master/"],
-    # The peer's core is where membership and ring meet.
-    "src/session": SHARED + ["src/session", "src/elastic/", "src/ring/engine.h",
-                             "include/pccl.h"],
+    "src/base/": BASE,
+    "src/base/status": ["src/base/status", "include/pccl.h"],
+    "src/base/log": ["src/base/log"],
+    "src/base/env": ["src/base/env"],
+    "src/base/io_": ["src/base/io_", "src/base/log.h"] + BASE,
     "src/hash/": ["src/hash/"],
-    "kernels/": ["src/hash/", "src/ring/quant", "src/dtype.h", "src/base.h"],
-    # Drivers.
-    "src/io_": ["src/io_", "src/base.h", "src/wire", "src/log.h"],
-    "src/share": ["src/share", "src/base.h", "src/ring/channel.h"],
-    "src/comm": SHARED + ["src/comm", "src/session.h", "src/io_", "src/share",
-                           "src/log.h", "src/env.h", "include/pccl.h"],
-    "src/comm_device": ["src/comm", "src/hash/hash_cuda.h"],
-    "src/api_message.c": ["src/api.h"],
-    "src/api.h": ["src/comm.h"],
-    "src/api_collective.c": ["src/api.h"],
-    "src/api.c": ["src/api.h", "src/comm.h", "src/comm_device.h", "src/env.h", "src/log.h", "src/status.h",
-                  "include/pccl.h"],
-    "src/master/master_": SHARED + ["src/master/master", "src/io_",
-                                    "src/log.h"],
-    "src/master/master_api.c": ["src/base.h", "src/master/master_server.h",
-                                "src/io_", "src/log.h", "src/env.h",
+    "src/reduce/": ["src/reduce/"] + BASE,
+    "kernels/": ["src/hash/", "src/reduce/quant", "src/base/dtype.h",
+                 "src/base/base.h"],
+    "src/link/": BASE + DATA,
+    "src/link/shared_memory": ["src/base/base.h", "src/link/channel.h",
+                               "src/link/shared_memory.h"],
+    "src/link/send_window": ["src/base/base.h", "src/link/send_window.h"],
+    "src/ring/": BASE + DATA + ["src/elastic/state", "include/pccl.h"],
+    "src/message/": BASE + DATA + ["include/pccl.h"],
+    "src/elastic/": BASE + DATA + ["src/elastic/", "src/hash/hash.h",
+                                   "include/pccl.h"],
+    # The driver of a member.
+    "src/peer/": BASE + ["src/base/env.h", "src/base/io_", "src/base/log.h",
+                         "src/elastic/session.h", "src/link/send_window.h",
+                         "src/link/shared_memory.h", "src/peer/comm",
+                         "include/pccl.h"],
+    "src/peer/comm_device": ["src/peer/comm", "src/hash/hash_cuda.h"],
+    "src/peer/api": ["src/peer/api.h", "src/peer/comm.h"],
+    "src/peer/api.c": ["src/peer/api.h", "src/peer/comm",
+                       "src/base/env.h", "src/base/log.h",
+                       "src/base/status.h", "include/pccl.h"],
+    # The coordinator: cores, then its driver.
+    "src/master/": BASE + ["src/master/"],
+    "src/master/master_": BASE + ["src/master/master", "src/base/io_",
+                                  "src/base/log.h"],
+    "src/master/master_api.c": ["src/base/base.h", "src/base/env.h",
+                                "src/base/io_", "src/base/log.h",
+                                "src/master/master_server.h",
                                 "include/pccl.h"],
-    "src/master/launch/": ["src/base.h", "src/env.h", "src/master/launch/",
-                           "src/master/master_server.h"],
-    "src/master/main.c": ["src/master/launch/launch.h"],
+    "src/launch/": ["src/base/base.h", "src/base/env.h", "src/launch/",
+                    "src/master/master_server.h"],
+    "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.
     "src/mpi/": ["include/", "src/mpi/"],
     "examples/": ["include/", "examples/"],
@@ -67,23 +71,27 @@ LAYERS = {
 
 # Cores decide; they do no I/O, read no clock and start no thread, so these
 # are all the system headers they may see. Allocation at start needs stdlib.h.
-CORE = ("src/base.h", "src/dtype", "src/wire", "src/cursor.h", "src/pool",
-        "src/session", "src/elastic/", "src/ring/", "src/hash/hash.",
-        "src/hash/hash_core.h", "src/master/master.", "src/master/round.",
-        "src/master/order.", "src/master/state_vote.",
-        "src/master/conflict.", "src/master/optimize.", "src/master/edges.",
-        "src/master/topology", "src/master/bandwidth")
+CORE = ("src/base/base.h", "src/base/cursor.h", "src/base/dtype",
+        "src/base/pool", "src/base/wire", "src/base/keyed.h", "src/reduce/",
+        "src/link/", "src/ring/", "src/message/", "src/elastic/",
+        "src/hash/hash.", "src/hash/hash_core.h", "src/master/deadlock.",
+        "src/master/edges.", "src/master/master.", "src/master/optimize.",
+        "src/master/order.", "src/master/round.", "src/master/sites.",
+        "src/master/state_vote.", "src/master/topology",
+        "src/master/bandwidth")
+# Drivers that stand beside a core in its folder.
+NOT_CORE = ("src/link/send_window.c", "src/link/shared_memory.")
 CORE_HEADERS = {"assert.h", "limits.h", "math.h", "stdbool.h", "stddef.h",
                 "stdint.h", "stdlib.h", "string.h"}
 CORE_HEADERS_ALLOWED = {
-    ("src/ring/reduce", "immintrin.h"): "vector instructions",
-    ("src/ring/stream.h", "emmintrin.h"): "stores past the caches",
-    ("src/ring/isa.c", "cpuid.h"): "which of them this machine has",
-    ("src/ring/reduce.c", "stdatomic.h"): "that choice, made once",
-    ("src/ring/quant.c", "stdatomic.h"): "the same",
-    ("src/ring/quant_core.h", "float.h"): "the largest numbers",
-    ("src/pool.c", "sys/mman.h"): "huge pages for the buffers",
-    ("src/ring/channel", "stdatomic.h"): "what two processes share",
+    ("src/reduce/reduce", "immintrin.h"): "vector instructions",
+    ("src/reduce/stream.h", "emmintrin.h"): "stores past the caches",
+    ("src/reduce/isa.c", "cpuid.h"): "which of them this machine has",
+    ("src/reduce/reduce.c", "stdatomic.h"): "that choice, made once",
+    ("src/reduce/quant.c", "stdatomic.h"): "the same",
+    ("src/reduce/quant_core.h", "float.h"): "the largest numbers",
+    ("src/base/pool.c", "sys/mman.h"): "huge pages for the buffers",
+    ("src/link/channel", "stdatomic.h"): "what two processes share",
 }
 
 BANNED = {  # call -> what to use
@@ -169,7 +177,7 @@ def check_includes(path, lines, public):
     if allowed is None:
         yield 1, "no layer for this file: add it to LAYERS"
         return
-    core = path.startswith(CORE)
+    core = path.startswith(CORE) and not path.startswith(NOT_CORE)
     for number, line in enumerate(lines, 1):
         match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
         if not match:
@@ -202,11 +210,39 @@ def check(path, text, public=("pccl.h", "mpi_pccl.h")):
     return sorted(faults)
 
 
+def struct_names(text):
+    """Names of the structs that are defined at file level."""
+    return re.findall(r"^(?:typedef )?struct (\w+)\s*\{", code_only(text),
+                      flags=re.M)
+
+
+def check_names(files):
+    """A file name or a struct of the library that stands twice: grep, ctags
+    and a debugger are to answer with one place. `files` is path -> text."""
+    names, structs = {}, {}
+    for path, text in sorted(files.items()):
+        name = path.rsplit("/", 1)[-1]
+        if name in names:
+            yield path, f"{names[name]} has this file name"
+        names.setdefault(name, path)
+        if not path.startswith("src/"):
+            continue
+        for struct in struct_names(text):
+            if struct in structs:
+                yield path, f"struct {struct} is also in {structs[struct]}"
+            structs.setdefault(struct, path)
+
+
 def self_test():
+    twice = [fault for _, fault in check_names(
+        {"src/ring/a.c": "struct op {\n", "src/mpi/b.c": "struct op {\n",
+         "tests/mpi/b.c": "struct op {\n"})]
+    if len(twice) != 2:
+        sys.exit(f"self-test: names that stand twice -> {twice}")
     head = "/* a.c - x. */\n"
     cases = [  # path, text, part of the fault, or None for a good file
         ("src/ring/a.c", head + "#include <string.h>\n", None),
-        ("src/ring/a.c", head + '#include "../base.h"\n', None),
+        ("src/ring/a.c", head + '#include "../base/base.h"\n', None),
         ("src/ring/a.c", "int x;\n", "does not name the file"),
         ("src/ring/a.c", "/* b.c - x. */\n", "does not name the file"),
         ("src/ring/a.c", head + "\n" * 700, "701 lines, more than"),
@@ -221,21 +257,23 @@ def self_test():
         ("src/ring/a.c", head + "{\n" + "x;\n" * 101 + "}\n", "of 101 lines"),
         ("src/ring/a.c", head + "{\n" + "x;\n" * 100 + "}\n", None),
         ("src/ring/a.c", head + "/* system(x) */ char *s = \"gets(\";\n", None),
-        ("src/comm_a.c", "/* comm_a.c - x. */\nx.sleep(1);\n", None),
+        ("src/peer/comm_a.c", "/* comm_a.c - x. */\nx.sleep(1);\n", None),
         ("tests/a.c", head + "sleep(1);\n", None),
         ("src/ring/a.c", head + "#include <time.h>\n", "a core may not"),
         ("src/ring/a.c", head + "#include <sys/mman.h>\n", "a core may not"),
-        ("src/pool.c", "/* pool.c - x. */\n#include <sys/mman.h>\n", None),
-        ("src/ring/a.c", head + '#include "../log.h"\n', "may not include"),
+        ("src/base/pool.c", "/* pool.c - x. */\n#include <sys/mman.h>\n", None),
+        ("src/ring/a.c", head + '#include "../base/log.h"\n',
+         "may not include"),
         ("src/ring/a.c", head + '#include "../master/round.h"\n',
          "may not include src/master/round.h"),
         ("src/master/a.c", head + '#include "../ring/plan.h"\n',
          "may not include src/ring/plan.h"),
-        ("src/mpi/a.c", head + '#include "../base.h"\n', "may not include"),
+        ("src/mpi/a.c", head + '#include "../base/base.h"\n',
+         "may not include"),
         ("src/mpi/a.c", head + "#include <pccl.h>\n", None),
-        ("src/elastic/a.c", head + "#include <pccl.h>\n",
+        ("src/master/a.c", head + "#include <pccl.h>\n",
          "may not include include/pccl.h"),
-        ("src/master/main.c", '/* main.c - x. */\n#include "order.h"\n',
+        ("src/launch/main.c", '/* main.c - x. */\n#include "order.h"\n',
          "may not include src/master/order.h"),
         ("elsewhere/a.c", head, "no layer"),
     ]
@@ -259,11 +297,15 @@ def main(root):
     if not files:
         sys.exit(f"no C files below {root}")
     count = 0
-    for file in files:
-        path = file.relative_to(root).as_posix()
-        for number, fault in check(path, file.read_text(encoding="utf-8")):
+    texts = {file.relative_to(root).as_posix():
+             file.read_text(encoding="utf-8") for file in files}
+    for path, text in texts.items():
+        for number, fault in check(path, text):
             print(f"{path}:{number}: {fault}")
             count += 1
+    for path, fault in check_names(texts):
+        print(f"{path}: {fault}")
+        count += 1
     print(f"{len(files)} files, {count} faults")
     sys.exit(1 if count else 0)
 

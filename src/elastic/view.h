@@ -6,8 +6,8 @@
 #ifndef PCCL_VIEW_H
 #define PCCL_VIEW_H
 
-#include "../base.h"
-#include "../wire.h"
+#include "../base/base.h"
+#include "../base/wire.h"
 
 struct view {
     uint32_t epoch, size, rank;

@@ -5,14 +5,15 @@
  * takes more than twice as many rounds as the busiest peer has pairs. */
 #include "bandwidth_store.h"
 
-struct plan {
+struct probe_plan {
     struct bandwidth *store;
     const struct bandwidth_wish *wish;
     struct bandwidth_probe *probes;
     uint32_t count, max;
 };
 
-static bool edge_wanted(const struct plan *plan, uint32_t from, uint32_t to)
+static bool edge_wanted(const struct probe_plan *plan, uint32_t from,
+                        uint32_t to)
 {
     const struct bandwidth_entry *entry = bandwidth_find(plan->store, from, to);
     if (!entry || entry->way || entry->since < plan->wish->stale) return true;
@@ -21,7 +22,7 @@ static bool edge_wanted(const struct plan *plan, uint32_t from, uint32_t to)
                bandwidth_guess(plan->store, from, to, entry->delay).rate;
 }
 
-static void pair_add(struct plan *plan, uint32_t a, uint32_t b)
+static void pair_add(struct probe_plan *plan, uint32_t a, uint32_t b)
 {
     struct bandwidth_peer *pa = &plan->store->peers[a];
     struct bandwidth_peer *pb = &plan->store->peers[b];
@@ -37,14 +38,14 @@ static void pair_add(struct plan *plan, uint32_t a, uint32_t b)
         (uint16_t)a, (uint16_t)b, a_to_b, b_to_a, (uint8_t)round};
 }
 
-static bool pair_on_ring(const struct plan *plan, uint32_t a, uint32_t b)
+static bool pair_on_ring(const struct probe_plan *plan, uint32_t a, uint32_t b)
 {
     const struct bandwidth_peer *peers = plan->store->peers;
     return peers[a].next == b || peers[b].next == a;
 }
 
 /* Every second edge first, so that a ring takes two rounds, or three. */
-static void plan_ring(struct plan *plan)
+static void plan_ring(struct probe_plan *plan)
 {
     const struct bandwidth_wish *wish = plan->wish;
     uint32_t pairs = wish->n == 2 ? 1 : wish->n;
@@ -59,7 +60,7 @@ static void plan_ring(struct plan *plan)
 }
 
 /* All pairs by the circle method: one peer stands still, the others turn. */
-static void plan_full(struct plan *plan)
+static void plan_full(struct probe_plan *plan)
 {
     uint32_t n = plan->wish->n, even = n + (n & 1), turns = even - 1;
     for (uint32_t turn = 0; turn < turns; turn++)
@@ -100,7 +101,7 @@ static void sort_places(struct bandwidth *store, uint32_t n)
 /* Pairs at distances 1, 2, 4, ... (each longer one shifted by the sweep) on
  * the circle of places: near ones find what hosts and sites can do, far ones
  * what joins them. */
-static void plan_strides(struct plan *plan)
+static void plan_strides(struct probe_plan *plan)
 {
     uint32_t n = plan->wish->n;
     uint16_t *sorted = plan->store->sorted;
@@ -156,7 +157,7 @@ uint32_t bandwidth_plan(struct bandwidth *store,
                         struct bandwidth_probe *probes, uint32_t max,
                         uint32_t *rounds)
 {
-    struct plan plan = {store, wish, probes, 0, max};
+    struct probe_plan plan = {store, wish, probes, 0, max};
     *rounds = 0;
     if (wish->n < 2) return 0;
     bandwidth_refresh(store);

@@ -22,8 +22,8 @@
 #ifndef PCCL_MASTER_H
 #define PCCL_MASTER_H
 
-#include "../base.h"
-#include "../wire.h"
+#include "../base/base.h"
+#include "../base/wire.h"
 #include "bandwidth.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* master_api.c - the master functions of pccl.h: a server in a thread. */
 #include "../../include/pccl.h"
-#include "../io_addr.h"
-#include "../env.h"
-#include "../log.h"
+#include "../base/io_addr.h"
+#include "../base/env.h"
+#include "../base/log.h"
 #include "master_server.h"
 
 #include <arpa/inet.h>

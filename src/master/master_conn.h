@@ -3,8 +3,8 @@
 #ifndef PCCL_MASTER_CONN_H
 #define PCCL_MASTER_CONN_H
 
-#include "../base.h"
-#include "../wire.h"
+#include "../base/base.h"
+#include "../base/wire.h"
 
 #include <ev.h>
 

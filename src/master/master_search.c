@@ -1,7 +1,7 @@
 /* master_search.c - see master_search.h. */
 #include "master_search.h"
 
-#include "../io_wake.h"
+#include "../base/io_wake.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -18,8 +18,8 @@ enum {
     PROOF_BACKGROUND = 8000000,
 };
 
-struct job {
-    struct job *next;
+struct search_job {
+    struct search_job *next;
     uint32_t group, ticket, n;
     bool background, dropped;
     struct topology_edge *edges;
@@ -46,11 +46,11 @@ struct searcher {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t work;
     bool stopping;
-    struct job *jobs; /* first come, first served; awaited ones first */
+    struct search_job *jobs; /* first come, first served; awaited ones first */
     struct answer *answers, **answers_end;
 };
 
-static void job_free(struct job *j)
+static void job_free(struct search_job *j)
 {
     free(j->edges);
     free(j->initial);
@@ -58,9 +58,9 @@ static void job_free(struct job *j)
     free(j);
 }
 
-static struct job *job_new(const struct master_search *q)
+static struct search_job *job_new(const struct master_search *q)
 {
-    struct job *j = calloc(1, sizeof *j);
+    struct search_job *j = calloc(1, sizeof *j);
     if (!j) return NULL;
     size_t size = topology_search_size(q->n);
     j->group = q->group;
@@ -90,7 +90,7 @@ static struct job *job_new(const struct master_search *q)
 /* ---------------------------------------------------------- in the thread */
 
 /* Locked. */
-static void tell(struct searcher *s, const struct job *j, bool found,
+static void tell(struct searcher *s, const struct search_job *j, bool found,
                  const uint16_t *order)
 {
     struct answer *a = malloc(sizeof *a + j->n * sizeof *order);
@@ -103,7 +103,7 @@ static void tell(struct searcher *s, const struct job *j, bool found,
 }
 
 /* Locked but while it searches. True: the job is over. */
-static bool work_on(struct searcher *s, struct job *j)
+static bool work_on(struct searcher *s, struct search_job *j)
 {
     static _Thread_local uint16_t order[PEERS_MAX];
     struct topology_result r;
@@ -125,13 +125,13 @@ static void *run(void *searcher)
     struct searcher *s = searcher;
     pthread_mutex_lock(&s->lock);
     while (!s->stopping) {
-        struct job *j = s->jobs;
+        struct search_job *j = s->jobs;
         if (!j) {
             pthread_cond_wait(&s->work, &s->lock);
             continue;
         }
         if (!j->dropped && !work_on(s, j)) continue;
-        struct job **at = &s->jobs;
+        struct search_job **at = &s->jobs;
         while (*at != j) at = &(*at)->next;
         *at = j->next;
         job_free(j);
@@ -194,15 +194,15 @@ static bool start(struct searcher *s)
 
 bool searcher_begin(struct searcher *s, const struct master_search *q)
 {
-    struct job *j = job_new(q);
+    struct search_job *j = job_new(q);
     if (!j) return false;
     if (!start(s)) {
         job_free(j);
         return false;
     }
     pthread_mutex_lock(&s->lock);
-    struct job **at = &s->jobs;
-    for (struct job *k = s->jobs; k; k = k->next) {
+    struct search_job **at = &s->jobs;
+    for (struct search_job *k = s->jobs; k; k = k->next) {
         if (k->group == q->group && k->background) k->dropped = true;
     }
     while (*at && (j->background || !(*at)->background)) at = &(*at)->next;
@@ -222,7 +222,7 @@ void searcher_close(struct searcher *s)
     if (s->started) pthread_join(s->thread, NULL);
     wake_close(&s->wake);
     while (s->jobs) {
-        struct job *next = s->jobs->next;
+        struct search_job *next = s->jobs->next;
         job_free(s->jobs);
         s->jobs = next;
     }

@@ -5,8 +5,8 @@
  * out to be lost becomes an event there, never inside a step. */
 #include "master_server.h"
 
-#include "../io_addr.h"
-#include "../log.h"
+#include "../base/io_addr.h"
+#include "../base/log.h"
 #include "master.h"
 #include "master_conn.h"
 #include "master_report.h"

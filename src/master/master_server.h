@@ -5,7 +5,7 @@
 #ifndef PCCL_MASTER_SERVER_H
 #define PCCL_MASTER_SERVER_H
 
-#include "../base.h"
+#include "../base/base.h"
 
 struct ev_loop;
 struct master_server;

@@ -12,7 +12,7 @@
 #ifndef PCCL_TOPOLOGY_H
 #define PCCL_TOPOLOGY_H
 
-#include "../base.h"
+#include "../base/base.h"
 
 enum {
     TOPOLOGY_PEERS_MAX = PEERS_MAX,

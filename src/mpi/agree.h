@@ -3,7 +3,7 @@
 #ifndef AGREE_H
 #define AGREE_H
 
-#include "comm.h"
+#include "mpi_comm.h"
 
 /* Sends at most PRIVATE_MAX bytes, which nobody waits for. Returns a noted
  * class. */

@@ -1,7 +1,7 @@
 /* attr_api.c - attributes of communicators and types, in C and as Fortran's
  * wrappers ask for them (MPII_*). */
 #include "attr_list.h"
-#include "comm.h"
+#include "mpi_comm.h"
 #include "type.h"
 
 #include <stdlib.h>

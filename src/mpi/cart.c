@@ -1,7 +1,7 @@
 /* cart.c - Cartesian topologies: ranks in row-major order, as MPICH has them,
  * and the choice of balanced dimensions. */
 #include "cart.h"
-#include "comm.h"
+#include "mpi_comm.h"
 #include "comm_split.h"
 
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #ifndef COLL_H
 #define COLL_H
 
-#include "comm.h"
-#include "op.h"
+#include "mpi_comm.h"
+#include "mpi_op.h"
 #include "request.h"
 #include "type.h"
 
@@ -52,7 +52,7 @@ struct coll {
     void *recvbuf;
     MPI_Count sendcount, recvcount;
     struct type *sendtype, *recvtype;
-    struct op *reducer;
+    struct mpi_op *reducer;
     bool rooted; /* the loss of the root ends it */
     int root;    /* in `called` */
     char *input; /* copy of an in-place input, restored on failure; owned */

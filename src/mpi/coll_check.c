@@ -23,7 +23,7 @@ int check_root(const struct coll *coll, int root)
     return root >= 0 && root < coll->entries ? MPI_SUCCESS : MPI_ERR_ROOT;
 }
 
-int check_op(MPI_Op handle, const struct type *type, struct op **op)
+int check_op(MPI_Op handle, const struct type *type, struct mpi_op **op)
 {
     *op = op_find(handle);
     return *op && op_takes(*op, type) ? MPI_SUCCESS : MPI_ERR_OP;

@@ -11,7 +11,7 @@ int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
                struct type **type);
 int check_root(const struct coll *coll, int root);
 /* Operator against a type that has been checked. */
-int check_op(MPI_Op handle, const struct type *type, struct op **op);
+int check_op(MPI_Op handle, const struct type *type, struct mpi_op **op);
 /* Counts and byte displacements (of units `unit`, NULL: dense blocks) of every
  * member into arrays for the coll. */
 int check_counts(const struct coll *coll, struct numbers counts,

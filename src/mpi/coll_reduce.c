@@ -15,7 +15,7 @@ enum { FOLD_MEMORY = 16 << 20 };
 
 static uint64_t digest(const struct coll *coll, uint64_t count)
 {
-    const struct op *op = coll->reducer;
+    const struct mpi_op *op = coll->reducer;
     uint64_t root = coll->rooted ? (uint64_t)coll_root_now(coll) + 1 : 0;
     uint64_t name = op->predefined ? (uint64_t)op->object.handle & 0xff : 0xff;
     return name << 56 ^ (uint64_t)coll->recvtype->element << 48 ^ root << 32 ^

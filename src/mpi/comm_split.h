@@ -2,7 +2,7 @@
 #ifndef COMM_SPLIT_H
 #define COMM_SPLIT_H
 
-#include "comm.h"
+#include "mpi_comm.h"
 
 /* MPI_Comm_split. Returns a noted class. */
 int split_run(struct comm *parent, int color, int key, MPI_Comm *out);

@@ -1,6 +1,6 @@
 /* data.c - the data symbols of MPICH's ABI, which programs and libmpichfort
  * bind at load time, and the internal functions that its wrappers import. */
-#include "comm.h"
+#include "mpi_comm.h"
 
 #include <stdarg.h>
 

@@ -1,6 +1,6 @@
 /* elastic.c - the calls of mpi_pccl.h. */
 #include "coll.h"
-#include "comm.h"
+#include "mpi_comm.h"
 #include "type.h"
 
 #include <mpi_pccl.h>

@@ -1,6 +1,6 @@
 /* error.c - error classes, their texts, and error handlers. Every code that we
  * return is its own class, because programs compare codes with classes. */
-#include "comm.h"
+#include "mpi_comm.h"
 #include "errhandler.h"
 
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #ifndef GRAPH_H
 #define GRAPH_H
 
-#include "comm.h"
+#include "mpi_comm.h"
 
 struct graph {
     atomic_int references;

@@ -1,5 +1,5 @@
 /* group.c - MPI_Group: ordered lists of member ids. */
-#include "comm.h"
+#include "mpi_comm.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* op_kernels.c - the predefined operators on the predefined elements. One
  * macro makes a loop, one table finds it. */
-#include "op.h"
+#include "mpi_op.h"
 
 #include <complex.h>
 

@@ -3,7 +3,7 @@
 #ifndef P2P_H
 #define P2P_H
 
-#include "comm.h"
+#include "mpi_comm.h"
 #include "match.h"
 #include "type.h"
 

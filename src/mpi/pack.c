@@ -1,7 +1,7 @@
 /* pack.c - MPI_Pack and its kin. The packed form is the type's data without
  * holes; "external32" is the same in big-endian order with the standard's
  * sizes. */
-#include "comm.h"
+#include "mpi_comm.h"
 #include "type.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* request.c - waiting for and testing requests, and what a status holds. */
 #include "request.h"
 #include "coll.h"
-#include "comm.h"
+#include "mpi_comm.h"
 #include "transport.h"
 
 #include <limits.h>

@@ -15,7 +15,7 @@
 #ifndef REVOKE_H
 #define REVOKE_H
 
-#include "comm.h"
+#include "mpi_comm.h"
 
 bool comm_revoked(const struct comm *comm);
 bool context_revoked(uint32_t context);

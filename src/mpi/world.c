@@ -1,5 +1,5 @@
 /* world.c - the connection to the run and the view of its members. */
-#include "comm.h"
+#include "mpi_comm.h"
 #include "slurm.h"
 
 #include <arpa/inet.h>

@@ -11,19 +11,19 @@
 #ifndef PCCL_ENGINE_H
 #define PCCL_ENGINE_H
 
-#include "../base.h"
-#include "../dtype.h"
-#include "../pool.h"
-#include "../wire.h"
-#include "channel.h"
-#include "frame.h"
-#include "lend.h"
-#include "message.h"
+#include "../base/base.h"
+#include "../base/dtype.h"
+#include "../base/pool.h"
+#include "../base/wire.h"
+#include "../link/channel.h"
+#include "../link/frame.h"
+#include "../link/single_copy.h"
+#include "../message/message.h"
 #include "plan.h"
-#include "probe.h"
-#include "quant.h"
-#include "quick.h"
-#include "state.h"
+#include "../link/probe.h"
+#include "../reduce/quant.h"
+#include "fast_path.h"
+#include "../elastic/state.h"
 
 enum {
     CONNS_MAX = 16384,            /* connections of one communicator */

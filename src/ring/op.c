@@ -3,7 +3,7 @@
  * Rule numbers refer to master/PROTOCOL.md. */
 #include "engine.h"
 
-#include "reduce.h"
+#include "../reduce/reduce.h"
 
 #include "../../include/pccl.h"
 

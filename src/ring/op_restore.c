@@ -2,7 +2,7 @@
  * is over, and put back if it fails. Pure; rules F5 and F6, contract C2. */
 #include "engine.h"
 
-#include "stream.h"
+#include "../reduce/stream.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
 #ifndef PCCL_PLAN_H
 #define PCCL_PLAN_H
 
-#include "../base.h"
-#include "tree.h"
+#include "../base/base.h"
+#include "hierarchy.h"
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,

@@ -87,14 +87,14 @@ source=$root/tests/bench
 prepare_mpich() {
     command -v mpicc.mpich >/dev/null && command -v mpiexec.mpich >/dev/null ||
         install mpich libmpich-dev || true
-    mpicc.mpich -O2 "$source/mpi_allreduce.c" -o "$work/mpich" 2>"$work/log" ||
+    mpicc.mpich -O2 "$source/bench_mpi_allreduce.c" -o "$work/mpich" 2>"$work/log" ||
         { skip mpich "cannot build with mpicc.mpich"; return 1; }
 }
 prepare_openmpi() {
     command -v mpicc.openmpi >/dev/null &&
         command -v mpiexec.openmpi >/dev/null ||
         install openmpi-bin libopenmpi-dev || true
-    mpicc.openmpi -O2 "$source/mpi_allreduce.c" -o "$work/openmpi" \
+    mpicc.openmpi -O2 "$source/bench_mpi_allreduce.c" -o "$work/openmpi" \
         2>"$work/log" ||
         { skip openmpi "cannot build with mpicc.openmpi"; return 1; }
 }

@@ -3,7 +3,7 @@
  * about their indices, offers that are not what they say. */
 #include "unit.h"
 
-#include "../../src/share.h"
+#include "../../src/link/shared_memory.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* test_frame.c - headers between peers. */
 #include "unit.h"
 
-#include "../../src/ring/frame.h"
+#include "../../src/link/frame.h"
 
 static struct frame example(uint8_t type)
 {

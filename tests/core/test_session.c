@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "../../include/pccl.h"
-#include "../../src/session.h"
+#include "../../src/elastic/session.h"
 
 static struct session *session;
 static struct wire_member members[4];

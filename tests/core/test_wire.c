@@ -2,7 +2,7 @@
  * cut, every one-byte corruption, and the limits. */
 #include "unit.h"
 
-#include "../../src/wire.h"
+#include "../../src/base/wire.h"
 
 static uint8_t frame[WIRE_FRAME_MAX];
 static struct wire_store store;

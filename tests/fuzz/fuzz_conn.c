@@ -4,8 +4,8 @@
 #include "fuzz.h"
 
 #include "../../include/pccl.h"
-#include "../../src/cursor.h"
-#include "../../src/session.h"
+#include "../../src/base/cursor.h"
+#include "../../src/elastic/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* fuzz_frame.c - frame_decode() on any header: what decodes encodes back. */
 #include "fuzz.h"
 
-#include "../../src/ring/frame.h"
+#include "../../src/link/frame.h"
 
 #include <string.h>
 

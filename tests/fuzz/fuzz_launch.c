@@ -2,9 +2,9 @@
  * of hosts, what Slurm says, addresses. */
 #include "fuzz.h"
 
-#include "../../src/master/launch/address.h"
-#include "../../src/master/launch/hosts.h"
-#include "../../src/master/launch/link.h"
+#include "../../src/launch/address.h"
+#include "../../src/launch/hosts.h"
+#include "../../src/launch/agent_link.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * what that gives decodes to the same; no prefix of a frame is a frame. */
 #include "fuzz.h"
 
-#include "../../src/wire.h"
+#include "../../src/base/wire.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* test_launch_env.c - the environment of a rank, and the table of variables. */
-#include "../../src/env.h"
-#include "../../src/master/launch/rank_env.h"
+#include "../../src/base/env.h"
+#include "../../src/launch/rank_env.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

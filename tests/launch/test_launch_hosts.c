@@ -1,7 +1,7 @@
 /* test_launch_hosts.c - lists of hosts, placement, binding, frames: pure. */
-#include "../../src/master/launch/bind.h"
-#include "../../src/master/launch/hosts.h"
-#include "../../src/master/launch/link.h"
+#include "../../src/launch/bind.h"
+#include "../../src/launch/hosts.h"
+#include "../../src/launch/agent_link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

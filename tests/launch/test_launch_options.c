@@ -1,5 +1,5 @@
 /* test_launch_options.c - the command line and addresses, as tables. */
-#include "../../src/master/launch/options.h"
+#include "../../src/launch/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

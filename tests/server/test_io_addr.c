@@ -1,5 +1,5 @@
 /* test_io_addr.c - address text <-> sockaddr <-> wire. */
-#include "../../src/io_addr.h"
+#include "../../src/base/io_addr.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* test_master_api.c - the master functions of pccl.h. */
 #include "../../include/pccl.h"
-#include "../../src/io_addr.h"
-#include "../../src/wire.h"
+#include "../../src/base/io_addr.h"
+#include "../../src/base/wire.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

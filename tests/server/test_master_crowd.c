@@ -1,6 +1,6 @@
 /* test_master_crowd.c - strangers, garbage and shortages: what must cost the
  * coordinator one link and a few KiB, and its members nothing. */
-#include "peer.h"
+#include "fake_peer.h"
 
 #include "../../src/master/master.h"
 

@@ -1,6 +1,6 @@
 /* test_master_server.c - the coordinator's driver on loopback sockets: from
  * HELLO to the view, and how members go. */
-#include "peer.h"
+#include "fake_peer.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

@@ -28,19 +28,26 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 cp -r "$root/src" "$root/include" "$work/"
 mkdir -p "$work/tests" "$work/obj"
-cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/ring" \
+cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/reduce" \
     "$root/tests/message" "$work/tests/"
 cd "$work"
 
-core="wire pool session session_sync session_verdict elastic/view ring/plan ring/frame
-ring/engine ring/conn ring/conn_memory ring/queue ring/op ring/op_send ring/op_quant ring/op_restore ring/fold ring/pairwise ring/tree
-ring/lend ring/lent ring/quick ring/retain ring/message ring/message_receive ring/message_bulk ring/state ring/state_list
-ring/state_plan ring/probe share session_optimize master/master master/round
-master/order master/sites master/conflict master/edges master/optimize master/bandwidth
-master/bandwidth_plan master/topology master/topology_dp master/topology_local
-master/topology_climb master/topology_branch master/state_vote dtype ring/isa
-ring/reduce ring/reduce_base ring/quant ring/quant_base hash/hash
-hash/hash_simd hash/hash_omp"
+core="base/wire base/pool base/dtype
+link/frame link/conn link/conn_memory link/probe link/single_copy
+link/shared_memory
+ring/plan ring/engine ring/op_queue ring/op ring/op_send ring/op_quant
+ring/op_restore ring/op_fold ring/op_direct ring/hierarchy ring/op_single_copy
+ring/fast_path ring/result_cache
+message/message message/message_receive message/message_rndv
+elastic/session elastic/session_sync elastic/session_verdict
+elastic/session_optimize elastic/view elastic/state elastic/state_list
+elastic/state_plan
+master/master master/round master/order master/sites master/deadlock
+master/edges master/optimize master/bandwidth master/bandwidth_plan
+master/topology master/topology_dp master/topology_local
+master/topology_climb master/topology_branch master/state_vote
+reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
+hash/hash hash/hash_simd hash/hash_omp"
 sim="test_sim sim util faults program oracle shared election memory search fail letters net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
@@ -54,10 +61,10 @@ ${CC:-cc} obj/*.o -o original
 ./original 1 20 >/dev/null || { echo "the original fails"; exit 1; }
 
 # Unit tests need cmocka; where it is, each of them must build.
-units="core/test_retain core/test_eager core/test_striped core/test_star
+units="core/test_result_cache core/test_eager core/test_striped core/test_centralized
 core/test_flush core/test_master core/test_view core/test_plan core/test_order
-core/test_wire core/test_frame ring/test_quant core/test_quant_op
-core/test_generation core/test_links core/test_session core/test_lent message/test_message
+core/test_wire core/test_frame reduce/test_quant core/test_quant_op
+core/test_generation core/test_links core/test_session core/test_single_copy message/test_message
 message/test_message_ends"
 build_unit() {
     more=
@@ -98,7 +105,7 @@ while IFS='|' read -r name file script; do
         continue
     fi
     unit=$file
-    case $file in ring/quant_*.h) unit=ring/quant_base.c ;; esac
+    case $file in reduce/quant_*.h) unit=reduce/quant_base.c ;; esac
     object=$(object "${unit%.c}")
     cp "$object" kept.o
     if ! compile "src/$unit" "$object" 2>/dev/null; then
@@ -132,23 +139,23 @@ while IFS='|' read -r name file script; do
     cp "$root/src/$file" "src/$file"
 done <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
-no restore|session.c|s/if (!queued) engine_restore(e, op);//
-stale epoch accepted|ring/conn.c|s/^    if (f->epoch < e->epoch .*return true;/    f->epoch = e->epoch;/
+no restore|elastic/session.c|s/if (!queued) engine_restore(e, op);//
+stale epoch accepted|link/conn.c|s/^    if (f->epoch < e->epoch .*return true;/    f->epoch = e->epoch;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
-wrong AVG divisor, exchange|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
+wrong AVG divisor, exchange|ring/op_fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/op.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round.c|s/op->commit = op->held >= op->op.survivors;/op->commit = op->held > 0;/
 ASK skipped|master/round.c|s/if (op->held + op->running < op->op.survivors) doubt = true;//
 returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
-result dropped too early (D6)|ring/retain.c|s/r->tag != tag || r->seq >= seq/r->seq > seq/
-result dropped too early (D7)|ring/retain.c|s/|| r->finished >= launched//
+result dropped too early (D6)|ring/result_cache.c|s/r->tag != tag || r->seq >= seq/r->seq > seq/
+result dropped too early (D7)|ring/result_cache.c|s/|| r->finished >= launched//
 a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
-told twice (update forgets losses)|session.c|s/if (update || s->state == SESSION_JOINING) told_all/if (s->state == SESSION_JOINING) told_all/
+told twice (update forgets losses)|elastic/session.c|s/if (update || s->state == SESSION_JOINING) told_all/if (s->state == SESSION_JOINING) told_all/
 never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
-loss told at once|session.c|s/told_push(&s->told, s->view, s->removed, s->removed_count);/told_push(\&s->told, s->view, s->removed, s->removed_count); told_advance(\&s->told, UINT32_MAX, s->id);/
+loss told at once|elastic/session.c|s/told_push(&s->told, s->view, s->removed, s->removed_count);/told_push(\&s->told, s->view, s->removed, s->removed_count); told_advance(\&s->told, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
 DONE of some is that of all (D4)|ring/op.c|s/if (!op->lanes\[i\].done) return false;/if (i < 2 \&\& !op->lanes[i].done) return false;/
 sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
@@ -157,15 +164,15 @@ those behind a late one wait (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = 
 taken in an epoch before (D13)|ring/op.c|s/memset(op->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
 mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
-filler omitted|ring/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
+filler omitted|link/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
 filler before all have flushed|ring/engine.c|s/conn_stop_receiving(e, op);/conn_forget_op(e, op);/
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
 no probe (V4)|master/master.c|s/conflict_probe(m, m->group_list\[i\]);//
-PENDING waits for ever (V4)|master/conflict.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
-votes are not refused (V4)|master/conflict.c|s/if (g->restart) refuse_waiting(m, p->group);//
-scopes are not told (V4)|session.c|s/^        tell_scopes(s);//
+PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
+votes are not refused (V4)|master/deadlock.c|s/if (g->restart) refuse_waiting(m, p->group);//
+scopes are not told (V4)|elastic/session.c|s/^        tell_scopes(s);//
 one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
@@ -173,27 +180,27 @@ ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) retur
 ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group_list\[i\])//
-probed links stay (O7)|session.c|s/if (msg->view.optimize) engine_close_unwanted(&s->engine);//
+probed links stay (O7)|elastic/session.c|s/if (msg->view.optimize) engine_close_unwanted(&s->engine);//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
-verdict not kept (F6)|session_verdict.c|s/add_poison(s, v->tag, result);/(void)result;/
-younger verdict first (P1)|session_verdict.c|s/if (lost \&\& s->told.loss_first < s->poison\[i\].loss) return false;/(void)lost;/
-failure forgotten by a flush (D10)|session.c|s/op->fails \&\& op->phase != PHASE_DONE/false/
+verdict not kept (F6)|elastic/session_verdict.c|s/add_poison(s, v->tag, result);/(void)result;/
+younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->told.loss_first < s->poison\[i\].loss) return false;/(void)lost;/
+failure forgotten by a flush (D10)|elastic/session.c|s/op->fails \&\& op->phase != PHASE_DONE/false/
 failure of one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
-early frames lost|ring/conn.c|s/c->held = later && c->state == CONN_OPEN && !c->peer;/c->held = false;/
-stranded member waits for ever|session.c|s/if (s->stranded) session_gone(s, s->reason);//
-no heartbeats|session.c|s/^        session_send(s, \&beat);//
+early frames lost|link/conn.c|s/c->held = later && c->state == CONN_OPEN && !c->peer;/c->held = false;/
+stranded member waits for ever|elastic/session.c|s/if (s->stranded) session_gone(s, s->reason);//
+no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->heard >= m->deadline/false/
-codes: rounding down|ring/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
-codes: steps too short|ring/quant_real.h|s/if (step \* top < range)/if (false)/
-codes: overflowing range|ring/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/
+codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
+codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
+codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/
 codes: AVG not divided|ring/op_quant.c|s/divisor = op->plan.r.world;/divisor = 1;/
 codes: owner keeps its exact sum|ring/op_quant.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recv + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.send + y.offset, count); return; }\n&/
 codes: no restore of a ring|ring/op_quant.c|s/^    op_save(op, k, x);//
 codes: no restore of an exchange|ring/op_quant.c|s/^    if (op_in_place(op)) memcpy(op->backup.*//
 codes: own part left out|ring/op_quant.c|s/op->codes + x->offset, body,/op->codes + x->offset, op->codes + x->offset,/
-broken link not reported|ring/conn.c|s/if (!e->frozen) report_broken.*//
+broken link not reported|link/conn.c|s/if (!e->frozen) report_broken.*//
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
 decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
 strategies mix (S2)|master/state_vote.c|s/return popular \&\& other;/return false;/
@@ -212,66 +219,66 @@ other tensors as receivers (S6)|master/state_vote.c|s/s->structure == winner.str
 leaver is listed (S6)|master/state_vote.c|s/if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;/if (!in_group(p, group) || p->sync.part != part) continue;/
 complete though one receives (S8)|master/state_vote.c|s/if (open == 0 || /if (open <= 1 || /
 lists not sent again (S8)|master/master.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
-block not checked (S7)|ring/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
-late answer taken (S7)|ring/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
-receive-only passes on (S7)|session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
-retries counted twice (S8)|ring/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
+block not checked (S7)|elastic/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
+late answer taken (S7)|elastic/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
+receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
+retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
-given up, and still written to (R3)|ring/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
+given up, and still written to (R3)|link/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
 no call back (R3)|master/edges.c|s/e->turned = !e->turned;//
 caller is told alone (R3)|ring/engine.c|s/if (p->caller == id \&\& p->called == e->self) return e->self < id;//
-call ahead of its PROPOSE (R3)|ring/conn.c|s/c->held = c->stranger = true; .. perhaps.*/return false;/
+call ahead of its PROPOSE (R3)|link/conn.c|s/c->held = c->stranger = true; .. perhaps.*/return false;/
 generations go on at a turn (R3)|ring/engine.c|s/l->generation = link_calls(e, l) ? ++e->generation : 0;//
 restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
-one connection lost, the rest kept (R6)|ring/conn.c|s/if (caller \&\& (was_open || answered)) close_rest(e, l);//
-a lost link takes old calls (R6)|ring/conn.c|s/l->generation++; .*//
-late call is taken (R3)|ring/conn.c|s/if (c->generation < l->generation) return false;//
+one connection lost, the rest kept (R6)|link/conn.c|s/if (caller \&\& (was_open || answered)) close_rest(e, l);//
+a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
+late call is taken (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
-center does not ask all (D11)|ring/fold.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
-result of a star over the input|ring/fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
-launched, and left (D2)|ring/conn_memory.c|s/!op_is_past(e, f.tag, f.seq)/true/
-left by who waits (D2)|ring/conn_memory.c|s/e->defers \&\& is_ahead/is_ahead/
-half a frame is left (D2)|ring/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||/
+center does not ask all (D11)|ring/op_fold.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
+result of a star over the input|ring/op_fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
+launched, and left (D2)|link/conn_memory.c|s/!op_is_past(e, f.tag, f.seq)/true/
+left by who waits (D2)|link/conn_memory.c|s/e->defers \&\& is_ahead/is_ahead/
+half a frame is left (D2)|link/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||/
 many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, lane);//
 center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
 frames sent count after a flush (F1)|ring/op.c|s/if (e->frozen) return; .. what FLUSHED said stands.*//
 READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);//
-out of turn (D3)|ring/pairwise.c|s/op->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
-sum of some (D12)|ring/pairwise.c|s/if (turn > plan_turns(p, piece)) complete/complete/
+out of turn (D3)|ring/op_direct.c|s/op->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
+sum of some (D12)|ring/op_direct.c|s/if (turn > plan_turns(p, piece)) complete/complete/
 wish for DONE not passed on (D15)|ring/op_send.c|s/op->confirm .. op->tells_all ?/op->confirm ?/
 DONE only to who said so itself (D15)|ring/op.c|s/bool tells = op->tells_all .. /bool tells = /
 sum passed on before it has come (D15)|ring/plan.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
 site's sum sent without the others (D15)|ring/plan.c|s/if (part \&\& plan_turns(p, piece) == 0) return;/if (part) return;/
 members see other sites (D15)|ring/engine.c|s/e->has_tree = view->sites \&\& /e->has_tree = view->sites \&\& view->rank % 2 == 0 \&\& /
-average by a site (D15)|ring/pairwise.c|s/bool all = piece . p->segments == p->r.rank \&\&/bool all =/
-lent out of turn (D3)|ring/lent.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { op->turns[g]++; continue; }/
-slot before its turn (D3)|ring/lent.c|s/op->turns\[g\] + 1u == turn ? NULL/true ? NULL/
+average by a site (D15)|ring/op_direct.c|s/bool all = piece . p->segments == p->r.rank \&\&/bool all =/
+lent out of turn (D3)|ring/op_single_copy.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { op->turns[g]++; continue; }/
+slot before its turn (D3)|ring/op_single_copy.c|s/op->turns\[g\] + 1u == turn ? NULL/true ? NULL/
 next input before all sums (D16)|ring/plan.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
-sums of some are all (D16)|ring/lent.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
-no restore of a lent one|ring/lent.c|s/op_save_piece(op, plan_piece(&op->plan, lane->rank, k));//
-read by one that is left out (L8)|ring/lent.c|s/return lend_stands(op, area, room);/return true;/
-a room of two operations (L8)|ring/lend.c|s/if (e->lend.users\[room\]) continue;//
-a room is not signed (L8)|ring/lend.c|s/^        sign(e, op, room);//
-lent to one that has not opened it (L7)|ring/lend.c|s/op->room > 0 \&\& c->lend.taken/op->room > 0/
+sums of some are all (D16)|ring/op_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
+no restore of a lent one|ring/op_single_copy.c|s/op_save_piece(op, plan_piece(&op->plan, lane->rank, k));//
+read by one that is left out (L8)|ring/op_single_copy.c|s/return lend_stands(op, area, room);/return true;/
+a room of two operations (L8)|link/single_copy.c|s/if (e->lend.users\[room\]) continue;//
+a room is not signed (L8)|link/single_copy.c|s/^        sign(e, op, room);//
+lent to one that has not opened it (L7)|link/single_copy.c|s/op->room > 0 \&\& c->lend.taken/op->room > 0/
 each decides alone who lends (D16)|ring/op.c|s/p->lenders = e->lends ? e->lenders : 0;/p->lenders = e->lends \&\& e->lend.area ? e->lenders : 0;/
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
 passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/plan.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
 members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
-a broadcast's root is not heard (D12)|ring/quick.c|s/if (lane->recvs > 0) memcpy(q->r->recv.*//
+a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (lane->recvs > 0) memcpy(q->r->recv.*//
 others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
-never asks to be called (P2P-10)|ring/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
-asks and calls at once (P2P-10)|ring/message.c|s/    l->retry_at = e->now + e->deadline . 2;//
-an old CALL counts (P2P-10)|ring/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
-a CALL ends no lost connection (P2P-10)|ring/message.c|s/^        hang_up(e, l);/        return;/
-an overtaken call is taken (P2P-3)|ring/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
-lost before its last words (P2P-7)|ring/message.c|s/    else if (l->conn == NO_CONN)/    else/
-a lost member's connection stays (P2P-7)|ring/conn.c|s/if (c \&\& c->peer \&\& c->peer->gone) (void)reject(e, number);//
+never asks to be called (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
+asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = e->now + e->deadline . 2;//
+an old CALL counts (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
+a CALL ends no lost connection (P2P-10)|message/message.c|s/^        hang_up(e, l);/        return;/
+an overtaken call is taken (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
+lost before its last words (P2P-7)|message/message.c|s/    else if (l->conn == NO_CONN)/    else/
+a lost member's connection stays (P2P-7)|link/conn.c|s/if (c \&\& c->peer \&\& c->peer->gone) (void)reject(e, number);//
 CALL is not passed on (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
-items are not sent again (P2P-4)|ring/message.c|s/^    l->sent = 0;$//
-a call ahead of the WELCOME is refused (R3)|ring/conn.c|s/if (e->self == 0) {/if (false) {/
-slot of the last result taken twice|ring/retain.c|s/reserved += r->tag != tag;//
+items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
+a call ahead of the WELCOME is refused (R3)|link/conn.c|s/if (e->self == 0) {/if (false) {/
+slot of the last result taken twice|ring/result_cache.c|s/reserved += r->tag != tag;//
 MUTANTS
 [ "$survived" -eq 0 ]

@@ -4,7 +4,7 @@
 #ifndef PCCL_SIM_NET_H
 #define PCCL_SIM_NET_H
 
-#include "../../src/base.h"
+#include "../../src/base/base.h"
 
 enum { NET_STREAMS_MAX = 4096, NET_BUFFER_MAX = 4 * 1024 * 1024 };
 

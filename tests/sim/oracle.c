@@ -2,8 +2,8 @@
 #include "sim.h"
 
 #include "../../include/pccl.h"
-#include "../../src/ring/quant_kernels.h"
-#include "../../src/ring/reduce.h"
+#include "../../src/reduce/quant_kernels.h"
+#include "../../src/reduce/reduce.h"
 
 #include <stdlib.h>
 #include <string.h>

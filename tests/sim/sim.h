@@ -8,8 +8,8 @@
 #define PCCL_SIM_H
 
 #include "../../src/master/master.h"
-#include "../../src/session.h"
-#include "../../src/share.h"
+#include "../../src/elastic/session.h"
+#include "../../src/link/shared_memory.h"
 #include "net.h"
 
 enum {

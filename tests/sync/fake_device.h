@@ -3,7 +3,7 @@
 #ifndef PCCL_TEST_FAKE_DEVICE_H
 #define PCCL_TEST_FAKE_DEVICE_H
 
-#include "../../src/comm_device.h"
+#include "../../src/peer/comm_device.h"
 
 struct fake_device {
     atomic_ulong hashed, read, written; /* bytes */

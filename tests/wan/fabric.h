@@ -10,7 +10,7 @@
 #ifndef WAN_FABRIC_H
 #define WAN_FABRIC_H
 
-#include "world.h"
+#include "wan_world.h"
 
 struct fabric;
 

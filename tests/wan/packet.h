@@ -6,7 +6,7 @@
 #ifndef WAN_PACKET_H
 #define WAN_PACKET_H
 
-#include "world.h"
+#include "wan_world.h"
 
 /* A packet of that node to another one, ready for the fabric. NULL: none that
  * the network carries (not IPv4, not to a node), or out of memory. */

@@ -5,7 +5,7 @@
 #ifndef WAN_SPACE_H
 #define WAN_SPACE_H
 
-#include "world.h"
+#include "wan_world.h"
 
 enum {
     VNET_SIZE = 10, /* struct virtio_net_hdr before every packet */

@@ -1,5 +1,5 @@
 /* test_world.c - the text file that describes an emulated network. */
-#include "world.h"
+#include "wan_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,167 @@
+/* session.h - one peer as a pure state machine: where membership (the master's
+ * word) and the data plane (ring/engine.h) meet.
+ *
+ * No sockets, clock or threads: comm.c drives it for real, tests/sim from a
+ * seed. Everything happens inside the calls below; the caller then moves the
+ * bytes that the engine's connections offer. Rules: master/PROTOCOL.md. */
+#ifndef PCCL_SESSION_H
+#define PCCL_SESSION_H
+
+#include "view.h"
+#include "../ring/engine.h"
+
+enum session_state {
+    SESSION_NEW,
+    SESSION_JOINING, /* HELLO sent, not yet in a view */
+    SESSION_MEMBER,
+    SESSION_GONE, /* evicted, left, or the run is over for us */
+};
+
+enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
+
+enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
+
+enum { POISON_MAX = 64, BLOCKERS_MAX = 8 };
+
+struct session_output {
+    void *user;
+    void (*to_master)(void *user, const struct wire_msg *msg);
+    uint32_t (*dial)(void *user, const struct wire_addr *addr);
+    void (*close)(void *user, uint32_t conn);
+    /* Something an API caller may be waiting for has changed. */
+    void (*changed)(void *user);
+    /* As in engine_output; all three, or none. */
+    struct channel *(*share)(void *user, uint32_t conn,
+                             struct channel_offer *offer);
+    struct channel *(*join)(void *user, uint32_t conn,
+                            const struct channel_offer *offer);
+    void (*shared)(void *user, uint32_t conn, bool taken);
+    /* Both, or none. */
+    uint8_t *(*lend)(void *user, struct channel_offer *offer);
+    const uint8_t *(*borrow)(void *user, uint32_t conn,
+                             const struct channel_offer *offer);
+    bool (*fetch)(void *user, uint32_t conn, const struct wire_member *member,
+                  uint64_t address, void *to, size_t size); /* or NULL */
+    /* Least round-trip time to a peer that the system knows of, ns; 0: none.
+     * May be NULL. */
+    uint64_t (*round_trip)(void *user, uint64_t peer);
+};
+
+struct session {
+    struct session_output out;
+    struct engine engine;
+    enum session_state state;
+    bool master_lost;  /* members go on until they need the master... */
+    bool stranded;     /* ... which is now */
+    pccl_ns linked_at; /* when no operation lacked a link */
+    bool leaving;
+    char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */
+    pccl_ns now, beat_at;
+    uint64_t id;
+
+    struct view views[2];
+    struct view *view, *next; /* in force, and proposed */
+    uint32_t round;
+    bool proposed, ready_sent;
+    uint64_t removed[PEERS_MAX]; /* by the proposal */
+    uint32_t removed_count;
+    pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
+    uint32_t fault_epoch; /* last epoch reported as broken */
+    struct told told;
+    /* Verdicts on operations this peer has not launched yet. */
+    struct {
+        uint64_t tag;
+        uint32_t loss; /* the next one then (rule P1) */
+        int result;
+    } poison[POISON_MAX];
+    uint32_t poison_count;
+    uint64_t blockers[BLOCKERS_MAX][2]; /* pairs for which there is no ring */
+    uint32_t blocker_count;
+    uint32_t refused_epoch; /* in which this peer's update was refused */
+
+    enum session_vote votes[VOTE_KIND_COUNT];
+    uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */
+
+    enum session_sync sync;
+    int sync_result;        /* OVER; then `sync_error` in words: why not, or
+                               who was refused for other tensors */
+    uint64_t sync_revision; /* OVER: the group's, as far as known */
+    uint64_t sync_given;    /* OVER: bytes that others took of this peer */
+    char sync_error[WIRE_TEXT_MAX + 1];
+};
+
+struct session_config {
+    struct session_output out;
+    uint32_t pool_size;
+    pccl_ns deadline;
+};
+
+/* The struct is large (a few MiB, untouched until used): allocate it zeroed.
+ * False: out of memory. */
+bool session_init(struct session *s, const struct session_config *config);
+void session_free(struct session *s);
+
+/* The connection to the master is up: say HELLO. */
+void session_hello(struct session *s, const struct wire_msg *hello);
+void session_master_said(struct session *s, const struct wire_msg *msg);
+void session_master_gone(struct session *s, const char *reason);
+void session_tick(struct session *s, pccl_ns now);
+
+/* To be called after the engine has moved bytes: what waits for links. */
+void session_settle(struct session *s);
+
+/* Starts an operation. Results as pcclCollectiveAsync; on success *out is an
+ * operation that ends with phase DONE, perhaps at once. view_epoch 0: any. */
+int session_launch(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch, struct op **out);
+
+/* Begins a small operation without a launch, if nothing speaks against it:
+ * then quick_poll(), until it is done (and taken), or quick_convert(). */
+bool session_quick(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch);
+
+/* Rule D10: the operation is to fail for all its members. */
+int session_fail(struct session *s, uint64_t tag);
+
+/* Takes the result of a DONE operation: tells its loss, frees it. */
+int session_take(struct session *s, struct op *op, uint32_t *contributors,
+                 uint64_t *tx_bytes, uint64_t *rx_bytes);
+
+bool session_busy(const struct session *s); /* an operation is not taken */
+bool session_votes_topology(const struct session *s);
+
+/* Votes; the answer is there when votes[kind] is ANSWERED (then set it to
+ * IDLE) or the state is GONE. */
+int session_vote(struct session *s, enum vote_kind kind);
+
+/* Starts a synchronization of shared state; `list` and its tensors belong to
+ * the session until `sync` is OVER, then session_sync_take(). */
+int session_sync(struct session *s, struct state_list *list,
+                 enum sync_strategy strategy, uint64_t revision);
+int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
+                      uint64_t *rx_bytes);
+
+/* --- session*.c only --- */
+void session_send(struct session *s, const struct wire_msg *msg);
+void session_gone(struct session *s, const char *reason);
+void session_sync_said(struct session *s, const struct wire_msg *msg);
+void session_sync_over(void *session); /* the engine's part */
+void session_sync_end(struct session *s, int result, const char *error);
+void session_probe(struct session *s, const struct wire_msg *msg);
+void session_probed(void *session, uint32_t step, const struct wire_edge *edge);
+void session_report_links(struct session *s);
+void session_report_ways(struct session *s);
+/* Result that a verdict of INSTALL forces, or pcclSuccess. */
+int session_forced(enum op_verdict verdict);
+/* Rule F6: those on operations that have not been launched here wait. */
+void session_keep_verdicts(struct session *s, const struct wire_msg *msg);
+bool session_keeps_verdict(const struct session *s, uint64_t tag);
+bool session_take_verdict(struct session *s, const struct op_request *r,
+                          int *result);
+void session_keep_blockers(struct session *s, const struct wire_msg *msg);
+
+/* Asks to leave; GONE follows, at the latest when the caller gives up. */
+void session_leave(struct session *s);
+void session_abort_run(struct session *s, int code);
+
+#endif

@@ -1,0 +1,141 @@
+/* session_sync.c - synchronization of shared state, as one peer sees it: asks
+ * the master, moves what it says, reports. Rules S1.. */
+#include "session.h"
+
+#include "../../include/pccl.h"
+
+#include <string.h>
+
+int session_sync(struct session *s, struct state_list *list,
+                 enum sync_strategy strategy, uint64_t revision)
+{
+    if (s->state == SESSION_NEW || s->state == SESSION_JOINING)
+        return pcclInvalidUsage;
+    if (s->master_lost) session_gone(s, s->reason); /* rule M9 */
+    if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
+    if (session_busy(s)) return pcclPendingAsyncOps;
+    if (s->sync != SYNC_IDLE || session_votes_topology(s))
+        return pcclInvalidUsage;
+    s->sync = SYNC_ASKED;
+    s->sync_revision = revision;
+    s->sync_given = 0;
+    state_begin(&s->engine, list, strategy == SYNC_ENFORCE_POPULAR);
+    struct wire_msg ask = {.type = WIRE_SYNC, .epoch = s->view->epoch};
+    ask.sync.revision = revision;
+    ask.sync.strategy = (uint8_t)strategy;
+    ask.sync.structure = list->structure;
+    ask.sync.content = list->content;
+    session_send(s, &ask);
+    return pcclSuccess;
+}
+
+int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
+                      uint64_t *rx_bytes)
+{
+    assert(s->sync == SYNC_OVER);
+    s->sync = SYNC_IDLE;
+    *revision = s->sync_revision;
+    *tx_bytes = s->sync_given;
+    *rx_bytes = s->engine.state.rx_bytes;
+    return s->sync_result;
+}
+
+void session_sync_end(struct session *s, int result, const char *error)
+{
+    if (s->sync != SYNC_ASKED) return;
+    state_end(&s->engine);
+    s->sync = SYNC_OVER;
+    s->sync_result = result;
+    size_t size = strnlen(error, WIRE_TEXT_MAX);
+    memcpy(s->sync_error, error, size);
+    s->sync_error[size] = '\0';
+    s->out.changed(s->out.user);
+}
+
+static void refuse_sync(struct session *s, enum sync_role role)
+{
+    static const struct {
+        int result;
+        const char *text;
+    } refusals[SYNC_ROLE_COUNT] = {
+        [SYNC_NO_STATE] = {pcclNoSharedStateAvailable,
+                           "no living peer that may give it has the state of "
+                           "the run"},
+        [SYNC_AHEAD] = {pcclInvalidUsage,
+                        "the revision of this peer is ahead of the group's"},
+        [SYNC_FOREIGN] = {pcclInvalidUsage,
+                          "the run goes on only from the content it had when "
+                          "all had left it; this is another one"},
+        [SYNC_CONFLICT] = {pcclInvalidUsage,
+                           "this peer only sends, and its content is not the "
+                           "elected one"},
+        [SYNC_MIXED] = {pcclInvalidUsage,
+                        "enforce-popular was called beside send-only or "
+                        "receive-only"},
+        [SYNC_CROSSED] = {pcclInvalidUsage,
+                          "another peer of the group waits in another call"},
+    };
+    session_sync_end(s, refusals[role].result, refusals[role].text);
+}
+
+/* Rules S6..S8. */
+void session_sync_said(struct session *s, const struct wire_msg *msg)
+{
+    if (s->sync != SYNC_ASKED) return;
+    enum sync_role role = (enum sync_role)msg->sync.role;
+    const struct state_sync *t = &s->engine.state;
+    if (t->phase == STATE_MOVING && msg->sync.id != t->id) return;
+    if (msg->sync.id != 0 && msg->sync.id <= t->id_before) return;
+    if (role == SYNC_COMPLETE) {
+        s->sync_revision = msg->sync.revision;
+        s->sync_given = msg->sync.given;
+        session_sync_end(s, pcclSuccess, msg->sync.text);
+        return;
+    }
+    if (role > SYNC_DIFFERS) {
+        if (msg->epoch == s->view->epoch && role == SYNC_CROSSED)
+            s->refused_epoch = msg->epoch;
+        refuse_sync(s, role);
+        return;
+    }
+    struct state_orders orders = {.id = msg->sync.id,
+                                  .structure = msg->sync.structure,
+                                  .content = msg->sync.content,
+                                  .receives = role == SYNC_RECEIVE,
+                                  .differs = role == SYNC_DIFFERS,
+                                  .ids = msg->ids,
+                                  .holders = msg->sync.holders,
+                                  .receivers = msg->sync.receivers,
+                                  .count = msg->id_count};
+    if (orders.holders + orders.receivers > orders.count) return;
+    if (!state_parts(&s->engine, &orders))
+        session_gone(s, "out of memory for the synchronization");
+}
+
+/* The engine has all of it, or has given up. */
+void session_sync_over(void *user)
+{
+    struct session *s = user;
+    const struct state_sync *t = &s->engine.state;
+    if (s->sync != SYNC_ASKED || t->outcome == STATE_OPEN) return;
+    struct wire_msg done = {.type = WIRE_SYNCED, .epoch = s->view->epoch};
+    done.sync.id = t->id;
+    bool ok = t->outcome == STATE_RECEIVED;
+    done.sync.role = ok ? SYNC_COMPLETE : SYNC_NO_STATE;
+    if (ok) {
+        done.ids = t->taken;
+        done.id_count = t->taken_count < PEERS_MAX ? t->taken_count : PEERS_MAX;
+    }
+    if (t->outcome == STATE_EXPLAINED)
+        memcpy(done.sync.text, t->explanation, sizeof t->explanation);
+    session_send(s, &done);
+    if (t->outcome == STATE_EXPLAINED)
+        session_sync_end(s, pcclInvalidArgument, t->explanation);
+    if (t->outcome == STATE_FAILED && t->explanation[0] != '\0')
+        session_sync_end(s, pcclInternalError, t->explanation);
+    else if (t->outcome == STATE_FAILED)
+        session_sync_end(
+            s, pcclNoSharedStateAvailable,
+            "no holder of the state could be reached, or none gave the "
+            "content it promised");
+}

@@ -1,0 +1,86 @@
+/* session_verdict.c - verdicts that are no commit or abort, and those of them
+ * that wait for a launch. Rule numbers refer to master/PROTOCOL.md. */
+#include "session.h"
+
+#include "../../include/pccl.h"
+
+#include <string.h>
+
+int session_forced(enum op_verdict verdict)
+{
+    switch (verdict) {
+    case VERDICT_INVALID:
+        return pcclInvalidArgument;
+    case VERDICT_USAGE:
+        return pcclInvalidUsage;
+    case VERDICT_UNREACHABLE:
+        return pcclRankConnectionFailed;
+    case VERDICT_FAILED:
+        return pcclOperationFailed;
+    case VERDICT_COMMIT:
+    case VERDICT_ABORT:
+    case VERDICT_COUNT:
+        break;
+    }
+    return pcclSuccess;
+}
+
+/* The oldest verdict that is kept for the tag; poison_count: there is none. */
+static uint32_t find_poison(const struct session *s, uint64_t tag)
+{
+    uint32_t i = 0;
+    while (i < s->poison_count && s->poison[i].tag != tag) i++;
+    return i;
+}
+
+static void drop_poison(struct session *s, uint32_t i)
+{
+    s->poison_count--;
+    memmove(s->poison + i, s->poison + i + 1,
+            (s->poison_count - i) * sizeof s->poison[0]);
+}
+
+bool session_keeps_verdict(const struct session *s, uint64_t tag)
+{
+    return find_poison(s, tag) < s->poison_count;
+}
+
+/* Rule P1: an older loss comes first. */
+bool session_take_verdict(struct session *s, const struct op_request *r,
+                          int *result)
+{
+    uint32_t i = find_poison(s, r->tag);
+    if (i == s->poison_count) return false;
+    bool lost = !r->members && s->told.loss_count > 0;
+    if (lost && s->told.loss_first < s->poison[i].loss) return false;
+    *result = s->poison[i].result;
+    drop_poison(s, i);
+    return true;
+}
+
+/* The oldest makes room: its operation was another scope's, or never came. */
+static void add_poison(struct session *s, uint64_t tag, int result)
+{
+    if (s->poison_count == POISON_MAX) drop_poison(s, 0);
+    s->poison[s->poison_count].tag = tag;
+    s->poison[s->poison_count].loss = s->told.loss_first + s->told.loss_count;
+    s->poison[s->poison_count++].result = result;
+}
+
+/* Rule F6: a verdict on an operation not launched here waits for it. Whose
+ * vote was refused for its sake (V4) has had his error. */
+void session_keep_verdicts(struct session *s, const struct wire_msg *msg)
+{
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        const struct wire_op *v = &msg->ops[i];
+        int result = session_forced((enum op_verdict)v->state);
+        if (result == pcclSuccess) continue;
+        if (op_is_past(&s->engine, v->tag, v->seq)) continue;
+        struct op *op = engine_find(&s->engine, v->tag);
+        if (op && op->phase == PHASE_QUEUED)
+            engine_finish(&s->engine, op, result);
+        else if (v->state != VERDICT_USAGE ||
+                 s->refused_epoch != s->view->epoch)
+            add_poison(s, v->tag, result);
+    }
+}

@@ -1,0 +1,489 @@
+/* state.c - the peers of a transfer of shared state, and its frames. See
+ * state.h; what is asked of whom stands in state_plan.c. */
+#include "../ring/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct state_partner *state_partner(struct state_sync *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < s->partner_count; i++) {
+        if (s->partners[i].id == id) return &s->partners[i];
+    }
+    return NULL;
+}
+
+void state_begin(struct engine *e, struct state_list *list, bool fellows)
+{
+    struct state_sync *s = &e->state;
+    assert(s->phase == STATE_IDLE);
+    uint64_t before = s->id_before;
+    memset(s, 0, sizeof *s);
+    s->id_before = before;
+    s->phase = STATE_VOTED;
+    s->list = list;
+    s->fellows = fellows;
+}
+
+/* --- memory of devices --- */
+
+struct state_stage *state_stage_take(struct state_sync *s,
+                                     const struct state_device *device)
+{
+    for (struct state_stage *g = s->stages; g; g = g->next) {
+        if (g->used || g->device != device) continue;
+        g->used = true;
+        return g;
+    }
+    struct state_stage *made = malloc(sizeof *made);
+    if (!made) return NULL;
+    made->bytes = device->take(device->user, FRAME_BODY_MAX);
+    if (!made->bytes) {
+        free(made);
+        return NULL;
+    }
+    made->device = device;
+    made->used = true;
+    made->next = s->stages;
+    s->stages = made;
+    return made;
+}
+
+static void free_stages(struct state_sync *s)
+{
+    while (s->stages) {
+        struct state_stage *next = s->stages->next;
+        const struct state_device *d = s->stages->device;
+        d->give(d->user, s->stages->bytes);
+        free(s->stages);
+        s->stages = next;
+    }
+}
+
+/* --- partners --- */
+
+static bool is_power(uint32_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+/* Receivers pair up sparsely, so that their number costs little. */
+static bool pairs_with(const struct state_orders *w, bool fellows,
+                       uint32_t self, uint32_t other)
+{
+    if (self == other) return false;
+    bool self_holds = self < w->holders;
+    bool other_holds = other < w->holders;
+    if (self_holds || other_holds) return self_holds != other_holds;
+    uint32_t end = w->holders + w->receivers;
+    if (self >= end || other >= end) return false;
+    return fellows && is_power(self > other ? self - other : other - self);
+}
+
+static void describe_partner(const struct state_sync *s,
+                             const struct state_orders *w, uint32_t self,
+                             uint32_t other, struct state_partner *p)
+{
+    uint64_t blocks = s->list->block_count;
+    uint32_t receivers = w->receivers > 0 ? w->receivers : 1;
+    p->id = w->ids[other];
+    p->holder = other < w->holders;
+    p->receiver = !p->holder;
+    if (self < w->holders) return;
+    p->from = 0;
+    p->to = blocks;
+    p->cursor = blocks / receivers * (self - w->holders);
+    if (p->holder) return;
+    /* A fellow begins at its own place and has that first. */
+    uint32_t place = other - w->holders;
+    p->from = p->cursor = blocks / receivers * place;
+    if (place + 1 < receivers) p->to = blocks / receivers * (place + 1);
+}
+
+static void dial_partner(struct engine *e, const struct state_partner *p)
+{
+    const struct wire_member *m = engine_member(e, p->id);
+    struct link *l = m ? link_find(e, p->id, true) : NULL;
+    if (!l) return;
+    l->addr = m->addr;
+    l->known = true;
+    link_dial(e, l);
+    link_dirty(e, l);
+}
+
+/* Whatever was asked of the peer is wanted anew; what comes in of it is thrown
+ * away from here on. */
+static void release_all(struct engine *e, uint64_t peer)
+{
+    struct state_sync *s = &e->state;
+    struct link *l = link_find(e, peer, false);
+    if (l) conn_forget_state(e, l, false);
+    for (uint32_t i = 0; i < s->flight_end; i++) {
+        struct state_flight *f = &s->flights[i];
+        if (f->used && f->peer == peer) state_plan_release(s, f);
+    }
+}
+
+static void wake_all(struct engine *e)
+{
+    struct state_sync *s = &e->state;
+    for (uint32_t i = 0; i < s->partner_count; i++) {
+        struct link *l = link_find(e, s->partners[i].id, false);
+        if (l) link_dirty(e, l);
+    }
+}
+
+static void add_todo(struct state_partner *p, const struct state_piece *piece)
+{
+    if (p->todo_count == STATE_TODO_MAX) return; /* it will ask again */
+    uint32_t at = (p->todo_first + p->todo_count++) % STATE_TODO_MAX;
+    p->todo[at] = *piece;
+}
+
+static void apply_early(struct state_sync *s)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->early_count; i++) {
+        struct state_early *k = &s->early[i];
+        struct state_partner *p = state_partner(s, k->peer);
+        if (k->id != s->id) continue;
+        if (p)
+            add_todo(p, &k->piece);
+        else
+            s->early[kept++] = *k;
+    }
+    s->early_count = kept;
+}
+
+/* Room to note what is taken of so many new partners. */
+static bool make_taken(struct state_sync *s, uint32_t more)
+{
+    uint32_t room = s->taken_count + 2 * more;
+    if (room <= s->taken_room) return true;
+    uint64_t *made = realloc(s->taken, room * sizeof *made);
+    if (!made) return false;
+    s->taken = made;
+    s->taken_room = room;
+    return true;
+}
+
+static bool make_partners(struct engine *e, const struct state_orders *w)
+{
+    struct state_sync *s = &e->state;
+    uint32_t self = w->count;
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (w->ids[i] == e->self) self = i;
+    }
+    s->serves |= self < w->holders;
+    struct state_partner *old = s->partners;
+    uint32_t old_count = s->partner_count;
+    if (!make_taken(s, w->count)) return false;
+    struct state_partner *made = calloc(w->count + (size_t)1, sizeof *made);
+    if (!made) return false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < w->count && self < w->count; i++) {
+        if (!pairs_with(w, s->fellows, self, i)) continue;
+        struct state_partner *p = &made[count++];
+        const struct state_partner *was = state_partner(s, w->ids[i]);
+        if (was) *p = *was;
+        describe_partner(s, w, self, i, p);
+        if (p->cursor < p->from || p->cursor >= p->to) p->cursor = p->from;
+    }
+    s->partners = made;
+    s->partner_count = count;
+    for (uint32_t i = 0; i < old_count; i++) {
+        if (!state_partner(s, old[i].id)) release_all(e, old[i].id);
+    }
+    free(old);
+    return true;
+}
+
+bool state_parts(struct engine *e, const struct state_orders *word)
+{
+    struct state_sync *s = &e->state;
+    if (s->phase == STATE_IDLE) return true;
+    bool first = s->phase == STATE_VOTED;
+    s->phase = STATE_MOVING;
+    s->id = word->id;
+    s->structure = word->structure;
+    s->content = word->content;
+    if (first) {
+        s->receives = word->receives;
+        s->differs = word->differs;
+        if ((s->receives || s->differs) && !state_plan_begin(e)) return false;
+    }
+    if (!make_partners(e, word)) return false;
+    if (s->serves) state_list_to_wire(s->list);
+    apply_early(s);
+    s->progress_at = e->now;
+    for (uint32_t i = 0; i < s->partner_count; i++)
+        dial_partner(e, &s->partners[i]);
+    return true;
+}
+
+void state_end(struct engine *e)
+{
+    struct state_sync *s = &e->state;
+    if (s->phase == STATE_IDLE) return;
+    conn_forget_state(e, NULL, true);
+    state_plan_end(s);
+    free_stages(s);
+    free(s->partners);
+    free(s->taken);
+    s->partners = NULL;
+    s->taken = NULL;
+    s->partner_count = 0;
+    s->flight_end = 0;
+    if (s->id > s->id_before) s->id_before = s->id;
+    s->list = NULL;
+    s->phase = STATE_IDLE;
+}
+
+/* --- sending --- */
+
+static struct frame frame_of(const struct state_sync *s, enum frame_type type,
+                             const struct state_piece *p)
+{
+    return (struct frame){.type = (uint8_t)type,
+                          .flags = p->kind,
+                          .tag = p->offset,
+                          .seq = p->tensor,
+                          .index = p->size,
+                          .digest = s->id};
+}
+
+static bool inside(uint64_t offset, uint32_t size, uint64_t total)
+{
+    return size > 0 && size <= FRAME_BODY_MAX && offset <= total &&
+           size <= total - offset;
+}
+
+/* A piece of a tensor, on the host. */
+static const uint8_t *read_tensor(struct state_sync *s,
+                                  const struct state_piece *p,
+                                  struct state_stage **stage)
+{
+    const struct state_tensor *t = &s->list->tensors[p->tensor];
+    const struct state_device *d = t->device;
+    if (!d) return t->data + p->offset;
+    struct state_stage *g = state_stage_take(s, d);
+    if (!g) return NULL;
+    if (d->read(d->user, g->bytes, t->data + p->offset, p->size)) {
+        *stage = g;
+        return g->bytes;
+    }
+    g->used = false;
+    return NULL;
+}
+
+/* The bytes of a piece, or NULL: this peer does not have them. */
+static const uint8_t *find_piece(struct state_sync *s, struct state_piece *p,
+                                 struct state_stage **stage)
+{
+    const struct state_list *l = s->list;
+    if (p->kind == STATE_NAMES) {
+        if (!s->serves || p->offset >= l->names_size) return NULL;
+        uint64_t left = l->names_size - p->offset;
+        if (p->size > left) p->size = (uint32_t)left;
+        return l->names + p->offset;
+    }
+    if (p->kind == STATE_TENSORS) {
+        uint64_t total = 8 * (uint64_t)l->count;
+        bool ok = s->serves && inside(p->offset, p->size, total);
+        return ok ? (const uint8_t *)l->hashes + p->offset : NULL;
+    }
+    if (p->tensor >= l->count) return NULL;
+    const struct state_tensor *t = &l->tensors[p->tensor];
+    if (p->kind == STATE_BLOCKS) {
+        bool ok = s->serves && inside(p->offset, p->size, 8 * t->blocks);
+        return ok ? (const uint8_t *)(l->blocks + t->first) + p->offset : NULL;
+    }
+    if (!inside(p->offset, p->size, t->size)) return NULL;
+    bool has = s->serves || (s->fellows && state_plan_has(s, p));
+    return has ? read_tensor(s, p, stage) : NULL;
+}
+
+static void give(struct state_sync *s, struct state_partner *p, struct frame *f,
+                 const uint8_t **from, struct state_stage **stage)
+{
+    struct state_piece piece = p->todo[p->todo_first];
+    p->todo_first = (p->todo_first + 1) % STATE_TODO_MAX;
+    p->todo_count--;
+    *from = find_piece(s, &piece, stage);
+    *f = frame_of(s, FRAME_GIVE, &piece);
+    f->size = *from ? piece.size : 0;
+    if (piece.kind == STATE_NAMES) f->index = s->list->names_size;
+}
+
+bool state_next_send(struct engine *e, struct link *l, struct frame *f,
+                     const uint8_t **from, struct state_stage **stage)
+{
+    struct state_sync *s = &e->state;
+    if (s->phase != STATE_MOVING) return false;
+    struct state_partner *p = state_partner(s, l->id);
+    if (!p) return false;
+    *from = NULL;
+    if (p->todo_count > 0) {
+        give(s, p, f, from, stage);
+        return true;
+    }
+    struct state_piece piece;
+    if (!state_plan_next(e, p, &piece)) return false;
+    *f = frame_of(s, FRAME_ASK, &piece);
+    return true;
+}
+
+/* --- receiving --- */
+
+static struct state_piece piece_of(const struct frame *f)
+{
+    return (struct state_piece){
+        .kind = f->flags, .tensor = f->seq, .offset = f->tag, .size = f->index};
+}
+
+static void asked(struct engine *e, struct link *l, const struct frame *f)
+{
+    struct state_sync *s = &e->state;
+    struct state_piece piece = piece_of(f);
+    bool mine = s->phase == STATE_MOVING && f->digest == s->id;
+    struct state_partner *p = mine ? state_partner(s, l->id) : NULL;
+    if (p) {
+        add_todo(p, &piece);
+        link_dirty(e, l);
+        return;
+    }
+    bool early = s->phase == STATE_VOTED && f->digest > s->id_before;
+    if ((mine || early) && s->early_count < STATE_EARLY_MAX) {
+        s->early[s->early_count++] =
+            (struct state_early){l->id, f->digest, piece};
+        return;
+    }
+    /* Over here: say so, or it waits until its patience ends. */
+    struct frame no = *f;
+    no.type = FRAME_GIVE;
+    (void)link_control(e, l, &no);
+}
+
+/* An answer names what was asked, its size included: one that comes late must
+ * not be taken for that to a later question about the same place. */
+static struct state_flight *find_flight(struct state_sync *s, uint64_t peer,
+                                        const struct frame *f)
+{
+    for (uint32_t i = 0; i < s->flight_end; i++) {
+        struct state_flight *x = &s->flights[i];
+        if (x->used && x->peer == peer && x->piece.kind == f->flags &&
+            x->piece.tensor == f->seq && x->piece.offset == f->tag &&
+            (x->piece.kind == STATE_NAMES || x->piece.size == f->index))
+            return x;
+    }
+    return NULL;
+}
+
+static void over(struct engine *e)
+{
+    wake_all(e);
+    if (e->state.outcome != STATE_OPEN && e->out.state_over)
+        e->out.state_over(e->out.user);
+}
+
+/* The partner did not give what it was asked for. */
+static void disappoint(struct engine *e, struct state_flight *f)
+{
+    struct state_sync *s = &e->state;
+    struct state_partner *p = state_partner(s, f->peer);
+    if (p && p->holder) p->bad = true;
+    if (p) p->pause_until = e->now + e->deadline / 256;
+    state_plan_release(s, f);
+    wake_all(e);
+}
+
+bool state_accept(struct engine *e, struct link *l, const struct frame *f,
+                  uint8_t **to)
+{
+    struct state_sync *s = &e->state;
+    *to = NULL;
+    if (f->type == FRAME_ASK) {
+        asked(e, l, f);
+        return true;
+    }
+    if (s->phase != STATE_MOVING || f->digest != s->id) return true;
+    struct state_flight *x = find_flight(s, l->id, f);
+    if (!x || x->receiving) return true;
+    if (f->size > 0) *to = state_plan_target(s, x, f->size, f->index);
+    if (*to)
+        x->receiving = true;
+    else
+        disappoint(e, x);
+    return true;
+}
+
+void state_received(struct engine *e, struct link *l, const struct frame *f)
+{
+    struct state_sync *s = &e->state;
+    struct state_flight *x = find_flight(s, l->id, f);
+    assert(x && x->receiving);
+    struct state_flight done = *x;
+    struct state_partner *p = state_partner(s, l->id);
+    assert(p);
+    p->asked--;
+    x->used = false;
+    bool right = state_plan_take(e, &done, f->size);
+    if (done.stage) done.stage->used = false;
+    if (!right) p->bad = true;
+    s->progress_at = e->now;
+    over(e);
+}
+
+/* --- losses and time --- */
+
+/* What was to come over a broken connection is unknown: ask anew for all. */
+void state_closed(struct engine *e, struct link *l)
+{
+    struct state_sync *s = &e->state;
+    if (s->phase != STATE_MOVING) return;
+    struct state_partner *p = state_partner(s, l->id);
+    if (!p) return;
+    release_all(e, l->id);
+    if (l->open == 0) p->todo_count = 0;
+    wake_all(e);
+}
+
+bool state_uses_link(const struct engine *e, const struct link *l)
+{
+    const struct state_sync *s = &e->state;
+    if (s->phase != STATE_MOVING) return false;
+    for (uint32_t i = 0; i < s->flight_end; i++) {
+        if (s->flights[i].used && s->flights[i].peer == l->id) return true;
+    }
+    return false;
+}
+
+static void give_up_slow(struct engine *e)
+{
+    struct state_sync *s = &e->state;
+    for (uint32_t i = 0; i < s->flight_end; i++) {
+        struct state_flight *f = &s->flights[i];
+        if (!f->used || f->receiving || e->now - f->since < e->deadline)
+            continue;
+        struct state_partner *p = state_partner(s, f->peer);
+        if (p) p->pause_until = e->now + e->deadline / 8;
+        state_plan_release(s, f);
+    }
+}
+
+void state_tick(struct engine *e)
+{
+    struct state_sync *s = &e->state;
+    if (s->phase != STATE_MOVING) return;
+    for (uint32_t i = 0; i < s->partner_count; i++) {
+        struct link *l = link_find(e, s->partners[i].id, false);
+        if (!l || l->open == 0) dial_partner(e, &s->partners[i]);
+    }
+    if (!s->receives && !s->differs) return;
+    give_up_slow(e);
+    wake_all(e);
+    if (s->outcome == STATE_OPEN && e->now - s->progress_at > 3 * e->deadline) {
+        s->outcome = STATE_FAILED;
+        over(e);
+    }
+}

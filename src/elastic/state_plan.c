@@ -1,0 +1,474 @@
+/* state_plan.c - what a receiver of shared state asks whom for, and whether
+ * what comes is right. See state.h. */
+#include "../ring/engine.h"
+
+#include "../hash/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool bit_get(const uint64_t *bits, uint64_t i)
+{
+    return bits[i / 64] >> (i % 64) & 1;
+}
+
+static void bit_set(uint64_t *bits, uint64_t i)
+{
+    bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+static void bit_clear(uint64_t *bits, uint64_t i)
+{
+    bits[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+
+static void set_have(struct state_sync *s, uint64_t block)
+{
+    if (bit_get(s->have, block)) return;
+    bit_set(s->have, block);
+    s->have_count++;
+}
+
+static void set_wanted(struct state_sync *s, uint64_t block)
+{
+    if (bit_get(s->wanted, block)) return;
+    bit_set(s->wanted, block);
+    s->wanted_count++;
+}
+
+bool state_plan_begin(struct engine *e)
+{
+    struct state_sync *s = &e->state;
+    uint64_t blocks = s->list->block_count;
+    uint64_t words = blocks / 64 + 1;
+    s->gains = calloc(s->list->count + (size_t)1, sizeof *s->gains);
+    s->have = calloc(words, sizeof *s->have);
+    s->wanted = calloc(words, sizeof *s->wanted);
+    s->theirs = malloc((blocks + 1) * sizeof *s->theirs);
+    s->names_size = 0;
+    if (!s->differs) s->names_size = 8 * s->list->count;
+    s->names = malloc(s->names_size + (size_t)1);
+    return s->gains && s->have && s->wanted && s->theirs && s->names;
+}
+
+void state_plan_end(struct state_sync *s)
+{
+    free(s->gains);
+    free(s->have);
+    free(s->wanted);
+    free(s->theirs);
+    free(s->names);
+    s->gains = NULL;
+    s->have = s->wanted = s->theirs = NULL;
+    s->names = NULL;
+}
+
+/* --- what to ask for --- */
+
+static uint32_t at_most_a_body(uint64_t size)
+{
+    return size < FRAME_BODY_MAX ? (uint32_t)size : FRAME_BODY_MAX;
+}
+
+/* The structure, or the tensor hashes: one piece at a time. */
+static bool next_names(struct state_sync *s, struct state_piece *piece)
+{
+    if (s->names_asked) return false;
+    s->names_asked = true;
+    *piece =
+        (struct state_piece){.kind = s->differs ? STATE_NAMES : STATE_TENSORS,
+                             .offset = s->names_got,
+                             .size = FRAME_BODY_MAX};
+    if (!s->differs) piece->size = at_most_a_body(s->names_size - s->names_got);
+    return true;
+}
+
+static bool next_hashes(struct state_sync *s, struct state_piece *piece)
+{
+    if (s->again_count > 0) {
+        *piece = s->again[--s->again_count];
+        return true;
+    }
+    for (; s->gain_next < s->list->count; s->gain_next++) {
+        struct state_gain *g = &s->gains[s->gain_next];
+        uint64_t total = 8 * s->list->tensors[s->gain_next].blocks;
+        if (!g->differs || g->known || g->asked == total) continue;
+        *piece = (struct state_piece){.kind = STATE_BLOCKS,
+                                      .tensor = s->gain_next,
+                                      .offset = g->asked,
+                                      .size = at_most_a_body(total - g->asked)};
+        g->asked += piece->size;
+        return true;
+    }
+    return false;
+}
+
+static uint32_t tensor_of(const struct state_list *l, uint64_t block)
+{
+    uint32_t low = 0;
+    uint32_t high = l->count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (l->tensors[middle].first <= block)
+            low = middle;
+        else
+            high = middle;
+    }
+    /* Tensors without blocks stand where the next one begins. */
+    while (l->tensors[low].blocks == 0) low--;
+    return low;
+}
+
+static uint64_t find_wanted(const struct state_sync *s, uint64_t from,
+                            uint64_t to)
+{
+    for (uint64_t i = from; i < to;) {
+        uint64_t word = s->wanted[i / 64] >> (i % 64);
+        if (word == 0) {
+            i = (i / 64 + 1) * 64;
+            continue;
+        }
+        while (!(word & 1)) {
+            word >>= 1;
+            i++;
+        }
+        return i < to ? i : to;
+    }
+    return to;
+}
+
+/* Wanted blocks that lie side by side in one tensor, from `block` on. */
+static void take_run(struct state_sync *s, uint64_t block,
+                     struct state_piece *piece)
+{
+    uint32_t index = tensor_of(s->list, block);
+    const struct state_tensor *t = &s->list->tensors[index];
+    uint64_t end = block;
+    while (end < t->first + t->blocks && end - block < STATE_PIECE_BLOCKS &&
+           bit_get(s->wanted, end)) {
+        bit_clear(s->wanted, end++);
+        s->wanted_count--;
+    }
+    uint64_t offset = (block - t->first) * HASH_BLOCK_SIZE;
+    uint64_t size = (end - block) * HASH_BLOCK_SIZE;
+    if (size > t->size - offset) size = t->size - offset;
+    *piece = (struct state_piece){.kind = STATE_BYTES,
+                                  .tensor = index,
+                                  .offset = offset,
+                                  .size = (uint32_t)size};
+}
+
+static bool next_bytes(struct state_sync *s, struct state_partner *p,
+                       struct state_piece *piece)
+{
+    if (s->wanted_count == 0) return false;
+    uint64_t block = find_wanted(s, p->cursor, p->to);
+    if (block == p->to) {
+        block = find_wanted(s, p->from, p->cursor);
+        if (block == p->cursor) return false;
+    }
+    take_run(s, block, piece);
+    p->cursor = block + 1 < p->to ? block + 1 : p->from;
+    return true;
+}
+
+/* Near the end an idle holder takes over what another one is slow with. Each
+ * time the patience doubles, so that a slow network gets there as well. */
+static bool steal(struct engine *e, const struct state_partner *p,
+                  struct state_piece *piece)
+{
+    struct state_sync *s = &e->state;
+    if (!p->holder || p->asked > 0) return false;
+    pccl_ns patience = e->deadline / 16;
+    struct state_flight *oldest = NULL;
+    for (uint32_t i = 0; i < s->flight_end; i++) {
+        struct state_flight *f = &s->flights[i];
+        if (!f->used || f->receiving || f->piece.kind != STATE_BYTES) continue;
+        if (f->steals > 8 || e->now - f->since < patience << f->steals)
+            continue;
+        if (!oldest || f->since < oldest->since) oldest = f;
+    }
+    if (!oldest) return false;
+    struct state_partner *slow = state_partner(s, oldest->peer);
+    if (slow) slow->asked--;
+    *piece = oldest->piece;
+    oldest->peer = p->id;
+    oldest->since = e->now;
+    oldest->steals++;
+    return true;
+}
+
+static bool fly(struct engine *e, struct state_partner *p,
+                const struct state_piece *piece)
+{
+    struct state_sync *s = &e->state;
+    for (uint32_t i = 0; i < STATE_FLIGHTS_MAX; i++) {
+        if (s->flights[i].used) continue;
+        s->flights[i] = (struct state_flight){
+            .used = true, .peer = p->id, .piece = *piece, .since = e->now};
+        if (i >= s->flight_end) s->flight_end = i + 1;
+        p->asked++;
+        return true;
+    }
+    return false;
+}
+
+static bool room_to_fly(const struct state_sync *s)
+{
+    for (uint32_t i = 0; i < STATE_FLIGHTS_MAX; i++) {
+        if (!s->flights[i].used) return true;
+    }
+    return false;
+}
+
+bool state_plan_next(struct engine *e, struct state_partner *p,
+                     struct state_piece *piece)
+{
+    struct state_sync *s = &e->state;
+    if (!(s->receives || s->differs) || s->outcome != STATE_OPEN) return false;
+    if (p->bad || p->asked >= STATE_WINDOW || e->now < p->pause_until)
+        return false;
+    if (!room_to_fly(s)) return false;
+    if (!s->hashes_known)
+        return p->holder && next_names(s, piece) && fly(e, p, piece);
+    if (p->holder && next_hashes(s, piece)) return fly(e, p, piece);
+    if (next_bytes(s, p, piece)) return fly(e, p, piece);
+    if (!steal(e, p, piece)) return false;
+    p->asked++;
+    return true;
+}
+
+/* The piece will not come from where it was asked: it is wanted again. */
+void state_plan_release(struct state_sync *s, struct state_flight *f)
+{
+    const struct state_piece piece = f->piece;
+    struct state_partner *p = state_partner(s, f->peer);
+    if (p) p->asked--;
+    if (f->stage) f->stage->used = false;
+    f->used = false;
+    switch ((enum state_kind)piece.kind) {
+    case STATE_NAMES:
+    case STATE_TENSORS:
+        s->names_asked = false;
+        return;
+    case STATE_BLOCKS:
+        assert(s->again_count < STATE_FLIGHTS_MAX);
+        s->again[s->again_count++] = piece;
+        return;
+    case STATE_BYTES: {
+        const struct state_tensor *t = &s->list->tensors[piece.tensor];
+        uint64_t first = t->first + piece.offset / HASH_BLOCK_SIZE;
+        uint64_t count = hash_block_count(piece.size);
+        for (uint64_t i = 0; i < count; i++) set_wanted(s, first + i);
+        return;
+    }
+    case STATE_KIND_COUNT:
+        break;
+    }
+}
+
+/* --- what comes --- */
+
+static uint8_t *names_target(struct state_sync *s, const struct state_flight *f,
+                             uint32_t size, uint32_t total)
+{
+    if (f->piece.kind == STATE_NAMES) {
+        if (total == 0 || total > STATE_NAMES_MAX) return NULL;
+        uint8_t *more = realloc(s->names, total + (size_t)1);
+        if (!more) return NULL;
+        s->names = more;
+        s->names_size = total;
+    }
+    uint64_t left = s->names_size - f->piece.offset;
+    if (size != at_most_a_body(left)) return NULL;
+    return s->names + f->piece.offset;
+}
+
+uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
+                           uint32_t size, uint32_t total)
+{
+    const struct state_piece *p = &f->piece;
+    if (p->kind <= STATE_TENSORS) return names_target(s, f, size, total);
+    if (size != p->size) return NULL;
+    const struct state_tensor *t = &s->list->tensors[p->tensor];
+    if (p->kind == STATE_BLOCKS)
+        return (uint8_t *)(s->theirs + t->first) + p->offset;
+    if (!t->device) return t->data + p->offset;
+    f->stage = state_stage_take(s, t->device);
+    return f->stage ? f->stage->bytes : NULL;
+}
+
+/* Tensor hashes that give the digest the master named. */
+static bool learn_tensors(struct state_sync *s)
+{
+    struct state_list *l = s->list;
+    if (state_content(s->names, l->count) != s->content) return false;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct state_tensor *t = &l->tensors[i];
+        struct state_gain *g = &s->gains[i];
+        uint64_t hash = state_word(s->names + 8 * (size_t)i);
+        g->differs = hash != l->hashes[i];
+        l->hashes[i] = hash;
+        /* The hash of a lone block is implied by the tensor's. */
+        g->known = !g->differs || t->blocks == 1;
+        s->unknown += !g->known;
+        for (uint64_t b = 0; b < t->blocks && g->known; b++) {
+            if (g->differs)
+                set_wanted(s, t->first + b);
+            else
+                set_have(s, t->first + b);
+        }
+    }
+    s->hashes_known = true;
+    return true;
+}
+
+static bool take_names(struct engine *e, uint32_t size)
+{
+    struct state_sync *s = &e->state;
+    s->names_asked = false;
+    s->names_got += size;
+    if (s->names_got < s->names_size) return true;
+    s->names_got = 0;
+    if (!s->differs) return learn_tensors(s);
+    if (hash_bytes(s->names, s->names_size, 1) != s->structure) return false;
+    static const struct wire_member unknown;
+    const struct wire_member *self = engine_member(e, e->self);
+    state_list_explain(s->list, e->rank, self ? self : &unknown, s->names,
+                       s->names_size, s->explanation, sizeof s->explanation);
+    s->outcome = STATE_EXPLAINED;
+    return true;
+}
+
+static bool take_hashes(struct state_sync *s, uint32_t index, uint32_t size)
+{
+    struct state_list *l = s->list;
+    const struct state_tensor *t = &l->tensors[index];
+    struct state_gain *g = &s->gains[index];
+    g->got += size;
+    if (g->got < 8 * t->blocks) return true;
+    uint64_t *theirs = s->theirs + t->first;
+    for (uint64_t i = 0; i < t->blocks; i++)
+        theirs[i] = state_word((const uint8_t *)&theirs[i]);
+    if (hash_combine(theirs, t->size) != l->hashes[index]) {
+        g->asked = g->got = 0;
+        s->gain_next = 0;
+        return false;
+    }
+    g->known = true;
+    s->unknown--;
+    for (uint64_t i = 0; i < t->blocks; i++) {
+        uint64_t *own = &l->blocks[t->first + i];
+        if (*own == theirs[i])
+            set_have(s, t->first + i);
+        else
+            set_wanted(s, t->first + i);
+        *own = theirs[i];
+    }
+    return true;
+}
+
+static bool block_right(struct state_sync *s, uint32_t index, uint64_t block,
+                        uint64_t hash)
+{
+    struct state_list *l = s->list;
+    const struct state_tensor *t = &l->tensors[index];
+    if (t->blocks > 1) return hash == l->blocks[t->first + block];
+    if (hash_combine(&hash, t->size) != l->hashes[index]) return false;
+    l->blocks[t->first] = hash;
+    return true;
+}
+
+/* Partners are many only as holders come and go, so few are looked through. */
+static void note_taken(struct state_sync *s, uint64_t peer, uint64_t size)
+{
+    uint32_t i = 0;
+    while (i < s->taken_count && s->taken[i] != peer) i += 2;
+    if (i == s->taken_count) {
+        assert(s->taken_count < s->taken_room);
+        s->taken_count += 2;
+        s->taken[i] = peer;
+        s->taken[i + 1] = 0;
+    }
+    s->taken[i + 1] += size;
+    s->rx_bytes += size;
+}
+
+/* What came for a device is checked on the host, and only what is right gets
+ * to the device. */
+static bool write_block(struct state_sync *s, const struct state_flight *f,
+                        uint64_t at, uint64_t size)
+{
+    static const char failed[] = "a tensor on a device could not be written";
+    const struct state_tensor *t = &s->list->tensors[f->piece.tensor];
+    const struct state_device *d = t->device;
+    if (!d || d->write(d->user, t->data + f->piece.offset + at,
+                       f->stage->bytes + at, size))
+        return true;
+    memcpy(s->explanation, failed, sizeof failed);
+    s->outcome = STATE_FAILED;
+    return false;
+}
+
+static bool take_bytes(struct state_sync *s, const struct state_flight *f)
+{
+    const struct state_piece *p = &f->piece;
+    const struct state_tensor *t = &s->list->tensors[p->tensor];
+    const uint8_t *bytes = f->stage ? f->stage->bytes : t->data + p->offset;
+    uint64_t hashes[STATE_PIECE_BLOCKS];
+    uint64_t first = p->offset / HASH_BLOCK_SIZE;
+    uint64_t count = hash_block_count(p->size);
+    bool right = true;
+    hash_blocks(bytes, p->size, 0, count, hashes, 1);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t left = p->size - i * HASH_BLOCK_SIZE;
+        uint64_t size = left < HASH_BLOCK_SIZE ? left : HASH_BLOCK_SIZE;
+        if (!block_right(s, p->tensor, first + i, hashes[i])) {
+            set_wanted(s, t->first + first + i);
+            right = false;
+        } else if (write_block(s, f, i * HASH_BLOCK_SIZE, size)) {
+            note_taken(s, f->peer, size);
+            set_have(s, t->first + first + i);
+        }
+    }
+    return right;
+}
+
+/* It may be listed as a holder before it hears of it itself. */
+static void received(struct state_sync *s)
+{
+    s->outcome = STATE_RECEIVED;
+    if (!s->fellows) return;
+    s->serves = true;
+    state_list_to_wire(s->list);
+}
+
+bool state_plan_take(struct engine *e, const struct state_flight *f,
+                     uint32_t size)
+{
+    struct state_sync *s = &e->state;
+    bool right = true;
+    if (f->piece.kind <= STATE_TENSORS) right = take_names(e, size);
+    if (f->piece.kind == STATE_BLOCKS)
+        right = take_hashes(s, f->piece.tensor, size);
+    if (f->piece.kind == STATE_BYTES) right = take_bytes(s, f);
+    if (s->receives && s->outcome == STATE_OPEN && s->hashes_known &&
+        s->unknown == 0 && s->have_count == s->list->block_count)
+        received(s);
+    return right;
+}
+
+/* Blocks that a receiver can pass on already. */
+bool state_plan_has(const struct state_sync *s, const struct state_piece *p)
+{
+    if (!s->receives || !s->hashes_known || p->kind != STATE_BYTES)
+        return false;
+    const struct state_tensor *t = &s->list->tensors[p->tensor];
+    if (p->offset % HASH_BLOCK_SIZE != 0) return false;
+    uint64_t first = t->first + p->offset / HASH_BLOCK_SIZE;
+    uint64_t count = hash_block_count(p->size);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!bit_get(s->have, first + i)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,23 @@
+/* address.h - HOST:PORT as people write it; pure. */
+#ifndef PCCL_LAUNCH_ADDRESS_H
+#define PCCL_LAUNCH_ADDRESS_H
+
+#include "launch_base.h"
+
+struct address {
+    char host[HOST_SIZE]; /* "" for all interfaces; no brackets */
+    uint16_t port;        /* default_port when the text has none */
+};
+
+/* Reads host:port, [v6]:port, host, v6, [v6], *:port, :port or port. */
+bool address_parse(const char *text, uint16_t default_port,
+                   struct address *address);
+
+/* "127.0.0.1:80", "[::1]:80", "*:80". Returns text. */
+char *address_print(const struct address *address, char *text, size_t size);
+
+/* An address with which a process of this host reaches a listener there. */
+char *address_print_local(const struct address *address, char *text,
+                          size_t size);
+
+#endif

@@ -1,0 +1,465 @@
+/* agent.c - see agent.h. */
+#include "agent.h"
+
+#include "../base/env.h"
+#include "bind.h"
+#include "guard.h"
+#include "agent_link.h"
+#include "proc.h"
+#include "rank_env.h"
+#include "reach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+struct agent;
+
+struct agent_rank {
+    struct agent *agent;
+    struct agent_rank *next;
+    uint32_t rank;
+    struct proc proc;
+    bool told;       /* that it has ended, and nothing since */
+    int input;       /* writing end of its standard input, or -1 */
+    ev_io writable;  /* of it */
+    char *waiting;   /* what is to be written there */
+    size_t at, size; /* of it */
+};
+
+struct agent {
+    struct ev_loop *loop;
+    struct guard guard;
+    struct agent_link link; /* frames of the launcher */
+    struct sink sink;       /* ours to it */
+    ev_prepare settle;
+    ev_timer beat;
+    bool patient; /* the launcher is stopped: its silence means nothing */
+    bool over;
+    const char *library_path;
+    struct rlimit files;
+    struct bind_machine machine;
+    struct agent_rank *ranks;
+};
+
+static struct agent_rank *rank_find(struct agent *agent, uint32_t number)
+{
+    struct agent_rank *rank = agent->ranks;
+    while (rank && rank->rank != number) rank = rank->next;
+    return rank;
+}
+
+static void tell(struct agent *agent, enum link_type type, uint32_t rank,
+                 const struct link_texts *texts)
+{
+    /* the launcher does not read, and there are too many words to keep */
+    if (!sink_frame(&agent->sink, type, rank, texts->bytes, texts->size))
+        ev_break(agent->loop, EVBREAK_ALL);
+}
+
+static void tell_number(struct agent *agent, enum link_type type, uint32_t rank,
+                        int64_t number)
+{
+    struct link_texts texts = {0};
+    link_put_number(&texts, number);
+    tell(agent, type, rank, &texts);
+    free(texts.bytes);
+}
+
+/* ------------------------------------------------------- standard input */
+
+static void input_end(struct agent_rank *rank)
+{
+    if (rank->input < 0) return;
+    ev_io_stop(rank->agent->loop, &rank->writable);
+    close(rank->input);
+    free(rank->waiting);
+    rank->input = -1;
+    rank->waiting = NULL;
+}
+
+static void input_write(struct agent_rank *rank)
+{
+    while (rank->at < rank->size) {
+        ssize_t size =
+            write(rank->input, rank->waiting + rank->at, rank->size - rank->at);
+        if (size >= 0) {
+            rank->at += (size_t)size;
+        } else if (errno == EAGAIN) {
+            ev_io_start(rank->agent->loop, &rank->writable);
+            return;
+        } else if (errno != EINTR) {
+            input_end(rank);
+            tell_number(rank->agent, LINK_TAKEN, rank->rank, 0);
+            return;
+        }
+    }
+    ev_io_stop(rank->agent->loop, &rank->writable);
+    free(rank->waiting);
+    rank->waiting = NULL;
+    tell_number(rank->agent, LINK_TAKEN, rank->rank, 1);
+}
+
+static void input_writable(struct ev_loop *loop, ev_io *io, int events)
+{
+    (void)loop;
+    (void)events;
+    input_write(io->data);
+}
+
+static void on_input(struct agent_rank *rank, const struct link_frame *frame)
+{
+    if (frame->size == 0) {
+        input_end(rank);
+        return;
+    }
+    if (rank->input < 0 || rank->waiting) {
+        tell_number(rank->agent, LINK_TAKEN, rank->rank, 0);
+        return;
+    }
+    rank->waiting = memory_get(frame->size, 1);
+    memcpy(rank->waiting, frame->bytes, frame->size);
+    rank->at = 0;
+    rank->size = frame->size;
+    input_write(rank);
+}
+
+/* --------------------------------------------------------- starting ranks */
+
+/* A rank's environment is the launcher's, but for what belongs to the login on
+ * this host. */
+static bool belongs_to_host(const char *item)
+{
+    static const char *const names[] = {
+        "HOME=", "USER=",    "LOGNAME=", "SHELL=", "HOSTNAME=", "SSH_",
+        "XDG_",  "DISPLAY=", "DBUS_",    "MAIL=",  "TERM=",     "_="};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        if (strncmp(item, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
+static char **env_take(const struct agent *agent, struct link_texts *texts,
+                       int64_t count)
+{
+    struct env_list list = {0};
+    for (char **item = environ; item && *item; item++)
+        if (strchr(*item, '=') && !env_is_foreign(*item) &&
+            strncmp(*item, ENV_PREFIX, strlen(ENV_PREFIX)) != 0)
+            env_put(&list, memory_text(*item));
+    for (const char *item; count > 0 && (item = link_get(texts)); count--)
+        if (strchr(item, '=') && !belongs_to_host(item))
+            env_put(&list, memory_text(item));
+    env_put_library_path(&list, agent->library_path);
+    return list.items;
+}
+
+struct start {
+    const char *path, *directory;
+    struct bind bind;
+    uint32_t local;
+    bool reads;
+    int argc;
+    char **argv, **env;
+};
+
+static bool start_read(const struct agent *agent, struct start *start,
+                       const struct link_frame *frame)
+{
+    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
+                               .size = frame->size};
+    int64_t kind, width, local, reads, argc, count;
+    start->path = link_get(&texts);
+    start->directory = link_get(&texts);
+    if (!start->path || !start->directory || !link_get_number(&texts, &kind) ||
+        !link_get_number(&texts, &width) || !link_get_number(&texts, &local) ||
+        !link_get_number(&texts, &reads) || !link_get_number(&texts, &argc) ||
+        argc < 1 || argc > LINK_FRAME_MAX)
+        return false;
+    start->bind = (struct bind){(enum bind_kind)kind, (uint32_t)width};
+    start->local = (uint32_t)local;
+    start->reads = reads != 0;
+    start->argv = memory_get((size_t)argc + 1, sizeof *start->argv);
+    for (start->argc = 0; start->argc < argc; start->argc++) {
+        const char *word = link_get(&texts);
+        if (!word) return false;
+        start->argv[start->argc] = (char *)(uintptr_t)word;
+    }
+    if (!link_get_number(&texts, &count)) return false;
+    start->env = env_take(agent, &texts, count);
+    return true;
+}
+
+static int start_run(struct agent_rank *rank, const struct start *start,
+                     char *error, size_t error_size)
+{
+    struct agent *agent = rank->agent;
+    struct stream_name name = {.rank = rank->rank};
+    cpu_set_t cpus;
+    int input[2] = {-1, -1};
+    int in = start->reads && descriptor_pipe(input) == 0 ? input[0]
+                                                         : descriptor_null();
+    bool bound = bind_choose(&agent->machine, start->bind, start->local, &cpus);
+    struct proc_request request = {
+        .path = *start->path ? start->path : NULL,
+        .argv = start->argv,
+        .argc = start->argc,
+        .env = start->env,
+        .directory = *start->directory ? start->directory : NULL,
+        .in = in,
+        .out = -1,
+        .cpus = bound ? &cpus : NULL,
+        .out_sink = &agent->sink,
+        .err_sink = &agent->sink,
+        .name = &name,
+        .files = agent->files,
+    };
+    int status = proc_start(&rank->proc, &request, error, error_size);
+    close(in);
+    if (status != 0 && input[1] >= 0) close(input[1]);
+    if (status != 0) return status;
+    rank->told = false;
+    rank->input = input[1];
+    if (rank->input >= 0) {
+        fcntl(rank->input, F_SETFL, O_NONBLOCK);
+        ev_io_init(&rank->writable, input_writable, rank->input, EV_WRITE);
+        rank->writable.data = rank;
+    }
+    return 0;
+}
+
+static struct agent_rank *rank_get(struct agent *agent, uint32_t number)
+{
+    struct agent_rank *rank = rank_find(agent, number);
+    if (rank) return rank;
+    rank = memory_get(1, sizeof *rank);
+    *rank = (struct agent_rank){.agent = agent,
+                                .rank = number,
+                                .next = agent->ranks,
+                                .input = -1,
+                                .told = true};
+    proc_init(&rank->proc, agent->loop, agent->guard.fd);
+    agent->ranks = rank;
+    return rank;
+}
+
+static void on_start(struct agent *agent, const struct link_frame *frame)
+{
+    char error[MESSAGE_SIZE / 2] = "the launcher's request makes no sense";
+    struct start start = {0};
+    struct agent_rank *rank = rank_get(agent, frame->rank);
+    int status = EXIT_FAILURE;
+    if (proc_is_gone(&rank->proc) && start_read(agent, &start, frame))
+        status = start_run(rank, &start, error, sizeof error);
+    rank_env_free(start.env);
+    free(start.argv);
+    if (status == 0) {
+        tell_number(agent, LINK_STARTED, rank->rank, rank->proc.pid);
+        return;
+    }
+    struct link_texts texts = {0};
+    link_put_number(&texts, status);
+    link_put(&texts, error);
+    tell(agent, LINK_FAILED, rank->rank, &texts);
+    free(texts.bytes);
+}
+
+/* ------------------------------------------------------------ the launcher */
+
+static void refuse(struct agent *agent, const char *text)
+{
+    struct link_texts texts = {0};
+    link_put(&texts, text);
+    tell(agent, LINK_REFUSED, 0, &texts);
+    free(texts.bytes);
+}
+
+/* The host that ssh came from is a good guess, too. */
+static void add_caller(struct link_texts *addresses, const char *example)
+{
+    struct address caller, other;
+    char host[HOST_SIZE], text[HOST_SIZE + 16];
+    const char *connection = getenv("SSH_CONNECTION");
+    if (!connection || !example || !address_parse(example, 0, &other)) return;
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(connection, " "),
+             connection);
+    if (!address_parse(host, 0, &caller) || !reach_is_numeric(&caller)) return;
+    caller.port = other.port;
+    link_put(addresses, address_print(&caller, text, sizeof text));
+}
+
+static void on_setup(struct agent *agent, const struct link_frame *frame)
+{
+    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
+                               .size = frame->size};
+    struct link_texts addresses = {0}, answer = {0};
+    const char *directory = link_get(&texts);
+    int64_t fixed = 0;
+    if (!directory || !link_get_number(&texts, &fixed)) {
+        refuse(agent, "the launcher's request makes no sense");
+        return;
+    }
+    if (chdir(directory) != 0) /* the ranks start in the home directory */
+        fprintf(stderr, "pccl-master: no directory %s on this host: %s\n",
+                directory, strerror(errno));
+    struct link_texts look = texts;
+    if (!fixed) add_caller(&addresses, link_get(&look));
+    for (const char *text; (text = link_get(&texts));)
+        link_put(&addresses, text);
+    const char *found = reach_first(&addresses);
+    if (found) {
+        link_put(&answer, found);
+        tell(agent, LINK_READY, 0, &answer);
+    } else {
+        refuse(agent, "cannot reach the coordinator from there; --listen says "
+                      "on which address it is to be called");
+    }
+    free(answer.bytes);
+    free(addresses.bytes);
+}
+
+static void on_signal(struct agent *agent, struct agent_rank *rank,
+                      const struct link_frame *frame)
+{
+    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
+                               .size = frame->size};
+    int64_t number;
+    if (!link_get_number(&texts, &number)) return;
+    if (number == SIGTSTP) agent->patient = true;
+    if (number == SIGKILL)
+        proc_kill(&rank->proc);
+    else
+        proc_signal(&rank->proc, (int)number);
+}
+
+static bool took(struct agent_link *link, const struct link_frame *frame)
+{
+    struct agent *agent = link->user;
+    struct agent_rank *rank = rank_find(agent, frame->rank);
+    agent->patient = false;
+    switch (frame->type) {
+    case LINK_SETUP:
+        on_setup(agent, frame);
+        break;
+    case LINK_START:
+        on_start(agent, frame);
+        break;
+    case LINK_INPUT:
+        if (rank) on_input(rank, frame);
+        break;
+    case LINK_SIGNAL:
+        if (rank) on_signal(agent, rank, frame);
+        break;
+    case LINK_CLOSE:
+        if (rank && frame->size > 0)
+            stream_close(frame->bytes[0] == '1' ? &rank->proc.out
+                                                : &rank->proc.err);
+        break;
+    default: /* LINK_ALIVE */
+        break;
+    }
+    return true;
+}
+
+static void broke(struct agent_link *link, const char *why)
+{
+    (void)why;
+    struct agent *agent = link->user;
+    agent->over = true;
+    ev_break(agent->loop, EVBREAK_ALL);
+}
+
+/* After every turn: what has become of the processes. */
+static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+    (void)events;
+    struct agent *agent = prepare->data;
+    for (struct agent_rank *rank = agent->ranks; rank; rank = rank->next) {
+        if (rank->proc.news) {
+            rank->proc.news = false;
+            input_end(rank);
+            tell_number(agent, LINK_ENDED, rank->rank, rank->proc.wait_status);
+        }
+        if (rank->told || !proc_is_gone(&rank->proc)) continue;
+        rank->told = true;
+        tell_number(agent, LINK_GONE, rank->rank, 0);
+    }
+    if (agent->over || agent->sink.broken) ev_break(loop, EVBREAK_ALL);
+}
+
+static void beat(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)events;
+    struct agent *agent = timer->data;
+    bool silent = ev_now(loop) - agent->link.heard > LINK_SILENCE;
+    if (silent && !agent->patient) ev_break(loop, EVBREAK_ALL);
+    (void)sink_frame(&agent->sink, LINK_ALIVE, 0, NULL, 0);
+}
+
+static bool agent_open(struct agent *agent)
+{
+    getrlimit(RLIMIT_NOFILE, &agent->files);
+    struct rlimit most = {agent->files.rlim_max, agent->files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    agent->loop = ev_default_loop(0);
+    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (!agent->loop || in < 0 ||
+        !sink_open(&agent->sink, agent->loop, STDOUT_FILENO))
+        return false;
+    agent->sink.framed = true;
+    agent->link.took = took;
+    agent->link.broke = broke;
+    agent->link.user = agent;
+    link_open(&agent->link, agent->loop, in, -1);
+    bind_read(&agent->machine);
+    ev_prepare_init(&agent->settle, settle);
+    ev_timer_init(&agent->beat, beat, LINK_BEAT, LINK_BEAT);
+    agent->settle.data = agent->beat.data = agent;
+    ev_prepare_start(agent->loop, &agent->settle);
+    ev_timer_start(agent->loop, &agent->beat);
+    return true;
+}
+
+static void agent_close(struct agent *agent)
+{
+    for (struct agent_rank *rank = agent->ranks, *next; rank; rank = next) {
+        next = rank->next;
+        proc_kill(&rank->proc);
+        input_end(rank);
+        proc_free(&rank->proc);
+        free(rank);
+    }
+    ev_prepare_stop(agent->loop, &agent->settle);
+    ev_timer_stop(agent->loop, &agent->beat);
+    link_close(&agent->link);
+    sink_close(&agent->sink);
+    ev_loop_destroy(agent->loop);
+}
+
+int agent_run(const char *library_path)
+{
+    static struct agent agent;
+    agent.library_path = library_path;
+    descriptor_standard();
+    signal(SIGPIPE, SIG_IGN);
+    if (guard_start(&agent.guard) != 0) {
+        fprintf(stderr, "pccl-master: cannot fork: %s\n", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    int status = EXIT_FAILURE;
+    static const char magic[] = LINK_MAGIC;
+    if (write(STDOUT_FILENO, magic, sizeof magic - 1) ==
+            (ssize_t)sizeof magic - 1 &&
+        agent_open(&agent)) {
+        ev_run(agent.loop, 0);
+        status = EXIT_SUCCESS;
+        agent_close(&agent);
+    }
+    guard_stop(&agent.guard); /* kills what is left of the ranks */
+    return status;
+}

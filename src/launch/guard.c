@@ -1,0 +1,97 @@
+/* guard.c - see guard.h. */
+#include "guard.h"
+
+#include "launch_base.h"
+#include "descriptor.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void record_apply(pid_t *groups, size_t *count, pid_t record)
+{
+    pid_t group = record < 0 ? -record : record;
+    size_t i = 0;
+    while (i < *count && groups[i] != group) i++;
+    if (record < 0 && i < *count) groups[i] = groups[--*count];
+    if (record > 0 && i == *count && i < RANKS_MAX) groups[(*count)++] = group;
+}
+
+static void guard_run(int fd)
+{
+    static pid_t groups[RANKS_MAX];
+    size_t count = 0;
+    pid_t record;
+    for (;;) {
+        /* a record is one write of less than PIPE_BUF: never cut */
+        ssize_t size = read(fd, &record, sizeof record);
+        if (size == -1 && errno == EINTR) continue;
+        if (size != (ssize_t)sizeof record) break;
+        record_apply(groups, &count, record);
+    }
+    for (size_t i = 0; i < count; i++) kill(-groups[i], SIGKILL);
+}
+
+/* Survives what is meant for the launcher (signals are blocked already) and
+ * holds none of its files. */
+static void guard_detach(int *fd)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_NAME, "pccl-guard");
+    dup2(*fd, 3);
+    *fd = 3;
+    close_range(4, ~0u, 0);
+    int null = descriptor_null();
+    for (int i = 0; i < 3 && null >= 0; i++) dup2(null, i);
+}
+
+int guard_start(struct guard *guard)
+{
+    int ends[2];
+    if (descriptor_pipe(ends) != 0) return -1;
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    guard->pid = fork();
+    if (guard->pid == 0) {
+        close(ends[1]);
+        guard_detach(&ends[0]);
+        guard_run(ends[0]);
+        _exit(0);
+    }
+    int error = errno;
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    close(ends[0]);
+    guard->fd = ends[1];
+    if (guard->pid > 0) return 0;
+    close(ends[1]);
+    errno = error;
+    return -1;
+}
+
+static void record_write(int fd, pid_t record)
+{
+    ssize_t ignored; /* a guard that somebody killed is no reason to stop */
+    do {
+        ignored = write(fd, &record, sizeof record);
+    } while (ignored == -1 && errno == EINTR);
+}
+
+void guard_add(int fd, pid_t group)
+{
+    record_write(fd, group);
+}
+
+void guard_remove(int fd, pid_t group)
+{
+    record_write(fd, -group);
+}
+
+void guard_stop(struct guard *guard)
+{
+    close(guard->fd);
+    while (waitpid(guard->pid, NULL, 0) == -1 && errno == EINTR) continue;
+}

@@ -1,0 +1,62 @@
+/* hosts.h - which hosts a job may use, and which rank runs where; pure.
+ *
+ * Hosts come from -hosts, from a host file of MPICH or Open MPI, or from what
+ * Slurm says of its allocation. */
+#ifndef PCCL_LAUNCH_HOSTS_H
+#define PCCL_LAUNCH_HOSTS_H
+
+#include "launch_base.h"
+
+struct host_entry {
+    char *name; /* [USER@]NAME, ours */
+    uint32_t slots;
+};
+
+/* In the order in which they are filled; a name may come twice. */
+struct host_list {
+    struct host_entry *entries;
+    size_t count;
+};
+
+/* "a,b:4,[::1]:2". False with error, "" for nothing to say. */
+bool hosts_parse(struct host_list *list, const char *text, char *error,
+                 size_t error_size);
+
+/* The text of a host file: one host a line, NAME[:COUNT] or NAME slots=COUNT,
+ * comments after '#'. The error names the line. */
+bool hosts_parse_file(struct host_list *list, const char *text, char *error,
+                      size_t error_size);
+
+/* The text of Open MPI's rank file: "rank N=HOST slot=...", one rank a line and
+ * in any order. One entry for each rank, in their order; slots do nothing. */
+bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
+                       size_t error_size);
+
+/* Slurm's SLURM_JOB_NODELIST ("n[01-03,7],m[1-2]-ib") and, unless NULL,
+ * SLURM_TASKS_PER_NODE ("2(x3),1"). */
+bool hosts_parse_slurm(struct host_list *list, const char *nodes,
+                       const char *tasks, char *error, size_t error_size);
+
+/* The sum of all slots. */
+uint32_t hosts_slots(const struct host_list *list);
+void hosts_free(struct host_list *list);
+
+struct place {
+    uint32_t host;  /* index into hosts */
+    uint32_t local; /* number of the rank among those of its host */
+};
+
+struct placement {
+    const char **hosts; /* every name once; borrowed from the list */
+    uint32_t *locals;   /* how many ranks each has */
+    uint32_t host_count;
+    struct place *ranks;
+};
+
+/* Fills the slots of the entries in turn, or per_host ranks on each if that is
+ * not 0, and begins again when all are full. An empty list is "localhost". */
+void placement_make(struct placement *placement, const struct host_list *list,
+                    uint32_t per_host, uint32_t ranks);
+void placement_free(struct placement *placement);
+
+#endif

@@ -1,0 +1,473 @@
+/* job.c - decisions about the ranks; see job.h. Processes are job_rank.c's. */
+#include "job_rank.h"
+
+#include "../master/master_server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void job_message(struct sink *err, const char *format, ...)
+{
+    char line[MESSAGE_SIZE] = "pccl-master: ";
+    size_t used = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + used, sizeof line - used, format, args);
+    va_end(args);
+    sink_message(err, line);
+}
+
+static void signal_all(struct job *job, int number)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        rank_signal(&job->ranks[i], number);
+}
+
+/* Spares do not count before they take part. */
+static uint32_t count_alive(const struct job *job)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->count; i++)
+        count += job->ranks[i].proc.alive && !job->ranks[i].spare;
+    return count;
+}
+
+static bool ended_well(const struct rank *rank)
+{
+    return !rank->proc.alive && !rank->spare && !rank->host_lost &&
+           rank->proc.wait_status == 0;
+}
+
+/* Also those whose end has not been handled yet. */
+static uint32_t count_good(const struct job *job)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct rank *rank = &job->ranks[i];
+        count += rank->good || (rank->proc.news && ended_well(rank));
+    }
+    return count;
+}
+
+static void respawns_cancel(struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        ev_timer_stop(job->setup.loop, &job->ranks[i].respawn);
+}
+
+/* The run comes to its end: nobody is to take anybody's place any more. */
+static void replacements_cancel(struct job *job)
+{
+    respawns_cancel(job);
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (!rank->spare || rank->dismissed) continue;
+        rank->dismissed = true;
+        rank_signal(rank, SIGKILL);
+    }
+}
+
+void job_end(struct job *job, int status)
+{
+    if (job->ending) return;
+    job->ending = true;
+    job->started = true; /* or never will */
+    job->status = status;
+    replacements_cancel(job);
+    ev_timer_stop(job->setup.loop, &job->blame);
+    signal_all(job, SIGTERM);
+    signal_all(job, SIGCONT);       /* a stopped rank could not end */
+    ev_now_update(job->setup.loop); /* starting many ranks takes a while */
+    ev_timer_set(&job->killer, LAUNCH_GRACE, 0.);
+    ev_timer_start(job->setup.loop, &job->killer);
+}
+
+/* A survivor gave up because of a loss, and may be heard of before the rank
+ * that was lost: that one is given the time to show why it ended. */
+static void blame_later(struct job *job)
+{
+    if (job->ending || ev_is_active(&job->blame)) return;
+    ev_now_update(job->setup.loop);
+    ev_timer_set(&job->blame, LAUNCH_GRACE, 0.);
+    ev_timer_start(job->setup.loop, &job->blame);
+}
+
+static void blame_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct job *job = timer->data;
+    job_end(job, EXIT_AFTER_LOSS);
+}
+
+void job_abort(struct job *job, int code, int rank)
+{
+    char line[MESSAGE_SIZE];
+    if (code == EXIT_AFTER_LOSS && !job->setup.options->elastic) {
+        if (!job->ending)
+            job_message(job->setup.err,
+                        "rank %d gave up because another one was lost", rank);
+        blame_later(job);
+        return;
+    }
+    snprintf(line, sizeof line,
+             "Abort(%d) on node %d (rank %d in comm 0): application called "
+             "MPI_Abort(MPI_COMM_WORLD, %d) - process %d",
+             code, rank, rank, code, rank);
+    sink_message(job->setup.err, line);
+    int status = code & 0xff;
+    if (status == 0 && code != 0) status = EXIT_FAILURE;
+    job_end(job, status);
+    job->status = status; /* the program's own word outranks a rank's end */
+}
+
+static bool was_killed(const struct rank *rank)
+{
+    return !rank->host_lost && WIFSIGNALED(rank->proc.wait_status);
+}
+
+static int status_of(const struct rank *rank)
+{
+    if (rank->host_lost) return EXIT_FAILURE;
+    return was_killed(rank) ? EXIT_SIGNAL + WTERMSIG(rank->proc.wait_status)
+                            : WEXITSTATUS(rank->proc.wait_status);
+}
+
+static void describe(const struct rank *rank, char *text, size_t size)
+{
+    const struct job *job = rank->job;
+    int used = snprintf(text, size, "%srank %u (pid %d on %s) ",
+                        job->setup.options->join ? "local " : "", rank->index,
+                        (int)rank->proc.pid,
+                        rank->host->remote ? rank->host->name : job->host);
+    text += used;
+    size -= (size_t)used;
+    if (rank->host_lost) {
+        snprintf(text, size, "was lost with its host");
+    } else if (was_killed(rank)) {
+        int number = WTERMSIG(rank->proc.wait_status);
+        snprintf(text, size, "was killed by signal %d (%s%s)", number,
+                 strsignal(number),
+                 WCOREDUMP(rank->proc.wait_status) ? ", core dumped" : "");
+    } else {
+        snprintf(text, size, "exited with status %d",
+                 WEXITSTATUS(rank->proc.wait_status));
+    }
+}
+
+/* The first view must not wait for a process that is dead. Once there is a
+ * view the coordinator sees deaths for itself. */
+static void quorum_lower(struct job *job, uint32_t alive)
+{
+    struct master_server *server = job->setup.server;
+    if (server && alive > 0 && master_server_members(server) == 0)
+        master_server_set_quorum(server, alive);
+}
+
+static bool respawn_plan(struct rank *rank)
+{
+    struct job *job = rank->job;
+    if (!job->setup.options->respawn || job->interrupts > 0) return false;
+    if (ev_now(job->setup.loop) - rank->started >= RESPAWN_HEALTHY) {
+        rank->delay = 0;
+        rank->respawns = 0;
+    }
+    if (rank->respawns == RESPAWNS_MAX) {
+        job_message(job->setup.err,
+                    "rank %u died %d times in a row; giving it "
+                    "up",
+                    rank->index, RESPAWNS_MAX + 1);
+        return false;
+    }
+    rank->respawns++;
+    rank->delay = rank->delay > 0 ? 2 * rank->delay : RESPAWN_DELAY_MIN;
+    if (rank->delay > RESPAWN_DELAY_MAX) rank->delay = RESPAWN_DELAY_MAX;
+    ev_timer_set(&rank->respawn, rank->delay, 0.);
+    ev_timer_start(job->setup.loop, &rank->respawn);
+    return true;
+}
+
+/* What was missing, as memory, may be there again with the next try. */
+void rank_not_started(struct rank *rank)
+{
+    struct job *job = rank->job;
+    rank->started = ev_now(job->setup.loop);
+    if (job->ending || count_good(job) > 0) return;
+    if (respawn_plan(rank))
+        job_message(job->setup.err,
+                    "rank %u could not be started again; next try in %.1f s",
+                    rank->index, rank->delay);
+}
+
+/* A spare that lives takes part in place of the dead one. */
+static struct rank *spare_take(struct job *job)
+{
+    if (job->interrupts > 0) return NULL;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *spare = &job->ranks[i];
+        if (!spare->spare || spare->dismissed || !spare->proc.alive) continue;
+        rank_release(spare);
+        return spare;
+    }
+    return NULL;
+}
+
+static void failure_tolerate(struct rank *rank)
+{
+    struct job *job = rank->job;
+    const struct options *options = job->setup.options;
+    uint32_t alive = count_alive(job), good = count_good(job);
+    char text[MESSAGE_SIZE / 2];
+    describe(rank, text, sizeof text);
+    if (job->first_failure == 0) job->first_failure = status_of(rank);
+    const struct rank *spare = alive > 0 && good == 0 ? spare_take(job) : NULL;
+    if (spare) {
+        job_message(job->setup.err, "%s; %u left, spare %u takes part", text,
+                    alive, spare->index);
+        quorum_lower(job, alive);
+        return;
+    }
+    if (alive + good < options->ranks_min) {
+        job_message(job->setup.err,
+                    "%s; %u left of at least %u, ending the job", text,
+                    alive + good, options->ranks_min);
+        job_end(job, job->first_failure);
+        return;
+    }
+    bool again = good == 0 && respawn_plan(rank);
+    if (again) {
+        job_message(job->setup.err, "%s; %u left, a new one starts in %.1f s",
+                    text, alive, rank->delay);
+    } else {
+        job_message(job->setup.err, "%s; %u left, going on", text,
+                    alive + good);
+    }
+    quorum_lower(job, alive);
+}
+
+/* Of several that ended in one turn, one that was killed comes before one
+ * that exited, which it may have done because of the other. */
+static struct rank *news_first(struct job *job)
+{
+    struct rank *first = NULL;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct rank *rank = &job->ranks[i];
+        if (!rank->proc.news) continue;
+        if (!first || (was_killed(rank) && !was_killed(first))) first = rank;
+    }
+    return first;
+}
+
+static void news_handle(struct job *job, struct rank *rank)
+{
+    rank->proc.news = false;
+    rank->good = ended_well(rank);
+    rank_ended(rank);
+    if (job->ending || rank->dismissed) return;
+    if (rank->spare) {
+        char text[MESSAGE_SIZE / 2];
+        describe(rank, text, sizeof text);
+        job_message(job->setup.err, "spare %s", text);
+    } else if (rank->good) {
+        replacements_cancel(job);
+        if (job->setup.options->elastic) quorum_lower(job, count_alive(job));
+    } else if (job->setup.options->elastic) {
+        failure_tolerate(rank);
+    } else if (status_of(rank) == EXIT_AFTER_LOSS && count_alive(job) > 0) {
+        blame_later(job);
+    } else {
+        char text[MESSAGE_SIZE / 2];
+        describe(rank, text, sizeof text);
+        job_message(job->setup.err, "%s; ending the job", text);
+        job_end(job, status_of(rank));
+    }
+}
+
+/* Spares alone are no job. */
+static bool only_spares(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (!job->ranks[i].spare && !rank_is_gone(&job->ranks[i])) return false;
+    return true;
+}
+
+static bool job_is_over(struct job *job)
+{
+    if (!job->started) return false;
+    if (only_spares(job)) replacements_cancel(job);
+    for (uint32_t i = 0; i < job->count; i++)
+        if (!rank_is_gone(&job->ranks[i])) return false;
+    if (!hosts_are_gone(job)) {
+        if (!ev_is_active(&job->leave))
+            ev_timer_start(job->setup.loop, &job->leave);
+        return false;
+    }
+    return sink_is_empty(job->setup.out) && sink_is_empty(job->setup.err);
+}
+
+static void leave_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)timer;
+    (void)events;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+/* When all hosts can: none begins before another one turns out not to. */
+static void job_begin(struct job *job)
+{
+    if (job->started || job->ending || !hosts_are_ready(job)) return;
+    int status = ranks_start(job);
+    if (status != 0) job_end(job, status);
+}
+
+static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+    (void)events;
+    struct job *job = prepare->data;
+    hosts_settle(job);
+    job_begin(job);
+    for (struct rank *rank; (rank = news_first(job));) news_handle(job, rank);
+    if (job_is_over(job)) ev_break(loop, EVBREAK_ALL);
+}
+
+static void killer_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct job *job = timer->data;
+    for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
+    ev_timer_start(job->setup.loop, &job->answer);
+}
+
+static void answer_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    hosts_give_up(timer->data);
+}
+
+static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct job *job = timer->data;
+    if (job->ending) return;
+    job_message(job->setup.err, "the job ran for %g s (--timeout); ending it",
+                job->setup.options->timeout);
+    job_end(job, EXIT_TIMEOUT);
+}
+
+/* First the ranks may answer in their own way; who asks again wants an end,
+ * and who asks a third time wants it now, output or not. */
+static void interrupt(struct job *job, int number)
+{
+    job->interrupts++;
+    if (count_alive(job) == 0) {
+        respawns_cancel(job);
+        if (job->status == 0) job->status = EXIT_SIGNAL + number;
+        ev_break(job->setup.loop, EVBREAK_ALL);
+    } else if (job->interrupts == 1) {
+        respawns_cancel(job);
+        signal_all(job, number);
+    } else if (job->interrupts == 2) {
+        job_message(job->setup.err, "interrupted again; ending the job");
+        job_end(job, EXIT_SIGNAL + number);
+    } else {
+        signal_all(job, SIGKILL);
+    }
+}
+
+static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    struct job *job = watcher->data;
+    switch (watcher->signum) {
+    case SIGINT:
+    case SIGTERM:
+    case SIGQUIT:
+        interrupt(job, watcher->signum);
+        break;
+    case SIGTSTP:
+        signal_all(job, SIGTSTP);
+        raise(SIGSTOP);
+        break;
+    default:
+        signal_all(job, watcher->signum);
+    }
+}
+
+static void signals_start(struct job *job)
+{
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGQUIT, SIGHUP,
+                                  SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+    static_assert(ARRAY_COUNT(numbers) == JOB_SIGNALS, "one watcher each");
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        ev_signal_init(&job->signals[i], signal_came, numbers[i]);
+        job->signals[i].data = job;
+        if (numbers[i] == SIGHUP && job->setup.ignore_hangup) continue;
+        ev_signal_start(job->setup.loop, &job->signals[i]);
+    }
+}
+
+struct job *job_start(const struct job_setup *setup)
+{
+    struct job *job = memory_get(1, sizeof *job);
+    job->setup = *setup;
+    job->count = setup->options->rank_count + setup->options->spares;
+    job->null_fd = descriptor_null();
+    job->ranks = memory_get(job->count, sizeof *job->ranks);
+    if (gethostname(job->host, sizeof job->host - 1) != 0)
+        snprintf(job->host, sizeof job->host, "this host");
+    ev_prepare_init(&job->settle, settle);
+    ev_timer_init(&job->killer, killer_expired, 0., 0.);
+    ev_timer_init(&job->blame, blame_expired, 0., 0.);
+    ev_timer_init(&job->timeout, timeout_expired, setup->options->timeout, 0.);
+    job->settle.data = job->killer.data = job->timeout.data = job;
+    ev_timer_init(&job->leave, leave_expired, LAUNCH_GRACE, 0.);
+    ev_timer_init(&job->answer, answer_expired, LAUNCH_ANSWER, 0.);
+    job->blame.data = job->answer.data = job;
+    ev_prepare_start(setup->loop, &job->settle);
+    if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
+    signals_start(job);
+    if (hosts_open(job))
+        job_begin(job);
+    else
+        job_end(job, EXIT_FAILURE);
+    return job;
+}
+
+int job_finish(struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) rank_kill(&job->ranks[i]);
+    ranks_stop(job);
+    hosts_close(job);
+    close(job->null_fd);
+    int status = job->status;
+    const struct sink *sinks[] = {job->setup.out, job->setup.err};
+    for (size_t i = 0; i < ARRAY_COUNT(sinks); i++) {
+        if (!sinks[i]->broken) continue;
+        if (sinks[i]->error != EPIPE && i == 0) {
+            fprintf(stderr, "pccl-master: cannot write output: %s\n",
+                    strerror(sinks[i]->error));
+        }
+        if (status == 0) status = EXIT_FAILURE; /* output was lost */
+    }
+    ev_prepare_stop(job->setup.loop, &job->settle);
+    ev_timer_stop(job->setup.loop, &job->killer);
+    ev_timer_stop(job->setup.loop, &job->timeout);
+    ev_timer_stop(job->setup.loop, &job->blame);
+    ev_timer_stop(job->setup.loop, &job->answer);
+    ev_timer_stop(job->setup.loop, &job->leave);
+    for (size_t i = 0; i < JOB_SIGNALS; i++)
+        ev_signal_stop(job->setup.loop, &job->signals[i]);
+    free(job->ranks);
+    free(job);
+    return status;
+}

@@ -1,0 +1,358 @@
+/* launch.c - puts coordinator, loop and job together; see launch.h. */
+#include "launch.h"
+
+#include "../base/env.h"
+#include "../master/master_server.h"
+#include "agent.h"
+#include "job.h"
+#include "reach.h"
+#include "spawn.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { ADDRESS_SIZE = HOST_SIZE + 16 };
+
+struct launch {
+    struct options options;
+    struct ev_loop *loop;
+    struct guard guard;
+    struct sink out_sink, err_sink;
+    struct sink *out, *err; /* the same when both go to the same place */
+    struct master_server *server;
+    struct job *job;
+    char master[ADDRESS_SIZE];
+    bool visited; /* the coordinator had something to report */
+};
+
+__attribute__((format(printf, 1, 2))) static void complain(const char *format,
+                                                           ...)
+{
+    char line[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fprintf(stderr, "pccl-master: %s\n", line);
+}
+
+static void warn_unknown(const char *name)
+{
+    complain("warning: the environment variable %s is not known and has no "
+             "effect",
+             name);
+}
+
+static void report(void *user, const char *line)
+{
+    struct launch *launch = user;
+    const struct options *options = &launch->options;
+    launch->visited = true;
+    if (options->mode == MODE_COORDINATOR &&
+        (!options->until_done || options->verbose))
+        complain("%s", line);
+    else if (options->mode == MODE_COORDINATOR)
+        return;
+    else if (options->elastic || options->verbose)
+        job_message(launch->err, "%s", line);
+}
+
+static void aborted(void *user, int code, int rank)
+{
+    struct launch *launch = user;
+    if (launch->job)
+        job_abort(launch->job, code, rank);
+    else
+        complain("rank %d aborted its run with code %d", rank, code);
+}
+
+/* The coordinator takes numbers only; "localhost" is what people write. That
+ * one is known without asking: not every machine has it in its tables, and some
+ * have it as ::1 first, where whoever dials 127.0.0.1 finds nobody. */
+static bool host_resolve(char *host)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    if (*host == '\0') return true;
+    if (strcmp(host, "localhost") == 0) {
+        snprintf(host, HOST_SIZE, "127.0.0.1");
+        return true;
+    }
+    int code = getaddrinfo(host, NULL, &hints, &found);
+    if (code == 0) {
+        code = getnameinfo(found->ai_addr, found->ai_addrlen, host, HOST_SIZE,
+                           NULL, 0, NI_NUMERICHOST);
+        freeaddrinfo(found);
+    }
+    if (code != 0) complain("--listen: %s: %s", host, gai_strerror(code));
+    return code == 0;
+}
+
+/* Agents and ranks of other hosts have to reach us. */
+static bool hosts_are_far(const struct host_list *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        if (!host_is_local(hosts->entries[i].name)) return true;
+    return false;
+}
+
+/* -iface: as --listen with an address of it. */
+static bool interface_listen(struct options *options)
+{
+    if (!options->interface || options->has_listen) return true;
+    options->has_listen = true;
+    options->listen.port = 0;
+    if (reach_interface(options->interface, options->listen.host,
+                        sizeof options->listen.host))
+        return true;
+    complain("-iface %s: there is no such interface, or it has no address",
+             options->interface);
+    return false;
+}
+
+static bool server_open(struct launch *launch)
+{
+    struct options *options = &launch->options;
+    if (!interface_listen(options)) return false;
+    struct address listen = options->listen;
+    if (options->mode == MODE_LAUNCH && !options->has_listen)
+        listen = hosts_are_far(&options->hosts)
+                     ? (struct address){.port = 0}
+                     : (struct address){.host = "127.0.0.1", .port = 0};
+    if (!host_resolve(listen.host)) return false;
+    uint32_t ranks = options->rank_count ? options->rank_count : 1;
+    struct master_server_options setup = {
+        .loop = launch->loop,
+        .host = *listen.host ? listen.host : NULL,
+        .port = listen.port,
+        .deadline = options->deadline_ns,
+        .quorum = options->quorum ? options->quorum : ranks,
+        .user = launch,
+        .report = report,
+        .aborted = aborted,
+    };
+    char error[MESSAGE_SIZE / 2] = "";
+    char text[ADDRESS_SIZE];
+    launch->server = master_server_open(&setup, error, sizeof error);
+    if (!launch->server) {
+        complain("cannot listen on %s: %s",
+                 address_print(&listen, text, sizeof text), error);
+        return false;
+    }
+    listen.port = master_server_port(launch->server);
+    address_print_local(&listen, launch->master, sizeof launch->master);
+    address_print(&listen, text, sizeof text);
+    if (options->mode == MODE_COORDINATOR) {
+        printf("pccl-master: listening on %s\n", text);
+        fflush(stdout);
+    } else {
+        char line[ADDRESS_SIZE + 32];
+        snprintf(line, sizeof line, "listening on %s", text);
+        report(launch, line);
+    }
+    return true;
+}
+
+/* Every peer costs the coordinator a connection, every rank two pipes. */
+static void files_raise(struct rlimit *before)
+{
+    getrlimit(RLIMIT_NOFILE, before);
+    struct rlimit limit = {before->rlim_max, before->rlim_max};
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void stop_coordinator(struct ev_loop *loop, ev_signal *watcher,
+                             int events)
+{
+    (void)watcher;
+    (void)events;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+/* --until-done: a run that nobody came to, or that everybody has left. */
+struct watch {
+    struct launch *launch;
+    ev_timer timer;
+    ev_tstamp begun;
+};
+
+static void watch_run(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)events;
+    struct watch *watch = timer->data;
+    struct master_server *server = watch->launch->server;
+    bool late = ev_now(loop) - watch->begun > RUN_PATIENCE;
+    bool empty = master_server_members(server) == 0 &&
+                 master_server_pending(server) == 0;
+    if (empty && (watch->launch->visited || late)) ev_break(loop, EVBREAK_ALL);
+}
+
+static int run_coordinator(struct launch *launch)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    ev_signal watchers[ARRAY_COUNT(numbers)];
+    struct rlimit before;
+    files_raise(&before);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        ev_signal_init(&watchers[i], stop_coordinator, numbers[i]);
+        ev_signal_start(launch->loop, &watchers[i]);
+    }
+    bool open = server_open(launch);
+    struct watch watch = {.launch = launch, .begun = ev_now(launch->loop)};
+    ev_timer_init(&watch.timer, watch_run, RUN_LOOK, RUN_LOOK);
+    watch.timer.data = &watch;
+    if (open && launch->options.until_done)
+        ev_timer_start(launch->loop, &watch.timer);
+    if (open) ev_run(launch->loop, 0);
+    ev_timer_stop(launch->loop, &watch.timer);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
+        ev_signal_stop(launch->loop, &watchers[i]);
+    return open ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* The folder with our libmpich.so.12, beside this executable in a build tree
+ * or in an install prefix. NULL when there is none. */
+static char *library_path_find(void)
+{
+    static const char *const places[] = {"lib/mpich-abi", "lib/pccl/mpich-abi"};
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0) return NULL;
+    self[length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash) *slash = '\0';
+    for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+        char *path = memory_print("%s/../%s", self, places[i]);
+        char *real = realpath(path, NULL);
+        free(path);
+        if (real) return real;
+    }
+    return NULL;
+}
+
+static bool sinks_open(struct launch *launch)
+{
+    launch->out = launch->err = &launch->out_sink;
+    if (!sink_open(&launch->out_sink, launch->loop, STDOUT_FILENO))
+        return false;
+    if (descriptor_is_same(STDOUT_FILENO, STDERR_FILENO)) return true;
+    launch->err = &launch->err_sink;
+    return sink_open(&launch->err_sink, launch->loop, STDERR_FILENO);
+}
+
+static int run_job(struct launch *launch)
+{
+    struct options *options = &launch->options;
+    struct sigaction hangup;
+    sigaction(SIGHUP, NULL, &hangup);
+    /* Orphans of the ranks become ours and libev reaps them; where nobody does
+     * a dead process would keep its group, and us, waiting. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGTTIN, SIG_IGN); /* reading as a background job: EIO instead */
+    struct job_setup setup = {.loop = launch->loop,
+                              .options = options,
+                              .guard = &launch->guard,
+                              .out = launch->out,
+                              .err = launch->err,
+                              .master = launch->master,
+                              .ignore_hangup = hangup.sa_handler == SIG_IGN};
+    files_raise(&setup.files);
+    if (options->join)
+        address_print(&options->master, launch->master, sizeof launch->master);
+    else if (!server_open(launch))
+        return EXIT_FAILURE;
+    char *library_path = library_path_find();
+    setup.library_path = library_path;
+    setup.server = launch->server;
+    launch->job = job_start(&setup);
+    ev_run(launch->loop, 0);
+    int status = job_finish(launch->job);
+    launch->job = NULL;
+    free(library_path);
+    return status;
+}
+
+static int run(struct launch *launch)
+{
+    const struct options *options = &launch->options;
+    bool alone = options->mode == MODE_COORDINATOR;
+    descriptor_standard();
+    signal(SIGPIPE, SIG_IGN);
+    env_warn_unknown(warn_unknown);
+    if (!alone && guard_start(&launch->guard) != 0) {
+        complain("cannot fork: %s", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    int status = EXIT_FAILURE;
+    launch->loop = ev_default_loop(0);
+    if (!launch->loop)
+        complain("cannot start an event loop: %s", strerror(errno));
+    else if (alone)
+        status = run_coordinator(launch);
+    else if (!sinks_open(launch))
+        complain("cannot open the standard output: %s", strerror(errno));
+    else
+        status = run_job(launch);
+    if (launch->server) master_server_close(launch->server);
+    sink_close(&launch->out_sink);
+    sink_close(&launch->err_sink);
+    if (launch->loop) ev_loop_destroy(launch->loop);
+    if (!alone) guard_stop(&launch->guard);
+    return status;
+}
+
+/* Slurm's allocation, in the names that its versions have used. */
+static void environment_read(struct options_environment *environment)
+{
+    static const char *const tasks[] = {"SLURM_TASKS_PER_NODE",
+                                        "SLURM_JOB_CPUS_PER_NODE"};
+    *environment =
+        (struct options_environment){.deadline = getenv("PCCL_DEADLINE")};
+    if (!getenv("SLURM_JOB_ID") && !getenv("SLURM_JOBID")) return;
+    environment->nodes = getenv("SLURM_JOB_NODELIST");
+    if (!environment->nodes) environment->nodes = getenv("SLURM_NODELIST");
+    for (size_t i = 0; i < ARRAY_COUNT(tasks) && !environment->tasks; i++)
+        environment->tasks = getenv(tasks[i]);
+    char *srun = spawn_find("srun", NULL, getenv("PATH"));
+    environment->srun = srun != NULL;
+    free(srun);
+}
+
+static int run_agent(void)
+{
+    char *library_path = library_path_find();
+    int status = agent_run(library_path);
+    free(library_path);
+    return status;
+}
+
+int launch_main(int argc, char **argv)
+{
+    struct launch launch = {0};
+    int status = EXIT_SUCCESS;
+    struct options_environment environment;
+    environment_read(&environment);
+    if (!options_parse(&launch.options, argc, argv) ||
+        !options_complete(&launch.options, &environment)) {
+        complain("%s", launch.options.error);
+        status = EXIT_USAGE;
+    } else if (launch.options.mode == MODE_HELP) {
+        fputs(options_help, stdout);
+    } else if (launch.options.mode == MODE_VERSION) {
+        puts("pccl-master (PCCL/MPI) " PCCL_VERSION);
+    } else if (launch.options.mode == MODE_AGENT) {
+        status = run_agent();
+    } else {
+        status = run(&launch);
+    }
+    options_free(&launch.options);
+    return status;
+}

@@ -1,0 +1,172 @@
+/* channel.h - two byte queues, one each way, in memory that two processes of
+ * one host share.
+ *
+ * A connection whose ends share memory sends its bytes through a channel once
+ * both HELLOs have passed (rule L1); nothing else about it changes. Pure: the
+ * memory comes from the driver (share.h), and so does waking a partner that
+ * sleeps in the kernel.
+ *
+ * The partner may write anything at any time: of its indices only those are
+ * believed that fit the own ones, which are kept in private memory. Its bytes
+ * may change while they are read, so a header is copied before it is judged.
+ *
+ * The queues are mapped twice in a row, so that whatever lies in one, or fits
+ * into it, is contiguous.
+ *
+ * A queue that is empty begins anew at its start (rule L6), if it is not far
+ * from there: what passes through it in small portions stays in the processors'
+ * caches, instead of touching all of the queue in turn. Large ones do better
+ * with memory that the reader's processor has let go of. */
+#ifndef PCCL_CHANNEL_H
+#define PCCL_CHANNEL_H
+
+#include "../base/base.h"
+
+#include <stdatomic.h>
+
+enum {
+    CHANNEL_SIZE = 512 * 1024, /* bytes of one queue; a power of two */
+    CHANNEL_SIZE_PAIR = 2 * 1024 * 1024, /* ... where a host has two members */
+    CHANNEL_PAGE = 64 * 1024, /* indices, before the queues; whole pages */
+    CHANNEL_LINE = 128,       /* what processors pass to each other */
+    CHANNEL_REWIND =
+        8 * 1024, /* bytes from the start where it may begin anew */
+    CHANNEL_REWIND_END = 24 * 1024, /* ... and where it may no more */
+    CHANNEL_MAGIC = 0x4c4e4844,
+};
+
+enum channel_sleep {
+    CHANNEL_AWAKE = 0,
+    CHANNEL_WANTS_DATA = 1, /* sleeps until there is something to read */
+    CHANNEL_WANTS_ROOM = 2, /* sleeps until something can be written */
+};
+
+/* In shared memory: what one side writes and the other one reads. */
+struct channel_side {
+    _Alignas(CHANNEL_LINE) _Atomic uint64_t written; /* bytes so far */
+    _Atomic uint64_t base; /* index of the byte at the start of the queue */
+    _Alignas(CHANNEL_LINE) _Atomic uint64_t read;
+    _Alignas(CHANNEL_LINE) _Atomic uint32_t asleep; /* cleared by who wakes */
+};
+
+struct channel_page {
+    uint32_t magic;
+    uint32_t size;  /* of one queue */
+    uint64_t nonce; /* proves that this is the memory that was offered */
+    struct channel_side sides[2];
+};
+
+/* What a caller tells in its HELLO about the memory that it made. */
+struct channel_offer {
+    uint32_t pid, fd; /* where to find it */
+    uint32_t size;
+    uint64_t nonce;
+};
+
+/* One end, in private memory. */
+struct channel {
+    struct channel_side *own, *other;
+    uint8_t *out, *in; /* twice `size` each */
+    uint64_t size;
+    uint64_t written, read, base;     /* own indices */
+    uint64_t seen_written, seen_read; /* the other's, believed */
+    bool broken; /* the other's indices cannot be: close the connection */
+};
+
+/* `side`: 0 for the maker. */
+static inline void channel_init(struct channel *c, struct channel_page *page,
+                                uint8_t *queues, uint32_t size, uint32_t side)
+{
+    *c = (struct channel){.own = &page->sides[side],
+                          .other = &page->sides[!side],
+                          .out = queues + (size_t)side * 2 * size,
+                          .in = queues + (size_t)!side * 2 * size,
+                          .size = size};
+}
+
+/* ---------------------------------------------------------------- writing */
+
+/* Bytes that can be written now, and where; *to is not set when there are
+ * none. */
+static inline size_t channel_room(struct channel *c, uint8_t **to)
+{
+    uint64_t used = c->written - c->seen_read;
+    uint64_t at = (c->written - c->base) & (c->size - 1);
+    bool rewinds = at >= CHANNEL_REWIND && at < CHANNEL_REWIND_END;
+    if (used > c->size / 2 || (rewinds && used > 0)) {
+        uint64_t read =
+            atomic_load_explicit(&c->other->read, memory_order_acquire);
+        if (read - c->seen_read > used) {
+            c->broken = true;
+            return 0;
+        }
+        c->seen_read = read;
+        used = c->written - read;
+    }
+    if (rewinds && used == 0) {
+        at = 0;
+        c->base = c->written;
+        /* Before any byte of this turn is shown by `written`. */
+        atomic_store_explicit(&c->own->base, c->base, memory_order_relaxed);
+    }
+    *to = c->out + at;
+    return (size_t)(c->size - used);
+}
+
+/* Shows what was written to the other side. The order is total, so that
+ * either the other side sees it before it sleeps, or this one sees it asleep
+ * (channel_must_wake). */
+static inline void channel_write(struct channel *c, size_t size)
+{
+    c->written += size;
+    atomic_store_explicit(&c->own->written, c->written, memory_order_seq_cst);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* Bytes that are there, and where; *from is not set when there are none. */
+static inline size_t channel_ready(struct channel *c, const uint8_t **from)
+{
+    uint64_t written =
+        atomic_load_explicit(&c->other->written, memory_order_acquire);
+    if (written != c->seen_written) {
+        if (written - c->read > c->size ||
+            written - c->seen_written > c->size) {
+            c->broken = true;
+            return 0;
+        }
+        c->seen_written = written;
+    }
+    /* Of all that is not read yet: it changes only when nothing is. */
+    uint64_t base = atomic_load_explicit(&c->other->base, memory_order_relaxed);
+    *from = c->in + ((c->read - base) & (c->size - 1));
+    return (size_t)(written - c->read);
+}
+
+static inline void channel_read(struct channel *c, size_t size)
+{
+    c->read += size;
+    atomic_store_explicit(&c->own->read, c->read, memory_order_release);
+}
+
+/* ---------------------------------------------------------------- sleeping */
+
+/* The other side sleeps for this; true once for each time it fell asleep. */
+static inline bool channel_must_wake(struct channel *c, uint32_t what)
+{
+    uint32_t asleep =
+        atomic_load_explicit(&c->other->asleep, memory_order_seq_cst);
+    if (!(asleep & what)) return false;
+    atomic_store_explicit(&c->other->asleep, CHANNEL_AWAKE,
+                          memory_order_seq_cst);
+    return true;
+}
+
+/* Announces that this side will sleep, or that it is awake. Who falls asleep
+ * looks once more before it does. */
+static inline void channel_set_asleep(struct channel *c, uint32_t what)
+{
+    atomic_store_explicit(&c->own->asleep, what, memory_order_seq_cst);
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* frame.h - header of the frames between peers, and its codec.
+ *
+ * Every frame is a header of FRAME_SIZE bytes, big-endian, and `size` bytes
+ * of body. */
+#ifndef PCCL_FRAME_H
+#define PCCL_FRAME_H
+
+#include "../base/base.h"
+
+enum {
+    FRAME_SIZE = 40,
+    FRAME_MAGIC = 0xb5,
+    FRAME_VERSION = 1,
+    FRAME_BODY_MAX = 512 * 1024,
+    FRAME_HELLO_SIZE = 32, /* body of HELLO: key, sender, receiver */
+};
+
+enum frame_type {
+    FRAME_HELLO = 1, /* first on a connection, both ways */
+    FRAME_DATA,      /* transfer `index` of operation (epoch, tag, seq) */
+    FRAME_READY,     /* the sender has launched the operation */
+    FRAME_DONE,      /* the sender, and index-1 before it, hold the result */
+    FRAME_PING,
+    /* Shared state (state.h): digest = synchronization, flags = kind, seq =
+     * tensor, tag = offset, index = bytes asked for; no epoch. */
+    FRAME_ASK,
+    FRAME_GIVE, /* empty: the sender does not have it */
+    /* Probes of a link (probe.h): seq = number of the probe; no epoch. */
+    FRAME_PROBE, /* ballast; LAST: digest = bytes sent in index
+                    microseconds, tag = round trip, ns */
+    FRAME_ECHO,  /* to be sent back with FLAG_ANSWER */
+    /* Memory that the sender lends (rule L7): seq, tag and digest as in a
+     * HELLO; with FLAG_ANSWER: the sender has opened the other's. No epoch. */
+    FRAME_AREA,
+    /* On connections for messages only, see message.h. */
+    FRAME_MESSAGE, /* index: bytes of the header at the start of the body */
+    FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */
+    FRAME_LEND,    /* tag, index: the expect, digest: where the next LEND_PIECE
+                      bytes of it lie in the sender's memory */
+    FRAME_CANCEL,  /* tag, index: an expect that is withdrawn */
+    FRAME_REFUSE,  /* tag, index: an expect whose size is not the send's */
+    FRAME_BULK,    /* tag, index: the expect, digest: offset of the body */
+    FRAME_GOT,     /* tag, index: an expect that is fulfilled */
+    FRAME_ACK,
+    FRAME_TYPE_COUNT,
+};
+
+enum frame_flag {
+    FLAG_CONFIRM = 1,  /* DATA: the sender wants a DONE from the receiver */
+    FLAG_CLEAN = 2,    /* DONE: nothing else is in flight there (rule D6) */
+    FLAG_MESSAGES = 4, /* HELLO: the connection is for messages */
+    FLAG_ANSWER = 8,   /* messages: acknowledge at once; ECHO: the answer */
+    /* HELLO of a caller: seq, tag and digest offer shared memory (rule L1).
+     * HELLO of who was called: what follows goes through it, both ways. */
+    FLAG_SHARE = 16,
+    FLAG_LAST = 32,  /* PROBE: the end of it */
+    FLAG_FETCH = 16, /* EXPECT: the sender's memory can be read */
+    FLAG_FULL = 64,  /* DATA: the connection had no rest before this one */
+    FLAG_LENT = 4,   /* DATA: empty; what it stands for lies in lent memory */
+};
+
+struct frame {
+    uint8_t type;
+    uint8_t flags;
+    uint32_t epoch;
+    uint64_t tag;
+    uint32_t seq;
+    uint32_t index;
+    uint32_t size;
+    uint64_t digest; /* of the operation's arguments (contract C4) */
+};
+
+void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE]);
+
+static inline bool frame_is_lent(const struct frame *f)
+{
+    return f->type == FRAME_DATA && (f->flags & FLAG_LENT);
+}
+
+/* False: not a frame of this protocol; close the connection. */
+bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f);
+
+#endif

@@ -1,0 +1,285 @@
+/* probe.c - see probe.h; rules in master/PROTOCOL.md. */
+#include "../ring/engine.h"
+
+#include <string.h>
+
+/* What the engine's clock, read once per pass, can tell apart. */
+#define RTT_LEAST ((pccl_ns)1000)
+
+/* ------------------------------------------------------------------ probes */
+
+static void report(struct engine *e, enum edge_kind kind, uint64_t rate)
+{
+    struct probe *p = &e->probe;
+    struct wire_edge edge = {.peer = p->order.peer,
+                             .rate = rate,
+                             .rtt = (uint64_t)p->taken_rtt,
+                             .kind = (uint8_t)kind};
+    p->taken = true;
+    e->out.probed(e->out.user, p->order.step, &edge);
+}
+
+static void over(struct engine *e)
+{
+    struct probe *p = &e->probe;
+    p->on = (p->order.gives && p->phase != GIVE_OVER) ||
+            (p->order.takes && !p->taken);
+}
+
+void probe_begin(struct engine *e, const struct probe_order *order)
+{
+    struct probe *p = &e->probe;
+    const struct wire_member *m = engine_member(e, order->peer);
+    struct frame answer = {.type = FRAME_ECHO,
+                           .flags = FLAG_ANSWER,
+                           .seq = p->early.step,
+                           .index = p->early.index};
+    bool asked = p->early.peer == order->peer && p->early.step == order->step;
+    memset(p, 0, sizeof *p);
+    if (!m || order->peer == e->self || !e->out.probed) return;
+    p->on = true;
+    p->order = *order;
+    p->begun = e->now;
+    p->sample_every = 1;
+    engine_want_link(e, m, e->pool_size);
+    struct link *l = link_find(e, order->peer, false);
+    if (!l) return;
+    link_dirty(e, l);
+    if (asked) (void)link_control(e, l, &answer);
+}
+
+void probe_cancel(struct engine *e)
+{
+    e->probe.on = false;
+}
+
+static bool is_for(const struct engine *e, const struct link *l, uint32_t step)
+{
+    return e->probe.on && e->probe.order.peer == l->id &&
+           e->probe.order.step == step;
+}
+
+/* How long to send: short where the round trip is, so that the rate is found
+ * without keeping the others waiting. */
+static pccl_ns stream_time(const struct probe *p)
+{
+    pccl_ns least = p->order.time / 10;
+    pccl_ns time = PROBE_TIME_RTTS * p->rtt;
+    if (time < least) time = least;
+    return time < p->order.time ? time : p->order.time;
+}
+
+bool probe_next_send(struct engine *e, struct link *l, struct frame *f)
+{
+    struct probe *p = &e->probe;
+    if (!p->on || !p->order.gives || p->order.peer != l->id) return false;
+    if (p->phase == GIVE_LINK) p->phase = GIVE_ECHO;
+    *f = (struct frame){.type = FRAME_ECHO, .seq = p->order.step};
+    if (p->phase == GIVE_ECHO) {
+        f->index = ++p->echoes;
+        p->asked_at = e->now;
+        p->phase = GIVE_WAITS;
+        return true;
+    }
+    if (p->phase != GIVE_STREAM) return false;
+    f->type = FRAME_PROBE;
+    bool late = e->now - p->stream_at >= stream_time(p);
+    if (p->sent < p->order.bytes && (!late || p->sent == 0)) {
+        uint32_t left = p->order.bytes - (uint32_t)p->sent;
+        f->size = left < PROBE_CHUNK ? left : PROBE_CHUNK;
+        p->sent += f->size;
+        return true;
+    }
+    f->flags = FLAG_LAST;
+    f->tag = (uint64_t)p->rtt;
+    f->digest = p->sent;
+    f->index = (uint32_t)((e->now - p->stream_at) / 1000);
+    p->phase = GIVE_OVER;
+    over(e);
+    return true;
+}
+
+static void echoed(struct engine *e, struct link *l, const struct frame *f)
+{
+    struct probe *p = &e->probe;
+    if (p->phase != GIVE_WAITS || f->index != p->echoes) return;
+    pccl_ns rtt = e->now - p->asked_at;
+    if (rtt < RTT_LEAST) rtt = RTT_LEAST;
+    if (p->rtt == 0 || rtt < p->rtt) p->rtt = rtt;
+    p->phase = p->echoes < PROBE_ECHOES ? GIVE_ECHO : GIVE_STREAM;
+    p->stream_at = e->now;
+    link_dirty(e, l);
+}
+
+/* Of the second half of the time: by then TCP has found its rate, and what
+ * buffers on the way swallowed at first has come out. */
+static uint64_t stream_rate(const struct probe *p)
+{
+    uint32_t last = p->sample_count - 1;
+    pccl_ns begin = p->samples[0].at;
+    pccl_ns end = p->samples[last].at;
+    uint32_t from = 0;
+    while (from + 1 < last && p->samples[from].at < begin + (end - begin) / 2)
+        from++;
+    pccl_ns time = end - p->samples[from].at;
+    uint64_t bytes = p->samples[last].bytes - p->samples[from].bytes;
+    uint64_t taken = bytes * 1000000 / ((uint64_t)time / 1000 + 1) + 1;
+    /* Whoever was not scheduled finds all of it in the socket's buffer: each
+     * end sees too much at times, and hardly both. */
+    uint64_t micros = (uint64_t)p->given_time / 1000 + 1;
+    uint64_t given = p->expected * 1000000 / micros + 1;
+    return taken < given ? taken : given;
+}
+
+static void judge_stream(struct engine *e)
+{
+    struct probe *p = &e->probe;
+    if (p->taken || p->expected == 0 || p->received < p->expected) return;
+    report(e, EDGE_SATURATED, stream_rate(p));
+    over(e);
+}
+
+/* Keeps at most PROBE_SAMPLES, every second one of them when they are full. */
+static void sample(struct engine *e)
+{
+    struct probe *p = &e->probe;
+    uint32_t at = p->sample_count;
+    if (++p->sample_skipped < p->sample_every && at > 0) {
+        at--; /* the last one always says how far we are */
+    } else {
+        p->sample_skipped = 0;
+        p->sample_count++;
+    }
+    p->samples[at].at = e->now;
+    p->samples[at].bytes = p->received;
+    if (p->sample_count < PROBE_SAMPLES) return;
+    for (uint32_t i = 0; i < PROBE_SAMPLES / 2; i++)
+        p->samples[i] = p->samples[2 * i];
+    p->sample_count = PROBE_SAMPLES / 2;
+    p->sample_every *= 2;
+}
+
+bool probe_accept(struct engine *e, struct link *l, const struct frame *f)
+{
+    struct probe *p = &e->probe;
+    bool mine = is_for(e, l, f->seq);
+    if (mine) { /* what is measured is what a ring would have */
+        link_widen(e, l);
+        link_dial(e, l);
+    }
+    if (f->type == FRAME_ECHO && !(f->flags & FLAG_ANSWER)) {
+        struct frame answer = *f;
+        answer.flags = FLAG_ANSWER;
+        if (mine) return link_control(e, l, &answer);
+        p->early.peer = l->id;
+        p->early.step = f->seq;
+        p->early.index = f->index;
+        return true;
+    }
+    if (!mine) return true; /* of a probe given up */
+    if (f->type == FRAME_ECHO) {
+        echoed(e, l, f);
+    } else if ((f->flags & FLAG_LAST) && p->order.takes) {
+        p->expected = f->digest;
+        p->taken_rtt = (pccl_ns)(f->tag & INT64_MAX);
+        p->given_time = (pccl_ns)f->index * 1000;
+        judge_stream(e);
+    }
+    return true;
+}
+
+void probe_received(struct engine *e, const struct link *l,
+                    const struct frame *f)
+{
+    struct probe *p = &e->probe;
+    if (!is_for(e, l, f->seq) || !p->order.takes || f->size == 0) return;
+    p->received += f->size;
+    sample(e);
+    judge_stream(e);
+}
+
+static void fail(struct engine *e, enum edge_kind kind)
+{
+    struct probe *p = &e->probe;
+    if (kind == EDGE_FAILED || (p->order.takes && !p->taken))
+        report(e, kind, 0);
+    p->on = false;
+}
+
+void probe_closed(struct engine *e, const struct link *l)
+{
+    struct probe *p = &e->probe;
+    if (!p->on || p->order.peer != l->id || l->open > 0 || l->dialing > 0)
+        return;
+    bool never = p->received == 0 && p->echoes == 0;
+    fail(e, never && l->failed > 0 ? EDGE_FAILED : EDGE_SILENT);
+}
+
+/* Time to make the link, and to send with a margin. */
+void probe_tick(struct engine *e)
+{
+    struct probe *p = &e->probe;
+    if (!p->on) return;
+    if (engine_link_status(e, p->order.peer) == LINK_FAILED) {
+        bool used = p->received > 0 || p->echoes > 0;
+        fail(e, used ? EDGE_SILENT : EDGE_FAILED);
+    } else if (e->now - p->begun >= e->deadline / 2 + 4 * p->order.time) {
+        fail(e, EDGE_SILENT);
+    }
+}
+
+/* ------------------------------------------------------------- measurements */
+
+void measure_transfer(const struct engine *e, struct lane *lane,
+                      const struct frame *f)
+{
+    struct lane_speed *s = &lane->speed;
+    if (s->first == 0) {
+        s->first = e->now;
+        return;
+    }
+    s->last = e->now;
+    s->bytes += f->size;
+    if (f->flags & FLAG_FULL) s->full += f->size;
+}
+
+void measure_lane(const struct lane *lane)
+{
+    const struct lane_speed *s = &lane->speed;
+    pccl_ns time = s->last - s->first;
+    if (s->bytes < MEASURE_MIN || time < MEASURE_TIME_MIN) return;
+    uint64_t rate = s->bytes * 1000000 / ((uint64_t)time / 1000);
+    bool full = 2 * s->full > s->bytes;
+    struct link_speed *l = &lane->link->speed;
+    if (!full && l->rate > 0 && (l->full || rate <= l->rate)) return;
+    l->rate = rate;
+    l->full = full;
+}
+
+/* News: by more than an eighth, or once in a while. */
+static bool is_news(const struct link_speed *s, pccl_ns now)
+{
+    if (s->rate == 0) return false;
+    uint64_t more = s->told + s->told / 8;
+    uint64_t less = s->told - s->told / 8;
+    if (s->rate > more || (s->full && s->rate < less)) return true;
+    return now - s->told_at >= 10 * PCCL_S;
+}
+
+uint32_t measure_report(struct engine *e, struct wire_edge *edges)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < e->world && count < WIRE_EDGES_MAX; i++) {
+        struct link *l = link_find(e, e->ids[i], false);
+        if (!l || !is_news(&l->speed, e->now)) continue;
+        struct link_speed *s = &l->speed;
+        edges[count++] = (struct wire_edge){.peer = l->id,
+                                            .rate = s->rate,
+                                            .kind = s->full ? EDGE_SATURATED
+                                                            : EDGE_AT_LEAST};
+        s->told = s->rate;
+        s->told_at = e->now;
+        s->rate = 0;
+    }
+    return count;
+}

@@ -1,0 +1,94 @@
+/* probe.h - what the links of this peer can do, as a pure state machine.
+ *
+ * Two sources: a probe that the master orders between two peers that are in
+ * no operation (rules O3, O4), and the transfers of large operations, which are
+ * timed where they arrive and cost nothing (rule O1). Both speak of the edge
+ * from the other peer to this one. */
+#ifndef PCCL_PROBE_H
+#define PCCL_PROBE_H
+
+#include "../base/wire.h"
+#include "frame.h"
+
+enum {
+    PROBE_ECHOES = 3,
+    PROBE_CHUNK = 16 * 1024,
+    PROBE_SAMPLES = 64,
+    PROBE_TIME_RTTS = 10, /* long enough for TCP to find its rate */
+    /* Operations that bring less than this over a link measure nothing. */
+    MEASURE_MIN = 1024 * 1024,
+};
+#define MEASURE_TIME_MIN PCCL_MS
+
+struct engine;
+struct link;
+struct lane;
+
+struct probe_order {
+    uint32_t step; /* names the probe in frames and reports */
+    uint64_t peer;
+    bool gives, takes;
+    uint32_t bytes;
+    pccl_ns time;
+};
+
+struct probe {
+    /* The other one has its order already, and asks whether we have ours. */
+    struct {
+        uint64_t peer;
+        uint32_t step, index;
+    } early;
+
+    bool on; /* from the order until both halves are over */
+    struct probe_order order;
+    pccl_ns begun;
+
+    enum { GIVE_LINK, GIVE_ECHO, GIVE_WAITS, GIVE_STREAM, GIVE_OVER } phase;
+    uint32_t echoes;
+    pccl_ns asked_at, stream_at, rtt;
+    uint64_t sent;
+
+    bool taken;
+    uint64_t received, expected;   /* expected: 0 until the sender said so */
+    pccl_ns taken_rtt, given_time; /* as the sender says */
+    struct {
+        pccl_ns at;
+        uint64_t bytes;
+    } samples[PROBE_SAMPLES];
+    uint32_t sample_count, sample_every, sample_skipped;
+};
+
+/* Of the transfers that came over one link since the last report. */
+struct link_speed {
+    uint64_t rate; /* 0: nothing new */
+    bool full;     /* the link was the limit */
+    uint64_t told; /* rate last reported */
+    pccl_ns told_at;
+};
+
+/* Of one operation's transfers over one lane. */
+struct lane_speed {
+    pccl_ns first, last;
+    uint64_t bytes, full; /* after the first transfer; of a busy link */
+};
+
+void probe_begin(struct engine *e, const struct probe_order *order);
+void probe_cancel(struct engine *e);
+void probe_tick(struct engine *e);
+
+/* What is worth telling the master, at most WIRE_EDGES_MAX; the round-trip
+ * times are the caller's to fill in. */
+uint32_t measure_report(struct engine *e, struct wire_edge *edges);
+
+/* --- for conn.c and op.c --- */
+bool probe_next_send(struct engine *e, struct link *l, struct frame *f);
+/* False: the frame breaks the protocol. */
+bool probe_accept(struct engine *e, struct link *l, const struct frame *f);
+void probe_received(struct engine *e, const struct link *l,
+                    const struct frame *f);
+void probe_closed(struct engine *e, const struct link *l);
+void measure_transfer(const struct engine *e, struct lane *lane,
+                      const struct frame *f);
+void measure_lane(const struct lane *lane);
+
+#endif

@@ -1,0 +1,189 @@
+/* shared_memory.c - see share.h. */
+#include "shared_memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIZE_MIN_OFFERED = 4096, SIZE_MAX_OFFERED = 64 * 1024 * 1024 };
+
+static size_t file_size(uint32_t size)
+{
+    return CHANNEL_PAGE + 2 * (size_t)size;
+}
+
+/* Memory without a name, of a size that nobody can change; -1: none. */
+static int make_sealed(const char *name, size_t size,
+                       struct channel_offer *offer)
+{
+    /* Beyond this limit it would not fail, but kill the process. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur)
+        return -1;
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return -1;
+    if (ftruncate(fd, (off_t)size) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ==
+            0 &&
+        getrandom(&offer->nonce, sizeof offer->nonce, 0) ==
+            (ssize_t)sizeof offer->nonce) {
+        offer->fd = (uint32_t)fd;
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+/* The page, then each queue twice in a row. */
+static bool map(struct share *s, int fd, uint32_t size, uint32_t side)
+{
+    size_t one = size;
+    s->mapped = CHANNEL_PAGE + 4 * one;
+    uint8_t *at =
+        mmap(NULL, s->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return false;
+    s->memory = at;
+    struct {
+        size_t offset, size, from;
+    } parts[] = {{0, CHANNEL_PAGE, 0},
+                 {CHANNEL_PAGE, one, CHANNEL_PAGE},
+                 {CHANNEL_PAGE + one, one, CHANNEL_PAGE},
+                 {CHANNEL_PAGE + 2 * one, one, CHANNEL_PAGE + one},
+                 {CHANNEL_PAGE + 3 * one, one, CHANNEL_PAGE + one}};
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        if (mmap(at + parts[i].offset, parts[i].size, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED, fd,
+                 (off_t)parts[i].from) == MAP_FAILED)
+            return false;
+    }
+    /* A child of this process is no end of the channel. */
+    (void)madvise(at, s->mapped, MADV_DONTFORK);
+    channel_init(&s->channel, (struct channel_page *)(void *)at,
+                 at + CHANNEL_PAGE, size, side);
+    return true;
+}
+
+bool share_make(struct share *s, uint32_t size, struct channel_offer *offer)
+{
+    *s = (struct share){.fd = -1};
+    *offer = (struct channel_offer){.pid = (uint32_t)getpid(), .size = size};
+    s->fd = make_sealed("pccl", file_size(size), offer);
+    if (s->fd < 0 || !map(s, s->fd, size, 0)) {
+        share_free(s);
+        return false;
+    }
+    struct channel_page *page = (struct channel_page *)(void *)s->memory;
+    page->magic = CHANNEL_MAGIC;
+    page->size = size;
+    page->nonce = offer->nonce;
+    return true;
+}
+
+/* Looks before it opens: opening some kinds of file has effects. */
+static int open_sealed(const struct channel_offer *offer, size_t size,
+                       int flags)
+{
+    char path[64];
+    struct stat st;
+    (void)snprintf(path, sizeof path, "/proc/%u/fd/%u", offer->pid, offer->fd);
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 0 ||
+        st.st_size != (off_t)size)
+        return -1;
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return -1;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 &&
+        st.st_size == (off_t)size)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+bool share_open(struct share *s, const struct channel_offer *offer)
+{
+    *s = (struct share){.fd = -1};
+    uint32_t size = offer->size;
+    if (size < SIZE_MIN_OFFERED || size > SIZE_MAX_OFFERED ||
+        (size & (size - 1)) != 0)
+        return false;
+    int fd = open_sealed(offer, file_size(size), O_RDWR);
+    if (fd < 0) return false;
+    bool ok = map(s, fd, size, 1);
+    close(fd);
+    const struct channel_page *page = (struct channel_page *)(void *)s->memory;
+    if (ok && page->magic == CHANNEL_MAGIC && page->size == size &&
+        page->nonce == offer->nonce)
+        return true;
+    share_free(s);
+    return false;
+}
+
+void share_settle(struct share *s)
+{
+    if (s->fd >= 0) close(s->fd);
+    s->fd = -1;
+}
+
+void share_free(struct share *s)
+{
+    share_settle(s);
+    share_area_free(&s->lent);
+    if (s->memory) munmap(s->memory, s->mapped);
+    s->memory = NULL;
+}
+
+/* ---------------------------------------------------------- lent memory */
+
+static bool map_area(struct share_area *a, int fd, size_t size, int access)
+{
+    void *at = mmap(NULL, size, access, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) return false;
+    (void)madvise(at, size, MADV_DONTFORK);
+    a->memory = at;
+    a->size = size;
+    return true;
+}
+
+bool share_area_make(struct share_area *a, size_t size)
+{
+    *a = (struct share_area){.fd = -1};
+    a->offer.pid = (uint32_t)getpid();
+    a->offer.size = (uint32_t)size;
+    int fd = make_sealed("lent-pccl", size, &a->offer);
+    if (fd < 0) return false;
+    if (!map_area(a, fd, size, PROT_READ | PROT_WRITE)) {
+        close(fd);
+        return false;
+    }
+    a->fd = fd;
+    memcpy(a->memory + SHARE_NONCE_AT, &a->offer.nonce, sizeof a->offer.nonce);
+    return true;
+}
+
+bool share_area_open(struct share_area *a, const struct channel_offer *offer)
+{
+    *a = (struct share_area){.fd = -1};
+    if (offer->size < SIZE_MIN_OFFERED) return false;
+    int fd = open_sealed(offer, offer->size, O_RDONLY);
+    if (fd < 0) return false;
+    bool ok = map_area(a, fd, offer->size, PROT_READ);
+    close(fd);
+    if (ok && memcmp(a->memory + SHARE_NONCE_AT, &offer->nonce,
+                     sizeof offer->nonce) == 0)
+        return true;
+    share_area_free(a);
+    return false;
+}
+
+void share_area_free(struct share_area *a)
+{
+    if (!a->memory) return;
+    munmap(a->memory, a->size);
+    if (a->fd >= 0) close(a->fd);
+    a->memory = NULL;
+}

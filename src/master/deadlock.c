@@ -1,0 +1,136 @@
+/* deadlock.c - members that wait for each other in different calls (rule V4).
+ *
+ * A member has sat in a vote for long: those who do not vote are asked what
+ * keeps them, and those who vote whether they have launched that. */
+#include "master.h"
+
+/* Beside PENDING another thread may launch: it is given more time. */
+static bool waits_long(const struct master *m, const struct master_peer *p)
+{
+    pccl_ns since = m->now - p->voted_at;
+    if (p->state != PEER_MEMBER) return false;
+    return master_waits(p) ? since >= m->deadline / 2
+                           : p->voted[VOTE_PENDING] && since >= 2 * m->deadline;
+}
+
+/* Asked once per half a deadline while it lasts. */
+void conflict_probe(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    if (g->phase != GROUP_OPEN || g->restart) return;
+    if (m->now - g->probed_at < m->deadline / 2) return;
+    bool waiting = false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->group != group) continue;
+        p->questions = 0;
+        waiting |= waits_long(m, p);
+        if (master_waits(p)) continue;
+        m->links[count++] = i;
+    }
+    if (!waiting || count == 0) return;
+    g->probed_at = m->now;
+    for (uint32_t i = 0; i < count; i++) m->peers[m->links[i]].questions = 1;
+    struct wire_msg probe = {.type = WIRE_ASK, .epoch = g->epoch};
+    m->out.send(m->out.user, m->links, count, &probe);
+}
+
+static bool has_part(const struct wire_msg *told, uint64_t id)
+{
+    for (uint32_t i = 0; i < told->id_count; i++) {
+        if (told->ids[i] == id) return true;
+    }
+    return told->id_count == 0; /* of the whole view */
+}
+
+/* `told` lists operations of the whole view, or one of the scope `ids`. */
+static void ask_waiting(struct master *m, uint32_t group,
+                        const struct wire_msg *told)
+{
+    struct master_group *g = &m->groups[group];
+    struct wire_msg question = {.type = WIRE_ASK, .epoch = g->epoch};
+    uint32_t members = round_live_links(m, group);
+    for (uint32_t i = 0; i < told->op_count; i++) {
+        const struct wire_op *op = &told->ops[i];
+        bool waits = op->state == OP_RUNNING || op->state == OP_HELD;
+        bool asked = told->id_count > 0 || op->survivors == members;
+        if (waits && asked) m->ops[question.op_count++] = *op;
+    }
+    question.ops = m->ops;
+    if (question.op_count == 0) return;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->group != group || !waits_long(m, p)) continue;
+        if (!has_part(told, p->info.id)) continue;
+        p->questions++;
+        m->links[count++] = i;
+    }
+    if (count > 0) m->out.send(m->out.user, m->links, count, &question);
+}
+
+/* Of all who wait: what one of them has not launched nobody has returned. */
+static void refuse_waiting(struct master *m, uint32_t group)
+{
+    /* Named: the members are not told of the operation once more (F6). */
+    struct wire_msg refusal = {.type = WIRE_ANSWER,
+                               .epoch = m->groups[group].epoch};
+    refusal.vote.flag = 0xff;
+    for (int kind = 0; kind < VOTE_KIND_COUNT; kind++) {
+        if (kind == VOTE_PENDING) continue;
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < m->link_end; i++) {
+            struct master_peer *p = &m->peers[i];
+            if (p->state != PEER_MEMBER || p->group != group) continue;
+            if (!p->voted[kind]) continue;
+            p->voted[kind] = false;
+            m->links[count++] = i;
+        }
+        refusal.vote.kind = (uint8_t)kind;
+        if (count > 0) m->out.send(m->out.user, m->links, count, &refusal);
+    }
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_MEMBER && p->group == group)
+            state_vote_refuse(m, i, m->groups[group].epoch);
+    }
+}
+
+static bool lacks_one(const struct wire_msg *told)
+{
+    for (uint32_t i = 0; i < told->op_count; i++) {
+        if (told->ops[i].state == OP_NOT_LAUNCHED) return true;
+    }
+    return false;
+}
+
+/* Someone who waits in a vote never launched an operation that another one is
+ * blocked in: both get an error instead of waiting for each other. */
+void conflict_told(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    if (g->phase != GROUP_OPEN || g->restart || msg->epoch != g->epoch) return;
+    if (p->questions == 0) return;
+    if (!master_waits(p)) {
+        /* Operations of a scope come one by one before the whole list. */
+        if (msg->id_count == 0) p->questions--;
+        if (p->voted[VOTE_PENDING] && lacks_one(msg))
+            master_answer(m, VOTE_PENDING, 0xff);
+        else
+            ask_waiting(m, p->group, msg);
+        return;
+    }
+    p->questions--;
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        if (msg->ops[i].state != OP_NOT_LAUNCHED) continue;
+        struct wire_msg fault = {.type = WIRE_REFRESH};
+        fault.fault.tag = msg->ops[i].tag;
+        fault.fault.seq = msg->ops[i].seq;
+        round_force(g, &fault, VERDICT_USAGE);
+        g->restart = true;
+        g->broken_at = m->now;
+    }
+    if (g->restart) refuse_waiting(m, p->group);
+}

@@ -1,0 +1,301 @@
+/* mpi_env.c - starting, ending, asking about the process and the library. */
+#include "coll.h"
+#include "mpi_comm.h"
+#include "mpi_op.h"
+#include "p2p.h"
+#include "progress.h"
+#include "revoke.h"
+#include "transport.h"
+#include "type.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The connection to the run, and the world model on top of it. There may be
+ * sessions without MPI_Init, before it and after MPI_Finalize. */
+enum phase { PHASE_BEFORE, PHASE_STARTING, PHASE_ACTIVE, PHASE_OVER };
+
+static _Atomic(enum phase) run_phase, world_phase;
+static int thread_level;
+static pthread_t main_thread;
+/* Guards starting and stopping, and what follows. */
+static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
+static int session_count;
+static bool sessions_used;
+
+bool env_active(void)
+{
+    return atomic_load(&run_phase) == PHASE_ACTIVE;
+}
+
+bool env_world_active(void)
+{
+    return env_active() && atomic_load(&world_phase) == PHASE_ACTIVE;
+}
+
+int env_thread_level(void)
+{
+    return thread_level;
+}
+
+_Noreturn void env_abort(int code, const char *message)
+{
+    fprintf(stderr, "%s\n", message);
+    fflush(stdout);
+    fflush(stderr);
+    if (world.pccl) (void)pcclAbortRun(world.pccl, code);
+    /* Not exit(): a program may call MPI from its exit handlers. */
+    _exit(code & 0xff ? code & 0xff : code ? 1 : 0);
+}
+
+/* With `lifecycle`. Connects, once; errors end the process. */
+static void run_start(int required, const char *function)
+{
+    char message[512];
+    if (atomic_load(&run_phase) == PHASE_ACTIVE) return;
+    if (atomic_load(&run_phase) == PHASE_OVER)
+        env_abort(MPI_ERR_OTHER, "MPI cannot be initialized again: the process "
+                                 "has left the run");
+    atomic_store(&run_phase, PHASE_STARTING);
+    if (required < MPI_THREAD_SINGLE) required = MPI_THREAD_SINGLE;
+    thread_level =
+        required > MPI_THREAD_MULTIPLE ? MPI_THREAD_MULTIPLE : required;
+    main_thread = pthread_self();
+    op_start();
+    if (!type_start() || !world_connect(message, sizeof message) ||
+        !comm_start()) {
+        char line[640];
+        snprintf(line, sizeof line, "Fatal error in %s: %s", function, message);
+        env_abort(MPI_ERR_OTHER, line);
+    }
+    atomic_store(&run_phase, PHASE_ACTIVE);
+    /* Losses are told to those who have asked for events once. */
+    (void)transport_progress(0);
+    if (world.pccl) (void)progress_start();
+}
+
+/* With `lifecycle`. */
+static void run_stop(void)
+{
+    /* Nobody leaves while another still works; a loss here does not matter. */
+    transport_stop();
+    if (world.pccl) (void)coll_finish();
+    progress_stop();
+    p2p_stop();
+    revoke_stop();
+    atomic_store(&run_phase, PHASE_OVER);
+    world_disconnect();
+    comm_stop();
+    groups_release_retired();
+    struct group *view = atomic_exchange(&world.view, NULL);
+    if (view) object_release(&view->object);
+}
+
+/* A session may follow the last one that was finalized, and a process that has
+ * left a run cannot come back as the same member: one that has used sessions
+ * leaves at its end. With a session still open that is a failure. */
+static void leave_at_exit(void)
+{
+    pthread_mutex_lock(&lifecycle);
+    if (env_active() && session_count == 0 &&
+        atomic_load(&world_phase) != PHASE_ACTIVE)
+        run_stop();
+    pthread_mutex_unlock(&lifecycle);
+}
+
+void env_session_begin(int level, const char *function)
+{
+    pthread_mutex_lock(&lifecycle);
+    run_start(level, function);
+    session_count++;
+    if (!sessions_used) (void)atexit(leave_at_exit);
+    sessions_used = true;
+    pthread_mutex_unlock(&lifecycle);
+}
+
+void env_session_end(void)
+{
+    pthread_mutex_lock(&lifecycle);
+    session_count--;
+    pthread_mutex_unlock(&lifecycle);
+}
+
+static int start(int required, int *provided, const char *function)
+{
+    enum phase before = PHASE_BEFORE;
+    if (!atomic_compare_exchange_strong(&world_phase, &before, PHASE_STARTING))
+        return error_raise(NULL, MPI_ERR_OTHER, function,
+                           before == PHASE_OVER
+                               ? "MPI cannot be initialized after MPI_Finalize"
+                               : "MPI is initialized already");
+    pthread_mutex_lock(&lifecycle);
+    run_start(required, function);
+    atomic_store(&world_phase, PHASE_ACTIVE);
+    pthread_mutex_unlock(&lifecycle);
+    if (provided) *provided = thread_level;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Init);
+int PMPI_Init(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    return start(MPI_THREAD_SINGLE, NULL, "MPI_Init");
+}
+
+MPI_PUBLIC(Init_thread);
+int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    (void)argc;
+    (void)argv;
+    return start(required, provided, "MPI_Init_thread");
+}
+
+MPI_PUBLIC(Finalize);
+int PMPI_Finalize(void)
+{
+    if (!env_world_active())
+        return RAISE(NULL, MPI_ERR_OTHER, "MPI is not initialized");
+    /* Attributes of MPI_COMM_SELF go first, as the standard asks: their
+     * delete callbacks are the program's own finalization. */
+    (void)attr_delete_all(MPI_COMM_SELF, &comm_self.attributes);
+    (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
+    pthread_mutex_lock(&lifecycle);
+    if (!sessions_used) run_stop();
+    atomic_store(&world_phase, PHASE_OVER);
+    pthread_mutex_unlock(&lifecycle);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Initialized);
+int PMPI_Initialized(int *flag)
+{
+    enum phase now = atomic_load(&world_phase);
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    *flag = now == PHASE_ACTIVE || now == PHASE_OVER;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Finalized);
+int PMPI_Finalized(int *flag)
+{
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    *flag = atomic_load(&world_phase) == PHASE_OVER;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Query_thread);
+int PMPI_Query_thread(int *provided)
+{
+    if (!provided) return RAISE_ARG(NULL, "null level");
+    *provided = thread_level;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Is_thread_main);
+int PMPI_Is_thread_main(int *flag)
+{
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    *flag = pthread_equal(main_thread, pthread_self()) != 0;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Abort);
+int PMPI_Abort(MPI_Comm handle, int code)
+{
+    char line[256], name[32];
+    struct comm *comm = comm_find(handle);
+    const struct group *view = env_active() ? atomic_load(&world.view) : NULL;
+    const struct group *members = comm ? comm_members(comm) : view;
+    snprintf(name, sizeof name, "comm=0x%08X", (unsigned)handle);
+    snprintf(line, sizeof line,
+             "Abort(%d) on node %d (rank %d in comm %d): application called "
+             "MPI_Abort(%s, %d) - process %d",
+             code, view ? view->rank : 0, members ? members->rank : 0,
+             comm ? (int)comm->context : 0,
+             handle == MPI_COMM_WORLD  ? "MPI_COMM_WORLD"
+             : handle == MPI_COMM_SELF ? "MPI_COMM_SELF"
+                                       : name,
+             code, view ? view->rank : 0);
+    env_abort(code, line);
+}
+
+MPI_PUBLIC(Wtime);
+double PMPI_Wtime(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+MPI_PUBLIC(Wtick);
+double PMPI_Wtick(void)
+{
+    struct timespec tick;
+    clock_getres(CLOCK_MONOTONIC, &tick);
+    return (double)tick.tv_sec + 1e-9 * (double)tick.tv_nsec;
+}
+
+MPI_PUBLIC(Get_processor_name);
+int PMPI_Get_processor_name(char *name, int *length)
+{
+    if (!name || !length) return RAISE_ARG(NULL, "null name");
+    if (gethostname(name, MPI_MAX_PROCESSOR_NAME - 1) != 0)
+        snprintf(name, MPI_MAX_PROCESSOR_NAME, "localhost");
+    name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
+    *length = (int)strlen(name);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Get_version);
+int PMPI_Get_version(int *version, int *subversion)
+{
+    if (!version || !subversion) return RAISE_ARG(NULL, "null version");
+    *version = MPI_VERSION;
+    *subversion = MPI_SUBVERSION;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Get_library_version);
+int PMPI_Get_library_version(char *version, int *length)
+{
+    if (!version || !length) return RAISE_ARG(NULL, "null version");
+    snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING,
+             "PCCL/MPI %s: elastic, fault-tolerant collectives over libpccl.\n"
+             "Not MPICH; offers the ABI of MPICH %s. Functions beyond its\n"
+             "tables return MPI_ERR_UNSUPPORTED_OPERATION.\n",
+             PCCL_MPI_VERSION, MPICH_VERSION);
+    *length = (int)strlen(version);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Pcontrol);
+int PMPI_Pcontrol(const int level, ...)
+{
+    (void)level;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Alloc_mem);
+int PMPI_Alloc_mem(MPI_Aint size, MPI_Info info, void *base)
+{
+    (void)info;
+    if (size < 0 || !base) return RAISE_ARG(NULL, "negative size or null base");
+    void *memory = NULL;
+    if (posix_memalign(&memory, 64, size ? (size_t)size : 1) != 0)
+        return RAISE_NO_MEMORY(NULL);
+    *(void **)base = memory;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Free_mem);
+int PMPI_Free_mem(void *base)
+{
+    free(base);
+    return MPI_SUCCESS;
+}

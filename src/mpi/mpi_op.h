@@ -1,0 +1,35 @@
+/* mpi_op.h - reduction operators. */
+#ifndef OP_H
+#define OP_H
+
+#include "facade.h"
+#include "type.h"
+
+#include <pccl.h>
+
+/* in[i] op inout[i] -> inout[i] for count elements */
+typedef void op_kernel(const void *in, void *inout, size_t count);
+
+struct mpi_op {
+    struct object object;
+    bool predefined;
+    bool commutative;
+    MPI_User_function *function; /* of the user's, one of the two */
+    MPI_User_function_c *function_c;
+};
+
+/* NULL for what is not an operator. */
+struct mpi_op *op_find(MPI_Op handle);
+void op_start(void);
+/* Whether the operator takes the type, as MPICH decides it. */
+bool op_takes(const struct mpi_op *op, const struct type *type);
+/* The pccl operator that does the same to this type's bits; false: none. */
+bool op_to_pccl(const struct mpi_op *op, const struct type *type,
+                pcclRedOp_t *out);
+/* Applies the operator to elements in the type's own layout. */
+void op_apply(const struct mpi_op *op, const struct type *type, const void *in,
+              void *inout, MPI_Count count);
+/* Table of the predefined operators on elements; NULL: not defined. */
+op_kernel *op_kernel_find(MPI_Op handle, enum element element);
+
+#endif

@@ -1,0 +1,377 @@
+/* mpi_session.c - sessions: MPI without MPI_COMM_WORLD. There are two process
+ * sets, the members of the run as they are when asked, and the process itself.
+ */
+#include "agree.h"
+#include "coll.h"
+#include "errhandler.h"
+#include "info.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const set_names[] = {"mpi://WORLD", "mpi://SELF"};
+enum { SET_WORLD, SET_SELF, SETS };
+
+struct mpi_session {
+    struct object object;
+    atomic_int errhandler; /* see errhandler.h */
+    struct errhandler *handler;
+    struct info *info;
+};
+
+static void session_destroy(struct object *object)
+{
+    struct mpi_session *session = (struct mpi_session *)object;
+    if (session->handler) object_release(&session->handler->object);
+    info_release(session->info);
+    free(session);
+}
+
+static struct mpi_session *session_find(MPI_Session handle)
+{
+    if (!env_active()) return NULL;
+    return (struct mpi_session *)handle_find(HANDLE_SESSION, handle);
+}
+
+#define SESSION_OR_RETURN(variable, handle)                                    \
+    struct mpi_session *variable = session_find(handle);                       \
+    if (!variable)                                                             \
+    return RAISE(NULL, MPI_ERR_SESSION, "invalid session 0x%08x",              \
+                 (unsigned)(handle))
+
+/* Raises an error that error_note has recorded. */
+static int raise_on(struct mpi_session *session, int error_class,
+                    const char *function)
+{
+    MPI_Session handle = session->object.handle;
+    return errhandler_call(&session->errhandler, &session->handler, &handle,
+                           error_class, function);
+}
+
+static const char *const levels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
+                                     "MPI_THREAD_SERIALIZED",
+                                     "MPI_THREAD_MULTIPLE"};
+
+/* What the info asks for; by default all that there is. */
+static int wanted_level(MPI_Info info)
+{
+    char value[32];
+    int found = 0;
+    if (info == MPI_INFO_NULL ||
+        PMPI_Info_get(info, "thread_level", sizeof value - 1, value, &found) !=
+            MPI_SUCCESS ||
+        !found)
+        return MPI_THREAD_MULTIPLE;
+    for (int i = 0; i < 4; i++)
+        if (strcasecmp(value, levels[i]) == 0) return i;
+    return MPI_THREAD_MULTIPLE;
+}
+
+MPI_PUBLIC(Session_init);
+int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler,
+                      MPI_Session *out)
+{
+    if (!out) return RAISE_ARG(NULL, "null session");
+    if (info != MPI_INFO_NULL && !info_find(info))
+        return RAISE(NULL, MPI_ERR_INFO, "invalid info");
+    struct mpi_session *session = calloc(1, sizeof *session);
+    if (!session) return RAISE_NO_MEMORY(NULL);
+    object_init(&session->object, session_destroy);
+    if (!errhandler_set(&session->errhandler, &session->handler, errhandler,
+                        HANDLE_SESSION)) {
+        free(session);
+        return RAISE_ARG(NULL, "not an error handler of sessions");
+    }
+    env_session_begin(wanted_level(info), "MPI_Session_init");
+    session->info = info_copy(info_find(info));
+    if (!session->info ||
+        !info_put(session->info, "thread_level", levels[env_thread_level()]) ||
+        !handle_open(HANDLE_SESSION, &session->object)) {
+        object_release(&session->object);
+        env_session_end();
+        return RAISE_NO_MEMORY(NULL);
+    }
+    *out = session->object.handle;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Session_finalize);
+int PMPI_Session_finalize(MPI_Session *handle)
+{
+    if (!handle) return RAISE_ARG(NULL, "null session");
+    SESSION_OR_RETURN(session, *handle);
+    handle_close(&session->object);
+    object_release(&session->object);
+    *handle = MPI_SESSION_NULL;
+    env_session_end();
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Session_get_info);
+int PMPI_Session_get_info(MPI_Session handle, MPI_Info *out)
+{
+    SESSION_OR_RETURN(session, handle);
+    int result = out ? info_publish(info_copy(session->info), out)
+                     : error_note(MPI_ERR_ARG, "null info");
+    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
+}
+
+/* ---------------------------------------------------------------- process sets
+ */
+
+MPI_PUBLIC(Session_get_num_psets);
+int PMPI_Session_get_num_psets(MPI_Session handle, MPI_Info info, int *count)
+{
+    SESSION_OR_RETURN(session, handle);
+    (void)info;
+    if (!count)
+        return raise_on(session, error_note(MPI_ERR_ARG, "null count"),
+                        __func__);
+    *count = SETS;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Session_get_nth_pset);
+int PMPI_Session_get_nth_pset(MPI_Session handle, MPI_Info info, int n,
+                              int *length, char *name)
+{
+    SESSION_OR_RETURN(session, handle);
+    (void)info;
+    if (n < 0 || n >= SETS || !length || (*length > 0 && !name))
+        return raise_on(
+            session,
+            error_note(MPI_ERR_ARG, "process set %d, or null pointer", n),
+            __func__);
+    if (*length > 0) snprintf(name, (size_t)*length, "%s", set_names[n]);
+    *length = (int)strlen(set_names[n]) + 1;
+    return MPI_SUCCESS;
+}
+
+/* The members of a set, with a reference; NULL: there is no such set. */
+static struct group *set_members(const char *name)
+{
+    const struct group *members = NULL;
+    if (name && strcasecmp(name, set_names[SET_WORLD]) == 0)
+        members = comm_members(&comm_world);
+    if (name && strcasecmp(name, set_names[SET_SELF]) == 0)
+        members = comm_members(&comm_self);
+    return (struct group *)(uintptr_t)members;
+}
+
+MPI_PUBLIC(Session_get_pset_info);
+int PMPI_Session_get_pset_info(MPI_Session handle, const char *name,
+                               MPI_Info *out)
+{
+    SESSION_OR_RETURN(session, handle);
+    const struct group *members = set_members(name);
+    char size[16];
+    if (!members || !out)
+        return raise_on(
+            session,
+            error_note(MPI_ERR_ARG, "no process set \"%s\"", name ? name : ""),
+            __func__);
+    struct info *info = info_copy(NULL);
+    snprintf(size, sizeof size, "%d", members->size);
+    int result = info && info_put(info, "mpi_size", size)
+                     ? info_publish(info, out)
+                     : error_note(MPI_ERR_NO_MEM, "out of memory");
+    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
+}
+
+MPI_PUBLIC(Group_from_session_pset);
+int PMPI_Group_from_session_pset(MPI_Session handle, const char *name,
+                                 MPI_Group *out)
+{
+    SESSION_OR_RETURN(session, handle);
+    const struct group *members = set_members(name);
+    if (!members || !out)
+        return raise_on(
+            session,
+            error_note(MPI_ERR_ARG, "no process set \"%s\"", name ? name : ""),
+            __func__);
+    struct group *group = group_new(members->size);
+    if (!group)
+        return raise_on(session, error_note(MPI_ERR_NO_MEM, "out of memory"),
+                        __func__);
+    memcpy(group->ids, members->ids,
+           (size_t)members->size * sizeof *group->ids);
+    return group_publish(group, members->size, out);
+}
+
+/* --------------------------------------------------------------- communicators
+ */
+
+/* Both have no communicator to send in: the messages by which a group agrees
+ * have the context of MPI_COMM_SELF, in which nobody else is sent anything. */
+static uint32_t session_channel(int kind)
+{
+    return comm_self.context | CHANNEL_AGREE | CHANNEL_NUMBER(kind);
+}
+
+/* A string for a tag. FNV-1a. */
+static int tag_of(const char *text)
+{
+    uint32_t hash = 0x811c9dc5u;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x01000193u;
+    return (int)(hash & 0xfffffff);
+}
+
+/* What has no communicator yet raises its errors on the handler that the new
+ * one is to have. */
+static int raise_early(MPI_Errhandler errhandler, int error_class,
+                       const char *function)
+{
+    atomic_int kind = MPI_ERRORS_ARE_FATAL;
+    struct errhandler *slot = NULL;
+    MPI_Comm none = MPI_COMM_NULL;
+    (void)errhandler_set(&kind, &slot, errhandler, HANDLE_COMM);
+    int result = errhandler_call(&kind, &slot, &none, error_class, function);
+    if (slot) object_release(&slot->object);
+    return result;
+}
+
+/* Checks what both calls have in common. */
+static int check(MPI_Group handle, const char *stringtag,
+                 MPI_Errhandler errhandler, const MPI_Comm *out,
+                 struct group **group)
+{
+    atomic_int kind = 0;
+    struct errhandler *slot = NULL;
+    *group = env_active() ? group_find(handle) : NULL;
+    if (!*group) return error_note(MPI_ERR_GROUP, "invalid group");
+    if (!stringtag || !out) return error_note(MPI_ERR_ARG, "null pointer");
+    if (!errhandler_set(&kind, &slot, errhandler, HANDLE_COMM))
+        return error_note(MPI_ERR_ARG, "not an error handler of communicators");
+    if (slot) object_release(&slot->object);
+    if ((*group)->size > 0 &&
+        group_rank_of(*group, world.self) == MPI_UNDEFINED)
+        return error_note(MPI_ERR_GROUP, "this process is not in the group");
+    return MPI_SUCCESS;
+}
+
+/* The parent that the new communicator takes its error handler from. */
+static struct comm *model_of(MPI_Errhandler errhandler)
+{
+    struct comm *model = comm_new(comm_self.context, NULL);
+    if (model)
+        (void)errhandler_set(&model->errhandler, &model->handler, errhandler,
+                             HANDLE_COMM);
+    return model;
+}
+
+MPI_PUBLIC(Comm_create_from_group);
+int PMPI_Comm_create_from_group(MPI_Group handle, const char *stringtag,
+                                MPI_Info info, MPI_Errhandler errhandler,
+                                MPI_Comm *out)
+{
+    struct group *group;
+    uint32_t context;
+    (void)info;
+    int result = check(handle, stringtag, errhandler, out, &group);
+    if (result != MPI_SUCCESS) return raise_early(errhandler, result, __func__);
+    *out = MPI_COMM_NULL;
+    if (group->size == 0) return MPI_SUCCESS;
+    struct comm *model = model_of(errhandler);
+    result = model ? agree_context(group, session_channel(AGREE_SESSION),
+                                   tag_of(stringtag), &context)
+                   : error_note(MPI_ERR_NO_MEM, "out of memory");
+    if (result == MPI_SUCCESS) {
+        object_retain(&group->object);
+        result = comm_make(model, context, group, out);
+    }
+    if (model) object_release(&model->object);
+    return result == MPI_SUCCESS ? result
+                                 : raise_early(errhandler, result, __func__);
+}
+
+/* A communicator of the local group for just this call. */
+static int local_make(struct group *group, MPI_Errhandler errhandler, int tag,
+                      struct comm **out)
+{
+    uint32_t context;
+    *out = NULL;
+    int result =
+        agree_context(group, session_channel(AGREE_SESSION), tag, &context);
+    if (result != MPI_SUCCESS) return result;
+    object_retain(&group->object);
+    *out = comm_new(context, group);
+    if (!*out) return error_note(MPI_ERR_NO_MEM, "out of memory");
+    (*out)->local = group->size == 1;
+    (void)errhandler_set(&(*out)->errhandler, &(*out)->handler, errhandler,
+                         HANDLE_COMM);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Intercomm_create_from_groups);
+int PMPI_Intercomm_create_from_groups(MPI_Group handle, int leader,
+                                      MPI_Group remote_handle, int other,
+                                      const char *stringtag, MPI_Info info,
+                                      MPI_Errhandler errhandler, MPI_Comm *out)
+{
+    struct group *group;
+    (void)info;
+    int result = check(handle, stringtag, errhandler, out, &group);
+    if (result == MPI_SUCCESS && (leader < 0 || leader >= group->size))
+        result = error_note(MPI_ERR_RANK, "local leader %d", leader);
+    if (result != MPI_SUCCESS) return raise_early(errhandler, result, __func__);
+    *out = MPI_COMM_NULL;
+    int tag = tag_of(stringtag);
+    struct comm *local;
+    result = local_make(group, errhandler, tag, &local);
+    const struct group *remote = NULL;
+    if (result == MPI_SUCCESS && group->rank == leader) {
+        remote = group_find(remote_handle);
+        if (remote && (other < 0 || other >= remote->size)) remote = NULL;
+    }
+    if (result == MPI_SUCCESS)
+        result = inter_from_groups(local, leader, remote, comm_self.context,
+                                   tag, out);
+    if (local) object_release(&local->object);
+    return result == MPI_SUCCESS ? result
+                                 : raise_early(errhandler, result, __func__);
+}
+
+/* -------------------------------------------------------------- error handlers
+ */
+
+MPI_PUBLIC(Session_create_errhandler);
+int PMPI_Session_create_errhandler(MPI_Session_errhandler_function *function,
+                                   MPI_Errhandler *out)
+{
+    return errhandler_create(HANDLE_SESSION, (void (*)(void))function, out,
+                             __func__);
+}
+
+MPI_PUBLIC(Session_set_errhandler);
+int PMPI_Session_set_errhandler(MPI_Session handle, MPI_Errhandler errhandler)
+{
+    SESSION_OR_RETURN(session, handle);
+    if (errhandler_set(&session->errhandler, &session->handler, errhandler,
+                       HANDLE_SESSION))
+        return MPI_SUCCESS;
+    return raise_on(session,
+                    error_note(MPI_ERR_ARG, "not an error handler of sessions"),
+                    __func__);
+}
+
+MPI_PUBLIC(Session_get_errhandler);
+int PMPI_Session_get_errhandler(MPI_Session handle, MPI_Errhandler *out)
+{
+    SESSION_OR_RETURN(session, handle);
+    if (!out)
+        return raise_on(session, error_note(MPI_ERR_ARG, "null error handler"),
+                        __func__);
+    *out = errhandler_get(&session->errhandler, &session->handler);
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Session_call_errhandler);
+int PMPI_Session_call_errhandler(MPI_Session handle, int code)
+{
+    SESSION_OR_RETURN(session, handle);
+    error_note(code, "raised by the program");
+    (void)raise_on(session, code, __func__);
+    return MPI_SUCCESS;
+}

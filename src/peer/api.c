@@ -1,0 +1,334 @@
+/* api.c - pccl.h entry points: check, call the communicator, map the result.
+ * The contracts stand in include/pccl.h. */
+#include "api.h"
+
+#include "comm_device.h"
+#include "../base/env.h"
+#include "../base/log.h"
+#include "../base/status.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_bool initialized;
+
+static void warn_unknown(const char *name)
+{
+    LOG(LOG_WARN, "%s is not a variable that this library knows", name);
+}
+
+pcclResult_t pcclInit(void)
+{
+    if (!atomic_exchange(&initialized, true)) env_warn_unknown(warn_unknown);
+    return pcclSuccess;
+}
+
+const char *pcclGetErrorString(pcclResult_t result)
+{
+    return status_text((int)result);
+}
+
+pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
+{
+    if (!info) return pcclInvalidArgument;
+    info->has_cuda_support = comm_device_built();
+    return pcclSuccess;
+}
+
+pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c)
+{
+    if (!atomic_load(&initialized)) return pcclNotInitialized;
+    if (!comm) return pcclInvalidArgument;
+    *c = (pcclComm_t *)(uintptr_t)comm;
+    comm_lock(*c);
+    if ((*c)->session) return pcclSuccess;
+    pthread_mutex_unlock(&(*c)->lock);
+    return pcclInvalidUsage;
+}
+
+pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result)
+{
+    /* What an earlier failure was about explains no later one. */
+    if (result != pcclSuccess && !c->explained) c->error[0] = '\0';
+    c->explained = false;
+    pthread_mutex_unlock(&c->lock);
+    return result;
+}
+
+/* ------------------------------------------------------------- life cycle */
+
+pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
+                                    pcclComm_t **comm_out)
+{
+    if (!atomic_load(&initialized)) return pcclNotInitialized;
+    if (!params || !comm_out) return pcclInvalidArgument;
+    pcclComm_t *c = calloc(1, sizeof *c);
+    if (!c) return pcclInternalError;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    c->params = *params;
+    c->rank_hint = -1;
+    c->master_fd = c->driver_fd = c->master_poll = c->wake.fd = -1;
+    c->pulse_fd = -1;
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->listeners[i] = -1;
+    *comm_out = c;
+    return pcclSuccess;
+}
+
+pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
+{
+    if (!atomic_load(&initialized)) return pcclNotInitialized;
+    if (!comm || !options || options->size < sizeof *options)
+        return pcclInvalidArgument;
+    pthread_mutex_lock(&comm->lock);
+    if (comm->session) return api_leave(comm, pcclInvalidUsage);
+    comm->rank_hint = options->rank_hint;
+    comm->deadline_ms = options->deadline_ms;
+    return api_leave(comm, pcclSuccess);
+}
+
+pcclResult_t pcclConnect(pcclComm_t *comm)
+{
+    if (!atomic_load(&initialized)) return pcclNotInitialized;
+    if (!comm) return pcclInvalidArgument;
+    pthread_mutex_lock(&comm->lock);
+    if (comm->session && comm->session->state != SESSION_GONE)
+        return api_leave(comm, pcclInvalidUsage);
+    comm_close(comm);
+    return api_leave(comm, (pcclResult_t)comm_open(comm));
+}
+
+pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
+{
+    if (!atomic_load(&initialized)) return pcclNotInitialized;
+    if (!comm) return pcclInvalidArgument;
+    pthread_mutex_lock(&comm->lock);
+    comm_close(comm);
+    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_destroy(&comm->lock);
+    pthread_cond_destroy(&comm->changed);
+    free(comm);
+    return pcclSuccess;
+}
+
+/* ------------------------------------------------------------- attributes */
+
+pcclResult_t pcclGetAttribute(const pcclComm_t *comm, pcclAttribute_t attribute,
+                              int *p_attribute_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    const struct told *t = &c->session->told;
+    uint32_t value = 0;
+    switch (attribute) {
+    case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
+        value = t->world;
+        break;
+    case PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE:
+        value = t->size;
+        break;
+    case PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS:
+        value = t->groups;
+        break;
+    case PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE:
+        value = t->largest;
+        break;
+    default:
+        return api_leave(c, pcclInvalidArgument);
+    }
+    if (!p_attribute_out) return api_leave(c, pcclInvalidArgument);
+    *p_attribute_out = (int)value;
+    return api_leave(c, pcclSuccess);
+}
+
+pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch, int *rank,
+                         int *size, pcclMember_t *members, size_t capacity)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    const struct told *t = &c->session->told;
+    if (epoch) *epoch = t->epoch;
+    if (rank) *rank = (int)t->rank;
+    if (size) *size = (int)t->size;
+    for (uint32_t i = 0; members && i < t->size && i < capacity; i++) {
+        members[i] = (pcclMember_t){.id = t->members[i].id,
+                                    .host = t->members[i].host,
+                                    .rank = (int32_t)i,
+                                    .hint = t->members[i].hint};
+    }
+    return api_leave(c, pcclSuccess);
+}
+
+pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
+                               pcclViewChange_t *change_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!change_out) return api_leave(c, pcclInvalidArgument);
+    const struct session *s = c->session;
+    *change_out = (pcclViewChange_t){s->view->epoch, s->closed_at,
+                                     s->proposed_at, s->installed_at};
+    return api_leave(c, pcclSuccess);
+}
+
+pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf, size_t size)
+{
+    if (!atomic_load(&initialized)) return pcclNotInitialized;
+    if (!comm || !buf || size == 0) return pcclInvalidArgument;
+    pcclComm_t *c = (pcclComm_t *)(uintptr_t)comm;
+    pthread_mutex_lock(&c->lock);
+    const char *text = c->error;
+    if (*text == '\0' && c->session && c->session->state == SESSION_GONE)
+        text = c->session->reason;
+    size_t length = strnlen(text, size - 1);
+    memcpy(buf, text, length);
+    buf[length] = '\0';
+    pthread_mutex_unlock(&c->lock);
+    return pcclSuccess;
+}
+
+/* ------------------------------------------------------------------ votes */
+
+/* Waits for the answer to a vote; 0xff when refused, -1 when gone. */
+static int vote(pcclComm_t *c, enum vote_kind kind, pcclResult_t *result)
+{
+    struct session *s = c->session;
+    *result = (pcclResult_t)session_vote(s, kind);
+    if (*result != pcclSuccess) return -1;
+    comm_turn(c);
+    while (s->votes[kind] != VOTE_ANSWERED && s->state == SESSION_MEMBER)
+        pthread_cond_wait(&c->changed, &c->lock);
+    bool answered = s->votes[kind] == VOTE_ANSWERED;
+    s->votes[kind] = VOTE_IDLE;
+    if (answered) return s->answers[kind];
+    *result = pcclMasterConnectionFailed;
+    return -1;
+}
+
+pcclResult_t pcclUpdateTopology(pcclComm_t *comm)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    pcclResult_t result;
+    int answer = vote(c, VOTE_UPDATE, &result);
+    if (answer == 0xff) {
+        comm_set_error(c, "another peer is inside an operation that this one "
+                          "did not launch before it asked for an update");
+        result = pcclInvalidUsage;
+    }
+    if (result == pcclMasterConnectionFailed) result = pcclUpdateTopologyFailed;
+    return api_leave(c, result);
+}
+
+pcclResult_t pcclArePeersPending(pcclComm_t *comm, bool *pending_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!pending_out) return api_leave(c, pcclInvalidArgument);
+    pcclResult_t result;
+    int answer = vote(c, VOTE_PENDING, &result);
+    if (answer == 0xff)
+        comm_set_error(c, "another peer is inside an operation that this one "
+                          "has not launched, or in another vote");
+    if (result != pcclSuccess || answer == 0xff)
+        return api_leave(c, pcclInvalidUsage);
+    *pending_out = answer == 1;
+    return api_leave(c, pcclSuccess);
+}
+
+pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks, size_t capacity,
+                         size_t *count_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!count_out || (capacity > 0 && !ranks))
+        return api_leave(c, pcclInvalidArgument);
+    const struct view *v = c->session->view;
+    *count_out = v->ring ? v->size : 0;
+    for (uint32_t i = 0; i < *count_out && i < capacity; i++)
+        ranks[i] = v->has_order ? v->order[i] : (int)i;
+    return api_leave(c, pcclSuccess);
+}
+
+/* Rule R4. */
+void api_describe_blockers(pcclComm_t *c)
+{
+    const struct session *s = c->session;
+    char text[sizeof c->error] = "";
+    if (s->blocker_count == 0) {
+        comm_set_error(c, "some pair of members cannot connect");
+        return;
+    }
+    size_t used = 0;
+    for (uint32_t i = 0; i < s->blocker_count && used < sizeof text; i++) {
+        int n =
+            snprintf(text + used, sizeof text - used, "%s%u and %u",
+                     i > 0 ? ", " : "", view_find(s->view, s->blockers[i][0]),
+                     view_find(s->view, s->blockers[i][1]));
+        used += n > 0 ? (size_t)n : 0;
+    }
+    comm_set_error(c,
+                   "no ring connects all peers: these pairs of ranks cannot "
+                   "reach each other: %s",
+                   text);
+}
+
+pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (session_busy(c->session)) return api_leave(c, pcclPendingAsyncOps);
+    if (c->session->told.world <= 1) return api_leave(c, pcclInvalidUsage);
+    pcclResult_t result;
+    int answer = vote(c, VOTE_OPTIMIZE, &result);
+    if (answer == 0xff) {
+        comm_set_error(c, "another peer is inside an operation or a vote that "
+                          "this one did not take part in");
+        result = pcclInvalidUsage;
+    } else if (answer == 0) {
+        api_describe_blockers(c);
+        result = pcclTopologyOptimizationFailed;
+    }
+    return api_leave(c, result);
+}
+
+/* ----------------------------------------------------------- shared state */
+
+pcclResult_t
+pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
+                           pcclSharedStateSyncStrategy_t strategy,
+                           pcclSharedStateSyncInfo_t *sync_info_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!shared_state || (shared_state->count > 0 && !shared_state->infos) ||
+        (unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
+        return api_leave(c, pcclInvalidArgument);
+    return api_leave(c, (pcclResult_t)comm_synchronize(
+                            c, shared_state, strategy, sync_info_out));
+}
+
+pcclResult_t pcclAbortRun(pcclComm_t *comm, int code)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    session_abort_run(c->session, code);
+    comm_turn(c);
+    return api_leave(c, pcclSuccess);
+}

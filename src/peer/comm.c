@@ -1,0 +1,376 @@
+/* comm.c - threads and life of a communicator. See comm.h. */
+#include "comm.h"
+
+#include "../base/env.h"
+#include "../base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+pccl_ns comm_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (pccl_ns)t.tv_sec * PCCL_S + t.tv_nsec;
+}
+
+void comm_set_error(pcclComm_t *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(c->error, sizeof c->error, format, args);
+    va_end(args);
+    c->explained = true;
+    LOG(LOG_INFO, "%s", c->error);
+}
+
+void comm_lock(pcclComm_t *c)
+{
+    if (pthread_mutex_trylock(&c->lock) == 0) return;
+    atomic_fetch_add(&c->waiting, 1);
+    pthread_mutex_lock(&c->lock);
+    atomic_fetch_sub(&c->waiting, 1);
+}
+
+static void on_changed(void *comm)
+{
+    pcclComm_t *c = comm;
+    pthread_cond_broadcast(&c->changed);
+}
+
+void comm_turn(pcclComm_t *c)
+{
+    comm_io_flush_master(c);
+    /* Effects of what just happened (READY, DONE, the next segment) leave at
+     * once, whoever's turn it is. */
+    if (!c->driving || c->driver_blocked) (void)comm_io_move(c);
+    comm_io_flush_master(c);
+    c->attended = false;
+    comm_io_watch(c);
+    comm_wake_driver(c);
+}
+
+/* ------------------------------------------------------------- I/O thread */
+
+/* The callers stay where they are, and the listener readable: listening on
+ * would be a loop without end. */
+void comm_turn_deaf(pcclComm_t *c)
+{
+    if (!c->deaf) LOG(LOG_WARN, "cannot take a call: %s", strerror(errno));
+    c->deaf = true;
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] >= 0) ev_io_stop(c->loop, &c->listener_watchers[i]);
+    }
+}
+
+static void hear_again(pcclComm_t *c)
+{
+    for (int i = 0; c->deaf && i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] >= 0)
+            ev_io_start(c->loop, &c->listener_watchers[i]);
+    }
+    c->deaf = false;
+}
+
+static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
+{
+    (void)loop, (void)events;
+    pcclComm_t *c = w->data;
+    comm_io_judge_master(c);
+    hear_again(c);
+    session_tick(c->session, comm_now());
+    (void)comm_io_move(c);
+    comm_turn(c);
+}
+
+static void on_wake(void *comm)
+{
+    pcclComm_t *c = comm;
+    if (c->stopping) ev_break(c->loop, EVBREAK_ALL);
+    comm_attend_woken(c);
+    if (!c->restless || c->stopping) return;
+    c->restless = false;
+    if (!c->driving) (void)comm_io_move(c);
+    comm_turn(c);
+}
+
+static void loop_release(struct ev_loop *loop)
+{
+    pcclComm_t *c = ev_userdata(loop);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void loop_acquire(struct ev_loop *loop)
+{
+    pcclComm_t *c = ev_userdata(loop);
+    comm_lock(c);
+}
+
+static void *io_thread(void *comm)
+{
+    pcclComm_t *c = comm;
+    pthread_mutex_lock(&c->lock);
+    ev_run(c->loop, 0);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static bool start_thread(pcclComm_t *c)
+{
+    /* Signals are the program's business, not this thread's. */
+    sigset_t all;
+    sigset_t old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&c->thread, NULL, io_thread, c);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc == 0;
+}
+
+/* ---------------------------------------------------------- open and close */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
+{
+    const uint8_t *b = bytes;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ b[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* Equal for processes that could share memory: same boot, same namespaces. */
+static uint64_t host_id(void)
+{
+    char text[128];
+    uint64_t hash = 0xcbf29ce484222325u;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+    if (fd >= 0) close(fd);
+    hash = mix(hash, text, n > 0 ? (size_t)n : 0);
+    static const char *const spaces[] = {
+        "/proc/self/ns/pid", "/proc/self/ns/net", "/proc/self/ns/user"};
+    for (size_t i = 0; i < ARRAY_COUNT(spaces); i++) {
+        struct stat st;
+        if (stat(spaces[i], &st) == 0)
+            hash = mix(hash, &st.st_ino, sizeof st.st_ino);
+    }
+    return hash;
+}
+
+static void warn_deadline(const char *text)
+{
+    LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds; ignored", text);
+}
+
+static pccl_ns own_deadline(const pcclComm_t *c)
+{
+    if (c->deadline_ms > 0) return c->deadline_ms * PCCL_MS;
+    pccl_ns set = env_deadline_ns(warn_deadline);
+    return set > 0 ? set : DEADLINE_DEFAULT_MS * PCCL_MS;
+}
+
+static uint32_t own_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return (uint32_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+static enum comm_transport own_transport(void)
+{
+    static const char *const names[] = {"auto", "tcp", "shm"};
+    const char *text = getenv("PCCL_TRANSPORT");
+    if (!text || *text == '\0') return TRANSPORT_AUTO;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (strcmp(text, names[i]) == 0) return (enum comm_transport)i;
+    }
+    LOG(LOG_WARN, "PCCL_TRANSPORT=%s is not auto, tcp or shm; ignored", text);
+    return TRANSPORT_AUTO;
+}
+
+/* A spare of pccl-master is complete but for this: it waits for a line, or the
+ * end, of its standard input, and joins then. */
+static void spare_wait(void)
+{
+    static atomic_bool waited;
+    const char *spare = getenv("PCCL_SPARE");
+    char byte;
+    if (!spare || strcmp(spare, "1") != 0 || atomic_exchange(&waited, true))
+        return;
+    while (read(STDIN_FILENO, &byte, 1) == -1 && errno == EINTR) continue;
+}
+
+static void say_hello(pcclComm_t *c)
+{
+    struct wire_msg hello = {.type = WIRE_HELLO};
+    hello.hello.group = c->params.peer_group;
+    hello.hello.pool = (uint16_t)c->session->engine.pool_size;
+    const char *join = getenv("PCCL_JOIN");
+    hello.hello.join = join && strcmp(join, "1") == 0;
+    hello.hello.self.host = host_id() & ~(uint64_t)1;
+    hello.hello.self.host |= c->transport == TRANSPORT_TCP;
+    hello.hello.self.hint = c->rank_hint;
+    hello.hello.self.pid = (uint32_t)getpid();
+    hello.hello.self.addr.port = c->port;
+    session_hello(c->session, &hello);
+}
+
+static bool allocate(pcclComm_t *c, pccl_ns deadline)
+{
+    c->session = calloc(1, sizeof *c->session);
+    c->store = calloc(1, sizeof *c->store);
+    c->sockets = calloc(CONNS_MAX, sizeof *c->sockets);
+    c->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+    c->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->master_poll = epoll_create1(EPOLL_CLOEXEC);
+    bool wakes = wake_open(&c->wake) && comm_attend_open(c);
+    if (!c->session || !c->store || !c->sockets || !c->loop || !wakes ||
+        c->driver_fd < 0 || c->master_poll < 0)
+        return false;
+    for (uint32_t i = 0; i < CONNS_MAX; i++) c->sockets[i].fd = -1;
+    struct session_config config = {
+        .out = {.user = c,
+                .to_master = comm_io_to_master,
+                .dial = comm_io_dial,
+                .close = comm_io_close,
+                .changed = on_changed,
+                .round_trip = comm_io_round_trip},
+        .pool_size = c->params.p2p_connection_pool_size,
+        .deadline = deadline,
+    };
+    if (c->transport != TRANSPORT_TCP) {
+        config.out.share = comm_share_make;
+        config.out.join = comm_share_join;
+        config.out.shared = comm_share_settled;
+        config.out.lend = comm_share_lend;
+        config.out.borrow = comm_share_borrow;
+        config.out.fetch = comm_share_fetch;
+    }
+    return session_init(c->session, &config);
+}
+
+static void release(pcclComm_t *c)
+{
+    comm_io_close_all(c);
+    if (c->session) session_free(c->session);
+    share_area_free(&c->area);
+    wake_close(&c->wake);
+    comm_attend_close(c);
+    if (c->loop) ev_loop_destroy(c->loop);
+    if (c->driver_fd >= 0) close(c->driver_fd);
+    if (c->master_poll >= 0) close(c->master_poll);
+    free(c->session);
+    free(c->store);
+    free(c->sockets);
+    free(c->in);
+    free(c->out);
+    c->session = NULL;
+    c->store = NULL;
+    c->sockets = NULL;
+    c->loop = NULL;
+    c->driver_fd = c->master_poll = -1;
+    c->in = c->out = NULL;
+    c->in_capacity = c->out_capacity = 0;
+}
+
+/* The time between two ticks, in seconds. */
+static double pace(const pcclComm_t *c)
+{
+    return (double)c->session->engine.deadline / 5e9;
+}
+
+void comm_pace(pcclComm_t *c)
+{
+    if (c->tick.repeat == pace(c)) return;
+    c->tick.repeat = pace(c);
+    ev_timer_again(c->loop, &c->tick);
+}
+
+static void start_loop(pcclComm_t *c)
+{
+    ev_set_userdata(c->loop, c);
+    ev_set_loop_release_cb(c->loop, loop_release, loop_acquire);
+    wake_start(&c->wake, c->loop, on_wake, c);
+    comm_attend_start(c);
+    ev_timer_init(&c->tick, on_tick, pace(c), pace(c));
+    c->tick.data = c;
+    ev_timer_start(c->loop, &c->tick);
+    comm_io_start_watchers(c);
+}
+
+int comm_open(pcclComm_t *c)
+{
+    pccl_ns deadline = own_deadline(c);
+    c->stopping = c->deaf = false;
+    c->transport = own_transport();
+    c->crowd_epoch = 0;
+    c->processors = own_processors();
+    spare_wait();
+    if (!allocate(c, deadline)) {
+        release(c);
+        comm_set_error(c, "out of memory or descriptors");
+        return pcclInternalError;
+    }
+    if (!comm_io_connect_master(c, deadline) || !comm_io_listen(c)) {
+        release(c);
+        return pcclMasterConnectionFailed;
+    }
+    struct session *s = c->session;
+    s->now = s->engine.now = comm_now();
+    start_loop(c);
+    if (!start_thread(c)) {
+        release(c);
+        comm_set_error(c, "cannot start a thread");
+        return pcclInternalError;
+    }
+    say_hello(c);
+    comm_turn(c);
+    while (s->state == SESSION_JOINING && !s->master_lost)
+        pthread_cond_wait(&c->changed, &c->lock);
+    if (s->state == SESSION_MEMBER) {
+        comm_count_crowd(c);
+        return pcclSuccess;
+    }
+    comm_set_error(c, "not admitted to the run: %s", s->reason);
+    comm_close(c);
+    return pcclMasterConnectionFailed;
+}
+
+static void leave(pcclComm_t *c)
+{
+    struct session *s = c->session;
+    session_leave(s);
+    comm_turn(c);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    pccl_ns wait = s->engine.deadline + PCCL_S;
+    until.tv_sec += wait / PCCL_S;
+    while (s->state != SESSION_GONE) {
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &until) != 0) break;
+    }
+}
+
+void comm_close(pcclComm_t *c)
+{
+    if (!c->session) return;
+    if (c->session->state == SESSION_MEMBER) comm_flush_messages(c);
+    if (c->session->state == SESSION_MEMBER) leave(c);
+    c->stopping = true;
+    wake_send(&c->wake);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(c->thread, NULL);
+    pthread_mutex_lock(&c->lock);
+    release(c);
+}

@@ -1,0 +1,520 @@
+/* comm_io.c - the sockets of a communicator. See comm.h. */
+#include "comm.h"
+
+#include "../base/io_addr.h"
+#include "../base/log.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------ connections */
+
+static uint32_t free_number(const pcclComm_t *c)
+{
+    for (uint32_t i = 0; i < CONNS_MAX; i++) {
+        const struct conn *conn = c->session->engine.conns[i];
+        if (c->sockets[i].fd < 0 && (!conn || conn->state == CONN_FREE))
+            return i;
+    }
+    return NO_CONN;
+}
+
+static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events);
+
+static uint32_t take_number(pcclComm_t *c, int fd)
+{
+    uint32_t number = free_number(c);
+    if (number == NO_CONN) return number;
+    struct comm_socket *s = &c->sockets[number];
+    memset(s, 0, sizeof *s);
+    s->fd = fd;
+    s->share.fd = -1;
+    ev_io_init(&s->watcher, on_conn_event, fd, 0);
+    s->watcher.data = c;
+    if (number >= c->socket_end) c->socket_end = number + 1;
+    return number;
+}
+
+uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
+{
+    pcclComm_t *c = comm;
+    struct io_addr to;
+    if (!io_addr_from_wire(addr, &to)) return NO_CONN;
+    int fd = socket(to.name.ss_family,
+                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return NO_CONN;
+    io_addr_tune_early(fd, &to);
+    int rc = connect(fd, (struct sockaddr *)&to.name, to.size);
+    uint32_t number = NO_CONN;
+    if (rc == 0 || errno == EINPROGRESS) number = take_number(c, fd);
+    if (number == NO_CONN) {
+        close(fd);
+        return NO_CONN;
+    }
+    c->sockets[number].connecting = true;
+    return number;
+}
+
+void comm_io_close(void *comm, uint32_t number)
+{
+    pcclComm_t *c = comm;
+    struct comm_socket *s = &c->sockets[number];
+    if (s->fd < 0) return;
+    ev_io_stop(c->loop, &s->watcher);
+    close(s->fd);
+    s->fd = -1;
+    s->watched = 0;
+    share_free(&s->share);
+}
+
+static void tune_far(struct comm_socket *s, int fd)
+{
+    s->far = true;
+    io_addr_tune_far(fd);
+    io_window_open(&s->window, fd);
+}
+
+/* Returns how long the other end took to answer. */
+static pccl_ns tune(struct comm_socket *s, int fd)
+{
+    struct io_addr peer = io_addr_peer(fd);
+    pccl_ns rtt = io_addr_rtt(fd);
+    io_addr_tune(fd, &peer);
+    if (rtt >= RTT_FAR) tune_far(s, fd);
+    return rtt;
+}
+
+/* True once the connection is made; tells the engine of the outcome. */
+static bool finish_connecting(pcclComm_t *c, uint32_t number)
+{
+    struct comm_socket *s = &c->sockets[number];
+    struct pollfd p = {.fd = s->fd, .events = POLLOUT};
+    if (poll(&p, 1, 0) <= 0) return false;
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        error = errno;
+    s->connecting = false;
+    if (error == 0)
+        engine_measured(&c->session->engine, number, tune(s, s->fd));
+    engine_dialed(&c->session->engine, number, error == 0);
+    return true;
+}
+
+void comm_io_lost(pcclComm_t *c, uint32_t number)
+{
+    comm_io_close(c, number);
+    engine_closed(&c->session->engine, number);
+}
+
+uint64_t comm_io_round_trip(void *comm, uint64_t peer)
+{
+    const pcclComm_t *c = comm;
+    pccl_ns least = 0;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        const struct conn *conn = c->session->engine.conns[i];
+        bool open = conn && conn->state == CONN_OPEN && conn->link;
+        if (!open || conn->link->id != peer || c->sockets[i].fd < 0) continue;
+        pccl_ns rtt = io_window_way(c->sockets[i].fd);
+        if (rtt > 0 && (least == 0 || rtt < least)) least = rtt;
+    }
+    return (uint64_t)least;
+}
+
+/* Windows moved in one pass, so that no connection keeps the others waiting;
+ * and bytes, which the other end is to read while they are in the cache. */
+enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
+
+static bool receive(pcclComm_t *c, uint32_t number)
+{
+    struct engine *e = &c->session->engine;
+    struct comm_socket *s = &c->sockets[number];
+    bool moved = false;
+    size_t done = 0;
+    for (int i = 0; i < WINDOWS_MAX && done < TURN_SIZE && s->fd >= 0; i++) {
+        if (comm_share_receives(c, number))
+            return comm_share_receive(c, number) || moved;
+        uint8_t *to;
+        size_t size = engine_rx_window(e, number, &to);
+        if (size == 0) break;
+        ssize_t n = recv(s->fd, to, size, MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN) engine_rx_dry(e, number);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
+        if (n <= 0) {
+            comm_io_lost(c, number);
+            return true;
+        }
+        moved = true;
+        if (!engine_rx(e, number, (size_t)n)) {
+            LOG(LOG_INFO, "closed a connection that broke the protocol");
+            return true;
+        }
+        if ((size_t)n < size) break;
+        done += size;
+    }
+    return moved;
+}
+
+static bool transmit(pcclComm_t *c, uint32_t number)
+{
+    struct engine *e = &c->session->engine;
+    struct comm_socket *s = &c->sockets[number];
+    bool moved = false;
+    s->blocked = false;
+    engine_clear_dirty(e, number);
+    size_t done = 0;
+    if (!s->far && engine_is_long(e, number)) tune_far(s, s->fd);
+    if (s->far && !s->connecting) io_window_look(&s->window, s->fd, e->now);
+    for (int turn = 0; s->fd >= 0; turn++) {
+        if (comm_share_sends(c, number))
+            return comm_share_transmit(c, number) || moved;
+        /* Over a long way all connections are to have something to do. */
+        if (turn == (s->far ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
+            s->blocked = true; /* not really: more in the next pass */
+            break;
+        }
+        struct engine_part parts[2];
+        uint32_t count = engine_tx_window(e, number, parts);
+        if (count == 0) break;
+        struct iovec iov[2];
+        size_t total = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            iov[i].iov_base = (void *)(uintptr_t)parts[i].from;
+            iov[i].iov_len = parts[i].size;
+            total += parts[i].size;
+        }
+        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
+        ssize_t n = sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            s->blocked = true;
+            break;
+        }
+        if (n < 0) {
+            comm_io_lost(c, number);
+            return true;
+        }
+        moved = true;
+        engine_tx(e, number, (size_t)n);
+        if ((size_t)n < total) {
+            s->blocked = true;
+            break;
+        }
+        done += total;
+    }
+    return moved;
+}
+
+static bool move(pcclComm_t *c, bool all)
+{
+    struct engine *e = &c->session->engine;
+    bool moved = false;
+    e->now = comm_now();
+    message_pump(e);
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *s = &c->sockets[i];
+        if (s->fd < 0) continue;
+        if (s->connecting) {
+            moved |= finish_connecting(c, i);
+            if (s->fd < 0 || s->connecting) continue;
+        }
+        /* Send first: what others wait for; then what came makes new work. */
+        if (s->blocked || engine_may_send(e, i)) moved |= transmit(c, i);
+        if (s->fd >= 0 && (all || s->expected)) moved |= receive(c, i);
+        if (s->fd >= 0 && engine_may_send(e, i)) moved |= transmit(c, i);
+    }
+    session_settle(c->session);
+    return moved;
+}
+
+bool comm_io_move(pcclComm_t *c)
+{
+    return move(c, true);
+}
+
+bool comm_io_move_expected(pcclComm_t *c)
+{
+    return move(c, false);
+}
+
+void comm_io_expect(pcclComm_t *c, const struct op *op)
+{
+    bool alone = c->session->engine.op_end == 1;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        const struct conn *conn = c->session->engine.conns[i];
+        bool may = !op || !conn || conn->peer || conn->state != CONN_OPEN;
+        for (uint32_t k = 0; op && k < op->lane_count && !may; k++)
+            may = op->lanes[k].link == conn->link &&
+                  (!alone || engine_awaits(op, &op->lanes[k]));
+        c->sockets[i].expected = may;
+    }
+}
+
+void comm_io_push(pcclComm_t *c)
+{
+    struct engine *e = &c->session->engine;
+    bool waits = false;
+    e->now = comm_now();
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        const struct comm_socket *s = &c->sockets[i];
+        if (s->fd < 0) continue;
+        if (!s->connecting && !s->blocked && engine_may_send(e, i))
+            (void)transmit(c, i);
+        waits |= s->fd >= 0 && (s->connecting || s->blocked);
+    }
+    /* Somebody must wait for what could not leave now. */
+    if (waits || message_pending(e)) comm_turn(c);
+}
+
+void comm_io_push_to(pcclComm_t *c, uint64_t member)
+{
+    const struct mlink *l = mlink_find(&c->session->engine, member, false);
+    if (l && l->open && comm_share_sends(c, l->conn) &&
+        !c->sockets[l->conn].blocked) {
+        uint32_t number = l->conn;
+        if (!engine_may_send(&c->session->engine, number)) {
+            comm_share_bell(c, number, CHANNEL_WANTS_DATA);
+            return;
+        }
+        (void)comm_share_transmit(c, number);
+        if (!c->sockets[number].blocked) return;
+    }
+    comm_io_push(c);
+}
+
+static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
+{
+    (void)loop, (void)events;
+    pcclComm_t *c = w->data;
+    struct comm_socket *s =
+        (struct comm_socket *)(void *)((char *)w -
+                                       offsetof(struct comm_socket, watcher));
+    s->stirred = true;
+    if (!c->driving) (void)comm_io_move(c);
+    comm_turn(c);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+/* The loop watches the connection to the master through an epoll set of its
+ * own, because any thread can change that without waking the I/O thread: the
+ * driver of a synchronization hears the master alone. */
+static void watch_master(pcclComm_t *c)
+{
+    uint32_t want = c->listening ? 0 : EPOLLIN;
+    if (c->out_size > 0 && !c->listening) want |= EPOLLOUT;
+    if (c->master_fd < 0 || want == c->master_watched) return;
+    struct epoll_event event = {.events = want};
+    if (epoll_ctl(c->master_poll, EPOLL_CTL_MOD, c->master_fd, &event) == 0)
+        c->master_watched = want;
+}
+
+/* The I/O thread minds the data while nobody drives and there is work; what is
+ * not open yet it minds always. An idle member reads nothing: frames wait in
+ * the kernel until the program calls. */
+void comm_io_watch(pcclComm_t *c)
+{
+    struct session *s = c->session;
+    bool work = s->state == SESSION_JOINING || s->proposed || s->leaving ||
+                s->sync == SYNC_ASKED ||
+                s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
+    for (uint32_t i = 0; i < s->engine.op_end && !work; i++) {
+        enum op_phase phase = s->engine.ops[i].phase;
+        work = phase == PHASE_RUNNING || phase == PHASE_HELD;
+    }
+    bool changed = false, others = c->driving || c->attended;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0) continue;
+        const struct conn *conn = s->engine.conns[i];
+        bool open = conn && conn->state == CONN_OPEN;
+        bool held = conn && conn->held;
+        bool minded = work;
+        if (conn && conn->peer)
+            minded = s->leaving && !message_full(conn->peer);
+        bool shares = comm_share_receives(c, i);
+        int want = 0;
+        if (k->connecting || (k->blocked && !shares)) want |= EV_WRITE;
+        if (!k->connecting && !held && (!open || minded)) want |= EV_READ;
+        if (others && open) want = 0;
+        if (shares) {
+            if (k->blocked && !others) want |= EV_READ;
+            if (k->ended) want = 0;
+            if (!c->driver_blocked && comm_share_doze(c, i, want != 0))
+                c->restless = true;
+        }
+        if (want == k->watched) continue;
+        ev_io_stop(c->loop, &k->watcher);
+        ev_io_set(&k->watcher, k->fd, want);
+        if (want) ev_io_start(c->loop, &k->watcher);
+        k->watched = want;
+        changed = true;
+    }
+    watch_master(c);
+    bool self = pthread_equal(pthread_self(), c->thread) != 0;
+    if ((changed && !self) || c->restless) wake_send(&c->wake);
+}
+
+/* The other ends of channels are to wake the driver; true: no need to sleep. */
+static bool doze(pcclComm_t *c)
+{
+    bool busy = false;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        if (c->sockets[i].fd >= 0 && comm_share_receives(c, i))
+            busy |= comm_share_doze(c, i, true);
+    }
+    return busy;
+}
+
+static void wake_up(pcclComm_t *c, const struct pollfd *fds, uint32_t count)
+{
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0 || !comm_share_receives(c, i)) continue;
+        (void)comm_share_doze(c, i, false);
+        for (uint32_t f = 0; f < count; f++) {
+            if (fds[f].fd == k->fd && fds[f].revents) k->stirred = true;
+        }
+    }
+}
+
+void comm_io_wait(pcclComm_t *c, pccl_ns most)
+{
+    struct pollfd few[64];
+    struct pollfd *fds = few;
+    uint32_t count = 0;
+    if (c->socket_end + 2 > ARRAY_COUNT(few)) {
+        fds = malloc((c->socket_end + 2) * sizeof *fds);
+        if (!fds) {
+            fds = few; /* watches some; the timeout covers the rest */
+        }
+    }
+    size_t room = fds == few ? ARRAY_COUNT(few) : c->socket_end + 2;
+    fds[count++] = (struct pollfd){.fd = c->driver_fd, .events = POLLIN};
+    for (uint32_t i = 0; i < c->socket_end && count < room; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0) continue;
+        uint8_t *to;
+        struct pollfd p = {.fd = k->fd};
+        bool shares = comm_share_receives(c, i);
+        if (k->connecting || (k->blocked && !shares)) p.events |= POLLOUT;
+        if (!k->connecting && engine_rx_window(&c->session->engine, i, &to) > 0)
+            p.events |= POLLIN;
+        if (shares && k->blocked) p.events |= POLLIN;
+        if (shares && k->ended) p.events = 0;
+        if (p.events) fds[count++] = p;
+    }
+    if (c->listening && c->master_fd >= 0 && count < room)
+        fds[count++] = (struct pollfd){.fd = c->master_fd, .events = POLLIN};
+    if (doze(c)) most = 0;
+    c->driver_blocked = true;
+    pthread_mutex_unlock(&c->lock);
+    /* Rounded up: a shorter sleep would spin. */
+    (void)poll(fds, count, (int)((most + PCCL_MS - 1) / PCCL_MS));
+    pthread_mutex_lock(&c->lock);
+    c->driver_blocked = false;
+    wake_up(c, fds, count);
+    if (c->driver_woken) {
+        uint64_t value;
+        ssize_t ignored = read(c->driver_fd, &value, sizeof value);
+        (void)ignored;
+        c->driver_woken = false;
+    }
+    if (fds != few) free(fds);
+}
+
+/* -------------------------------------------------------------- listening */
+
+static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
+{
+    (void)loop, (void)events;
+    pcclComm_t *c = w->data;
+    c->session->engine.now = comm_now();
+    for (;;) {
+        int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            bool lack = errno == EMFILE || errno == ENFILE ||
+                        errno == ENOBUFS || errno == ENOMEM;
+            if (lack) comm_turn_deaf(c);
+            break;
+        }
+        uint32_t number = take_number(c, fd);
+        if (number != NO_CONN && engine_accepted(&c->session->engine, number)) {
+            engine_measured(&c->session->engine, number,
+                            tune(&c->sockets[number], fd));
+        } else {
+            LOG(LOG_WARN, "too many connections: one refused");
+            if (number != NO_CONN) c->sockets[number].fd = -1;
+            close(fd);
+        }
+    }
+    (void)comm_io_move(c);
+    comm_turn(c);
+}
+
+static int listen_on(int family)
+{
+    struct io_addr any;
+    if (!io_addr_numeric(NULL, 0, family == AF_INET6, &any)) return -1;
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    io_addr_tune_early(fd, NULL);
+    int zero = 0;
+    bool ok = family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY,
+                                               &zero, sizeof zero) == 0;
+    ok = ok && bind(fd, (struct sockaddr *)&any.name, any.size) == 0 &&
+         listen(fd, 1024) == 0;
+    if (ok) return fd;
+    close(fd);
+    return -1;
+}
+
+/* One port for everything; IPv6 sockets take IPv4 callers as well. */
+bool comm_io_listen(pcclComm_t *c)
+{
+    int fd = listen_on(AF_INET6);
+    if (fd < 0) fd = listen_on(AF_INET);
+    if (fd < 0) {
+        comm_set_error(c, "cannot listen for other peers: %s", strerror(errno));
+        return false;
+    }
+    struct io_addr self = io_addr_local(fd);
+    c->listeners[0] = fd;
+    c->port = io_addr_port(&self);
+    return true;
+}
+
+void comm_io_start_watchers(pcclComm_t *c)
+{
+    comm_io_start_master(c);
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] < 0) continue;
+        ev_io_init(&c->listener_watchers[i], on_listener_event, c->listeners[i],
+                   EV_READ);
+        c->listener_watchers[i].data = c;
+        ev_io_start(c->loop, &c->listener_watchers[i]);
+    }
+}
+
+void comm_io_close_all(pcclComm_t *c)
+{
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        if (c->sockets[i].fd < 0) continue;
+        close(c->sockets[i].fd);
+        c->sockets[i].fd = -1;
+        share_free(&c->sockets[i].share);
+    }
+    c->socket_end = 0;
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
+        if (c->listeners[i] >= 0) close(c->listeners[i]);
+        c->listeners[i] = -1;
+    }
+    comm_io_close_master(c);
+}

@@ -1,0 +1,250 @@
+/* comm_share.c - connections between processes of one host: their bytes go
+ * through shared memory, and their sockets wake who sleeps and tell of a
+ * death. See comm.h; rules L1 to L5 of master/PROTOCOL.md. */
+#include "comm.h"
+
+#include "../base/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum {
+    PIECE = 64 * 1024, /* moved before the other end is shown it */
+    PIECES_MAX = 16,   /* in one pass, so that no one keeps others waiting */
+};
+
+/* ------------------------------------------------------------ negotiation */
+
+static void say_tcp(const pcclComm_t *c, const char *why)
+{
+    if (c->transport == TRANSPORT_SHM)
+        LOG(LOG_WARN, "no shared memory with a member of this host: %s", why);
+}
+
+/* A pair has memory for queues so long that what is written next has left the
+ * reader's caches; the queues of many members would not fit there together. */
+static uint32_t queue_size(const pcclComm_t *c, uint32_t number)
+{
+    const struct session *s = c->session;
+    const struct view *view = s->proposed ? s->next : s->view;
+    uint64_t host = s->engine.host;
+    uint32_t here = 0;
+    if (s->engine.conns[number]->peer) return CHANNEL_SIZE; /* messages */
+    for (uint32_t i = 0; i < view->size; i++)
+        here += view->members[i].host == host;
+    return here == 2 ? CHANNEL_SIZE_PAIR : CHANNEL_SIZE;
+}
+
+static bool has_ended(int fd)
+{
+    char first;
+    ssize_t n = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+struct channel *comm_share_make(void *comm, uint32_t number,
+                                struct channel_offer *offer)
+{
+    pcclComm_t *c = comm;
+    struct share *share = &c->sockets[number].share;
+    if (share_make(share, queue_size(c, number), offer)) return &share->channel;
+    say_tcp(c, "it cannot be made here");
+    return NULL;
+}
+
+struct channel *comm_share_join(void *comm, uint32_t number,
+                                const struct channel_offer *offer)
+{
+    pcclComm_t *c = comm;
+    struct share *share = &c->sockets[number].share;
+    if (share_open(share, offer)) return &share->channel;
+    /* A caller that has given up meanwhile took its memory with it. */
+    if (!has_ended(c->sockets[number].fd))
+        say_tcp(c, "what it offers cannot be opened here");
+    return NULL;
+}
+
+void comm_share_settled(void *comm, uint32_t number, bool taken)
+{
+    pcclComm_t *c = comm;
+    struct share *share = &c->sockets[number].share;
+    if (taken) {
+        share_settle(share);
+        return;
+    }
+    share_free(share);
+    say_tcp(c, "it does not take it");
+}
+
+uint8_t *comm_share_lend(void *comm, struct channel_offer *offer)
+{
+    pcclComm_t *c = comm;
+    if (!c->area.memory && !share_area_make(&c->area, LEND_SIZE)) return NULL;
+    *offer = c->area.offer;
+    return c->area.memory;
+}
+
+const uint8_t *comm_share_borrow(void *comm, uint32_t number,
+                                 const struct channel_offer *offer)
+{
+    pcclComm_t *c = comm;
+    struct share_area *lent = &c->sockets[number].share.lent;
+    return share_area_open(lent, offer) ? lent->memory : NULL;
+}
+
+bool comm_share_receives(const pcclComm_t *c, uint32_t number)
+{
+    const struct conn *conn = c->session->engine.conns[number];
+    return conn && conn->channel;
+}
+
+bool comm_share_sends(const pcclComm_t *c, uint32_t number)
+{
+    const struct conn *conn = c->session->engine.conns[number];
+    return conn && conn->channel && !conn->greets;
+}
+
+/* ----------------------------------------------------------------- the bell */
+
+void comm_share_bell(pcclComm_t *c, uint32_t number, uint32_t what)
+{
+    struct comm_socket *s = &c->sockets[number];
+    if (!channel_must_wake(&s->share.channel, what)) return;
+    /* When there is no room, the other end has not seen older ones yet. */
+    ssize_t ignored = send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)ignored;
+}
+
+/* Rings say nothing; what counts is whether the socket has ended. */
+static void listen_to_socket(struct comm_socket *s)
+{
+    uint8_t rings[256];
+    s->stirred = false;
+    for (;;) {
+        ssize_t n = recv(s->fd, rings, sizeof rings, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return;
+        if (n <= 0) s->ended = true;
+        if (n < (ssize_t)sizeof rings) return;
+    }
+}
+
+bool comm_share_doze(pcclComm_t *c, uint32_t number, bool on)
+{
+    struct engine *e = &c->session->engine;
+    struct comm_socket *s = &c->sockets[number];
+    struct channel *channel = &s->share.channel;
+    if (!on) {
+        if (s->asleep) channel_set_asleep(channel, CHANNEL_AWAKE);
+        s->asleep = false;
+        return false;
+    }
+    uint8_t *to;
+    const uint8_t *from;
+    bool reads = engine_rx_window(e, number, &to) > 0;
+    uint32_t what = reads ? CHANNEL_WANTS_DATA : CHANNEL_AWAKE;
+    if (s->blocked) what |= CHANNEL_WANTS_ROOM;
+    channel_set_asleep(channel, what);
+    s->asleep = true;
+    /* The other end may sleep for room that was made meanwhile. */
+    comm_share_bell(c, number, CHANNEL_WANTS_ROOM);
+    if (channel->broken) return true;
+    if (reads && channel_ready(channel, &from) > 0) return true;
+    return s->blocked && channel_room(channel, &to) > 0;
+}
+
+/* ------------------------------------------------------------------ moving */
+
+/* Copies what may leave now into the channel; false: nothing could. */
+static bool put(struct engine *e, uint32_t number, struct channel *channel)
+{
+    struct engine_part parts[2];
+    uint32_t count = engine_tx_window(e, number, parts);
+    size_t done = 0;
+    uint8_t *to;
+    size_t most = channel_room(channel, &to);
+    if (most > PIECE) most = PIECE;
+    for (uint32_t i = 0; i < count && done < most; i++) {
+        size_t part = parts[i].size;
+        if (part > most - done) part = most - done;
+        memcpy(to + done, parts[i].from, part);
+        done += part;
+    }
+    if (done == 0) return false;
+    channel_write(channel, done);
+    engine_tx(e, number, done);
+    return true;
+}
+
+bool comm_share_transmit(pcclComm_t *c, uint32_t number)
+{
+    struct engine *e = &c->session->engine;
+    struct comm_socket *s = &c->sockets[number];
+    struct channel *channel = &s->share.channel;
+    struct engine_part parts[2];
+    int pieces = 0;
+    engine_clear_dirty(e, number);
+    while (pieces < PIECES_MAX && put(e, number, channel)) pieces++;
+    s->blocked = engine_tx_window(e, number, parts) > 0;
+    if (pieces > 0) comm_share_bell(c, number, CHANNEL_WANTS_DATA);
+    if (channel->broken) comm_io_lost(c, number);
+    return pieces > 0;
+}
+
+bool comm_share_receive(pcclComm_t *c, uint32_t number)
+{
+    struct engine *e = &c->session->engine;
+    struct comm_socket *s = &c->sockets[number];
+    struct channel *channel = &s->share.channel;
+    const uint8_t *from;
+    bool moved = false;
+    if (s->stirred) listen_to_socket(s);
+    for (int i = 0; i < PIECES_MAX; i++) {
+        size_t size = channel_ready(channel, &from);
+        if (channel->broken) {
+            comm_io_lost(c, number);
+            return true;
+        }
+        if (size == 0) {
+            engine_rx_dry(e, number);
+            break;
+        }
+        if (size > PIECE) size = PIECE;
+        size = engine_rx_from(e, number, from, size);
+        if (!comm_share_receives(c, number)) return true; /* closed */
+        if (size == 0) break;
+        channel_read(channel, size);
+        moved = true;
+    }
+    if (!comm_share_receives(c, number)) return true;
+    if (moved) comm_share_bell(c, number, CHANNEL_WANTS_ROOM);
+    if (s->ended && !channel->broken && channel_ready(channel, &from) == 0) {
+        comm_io_lost(c, number);
+        return true;
+    }
+    return moved;
+}
+
+/* Rule P2P-9. The kernel copies, once. A process whose end the socket does not
+ * tell of was the right one, and alive, until all was read. */
+bool comm_share_fetch(void *comm, uint32_t number,
+                      const struct wire_member *member, uint64_t address,
+                      void *to, size_t size)
+{
+    pcclComm_t *c = comm;
+    struct comm_socket *s = &c->sockets[number];
+    if (!comm_share_receives(c, number)) return false;
+    for (size_t done = 0; done < size;) {
+        struct iovec here = {(char *)to + done, size - done};
+        struct iovec there = {(void *)(uintptr_t)(address + done), size - done};
+        ssize_t n =
+            process_vm_readv((pid_t)member->pid, &here, 1, &there, 1, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    listen_to_socket(s);
+    return !s->ended;
+}

@@ -1,0 +1,255 @@
+/* fast_path.c - see quick.h. Rule numbers refer to master/PROTOCOL.md. */
+#include "engine.h"
+
+#include "../reduce/reduce.h"
+
+#include <string.h>
+
+/* -------------------------------------------------------------- the lanes */
+
+static bool find_lane(struct engine *e, uint32_t rank, struct quick_lane *lane)
+{
+    *lane = (struct quick_lane){.link = link_find(e, e->ids[rank], false)};
+    if (!lane->link || lane->link->open != 1 || lane->link->dialing > 0)
+        return false;
+    for (uint32_t i = 0; i < e->conn_end; i++) {
+        struct conn *c = e->conns[i];
+        if (!c || c->state != CONN_OPEN || c->link != lane->link) continue;
+        lane->conn = c;
+        lane->number = i;
+        return c->channel != NULL;
+    }
+    return false;
+}
+
+static void find_lanes(struct engine *e)
+{
+    struct quick *q = &e->quick;
+    q->known = true;
+    q->able = e->ring && e->mesh && !e->frozen && e->world > 1 &&
+              e->world <= QUICK_WORLD_MAX;
+    q->lane_count = 0;
+    for (uint32_t i = 0; i < e->world && q->able; i++) {
+        if (i == e->rank) continue;
+        q->able = find_lane(e, i, &q->lanes[q->lane_count++]);
+    }
+}
+
+/* Nothing is half sent or half read, nothing else waits. */
+static bool lane_is_idle(const struct quick_lane *lane)
+{
+    const struct conn *c = lane->conn;
+    return c->tx_head_done == c->tx_head_size && c->tx_left == 0 &&
+           lane->link->control_count == 0 && lane->link->early_count == 0 &&
+           c->sink == SINK_NONE && c->staged == 0 && !c->held;
+}
+
+/* --------------------------------------------------------------- starting */
+
+/* The copy of (tag, n-1) makes room for the one of (tag, n): rules D5, D6. */
+static struct retained *find_kept(struct engine *e, const struct quick *q,
+                                  uint64_t tag, uint32_t size)
+{
+    struct retained *r = q->kept;
+    if (!r || !r->bytes || r->tag != tag) r = op_kept(e, tag);
+    return r && r->room >= size ? r : NULL;
+}
+
+static bool own_fits(struct engine *e, struct quick *q, uint32_t size)
+{
+    if (size <= q->own_size) return true;
+    pool_give(&e->pool, q->own);
+    q->own_size = 0;
+    q->own = pool_take(&e->pool, size);
+    if (!q->own) return false;
+    q->own_size = size;
+    return true;
+}
+
+/* Who sends how much: of a broadcast only the root has something. */
+static void divide_up(const struct engine *e, struct quick *q,
+                      const struct op_request *r)
+{
+    bool root = r->plan.coll == COLL_BROADCAST;
+    q->sends = !root || r->plan.root == e->rank ? q->size : 0;
+    for (uint32_t i = 0; i < q->lane_count; i++) {
+        uint32_t rank = i < e->rank ? i : i + 1;
+        q->lanes[i].recvs = !root || r->plan.root == rank ? q->size : 0;
+    }
+}
+
+static bool may_start(struct engine *e, const struct op_request *r)
+{
+    struct quick *q = &e->quick;
+    if (!q->known) find_lanes(e);
+    enum plan_coll coll = r->plan.coll;
+    if (!q->able || e->op_end > 0 || r->members) return false;
+    /* Where memory is not shared it would be a star (rule D11). */
+    if (e->one_host % 2 == 1) return false;
+    if (r->quant.algorithm != QUANT_NONE) return false;
+    uint64_t size = 0;
+    if (coll == COLL_ALLREDUCE)
+        size = r->plan.count * r->plan.element;
+    else if (coll == COLL_BROADCAST && e->one_host != 0)
+        size = r->plan.count;
+    else if (coll != COLL_BARRIER)
+        return false;
+    if (size > PLAN_EXCHANGE_MAX || size * q->lane_count > PLAN_EXCHANGE_TOTAL)
+        return false;
+    q->size = (uint32_t)size;
+    q->tag = op_tag_entry(e, r->tag);
+    q->kept = q->tag ? find_kept(e, q, r->tag, q->size) : NULL;
+    if (!q->kept) return false;
+    divide_up(e, q, r);
+    for (uint32_t i = 0; i < q->lane_count; i++) {
+        uint8_t *to;
+        if (!lane_is_idle(&q->lanes[i]) ||
+            channel_room(q->lanes[i].conn->channel, &to) <
+                FRAME_SIZE + q->sends)
+            return false;
+    }
+    return coll != COLL_ALLREDUCE || r->send != r->recv ||
+           own_fits(e, q, q->size);
+}
+
+/* Mostly only the sequence differs from the last one. */
+static void make_head(struct engine *e, struct quick *q)
+{
+    enum { SEQ_AT = 16 };
+    struct frame *f = &q->frame;
+    uint32_t seq = q->tag->next++;
+    if (f->type == FRAME_DATA && f->epoch == e->epoch && f->tag == q->r->tag &&
+        f->size == q->size && f->digest == q->r->digest) {
+        for (int i = 0; i < 4; i++) {
+            uint8_t byte = (uint8_t)(seq >> (24 - 8 * i));
+            q->head[SEQ_AT + i] = q->empty[SEQ_AT + i] = byte;
+        }
+        f->seq = seq;
+        return;
+    }
+    *f = (struct frame){.type = FRAME_DATA,
+                        .epoch = e->epoch,
+                        .tag = q->r->tag,
+                        .seq = seq,
+                        .size = q->size,
+                        .digest = q->r->digest};
+    frame_encode(f, q->head);
+    struct frame empty = *f;
+    empty.size = 0;
+    frame_encode(&empty, q->empty);
+}
+
+bool quick_start(struct engine *e, const struct op_request *r)
+{
+    struct quick *q = &e->quick;
+    if (!may_start(e, r)) return false;
+    q->r = r;
+    q->left = q->lane_count;
+    e->clock++;
+    make_head(e, q);
+    const void *head = q->sends > 0 ? q->head : q->empty;
+    const void *body = r->plan.coll == COLL_BROADCAST ? r->recv : r->send;
+    for (uint32_t i = 0; i < q->lane_count; i++) {
+        struct channel *channel = q->lanes[i].conn->channel;
+        uint8_t *to = NULL;
+        (void)channel_room(channel, &to);
+        memcpy(to, head, FRAME_SIZE);
+        if (q->sends > 0) memcpy(to + FRAME_SIZE, body, q->sends);
+        channel_write(channel, FRAME_SIZE + q->sends);
+        q->lanes[i].body = NULL;
+    }
+    return true;
+}
+
+/* -------------------------------------------------------------- finishing */
+
+/* Rule D3, as the fold of an exchange. */
+static void fold(struct engine *e, struct quick *q)
+{
+    const struct op_request *r = q->r;
+    size_t count = (size_t)r->plan.count;
+    const uint8_t *own = r->send;
+    if (r->send == r->recv && e->rank > 1) {
+        memcpy(q->own, r->send, q->size);
+        own = q->own;
+    }
+    uint32_t lane = 0;
+    const uint8_t *sum = e->rank == 0 ? own : q->lanes[lane++].body;
+    for (uint32_t i = 1; i < e->world; i++) {
+        const uint8_t *x = i == e->rank ? own : q->lanes[lane++].body;
+        reduce_apply(r->dtype, r->redop, r->recv, sum, x, count);
+        sum = r->recv;
+    }
+    if (r->redop == REDOP_AVG)
+        reduce_divide(r->dtype, r->recv, count, e->world);
+}
+
+static void take_root(const struct quick *q)
+{
+    for (uint32_t i = 0; i < q->lane_count; i++) {
+        const struct quick_lane *lane = &q->lanes[i];
+        if (lane->recvs > 0) memcpy(q->r->recv, lane->body, q->size);
+    }
+}
+
+static void finish(struct engine *e, struct quick *q)
+{
+    if (q->size > 0) {
+        if (q->r->plan.coll == COLL_BROADCAST)
+            take_root(q);
+        else
+            fold(e, q);
+        memcpy(q->kept->bytes, q->r->recv, q->size);
+    }
+    for (uint32_t i = 0; i < q->lane_count; i++)
+        channel_read(q->lanes[i].conn->channel, FRAME_SIZE + q->lanes[i].recvs);
+    q->kept->seq = q->frame.seq;
+    q->kept->size = q->size;
+    q->kept->finished = ++e->clock;
+    q->r = NULL;
+}
+
+enum quick_state quick_poll(struct engine *e)
+{
+    struct quick *q = &e->quick;
+    for (uint32_t i = 0; i < q->lane_count; i++) {
+        struct quick_lane *lane = &q->lanes[i];
+        const uint8_t *from;
+        if (lane->body) continue;
+        size_t size = channel_ready(lane->conn->channel, &from);
+        if (lane->conn->channel->broken) return QUICK_STRANGE;
+        if (size < FRAME_SIZE) continue;
+        const uint8_t *head = lane->recvs > 0 ? q->head : q->empty;
+        if (memcmp(from, head, FRAME_SIZE) != 0) return QUICK_STRANGE;
+        if (size < FRAME_SIZE + lane->recvs) continue;
+        lane->body = from + FRAME_SIZE;
+        q->left--;
+    }
+    if (q->left > 0) return QUICK_WAITS;
+    finish(e, q);
+    return QUICK_DONE;
+}
+
+/* ------------------------------------------------------------- converting */
+
+/* Nothing has been read: what came is read again by the operation. */
+struct op *quick_convert(struct engine *e)
+{
+    struct quick *q = &e->quick;
+    const struct op_request *r = q->r;
+    q->r = NULL;
+    q->tag->next = q->frame.seq;
+    struct op *op = engine_launch(e, r, false);
+    if (!op) return NULL;
+    assert(op->phase == PHASE_RUNNING && op->seq == q->frame.seq);
+    op->confirm = false; /* as was said; `kept` makes room */
+    for (uint32_t i = 0; i < op->lane_count; i++) {
+        struct lane *lane = &op->lanes[i];
+        lane->send_next = lane->sent = lane->sends;
+        lane->eager = q->sends;
+        lane->link->eager_bytes += q->sends;
+        op->tx_bytes += q->sends;
+    }
+    op_unqueue(e, op);
+    return op;
+}

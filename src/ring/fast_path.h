@@ -1,0 +1,64 @@
+/* fast_path.h - an exchange among members that are ready, without an operation.
+ *
+ * Small all-reduces, broadcasts and barriers of the whole view, one at a time,
+ * between members of one host: the frames are written to the channels, those
+ * of the others are awaited there and folded from where they lie. On the wire
+ * it is an exchange (or a PLAN_SPREAD) like any other (rule D9). Whatever is
+ * not as it mostly is, now or later, is left to the operation that
+ * quick_convert() makes of it, which goes on from there. */
+#ifndef PCCL_QUICK_H
+#define PCCL_QUICK_H
+
+#include "../link/frame.h"
+
+enum {
+    QUICK_WORLD_MAX = 16,
+};
+
+enum quick_state {
+    QUICK_WAITS,
+    QUICK_DONE,    /* the result is there and retained */
+    QUICK_STRANGE, /* something else has come */
+};
+
+struct conn;
+struct engine;
+struct link;
+struct op;
+struct op_request;
+struct retained;
+struct tag_entry;
+
+struct quick_lane {
+    struct conn *conn;
+    struct link *link;
+    uint32_t number;     /* of the connection */
+    uint32_t recvs;      /* bytes of what is to come */
+    const uint8_t *body; /* of what has come; NULL: nothing yet */
+};
+
+struct quick {
+    bool known; /* `able` and the lanes are those of view and connections */
+    bool able;  /* every member of the view has a channel and no other way */
+    uint32_t lane_count, left;
+    struct quick_lane lanes[QUICK_WORLD_MAX]; /* in the order of ranks */
+    const struct op_request *r;               /* NULL: none is under way */
+    struct tag_entry *tag;
+    struct retained *kept;     /* of the operation before with this tag */
+    uint32_t size;             /* of a vector */
+    uint32_t sends;            /* bytes to each of the others */
+    struct frame frame;        /* what the heads encode, */
+    uint8_t head[FRAME_SIZE];  /* with a vector, */
+    uint8_t empty[FRAME_SIZE]; /* and without */
+    uint8_t *own;              /* copy of an in-place input */
+    size_t own_size;
+};
+
+/* Sends; the request is borrowed until it is done or converted. False:
+ * nothing has happened, it is for engine_launch(). */
+bool quick_start(struct engine *e, const struct op_request *r);
+enum quick_state quick_poll(struct engine *e);
+/* What was begun as an operation under way; NULL: out of memory. */
+struct op *quick_convert(struct engine *e);
+
+#endif

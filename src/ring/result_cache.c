@@ -1,0 +1,123 @@
+/* result_cache.c - what an engine remembers of operations that are over: the
+ * sequence numbers of tags, and results kept for others. Pure; rules D1, D5 to
+ * D7 of master/PROTOCOL.md. */
+#include "engine.h"
+
+#include <string.h>
+
+static struct tag_entry *tag_slot(const struct engine *e, uint64_t tag)
+{
+    uint64_t mixed = tag * 0x9e3779b97f4a7c15u;
+    uint32_t at = (uint32_t)(mixed >> 48) % TAGS_MAX;
+    while (e->tags[at].epoch == e->epoch && e->tags[at].tag != tag)
+        at = (at + 1) % TAGS_MAX;
+    return &e->tags[at];
+}
+
+struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag)
+{
+    struct tag_entry *t = tag_slot(e, tag);
+    return t->epoch == e->epoch ? t : NULL;
+}
+
+/* Rule D1: operations of one tag are numbered within the epoch. */
+bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
+{
+    struct tag_entry *t = tag_slot(e, tag);
+    if (t->epoch != e->epoch) {
+        if (e->tag_count >= TAGS_MAX - 1) return false;
+        *t = (struct tag_entry){.tag = tag, .epoch = e->epoch};
+        e->tag_count++;
+    }
+    *seq = t->next++;
+    if (e->tag_count > TAGS_MAX / 4 * 3 && !e->tags_reported) {
+        e->tags_reported = true;
+        e->out.fault(e->out.user, FAULT_TAGS, NULL, 0);
+    }
+    return true;
+}
+
+bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
+{
+    const struct tag_entry *t = tag_slot(e, tag);
+    return t->epoch == e->epoch && t->next > seq;
+}
+
+/* There is one at most of each tag, see op_drop_older(). */
+struct retained *op_kept(struct engine *e, uint64_t tag)
+{
+    const struct tag_entry *t = op_tag_entry(e, tag);
+    return t && t->kept > 0 ? &e->retained[t->kept - 1] : NULL;
+}
+
+static void drop(struct engine *e, struct retained *r)
+{
+    struct tag_entry *t = op_tag_entry(e, r->tag);
+    if (t) t->kept = 0;
+    e->retained_used &= ~((uint64_t)1 << (r - e->retained));
+    e->promised -= !r->replaced;
+    pool_give(&e->pool, r->bytes);
+    r->bytes = NULL;
+}
+
+/* A result that is kept for others goes when this peer holds the next one of
+ * its tag (D6), whose slot is the same. */
+bool op_can_retain(struct engine *e, struct op *op)
+{
+    struct retained *before = op_kept(e, op->r.tag);
+    if (before && before->replaced) before = NULL;
+    if (!before && e->promised >= RETAIN_MAX) return false;
+    if (before) before->replaced = true;
+    e->promised += !before;
+    op->promised = true;
+    return true;
+}
+
+void op_break_promise(struct engine *e, struct op *op)
+{
+    e->promised -= op->promised;
+    op->promised = false;
+}
+
+/* Rule D5. A slot was reserved at the launch. */
+bool op_retain(struct engine *e, struct op *op, uint32_t size)
+{
+    assert(~e->retained_used != 0);
+    uint32_t number = (uint32_t)__builtin_ctzll(~e->retained_used);
+    struct retained *r = &e->retained[number];
+    r->bytes = pool_take(&e->pool, size);
+    if (!r->bytes) return false;
+    if (size > 0) memcpy(r->bytes, op->r.recv, size);
+    e->retained_used |= (uint64_t)1 << number;
+    op_tag_entry(e, op->r.tag)->kept = (uint8_t)(number + 1);
+    op_break_promise(e, op);
+    e->promised++;
+    r->replaced = false;
+    r->tag = op->r.tag;
+    r->seq = op->seq;
+    r->size = r->room = size;
+    r->finished = e->clock;
+    return true;
+}
+
+/* Rule D6: who has begun (tag, seq) has returned from (tag, seq - 1). */
+void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq)
+{
+    struct retained *r = op_kept(e, tag);
+    if (r && r->seq < seq) drop(e, r);
+}
+
+/* Rule D7: everybody was idle but for this operation when he held it, so all
+ * hold what this peer had finished before it launched it. */
+void op_drop_finished_before(struct engine *e, uint64_t launched)
+{
+    for (uint64_t left = e->retained_used; left != 0; left &= left - 1) {
+        struct retained *r = &e->retained[__builtin_ctzll(left)];
+        if (r->finished < launched) drop(e, r);
+    }
+}
+
+void op_drop_retained(struct engine *e)
+{
+    op_drop_finished_before(e, UINT64_MAX);
+}

@@ -1,0 +1,194 @@
+/* test_centralized.c - members of one host that share no memory speak through
+ * one of them (rule D11): who learns when that all hold the result, who may
+ * send when, and what stands where the result came into. Three engines, of
+ * which the first is the center. */
+#include "engines.h"
+
+#include "../../include/pccl.h"
+
+enum { CENTER, LEAF, OTHER, TAG = 0, COUNT = EAGER_MAX / 8 };
+
+static uint64_t in[WORLD][COUNT], out[WORLD][COUNT];
+static struct op *ops[WORLD];
+
+static int setup_star(void **state)
+{
+    if (setup(state)) return 1;
+    for (uint32_t i = 0; i < WORLD; i++) members[i].host = 1;
+    install_all(2);
+    return 0;
+}
+
+static int teardown_star(void **state)
+{
+    for (uint32_t i = 0; i < WORLD; i++) members[i].host = 0;
+    return teardown(state);
+}
+
+static void launch(uint32_t i, uint64_t count, bool in_place)
+{
+    for (uint64_t k = 0; k < count; k++) in[i][k] = (i + 1) * (k + 1);
+    struct op_request r = {.tag = TAG,
+                           .dtype = DTYPE_U64,
+                           .redop = REDOP_SUM,
+                           .send = in[i],
+                           .recv = in_place ? in[i] : out[i]};
+    r.plan.coll = COLL_ALLREDUCE;
+    r.plan.count = count;
+    r.plan.element = 8;
+    ops[i] = engine_launch(engines[i], &r, false);
+    assert_non_null(ops[i]);
+    assert_int_equal(ops[i]->plan.kind, PLAN_STAR);
+    assert_int_equal(ops[i]->plan.center, CENTER);
+}
+
+static void launch_all(uint64_t count, bool in_place)
+{
+    for (uint32_t i = 0; i < WORLD; i++) launch(i, count, in_place);
+}
+
+static void check_sums(uint64_t count)
+{
+    for (uint32_t i = 0; i < WORLD; i++) {
+        assert_int_equal(ops[i]->phase, PHASE_DONE);
+        assert_int_equal(ops[i]->result, pcclSuccess);
+        const uint64_t *sum = ops[i]->r.recv;
+        for (uint64_t k = 0; k < count; k++)
+            assert_int_equal(sum[k], 6 * (k + 1));
+    }
+}
+
+/* Nobody wants to hear that all hold it: who has the result returns. */
+static void test_returns_at_once(void **state)
+{
+    (void)state;
+    deaf[OTHER][CENTER] = true;
+    launch_all(1, false);
+    settle();
+    assert_int_equal(ops[CENTER]->phase, PHASE_DONE);
+    assert_int_equal(ops[LEAF]->phase, PHASE_DONE);
+    assert_int_equal(ops[OTHER]->phase, PHASE_RUNNING);
+    deaf[OTHER][CENTER] = false;
+    settle();
+    check_sums(1);
+}
+
+/* `who` has no room to keep the result: it waits for all, and so does the
+ * center, which alone can tell; the other one as well, as it was asked. */
+static void one_wants_done(uint32_t who)
+{
+    uint32_t promised = engines[who]->promised;
+    engines[who]->promised = RETAIN_MAX;
+    deaf[OTHER][CENTER] = true;
+    launch_all(1, false);
+    engines[who]->promised = promised;
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_int_equal(ops[i]->confirm, i == who);
+    settle();
+    assert_int_equal(ops[CENTER]->phase, PHASE_HELD);
+    assert_int_equal(ops[LEAF]->phase, who == LEAF ? PHASE_HELD : PHASE_DONE);
+    assert_int_equal(ops[OTHER]->phase, PHASE_RUNNING);
+    deaf[OTHER][CENTER] = false;
+    settle();
+    check_sums(1);
+}
+
+static void test_one_wants_to_know(void **state)
+{
+    (void)state;
+    one_wants_done(LEAF);
+}
+
+static void test_the_center_wants_to_know(void **state)
+{
+    (void)state;
+    one_wants_done(CENTER);
+}
+
+/* Rule D7: what the center says is clean only if all were. */
+static void clean_through_the_center(uint32_t busy)
+{
+    struct op_request r = {
+        .tag = 99, .members = (uint64_t[]){10, 11, 12}, .member_count = 3};
+    r.plan.coll = COLL_BARRIER;
+    struct op *open = NULL;
+    if (busy < WORLD) open = engine_launch(engines[busy], &r, false);
+    engines[LEAF]->promised += RETAIN_MAX;
+    launch_all(1, false);
+    engines[LEAF]->promised -= RETAIN_MAX;
+    settle();
+    check_sums(1);
+    assert_int_equal(ops[LEAF]->cleared, busy == WORLD);
+    if (open) assert_int_equal(open->phase, PHASE_RUNNING);
+}
+
+static void test_clean_if_all_are(void **state)
+{
+    for (uint32_t busy = 0; busy <= WORLD; busy++) {
+        clean_through_the_center(busy);
+        (void)teardown_star(state);
+        assert_int_equal(setup_star(state), 0);
+    }
+}
+
+/* Who has sent ahead as much as it may asks, and the center answers when it
+ * has launched (D2); to others it says nothing. */
+static void test_the_center_says_ready_when_asked(void **state)
+{
+    (void)state;
+    struct link *l = link_find(engines[LEAF], ids[CENTER], false);
+    l->eager_bytes = EAGER_LINK_MAX;
+    launch(LEAF, COUNT, false);
+    launch(OTHER, COUNT, false);
+    settle();
+    assert_false(ops[LEAF]->lanes[0].ready);
+    assert_int_equal(ops[LEAF]->lanes[0].sent, 0);
+    assert_int_equal(ops[OTHER]->lanes[0].sent, 1);
+    mute[LEAF][CENTER] = true;
+    launch(CENTER, COUNT, false);
+    settle();
+    assert_true(ops[LEAF]->lanes[0].ready);
+    assert_false(ops[OTHER]->lanes[0].ready);
+    mute[LEAF][CENTER] = false;
+    settle();
+    check_sums(COUNT);
+    assert_int_equal(l->eager_bytes, EAGER_LINK_MAX);
+    l->eager_bytes = 0;
+}
+
+/* In place the result replaces the input, which comes back if the result does
+ * not stand (contract C2), wherever it was stopped. */
+static void test_the_input_comes_back(void **state)
+{
+    bool held[WORLD] = {false};
+    for (uint32_t rounds = 0; rounds < 40; rounds++) {
+        for (uint32_t i = 0; i < WORLD; i++) engines[i]->promised = RETAIN_MAX;
+        launch_all(100, true);
+        settle_for(rounds);
+        for (uint32_t i = 0; i < WORLD; i++) {
+            engine_freeze(engines[i]);
+            if (ops[i]->phase == PHASE_DONE) continue;
+            held[i] |= ops[i]->phase == PHASE_HELD;
+            engine_restore(engines[i], ops[i]);
+            for (uint64_t k = 0; k < 100; k++)
+                assert_int_equal(in[i][k], (i + 1) * (k + 1));
+        }
+        (void)teardown_star(state);
+        assert_int_equal(setup_star(state), 0);
+    }
+    for (uint32_t i = 0; i < WORLD; i++) assert_true(held[i]);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_star, teardown_star)
+    const struct CMUnitTest tests[] = {
+        TEST(test_returns_at_once),
+        TEST(test_one_wants_to_know),
+        TEST(test_the_center_wants_to_know),
+        TEST(test_clean_if_all_are),
+        TEST(test_the_center_says_ready_when_asked),
+        TEST(test_the_input_comes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/* test_result_cache.c - how long a returned result is kept for others (D5..D7).
+ *
+ * Three engines; the test decides which of them hears whom. Engine 0 has
+ * returned operation X, engine 1 still lacks engine 2's part of it: whatever
+ * happens next, 0 must be able to donate X until 1 has it. */
+#include "engines.h"
+
+static uint64_t in[WORLD], out[WORLD], text[WORLD];
+
+static struct op *launch(uint32_t i, uint64_t tag, bool broadcast,
+                         const uint64_t *scope, uint32_t scope_size)
+{
+    struct op_request r = {.tag = tag,
+                           .dtype = DTYPE_U64,
+                           .redop = REDOP_SUM,
+                           .members = scope,
+                           .member_count = scope_size};
+    r.plan.coll = broadcast ? COLL_BROADCAST : COLL_ALLREDUCE;
+    r.plan.count = broadcast ? 8 : 1;
+    r.plan.element = broadcast ? 1 : 8;
+    r.send = &in[i];
+    r.recv = broadcast ? &text[i] : &out[i];
+    return engine_launch(engines[i], &r, false);
+}
+
+/* Tag 1, sequence 0: is engine 0 able to give it away? */
+static bool donor(void)
+{
+    struct wire_op op = {.tag = 1};
+    engine_tell(engines[0], &op);
+    assert_int_equal(op.state, OP_RETURNED);
+    return op.donor;
+}
+
+static struct op *x[WORLD];
+
+static void x_in_doubt(void)
+{
+    deaf[1][2] = true;
+    for (uint32_t i = 0; i < WORLD; i++) {
+        in[i] = 1u << i;
+        x[i] = launch(i, 1, false, NULL, 0);
+        assert_non_null(x[i]);
+    }
+    settle();
+    assert_int_equal(x[0]->phase, PHASE_DONE);
+    assert_int_equal(x[1]->phase, PHASE_RUNNING);
+    assert_int_equal(x[2]->phase, PHASE_DONE);
+    assert_int_equal(out[0], 7);
+    engine_release(engines[0], x[0]);
+    engine_release(engines[2], x[2]);
+    assert_true(donor());
+}
+
+static void broadcast_from_0(uint64_t tag, const uint64_t *scope, uint32_t size)
+{
+    struct op *y[WORLD] = {0};
+    for (uint32_t i = 0; i < WORLD; i++) {
+        if (!scope || i != 1) y[i] = launch(i, tag, true, scope, size);
+    }
+    settle();
+    assert_int_equal(y[0]->phase, PHASE_DONE); /* confirmed by all */
+    for (uint32_t i = 0; i < WORLD; i++) {
+        if (y[i] && y[i]->phase == PHASE_DONE) engine_release(engines[i], y[i]);
+    }
+}
+
+static void test_kept_while_another_operation_ends(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    broadcast_from_0(2, NULL, 0);
+    assert_true(donor()); /* engine 1 said DONE, but not clean */
+}
+
+static void test_kept_though_a_scope_is_clean(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    static const uint64_t scope[] = {10, 12};
+    broadcast_from_0(3, scope, 2);
+    assert_true(donor()); /* engine 2 was clean, but 1 was not asked */
+}
+
+/* Engine 1 was clean when it said DONE, and began X only then. */
+static void test_kept_if_it_ended_after_the_launch(void **state)
+{
+    (void)state;
+    struct op *y[WORLD];
+    for (uint32_t i = 0; i < 2; i++) y[i] = launch(i, 2, true, NULL, 0);
+    settle();
+    x_in_doubt();
+    y[2] = launch(2, 2, true, NULL, 0);
+    settle();
+    assert_int_equal(y[0]->phase, PHASE_DONE);
+    assert_true(donor());
+}
+
+/* A ring, whose result nobody holds before all have launched. Its DONEs are
+ * passed on along it, or go from everyone to everyone (rule D4). */
+static bool direct;
+
+static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
+                              uint32_t scope_size)
+{
+    enum { COUNT = 40960 };
+    static uint64_t much[2][WORLD][COUNT];
+    struct op_request r = {.tag = tag,
+                           .dtype = DTYPE_U64,
+                           .redop = REDOP_SUM,
+                           .send = much[0][i],
+                           .recv = much[1][i],
+                           .members = scope,
+                           .member_count = scope_size};
+    r.plan.coll = COLL_ALLREDUCE;
+    r.plan.count = COUNT;
+    r.plan.element = 8;
+    engines[i]->mesh = direct;
+    struct op *op = engine_launch(engines[i], &r, false);
+    engines[i]->mesh = true;
+    assert_non_null(op);
+    assert_int_equal(op->plan.kind, PLAN_RING);
+    assert_int_equal(op->plan.direct, direct);
+    return op;
+}
+
+static void reduce_much(uint64_t tag, const uint64_t *scope, uint32_t size)
+{
+    struct op *y[WORLD] = {0};
+    for (uint32_t i = 0; i < WORLD; i++) {
+        if (!scope || i != 1) y[i] = launch_ring(i, tag, scope, size);
+    }
+    settle();
+    for (uint32_t i = 0; i < WORLD; i++) {
+        if (!y[i]) continue;
+        assert_int_equal(y[i]->phase, PHASE_DONE);
+        engine_release(engines[i], y[i]);
+    }
+}
+
+/* As in the scope above, but its DONEs are later than x. */
+static void test_kept_though_a_ring_of_a_scope_is_clean(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    static const uint64_t scope[] = {10, 12};
+    reduce_much(3, scope, 2);
+    assert_true(donor());
+}
+
+/* Y is a ring, and engine 2 sends the last of it to engine 0 only behind its
+ * part of X, when it has X: it is clean then, and engine 1 was before X. */
+static void test_kept_if_it_was_begun_in_a_ring(void **state)
+{
+    (void)state;
+    struct op *before[WORLD];
+    struct op *y[WORLD];
+    for (uint32_t i = 0; i < WORLD; i++)
+        before[i] = launch(i, 9, false, NULL, 0);
+    settle();
+    for (uint32_t i = 0; i < WORLD; i++) {
+        y[i] = launch_ring(i, 2, NULL, 0);
+        engine_release(engines[i], before[i]); /* its place will be x's */
+    }
+    const struct lane *last = &y[2]->lanes[y[2]->lane_count - 1];
+    assert_int_equal(last->link->id, ids[0]);
+    while (last->sent + 1 < last->sends) settle_for(1);
+    mute[2][0] = true;
+    settle();
+    assert_int_equal(y[0]->phase, PHASE_RUNNING);
+    assert_int_equal(y[1]->phase, PHASE_HELD);
+    assert_int_equal(y[2]->phase, PHASE_RUNNING);
+    mute[2][0] = false;
+    x_in_doubt();
+    assert_int_equal(y[0]->phase, PHASE_DONE);
+    assert_true(y[0]->cleared); /* all were clean */
+}
+
+/* Engine 1 runs X all through a ring of everybody, and says so. */
+static void test_kept_if_a_member_is_not_clean(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    reduce_much(3, NULL, 0);
+    assert_int_equal(x[1]->phase, PHASE_RUNNING);
+    assert_true(donor());
+}
+
+static void dropped_when_all_are_clean(void)
+{
+    x_in_doubt();
+    deaf[1][2] = false;
+    settle();
+    assert_int_equal(x[1]->phase, PHASE_DONE);
+    assert_int_equal(out[1], 7);
+    broadcast_from_0(2, NULL, 0);
+    assert_true(donor()); /* its DONEs may be older than x */
+    reduce_much(3, NULL, 0);
+    assert_false(donor());
+}
+
+static void test_dropped_when_all_are_clean(void **state)
+{
+    (void)state;
+    dropped_when_all_are_clean();
+}
+
+static void test_dropped_when_all_have_said_so(void **state)
+{
+    (void)state;
+    direct = true;
+    dropped_when_all_are_clean();
+    direct = false;
+}
+
+static void test_dropped_by_the_next_of_its_tag(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    deaf[1][2] = false;
+    settle();
+    engine_release(engines[1], x[1]);
+    for (uint32_t i = 0; i < WORLD; i++) launch(i, 5, false, NULL, 0);
+    settle();
+    assert_true(donor()); /* another tag says nothing */
+    for (uint32_t i = 0; i < WORLD; i++) launch(i, 1, false, NULL, 0);
+    settle();
+    assert_false(donor());
+}
+
+/* There are RETAIN_MAX slots. What is dropped gives its own back, so another
+ * lot of operations returns at once as well (D5). */
+static void test_slots_are_given_back(void **state)
+{
+    (void)state;
+    enum { LOT = RETAIN_MAX * 3 / 4 };
+    for (uint64_t first = 1; first <= 2 * LOT + 1; first += LOT) {
+        for (uint64_t tag = first; tag < first + LOT; tag++) {
+            struct op *y[WORLD];
+            for (uint32_t i = 0; i < WORLD; i++)
+                y[i] = launch(i, tag, false, NULL, 0);
+            for (uint32_t i = 0; i < WORLD; i++) assert_false(y[i]->confirm);
+            settle();
+            for (uint32_t i = 0; i < WORLD; i++)
+                engine_release(engines[i], y[i]);
+        }
+        reduce_much(1000 + first, NULL, 0);
+        for (uint32_t i = 0; i < WORLD; i++)
+            assert_true(engines[i]->retained_used == 0);
+    }
+}
+
+static void test_a_donation_is_the_result(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    uint32_t size = 0;
+    const uint8_t *bytes = engine_donation(engines[0], 1, 0, &size);
+    assert_non_null(bytes);
+    assert_int_equal(size, 8);
+    engine_freeze(engines[1]);
+    engine_accept_donation(engines[1], 1, 0, bytes, size);
+    assert_int_equal(x[1]->phase, PHASE_HELD);
+    assert_int_equal(out[1], 7);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_kept_while_another_operation_ends),
+        TEST(test_kept_though_a_scope_is_clean),
+        TEST(test_kept_if_it_ended_after_the_launch),
+        TEST(test_kept_though_a_ring_of_a_scope_is_clean),
+        TEST(test_kept_if_it_was_begun_in_a_ring),
+        TEST(test_kept_if_a_member_is_not_clean),
+        TEST(test_dropped_when_all_are_clean),
+        TEST(test_dropped_when_all_have_said_so),
+        TEST(test_dropped_by_the_next_of_its_tag),
+        TEST(test_slots_are_given_back),
+        TEST(test_a_donation_is_the_result),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

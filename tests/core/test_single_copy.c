@@ -1,0 +1,378 @@
+/* test_single_copy.c - large all-reduces of members of one host go through
+ * memory that they lend each other (rules D16, L7, L8): what passes over the
+ * connections then, what if memory was not taken or there are more operations
+ * than rooms, and what never counts. Three engines, whose memory is one
+ * process's. */
+#include "engines.h"
+
+#include "../../include/pccl.h"
+
+enum { OPS = LEND_ROOMS + 1, COUNT = 40000, HOST = 2 };
+
+static uint32_t in[OPS][WORLD][COUNT], out[OPS][WORLD][COUNT];
+static struct op *ops[OPS][WORLD];
+static uint8_t *areas[WORLD];
+
+static void install(uint32_t epoch)
+{
+    for (uint32_t i = 0; i < WORLD; i++) engines[i]->host = HOST;
+    install_all(epoch);
+}
+
+static int setup_lend(void **state)
+{
+    if (setup(state)) return 1;
+    for (uint32_t i = 0; i < WORLD; i++) {
+        members[i].host = HOST;
+        areas[i] = aligned_alloc(4096, LEND_SIZE);
+        if (!areas[i]) return 1;
+        memset(areas[i], 0, LEND_HEAD);
+    }
+    install(2);
+    for (uint32_t a = 0; a < WORLD; a++) {
+        engines[a]->lend.area = areas[a];
+        for (uint32_t b = 0; b < WORLD; b++) {
+            if (a == b) continue;
+            engines[a]->conns[b]->lend.taken = true;
+            engines[a]->conns[b]->lend.area = areas[b];
+        }
+    }
+    carried = 0;
+    return 0;
+}
+
+static int teardown_lend(void **state)
+{
+    for (uint32_t i = 0; i < WORLD; i++) {
+        members[i].host = 0;
+        free(areas[i]);
+    }
+    return teardown(state);
+}
+
+static uint32_t value(uint32_t which, uint32_t i, uint32_t k)
+{
+    return (which + 3) * (i + 1) + k;
+}
+
+static void launch(uint32_t which, uint32_t i, bool in_place)
+{
+    for (uint32_t k = 0; k < COUNT; k++) in[which][i][k] = value(which, i, k);
+    struct op_request r = {.tag = which,
+                           .dtype = DTYPE_U32,
+                           .redop = REDOP_SUM,
+                           .send = in[which][i],
+                           .recv = in_place ? in[which][i] : out[which][i]};
+    r.plan.coll = COLL_ALLREDUCE;
+    r.plan.count = COUNT;
+    r.plan.element = 4;
+    ops[which][i] = engine_launch(engines[i], &r, false);
+    assert_non_null(ops[which][i]);
+    assert_int_equal(ops[which][i]->plan.kind, PLAN_LENT);
+}
+
+static void launch_all(uint32_t which, bool in_place)
+{
+    for (uint32_t i = 0; i < WORLD; i++) launch(which, i, in_place);
+}
+
+static void check_sums(uint32_t which)
+{
+    for (uint32_t i = 0; i < WORLD; i++) {
+        const struct op *op = ops[which][i];
+        assert_int_equal(op->phase, PHASE_DONE);
+        assert_int_equal(op->result, pcclSuccess);
+        const uint32_t *sum = op->r.recv;
+        for (uint32_t k = 0; k < COUNT; k++) {
+            uint32_t all = 0;
+            for (uint32_t j = 0; j < WORLD; j++) all += value(which, j, k);
+            assert_int_equal(sum[k], all);
+        }
+    }
+}
+
+static void all_rooms_are_free(void)
+{
+    for (uint32_t i = 0; i < WORLD; i++) {
+        for (uint32_t room = 0; room < LEND_ROOMS; room++)
+            assert_null(engines[i]->lend.users[room]);
+    }
+}
+
+/* Many segments, in place and not: headers alone are carried. */
+static void test_headers_only(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORLD; i++) engines[i]->piece = 8192;
+    for (uint32_t in_place = 0; in_place < 2; in_place++) {
+        launch_all(in_place, in_place);
+        assert_true(ops[in_place][0]->plan.segments > 4);
+        settle();
+        check_sums(in_place);
+        assert_true(ops[in_place][1]->rx_bytes >= COUNT);
+    }
+    assert_true(carried < COUNT);
+    all_rooms_are_free();
+}
+
+/* One that has no memory, and one that could not open another's. */
+static void test_some_do_not_lend(void **state)
+{
+    (void)state;
+    engines[0]->lend.area = NULL;
+    engines[1]->conns[2]->lend.taken = false;
+    engines[2]->conns[1]->lend.area = NULL;
+    launch_all(0, false);
+    launch_all(1, true);
+    settle();
+    check_sums(0);
+    check_sums(1);
+    assert_true(carried > sizeof in[0][0]);
+    all_rooms_are_free();
+}
+
+/* Launched here in one order and there in another; one finds no room. */
+static void test_more_than_rooms(void **state)
+{
+    (void)state;
+    for (uint32_t which = 0; which < OPS; which++) {
+        launch(which, 0, false);
+        launch(OPS - 1 - which, 1, false);
+        launch((which + 2) % OPS, 2, false);
+    }
+    assert_int_equal(ops[OPS - 1][0]->room, 0);
+    assert_int_equal(ops[0][1]->room, 0);
+    settle();
+    for (uint32_t which = 0; which < OPS; which++) check_sums(which);
+    all_rooms_are_free();
+}
+
+/* As a lender does that goes on in a view without the reader. */
+static void give_room_to_another(uint32_t lender, const struct op *op)
+{
+    struct lend_head *heads = (struct lend_head *)(void *)areas[lender];
+    struct lend_head *head = &heads[lend_room(op, areas[lender])];
+    atomic_store(&head->number, (uint64_t)99 << 32);
+}
+
+static void test_what_was_overwritten_never_counts(void **state)
+{
+    (void)state;
+    deaf[0][1] = deaf[0][2] = true;
+    launch_all(0, true);
+    settle();
+    assert_true(lend_stands(ops[0][0], areas[2], 0));
+    give_room_to_another(2, ops[0][0]);
+    assert_false(lend_stands(ops[0][0], areas[2], 0));
+    assert_int_equal(lend_room(ops[0][0], areas[2]), LEND_ROOMS);
+    deaf[0][1] = deaf[0][2] = false;
+    settle();
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_int_equal(ops[0][i]->phase, PHASE_RUNNING);
+    assert_int_equal(ops[0][0]->turns[0], 1); /* that of 1 */
+    engine_restore(engines[0], ops[0][0]);
+    for (uint32_t k = 0; k < COUNT; k++)
+        assert_int_equal(in[0][0][k], value(0, 0, k));
+}
+
+/* The same while it waits for its turn. */
+static void test_overwritten_while_it_waits(void **state)
+{
+    (void)state;
+    deaf[0][1] = true;
+    launch_all(0, true);
+    settle();
+    assert_int_equal(ops[0][0]->turns[0], 0);
+    give_room_to_another(2, ops[0][0]);
+    deaf[0][1] = false;
+    settle();
+    assert_int_equal(ops[0][0]->turns[0], 1);
+    assert_int_equal(ops[0][0]->phase, PHASE_RUNNING);
+    engine_restore(engines[0], ops[0][0]);
+    for (uint32_t k = 0; k < COUNT; k++)
+        assert_int_equal(in[0][0][k], value(0, 0, k));
+}
+
+/* A room belongs to its operation until all are known to hold the result, and
+ * a new view takes it from all. */
+static void test_room_until_all_are_done(void **state)
+{
+    (void)state;
+    launch_all(0, false);
+    deaf[2][0] = true; /* hears no sum of 0's chunk: cannot be done */
+    settle();
+    assert_int_equal(ops[0][0]->room, 1);
+    launch(1, 0, false);
+    assert_int_equal(ops[1][0]->room, 2);
+    deaf[2][0] = false;
+    launch(1, 1, false);
+    launch(1, 2, false);
+    settle();
+    check_sums(0);
+    check_sums(1);
+    all_rooms_are_free();
+    launch(2, 0, false);
+    assert_ptr_equal(engines[0]->lend.users[0], ops[2][0]);
+    install(3);
+    all_rooms_are_free();
+}
+
+/* Who lends is the same for all, whatever memory they have: by the view. */
+static void test_by_the_view_alone(void **state)
+{
+    (void)state;
+    engines[0]->lend.area = NULL;
+    engines[1]->out.lend = NULL;
+    install(3);
+    for (uint32_t i = 0; i < WORLD; i++) assert_true(engines[i]->lends);
+    for (uint32_t i = 0; i < WORLD; i++) engines[i]->lenders = WORLD - 1;
+    install(4);
+    for (uint32_t i = 0; i < WORLD; i++) assert_false(engines[i]->lends);
+    for (uint32_t i = 0; i < WORLD; i++) engines[i]->lenders = WORLD;
+    members[1].host = HOST + 2;
+    install(5);
+    for (uint32_t i = 0; i < WORLD; i++) assert_false(engines[i]->lends);
+}
+
+/* Engine 0 hears a frame from another one; false: it breaks the protocol. */
+static bool hear(uint32_t from, const struct frame *f)
+{
+    uint8_t *to;
+    assert_true(engine_rx_window(engines[0], from, &to) >= FRAME_SIZE);
+    frame_encode(f, to);
+    return engine_rx(engines[0], from, FRAME_SIZE);
+}
+
+static void let_close(void *user, uint32_t conn)
+{
+    (void)user;
+    (void)conn;
+}
+
+static void let_fault(void *user, enum engine_fault fault, const struct op *op,
+                      uint64_t peer)
+{
+    (void)user;
+    (void)fault;
+    (void)op;
+    (void)peer;
+}
+
+static void test_words_out_of_place(void **state)
+{
+    (void)state;
+    engines[0]->out.close = let_close;
+    engines[0]->out.fault = let_fault;
+    engines[0]->conns[1]->lend.area = NULL;
+    const struct frame lent = {
+        .type = FRAME_DATA, .flags = FLAG_LENT, .epoch = 2};
+    assert_false(hear(1, &lent)); /* it has lent nothing */
+    const struct frame area = {.type = FRAME_AREA, .seq = LEND_SIZE};
+    assert_false(hear(2, &area)); /* the connection shares no memory */
+}
+
+/* Lent transfers that are none, in a lent operation and in another one. */
+static void test_lies(void **state)
+{
+    (void)state;
+    mute[1][0] = mute[2][0] = true;
+    launch_all(0, false);
+    settle();
+    struct frame lent = {.type = FRAME_DATA,
+                         .flags = FLAG_LENT,
+                         .epoch = 2,
+                         .index = ops[0][0]->lanes[0].recvs,
+                         .digest = ops[0][0]->r.digest};
+    assert_true(hear(1, &lent));
+    lent.index = UINT32_MAX;
+    assert_true(hear(1, &lent));
+    assert_int_equal(ops[0][0]->lanes[0].received, 0);
+    assert_false(ops[0][0]->borrows);
+
+    static uint32_t one, sum;
+    struct op_request r = {.tag = 1,
+                           .dtype = DTYPE_U32,
+                           .redop = REDOP_SUM,
+                           .send = &one,
+                           .recv = &sum};
+    r.plan.coll = COLL_ALLREDUCE;
+    r.plan.count = 1;
+    r.plan.element = 4;
+    struct op *small = engine_launch(engines[0], &r, false);
+    assert_non_null(small);
+    assert_int_equal(small->plan.kind, PLAN_EXCHANGE);
+    lent.index = 0;
+    lent.tag = 1;
+    lent.digest = small->r.digest;
+    assert_true(hear(1, &lent));
+    assert_int_equal(small->lanes[0].received, 0);
+    mute[1][0] = mute[2][0] = false;
+    settle();
+    check_sums(0);
+}
+
+enum { NONCE = 7 };
+static uint32_t borrowed;
+
+static const uint8_t *on_borrow(void *user, uint32_t conn,
+                                const struct channel_offer *offer)
+{
+    (void)user;
+    borrowed++;
+    return offer->nonce == NONCE ? areas[conn] : NULL;
+}
+
+/* Memory of another size is not opened, what was opened is not opened again,
+ * and nobody has taken what was not offered. */
+static void test_offers(void **state)
+{
+    (void)state;
+    static struct channel nothing;
+    struct conn *c = engines[0]->conns[1];
+    engines[0]->out.borrow = on_borrow;
+    c->channel = &nothing;
+    c->lend = (struct conn_lend){0};
+    borrowed = 0;
+    struct frame f = {.type = FRAME_AREA, .seq = LEND_SIZE - 1, .tag = NONCE};
+    assert_true(hear(1, &f));
+    assert_int_equal(borrowed, 0);
+    f.seq = LEND_SIZE;
+    f.tag = NONCE + 1;
+    assert_true(hear(1, &f));
+    assert_int_equal(borrowed, 1);
+    assert_null(c->lend.area);
+    assert_false(c->lend.answers);
+    f.tag = NONCE;
+    assert_true(hear(1, &f));
+    assert_ptr_equal(c->lend.area, areas[1]);
+    assert_true(c->lend.answers);
+    assert_true(hear(1, &f));
+    assert_int_equal(borrowed, 2);
+    f.flags = FLAG_ANSWER;
+    engines[0]->lend.area = NULL;
+    assert_true(hear(1, &f));
+    assert_false(c->lend.taken);
+    engines[0]->lend.area = areas[0];
+    assert_true(hear(1, &f));
+    assert_true(c->lend.taken);
+    c->channel = NULL;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_lend, teardown_lend)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_headers_only),
+        TEST(test_some_do_not_lend),
+        TEST(test_more_than_rooms),
+        TEST(test_what_was_overwritten_never_counts),
+        TEST(test_overwritten_while_it_waits),
+        TEST(test_room_until_all_are_done),
+        TEST(test_by_the_view_alone),
+        TEST(test_words_out_of_place),
+        TEST(test_lies),
+        TEST(test_offers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* mpi_join.c - ranks that come later:
+ *
+ *   join TARGET    works and lets newcomers in until there are TARGET ranks
+ *
+ * Communicators from before keep their members and go on. */
+#include "conform.h"
+
+#include <mpi_pccl.h>
+
+static int rank, size;
+
+static void look(void)
+{
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+}
+
+static void check_sum(MPI_Comm comm)
+{
+    int n, mine, sum = -1;
+    MPI_Comm_size(comm, &n);
+    MPI_Comm_rank(comm, &mine);
+    OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm));
+    CHECK(sum == n * (n - 1) / 2);
+}
+
+/* The ring may change; ranks, communicators and what they hold do not. */
+static void optimize(MPI_Comm part)
+{
+    int was = rank, class = MPI_SUCCESS;
+    OK(PCCL_Optimize_topology(MPI_COMM_WORLD));
+    look();
+    CHECK(rank == was);
+    check_sum(MPI_COMM_WORLD);
+    check_sum(part);
+    /* It is about the whole run. */
+    OK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
+    OK(MPI_Error_class(PCCL_Optimize_topology(part), &class));
+    CHECK(class == MPI_ERR_COMM);
+}
+
+/* One turn of the loop that all ranks are in, newcomers from their start.
+ * Nonblocking collectives move counters that newcomers have at zero. */
+static void turn(void)
+{
+    MPI_Request request;
+    int pending = 0, highest = 0;
+    OK(MPI_Iallreduce(&rank, &highest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
+                      &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK(highest == size - 1);
+    OK(PCCL_Are_peers_pending(MPI_COMM_WORLD, &pending));
+    if (pending) OK(PCCL_Update_topology(MPI_COMM_WORLD));
+    look();
+}
+
+int main(int argc, char **argv)
+{
+    int target = argc > 1 ? atoi(argv[1]) : 3, members;
+    MPI_Init(&argc, &argv);
+    look();
+    MPI_Comm before = MPI_COMM_NULL, dup, after;
+    MPI_Request prepared;
+    const char *join = getenv("PCCL_JOIN");
+    int newcomer = join && *join, first = size;
+    if (!newcomer) {
+        OK(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, &before));
+        OK(MPI_Comm_dup(MPI_COMM_WORLD, &dup));
+        OK(MPI_Barrier_init(before, MPI_INFO_NULL, &prepared));
+    }
+    while (size < target) {
+        turn();
+        if (newcomer) continue;
+        check_sum(before);
+        OK(MPI_Start(&prepared));
+        OK(MPI_Wait(&prepared, MPI_STATUS_IGNORE));
+    }
+    if (!newcomer) {
+        MPI_Comm_size(before, &members);
+        CHECK(members == first);
+        MPI_Comm_size(dup, &members);
+        CHECK(members == size);
+        OK(MPI_Request_free(&prepared));
+        OK(MPI_Comm_free(&before));
+        OK(MPI_Comm_free(&dup));
+    }
+    CHECK(size == target);
+    check_sum(MPI_COMM_WORLD);
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &after));
+    check_sum(after);
+    MPI_Request requests[3];
+    MPI_Status statuses[3];
+    int values[3], n = 0;
+    for (int i = 0; i < 3; i++)
+        OK(MPI_Iallreduce(&rank, &values[i], 1, MPI_INT, MPI_MAX,
+                          MPI_COMM_WORLD, &requests[i]));
+    OK(MPI_Waitall(3, requests, statuses));
+    for (int i = 0; i < 3; i++) CHECK(values[i] == size - 1);
+    OK(MPI_Allreduce(&newcomer, &n, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    optimize(after);
+    if (rank == 0) printf("%d ranks, %d of them newcomers\n", size, n);
+    OK(MPI_Comm_free(&after));
+    return conform_end();
+}

@@ -1,0 +1,685 @@
+/* mpi_random.c - random sequences of collectives, messages and communicators.
+ *
+ *   random FIRST COUNT [STEPS]    the seeds FIRST .. FIRST + COUNT - 1
+ *
+ * All ranks draw the same numbers, so each knows what the others do, and what
+ * every byte of its memory must be afterwards. Collectives run blocking,
+ * nonblocking and persistent, with narrow and wide counts, up to a few at once,
+ * and are completed in an order of each rank's own. */
+#include "random_layout.h"
+
+enum { RANKS_MAX = 16, TEAMS = 4, BLOCK = 12 };
+enum { PERIOD = 8, ACTS_MAX = PERIOD };
+enum { NOW, NOW_WIDE, LATER, LATER_WIDE, KEPT, KEPT_WIDE, MODES };
+
+/* A communicator and who is in it. */
+struct team {
+    MPI_Comm comm;
+    int size, rank, world[RANKS_MAX];
+};
+
+/* One collective, from its call to its completion. */
+struct act {
+    int live, active, step, mode, repeats, root;
+    const char *name;
+    const struct team *team;
+    struct dice dice; /* all ranks of the team draw the same */
+    struct area in, out;
+    int unit, doubles;
+    int counts[2][RANKS_MAX], displs[2][RANKS_MAX];
+    MPI_Count wide_counts[2][RANKS_MAX];
+    MPI_Aint wide_displs[2][RANKS_MAX];
+    struct layout layouts[2][RANKS_MAX]; /* of an all-to-all-w */
+    MPI_Datatype types[2][RANKS_MAX];
+    int kinds; /* how many of `layouts` are in use */
+    MPI_Op op, user;
+    MPI_Request request;
+};
+
+static int rank, size, seed, step;
+static struct team teams[TEAMS];
+static struct act acts[ACTS_MAX];
+static struct dice own; /* this rank's: no other knows what it draws */
+static int mpich;
+
+static void blame(const char *name, int mode, const char *what)
+{
+    if (conform_failures > 20) return;
+    fprintf(stderr, "rank %d of %d, seed %d, step %d, %s, mode %d: %s\n", rank,
+            size, seed, step, name, mode, what);
+    conform_failures++;
+}
+
+/* What element e of the message from one rank to another is. */
+static uint64_t value(const struct act *act, int from, int to, int e)
+{
+    uint64_t stream = mix((uint64_t)seed << 20 | (uint64_t)act->step,
+                          (uint64_t)(from * RANKS_MAX + to));
+    return mix(stream, (uint64_t)e);
+}
+
+#define RUN(name, iname, ...)                                                  \
+    do {                                                                       \
+        MPI_Request *request = &act->request;                                  \
+        if (act->mode == NOW) OK(MPI_##name(__VA_ARGS__));                     \
+        if (act->mode == NOW_WIDE) OK(MPI_##name##_c(__VA_ARGS__));            \
+        if (act->mode == LATER) OK(MPI_I##iname(__VA_ARGS__, request));        \
+        if (act->mode == LATER_WIDE)                                           \
+            OK(MPI_I##iname##_c(__VA_ARGS__, request));                        \
+        if (act->mode == KEPT)                                                 \
+            OK(MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, request));        \
+        if (act->mode == KEPT_WIDE)                                            \
+            OK(MPI_##name##_init_c(__VA_ARGS__, MPI_INFO_NULL, request));      \
+        if (act->mode >= KEPT) OK(MPI_Start(request));                         \
+    } while (0)
+#define BARE(...) __VA_ARGS__
+#define RUN_BOTH(name, iname, narrow, wide)                                    \
+    do {                                                                       \
+        MPI_Request *request = &act->request;                                  \
+        if (act->mode == NOW) OK(MPI_##name(BARE narrow));                     \
+        if (act->mode == NOW_WIDE) OK(MPI_##name##_c(BARE wide));              \
+        if (act->mode == LATER) OK(MPI_I##iname(BARE narrow, request));        \
+        if (act->mode == LATER_WIDE) OK(MPI_I##iname##_c(BARE wide, request)); \
+        if (act->mode == KEPT)                                                 \
+            OK(MPI_##name##_init(BARE narrow, MPI_INFO_NULL, request));        \
+        if (act->mode == KEPT_WIDE)                                            \
+            OK(MPI_##name##_init_c(BARE wide, MPI_INFO_NULL, request));        \
+        if (act->mode >= KEPT) OK(MPI_Start(request));                         \
+    } while (0)
+
+/* MPICH 4.0.2 fails in place where it has to take its time: an all-to-all-w,
+ * and a reduce-scatter by an operator that does not commute. */
+static int late_in_mpich(const struct act *act)
+{
+    return mpich && act->mode >= LATER;
+}
+
+/* ----------------------------------------------------- collectives that move
+ */
+
+/* A layout of this rank's own that a block fits. */
+static void layout_own(struct act *act, struct layout *l)
+{
+    layout_roll(&own, l, act->unit, BLOCK);
+}
+
+/* Types that hold `blocks` blocks. */
+static int types_of(const struct area *a, int blocks)
+{
+    return blocks * BLOCK / a->layout.count;
+}
+
+static void area_prepare(struct act *act, struct area *a, MPI_Aint blocks)
+{
+    struct layout l;
+    layout_own(act, &l);
+    area_new(a, &l, blocks * BLOCK / l.count);
+}
+
+static void act_broadcast(struct act *act)
+{
+    const struct team *team = act->team;
+    int blocks = roll(&act->dice, 5) * (roll(&act->dice, 8) ? 1 : 900);
+    act->name = "bcast";
+    area_prepare(act, &act->out, blocks);
+    for (int e = 0; e < blocks * BLOCK; e++) {
+        uint64_t v = value(act, act->root, 0, e);
+        area_put(act->out.after, &act->out, 0, e, v);
+        if (team->rank == act->root)
+            area_put(act->out.before, &act->out, 0, e, v);
+    }
+    area_fill(&act->out);
+    RUN(Bcast, bcast, area_base(&act->out), types_of(&act->out, blocks),
+        act->out.layout.type, act->root, team->comm);
+}
+
+/* Blocks from every rank at its place: `side` 0 is what goes out of them, 1
+ * what comes in. Puts counts and displacements of types into the arrays, in a
+ * random order with gaps. blocks[r] for each. */
+static void places_roll(struct act *act, int side, const int *blocks,
+                        struct area *a, int even)
+{
+    int n = act->team->size, order[RANKS_MAX], at = 0;
+    struct layout l;
+    layout_own(act, &l);
+    for (int r = 0; r < n; r++) order[r] = r;
+    for (int r = n - 1; r > 0 && !even; r--) {
+        int other = roll(&own, r + 1), kept = order[r];
+        order[r] = order[other];
+        order[other] = kept;
+    }
+    for (int i = 0; i < n; i++) {
+        int r = order[i];
+        if (!even) at += roll(&own, 3);
+        act->displs[side][r] = at;
+        act->counts[side][r] = blocks[r] * BLOCK / l.count;
+        act->wide_displs[side][r] = act->displs[side][r];
+        act->wide_counts[side][r] = act->counts[side][r];
+        at += act->counts[side][r];
+    }
+    area_new(a, &l, at);
+}
+
+static void block_in(struct act *act, struct area *a, int side, int place,
+                     int from, int to, int blocks)
+{
+    for (int e = 0; e < blocks * BLOCK; e++)
+        area_put(a->after, a, act->displs[side][place], e,
+                 value(act, from, to, e));
+}
+
+static void block_out(struct act *act, struct area *a, int side, int place,
+                      int from, int to, int blocks)
+{
+    for (int e = 0; e < blocks * BLOCK; e++)
+        area_input(a, act->displs[side][place], e, value(act, from, to, e));
+}
+
+static void blocks_roll(struct act *act, int *blocks, int even)
+{
+    int same = roll(&act->dice, 4);
+    int factor = roll(&act->dice, 8) ? 1 : 200;
+    for (int r = 0; r < act->team->size; r++)
+        blocks[r] = factor * (even ? same : roll(&act->dice, 4));
+}
+
+static void act_gather(struct act *act, int even)
+{
+    const struct team *team = act->team;
+    int blocks[RANKS_MAX], me = team->rank, root = act->root, n = team->size;
+    int in_place = roll(&act->dice, 3) == 0 && me == root;
+    act->name = even ? "gather" : "gatherv";
+    blocks_roll(act, blocks, even);
+    void *sendbuf = MPI_IN_PLACE, *recvbuf = NULL;
+    int sendcount = 0;
+    MPI_Datatype sendtype = MPI_DATATYPE_NULL, recvtype = MPI_DATATYPE_NULL;
+    if (!in_place) {
+        area_prepare(act, &act->in, blocks[me]);
+        block_out(act, &act->in, 0, 0, me, 0, blocks[me]);
+        area_fill(&act->in);
+        sendbuf = area_base(&act->in);
+        sendcount = types_of(&act->in, blocks[me]);
+        sendtype = act->in.layout.type;
+    }
+    if (me == root) {
+        places_roll(act, 1, blocks, &act->out, even);
+        for (int r = 0; r < n; r++) {
+            if (r == me && in_place)
+                block_out(act, &act->out, 1, r, r, 0, blocks[r]);
+            else
+                block_in(act, &act->out, 1, r, r, 0, blocks[r]);
+        }
+        area_fill(&act->out);
+        recvbuf = area_base(&act->out);
+        recvtype = act->out.layout.type;
+    }
+    if (even)
+        RUN(Gather, gather, sendbuf, sendcount, sendtype, recvbuf,
+            act->counts[1][0], recvtype, root, team->comm);
+    else
+        RUN_BOTH(Gatherv, gatherv,
+                 (sendbuf, sendcount, sendtype, recvbuf, act->counts[1],
+                  act->displs[1], recvtype, root, team->comm),
+                 (sendbuf, sendcount, sendtype, recvbuf, act->wide_counts[1],
+                  act->wide_displs[1], recvtype, root, team->comm));
+}
+
+static void act_scatter(struct act *act, int even)
+{
+    const struct team *team = act->team;
+    int blocks[RANKS_MAX], me = team->rank, root = act->root, n = team->size;
+    int in_place = roll(&act->dice, 3) == 0 && me == root;
+    act->name = even ? "scatter" : "scatterv";
+    blocks_roll(act, blocks, even);
+    void *sendbuf = NULL, *recvbuf = MPI_IN_PLACE;
+    int recvcount = 0;
+    MPI_Datatype sendtype = MPI_DATATYPE_NULL, recvtype = MPI_DATATYPE_NULL;
+    if (!in_place) {
+        area_prepare(act, &act->out, blocks[me]);
+        block_in(act, &act->out, 1, 0, root, me, blocks[me]);
+        area_fill(&act->out);
+        recvbuf = area_base(&act->out);
+        recvcount = types_of(&act->out, blocks[me]);
+        recvtype = act->out.layout.type;
+    }
+    if (me == root) {
+        places_roll(act, 0, blocks, &act->in, even);
+        for (int r = 0; r < n; r++)
+            block_out(act, &act->in, 0, r, root, r, blocks[r]);
+        area_fill(&act->in);
+        sendbuf = area_base(&act->in);
+        sendtype = act->in.layout.type;
+    }
+    if (even)
+        RUN(Scatter, scatter, sendbuf, act->counts[0][0], sendtype, recvbuf,
+            recvcount, recvtype, root, team->comm);
+    else
+        RUN_BOTH(Scatterv, scatterv,
+                 (sendbuf, act->counts[0], act->displs[0], sendtype, recvbuf,
+                  recvcount, recvtype, root, team->comm),
+                 (sendbuf, act->wide_counts[0], act->wide_displs[0], sendtype,
+                  recvbuf, recvcount, recvtype, root, team->comm));
+}
+
+static void act_allgather(struct act *act, int even)
+{
+    const struct team *team = act->team;
+    int blocks[RANKS_MAX], me = team->rank, n = team->size;
+    int in_place = roll(&act->dice, 3) == 0;
+    act->name = even ? "allgather" : "allgatherv";
+    blocks_roll(act, blocks, even);
+    void *sendbuf = MPI_IN_PLACE;
+    int sendcount = 0;
+    MPI_Datatype sendtype = MPI_DATATYPE_NULL;
+    if (!in_place) {
+        area_prepare(act, &act->in, blocks[me]);
+        block_out(act, &act->in, 0, 0, me, 0, blocks[me]);
+        area_fill(&act->in);
+        sendbuf = area_base(&act->in);
+        sendcount = types_of(&act->in, blocks[me]);
+        sendtype = act->in.layout.type;
+    }
+    /* MPICH 4.0.2 ignores displacements where there is but one rank. */
+    places_roll(act, 1, blocks, &act->out, even || mpich);
+    for (int r = 0; r < n; r++) {
+        if (r == me && in_place)
+            block_out(act, &act->out, 1, r, r, 0, blocks[r]);
+        else
+            block_in(act, &act->out, 1, r, r, 0, blocks[r]);
+    }
+    area_fill(&act->out);
+    void *recvbuf = area_base(&act->out);
+    MPI_Datatype recvtype = act->out.layout.type;
+    if (even)
+        RUN(Allgather, allgather, sendbuf, sendcount, sendtype, recvbuf,
+            act->counts[1][0], recvtype, team->comm);
+    else
+        RUN_BOTH(Allgatherv, allgatherv,
+                 (sendbuf, sendcount, sendtype, recvbuf, act->counts[1],
+                  act->displs[1], recvtype, team->comm),
+                 (sendbuf, sendcount, sendtype, recvbuf, act->wide_counts[1],
+                  act->wide_displs[1], recvtype, team->comm));
+}
+
+/* Blocks between two ranks; in place both directions are alike. */
+static int blocks_between(struct act *act, int from, int to, int even,
+                          int in_place)
+{
+    if (in_place && from > to) return blocks_between(act, to, from, even, 1);
+    struct dice dice = {value(act, from, to, -1)};
+    struct dice all = {value(act, 0, 0, -2)};
+    int factor = roll(&all, 8) ? 1 : 100;
+    return factor * (even ? roll(&all, 4) : roll(&dice, 4));
+}
+
+static void act_alltoall(struct act *act, int even)
+{
+    const struct team *team = act->team;
+    int out[RANKS_MAX] = {0}, in[RANKS_MAX] = {0}, me = team->rank,
+        n = team->size;
+    int in_place = roll(&act->dice, 3) == 0;
+    void *sendbuf = MPI_IN_PLACE;
+    MPI_Datatype sendtype = MPI_DATATYPE_NULL;
+    act->name = even ? "alltoall" : "alltoallv";
+    for (int r = 0; r < n; r++) {
+        out[r] = blocks_between(act, me, r, even, in_place);
+        in[r] = blocks_between(act, r, me, even, in_place);
+    }
+    if (!in_place) {
+        places_roll(act, 0, out, &act->in, even);
+        for (int r = 0; r < n; r++)
+            block_out(act, &act->in, 0, r, me, r, out[r]);
+        area_fill(&act->in);
+        sendbuf = area_base(&act->in);
+        sendtype = act->in.layout.type;
+    }
+    places_roll(act, 1, in, &act->out, even);
+    for (int r = 0; r < n; r++) {
+        if (in_place) block_out(act, &act->out, 1, r, me, r, out[r]);
+        block_in(act, &act->out, 1, r, r, me, in[r]);
+    }
+    area_fill(&act->out);
+    void *recvbuf = area_base(&act->out);
+    MPI_Datatype recvtype = act->out.layout.type;
+    if (even)
+        RUN(Alltoall, alltoall, sendbuf, act->counts[0][0], sendtype, recvbuf,
+            act->counts[1][0], recvtype, team->comm);
+    else
+        RUN_BOTH(Alltoallv, alltoallv,
+                 (sendbuf, act->counts[0], act->displs[0], sendtype, recvbuf,
+                  act->counts[1], act->displs[1], recvtype, team->comm),
+                 (sendbuf, act->wide_counts[0], act->wide_displs[0], sendtype,
+                  recvbuf, act->wide_counts[1], act->wide_displs[1], recvtype,
+                  team->comm));
+}
+
+/* A type of its own for each partner, at displacements in bytes. */
+static void bytes_roll(struct act *act, int side, const int *blocks,
+                       struct area *a)
+{
+    int n = act->team->size;
+    MPI_Aint at = 0;
+    struct layout bytes;
+    for (int r = 0; r < n; r++) {
+        struct layout *l = &act->layouts[side][r];
+        layout_own(act, l);
+        int count = blocks[r] * BLOCK / l->count;
+        MPI_Aint low = l->low < 0 ? -l->low : 0;
+        act->types[side][r] = l->type;
+        act->counts[side][r] = count;
+        act->displs[side][r] = (int)(at + low);
+        act->wide_counts[side][r] = count;
+        act->wide_displs[side][r] = at + low;
+        at += low + (l->low > 0 ? l->low : 0) + count * l->extent;
+        at = (at + 15) / 16 * 16;
+    }
+    layout_plain(&bytes, 1);
+    area_new(a, &bytes, at + 1);
+}
+
+static void bytes_put(const struct act *act, struct area *a, int side, int r,
+                      int from, int to, int before, int after)
+{
+    const struct layout *l = &act->layouts[side][r];
+    for (int e = 0; e < act->counts[side][r] * l->count; e++) {
+        uint64_t v = value(act, from, to, e);
+        size_t at =
+            (size_t)(a->shift + act->displs[side][r] +
+                     e / l->count * l->extent + l->places[e % l->count]);
+        if (before) memcpy(a->before + at, &v, (size_t)act->unit);
+        if (after) memcpy(a->after + at, &v, (size_t)act->unit);
+    }
+}
+
+static void act_alltoallw(struct act *act)
+{
+    const struct team *team = act->team;
+    int out[RANKS_MAX] = {0}, in[RANKS_MAX] = {0}, me = team->rank,
+        n = team->size;
+    int in_place = roll(&act->dice, 3) == 0 && !late_in_mpich(act);
+    void *sendbuf = MPI_IN_PLACE;
+    act->name = "alltoallw";
+    act->kinds = n;
+    for (int r = 0; r < n; r++) {
+        out[r] = blocks_between(act, me, r, 0, in_place);
+        in[r] = blocks_between(act, r, me, 0, in_place);
+    }
+    if (!in_place) {
+        bytes_roll(act, 0, out, &act->in);
+        for (int r = 0; r < n; r++) bytes_put(act, &act->in, 0, r, me, r, 1, 1);
+        area_fill(&act->in);
+        sendbuf = area_base(&act->in);
+    }
+    bytes_roll(act, 1, in, &act->out);
+    for (int r = 0; r < n; r++) {
+        if (in_place) bytes_put(act, &act->out, 1, r, me, r, 1, 0);
+        bytes_put(act, &act->out, 1, r, r, me, 0, 1);
+    }
+    area_fill(&act->out);
+    void *recvbuf = area_base(&act->out);
+    RUN_BOTH(Alltoallw, alltoallw,
+             (sendbuf, act->counts[0], act->displs[0], act->types[0], recvbuf,
+              act->counts[1], act->displs[1], act->types[1], team->comm),
+             (sendbuf, act->wide_counts[0], act->wide_displs[0], act->types[0],
+              recvbuf, act->wide_counts[1], act->wide_displs[1], act->types[1],
+              team->comm));
+}
+
+#include "random_reduce.h"
+#include "random_p2p.h"
+
+/* -------------------------------------------------------------- completion */
+
+static void act_free(struct act *act)
+{
+    if (act->request != MPI_REQUEST_NULL) OK(MPI_Request_free(&act->request));
+    area_free(&act->in);
+    area_free(&act->out);
+    for (int r = 0; r < act->kinds; r++)
+        for (int side = 0; side < 2; side++)
+            if (act->layouts[side][r].count > 0)
+                layout_free(&act->layouts[side][r]);
+    if (act->user != MPI_OP_NULL) OK(MPI_Op_free(&act->user));
+    act->live = 0;
+}
+
+static void act_finish(struct act *act)
+{
+    if (act->in.memory && !area_good(&act->in))
+        blame(act->name, act->mode, "the input has changed");
+    if (act->out.memory && !area_good(&act->out))
+        blame(act->name, act->mode, "the output is wrong");
+    act->active = 0;
+    if (act->mode < KEPT) act_free(act);
+}
+
+/* Completes one or a few of those under way; which, and how, is each rank's
+ * own business. False: there are none. */
+static int acts_complete(void)
+{
+    MPI_Request requests[ACTS_MAX];
+    struct act *of[ACTS_MAX];
+    int n = 0, index = 0, flag = 0, done = 1, indices[ACTS_MAX];
+    for (int i = 0; i < ACTS_MAX; i++) {
+        /* Inactive ones may stand among them. */
+        if (!acts[i].live) continue;
+        of[n] = &acts[i];
+        requests[n++] = acts[i].request;
+        flag |= acts[i].active;
+    }
+    if (!flag) return 0;
+    int how = roll(&own, 4);
+    if (how == 0 || how == 3) {
+        do {
+            index = roll(&own, n);
+        } while (!of[index]->active);
+    }
+    if (how == 0) OK(MPI_Wait(&requests[index], MPI_STATUS_IGNORE));
+    if (how == 1) OK(MPI_Waitany(n, requests, &index, MPI_STATUS_IGNORE));
+    if (how == 2)
+        OK(MPI_Waitsome(n, requests, &done, indices, MPI_STATUSES_IGNORE));
+    for (flag = 0; how == 3 && !flag;)
+        OK(MPI_Test(&requests[index], &flag, MPI_STATUS_IGNORE));
+    for (int i = 0; i < done; i++) {
+        int at = how == 2 ? indices[i] : index;
+        of[at]->request = requests[at];
+        act_finish(of[at]);
+    }
+    return 1;
+}
+
+/* Completes all, starts the persistent ones again as often as they want it, in
+ * an order of each rank's own, and frees them. */
+static void acts_settle(void)
+{
+    MPI_Request again[ACTS_MAX];
+    int n;
+    do {
+        while (acts_complete()) continue;
+        n = 0;
+        for (int i = 0, turn = roll(&own, ACTS_MAX); i < ACTS_MAX; i++) {
+            struct act *act = &acts[(i + turn) % ACTS_MAX];
+            if (!act->live || act->repeats-- == 0) continue;
+            if (act->in.memory) area_fill(&act->in);
+            if (act->out.memory) area_fill(&act->out);
+            act->active = 1;
+            again[n++] = act->request;
+        }
+        OK(MPI_Startall(n, again));
+        for (int i = 0; i < ACTS_MAX; i++)
+            if (acts[i].live && !acts[i].active) act_free(&acts[i]);
+    } while (n > 0);
+}
+
+static struct act *act_new(void)
+{
+    int at = 0;
+    while (acts[at].live) at++;
+    memset(&acts[at], 0, sizeof acts[at]);
+    return &acts[at];
+}
+
+static void act_start(struct dice *dice, const struct team *team, int kind)
+{
+    static const int units[] = {1, 2, 4, 8};
+    struct act *act = act_new();
+    act->live = act->active = 1;
+    act->step = step;
+    act->team = team;
+    act->dice = *dice;
+    act->mode = roll(&act->dice, MODES);
+    act->root = roll(&act->dice, team->size);
+    act->unit = units[roll(&act->dice, 4)];
+    act->op = act->user = MPI_OP_NULL;
+    act->request = MPI_REQUEST_NULL;
+    /* What MPICH 4.0.2 gathers again is the input of the first time; so it
+     * starts but once. */
+    if (act->mode >= KEPT && !mpich) act->repeats = roll(&act->dice, 3);
+    if (kind == 0) act_broadcast(act);
+    if (kind == 1 || kind == 2) act_gather(act, kind == 1);
+    if (kind == 3 || kind == 4) act_scatter(act, kind == 3);
+    if (kind == 5 || kind == 6) act_allgather(act, kind == 5);
+    if (kind == 7 || kind == 8) act_alltoall(act, kind == 7);
+    if (kind == 9) act_alltoallw(act);
+    if (kind >= 10) act_reduce(act, kind - 10);
+    if (act->request == MPI_REQUEST_NULL) act_finish(act);
+}
+
+/* ------------------------------------------------------------ communicators */
+
+static void team_of(struct team *team, MPI_Comm comm, const int *world, int n)
+{
+    int found_size = -1, found_rank = -1;
+    team->comm = comm;
+    team->size = n;
+    team->rank = -1;
+    for (int r = 0; r < n; r++) {
+        team->world[r] = world[r];
+        if (world[r] == rank) team->rank = r;
+    }
+    OK(MPI_Comm_size(comm, &found_size));
+    OK(MPI_Comm_rank(comm, &found_rank));
+    if (found_size != team->size || found_rank != team->rank)
+        blame("communicator", 0, "other members than computed");
+}
+
+/* By random colours and keys with ties; nobody is left out. */
+static void team_split(struct dice *dice, struct team *team)
+{
+    int colors[RANKS_MAX], keys[RANKS_MAX], world[RANKS_MAX], n = 0;
+    MPI_Comm comm;
+    for (int r = 0; r < size; r++) {
+        colors[r] = roll(dice, 2);
+        keys[r] = roll(dice, 3) - 1;
+    }
+    for (int key = -1; key < 2; key++)
+        for (int r = 0; r < size; r++)
+            if (colors[r] == colors[rank] && keys[r] == key) world[n++] = r;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, colors[rank], keys[rank], &comm));
+    team_of(team, comm, world, n);
+}
+
+/* Two groups made side by side, in any order of ranks. */
+static void team_group(struct dice *dice, struct team *team, int all)
+{
+    int colors[RANKS_MAX], world[RANKS_MAX], n = 0;
+    MPI_Group whole, part;
+    MPI_Comm comm;
+    for (int r = 0; r < size; r++) colors[r] = roll(dice, 2);
+    for (int r = size - 1; r >= 0; r--)
+        if (colors[r] == colors[rank]) world[n++] = r;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &whole));
+    OK(MPI_Group_incl(whole, n, world, &part));
+    if (all)
+        OK(MPI_Comm_create(MPI_COMM_WORLD, part, &comm));
+    else
+        OK(MPI_Comm_create_group(MPI_COMM_WORLD, part, 7, &comm));
+    OK(MPI_Group_free(&whole));
+    OK(MPI_Group_free(&part));
+    team_of(team, comm, world, n);
+}
+
+static void team_replace(struct dice *dice)
+{
+    struct team *team = &teams[1 + roll(dice, TEAMS - 1)];
+    int kind = roll(dice, 5), world[RANKS_MAX];
+    MPI_Comm comm;
+    MPI_Request request;
+    acts_settle();
+    OK(MPI_Comm_free(&team->comm));
+    for (int r = 0; r < size; r++) world[r] = r;
+    switch (kind) {
+    case 0:
+        team_split(dice, team);
+        break;
+    case 1:
+    case 2:
+        team_group(dice, team, kind == 1);
+        break;
+    case 3:
+        OK(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        team_of(team, comm, world, size);
+        break;
+    default:
+        OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        team_of(team, comm, world, size);
+    }
+}
+
+/* ------------------------------------------------------------------ the run */
+
+static void run_step(void)
+{
+    struct dice dice = {mix((uint64_t)seed << 20, (uint64_t)step)};
+    int kind = roll(&dice, 26);
+    if (kind == 25) {
+        team_replace(&dice);
+        return;
+    }
+    /* Numbers that the world draws alike choose the team; what goes on in it
+     * depends on its size and is drawn by its members. */
+    const struct team *team = &teams[roll(&dice, TEAMS)];
+    if (kind >= 20)
+        messages(&dice, team);
+    else
+        act_start(&dice, team, kind);
+    if (roll(&own, 3) == 0) (void)acts_complete();
+    if (step % PERIOD == PERIOD - 1) acts_settle();
+}
+
+static void run_seed(int steps)
+{
+    int world[RANKS_MAX];
+    MPI_Comm comm;
+    own.state = mix((uint64_t)seed, (uint64_t)rank + 1000);
+    for (int r = 0; r < size; r++) world[r] = r;
+    team_of(&teams[0], MPI_COMM_WORLD, world, size);
+    for (int t = 1; t < TEAMS; t++) {
+        OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        team_of(&teams[t], comm, world, size);
+    }
+    for (step = 0; step < steps; step++) run_step();
+    acts_settle();
+    for (int t = 1; t < TEAMS; t++) OK(MPI_Comm_free(&teams[t].comm));
+}
+
+int main(int argc, char **argv)
+{
+    int first = argc > 1 ? atoi(argv[1]) : 1;
+    int count = argc > 2 ? atoi(argv[2]) : 3;
+    int steps = argc > 3 ? atoi(argv[3]) : 120, length;
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_library_version(version, &length);
+    mpich = strncmp(version, "MPICH", 5) == 0;
+    void *room = malloc(1 << 20);
+    OK(MPI_Buffer_attach(room, 1 << 20));
+    for (seed = first; seed < first + count && !conform_failures; seed++)
+        run_seed(steps);
+    OK(MPI_Buffer_detach(&room, &length));
+    free(room);
+    return conform_end();
+}

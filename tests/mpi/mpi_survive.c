@@ -1,0 +1,195 @@
+/* mpi_survive.c - what a program sees when a rank dies, by PCCL_ON_FAILURE:
+ *
+ *   survive shrink          the victim dies; each collective goes on among the
+ *                           others, whose ranks and size change together
+ *   survive return          MPIX_ERR_PROC_FAILED until the topology is updated
+ *   survive abort           never returns from the collective
+ *   survive fold MODE       the victim dies in its operator, in mid-collective
+ *   survive gather          the first to notice is an in-place all-gather
+ *
+ * The last but one rank is the victim. */
+#include "conform.h"
+
+#include <mpi_pccl.h>
+#include <signal.h>
+
+enum { STEPS = 40, DEATH = 17, LONG = 400000 };
+
+static int rank, size, first_rank, first_size, victim;
+
+static void look(void)
+{
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+}
+
+static void maybe_die(int step)
+{
+    if (step == DEATH && first_rank == victim) raise(SIGKILL);
+}
+
+/* Sum over the members of their first ranks, of which the victim is gone. */
+static int expected_sum(void)
+{
+    int all = first_size * (first_size - 1) / 2;
+    return size == first_size ? all : all - victim;
+}
+
+static void shrink_step(int step, int *data, MPI_Comm dup)
+{
+    int sum = -1, scan = -1, from = -1, *all = calloc((size_t)first_size, 4);
+    maybe_die(step);
+    OK(MPI_Allreduce(&first_rank, &sum, 1, MPI_INT, MPI_SUM, dup));
+    look();
+    CHECK(sum == expected_sum());
+    OK(MPI_Allgather(&first_rank, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD));
+    look();
+    CHECK(all[rank] == first_rank);
+    for (int r = 1; r < size; r++) CHECK(all[r] > all[r - 1]);
+    OK(MPI_Scan(&first_rank, &scan, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    CHECK(scan == first_rank);
+    if (rank == 0) from = step;
+    OK(MPI_Bcast(&from, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    CHECK(from == step);
+    for (int i = 0; i < LONG; i++) data[i] = i + first_rank;
+    OK(MPI_Allreduce(MPI_IN_PLACE, data, LONG, MPI_INT, MPI_MAX,
+                     MPI_COMM_WORLD));
+    look();
+    CHECK(data[LONG - 1] == LONG - 1 + first_size - 1);
+    free(all);
+}
+
+static int shrink(void)
+{
+    MPI_Comm dup, half;
+    int *data = malloc(LONG * sizeof *data), n = 0, changes = 0, before;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &dup));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, first_rank % 2, 0, &half));
+    before = size;
+    for (int step = 0; step < STEPS; step++) {
+        MPI_Request request;
+        int one = 1, count = 0;
+        OK(MPI_Iallreduce(&one, &count, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          &request));
+        shrink_step(step, data, dup);
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        look();
+        CHECK(count == size || count == before);
+        changes += size != before;
+        before = size;
+        OK(MPI_Allreduce(&one, &n, 1, MPI_INT, MPI_SUM, half));
+        int left;
+        OK(MPI_Comm_size(half, &left));
+        CHECK(n == left);
+    }
+    CHECK(size == first_size - 1 && changes == 1);
+    CHECK(rank == first_rank - (first_rank > victim));
+    int root = -1;
+    OK(MPI_Comm_size(dup, &root));
+    CHECK(root == size);
+    free(data);
+    OK(MPI_Comm_free(&half));
+    OK(MPI_Comm_free(&dup));
+    return conform_end();
+}
+
+static int errors(void)
+{
+    int sum = 0, one = 1, failures = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int step = 0; step < STEPS; step++) {
+        maybe_die(step);
+        int code =
+            MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        look();
+        CHECK(size == first_size && rank == first_rank);
+        if (code == MPI_SUCCESS)
+            CHECK(sum == first_size && step < DEATH + 1);
+        else
+            CHECK(code == (MPIX_ERR_PROC_FAILED));
+        failures += code != MPI_SUCCESS;
+    }
+    CHECK(failures >= STEPS - DEATH - 1);
+    OK(PCCL_Update_topology(MPI_COMM_WORLD));
+    look();
+    CHECK(size == first_size - 1);
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(sum == size);
+    return conform_end();
+}
+
+/* Adds; the victim dies after the first of several rounds. */
+static void deadly(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void)type;
+    if (first_rank == victim) raise(SIGKILL);
+    for (int i = 0; i < *count; i++) ((int *)inout)[i] += ((int *)in)[i];
+}
+
+/* An input in place is whole again after an error, and nothing of the victim
+ * is in the result of a repetition. */
+static int fold(int repeats)
+{
+    enum { COUNT = 6000000 };
+    int *data = malloc(COUNT * sizeof *data), wrong = 0;
+    MPI_Op op;
+    for (int i = 0; i < COUNT; i++) data[i] = i + first_rank;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    OK(MPI_Op_create(deadly, 1, &op));
+    int code =
+        MPI_Allreduce(MPI_IN_PLACE, data, COUNT, MPI_INT, op, MPI_COMM_WORLD);
+    look();
+    CHECK(repeats ? code == MPI_SUCCESS : code == (MPIX_ERR_PROC_FAILED));
+    for (int i = 0; i < COUNT; i++) {
+        unsigned sum = (unsigned)size * (unsigned)i + (unsigned)expected_sum();
+        wrong += data[i] != (repeats ? (int)sum : i + first_rank);
+    }
+    CHECK(wrong == 0);
+    OK(MPI_Op_free(&op));
+    free(data);
+    OK(PCCL_Update_topology(MPI_COMM_WORLD));
+    return conform_end();
+}
+
+static int gather(void)
+{
+    enum { BLOCK = 100000 };
+    int *all = calloc((size_t)first_size * BLOCK, sizeof *all), wrong = 0;
+    for (int i = 0; i < BLOCK; i++) all[first_rank * BLOCK + i] = first_rank;
+    maybe_die(DEATH);
+    OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, BLOCK, MPI_INT,
+                     MPI_COMM_WORLD));
+    look();
+    CHECK(size == first_size - 1);
+    for (int r = 0; r < size; r++)
+        for (int i = 0; i < BLOCK; i++)
+            wrong += all[r * BLOCK + i] != r + (r >= victim);
+    CHECK(wrong == 0);
+    free(all);
+    return conform_end();
+}
+
+static int fatal(void)
+{
+    for (int step = 0; step < STEPS; step++) {
+        maybe_die(step);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Finalize();
+    return EXIT_SUCCESS; /* which the test does not expect */
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    look();
+    first_rank = rank;
+    first_size = size;
+    victim = size - 2;
+    if (argc > 1 && strcmp(argv[1], "shrink") == 0) return shrink();
+    if (argc > 1 && strcmp(argv[1], "return") == 0) return errors();
+    if (argc > 2 && strcmp(argv[1], "fold") == 0)
+        return fold(strcmp(argv[2], "shrink") == 0);
+    if (argc > 1 && strcmp(argv[1], "gather") == 0) return gather();
+    return fatal();
+}

@@ -1,0 +1,62 @@
+/* fake_peer.h - a scripted peer on a loopback socket, and a server beside it in
+ * the same loop and thread: nothing blocks, every wait ends with the watchdog.
+ */
+#ifndef PCCL_TEST_PEER_H
+#define PCCL_TEST_PEER_H
+
+#include "../../src/master/master_server.h"
+#include "../../src/base/wire.h"
+
+#include <ev.h>
+
+enum { LINES_MAX = 64, LINE_SIZE = 512, PEER_IN = 1 << 19 };
+
+struct bench {
+    struct ev_loop *loop;
+    struct master_server *server;
+    ev_timer watchdog;
+    uint32_t line_count;
+    char lines[LINES_MAX][LINE_SIZE];
+    bool close_on_abort;
+    int aborts, abort_code, abort_rank;
+};
+
+struct peer {
+    struct bench *bench;
+    int fd;
+    ev_io io;
+    bool ended; /* the master closed the connection */
+    uint8_t *in;
+    size_t in_size, in_used;
+    struct wire_store *store;
+    struct wire_msg msg; /* what peer_expect() found */
+    uint64_t id;
+    uint32_t round;
+};
+
+/* quorum and deadline as in master_server_options, host NULL: any. */
+void bench_open(struct bench *b, const char *host, uint32_t quorum,
+                pccl_ns deadline);
+void bench_close(struct bench *b);
+void bench_turn(struct bench *b); /* one iteration; blocks until something */
+void bench_expect_line(struct bench *b, const char *text); /* a part of it */
+
+void peer_open(struct peer *p, struct bench *b);
+void peer_open_at(struct peer *p, struct bench *b, const char *host);
+void peer_close(struct peer *p);
+void peer_write(struct peer *p, const void *bytes, size_t size);
+void peer_send(struct peer *p, const struct wire_msg *msg);
+void peer_say(struct peer *p, enum wire_type type);
+void peer_hello(struct peer *p, int32_t hint, bool join);
+
+/* Waits for a message of this type; heartbeats between are skipped. */
+const struct wire_msg *peer_expect(struct peer *p, enum wire_type type);
+void peer_expect_end(struct peer *p);
+/* PROPOSE -> READY -> INSTALL for all of them. */
+void peers_install(struct peer *peers, uint32_t count);
+/* n peers with pids 100.. in the first view of a fresh bench. */
+void peers_found(struct peer *peers, uint32_t count, struct bench *b);
+
+int open_descriptors(void);
+
+#endif
