@@ -273,8 +273,8 @@ def self_test():
         ("src/mpi/a.c", head + "#include <pccl.h>\n", None),
         ("src/master/a.c", head + "#include <pccl.h>\n",
          "may not include include/pccl.h"),
-        ("src/launch/main.c", '/* main.c - x. */\n#include "order.h"\n',
-         "may not include src/master/order.h"),
+        ("src/launch/main.c", '/* main.c - x. */\n#include "job.h"\n',
+         "may not include src/launch/job.h"),
         ("elsewhere/a.c", head, "no layer"),
     ]
     cases += [("tests/a.c", head + f"  {call}(x);\n", f"{call}(): use")

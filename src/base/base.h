@@ -20,7 +20,7 @@ typedef int64_t pccl_ns;
 enum {
     PEERS_MAX = 4096,    /* members of one run, all groups together */
     GROUPS_MAX = 256,    /* distinct peer groups of one run */
-    TREE_MAX = 32,       /* members of a view whose sites are told */
+    HIERARCHY_MAX = 32,  /* members of a view whose sites are told */
     OPS_MAX = 256,       /* operations in flight on one communicator */
     POOL_MAX = 64,       /* connections between two peers */
     MASTER_PORT = 48148, /* default port of the master, as in PCCL 1.0 */

@@ -182,7 +182,7 @@ pccl_ns io_addr_rtt(int fd)
     return (pccl_ns)info.tcpi_rtt * 1000;
 }
 
-void io_addr_tune_far(int fd)
+void io_addr_tune_high_rtt(int fd)
 {
     int unsent = 16 * 1024;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,

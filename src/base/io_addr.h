@@ -62,6 +62,6 @@ pccl_ns io_addr_rtt(int fd);
 /* For a connection over a long way: the kernel takes little more than it can
  * send now, so that what one connection is slow to send goes to the others
  * that the peer has. In flight there may be any amount. */
-void io_addr_tune_far(int fd);
+void io_addr_tune_high_rtt(int fd);
 
 #endif

@@ -48,13 +48,13 @@ static inline void keyed_grow(struct keyed_table *t)
     struct keyed **old = t->grown ? t->grown : t->few;
     for (uint32_t i = 0; i < slots; i++) {
         /* The last added of equal keys stays in front. */
-        struct keyed *turned = NULL;
+        struct keyed *reversed = NULL;
         for (struct keyed *at = old[i], *next; at; at = next) {
             next = at->next;
-            at->next = turned;
-            turned = at;
+            at->next = reversed;
+            reversed = at;
         }
-        for (struct keyed *at = turned, *next; at; at = next) {
+        for (struct keyed *at = reversed, *next; at; at = next) {
             next = at->next;
             struct keyed **slot = keyed_slot(&larger, at->key);
             at->next = *slot;

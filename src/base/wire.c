@@ -24,20 +24,20 @@ static const struct wire_shape {
     [WIRE_SUSPECT] = {"SUSPECT", 0, 64},
     [WIRE_REFRESH] = {"REFRESH", 0, 64},
     [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
-    [WIRE_TOLD] = {"TOLD", LIST_OPS | LIST_IDS,
-                   32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
+    [WIRE_REPLY] = {"TOLD", LIST_OPS | LIST_IDS,
+                    32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
     [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
     [WIRE_SYNC] = {"SYNC", 0, 64},
     [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 512},
-    [WIRE_BEAT] = {"BEAT", 0, 64},
+    [WIRE_HEARTBEAT] = {"BEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
     [WIRE_WELCOME] = {"WELCOME", 0, 64},
     [WIRE_EVICT] = {"EVICT", 0, 512},
     [WIRE_ANSWER] = {"ANSWER", 0, 64},
     [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 64},
-    [WIRE_ASK] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_QUERY] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
     [WIRE_DONATE] = {"DONATE", 0, 64},
     [WIRE_PROPOSE] = {"PROPOSE",
                       LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_PAIRS |
@@ -48,7 +48,7 @@ static const struct wire_shape {
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
-    [WIRE_CALL] = {"CALL", 0, 64},
+    [WIRE_DIAL_REQUEST] = {"CALL", 0, 64},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -95,8 +95,8 @@ static void edge_field(struct cursor *c, struct wire_edge *e)
 
 static void pair_field(struct cursor *c, struct wire_pair *p)
 {
-    cursor_u64(c, &p->caller);
-    cursor_u64(c, &p->called);
+    cursor_u64(c, &p->dialer);
+    cursor_u64(c, &p->acceptor);
 }
 
 static void limit(struct cursor *c, uint32_t value, uint32_t count)
@@ -233,18 +233,18 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_PROBE:
         probe_field(c, m);
         return;
-    case WIRE_CALL:
+    case WIRE_DIAL_REQUEST:
         cursor_u64(c, &m->call.peer);
         cursor_u32(c, &m->call.dials);
         cursor_u32(c, &m->call.heard);
         return;
     case WIRE_MEASURED:
-    case WIRE_BEAT:
+    case WIRE_HEARTBEAT:
     case WIRE_LEAVE:
     case WIRE_FLUSH:
     case WIRE_FLUSHED:
-    case WIRE_ASK:
-    case WIRE_TOLD:
+    case WIRE_QUERY:
+    case WIRE_REPLY:
     case WIRE_READY:
         return;
     case WIRE_TYPE_COUNT:

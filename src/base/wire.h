@@ -28,7 +28,7 @@ enum wire_type {
     WIRE_SUSPECT,
     WIRE_REFRESH,
     WIRE_FLUSHED,
-    WIRE_TOLD,
+    WIRE_REPLY,
     WIRE_READY,
     WIRE_LEAVE,
     WIRE_ABORT,
@@ -36,21 +36,21 @@ enum wire_type {
     WIRE_SYNCED,   /* a receiver of shared state has it all, or gave up */
     WIRE_MEASURED, /* what the links to this peer can do */
     /* both ways */
-    WIRE_BEAT,
+    WIRE_HEARTBEAT,
     WIRE_RESULT,
     /* master -> peer */
     WIRE_WELCOME,
     WIRE_EVICT,
     WIRE_ANSWER,
     WIRE_FLUSH,
-    WIRE_ASK,
+    WIRE_QUERY,
     WIRE_DONATE,
     WIRE_PROPOSE,
     WIRE_INSTALL,
     WIRE_STATE, /* what becomes of a synchronization */
     WIRE_PROBE, /* measure an edge */
     /* member -> master -> member */
-    WIRE_CALL, /* call me, for messages: my calls do not pass */
+    WIRE_DIAL_REQUEST, /* call me, for messages: my calls do not pass */
     WIRE_TYPE_COUNT,
 };
 
@@ -91,7 +91,7 @@ enum sync_role {
 enum op_state {
     OP_NOT_LAUNCHED,
     OP_RUNNING,
-    OP_HELD,     /* result complete here, the call has not returned */
+    OP_COMPLETE, /* result complete here, the call has not returned */
     OP_RETURNED, /* the call has returned success */
     OP_STATE_COUNT,
 };
@@ -157,7 +157,7 @@ struct wire_edge {
 
 /* A link that is not made by the lower of the two ids (rule R3). */
 struct wire_pair {
-    uint64_t caller, called;
+    uint64_t dialer, acceptor;
 };
 
 struct wire_key {

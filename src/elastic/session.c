@@ -52,32 +52,32 @@ static void engine_shared(void *user, uint32_t conn, bool taken)
     s->out.shared(s->out.user, conn, taken);
 }
 
-static uint8_t *engine_lend(void *user, struct channel_offer *offer)
+static uint8_t *engine_region_export(void *user, struct channel_offer *offer)
 {
     struct session *s = user;
-    return s->out.lend(s->out.user, offer);
+    return s->out.region_export(s->out.user, offer);
 }
 
-static const uint8_t *engine_borrow(void *user, uint32_t conn,
-                                    const struct channel_offer *offer)
+static const uint8_t *engine_region_attach(void *user, uint32_t conn,
+                                           const struct channel_offer *offer)
 {
     struct session *s = user;
-    return s->out.borrow(s->out.user, conn, offer);
+    return s->out.region_attach(s->out.user, conn, offer);
 }
 
-static bool engine_fetch(void *user, uint32_t conn,
-                         const struct wire_member *member, uint64_t address,
-                         void *to, size_t size)
+static bool engine_cma_read(void *user, uint32_t conn,
+                            const struct wire_member *member, uint64_t address,
+                            void *to, size_t size)
 {
     struct session *s = user;
-    return s->out.fetch(s->out.user, conn, member, address, to, size);
+    return s->out.cma_read(s->out.user, conn, member, address, to, size);
 }
 
 static bool engine_ask(void *user, uint64_t member, uint32_t dials,
                        uint32_t heard)
 {
     struct session *s = user;
-    struct wire_msg msg = {.type = WIRE_CALL, .epoch = s->view->epoch};
+    struct wire_msg msg = {.type = WIRE_DIAL_REQUEST, .epoch = s->view->epoch};
     if (s->master_lost || s->state != SESSION_MEMBER) return false;
     msg.call.peer = member;
     msg.call.dials = dials;
@@ -140,23 +140,24 @@ bool session_init(struct session *s, const struct session_config *config)
     s->out = config->out;
     s->view = &s->views[0];
     s->next = &s->views[1];
-    s->told.loss_first = 1; /* 0 means: no loss */
+    s->notified.loss_first = 1; /* 0 means: no loss */
     bool shares = s->out.share != NULL;
-    struct engine_output out = {.user = s,
-                                .dial = engine_dial,
-                                .close = engine_close,
-                                .share = shares ? engine_share : NULL,
-                                .join = shares ? engine_join : NULL,
-                                .shared = engine_shared,
-                                .lend = s->out.lend ? engine_lend : NULL,
-                                .borrow = s->out.lend ? engine_borrow : NULL,
-                                .fetch = s->out.fetch ? engine_fetch : NULL,
-                                .fault = engine_faulted,
-                                .finished = engine_op_finished,
-                                .event = engine_has_event,
-                                .state_over = session_sync_over,
-                                .probed = session_probed,
-                                .ask = engine_ask};
+    struct engine_output out = {
+        .user = s,
+        .dial = engine_dial,
+        .close = engine_close,
+        .share = shares ? engine_share : NULL,
+        .join = shares ? engine_join : NULL,
+        .shared = engine_shared,
+        .region_export = s->out.region_export ? engine_region_export : NULL,
+        .region_attach = s->out.region_export ? engine_region_attach : NULL,
+        .cma_read = s->out.cma_read ? engine_cma_read : NULL,
+        .fault = engine_faulted,
+        .finished = engine_op_finished,
+        .event = engine_has_event,
+        .state_over = session_sync_over,
+        .probed = session_probed,
+        .ask = engine_ask};
     return engine_init(&s->engine, &out, config->pool_size, config->deadline);
 }
 
@@ -212,8 +213,8 @@ static bool launch_is_over(struct session *s, const struct op_request *r,
     if (session_take_verdict(s, r, result)) return true;
     *result = pcclRankConnectionLost;
     if (r->members && !scope_alive(s->view, r)) return true;
-    if (!r->members && s->told.loss_count > 0) {
-        *loss = s->told.loss_first;
+    if (!r->members && s->notified.loss_count > 0) {
+        *loss = s->notified.loss_first;
         return true;
     }
     *result = pcclRankConnectionFailed;
@@ -228,7 +229,7 @@ int session_launch(struct session *s, const struct op_request *r,
     if (session_votes_topology(s) || s->sync != SYNC_IDLE)
         return pcclInvalidUsage;
     if (engine_find(&s->engine, r->tag)) return pcclInvalidArgument;
-    if (!r->members && view_epoch != 0 && view_epoch != s->told.epoch)
+    if (!r->members && view_epoch != 0 && view_epoch != s->notified.epoch)
         return pcclRankConnectionLost;
     int result;
     uint32_t loss;
@@ -239,15 +240,15 @@ int session_launch(struct session *s, const struct op_request *r,
     return *out ? pcclSuccess : pcclInternalError;
 }
 
-bool session_quick(struct session *s, const struct op_request *r,
-                   uint64_t view_epoch)
+bool session_fast(struct session *s, const struct op_request *r,
+                  uint64_t view_epoch)
 {
     if (s->state != SESSION_MEMBER || session_votes_topology(s) ||
-        s->sync != SYNC_IDLE || s->told.loss_count > 0 || s->engine.frozen)
+        s->sync != SYNC_IDLE || s->notified.loss_count > 0 || s->engine.frozen)
         return false;
     if (session_keeps_verdict(s, r->tag)) return false;
-    if (view_epoch != 0 && view_epoch != s->told.epoch) return false;
-    return quick_start(&s->engine, r);
+    if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
+    return fast_start(&s->engine, r);
 }
 
 int session_fail(struct session *s, uint64_t tag)
@@ -271,7 +272,7 @@ int session_take(struct session *s, struct op *op, uint32_t *contributors,
     *tx_bytes = op->tx_bytes;
     *rx_bytes = op->rx_bytes;
     /* Rule T2: told by this result, and only up to the loss it met. */
-    if (op->loss > 0) told_advance(&s->told, op->loss, s->id);
+    if (op->loss > 0) notified_advance(&s->notified, op->loss, s->id);
     engine_release(&s->engine, op);
     return result;
 }
@@ -320,7 +321,7 @@ void session_abort_run(struct session *s, int code)
 {
     struct wire_msg msg = {.type = WIRE_ABORT};
     msg.abort.code = code;
-    msg.abort.rank = (int32_t)s->told.rank;
+    msg.abort.rank = (int32_t)s->notified.rank;
     session_send(s, &msg);
 }
 
@@ -348,11 +349,11 @@ static void tell_scopes(struct session *s)
     const struct engine *e = &s->engine;
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
-        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
         if (op->whole) continue;
         struct wire_op one = {.tag = op->r.tag, .seq = op->seq};
-        engine_tell(e, &one);
-        struct wire_msg told = {.type = WIRE_TOLD,
+        engine_query(e, &one);
+        struct wire_msg told = {.type = WIRE_REPLY,
                                 .epoch = s->view->epoch,
                                 .ops = &one,
                                 .op_count = 1,
@@ -365,7 +366,7 @@ static void tell_scopes(struct session *s)
 static void on_ask(struct session *s, const struct wire_msg *msg)
 {
     struct wire_op ops[WIRE_OPS_MAX];
-    struct wire_msg reply = {.type = WIRE_TOLD,
+    struct wire_msg reply = {.type = WIRE_REPLY,
                              .round = msg->round,
                              .epoch = s->view->epoch,
                              .ops = ops};
@@ -376,7 +377,7 @@ static void on_ask(struct session *s, const struct wire_msg *msg)
         reply.op_count = msg->op_count;
         for (uint32_t i = 0; i < msg->op_count; i++) {
             ops[i] = msg->ops[i];
-            engine_tell(&s->engine, &ops[i]);
+            engine_query(&s->engine, &ops[i]);
         }
     }
     session_send(s, &reply);
@@ -434,7 +435,7 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
     }
     s->proposed_at = s->engine.now;
     engine_unwant_links(&s->engine);
-    engine_turn_links(&s->engine, msg->pairs, msg->pair_count);
+    engine_set_directions(&s->engine, msg->pairs, msg->pair_count);
     want_links(s);
     /* Nobody can need them before INSTALL, and both ends see them so (O7). */
     if (msg->view.optimize) engine_close_unwanted(&s->engine);
@@ -480,7 +481,7 @@ static bool judge(struct session *s, struct op *op, const struct wire_msg *msg,
     const struct wire_op *v =
         queued ? NULL : verdict_on(msg, op->r.tag, op->seq);
     if (v && v->state == VERDICT_COMMIT) {
-        assert(op->phase == PHASE_HELD);
+        assert(op->phase == PHASE_COMPLETE);
         engine_finish(e, op, pcclSuccess);
         return false;
     }
@@ -534,8 +535,8 @@ static void on_install(struct session *s, const struct wire_msg *msg)
     s->view->largest = msg->view.largest;
     uint32_t loss = 0;
     if (s->removed_count > 0 && !update && s->state == SESSION_MEMBER) {
-        told_push(&s->told, s->view, s->removed, s->removed_count);
-        loss = s->told.loss_first + s->told.loss_count - 1;
+        notified_push(&s->notified, s->view, s->removed, s->removed_count);
+        loss = s->notified.loss_first + s->notified.loss_count - 1;
     }
     bool again[OPS_MAX] = {false};
     for (uint32_t i = 0; i < e->op_end; i++) {
@@ -558,7 +559,8 @@ static void on_install(struct session *s, const struct wire_msg *msg)
     engine_install(e, &view);
     for (uint32_t i = 0; i < s->removed_count; i++)
         message_lose(e, s->removed[i]);
-    if (update || s->state == SESSION_JOINING) told_all(&s->told, s->view);
+    if (update || s->state == SESSION_JOINING)
+        notified_all(&s->notified, s->view);
     session_keep_blockers(s, msg);
     enum vote_kind kind = msg->view.optimize ? VOTE_OPTIMIZE : VOTE_UPDATE;
     if (update && s->votes[kind] == VOTE_WAITING) {
@@ -580,7 +582,7 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
         s->refused_epoch = s->view->epoch;
     /* Rule T3: an update tells everything. */
     if (kind != VOTE_PENDING && msg->vote.flag != 0xff)
-        told_all(&s->told, s->view);
+        notified_all(&s->notified, s->view);
     s->out.changed(s->out.user);
 }
 
@@ -591,7 +593,7 @@ void session_hello(struct session *s, const struct wire_msg *hello)
     assert(s->state == SESSION_NEW);
     s->state = SESSION_JOINING;
     s->engine.host = hello->hello.self.host;
-    s->beat_at = s->now;
+    s->heartbeat_at = s->now;
     session_send(s, hello);
 }
 
@@ -604,7 +606,7 @@ static void on_welcome(struct session *s, const struct wire_msg *msg)
         s->engine.deadline = msg->welcome.deadline_ms * PCCL_MS;
 }
 
-void session_master_said(struct session *s, const struct wire_msg *msg)
+void session_on_message(struct session *s, const struct wire_msg *msg)
 {
     if (s->state == SESSION_GONE || s->state == SESSION_NEW) return;
     switch (msg->type) {
@@ -620,7 +622,7 @@ void session_master_said(struct session *s, const struct wire_msg *msg)
     case WIRE_FLUSH:
         on_flush(s, msg);
         break;
-    case WIRE_ASK:
+    case WIRE_QUERY:
         on_ask(s, msg);
         break;
     case WIRE_DONATE:
@@ -638,16 +640,16 @@ void session_master_said(struct session *s, const struct wire_msg *msg)
         on_install(s, msg);
         break;
     case WIRE_STATE:
-        session_sync_said(s, msg);
+        session_sync_on_message(s, msg);
         break;
     case WIRE_PROBE:
         session_probe(s, msg);
         break;
-    case WIRE_CALL:
+    case WIRE_DIAL_REQUEST:
         message_called(&s->engine, msg->call.peer, msg->call.dials,
                        msg->call.heard);
         break;
-    case WIRE_BEAT:
+    case WIRE_HEARTBEAT:
     default:
         break;
     }
@@ -673,9 +675,9 @@ void session_tick(struct session *s, pccl_ns now)
     s->now = now;
     engine_tick(&s->engine, now);
     bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
-    if (speaks && now - s->beat_at >= s->engine.deadline / 5) {
-        struct wire_msg beat = {.type = WIRE_BEAT};
-        s->beat_at = now;
+    if (speaks && now - s->heartbeat_at >= s->engine.deadline / 5) {
+        struct wire_msg beat = {.type = WIRE_HEARTBEAT};
+        s->heartbeat_at = now;
         session_send(s, &beat);
         session_report_links(s);
     }

@@ -21,7 +21,7 @@ enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
 
 enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
 
-enum { POISON_MAX = 64, BLOCKERS_MAX = 8 };
+enum { PENDING_ABORTS_MAX = 64, BLOCKERS_MAX = 8 };
 
 struct session_output {
     void *user;
@@ -37,11 +37,12 @@ struct session_output {
                             const struct channel_offer *offer);
     void (*shared)(void *user, uint32_t conn, bool taken);
     /* Both, or none. */
-    uint8_t *(*lend)(void *user, struct channel_offer *offer);
-    const uint8_t *(*borrow)(void *user, uint32_t conn,
-                             const struct channel_offer *offer);
-    bool (*fetch)(void *user, uint32_t conn, const struct wire_member *member,
-                  uint64_t address, void *to, size_t size); /* or NULL */
+    uint8_t *(*region_export)(void *user, struct channel_offer *offer);
+    const uint8_t *(*region_attach)(void *user, uint32_t conn,
+                                    const struct channel_offer *offer);
+    bool (*cma_read)(void *user, uint32_t conn,
+                     const struct wire_member *member, uint64_t address,
+                     void *to, size_t size); /* or NULL */
     /* Least round-trip time to a peer that the system knows of, ns; 0: none.
      * May be NULL. */
     uint64_t (*round_trip)(void *user, uint64_t peer);
@@ -56,7 +57,7 @@ struct session {
     pccl_ns linked_at; /* when no operation lacked a link */
     bool leaving;
     char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */
-    pccl_ns now, beat_at;
+    pccl_ns now, heartbeat_at;
     uint64_t id;
 
     struct view views[2];
@@ -67,14 +68,14 @@ struct session {
     uint32_t removed_count;
     pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
     uint32_t fault_epoch; /* last epoch reported as broken */
-    struct told told;
+    struct notified notified;
     /* Verdicts on operations this peer has not launched yet. */
     struct {
         uint64_t tag;
         uint32_t loss; /* the next one then (rule P1) */
         int result;
-    } poison[POISON_MAX];
-    uint32_t poison_count;
+    } pending_aborts[PENDING_ABORTS_MAX];
+    uint32_t pending_abort_count;
     uint64_t blockers[BLOCKERS_MAX][2]; /* pairs for which there is no ring */
     uint32_t blocker_count;
     uint32_t refused_epoch; /* in which this peer's update was refused */
@@ -103,7 +104,7 @@ void session_free(struct session *s);
 
 /* The connection to the master is up: say HELLO. */
 void session_hello(struct session *s, const struct wire_msg *hello);
-void session_master_said(struct session *s, const struct wire_msg *msg);
+void session_on_message(struct session *s, const struct wire_msg *msg);
 void session_master_gone(struct session *s, const char *reason);
 void session_tick(struct session *s, pccl_ns now);
 
@@ -116,9 +117,9 @@ int session_launch(struct session *s, const struct op_request *r,
                    uint64_t view_epoch, struct op **out);
 
 /* Begins a small operation without a launch, if nothing speaks against it:
- * then quick_poll(), until it is done (and taken), or quick_convert(). */
-bool session_quick(struct session *s, const struct op_request *r,
-                   uint64_t view_epoch);
+ * then fast_poll(), until it is done (and taken), or fast_convert(). */
+bool session_fast(struct session *s, const struct op_request *r,
+                  uint64_t view_epoch);
 
 /* Rule D10: the operation is to fail for all its members. */
 int session_fail(struct session *s, uint64_t tag);
@@ -144,7 +145,7 @@ int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
 /* --- session*.c only --- */
 void session_send(struct session *s, const struct wire_msg *msg);
 void session_gone(struct session *s, const char *reason);
-void session_sync_said(struct session *s, const struct wire_msg *msg);
+void session_sync_on_message(struct session *s, const struct wire_msg *msg);
 void session_sync_over(void *session); /* the engine's part */
 void session_sync_end(struct session *s, int result, const char *error);
 void session_probe(struct session *s, const struct wire_msg *msg);

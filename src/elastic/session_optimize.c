@@ -14,7 +14,7 @@ void session_probe(struct session *s, const struct wire_msg *msg)
                                 .takes = msg->probe.takes,
                                 .bytes = msg->probe.bytes,
                                 .time = (pccl_ns)msg->probe.time_us * 1000};
-    engine_turn_link(&s->engine, order.peer, msg->probe.calls);
+    engine_set_direction(&s->engine, order.peer, msg->probe.calls);
     probe_begin(&s->engine, &order);
 }
 

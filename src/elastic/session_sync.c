@@ -79,7 +79,7 @@ static void refuse_sync(struct session *s, enum sync_role role)
 }
 
 /* Rules S6..S8. */
-void session_sync_said(struct session *s, const struct wire_msg *msg)
+void session_sync_on_message(struct session *s, const struct wire_msg *msg)
 {
     if (s->sync != SYNC_ASKED) return;
     enum sync_role role = (enum sync_role)msg->sync.role;

@@ -25,24 +25,25 @@ int session_forced(enum op_verdict verdict)
     return pcclSuccess;
 }
 
-/* The oldest verdict that is kept for the tag; poison_count: there is none. */
+/* The oldest verdict that is kept for the tag; pending_abort_count: there is
+ * none. */
 static uint32_t find_poison(const struct session *s, uint64_t tag)
 {
     uint32_t i = 0;
-    while (i < s->poison_count && s->poison[i].tag != tag) i++;
+    while (i < s->pending_abort_count && s->pending_aborts[i].tag != tag) i++;
     return i;
 }
 
-static void drop_poison(struct session *s, uint32_t i)
+static void drop_pending_abort(struct session *s, uint32_t i)
 {
-    s->poison_count--;
-    memmove(s->poison + i, s->poison + i + 1,
-            (s->poison_count - i) * sizeof s->poison[0]);
+    s->pending_abort_count--;
+    memmove(s->pending_aborts + i, s->pending_aborts + i + 1,
+            (s->pending_abort_count - i) * sizeof s->pending_aborts[0]);
 }
 
 bool session_keeps_verdict(const struct session *s, uint64_t tag)
 {
-    return find_poison(s, tag) < s->poison_count;
+    return find_poison(s, tag) < s->pending_abort_count;
 }
 
 /* Rule P1: an older loss comes first. */
@@ -50,21 +51,23 @@ bool session_take_verdict(struct session *s, const struct op_request *r,
                           int *result)
 {
     uint32_t i = find_poison(s, r->tag);
-    if (i == s->poison_count) return false;
-    bool lost = !r->members && s->told.loss_count > 0;
-    if (lost && s->told.loss_first < s->poison[i].loss) return false;
-    *result = s->poison[i].result;
-    drop_poison(s, i);
+    if (i == s->pending_abort_count) return false;
+    bool lost = !r->members && s->notified.loss_count > 0;
+    if (lost && s->notified.loss_first < s->pending_aborts[i].loss)
+        return false;
+    *result = s->pending_aborts[i].result;
+    drop_pending_abort(s, i);
     return true;
 }
 
 /* The oldest makes room: its operation was another scope's, or never came. */
 static void add_poison(struct session *s, uint64_t tag, int result)
 {
-    if (s->poison_count == POISON_MAX) drop_poison(s, 0);
-    s->poison[s->poison_count].tag = tag;
-    s->poison[s->poison_count].loss = s->told.loss_first + s->told.loss_count;
-    s->poison[s->poison_count++].result = result;
+    if (s->pending_abort_count == PENDING_ABORTS_MAX) drop_pending_abort(s, 0);
+    s->pending_aborts[s->pending_abort_count].tag = tag;
+    s->pending_aborts[s->pending_abort_count].loss =
+        s->notified.loss_first + s->notified.loss_count;
+    s->pending_aborts[s->pending_abort_count++].result = result;
 }
 
 /* Rule F6: a verdict on an operation not launched here waits for it. Whose

@@ -143,16 +143,16 @@ static void add_todo(struct state_partner *p, const struct state_piece *piece)
 static void apply_early(struct state_sync *s)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->early_count; i++) {
-        struct state_early *k = &s->early[i];
+    for (uint32_t i = 0; i < s->unexpected_count; i++) {
+        struct state_unexpected *k = &s->unexpected[i];
         struct state_partner *p = state_partner(s, k->peer);
         if (k->id != s->id) continue;
         if (p)
             add_todo(p, &k->piece);
         else
-            s->early[kept++] = *k;
+            s->unexpected[kept++] = *k;
     }
-    s->early_count = kept;
+    s->unexpected_count = kept;
 }
 
 /* Room to note what is taken of so many new partners. */
@@ -310,7 +310,7 @@ static void give(struct state_sync *s, struct state_partner *p, struct frame *f,
     p->todo_first = (p->todo_first + 1) % STATE_TODO_MAX;
     p->todo_count--;
     *from = find_piece(s, &piece, stage);
-    *f = frame_of(s, FRAME_GIVE, &piece);
+    *f = frame_of(s, FRAME_STATE_DATA, &piece);
     f->size = *from ? piece.size : 0;
     if (piece.kind == STATE_NAMES) f->index = s->list->names_size;
 }
@@ -329,7 +329,7 @@ bool state_next_send(struct engine *e, struct link *l, struct frame *f,
     }
     struct state_piece piece;
     if (!state_plan_next(e, p, &piece)) return false;
-    *f = frame_of(s, FRAME_ASK, &piece);
+    *f = frame_of(s, FRAME_STATE_GET, &piece);
     return true;
 }
 
@@ -353,14 +353,14 @@ static void asked(struct engine *e, struct link *l, const struct frame *f)
         return;
     }
     bool early = s->phase == STATE_VOTED && f->digest > s->id_before;
-    if ((mine || early) && s->early_count < STATE_EARLY_MAX) {
-        s->early[s->early_count++] =
-            (struct state_early){l->id, f->digest, piece};
+    if ((mine || early) && s->unexpected_count < STATE_UNEXPECTED_MAX) {
+        s->unexpected[s->unexpected_count++] =
+            (struct state_unexpected){l->id, f->digest, piece};
         return;
     }
     /* Over here: say so, or it waits until its patience ends. */
     struct frame no = *f;
-    no.type = FRAME_GIVE;
+    no.type = FRAME_STATE_DATA;
     (void)link_control(e, l, &no);
 }
 
@@ -402,7 +402,7 @@ bool state_accept(struct engine *e, struct link *l, const struct frame *f,
 {
     struct state_sync *s = &e->state;
     *to = NULL;
-    if (f->type == FRAME_ASK) {
+    if (f->type == FRAME_STATE_GET) {
         asked(e, l, f);
         return true;
     }

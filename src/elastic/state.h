@@ -21,7 +21,7 @@ enum {
     STATE_WINDOW = 16,       /* pieces asked of one partner at a time */
     STATE_FLIGHTS_MAX = 512, /* ... and of all */
     STATE_TODO_MAX = 8 * STATE_WINDOW, /* asks of one partner, unanswered */
-    STATE_EARLY_MAX = 256, /* asks that came before the master's word */
+    STATE_UNEXPECTED_MAX = 256, /* asks that came before the master's word */
 };
 
 enum state_kind {
@@ -70,7 +70,7 @@ struct state_flight {
     struct state_stage *stage; /* where a device's piece comes in */
 };
 
-struct state_early {
+struct state_unexpected {
     uint64_t peer, id;
     struct state_piece piece;
 };
@@ -98,8 +98,8 @@ struct state_sync {
     bool fellows; /* receivers may serve each other */
     struct state_partner *partners;
     uint32_t partner_count;
-    struct state_early early[STATE_EARLY_MAX];
-    uint32_t early_count;
+    struct state_unexpected unexpected[STATE_UNEXPECTED_MAX];
+    uint32_t unexpected_count;
 
     /* receiving */
     enum state_outcome outcome;

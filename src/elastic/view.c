@@ -35,7 +35,7 @@ static bool order_valid(const struct wire_msg *msg, uint32_t size)
 static bool sites_valid(const struct wire_msg *msg, uint32_t size)
 {
     if (msg->site_count == 0) return true;
-    return msg->site_count == size && size >= 2 && size <= TREE_MAX;
+    return msg->site_count == size && size >= 2 && size <= HIERARCHY_MAX;
 }
 
 bool view_propose(struct view *next, const struct view *base,
@@ -69,7 +69,7 @@ bool view_propose(struct view *next, const struct view *base,
     return true;
 }
 
-void told_all(struct told *t, const struct view *v)
+void notified_all(struct notified *t, const struct view *v)
 {
     t->epoch = v->epoch;
     t->size = v->size;
@@ -83,8 +83,8 @@ void told_all(struct told *t, const struct view *v)
     t->removed_count = 0;
 }
 
-void told_push(struct told *t, const struct view *now, const uint64_t *ids,
-               uint32_t count)
+void notified_push(struct notified *t, const struct view *now,
+                   const uint64_t *ids, uint32_t count)
 {
     if (t->loss_count == 0) t->removed_count = 0;
     assert(t->loss_count < PEERS_MAX);
@@ -96,7 +96,7 @@ void told_push(struct told *t, const struct view *now, const uint64_t *ids,
     t->removed_count += count;
 }
 
-static void tell_one(struct told *t, uint64_t self)
+static void tell_one(struct notified *t, uint64_t self)
 {
     const struct loss *l = &t->losses[0];
     uint32_t size = 0;
@@ -115,7 +115,7 @@ static void tell_one(struct told *t, uint64_t self)
     memmove(t->losses, t->losses + 1, t->loss_count * sizeof t->losses[0]);
 }
 
-void told_advance(struct told *t, uint32_t loss, uint64_t self)
+void notified_advance(struct notified *t, uint32_t loss, uint64_t self)
 {
     while (t->loss_count > 0 && t->loss_first <= loss) tell_one(t, self);
 }

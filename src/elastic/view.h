@@ -25,7 +25,7 @@ struct loss {
     uint32_t first, count; /* in `removed` */
 };
 
-struct told {
+struct notified {
     uint32_t epoch, size, rank;
     uint32_t world, groups, largest;
     struct wire_member members[PEERS_MAX];
@@ -46,13 +46,13 @@ bool view_propose(struct view *next, const struct view *base,
 uint32_t view_find(const struct view *v, uint64_t id);
 
 /* The program sees the view in force; nothing is left untold. */
-void told_all(struct told *t, const struct view *v);
+void notified_all(struct notified *t, const struct view *v);
 
 /* Members `ids` are gone since the last view. */
-void told_push(struct told *t, const struct view *now, const uint64_t *ids,
-               uint32_t count);
+void notified_push(struct notified *t, const struct view *now,
+                   const uint64_t *ids, uint32_t count);
 
 /* Tells losses up to and including number `loss`. */
-void told_advance(struct told *t, uint32_t loss, uint64_t self);
+void notified_advance(struct notified *t, uint32_t loss, uint64_t self);
 
 #endif

@@ -29,7 +29,7 @@ bool engine_accepted(struct engine *e, uint32_t number)
     memset(c, 0, sizeof *c);
     c->scratch = scratch;
     c->state = CONN_ACCEPTED;
-    c->heard = c->spoken = e->now;
+    c->last_recv = c->last_sent = e->now;
     if (number >= e->conn_end) e->conn_end = number + 1;
     return true;
 }
@@ -97,7 +97,7 @@ static void queue_hello(struct engine *e, uint32_t number)
 void engine_measured(struct engine *e, uint32_t number, pccl_ns rtt)
 {
     const struct conn *c = e->conns[number];
-    if (rtt >= RTT_FAR) e->far = true;
+    if (rtt >= RTT_HIGH) e->high_rtt = true;
     if (c->state != CONN_DIALED || !c->link) return;
     if (c->link->rtt == 0 || rtt < c->link->rtt) c->link->rtt = rtt;
 }
@@ -133,33 +133,34 @@ static void report_broken(struct engine *e, struct link *l, bool others,
 }
 
 /* Half an early frame is none. */
-static void drop_half_early(struct engine *e, struct conn *c, struct link *l)
+static void drop_half_unexpected(struct engine *e, struct conn *c,
+                                 struct link *l)
 {
-    if (!c->rx_early) return;
-    struct early **slot = &l->early;
-    while (*slot && *slot != c->rx_early) slot = &(*slot)->next;
+    if (!c->rx_unexpected) return;
+    struct unexpected **slot = &l->unexpected;
+    while (*slot && *slot != c->rx_unexpected) slot = &(*slot)->next;
     assert(*slot);
-    *slot = c->rx_early->next;
-    l->early_end = &l->early;
-    while (*l->early_end) l->early_end = &(*l->early_end)->next;
-    l->early_count--;
-    l->early_bytes -= c->rx_early->frame.size;
-    pool_give(&e->pool, c->rx_early);
-    c->rx_early = NULL;
+    *slot = c->rx_unexpected->next;
+    l->unexpected_end = &l->unexpected;
+    while (*l->unexpected_end) l->unexpected_end = &(*l->unexpected_end)->next;
+    l->unexpected_count--;
+    l->unexpected_bytes -= c->rx_unexpected->frame.size;
+    pool_give(&e->pool, c->rx_unexpected);
+    c->rx_unexpected = NULL;
 }
 
 static void let_go(struct engine *e, struct conn *c)
 {
     struct link *l = c->link;
-    if (l) drop_half_early(e, c, l);
+    if (l) drop_half_unexpected(e, c, l);
     if (l && c->state == CONN_DIALED) l->dialing--;
     if (l && c->state == CONN_OPEN) l->open--;
     c->state = CONN_FREE;
     c->link = NULL;
     drop_stage(c);
     c->channel = c->offered = NULL;
-    c->lend = (struct conn_lend){0};
-    e->quick.known = false;
+    c->region = (struct conn_region){0};
+    e->fast.known = false;
 }
 
 /* Rule R6: what the other end has sent on a connection that is lost, or sends
@@ -189,7 +190,7 @@ void engine_closed(struct engine *e, uint32_t number)
         return;
     }
     if (!l) return;
-    bool caller = link_calls(e, l);
+    bool caller = link_dials(e, l);
     bool others = l->open > 0;
     if (dialed) l->failed++;
     if (caller && (was_open || answered)) close_rest(e, l);
@@ -234,9 +235,10 @@ static bool open_conn(struct engine *e, uint32_t number)
     uint64_t to = 0;
     struct cursor body = {.in = c->hello, .left = FRAME_HELLO_SIZE};
     hello_body(&body, &key, &from, &to);
-    e->quick.known = e->messages.mail.known = false;
+    e->fast.known = e->messages.mail.known = false;
     if (e->self == 0) {
-        c->held = c->stranger = true; /* WELCOME and PROPOSE are on their way */
+        c->parked = c->stranger =
+            true; /* WELCOME and PROPOSE are on their way */
         return true;
     }
     bool ours = key.word[0] == e->key.word[0] && key.word[1] == e->key.word[1];
@@ -258,8 +260,8 @@ static bool open_conn(struct engine *e, uint32_t number)
         struct link *l = link_find(e, from, false);
         bool older = from < e->self;
         if (older && e->world > 0 && !engine_member(e, from)) return false;
-        if (l ? link_calls(e, l) : !older) {
-            c->held = c->stranger = true; /* perhaps its PROPOSE came first */
+        if (l ? link_dials(e, l) : !older) {
+            c->parked = c->stranger = true; /* perhaps its PROPOSE came first */
             return true;
         }
         c->link = link_find(e, from, true);
@@ -273,27 +275,27 @@ static bool open_conn(struct engine *e, uint32_t number)
         queue_hello(e, number);
     }
     c->state = CONN_OPEN;
-    c->heard = e->now;
+    c->last_recv = e->now;
     c->link->open++;
     c->link->failed = 0;
     link_dirty(e, c->link);
     return true;
 }
 
-static struct early *keep_early(struct engine *e, struct link *l,
-                                const struct frame *f)
+static struct unexpected *keep_unexpected(struct engine *e, struct link *l,
+                                          const struct frame *f)
 {
-    if (l->early_count >= EARLY_MAX) return NULL;
-    if (l->early_bytes + f->size > EAGER_LINK_MAX + EAGER_MAX) return NULL;
-    struct early *k = pool_take(&e->pool, sizeof *k + f->size);
+    if (l->unexpected_count >= UNEXPECTED_MAX) return NULL;
+    if (l->unexpected_bytes + f->size > EAGER_LINK_MAX + EAGER_MAX) return NULL;
+    struct unexpected *k = pool_take(&e->pool, sizeof *k + f->size);
     if (!k) return NULL;
     k->next = NULL;
     k->frame = *f;
     k->complete = f->size == 0;
-    *l->early_end = k;
-    l->early_end = &k->next;
-    l->early_count++;
-    l->early_bytes += f->size;
+    *l->unexpected_end = k;
+    l->unexpected_end = &k->next;
+    l->unexpected_count++;
+    l->unexpected_bytes += f->size;
     return k;
 }
 
@@ -303,11 +305,11 @@ static bool begin_unknown(struct engine *e, struct conn *c)
     c->sink = SINK_DISCARD;
     c->rx_to = NULL;
     if (op_is_past(e, f->tag, f->seq)) return true;
-    struct early *k = keep_early(e, c->link, f);
+    struct unexpected *k = keep_unexpected(e, c->link, f);
     if (!k) return false; /* more than rule D2 lets anybody send */
     if (f->size == 0) return true;
-    c->sink = SINK_EARLY;
-    c->rx_early = k;
+    c->sink = SINK_UNEXPECTED;
+    c->rx_unexpected = k;
     c->rx_to = k->body;
     return true;
 }
@@ -328,11 +330,11 @@ static bool begin_frame(struct engine *e, uint32_t number)
     if (c->state != CONN_OPEN) return false;
     if (c->peer) return message_begin(e, number);
     if (f->type == FRAME_PING) return true;
-    if (f->type == FRAME_AREA) return lend_heard(e, number);
-    if (frame_is_lent(f) && !c->lend.area) return false;
+    if (f->type == FRAME_REGION) return single_copy_on_region(e, number);
+    if (frame_is_single_copy(f) && !c->region.region) return false;
     if (f->type == FRAME_PROBE || f->type == FRAME_ECHO)
         return probe_accept(e, c->link, f);
-    if (f->type == FRAME_ASK || f->type == FRAME_GIVE) {
+    if (f->type == FRAME_STATE_GET || f->type == FRAME_STATE_DATA) {
         if (!state_accept(e, c->link, f, &c->rx_to)) return false;
         if (c->rx_to) c->sink = SINK_STATE;
         return true;
@@ -342,15 +344,15 @@ static bool begin_frame(struct engine *e, uint32_t number)
     struct op *op = op_find(e, f->tag, f->seq);
     if (!op) return begin_unknown(e, c);
     if (op->phase == PHASE_DONE) return true;
-    struct lane *lane = op_lane(op, c->link);
+    struct endpoint *ep = op_endpoint(op, c->link);
     if (!op_agrees(e, op, f, c->link->id)) return true;
-    if (!lane) return false;
+    if (!ep) return false;
     if (f->type != FRAME_DATA) {
-        op_control(e, op, lane, f);
+        op_control(e, op, ep, f);
         return true;
     }
-    if (frame_is_lent(f)) {
-        op_lent(e, op, lane, f);
+    if (frame_is_single_copy(f)) {
+        op_single_copy(e, op, ep, f);
         return true;
     }
     /* Codes are decoded by blocks, which a channel may cut anywhere. */
@@ -360,13 +362,13 @@ static bool begin_frame(struct engine *e, uint32_t number)
     if (!direct && !c->scratch) return false;
     c->rx_to = NULL;
     enum op_accept a =
-        op_accept(e, op, lane, f, direct ? NULL : c->scratch, &c->rx_to);
+        op_accept(e, op, ep, f, direct ? NULL : c->scratch, &c->rx_to);
     if (a == ACCEPT_DISCARD) return true;
     c->sink = SINK_OP;
     c->rx_reduces = !c->rx_to;
     c->rx_streams = direct && plan_is_streamed(&op->plan, f->index);
     c->rx_op = op;
-    c->rx_lane = lane;
+    c->rx_ep = ep;
     return true;
 }
 
@@ -385,17 +387,17 @@ static bool end_frame(struct engine *e, uint32_t number)
     switch (sink) {
     case SINK_HELLO:
         return open_conn(e, number);
-    case SINK_EARLY: {
+    case SINK_UNEXPECTED: {
         /* The operation may have been launched while the body came in. */
-        struct early *k = c->rx_early;
-        c->rx_early = NULL;
+        struct unexpected *k = c->rx_unexpected;
+        c->rx_unexpected = NULL;
         k->complete = true;
         op = op_find(e, k->frame.tag, k->frame.seq);
-        if (op) engine_apply_early(e, op, op_lane(op, c->link));
+        if (op) engine_apply_unexpected(e, op, op_endpoint(op, c->link));
         return true;
     }
     case SINK_OP:
-        op_received(e, op, c->rx_lane, &c->rx,
+        op_received(e, op, c->rx_ep, &c->rx,
                     c->rx_reduces ? NULL : c->rx_to - c->rx.size);
         return true;
     case SINK_STATE:
@@ -433,8 +435,8 @@ static bool parse(struct engine *e, uint32_t number)
             if (!frame_decode(c->stage + c->parsed, &c->rx)) return false;
             bool later = c->rx.type != FRAME_HELLO &&
                          c->rx.type != FRAME_PING && c->rx.epoch > e->epoch;
-            c->held = later && c->state == CONN_OPEN && !c->peer;
-            if (c->held) break;
+            c->parked = later && c->state == CONN_OPEN && !c->peer;
+            if (c->parked) break;
             c->parsed += FRAME_SIZE;
             if (!begin_frame(e, number)) return false;
         }
@@ -451,7 +453,7 @@ static bool parse(struct engine *e, uint32_t number)
 size_t engine_rx_window(struct engine *e, uint32_t number, uint8_t **to)
 {
     struct conn *c = e->conns[number];
-    if (!c || c->state == CONN_FREE || c->held) return 0;
+    if (!c || c->state == CONN_FREE || c->parked) return 0;
     if (c->peer && c->sink == SINK_NONE && message_full(c->peer)) return 0;
     if (c->sink == SINK_NONE || c->staged > 0) {
         *to = c->stage + c->staged;
@@ -477,7 +479,7 @@ bool engine_rx(struct engine *e, uint32_t number, size_t size)
 {
     struct conn *c = e->conns[number];
     /* Who says a HELLO byte by byte has no longer for it. */
-    if (c->state == CONN_OPEN) c->heard = e->now;
+    if (c->state == CONN_OPEN) c->last_recv = e->now;
     if (c->sink == SINK_NONE || c->staged > 0) {
         c->staged += (uint32_t)size;
         assert(c->staged <= STAGE_SIZE);
@@ -497,9 +499,9 @@ void conn_resume(struct engine *e)
 {
     for (uint32_t i = 0; i < e->conn_end; i++) {
         struct conn *c = e->conns[i];
-        if (!c || c->state == CONN_FREE || !c->held) continue;
+        if (!c || c->state == CONN_FREE || !c->parked) continue;
         bool stranger = c->stranger;
-        c->held = c->stranger = false;
+        c->parked = c->stranger = false;
         if ((stranger && !open_conn(e, i)) || !parse(e, i)) (void)reject(e, i);
     }
 }
@@ -584,10 +586,10 @@ static bool next_frame(struct engine *e, struct conn *c)
         f = l->control[l->control_first];
         l->control_first = (l->control_first + 1) % CONTROL_MAX;
         l->control_count--;
-    } else if (lend_say(e, c, &f) || probe_next_send(e, l, &f)) {
+    } else if (single_copy_next_frame(e, c, &f) || probe_next_send(e, l, &f)) {
         c->tx_from = NULL;
     } else if (e->frozen ||
-               !op_next_send(e, c, &f, &c->tx_from, &c->tx_op, &c->tx_lane)) {
+               !op_next_send(e, c, &f, &c->tx_from, &c->tx_op, &c->tx_ep)) {
         c->tx_starved = true;
         return false;
     } else {
@@ -637,7 +639,7 @@ uint32_t engine_tx_window(struct engine *e, uint32_t number,
 void engine_tx(struct engine *e, uint32_t number, size_t size)
 {
     struct conn *c = e->conns[number];
-    c->spoken = e->now;
+    c->last_sent = e->now;
     uint32_t head = c->tx_head_size - c->tx_head_done;
     if (head > size) head = (uint32_t)size;
     c->tx_head_done += head;
@@ -656,5 +658,5 @@ void engine_tx(struct engine *e, uint32_t number, size_t size)
     if (c->tx_item) message_sent(c);
     c->tx_state = false;
     drop_stage(c);
-    if (op) op_sent(e, op, c->tx_lane);
+    if (op) op_sent(e, op, c->tx_ep);
 }

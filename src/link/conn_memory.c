@@ -26,8 +26,7 @@ static size_t reduce_from(struct conn *c, const uint8_t *bytes, size_t size)
     uint32_t element = c->rx_op->plan.r.element;
     if (size > c->rx_left) size = c->rx_left;
     size -= size % element;
-    op_reduce(c->rx_op, c->rx_lane, &c->rx, c->rx.size - c->rx_left, bytes,
-              size);
+    op_reduce(c->rx_op, c->rx_ep, &c->rx, c->rx.size - c->rx_left, bytes, size);
     return size;
 }
 

@@ -23,20 +23,20 @@ enum frame_type {
     FRAME_PING,
     /* Shared state (state.h): digest = synchronization, flags = kind, seq =
      * tensor, tag = offset, index = bytes asked for; no epoch. */
-    FRAME_ASK,
-    FRAME_GIVE, /* empty: the sender does not have it */
+    FRAME_STATE_GET,
+    FRAME_STATE_DATA, /* empty: the sender does not have it */
     /* Probes of a link (probe.h): seq = number of the probe; no epoch. */
     FRAME_PROBE, /* ballast; LAST: digest = bytes sent in index
                     microseconds, tag = round trip, ns */
     FRAME_ECHO,  /* to be sent back with FLAG_ANSWER */
     /* Memory that the sender lends (rule L7): seq, tag and digest as in a
      * HELLO; with FLAG_ANSWER: the sender has opened the other's. No epoch. */
-    FRAME_AREA,
+    FRAME_REGION,
     /* On connections for messages only, see message.h. */
     FRAME_MESSAGE, /* index: bytes of the header at the start of the body */
     FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */
-    FRAME_LEND,    /* tag, index: the expect, digest: where the next LEND_PIECE
-                      bytes of it lie in the sender's memory */
+    FRAME_CMA,     /* tag, index: the expect, digest: where the next CMA_PIECE
+                       bytes of it lie in the sender's memory */
     FRAME_CANCEL,  /* tag, index: an expect that is withdrawn */
     FRAME_REFUSE,  /* tag, index: an expect whose size is not the send's */
     FRAME_BULK,    /* tag, index: the expect, digest: offset of the body */
@@ -53,10 +53,11 @@ enum frame_flag {
     /* HELLO of a caller: seq, tag and digest offer shared memory (rule L1).
      * HELLO of who was called: what follows goes through it, both ways. */
     FLAG_SHARE = 16,
-    FLAG_LAST = 32,  /* PROBE: the end of it */
-    FLAG_FETCH = 16, /* EXPECT: the sender's memory can be read */
-    FLAG_FULL = 64,  /* DATA: the connection had no rest before this one */
-    FLAG_LENT = 4,   /* DATA: empty; what it stands for lies in lent memory */
+    FLAG_LAST = 32, /* PROBE: the end of it */
+    FLAG_CMA = 16,  /* EXPECT: the sender's memory can be read */
+    FLAG_FULL = 64, /* DATA: the connection had no rest before this one */
+    FLAG_SINGLE_COPY =
+        4, /* DATA: empty; what it stands for lies in lent memory */
 };
 
 struct frame {
@@ -72,9 +73,9 @@ struct frame {
 
 void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE]);
 
-static inline bool frame_is_lent(const struct frame *f)
+static inline bool frame_is_single_copy(const struct frame *f)
 {
-    return f->type == FRAME_DATA && (f->flags & FLAG_LENT);
+    return f->type == FRAME_DATA && (f->flags & FLAG_SINGLE_COPY);
 }
 
 /* False: not a frame of this protocol; close the connection. */

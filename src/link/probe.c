@@ -32,9 +32,10 @@ void probe_begin(struct engine *e, const struct probe_order *order)
     const struct wire_member *m = engine_member(e, order->peer);
     struct frame answer = {.type = FRAME_ECHO,
                            .flags = FLAG_ANSWER,
-                           .seq = p->early.step,
-                           .index = p->early.index};
-    bool asked = p->early.peer == order->peer && p->early.step == order->step;
+                           .seq = p->unexpected.step,
+                           .index = p->unexpected.index};
+    bool asked =
+        p->unexpected.peer == order->peer && p->unexpected.step == order->step;
     memset(p, 0, sizeof *p);
     if (!m || order->peer == e->self || !e->out.probed) return;
     p->on = true;
@@ -171,9 +172,9 @@ bool probe_accept(struct engine *e, struct link *l, const struct frame *f)
         struct frame answer = *f;
         answer.flags = FLAG_ANSWER;
         if (mine) return link_control(e, l, &answer);
-        p->early.peer = l->id;
-        p->early.step = f->seq;
-        p->early.index = f->index;
+        p->unexpected.peer = l->id;
+        p->unexpected.step = f->seq;
+        p->unexpected.index = f->index;
         return true;
     }
     if (!mine) return true; /* of a probe given up */
@@ -230,10 +231,10 @@ void probe_tick(struct engine *e)
 
 /* ------------------------------------------------------------- measurements */
 
-void measure_transfer(const struct engine *e, struct lane *lane,
+void measure_transfer(const struct engine *e, struct endpoint *ep,
                       const struct frame *f)
 {
-    struct lane_speed *s = &lane->speed;
+    struct endpoint_speed *s = &ep->speed;
     if (s->first == 0) {
         s->first = e->now;
         return;
@@ -243,14 +244,14 @@ void measure_transfer(const struct engine *e, struct lane *lane,
     if (f->flags & FLAG_FULL) s->full += f->size;
 }
 
-void measure_lane(const struct lane *lane)
+void measure_endpoint(const struct endpoint *ep)
 {
-    const struct lane_speed *s = &lane->speed;
+    const struct endpoint_speed *s = &ep->speed;
     pccl_ns time = s->last - s->first;
     if (s->bytes < MEASURE_MIN || time < MEASURE_TIME_MIN) return;
     uint64_t rate = s->bytes * 1000000 / ((uint64_t)time / 1000);
     bool full = 2 * s->full > s->bytes;
-    struct link_speed *l = &lane->link->speed;
+    struct link_speed *l = &ep->link->speed;
     if (!full && l->rate > 0 && (l->full || rate <= l->rate)) return;
     l->rate = rate;
     l->full = full;
@@ -260,10 +261,10 @@ void measure_lane(const struct lane *lane)
 static bool is_news(const struct link_speed *s, pccl_ns now)
 {
     if (s->rate == 0) return false;
-    uint64_t more = s->told + s->told / 8;
-    uint64_t less = s->told - s->told / 8;
+    uint64_t more = s->notified + s->notified / 8;
+    uint64_t less = s->notified - s->notified / 8;
     if (s->rate > more || (s->full && s->rate < less)) return true;
-    return now - s->told_at >= 10 * PCCL_S;
+    return now - s->notified_at >= 10 * PCCL_S;
 }
 
 uint32_t measure_report(struct engine *e, struct wire_edge *edges)
@@ -277,8 +278,8 @@ uint32_t measure_report(struct engine *e, struct wire_edge *edges)
                                             .rate = s->rate,
                                             .kind = s->full ? EDGE_SATURATED
                                                             : EDGE_AT_LEAST};
-        s->told = s->rate;
-        s->told_at = e->now;
+        s->notified = s->rate;
+        s->notified_at = e->now;
         s->rate = 0;
     }
     return count;

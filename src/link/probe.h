@@ -22,7 +22,7 @@ enum {
 
 struct engine;
 struct link;
-struct lane;
+struct endpoint;
 
 struct probe_order {
     uint32_t step; /* names the probe in frames and reports */
@@ -37,7 +37,7 @@ struct probe {
     struct {
         uint64_t peer;
         uint32_t step, index;
-    } early;
+    } unexpected;
 
     bool on; /* from the order until both halves are over */
     struct probe_order order;
@@ -60,14 +60,14 @@ struct probe {
 
 /* Of the transfers that came over one link since the last report. */
 struct link_speed {
-    uint64_t rate; /* 0: nothing new */
-    bool full;     /* the link was the limit */
-    uint64_t told; /* rate last reported */
-    pccl_ns told_at;
+    uint64_t rate;     /* 0: nothing new */
+    bool full;         /* the link was the limit */
+    uint64_t notified; /* rate last reported */
+    pccl_ns notified_at;
 };
 
 /* Of one operation's transfers over one lane. */
-struct lane_speed {
+struct endpoint_speed {
     pccl_ns first, last;
     uint64_t bytes, full; /* after the first transfer; of a busy link */
 };
@@ -87,8 +87,8 @@ bool probe_accept(struct engine *e, struct link *l, const struct frame *f);
 void probe_received(struct engine *e, const struct link *l,
                     const struct frame *f);
 void probe_closed(struct engine *e, const struct link *l);
-void measure_transfer(const struct engine *e, struct lane *lane,
+void measure_transfer(const struct engine *e, struct endpoint *ep,
                       const struct frame *f);
-void measure_lane(const struct lane *lane);
+void measure_endpoint(const struct endpoint *ep);
 
 #endif

@@ -1,4 +1,4 @@
-/* send_window.c - see io_window.h. */
+/* send_window.c - see send_window.h. */
 #include "send_window.h"
 
 #include <linux/tcp.h>
@@ -9,7 +9,8 @@
 #define SO_BUF_LOCK 72
 #endif
 
-uint32_t io_window_next(const struct io_window *w, const struct io_path *path)
+uint32_t send_window_next(const struct send_window *w,
+                          const struct send_path *path)
 {
     if (path->rtt <= 0 || path->rtt_least <= 0) return w->size;
     pccl_ns queue = path->rtt - path->rtt_least;
@@ -23,7 +24,7 @@ uint32_t io_window_next(const struct io_window *w, const struct io_path *path)
     return next < WINDOW_LEAST ? WINDOW_LEAST : (uint32_t)next;
 }
 
-bool io_window_is_lossy(const struct io_path *path)
+bool send_window_is_lossy(const struct send_path *path)
 {
     return path->sent >= WINDOW_SAMPLE && path->again > path->sent / 32 &&
            path->rtt < path->rtt_least + path->rtt_least / 2;
@@ -42,10 +43,10 @@ static void set_size(int fd, uint32_t size)
         (void)setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, sizeof lock);
 }
 
-void io_window_open(struct io_window *w, int fd)
+void send_window_open(struct send_window *w, int fd)
 {
     int lock = 0;
-    *w = (struct io_window){.size = 0};
+    *w = (struct send_window){.size = 0};
     w->may_set =
         setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &lock, sizeof lock) == 0;
     if (!w->may_set) return;
@@ -53,7 +54,7 @@ void io_window_open(struct io_window *w, int fd)
     set_size(fd, w->size);
 }
 
-pccl_ns io_window_way(int fd)
+pccl_ns send_window_path_rtt(int fd)
 {
     struct tcp_info info = {.tcpi_rtt = 0};
     socklen_t size = sizeof info;
@@ -62,22 +63,22 @@ pccl_ns io_window_way(int fd)
     return (pccl_ns)(known ? info.tcpi_min_rtt : info.tcpi_rtt) * 1000;
 }
 
-void io_window_look(struct io_window *w, int fd, pccl_ns now)
+void send_window_look(struct send_window *w, int fd, pccl_ns now)
 {
     struct tcp_info info = {0};
     socklen_t size = sizeof info;
     if (now < w->looked_at) return;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
-    struct io_path path = {.rtt = (pccl_ns)info.tcpi_rtt * 1000,
-                           .rtt_least = (pccl_ns)info.tcpi_min_rtt * 1000,
-                           .in_flight = info.tcpi_unacked * info.tcpi_snd_mss,
-                           .sent = info.tcpi_data_segs_out,
-                           .again = info.tcpi_total_retrans};
-    if (!w->lossy && io_window_is_lossy(&path)) {
+    struct send_path path = {.rtt = (pccl_ns)info.tcpi_rtt * 1000,
+                             .rtt_least = (pccl_ns)info.tcpi_min_rtt * 1000,
+                             .in_flight = info.tcpi_unacked * info.tcpi_snd_mss,
+                             .sent = info.tcpi_data_segs_out,
+                             .again = info.tcpi_total_retrans};
+    if (!w->lossy && send_window_is_lossy(&path)) {
         w->lossy = true;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "bbr", 3);
     }
-    uint32_t next = w->may_set ? io_window_next(w, &path) : 0;
+    uint32_t next = w->may_set ? send_window_next(w, &path) : 0;
     if (next != w->size) set_size(fd, next);
     w->size = next;
     w->looked_at = now + path.rtt;

@@ -40,7 +40,7 @@ static int make_sealed(const char *name, size_t size,
 }
 
 /* The page, then each queue twice in a row. */
-static bool map(struct share *s, int fd, uint32_t size, uint32_t side)
+static bool map(struct shared_memory *s, int fd, uint32_t size, uint32_t side)
 {
     size_t one = size;
     s->mapped = CHANNEL_PAGE + 4 * one;
@@ -68,13 +68,14 @@ static bool map(struct share *s, int fd, uint32_t size, uint32_t side)
     return true;
 }
 
-bool share_make(struct share *s, uint32_t size, struct channel_offer *offer)
+bool shared_memory_make(struct shared_memory *s, uint32_t size,
+                        struct channel_offer *offer)
 {
-    *s = (struct share){.fd = -1};
+    *s = (struct shared_memory){.fd = -1};
     *offer = (struct channel_offer){.pid = (uint32_t)getpid(), .size = size};
     s->fd = make_sealed("pccl", file_size(size), offer);
     if (s->fd < 0 || !map(s, s->fd, size, 0)) {
-        share_free(s);
+        shared_memory_free(s);
         return false;
     }
     struct channel_page *page = (struct channel_page *)(void *)s->memory;
@@ -104,9 +105,10 @@ static int open_sealed(const struct channel_offer *offer, size_t size,
     return -1;
 }
 
-bool share_open(struct share *s, const struct channel_offer *offer)
+bool shared_memory_open(struct shared_memory *s,
+                        const struct channel_offer *offer)
 {
-    *s = (struct share){.fd = -1};
+    *s = (struct shared_memory){.fd = -1};
     uint32_t size = offer->size;
     if (size < SIZE_MIN_OFFERED || size > SIZE_MAX_OFFERED ||
         (size & (size - 1)) != 0)
@@ -119,27 +121,27 @@ bool share_open(struct share *s, const struct channel_offer *offer)
     if (ok && page->magic == CHANNEL_MAGIC && page->size == size &&
         page->nonce == offer->nonce)
         return true;
-    share_free(s);
+    shared_memory_free(s);
     return false;
 }
 
-void share_settle(struct share *s)
+void shared_memory_settle(struct shared_memory *s)
 {
     if (s->fd >= 0) close(s->fd);
     s->fd = -1;
 }
 
-void share_free(struct share *s)
+void shared_memory_free(struct shared_memory *s)
 {
-    share_settle(s);
-    share_area_free(&s->lent);
+    shared_memory_settle(s);
+    shared_region_free(&s->lent);
     if (s->memory) munmap(s->memory, s->mapped);
     s->memory = NULL;
 }
 
 /* ---------------------------------------------------------- lent memory */
 
-static bool map_area(struct share_area *a, int fd, size_t size, int access)
+static bool map_area(struct shared_region *a, int fd, size_t size, int access)
 {
     void *at = mmap(NULL, size, access, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) return false;
@@ -149,9 +151,9 @@ static bool map_area(struct share_area *a, int fd, size_t size, int access)
     return true;
 }
 
-bool share_area_make(struct share_area *a, size_t size)
+bool shared_region_make(struct shared_region *a, size_t size)
 {
-    *a = (struct share_area){.fd = -1};
+    *a = (struct shared_region){.fd = -1};
     a->offer.pid = (uint32_t)getpid();
     a->offer.size = (uint32_t)size;
     int fd = make_sealed("lent-pccl", size, &a->offer);
@@ -165,9 +167,10 @@ bool share_area_make(struct share_area *a, size_t size)
     return true;
 }
 
-bool share_area_open(struct share_area *a, const struct channel_offer *offer)
+bool shared_region_open(struct shared_region *a,
+                        const struct channel_offer *offer)
 {
-    *a = (struct share_area){.fd = -1};
+    *a = (struct shared_region){.fd = -1};
     if (offer->size < SIZE_MIN_OFFERED) return false;
     int fd = open_sealed(offer, offer->size, O_RDONLY);
     if (fd < 0) return false;
@@ -176,11 +179,11 @@ bool share_area_open(struct share_area *a, const struct channel_offer *offer)
     if (ok && memcmp(a->memory + SHARE_NONCE_AT, &offer->nonce,
                      sizeof offer->nonce) == 0)
         return true;
-    share_area_free(a);
+    shared_region_free(a);
     return false;
 }
 
-void share_area_free(struct share_area *a)
+void shared_region_free(struct shared_region *a)
 {
     if (!a->memory) return;
     munmap(a->memory, a->size);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static_assert(LEND_ROOMS * sizeof(struct lend_head) <= LEND_HEAD / 2,
+static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
+                  SINGLE_COPY_HEAD / 2,
               "the heads lie before the places");
 
 /* ------------------------------------------------------------- the memory */
@@ -20,59 +21,64 @@ static bool is_worth_it(const struct engine *e)
     uint32_t here = 0;
     for (uint32_t i = 0; i < e->world; i++)
         here += e->members[i].host == e->host;
-    return e->mesh && e->host % 2 == 0 && here > 2 && here <= e->lenders;
+    return e->mesh && e->host % 2 == 0 && here > 2 &&
+           here <= e->single_copy_world;
 }
 
-void lend_install(struct engine *e)
+void single_copy_install(struct engine *e)
 {
-    e->lends = is_worth_it(e);
-    for (uint32_t i = 0; i < LEND_ROOMS; i++) e->lend.users[i] = NULL;
-    for (uint32_t i = 0; e->lends && e->out.lend && i < e->conn_end; i++) {
+    e->single_copy_on = is_worth_it(e);
+    for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++)
+        e->single_copy.users[i] = NULL;
+    for (uint32_t i = 0;
+         e->single_copy_on && e->out.region_export && i < e->conn_end; i++) {
         struct conn *c = e->conns[i];
-        if (!is_channel_of_host(e, c) || c->lend.taken) continue;
+        if (!is_channel_of_host(e, c) || c->region.taken) continue;
         struct channel_offer offer;
-        if (!e->lend.area) e->lend.area = e->out.lend(e->out.user, &offer);
-        if (!e->lend.area) return;
-        c->lend.offers = true;
+        if (!e->single_copy.region)
+            e->single_copy.region = e->out.region_export(e->out.user, &offer);
+        if (!e->single_copy.region) return;
+        c->region.offers = true;
         conn_dirty(e, i);
     }
 }
 
-bool lend_say(struct engine *e, struct conn *c, struct frame *f)
+bool single_copy_next_frame(struct engine *e, struct conn *c, struct frame *f)
 {
-    if (!c->lend.offers && !c->lend.answers) return false;
-    *f = (struct frame){.type = FRAME_AREA};
-    if (c->lend.answers) {
+    if (!c->region.offers && !c->region.answers) return false;
+    *f = (struct frame){.type = FRAME_REGION};
+    if (c->region.answers) {
         f->flags = FLAG_ANSWER;
-        c->lend.answers = false;
+        c->region.answers = false;
         return true;
     }
-    c->lend.offers = false;
+    c->region.offers = false;
     struct channel_offer offer;
-    if (!e->out.lend(e->out.user, &offer)) return false;
+    if (!e->out.region_export(e->out.user, &offer)) return false;
     f->seq = offer.size;
     f->tag = offer.nonce;
     f->digest = (uint64_t)offer.pid << 32 | offer.fd;
     return true;
 }
 
-bool lend_heard(struct engine *e, uint32_t number)
+bool single_copy_on_region(struct engine *e, uint32_t number)
 {
     struct conn *c = e->conns[number];
     const struct frame *f = &c->rx;
     if (!c->channel || f->size > 0) return false;
     if (f->flags & FLAG_ANSWER) {
-        c->lend.taken = e->lend.area != NULL;
+        c->region.taken = e->single_copy.region != NULL;
         return true;
     }
     struct channel_offer offer = {.pid = (uint32_t)(f->digest >> 32),
                                   .fd = (uint32_t)f->digest,
                                   .size = f->seq,
                                   .nonce = f->tag};
-    if (!c->lend.area && offer.size == LEND_SIZE && e->out.borrow)
-        c->lend.area = e->out.borrow(e->out.user, number, &offer);
-    if (!c->lend.area) return true; /* it goes on without */
-    c->lend.answers = true;
+    if (!c->region.region && offer.size == SINGLE_COPY_SIZE &&
+        e->out.region_attach)
+        c->region.region = e->out.region_attach(e->out.user, number, &offer);
+    if (!c->region.region) return true; /* it goes on without */
+    c->region.answers = true;
     conn_dirty(e, number);
     return true;
 }
@@ -82,15 +88,15 @@ bool lend_heard(struct engine *e, uint32_t number)
 static size_t place_size(const struct plan *p)
 {
     enum { PAGE = 4096 };
-    return LEND_SET / p->r.world / PAGE * PAGE;
+    return SINGLE_COPY_BUFFER / p->r.world / PAGE * PAGE;
 }
 
 /* The input for a member lies in its place, the sum in that of who made it. */
-static size_t place(const struct plan *p, uint32_t room, uint32_t g,
+static size_t place(const struct plan *p, uint32_t slot, uint32_t g,
                     uint32_t rank)
 {
-    size_t set = (size_t)room * LEND_SETS + g % LEND_SETS;
-    return LEND_HEAD + set * LEND_SET + rank * place_size(p);
+    size_t set = (size_t)slot * SINGLE_COPY_BUFFERS + g % SINGLE_COPY_BUFFERS;
+    return SINGLE_COPY_HEAD + set * SINGLE_COPY_BUFFER + rank * place_size(p);
 }
 
 static uint64_t name_of(const struct op *op)
@@ -100,96 +106,99 @@ static uint64_t name_of(const struct op *op)
 
 /* Before anything else is written there: who still reads what was lent before,
  * and was left out of the view meanwhile, must not take this for it. */
-static void sign(struct engine *e, const struct op *op, uint32_t room)
+static void sign(struct engine *e, const struct op *op, uint32_t slot)
 {
-    struct lend_head *head = (struct lend_head *)(void *)e->lend.area + room;
+    struct single_copy_head *head =
+        (struct single_copy_head *)(void *)e->single_copy.region + slot;
     atomic_store_explicit(&head->tag, op->r.tag, memory_order_relaxed);
     atomic_store_explicit(&head->number, name_of(op), memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-void lend_begin(struct engine *e, struct op *op)
+void single_copy_begin(struct engine *e, struct op *op)
 {
     const struct plan *p = &op->plan;
-    op->room = op->sums_lent = 0;
-    op->borrows = false;
-    if (p->kind != PLAN_LENT || !op->confirm || !e->lend.area) return;
+    op->slot = op->sums_shared = 0;
+    op->single_copied = false;
+    if (p->kind != PLAN_SINGLE_COPY || !op->confirm || !e->single_copy.region)
+        return;
     assert(p->segment <= place_size(p));
     /* The first one rather, which is in the caches. */
-    for (uint32_t room = 0; room < LEND_ROOMS; room++) {
-        if (e->lend.users[room]) continue;
-        e->lend.users[room] = op;
-        op->room = room + 1;
-        sign(e, op, room);
+    for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
+        if (e->single_copy.users[slot]) continue;
+        e->single_copy.users[slot] = op;
+        op->slot = slot + 1;
+        sign(e, op, slot);
         return;
     }
 }
 
-void lend_end(struct engine *e, struct op *op)
+void single_copy_end(struct engine *e, struct op *op)
 {
-    if (op->room > 0 && e->lend.users[op->room - 1] == op)
-        e->lend.users[op->room - 1] = NULL;
-    op->room = 0;
+    if (op->slot > 0 && e->single_copy.users[op->slot - 1] == op)
+        e->single_copy.users[op->slot - 1] = NULL;
+    op->slot = 0;
 }
 
-bool lend_may(const struct conn *c, const struct op *op,
-              const struct plan_xfer *x)
+bool single_copy_fits(const struct conn *c, const struct op *op,
+                      const struct plan_xfer *x)
 {
-    return op->room > 0 && c->lend.taken && x->size > 0;
+    return op->slot > 0 && c->region.taken && x->size > 0;
 }
 
-void lend_put(struct engine *e, struct op *op, const struct lane *lane,
-              uint32_t k, const struct plan_xfer *x, struct frame *f)
+void single_copy_put(struct engine *e, struct op *op, const struct endpoint *ep,
+                     uint32_t k, const struct plan_xfer *x, struct frame *f)
 {
     uint32_t g;
     bool sum = plan_is_sum(&op->plan, k, &g);
-    uint32_t rank = sum ? op->plan.r.rank : lane->rank;
+    uint32_t rank = sum ? op->plan.r.rank : ep->rank;
     const void *from = sum ? op->r.recv : op->r.send;
-    f->flags |= FLAG_LENT;
+    f->flags |= FLAG_SINGLE_COPY;
     f->size = 0;
-    if (sum && g < op->sums_lent) return; /* is there already */
+    if (sum && g < op->sums_shared) return; /* is there already */
     /* The sum will come here: what it replaces is read once, not twice. */
     if (!sum) op_save_piece(op, rank * op->plan.segments + g);
-    if (sum) op->sums_lent = g + 1;
-    memcpy(e->lend.area + place(&op->plan, op->room - 1, g, rank),
+    if (sum) op->sums_shared = g + 1;
+    memcpy(e->single_copy.region + place(&op->plan, op->slot - 1, g, rank),
            (const uint8_t *)from + x->offset, x->size);
 }
 
-const uint8_t *lend_area(const struct engine *e, const struct link *l)
+const uint8_t *single_copy_region(const struct engine *e, const struct link *l)
 {
     for (uint32_t i = 0; i < e->conn_end; i++) {
         const struct conn *c = e->conns[i];
-        if (c && c->state == CONN_OPEN && c->link == l && c->lend.area)
-            return c->lend.area;
+        if (c && c->state == CONN_OPEN && c->link == l && c->region.region)
+            return c->region.region;
     }
     return NULL;
 }
 
-static bool is_named(const struct op *op, const uint8_t *area, uint32_t room)
+static bool is_named(const struct op *op, const uint8_t *region, uint32_t slot)
 {
-    const struct lend_head *head =
-        (const struct lend_head *)(const void *)area + room;
+    const struct single_copy_head *head =
+        (const struct single_copy_head *)(const void *)region + slot;
     return atomic_load_explicit(&head->tag, memory_order_relaxed) ==
                op->r.tag &&
            atomic_load_explicit(&head->number, memory_order_relaxed) ==
                name_of(op);
 }
 
-uint32_t lend_room(const struct op *op, const uint8_t *area)
+uint32_t single_copy_slot(const struct op *op, const uint8_t *region)
 {
-    uint32_t room = 0;
-    while (room < LEND_ROOMS && !is_named(op, area, room)) room++;
-    return room;
+    uint32_t slot = 0;
+    while (slot < SINGLE_COPY_SLOTS && !is_named(op, region, slot)) slot++;
+    return slot;
 }
 
-const uint8_t *lend_place(const struct op *op, const uint8_t *area,
-                          uint32_t room, uint32_t g, uint32_t rank)
+const uint8_t *single_copy_at(const struct op *op, const uint8_t *region,
+                              uint32_t slot, uint32_t g, uint32_t rank)
 {
-    return area + place(&op->plan, room, g, rank);
+    return region + place(&op->plan, slot, g, rank);
 }
 
-bool lend_stands(const struct op *op, const uint8_t *area, uint32_t room)
+bool single_copy_valid(const struct op *op, const uint8_t *region,
+                       uint32_t slot)
 {
     atomic_thread_fence(memory_order_acquire);
-    return is_named(op, area, room);
+    return is_named(op, region, slot);
 }

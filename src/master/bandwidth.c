@@ -202,7 +202,7 @@ void bandwidth_retry(struct bandwidth *store, uint32_t slot)
     store->changed = true;
 }
 
-static bool is_far(uint16_t delay)
+static bool is_high_rtt(uint16_t delay)
 {
     return topology_decode(delay) >= SITE_RTT_MAX;
 }
@@ -215,7 +215,8 @@ static enum scope edge_scope(const struct bandwidth *store, uint32_t from,
     const struct bandwidth_peer *a = &store->peers[from], *b;
     b = &store->peers[to];
     if (a->host != 0 && a->host == b->host) return SCOPE_HOST;
-    if (a->site != 0 && a->site == b->site && !is_far(delay)) return SCOPE_SITE;
+    if (a->site != 0 && a->site == b->site && !is_high_rtt(delay))
+        return SCOPE_SITE;
     return SCOPE_FAR;
 }
 
@@ -281,7 +282,8 @@ struct topology_edge bandwidth_guess(const struct bandwidth *store,
     /* One class shorter is about as long. */
     uint32_t class = delay >> WAY_CLASS_BITS;
     uint16_t reach = store->reach[class > 0 ? class - 1 : 0];
-    if (is_far(delay) && reach > 0 && reach < guess.rate) guess.rate = reach;
+    if (is_high_rtt(delay) && reach > 0 && reach < guess.rate)
+        guess.rate = reach;
     return guess;
 }
 

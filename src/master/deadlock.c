@@ -14,7 +14,7 @@ static bool waits_long(const struct master *m, const struct master_peer *p)
 }
 
 /* Asked once per half a deadline while it lasts. */
-void conflict_probe(struct master *m, uint32_t group)
+void deadlock_probe(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     if (g->phase != GROUP_OPEN || g->restart) return;
@@ -32,7 +32,7 @@ void conflict_probe(struct master *m, uint32_t group)
     if (!waiting || count == 0) return;
     g->probed_at = m->now;
     for (uint32_t i = 0; i < count; i++) m->peers[m->links[i]].questions = 1;
-    struct wire_msg probe = {.type = WIRE_ASK, .epoch = g->epoch};
+    struct wire_msg probe = {.type = WIRE_QUERY, .epoch = g->epoch};
     m->out.send(m->out.user, m->links, count, &probe);
 }
 
@@ -49,11 +49,11 @@ static void ask_waiting(struct master *m, uint32_t group,
                         const struct wire_msg *told)
 {
     struct master_group *g = &m->groups[group];
-    struct wire_msg question = {.type = WIRE_ASK, .epoch = g->epoch};
+    struct wire_msg question = {.type = WIRE_QUERY, .epoch = g->epoch};
     uint32_t members = round_live_links(m, group);
     for (uint32_t i = 0; i < told->op_count; i++) {
         const struct wire_op *op = &told->ops[i];
-        bool waits = op->state == OP_RUNNING || op->state == OP_HELD;
+        bool waits = op->state == OP_RUNNING || op->state == OP_COMPLETE;
         bool asked = told->id_count > 0 || op->survivors == members;
         if (waits && asked) m->ops[question.op_count++] = *op;
     }
@@ -107,7 +107,7 @@ static bool lacks_one(const struct wire_msg *told)
 
 /* Someone who waits in a vote never launched an operation that another one is
  * blocked in: both get an error instead of waiting for each other. */
-void conflict_told(struct master *m, uint32_t link, const struct wire_msg *msg)
+void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
     struct master_group *g = &m->groups[p->group];

@@ -111,7 +111,7 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
     struct master_edge *e = take(g, a, b);
     if (e->attempt != attempt) {
         e->attempt = attempt;
-        e->turned = !e->turned;
+        e->reversed = !e->reversed;
         e->tries++;
     }
     if (e->tries < MASTER_EDGE_TRIES) return true;
@@ -130,20 +130,20 @@ bool edges_calls(const struct master *m, uint32_t a, uint32_t b)
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct master_edge *e = &g->edges[i];
         bool same = (e->a == x && e->b == y) || (e->a == y && e->b == x);
-        if (same) return (x < y) != e->turned;
+        if (same) return (x < y) != e->reversed;
     }
     return x < y;
 }
 
-uint32_t edges_turned(const struct master_group *g, struct wire_pair *pairs)
+uint32_t edges_reversed(const struct master_group *g, struct wire_pair *pairs)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct master_edge *e = &g->edges[i];
-        if (!e->turned) continue;
+        if (!e->reversed) continue;
         pairs[count++] =
-            (struct wire_pair){.caller = e->a > e->b ? e->a : e->b,
-                               .called = e->a < e->b ? e->a : e->b};
+            (struct wire_pair){.dialer = e->a > e->b ? e->a : e->b,
+                               .acceptor = e->a < e->b ? e->a : e->b};
     }
     return count;
 }
@@ -152,7 +152,7 @@ uint32_t edges_turned(const struct master_group *g, struct wire_pair *pairs)
 static void forgive(struct master_group *g, uint32_t i)
 {
     g->edges[i].tries = 0;
-    if (!g->edges[i].turned) g->edges[i] = g->edges[--g->edge_count];
+    if (!g->edges[i].reversed) g->edges[i] = g->edges[--g->edge_count];
 }
 
 static bool neighbours(const struct master_peer *a, const struct master_peer *b,

@@ -20,7 +20,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_SUSPECT] = STATE_BIT(MEMBER),
     [WIRE_REFRESH] = STATE_BIT(MEMBER),
     [WIRE_FLUSHED] = STATE_BIT(MEMBER),
-    [WIRE_TOLD] = STATE_BIT(MEMBER),
+    [WIRE_REPLY] = STATE_BIT(MEMBER),
     [WIRE_RESULT] = STATE_BIT(MEMBER),
     [WIRE_READY] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
     [WIRE_LEAVE] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
@@ -28,8 +28,8 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_SYNC] = STATE_BIT(MEMBER),
     [WIRE_SYNCED] = STATE_BIT(MEMBER),
     [WIRE_MEASURED] = STATE_BIT(MEMBER),
-    [WIRE_CALL] = STATE_BIT(MEMBER),
-    [WIRE_BEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_DIAL_REQUEST] = STATE_BIT(MEMBER),
+    [WIRE_HEARTBEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
 };
 
 void master_init(struct master *m, const struct master_config *config)
@@ -264,8 +264,8 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_FLUSHED:
         round_flushed(m, link, msg);
         return;
-    case WIRE_TOLD:
-        round_told(m, link, msg);
+    case WIRE_REPLY:
+        round_reply(m, link, msg);
         return;
     case WIRE_RESULT:
         round_result(m, link, msg);
@@ -288,10 +288,10 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_MEASURED:
         optimize_measured(m, link, msg);
         return;
-    case WIRE_CALL:
+    case WIRE_DIAL_REQUEST:
         pass_call(m, link, msg);
         return;
-    case WIRE_BEAT:
+    case WIRE_HEARTBEAT:
     default: /* may_send_in has refused the rest */
         return;
     }
@@ -314,10 +314,10 @@ static void on_tick(struct master *m)
         }
         if (p->state != PEER_CONNECTED) m->links[count++] = i;
     }
-    struct wire_msg beat = {.type = WIRE_BEAT};
+    struct wire_msg beat = {.type = WIRE_HEARTBEAT};
     if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
     for (uint32_t i = 0; i < m->group_count; i++) {
-        conflict_probe(m, m->group_list[i]);
+        deadlock_probe(m, m->group_list[i]);
         optimize_tick(m, m->group_list[i]);
     }
 }
@@ -491,7 +491,7 @@ void master_step(struct master *m, const struct master_event *event)
         m->peers[event->link].info.addr = event->addr;
         break;
     case MASTER_RECEIVED:
-        plain = event->msg->type == WIRE_BEAT ||
+        plain = event->msg->type == WIRE_HEARTBEAT ||
                 (event->msg->type == WIRE_MEASURED && event->msg->round == 0);
         on_received(m, event->link, event->msg);
         break;

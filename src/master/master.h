@@ -32,7 +32,7 @@ enum {
     MASTER_EDGES_MAX = WIRE_PAIRS_MAX, /* failed pairs kept per group */
     MASTER_FORCED_MAX = 64,
     MASTER_MESH_MAX = 8,      /* worlds up to this size link all pairs */
-    MASTER_MESH_FAR_MAX = 24, /* ... if they are on several hosts */
+    MASTER_MESH_WAN_MAX = 24, /* ... if they are on several hosts */
     MASTER_EDGE_TRIES = 4,    /* calls before a pair counts as unreachable */
     MASTER_SERVERS_MAX = 16,  /* holders that serve shared state at a time */
     MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned at a time */
@@ -121,7 +121,7 @@ enum group_phase {
 
 struct master_op {
     struct wire_op op; /* survivors as the first lister said */
-    uint32_t held, running, returned, absent;
+    uint32_t complete, running, returned, absent;
     uint32_t donor; /* link, or MASTER_NO_LINK */
     bool commit;
     bool relayed; /* donated result has gone out, or none is needed */
@@ -131,7 +131,7 @@ struct master_op {
 struct master_edge {
     uint64_t a, b;    /* member ids */
     uint32_t tries;   /* since it was last linked; they take turns */
-    bool turned;      /* the higher id calls next (rule R3) */
+    bool reversed;    /* the higher id calls next (rule R3) */
     uint64_t attempt; /* that failed last */
 };
 
@@ -266,7 +266,7 @@ struct master {
     uint32_t links[MASTER_LINKS_MAX];
     uint64_t ids[PEERS_MAX];
     uint16_t order[PEERS_MAX];
-    uint16_t sites[TREE_MAX];
+    uint16_t sites[HIERARCHY_MAX];
     uint32_t sorted[PEERS_MAX];
     struct wire_member members[PEERS_MAX];
     struct wire_op ops[WIRE_OPS_MAX];
@@ -358,7 +358,7 @@ void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch);
 /* round.c: the circle above, for one group. */
 void round_settle(struct master *m, uint32_t group);
 void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg);
-void round_told(struct master *m, uint32_t link, const struct wire_msg *msg);
+void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_result(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg);
@@ -368,8 +368,9 @@ void round_force(struct master_group *g, const struct wire_msg *msg,
                  enum op_verdict verdict);
 
 /* conflict.c: members that wait for each other in different calls (V4). */
-void conflict_probe(struct master *m, uint32_t group);
-void conflict_told(struct master *m, uint32_t link, const struct wire_msg *msg);
+void deadlock_probe(struct master *m, uint32_t group);
+void deadlock_reply(struct master *m, uint32_t link,
+                    const struct wire_msg *msg);
 
 /* edges.c: what is known of the links between peers. */
 void edges_add(struct master *m, uint32_t link);
@@ -386,7 +387,7 @@ void edges_retry(struct master *m, uint32_t group); /* forgets such attempts */
 /* Rule R3: whether link a calls b; all pairs linked the other way, at most
  * WIRE_PAIRS_MAX. */
 bool edges_calls(const struct master *m, uint32_t a, uint32_t b);
-uint32_t edges_turned(const struct master_group *g, struct wire_pair *pairs);
+uint32_t edges_reversed(const struct master_group *g, struct wire_pair *pairs);
 uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
 
 /* optimize.c: PROBING and SOLVING. Those that return true changed the state. */

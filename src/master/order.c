@@ -95,7 +95,7 @@ bool order_ring(const struct master_group *g, const struct wire_member *members,
 uint32_t order_mesh_max(const struct wire_member *members, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
-        if (members[i].host != members[0].host) return MASTER_MESH_FAR_MAX;
+        if (members[i].host != members[0].host) return MASTER_MESH_WAN_MAX;
     }
     return MASTER_MESH_MAX;
 }

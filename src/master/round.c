@@ -139,7 +139,7 @@ void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *w = &msg->ops[i];
         struct master_op *op = find_op(g, w->tag, w->seq);
-        if (w->state != OP_RUNNING && w->state != OP_HELD) continue;
+        if (w->state != OP_RUNNING && w->state != OP_COMPLETE) continue;
         if (!op) {
             if (g->op_count == WIRE_OPS_MAX) {
                 master_drop(m, link, "too many operations in flight");
@@ -148,7 +148,7 @@ void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
             op = &g->ops[g->op_count++];
             *op = (struct master_op){.op = *w, .donor = MASTER_NO_LINK};
         }
-        op->held += w->state == OP_HELD;
+        op->complete += w->state == OP_COMPLETE;
         op->running += w->state == OP_RUNNING;
     }
     p->answer = ANSWER_FLUSHED;
@@ -161,9 +161,9 @@ static bool decide_by_lists(struct master_group *g)
     bool doubt = false;
     for (uint32_t i = 0; i < g->op_count; i++) {
         struct master_op *op = &g->ops[i];
-        op->commit = op->held >= op->op.survivors;
+        op->commit = op->complete >= op->op.survivors;
         op->relayed = true;
-        if (op->held + op->running < op->op.survivors) doubt = true;
+        if (op->complete + op->running < op->op.survivors) doubt = true;
     }
     return doubt;
 }
@@ -172,31 +172,31 @@ static void ask(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
     struct wire_msg question = {
-        .type = WIRE_ASK, .round = g->round, .epoch = g->epoch};
+        .type = WIRE_QUERY, .round = g->round, .epoch = g->epoch};
     for (uint32_t i = 0; i < g->op_count; i++) {
         struct master_op *op = &g->ops[i];
-        if (op->held + op->running >= op->op.survivors) continue;
+        if (op->complete + op->running >= op->op.survivors) continue;
         m->ops[question.op_count++] = op->op;
-        op->held = op->running = 0;
+        op->complete = op->running = 0;
     }
     question.ops = m->ops;
     uint32_t count = round_live_links(m, group);
     m->out.send(m->out.user, m->links, count, &question);
 }
 
-static void told_in_round(struct master *m, uint32_t link,
-                          const struct wire_msg *msg)
+static void notified_in_round(struct master *m, uint32_t link,
+                              const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *w = &msg->ops[i];
         struct master_op *op = find_op(g, w->tag, w->seq);
         if (!op) continue;
-        op->held += w->state == OP_HELD;
+        op->complete += w->state == OP_COMPLETE;
         op->running += w->state == OP_RUNNING;
         op->returned += w->state == OP_RETURNED;
         op->absent += w->state == OP_NOT_LAUNCHED;
-        if (w->donor && w->state >= OP_HELD) op->donor = link;
+        if (w->donor && w->state >= OP_COMPLETE) op->donor = link;
     }
     m->peers[link].answer = ANSWER_TOLD;
 }
@@ -208,7 +208,7 @@ static void decide_by_answers(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     for (uint32_t i = 0; i < g->op_count; i++) {
         struct master_op *op = &g->ops[i];
-        op->commit = op->returned > 0 || op->held >= op->op.survivors;
+        op->commit = op->returned > 0 || op->complete >= op->op.survivors;
         if (!op->commit || op->running == 0) continue;
         if (op->donor == MASTER_NO_LINK) {
             op->commit = false; /* a peer broke rule D5: nobody has it */
@@ -384,7 +384,7 @@ static void send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.order = m->order;
     msg.site_count = g->mesh ? sites_find(m, count) : 0;
     msg.sites = m->sites;
-    msg.pair_count = edges_turned(g, m->pairs);
+    msg.pair_count = edges_reversed(g, m->pairs);
     msg.pairs = m->pairs;
     msg.epoch = 0;
     msg.member_count = count;
@@ -681,13 +681,14 @@ void round_settle(struct master *m, uint32_t group)
     while (m->groups[group].used && advance(m, group)) continue;
 }
 
-void round_told(struct master *m, uint32_t link, const struct wire_msg *msg)
+void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
     if (msg->round == 0) {
-        conflict_told(m, link, msg);
+        deadlock_reply(m, link, msg);
         return;
     }
     if (g->phase != GROUP_ASKING || msg->round != g->round) return;
-    if (m->peers[link].answer == ANSWER_FLUSHED) told_in_round(m, link, msg);
+    if (m->peers[link].answer == ANSWER_FLUSHED)
+        notified_in_round(m, link, msg);
 }

@@ -57,7 +57,7 @@ static uint32_t find(struct master *m, uint32_t count, bool measured)
 
 uint32_t sites_find(struct master *m, uint32_t count)
 {
-    if (count < 3 || count > TREE_MAX) return 0;
+    if (count < 3 || count > HIERARCHY_MAX) return 0;
     uint32_t sites = find(m, count, true);
     if (sites == 1) sites = find(m, count, false);
     return sites > 1 && WORTH_IT * sites <= count ? count : 0;

@@ -126,7 +126,7 @@ static size_t layout(struct topology_search *s, char *base, uint32_t n)
     s->place = carve(base, &used, words);
     s->ahead = carve(base, &used, n * sizeof(uint64_t));
     s->back = carve(base, &used, n * sizeof(uint64_t));
-    s->kept = carve(base, &used, words);
+    s->cached = carve(base, &used, words);
     s->scratch = carve(base, &used, words);
     s->out_list = carve(base, &used, words * NEIGHBOURS_MAX);
     s->in_list = carve(base, &used, words * NEIGHBOURS_MAX);

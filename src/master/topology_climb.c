@@ -125,12 +125,12 @@ static void kick_step(struct topology_search *s)
 {
     size_t size = s->in.n * sizeof(*s->order);
     if (s->cost > s->kept_cost) {
-        local_load(s, s->kept);
+        local_load(s, s->cached);
     } else {
         /* Ridding the ring of a bad edge earns the attempt new patience. */
         if (s->cost / EDGE_BAD < s->kept_cost / EDGE_BAD) s->kicks = 0;
         if (s->goal < 0 && s->cost < s->kept_cost) search_offer(s, s->order);
-        memcpy(s->kept, s->order, size);
+        memcpy(s->cached, s->order, size);
         s->kept_cost = s->cost;
     }
     if (goal_reached(s) || s->kicks++ >= s->kicks_max) {

@@ -76,7 +76,7 @@ void local_push(struct topology_search *s, uint32_t peer)
     s->queue[at < s->in.n ? at : at - s->in.n] = (uint16_t)peer;
 }
 
-static void copy_turned(uint16_t *to, const uint16_t *from, uint32_t count)
+static void copy_reversed(uint16_t *to, const uint16_t *from, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) to[i] = from[count - 1 - i];
 }
@@ -89,13 +89,13 @@ static void move_apply(struct topology_search *s, const struct move *m)
     uint16_t *to = s->scratch;
 
     if (m->kind == MOVE_SWAP_TURN_B)
-        copy_turned(to, b, b_count);
+        copy_reversed(to, b, b_count);
     else
         memcpy(to, b, b_count * sizeof(*b));
     if (m->kind == MOVE_SWAP || m->kind == MOVE_SWAP_TURN_B)
         memcpy(to + b_count, a, a_count * sizeof(*a));
     else
-        copy_turned(to + b_count, a, a_count);
+        copy_reversed(to + b_count, a, a_count);
 
     memcpy(a, to, (a_count + b_count) * sizeof(*a));
     for (uint32_t i = m->first + 1; i <= last; i++)

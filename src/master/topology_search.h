@@ -69,7 +69,7 @@ struct topology_search {
     uint16_t *order, *place; /* place[order[i]] == i */
     uint64_t *ahead, *back;  /* cost of order[0..i] forwards, backwards */
     uint64_t cost;           /* of order, closed */
-    uint16_t *kept;          /* order to return to when a kick was no good */
+    uint16_t *cached;        /* order to return to when a kick was no good */
     uint64_t kept_cost;
     uint16_t *scratch;
     uint16_t *out_list, *in_list; /* NEIGHBOURS_MAX for each peer */

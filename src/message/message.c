@@ -293,7 +293,7 @@ static bool is_walled(struct engine *e, const struct mlink *l)
 {
     if (l->dials > 0 || l->peer_dials > 0) return false; /* we know better */
     const struct link *other = link_find(e, l->id, false);
-    return other && other->turned && other->open > 0 && !link_calls(e, other);
+    return other && other->reversed && other->open > 0 && !link_dials(e, other);
 }
 
 /* Rule P2P-10: by turns this end calls, and has the other one call. */
@@ -372,7 +372,7 @@ bool message_open(struct engine *e, uint32_t number, uint64_t from)
         l = mlink_find(e, from, false);
         if (l && l->gone) return false;
         if (!engine_member(e, from)) {
-            c->held = c->stranger = true; /* rule P2P-2 */
+            c->parked = c->stranger = true; /* rule P2P-2 */
             return true;
         }
         l = mlink_find(e, from, true);
@@ -385,7 +385,7 @@ bool message_open(struct engine *e, uint32_t number, uint64_t from)
     l->inward = l->asked && c->state == CONN_ACCEPTED;
     l->asked = false;
     c->state = CONN_OPEN;
-    c->heard = e->now;
+    c->last_recv = e->now;
     l->open = true;
     l->sent = 0;
     l->failures = 0;
@@ -453,8 +453,8 @@ static void frame_finish(struct mlink *l, struct frame *f)
     if (l->answer_due) f->flags |= FLAG_ANSWER;
     f->epoch = l->seq;
     l->ack_due = l->answer_due = false;
-    l->heard_count = 0;
-    l->heard_bytes = 0;
+    l->unacked_items = 0;
+    l->unacked_bytes = 0;
 }
 
 /* The only item that is not sent goes into shared memory at once, if nothing
@@ -477,7 +477,7 @@ static bool send_now(struct engine *e, struct mlink *l)
     frame_encode(&f, to);
     memcpy(to + FRAME_SIZE, item->body, size);
     channel_write(c->channel, FRAME_SIZE + size);
-    c->spoken = e->now;
+    c->last_sent = e->now;
     l->sent++;
     return true;
 }
@@ -521,9 +521,10 @@ int message_post(struct engine *e, uint64_t to, const void *head,
 static void cut_piece(struct mlink *l)
 {
     struct bulk *b = l->running;
-    if (!b || l->pieces >= (b->lends ? LENT_MAX : BULK_PIECES_MAX)) return;
+    if (!b || l->pieces >= (b->lends ? CMA_PIECES_MAX : BULK_PIECES_MAX))
+        return;
     uint64_t left = b->size - b->done;
-    uint32_t most = b->lends ? LEND_PIECE : BULK_PIECE;
+    uint32_t most = b->lends ? CMA_PIECE : BULK_PIECE;
     uint32_t size = left < most ? (uint32_t)left : most;
     struct message_item *item = new_item(l);
     if (!item) return; /* the next ping tries again */
@@ -534,7 +535,7 @@ static void cut_piece(struct mlink *l)
                                  .digest = b->done};
     item->body = b->from + b->done;
     if (b->lends) {
-        item->frame.type = FRAME_LEND;
+        item->frame.type = FRAME_CMA;
         item->frame.size = 0;
         item->frame.digest = (uint64_t)(uintptr_t)item->body;
     }
@@ -584,7 +585,7 @@ bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq, uint32_t most)
             l->posted--;
             l->posted_bytes -= item->frame.size;
         }
-        if (item->frame.type == FRAME_BULK || item->frame.type == FRAME_LEND)
+        if (item->frame.type == FRAME_BULK || item->frame.type == FRAME_CMA)
             l->pieces--;
         pool_give(&e->pool, item->block);
         l->first = (l->first + 1) & (l->capacity - 1);
@@ -606,7 +607,7 @@ bool message_flush(struct engine *e)
     bool waits = false;
     EACH_LINK(e, l)
     {
-        if (l->heard_count > 0) {
+        if (l->unacked_items > 0) {
             l->ack_due = true;
             mlink_dirty(e, l);
         }

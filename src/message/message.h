@@ -23,10 +23,10 @@ enum {
     MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
     MESSAGE_ACK_BYTES = 256 * 1024,
     BULK_PIECE = 256 * 1024,
-    BULK_PIECES_MAX = 32,   /* on their way to one member */
-    LEND_MIN = 1536 * 1024, /* less is copied twice in less time */
-    LEND_PIECE = 8 * 1024 * 1024,
-    LENT_MAX = 2,          /* pieces on offer to one member */
+    BULK_PIECES_MAX = 32,  /* on their way to one member */
+    CMA_MIN = 1536 * 1024, /* less is copied twice in less time */
+    CMA_PIECE = 8 * 1024 * 1024,
+    CMA_PIECES_MAX = 2,    /* pieces on offer to one member */
     EXPECTS_MAX = 1 << 20, /* of one member, with a send or without */
     UNTOLD_MAX = 1024,     /* losses kept before the first one takes events */
     MAIL_MAX = 256,        /* connections that are worth to be polled */
@@ -112,9 +112,9 @@ struct mlink {
     struct keyed_table expected;         /* by the other end, before our send */
 
     /* Receiving. */
-    uint32_t seq;         /* of the last item */
-    uint32_t heard_count; /* not acknowledged */
-    size_t heard_bytes;
+    uint32_t seq;           /* of the last item */
+    uint32_t unacked_items; /* not acknowledged */
+    size_t unacked_bytes;
     uint32_t inbox_count;
     size_t inbox_bytes;
     struct keyed_table expects;

@@ -71,10 +71,10 @@ bool message_begin(struct engine *e, uint32_t number)
 static void count_item(struct engine *e, struct mlink *l, uint32_t size)
 {
     l->seq++;
-    l->heard_count++;
-    l->heard_bytes += size;
-    if (l->heard_count < MESSAGE_ACK_COUNT &&
-        l->heard_bytes < MESSAGE_ACK_BYTES)
+    l->unacked_items++;
+    l->unacked_bytes += size;
+    if (l->unacked_items < MESSAGE_ACK_COUNT &&
+        l->unacked_bytes < MESSAGE_ACK_BYTES)
         return;
     l->ack_due = true;
     mlink_dirty(e, l);
@@ -108,7 +108,7 @@ size_t message_take_whole(struct engine *e, uint32_t number,
     struct message_block *block = new_block(e, l, &f);
     if (!block) return 0;
     memcpy(block->bytes, bytes + FRAME_SIZE, f.size);
-    c->heard = e->now;
+    c->last_recv = e->now;
     count_item(e, l, f.size);
     deliver(e, l, block);
     return FRAME_SIZE + (size_t)f.size;
@@ -124,7 +124,7 @@ static void end_piece(struct engine *e, struct mlink *l, struct bulk *b,
 }
 
 /* Rule P2P-9. What cannot be read is asked for again, to be sent. */
-static void fetch_piece(struct engine *e, uint32_t number)
+static void cma_read_piece(struct engine *e, uint32_t number)
 {
     struct mlink *l = e->conns[number]->peer;
     const struct frame *f = &e->conns[number]->rx;
@@ -132,10 +132,10 @@ static void fetch_piece(struct engine *e, uint32_t number)
     const struct wire_member *member = engine_member(e, l->id);
     if (!b) return; /* cancelled */
     uint64_t size = b->size - b->done;
-    if (size > LEND_PIECE) size = LEND_PIECE;
-    if (e->out.fetch && member && !l->barred &&
-        e->out.fetch(e->out.user, number, member, f->digest, b->to + b->done,
-                     (size_t)size)) {
+    if (size > CMA_PIECE) size = CMA_PIECE;
+    if (e->out.cma_read && member && !l->barred &&
+        e->out.cma_read(e->out.user, number, member, f->digest, b->to + b->done,
+                        (size_t)size)) {
         l->ack_due = true; /* the next piece waits for it */
         mlink_dirty(e, l);
         end_piece(e, l, b, (uint32_t)size);
@@ -161,7 +161,7 @@ void message_end(struct engine *e, uint32_t number)
     c->rx_bulk = NULL;
     if (block) deliver(e, l, block);
     if (bulk) end_piece(e, l, bulk, f->size);
-    if (f->type == FRAME_LEND) fetch_piece(e, number);
+    if (f->type == FRAME_CMA) cma_read_piece(e, number);
     if (f->type == FRAME_CANCEL || f->type == FRAME_GOT) mlink_on_word(e, l, f);
     if (f->type != FRAME_REFUSE) return;
     bulk = mlink_find_bulk(l, f);

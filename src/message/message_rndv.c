@@ -131,10 +131,10 @@ int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
 bool mlink_announce(struct engine *e, struct mlink *l, const struct bulk *b)
 {
     const struct wire_member *member = engine_member(e, l->id);
-    bool fetch = e->out.fetch && !l->barred && b->size >= LEND_MIN && member &&
-                 member->host == e->host;
-    return mlink_flagged(e, l, FRAME_EXPECT, fetch ? FLAG_FETCH : 0,
-                         b->event.key, b->number, b->size);
+    bool fetch = e->out.cma_read && !l->barred && b->size >= CMA_MIN &&
+                 member && member->host == e->host;
+    return mlink_flagged(e, l, FRAME_EXPECT, fetch ? FLAG_CMA : 0, b->event.key,
+                         b->number, b->size);
 }
 
 int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
@@ -186,7 +186,7 @@ int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key)
         const struct frame *f =
             &l->items[(l->first + i) & (l->capacity - 1)].frame;
         if (f->type == FRAME_BULK && f->tag == key) return pcclPendingAsyncOps;
-        if (f->type == FRAME_LEND && f->tag == key) return pcclPendingAsyncOps;
+        if (f->type == FRAME_CMA && f->tag == key) return pcclPendingAsyncOps;
     }
     keyed_remove(&l->sends, &b->keyed);
     pool_give(&e->pool, b);
@@ -195,7 +195,7 @@ int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key)
 
 bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f)
 {
-    bool lends = (f->flags & FLAG_FETCH) != 0;
+    bool lends = (f->flags & FLAG_CMA) != 0;
     struct bulk *b = find_key(&l->sends, f->tag);
     if (b && b->state == BULK_WAITS) {
         begin_send(e, l, b, f->index, f->digest, lends);

@@ -126,7 +126,7 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *comm, pcclAttribute_t attribute,
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
-    const struct told *t = &c->session->told;
+    const struct notified *t = &c->session->notified;
     uint32_t value = 0;
     switch (attribute) {
     case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
@@ -155,7 +155,7 @@ pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch, int *rank,
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
-    const struct told *t = &c->session->told;
+    const struct notified *t = &c->session->notified;
     if (epoch) *epoch = t->epoch;
     if (rank) *rank = (int)t->rank;
     if (size) *size = (int)t->size;
@@ -292,7 +292,7 @@ pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     if (session_busy(c->session)) return api_leave(c, pcclPendingAsyncOps);
-    if (c->session->told.world <= 1) return api_leave(c, pcclInvalidUsage);
+    if (c->session->notified.world <= 1) return api_leave(c, pcclInvalidUsage);
     pcclResult_t result;
     int answer = vote(c, VOTE_OPTIMIZE, &result);
     if (answer == 0xff) {

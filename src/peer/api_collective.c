@@ -159,7 +159,8 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     const struct session *s = c->session;
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
     const char *wrong = op->members ? check_scope(op, s->id) : NULL;
-    uint32_t world = op->members ? (uint32_t)op->member_count : s->told.size;
+    uint32_t world =
+        op->members ? (uint32_t)op->member_count : s->notified.size;
     if (!wrong) wrong = check(op, world);
     if (!wrong && q) wrong = check_quantization(op, q);
     if (wrong) {
@@ -201,7 +202,7 @@ static void describe(pcclComm_t *c, int result)
                           "launched this operation");
     if (result == pcclRankConnectionLost)
         comm_set_error(c, "a member was lost; %u are left in epoch %u",
-                       c->session->told.size, c->session->told.epoch);
+                       c->session->notified.size, c->session->notified.epoch);
     if (result == pcclRankConnectionFailed) api_describe_blockers(c);
 }
 
@@ -226,25 +227,25 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
     struct op *started;
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) return rc;
-    switch (comm_quick(c, &r, op->view_epoch, &started)) {
-    case QUICK_NOTHING:
+    switch (comm_fast(c, &r, op->view_epoch, &started)) {
+    case FAST_NOTHING:
         c->session->engine.in_a_row = 0;
         rc = launch(c, op, q, &started);
         break;
-    case QUICK_TAKEN:
+    case FAST_TAKEN:
         if (info) {
-            const struct quick *k = &c->session->engine.quick;
-            *info =
-                (pcclReduceInfo_t){.local_world_size = c->session->told.size};
-            for (uint32_t i = 0; i < k->lane_count; i++) {
+            const struct fast_path *k = &c->session->engine.fast;
+            *info = (pcclReduceInfo_t){.local_world_size =
+                                           c->session->notified.size};
+            for (uint32_t i = 0; i < k->ep_count; i++) {
                 info->tx_bytes += k->sends;
-                info->rx_bytes += k->lanes[i].recvs;
+                info->rx_bytes += k->eps[i].recvs;
             }
         }
         return pcclSuccess;
-    case QUICK_REST:
+    case FAST_REST:
         break;
-    case QUICK_FAILED:
+    case FAST_FAILED:
         return pcclInternalError;
     }
     if (rc != pcclSuccess) return rc;
@@ -345,7 +346,7 @@ static pcclResult_t describe_reduce(pcclComm_t *c, const void *sendbuf,
                                     const pcclReduceDescriptor_t *d,
                                     pcclCollective_t *op)
 {
-    if (c->session->state == SESSION_MEMBER && c->session->told.size < 2)
+    if (c->session->state == SESSION_MEMBER && c->session->notified.size < 2)
         return pcclTooFewPeers;
     *op = (pcclCollective_t){
         .size = sizeof *op,

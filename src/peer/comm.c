@@ -254,9 +254,9 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         config.out.share = comm_share_make;
         config.out.join = comm_share_join;
         config.out.shared = comm_share_settled;
-        config.out.lend = comm_share_lend;
-        config.out.borrow = comm_share_borrow;
-        config.out.fetch = comm_share_fetch;
+        config.out.region_export = comm_share_region_export;
+        config.out.region_attach = comm_share_region_attach;
+        config.out.cma_read = comm_share_cma_read;
     }
     return session_init(c->session, &config);
 }
@@ -265,7 +265,7 @@ static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
-    share_area_free(&c->area);
+    shared_region_free(&c->area);
     wake_close(&c->wake);
     comm_attend_close(c);
     if (c->loop) ev_loop_destroy(c->loop);

@@ -31,13 +31,13 @@ struct comm_socket {
     int fd; /* -1: free */
     bool connecting;
     bool blocked;  /* a send would block */
-    bool far;      /* it, or others in the ring, is RTT_FAR away or more */
+    bool high_rtt; /* it, or others in the ring, is RTT_HIGH away or more */
     bool expected; /* what the driver waits for may come here */
     bool dead;     /* noticed while the engine was busy with it */
-    struct io_window window;
+    struct send_window window;
     struct ev_io watcher;
     int watched; /* events the watcher waits for now */
-    struct share share;
+    struct shared_memory share;
     /* With a channel the socket only wakes, and tells of the end: */
     bool stirred; /* there may be something on it */
     bool ended;   /* nothing more will come but what the channel holds */
@@ -70,8 +70,8 @@ struct pcclComm_t {
     struct ev_io pulse_watcher;
 
     int master_fd;
-    pccl_ns heard_at; /* when the master last spoke */
-    int master_poll;  /* epoll set of master_fd alone */
+    pccl_ns last_recv; /* when the master last spoke */
+    int master_poll;   /* epoll set of master_fd alone */
     uint32_t master_watched;
     struct ev_io master_watcher;
     uint8_t *in, *out; /* control bytes */
@@ -96,8 +96,8 @@ struct pcclComm_t {
      * away, and how many of them make a caller nap. */
     uint32_t handed_on, handed_on_max;
     enum comm_transport transport;
-    struct share_area area; /* lent to others (rule L7) */
-    uint32_t looks;         /* for messages */
+    struct shared_region area; /* lent to others (rule L7) */
+    uint32_t looks;            /* for messages */
     bool restless; /* a channel has something for who watches the sockets */
 };
 
@@ -134,14 +134,14 @@ void comm_drive(pcclComm_t *c, const struct op *op);
 /* The same, but returns when it is `until` or a message event is there. */
 void comm_drive_until(pcclComm_t *c, const struct op *op, pccl_ns until);
 /* A small operation whose members are ready, without launch and driver. */
-enum comm_quick {
-    QUICK_NOTHING, /* nothing has happened: launch it */
-    QUICK_TAKEN,   /* success */
-    QUICK_REST,    /* *rest is under way */
-    QUICK_FAILED,  /* out of memory */
+enum comm_fast {
+    FAST_NOTHING, /* nothing has happened: launch it */
+    FAST_TAKEN,   /* success */
+    FAST_REST,    /* *rest is under way */
+    FAST_FAILED,  /* out of memory */
 };
-enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
-                           uint64_t view_epoch, struct op **rest);
+enum comm_fast comm_fast(pcclComm_t *c, const struct op_request *r,
+                         uint64_t view_epoch, struct op **rest);
 /* The next event of messages; NULL: none until then, or GONE. */
 struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until);
 /* Rule P2P-8: what was posted reaches those who live, within a deadline. */
@@ -193,9 +193,9 @@ bool comm_io_read_master(pcclComm_t *c);  /* true if something came */
 void comm_io_lost(pcclComm_t *c, uint32_t number);
 
 /* --- comm_share.c: connections through shared memory; all locked --- */
-bool comm_share_fetch(void *comm, uint32_t number,
-                      const struct wire_member *member, uint64_t address,
-                      void *to, size_t size);
+bool comm_share_cma_read(void *comm, uint32_t number,
+                         const struct wire_member *member, uint64_t address,
+                         void *to, size_t size);
 /* Callbacks of the session, rule L1. */
 struct channel *comm_share_make(void *comm, uint32_t number,
                                 struct channel_offer *offer);
@@ -203,9 +203,9 @@ struct channel *comm_share_join(void *comm, uint32_t number,
                                 const struct channel_offer *offer);
 void comm_share_settled(void *comm, uint32_t number, bool taken);
 /* The same, rule L7. */
-uint8_t *comm_share_lend(void *comm, struct channel_offer *offer);
-const uint8_t *comm_share_borrow(void *comm, uint32_t number,
-                                 const struct channel_offer *offer);
+uint8_t *comm_share_region_export(void *comm, struct channel_offer *offer);
+const uint8_t *comm_share_region_attach(void *comm, uint32_t number,
+                                        const struct channel_offer *offer);
 /* The bytes of this connection go through a channel from here on. */
 bool comm_share_sends(const pcclComm_t *c, uint32_t number);
 bool comm_share_receives(const pcclComm_t *c, uint32_t number);

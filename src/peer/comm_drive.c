@@ -153,17 +153,17 @@ void comm_drive_until(pcclComm_t *c, const struct op *op, pccl_ns until)
 
 /* How long a quick operation is polled for: with fewer processors than members
  * until each of them has had its turn. */
-#define QUICK_NS ((pccl_ns)20000)
-#define QUICK_TURN_NS ((pccl_ns)100000)
+#define FAST_NS ((pccl_ns)20000)
+#define FAST_TURN_NS ((pccl_ns)100000)
 /* How long for a message: the sender may be computing it, or moving others. */
 #define MAIL_NS ((pccl_ns)60000)
 enum {
-    QUICK_LOOKS = 32, /* between two looks at the clock */
+    FAST_LOOKS = 32, /* between two looks at the clock */
     /* A partner that has not answered after so many may wait for this very
      * processor, whatever their numbers: others run here too. */
-    QUICK_SPINS = 64,
+    FAST_SPINS = 64,
     /* Done so soon after the first time the processor was given away. */
-    HANDED_ON = QUICK_SPINS + 16,
+    HANDED_ON = FAST_SPINS + 16,
     HANDED_ON_MIN = 16,
     HANDED_ON_MAX = 1 << 20,
     LOOKS_ALL = 64, /* for messages, between two at all connections */
@@ -193,36 +193,35 @@ static void part(pcclComm_t *c, bool handed_on)
     (void)nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
 }
 
-enum comm_quick comm_quick(pcclComm_t *c, const struct op_request *r,
-                           uint64_t view_epoch, struct op **rest)
+enum comm_fast comm_fast(pcclComm_t *c, const struct op_request *r,
+                         uint64_t view_epoch, struct op **rest)
 {
     struct engine *e = &c->session->engine;
-    if (c->driving || !session_quick(c->session, r, view_epoch))
-        return QUICK_NOTHING;
-    for (uint32_t i = 0; i < e->quick.lane_count; i++)
-        comm_share_bell(c, e->quick.lanes[i].number, CHANNEL_WANTS_DATA);
+    if (c->driving || !session_fast(c->session, r, view_epoch))
+        return FAST_NOTHING;
+    for (uint32_t i = 0; i < e->fast.ep_count; i++)
+        comm_share_bell(c, e->fast.eps[i].number, CHANNEL_WANTS_DATA);
     comm_count_crowd(c);
     pccl_ns until = 0;
     for (uint32_t i = 1;; i++) {
-        enum quick_state state = quick_poll(e);
-        if (state == QUICK_DONE) {
-            if (!c->starved) part(c, i > QUICK_SPINS && i <= HANDED_ON);
-            return QUICK_TAKEN;
+        enum fast_status state = fast_poll(e);
+        if (state == FAST_DONE) {
+            if (!c->starved) part(c, i > FAST_SPINS && i <= HANDED_ON);
+            return FAST_TAKEN;
         }
-        if (state == QUICK_STRANGE || atomic_load(&c->waiting) > 0) break;
-        if (i % QUICK_LOOKS == 0) {
+        if (state == FAST_STRANGE || atomic_load(&c->waiting) > 0) break;
+        if (i % FAST_LOOKS == 0) {
             pccl_ns now = comm_now();
-            if (until == 0)
-                until = now + (c->starved ? QUICK_TURN_NS : QUICK_NS);
+            if (until == 0) until = now + (c->starved ? FAST_TURN_NS : FAST_NS);
             if (now >= until) break;
         }
-        if (c->starved || i > QUICK_SPINS)
+        if (c->starved || i > FAST_SPINS)
             sched_yield();
         else
             relax();
     }
-    *rest = quick_convert(e);
-    return *rest ? QUICK_REST : QUICK_FAILED;
+    *rest = fast_convert(e);
+    return *rest ? FAST_REST : FAST_FAILED;
 }
 
 /* One turn as the driver; sleeps no longer than until then. */
@@ -286,9 +285,9 @@ static struct message_event *poll_mail(pcclComm_t *c, pccl_ns until)
         struct message_event *event = message_take(e);
         if (event || until == 0 || !all) return event;
         if (atomic_load(&c->waiting) > 0) comm_make_way(c);
-        if (i % QUICK_LOOKS == 0) {
+        if (i % FAST_LOOKS == 0) {
             pccl_ns now = comm_now();
-            if (end == 0) end = now + (c->starved ? QUICK_TURN_NS : MAIL_NS);
+            if (end == 0) end = now + (c->starved ? FAST_TURN_NS : MAIL_NS);
             if (now >= end || now >= until) return NULL;
         }
         if (c->starved)

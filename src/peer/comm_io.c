@@ -72,14 +72,14 @@ void comm_io_close(void *comm, uint32_t number)
     close(s->fd);
     s->fd = -1;
     s->watched = 0;
-    share_free(&s->share);
+    shared_memory_free(&s->share);
 }
 
-static void tune_far(struct comm_socket *s, int fd)
+static void tune_high_rtt(struct comm_socket *s, int fd)
 {
-    s->far = true;
-    io_addr_tune_far(fd);
-    io_window_open(&s->window, fd);
+    s->high_rtt = true;
+    io_addr_tune_high_rtt(fd);
+    send_window_open(&s->window, fd);
 }
 
 /* Returns how long the other end took to answer. */
@@ -88,7 +88,7 @@ static pccl_ns tune(struct comm_socket *s, int fd)
     struct io_addr peer = io_addr_peer(fd);
     pccl_ns rtt = io_addr_rtt(fd);
     io_addr_tune(fd, &peer);
-    if (rtt >= RTT_FAR) tune_far(s, fd);
+    if (rtt >= RTT_HIGH) tune_high_rtt(s, fd);
     return rtt;
 }
 
@@ -123,7 +123,7 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
         const struct conn *conn = c->session->engine.conns[i];
         bool open = conn && conn->state == CONN_OPEN && conn->link;
         if (!open || conn->link->id != peer || c->sockets[i].fd < 0) continue;
-        pccl_ns rtt = io_window_way(c->sockets[i].fd);
+        pccl_ns rtt = send_window_path_rtt(c->sockets[i].fd);
         if (rtt > 0 && (least == 0 || rtt < least)) least = rtt;
     }
     return (uint64_t)least;
@@ -171,13 +171,14 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     s->blocked = false;
     engine_clear_dirty(e, number);
     size_t done = 0;
-    if (!s->far && engine_is_long(e, number)) tune_far(s, s->fd);
-    if (s->far && !s->connecting) io_window_look(&s->window, s->fd, e->now);
+    if (!s->high_rtt && engine_is_long(e, number)) tune_high_rtt(s, s->fd);
+    if (s->high_rtt && !s->connecting)
+        send_window_look(&s->window, s->fd, e->now);
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_share_sends(c, number))
             return comm_share_transmit(c, number) || moved;
         /* Over a long way all connections are to have something to do. */
-        if (turn == (s->far ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
+        if (turn == (s->high_rtt ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
             s->blocked = true; /* not really: more in the next pass */
             break;
         }
@@ -250,9 +251,9 @@ void comm_io_expect(pcclComm_t *c, const struct op *op)
     for (uint32_t i = 0; i < c->socket_end; i++) {
         const struct conn *conn = c->session->engine.conns[i];
         bool may = !op || !conn || conn->peer || conn->state != CONN_OPEN;
-        for (uint32_t k = 0; op && k < op->lane_count && !may; k++)
-            may = op->lanes[k].link == conn->link &&
-                  (!alone || engine_awaits(op, &op->lanes[k]));
+        for (uint32_t k = 0; op && k < op->ep_count && !may; k++)
+            may = op->eps[k].link == conn->link &&
+                  (!alone || engine_awaits(op, &op->eps[k]));
         c->sockets[i].expected = may;
     }
 }
@@ -327,7 +328,7 @@ void comm_io_watch(pcclComm_t *c)
                 s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
     for (uint32_t i = 0; i < s->engine.op_end && !work; i++) {
         enum op_phase phase = s->engine.ops[i].phase;
-        work = phase == PHASE_RUNNING || phase == PHASE_HELD;
+        work = phase == PHASE_RUNNING || phase == PHASE_COMPLETE;
     }
     bool changed = false, others = c->driving || c->attended;
     for (uint32_t i = 0; i < c->socket_end; i++) {
@@ -335,7 +336,7 @@ void comm_io_watch(pcclComm_t *c)
         if (k->fd < 0) continue;
         const struct conn *conn = s->engine.conns[i];
         bool open = conn && conn->state == CONN_OPEN;
-        bool held = conn && conn->held;
+        bool held = conn && conn->parked;
         bool minded = work;
         if (conn && conn->peer)
             minded = s->leaving && !message_full(conn->peer);
@@ -509,7 +510,7 @@ void comm_io_close_all(pcclComm_t *c)
         if (c->sockets[i].fd < 0) continue;
         close(c->sockets[i].fd);
         c->sockets[i].fd = -1;
-        share_free(&c->sockets[i].share);
+        shared_memory_free(&c->sockets[i].share);
     }
     c->socket_end = 0;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {

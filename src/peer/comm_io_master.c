@@ -61,7 +61,7 @@ void comm_io_flush_master(pcclComm_t *c)
 void comm_io_judge_master(pcclComm_t *c)
 {
     if (c->master_fd < 0) return;
-    if (comm_now() - c->heard_at < c->session->engine.deadline) return;
+    if (comm_now() - c->last_recv < c->session->engine.deadline) return;
     struct pollfd p = {.fd = c->master_fd, .events = POLLIN};
     if (poll(&p, 1, 0) == 0)
         master_lost(c, "the master was silent for longer than the deadline");
@@ -81,7 +81,7 @@ static void read_frames(pcclComm_t *c)
             return;
         }
         done += used;
-        session_master_said(c->session, &msg);
+        session_on_message(c->session, &msg);
     }
     memmove(c->in, c->in + done, c->in_size - done);
     c->in_size -= done;
@@ -102,7 +102,7 @@ bool comm_io_read_master(pcclComm_t *c)
     c->session->engine.now = c->session->now = comm_now();
     if (n > 0) {
         c->in_size += (size_t)n;
-        c->heard_at = c->session->now;
+        c->last_recv = c->session->now;
         read_frames(c);
     } else {
         master_lost(c, "the master closed the connection");
@@ -183,7 +183,7 @@ bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
     }
     c->master_fd = fd;
     c->master_watched = event.events;
-    c->heard_at = comm_now();
+    c->last_recv = comm_now();
     return true;
 }
 

@@ -48,8 +48,9 @@ struct channel *comm_share_make(void *comm, uint32_t number,
                                 struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    struct share *share = &c->sockets[number].share;
-    if (share_make(share, queue_size(c, number), offer)) return &share->channel;
+    struct shared_memory *share = &c->sockets[number].share;
+    if (shared_memory_make(share, queue_size(c, number), offer))
+        return &share->channel;
     say_tcp(c, "it cannot be made here");
     return NULL;
 }
@@ -58,8 +59,8 @@ struct channel *comm_share_join(void *comm, uint32_t number,
                                 const struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    struct share *share = &c->sockets[number].share;
-    if (share_open(share, offer)) return &share->channel;
+    struct shared_memory *share = &c->sockets[number].share;
+    if (shared_memory_open(share, offer)) return &share->channel;
     /* A caller that has given up meanwhile took its memory with it. */
     if (!has_ended(c->sockets[number].fd))
         say_tcp(c, "what it offers cannot be opened here");
@@ -69,29 +70,30 @@ struct channel *comm_share_join(void *comm, uint32_t number,
 void comm_share_settled(void *comm, uint32_t number, bool taken)
 {
     pcclComm_t *c = comm;
-    struct share *share = &c->sockets[number].share;
+    struct shared_memory *share = &c->sockets[number].share;
     if (taken) {
-        share_settle(share);
+        shared_memory_settle(share);
         return;
     }
-    share_free(share);
+    shared_memory_free(share);
     say_tcp(c, "it does not take it");
 }
 
-uint8_t *comm_share_lend(void *comm, struct channel_offer *offer)
+uint8_t *comm_share_region_export(void *comm, struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    if (!c->area.memory && !share_area_make(&c->area, LEND_SIZE)) return NULL;
+    if (!c->area.memory && !shared_region_make(&c->area, SINGLE_COPY_SIZE))
+        return NULL;
     *offer = c->area.offer;
     return c->area.memory;
 }
 
-const uint8_t *comm_share_borrow(void *comm, uint32_t number,
-                                 const struct channel_offer *offer)
+const uint8_t *comm_share_region_attach(void *comm, uint32_t number,
+                                        const struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    struct share_area *lent = &c->sockets[number].share.lent;
-    return share_area_open(lent, offer) ? lent->memory : NULL;
+    struct shared_region *lent = &c->sockets[number].share.lent;
+    return shared_region_open(lent, offer) ? lent->memory : NULL;
 }
 
 bool comm_share_receives(const pcclComm_t *c, uint32_t number)
@@ -229,9 +231,9 @@ bool comm_share_receive(pcclComm_t *c, uint32_t number)
 
 /* Rule P2P-9. The kernel copies, once. A process whose end the socket does not
  * tell of was the right one, and alive, until all was read. */
-bool comm_share_fetch(void *comm, uint32_t number,
-                      const struct wire_member *member, uint64_t address,
-                      void *to, size_t size)
+bool comm_share_cma_read(void *comm, uint32_t number,
+                         const struct wire_member *member, uint64_t address,
+                         void *to, size_t size)
 {
     pcclComm_t *c = comm;
     struct comm_socket *s = &c->sockets[number];

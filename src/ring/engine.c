@@ -11,7 +11,7 @@ bool engine_init(struct engine *e, const struct engine_output *out,
     e->deadline = deadline;
     e->cached = PLAN_CACHED;
     e->many = MANY;
-    e->lenders = PLAN_LENDERS_MAX;
+    e->single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX;
     e->pool_auto = pool_size == 0;
     e->pool_size = pool_size > 0 ? pool_size : 1;
     if (e->pool_size > POOL_MAX) e->pool_size = POOL_MAX;
@@ -22,7 +22,7 @@ bool engine_init(struct engine *e, const struct engine_output *out,
 
 static void link_free(struct engine *e, struct link *l)
 {
-    link_drop_early(e, l);
+    link_drop_unexpected(e, l);
     pool_give(&e->pool, l->control);
     free(l);
 }
@@ -45,9 +45,9 @@ void engine_free(struct engine *e)
         free(e->conns[i]);
         e->conns[i] = NULL;
     }
-    for (size_t i = 0; i < RETAIN_MAX; i++)
-        pool_give(&e->pool, e->retained[i].bytes);
-    pool_give(&e->pool, e->quick.own);
+    for (size_t i = 0; i < RESULTS_MAX; i++)
+        pool_give(&e->pool, e->results[i].bytes);
+    pool_give(&e->pool, e->fast.own);
     message_free(e);
     pool_trim(&e->pool);
     free(e->tags);
@@ -72,39 +72,39 @@ struct link *link_find(struct engine *e, uint64_t id, bool create)
     l->id = id;
     if (e->self < id) l->generation = e->generation;
     l->want = 1;
-    l->early_end = &l->early;
+    l->unexpected_end = &l->unexpected;
     *slot = l;
     return l;
 }
 
-void link_drop_early(struct engine *e, struct link *l)
+void link_drop_unexpected(struct engine *e, struct link *l)
 {
-    struct early *keep = NULL;
-    while (l->early) {
-        struct early *next = l->early->next;
+    struct unexpected *keep = NULL;
+    while (l->unexpected) {
+        struct unexpected *next = l->unexpected->next;
         /* One still being received is kept: its connection points at it. */
-        if (l->early->complete) {
-            pool_give(&e->pool, l->early);
+        if (l->unexpected->complete) {
+            pool_give(&e->pool, l->unexpected);
         } else {
-            l->early->next = keep;
-            keep = l->early;
+            l->unexpected->next = keep;
+            keep = l->unexpected;
         }
-        l->early = next;
+        l->unexpected = next;
     }
-    for (struct early *k = keep; k;) {
-        struct early *next = k->next;
+    for (struct unexpected *k = keep; k;) {
+        struct unexpected *next = k->next;
         for (uint32_t i = 0; i < e->conn_end; i++) {
             struct conn *c = e->conns[i];
-            if (!c || c->rx_early != k) continue;
-            c->rx_early = NULL;
+            if (!c || c->rx_unexpected != k) continue;
+            c->rx_unexpected = NULL;
             c->sink = SINK_DISCARD;
         }
         pool_give(&e->pool, k);
         k = next;
     }
-    l->early_end = &l->early;
-    l->early_count = 0;
-    l->early_bytes = 0;
+    l->unexpected_end = &l->unexpected;
+    l->unexpected_count = 0;
+    l->unexpected_bytes = 0;
 }
 
 static void link_close(struct engine *e, const struct link *l)
@@ -170,7 +170,7 @@ bool link_control(struct engine *e, struct link *l, const struct frame *f)
 /* Rule R3: one of two peers calls. */
 void link_dial(struct engine *e, struct link *l)
 {
-    if (!link_calls(e, l) || !l->known) return;
+    if (!link_dials(e, l) || !l->known) return;
     /* More than one would only cost memory within a host. */
     bool shares = e->out.share && l->host == e->host;
     while (l->open + l->dialing < (shares ? 1 : l->want)) {
@@ -195,14 +195,14 @@ bool engine_is_long(const struct engine *e, uint32_t number)
 {
     const struct conn *c = e->conns[number];
     const struct link *l = c ? c->link : NULL;
-    return e->far && l && l->known && l->host != e->host;
+    return e->high_rtt && l && l->known && l->host != e->host;
 }
 
 void link_widen(const struct engine *e, struct link *l)
 {
     uint32_t pool = e->pool_size;
-    if (e->pool_auto && (e->far || l->rtt >= RTT_FAR))
-        pool = l->rtt < RTT_VERY_FAR ? POOL_FAR : POOL_VERY_FAR;
+    if (e->pool_auto && (e->high_rtt || l->rtt >= RTT_HIGH))
+        pool = l->rtt < RTT_VERY_HIGH ? POOL_HIGH_RTT : POOL_VERY_HIGH_RTT;
     if (l->want < pool) l->want = pool;
 }
 
@@ -230,46 +230,46 @@ void engine_unwant_links(struct engine *e)
 
 /* Both ends close what there is: what follows is of one caller, whose
  * generations the other end counts from there on. */
-static void link_turn(struct engine *e, struct link *l, bool turned)
+static void link_set_direction(struct engine *e, struct link *l, bool reversed)
 {
-    if (l->turned == turned) return;
+    if (l->reversed == reversed) return;
     l->wanted = false; /* a call would come back to the old way */
     link_close(e, l);
-    l->turned = turned;
+    l->reversed = reversed;
     l->failed = 0;
-    l->generation = link_calls(e, l) ? ++e->generation : 0;
+    l->generation = link_dials(e, l) ? ++e->generation : 0;
 }
 
-void engine_turn_link(struct engine *e, uint64_t id, bool calls)
+void engine_set_direction(struct engine *e, uint64_t id, bool calls)
 {
     struct link *l = link_find(e, id, true);
-    if (l) link_turn(e, l, (e->self < id) != calls);
+    if (l) link_set_direction(e, l, (e->self < id) != calls);
     conn_resume(e);
 }
 
-static bool is_turned(const struct engine *e, uint64_t id,
-                      const struct wire_pair *pairs, uint32_t count)
+static bool is_reversed(const struct engine *e, uint64_t id,
+                        const struct wire_pair *pairs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct wire_pair *p = &pairs[i];
-        if (p->caller == id && p->called == e->self) return e->self < id;
-        if (p->called == id && p->caller == e->self) return e->self > id;
+        if (p->dialer == id && p->acceptor == e->self) return e->self < id;
+        if (p->acceptor == id && p->dialer == e->self) return e->self > id;
     }
     return false;
 }
 
-void engine_turn_links(struct engine *e, const struct wire_pair *pairs,
-                       uint32_t count)
+void engine_set_directions(struct engine *e, const struct wire_pair *pairs,
+                           uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        bool caller = pairs[i].caller == e->self;
-        if (caller || pairs[i].called == e->self)
-            (void)link_find(e, caller ? pairs[i].called : pairs[i].caller,
+        bool caller = pairs[i].dialer == e->self;
+        if (caller || pairs[i].acceptor == e->self)
+            (void)link_find(e, caller ? pairs[i].acceptor : pairs[i].dialer,
                             true);
     }
     for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
         for (struct link *l = e->links[i]; l; l = l->next)
-            link_turn(e, l, is_turned(e, l->id, pairs, count));
+            link_set_direction(e, l, is_reversed(e, l->id, pairs, count));
     }
     conn_resume(e); /* calls that were ahead of this */
 }
@@ -289,17 +289,17 @@ enum link_status engine_link_status(struct engine *e, uint64_t id)
 void engine_freeze(struct engine *e)
 {
     e->frozen = true;
-    e->quick.known = false;
+    e->fast.known = false;
     probe_cancel(e);
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
-        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
         conn_stop_receiving(e, op);
-        for (uint32_t k = 0; k < op->lane_count; k++) op->lanes[k].eager = 0;
+        for (uint32_t k = 0; k < op->ep_count; k++) op->eps[k].eager = 0;
     }
     for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
         for (struct link *l = e->links[i]; l; l = l->next) {
-            link_drop_early(e, l);
+            link_drop_unexpected(e, l);
             l->control_count = 0;
             l->eager_bytes = 0;
         }
@@ -331,57 +331,57 @@ uint32_t engine_list(const struct engine *e, const uint64_t *dead,
     uint32_t count = 0;
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
-        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
         out[count++] = (struct wire_op){
             .tag = op->r.tag,
             .seq = op->seq,
             .survivors = survivors(e, op, dead, dead_count),
-            .state = op->phase == PHASE_HELD ? OP_HELD : OP_RUNNING,
+            .state = op->phase == PHASE_COMPLETE ? OP_COMPLETE : OP_RUNNING,
         };
     }
     return count;
 }
 
-bool engine_awaits(const struct op *op, const struct lane *lane)
+bool engine_awaits(const struct op *op, const struct endpoint *ep)
 {
-    if (lane->received < lane->recvs) return true;
-    if (lane->sent < lane->sends && !lane->ready) return true;
+    if (ep->received < ep->recvs) return true;
+    if (ep->sent < ep->sends && !ep->ready) return true;
     if (!op->confirm) return false;
     if (plan_is_ring(&op->plan) && !op->plan.direct)
-        return lane == op->lanes && op->done_prev + 1 < op->plan.r.world;
-    return !lane->done;
+        return ep == op->eps && op->done_prev + 1 < op->plan.r.world;
+    return !ep->done;
 }
 
-static const struct retained *find_retained(const struct engine *e,
-                                            uint64_t tag, uint32_t seq)
+static const struct cached_result *find_result(const struct engine *e,
+                                               uint64_t tag, uint32_t seq)
 {
-    for (size_t i = 0; i < RETAIN_MAX; i++) {
-        const struct retained *r = &e->retained[i];
+    for (size_t i = 0; i < RESULTS_MAX; i++) {
+        const struct cached_result *r = &e->results[i];
         if (r->bytes && r->tag == tag && r->seq == seq) return r;
     }
     return NULL;
 }
 
 /* Fills in state and donor of (tag, seq). */
-void engine_tell(const struct engine *e, struct wire_op *op)
+void engine_query(const struct engine *e, struct wire_op *op)
 {
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *o = &e->ops[i];
         if (o->r.tag != op->tag || o->seq != op->seq) continue;
-        if (o->phase != PHASE_RUNNING && o->phase != PHASE_HELD) continue;
-        op->state = o->phase == PHASE_HELD ? OP_HELD : OP_RUNNING;
+        if (o->phase != PHASE_RUNNING && o->phase != PHASE_COMPLETE) continue;
+        op->state = o->phase == PHASE_COMPLETE ? OP_COMPLETE : OP_RUNNING;
         op->donor = false;
         return;
     }
     bool past = op_is_past(e, op->tag, op->seq);
     op->state = past ? OP_RETURNED : OP_NOT_LAUNCHED;
-    op->donor = past && find_retained(e, op->tag, op->seq) != NULL;
+    op->donor = past && find_result(e, op->tag, op->seq) != NULL;
 }
 
 const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
                                uint32_t seq, uint32_t *size)
 {
-    const struct retained *r = find_retained(e, tag, seq);
+    const struct cached_result *r = find_result(e, tag, seq);
     if (!r) return NULL;
     *size = r->size;
     return r->bytes;
@@ -401,14 +401,15 @@ void engine_install(struct engine *e, const struct engine_view *view)
     for (uint32_t i = 1; i < view->world; i++) {
         if (view->members[i].host != e->one_host) e->one_host = 0;
     }
-    e->has_tree = view->sites && view->mesh && e->one_host == 0;
-    if (e->has_tree) tree_init(&e->tree, view->sites, view->world, view->rank);
-    lend_install(e);
+    e->has_hierarchy = view->sites && view->mesh && e->one_host == 0;
+    if (e->has_hierarchy)
+        hierarchy_init(&e->hierarchy, view->sites, view->world, view->rank);
+    single_copy_install(e);
     e->frozen = false;
-    e->quick.known = false;
+    e->fast.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */
     e->tags_reported = false;
-    op_drop_retained(e);
+    op_drop_results(e);
     conn_resume(e);
 }
 
@@ -421,7 +422,7 @@ static void check_silence(struct engine *e, uint32_t number)
     /* Nobody waits for one more, and giving it up may cost a round. */
     bool more = c->link && c->link->open > 0;
     pccl_ns limit = stranger && !more ? e->deadline / 2 : e->deadline;
-    if (e->now - c->heard < limit) return;
+    if (e->now - c->last_recv < limit) return;
     if (!stranger && c->peer && !message_waits(c->peer)) return;
     if (!stranger && !c->peer && !op_uses_link(e, c->link, NULL) &&
         !state_uses_link(e, c->link))
@@ -436,7 +437,7 @@ void engine_tick(struct engine *e, pccl_ns now)
     for (uint32_t i = 0; i < e->conn_end; i++) {
         struct conn *c = e->conns[i];
         if (!c || c->state == CONN_FREE) continue;
-        if (c->state == CONN_OPEN && now - c->spoken >= e->deadline / 5) {
+        if (c->state == CONN_OPEN && now - c->last_sent >= e->deadline / 5) {
             c->ping = true;
             e->dirty[i / 64] |= (uint64_t)1 << (i % 64);
         }

@@ -26,19 +26,19 @@
 #include "../elastic/state.h"
 
 enum {
-    CONNS_MAX = 16384,            /* connections of one communicator */
-    STAGE_SIZE = 8192,            /* received bytes that are not parsed yet */
-    POOL_FAR = 8,                 /* connections over a long way */
-    POOL_VERY_FAR = 16,           /* ... over an ocean */
-    EAGER_MAX = 64 * 1024,        /* bytes sent before READY, a transfer */
-    EAGER_LINK_MAX = 1024 * 1024, /* ... and a link */
-    EARLY_MAX = 16 * OPS_MAX,     /* early frames kept per link */
-    CONTROL_MAX = 8 * OPS_MAX,    /* control frames queued per link */
-    RETAIN_MAX = 64,              /* returned results kept for others */
-    MANY = 3,                     /* operations at once: more are many */
-    MANY_SIZE = 4096,             /* bytes whose copy costs more than DONE */
-    TAG_HEADS = 2 * OPS_MAX,      /* of the hash of operations by tag */
-    TAGS_MAX = 65536,             /* tags remembered within an epoch */
+    CONNS_MAX = 16384,             /* connections of one communicator */
+    STAGE_SIZE = 8192,             /* received bytes that are not parsed yet */
+    POOL_HIGH_RTT = 8,             /* connections over a long way */
+    POOL_VERY_HIGH_RTT = 16,       /* ... over an ocean */
+    EAGER_MAX = 64 * 1024,         /* bytes sent before READY, a transfer */
+    EAGER_LINK_MAX = 1024 * 1024,  /* ... and a link */
+    UNEXPECTED_MAX = 16 * OPS_MAX, /* early frames kept per link */
+    CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
+    RESULTS_MAX = 64,              /* returned results kept for others */
+    MANY = 3,                      /* operations at once: more are many */
+    MANY_SIZE = 4096,              /* bytes whose copy costs more than DONE */
+    TAG_HEADS = 2 * OPS_MAX,       /* of the hash of operations by tag */
+    TAGS_MAX = 65536,              /* tags remembered within an epoch */
 };
 
 #define NO_CONN UINT32_MAX
@@ -46,8 +46,8 @@ enum {
 /* Round trips from which on a link has several connections: one alone needs
  * many of them to fill it, and providers hold connections to a rate that falls
  * with the distance. Too many fight each other for the queues. */
-#define RTT_FAR (3 * PCCL_MS)
-#define RTT_VERY_FAR (30 * PCCL_MS)
+#define RTT_HIGH (3 * PCCL_MS)
+#define RTT_VERY_HIGH (30 * PCCL_MS)
 
 struct engine;
 
@@ -64,8 +64,8 @@ enum conn_sink {
     SINK_NONE,    /* between frames */
     SINK_DISCARD, /* nobody wants the body */
     SINK_HELLO,
-    SINK_EARLY, /* kept until the operation is launched here */
-    SINK_OP,    /* straight to the operation */
+    SINK_UNEXPECTED, /* kept until the operation is launched here */
+    SINK_OP,         /* straight to the operation */
     SINK_MESSAGE,
     SINK_STATE, /* straight to a tensor of the shared state */
 };
@@ -74,7 +74,7 @@ struct conn {
     enum conn_state state;
     struct link *link;  /* NULL: ACCEPTED, or for messages */
     struct mlink *peer; /* of a connection for messages */
-    pccl_ns heard, spoken;
+    pccl_ns last_recv, last_sent;
     struct channel *channel; /* what follows the HELLOs goes through it */
     struct channel *offered; /* in our HELLO; the answer has not come */
     uint32_t generation;     /* of the link, when it was made */
@@ -85,14 +85,14 @@ struct conn {
     uint32_t staged, parsed; /* bytes in the stage, of them consumed */
     struct frame rx;
     enum conn_sink sink;
-    bool held;     /* a frame of an epoch to come: waits for INSTALL */
+    bool parked;   /* a frame of an epoch to come: waits for INSTALL */
     bool stranger; /* held: a HELLO that may be ahead (rules R3, P2P-2) */
     bool ping;     /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;
     struct op *rx_op;
-    struct lane *rx_lane;
-    struct early *rx_early;
+    struct endpoint *rx_ep;
+    struct unexpected *rx_unexpected;
     bool rx_numbered; /* the frame counts in the sequence of messages */
     struct message_block *rx_block;
     struct bulk *rx_bulk;
@@ -107,17 +107,17 @@ struct conn {
     const uint8_t *tx_from; /* NULL with tx_left > 0: filler */
     uint32_t tx_left;
     struct op *tx_op;
-    struct lane *tx_lane;
+    struct endpoint *tx_ep;
     bool tx_item;                 /* the frame is the next item of `peer` */
     bool tx_state;                /* tx_from is shared state... */
     struct state_stage *tx_stage; /* ... of a device, through here */
-    struct conn_lend lend;
+    struct conn_region region;
     /* Since the last DATA began: a send was cut short; nothing was to send. */
     bool tx_cut, tx_starved;
 };
 
-struct early {
-    struct early *next;
+struct unexpected {
+    struct unexpected *next;
     struct frame frame;
     bool complete;
     uint8_t body[];
@@ -131,15 +131,15 @@ struct link {
     struct wire_addr addr;
     bool known;    /* addr is valid: the peer has been in a proposal */
     bool wanted;   /* a proposal needs it (rule R3) */
-    bool turned;   /* the one with the higher id calls (rule R3) */
+    bool reversed; /* the one with the higher id calls (rule R3) */
     uint32_t want; /* connections to have, once something needs the link */
     uint32_t open, dialing, failed;
     uint32_t generation; /* the caller has closed all of lower ones (R3) */
     pccl_ns wanted_at;
     pccl_ns rtt; /* shortest seen by its callers, 0: unknown */
-    struct early *early, **early_end;
-    uint32_t early_count;
-    size_t early_bytes;
+    struct unexpected *unexpected, **unexpected_end;
+    uint32_t unexpected_count;
+    size_t unexpected_bytes;
     size_t eager_bytes; /* sent, and not known to be launched over there */
     struct link_speed speed;
     struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
@@ -152,8 +152,8 @@ enum op_phase {
     PHASE_FREE,
     PHASE_QUEUED, /* launched while the epoch is closed */
     PHASE_RUNNING,
-    PHASE_HELD, /* result complete here, others may lack it */
-    PHASE_DONE, /* `result` is final; waits for its await */
+    PHASE_COMPLETE, /* result complete here, others may lack it */
+    PHASE_DONE,     /* `result` is final; waits for its await */
 };
 
 /* Buffers, ids and arrays belong to the caller until the operation is DONE,
@@ -173,7 +173,7 @@ struct op_request {
 };
 
 /* One partner of an operation. */
-struct lane {
+struct endpoint {
     uint32_t rank; /* in the scope */
     struct link *link;
     uint32_t sends, sent;
@@ -183,7 +183,7 @@ struct lane {
     bool ready;     /* the partner is known to have launched */
     bool asked;     /* ... and was told that this end waits to hear it */
     bool done, done_sent, wants_done;
-    struct lane_speed speed;
+    struct endpoint_speed speed;
 };
 
 struct op {
@@ -201,7 +201,7 @@ struct op {
                        lies, and not from a slot */
     bool awaited;   /* somebody takes the result: not to be found again */
     bool counted;   /* in `active` of the engine */
-    bool promised;  /* in `promised`: a slot for its result */
+    bool reserved;  /* in `promised`: a slot for its result */
     struct op *tag_next;                  /* of this hash value */
     struct op *unsent_prev, *unsent_next; /* see struct op_queue */
     uint32_t unsent;                      /* transfers that have not begun */
@@ -211,8 +211,8 @@ struct op {
     uint32_t loss; /* untold losses up to this one are told with the result */
     uint64_t launched; /* engine clock */
     struct plan plan;
-    struct lane *lanes;
-    uint32_t lane_count, lanes_left;
+    struct endpoint *eps;
+    uint32_t ep_count, eps_left;
     /* Bit set over the transfers from `prev`; pairwise: over the pieces that
      * are added up here, and then over those whose sum has come to be passed
      * on; lent: over the segments of the own chunk that are sums of all, and
@@ -228,12 +228,12 @@ struct op {
                         lent: by turn and set, where it is (lent.c) */
     uint16_t *turns; /* pairwise, by piece: partners that are summed up; lent:
                         by segment, and then partners whose sums are here */
-    uint32_t room;   /* of the lent memory that it has, plus 1; 0: none */
-    uint32_t sums_lent; /* segments of the own chunk whose sums are there */
-    bool borrows;       /* something came through lent memory */
-    uint8_t *codes;     /* ring of a quantized vector: its codes */
-    uint64_t *scope;    /* copy of members */
-    size_t *arrays;     /* copy of the four arrays */
+    uint32_t slot;   /* of the lent memory that it has, plus 1; 0: none */
+    uint32_t sums_shared; /* segments of the own chunk whose sums are there */
+    bool single_copied;   /* something came through lent memory */
+    uint8_t *codes;       /* ring of a quantized vector: its codes */
+    uint64_t *scope;      /* copy of members */
+    size_t *arrays;       /* copy of the four arrays */
     uint32_t done_prev, done_sent; /* ring token: members known to hold it */
     uint64_t tx_bytes, rx_bytes;
 };
@@ -255,7 +255,7 @@ struct op_queue {
     struct op *first, *last;
 };
 
-struct retained {
+struct cached_result {
     uint64_t tag;
     uint32_t seq;
     uint32_t size, room;
@@ -268,7 +268,7 @@ struct tag_entry {
     uint64_t tag;
     uint32_t next;  /* sequence of the next launch, at least 1 */
     uint32_t epoch; /* the slot is free in every other epoch */
-    uint8_t kept;   /* the retained result of this tag, plus 1; 0: none */
+    uint8_t cached; /* the retained result of this tag, plus 1; 0: none */
 };
 
 /* ------------------------------------------------------------------ engine */
@@ -303,15 +303,16 @@ struct engine_output {
     void (*shared)(void *user, uint32_t conn, bool taken);
     /* Rule L7: this member's memory for lending, made when first asked for,
      * and how others find it; or NULL. */
-    uint8_t *(*lend)(void *user, struct channel_offer *offer);
-    /* The memory that the other end of a connection lends: LEND_SIZE bytes to
-     * read, until the connection is closed; or NULL. */
-    const uint8_t *(*borrow)(void *user, uint32_t conn,
-                             const struct channel_offer *offer);
+    uint8_t *(*region_export)(void *user, struct channel_offer *offer);
+    /* The memory that the other end of a connection lends: SINGLE_COPY_SIZE
+     * bytes to read, until the connection is closed; or NULL. */
+    const uint8_t *(*region_attach)(void *user, uint32_t conn,
+                                    const struct channel_offer *offer);
     /* Rule P2P-9: copies from a member's memory, or NULL. False: it cannot be
      * read, or the member may have gone before all of it was. */
-    bool (*fetch)(void *user, uint32_t conn, const struct wire_member *member,
-                  uint64_t address, void *to, size_t size);
+    bool (*cma_read)(void *user, uint32_t conn,
+                     const struct wire_member *member, uint64_t address,
+                     void *to, size_t size);
     void (*probed)(void *user, uint32_t step, const struct wire_edge *edge);
     /* Rule P2P-10: has the member asked to call; false, or NULL: nobody can
      * pass that on. */
@@ -327,11 +328,12 @@ struct engine {
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbour, at least */
     bool pool_auto;     /* more of them to one that is far away (rule R3) */
-    bool far;           /* somebody is RTT_FAR away: a ring is a long one */
+    bool high_rtt;      /* somebody is RTT_HIGH away: a ring is a long one */
     uint64_t cached;    /* PLAN_CACHED; the same on all members */
     uint32_t many;      /* MANY */
-    uint32_t lenders;   /* PLAN_LENDERS_MAX; the same on all members */
-    uint32_t piece;     /* as in a plan; the same on all members */
+    uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
+                                   members */
+    uint32_t piece;             /* as in a plan; the same on all members */
 
     bool frozen; /* between FLUSH and INSTALL */
     uint32_t epoch;
@@ -341,9 +343,9 @@ struct engine {
     uint32_t world, rank;
     const uint16_t *order; /* NULL: identity */
     bool ring, mesh;
-    uint64_t one_host; /* of all members; 0: there are several */
-    bool has_tree;     /* the master knows of sites (rule D15) */
-    struct tree tree;
+    uint64_t one_host;  /* of all members; 0: there are several */
+    bool has_hierarchy; /* the master knows of sites (rule D15) */
+    struct hierarchy hierarchy;
 
     struct conn *conns[CONNS_MAX];
     uint32_t conn_end;
@@ -359,18 +361,19 @@ struct engine {
     bool defers;
     struct op *by_tag[TAG_HEADS];
     struct op_queue shorts, longs; /* small vectors, and all others */
-    struct retained retained[RETAIN_MAX];
-    uint64_t retained_used; /* bit set */
-    uint32_t promised;      /* slots that are, or will be, in use */
+    struct cached_result results[RESULTS_MAX];
+    uint64_t results_used;  /* bit set */
+    uint32_t reserved;      /* slots that are, or will be, in use */
     struct tag_entry *tags; /* TAGS_MAX */
     uint32_t tag_count;
     bool tags_reported;
     uint32_t generation; /* of links, the highest */
     uint64_t *dirty; /* bit set over conns that may have something to send */
     uint32_t turn;   /* of short and long operations on a link */
-    struct quick quick;
-    struct lend lend;
-    bool lends; /* members of this host lend; the same on all of them */
+    struct fast_path fast;
+    struct single_copy single_copy;
+    bool
+        single_copy_on; /* members of this host lend; the same on all of them */
     struct messages messages;
     struct state_sync state;
     struct probe probe;
@@ -422,9 +425,9 @@ void engine_want_link(struct engine *e, const struct wire_member *m,
 void engine_unwant_links(struct engine *e);
 /* Who calls whom, against the order of ids: of all links, or of one. Closes
  * the connections of a link whose caller changes. */
-void engine_turn_links(struct engine *e, const struct wire_pair *pairs,
-                       uint32_t count);
-void engine_turn_link(struct engine *e, uint64_t id, bool calls);
+void engine_set_directions(struct engine *e, const struct wire_pair *pairs,
+                           uint32_t count);
+void engine_set_direction(struct engine *e, uint64_t id, bool calls);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
 enum link_status engine_link_status(struct engine *e, uint64_t id);
 void engine_drop_link(struct engine *e, uint64_t id);
@@ -441,7 +444,7 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
 void engine_start_queued(struct engine *e, struct op *op);
 void engine_finish(struct engine *e, struct op *op, int result);
 /* Something for op is still to come from this partner, as it seems here. */
-bool engine_awaits(const struct op *op, const struct lane *lane);
+bool engine_awaits(const struct op *op, const struct endpoint *ep);
 void engine_release(struct engine *e, struct op *op); /* after its await */
 /* Makes a complete request for an all-reduce one of codes. */
 void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
@@ -451,7 +454,7 @@ void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
 void engine_freeze(struct engine *e);
 uint32_t engine_list(const struct engine *e, const uint64_t *dead,
                      uint32_t dead_count, struct wire_op *out);
-void engine_tell(const struct engine *e, struct wire_op *op);
+void engine_query(const struct engine *e, struct wire_op *op);
 const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
                                uint32_t seq, uint32_t *size);
 void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
@@ -477,13 +480,13 @@ void link_dial(struct engine *e, struct link *l);
 /* From now on, as many connections as a ring over the link has. */
 void link_widen(const struct engine *e, struct link *l);
 /* Whether this end calls (rule R3). */
-static inline bool link_calls(const struct engine *e, const struct link *l)
+static inline bool link_dials(const struct engine *e, const struct link *l)
 {
-    return (e->self < l->id) != l->turned;
+    return (e->self < l->id) != l->reversed;
 }
 bool link_control(struct engine *e, struct link *l, const struct frame *f);
 void link_dirty(struct engine *e, const struct link *l);
-void link_drop_early(struct engine *e, struct link *l);
+void link_drop_unexpected(struct engine *e, struct link *l);
 void conn_stop_receiving(struct engine *e, const struct op *op);
 void conn_forget_op(struct engine *e, const struct op *op);
 void conn_cut_sending(struct engine *e, const struct op *op);
@@ -494,33 +497,35 @@ void conn_resume(struct engine *e);
 void conn_resume_one(struct engine *e, uint32_t number);
 void conn_dirty(struct engine *e, uint32_t number);
 void conn_reject(struct engine *e, uint32_t number);
-void engine_apply_early(struct engine *e, struct op *op, struct lane *lane);
+void engine_apply_unexpected(struct engine *e, struct op *op,
+                             struct endpoint *ep);
 struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
 /* NULL: not seen in this epoch. */
 struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag);
 bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
 /* Reserves a slot for the result of an operation of this tag, if there is one.
  */
-bool op_can_retain(struct engine *e, struct op *op);
-void op_break_promise(struct engine *e, struct op *op);
-bool op_retain(struct engine *e, struct op *op, uint32_t size);
-struct retained *op_kept(struct engine *e, uint64_t tag); /* or NULL */
-void op_drop_retained(struct engine *e);                  /* all of them */
+bool op_reserve_result(struct engine *e, struct op *op);
+void op_release_result(struct engine *e, struct op *op);
+bool op_cache_result(struct engine *e, struct op *op, uint32_t size);
+struct cached_result *op_cached_result(struct engine *e,
+                                       uint64_t tag); /* or NULL */
+void op_drop_results(struct engine *e);               /* all of them */
 void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
 void op_drop_finished_before(struct engine *e, uint64_t launched);
 bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
-struct lane *op_lane(struct op *op, const struct link *l);
+struct endpoint *op_endpoint(struct op *op, const struct link *l);
 /* Rule D2: such a transfer may be sent before READY. */
-bool op_eager_fits(const struct lane *lane, uint32_t size);
-void op_control_send(struct engine *e, const struct op *op, struct lane *lane,
+bool op_eager_fits(const struct endpoint *ep, uint32_t size);
+void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
                      enum frame_type type, uint32_t index, uint8_t flags);
 /* op_send.c: next DATA frame for the connection; false: nothing can be sent
  * now. */
 bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
-                  const uint8_t **from, struct op **op, struct lane **lane);
-void op_sent(struct engine *e, struct op *op, struct lane *lane);
+                  const uint8_t **from, struct op **op, struct endpoint **ep);
+void op_sent(struct engine *e, struct op *op, struct endpoint *ep);
 /* The partner is known to have launched. */
-void op_lane_ready(struct engine *e, struct lane *lane);
+void op_endpoint_ready(struct engine *e, struct endpoint *ep);
 /* queue.c: operations by tag, and those with something to send. */
 void op_enter(struct engine *e, struct op *op); /* has its tag now */
 void op_leave(struct engine *e, struct op *op);
@@ -532,14 +537,14 @@ bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
                uint64_t peer);
 enum op_accept { ACCEPT_DISCARD, ACCEPT_BODY };
 /* Without scratch *to stays NULL for a body that is to be reduced. */
-enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
+enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
                          const struct frame *f, uint8_t *scratch, uint8_t **to);
-void op_received(struct engine *e, struct op *op, struct lane *lane,
+void op_received(struct engine *e, struct op *op, struct endpoint *ep,
                  const struct frame *f, const uint8_t *body);
 /* Part of a body that is reduced as it comes; `at` bytes came before. */
-void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
+void op_reduce(struct op *op, const struct endpoint *ep, const struct frame *f,
                size_t at, const uint8_t *bytes, size_t size);
-void op_control(struct engine *e, struct op *op, struct lane *lane,
+void op_control(struct engine *e, struct op *op, struct endpoint *ep,
                 const struct frame *f);
 /* fold.c: the results of small all-reduces. */
 void op_fold(struct op *op); /* slots to recv */
@@ -553,24 +558,26 @@ void op_take_result(struct op *op); /* what came from the center of a star */
  * the own site's parts of others (rule D15). */
 bool op_pairwise_take(struct engine *e, struct op *op);
 /* Where what comes before its turn goes; NULL: it is its turn. */
-uint8_t *op_pairwise_slot(const struct op *op, const struct lane *lane,
+uint8_t *op_pairwise_slot(const struct op *op, const struct endpoint *ep,
                           uint32_t k);
 /* lent.c: the same of an all-reduce through lent memory. */
-bool op_lent_take(struct engine *e, struct op *op);
-uint8_t *op_lent_slot(const struct op *op, const struct lane *lane, uint32_t k);
-/* A frame with FLAG_LENT for an operation that is launched here. */
-void op_lent(struct engine *e, struct op *op, struct lane *lane,
-             const struct frame *f);
-/* `f` has the transfer's size, also where FLAG_LENT says that it lies in lent
- * memory. */
-void op_lent_received(struct engine *e, struct op *op, const struct lane *lane,
-                      const struct frame *f, const uint8_t *body);
+bool op_single_copy_take(struct engine *e, struct op *op);
+uint8_t *op_single_copy_slot(const struct op *op, const struct endpoint *ep,
+                             uint32_t k);
+/* A frame with FLAG_SINGLE_COPY for an operation that is launched here. */
+void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
+                    const struct frame *f);
+/* `f` has the transfer's size, also where FLAG_SINGLE_COPY says that it lies in
+ * lent memory. */
+void op_single_copy_received(struct engine *e, struct op *op,
+                             const struct endpoint *ep, const struct frame *f,
+                             const uint8_t *body);
 /* Bytes from `at` on of the part of a piece whose turn it is. */
 void op_pairwise_add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
                      const uint8_t *bytes, size_t size);
 /* `body` is what op_pairwise_slot said, or else was reduced if NULL. */
 void op_pairwise_received(struct engine *e, struct op *op,
-                          const struct lane *lane, const struct frame *f,
+                          const struct endpoint *ep, const struct frame *f,
                           const uint8_t *body);
 
 /* op_restore.c */

@@ -7,55 +7,56 @@
 
 /* -------------------------------------------------------------- the lanes */
 
-static bool find_lane(struct engine *e, uint32_t rank, struct quick_lane *lane)
+static bool find_endpoint(struct engine *e, uint32_t rank,
+                          struct fast_endpoint *ep)
 {
-    *lane = (struct quick_lane){.link = link_find(e, e->ids[rank], false)};
-    if (!lane->link || lane->link->open != 1 || lane->link->dialing > 0)
-        return false;
+    *ep = (struct fast_endpoint){.link = link_find(e, e->ids[rank], false)};
+    if (!ep->link || ep->link->open != 1 || ep->link->dialing > 0) return false;
     for (uint32_t i = 0; i < e->conn_end; i++) {
         struct conn *c = e->conns[i];
-        if (!c || c->state != CONN_OPEN || c->link != lane->link) continue;
-        lane->conn = c;
-        lane->number = i;
+        if (!c || c->state != CONN_OPEN || c->link != ep->link) continue;
+        ep->conn = c;
+        ep->number = i;
         return c->channel != NULL;
     }
     return false;
 }
 
-static void find_lanes(struct engine *e)
+static void find_endpoints(struct engine *e)
 {
-    struct quick *q = &e->quick;
+    struct fast_path *q = &e->fast;
     q->known = true;
     q->able = e->ring && e->mesh && !e->frozen && e->world > 1 &&
-              e->world <= QUICK_WORLD_MAX;
-    q->lane_count = 0;
+              e->world <= FAST_WORLD_MAX;
+    q->ep_count = 0;
     for (uint32_t i = 0; i < e->world && q->able; i++) {
         if (i == e->rank) continue;
-        q->able = find_lane(e, i, &q->lanes[q->lane_count++]);
+        q->able = find_endpoint(e, i, &q->eps[q->ep_count++]);
     }
 }
 
 /* Nothing is half sent or half read, nothing else waits. */
-static bool lane_is_idle(const struct quick_lane *lane)
+static bool endpoint_is_idle(const struct fast_endpoint *ep)
 {
-    const struct conn *c = lane->conn;
+    const struct conn *c = ep->conn;
     return c->tx_head_done == c->tx_head_size && c->tx_left == 0 &&
-           lane->link->control_count == 0 && lane->link->early_count == 0 &&
-           c->sink == SINK_NONE && c->staged == 0 && !c->held;
+           ep->link->control_count == 0 && ep->link->unexpected_count == 0 &&
+           c->sink == SINK_NONE && c->staged == 0 && !c->parked;
 }
 
 /* --------------------------------------------------------------- starting */
 
 /* The copy of (tag, n-1) makes room for the one of (tag, n): rules D5, D6. */
-static struct retained *find_kept(struct engine *e, const struct quick *q,
-                                  uint64_t tag, uint32_t size)
+static struct cached_result *find_cached(struct engine *e,
+                                         const struct fast_path *q,
+                                         uint64_t tag, uint32_t size)
 {
-    struct retained *r = q->kept;
-    if (!r || !r->bytes || r->tag != tag) r = op_kept(e, tag);
+    struct cached_result *r = q->cached;
+    if (!r || !r->bytes || r->tag != tag) r = op_cached_result(e, tag);
     return r && r->room >= size ? r : NULL;
 }
 
-static bool own_fits(struct engine *e, struct quick *q, uint32_t size)
+static bool own_fits(struct engine *e, struct fast_path *q, uint32_t size)
 {
     if (size <= q->own_size) return true;
     pool_give(&e->pool, q->own);
@@ -67,21 +68,21 @@ static bool own_fits(struct engine *e, struct quick *q, uint32_t size)
 }
 
 /* Who sends how much: of a broadcast only the root has something. */
-static void divide_up(const struct engine *e, struct quick *q,
+static void divide_up(const struct engine *e, struct fast_path *q,
                       const struct op_request *r)
 {
     bool root = r->plan.coll == COLL_BROADCAST;
     q->sends = !root || r->plan.root == e->rank ? q->size : 0;
-    for (uint32_t i = 0; i < q->lane_count; i++) {
+    for (uint32_t i = 0; i < q->ep_count; i++) {
         uint32_t rank = i < e->rank ? i : i + 1;
-        q->lanes[i].recvs = !root || r->plan.root == rank ? q->size : 0;
+        q->eps[i].recvs = !root || r->plan.root == rank ? q->size : 0;
     }
 }
 
 static bool may_start(struct engine *e, const struct op_request *r)
 {
-    struct quick *q = &e->quick;
-    if (!q->known) find_lanes(e);
+    struct fast_path *q = &e->fast;
+    if (!q->known) find_endpoints(e);
     enum plan_coll coll = r->plan.coll;
     if (!q->able || e->op_end > 0 || r->members) return false;
     /* Where memory is not shared it would be a star (rule D11). */
@@ -94,18 +95,17 @@ static bool may_start(struct engine *e, const struct op_request *r)
         size = r->plan.count;
     else if (coll != COLL_BARRIER)
         return false;
-    if (size > PLAN_EXCHANGE_MAX || size * q->lane_count > PLAN_EXCHANGE_TOTAL)
+    if (size > PLAN_EXCHANGE_MAX || size * q->ep_count > PLAN_EXCHANGE_TOTAL)
         return false;
     q->size = (uint32_t)size;
     q->tag = op_tag_entry(e, r->tag);
-    q->kept = q->tag ? find_kept(e, q, r->tag, q->size) : NULL;
-    if (!q->kept) return false;
+    q->cached = q->tag ? find_cached(e, q, r->tag, q->size) : NULL;
+    if (!q->cached) return false;
     divide_up(e, q, r);
-    for (uint32_t i = 0; i < q->lane_count; i++) {
+    for (uint32_t i = 0; i < q->ep_count; i++) {
         uint8_t *to;
-        if (!lane_is_idle(&q->lanes[i]) ||
-            channel_room(q->lanes[i].conn->channel, &to) <
-                FRAME_SIZE + q->sends)
+        if (!endpoint_is_idle(&q->eps[i]) ||
+            channel_room(q->eps[i].conn->channel, &to) < FRAME_SIZE + q->sends)
             return false;
     }
     return coll != COLL_ALLREDUCE || r->send != r->recv ||
@@ -113,7 +113,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
 }
 
 /* Mostly only the sequence differs from the last one. */
-static void make_head(struct engine *e, struct quick *q)
+static void make_head(struct engine *e, struct fast_path *q)
 {
     enum { SEQ_AT = 16 };
     struct frame *f = &q->frame;
@@ -139,24 +139,24 @@ static void make_head(struct engine *e, struct quick *q)
     frame_encode(&empty, q->empty);
 }
 
-bool quick_start(struct engine *e, const struct op_request *r)
+bool fast_start(struct engine *e, const struct op_request *r)
 {
-    struct quick *q = &e->quick;
+    struct fast_path *q = &e->fast;
     if (!may_start(e, r)) return false;
     q->r = r;
-    q->left = q->lane_count;
+    q->left = q->ep_count;
     e->clock++;
     make_head(e, q);
     const void *head = q->sends > 0 ? q->head : q->empty;
     const void *body = r->plan.coll == COLL_BROADCAST ? r->recv : r->send;
-    for (uint32_t i = 0; i < q->lane_count; i++) {
-        struct channel *channel = q->lanes[i].conn->channel;
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        struct channel *channel = q->eps[i].conn->channel;
         uint8_t *to = NULL;
         (void)channel_room(channel, &to);
         memcpy(to, head, FRAME_SIZE);
         if (q->sends > 0) memcpy(to + FRAME_SIZE, body, q->sends);
         channel_write(channel, FRAME_SIZE + q->sends);
-        q->lanes[i].body = NULL;
+        q->eps[i].body = NULL;
     }
     return true;
 }
@@ -164,7 +164,7 @@ bool quick_start(struct engine *e, const struct op_request *r)
 /* -------------------------------------------------------------- finishing */
 
 /* Rule D3, as the fold of an exchange. */
-static void fold(struct engine *e, struct quick *q)
+static void fold(struct engine *e, struct fast_path *q)
 {
     const struct op_request *r = q->r;
     size_t count = (size_t)r->plan.count;
@@ -173,10 +173,10 @@ static void fold(struct engine *e, struct quick *q)
         memcpy(q->own, r->send, q->size);
         own = q->own;
     }
-    uint32_t lane = 0;
-    const uint8_t *sum = e->rank == 0 ? own : q->lanes[lane++].body;
+    uint32_t ep = 0;
+    const uint8_t *sum = e->rank == 0 ? own : q->eps[ep++].body;
     for (uint32_t i = 1; i < e->world; i++) {
-        const uint8_t *x = i == e->rank ? own : q->lanes[lane++].body;
+        const uint8_t *x = i == e->rank ? own : q->eps[ep++].body;
         reduce_apply(r->dtype, r->redop, r->recv, sum, x, count);
         sum = r->recv;
     }
@@ -184,58 +184,58 @@ static void fold(struct engine *e, struct quick *q)
         reduce_divide(r->dtype, r->recv, count, e->world);
 }
 
-static void take_root(const struct quick *q)
+static void take_root(const struct fast_path *q)
 {
-    for (uint32_t i = 0; i < q->lane_count; i++) {
-        const struct quick_lane *lane = &q->lanes[i];
-        if (lane->recvs > 0) memcpy(q->r->recv, lane->body, q->size);
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        const struct fast_endpoint *ep = &q->eps[i];
+        if (ep->recvs > 0) memcpy(q->r->recv, ep->body, q->size);
     }
 }
 
-static void finish(struct engine *e, struct quick *q)
+static void finish(struct engine *e, struct fast_path *q)
 {
     if (q->size > 0) {
         if (q->r->plan.coll == COLL_BROADCAST)
             take_root(q);
         else
             fold(e, q);
-        memcpy(q->kept->bytes, q->r->recv, q->size);
+        memcpy(q->cached->bytes, q->r->recv, q->size);
     }
-    for (uint32_t i = 0; i < q->lane_count; i++)
-        channel_read(q->lanes[i].conn->channel, FRAME_SIZE + q->lanes[i].recvs);
-    q->kept->seq = q->frame.seq;
-    q->kept->size = q->size;
-    q->kept->finished = ++e->clock;
+    for (uint32_t i = 0; i < q->ep_count; i++)
+        channel_read(q->eps[i].conn->channel, FRAME_SIZE + q->eps[i].recvs);
+    q->cached->seq = q->frame.seq;
+    q->cached->size = q->size;
+    q->cached->finished = ++e->clock;
     q->r = NULL;
 }
 
-enum quick_state quick_poll(struct engine *e)
+enum fast_status fast_poll(struct engine *e)
 {
-    struct quick *q = &e->quick;
-    for (uint32_t i = 0; i < q->lane_count; i++) {
-        struct quick_lane *lane = &q->lanes[i];
+    struct fast_path *q = &e->fast;
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        struct fast_endpoint *ep = &q->eps[i];
         const uint8_t *from;
-        if (lane->body) continue;
-        size_t size = channel_ready(lane->conn->channel, &from);
-        if (lane->conn->channel->broken) return QUICK_STRANGE;
+        if (ep->body) continue;
+        size_t size = channel_ready(ep->conn->channel, &from);
+        if (ep->conn->channel->broken) return FAST_STRANGE;
         if (size < FRAME_SIZE) continue;
-        const uint8_t *head = lane->recvs > 0 ? q->head : q->empty;
-        if (memcmp(from, head, FRAME_SIZE) != 0) return QUICK_STRANGE;
-        if (size < FRAME_SIZE + lane->recvs) continue;
-        lane->body = from + FRAME_SIZE;
+        const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
+        if (memcmp(from, head, FRAME_SIZE) != 0) return FAST_STRANGE;
+        if (size < FRAME_SIZE + ep->recvs) continue;
+        ep->body = from + FRAME_SIZE;
         q->left--;
     }
-    if (q->left > 0) return QUICK_WAITS;
+    if (q->left > 0) return FAST_WAITS;
     finish(e, q);
-    return QUICK_DONE;
+    return FAST_DONE;
 }
 
 /* ------------------------------------------------------------- converting */
 
 /* Nothing has been read: what came is read again by the operation. */
-struct op *quick_convert(struct engine *e)
+struct op *fast_convert(struct engine *e)
 {
-    struct quick *q = &e->quick;
+    struct fast_path *q = &e->fast;
     const struct op_request *r = q->r;
     q->r = NULL;
     q->tag->next = q->frame.seq;
@@ -243,11 +243,11 @@ struct op *quick_convert(struct engine *e)
     if (!op) return NULL;
     assert(op->phase == PHASE_RUNNING && op->seq == q->frame.seq);
     op->confirm = false; /* as was said; `kept` makes room */
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        struct lane *lane = &op->lanes[i];
-        lane->send_next = lane->sent = lane->sends;
-        lane->eager = q->sends;
-        lane->link->eager_bytes += q->sends;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        struct endpoint *ep = &op->eps[i];
+        ep->send_next = ep->sent = ep->sends;
+        ep->eager = q->sends;
+        ep->link->eager_bytes += q->sends;
         op->tx_bytes += q->sends;
     }
     op_unqueue(e, op);

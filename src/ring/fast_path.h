@@ -5,20 +5,20 @@
  * of the others are awaited there and folded from where they lie. On the wire
  * it is an exchange (or a PLAN_SPREAD) like any other (rule D9). Whatever is
  * not as it mostly is, now or later, is left to the operation that
- * quick_convert() makes of it, which goes on from there. */
+ * fast_convert() makes of it, which goes on from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 
 #include "../link/frame.h"
 
 enum {
-    QUICK_WORLD_MAX = 16,
+    FAST_WORLD_MAX = 16,
 };
 
-enum quick_state {
-    QUICK_WAITS,
-    QUICK_DONE,    /* the result is there and retained */
-    QUICK_STRANGE, /* something else has come */
+enum fast_status {
+    FAST_WAITS,
+    FAST_DONE,    /* the result is there and retained */
+    FAST_STRANGE, /* something else has come */
 };
 
 struct conn;
@@ -26,10 +26,10 @@ struct engine;
 struct link;
 struct op;
 struct op_request;
-struct retained;
+struct cached_result;
 struct tag_entry;
 
-struct quick_lane {
+struct fast_endpoint {
     struct conn *conn;
     struct link *link;
     uint32_t number;     /* of the connection */
@@ -37,28 +37,28 @@ struct quick_lane {
     const uint8_t *body; /* of what has come; NULL: nothing yet */
 };
 
-struct quick {
+struct fast_path {
     bool known; /* `able` and the lanes are those of view and connections */
     bool able;  /* every member of the view has a channel and no other way */
-    uint32_t lane_count, left;
-    struct quick_lane lanes[QUICK_WORLD_MAX]; /* in the order of ranks */
+    uint32_t ep_count, left;
+    struct fast_endpoint eps[FAST_WORLD_MAX]; /* in the order of ranks */
     const struct op_request *r;               /* NULL: none is under way */
     struct tag_entry *tag;
-    struct retained *kept;     /* of the operation before with this tag */
-    uint32_t size;             /* of a vector */
-    uint32_t sends;            /* bytes to each of the others */
-    struct frame frame;        /* what the heads encode, */
-    uint8_t head[FRAME_SIZE];  /* with a vector, */
-    uint8_t empty[FRAME_SIZE]; /* and without */
-    uint8_t *own;              /* copy of an in-place input */
+    struct cached_result *cached; /* of the operation before with this tag */
+    uint32_t size;                /* of a vector */
+    uint32_t sends;               /* bytes to each of the others */
+    struct frame frame;           /* what the heads encode, */
+    uint8_t head[FRAME_SIZE];     /* with a vector, */
+    uint8_t empty[FRAME_SIZE];    /* and without */
+    uint8_t *own;                 /* copy of an in-place input */
     size_t own_size;
 };
 
 /* Sends; the request is borrowed until it is done or converted. False:
  * nothing has happened, it is for engine_launch(). */
-bool quick_start(struct engine *e, const struct op_request *r);
-enum quick_state quick_poll(struct engine *e);
+bool fast_start(struct engine *e, const struct op_request *r);
+enum fast_status fast_poll(struct engine *e);
 /* What was begun as an operation under way; NULL: out of memory. */
-struct op *quick_convert(struct engine *e);
+struct op *fast_convert(struct engine *e);
 
 #endif

@@ -19,10 +19,10 @@ static uint32_t delegate(const uint16_t *site, uint32_t world, uint16_t at,
     return i;
 }
 
-void tree_init(struct tree *t, const uint16_t *site, uint32_t world,
-               uint32_t rank)
+void hierarchy_init(struct hierarchy *t, const uint16_t *site, uint32_t world,
+                    uint32_t rank)
 {
-    assert(world >= 2 && world <= TREE_MAX && rank < world);
+    assert(world >= 2 && world <= HIERARCHY_MAX && rank < world);
     memset(t, 0, sizeof *t);
     t->world = world;
     t->rank = rank;
@@ -33,25 +33,25 @@ void tree_init(struct tree *t, const uint16_t *site, uint32_t world,
             t->parent[c][i] = (uint8_t)(up == i ? c : up);
         }
         t->parts_before[c] = t->parts;
-        t->parts = (uint16_t)(t->parts + tree_turns(t, c));
+        t->parts = (uint16_t)(t->parts + hierarchy_turns(t, c));
     }
 }
 
-static bool sends_part(const struct tree *t, uint32_t chunk, uint32_t from,
+static bool sends_part(const struct hierarchy *t, uint32_t chunk, uint32_t from,
                        uint32_t to)
 {
     return from != chunk && from != to && t->parent[chunk][from] == to;
 }
 
-uint32_t tree_chunks(const struct tree *t, uint32_t from, uint32_t to)
+uint32_t hierarchy_chunks(const struct hierarchy *t, uint32_t from, uint32_t to)
 {
     uint32_t count = 0;
     for (uint32_t c = 0; c < t->world; c++) count += sends_part(t, c, from, to);
     return count;
 }
 
-uint32_t tree_chunk(const struct tree *t, uint32_t from, uint32_t to,
-                    uint32_t i)
+uint32_t hierarchy_chunk(const struct hierarchy *t, uint32_t from, uint32_t to,
+                         uint32_t i)
 {
     for (uint32_t c = 0; c < t->world; c++)
         if (sends_part(t, c, from, to) && i-- == 0) return c;
@@ -59,13 +59,14 @@ uint32_t tree_chunk(const struct tree *t, uint32_t from, uint32_t to,
     return 0;
 }
 
-uint32_t tree_turns(const struct tree *t, uint32_t chunk)
+uint32_t hierarchy_turns(const struct hierarchy *t, uint32_t chunk)
 {
-    return tree_turn(t, chunk, t->rank);
+    return hierarchy_turn(t, chunk, t->rank);
 }
 
 /* Of this member itself: how many there are. */
-uint32_t tree_turn(const struct tree *t, uint32_t chunk, uint32_t partner)
+uint32_t hierarchy_turn(const struct hierarchy *t, uint32_t chunk,
+                        uint32_t partner)
 {
     uint32_t turn = 0;
     for (uint32_t i = 1; i < t->world; i++) {
@@ -76,7 +77,8 @@ uint32_t tree_turn(const struct tree *t, uint32_t chunk, uint32_t partner)
     return turn;
 }
 
-uint32_t tree_partner(const struct tree *t, uint32_t chunk, uint32_t turn)
+uint32_t hierarchy_partner(const struct hierarchy *t, uint32_t chunk,
+                           uint32_t turn)
 {
     for (uint32_t i = 1; i < t->world; i++) {
         uint32_t rank = (t->rank + i) % t->world;

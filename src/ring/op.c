@@ -19,10 +19,10 @@ struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq)
     return op->epoch == e->epoch ? op : NULL;
 }
 
-struct lane *op_lane(struct op *op, const struct link *l)
+struct endpoint *op_endpoint(struct op *op, const struct link *l)
 {
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        if (op->lanes[i].link == l) return &op->lanes[i];
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        if (op->eps[i].link == l) return &op->eps[i];
     }
     return NULL;
 }
@@ -43,9 +43,9 @@ bool op_uses_link(const struct engine *e, const struct link *l,
 {
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
-        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
-        for (uint32_t k = 0; k < op->lane_count; k++) {
-            if (op->lanes[k].link != l) continue;
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
+        for (uint32_t k = 0; k < op->ep_count; k++) {
+            if (op->eps[k].link != l) continue;
             if (which) *which = op;
             return true;
         }
@@ -57,9 +57,9 @@ bool engine_lacks_link(const struct engine *e)
 {
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
-        if (op->phase != PHASE_RUNNING && op->phase != PHASE_HELD) continue;
-        for (uint32_t k = 0; k < op->lane_count; k++) {
-            if (op->lanes[k].link->open == 0) return true;
+        if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
+        for (uint32_t k = 0; k < op->ep_count; k++) {
+            if (op->eps[k].link->open == 0) return true;
         }
     }
     return message_lacks_link(e);
@@ -69,7 +69,7 @@ bool engine_lacks_link(const struct engine *e)
 
 static void free_run(struct engine *e, struct op *op)
 {
-    pool_give(&e->pool, op->lanes);
+    pool_give(&e->pool, op->eps);
     pool_give(&e->pool, op->received);
     pool_give(&e->pool, op->begun);
     pool_give(&e->pool, op->saved);
@@ -78,12 +78,12 @@ static void free_run(struct engine *e, struct op *op)
     pool_give(&e->pool, op->codes);
     pool_give(&e->pool, op->came);
     pool_give(&e->pool, op->turns);
-    lend_end(e, op);
-    op->lanes = NULL;
+    single_copy_end(e, op);
+    op->eps = NULL;
     op->received = op->saved = op->backup = op->slots = op->codes = NULL;
     op->came = op->begun = NULL;
     op->turns = NULL;
-    op->lane_count = 0;
+    op->ep_count = 0;
 }
 
 void engine_release(struct engine *e, struct op *op)
@@ -189,15 +189,15 @@ static void make_plan(struct engine *e, struct op *op)
     /* Operations side by side have centers that differ. */
     p->center = (uint32_t)(op->r.tag ^ op->r.tag >> 32);
     p->cached = e->cached;
-    p->lenders = e->lends ? e->lenders : 0;
+    p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;
     p->piece = e->piece;
-    p->tree = NULL;
+    p->hierarchy = NULL;
     if (op->whole) {
         p->world = e->world;
         p->rank = e->rank;
         p->order = e->order;
         p->mesh = e->mesh;
-        if (e->has_tree) p->tree = &e->tree;
+        if (e->has_hierarchy) p->hierarchy = &e->hierarchy;
     } else {
         p->world = op->r.member_count;
         p->order = NULL;
@@ -220,11 +220,11 @@ static bool may_be_direct(const struct op *op)
 static bool take_buffers(struct engine *e, struct op *op)
 {
     const struct plan *p = &op->plan;
-    uint32_t lanes = plan_partners(p);
-    op->lanes = pool_take(&e->pool, (lanes + 1) * sizeof *op->lanes);
-    if (!op->lanes) return false;
-    memset(op->lanes, 0, (lanes + 1) * sizeof *op->lanes);
-    op->lane_count = lanes;
+    uint32_t eps = plan_partners(p);
+    op->eps = pool_take(&e->pool, (eps + 1) * sizeof *op->eps);
+    if (!op->eps) return false;
+    memset(op->eps, 0, (eps + 1) * sizeof *op->eps);
+    op->ep_count = eps;
     if (op_is_quantized(op) && !op_quant_take(e, op)) return false;
     if (p->kind == PLAN_STAR && !plan_is_center(&op->plan) && !op_in_place(op))
         return true;
@@ -234,7 +234,7 @@ static bool take_buffers(struct engine *e, struct op *op)
         return op->slots != NULL;
     }
     if (p->kind == PLAN_PAIRWISE) return op_pairwise_take(e, op);
-    if (p->kind == PLAN_LENT) return op_lent_take(e, op);
+    if (p->kind == PLAN_SINGLE_COPY) return op_single_copy_take(e, op);
     if (!plan_is_ring(p)) return true;
     size_t bits = plan_recvs(p, p->prev) / 8 + 1;
     op->received = pool_take(&e->pool, bits);
@@ -260,28 +260,28 @@ const struct wire_member *engine_member(const struct engine *e, uint64_t id)
     return NULL;
 }
 
-static bool open_lane(struct engine *e, struct op *op, uint32_t i)
+static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
 {
     const struct plan *p = &op->plan;
-    struct lane *lane = &op->lanes[i];
-    lane->rank = plan_partner(p, i);
-    lane->sends = plan_sends(p, lane->rank);
-    lane->recvs = plan_recvs(p, lane->rank);
+    struct endpoint *ep = &op->eps[i];
+    ep->rank = plan_partner(p, i);
+    ep->sends = plan_sends(p, ep->rank);
+    ep->recvs = plan_recvs(p, ep->rank);
     const struct wire_member *m = op->whole
-                                      ? &e->members[lane->rank]
-                                      : engine_member(e, op->scope[lane->rank]);
-    lane->link = m ? link_find(e, m->id, true) : NULL;
-    if (!lane->link) return false;
-    lane->link->addr = m->addr;
-    lane->link->host = m->host;
-    lane->link->known = true;
-    bool used = lane->sends > 0 || lane->recvs > 0;
-    if (plan_is_ring(p) && (used || !p->direct)) link_widen(e, lane->link);
-    if (used) op->lanes_left++;
+                                      ? &e->members[ep->rank]
+                                      : engine_member(e, op->scope[ep->rank]);
+    ep->link = m ? link_find(e, m->id, true) : NULL;
+    if (!ep->link) return false;
+    ep->link->addr = m->addr;
+    ep->link->host = m->host;
+    ep->link->known = true;
+    bool used = ep->sends > 0 || ep->recvs > 0;
+    if (plan_is_ring(p) && (used || !p->direct)) link_widen(e, ep->link);
+    if (used) op->eps_left++;
     return true;
 }
 
-void op_control_send(struct engine *e, const struct op *op, struct lane *lane,
+void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
                      enum frame_type type, uint32_t index, uint8_t flags)
 {
     struct frame f = {.type = (uint8_t)type,
@@ -291,24 +291,24 @@ void op_control_send(struct engine *e, const struct op *op, struct lane *lane,
                       .seq = op->seq,
                       .index = index,
                       .digest = op->r.digest};
-    if (!link_control(e, lane->link, &f))
-        e->out.fault(e->out.user, FAULT_BROKEN, op, lane->link->id);
+    if (!link_control(e, ep->link, &f))
+        e->out.fault(e->out.user, FAULT_BROKEN, op, ep->link->id);
 }
 
 /* Rule D2: who sends much waits until the receiver says that it has launched;
  * DATA says so as well. */
-static void announce(struct engine *e, struct op *op, struct lane *lane)
+static void announce(struct engine *e, struct op *op, struct endpoint *ep)
 {
     bool every = op->plan.kind == PLAN_ALLTOALL;
-    if (lane->recvs == 0 && !every) return;
+    if (ep->recvs == 0 && !every) return;
     if (op->plan.kind == PLAN_STAR && plan_is_center(&op->plan))
         return; /* when asked */
     struct plan_xfer x = {.size = UINT32_MAX, .after = 0};
-    if (lane->sends > 0) plan_send(&op->plan, lane->rank, 0, &x);
-    bool speaks = x.after == PLAN_NOTHING && op_eager_fits(lane, x.size);
+    if (ep->sends > 0) plan_send(&op->plan, ep->rank, 0, &x);
+    bool speaks = x.after == PLAN_NOTHING && op_eager_fits(ep, x.size);
     if (speaks && !every) return;
-    lane->asked = true;
-    op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);
+    ep->asked = true;
+    op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
 }
 
 static void hold(struct engine *e, struct op *op);
@@ -336,13 +336,13 @@ bool engine_start(struct engine *e, struct op *op)
 {
     conn_forget_op(e, op);
     op_unqueue(e, op);
-    op_break_promise(e, op);
+    op_release_result(e, op);
     free_run(e, op);
     op->phase = PHASE_RUNNING;
     op->mismatch = op->folded = op->direct = op->tells_all = false;
     op->cleared = true;
     op->done_prev = op->done_sent = 0;
-    op->lanes_left = 0;
+    op->eps_left = 0;
     op->tx_bytes = op->rx_bytes = 0;
     op->launched = ++e->clock;
     op->epoch = e->epoch;
@@ -356,49 +356,51 @@ bool engine_start(struct engine *e, struct op *op)
      * cheaper than a copy. */
     bool many = (e->active > e->many || e->in_a_row > e->many) &&
                 op_result_size(op) >= MANY_SIZE;
-    if (!all_confirm(op) && !many && op_can_retain(e, op)) op->confirm = false;
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        if (!open_lane(e, op, i)) return false;
+    if (!all_confirm(op) && !many && op_reserve_result(e, op))
+        op->confirm = false;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        if (!open_endpoint(e, op, i)) return false;
     }
-    lend_begin(e, op);
+    single_copy_begin(e, op);
     op_begin_sending(e, op);
-    if (op->lanes_left == 0) {
+    if (op->eps_left == 0) {
         hold(e, op);
-        if (op->phase != PHASE_HELD) return true;
+        if (op->phase != PHASE_COMPLETE) return true;
     }
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        announce(e, op, &op->lanes[i]);
-        link_dial(e, op->lanes[i].link);
-        link_dirty(e, op->lanes[i].link);
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        announce(e, op, &op->eps[i]);
+        link_dial(e, op->eps[i].link);
+        link_dirty(e, op->eps[i].link);
     }
-    for (uint32_t i = 0; i < op->lane_count && op->phase != PHASE_DONE; i++)
-        engine_apply_early(e, op, &op->lanes[i]);
+    for (uint32_t i = 0; i < op->ep_count && op->phase != PHASE_DONE; i++)
+        engine_apply_unexpected(e, op, &op->eps[i]);
     return true;
 }
 
-static void check_lane(struct engine *e, struct op *op, const struct lane *lane)
+static void check_endpoint(struct engine *e, struct op *op,
+                           const struct endpoint *ep)
 {
-    if (lane->sent < lane->sends || lane->received < lane->recvs) return;
-    assert(op->lanes_left > 0);
-    if (--op->lanes_left == 0) hold(e, op);
+    if (ep->sent < ep->sends || ep->received < ep->recvs) return;
+    assert(op->eps_left > 0);
+    if (--op->eps_left == 0) hold(e, op);
 }
 
-void op_sent(struct engine *e, struct op *op, struct lane *lane)
+void op_sent(struct engine *e, struct op *op, struct endpoint *ep)
 {
     if (e->frozen) return; /* what FLUSHED said stands */
-    lane->sent++;
-    check_lane(e, op, lane);
+    ep->sent++;
+    check_endpoint(e, op, ep);
 }
 
 /* -------------------------------------------------------------- receiving */
 
-void op_lane_ready(struct engine *e, struct lane *lane)
+void op_endpoint_ready(struct engine *e, struct endpoint *ep)
 {
-    if (lane->ready) return;
-    lane->ready = true;
-    lane->link->eager_bytes -= lane->eager;
-    lane->eager = 0;
-    link_dirty(e, lane->link);
+    if (ep->ready) return;
+    ep->ready = true;
+    ep->link->eager_bytes -= ep->eager;
+    ep->eager = 0;
+    link_dirty(e, ep->link);
 }
 
 static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
@@ -407,24 +409,24 @@ static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
     (void)op_agrees(e, op, &other, peer);
 }
 
-enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
+enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
                          const struct frame *f, uint8_t *scratch, uint8_t **to)
 {
     if (op->phase != PHASE_RUNNING) return ACCEPT_DISCARD;
-    op_lane_ready(e, lane);
+    op_endpoint_ready(e, ep);
     if (f->flags & FLAG_CONFIRM) {
-        lane->wants_done = true;
-        op->tells_all = op->plan.r.tree != NULL; /* rule D15 */
+        ep->wants_done = true;
+        op->tells_all = op->plan.r.hierarchy != NULL; /* rule D15 */
     }
     struct plan_xfer x = {.size = UINT32_MAX};
-    if (f->index < lane->recvs) plan_recv(&op->plan, lane->rank, f->index, &x);
-    if (!op_agrees(e, op, f, lane->link->id)) return ACCEPT_DISCARD;
+    if (f->index < ep->recvs) plan_recv(&op->plan, ep->rank, f->index, &x);
+    if (!op_agrees(e, op, f, ep->link->id)) return ACCEPT_DISCARD;
     if (f->size != x.size) {
-        report_mismatch(e, op, lane->link->id);
+        report_mismatch(e, op, ep->link->id);
         return ACCEPT_DISCARD;
     }
     /* In place not before the own vector is sent. */
-    if (may_be_direct(op) && (!op_in_place(op) || lane->sent == lane->sends)) {
+    if (may_be_direct(op) && (!op_in_place(op) || ep->sent == ep->sends)) {
         op->direct = true;
         op_fold_begin(op);
         *to = scratch;
@@ -432,14 +434,13 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
     }
     bool pairwise = plan_has_pieces(&op->plan);
     if (x.action != ACTION_STORE) {
-        *to = pairwise ? op_pairwise_slot(op, lane, f->index) : NULL;
+        *to = pairwise ? op_pairwise_slot(op, ep, f->index) : NULL;
         if (*to) return ACCEPT_BODY;
         if (!scratch && !pairwise) op_save(op, f->index, &x);
         *to = scratch;
         return ACCEPT_BODY;
     }
-    if (pairwise)
-        op_save_piece(op, plan_piece(&op->plan, lane->rank, f->index));
+    if (pairwise) op_save_piece(op, plan_piece(&op->plan, ep->rank, f->index));
     uint8_t *base = x.space == SPACE_SLOT ? op->slots : op->r.recv;
     if (op->plan.kind == PLAN_STAR && !plan_is_center(&op->plan) &&
         op_in_place(op))
@@ -453,7 +454,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct lane *lane,
     return ACCEPT_BODY;
 }
 
-void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
+void op_reduce(struct op *op, const struct endpoint *ep, const struct frame *f,
                size_t at, const uint8_t *bytes, size_t size)
 {
     struct plan_xfer x;
@@ -462,12 +463,12 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
         return;
     }
     if (plan_has_pieces(&op->plan)) {
-        uint32_t piece = plan_piece(&op->plan, lane->rank, f->index);
-        uint32_t turn = plan_turn(&op->plan, piece, lane->rank);
+        uint32_t piece = plan_piece(&op->plan, ep->rank, f->index);
+        uint32_t turn = plan_turn(&op->plan, piece, ep->rank);
         op_pairwise_add(op, piece, turn, at, bytes, size);
         return;
     }
-    plan_recv(&op->plan, lane->rank, f->index, &x);
+    plan_recv(&op->plan, ep->rank, f->index, &x);
     size_t count = size / op->plan.r.element;
     uint8_t *to = (uint8_t *)op->r.recv + x.offset + at;
     const uint8_t *own = (const uint8_t *)op->r.send + x.offset + at;
@@ -477,39 +478,39 @@ void op_reduce(struct op *op, const struct lane *lane, const struct frame *f,
 }
 
 /* Of a ring. */
-static struct lane *next_lane(const struct op *op)
+static struct endpoint *next_endpoint(const struct op *op)
 {
-    return &op->lanes[op->plan.prev == op->plan.next ? 0 : 1];
+    return &op->eps[op->plan.prev == op->plan.next ? 0 : 1];
 }
 
-void op_received(struct engine *e, struct op *op, struct lane *lane,
+void op_received(struct engine *e, struct op *op, struct endpoint *ep,
                  const struct frame *f, const uint8_t *body)
 {
     struct plan_xfer x;
-    plan_recv(&op->plan, lane->rank, f->index, &x);
+    plan_recv(&op->plan, ep->rank, f->index, &x);
     if (op->codes) {
         op_quant_received(op, f->index, &x, body);
-    } else if (op->plan.kind == PLAN_LENT) {
-        op_lent_received(e, op, lane, f, body);
+    } else if (op->plan.kind == PLAN_SINGLE_COPY) {
+        op_single_copy_received(e, op, ep, f, body);
     } else if (op->turns) {
-        op_pairwise_received(e, op, lane, f, body);
+        op_pairwise_received(e, op, ep, f, body);
     } else if (op->direct) {
         if (body) op_reduce_two(op, 0, body, x.size);
     } else if (x.action != ACTION_STORE && x.size > 0 && body) {
         op_save(op, f->index, &x);
-        op_reduce(op, lane, f, 0, body, x.size);
+        op_reduce(op, ep, f, 0, body, x.size);
     }
     op->rx_bytes += x.size;
-    lane->received++;
-    if (x.size >= PLAN_SEGMENT_MIN && !frame_is_lent(f))
-        measure_transfer(e, lane, f);
+    ep->received++;
+    if (x.size >= PLAN_SEGMENT_MIN && !frame_is_single_copy(f))
+        measure_transfer(e, ep, f);
     if (op->received && !op->turns) {
         op_bit_set(op->received, f->index);
-        link_dirty(e, next_lane(op)->link);
+        link_dirty(e, next_endpoint(op)->link);
     }
     if (op->plan.kind == PLAN_STAR && plan_is_center(&op->plan))
         op_fold_star(e, op);
-    check_lane(e, op, lane);
+    check_endpoint(e, op, ep);
 }
 
 /* ------------------------------------------------------------- completion */
@@ -532,8 +533,8 @@ static bool is_passed_on(const struct op *op)
 static bool all_done(const struct op *op)
 {
     if (is_passed_on(op)) return op->done_prev + 1 >= op->plan.r.world;
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        if (!op->lanes[i].done) return false;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        if (!op->eps[i].done) return false;
     }
     return true;
 }
@@ -550,16 +551,16 @@ static void tell_done(struct engine *e, struct op *op)
         if (known >= op->plan.r.world) known = op->plan.r.world - 1;
         if (known <= op->done_sent) return;
         op->done_sent = known;
-        op_control_send(e, op, next_lane(op), FRAME_DONE, known, clean);
+        op_control_send(e, op, next_endpoint(op), FRAME_DONE, known, clean);
         return;
     }
     if (plan_is_center(&op->plan) && !all_done(op)) return;
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        struct lane *lane = &op->lanes[i];
-        bool tells = op->tells_all || lane->wants_done || all_confirm(op);
-        if (lane->done_sent || !tells) continue;
-        lane->done_sent = true;
-        op_control_send(e, op, lane, FRAME_DONE, 1, clean);
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        struct endpoint *ep = &op->eps[i];
+        bool tells = op->tells_all || ep->wants_done || all_confirm(op);
+        if (ep->done_sent || !tells) continue;
+        ep->done_sent = true;
+        op_control_send(e, op, ep, FRAME_DONE, 1, clean);
     }
 }
 
@@ -567,10 +568,10 @@ void engine_finish(struct engine *e, struct op *op, int result)
 {
     conn_forget_op(e, op);
     op_end_activity(e, op);
-    for (uint32_t i = 0; i < op->lane_count; i++)
-        op->lanes[i].link->eager_bytes -= op->lanes[i].eager;
-    for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->lane_count; i++)
-        measure_lane(&op->lanes[i]);
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        op->eps[i].link->eager_bytes -= op->eps[i].eager;
+    for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->ep_count; i++)
+        measure_endpoint(&op->eps[i]);
     free_run(e, op);
     op->result = result;
     op->phase = PHASE_DONE;
@@ -587,7 +588,7 @@ static bool awaits_all(const struct op *op)
 
 static void check_done(struct engine *e, struct op *op)
 {
-    if (op->phase != PHASE_HELD || !all_done(op)) return;
+    if (op->phase != PHASE_COMPLETE || !all_done(op)) return;
     if (op->cleared && op->whole && awaits_all(op))
         op_drop_finished_before(e, op->launched);
     op_drop_older(e, op->r.tag, op->seq);
@@ -600,7 +601,7 @@ static void hold(struct engine *e, struct op *op)
     if (op->plan.kind == PLAN_EXCHANGE && !op->direct) op_fold(op);
     if (op->plan.kind == PLAN_STAR && !plan_is_center(&op->plan))
         op_take_result(op);
-    op->phase = PHASE_HELD;
+    op->phase = PHASE_COMPLETE;
     e->clock++;
     if (op->plan.kind == PLAN_LOCAL) {
         engine_finish(e, op, pcclSuccess);
@@ -612,7 +613,7 @@ static void hold(struct engine *e, struct op *op)
         return;
     }
     op_drop_older(e, op->r.tag, op->seq);
-    if (!op_retain(e, op, (uint32_t)op_result_size(op))) {
+    if (!op_cache_result(e, op, (uint32_t)op_result_size(op))) {
         /* No memory for the copy: wait for the others instead; they were not
          * asked to confirm, so only a flush can tell. */
         e->out.fault(e->out.user, FAULT_TAGS, op, 0);
@@ -621,61 +622,62 @@ static void hold(struct engine *e, struct op *op)
     engine_finish(e, op, pcclSuccess);
 }
 
-void op_control(struct engine *e, struct op *op, struct lane *lane,
+void op_control(struct engine *e, struct op *op, struct endpoint *ep,
                 const struct frame *f)
 {
-    if (!op_agrees(e, op, f, lane->link->id)) return;
-    op_lane_ready(e, lane);
+    if (!op_agrees(e, op, f, ep->link->id)) return;
+    op_endpoint_ready(e, ep);
     if (f->type == FRAME_READY) {
         bool counted = op->plan.kind == PLAN_ALLTOALL;
-        if (counted && f->index != lane->sends)
-            report_mismatch(e, op, lane->link->id);
+        if (counted && f->index != ep->sends)
+            report_mismatch(e, op, ep->link->id);
         bool asks = op->plan.kind == PLAN_STAR && plan_is_center(&op->plan) &&
-                    op->phase == PHASE_RUNNING && lane->received == 0;
-        if (asks) op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);
+                    op->phase == PHASE_RUNNING && ep->received == 0;
+        if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
         return;
     }
     if (!(f->flags & FLAG_CLEAN)) op->cleared = false;
-    lane->done = true;
-    if (is_passed_on(op) && lane == &op->lanes[0] && f->index > op->done_prev)
+    ep->done = true;
+    if (is_passed_on(op) && ep == &op->eps[0] && f->index > op->done_prev)
         op->done_prev = f->index;
-    if (op->phase != PHASE_HELD) return;
+    if (op->phase != PHASE_COMPLETE) return;
     if (is_passed_on(op) || op->plan.star) tell_done(e, op);
     check_done(e, op);
 }
 
 /* Frames that came before the launch, in the order they came. */
-void engine_apply_early(struct engine *e, struct op *op, struct lane *lane)
+void engine_apply_unexpected(struct engine *e, struct op *op,
+                             struct endpoint *ep)
 {
-    if (!lane) return;
-    struct link *l = lane->link;
-    struct early **slot = &l->early;
+    if (!ep) return;
+    struct link *l = ep->link;
+    struct unexpected **slot = &l->unexpected;
     while (*slot) {
-        struct early *k = *slot;
+        struct unexpected *k = *slot;
         bool mine = k->frame.tag == op->r.tag && k->frame.seq == op->seq;
         if (!mine || !k->complete) {
             slot = &k->next;
             continue;
         }
         *slot = k->next;
-        l->early_count--;
-        l->early_bytes -= k->frame.size;
-        if (op->phase == PHASE_RUNNING || op->phase == PHASE_HELD) {
+        l->unexpected_count--;
+        l->unexpected_bytes -= k->frame.size;
+        if (op->phase == PHASE_RUNNING || op->phase == PHASE_COMPLETE) {
             uint8_t *to = NULL;
             if (k->frame.type != FRAME_DATA) {
-                op_control(e, op, lane, &k->frame);
-            } else if (frame_is_lent(&k->frame)) {
+                op_control(e, op, ep, &k->frame);
+            } else if (frame_is_single_copy(&k->frame)) {
                 if (op_agrees(e, op, &k->frame, l->id))
-                    op_lent(e, op, lane, &k->frame);
-            } else if (op_accept(e, op, lane, &k->frame, k->body, &to) ==
+                    op_single_copy(e, op, ep, &k->frame);
+            } else if (op_accept(e, op, ep, &k->frame, k->body, &to) ==
                        ACCEPT_BODY) {
                 if (to != k->body) memcpy(to, k->body, k->frame.size);
-                op_received(e, op, lane, &k->frame, to);
+                op_received(e, op, ep, &k->frame, to);
             }
         }
         pool_give(&e->pool, k);
         if (op->phase == PHASE_DONE) break;
     }
-    l->early_end = &l->early;
-    while (*l->early_end) l->early_end = &(*l->early_end)->next;
+    l->unexpected_end = &l->unexpected;
+    while (*l->unexpected_end) l->unexpected_end = &(*l->unexpected_end)->next;
 }

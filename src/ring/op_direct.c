@@ -47,13 +47,14 @@ static uint8_t *slot(const struct op *op, uint32_t piece, uint32_t turn)
            part % p->segments * p->segment;
 }
 
-uint8_t *op_pairwise_slot(const struct op *op, const struct lane *lane,
+uint8_t *op_pairwise_slot(const struct op *op, const struct endpoint *ep,
                           uint32_t k)
 {
-    if (op->plan.kind == PLAN_LENT) return op_lent_slot(op, lane, k);
+    if (op->plan.kind == PLAN_SINGLE_COPY)
+        return op_single_copy_slot(op, ep, k);
     const struct plan *p = &op->plan;
-    uint32_t piece = plan_piece(p, lane->rank, k);
-    uint32_t turn = plan_turn(p, piece, lane->rank);
+    uint32_t piece = plan_piece(p, ep->rank, k);
+    uint32_t turn = plan_turn(p, piece, ep->rank);
     return op->turns[piece] + 1u == turn ? NULL : slot(op, piece, turn);
 }
 
@@ -78,22 +79,21 @@ void op_pairwise_add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
 static void complete(struct engine *e, struct op *op, uint32_t bit)
 {
     op_bit_set(op->received, bit);
-    for (uint32_t i = 0; i < op->lane_count; i++)
-        link_dirty(e, op->lanes[i].link);
+    for (uint32_t i = 0; i < op->ep_count; i++) link_dirty(e, op->eps[i].link);
 }
 
 void op_pairwise_received(struct engine *e, struct op *op,
-                          const struct lane *lane, const struct frame *f,
+                          const struct endpoint *ep, const struct frame *f,
                           const uint8_t *body)
 {
     const struct plan *p = &op->plan;
-    uint32_t piece = plan_piece(p, lane->rank, f->index);
-    if (!plan_is_part(p, lane->rank, f->index)) {
+    uint32_t piece = plan_piece(p, ep->rank, f->index);
+    if (!plan_is_part(p, ep->rank, f->index)) {
         if (plan_turns(p, piece) > 0)
             complete(e, op, p->r.world * p->segments + piece);
         return;
     }
-    uint32_t turn = plan_turn(p, piece, lane->rank);
+    uint32_t turn = plan_turn(p, piece, ep->rank);
     if (body && body == slot(op, piece, turn)) {
         op_bit_set(op->came, part_of(p, piece, turn));
     } else {

@@ -60,13 +60,13 @@ void op_reduce_two(struct op *op, size_t at, const uint8_t *bytes, size_t size)
  * result learns it from the center, which then asks all (rule D11). */
 void op_fold_star(struct engine *e, struct op *op)
 {
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        if (op->lanes[i].received < op->lanes[i].recvs) return;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        if (op->eps[i].received < op->eps[i].recvs) return;
     }
     op_fold(op);
-    for (uint32_t i = 0; i < op->lane_count; i++) {
-        if (op->lanes[i].wants_done) op->confirm = true;
-        link_dirty(e, op->lanes[i].link);
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        if (op->eps[i].wants_done) op->confirm = true;
+        link_dirty(e, op->eps[i].link);
     }
 }
 

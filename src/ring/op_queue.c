@@ -39,8 +39,7 @@ void op_begin_sending(struct engine *e, struct op *op)
     if (!op->counted) e->active++;
     op->counted = true;
     op->unsent = 0;
-    for (uint32_t i = 0; i < op->lane_count; i++)
-        op->unsent += op->lanes[i].sends;
+    for (uint32_t i = 0; i < op->ep_count; i++) op->unsent += op->eps[i].sends;
     if (op->unsent == 0) return;
     struct op_queue *q = queue_of(e, op);
     op->unsent_prev = q->last;
@@ -70,7 +69,7 @@ void op_unqueue(struct engine *e, struct op *op)
 void op_end_activity(struct engine *e, struct op *op)
 {
     op_unqueue(e, op);
-    op_break_promise(e, op);
+    op_release_result(e, op);
     if (op->counted) e->active--;
     op->counted = false;
 }

@@ -87,5 +87,5 @@ void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
         memcpy(own_copy(op), op->r.send, size);
     op->folded = op->slots != NULL;
     if (size > 0) memcpy(op->r.recv, bytes, size);
-    op->phase = PHASE_HELD;
+    op->phase = PHASE_COMPLETE;
 }

@@ -6,25 +6,24 @@
 /* Transfers looked at beyond the first that cannot be sent yet. */
 enum { SEND_AHEAD = 256 };
 
-bool op_eager_fits(const struct lane *lane, uint32_t size)
+bool op_eager_fits(const struct endpoint *ep, uint32_t size)
 {
-    return size <= EAGER_MAX &&
-           lane->link->eager_bytes + size <= EAGER_LINK_MAX;
+    return size <= EAGER_MAX && ep->link->eager_bytes + size <= EAGER_LINK_MAX;
 }
 
 /* Who cannot send says READY instead, if the other end has anything to send:
  * it may wait for a word as well. Rule D11: the center only answers. */
-static void ask(struct engine *e, struct op *op, struct lane *lane)
+static void ask(struct engine *e, struct op *op, struct endpoint *ep)
 {
-    if (lane->asked || lane->recvs == 0 || plan_is_center(&op->plan)) return;
-    lane->asked = true;
-    op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);
+    if (ep->asked || ep->recvs == 0 || plan_is_center(&op->plan)) return;
+    ep->asked = true;
+    op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
 }
 
-static bool may_send(const struct op *op, const struct lane *lane, uint32_t k,
+static bool may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
                      struct plan_xfer *x)
 {
-    plan_send(&op->plan, lane->rank, k, x);
+    plan_send(&op->plan, ep->rank, k, x);
     if (x->after == PLAN_ALL) return op->folded;
     return x->after == PLAN_NOTHING || op_bit_get(op->received, x->after);
 }
@@ -33,33 +32,32 @@ static bool may_send(const struct op *op, const struct lane *lane, uint32_t k,
  * they arrive in any order, and those that wait for a late one must not keep
  * the others: what one link has lost, every link after it would lose again. */
 static bool sendable(struct engine *e, const struct conn *c, struct op *op,
-                     struct lane *lane, uint32_t *which, struct plan_xfer *x)
+                     struct endpoint *ep, uint32_t *which, struct plan_xfer *x)
 {
-    if (op->phase != PHASE_RUNNING || lane->send_next == lane->sends)
-        return false;
-    uint32_t k = lane->send_next;
+    if (op->phase != PHASE_RUNNING || ep->send_next == ep->sends) return false;
+    uint32_t k = ep->send_next;
     uint32_t end = k + 1;
-    if (op->begun && lane->link->open > 1) end = k + SEND_AHEAD;
-    if (end > lane->sends) end = lane->sends;
-    while (k < end && ((op->begun && op_bit_get(op->begun, k)) ||
-                       !may_send(op, lane, k, x)))
+    if (op->begun && ep->link->open > 1) end = k + SEND_AHEAD;
+    if (end > ep->sends) end = ep->sends;
+    while (k < end &&
+           ((op->begun && op_bit_get(op->begun, k)) || !may_send(op, ep, k, x)))
         k++;
     if (k == end) return false;
     *which = k;
-    if (lane->ready || lend_may(c, op, x) || op_eager_fits(lane, x->size))
+    if (ep->ready || single_copy_fits(c, op, x) || op_eager_fits(ep, x->size))
         return true;
-    ask(e, op, lane);
+    ask(e, op, ep);
     return false;
 }
 
-static void begin(struct op *op, struct lane *lane, uint32_t k)
+static void begin(struct op *op, struct endpoint *ep, uint32_t k)
 {
     if (op->begun) op_bit_set(op->begun, k);
-    if (k > lane->send_next) return;
+    if (k > ep->send_next) return;
     do {
-        lane->send_next++;
-    } while (op->begun && lane->send_next < lane->sends &&
-             op_bit_get(op->begun, lane->send_next));
+        ep->send_next++;
+    } while (op->begun && ep->send_next < ep->sends &&
+             op_bit_get(op->begun, ep->send_next));
 }
 
 static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
@@ -70,28 +68,28 @@ static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
 }
 
 static struct op *first_sendable(struct engine *e, const struct op_queue *q,
-                                 const struct conn *c, struct lane **lane,
+                                 const struct conn *c, struct endpoint **ep,
                                  uint32_t *k, struct plan_xfer *x)
 {
     for (struct op *op = q->first; op; op = op->unsent_next) {
-        *lane = op_lane(op, c->link);
-        if (*lane && sendable(e, c, op, *lane, k, x)) return op;
+        *ep = op_endpoint(op, c->link);
+        if (*ep && sendable(e, c, op, *ep, k, x)) return op;
     }
     return NULL;
 }
 
 bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
-                  const uint8_t **from, struct op **which, struct lane **at)
+                  const uint8_t **from, struct op **which, struct endpoint **at)
 {
     enum { TURNS = 4 }; /* of which one is the long ones' */
     bool long_first = ++e->turn % TURNS == 0;
     const struct op_queue *first = long_first ? &e->longs : &e->shorts;
     const struct op_queue *second = long_first ? &e->shorts : &e->longs;
-    struct lane *lane;
+    struct endpoint *ep;
     struct plan_xfer x;
     uint32_t k;
-    struct op *op = first_sendable(e, first, c, &lane, &k, &x);
-    if (!op) op = first_sendable(e, second, c, &lane, &k, &x);
+    struct op *op = first_sendable(e, first, c, &ep, &k, &x);
+    if (!op) op = first_sendable(e, second, c, &ep, &k, &x);
     if (!op) return false;
     *f =
         (struct frame){.type = FRAME_DATA,
@@ -102,14 +100,14 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                        .index = k,
                        .size = x.size,
                        .digest = op->r.digest};
-    begin(op, lane, k);
-    bool lent = lend_may(c, op, &x);
-    if (lent) lend_put(e, op, lane, k, &x, f);
+    begin(op, ep, k);
+    bool lent = single_copy_fits(c, op, &x);
+    if (lent) single_copy_put(e, op, ep, k, &x, f);
     *from = x.size > 0 && !lent ? source_of(op, &x) : NULL;
     *which = op;
-    *at = lane;
-    if (!lane->ready && !lent) {
-        lane->eager += x.size;
+    *at = ep;
+    if (!ep->ready && !lent) {
+        ep->eager += x.size;
         c->link->eager_bytes += x.size;
     }
     op->tx_bytes += x.size;

@@ -71,12 +71,12 @@ static uint64_t chunk_size(const struct plan *p, uint32_t chunk)
 /* What all have put down, and wait for others to take, stays in a cache; the
  * fewer members, the larger are the portions between two turns of the others.
  */
-static uint64_t lent_segment(const struct plan *p)
+static uint64_t single_copy_segment(const struct plan *p)
 {
     if (p->r.piece > 0) return p->r.piece;
-    uint64_t segment = PLAN_LENT_TOTAL / p->r.world / p->r.world;
-    if (segment < PLAN_LENT_MIN) return PLAN_LENT_MIN;
-    return segment < PLAN_LENT_MAX ? segment : PLAN_LENT_MAX;
+    uint64_t segment = PLAN_SINGLE_COPY_TOTAL / p->r.world / p->r.world;
+    if (segment < PLAN_SINGLE_COPY_MIN) return PLAN_SINGLE_COPY_MIN;
+    return segment < PLAN_SINGLE_COPY_MAX ? segment : PLAN_SINGLE_COPY_MAX;
 }
 
 /* Segments small enough that transfer and reduction overlap, large enough
@@ -86,14 +86,15 @@ static uint64_t lent_segment(const struct plan *p)
  * everybody sends at all times. */
 static void choose_segments(struct plan *p, uint64_t size)
 {
-    uint64_t least = p->r.one_host ? PLAN_SEGMENT_MIN : PLAN_SEGMENT_FAR_MIN;
+    uint64_t least = p->r.one_host ? PLAN_SEGMENT_MIN : PLAN_SEGMENT_WAN_MIN;
     uint64_t segment = size / (p->r.one_host ? 4 : 64);
     if (p->r.sockets && p->kind == PLAN_RING) segment = size;
     if (segment < least) segment = least;
     /* Of a size that needs no READY (rule D2). */
     if (p->kind == PLAN_PAIRWISE) segment = PLAN_SEGMENT_MIN;
-    if (p->kind == PLAN_LENT) segment = lent_segment(p);
-    uint64_t most = p->skewed ? PLAN_SEGMENT_SKEWED_MAX : PLAN_SEGMENT_MAX;
+    if (p->kind == PLAN_SINGLE_COPY) segment = single_copy_segment(p);
+    uint64_t most =
+        p->interleaved ? PLAN_SEGMENT_INTERLEAVED_MAX : PLAN_SEGMENT_MAX;
     if (segment > most) segment = most;
     /* Elements are powers of two up to 64 bytes, or larger blocks. */
     segment -= segment % (p->r.element > 64 ? p->r.element : 64);
@@ -114,22 +115,23 @@ static bool may_be_star(const struct plan_request *r)
  * many share. */
 static bool may_be_pairwise(const struct plan_request *r)
 {
-    uint64_t most = r->one_host ? PLAN_PAIRWISE_MAX : PLAN_PAIRWISE_FAR_MAX;
+    uint64_t most = r->one_host ? PLAN_PAIRWISE_MAX : PLAN_PAIRWISE_WAN_MAX;
     bool may = r->one_host ? r->pairwise : r->plain;
     return r->mesh && may && r->world > 2 && r->count * r->element <= most;
 }
 
 /* Rule D16. Smaller vectors pass through queues that stay in the caches. */
-static bool may_be_lent(const struct plan_request *r)
+static bool may_be_single_copy(const struct plan_request *r)
 {
     return r->one_host && r->pairwise && r->mesh && r->world > 2 &&
-           r->world <= r->lenders && r->count * r->element > PLAN_PAIRWISE_MAX;
+           r->world <= r->single_copy_world &&
+           r->count * r->element > PLAN_PAIRWISE_MAX;
 }
 
 static enum plan_kind choose_kind(const struct plan_request *r)
 {
     uint64_t size = r->count * r->element - r->spare;
-    uint64_t most = r->tree && r->coll == COLL_ALLREDUCE && r->plain
+    uint64_t most = r->hierarchy && r->coll == COLL_ALLREDUCE && r->plain
                         ? PLAN_EXCHANGE_SITES_MAX
                         : PLAN_EXCHANGE_MAX;
     bool small =
@@ -142,7 +144,7 @@ static enum plan_kind choose_kind(const struct plan_request *r)
         if (star) return PLAN_STAR;
         if (small) return PLAN_EXCHANGE;
         if (may_be_pairwise(r)) return PLAN_PAIRWISE;
-        return may_be_lent(r) ? PLAN_LENT : PLAN_RING;
+        return may_be_single_copy(r) ? PLAN_SINGLE_COPY : PLAN_RING;
     case COLL_BROADCAST:
         if (small && r->pairwise) return PLAN_SPREAD;
         return small || star ? PLAN_FLAT : PLAN_CHAIN;
@@ -178,7 +180,7 @@ void plan_init(struct plan *p, const struct plan_request *request)
     if (p->kind == PLAN_RING || plan_has_pieces(p)) size = chunk_size(p, 0);
     p->streamed =
         p->r.pairwise && plan_vector_size(p) * p->r.world >= p->r.cached;
-    p->skewed = p->kind == PLAN_RING && p->streamed;
+    p->interleaved = p->kind == PLAN_RING && p->streamed;
     choose_segments(p, size);
     p->direct = plan_is_ring(p) && p->r.mesh && !p->r.one_host;
 }
@@ -191,7 +193,7 @@ bool plan_is_ring(const struct plan *p)
 
 bool plan_has_pieces(const struct plan *p)
 {
-    return p->kind == PLAN_PAIRWISE || p->kind == PLAN_LENT;
+    return p->kind == PLAN_PAIRWISE || p->kind == PLAN_SINGLE_COPY;
 }
 
 bool plan_is_center(const struct plan *p)
@@ -240,13 +242,13 @@ static uint32_t ring_steps(const struct plan *p)
 /* Chunks of which `from` sends its part to `to`, and the i-th of them. */
 static uint32_t parts_to(const struct plan *p, uint32_t from, uint32_t to)
 {
-    return p->r.tree ? tree_chunks(p->r.tree, from, to) : 1;
+    return p->r.hierarchy ? hierarchy_chunks(p->r.hierarchy, from, to) : 1;
 }
 
 static uint32_t part_to(const struct plan *p, uint32_t from, uint32_t to,
                         uint32_t i)
 {
-    return p->r.tree ? tree_chunk(p->r.tree, from, to, i) : to;
+    return p->r.hierarchy ? hierarchy_chunk(p->r.hierarchy, from, to, i) : to;
 }
 
 /* Transfers from one to the other: its parts, and then the sums that it has for
@@ -272,7 +274,7 @@ uint32_t plan_sends(const struct plan *p, uint32_t to)
         return to == p->next && p->place + 1 < p->r.world ? p->segments : 0;
     case PLAN_PAIRWISE:
         return pairwise_count(p, p->r.rank, to);
-    case PLAN_LENT:
+    case PLAN_SINGLE_COPY:
         return 2 * p->segments;
     case PLAN_RING:
     case PLAN_GATHER_RING:
@@ -299,7 +301,7 @@ uint32_t plan_recvs(const struct plan *p, uint32_t from)
         return from == p->prev && p->place > 0 ? p->segments : 0;
     case PLAN_PAIRWISE:
         return pairwise_count(p, from, p->r.rank);
-    case PLAN_LENT:
+    case PLAN_SINGLE_COPY:
         return 2 * p->segments;
     case PLAN_RING:
     case PLAN_GATHER_RING:
@@ -357,14 +359,14 @@ static uint32_t first_step(const struct plan *p, uint32_t diagonal)
 
 static uint32_t ring_index(const struct plan *p, uint32_t step, uint32_t g)
 {
-    if (!p->skewed) return step * p->segments + g;
+    if (!p->interleaved) return step * p->segments + g;
     uint32_t diagonal = step + g;
     return before_diagonal(p, diagonal) + step - first_step(p, diagonal);
 }
 
 static uint32_t ring_step(const struct plan *p, uint32_t k, uint32_t *g)
 {
-    if (!p->skewed) {
+    if (!p->interleaved) {
         *g = k % p->segments;
         return k / p->segments;
     }
@@ -385,7 +387,7 @@ static uint32_t ring_step(const struct plan *p, uint32_t k, uint32_t *g)
 bool plan_is_streamed(const struct plan *p, uint32_t k)
 {
     uint32_t g;
-    return p->skewed && ring_step(p, k, &g) + 1 == ring_steps(p);
+    return p->interleaved && ring_step(p, k, &g) + 1 == ring_steps(p);
 }
 
 bool plan_is_first_write(const struct plan *p, uint32_t k)
@@ -448,8 +450,8 @@ bool plan_is_sum(const struct plan *p, uint32_t k, uint32_t *segment)
     return !input;
 }
 
-static uint32_t lent_piece(const struct plan *p, uint32_t from, uint32_t to,
-                           uint32_t k)
+static uint32_t cma_piece(const struct plan *p, uint32_t from, uint32_t to,
+                          uint32_t k)
 {
     uint32_t g;
     bool sum = plan_is_sum(p, k, &g);
@@ -458,7 +460,7 @@ static uint32_t lent_piece(const struct plan *p, uint32_t from, uint32_t to,
 
 uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k)
 {
-    if (p->kind == PLAN_LENT) return lent_piece(p, from, p->r.rank, k);
+    if (p->kind == PLAN_SINGLE_COPY) return cma_piece(p, from, p->r.rank, k);
     bool part;
     return pairwise_piece(p, from, p->r.rank, k, &part);
 }
@@ -466,31 +468,32 @@ uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k)
 bool plan_is_part(const struct plan *p, uint32_t from, uint32_t k)
 {
     uint32_t g;
-    if (p->kind == PLAN_LENT) return !plan_is_sum(p, k, &g);
+    if (p->kind == PLAN_SINGLE_COPY) return !plan_is_sum(p, k, &g);
     return k / p->segments < parts_to(p, from, p->r.rank);
 }
 
 uint32_t plan_turns(const struct plan *p, uint32_t piece)
 {
     uint32_t chunk = piece / p->segments;
-    if (p->r.tree) return tree_turns(p->r.tree, chunk);
+    if (p->r.hierarchy) return hierarchy_turns(p->r.hierarchy, chunk);
     return chunk == p->r.rank ? p->r.world - 1 : 0;
 }
 
 uint32_t plan_turn(const struct plan *p, uint32_t piece, uint32_t from)
 {
-    if (p->r.tree) return tree_turn(p->r.tree, piece / p->segments, from);
+    if (p->r.hierarchy)
+        return hierarchy_turn(p->r.hierarchy, piece / p->segments, from);
     return wrap(p, from, p->r.rank);
 }
 
 uint32_t plan_parts(const struct plan *p)
 {
-    return p->r.tree ? p->r.tree->parts : p->r.world - 1;
+    return p->r.hierarchy ? p->r.hierarchy->parts : p->r.world - 1;
 }
 
 uint32_t plan_parts_before(const struct plan *p, uint32_t chunk)
 {
-    return p->r.tree ? p->r.tree->parts_before[chunk] : 0;
+    return p->r.hierarchy ? p->r.hierarchy->parts_before[chunk] : 0;
 }
 
 static void pairwise_send(const struct plan *p, uint32_t to, uint32_t k,
@@ -506,12 +509,12 @@ static void pairwise_send(const struct plan *p, uint32_t to, uint32_t k,
     if (!part && chunk != p->r.rank) x->after += p->r.world * p->segments;
 }
 
-static void lent_send(const struct plan *p, uint32_t to, uint32_t k,
-                      struct plan_xfer *x)
+static void cma_send(const struct plan *p, uint32_t to, uint32_t k,
+                     struct plan_xfer *x)
 {
     uint32_t g;
     bool sum = plan_is_sum(p, k, &g);
-    plan_piece_place(p, lent_piece(p, p->r.rank, to, k), x);
+    plan_piece_place(p, cma_piece(p, p->r.rank, to, k), x);
     x->space = sum ? SPACE_RECV : SPACE_SEND;
     if (sum)
         x->after = g;
@@ -574,8 +577,8 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
     case PLAN_PAIRWISE:
         pairwise_send(p, to, k, x);
         return;
-    case PLAN_LENT:
-        lent_send(p, to, k, x);
+    case PLAN_SINGLE_COPY:
+        cma_send(p, to, k, x);
         return;
     case PLAN_RING:
         ring_send(p, k, x);
@@ -625,7 +628,7 @@ void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
         cut(p, 0, plan_vector_size(p), k, x);
         return;
     case PLAN_PAIRWISE:
-    case PLAN_LENT:
+    case PLAN_SINGLE_COPY:
         pairwise_recv(p, from, k, x);
         return;
     case PLAN_RING:

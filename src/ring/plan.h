@@ -12,19 +12,21 @@
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
-    PLAN_SEGMENT_FAR_MIN = 16 * 1024,     /* between hosts */
-    PLAN_SEGMENT_MAX = 512 * 1024,        /* bytes of the largest transfer */
-    PLAN_SEGMENT_SKEWED_MAX = 256 * 1024, /* ... that stays in a cache */
+    PLAN_SEGMENT_WAN_MIN = 16 * 1024, /* between hosts */
+    PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
+    PLAN_SEGMENT_INTERLEAVED_MAX = 256 * 1024, /* ... that stays in a cache */
     PLAN_CACHED = 16 * 1024 * 1024, /* bytes of vectors that caches may hold */
     PLAN_EXCHANGE_MAX = 64 * 1024,  /* bytes of a vector sent to everyone */
     PLAN_EXCHANGE_TOTAL = 128 * 1024,   /* ... times world-1 */
     PLAN_EXCHANGE_SITES_MAX = 8 * 1024, /* ... where sites share their ways */
     PLAN_PAIRWISE_MAX = 128 * 1024,     /* bytes of a vector sent in chunks */
-    PLAN_PAIRWISE_FAR_MAX = 256 * 1024, /* ... between hosts */
-    PLAN_LENDERS_MAX = 16, /* members of a host that lend each other vectors */
-    PLAN_LENT_MIN = 32 * 1024,         /* bytes of a segment of these, */
-    PLAN_LENT_MAX = 256 * 1024,        /* between this and that */
-    PLAN_LENT_TOTAL = 4 * 1024 * 1024, /* ... of one for each pair together */
+    PLAN_PAIRWISE_WAN_MAX = 256 * 1024, /* ... between hosts */
+    PLAN_SINGLE_COPY_WORLD_MAX =
+        16, /* members of a host that lend each other vectors */
+    PLAN_SINGLE_COPY_MIN = 32 * 1024,  /* bytes of a segment of these, */
+    PLAN_SINGLE_COPY_MAX = 256 * 1024, /* between this and that */
+    PLAN_SINGLE_COPY_TOTAL =
+        4 * 1024 * 1024, /* ... of one for each pair together */
 };
 
 enum plan_kind {
@@ -32,7 +34,7 @@ enum plan_kind {
     PLAN_EXCHANGE,    /* all-reduce: everyone's vector to everyone */
     PLAN_STAR,        /* all-reduce: vectors to the center, the result back */
     PLAN_PAIRWISE,    /* all-reduce: chunks to their owners, sums back */
-    PLAN_LENT,        /* ... by segments, through memory that members lend */
+    PLAN_SINGLE_COPY, /* ... by segments, through memory that members lend */
     PLAN_RING,        /* all-reduce: reduce-scatter + all-gather */
     PLAN_FLAT,        /* broadcast: root to everyone */
     PLAN_SPREAD,      /* ... and an empty word from everyone to everyone */
@@ -55,23 +57,23 @@ struct plan_request {
     enum plan_coll coll;
     uint32_t world, rank;
     uint32_t root;
-    bool mesh;        /* all pairs are linked */
-    bool one_host;    /* all members are on one host */
-    bool sockets;     /* ... and share no memory there */
-    bool pairwise;    /* ... or do, and the elements are what is reduced */
-    bool plain;       /* the elements are what is reduced */
-    uint32_t center;  /* of a star, any number */
-    uint64_t cached;  /* bytes of all vectors from which on rings are skewed */
-    uint32_t lenders; /* members up to which large vectors are lent */
-    uint32_t piece;   /* lent: bytes of a segment; 0: as fits */
-    uint64_t count;   /* elements (all-reduce) or bytes */
-    uint32_t element; /* bytes of one element */
-    uint32_t spare;   /* all-reduce: bytes that the last element is short of */
+    bool mesh;       /* all pairs are linked */
+    bool one_host;   /* all members are on one host */
+    bool sockets;    /* ... and share no memory there */
+    bool pairwise;   /* ... or do, and the elements are what is reduced */
+    bool plain;      /* the elements are what is reduced */
+    uint32_t center; /* of a star, any number */
+    uint64_t cached; /* bytes of all vectors from which on rings are skewed */
+    uint32_t single_copy_world; /* members up to which large vectors are lent */
+    uint32_t piece;             /* lent: bytes of a segment; 0: as fits */
+    uint64_t count;             /* elements (all-reduce) or bytes */
+    uint32_t element;           /* bytes of one element */
+    uint32_t spare; /* all-reduce: bytes that the last element is short of */
     /* Ring order as ranks (world entries), NULL for the identity; borrowed
      * while the plan lives. */
     const uint16_t *order;
     /* Members at several sites, NULL: as if each had its own; borrowed. */
-    const struct tree *tree;
+    const struct hierarchy *hierarchy;
     /* COLL_ALLTOALLV: bytes and byte displacements per rank; borrowed. */
     const size_t *send_bytes, *send_displs, *recv_bytes, *recv_displs;
 };
@@ -87,7 +89,7 @@ struct plan {
     uint32_t center;   /* rank; of a star */
     uint32_t segments; /* per chunk or block */
     uint64_t segment;  /* bytes */
-    bool skewed;       /* ring: in the order of step + segment */
+    bool interleaved;  /* ring: in the order of step + segment */
     bool streamed;     /* no cache holds all vectors, and all share memory */
 };
 
@@ -149,14 +151,14 @@ bool plan_is_streamed(const struct plan *p, uint32_t k);
 /* This member is what all others of a star speak with. */
 bool plan_is_center(const struct plan *p);
 
-/* PLAN_LENT: the segment that the k-th transfer to or from a partner is of;
- * true if it is the sum. */
+/* PLAN_SINGLE_COPY: the segment that the k-th transfer to or from a partner is
+ * of; true if it is the sum. */
 bool plan_is_sum(const struct plan *p, uint32_t k, uint32_t *segment);
 
-/* PLAN_PAIRWISE and PLAN_LENT have pieces: a piece is a segment of the vector
- * by its number, of which there are world * segments, those of chunk 0 first.
- * Bytes of the largest chunk; the piece that the k-th transfer from a partner
- * brings, and whether it is a part to be added, or the sum. */
+/* PLAN_PAIRWISE and PLAN_SINGLE_COPY have pieces: a piece is a segment of the
+ * vector by its number, of which there are world * segments, those of chunk 0
+ * first. Bytes of the largest chunk; the piece that the k-th transfer from a
+ * partner brings, and whether it is a part to be added, or the sum. */
 bool plan_has_pieces(const struct plan *p);
 uint64_t plan_chunk_max(const struct plan *p);
 uint32_t plan_piece(const struct plan *p, uint32_t from, uint32_t k);

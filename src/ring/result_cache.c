@@ -44,54 +44,54 @@ bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
 }
 
 /* There is one at most of each tag, see op_drop_older(). */
-struct retained *op_kept(struct engine *e, uint64_t tag)
+struct cached_result *op_cached_result(struct engine *e, uint64_t tag)
 {
     const struct tag_entry *t = op_tag_entry(e, tag);
-    return t && t->kept > 0 ? &e->retained[t->kept - 1] : NULL;
+    return t && t->cached > 0 ? &e->results[t->cached - 1] : NULL;
 }
 
-static void drop(struct engine *e, struct retained *r)
+static void drop(struct engine *e, struct cached_result *r)
 {
     struct tag_entry *t = op_tag_entry(e, r->tag);
-    if (t) t->kept = 0;
-    e->retained_used &= ~((uint64_t)1 << (r - e->retained));
-    e->promised -= !r->replaced;
+    if (t) t->cached = 0;
+    e->results_used &= ~((uint64_t)1 << (r - e->results));
+    e->reserved -= !r->replaced;
     pool_give(&e->pool, r->bytes);
     r->bytes = NULL;
 }
 
 /* A result that is kept for others goes when this peer holds the next one of
  * its tag (D6), whose slot is the same. */
-bool op_can_retain(struct engine *e, struct op *op)
+bool op_reserve_result(struct engine *e, struct op *op)
 {
-    struct retained *before = op_kept(e, op->r.tag);
+    struct cached_result *before = op_cached_result(e, op->r.tag);
     if (before && before->replaced) before = NULL;
-    if (!before && e->promised >= RETAIN_MAX) return false;
+    if (!before && e->reserved >= RESULTS_MAX) return false;
     if (before) before->replaced = true;
-    e->promised += !before;
-    op->promised = true;
+    e->reserved += !before;
+    op->reserved = true;
     return true;
 }
 
-void op_break_promise(struct engine *e, struct op *op)
+void op_release_result(struct engine *e, struct op *op)
 {
-    e->promised -= op->promised;
-    op->promised = false;
+    e->reserved -= op->reserved;
+    op->reserved = false;
 }
 
 /* Rule D5. A slot was reserved at the launch. */
-bool op_retain(struct engine *e, struct op *op, uint32_t size)
+bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
 {
-    assert(~e->retained_used != 0);
-    uint32_t number = (uint32_t)__builtin_ctzll(~e->retained_used);
-    struct retained *r = &e->retained[number];
+    assert(~e->results_used != 0);
+    uint32_t number = (uint32_t)__builtin_ctzll(~e->results_used);
+    struct cached_result *r = &e->results[number];
     r->bytes = pool_take(&e->pool, size);
     if (!r->bytes) return false;
     if (size > 0) memcpy(r->bytes, op->r.recv, size);
-    e->retained_used |= (uint64_t)1 << number;
-    op_tag_entry(e, op->r.tag)->kept = (uint8_t)(number + 1);
-    op_break_promise(e, op);
-    e->promised++;
+    e->results_used |= (uint64_t)1 << number;
+    op_tag_entry(e, op->r.tag)->cached = (uint8_t)(number + 1);
+    op_release_result(e, op);
+    e->reserved++;
     r->replaced = false;
     r->tag = op->r.tag;
     r->seq = op->seq;
@@ -103,7 +103,7 @@ bool op_retain(struct engine *e, struct op *op, uint32_t size)
 /* Rule D6: who has begun (tag, seq) has returned from (tag, seq - 1). */
 void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq)
 {
-    struct retained *r = op_kept(e, tag);
+    struct cached_result *r = op_cached_result(e, tag);
     if (r && r->seq < seq) drop(e, r);
 }
 
@@ -111,13 +111,13 @@ void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq)
  * hold what this peer had finished before it launched it. */
 void op_drop_finished_before(struct engine *e, uint64_t launched)
 {
-    for (uint64_t left = e->retained_used; left != 0; left &= left - 1) {
-        struct retained *r = &e->retained[__builtin_ctzll(left)];
+    for (uint64_t left = e->results_used; left != 0; left &= left - 1) {
+        struct cached_result *r = &e->results[__builtin_ctzll(left)];
         if (r->finished < launched) drop(e, r);
     }
 }
 
-void op_drop_retained(struct engine *e)
+void op_drop_results(struct engine *e)
 {
     op_drop_finished_before(e, UINT64_MAX);
 }

@@ -77,16 +77,17 @@ static void test_returns_at_once(void **state)
  * center, which alone can tell; the other one as well, as it was asked. */
 static void one_wants_done(uint32_t who)
 {
-    uint32_t promised = engines[who]->promised;
-    engines[who]->promised = RETAIN_MAX;
+    uint32_t promised = engines[who]->reserved;
+    engines[who]->reserved = RESULTS_MAX;
     deaf[OTHER][CENTER] = true;
     launch_all(1, false);
-    engines[who]->promised = promised;
+    engines[who]->reserved = promised;
     for (uint32_t i = 0; i < WORLD; i++)
         assert_int_equal(ops[i]->confirm, i == who);
     settle();
-    assert_int_equal(ops[CENTER]->phase, PHASE_HELD);
-    assert_int_equal(ops[LEAF]->phase, who == LEAF ? PHASE_HELD : PHASE_DONE);
+    assert_int_equal(ops[CENTER]->phase, PHASE_COMPLETE);
+    assert_int_equal(ops[LEAF]->phase,
+                     who == LEAF ? PHASE_COMPLETE : PHASE_DONE);
     assert_int_equal(ops[OTHER]->phase, PHASE_RUNNING);
     deaf[OTHER][CENTER] = false;
     settle();
@@ -113,9 +114,9 @@ static void clean_through_the_center(uint32_t busy)
     r.plan.coll = COLL_BARRIER;
     struct op *open = NULL;
     if (busy < WORLD) open = engine_launch(engines[busy], &r, false);
-    engines[LEAF]->promised += RETAIN_MAX;
+    engines[LEAF]->reserved += RESULTS_MAX;
     launch_all(1, false);
-    engines[LEAF]->promised -= RETAIN_MAX;
+    engines[LEAF]->reserved -= RESULTS_MAX;
     settle();
     check_sums(1);
     assert_int_equal(ops[LEAF]->cleared, busy == WORLD);
@@ -141,14 +142,14 @@ static void test_the_center_says_ready_when_asked(void **state)
     launch(LEAF, COUNT, false);
     launch(OTHER, COUNT, false);
     settle();
-    assert_false(ops[LEAF]->lanes[0].ready);
-    assert_int_equal(ops[LEAF]->lanes[0].sent, 0);
-    assert_int_equal(ops[OTHER]->lanes[0].sent, 1);
+    assert_false(ops[LEAF]->eps[0].ready);
+    assert_int_equal(ops[LEAF]->eps[0].sent, 0);
+    assert_int_equal(ops[OTHER]->eps[0].sent, 1);
     mute[LEAF][CENTER] = true;
     launch(CENTER, COUNT, false);
     settle();
-    assert_true(ops[LEAF]->lanes[0].ready);
-    assert_false(ops[OTHER]->lanes[0].ready);
+    assert_true(ops[LEAF]->eps[0].ready);
+    assert_false(ops[OTHER]->eps[0].ready);
     mute[LEAF][CENTER] = false;
     settle();
     check_sums(COUNT);
@@ -162,13 +163,13 @@ static void test_the_input_comes_back(void **state)
 {
     bool held[WORLD] = {false};
     for (uint32_t rounds = 0; rounds < 40; rounds++) {
-        for (uint32_t i = 0; i < WORLD; i++) engines[i]->promised = RETAIN_MAX;
+        for (uint32_t i = 0; i < WORLD; i++) engines[i]->reserved = RESULTS_MAX;
         launch_all(100, true);
         settle_for(rounds);
         for (uint32_t i = 0; i < WORLD; i++) {
             engine_freeze(engines[i]);
             if (ops[i]->phase == PHASE_DONE) continue;
-            held[i] |= ops[i]->phase == PHASE_HELD;
+            held[i] |= ops[i]->phase == PHASE_COMPLETE;
             engine_restore(engines[i], ops[i]);
             for (uint64_t k = 0; k < 100; k++)
                 assert_int_equal(in[i][k], (i + 1) * (k + 1));

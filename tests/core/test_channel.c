@@ -16,21 +16,21 @@
 
 enum { SIZE = 16 * 1024, TOTAL = 3 * 1000 * 1000 };
 
-static struct share maker, opener;
+static struct shared_memory maker, opener;
 
 static int setup(void **state)
 {
     struct channel_offer offer;
     (void)state;
-    if (!share_make(&maker, SIZE, &offer)) return 1;
-    return share_open(&opener, &offer) ? 0 : 1;
+    if (!shared_memory_make(&maker, SIZE, &offer)) return 1;
+    return shared_memory_open(&opener, &offer) ? 0 : 1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    share_free(&maker);
-    share_free(&opener);
+    shared_memory_free(&maker);
+    shared_memory_free(&opener);
     return 0;
 }
 
@@ -127,10 +127,10 @@ static void test_begins_anew(void **state)
 
 static int child(const struct channel_offer *offer)
 {
-    struct share s;
+    struct shared_memory s;
     size_t done = 0;
     size_t read = 0;
-    if (!share_open(&s, offer)) return 1;
+    if (!shared_memory_open(&s, offer)) return 1;
     while (read < TOTAL || done < TOTAL) {
         if (!read_some(&s.channel, &read, SIZE)) return 2;
         done += write_some(&s.channel, done, TOTAL - done);
@@ -141,12 +141,12 @@ static int child(const struct channel_offer *offer)
 static void test_across_processes(void **state)
 {
     (void)state;
-    struct share s;
+    struct shared_memory s;
     struct channel_offer offer;
     size_t done = 0;
     size_t read = 0;
     int status = -1;
-    assert_true(share_make(&s, SIZE, &offer));
+    assert_true(shared_memory_make(&s, SIZE, &offer));
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) _exit(child(&offer));
@@ -157,7 +157,7 @@ static void test_across_processes(void **state)
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    share_free(&s);
+    shared_memory_free(&s);
 }
 
 /* Who sleeps is woken once, and only for what it sleeps for. */
@@ -207,23 +207,23 @@ static void test_lies(void **state)
 static void test_offers(void **state)
 {
     (void)state;
-    struct share s, other;
+    struct shared_memory s, other;
     struct channel_offer offer;
-    assert_true(share_make(&s, SIZE, &offer));
+    assert_true(shared_memory_make(&s, SIZE, &offer));
     struct channel_offer wrong = offer;
     wrong.nonce ^= 1;
-    assert_false(share_open(&other, &wrong));
+    assert_false(shared_memory_open(&other, &wrong));
     wrong = offer;
     wrong.size = 2 * SIZE;
-    assert_false(share_open(&other, &wrong));
+    assert_false(shared_memory_open(&other, &wrong));
     wrong.size = SIZE - 1;
-    assert_false(share_open(&other, &wrong));
+    assert_false(shared_memory_open(&other, &wrong));
     wrong = offer;
     wrong.fd = 0xffffffff;
-    assert_false(share_open(&other, &wrong));
+    assert_false(shared_memory_open(&other, &wrong));
     wrong = offer;
     wrong.pid = 0;
-    assert_false(share_open(&other, &wrong));
+    assert_false(shared_memory_open(&other, &wrong));
     assert_int_equal(ftruncate(s.fd, 0), -1); /* sealed */
     /* The same size, but it could be cut under our feet. */
     int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -231,11 +231,11 @@ static void test_offers(void **state)
     assert_int_equal(ftruncate(fd, CHANNEL_PAGE + 2 * SIZE), 0);
     wrong = offer;
     wrong.fd = (uint32_t)fd;
-    assert_false(share_open(&other, &wrong));
+    assert_false(shared_memory_open(&other, &wrong));
     close(fd);
-    share_settle(&s);
-    assert_false(share_open(&other, &offer));
-    share_free(&s);
+    shared_memory_settle(&s);
+    assert_false(shared_memory_open(&other, &offer));
+    shared_memory_free(&s);
 }
 
 /* Memory that is lent: others read it, and only if it is what was offered. */
@@ -243,17 +243,17 @@ static void test_area(void **state)
 {
     (void)state;
     enum { AREA = 64 * 1024, AT = 5000 };
-    struct share_area own, other;
-    assert_true(share_area_make(&own, AREA));
+    struct shared_region own, other;
+    assert_true(shared_region_make(&own, AREA));
     own.memory[AT] = 7;
-    assert_true(share_area_open(&other, &own.offer));
+    assert_true(shared_region_open(&other, &own.offer));
     assert_int_equal(other.memory[AT], 7);
     int status = -1;
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) { /* it opens its own view, which it cannot write to */
-        struct share_area view;
-        if (!share_area_open(&view, &own.offer)) _exit(1);
+        struct shared_region view;
+        if (!shared_region_open(&view, &own.offer)) _exit(1);
         (void)signal(SIGSEGV, SIG_DFL);
         view.memory[AT] = 8;
         _exit(0);
@@ -261,27 +261,27 @@ static void test_area(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_false(WIFEXITED(status));
     assert_int_equal(own.memory[AT], 7);
-    share_area_free(&other);
+    shared_region_free(&other);
     assert_int_equal(ftruncate(own.fd, 0), -1); /* sealed */
     struct channel_offer wrong = own.offer;
     wrong.nonce ^= 1;
-    assert_false(share_area_open(&other, &wrong));
+    assert_false(shared_region_open(&other, &wrong));
     wrong = own.offer;
     wrong.size = 2 * AREA;
-    assert_false(share_area_open(&other, &wrong));
+    assert_false(shared_region_open(&other, &wrong));
     wrong.size = 0;
-    assert_false(share_area_open(&other, &wrong));
+    assert_false(shared_region_open(&other, &wrong));
     wrong = own.offer;
     wrong.fd = 0xffffffff;
-    assert_false(share_area_open(&other, &wrong));
+    assert_false(shared_region_open(&other, &wrong));
     /* The same size, but it could be cut under our feet. */
     int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, AREA), 0);
     wrong.fd = (uint32_t)fd;
-    assert_false(share_area_open(&other, &wrong));
+    assert_false(shared_region_open(&other, &wrong));
     close(fd);
-    share_area_free(&own);
+    shared_region_free(&own);
 }
 
 /* A limit of files' sizes is a reason to do without, and no signal. */
@@ -294,13 +294,13 @@ static void test_limit(void **state)
     if (pid == 0) {
         enum { LIMIT = 64 * 1024 };
         struct rlimit limit = {LIMIT, LIMIT};
-        struct share_area fits, larger;
-        struct share queues;
+        struct shared_region fits, larger;
+        struct shared_memory queues;
         struct channel_offer offer;
         if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
-        if (!share_area_make(&fits, LIMIT)) _exit(2);
-        if (share_area_make(&larger, LIMIT + 4096)) _exit(3);
-        if (share_make(&queues, LIMIT, &offer)) _exit(4);
+        if (!shared_region_make(&fits, LIMIT)) _exit(2);
+        if (shared_region_make(&larger, LIMIT + 4096)) _exit(3);
+        if (shared_memory_make(&queues, LIMIT, &offer)) _exit(4);
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);

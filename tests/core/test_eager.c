@@ -85,11 +85,11 @@ static void test_launches_leave_what_is_ahead(void **state)
     assert_int_equal(take(true), 0); /* 0 is before it */
     ops[0] = launch(1, 0, out[OPS]);
     assert_int_equal(take(true), 2 * FRAME);
-    assert_int_equal(from->early_count, 0);
+    assert_int_equal(from->unexpected_count, 0);
     assert_int_equal(take(false), 2 * FRAME);
-    assert_int_equal(from->early_count, OPS - 2);
+    assert_int_equal(from->unexpected_count, OPS - 2);
     for (uint32_t k = 2; k < OPS; k++) ops[k] = launch(1, k, out[OPS + k]);
-    assert_int_equal(from->early_count, 0);
+    assert_int_equal(from->unexpected_count, 0);
     deaf[1][0] = false;
     settle();
     for (uint32_t k = 0; k < OPS; k++) {
@@ -131,7 +131,7 @@ static void test_many_in_a_row_are_confirmed(void **state)
         const struct op *op = launch(1, k, out[2 * MANY + k]);
         assert_int_equal(op->confirm, k >= MANY);
         settle();
-        assert_int_equal(op->phase, k < MANY ? PHASE_DONE : PHASE_HELD);
+        assert_int_equal(op->phase, k < MANY ? PHASE_DONE : PHASE_COMPLETE);
     }
     deaf[0][1] = false;
     settle();

@@ -42,20 +42,19 @@ static bool freezes_after(uint32_t rounds, uint64_t count, uint32_t *half)
     enum op_phase phase = ops[0]->phase;
     uint32_t open = in_flight();
     uint32_t sent = 0, left = 0;
-    for (uint32_t i = 0; i < ops[0]->lane_count; i++)
-        sent += ops[0]->lanes[i].sent;
+    for (uint32_t i = 0; i < ops[0]->ep_count; i++) sent += ops[0]->eps[i].sent;
     engine_freeze(engines[0]);
     *half += open;
     settle();
     left = in_flight();
     assert_int_equal(left, 0); /* it went on... */
     assert_int_equal(ops[0]->phase, phase);
-    for (uint32_t i = 0; i < ops[0]->lane_count; i++)
-        sent -= ops[0]->lanes[i].sent;
+    for (uint32_t i = 0; i < ops[0]->ep_count; i++) sent -= ops[0]->eps[i].sent;
     assert_int_equal(sent, 0); /* ... and changed nothing here */
     for (uint32_t i = 0; i < WORLD; i++) {
         const uint64_t *sum = ops[i]->r.recv;
-        bool whole = ops[i]->phase == PHASE_DONE || ops[i]->phase == PHASE_HELD;
+        bool whole =
+            ops[i]->phase == PHASE_DONE || ops[i]->phase == PHASE_COMPLETE;
         for (uint64_t k = 0; whole && k < count; k++)
             assert_int_equal(sum[k], 6 * (k + 1));
     }

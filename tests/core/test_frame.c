@@ -38,7 +38,7 @@ static void test_round_trip(void **state)
 static bool has_body(uint8_t type)
 {
     return type == FRAME_DATA || type == FRAME_MESSAGE || type == FRAME_BULK ||
-           type == FRAME_GIVE || type == FRAME_PROBE;
+           type == FRAME_STATE_DATA || type == FRAME_PROBE;
 }
 
 static void test_bodies_are_bounded(void **state)

@@ -113,7 +113,7 @@ static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
 
 static void turn(uint32_t who, bool caller)
 {
-    engine_turn_link(engines[who], ids[!who], caller);
+    engine_set_direction(engines[who], ids[!who], caller);
 }
 
 static void test_a_later_call_ends_the_earlier(void **state)
@@ -185,7 +185,7 @@ static void test_a_call_ahead_of_the_welcome_waits(void **state)
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
     engines[CALLED]->self = ids[CALLED];
     engines[CALLED]->key = key;
-    engine_turn_links(engines[CALLED], NULL, 0);
+    engine_set_directions(engines[CALLED], NULL, 0);
     assert_int_equal(state_at(CALLED, 5), CONN_OPEN);
 }
 
@@ -242,20 +242,20 @@ static void test_turning_begins_anew(void **state)
 static void test_proposals_turn_all_links(void **state)
 {
     (void)state;
-    const struct wire_pair pairs[] = {{.caller = 11, .called = 10},
-                                      {.caller = 99, .called = 98}};
+    const struct wire_pair pairs[] = {{.dialer = 11, .acceptor = 10},
+                                      {.dialer = 99, .acceptor = 98}};
     for (uint32_t i = 0; i < ENGINES; i++)
-        engine_turn_links(engines[i], pairs, 2);
+        engine_set_directions(engines[i], pairs, 2);
     assert_false(
-        link_calls(engines[CALLER], link_find(engines[CALLER], 11, false)));
+        link_dials(engines[CALLER], link_find(engines[CALLER], 11, false)));
     assert_true(
-        link_calls(engines[CALLED], link_find(engines[CALLED], 10, false)));
+        link_dials(engines[CALLED], link_find(engines[CALLED], 10, false)));
     for (uint32_t i = 0; i < ENGINES; i++)
-        engine_turn_links(engines[i], NULL, 0);
+        engine_set_directions(engines[i], NULL, 0);
     assert_true(
-        link_calls(engines[CALLER], link_find(engines[CALLER], 11, false)));
+        link_dials(engines[CALLER], link_find(engines[CALLER], 11, false)));
     assert_false(
-        link_calls(engines[CALLED], link_find(engines[CALLED], 10, false)));
+        link_dials(engines[CALLED], link_find(engines[CALLED], 10, false)));
 }
 
 /* Moves what one end has to say on a connection; lost if nobody is there. */
@@ -381,18 +381,18 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
     link_widen(e, near);
     assert_int_equal(near->want, 1);
     assert_true(engine_accepted(e, 5));
-    engine_measured(e, 5, RTT_FAR);
+    engine_measured(e, 5, RTT_HIGH);
     link_widen(e, near);
-    assert_int_equal(near->want, POOL_FAR);
+    assert_int_equal(near->want, POOL_HIGH_RTT);
     e->conns[5]->link = near;
     near->known = true;
     assert_false(engine_is_long(e, 5)); /* of this host */
     near->host = e->host + 2;
     assert_true(engine_is_long(e, 5));
     e->conns[5]->link = NULL;
-    near->rtt = RTT_VERY_FAR;
+    near->rtt = RTT_VERY_HIGH;
     link_widen(e, near);
-    assert_int_equal(near->want, POOL_VERY_FAR);
+    assert_int_equal(near->want, POOL_VERY_HIGH_RTT);
 }
 
 int main(void)

@@ -169,8 +169,8 @@ static void test_the_other_end_is_told_to_call(void **state)
     ready(2, 0);
     assert_int_equal(proposals, 2);
     assert_int_equal(proposed.pair_count, 1);
-    assert_int_equal(pairs[0].caller, 2);
-    assert_int_equal(pairs[0].called, 1);
+    assert_int_equal(pairs[0].dialer, 2);
+    assert_int_equal(pairs[0].acceptor, 1);
     for (uint32_t i = 0; i < 3; i++) ready(i, 0);
     assert_int_equal(installed.round, proposed.round);
     assert_true(installed.view.mesh);
@@ -461,7 +461,7 @@ static void test_a_failed_probe_is_turned(void **state)
 static void test_a_silent_probe_ends_by_time(void **state)
 {
     (void)state;
-    static const struct wire_msg beat = {.type = WIRE_BEAT};
+    static const struct wire_msg beat = {.type = WIRE_HEARTBEAT};
     probe_two();
     measured(0, EDGE_SATURATED);
     for (int last = 0; last < 2; last++) {

@@ -21,7 +21,7 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
 {
     (void)user;
-    if (m->type == WIRE_BEAT) return;
+    if (m->type == WIRE_HEARTBEAT) return;
     for (uint32_t i = 0; i < count; i++) {
         say("%u %s", links[i], wire_type_name(m->type));
         if (m->type == WIRE_WELCOME) say(" id=%d", (int)m->welcome.id);
@@ -88,7 +88,7 @@ static void step(enum master_event_type type, uint32_t link,
     } while (0)
 #define FLUSHED(link, r, text, ...)                                            \
     OPS(WIRE_FLUSHED, link, r, text, __VA_ARGS__)
-#define TOLD(link, r, text, ...) OPS(WIRE_TOLD, link, r, text, __VA_ARGS__)
+#define TOLD(link, r, text, ...) OPS(WIRE_REPLY, link, r, text, __VA_ARGS__)
 #define IDLE(link, r, text) SEND(link, text, .type = WIRE_FLUSHED, .round = r)
 
 static int setup(void **state)
@@ -275,9 +275,9 @@ static void test_commit_when_all_hold(void **state) /* F4 */
     (void)state;
     three();
     lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_HELD});
+    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_COMPLETE});
     FLUSHED(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
-            {.tag = 7, .survivors = 2, .state = OP_HELD});
+            {.tag = 7, .survivors = 2, .state = OP_COMPLETE});
     READY(2, 2, "");
     READY(1, 2, INSTALL2(2, " 7.0:1"));
 }
@@ -383,8 +383,8 @@ static void test_silence_is_a_loss(void **state) /* M8 */
     (void)state;
     three();
     now += 60;
-    SEND(1, "", .type = WIRE_BEAT);
-    SEND(2, "", .type = WIRE_BEAT);
+    SEND(1, "", .type = WIRE_HEARTBEAT);
+    SEND(2, "", .type = WIRE_HEARTBEAT);
     now += 50;
     TICK("0 EVICT\n0 closed\n1 FLUSH r2 dead=1\n2 FLUSH r2 dead=1\n");
 }

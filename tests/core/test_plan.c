@@ -15,7 +15,7 @@ struct node {
     uint8_t *send, *recv, *slots;
     uint8_t *wrote; /* ring: what was last written to each byte of recv */
     uint32_t sent[WORLD_MAX], received[WORLD_MAX];
-    struct tree tree;
+    struct hierarchy hierarchy;
     /* Transfers from `prev`; pairwise: pieces that are summed up, and those
      * that came as sums; lent: segments of the own chunk that are summed up,
      * and those of which all other sums came. */
@@ -66,8 +66,8 @@ static void setup(struct plan_request *r, uint32_t rank)
     size_t send_size = r->coll == COLL_ALLTOALLV ? sends : (size_t)size;
     size_t recv_size = r->coll == COLL_ALLTOALLV ? recvs : (size_t)size;
     if (r->coll == COLL_ALLGATHER) recv_size *= r->world;
-    if (sites) tree_init(&n->tree, sites, r->world, rank);
-    if (sites) mine.tree = &n->tree;
+    if (sites) hierarchy_init(&n->hierarchy, sites, r->world, rank);
+    if (sites) mine.hierarchy = &n->hierarchy;
     plan_init(&n->plan, &mine);
     n->send = malloc(send_size + 1);
     n->recv = calloc(1, recv_size + 1);
@@ -112,7 +112,7 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
         uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
         base[y.offset + i] = (uint8_t)(bytes[i] + own);
     }
-    if (to->plan.kind == PLAN_LENT) {
+    if (to->plan.kind == PLAN_SINGLE_COPY) {
         deliver_lent(to, k, piece, adds);
         return;
     }
@@ -259,7 +259,7 @@ static void test_every_plan(void **state)
                 run(r); /* skewed */
                 r.cached = UINT64_MAX;
                 run(r);
-                r.lenders = WORLD_MAX - 1;
+                r.single_copy_world = WORLD_MAX - 1;
                 r.piece = counts[c] > 100000 ? 4096 : 0;
                 run(r);
                 r.piece = 0;
@@ -400,12 +400,12 @@ static void test_pairwise(void **state)
         r.count = PLAN_PAIRWISE_MAX / 4 + 1;
         plan_init(&p, &r);
         assert_int_equal(p.kind, PLAN_RING);
-        r.lenders = 8;
+        r.single_copy_world = 8;
         plan_init(&p, &r);
         assert_int_equal(p.kind, PLAN_RING);
-        r.lenders = 9;
+        r.single_copy_world = 9;
         plan_init(&p, &r);
-        assert_int_equal(p.kind, PLAN_LENT);
+        assert_int_equal(p.kind, PLAN_SINGLE_COPY);
     }
 }
 
@@ -420,12 +420,12 @@ static void test_lent(void **state)
                              .mesh = true,
                              .one_host = true,
                              .pairwise = true,
-                             .lenders = 16,
+                             .single_copy_world = 16,
                              .count = 1 << 20,
                              .element = 4};
     struct plan p;
     plan_init(&p, &r);
-    assert_int_equal(p.kind, PLAN_LENT);
+    assert_int_equal(p.kind, PLAN_SINGLE_COPY);
     assert_true(plan_implies_all(&p));
     assert_int_equal(p.segments, 4);
     static const int order[] = {0, 1, ~0, 2, ~1, 3, ~2, ~3};
@@ -443,7 +443,7 @@ static void test_lent(void **state)
     }
     r.world = 16; /* of more members smaller ones, to some extent */
     plan_init(&p, &r);
-    assert_int_equal(p.segment, PLAN_LENT_MIN);
+    assert_int_equal(p.segment, PLAN_SINGLE_COPY_MIN);
     r.one_host = false;
     plan_init(&p, &r);
     assert_int_equal(p.kind, PLAN_RING);
@@ -459,7 +459,7 @@ static void test_far(void **state)
                              .rank = 2,
                              .mesh = true,
                              .plain = true,
-                             .count = PLAN_PAIRWISE_FAR_MAX / 4,
+                             .count = PLAN_PAIRWISE_WAN_MAX / 4,
                              .element = 4};
     struct plan p;
     plan_init(&p, &r);
@@ -523,27 +523,29 @@ static void test_sites_cross_once(void **state)
 {
     (void)state;
     static const uint16_t site[] = {0, 1, 0, 1, 0, 1, 1, 0};
-    static struct tree tree[8];
+    static struct hierarchy tree[8];
     uint32_t cross = 0;
-    for (uint32_t i = 0; i < 8; i++) tree_init(&tree[i], site, 8, i);
+    for (uint32_t i = 0; i < 8; i++) hierarchy_init(&tree[i], site, 8, i);
     for (uint32_t i = 0; i < 8; i++) {
         uint32_t parts = 0;
         for (uint32_t c = 0; c < 8; c++) {
             uint32_t up = tree[0].parent[c][i];
             assert_int_equal(tree[i].parent[c][i], up);
             assert_int_equal(tree[i].parts_before[c], parts);
-            parts += tree_turns(&tree[i], c);
+            parts += hierarchy_turns(&tree[i], c);
             if (i == c) assert_int_equal(up, c);
             if (site[i] == site[c]) assert_int_equal(up, c);
-            for (uint32_t turn = 1; turn <= tree_turns(&tree[i], c); turn++)
+            for (uint32_t turn = 1; turn <= hierarchy_turns(&tree[i], c);
+                 turn++)
                 assert_int_equal(
-                    tree_turn(&tree[i], c, tree_partner(&tree[i], c, turn)),
+                    hierarchy_turn(&tree[i], c,
+                                   hierarchy_partner(&tree[i], c, turn)),
                     turn);
         }
         assert_int_equal(tree[i].parts, parts);
         for (uint32_t k = 0; k < 8; k++) {
-            uint32_t there = tree_chunks(&tree[0], i, k);
-            uint32_t back = tree_chunks(&tree[0], k, i);
+            uint32_t there = hierarchy_chunks(&tree[0], i, k);
+            uint32_t back = hierarchy_chunks(&tree[0], k, i);
             if (site[i] == site[k] || i == k) continue;
             assert_true(there <= 1 && back <= 1);
             if (site[i] == 0) cross += there + back;
@@ -561,7 +563,7 @@ static void test_pieces_for_many_connections(void **state)
     struct plan p;
     plan_init(&p, &r);
     assert_true(p.segments >= 2 * 16); /* one sent, one next, for 16 */
-    assert_true(p.segment >= PLAN_SEGMENT_FAR_MIN);
+    assert_true(p.segment >= PLAN_SEGMENT_WAN_MIN);
     r.one_host = true;
     plan_init(&p, &r);
     assert_true(p.segments <= 5);

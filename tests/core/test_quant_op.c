@@ -114,7 +114,7 @@ static void test_restored_wherever_stopped(void **state)
             over = true;
             for (uint32_t r = 0; r < WORLD; r++) {
                 over &= ops[r]->phase == PHASE_DONE;
-                held |= ops[r]->phase == PHASE_HELD;
+                held |= ops[r]->phase == PHASE_COMPLETE;
             }
             (void)teardown(state);
             assert_int_equal(setup(state), 0);
@@ -139,7 +139,7 @@ static void test_a_donation_is_elements(void **state)
     engine_freeze(engines[1]);
     memcpy(before, send[1], size);
     engine_accept_donation(engines[1], 1, 0, bytes, size);
-    assert_int_equal(ops[1]->phase, PHASE_HELD);
+    assert_int_equal(ops[1]->phase, PHASE_COMPLETE);
     assert_memory_equal(send[1], send[0], size);
     engine_restore(engines[1], ops[1]);
     assert_memory_equal(send[1], before, size);

@@ -27,7 +27,7 @@ static struct op *launch(uint32_t i, uint64_t tag, bool broadcast,
 static bool donor(void)
 {
     struct wire_op op = {.tag = 1};
-    engine_tell(engines[0], &op);
+    engine_query(engines[0], &op);
     assert_int_equal(op.state, OP_RETURNED);
     return op.donor;
 }
@@ -162,13 +162,13 @@ static void test_kept_if_it_was_begun_in_a_ring(void **state)
         y[i] = launch_ring(i, 2, NULL, 0);
         engine_release(engines[i], before[i]); /* its place will be x's */
     }
-    const struct lane *last = &y[2]->lanes[y[2]->lane_count - 1];
+    const struct endpoint *last = &y[2]->eps[y[2]->ep_count - 1];
     assert_int_equal(last->link->id, ids[0]);
     while (last->sent + 1 < last->sends) settle_for(1);
     mute[2][0] = true;
     settle();
     assert_int_equal(y[0]->phase, PHASE_RUNNING);
-    assert_int_equal(y[1]->phase, PHASE_HELD);
+    assert_int_equal(y[1]->phase, PHASE_COMPLETE);
     assert_int_equal(y[2]->phase, PHASE_RUNNING);
     mute[2][0] = false;
     x_in_doubt();
@@ -228,12 +228,12 @@ static void test_dropped_by_the_next_of_its_tag(void **state)
     assert_false(donor());
 }
 
-/* There are RETAIN_MAX slots. What is dropped gives its own back, so another
+/* There are RESULTS_MAX slots. What is dropped gives its own back, so another
  * lot of operations returns at once as well (D5). */
 static void test_slots_are_given_back(void **state)
 {
     (void)state;
-    enum { LOT = RETAIN_MAX * 3 / 4 };
+    enum { LOT = RESULTS_MAX * 3 / 4 };
     for (uint64_t first = 1; first <= 2 * LOT + 1; first += LOT) {
         for (uint64_t tag = first; tag < first + LOT; tag++) {
             struct op *y[WORLD];
@@ -246,7 +246,7 @@ static void test_slots_are_given_back(void **state)
         }
         reduce_much(1000 + first, NULL, 0);
         for (uint32_t i = 0; i < WORLD; i++)
-            assert_true(engines[i]->retained_used == 0);
+            assert_true(engines[i]->results_used == 0);
     }
 }
 
@@ -260,7 +260,7 @@ static void test_a_donation_is_the_result(void **state)
     assert_int_equal(size, 8);
     engine_freeze(engines[1]);
     engine_accept_donation(engines[1], 1, 0, bytes, size);
-    assert_int_equal(x[1]->phase, PHASE_HELD);
+    assert_int_equal(x[1]->phase, PHASE_COMPLETE);
     assert_int_equal(out[1], 7);
 }
 

@@ -25,7 +25,7 @@ static void on_send(void *user, const struct wire_msg *m)
     if (m->type == WIRE_REFRESH && m->fault.cause == REFRESH_FAIL)
         say("epoch %u: fail %d.%u\n", m->epoch, (int)m->fault.tag,
             m->fault.seq);
-    if (m->type != WIRE_TOLD) return;
+    if (m->type != WIRE_REPLY) return;
     say("%s", wire_type_name(m->type));
     for (uint32_t i = 0; i < m->op_count; i++)
         say(" %d.%u:%u", (int)m->ops[i].tag, m->ops[i].seq, m->ops[i].state);
@@ -53,7 +53,7 @@ static void on_changed(void *user)
 
 static void hear(const struct wire_msg *m)
 {
-    session_master_said(session, m);
+    session_on_message(session, m);
 }
 
 /* Member 10 of 10, 11, 12; no link is ever made, so nothing ends. */
@@ -122,7 +122,7 @@ static void test_scopes_are_told_first(void **state)
     static const uint64_t scope[] = {10, 12};
     launch(7, NULL, 0);
     launch(8, scope, 2);
-    hear(&(struct wire_msg){.type = WIRE_ASK, .epoch = 1});
+    hear(&(struct wire_msg){.type = WIRE_QUERY, .epoch = 1});
     assert_string_equal(said, "TOLD 8.0:1 of 10, 12\nTOLD 7.0:1 8.0:1\n");
 }
 
@@ -133,7 +133,7 @@ static void test_only_what_was_asked_for_is_told(void **state)
     struct wire_op asked[] = {{.tag = 8}, {.tag = 9}};
     launch(8, scope, 2);
     hear(&(struct wire_msg){
-        .type = WIRE_ASK, .epoch = 1, .ops = asked, .op_count = 2});
+        .type = WIRE_QUERY, .epoch = 1, .ops = asked, .op_count = 2});
     assert_string_equal(said, "TOLD 8.0:1 9.0:0\n");
 }
 

@@ -7,7 +7,7 @@
 
 #include "../../include/pccl.h"
 
-enum { OPS = LEND_ROOMS + 1, COUNT = 40000, HOST = 2 };
+enum { OPS = SINGLE_COPY_SLOTS + 1, COUNT = 40000, HOST = 2 };
 
 static uint32_t in[OPS][WORLD][COUNT], out[OPS][WORLD][COUNT];
 static struct op *ops[OPS][WORLD];
@@ -24,17 +24,17 @@ static int setup_lend(void **state)
     if (setup(state)) return 1;
     for (uint32_t i = 0; i < WORLD; i++) {
         members[i].host = HOST;
-        areas[i] = aligned_alloc(4096, LEND_SIZE);
+        areas[i] = aligned_alloc(4096, SINGLE_COPY_SIZE);
         if (!areas[i]) return 1;
-        memset(areas[i], 0, LEND_HEAD);
+        memset(areas[i], 0, SINGLE_COPY_HEAD);
     }
     install(2);
     for (uint32_t a = 0; a < WORLD; a++) {
-        engines[a]->lend.area = areas[a];
+        engines[a]->single_copy.region = areas[a];
         for (uint32_t b = 0; b < WORLD; b++) {
             if (a == b) continue;
-            engines[a]->conns[b]->lend.taken = true;
-            engines[a]->conns[b]->lend.area = areas[b];
+            engines[a]->conns[b]->region.taken = true;
+            engines[a]->conns[b]->region.region = areas[b];
         }
     }
     carried = 0;
@@ -68,7 +68,7 @@ static void launch(uint32_t which, uint32_t i, bool in_place)
     r.plan.element = 4;
     ops[which][i] = engine_launch(engines[i], &r, false);
     assert_non_null(ops[which][i]);
-    assert_int_equal(ops[which][i]->plan.kind, PLAN_LENT);
+    assert_int_equal(ops[which][i]->plan.kind, PLAN_SINGLE_COPY);
 }
 
 static void launch_all(uint32_t which, bool in_place)
@@ -94,8 +94,8 @@ static void check_sums(uint32_t which)
 static void all_rooms_are_free(void)
 {
     for (uint32_t i = 0; i < WORLD; i++) {
-        for (uint32_t room = 0; room < LEND_ROOMS; room++)
-            assert_null(engines[i]->lend.users[room]);
+        for (uint32_t room = 0; room < SINGLE_COPY_SLOTS; room++)
+            assert_null(engines[i]->single_copy.users[room]);
     }
 }
 
@@ -119,9 +119,9 @@ static void test_headers_only(void **state)
 static void test_some_do_not_lend(void **state)
 {
     (void)state;
-    engines[0]->lend.area = NULL;
-    engines[1]->conns[2]->lend.taken = false;
-    engines[2]->conns[1]->lend.area = NULL;
+    engines[0]->single_copy.region = NULL;
+    engines[1]->conns[2]->region.taken = false;
+    engines[2]->conns[1]->region.region = NULL;
     launch_all(0, false);
     launch_all(1, true);
     settle();
@@ -140,8 +140,8 @@ static void test_more_than_rooms(void **state)
         launch(OPS - 1 - which, 1, false);
         launch((which + 2) % OPS, 2, false);
     }
-    assert_int_equal(ops[OPS - 1][0]->room, 0);
-    assert_int_equal(ops[0][1]->room, 0);
+    assert_int_equal(ops[OPS - 1][0]->slot, 0);
+    assert_int_equal(ops[0][1]->slot, 0);
     settle();
     for (uint32_t which = 0; which < OPS; which++) check_sums(which);
     all_rooms_are_free();
@@ -150,8 +150,9 @@ static void test_more_than_rooms(void **state)
 /* As a lender does that goes on in a view without the reader. */
 static void give_room_to_another(uint32_t lender, const struct op *op)
 {
-    struct lend_head *heads = (struct lend_head *)(void *)areas[lender];
-    struct lend_head *head = &heads[lend_room(op, areas[lender])];
+    struct single_copy_head *heads =
+        (struct single_copy_head *)(void *)areas[lender];
+    struct single_copy_head *head = &heads[single_copy_slot(op, areas[lender])];
     atomic_store(&head->number, (uint64_t)99 << 32);
 }
 
@@ -161,10 +162,10 @@ static void test_what_was_overwritten_never_counts(void **state)
     deaf[0][1] = deaf[0][2] = true;
     launch_all(0, true);
     settle();
-    assert_true(lend_stands(ops[0][0], areas[2], 0));
+    assert_true(single_copy_valid(ops[0][0], areas[2], 0));
     give_room_to_another(2, ops[0][0]);
-    assert_false(lend_stands(ops[0][0], areas[2], 0));
-    assert_int_equal(lend_room(ops[0][0], areas[2]), LEND_ROOMS);
+    assert_false(single_copy_valid(ops[0][0], areas[2], 0));
+    assert_int_equal(single_copy_slot(ops[0][0], areas[2]), SINGLE_COPY_SLOTS);
     deaf[0][1] = deaf[0][2] = false;
     settle();
     for (uint32_t i = 0; i < WORLD; i++)
@@ -201,9 +202,9 @@ static void test_room_until_all_are_done(void **state)
     launch_all(0, false);
     deaf[2][0] = true; /* hears no sum of 0's chunk: cannot be done */
     settle();
-    assert_int_equal(ops[0][0]->room, 1);
+    assert_int_equal(ops[0][0]->slot, 1);
     launch(1, 0, false);
-    assert_int_equal(ops[1][0]->room, 2);
+    assert_int_equal(ops[1][0]->slot, 2);
     deaf[2][0] = false;
     launch(1, 1, false);
     launch(1, 2, false);
@@ -212,7 +213,7 @@ static void test_room_until_all_are_done(void **state)
     check_sums(1);
     all_rooms_are_free();
     launch(2, 0, false);
-    assert_ptr_equal(engines[0]->lend.users[0], ops[2][0]);
+    assert_ptr_equal(engines[0]->single_copy.users[0], ops[2][0]);
     install(3);
     all_rooms_are_free();
 }
@@ -221,17 +222,21 @@ static void test_room_until_all_are_done(void **state)
 static void test_by_the_view_alone(void **state)
 {
     (void)state;
-    engines[0]->lend.area = NULL;
-    engines[1]->out.lend = NULL;
+    engines[0]->single_copy.region = NULL;
+    engines[1]->out.region_export = NULL;
     install(3);
-    for (uint32_t i = 0; i < WORLD; i++) assert_true(engines[i]->lends);
-    for (uint32_t i = 0; i < WORLD; i++) engines[i]->lenders = WORLD - 1;
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_true(engines[i]->single_copy_on);
+    for (uint32_t i = 0; i < WORLD; i++)
+        engines[i]->single_copy_world = WORLD - 1;
     install(4);
-    for (uint32_t i = 0; i < WORLD; i++) assert_false(engines[i]->lends);
-    for (uint32_t i = 0; i < WORLD; i++) engines[i]->lenders = WORLD;
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_false(engines[i]->single_copy_on);
+    for (uint32_t i = 0; i < WORLD; i++) engines[i]->single_copy_world = WORLD;
     members[1].host = HOST + 2;
     install(5);
-    for (uint32_t i = 0; i < WORLD; i++) assert_false(engines[i]->lends);
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_false(engines[i]->single_copy_on);
 }
 
 /* Engine 0 hears a frame from another one; false: it breaks the protocol. */
@@ -263,11 +268,11 @@ static void test_words_out_of_place(void **state)
     (void)state;
     engines[0]->out.close = let_close;
     engines[0]->out.fault = let_fault;
-    engines[0]->conns[1]->lend.area = NULL;
+    engines[0]->conns[1]->region.region = NULL;
     const struct frame lent = {
-        .type = FRAME_DATA, .flags = FLAG_LENT, .epoch = 2};
+        .type = FRAME_DATA, .flags = FLAG_SINGLE_COPY, .epoch = 2};
     assert_false(hear(1, &lent)); /* it has lent nothing */
-    const struct frame area = {.type = FRAME_AREA, .seq = LEND_SIZE};
+    const struct frame area = {.type = FRAME_REGION, .seq = SINGLE_COPY_SIZE};
     assert_false(hear(2, &area)); /* the connection shares no memory */
 }
 
@@ -279,15 +284,15 @@ static void test_lies(void **state)
     launch_all(0, false);
     settle();
     struct frame lent = {.type = FRAME_DATA,
-                         .flags = FLAG_LENT,
+                         .flags = FLAG_SINGLE_COPY,
                          .epoch = 2,
-                         .index = ops[0][0]->lanes[0].recvs,
+                         .index = ops[0][0]->eps[0].recvs,
                          .digest = ops[0][0]->r.digest};
     assert_true(hear(1, &lent));
     lent.index = UINT32_MAX;
     assert_true(hear(1, &lent));
-    assert_int_equal(ops[0][0]->lanes[0].received, 0);
-    assert_false(ops[0][0]->borrows);
+    assert_int_equal(ops[0][0]->eps[0].received, 0);
+    assert_false(ops[0][0]->single_copied);
 
     static uint32_t one, sum;
     struct op_request r = {.tag = 1,
@@ -305,7 +310,7 @@ static void test_lies(void **state)
     lent.tag = 1;
     lent.digest = small->r.digest;
     assert_true(hear(1, &lent));
-    assert_int_equal(small->lanes[0].received, 0);
+    assert_int_equal(small->eps[0].received, 0);
     mute[1][0] = mute[2][0] = false;
     settle();
     check_sums(0);
@@ -329,32 +334,33 @@ static void test_offers(void **state)
     (void)state;
     static struct channel nothing;
     struct conn *c = engines[0]->conns[1];
-    engines[0]->out.borrow = on_borrow;
+    engines[0]->out.region_attach = on_borrow;
     c->channel = &nothing;
-    c->lend = (struct conn_lend){0};
+    c->region = (struct conn_region){0};
     borrowed = 0;
-    struct frame f = {.type = FRAME_AREA, .seq = LEND_SIZE - 1, .tag = NONCE};
+    struct frame f = {
+        .type = FRAME_REGION, .seq = SINGLE_COPY_SIZE - 1, .tag = NONCE};
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 0);
-    f.seq = LEND_SIZE;
+    f.seq = SINGLE_COPY_SIZE;
     f.tag = NONCE + 1;
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 1);
-    assert_null(c->lend.area);
-    assert_false(c->lend.answers);
+    assert_null(c->region.region);
+    assert_false(c->region.answers);
     f.tag = NONCE;
     assert_true(hear(1, &f));
-    assert_ptr_equal(c->lend.area, areas[1]);
-    assert_true(c->lend.answers);
+    assert_ptr_equal(c->region.region, areas[1]);
+    assert_true(c->region.answers);
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 2);
     f.flags = FLAG_ANSWER;
-    engines[0]->lend.area = NULL;
+    engines[0]->single_copy.region = NULL;
     assert_true(hear(1, &f));
-    assert_false(c->lend.taken);
-    engines[0]->lend.area = areas[0];
+    assert_false(c->region.taken);
+    engines[0]->single_copy.region = areas[0];
     assert_true(hear(1, &f));
-    assert_true(c->lend.taken);
+    assert_true(c->region.taken);
     c->channel = NULL;
 }
 

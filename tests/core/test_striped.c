@@ -13,7 +13,7 @@ enum {
     STEPS = 2 * (WORLD - 1),
     SEGMENTS = 8, /* of a chunk */
     TRANSFERS = STEPS * SEGMENTS,
-    SEGMENT = PLAN_SEGMENT_FAR_MIN,
+    SEGMENT = PLAN_SEGMENT_WAN_MIN,
     COUNT = WORLD * SEGMENTS * SEGMENT / 8,
     FRAMES_MAX = 64, /* under way on one connection */
 };

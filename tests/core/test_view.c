@@ -4,7 +4,7 @@
 #include "../../src/elastic/view.h"
 
 static struct view *base, *next;
-static struct told *told;
+static struct notified *told;
 
 static int setup(void **state)
 {
@@ -77,12 +77,12 @@ static void test_impossible_proposals(void **state)
     struct wire_msg m = change();
     assert_false(view_propose(next, base, &m, 11)); /* without us */
     static const uint16_t twice[] = {0, 1, 1, 2, 3};
-    static const uint16_t far[] = {0, 1, 2, 3, 5};
+    static const uint16_t high_rtt[] = {0, 1, 2, 3, 5};
     static const uint16_t good[] = {4, 3, 2, 1, 0};
     m.order = twice;
     m.order_count = 5;
     assert_false(view_propose(next, base, &m, 12));
-    m.order = far;
+    m.order = high_rtt;
     assert_false(view_propose(next, base, &m, 12));
     m.order = good;
     assert_true(view_propose(next, base, &m, 12));
@@ -110,27 +110,27 @@ static void push(uint32_t epoch, const uint64_t *ids, uint32_t count)
     assert_non_null(v);
     v->epoch = epoch;
     v->world = 100 - epoch;
-    told_push(told, v, ids, count);
+    notified_push(told, v, ids, count);
     free(v);
 }
 
 static void test_losses_are_told_in_order(void **state)
 {
     (void)state;
-    told_all(told, base);
+    notified_all(told, base);
     push(6, (uint64_t[]){10}, 1);
     push(7, (uint64_t[]){13, 11}, 2);
     assert_int_equal(told->epoch, 5); /* T1: nothing until it is told */
     assert_int_equal(told->size, 4);
     assert_int_equal(told->rank, 2);
-    told_advance(told, 1, 12);
+    notified_advance(told, 1, 12);
     assert_int_equal(told->epoch, 6);
     assert_int_equal(told->size, 3);
     assert_int_equal(told->rank, 1);
     assert_int_equal(told->world, 94);
-    told_advance(told, 1, 12); /* T2: once */
+    notified_advance(told, 1, 12); /* T2: once */
     assert_int_equal(told->epoch, 6);
-    told_advance(told, 2, 12);
+    notified_advance(told, 2, 12);
     assert_int_equal(told->size, 1);
     assert_int_equal(told->rank, 0);
     assert_int_equal(told->members[0].id, 12);
@@ -141,11 +141,11 @@ static void test_losses_are_told_in_order(void **state)
 static void test_one_result_tells_several(void **state)
 {
     (void)state;
-    told_all(told, base);
+    notified_all(told, base);
     push(6, (uint64_t[]){10}, 1);
     push(7, (uint64_t[]){11}, 1);
     push(8, (uint64_t[]){13}, 1);
-    told_advance(told, 2, 12);
+    notified_advance(told, 2, 12);
     assert_int_equal(told->epoch, 7);
     assert_int_equal(told->loss_count, 1);
 }
@@ -153,19 +153,19 @@ static void test_one_result_tells_several(void **state)
 static void test_an_update_tells_everything(void **state)
 {
     (void)state;
-    told_all(told, base);
+    notified_all(told, base);
     push(6, (uint64_t[]){10}, 1);
     struct wire_msg m = change();
     assert_true(view_propose(next, base, &m, 12));
-    told_all(told, next);
+    notified_all(told, next);
     assert_int_equal(told->size, 5);
     assert_int_equal(told->loss_count, 0);
     assert_int_equal(told->loss_first, 2);
-    told_advance(told, 1, 12); /* a result that is taken late */
+    notified_advance(told, 1, 12); /* a result that is taken late */
     assert_int_equal(told->epoch, 6);
     assert_int_equal(told->size, 5);
     push(9, (uint64_t[]){20}, 1);
-    told_advance(told, 2, 12);
+    notified_advance(told, 2, 12);
     assert_int_equal(told->size, 4);
 }
 

@@ -7,7 +7,7 @@
 static uint8_t frame[WIRE_FRAME_MAX];
 static struct wire_store store;
 
-static const struct wire_op ops[] = {{1, 2, 3, OP_HELD, true},
+static const struct wire_op ops[] = {{1, 2, 3, OP_COMPLETE, true},
                                      {UINT64_MAX, 0, 9, OP_RUNNING, false}};
 static const uint64_t ids[] = {7, UINT64_MAX, 0};
 static const uint16_t order[] = {2, 0, 1};
@@ -68,8 +68,8 @@ static struct wire_msg example(enum wire_type type)
     default:
         break;
     }
-    bool has_ops = type == WIRE_FLUSHED || type == WIRE_TOLD ||
-                   type == WIRE_ASK || type == WIRE_INSTALL;
+    bool has_ops = type == WIRE_FLUSHED || type == WIRE_REPLY ||
+                   type == WIRE_QUERY || type == WIRE_INSTALL;
     bool has_ids =
         type == WIRE_READY || type == WIRE_FLUSH || type == WIRE_PROPOSE;
     if (has_ops) m.op_count = 2;
@@ -189,7 +189,7 @@ static void test_size_is_judged_by_type(void **state)
         head[7] = 255;
         s = wire_decode(head, sizeof head, &store, &got, &used);
         bool small = type == 0 || type >= WIRE_TYPE_COUNT ||
-                     type == WIRE_HELLO || type == WIRE_BEAT ||
+                     type == WIRE_HELLO || type == WIRE_HEARTBEAT ||
                      type == WIRE_VOTE;
         if (small) assert_int_equal(s, WIRE_BAD);
     }

@@ -97,15 +97,15 @@ static void join(struct universe *u)
     view.ids = (const uint64_t[1]){0}; /* never NULL when decoded */
     view.view.ring = view.view.mesh = true;
     session_hello(u->s, &hello);
-    session_master_said(u->s, &welcome);
-    session_master_said(u->s, &view);
+    session_on_message(u->s, &welcome);
+    session_on_message(u->s, &view);
     assert(u->open); /* the lower id calls */
     engine_dialed(&u->s->engine, 0, true);
     greet(u);
     session_settle(u->s);
     view.type = WIRE_INSTALL;
     view.view.world = 2;
-    session_master_said(u->s, &view);
+    session_on_message(u->s, &view);
     assert(u->s->state == SESSION_MEMBER);
 }
 
@@ -149,7 +149,7 @@ static void say(struct universe *u, struct fuzz_input *in)
                       .tag = fuzz_below(in, TAGS),
                       .seq = 1 + fuzz_below(in, 16) / 15,
                       .index = fuzz_below(in, 4)};
-    if (f.type == FRAME_DATA || f.type == FRAME_GIVE)
+    if (f.type == FRAME_DATA || f.type == FRAME_STATE_DATA)
         f.size = (uint32_t)fuzz_below(in, 12) * 4;
     if (f.size == 40) f.size = COUNT * 4 / 2;
     if (f.size == 44) { /* codes; of zeros and of anything */

@@ -113,8 +113,8 @@ static void say(struct universe *u, struct fuzz_input *in, uint32_t link)
         msg.result.size = bits >> 6;
         break;
     case WIRE_FLUSHED:
-    case WIRE_TOLD:
-        if (msg.type == WIRE_TOLD && (bits >> 4 & 1)) msg.round = 0;
+    case WIRE_REPLY:
+        if (msg.type == WIRE_REPLY && (bits >> 4 & 1)) msg.round = 0;
         msg.op_count = fill_ops(in, ops);
         break;
     case WIRE_READY:

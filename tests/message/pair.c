@@ -109,7 +109,7 @@ static bool on_fetch(void *user, uint32_t conn,
 {
     (void)conn;
     assert_ptr_equal(member, &members[1 - side_of(user)]);
-    assert_true(size <= LEND_PIECE);
+    assert_true(size <= CMA_PIECE);
     if (++tries % 2 == 0 && fetching == FETCH_AT_TIMES) return false;
     memcpy(to, (const void *)(uintptr_t)address, size);
     fetched++;
@@ -138,7 +138,7 @@ void pair_start(uint64_t seed)
                                     .fault = on_fault};
         asks[i].used = false;
         if (wall >= 0) out.ask = on_ask;
-        if (fetching != FETCH_NEVER) out.fetch = on_fetch;
+        if (fetching != FETCH_NEVER) out.cma_read = on_fetch;
         ends[i] = calloc(1, sizeof *ends[i]);
         assert_non_null(ends[i]);
         assert_true(engine_init(ends[i], &out, 1, 100 * PCCL_MS));

@@ -28,11 +28,11 @@ struct side {
 };
 
 static struct side sides[2];
-static uint8_t source[BULKS][LEND_MIN + 2]; /* the same for all seeds */
+static uint8_t source[BULKS][CMA_MIN + 2]; /* the same for all seeds */
 
 static size_t bulk_size(uint32_t k)
 {
-    static const size_t sizes[] = {0, 1, 100, 300000, LEND_MIN + 1, BULK_PIECE};
+    static const size_t sizes[] = {0, 1, 100, 300000, CMA_MIN + 1, BULK_PIECE};
     return sizes[k % ARRAY_COUNT(sizes)];
 }
 
@@ -147,7 +147,7 @@ static void withdraw(int i, uint32_t k)
     for (uint32_t n = 0; n < l->count; n++) {
         const struct message_item *item =
             &l->items[(l->first + n) & (l->capacity - 1)];
-        uint64_t lent = item->frame.type == FRAME_LEND ? item->frame.digest : 0;
+        uint64_t lent = item->frame.type == FRAME_CMA ? item->frame.digest : 0;
         for (size_t at = 0; at < bulk_size(k); at += BULK_PIECE) {
             assert_ptr_not_equal(item->body, source[k] + at);
             assert_int_not_equal(lent, (uintptr_t)(source[k] + at));
@@ -409,7 +409,7 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
 static void what_is_lent_is_fetched(void **unused)
 {
     (void)unused;
-    size_t size = 2 * (size_t)LEND_PIECE + 5;
+    size_t size = 2 * (size_t)CMA_PIECE + 5;
     uint8_t *from = malloc(size), *to = calloc(1, size);
     assert_true(from && to);
     for (size_t i = 0; i < size; i++) from[i] = (uint8_t)(i * 31 >> 3);

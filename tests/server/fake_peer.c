@@ -170,7 +170,8 @@ const struct wire_msg *peer_expect(struct peer *p, enum wire_type type)
         assert_int_not_equal(status, WIRE_BAD);
         if (status == WIRE_OK) {
             p->in_used += used;
-            if (p->msg.type == WIRE_BEAT && type != WIRE_BEAT) continue;
+            if (p->msg.type == WIRE_HEARTBEAT && type != WIRE_HEARTBEAT)
+                continue;
             if (p->msg.type != type) {
                 fail_msg("%s instead of %s", wire_type_name(p->msg.type),
                          wire_type_name(type));

@@ -120,10 +120,10 @@ static void tune_both(int fd, const struct io_addr *early,
 static void test_congestion(void **state)
 {
     (void)state;
-    struct io_addr near, far;
+    struct io_addr near, high_rtt;
     char system[16], name[16];
     assert_true(io_addr_numeric("127.0.0.1", 1, false, &near));
-    assert_true(io_addr_numeric("192.0.2.1", 1, false, &far));
+    assert_true(io_addr_numeric("192.0.2.1", 1, false, &high_rtt));
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_true(fd >= 0);
     congestion(fd, system);
@@ -134,9 +134,9 @@ static void test_congestion(void **state)
     assert_string_equal(name, unpaced);
     tune_both(socket(AF_INET, SOCK_STREAM, 0), &near, &near, name);
     assert_string_equal(name, unpaced);
-    tune_both(socket(AF_INET, SOCK_STREAM, 0), NULL, &far, name);
+    tune_both(socket(AF_INET, SOCK_STREAM, 0), NULL, &high_rtt, name);
     assert_string_equal(name, system);
-    tune_both(socket(AF_INET, SOCK_STREAM, 0), &far, &far, name);
+    tune_both(socket(AF_INET, SOCK_STREAM, 0), &high_rtt, &high_rtt, name);
     assert_string_equal(name, system);
 }
 

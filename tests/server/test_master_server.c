@@ -277,7 +277,7 @@ static void test_a_silent_member_is_evicted(void **state)
     peers_found(p, 2, &b);
     pccl_ns start = now();
     while (!p[1].ended) {
-        peer_say(&p[0], WIRE_BEAT);
+        peer_say(&p[0], WIRE_HEARTBEAT);
         bench_turn(&b);
     }
     assert_true(now() - start >= SHORT * 9 / 10);
@@ -298,8 +298,8 @@ static void test_the_master_beats(void **state)
     bench_open(&b, NULL, 1, SHORT);
     peers_found(&p, 1, &b);
     for (int i = 0; i < 3; i++) {
-        peer_expect(&p, WIRE_BEAT);
-        peer_say(&p, WIRE_BEAT);
+        peer_expect(&p, WIRE_HEARTBEAT);
+        peer_say(&p, WIRE_HEARTBEAT);
     }
     peer_close(&p);
     bench_close(&b);
@@ -315,8 +315,8 @@ static void test_a_stopped_master_reads_before_it_judges(void **state)
     bench_open(&b, NULL, 1, SHORT);
     peers_found(&p, 1, &b);
     usleep((useconds_t)(SHORT / 500)); /* twice the deadline */
-    peer_say(&p, WIRE_BEAT);
-    peer_expect(&p, WIRE_BEAT);
+    peer_say(&p, WIRE_HEARTBEAT);
+    peer_expect(&p, WIRE_HEARTBEAT);
     assert_int_equal(b.line_count, 1);
     peer_close(&p);
     bench_close(&b);

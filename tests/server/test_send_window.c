@@ -11,9 +11,9 @@ struct link {
     uint64_t rate; /* bytes per second */
 };
 
-static struct io_path pass(const struct link *l, uint32_t in_flight)
+static struct send_path pass(const struct link *l, uint32_t in_flight)
 {
-    struct io_path p = {.rtt_least = l->distance, .in_flight = in_flight};
+    struct send_path p = {.rtt_least = l->distance, .in_flight = in_flight};
     p.rtt = (pccl_ns)((uint64_t)in_flight * (uint64_t)PCCL_S / l->rate);
     if (p.rtt < l->distance) p.rtt = l->distance;
     return p;
@@ -21,10 +21,10 @@ static struct io_path pass(const struct link *l, uint32_t in_flight)
 
 static uint32_t after(const struct link *l, uint32_t rounds)
 {
-    struct io_window w = {.size = WINDOW_FIRST};
+    struct send_window w = {.size = WINDOW_FIRST};
     for (uint32_t i = 0; i < rounds && w.size > 0; i++) {
-        struct io_path p = pass(l, w.size);
-        w.size = io_window_next(&w, &p);
+        struct send_path p = pass(l, w.size);
+        w.size = send_window_next(&w, &p);
     }
     return w.size;
 }
@@ -58,43 +58,43 @@ static void test_leaves_fat_ways_alone(void **state)
 static void test_takes_over_when_there_is_a_queue(void **state)
 {
     (void)state;
-    struct io_window w = {.size = 0};
-    struct io_path p = {.rtt = 20 * PCCL_MS,
-                        .rtt_least = 20 * PCCL_MS,
-                        .in_flight = 100 * 1024};
-    assert_int_equal(io_window_next(&w, &p), 0);
+    struct send_window w = {.size = 0};
+    struct send_path p = {.rtt = 20 * PCCL_MS,
+                          .rtt_least = 20 * PCCL_MS,
+                          .in_flight = 100 * 1024};
+    assert_int_equal(send_window_next(&w, &p), 0);
     p.rtt = 80 * PCCL_MS;
-    assert_in_range(io_window_next(&w, &p), 32 * 1024, 100 * 1024);
+    assert_in_range(send_window_next(&w, &p), 32 * 1024, 100 * 1024);
 }
 
 /* However long the queue of others is, something goes. */
 static void test_never_stops(void **state)
 {
     (void)state;
-    struct io_window w = {.size = WINDOW_LEAST};
-    struct io_path p = {
+    struct send_window w = {.size = WINDOW_LEAST};
+    struct send_path p = {
         .rtt = PCCL_S, .rtt_least = PCCL_MS, .in_flight = WINDOW_LEAST};
-    assert_in_range(io_window_next(&w, &p), WINDOW_LEAST, 2 * WINDOW_LEAST);
-    p = (struct io_path){.rtt = 0};
-    assert_int_equal(io_window_next(&w, &p), WINDOW_LEAST); /* not known */
+    assert_in_range(send_window_next(&w, &p), WINDOW_LEAST, 2 * WINDOW_LEAST);
+    p = (struct send_path){.rtt = 0};
+    assert_int_equal(send_window_next(&w, &p), WINDOW_LEAST); /* not known */
 }
 
 static void test_knows_lossy_ways(void **state)
 {
     (void)state;
-    struct io_path p = {.rtt = 21 * PCCL_MS,
-                        .rtt_least = 20 * PCCL_MS,
-                        .sent = 1000,
-                        .again = 10};
-    assert_false(io_window_is_lossy(&p));
+    struct send_path p = {.rtt = 21 * PCCL_MS,
+                          .rtt_least = 20 * PCCL_MS,
+                          .sent = 1000,
+                          .again = 10};
+    assert_false(send_window_is_lossy(&p));
     p.again = 50;
-    assert_true(io_window_is_lossy(&p));
+    assert_true(send_window_is_lossy(&p));
     p.rtt = 60 * PCCL_MS; /* its own queue overflows */
-    assert_false(io_window_is_lossy(&p));
+    assert_false(send_window_is_lossy(&p));
     p.rtt = p.rtt_least;
     p.sent = 10; /* too few to say */
     p.again = 2;
-    assert_false(io_window_is_lossy(&p));
+    assert_false(send_window_is_lossy(&p));
 }
 
 int main(void)

@@ -48,7 +48,7 @@ bool fail_withholds(const struct sim *s, const struct sim_proc *p,
     for (uint32_t i = 0; i < spec->size; i++) {
         if (view_find(x->view, spec->ids[i]) == x->view->size) return false;
     }
-    return spec->scoped || x->told.loss_count == 0;
+    return spec->scoped || x->notified.loss_count == 0;
 }
 
 /* The master has closed the epoch, and this peer does not know. */
@@ -94,5 +94,5 @@ void fail_taken(const struct sim_op *o)
 {
     if (o->result != pcclOperationFailed) return;
     sim_coverage.fail_met++;
-    sim_coverage.fail_kept += o->kept;
+    sim_coverage.fail_kept += o->cached;
 }

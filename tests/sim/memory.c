@@ -11,8 +11,9 @@ static struct channel *make(void *user, uint32_t conn,
     struct sim_proc *p = user;
     struct sim *s = p->sim;
     if (s->options.share_fails && sim_pick(s, 6) == 0) return NULL;
-    struct share *share = &p->conns[conn].share;
-    SIM_CHECK(s, share_make(share, s->options.share, offer), "no memory");
+    struct shared_memory *share = &p->conns[conn].share;
+    SIM_CHECK(s, shared_memory_make(share, s->options.share, offer),
+              "no memory");
     p->conns[conn].mapped = true;
     return &share->channel;
 }
@@ -29,8 +30,9 @@ static struct channel *join(void *user, uint32_t conn,
         sim_coverage.share_half++;
         seen.nonce ^= 1;
     }
-    struct share *share = &p->conns[conn].share;
-    bool opened = share_open(share, &seen); /* not if its maker is gone */
+    struct shared_memory *share = &p->conns[conn].share;
+    bool opened =
+        shared_memory_open(share, &seen); /* not if its maker is gone */
     SIM_CHECK(s, !opened || !wrong, "a wrong offer is taken");
     p->conns[conn].mapped = opened;
     return opened ? &share->channel : NULL;
@@ -40,7 +42,7 @@ static void settled(void *user, uint32_t conn, bool taken)
 {
     struct sim_proc *p = user;
     if (taken)
-        share_settle(&p->conns[conn].share);
+        shared_memory_settle(&p->conns[conn].share);
     else
         memory_close(p, conn);
 }
@@ -51,7 +53,8 @@ static uint8_t *lend(void *user, struct channel_offer *offer)
     struct sim *s = p->sim;
     if (!p->area.memory && s->options.share_fails && sim_pick(s, 6) == 0)
         return NULL;
-    SIM_CHECK(s, p->area.memory || share_area_make(&p->area, LEND_SIZE),
+    SIM_CHECK(s,
+              p->area.memory || shared_region_make(&p->area, SINGLE_COPY_SIZE),
               "no memory");
     *offer = p->area.offer;
     return p->area.memory;
@@ -65,22 +68,22 @@ static const uint8_t *borrow(void *user, uint32_t conn,
     struct channel_offer seen = *offer;
     bool wrong = s->options.share_fails && sim_pick(s, 6) == 0;
     if (wrong) seen.nonce ^= 1;
-    struct share_area *lent = &p->conns[conn].share.lent;
-    bool opened = share_area_open(lent, &seen);
+    struct shared_region *lent = &p->conns[conn].share.lent;
+    bool opened = shared_region_open(lent, &seen);
     SIM_CHECK(s, !opened || !wrong, "a wrong offer is taken");
     return opened ? lent->memory : NULL;
 }
 
 void memory_close(struct sim_proc *p, uint32_t conn)
 {
-    if (p->conns[conn].mapped) share_free(&p->conns[conn].share);
+    if (p->conns[conn].mapped) shared_memory_free(&p->conns[conn].share);
     p->conns[conn].mapped = false;
 }
 
 void memory_free(struct sim_proc *p)
 {
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) memory_close(p, i);
-    share_area_free(&p->area);
+    shared_region_free(&p->area);
 }
 
 void memory_outputs(struct session_output *out)
@@ -88,8 +91,8 @@ void memory_outputs(struct session_output *out)
     out->share = make;
     out->join = join;
     out->shared = settled;
-    out->lend = lend;
-    out->borrow = borrow;
+    out->region_export = lend;
+    out->region_attach = borrow;
 }
 
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
@@ -108,7 +111,7 @@ bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
     e->defers = p->program.stage == STAGE_LAUNCH && sim_pick(s, 4) > 0;
     if (e->defers) size = whole;
     size = engine_rx_from(e, conn, from, size);
-    sim_coverage.left += e->defers && size < whole && !e->conns[conn]->held;
+    sim_coverage.left += e->defers && size < whole && !e->conns[conn]->parked;
     e->defers = false;
     if (e->conns[conn]->channel != channel) return true; /* closed */
     if (size > 0) channel_read(channel, size);

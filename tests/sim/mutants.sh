@@ -145,19 +145,19 @@ loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != 
 wrong AVG divisor, exchange|ring/op_fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/op.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
-commit though a survivor runs|master/round.c|s/op->commit = op->held >= op->op.survivors;/op->commit = op->held > 0;/
-ASK skipped|master/round.c|s/if (op->held + op->running < op->op.survivors) doubt = true;//
+commit though a survivor runs|master/round.c|s/op->commit = op->complete >= op->op.survivors;/op->commit = op->complete > 0;/
+ASK skipped|master/round.c|s/if (op->complete + op->running < op->op.survivors) doubt = true;//
 returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
-result dropped too early (D6)|ring/result_cache.c|s/r->tag != tag || r->seq >= seq/r->seq > seq/
-result dropped too early (D7)|ring/result_cache.c|s/|| r->finished >= launched//
+result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < seq) drop/if (r) drop/
+result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) drop/drop/
 a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
-told twice (update forgets losses)|elastic/session.c|s/if (update || s->state == SESSION_JOINING) told_all/if (s->state == SESSION_JOINING) told_all/
+told twice (update forgets losses)|elastic/session.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
 never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
-loss told at once|elastic/session.c|s/told_push(&s->told, s->view, s->removed, s->removed_count);/told_push(\&s->told, s->view, s->removed, s->removed_count); told_advance(\&s->told, UINT32_MAX, s->id);/
+loss told at once|elastic/session.c|s/notified_push(&s->notified, s->view, s->removed, s->removed_count);/notified_push(\&s->notified, s->view, s->removed, s->removed_count); notified_advance(\&s->notified, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
-DONE of some is that of all (D4)|ring/op.c|s/if (!op->lanes\[i\].done) return false;/if (i < 2 \&\& !op->lanes[i].done) return false;/
+DONE of some is that of all (D4)|ring/op.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
 sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
 taken by two connections|ring/op_send.c|s/if (op->begun) op_bit_set(op->begun, k);//
 those behind a late one wait (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
@@ -169,7 +169,7 @@ filler before all have flushed|ring/engine.c|s/conn_stop_receiving(e, op);/conn_
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
-no probe (V4)|master/master.c|s/conflict_probe(m, m->group_list\[i\]);//
+no probe (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
 votes are not refused (V4)|master/deadlock.c|s/if (g->restart) refuse_waiting(m, p->group);//
 scopes are not told (V4)|elastic/session.c|s/^        tell_scopes(s);//
@@ -185,10 +185,10 @@ hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
 verdict not kept (F6)|elastic/session_verdict.c|s/add_poison(s, v->tag, result);/(void)result;/
-younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->told.loss_first < s->poison\[i\].loss) return false;/(void)lost;/
+younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session.c|s/op->fails \&\& op->phase != PHASE_DONE/false/
 failure of one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
-early frames lost|link/conn.c|s/c->held = later && c->state == CONN_OPEN && !c->peer;/c->held = false;/
+early frames lost|link/conn.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->heard >= m->deadline/false/
@@ -226,48 +226,48 @@ retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
 given up, and still written to (R3)|link/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
-no call back (R3)|master/edges.c|s/e->turned = !e->turned;//
-caller is told alone (R3)|ring/engine.c|s/if (p->caller == id \&\& p->called == e->self) return e->self < id;//
-call ahead of its PROPOSE (R3)|link/conn.c|s/c->held = c->stranger = true; .. perhaps.*/return false;/
-generations go on at a turn (R3)|ring/engine.c|s/l->generation = link_calls(e, l) ? ++e->generation : 0;//
+no call back (R3)|master/edges.c|s/e->reversed = !e->reversed;//
+caller is told alone (R3)|ring/engine.c|s/if (p->dialer == id \&\& p->acceptor == e->self) return e->self < id;//
+call ahead of its PROPOSE (R3)|link/conn.c|s/c->parked = c->stranger = true; .. perhaps.*/return false;/
+generations go on at a turn (R3)|ring/engine.c|s/l->generation = link_dials(e, l) ? ++e->generation : 0;//
 restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
 one connection lost, the rest kept (R6)|link/conn.c|s/if (caller \&\& (was_open || answered)) close_rest(e, l);//
 a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
 late call is taken (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
-center does not ask all (D11)|ring/op_fold.c|s/if (op->lanes\[i\].wants_done) op->confirm = true;//
+center does not ask all (D11)|ring/op_fold.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/op_fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
 launched, and left (D2)|link/conn_memory.c|s/!op_is_past(e, f.tag, f.seq)/true/
 left by who waits (D2)|link/conn_memory.c|s/e->defers \&\& is_ahead/is_ahead/
 half a frame is left (D2)|link/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||/
 many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//
-no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, lane);//
+no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, ep);//
 center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
 frames sent count after a flush (F1)|ring/op.c|s/if (e->frozen) return; .. what FLUSHED said stands.*//
-READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, lane, FRAME_READY, lane->recvs, 0);//
+READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);//
 out of turn (D3)|ring/op_direct.c|s/op->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/op_direct.c|s/if (turn > plan_turns(p, piece)) complete/complete/
 wish for DONE not passed on (D15)|ring/op_send.c|s/op->confirm .. op->tells_all ?/op->confirm ?/
 DONE only to who said so itself (D15)|ring/op.c|s/bool tells = op->tells_all .. /bool tells = /
 sum passed on before it has come (D15)|ring/plan.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
 site's sum sent without the others (D15)|ring/plan.c|s/if (part \&\& plan_turns(p, piece) == 0) return;/if (part) return;/
-members see other sites (D15)|ring/engine.c|s/e->has_tree = view->sites \&\& /e->has_tree = view->sites \&\& view->rank % 2 == 0 \&\& /
+members see other sites (D15)|ring/engine.c|s/e->has_hierarchy = view->sites \&\& /e->has_hierarchy = view->sites \&\& view->rank % 2 == 0 \&\& /
 average by a site (D15)|ring/op_direct.c|s/bool all = piece . p->segments == p->r.rank \&\&/bool all =/
 lent out of turn (D3)|ring/op_single_copy.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { op->turns[g]++; continue; }/
 slot before its turn (D3)|ring/op_single_copy.c|s/op->turns\[g\] + 1u == turn ? NULL/true ? NULL/
 next input before all sums (D16)|ring/plan.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
 sums of some are all (D16)|ring/op_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
-no restore of a lent one|ring/op_single_copy.c|s/op_save_piece(op, plan_piece(&op->plan, lane->rank, k));//
-read by one that is left out (L8)|ring/op_single_copy.c|s/return lend_stands(op, area, room);/return true;/
-a room of two operations (L8)|link/single_copy.c|s/if (e->lend.users\[room\]) continue;//
-a room is not signed (L8)|link/single_copy.c|s/^        sign(e, op, room);//
-lent to one that has not opened it (L7)|link/single_copy.c|s/op->room > 0 \&\& c->lend.taken/op->room > 0/
-each decides alone who lends (D16)|ring/op.c|s/p->lenders = e->lends ? e->lenders : 0;/p->lenders = e->lends \&\& e->lend.area ? e->lenders : 0;/
+no restore of a lent one|ring/op_single_copy.c|s/op_save_piece(op, plan_piece(&op->plan, ep->rank, k));//
+read by one that is left out (L8)|ring/op_single_copy.c|s/return single_copy_valid(op, region, slot);/return true;/
+a room of two operations (L8)|link/single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
+a room is not signed (L8)|link/single_copy.c|s/^        sign(e, op, slot);//
+lent to one that has not opened it (L7)|link/single_copy.c|s/op->slot > 0 \&\& c->region.taken/op->slot > 0/
+each decides alone who lends (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->single_copy.area ? e->single_copy_world : 0;/
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
 passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/plan.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
 members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
-a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (lane->recvs > 0) memcpy(q->r->recv.*//
+a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recv.*//
 others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
 never asks to be called (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
 asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = e->now + e->deadline . 2;//
@@ -279,6 +279,6 @@ a lost member's connection stays (P2P-7)|link/conn.c|s/if (c \&\& c->peer \&\& c
 CALL is not passed on (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
 a call ahead of the WELCOME is refused (R3)|link/conn.c|s/if (e->self == 0) {/if (false) {/
-slot of the last result taken twice|ring/result_cache.c|s/reserved += r->tag != tag;//
+slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
 MUTANTS
 [ "$survived" -eq 0 ]

@@ -302,7 +302,7 @@ void oracle_answer(struct sim *s, const struct sim_proc *p, enum vote_kind kind,
 {
     if (s->options.odd_vote || s->options.refuse) return;
     struct sim_op o = {.key = {p->program.step * 8 + 7, p->group,
-                               p->session->told.epoch, kind}};
+                               p->session->notified.epoch, kind}};
     if (kind != VOTE_PENDING) return;
     struct entry *e = entry_of(s, &o.key);
     struct outcome now = {.id = p->session->id, .result = (int)flag};
@@ -336,7 +336,7 @@ void oracle_view(struct sim *s, struct sim_proc *p)
  * through the same epochs for everybody. */
 void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
 {
-    const struct told *t = &p->session->told;
+    const struct notified *t = &p->session->notified;
     bool voted = p->program.waiting && (p->program.stage == STAGE_UPDATE ||
                                         p->program.stage == STAGE_OPTIMIZE);
     bool joined = p->program.stage == STAGE_JOIN;

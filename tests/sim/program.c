@@ -52,7 +52,7 @@ static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
 static void choose_scope(const struct sim *s, const struct sim_proc *p,
                          struct sim_spec *spec, uint64_t h)
 {
-    const struct told *t = &p->session->told;
+    const struct notified *t = &p->session->notified;
     spec->scoped = s->options.scoped && t->size >= 2 && h % 4 == 0 &&
                    !special_step(s, p->program.step);
     spec->absent = spec->scoped;
@@ -224,7 +224,7 @@ static void free_op(struct sim_op *o)
 static void make_key(struct sim_proc *p, struct sim_op *o)
 {
     struct sim_program *g = &p->program;
-    uint32_t epoch = p->session->told.epoch;
+    uint32_t epoch = p->session->notified.epoch;
     if (g->resync_epoch != epoch) g->resyncs = 0;
     g->resync_epoch = epoch;
     bool resync = o->spec.ident == SIM_RESYNC;
@@ -236,7 +236,7 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     struct sim_spec *spec = &o->spec;
     o->op = NULL;
-    o->taken = o->asked = o->kept = false;
+    o->taken = o->asked = o->cached = false;
     make_key(p, o);
     if (spec->absent ||
         (spec->size == 1 && spec->coll == COLL_ALLREDUCE && s->options.local)) {
@@ -266,8 +266,8 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
                  spec->ident == SIM_RESYNC ? (int64_t)p->program.step
                                            : (int64_t)spec->count);
     p->request = q;
-    if (sim_pick(s, 4) > 0 && session_quick(p->session, &p->request, 0)) {
-        p->quick = o;
+    if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
+        p->fast = o;
         return;
     }
     int result = session_launch(p->session, &q, 0, &o->op);
@@ -278,7 +278,7 @@ static void launch_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
               (unsigned long long)spec->ident, (unsigned long long)spec->tag,
               spec->coll, (unsigned long long)spec->count, o->key.epoch,
               spec->size, result, o->op ? (int)o->op->phase : -1);
-    o->kept = o->op && o->op->phase == PHASE_DONE;
+    o->cached = o->op && o->op->phase == PHASE_DONE;
     if (result == pcclSuccess) return;
     SIM_CHECK(s, p->session->state == SESSION_GONE, "launch refused: %d",
               result);
@@ -323,7 +323,7 @@ static void end_op(struct sim *s, struct sim_proc *p, struct sim_op *o,
     SIM_TRACE(s, "process %u (id %llu) takes %llu epoch %u nth %u: %d, told %u",
               p->uid, (unsigned long long)p->session->id,
               (unsigned long long)o->spec.ident, o->key.epoch, o->key.nth,
-              o->result, p->session->told.epoch);
+              o->result, p->session->notified.epoch);
     sim_coverage.lost += o->result == pcclRankConnectionLost;
     fail_taken(o);
     sim_coverage.scoped_lost +=
@@ -346,29 +346,29 @@ static void take_op(struct sim *s, struct sim_proc *p, struct sim_op *o)
     uint64_t tx, rx;
     const struct plan plan = o->op->plan;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
-    bool confirm = o->op->confirm, borrows = o->op->borrows;
+    bool confirm = o->op->confirm, single_copied = o->op->single_copied;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
-    sim_cover_plan(&plan, quantized, confirm, borrows, o->result);
+    sim_cover_plan(&plan, quantized, confirm, single_copied, o->result);
     sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
     end_op(s, p, o, contributors);
 }
 
 bool program_quick(struct sim *s, struct sim_proc *p)
 {
-    struct sim_op *o = p->quick;
-    enum quick_state state = quick_poll(&p->session->engine);
-    if (state == QUICK_WAITS && sim_pick(s, 64) > 0) return false;
-    p->quick = NULL;
-    if (state == QUICK_DONE) {
-        sim_coverage.quick++;
+    struct sim_op *o = p->fast;
+    enum fast_status state = fast_poll(&p->session->engine);
+    if (state == FAST_WAITS && sim_pick(s, 64) > 0) return false;
+    p->fast = NULL;
+    if (state == FAST_DONE) {
+        sim_coverage.fast++;
         o->result = pcclSuccess;
-        end_op(s, p, o, p->session->told.size);
+        end_op(s, p, o, p->session->notified.size);
         p->program.progress_at = s->now;
         return true;
     }
-    o->op = quick_convert(&p->session->engine);
+    o->op = fast_convert(&p->session->engine);
     SIM_CHECK(s, o->op != NULL, "no memory");
-    sim_coverage.quick_converted++;
+    sim_coverage.fast_converted++;
     return true;
 }
 
@@ -388,9 +388,9 @@ static void go(struct sim *s, struct sim_proc *p, enum sim_stage stage)
 
 static bool odd_one(const struct sim *s, const struct sim_proc *p, uint64_t key)
 {
-    uint32_t size = p->session->told.size;
+    uint32_t size = p->session->notified.size;
     return size > 1 &&
-           hash(s, p->program.step, key) % size == p->session->told.rank;
+           hash(s, p->program.step, key) % size == p->session->notified.rank;
 }
 
 static void begin_launch(struct sim *s, struct sim_proc *p)
@@ -437,7 +437,7 @@ static void begin_resync(struct sim *s, struct sim_proc *p)
                                 .dtype = DTYPE_I64,
                                 .redop = REDOP_MAX,
                                 .in_place = g->step % 2};
-    const struct told *t = &p->session->told;
+    const struct notified *t = &p->session->notified;
     for (uint32_t i = 0; i < t->size; i++) {
         if (t->members[i].id == p->session->id) o->spec.self = i;
         o->spec.ids[o->spec.size++] = t->members[i].id;

@@ -79,7 +79,7 @@ static void send_control(struct sim *s, int stream, int side,
 static void trace_message(const struct sim *s, const char *who, uint64_t to,
                           const struct wire_msg *m)
 {
-    if (!sim_trace || m->type == WIRE_BEAT) return;
+    if (!sim_trace || m->type == WIRE_HEARTBEAT) return;
     sim_say(s, "%s %llu %s round %u epoch %u ops %u ids %u members %u", who,
             (unsigned long long)to, wire_type_name(m->type), m->round, m->epoch,
             m->op_count, m->id_count, m->member_count);
@@ -302,7 +302,7 @@ static void conn_lost(struct sim_proc *p, uint32_t conn)
 static uint64_t proc_round_trip(void *user, uint64_t peer)
 {
     uint64_t sum = ((const struct sim_proc *)user)->uid + peer;
-    return peer % 16 == 15 ? 0 : sum % 4 == 0 ? RTT_VERY_FAR : PCCL_MS;
+    return peer % 16 == 15 ? 0 : sum % 4 == 0 ? RTT_VERY_HIGH : PCCL_MS;
 }
 
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
@@ -333,9 +333,9 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.share > 0) memory_outputs(&config.out);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine.now = s->now;
-    if (s->options.skewed) p->session->engine.cached = 0;
+    if (s->options.interleaved) p->session->engine.cached = 0;
     if (s->options.sites) p->session->engine.many = p->uid % 4;
-    if (!s->options.lends) p->session->engine.lenders = 0;
+    if (!s->options.lends) p->session->engine.single_copy_world = 0;
     p->session->engine.piece = s->options.piece;
     shared_init(s, p);
     p->control = stream_new(s, true);
@@ -422,8 +422,8 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
                          : (struct net_end){-2, 0};
     SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
     sim_coverage.one_way += to && walled(s, p->uid, port);
-    sim_coverage.turned += success && p->uid > port;
-    pccl_ns rtt = port % 4 == 0 ? RTT_VERY_FAR : PCCL_MS;
+    sim_coverage.reversed += success && p->uid > port;
+    pccl_ns rtt = port % 4 == 0 ? RTT_VERY_HIGH : PCCL_MS;
     if (success) engine_measured(&p->session->engine, conn, rtt);
     engine_dialed(&p->session->engine, conn, success);
     return true;
@@ -451,7 +451,7 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     }
     uint8_t *to = NULL;
     size_t window = engine_rx_window(e, conn, &to);
-    if (e->conns[conn]->held) sim_coverage.held++;
+    if (e->conns[conn]->parked) sim_coverage.parked++;
     if (window == 0) return false;
     size_t size = sim_chunk(s, window < pipe->count ? window : pipe->count);
     net_read(pipe, to, size);
@@ -507,7 +507,7 @@ static bool control_read(struct sim *s, struct sim_proc *p)
         enum wire_status status;
         while ((status = next_message(&p->rx, &msg)) == WIRE_OK) {
             trace_message(s, "read by", p->session->id, &msg);
-            session_master_said(p->session, &msg);
+            session_on_message(p->session, &msg);
         }
         SIM_CHECK(s, status != WIRE_BAD, "process %u cannot decode", p->uid);
         return true;
@@ -555,7 +555,7 @@ static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
 static bool proc_turn(struct sim *s, struct sim_proc *p)
 {
     if (p->frozen) return false;
-    if (p->quick) return program_quick(s, p);
+    if (p->fast) return program_quick(s, p);
     if (letters_turn(s, p)) return true;
     bool done = false;
     bool program = false;

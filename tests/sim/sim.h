@@ -35,8 +35,9 @@ enum {
     X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
-    X(update) X(pending_yes) X(pending_no) X(lost) X(early) X(held) X(pool) \
-    X(ring_plan) X(skewed) X(skewed_lost) X(pairwise) \
+    X(update) X(pending_yes) X(pending_no) X(lost) X(unexpected) X(parked) \
+    X(pool) \
+    X(ring_plan) X(interleaved) X(interleaved_lost) X(pairwise) \
     X(sites) X(sites_lost) X(sites_confirmed) \
     X(lent) X(lent_lost) X(lent_queued) \
     X(spread) X(star) X(deferred) \
@@ -53,10 +54,10 @@ enum {
     X(sync_cut_bytes) X(sync_cut_body) X(sync_cut_taker) X(sync_cut_two) \
     X(shared) X(left) X(share_half) X(share_lost) \
     X(quant_ring) X(quant_exchange) X(quant_lost) \
-    X(quick) X(quick_converted) X(fail_asked) X(fail_met) X(fail_kept) \
+    X(fast) X(fast_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
-    X(improved) X(adopted) X(probe_lost) X(one_way) X(turned) \
-    X(pending_refused) X(letters) X(letters_lost) X(called)
+    X(improved) X(adopted) X(probe_lost) X(one_way) X(reversed) \
+    X(pending_refused) X(letters) X(letters_lost) X(reverse_dial)
 /* clang-format on */
 
 struct sim_coverage {
@@ -89,7 +90,7 @@ struct sim_op {
     struct sim_key key;
     struct op *op;
     bool taken, asked; /* asked: to have it fail */
-    bool kept;         /* over at the launch */
+    bool cached;       /* over at the launch */
     int result;
     uint8_t *send, *recv, *copy; /* allocations; payload after SIM_GUARD */
     size_t send_size, recv_size;
@@ -165,14 +166,14 @@ struct sim_proc {
         int side;
         bool blocked;
         bool mapped;
-        struct share share;
+        struct shared_memory share;
     } conns[SIM_CONNS_MAX];
     struct sim_program program;
-    struct sim_op *quick; /* begun without a launch; nothing else happens */
+    struct sim_op *fast; /* begun without a launch; nothing else happens */
     struct op_request request; /* ... of it */
     struct sim_shared shared;
     struct sim_letters letters;
-    struct share_area area;
+    struct shared_region area;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
 };
 
@@ -184,16 +185,16 @@ struct sim_options {
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
     bool one_host;
-    uint32_t sites;  /* hosts of several members each; 0: all the same */
-    bool cut;        /* two of the first cannot link until all heals */
-    bool one_way;    /* of some pairs only one may ever call the other */
-    bool letters;    /* members write messages to each other */
-    bool half_reset; /* one end learns of a reset later than the other */
-    bool pairwise;   /* ... whose members reduce through shared memory */
-    bool skewed;     /* ... and whose rings are skewed, however small */
-    bool lends;      /* ... which lend each other vectors of any size */
-    uint32_t piece;  /* bytes of a segment then */
-    uint32_t share;  /* bytes of a channel; 0: no shared memory */
+    uint32_t sites;   /* hosts of several members each; 0: all the same */
+    bool cut;         /* two of the first cannot link until all heals */
+    bool one_way;     /* of some pairs only one may ever call the other */
+    bool letters;     /* members write messages to each other */
+    bool half_reset;  /* one end learns of a reset later than the other */
+    bool pairwise;    /* ... whose members reduce through shared memory */
+    bool interleaved; /* ... and whose rings are skewed, however small */
+    bool lends;       /* ... which lend each other vectors of any size */
+    uint32_t piece;   /* bytes of a segment then */
+    uint32_t share;   /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */
     bool optimize;
@@ -268,7 +269,7 @@ uint32_t sim_pick(struct sim *s, uint32_t count);
 /* Bytes of a vector that no exchange takes, from any n and h. */
 /* Counts an operation that has ended. */
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
-                    bool borrows, int result);
+                    bool single_copied, int result);
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h);
 void sim_quantize(struct sim_spec *spec, uint64_t h);
 size_t sim_chunk(struct sim *s, size_t available); /* how much of it */

@@ -115,7 +115,7 @@ static struct sim_options choose(uint64_t seed)
         if (on(&r, 2)) o.crash = o.freeze = o.leave = o.join = 0;
     }
     o.pairwise = o.one_host && o.share > 0 && on(&r, 2);
-    o.skewed = o.pairwise && on(&r, 2);
+    o.interleaved = o.pairwise && on(&r, 2);
     o.letters = on(&r, 5) || (o.one_way && on(&r, 2));
     if (!o.one_host && on(&r, 2)) o.sites = 2 + net_pick(&r, 2);
     if (o.large && o.share > 0 && seed % 2 == 0) {

@@ -89,7 +89,7 @@ void sim_count_message(const struct wire_msg *msg)
     case WIRE_FLUSH:
         c->flush++;
         return;
-    case WIRE_ASK:
+    case WIRE_QUERY:
         c->ask += msg->round > 0;
         return;
     case WIRE_DONATE:
@@ -108,8 +108,8 @@ void sim_count_message(const struct wire_msg *msg)
     case WIRE_PROPOSE:
         c->shuffled += msg->order_count > 0;
         return;
-    case WIRE_CALL:
-        c->called++;
+    case WIRE_DIAL_REQUEST:
+        c->reverse_dial++;
         return;
     case WIRE_PROBE:
         c->probe++;
@@ -134,24 +134,24 @@ void sim_count_message(const struct wire_msg *msg)
 }
 
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
-                    bool borrows, int result)
+                    bool single_copied, int result)
 {
     struct sim_coverage *c = &sim_coverage;
     bool ring = p->kind == PLAN_RING;
-    bool skewed = p->skewed && p->segments > 1;
-    bool sites = p->kind == PLAN_PAIRWISE && p->r.tree;
+    bool interleaved = p->interleaved && p->segments > 1;
+    bool sites = p->kind == PLAN_PAIRWISE && p->r.hierarchy;
     bool lost = result == pcclRankConnectionLost;
-    c->skewed_lost += skewed && result != pcclSuccess;
+    c->interleaved_lost += interleaved && result != pcclSuccess;
     c->sites_lost += sites && lost;
-    c->lent_lost += borrows && lost;
+    c->lent_lost += single_copied && lost;
     c->quant_lost += quantized && lost;
     if (result != pcclSuccess) return;
     c->ring_plan += ring;
-    c->skewed += skewed;
+    c->interleaved += interleaved;
     c->pairwise += p->kind == PLAN_PAIRWISE;
     c->sites += sites;
-    c->lent += borrows && p->segments > 2;
-    c->lent_queued += p->kind == PLAN_LENT && !borrows;
+    c->lent += single_copied && p->segments > 2;
+    c->lent_queued += p->kind == PLAN_SINGLE_COPY && !single_copied;
     c->sites_confirmed +=
         sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;
     c->spread += p->kind == PLAN_SPREAD;
@@ -165,7 +165,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h)
 {
     if (h % 20 == 0) return 1100000 + n % 1000;
-    if (s->options.skewed || s->options.lends) return 130000 + n % 400000;
+    if (s->options.interleaved || s->options.lends) return 130000 + n % 400000;
     return s->options.pairwise || s->options.sites > 0 ? 30000 + n % 100000
                                                        : 66000 + n % 200000;
 }
@@ -177,7 +177,7 @@ void sim_watch(struct sim_proc *p)
     for (uint32_t i = 0; i < e->conn_end; i++) {
         const struct conn *c = e->conns[i];
         if (!c || c->state != CONN_OPEN || !c->link) continue;
-        sim_coverage.early += c->link->early_count > 0;
+        sim_coverage.unexpected += c->link->unexpected_count > 0;
         sim_coverage.pool += c->link->open > 1;
     }
 }

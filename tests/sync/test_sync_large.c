@@ -74,8 +74,9 @@ static void synchronize(uint8_t *bytes[2], uint64_t revision, size_t moved)
         assert_int_equal(a->info.tx_bytes, i == 0 ? moved : 0);
     }
     assert_true(memcmp(bytes[0], bytes[1], 2 * IMAGE) == 0);
-    size_t far = FOUR_GIB - IMAGE;
-    assert_true(memcmp(bytes[0] + far, bytes[1] + far, SIZE - far) == 0);
+    size_t high_rtt = FOUR_GIB - IMAGE;
+    assert_true(
+        memcmp(bytes[0] + high_rtt, bytes[1] + high_rtt, SIZE - high_rtt) == 0);
 }
 
 static void test_one_block_beyond_four_gib(void **state)

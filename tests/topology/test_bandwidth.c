@@ -81,10 +81,10 @@ static void test_estimates(void **state)
     bandwidth_add(store, 5, 0, 0);
     struct bandwidth_edge host = bandwidth_look(store, 0, 1);
     struct bandwidth_edge site = bandwidth_look(store, 0, 2);
-    struct bandwidth_edge far = bandwidth_look(store, 0, 3);
-    assert_true(host.rate > site.rate && site.rate > far.rate);
-    assert_true(host.rtt < site.rtt && site.rtt < far.rtt);
-    assert_int_equal(bandwidth_look(store, 4, 5).rate, far.rate);
+    struct bandwidth_edge high_rtt = bandwidth_look(store, 0, 3);
+    assert_true(host.rate > site.rate && site.rate > high_rtt.rate);
+    assert_true(host.rtt < site.rtt && site.rtt < high_rtt.rtt);
+    assert_int_equal(bandwidth_look(store, 4, 5).rate, high_rtt.rate);
 
     /* Best of the sender against best of the receiver, within the scope. */
     bandwidth_measured(store, 0, 4, 2000, 70, BANDWIDTH_SATURATED, 1);
