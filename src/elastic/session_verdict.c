@@ -27,7 +27,7 @@ int session_forced(enum op_verdict verdict)
 
 /* The oldest verdict that is kept for the tag; pending_abort_count: there is
  * none. */
-static uint32_t find_poison(const struct session *s, uint64_t tag)
+static uint32_t find_pending_abort(const struct session *s, uint64_t tag)
 {
     uint32_t i = 0;
     while (i < s->pending_abort_count && s->pending_aborts[i].tag != tag) i++;
@@ -43,14 +43,14 @@ static void drop_pending_abort(struct session *s, uint32_t i)
 
 bool session_keeps_verdict(const struct session *s, uint64_t tag)
 {
-    return find_poison(s, tag) < s->pending_abort_count;
+    return find_pending_abort(s, tag) < s->pending_abort_count;
 }
 
 /* Rule P1: an older loss comes first. */
 bool session_take_verdict(struct session *s, const struct op_request *r,
                           int *result)
 {
-    uint32_t i = find_poison(s, r->tag);
+    uint32_t i = find_pending_abort(s, r->tag);
     if (i == s->pending_abort_count) return false;
     bool lost = !r->members && s->notified.loss_count > 0;
     if (lost && s->notified.loss_first < s->pending_aborts[i].loss)
@@ -61,7 +61,7 @@ bool session_take_verdict(struct session *s, const struct op_request *r,
 }
 
 /* The oldest makes room: its operation was another scope's, or never came. */
-static void add_poison(struct session *s, uint64_t tag, int result)
+static void add_pending_abort(struct session *s, uint64_t tag, int result)
 {
     if (s->pending_abort_count == PENDING_ABORTS_MAX) drop_pending_abort(s, 0);
     s->pending_aborts[s->pending_abort_count].tag = tag;
@@ -78,12 +78,12 @@ void session_keep_verdicts(struct session *s, const struct wire_msg *msg)
         const struct wire_op *v = &msg->ops[i];
         int result = session_forced((enum op_verdict)v->state);
         if (result == pcclSuccess) continue;
-        if (op_is_past(&s->engine, v->tag, v->seq)) continue;
+        if (engine_is_past(&s->engine, v->tag, v->seq)) continue;
         struct op *op = engine_find(&s->engine, v->tag);
         if (op && op->phase == PHASE_QUEUED)
             engine_finish(&s->engine, op, result);
         else if (v->state != VERDICT_USAGE ||
                  s->refused_epoch != s->view->epoch)
-            add_poison(s, v->tag, result);
+            add_pending_abort(s, v->tag, result);
     }
 }

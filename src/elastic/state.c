@@ -1,6 +1,6 @@
 /* state.c - the peers of a transfer of shared state, and its frames. See
  * state.h; what is asked of whom stands in state_plan.c. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* state_plan.c - what a receiver of shared state asks whom for, and whether
  * what comes is right. See state.h. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include "../hash/hash.h"
 

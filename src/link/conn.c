@@ -1,5 +1,5 @@
 /* conn.c - one connection: bytes to frames and back. See engine.h. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include "../base/cursor.h"
 
@@ -304,7 +304,7 @@ static bool begin_unknown(struct engine *e, struct conn *c)
     struct frame *f = &c->rx;
     c->sink = SINK_DISCARD;
     c->rx_to = NULL;
-    if (op_is_past(e, f->tag, f->seq)) return true;
+    if (engine_is_past(e, f->tag, f->seq)) return true;
     struct unexpected *k = keep_unexpected(e, c->link, f);
     if (!k) return false; /* more than rule D2 lets anybody send */
     if (f->size == 0) return true;

@@ -1,6 +1,6 @@
 /* conn_memory.c - what comes through memory is used where it lies. See
  * engine.h. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include "../reduce/stream.h"
 
@@ -18,7 +18,7 @@ static bool is_ahead(const struct engine *e, const struct conn *c,
         return false;
     memcpy(head, bytes, FRAME_SIZE);
     return frame_decode(head, &f) && f.type == FRAME_DATA &&
-           f.epoch == e->epoch && !op_is_past(e, f.tag, f.seq);
+           f.epoch == e->epoch && !engine_is_past(e, f.tag, f.seq);
 }
 
 static size_t reduce_from(struct conn *c, const uint8_t *bytes, size_t size)

@@ -1,5 +1,5 @@
 /* probe.c - see probe.h; rules in master/PROTOCOL.md. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include <string.h>
 

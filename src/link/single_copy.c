@@ -1,5 +1,5 @@
 /* single_copy.c - see lend.h. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include <string.h>
 

@@ -10,7 +10,6 @@
 
 #include "channel.h"
 #include "frame.h"
-#include "../ring/plan.h"
 
 enum {
     SINGLE_COPY_SLOTS = 8,   /* one operation each */
@@ -29,6 +28,7 @@ struct engine;
 struct endpoint;
 struct link;
 struct op;
+struct plan_xfer;
 
 /* In lent memory: the operation that a room is of. */
 struct single_copy_head {

@@ -1,5 +1,5 @@
 /* message.c - see message.h; rules in master/PROTOCOL.md. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include "../../include/pccl.h"
 

@@ -1,6 +1,6 @@
 /* message_receive.c - what comes on a connection for messages. See message.h;
  * rules in master/PROTOCOL.md. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include "../../include/pccl.h"
 

@@ -1,6 +1,6 @@
 /* message_rndv.c - transfers of any size from and to user memory. See
  * message.h; rules in master/PROTOCOL.md. */
-#include "../ring/engine.h"
+#include "../ring/op.h"
 
 #include "../../include/pccl.h"
 

@@ -15,135 +15,19 @@
 #include "../base/dtype.h"
 #include "../base/pool.h"
 #include "../base/wire.h"
-#include "../link/channel.h"
-#include "../link/frame.h"
-#include "../link/single_copy.h"
+#include "../elastic/state.h"
+#include "../link/link.h"
 #include "../message/message.h"
-#include "plan.h"
-#include "../link/probe.h"
 #include "../reduce/quant.h"
 #include "fast_path.h"
-#include "../elastic/state.h"
+#include "plan.h"
 
 enum {
-    CONNS_MAX = 16384,             /* connections of one communicator */
-    STAGE_SIZE = 8192,             /* received bytes that are not parsed yet */
-    POOL_HIGH_RTT = 8,             /* connections over a long way */
-    POOL_VERY_HIGH_RTT = 16,       /* ... over an ocean */
-    EAGER_MAX = 64 * 1024,         /* bytes sent before READY, a transfer */
-    EAGER_LINK_MAX = 1024 * 1024,  /* ... and a link */
-    UNEXPECTED_MAX = 16 * OPS_MAX, /* early frames kept per link */
-    CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
-    RESULTS_MAX = 64,              /* returned results kept for others */
-    MANY = 3,                      /* operations at once: more are many */
-    MANY_SIZE = 4096,              /* bytes whose copy costs more than DONE */
-    TAG_HEADS = 2 * OPS_MAX,       /* of the hash of operations by tag */
-    TAGS_MAX = 65536,              /* tags remembered within an epoch */
-};
-
-#define NO_CONN UINT32_MAX
-
-/* Round trips from which on a link has several connections: one alone needs
- * many of them to fill it, and providers hold connections to a rate that falls
- * with the distance. Too many fight each other for the queues. */
-#define RTT_HIGH (3 * PCCL_MS)
-#define RTT_VERY_HIGH (30 * PCCL_MS)
-
-struct engine;
-
-/* ------------------------------------------------------------ connections */
-
-enum conn_state {
-    CONN_FREE,
-    CONN_DIALED,   /* we called; our HELLO is out or on its way */
-    CONN_ACCEPTED, /* somebody called; its HELLO has not come */
-    CONN_OPEN,
-};
-
-enum conn_sink {
-    SINK_NONE,    /* between frames */
-    SINK_DISCARD, /* nobody wants the body */
-    SINK_HELLO,
-    SINK_UNEXPECTED, /* kept until the operation is launched here */
-    SINK_OP,         /* straight to the operation */
-    SINK_MESSAGE,
-    SINK_STATE, /* straight to a tensor of the shared state */
-};
-
-struct conn {
-    enum conn_state state;
-    struct link *link;  /* NULL: ACCEPTED, or for messages */
-    struct mlink *peer; /* of a connection for messages */
-    pccl_ns last_recv, last_sent;
-    struct channel *channel; /* what follows the HELLOs goes through it */
-    struct channel *offered; /* in our HELLO; the answer has not come */
-    uint32_t generation;     /* of the link, when it was made */
-    bool greets;             /* our HELLO is not all out */
-
-    /* receiving */
-    uint8_t stage[STAGE_SIZE];
-    uint32_t staged, parsed; /* bytes in the stage, of them consumed */
-    struct frame rx;
-    enum conn_sink sink;
-    bool parked;   /* a frame of an epoch to come: waits for INSTALL */
-    bool stranger; /* held: a HELLO that may be ahead (rules R3, P2P-2) */
-    bool ping;     /* one is due on this very connection */
-    uint8_t *rx_to;
-    uint32_t rx_left;
-    struct op *rx_op;
-    struct endpoint *rx_ep;
-    struct unexpected *rx_unexpected;
-    bool rx_numbered; /* the frame counts in the sequence of messages */
-    struct message_block *rx_block;
-    struct bulk *rx_bulk;
-    bool rx_reduces;  /* the body is reduced from where it lies */
-    bool rx_streams;  /* ... or goes past the caches */
-    uint8_t *scratch; /* one segment, taken when first needed */
-    uint8_t hello[FRAME_HELLO_SIZE];
-
-    /* sending */
-    uint8_t tx_head[FRAME_SIZE + FRAME_HELLO_SIZE];
-    uint32_t tx_head_size, tx_head_done;
-    const uint8_t *tx_from; /* NULL with tx_left > 0: filler */
-    uint32_t tx_left;
-    struct op *tx_op;
-    struct endpoint *tx_ep;
-    bool tx_item;                 /* the frame is the next item of `peer` */
-    bool tx_state;                /* tx_from is shared state... */
-    struct state_stage *tx_stage; /* ... of a device, through here */
-    struct conn_region region;
-    /* Since the last DATA began: a send was cut short; nothing was to send. */
-    bool tx_cut, tx_starved;
-};
-
-struct unexpected {
-    struct unexpected *next;
-    struct frame frame;
-    bool complete;
-    uint8_t body[];
-};
-
-/* One other peer. */
-struct link {
-    struct link *next;
-    uint64_t id;
-    uint64_t host;
-    struct wire_addr addr;
-    bool known;    /* addr is valid: the peer has been in a proposal */
-    bool wanted;   /* a proposal needs it (rule R3) */
-    bool reversed; /* the one with the higher id calls (rule R3) */
-    uint32_t want; /* connections to have, once something needs the link */
-    uint32_t open, dialing, failed;
-    uint32_t generation; /* the caller has closed all of lower ones (R3) */
-    pccl_ns wanted_at;
-    pccl_ns rtt; /* shortest seen by its callers, 0: unknown */
-    struct unexpected *unexpected, **unexpected_end;
-    uint32_t unexpected_count;
-    size_t unexpected_bytes;
-    size_t eager_bytes; /* sent, and not known to be launched over there */
-    struct link_speed speed;
-    struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
-    uint32_t control_first, control_count;
+    RESULTS_MAX = 64,        /* returned results kept for others */
+    MANY = 3,                /* operations at once: more are many */
+    MANY_SIZE = 4096,        /* bytes whose copy costs more than DONE */
+    TAG_HEADS = 2 * OPS_MAX, /* of the hash of operations by tag */
+    TAGS_MAX = 65536,        /* tags remembered within an epoch */
 };
 
 /* ------------------------------------------------------------- operations */
@@ -386,54 +270,7 @@ bool engine_init(struct engine *e, const struct engine_output *out,
                  uint32_t pool_size, pccl_ns deadline);
 void engine_free(struct engine *e);
 
-/* Connections: conn.c. A number comes from the driver (its table index). */
-bool engine_accepted(struct engine *e, uint32_t conn);
-void engine_dialed(struct engine *e, uint32_t conn, bool success);
-/* How long the other end took to answer: after engine_accepted, or before
- * engine_dialed. */
-void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
-/* Part of a ring that may lead far away, even if it is short itself: what waits
- * in its queues keeps all the others waiting. */
-bool engine_is_long(const struct engine *e, uint32_t conn);
-void engine_closed(struct engine *e, uint32_t conn);
-/* Where received bytes go; 0: do not read now. */
-size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
-/* False: the bytes break the protocol; the connection was closed. */
-bool engine_rx(struct engine *e, uint32_t conn, size_t size);
-/* Takes bytes from where they lie, as many as can be used now; fewer when the
- * connection is held, or was closed, or (`defers`) what follows is of an
- * operation that has yet to be launched here. */
-size_t engine_rx_from(struct engine *e, uint32_t conn, const uint8_t *bytes,
-                      size_t size);
-/* What to send next, at most two parts; 0: nothing. Stable until engine_tx. */
-struct engine_part {
-    const uint8_t *from;
-    size_t size;
-};
-uint32_t engine_tx_window(struct engine *e, uint32_t conn,
-                          struct engine_part parts[2]);
-void engine_tx(struct engine *e, uint32_t conn, size_t size);
-bool engine_may_send(const struct engine *e, uint32_t conn);
-void engine_clear_dirty(struct engine *e, uint32_t conn);
-/* Everything that had arrived has been read. */
-void engine_rx_dry(struct engine *e, uint32_t conn);
 void engine_tick(struct engine *e, pccl_ns now);
-
-/* Links (rule R3). */
-void engine_want_link(struct engine *e, const struct wire_member *m,
-                      uint32_t connections);
-void engine_unwant_links(struct engine *e);
-/* Who calls whom, against the order of ids: of all links, or of one. Closes
- * the connections of a link whose caller changes. */
-void engine_set_directions(struct engine *e, const struct wire_pair *pairs,
-                           uint32_t count);
-void engine_set_direction(struct engine *e, uint64_t id, bool calls);
-enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
-enum link_status engine_link_status(struct engine *e, uint64_t id);
-void engine_drop_link(struct engine *e, uint64_t id);
-/* Closes what probes opened and nobody wants now. */
-void engine_close_unwanted(struct engine *e);
-void engine_close_all(struct engine *e);
 /* An operation under way needs a link that has no connection. */
 bool engine_lacks_link(const struct engine *e);
 
@@ -455,6 +292,8 @@ void engine_freeze(struct engine *e);
 uint32_t engine_list(const struct engine *e, const uint64_t *dead,
                      uint32_t dead_count, struct wire_op *out);
 void engine_query(const struct engine *e, struct wire_op *op);
+/* (tag, seq) has been launched here in this epoch. */
+bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
 const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
                                uint32_t seq, uint32_t *size);
 void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
@@ -473,134 +312,5 @@ struct engine_view {
 };
 void engine_install(struct engine *e, const struct engine_view *view);
 bool engine_start(struct engine *e, struct op *op); /* in the view in force */
-
-/* --- shared by the files of this folder only --- */
-struct link *link_find(struct engine *e, uint64_t id, bool create);
-void link_dial(struct engine *e, struct link *l);
-/* From now on, as many connections as a ring over the link has. */
-void link_widen(const struct engine *e, struct link *l);
-/* Whether this end calls (rule R3). */
-static inline bool link_dials(const struct engine *e, const struct link *l)
-{
-    return (e->self < l->id) != l->reversed;
-}
-bool link_control(struct engine *e, struct link *l, const struct frame *f);
-void link_dirty(struct engine *e, const struct link *l);
-void link_drop_unexpected(struct engine *e, struct link *l);
-void conn_stop_receiving(struct engine *e, const struct op *op);
-void conn_forget_op(struct engine *e, const struct op *op);
-void conn_cut_sending(struct engine *e, const struct op *op);
-/* Of one link or (NULL) of all: what comes in of shared state is thrown away;
- * what goes out is filled up, if `sending`. */
-void conn_forget_state(struct engine *e, const struct link *l, bool sending);
-void conn_resume(struct engine *e);
-void conn_resume_one(struct engine *e, uint32_t number);
-void conn_dirty(struct engine *e, uint32_t number);
-void conn_reject(struct engine *e, uint32_t number);
-void engine_apply_unexpected(struct engine *e, struct op *op,
-                             struct endpoint *ep);
-struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
-/* NULL: not seen in this epoch. */
-struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag);
-bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
-/* Reserves a slot for the result of an operation of this tag, if there is one.
- */
-bool op_reserve_result(struct engine *e, struct op *op);
-void op_release_result(struct engine *e, struct op *op);
-bool op_cache_result(struct engine *e, struct op *op, uint32_t size);
-struct cached_result *op_cached_result(struct engine *e,
-                                       uint64_t tag); /* or NULL */
-void op_drop_results(struct engine *e);               /* all of them */
-void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
-void op_drop_finished_before(struct engine *e, uint64_t launched);
-bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
-struct endpoint *op_endpoint(struct op *op, const struct link *l);
-/* Rule D2: such a transfer may be sent before READY. */
-bool op_eager_fits(const struct endpoint *ep, uint32_t size);
-void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
-                     enum frame_type type, uint32_t index, uint8_t flags);
-/* op_send.c: next DATA frame for the connection; false: nothing can be sent
- * now. */
-bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
-                  const uint8_t **from, struct op **op, struct endpoint **ep);
-void op_sent(struct engine *e, struct op *op, struct endpoint *ep);
-/* The partner is known to have launched. */
-void op_endpoint_ready(struct engine *e, struct endpoint *ep);
-/* queue.c: operations by tag, and those with something to send. */
-void op_enter(struct engine *e, struct op *op); /* has its tag now */
-void op_leave(struct engine *e, struct op *op);
-/* Under way; with as many transfers to send as its lanes say. */
-void op_begin_sending(struct engine *e, struct op *op);
-void op_unqueue(struct engine *e, struct op *op);
-void op_end_activity(struct engine *e, struct op *op);
-bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
-               uint64_t peer);
-enum op_accept { ACCEPT_DISCARD, ACCEPT_BODY };
-/* Without scratch *to stays NULL for a body that is to be reduced. */
-enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
-                         const struct frame *f, uint8_t *scratch, uint8_t **to);
-void op_received(struct engine *e, struct op *op, struct endpoint *ep,
-                 const struct frame *f, const uint8_t *body);
-/* Part of a body that is reduced as it comes; `at` bytes came before. */
-void op_reduce(struct op *op, const struct endpoint *ep, const struct frame *f,
-               size_t at, const uint8_t *bytes, size_t size);
-void op_control(struct engine *e, struct op *op, struct endpoint *ep,
-                const struct frame *f);
-/* fold.c: the results of small all-reduces. */
-void op_fold(struct op *op); /* slots to recv */
-/* The same for an exchange of two, as it comes: first, and then each part. */
-void op_fold_begin(struct op *op);
-void op_reduce_two(struct op *op, size_t at, const uint8_t *bytes, size_t size);
-void op_fold_star(struct engine *e, struct op *op); /* something came */
-void op_take_result(struct op *op); /* what came from the center of a star */
-
-/* pairwise.c: the sum of one's own chunk, partner by partner (rule D3), and of
- * the own site's parts of others (rule D15). */
-bool op_pairwise_take(struct engine *e, struct op *op);
-/* Where what comes before its turn goes; NULL: it is its turn. */
-uint8_t *op_pairwise_slot(const struct op *op, const struct endpoint *ep,
-                          uint32_t k);
-/* lent.c: the same of an all-reduce through lent memory. */
-bool op_single_copy_take(struct engine *e, struct op *op);
-uint8_t *op_single_copy_slot(const struct op *op, const struct endpoint *ep,
-                             uint32_t k);
-/* A frame with FLAG_SINGLE_COPY for an operation that is launched here. */
-void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
-                    const struct frame *f);
-/* `f` has the transfer's size, also where FLAG_SINGLE_COPY says that it lies in
- * lent memory. */
-void op_single_copy_received(struct engine *e, struct op *op,
-                             const struct endpoint *ep, const struct frame *f,
-                             const uint8_t *body);
-/* Bytes from `at` on of the part of a piece whose turn it is. */
-void op_pairwise_add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
-                     const uint8_t *bytes, size_t size);
-/* `body` is what op_pairwise_slot said, or else was reduced if NULL. */
-void op_pairwise_received(struct engine *e, struct op *op,
-                          const struct endpoint *ep, const struct frame *f,
-                          const uint8_t *body);
-
-/* op_restore.c */
-bool op_in_place(const struct op *op);
-/* Before the first write to the target of transfer k from `prev`. */
-void op_save(struct op *op, uint32_t k, const struct plan_xfer *x);
-/* Pairwise: before every write to a piece; and of all that is left. */
-void op_save_piece(struct op *op, uint32_t piece);
-void op_save_pieces(struct op *op);
-
-/* Quantized all-reduces: op_quant.c (rule D8). */
-bool op_is_quantized(const struct op *op);
-size_t op_vector_size(const struct op *op); /* bytes of the caller's vector */
-uint64_t op_result_size(const struct op *op);
-void op_to_elements(const struct op *op, struct plan_xfer *x);
-bool op_quant_take(struct engine *e, struct op *op);
-void op_quant_begin(struct op *op);
-const uint8_t *op_quant_source(struct op *op, const struct plan_xfer *x);
-void op_quant_received(struct op *op, uint32_t k, const struct plan_xfer *x,
-                       const uint8_t *body);
-void op_quant_fold(struct op *op);
-const struct wire_member *engine_member(const struct engine *e, uint64_t id);
-bool op_uses_link(const struct engine *e, const struct link *l,
-                  const struct op **which);
 
 #endif

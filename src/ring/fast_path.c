@@ -1,5 +1,5 @@
 /* fast_path.c - see quick.h. Rule numbers refer to master/PROTOCOL.md. */
-#include "engine.h"
+#include "op.h"
 
 #include "../reduce/reduce.h"
 

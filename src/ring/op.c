@@ -1,7 +1,7 @@
 /* op.c - one collective operation: launch, transfers, completion. Pure.
  *
  * Rule numbers refer to master/PROTOCOL.md. */
-#include "engine.h"
+#include "op.h"
 
 #include "../reduce/reduce.h"
 

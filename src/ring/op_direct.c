@@ -2,7 +2,7 @@
  * others send of it to its own, in the order of turns (rule D3), and so does
  * the one that passes the sum of its site on (rule D15). What comes in its turn
  * is reduced from where it lies, what comes earlier waits in a slot. Pure. */
-#include "engine.h"
+#include "op.h"
 
 #include "../reduce/reduce.h"
 

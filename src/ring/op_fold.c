@@ -1,5 +1,5 @@
 /* op_fold.c - the results of small all-reduces. Pure. */
-#include "engine.h"
+#include "op.h"
 
 #include "../reduce/reduce.h"
 

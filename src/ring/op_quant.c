@@ -5,7 +5,7 @@
  * the slots, this peer's own as well. The caller's buffers are read when their
  * first codes are made and when a partial sum comes by, and written only with
  * values made from codes that all members have (rule D8). */
-#include "engine.h"
+#include "op.h"
 
 #include <string.h>
 

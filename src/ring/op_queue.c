@@ -1,6 +1,6 @@
 /* op_queue.c - operations by tag, and those that have something to send. Pure.
  */
-#include "engine.h"
+#include "op.h"
 
 static struct op **head_of(struct engine *e, uint64_t tag)
 {

@@ -1,6 +1,6 @@
 /* op_restore.c - the input of an in-place operation: kept until the operation
  * is over, and put back if it fails. Pure; rules F5 and F6, contract C2. */
-#include "engine.h"
+#include "op.h"
 
 #include "../reduce/stream.h"
 

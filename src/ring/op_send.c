@@ -1,7 +1,7 @@
 /* op_send.c - what an operation sends next. Pure.
  *
  * Rule numbers refer to master/PROTOCOL.md. */
-#include "engine.h"
+#include "op.h"
 
 /* Transfers looked at beyond the first that cannot be sent yet. */
 enum { SEND_AHEAD = 256 };

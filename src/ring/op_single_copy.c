@@ -3,7 +3,7 @@
  * of turns (rules D3, D16). What is lent is read from where it lies when its
  * turn has come; what could not be lent comes through a queue and is treated as
  * in pairwise.c. Pure. */
-#include "engine.h"
+#include "op.h"
 
 #include "../reduce/stream.h"
 

@@ -1,7 +1,7 @@
 /* result_cache.c - what an engine remembers of operations that are over: the
  * sequence numbers of tags, and results kept for others. Pure; rules D1, D5 to
  * D7 of master/PROTOCOL.md. */
-#include "engine.h"
+#include "op.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
     return true;
 }
 
-bool op_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
+bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
 {
     const struct tag_entry *t = tag_slot(e, tag);
     return t->epoch == e->epoch && t->next > seq;

@@ -5,7 +5,7 @@
 
 #include "unit.h"
 
-#include "../../src/ring/engine.h"
+#include "../../src/ring/op.h"
 
 enum { WORLD = 3, FLYING_MAX = 2 << 20 };
 

@@ -4,7 +4,7 @@
  * connections is lost (rule R6). */
 #include "unit.h"
 
-#include "../../src/ring/engine.h"
+#include "../../src/ring/op.h"
 
 enum { CALLER, CALLED, ENGINES };
 

@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "../../include/pccl.h"
-#include "../../src/ring/engine.h"
+#include "../../src/ring/op.h"
 
 enum {
     WORLD = 3,

@@ -3,7 +3,7 @@
 #ifndef MESSAGE_PAIR_H
 #define MESSAGE_PAIR_H
 
-#include "../../src/ring/engine.h"
+#include "../../src/ring/op.h"
 
 extern struct engine *ends[2];
 extern const uint64_t ids[2];

@@ -5,7 +5,7 @@
 #include "../core/unit.h"
 
 #include "../../include/pccl.h"
-#include "../../src/ring/engine.h"
+#include "../../src/ring/op.h"
 
 enum { ALICE, BOB, ENGINES };
 

@@ -33,9 +33,9 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/reduce" \
 cd "$work"
 
 core="base/wire base/pool base/dtype
-link/frame link/conn link/conn_memory link/probe link/single_copy
+link/frame link/conn link/conn_memory link/link link/probe link/single_copy
 link/shared_memory
-ring/plan ring/engine ring/op_queue ring/op ring/op_send ring/op_quant
+ring/plan ring/engine ring/flush ring/op_queue ring/op ring/op_send ring/op_quant
 ring/op_restore ring/op_fold ring/op_direct ring/hierarchy ring/op_single_copy
 ring/fast_path ring/result_cache
 message/message message/message_receive message/message_rndv
@@ -165,7 +165,7 @@ taken in an epoch before (D13)|ring/op.c|s/memset(op->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
 mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
 filler omitted|link/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
-filler before all have flushed|ring/engine.c|s/conn_stop_receiving(e, op);/conn_forget_op(e, op);/
+filler before all have flushed|ring/flush.c|s/conn_stop_receiving(e, op);/conn_forget_op(e, op);/
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
@@ -184,7 +184,7 @@ probed links stay (O7)|elastic/session.c|s/if (msg->view.optimize) engine_close_
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
-verdict not kept (F6)|elastic/session_verdict.c|s/add_poison(s, v->tag, result);/(void)result;/
+verdict not kept (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v->tag, result);/(void)result;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session.c|s/op->fails \&\& op->phase != PHASE_DONE/false/
 failure of one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
@@ -227,9 +227,9 @@ credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
 given up, and still written to (R3)|link/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
 no call back (R3)|master/edges.c|s/e->reversed = !e->reversed;//
-caller is told alone (R3)|ring/engine.c|s/if (p->dialer == id \&\& p->acceptor == e->self) return e->self < id;//
+caller is told alone (R3)|link/link.c|s/if (p->dialer == id \&\& p->acceptor == e->self) return e->self < id;//
 call ahead of its PROPOSE (R3)|link/conn.c|s/c->parked = c->stranger = true; .. perhaps.*/return false;/
-generations go on at a turn (R3)|ring/engine.c|s/l->generation = link_dials(e, l) ? ++e->generation : 0;//
+generations go on at a turn (R3)|link/link.c|s/l->generation = link_dials(e, l) ? ++e->generation : 0;//
 restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
 one connection lost, the rest kept (R6)|link/conn.c|s/if (caller \&\& (was_open || answered)) close_rest(e, l);//
 a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
@@ -237,7 +237,7 @@ late call is taken (R3)|link/conn.c|s/if (c->generation < l->generation) return 
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/op_fold.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/op_fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
-launched, and left (D2)|link/conn_memory.c|s/!op_is_past(e, f.tag, f.seq)/true/
+launched, and left (D2)|link/conn_memory.c|s/!engine_is_past(e, f.tag, f.seq)/true/
 left by who waits (D2)|link/conn_memory.c|s/e->defers \&\& is_ahead/is_ahead/
 half a frame is left (D2)|link/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||/
 many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//

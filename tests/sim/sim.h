@@ -9,6 +9,7 @@
 
 #include "../../src/master/master.h"
 #include "../../src/elastic/session.h"
+#include "../../src/ring/op.h"
 #include "../../src/link/shared_memory.h"
 #include "net.h"
 
