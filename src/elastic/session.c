@@ -103,7 +103,7 @@ static void engine_faulted(void *user, enum engine_fault fault,
                            const struct op *op, uint64_t peer)
 {
     struct session *s = user;
-    if (s->state != SESSION_MEMBER || s->engine.frozen) return;
+    if (s->state != SESSION_MEMBER || s->engine.links.frozen) return;
     if (s->master_lost) s->stranded = true;
     struct wire_msg msg = {.type = WIRE_REFRESH, .epoch = s->view->epoch};
     if (op) {
@@ -236,7 +236,7 @@ int session_launch(struct session *s, const struct op_request *r,
     if (launch_is_over(s, r, &result, &loss))
         *out = finished_op(s, r, result, loss);
     else
-        *out = engine_launch(&s->engine, r, s->engine.frozen);
+        *out = engine_launch(&s->engine, r, s->engine.links.frozen);
     return *out ? pcclSuccess : pcclInternalError;
 }
 
@@ -244,7 +244,8 @@ bool session_fast(struct session *s, const struct op_request *r,
                   uint64_t view_epoch)
 {
     if (s->state != SESSION_MEMBER || session_votes_topology(s) ||
-        s->sync != SYNC_IDLE || s->notified.loss_count > 0 || s->engine.frozen)
+        s->sync != SYNC_IDLE || s->notified.loss_count > 0 ||
+        s->engine.links.frozen)
         return false;
     if (session_keeps_verdict(s, r->tag)) return false;
     if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
@@ -255,7 +256,7 @@ int session_fail(struct session *s, uint64_t tag)
 {
     struct op *op = engine_find(&s->engine, tag);
     if (!op || op->phase == PHASE_DONE) return pcclInvalidUsage;
-    if (s->state != SESSION_MEMBER || s->engine.frozen ||
+    if (s->state != SESSION_MEMBER || s->engine.links.frozen ||
         op->phase == PHASE_QUEUED)
         return pcclPendingAsyncOps;
     if (!op->mismatch) engine_faulted(s, FAULT_FAIL, op, 0);
@@ -332,7 +333,7 @@ static void on_flush(struct session *s, const struct wire_msg *msg)
 {
     s->round = msg->round;
     s->proposed = false;
-    if (!s->engine.frozen) s->closed_at = s->engine.now;
+    if (!s->engine.links.frozen) s->closed_at = s->engine.links.now;
     engine_freeze(&s->engine);
     struct wire_op ops[OPS_MAX];
     struct wire_msg reply = {.type = WIRE_FLUSHED,
@@ -412,7 +413,7 @@ static void want_links(struct session *s)
     }
     uint32_t after = (at + 1) % v->size;
     uint32_t before = (at + v->size - 1) % v->size;
-    uint32_t pool = s->engine.pool_size;
+    uint32_t pool = s->engine.links.pool_size;
     want(s, v->has_order ? v->order[after] : after, pool);
     want(s, v->has_order ? v->order[before] : before, pool);
     for (uint32_t i = 0; v->mesh && i < v->size; i++) want(s, i, 1);
@@ -429,11 +430,11 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
     s->ready_sent = false;
     s->removed_count = msg->id_count;
     for (uint32_t i = 0; i < msg->id_count; i++) s->removed[i] = msg->ids[i];
-    if (!s->engine.frozen) {
-        s->closed_at = s->engine.now;
+    if (!s->engine.links.frozen) {
+        s->closed_at = s->engine.links.now;
         engine_freeze(&s->engine);
     }
-    s->proposed_at = s->engine.now;
+    s->proposed_at = s->engine.links.now;
     engine_unwant_links(&s->engine);
     engine_set_directions(&s->engine, msg->pairs, msg->pair_count);
     want_links(s);
@@ -527,7 +528,7 @@ static void on_install(struct session *s, const struct wire_msg *msg)
     s->view = s->next;
     s->next = old;
     s->proposed = false;
-    s->installed_at = e->now;
+    s->installed_at = e->links.now;
     s->view->epoch = msg->round;
     s->view->mesh = msg->view.mesh;
     s->view->world = msg->view.world;
@@ -592,7 +593,7 @@ void session_hello(struct session *s, const struct wire_msg *hello)
 {
     assert(s->state == SESSION_NEW);
     s->state = SESSION_JOINING;
-    s->engine.host = hello->hello.self.host;
+    s->engine.links.host = hello->hello.self.host;
     s->heartbeat_at = s->now;
     session_send(s, hello);
 }
@@ -600,10 +601,10 @@ void session_hello(struct session *s, const struct wire_msg *hello)
 static void on_welcome(struct session *s, const struct wire_msg *msg)
 {
     s->id = msg->welcome.id;
-    s->engine.self = s->id;
-    s->engine.key = msg->welcome.key;
+    s->engine.links.self = s->id;
+    s->engine.links.key = msg->welcome.key;
     if (msg->welcome.deadline_ms > 0)
-        s->engine.deadline = msg->welcome.deadline_ms * PCCL_MS;
+        s->engine.links.deadline = msg->welcome.deadline_ms * PCCL_MS;
 }
 
 void session_on_message(struct session *s, const struct wire_msg *msg)
@@ -666,7 +667,8 @@ void session_master_gone(struct session *s, const char *reason)
     for (int i = 0; i < VOTE_KIND_COUNT; i++)
         waiting |= s->votes[i] == VOTE_WAITING;
     waiting |= s->sync == SYNC_ASKED;
-    if (s->state != SESSION_MEMBER || s->engine.frozen || waiting || s->leaving)
+    if (s->state != SESSION_MEMBER || s->engine.links.frozen || waiting ||
+        s->leaving)
         session_gone(s, reason);
 }
 
@@ -675,7 +677,7 @@ void session_tick(struct session *s, pccl_ns now)
     s->now = now;
     engine_tick(&s->engine, now);
     bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
-    if (speaks && now - s->heartbeat_at >= s->engine.deadline / 5) {
+    if (speaks && now - s->heartbeat_at >= s->engine.links.deadline / 5) {
         struct wire_msg beat = {.type = WIRE_HEARTBEAT};
         s->heartbeat_at = now;
         session_send(s, &beat);
@@ -683,6 +685,6 @@ void session_tick(struct session *s, pccl_ns now)
     }
     /* Rule M9: nobody will tell us that the others have removed us. */
     if (!s->master_lost || !engine_lacks_link(&s->engine)) s->linked_at = now;
-    if (now - s->linked_at >= s->engine.deadline) s->stranded = true;
+    if (now - s->linked_at >= s->engine.links.deadline) s->stranded = true;
     session_settle(s);
 }

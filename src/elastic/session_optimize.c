@@ -7,7 +7,8 @@
 /* Rule O3. Only inside the vote is nothing else under way. */
 void session_probe(struct session *s, const struct wire_msg *msg)
 {
-    if (s->votes[VOTE_OPTIMIZE] != VOTE_WAITING || s->engine.frozen) return;
+    if (s->votes[VOTE_OPTIMIZE] != VOTE_WAITING || s->engine.links.frozen)
+        return;
     struct probe_order order = {.step = msg->round,
                                 .peer = msg->probe.peer,
                                 .gives = msg->probe.gives,

@@ -172,7 +172,7 @@ static bool make_partners(struct engine *e, const struct state_orders *w)
     struct state_sync *s = &e->state;
     uint32_t self = w->count;
     for (uint32_t i = 0; i < w->count; i++) {
-        if (w->ids[i] == e->self) self = i;
+        if (w->ids[i] == e->links.self) self = i;
     }
     s->serves |= self < w->holders;
     struct state_partner *old = s->partners;
@@ -215,7 +215,7 @@ bool state_parts(struct engine *e, const struct state_orders *word)
     if (!make_partners(e, word)) return false;
     if (s->serves) state_list_to_wire(s->list);
     apply_early(s);
-    s->progress_at = e->now;
+    s->progress_at = e->links.now;
     for (uint32_t i = 0; i < s->partner_count; i++)
         dial_partner(e, &s->partners[i]);
     return true;
@@ -392,7 +392,7 @@ static void disappoint(struct engine *e, struct state_flight *f)
     struct state_sync *s = &e->state;
     struct state_partner *p = state_partner(s, f->peer);
     if (p && p->holder) p->bad = true;
-    if (p) p->pause_until = e->now + e->deadline / 256;
+    if (p) p->pause_until = e->links.now + e->links.deadline / 256;
     state_plan_release(s, f);
     wake_all(e);
 }
@@ -430,7 +430,7 @@ void state_received(struct engine *e, struct link *l, const struct frame *f)
     bool right = state_plan_take(e, &done, f->size);
     if (done.stage) done.stage->used = false;
     if (!right) p->bad = true;
-    s->progress_at = e->now;
+    s->progress_at = e->links.now;
     over(e);
 }
 
@@ -463,10 +463,11 @@ static void give_up_slow(struct engine *e)
     struct state_sync *s = &e->state;
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *f = &s->flights[i];
-        if (!f->used || f->receiving || e->now - f->since < e->deadline)
+        if (!f->used || f->receiving ||
+            e->links.now - f->since < e->links.deadline)
             continue;
         struct state_partner *p = state_partner(s, f->peer);
-        if (p) p->pause_until = e->now + e->deadline / 8;
+        if (p) p->pause_until = e->links.now + e->links.deadline / 8;
         state_plan_release(s, f);
     }
 }
@@ -482,7 +483,8 @@ void state_tick(struct engine *e)
     if (!s->receives && !s->differs) return;
     give_up_slow(e);
     wake_all(e);
-    if (s->outcome == STATE_OPEN && e->now - s->progress_at > 3 * e->deadline) {
+    if (s->outcome == STATE_OPEN &&
+        e->links.now - s->progress_at > 3 * e->links.deadline) {
         s->outcome = STATE_FAILED;
         over(e);
     }

@@ -179,12 +179,12 @@ static bool steal(struct engine *e, const struct state_partner *p,
 {
     struct state_sync *s = &e->state;
     if (!p->holder || p->asked > 0) return false;
-    pccl_ns patience = e->deadline / 16;
+    pccl_ns patience = e->links.deadline / 16;
     struct state_flight *oldest = NULL;
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *f = &s->flights[i];
         if (!f->used || f->receiving || f->piece.kind != STATE_BYTES) continue;
-        if (f->steals > 8 || e->now - f->since < patience << f->steals)
+        if (f->steals > 8 || e->links.now - f->since < patience << f->steals)
             continue;
         if (!oldest || f->since < oldest->since) oldest = f;
     }
@@ -193,7 +193,7 @@ static bool steal(struct engine *e, const struct state_partner *p,
     if (slow) slow->asked--;
     *piece = oldest->piece;
     oldest->peer = p->id;
-    oldest->since = e->now;
+    oldest->since = e->links.now;
     oldest->steals++;
     return true;
 }
@@ -204,8 +204,10 @@ static bool fly(struct engine *e, struct state_partner *p,
     struct state_sync *s = &e->state;
     for (uint32_t i = 0; i < STATE_FLIGHTS_MAX; i++) {
         if (s->flights[i].used) continue;
-        s->flights[i] = (struct state_flight){
-            .used = true, .peer = p->id, .piece = *piece, .since = e->now};
+        s->flights[i] = (struct state_flight){.used = true,
+                                              .peer = p->id,
+                                              .piece = *piece,
+                                              .since = e->links.now};
         if (i >= s->flight_end) s->flight_end = i + 1;
         p->asked++;
         return true;
@@ -226,7 +228,7 @@ bool state_plan_next(struct engine *e, struct state_partner *p,
 {
     struct state_sync *s = &e->state;
     if (!(s->receives || s->differs) || s->outcome != STATE_OPEN) return false;
-    if (p->bad || p->asked >= STATE_WINDOW || e->now < p->pause_until)
+    if (p->bad || p->asked >= STATE_WINDOW || e->links.now < p->pause_until)
         return false;
     if (!room_to_fly(s)) return false;
     if (!s->hashes_known)
@@ -333,7 +335,7 @@ static bool take_names(struct engine *e, uint32_t size)
     if (!s->differs) return learn_tensors(s);
     if (hash_bytes(s->names, s->names_size, 1) != s->structure) return false;
     static const struct wire_member unknown;
-    const struct wire_member *self = engine_member(e, e->self);
+    const struct wire_member *self = engine_member(e, e->links.self);
     state_list_explain(s->list, e->rank, self ? self : &unknown, s->names,
                        s->names_size, s->explanation, sizeof s->explanation);
     s->outcome = STATE_EXPLAINED;

@@ -20,31 +20,31 @@ static void hello_body(struct cursor *c, struct wire_key *key, uint64_t *from,
 bool engine_accepted(struct engine *e, uint32_t number)
 {
     assert(number < CONNS_MAX);
-    if (!e->conns[number])
-        e->conns[number] = calloc(1, sizeof *e->conns[number]);
-    struct conn *c = e->conns[number];
+    if (!e->links.conns[number])
+        e->links.conns[number] = calloc(1, sizeof *e->links.conns[number]);
+    struct conn *c = e->links.conns[number];
     if (!c) return false;
     assert(c->state == CONN_FREE);
     uint8_t *scratch = c->scratch;
     memset(c, 0, sizeof *c);
     c->scratch = scratch;
     c->state = CONN_ACCEPTED;
-    c->last_recv = c->last_sent = e->now;
-    if (number >= e->conn_end) e->conn_end = number + 1;
+    c->last_recv = c->last_sent = e->links.now;
+    if (number >= e->links.conn_end) e->links.conn_end = number + 1;
     return true;
 }
 
 void conn_dirty(struct engine *e, uint32_t number)
 {
-    e->dirty[number / 64] |= (uint64_t)1 << (number % 64);
+    e->links.dirty[number / 64] |= (uint64_t)1 << (number % 64);
 }
 
 /* Rule L1: who calls offers memory to a member of the same host. */
 static void offer_memory(struct engine *e, uint32_t number, struct frame *f)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     uint64_t host = c->peer ? c->peer->host : c->link->host;
-    if (!e->out.share || host != e->host) return;
+    if (!e->out.share || host != e->links.host) return;
     struct channel_offer offer;
     c->offered = e->out.share(e->out.user, number, &offer);
     if (!c->offered) return;
@@ -57,7 +57,7 @@ static void offer_memory(struct engine *e, uint32_t number, struct frame *f)
 /* The other end's HELLO is here and right. */
 static void settle_memory(struct engine *e, uint32_t number, bool dialed)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     const struct frame *f = &c->rx;
     bool share = (f->flags & FLAG_SHARE) != 0;
     if (dialed && c->offered) {
@@ -75,7 +75,7 @@ static void settle_memory(struct engine *e, uint32_t number, bool dialed)
 
 static void queue_hello(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
     if (c->peer) message_hello(c->peer, &f);
     if (!c->peer) f.index = c->link->generation;
@@ -84,8 +84,8 @@ static void queue_hello(struct engine *e, uint32_t number)
     frame_encode(&f, c->tx_head);
     struct cursor body = {.out = c->tx_head + FRAME_SIZE,
                           .left = FRAME_HELLO_SIZE};
-    struct wire_key key = e->key;
-    uint64_t self = e->self;
+    struct wire_key key = e->links.key;
+    uint64_t self = e->links.self;
     uint64_t to = c->peer ? c->peer->id : c->link->id;
     hello_body(&body, &key, &self, &to);
     c->tx_head_size = FRAME_SIZE + FRAME_HELLO_SIZE;
@@ -96,15 +96,15 @@ static void queue_hello(struct engine *e, uint32_t number)
 
 void engine_measured(struct engine *e, uint32_t number, pccl_ns rtt)
 {
-    const struct conn *c = e->conns[number];
-    if (rtt >= RTT_HIGH) e->high_rtt = true;
+    const struct conn *c = e->links.conns[number];
+    if (rtt >= RTT_HIGH) e->links.high_rtt = true;
     if (c->state != CONN_DIALED || !c->link) return;
     if (c->link->rtt == 0 || rtt < c->link->rtt) c->link->rtt = rtt;
 }
 
 void engine_dialed(struct engine *e, uint32_t number, bool success)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     assert(c && c->state == CONN_DIALED);
     if (success) {
         queue_hello(e, number);
@@ -145,7 +145,7 @@ static void drop_half_unexpected(struct engine *e, struct conn *c,
     while (*l->unexpected_end) l->unexpected_end = &(*l->unexpected_end)->next;
     l->unexpected_count--;
     l->unexpected_bytes -= c->rx_unexpected->frame.size;
-    pool_give(&e->pool, c->rx_unexpected);
+    pool_give(&e->links.pool, c->rx_unexpected);
     c->rx_unexpected = NULL;
 }
 
@@ -167,8 +167,8 @@ static void let_go(struct engine *e, struct conn *c)
  * before it hears of it, is missed only if nothing else of the link works. */
 static void close_rest(struct engine *e, const struct link *l)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->state == CONN_FREE || c->link != l) continue;
         e->out.close(e->out.user, i);
         let_go(e, c);
@@ -177,7 +177,7 @@ static void close_rest(struct engine *e, const struct link *l)
 
 void engine_closed(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     if (!c || c->state == CONN_FREE) return;
     struct link *l = c->link;
     bool was_open = c->state == CONN_OPEN;
@@ -194,16 +194,17 @@ void engine_closed(struct engine *e, uint32_t number)
     bool others = l->open > 0;
     if (dialed) l->failed++;
     if (caller && (was_open || answered)) close_rest(e, l);
-    if (caller && l->open + l->dialing == 0) l->generation = ++e->generation;
+    if (caller && l->open + l->dialing == 0)
+        l->generation = ++e->links.generation;
     if (!caller && was_open && generation == l->generation) {
         l->generation++; /* its caller comes with a higher one */
         close_rest(e, l);
     }
     state_closed(e, l);
     probe_closed(e, l);
-    if (!e->frozen) report_broken(e, l, others, dialed, answered);
+    if (!e->links.frozen) report_broken(e, l, others, dialed, answered);
     /* READY may have been said already, and the other end waits (R3). */
-    if (e->frozen && l->wanted && was_open) link_dial(e, l);
+    if (e->links.frozen && l->wanted && was_open) link_dial(e, l);
 }
 
 /* ------------------------------------------------------------- receiving */
@@ -212,13 +213,13 @@ void engine_closed(struct engine *e, uint32_t number)
  * not come here yet (rule R3). */
 static bool close_older(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     struct link *l = c->link;
     c->generation = c->rx.index;
     if (c->generation < l->generation) return false;
     l->generation = c->generation;
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        const struct conn *other = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        const struct conn *other = e->links.conns[i];
         if (!other || other->state != CONN_OPEN || other->link != l) continue;
         if (i == number || other->generation == l->generation) continue;
         e->out.close(e->out.user, i);
@@ -229,20 +230,21 @@ static bool close_older(struct engine *e, uint32_t number)
 
 static bool open_conn(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     struct wire_key key = {{0, 0}};
     uint64_t from = 0;
     uint64_t to = 0;
     struct cursor body = {.in = c->hello, .left = FRAME_HELLO_SIZE};
     hello_body(&body, &key, &from, &to);
     e->fast.known = e->messages.mail.known = false;
-    if (e->self == 0) {
+    if (e->links.self == 0) {
         c->parked = c->stranger =
             true; /* WELCOME and PROPOSE are on their way */
         return true;
     }
-    bool ours = key.word[0] == e->key.word[0] && key.word[1] == e->key.word[1];
-    if (!ours || to != e->self || from == e->self) return false;
+    bool ours = key.word[0] == e->links.key.word[0] &&
+                key.word[1] == e->links.key.word[1];
+    if (!ours || to != e->links.self || from == e->links.self) return false;
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) {
         bool dialed = c->state == CONN_DIALED;
         if (!message_open(e, number, from)) return false;
@@ -258,8 +260,9 @@ static bool open_conn(struct engine *e, uint32_t number)
     } else {
         /* Rule R3: a lower id that is not in the view has been removed. */
         struct link *l = link_find(e, from, false);
-        bool older = from < e->self;
-        if (older && e->world > 0 && !engine_member(e, from)) return false;
+        bool older = from < e->links.self;
+        if (older && e->links.world > 0 && !engine_member(e, from))
+            return false;
         if (l ? link_dials(e, l) : !older) {
             c->parked = c->stranger = true; /* perhaps its PROPOSE came first */
             return true;
@@ -275,7 +278,7 @@ static bool open_conn(struct engine *e, uint32_t number)
         queue_hello(e, number);
     }
     c->state = CONN_OPEN;
-    c->last_recv = e->now;
+    c->last_recv = e->links.now;
     c->link->open++;
     c->link->failed = 0;
     link_dirty(e, c->link);
@@ -287,7 +290,7 @@ static struct unexpected *keep_unexpected(struct engine *e, struct link *l,
 {
     if (l->unexpected_count >= UNEXPECTED_MAX) return NULL;
     if (l->unexpected_bytes + f->size > EAGER_LINK_MAX + EAGER_MAX) return NULL;
-    struct unexpected *k = pool_take(&e->pool, sizeof *k + f->size);
+    struct unexpected *k = pool_take(&e->links.pool, sizeof *k + f->size);
     if (!k) return NULL;
     k->next = NULL;
     k->frame = *f;
@@ -317,7 +320,7 @@ static bool begin_unknown(struct engine *e, struct conn *c)
 /* Decides where the body goes. False: the peer breaks the protocol. */
 static bool begin_frame(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     struct frame *f = &c->rx;
     c->rx_left = f->size;
     c->sink = SINK_DISCARD;
@@ -340,7 +343,9 @@ static bool begin_frame(struct engine *e, uint32_t number)
         return true;
     }
     if (f->type >= FRAME_MESSAGE) return false;
-    if (f->epoch < e->epoch || (f->epoch == e->epoch && e->frozen)) return true;
+    if (f->epoch < e->links.epoch ||
+        (f->epoch == e->links.epoch && e->links.frozen))
+        return true;
     struct op *op = op_find(e, f->tag, f->seq);
     if (!op) return begin_unknown(e, c);
     if (op->phase == PHASE_DONE) return true;
@@ -358,7 +363,7 @@ static bool begin_frame(struct engine *e, uint32_t number)
     /* Codes are decoded by blocks, which a channel may cut anywhere. */
     bool direct = c->channel && !op->codes;
     if (!direct && !c->scratch)
-        c->scratch = pool_take(&e->pool, FRAME_BODY_MAX);
+        c->scratch = pool_take(&e->links.pool, FRAME_BODY_MAX);
     if (!direct && !c->scratch) return false;
     c->rx_to = NULL;
     enum op_accept a =
@@ -374,7 +379,7 @@ static bool begin_frame(struct engine *e, uint32_t number)
 
 static bool end_frame(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     enum conn_sink sink = c->sink;
     struct op *op = c->rx_op;
     c->sink = SINK_NONE;
@@ -427,14 +432,15 @@ static bool fill_body(struct conn *c)
 
 static bool parse(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     for (;;) {
         if (c->sink == SINK_NONE) {
             if (c->staged - c->parsed < FRAME_SIZE) break;
             if (c->stranger || (c->peer && message_full(c->peer))) break;
             if (!frame_decode(c->stage + c->parsed, &c->rx)) return false;
             bool later = c->rx.type != FRAME_HELLO &&
-                         c->rx.type != FRAME_PING && c->rx.epoch > e->epoch;
+                         c->rx.type != FRAME_PING &&
+                         c->rx.epoch > e->links.epoch;
             c->parked = later && c->state == CONN_OPEN && !c->peer;
             if (c->parked) break;
             c->parsed += FRAME_SIZE;
@@ -452,7 +458,7 @@ static bool parse(struct engine *e, uint32_t number)
 
 size_t engine_rx_window(struct engine *e, uint32_t number, uint8_t **to)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     if (!c || c->state == CONN_FREE || c->parked) return 0;
     if (c->peer && c->sink == SINK_NONE && message_full(c->peer)) return 0;
     if (c->sink == SINK_NONE || c->staged > 0) {
@@ -464,8 +470,9 @@ size_t engine_rx_window(struct engine *e, uint32_t number, uint8_t **to)
     }
     *to = c->rx_to;
     if (c->sink != SINK_DISCARD) return c->rx_left;
-    *to = e->trash;
-    return c->rx_left < sizeof e->trash ? c->rx_left : sizeof e->trash;
+    *to = e->links.trash;
+    return c->rx_left < sizeof e->links.trash ? c->rx_left
+                                              : sizeof e->links.trash;
 }
 
 static bool reject(struct engine *e, uint32_t number)
@@ -477,9 +484,9 @@ static bool reject(struct engine *e, uint32_t number)
 
 bool engine_rx(struct engine *e, uint32_t number, size_t size)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     /* Who says a HELLO byte by byte has no longer for it. */
-    if (c->state == CONN_OPEN) c->last_recv = e->now;
+    if (c->state == CONN_OPEN) c->last_recv = e->links.now;
     if (c->sink == SINK_NONE || c->staged > 0) {
         c->staged += (uint32_t)size;
         assert(c->staged <= STAGE_SIZE);
@@ -497,8 +504,8 @@ bool engine_rx(struct engine *e, uint32_t number, size_t size)
 /* A new epoch: frames that were ahead of it can be read now. */
 void conn_resume(struct engine *e)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->state == CONN_FREE || !c->parked) continue;
         bool stranger = c->stranger;
         c->parked = c->stranger = false;
@@ -518,7 +525,7 @@ void conn_reject(struct engine *e, uint32_t number)
 
 void engine_rx_dry(struct engine *e, uint32_t number)
 {
-    const struct conn *c = e->conns[number];
+    const struct conn *c = e->links.conns[number];
     if (c && c->peer && c->peer->gone) (void)reject(e, number);
 }
 
@@ -526,8 +533,8 @@ void engine_rx_dry(struct engine *e, uint32_t number)
  * sent goes on: the receiver may not have heard of the flush (rule F2). */
 void conn_stop_receiving(struct engine *e, const struct op *op)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->state == CONN_FREE) continue;
         if (c->sink != SINK_OP || c->rx_op != op) continue;
         c->sink = SINK_DISCARD;
@@ -540,8 +547,8 @@ void conn_stop_receiving(struct engine *e, const struct op *op)
 void conn_forget_op(struct engine *e, const struct op *op)
 {
     conn_stop_receiving(e, op);
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->state == CONN_FREE || c->tx_op != op) continue;
         c->tx_op = NULL;
         c->tx_from = NULL;
@@ -550,8 +557,8 @@ void conn_forget_op(struct engine *e, const struct op *op)
 
 void conn_forget_state(struct engine *e, const struct link *l, bool sending)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->state == CONN_FREE || (l && c->link != l)) continue;
         if (c->sink == SINK_STATE) c->sink = SINK_DISCARD;
         if (!sending || !c->tx_state) continue;
@@ -564,8 +571,8 @@ void conn_forget_state(struct engine *e, const struct link *l, bool sending)
  * take the rest of a frame for data. */
 void conn_cut_sending(struct engine *e, const struct op *op)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (c && c->state != CONN_FREE && c->tx_op == op) (void)reject(e, i);
     }
 }
@@ -579,7 +586,7 @@ static bool next_frame(struct engine *e, struct conn *c)
     if (c->peer) {
         if (!message_next(e, c, &f)) return false;
     } else if (c->ping) {
-        f = (struct frame){.type = FRAME_PING, .epoch = e->epoch};
+        f = (struct frame){.type = FRAME_PING, .epoch = e->links.epoch};
     } else if (state_next_send(e, l, &f, &c->tx_from, &c->tx_stage)) {
         c->tx_state = c->tx_from != NULL;
     } else if (l->control_count > 0) {
@@ -588,7 +595,7 @@ static bool next_frame(struct engine *e, struct conn *c)
         l->control_count--;
     } else if (single_copy_next_frame(e, c, &f) || probe_next_send(e, l, &f)) {
         c->tx_from = NULL;
-    } else if (e->frozen ||
+    } else if (e->links.frozen ||
                !op_next_send(e, c, &f, &c->tx_from, &c->tx_op, &c->tx_ep)) {
         c->tx_starved = true;
         return false;
@@ -606,18 +613,18 @@ static bool next_frame(struct engine *e, struct conn *c)
 
 bool engine_may_send(const struct engine *e, uint32_t number)
 {
-    return (e->dirty[number / 64] >> (number % 64)) & 1;
+    return (e->links.dirty[number / 64] >> (number % 64)) & 1;
 }
 
 void engine_clear_dirty(struct engine *e, uint32_t number)
 {
-    e->dirty[number / 64] &= ~((uint64_t)1 << (number % 64));
+    e->links.dirty[number / 64] &= ~((uint64_t)1 << (number % 64));
 }
 
 uint32_t engine_tx_window(struct engine *e, uint32_t number,
                           struct engine_part parts[2])
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     if (!c || c->state == CONN_FREE) return 0;
     if (c->tx_head_done == c->tx_head_size && c->tx_left == 0) {
         if (c->state != CONN_OPEN || !next_frame(e, c)) return 0;
@@ -638,8 +645,8 @@ uint32_t engine_tx_window(struct engine *e, uint32_t number,
 
 void engine_tx(struct engine *e, uint32_t number, size_t size)
 {
-    struct conn *c = e->conns[number];
-    c->last_sent = e->now;
+    struct conn *c = e->links.conns[number];
+    c->last_sent = e->links.now;
     uint32_t head = c->tx_head_size - c->tx_head_done;
     if (head > size) head = (uint32_t)size;
     c->tx_head_done += head;

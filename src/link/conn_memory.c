@@ -18,7 +18,7 @@ static bool is_ahead(const struct engine *e, const struct conn *c,
         return false;
     memcpy(head, bytes, FRAME_SIZE);
     return frame_decode(head, &f) && f.type == FRAME_DATA &&
-           f.epoch == e->epoch && !engine_is_past(e, f.tag, f.seq);
+           f.epoch == e->links.epoch && !engine_is_past(e, f.tag, f.seq);
 }
 
 static size_t reduce_from(struct conn *c, const uint8_t *bytes, size_t size)
@@ -33,7 +33,7 @@ static size_t reduce_from(struct conn *c, const uint8_t *bytes, size_t size)
 size_t engine_rx_from(struct engine *e, uint32_t number, const uint8_t *bytes,
                       size_t size)
 {
-    const struct conn *c = e->conns[number];
+    const struct conn *c = e->links.conns[number];
     size_t done = 0;
     while (done < size) {
         uint8_t *to;
@@ -47,7 +47,7 @@ size_t engine_rx_from(struct engine *e, uint32_t number, const uint8_t *bytes,
         if (part == 0) break;
         if (part > size - done) part = size - done;
         if (c->sink == SINK_OP && c->rx_reduces) {
-            part = reduce_from(e->conns[number], bytes + done, part);
+            part = reduce_from(e->links.conns[number], bytes + done, part);
             if (part == 0) break; /* the rest of an element comes later */
         } else if (c->sink == SINK_OP && c->rx_streams) {
             stream_copy(to, bytes + done, part);

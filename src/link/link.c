@@ -7,18 +7,18 @@
 static void link_free(struct engine *e, struct link *l)
 {
     link_drop_unexpected(e, l);
-    pool_give(&e->pool, l->control);
+    pool_give(&e->links.pool, l->control);
     free(l);
 }
 
 bool link_dials(const struct engine *e, const struct link *l)
 {
-    return (e->self < l->id) != l->reversed;
+    return (e->links.self < l->id) != l->reversed;
 }
 
 static struct link **link_slot(struct engine *e, uint64_t id)
 {
-    struct link **slot = &e->links[id % ARRAY_COUNT(e->links)];
+    struct link **slot = &e->links.table[id % ARRAY_COUNT(e->links.table)];
     while (*slot && (*slot)->id != id) slot = &(*slot)->next;
     return slot;
 }
@@ -30,7 +30,7 @@ struct link *link_find(struct engine *e, uint64_t id, bool create)
     struct link *l = calloc(1, sizeof *l);
     if (!l) return NULL;
     l->id = id;
-    if (e->self < id) l->generation = e->generation;
+    if (e->links.self < id) l->generation = e->links.generation;
     l->want = 1;
     l->unexpected_end = &l->unexpected;
     *slot = l;
@@ -44,7 +44,7 @@ void link_drop_unexpected(struct engine *e, struct link *l)
         struct unexpected *next = l->unexpected->next;
         /* One still being received is kept: its connection points at it. */
         if (l->unexpected->complete) {
-            pool_give(&e->pool, l->unexpected);
+            pool_give(&e->links.pool, l->unexpected);
         } else {
             l->unexpected->next = keep;
             keep = l->unexpected;
@@ -53,13 +53,13 @@ void link_drop_unexpected(struct engine *e, struct link *l)
     }
     for (struct unexpected *k = keep; k;) {
         struct unexpected *next = k->next;
-        for (uint32_t i = 0; i < e->conn_end; i++) {
-            struct conn *c = e->conns[i];
+        for (uint32_t i = 0; i < e->links.conn_end; i++) {
+            struct conn *c = e->links.conns[i];
             if (!c || c->rx_unexpected != k) continue;
             c->rx_unexpected = NULL;
             c->sink = SINK_DISCARD;
         }
-        pool_give(&e->pool, k);
+        pool_give(&e->links.pool, k);
         k = next;
     }
     l->unexpected_end = &l->unexpected;
@@ -69,8 +69,8 @@ void link_drop_unexpected(struct engine *e, struct link *l)
 
 static void link_close(struct engine *e, const struct link *l)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->link != l) continue;
         e->out.close(e->out.user, i);
         engine_closed(e, i);
@@ -89,8 +89,8 @@ void engine_drop_link(struct engine *e, uint64_t id)
 
 void engine_close_unwanted(struct engine *e)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        const struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        const struct conn *c = e->links.conns[i];
         if (!c || c->state == CONN_FREE || !c->link || c->link->wanted)
             continue;
         e->out.close(e->out.user, i);
@@ -101,8 +101,9 @@ void engine_close_unwanted(struct engine *e)
 void engine_close_all(struct engine *e)
 {
     engine_unwant_links(e); /* nothing is called again */
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        if (!e->conns[i] || e->conns[i]->state == CONN_FREE) continue;
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        if (!e->links.conns[i] || e->links.conns[i]->state == CONN_FREE)
+            continue;
         e->out.close(e->out.user, i);
         engine_closed(e, i);
     }
@@ -110,16 +111,17 @@ void engine_close_all(struct engine *e)
 
 void link_dirty(struct engine *e, const struct link *l)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        if (e->conns[i] && e->conns[i]->link == l)
-            e->dirty[i / 64] |= (uint64_t)1 << (i % 64);
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        if (e->links.conns[i] && e->links.conns[i]->link == l)
+            e->links.dirty[i / 64] |= (uint64_t)1 << (i % 64);
     }
 }
 
 bool link_control(struct engine *e, struct link *l, const struct frame *f)
 {
     if (!l->control)
-        l->control = pool_take(&e->pool, CONTROL_MAX * sizeof *l->control);
+        l->control =
+            pool_take(&e->links.pool, CONTROL_MAX * sizeof *l->control);
     if (!l->control || l->control_count == CONTROL_MAX) return false;
     uint32_t at = (l->control_first + l->control_count++) % CONTROL_MAX;
     l->control[at] = *f;
@@ -132,7 +134,7 @@ void link_dial(struct engine *e, struct link *l)
 {
     if (!link_dials(e, l) || !l->known) return;
     /* More than one would only cost memory within a host. */
-    bool shares = e->out.share && l->host == e->host;
+    bool shares = e->out.share && l->host == e->links.host;
     while (l->open + l->dialing < (shares ? 1 : l->want)) {
         uint32_t number = e->out.dial(e->out.user, &l->addr);
         if (number == NO_CONN) {
@@ -144,7 +146,7 @@ void link_dial(struct engine *e, struct link *l)
             l->failed++;
             return;
         }
-        struct conn *c = e->conns[number];
+        struct conn *c = e->links.conns[number];
         c->state = CONN_DIALED;
         c->link = l;
         l->dialing++;
@@ -153,15 +155,15 @@ void link_dial(struct engine *e, struct link *l)
 
 bool engine_is_long(const struct engine *e, uint32_t number)
 {
-    const struct conn *c = e->conns[number];
+    const struct conn *c = e->links.conns[number];
     const struct link *l = c ? c->link : NULL;
-    return e->high_rtt && l && l->known && l->host != e->host;
+    return e->links.high_rtt && l && l->known && l->host != e->links.host;
 }
 
 void link_widen(const struct engine *e, struct link *l)
 {
-    uint32_t pool = e->pool_size;
-    if (e->pool_auto && (e->high_rtt || l->rtt >= RTT_HIGH))
+    uint32_t pool = e->links.pool_size;
+    if (e->links.pool_auto && (e->links.high_rtt || l->rtt >= RTT_HIGH))
         pool = l->rtt < RTT_VERY_HIGH ? POOL_HIGH_RTT : POOL_VERY_HIGH_RTT;
     if (l->want < pool) l->want = pool;
 }
@@ -175,7 +177,7 @@ void engine_want_link(struct engine *e, const struct wire_member *m,
     l->host = m->host;
     l->known = true;
     l->wanted = true;
-    l->wanted_at = e->now;
+    l->wanted_at = e->links.now;
     l->failed = 0;
     if (connections > l->want) l->want = connections;
     link_dial(e, l);
@@ -183,8 +185,9 @@ void engine_want_link(struct engine *e, const struct wire_member *m,
 
 void engine_unwant_links(struct engine *e)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
-        for (struct link *l = e->links[i]; l; l = l->next) l->wanted = false;
+    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
+        for (struct link *l = e->links.table[i]; l; l = l->next)
+            l->wanted = false;
     }
 }
 
@@ -197,13 +200,13 @@ static void link_set_direction(struct engine *e, struct link *l, bool reversed)
     link_close(e, l);
     l->reversed = reversed;
     l->failed = 0;
-    l->generation = link_dials(e, l) ? ++e->generation : 0;
+    l->generation = link_dials(e, l) ? ++e->links.generation : 0;
 }
 
 void engine_set_direction(struct engine *e, uint64_t id, bool calls)
 {
     struct link *l = link_find(e, id, true);
-    if (l) link_set_direction(e, l, (e->self < id) != calls);
+    if (l) link_set_direction(e, l, (e->links.self < id) != calls);
     conn_resume(e);
 }
 
@@ -212,8 +215,10 @@ static bool is_reversed(const struct engine *e, uint64_t id,
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct wire_pair *p = &pairs[i];
-        if (p->dialer == id && p->acceptor == e->self) return e->self < id;
-        if (p->acceptor == id && p->dialer == e->self) return e->self > id;
+        if (p->dialer == id && p->acceptor == e->links.self)
+            return e->links.self < id;
+        if (p->acceptor == id && p->dialer == e->links.self)
+            return e->links.self > id;
     }
     return false;
 }
@@ -222,13 +227,13 @@ void engine_set_directions(struct engine *e, const struct wire_pair *pairs,
                            uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        bool caller = pairs[i].dialer == e->self;
-        if (caller || pairs[i].acceptor == e->self)
+        bool caller = pairs[i].dialer == e->links.self;
+        if (caller || pairs[i].acceptor == e->links.self)
             (void)link_find(e, caller ? pairs[i].acceptor : pairs[i].dialer,
                             true);
     }
-    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
-        for (struct link *l = e->links[i]; l; l = l->next)
+    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
+        for (struct link *l = e->links.table[i]; l; l = l->next)
             link_set_direction(e, l, is_reversed(e, l->id, pairs, count));
     }
     conn_resume(e); /* calls that were ahead of this */
@@ -240,17 +245,18 @@ enum link_status engine_link_status(struct engine *e, uint64_t id)
     if (!l) return LINK_FAILED;
     if (l->open > 0) return LINK_OPEN;
     if (l->failed > 0 && l->dialing == 0) return LINK_FAILED;
-    if (e->now - l->wanted_at >= e->deadline / 2) return LINK_FAILED;
+    if (e->links.now - l->wanted_at >= e->links.deadline / 2)
+        return LINK_FAILED;
     return LINK_WAITS;
 }
 
 void links_free(struct engine *e)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
-        while (e->links[i]) {
-            struct link *next = e->links[i]->next;
-            link_free(e, e->links[i]);
-            e->links[i] = next;
+    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
+        while (e->links.table[i]) {
+            struct link *next = e->links.table[i]->next;
+            link_free(e, e->links.table[i]);
+            e->links.table[i] = next;
         }
     }
 }

@@ -9,6 +9,7 @@
 #define PCCL_LINK_H
 
 #include "../base/base.h"
+#include "../base/pool.h"
 #include "../base/wire.h"
 #include "channel.h"
 #include "frame.h"
@@ -133,6 +134,28 @@ struct link {
     struct link_speed speed;
     struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
     uint32_t control_first, control_count;
+};
+
+/* All connections and links of one member, and what they need to know. */
+struct links {
+    struct conn *conns[CONNS_MAX];
+    uint32_t conn_end;
+    struct link *table[1024]; /* hash by id */
+    uint32_t generation;      /* of links, the highest */
+    uint64_t *dirty; /* bit set over conns that may have something to send */
+    struct pool pool;
+    pccl_ns now, deadline;
+    uint64_t self, host;
+    struct wire_key key;
+    uint32_t pool_size; /* connections to a ring neighbor, at least */
+    bool pool_auto;     /* more of them to one with a high RTT (rule R3) */
+    bool high_rtt;      /* somebody is RTT_HIGH away: a ring is a long one */
+    bool frozen;        /* between FLUSH and INSTALL */
+    uint32_t epoch;
+    /* The view in force; borrowed from the owner. */
+    const struct wire_member *members;
+    uint32_t world;
+    uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };
 
 /* Connections: conn.c. A number comes from the driver (its table index). */

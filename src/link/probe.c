@@ -37,12 +37,12 @@ void probe_begin(struct engine *e, const struct probe_order *order)
     bool asked =
         p->unexpected.peer == order->peer && p->unexpected.step == order->step;
     memset(p, 0, sizeof *p);
-    if (!m || order->peer == e->self || !e->out.probed) return;
+    if (!m || order->peer == e->links.self || !e->out.probed) return;
     p->on = true;
     p->order = *order;
-    p->begun = e->now;
+    p->begun = e->links.now;
     p->sample_every = 1;
-    engine_want_link(e, m, e->pool_size);
+    engine_want_link(e, m, e->links.pool_size);
     struct link *l = link_find(e, order->peer, false);
     if (!l) return;
     link_dirty(e, l);
@@ -78,13 +78,13 @@ bool probe_next_send(struct engine *e, struct link *l, struct frame *f)
     *f = (struct frame){.type = FRAME_ECHO, .seq = p->order.step};
     if (p->phase == GIVE_ECHO) {
         f->index = ++p->echoes;
-        p->asked_at = e->now;
+        p->asked_at = e->links.now;
         p->phase = GIVE_WAITS;
         return true;
     }
     if (p->phase != GIVE_STREAM) return false;
     f->type = FRAME_PROBE;
-    bool late = e->now - p->stream_at >= stream_time(p);
+    bool late = e->links.now - p->stream_at >= stream_time(p);
     if (p->sent < p->order.bytes && (!late || p->sent == 0)) {
         uint32_t left = p->order.bytes - (uint32_t)p->sent;
         f->size = left < PROBE_CHUNK ? left : PROBE_CHUNK;
@@ -94,7 +94,7 @@ bool probe_next_send(struct engine *e, struct link *l, struct frame *f)
     f->flags = FLAG_LAST;
     f->tag = (uint64_t)p->rtt;
     f->digest = p->sent;
-    f->index = (uint32_t)((e->now - p->stream_at) / 1000);
+    f->index = (uint32_t)((e->links.now - p->stream_at) / 1000);
     p->phase = GIVE_OVER;
     over(e);
     return true;
@@ -104,11 +104,11 @@ static void echoed(struct engine *e, struct link *l, const struct frame *f)
 {
     struct probe *p = &e->probe;
     if (p->phase != GIVE_WAITS || f->index != p->echoes) return;
-    pccl_ns rtt = e->now - p->asked_at;
+    pccl_ns rtt = e->links.now - p->asked_at;
     if (rtt < RTT_LEAST) rtt = RTT_LEAST;
     if (p->rtt == 0 || rtt < p->rtt) p->rtt = rtt;
     p->phase = p->echoes < PROBE_ECHOES ? GIVE_ECHO : GIVE_STREAM;
-    p->stream_at = e->now;
+    p->stream_at = e->links.now;
     link_dirty(e, l);
 }
 
@@ -151,7 +151,7 @@ static void sample(struct engine *e)
         p->sample_skipped = 0;
         p->sample_count++;
     }
-    p->samples[at].at = e->now;
+    p->samples[at].at = e->links.now;
     p->samples[at].bytes = p->received;
     if (p->sample_count < PROBE_SAMPLES) return;
     for (uint32_t i = 0; i < PROBE_SAMPLES / 2; i++)
@@ -224,7 +224,8 @@ void probe_tick(struct engine *e)
     if (engine_link_status(e, p->order.peer) == LINK_FAILED) {
         bool used = p->received > 0 || p->echoes > 0;
         fail(e, used ? EDGE_SILENT : EDGE_FAILED);
-    } else if (e->now - p->begun >= e->deadline / 2 + 4 * p->order.time) {
+    } else if (e->links.now - p->begun >=
+               e->links.deadline / 2 + 4 * p->order.time) {
         fail(e, EDGE_SILENT);
     }
 }
@@ -236,10 +237,10 @@ void measure_transfer(const struct engine *e, struct endpoint *ep,
 {
     struct endpoint_speed *s = &ep->speed;
     if (s->first == 0) {
-        s->first = e->now;
+        s->first = e->links.now;
         return;
     }
-    s->last = e->now;
+    s->last = e->links.now;
     s->bytes += f->size;
     if (f->flags & FLAG_FULL) s->full += f->size;
 }
@@ -270,16 +271,16 @@ static bool is_news(const struct link_speed *s, pccl_ns now)
 uint32_t measure_report(struct engine *e, struct wire_edge *edges)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < e->world && count < WIRE_EDGES_MAX; i++) {
+    for (uint32_t i = 0; i < e->links.world && count < WIRE_EDGES_MAX; i++) {
         struct link *l = link_find(e, e->ids[i], false);
-        if (!l || !is_news(&l->speed, e->now)) continue;
+        if (!l || !is_news(&l->speed, e->links.now)) continue;
         struct link_speed *s = &l->speed;
         edges[count++] = (struct wire_edge){.peer = l->id,
                                             .rate = s->rate,
                                             .kind = s->full ? EDGE_SATURATED
                                                             : EDGE_AT_LEAST};
         s->notified = s->rate;
-        s->notified_at = e->now;
+        s->notified_at = e->links.now;
         s->rate = 0;
     }
     return count;

@@ -12,16 +12,16 @@ static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
 static bool is_channel_of_host(const struct engine *e, const struct conn *c)
 {
     return c && c->state == CONN_OPEN && c->channel && c->link &&
-           c->link->host == e->host;
+           c->link->host == e->links.host;
 }
 
 /* Where a host has two members a queue of their own does as well. */
 static bool is_worth_it(const struct engine *e)
 {
     uint32_t here = 0;
-    for (uint32_t i = 0; i < e->world; i++)
-        here += e->members[i].host == e->host;
-    return e->mesh && e->host % 2 == 0 && here > 2 &&
+    for (uint32_t i = 0; i < e->links.world; i++)
+        here += e->links.members[i].host == e->links.host;
+    return e->mesh && e->links.host % 2 == 0 && here > 2 &&
            here <= e->single_copy_world;
 }
 
@@ -31,8 +31,9 @@ void single_copy_install(struct engine *e)
     for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++)
         e->single_copy.users[i] = NULL;
     for (uint32_t i = 0;
-         e->single_copy_on && e->out.region_export && i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+         e->single_copy_on && e->out.region_export && i < e->links.conn_end;
+         i++) {
+        struct conn *c = e->links.conns[i];
         if (!is_channel_of_host(e, c) || c->region.taken) continue;
         struct channel_offer offer;
         if (!e->single_copy.region)
@@ -63,7 +64,7 @@ bool single_copy_next_frame(struct engine *e, struct conn *c, struct frame *f)
 
 bool single_copy_on_region(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     const struct frame *f = &c->rx;
     if (!c->channel || f->size > 0) return false;
     if (f->flags & FLAG_ANSWER) {
@@ -165,8 +166,8 @@ void single_copy_put(struct engine *e, struct op *op, const struct endpoint *ep,
 
 const uint8_t *single_copy_region(const struct engine *e, const struct link *l)
 {
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        const struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        const struct conn *c = e->links.conns[i];
         if (c && c->state == CONN_OPEN && c->link == l && c->region.region)
             return c->region.region;
     }

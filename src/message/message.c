@@ -69,7 +69,8 @@ const struct mail *message_mail(struct engine *e)
     EACH_LINK(e, l)
     {
         if (l->conn == NO_CONN) continue;
-        if (!l->open || !e->conns[l->conn]->channel || mail->count == MAIL_MAX)
+        if (!l->open || !e->links.conns[l->conn]->channel ||
+            mail->count == MAIL_MAX)
             mail->others = true;
         else
             mail->conns[mail->count++] = l->conn;
@@ -117,7 +118,7 @@ struct message_event *message_take(struct engine *e)
 static void drop_items(struct engine *e, struct mlink *l)
 {
     while (l->count > 0) {
-        pool_give(&e->pool, l->items[l->first].block);
+        pool_give(&e->links.pool, l->items[l->first].block);
         l->first = (l->first + 1) & (l->capacity - 1);
         l->count--;
     }
@@ -147,7 +148,7 @@ void message_release(struct engine *e, struct message_event *event)
     case EVENT_MESSAGE:
     case EVENT_SENT:
     case EVENT_RECEIVED:
-        pool_give(&e->pool, event);
+        pool_give(&e->links.pool, event);
         return;
     case EVENT_LOST:
         link_free(e, mlink_find(e, event->member, false));
@@ -228,8 +229,8 @@ void message_hello(const struct mlink *l, struct frame *f)
 /* The connection is no longer this link's; the caller closes it. */
 static void detach(struct engine *e, struct mlink *l)
 {
-    struct conn *c = e->conns[l->conn];
-    pool_give(&e->pool, c->rx_block);
+    struct conn *c = e->links.conns[l->conn];
+    pool_give(&e->links.pool, c->rx_block);
     c->rx_block = NULL;
     c->rx_bulk = NULL;
     c->peer = NULL;
@@ -241,18 +242,19 @@ static void detach(struct engine *e, struct mlink *l)
 
 void message_closed(struct engine *e, uint32_t number, bool dialed)
 {
-    struct mlink *l = e->conns[number]->peer;
+    struct mlink *l = e->links.conns[number]->peer;
     assert(l->conn == number);
     detach(e, l);
     if (l->gone) {
         finish_lost(e, l, pcclRankConnectionLost);
         return;
     }
-    l->retry_at = e->now;
+    l->retry_at = e->links.now;
     l->asks = dialed || l->inward;
     if (dialed) {
         pccl_ns pause = 10 * PCCL_MS;
-        for (uint32_t i = 0; i < l->failures && pause < e->deadline / 5; i++)
+        for (uint32_t i = 0; i < l->failures && pause < e->links.deadline / 5;
+             i++)
             pause *= 2;
         l->retry_at += pause;
         l->failures++;
@@ -276,7 +278,7 @@ static void dial(struct engine *e, struct mlink *l)
     l->host = member->host;
     uint32_t number = e->out.dial(e->out.user, &member->addr);
     if (number != NO_CONN && engine_accepted(e, number)) {
-        struct conn *c = e->conns[number];
+        struct conn *c = e->links.conns[number];
         c->state = CONN_DIALED;
         c->peer = l;
         l->conn = number;
@@ -285,7 +287,7 @@ static void dial(struct engine *e, struct mlink *l)
     }
     if (number != NO_CONN) e->out.close(e->out.user, number);
     l->failures++;
-    l->retry_at = e->now + 10 * PCCL_MS;
+    l->retry_at = e->links.now + 10 * PCCL_MS;
 }
 
 /* Ours is the end whose calls for the collectives did not pass (rule R3). */
@@ -306,14 +308,14 @@ static void attempt(struct engine *e, struct mlink *l)
         return;
     }
     l->asked = true;
-    l->retry_at = e->now + e->deadline / 2;
+    l->retry_at = e->links.now + e->links.deadline / 2;
 }
 
 void message_called(struct engine *e, uint64_t id, uint32_t dials,
                     uint32_t heard)
 {
     struct mlink *l = engine_member(e, id) ? mlink_find(e, id, true) : NULL;
-    if (!l || l->gone || id == e->self) return;
+    if (!l || l->gone || id == e->links.self) return;
     if (l->conn != NO_CONN) {
         /* A call is under way, or was made since then. */
         if ((int32_t)(l->dials - heard) > 0) return;
@@ -330,7 +332,7 @@ void message_pump(struct engine *e)
     EACH_LINK(e, l)
     {
         if (l->gone || l->conn != NO_CONN || !needs_conn(l)) continue;
-        if (e->now >= l->retry_at) attempt(e, l);
+        if (e->links.now >= l->retry_at) attempt(e, l);
         if (l->conn == NO_CONN) e->messages.pending = true;
     }
 }
@@ -353,8 +355,8 @@ static bool may_replace(struct engine *e, struct mlink *l, uint32_t dials)
 {
     if ((int32_t)(dials - l->peer_dials) <= 0) return false;
     if (l->conn == NO_CONN) return true;
-    const struct conn *old = e->conns[l->conn];
-    if (old->state == CONN_DIALED && e->self < l->id) return false;
+    const struct conn *old = e->links.conns[l->conn];
+    if (old->state == CONN_DIALED && e->links.self < l->id) return false;
     hang_up(e, l);
     return true;
 }
@@ -362,7 +364,7 @@ static bool may_replace(struct engine *e, struct mlink *l, uint32_t dials)
 /* The body of a HELLO is there and right. False: close. */
 bool message_open(struct engine *e, uint32_t number, uint64_t from)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     const struct frame f = c->rx;
     struct mlink *l = c->peer;
     if (!(f.flags & FLAG_MESSAGES)) return false;
@@ -385,7 +387,7 @@ bool message_open(struct engine *e, uint32_t number, uint64_t from)
     l->inward = l->asked && c->state == CONN_ACCEPTED;
     l->asked = false;
     c->state = CONN_OPEN;
-    c->last_recv = e->now;
+    c->last_recv = e->links.now;
     l->open = true;
     l->sent = 0;
     l->failures = 0;
@@ -439,7 +441,7 @@ struct mlink *mlink_to(struct engine *e, uint64_t id, int *result)
 {
     message_use(e);
     *result = pcclInvalidArgument;
-    if (id == e->self) return NULL;
+    if (id == e->links.self) return NULL;
     *result = pcclRankConnectionLost;
     struct mlink *l = mlink_find(e, id, false);
     if (l ? l->gone : !engine_member(e, id)) return NULL;
@@ -462,7 +464,7 @@ static void frame_finish(struct mlink *l, struct frame *f)
 static bool send_now(struct engine *e, struct mlink *l)
 {
     if (!l->open || l->sent + 1 != l->count) return false;
-    struct conn *c = e->conns[l->conn];
+    struct conn *c = e->links.conns[l->conn];
     const struct message_item *item =
         &l->items[(l->first + l->sent) & (l->capacity - 1)];
     uint8_t *to;
@@ -477,7 +479,7 @@ static bool send_now(struct engine *e, struct mlink *l)
     frame_encode(&f, to);
     memcpy(to + FRAME_SIZE, item->body, size);
     channel_write(c->channel, FRAME_SIZE + size);
-    c->last_sent = e->now;
+    c->last_sent = e->links.now;
     l->sent++;
     return true;
 }
@@ -496,10 +498,11 @@ int message_post(struct engine *e, uint64_t to, const void *head,
         l->starved = true;
         return pcclPendingAsyncOps;
     }
-    struct message_block *block = pool_take(&e->pool, sizeof *block + bytes);
+    struct message_block *block =
+        pool_take(&e->links.pool, sizeof *block + bytes);
     struct message_item *item = block ? new_item(l) : NULL;
     if (!item) {
-        pool_give(&e->pool, block);
+        pool_give(&e->links.pool, block);
         return pcclInternalError;
     }
     if (head_size > 0) memcpy(block->bytes, head, head_size);
@@ -587,7 +590,7 @@ bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq, uint32_t most)
         }
         if (item->frame.type == FRAME_BULK || item->frame.type == FRAME_CMA)
             l->pieces--;
-        pool_give(&e->pool, item->block);
+        pool_give(&e->links.pool, item->block);
         l->first = (l->first + 1) & (l->capacity - 1);
     }
     l->first_seq += count;

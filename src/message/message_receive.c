@@ -15,7 +15,8 @@ static bool is_message(const struct frame *f)
 static struct message_block *new_block(struct engine *e, const struct mlink *l,
                                        const struct frame *f)
 {
-    struct message_block *block = pool_take(&e->pool, sizeof *block + f->size);
+    struct message_block *block =
+        pool_take(&e->links.pool, sizeof *block + f->size);
     if (!block) return NULL;
     block->event =
         (struct message_event){.kind = EVENT_MESSAGE, .member = l->id};
@@ -50,7 +51,7 @@ static bool begin_piece(struct conn *c)
 /* A header; conn.c has set the sink to DISCARD. False: close. */
 bool message_begin(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     struct mlink *l = c->peer;
     const struct frame *f = &c->rx;
     if (!mlink_acked(e, l, f->epoch, l->sent)) return false;
@@ -93,7 +94,7 @@ static void deliver(struct engine *e, struct mlink *l,
 size_t message_take_whole(struct engine *e, uint32_t number,
                           const uint8_t *bytes, size_t size)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     struct mlink *l = c->peer;
     uint8_t head[FRAME_SIZE]; /* rule L5 */
     struct frame f;
@@ -108,7 +109,7 @@ size_t message_take_whole(struct engine *e, uint32_t number,
     struct message_block *block = new_block(e, l, &f);
     if (!block) return 0;
     memcpy(block->bytes, bytes + FRAME_SIZE, f.size);
-    c->last_recv = e->now;
+    c->last_recv = e->links.now;
     count_item(e, l, f.size);
     deliver(e, l, block);
     return FRAME_SIZE + (size_t)f.size;
@@ -126,8 +127,8 @@ static void end_piece(struct engine *e, struct mlink *l, struct bulk *b,
 /* Rule P2P-9. What cannot be read is asked for again, to be sent. */
 static void cma_read_piece(struct engine *e, uint32_t number)
 {
-    struct mlink *l = e->conns[number]->peer;
-    const struct frame *f = &e->conns[number]->rx;
+    struct mlink *l = e->links.conns[number]->peer;
+    const struct frame *f = &e->links.conns[number]->rx;
     struct bulk *b = mlink_find_bulk(l, f);
     const struct wire_member *member = engine_member(e, l->id);
     if (!b) return; /* cancelled */
@@ -150,7 +151,7 @@ static void cma_read_piece(struct engine *e, uint32_t number)
 
 void message_end(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     struct mlink *l = c->peer;
     const struct frame *f = &c->rx;
     c->rx_numbered = false;

@@ -30,7 +30,7 @@ static struct bulk *new_bulk(struct engine *e, struct keyed_table *table,
                              enum message_event_kind kind, uint64_t member,
                              uint64_t key, size_t size)
 {
-    struct bulk *b = pool_take(&e->pool, sizeof *b);
+    struct bulk *b = pool_take(&e->links.pool, sizeof *b);
     if (!b) return NULL;
     *b = (struct bulk){.event = {.kind = kind, .member = member, .key = key},
                        .keyed = {.key = key},
@@ -132,7 +132,7 @@ bool mlink_announce(struct engine *e, struct mlink *l, const struct bulk *b)
 {
     const struct wire_member *member = engine_member(e, l->id);
     bool fetch = e->out.cma_read && !l->barred && b->size >= CMA_MIN &&
-                 member && member->host == e->host;
+                 member && member->host == e->links.host;
     return mlink_flagged(e, l, FRAME_EXPECT, fetch ? FLAG_CMA : 0, b->event.key,
                          b->number, b->size);
 }
@@ -164,13 +164,13 @@ int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key)
     if (!b) return pcclInvalidUsage;
     if (!mlink_control(e, l, FRAME_CANCEL, key, b->number, 0))
         return pcclInternalError;
-    struct conn *c = l->open ? e->conns[l->conn] : NULL;
+    struct conn *c = l->open ? e->links.conns[l->conn] : NULL;
     if (c && c->rx_bulk == b) {
         c->rx_bulk = NULL;
         c->sink = SINK_DISCARD;
     }
     keyed_remove(&l->expects, &b->keyed);
-    pool_give(&e->pool, b);
+    pool_give(&e->links.pool, b);
     return pcclSuccess;
 }
 
@@ -189,7 +189,7 @@ int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key)
         if (f->type == FRAME_CMA && f->tag == key) return pcclPendingAsyncOps;
     }
     keyed_remove(&l->sends, &b->keyed);
-    pool_give(&e->pool, b);
+    pool_give(&e->links.pool, b);
     return pcclSuccess;
 }
 

@@ -216,7 +216,7 @@ static void say_hello(pcclComm_t *c)
 {
     struct wire_msg hello = {.type = WIRE_HELLO};
     hello.hello.group = c->params.peer_group;
-    hello.hello.pool = (uint16_t)c->session->engine.pool_size;
+    hello.hello.pool = (uint16_t)c->session->engine.links.pool_size;
     const char *join = getenv("PCCL_JOIN");
     hello.hello.join = join && strcmp(join, "1") == 0;
     hello.hello.self.host = host_id() & ~(uint64_t)1;
@@ -288,7 +288,7 @@ static void release(pcclComm_t *c)
 /* The time between two ticks, in seconds. */
 static double pace(const pcclComm_t *c)
 {
-    return (double)c->session->engine.deadline / 5e9;
+    return (double)c->session->engine.links.deadline / 5e9;
 }
 
 void comm_pace(pcclComm_t *c)
@@ -328,7 +328,7 @@ int comm_open(pcclComm_t *c)
         return pcclMasterConnectionFailed;
     }
     struct session *s = c->session;
-    s->now = s->engine.now = comm_now();
+    s->now = s->engine.links.now = comm_now();
     start_loop(c);
     if (!start_thread(c)) {
         release(c);
@@ -355,7 +355,7 @@ static void leave(pcclComm_t *c)
     comm_turn(c);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    pccl_ns wait = s->engine.deadline + PCCL_S;
+    pccl_ns wait = s->engine.links.deadline + PCCL_S;
     until.tv_sec += wait / PCCL_S;
     while (s->state != SESSION_GONE) {
         if (pthread_cond_timedwait(&c->changed, &c->lock, &until) != 0) break;

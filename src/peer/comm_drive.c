@@ -253,7 +253,7 @@ static bool look(pcclComm_t *c, const struct mail *mail)
     struct engine *e = &c->session->engine;
     for (uint32_t i = 0; i < mail->count; i++) {
         uint32_t number = mail->conns[i];
-        struct channel *channel = e->conns[number]->channel;
+        struct channel *channel = e->links.conns[number]->channel;
         const uint8_t *from;
         if (!comm_share_sends(c, number)) return false; /* a HELLO first */
         if (c->sockets[number].blocked || engine_may_send(e, number))
@@ -329,7 +329,7 @@ struct message_event *comm_take_event(pcclComm_t *c, pccl_ns until)
 void comm_flush_messages(pcclComm_t *c)
 {
     struct engine *e = &c->session->engine;
-    pccl_ns until = comm_now() + e->deadline;
+    pccl_ns until = comm_now() + e->links.deadline;
     c->driving = true;
     while (c->session->state == SESSION_MEMBER && comm_now() < until) {
         bool waits = message_flush(e);

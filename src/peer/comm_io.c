@@ -20,7 +20,7 @@
 static uint32_t free_number(const pcclComm_t *c)
 {
     for (uint32_t i = 0; i < CONNS_MAX; i++) {
-        const struct conn *conn = c->session->engine.conns[i];
+        const struct conn *conn = c->session->engine.links.conns[i];
         if (c->sockets[i].fd < 0 && (!conn || conn->state == CONN_FREE))
             return i;
     }
@@ -120,7 +120,7 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
     const pcclComm_t *c = comm;
     pccl_ns least = 0;
     for (uint32_t i = 0; i < c->socket_end; i++) {
-        const struct conn *conn = c->session->engine.conns[i];
+        const struct conn *conn = c->session->engine.links.conns[i];
         bool open = conn && conn->state == CONN_OPEN && conn->link;
         if (!open || conn->link->id != peer || c->sockets[i].fd < 0) continue;
         pccl_ns rtt = send_window_path_rtt(c->sockets[i].fd);
@@ -173,7 +173,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     size_t done = 0;
     if (!s->high_rtt && engine_is_long(e, number)) tune_high_rtt(s, s->fd);
     if (s->high_rtt && !s->connecting)
-        send_window_look(&s->window, s->fd, e->now);
+        send_window_look(&s->window, s->fd, e->links.now);
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_share_sends(c, number))
             return comm_share_transmit(c, number) || moved;
@@ -217,7 +217,7 @@ static bool move(pcclComm_t *c, bool all)
 {
     struct engine *e = &c->session->engine;
     bool moved = false;
-    e->now = comm_now();
+    e->links.now = comm_now();
     message_pump(e);
     for (uint32_t i = 0; i < c->socket_end; i++) {
         struct comm_socket *s = &c->sockets[i];
@@ -249,7 +249,7 @@ void comm_io_expect(pcclComm_t *c, const struct op *op)
 {
     bool alone = c->session->engine.op_end == 1;
     for (uint32_t i = 0; i < c->socket_end; i++) {
-        const struct conn *conn = c->session->engine.conns[i];
+        const struct conn *conn = c->session->engine.links.conns[i];
         bool may = !op || !conn || conn->peer || conn->state != CONN_OPEN;
         for (uint32_t k = 0; op && k < op->ep_count && !may; k++)
             may = op->eps[k].link == conn->link &&
@@ -262,7 +262,7 @@ void comm_io_push(pcclComm_t *c)
 {
     struct engine *e = &c->session->engine;
     bool waits = false;
-    e->now = comm_now();
+    e->links.now = comm_now();
     for (uint32_t i = 0; i < c->socket_end; i++) {
         const struct comm_socket *s = &c->sockets[i];
         if (s->fd < 0) continue;
@@ -334,7 +334,7 @@ void comm_io_watch(pcclComm_t *c)
     for (uint32_t i = 0; i < c->socket_end; i++) {
         struct comm_socket *k = &c->sockets[i];
         if (k->fd < 0) continue;
-        const struct conn *conn = s->engine.conns[i];
+        const struct conn *conn = s->engine.links.conns[i];
         bool open = conn && conn->state == CONN_OPEN;
         bool held = conn && conn->parked;
         bool minded = work;
@@ -437,7 +437,7 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
-    c->session->engine.now = comm_now();
+    c->session->engine.links.now = comm_now();
     for (;;) {
         int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {

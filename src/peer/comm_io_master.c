@@ -61,7 +61,7 @@ void comm_io_flush_master(pcclComm_t *c)
 void comm_io_judge_master(pcclComm_t *c)
 {
     if (c->master_fd < 0) return;
-    if (comm_now() - c->last_recv < c->session->engine.deadline) return;
+    if (comm_now() - c->last_recv < c->session->engine.links.deadline) return;
     struct pollfd p = {.fd = c->master_fd, .events = POLLIN};
     if (poll(&p, 1, 0) == 0)
         master_lost(c, "the master was silent for longer than the deadline");
@@ -99,7 +99,7 @@ bool comm_io_read_master(pcclComm_t *c)
     ssize_t n = recv(c->master_fd, c->in + c->in_size,
                      c->in_capacity - c->in_size, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    c->session->engine.now = c->session->now = comm_now();
+    c->session->engine.links.now = c->session->now = comm_now();
     if (n > 0) {
         c->in_size += (size_t)n;
         c->last_recv = c->session->now;
@@ -114,7 +114,7 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
-    c->session->engine.now = c->session->now = comm_now();
+    c->session->engine.links.now = c->session->now = comm_now();
     /* What peers sent before this message counts before it does: the last
      * bytes of one that died complete operations that a flush would otherwise
      * have to abort. */

@@ -29,9 +29,9 @@ static uint32_t queue_size(const pcclComm_t *c, uint32_t number)
 {
     const struct session *s = c->session;
     const struct view *view = s->proposed ? s->next : s->view;
-    uint64_t host = s->engine.host;
+    uint64_t host = s->engine.links.host;
     uint32_t here = 0;
-    if (s->engine.conns[number]->peer) return CHANNEL_SIZE; /* messages */
+    if (s->engine.links.conns[number]->peer) return CHANNEL_SIZE; /* messages */
     for (uint32_t i = 0; i < view->size; i++)
         here += view->members[i].host == host;
     return here == 2 ? CHANNEL_SIZE_PAIR : CHANNEL_SIZE;
@@ -98,13 +98,13 @@ const uint8_t *comm_share_region_attach(void *comm, uint32_t number,
 
 bool comm_share_receives(const pcclComm_t *c, uint32_t number)
 {
-    const struct conn *conn = c->session->engine.conns[number];
+    const struct conn *conn = c->session->engine.links.conns[number];
     return conn && conn->channel;
 }
 
 bool comm_share_sends(const pcclComm_t *c, uint32_t number)
 {
-    const struct conn *conn = c->session->engine.conns[number];
+    const struct conn *conn = c->session->engine.links.conns[number];
     return conn && conn->channel && !conn->greets;
 }
 

@@ -8,16 +8,16 @@ bool engine_init(struct engine *e, const struct engine_output *out,
                  uint32_t pool_size, pccl_ns deadline)
 {
     e->out = *out;
-    e->deadline = deadline;
+    e->links.deadline = deadline;
     e->cached = PLAN_CACHED;
     e->many = MANY;
     e->single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX;
-    e->pool_auto = pool_size == 0;
-    e->pool_size = pool_size > 0 ? pool_size : 1;
-    if (e->pool_size > POOL_MAX) e->pool_size = POOL_MAX;
+    e->links.pool_auto = pool_size == 0;
+    e->links.pool_size = pool_size > 0 ? pool_size : 1;
+    if (e->links.pool_size > POOL_MAX) e->links.pool_size = POOL_MAX;
     e->tags = calloc(TAGS_MAX, sizeof *e->tags);
-    e->dirty = calloc(CONNS_MAX / 64, sizeof *e->dirty);
-    return e->tags && e->dirty;
+    e->links.dirty = calloc(CONNS_MAX / 64, sizeof *e->links.dirty);
+    return e->tags && e->links.dirty;
 }
 
 void engine_free(struct engine *e)
@@ -25,28 +25,29 @@ void engine_free(struct engine *e)
     state_end(e);
     for (uint32_t i = 0; i < e->op_end; i++) engine_release(e, &e->ops[i]);
     links_free(e);
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        if (!e->conns[i]) continue;
-        pool_give(&e->pool, e->conns[i]->scratch);
-        pool_give(&e->pool, e->conns[i]->rx_block); /* half a message */
-        free(e->conns[i]);
-        e->conns[i] = NULL;
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        if (!e->links.conns[i]) continue;
+        pool_give(&e->links.pool, e->links.conns[i]->scratch);
+        pool_give(&e->links.pool,
+                  e->links.conns[i]->rx_block); /* half a message */
+        free(e->links.conns[i]);
+        e->links.conns[i] = NULL;
     }
     for (size_t i = 0; i < RESULTS_MAX; i++)
-        pool_give(&e->pool, e->results[i].bytes);
-    pool_give(&e->pool, e->fast.own);
+        pool_give(&e->links.pool, e->results[i].bytes);
+    pool_give(&e->links.pool, e->fast.own);
     message_free(e);
-    pool_trim(&e->pool);
+    pool_trim(&e->links.pool);
     free(e->tags);
-    free(e->dirty);
+    free(e->links.dirty);
 }
 
 void engine_install(struct engine *e, const struct engine_view *view)
 {
-    e->epoch = view->epoch;
-    e->world = view->world;
+    e->links.epoch = view->epoch;
+    e->links.world = view->world;
     e->rank = view->rank;
-    e->members = view->members;
+    e->links.members = view->members;
     e->ids = view->ids;
     e->order = view->order;
     e->ring = view->ring;
@@ -59,7 +60,7 @@ void engine_install(struct engine *e, const struct engine_view *view)
     if (e->has_hierarchy)
         hierarchy_init(&e->hierarchy, view->sites, view->world, view->rank);
     single_copy_install(e);
-    e->frozen = false;
+    e->links.frozen = false;
     e->fast.known = false;
     e->tag_count = 0; /* entries of older epochs count as free */
     e->tags_reported = false;
@@ -71,12 +72,13 @@ void engine_install(struct engine *e, const struct engine_view *view)
  * see to it, so silence means that the link is dead though both ends live. */
 static void check_silence(struct engine *e, uint32_t number)
 {
-    struct conn *c = e->conns[number];
+    struct conn *c = e->links.conns[number];
     bool stranger = c->state != CONN_OPEN;
     /* Nobody waits for one more, and giving it up may cost a round. */
     bool more = c->link && c->link->open > 0;
-    pccl_ns limit = stranger && !more ? e->deadline / 2 : e->deadline;
-    if (e->now - c->last_recv < limit) return;
+    pccl_ns limit =
+        stranger && !more ? e->links.deadline / 2 : e->links.deadline;
+    if (e->links.now - c->last_recv < limit) return;
     if (!stranger && c->peer && !message_waits(c->peer)) return;
     if (!stranger && !c->peer && !op_uses_link(e, c->link, NULL) &&
         !state_uses_link(e, c->link))
@@ -87,13 +89,14 @@ static void check_silence(struct engine *e, uint32_t number)
 
 void engine_tick(struct engine *e, pccl_ns now)
 {
-    e->now = now;
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    e->links.now = now;
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->state == CONN_FREE) continue;
-        if (c->state == CONN_OPEN && now - c->last_sent >= e->deadline / 5) {
+        if (c->state == CONN_OPEN &&
+            now - c->last_sent >= e->links.deadline / 5) {
             c->ping = true;
-            e->dirty[i / 64] |= (uint64_t)1 << (i % 64);
+            e->links.dirty[i / 64] |= (uint64_t)1 << (i % 64);
         }
         check_silence(e, i);
     }

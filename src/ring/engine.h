@@ -205,35 +205,24 @@ struct engine_output {
 
 struct engine {
     struct engine_output out;
-    struct pool pool;
-    pccl_ns now, deadline;
-    uint64_t clock; /* counts launches and completions */
-    uint64_t self, host;
-    struct wire_key key;
-    uint32_t pool_size; /* connections to a ring neighbour, at least */
-    bool pool_auto;     /* more of them to one that is far away (rule R3) */
-    bool high_rtt;      /* somebody is RTT_HIGH away: a ring is a long one */
+    struct links links; /* connections, time and what is known of the run */
+    uint64_t clock;     /* counts launches and completions */
     uint64_t cached;    /* PLAN_CACHED; the same on all members */
     uint32_t many;      /* MANY */
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
                                    members */
     uint32_t piece;             /* as in a plan; the same on all members */
 
-    bool frozen; /* between FLUSH and INSTALL */
-    uint32_t epoch;
-    /* The view in force; borrowed from the owner. */
-    const struct wire_member *members;
+    /* The view in force, with what `links` has of it; borrowed from the owner.
+     */
     const uint64_t *ids;
-    uint32_t world, rank;
+    uint32_t rank;
     const uint16_t *order; /* NULL: identity */
     bool ring, mesh;
     uint64_t one_host;  /* of all members; 0: there are several */
     bool has_hierarchy; /* the master knows of sites (rule D15) */
     struct hierarchy hierarchy;
 
-    struct conn *conns[CONNS_MAX];
-    uint32_t conn_end;
-    struct link *links[1024]; /* hash by id */
     struct op ops[OPS_MAX];
     uint32_t op_end;
     uint32_t op_free;  /* none below is FREE */
@@ -251,9 +240,7 @@ struct engine {
     struct tag_entry *tags; /* TAGS_MAX */
     uint32_t tag_count;
     bool tags_reported;
-    uint32_t generation; /* of links, the highest */
-    uint64_t *dirty; /* bit set over conns that may have something to send */
-    uint32_t turn;   /* of short and long operations on a link */
+    uint32_t turn; /* of short and long operations on a link */
     struct fast_path fast;
     struct single_copy single_copy;
     bool
@@ -261,7 +248,6 @@ struct engine {
     struct messages messages;
     struct state_sync state;
     struct probe probe;
-    uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };
 
 /* The struct is large: allocate it zeroed. pool_size 0: as many connections

@@ -12,8 +12,8 @@ static bool find_endpoint(struct engine *e, uint32_t rank,
 {
     *ep = (struct fast_endpoint){.link = link_find(e, e->ids[rank], false)};
     if (!ep->link || ep->link->open != 1 || ep->link->dialing > 0) return false;
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        struct conn *c = e->links.conns[i];
         if (!c || c->state != CONN_OPEN || c->link != ep->link) continue;
         ep->conn = c;
         ep->number = i;
@@ -26,10 +26,10 @@ static void find_endpoints(struct engine *e)
 {
     struct fast_path *q = &e->fast;
     q->known = true;
-    q->able = e->ring && e->mesh && !e->frozen && e->world > 1 &&
-              e->world <= FAST_WORLD_MAX;
+    q->able = e->ring && e->mesh && !e->links.frozen && e->links.world > 1 &&
+              e->links.world <= FAST_WORLD_MAX;
     q->ep_count = 0;
-    for (uint32_t i = 0; i < e->world && q->able; i++) {
+    for (uint32_t i = 0; i < e->links.world && q->able; i++) {
         if (i == e->rank) continue;
         q->able = find_endpoint(e, i, &q->eps[q->ep_count++]);
     }
@@ -59,9 +59,9 @@ static struct cached_result *find_cached(struct engine *e,
 static bool own_fits(struct engine *e, struct fast_path *q, uint32_t size)
 {
     if (size <= q->own_size) return true;
-    pool_give(&e->pool, q->own);
+    pool_give(&e->links.pool, q->own);
     q->own_size = 0;
-    q->own = pool_take(&e->pool, size);
+    q->own = pool_take(&e->links.pool, size);
     if (!q->own) return false;
     q->own_size = size;
     return true;
@@ -118,8 +118,9 @@ static void make_head(struct engine *e, struct fast_path *q)
     enum { SEQ_AT = 16 };
     struct frame *f = &q->frame;
     uint32_t seq = q->tag->next++;
-    if (f->type == FRAME_DATA && f->epoch == e->epoch && f->tag == q->r->tag &&
-        f->size == q->size && f->digest == q->r->digest) {
+    if (f->type == FRAME_DATA && f->epoch == e->links.epoch &&
+        f->tag == q->r->tag && f->size == q->size &&
+        f->digest == q->r->digest) {
         for (int i = 0; i < 4; i++) {
             uint8_t byte = (uint8_t)(seq >> (24 - 8 * i));
             q->head[SEQ_AT + i] = q->empty[SEQ_AT + i] = byte;
@@ -128,7 +129,7 @@ static void make_head(struct engine *e, struct fast_path *q)
         return;
     }
     *f = (struct frame){.type = FRAME_DATA,
-                        .epoch = e->epoch,
+                        .epoch = e->links.epoch,
                         .tag = q->r->tag,
                         .seq = seq,
                         .size = q->size,
@@ -175,13 +176,13 @@ static void fold(struct engine *e, struct fast_path *q)
     }
     uint32_t ep = 0;
     const uint8_t *sum = e->rank == 0 ? own : q->eps[ep++].body;
-    for (uint32_t i = 1; i < e->world; i++) {
+    for (uint32_t i = 1; i < e->links.world; i++) {
         const uint8_t *x = i == e->rank ? own : q->eps[ep++].body;
         reduce_apply(r->dtype, r->redop, r->recv, sum, x, count);
         sum = r->recv;
     }
     if (r->redop == REDOP_AVG)
-        reduce_divide(r->dtype, r->recv, count, e->world);
+        reduce_divide(r->dtype, r->recv, count, e->links.world);
 }
 
 static void take_root(const struct fast_path *q)

@@ -4,7 +4,7 @@
 
 void engine_freeze(struct engine *e)
 {
-    e->frozen = true;
+    e->links.frozen = true;
     e->fast.known = false;
     probe_cancel(e);
     for (uint32_t i = 0; i < e->op_end; i++) {
@@ -13,8 +13,8 @@ void engine_freeze(struct engine *e)
         conn_stop_receiving(e, op);
         for (uint32_t k = 0; k < op->ep_count; k++) op->eps[k].eager = 0;
     }
-    for (size_t i = 0; i < ARRAY_COUNT(e->links); i++) {
-        for (struct link *l = e->links[i]; l; l = l->next) {
+    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
+        for (struct link *l = e->links.table[i]; l; l = l->next) {
             link_drop_unexpected(e, l);
             l->control_count = 0;
             l->eager_bytes = 0;
@@ -34,7 +34,8 @@ static uint32_t survivors(const struct engine *e, const struct op *op,
                           const uint64_t *dead, uint32_t dead_count)
 {
     uint32_t world = op->plan.r.world;
-    if (op->whole) return dead_count < e->world ? e->world - dead_count : 0;
+    if (op->whole)
+        return dead_count < e->links.world ? e->links.world - dead_count : 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < world; i++)
         count += !contains(dead, dead_count, op->scope[i]);

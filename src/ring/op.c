@@ -16,7 +16,7 @@ struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq)
 {
     struct op *op = engine_find(e, tag);
     if (!op || op->phase == PHASE_QUEUED || op->seq != seq) return NULL;
-    return op->epoch == e->epoch ? op : NULL;
+    return op->epoch == e->links.epoch ? op : NULL;
 }
 
 struct endpoint *op_endpoint(struct op *op, const struct link *l)
@@ -69,15 +69,15 @@ bool engine_lacks_link(const struct engine *e)
 
 static void free_run(struct engine *e, struct op *op)
 {
-    pool_give(&e->pool, op->eps);
-    pool_give(&e->pool, op->received);
-    pool_give(&e->pool, op->begun);
-    pool_give(&e->pool, op->saved);
-    pool_give(&e->pool, op->backup);
-    pool_give(&e->pool, op->slots);
-    pool_give(&e->pool, op->codes);
-    pool_give(&e->pool, op->came);
-    pool_give(&e->pool, op->turns);
+    pool_give(&e->links.pool, op->eps);
+    pool_give(&e->links.pool, op->received);
+    pool_give(&e->links.pool, op->begun);
+    pool_give(&e->links.pool, op->saved);
+    pool_give(&e->links.pool, op->backup);
+    pool_give(&e->links.pool, op->slots);
+    pool_give(&e->links.pool, op->codes);
+    pool_give(&e->links.pool, op->came);
+    pool_give(&e->links.pool, op->turns);
     single_copy_end(e, op);
     op->eps = NULL;
     op->received = op->saved = op->backup = op->slots = op->codes = NULL;
@@ -93,8 +93,8 @@ void engine_release(struct engine *e, struct op *op)
     op_end_activity(e, op);
     op_leave(e, op);
     free_run(e, op);
-    pool_give(&e->pool, op->scope);
-    pool_give(&e->pool, op->arrays);
+    pool_give(&e->links.pool, op->scope);
+    pool_give(&e->links.pool, op->arrays);
     memset(op, 0, sizeof *op);
     uint32_t number = (uint32_t)(op - e->ops);
     if (number < e->op_free) e->op_free = number;
@@ -109,15 +109,15 @@ static bool copy_request(struct engine *e, struct op *op,
     op->whole = r->members == NULL;
     if (!op->whole) {
         size_t size = r->member_count * sizeof *op->scope;
-        op->scope = pool_take(&e->pool, size);
+        op->scope = pool_take(&e->links.pool, size);
         if (!op->scope) return false;
         memcpy(op->scope, r->members, size);
         op->r.members = op->scope;
     }
     if (r->plan.coll != COLL_ALLTOALLV) return true;
-    uint32_t world = op->whole ? e->world : r->member_count;
+    uint32_t world = op->whole ? e->links.world : r->member_count;
     size_t one = world * sizeof(size_t);
-    op->arrays = pool_take(&e->pool, 4 * one);
+    op->arrays = pool_take(&e->links.pool, 4 * one);
     if (!op->arrays) return false;
     struct plan_request *p = &op->r.plan;
     const size_t **arrays[] = {&p->send_bytes, &p->send_displs, &p->recv_bytes,
@@ -193,7 +193,7 @@ static void make_plan(struct engine *e, struct op *op)
     p->piece = e->piece;
     p->hierarchy = NULL;
     if (op->whole) {
-        p->world = e->world;
+        p->world = e->links.world;
         p->rank = e->rank;
         p->order = e->order;
         p->mesh = e->mesh;
@@ -203,7 +203,7 @@ static void make_plan(struct engine *e, struct op *op)
         p->order = NULL;
         p->mesh = e->mesh;
         for (uint32_t i = 0; i < p->world; i++) {
-            if (op->scope[i] == e->self) p->rank = i;
+            if (op->scope[i] == e->links.self) p->rank = i;
         }
     }
     plan_init(&op->plan, p);
@@ -221,7 +221,7 @@ static bool take_buffers(struct engine *e, struct op *op)
 {
     const struct plan *p = &op->plan;
     uint32_t eps = plan_partners(p);
-    op->eps = pool_take(&e->pool, (eps + 1) * sizeof *op->eps);
+    op->eps = pool_take(&e->links.pool, (eps + 1) * sizeof *op->eps);
     if (!op->eps) return false;
     memset(op->eps, 0, (eps + 1) * sizeof *op->eps);
     op->ep_count = eps;
@@ -230,19 +230,20 @@ static bool take_buffers(struct engine *e, struct op *op)
         return true;
     if (may_be_direct(op) && !op_in_place(op)) return true;
     if (p->kind == PLAN_EXCHANGE || p->kind == PLAN_STAR) {
-        op->slots = pool_take(&e->pool, p->r.world * plan_vector_size(p) + 1);
+        op->slots =
+            pool_take(&e->links.pool, p->r.world * plan_vector_size(p) + 1);
         return op->slots != NULL;
     }
     if (p->kind == PLAN_PAIRWISE) return op_pairwise_take(e, op);
     if (p->kind == PLAN_SINGLE_COPY) return op_single_copy_take(e, op);
     if (!plan_is_ring(p)) return true;
     size_t bits = plan_recvs(p, p->prev) / 8 + 1;
-    op->received = pool_take(&e->pool, bits);
-    op->saved = pool_take(&e->pool, bits);
+    op->received = pool_take(&e->links.pool, bits);
+    op->saved = pool_take(&e->links.pool, bits);
     if (op_in_place(op) && !op->backup)
-        op->backup = pool_take(&e->pool, op_vector_size(op) + 1);
+        op->backup = pool_take(&e->links.pool, op_vector_size(op) + 1);
     size_t sends = plan_sends(p, p->next) / 8 + 1;
-    op->begun = pool_take(&e->pool, sends);
+    op->begun = pool_take(&e->links.pool, sends);
     if (!op->received || !op->saved || !op->begun ||
         (op_in_place(op) && !op->backup))
         return false;
@@ -254,8 +255,8 @@ static bool take_buffers(struct engine *e, struct op *op)
 
 const struct wire_member *engine_member(const struct engine *e, uint64_t id)
 {
-    for (uint32_t i = 0; i < e->world; i++) {
-        if (e->ids[i] == id) return &e->members[i];
+    for (uint32_t i = 0; i < e->links.world; i++) {
+        if (e->ids[i] == id) return &e->links.members[i];
     }
     return NULL;
 }
@@ -268,7 +269,7 @@ static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
     ep->sends = plan_sends(p, ep->rank);
     ep->recvs = plan_recvs(p, ep->rank);
     const struct wire_member *m = op->whole
-                                      ? &e->members[ep->rank]
+                                      ? &e->links.members[ep->rank]
                                       : engine_member(e, op->scope[ep->rank]);
     ep->link = m ? link_find(e, m->id, true) : NULL;
     if (!ep->link) return false;
@@ -286,7 +287,7 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
 {
     struct frame f = {.type = (uint8_t)type,
                       .flags = flags,
-                      .epoch = e->epoch,
+                      .epoch = e->links.epoch,
                       .tag = op->r.tag,
                       .seq = op->seq,
                       .index = index,
@@ -345,7 +346,7 @@ bool engine_start(struct engine *e, struct op *op)
     op->eps_left = 0;
     op->tx_bytes = op->rx_bytes = 0;
     op->launched = ++e->clock;
-    op->epoch = e->epoch;
+    op->epoch = e->links.epoch;
     make_plan(e, op);
     if (!op_take_sequence(e, op->r.tag, &op->seq)) return false;
     if (!take_buffers(e, op)) return false;
@@ -387,7 +388,7 @@ static void check_endpoint(struct engine *e, struct op *op,
 
 void op_sent(struct engine *e, struct op *op, struct endpoint *ep)
 {
-    if (e->frozen) return; /* what FLUSHED said stands */
+    if (e->links.frozen) return; /* what FLUSHED said stands */
     ep->sent++;
     check_endpoint(e, op, ep);
 }
@@ -675,7 +676,7 @@ void engine_apply_unexpected(struct engine *e, struct op *op,
                 op_received(e, op, ep, &k->frame, to);
             }
         }
-        pool_give(&e->pool, k);
+        pool_give(&e->links.pool, k);
         if (op->phase == PHASE_DONE) break;
     }
     l->unexpected_end = &l->unexpected;

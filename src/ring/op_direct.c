@@ -14,14 +14,14 @@ bool op_pairwise_take(struct engine *e, struct op *op)
     uint32_t pieces = p->r.world * p->segments;
     uint32_t parts = plan_parts(p) * p->segments;
     size_t turns = pieces * sizeof *op->turns;
-    op->received = pool_take(&e->pool, 2 * pieces / 8 + 1);
-    op->saved = pool_take(&e->pool, pieces / 8 + 1);
-    op->came = pool_take(&e->pool, parts / 8 + 1);
-    op->turns = pool_take(&e->pool, turns);
-    op->slots =
-        pool_take(&e->pool, (size_t)plan_parts(p) * plan_chunk_max(p) + 1);
+    op->received = pool_take(&e->links.pool, 2 * pieces / 8 + 1);
+    op->saved = pool_take(&e->links.pool, pieces / 8 + 1);
+    op->came = pool_take(&e->links.pool, parts / 8 + 1);
+    op->turns = pool_take(&e->links.pool, turns);
+    op->slots = pool_take(&e->links.pool,
+                          (size_t)plan_parts(p) * plan_chunk_max(p) + 1);
     if (op_in_place(op) && !op->backup)
-        op->backup = pool_take(&e->pool, op_vector_size(op) + 1);
+        op->backup = pool_take(&e->links.pool, op_vector_size(op) + 1);
     if (!op->received || !op->saved || !op->came || !op->turns || !op->slots ||
         (op_in_place(op) && !op->backup))
         return false;

@@ -53,11 +53,11 @@ bool op_quant_take(struct engine *e, struct op *op)
 {
     const struct plan *p = &op->plan;
     if (op_in_place(op)) {
-        op->backup = pool_take(&e->pool, op_vector_size(op) + 1);
+        op->backup = pool_take(&e->links.pool, op_vector_size(op) + 1);
         if (!op->backup) return false;
     }
     if (p->kind != PLAN_RING) return true;
-    op->codes = pool_take(&e->pool, plan_vector_size(p) + 1);
+    op->codes = pool_take(&e->links.pool, plan_vector_size(p) + 1);
     return op->codes != NULL;
 }
 

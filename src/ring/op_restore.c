@@ -78,7 +78,7 @@ void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
                             const uint8_t *bytes, uint32_t size)
 {
     struct op *op = op_find(e, tag, seq);
-    if (!op || op->phase != PHASE_RUNNING || !e->frozen) return;
+    if (!op || op->phase != PHASE_RUNNING || !e->links.frozen) return;
     if (size != op_result_size(op)) return;
     conn_cut_sending(e, op);
     if (op->turns)

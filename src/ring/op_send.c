@@ -94,7 +94,7 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
     *f =
         (struct frame){.type = FRAME_DATA,
                        .flags = op->confirm || op->tells_all ? FLAG_CONFIRM : 0,
-                       .epoch = e->epoch,
+                       .epoch = e->links.epoch,
                        .tag = op->r.tag,
                        .seq = op->seq,
                        .index = k,

@@ -23,14 +23,14 @@ bool op_single_copy_take(struct engine *e, struct op *op)
     size_t saved = world * p->segments / 8 + 1;
     size_t came = (size_t)world * SINGLE_COPY_BUFFERS;
     size_t turns = 2 * p->segments * sizeof *op->turns;
-    op->received = pool_take(&e->pool, 2 * p->segments / 8 + 1);
-    op->saved = pool_take(&e->pool, saved);
-    op->came = pool_take(&e->pool, came);
-    op->turns = pool_take(&e->pool, turns);
-    op->slots =
-        pool_take(&e->pool, (world - 1) * SINGLE_COPY_BUFFERS * p->segment + 1);
+    op->received = pool_take(&e->links.pool, 2 * p->segments / 8 + 1);
+    op->saved = pool_take(&e->links.pool, saved);
+    op->came = pool_take(&e->links.pool, came);
+    op->turns = pool_take(&e->links.pool, turns);
+    op->slots = pool_take(&e->links.pool,
+                          (world - 1) * SINGLE_COPY_BUFFERS * p->segment + 1);
     if (op_in_place(op) && !op->backup)
-        op->backup = pool_take(&e->pool, op_vector_size(op) + 1);
+        op->backup = pool_take(&e->links.pool, op_vector_size(op) + 1);
     if (!op->received || !op->saved || !op->came || !op->turns || !op->slots ||
         (op_in_place(op) && !op->backup))
         return false;

@@ -9,7 +9,7 @@ static struct tag_entry *tag_slot(const struct engine *e, uint64_t tag)
 {
     uint64_t mixed = tag * 0x9e3779b97f4a7c15u;
     uint32_t at = (uint32_t)(mixed >> 48) % TAGS_MAX;
-    while (e->tags[at].epoch == e->epoch && e->tags[at].tag != tag)
+    while (e->tags[at].epoch == e->links.epoch && e->tags[at].tag != tag)
         at = (at + 1) % TAGS_MAX;
     return &e->tags[at];
 }
@@ -17,16 +17,16 @@ static struct tag_entry *tag_slot(const struct engine *e, uint64_t tag)
 struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag)
 {
     struct tag_entry *t = tag_slot(e, tag);
-    return t->epoch == e->epoch ? t : NULL;
+    return t->epoch == e->links.epoch ? t : NULL;
 }
 
 /* Rule D1: operations of one tag are numbered within the epoch. */
 bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
 {
     struct tag_entry *t = tag_slot(e, tag);
-    if (t->epoch != e->epoch) {
+    if (t->epoch != e->links.epoch) {
         if (e->tag_count >= TAGS_MAX - 1) return false;
-        *t = (struct tag_entry){.tag = tag, .epoch = e->epoch};
+        *t = (struct tag_entry){.tag = tag, .epoch = e->links.epoch};
         e->tag_count++;
     }
     *seq = t->next++;
@@ -40,7 +40,7 @@ bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
 bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
 {
     const struct tag_entry *t = tag_slot(e, tag);
-    return t->epoch == e->epoch && t->next > seq;
+    return t->epoch == e->links.epoch && t->next > seq;
 }
 
 /* There is one at most of each tag, see op_drop_older(). */
@@ -56,7 +56,7 @@ static void drop(struct engine *e, struct cached_result *r)
     if (t) t->cached = 0;
     e->results_used &= ~((uint64_t)1 << (r - e->results));
     e->reserved -= !r->replaced;
-    pool_give(&e->pool, r->bytes);
+    pool_give(&e->links.pool, r->bytes);
     r->bytes = NULL;
 }
 
@@ -85,7 +85,7 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
     assert(~e->results_used != 0);
     uint32_t number = (uint32_t)__builtin_ctzll(~e->results_used);
     struct cached_result *r = &e->results[number];
-    r->bytes = pool_take(&e->pool, size);
+    r->bytes = pool_take(&e->links.pool, size);
     if (!r->bytes) return false;
     if (size > 0) memcpy(r->bytes, op->r.recv, size);
     e->results_used |= (uint64_t)1 << number;

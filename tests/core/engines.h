@@ -123,7 +123,7 @@ static int setup(void **state)
                                   .fault = on_fault,
                                   .finished = on_finished};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
-        engines[i]->self = ids[i];
+        engines[i]->links.self = ids[i];
     }
     install_all(1);
     for (uint32_t a = 0; a < WORLD; a++) {

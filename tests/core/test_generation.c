@@ -52,7 +52,7 @@ static int setup(void **state)
                                   .fault = on_fault,
                                   .finished = on_finished};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
-        engines[i]->self = ids[i];
+        engines[i]->links.self = ids[i];
         struct engine_view v = {.epoch = 1,
                                 .world = ENGINES,
                                 .rank = i,
@@ -78,7 +78,7 @@ static int teardown(void **state)
 
 static enum conn_state state_at(uint32_t who, uint32_t conn)
 {
-    return engines[who]->conns[conn]->state;
+    return engines[who]->links.conns[conn]->state;
 }
 
 /* What `who` says first on a new connection to the other. */
@@ -177,14 +177,14 @@ static void test_a_call_ahead_of_the_welcome_waits(void **state)
 {
     (void)state;
     uint8_t hello[STAGE_SIZE];
-    struct wire_key key = engines[CALLED]->key;
-    engines[CALLED]->self = 0;
-    engines[CALLED]->world = 0;
-    engines[CALLED]->key.word[0]++;
+    struct wire_key key = engines[CALLED]->links.key;
+    engines[CALLED]->links.self = 0;
+    engines[CALLED]->links.world = 0;
+    engines[CALLED]->links.key.word[0]++;
     assert_true(hear(CALLED, 5, hello, call(CALLER, hello)));
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
-    engines[CALLED]->self = ids[CALLED];
-    engines[CALLED]->key = key;
+    engines[CALLED]->links.self = ids[CALLED];
+    engines[CALLED]->links.key = key;
     engine_set_directions(engines[CALLED], NULL, 0);
     assert_int_equal(state_at(CALLED, 5), CONN_OPEN);
 }
@@ -194,7 +194,7 @@ static void test_who_closes_all_calls_nobody(void **state)
     (void)state;
     uint8_t hello[STAGE_SIZE];
     assert_true(hear(CALLED, 0, hello, call(CALLER, hello)));
-    engines[CALLER]->conns[0]->state = CONN_OPEN; /* it was answered */
+    engines[CALLER]->links.conns[0]->state = CONN_OPEN; /* it was answered */
     struct link *l = link_find(engines[CALLER], ids[CALLED], false);
     l->dialing--;
     l->open++;
@@ -268,7 +268,8 @@ static void carry(int from, uint32_t conn)
         for (uint32_t i = 0; i < count; i++) {
             const uint8_t *at = parts[i].from;
             size_t left = parts[i].size;
-            while (left > 0 && engines[to]->conns[conn]->state != CONN_FREE) {
+            while (left > 0 &&
+                   engines[to]->links.conns[conn]->state != CONN_FREE) {
                 uint8_t *room;
                 size_t size = engine_rx_window(engines[to], conn, &room);
                 if (size > left) size = left;
@@ -294,7 +295,7 @@ static void connect_two(void)
         assert_true(engine_accepted(engines[CALLED], i));
         carry(CALLER, i);
         carry(CALLED, i);
-        assert_int_equal(engines[CALLER]->conns[i]->state, CONN_OPEN);
+        assert_int_equal(engines[CALLER]->links.conns[i]->state, CONN_OPEN);
         assert_int_equal(state_at(CALLED, i), CONN_OPEN);
     }
     for (uint32_t i = 0; i < ENGINES; i++) {
@@ -376,7 +377,7 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
     (void)state;
     struct engine *e = engines[CALLER];
     struct link *near = link_find(e, ids[CALLED], true);
-    e->pool_auto = true;
+    e->links.pool_auto = true;
     near->rtt = PCCL_MS;
     link_widen(e, near);
     assert_int_equal(near->want, 1);
@@ -384,12 +385,12 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
     engine_measured(e, 5, RTT_HIGH);
     link_widen(e, near);
     assert_int_equal(near->want, POOL_HIGH_RTT);
-    e->conns[5]->link = near;
+    e->links.conns[5]->link = near;
     near->known = true;
     assert_false(engine_is_long(e, 5)); /* of this host */
-    near->host = e->host + 2;
+    near->host = e->links.host + 2;
     assert_true(engine_is_long(e, 5));
-    e->conns[5]->link = NULL;
+    e->links.conns[5]->link = NULL;
     near->rtt = RTT_VERY_HIGH;
     link_widen(e, near);
     assert_int_equal(near->want, POOL_VERY_HIGH_RTT);

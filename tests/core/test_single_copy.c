@@ -15,7 +15,7 @@ static uint8_t *areas[WORLD];
 
 static void install(uint32_t epoch)
 {
-    for (uint32_t i = 0; i < WORLD; i++) engines[i]->host = HOST;
+    for (uint32_t i = 0; i < WORLD; i++) engines[i]->links.host = HOST;
     install_all(epoch);
 }
 
@@ -33,8 +33,8 @@ static int setup_lend(void **state)
         engines[a]->single_copy.region = areas[a];
         for (uint32_t b = 0; b < WORLD; b++) {
             if (a == b) continue;
-            engines[a]->conns[b]->region.taken = true;
-            engines[a]->conns[b]->region.region = areas[b];
+            engines[a]->links.conns[b]->region.taken = true;
+            engines[a]->links.conns[b]->region.region = areas[b];
         }
     }
     carried = 0;
@@ -120,8 +120,8 @@ static void test_some_do_not_lend(void **state)
 {
     (void)state;
     engines[0]->single_copy.region = NULL;
-    engines[1]->conns[2]->region.taken = false;
-    engines[2]->conns[1]->region.region = NULL;
+    engines[1]->links.conns[2]->region.taken = false;
+    engines[2]->links.conns[1]->region.region = NULL;
     launch_all(0, false);
     launch_all(1, true);
     settle();
@@ -268,7 +268,7 @@ static void test_words_out_of_place(void **state)
     (void)state;
     engines[0]->out.close = let_close;
     engines[0]->out.fault = let_fault;
-    engines[0]->conns[1]->region.region = NULL;
+    engines[0]->links.conns[1]->region.region = NULL;
     const struct frame lent = {
         .type = FRAME_DATA, .flags = FLAG_SINGLE_COPY, .epoch = 2};
     assert_false(hear(1, &lent)); /* it has lent nothing */
@@ -333,7 +333,7 @@ static void test_offers(void **state)
 {
     (void)state;
     static struct channel nothing;
-    struct conn *c = engines[0]->conns[1];
+    struct conn *c = engines[0]->links.conns[1];
     engines[0]->out.region_attach = on_borrow;
     c->channel = &nothing;
     c->region = (struct conn_region){0};

@@ -266,7 +266,7 @@ static int setup(void **state)
                                   .finished = on_finished};
         if (!engines[i] || !engine_init(engines[i], &o, STRIPES, PCCL_S))
             return 1;
-        engines[i]->self = ids[i];
+        engines[i]->links.self = ids[i];
     }
     install();
     link_all();

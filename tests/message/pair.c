@@ -142,8 +142,8 @@ void pair_start(uint64_t seed)
         ends[i] = calloc(1, sizeof *ends[i]);
         assert_non_null(ends[i]);
         assert_true(engine_init(ends[i], &out, 1, 100 * PCCL_MS));
-        ends[i]->self = ids[i];
-        ends[i]->now = now;
+        ends[i]->links.self = ids[i];
+        ends[i]->links.now = now;
     }
 }
 
@@ -223,7 +223,7 @@ static void receive_some(struct wire *w, int i)
     memmove(w->bytes[i], w->bytes[i] + size, w->size[i] - size);
     w->size[i] -= size;
     const struct engine *e = ends[i];
-    bool open = e->conns[w->number[i]]->state == CONN_OPEN;
+    bool open = e->links.conns[w->number[i]]->state == CONN_OPEN;
     bool fine = engine_rx(ends[i], w->number[i], size);
     /* Calls may be refused, but nothing after that breaks the protocol. */
     assert_true(fine || !open);
@@ -256,7 +256,7 @@ void pair_turn(void)
 {
     now += dice(2000) * 1000;
     int i = (int)dice(2);
-    ends[i]->now = now;
+    ends[i]->links.now = now;
     if (dice(50) == 0) engine_tick(ends[i], now);
     message_pump(ends[i]);
     for (int w = 0; w < WIRES; w++) wire_turn(&wires[w]);

@@ -239,11 +239,11 @@ static void run(uint64_t seed, bool lose)
     start(seed);
     faults = true;
     pair_install((int)dice(2));
-    int late = sides[0].e->world ? 1 : 0;
+    int late = sides[0].e->links.world ? 1 : 0;
     uint32_t length = 200 + dice(1500);
     for (uint32_t n = 0; n < length; n++) {
         if (n == 20) pair_install(late);
-        if (n > 20 || sides[1 - late].e->world > 0)
+        if (n > 20 || sides[1 - late].e->links.world > 0)
             act(n > 20 ? (int)dice(2) : 1 - late);
         pair_turn();
     }

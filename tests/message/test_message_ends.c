@@ -37,7 +37,7 @@ static int setup(void **state)
                                   .dial = on_dial,
                                   .close = on_close};
         if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
-        engines[i]->self = ids[i];
+        engines[i]->links.self = ids[i];
         struct engine_view v = {.epoch = 1,
                                 .world = ENGINES,
                                 .rank = i,
@@ -109,7 +109,7 @@ static void post(void)
 
 static enum conn_state state_at(uint32_t who, uint32_t conn)
 {
-    return engines[who]->conns[conn]->state;
+    return engines[who]->links.conns[conn]->state;
 }
 
 /* The kind of the next event at Bob; -1: there is none. */

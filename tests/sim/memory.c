@@ -98,7 +98,7 @@ void memory_outputs(struct session_output *out)
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
 {
     struct engine *e = &p->session->engine;
-    struct channel *channel = e->conns[conn]->channel;
+    struct channel *channel = e->links.conns[conn]->channel;
     const uint8_t *from;
     size_t size = channel_ready(channel, &from);
     *empty = size == 0;
@@ -111,9 +111,10 @@ bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
     e->defers = p->program.stage == STAGE_LAUNCH && sim_pick(s, 4) > 0;
     if (e->defers) size = whole;
     size = engine_rx_from(e, conn, from, size);
-    sim_coverage.left += e->defers && size < whole && !e->conns[conn]->parked;
+    sim_coverage.left +=
+        e->defers && size < whole && !e->links.conns[conn]->parked;
     e->defers = false;
-    if (e->conns[conn]->channel != channel) return true; /* closed */
+    if (e->links.conns[conn]->channel != channel) return true; /* closed */
     if (size > 0) channel_read(channel, size);
     sim_coverage.shared++;
     return size > 0;
@@ -122,7 +123,7 @@ bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
 bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
 {
     struct engine *e = &p->session->engine;
-    struct channel *channel = e->conns[conn]->channel;
+    struct channel *channel = e->links.conns[conn]->channel;
     struct engine_part parts[2];
     uint32_t count = engine_tx_window(e, conn, parts);
     uint8_t *to;

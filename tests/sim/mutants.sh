@@ -140,7 +140,7 @@ while IFS='|' read -r name file script; do
 done <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
 no restore|elastic/session.c|s/if (!queued) engine_restore(e, op);//
-stale epoch accepted|link/conn.c|s/^    if (f->epoch < e->epoch .*return true;/    f->epoch = e->epoch;/
+stale epoch accepted|link/conn.c|/^    if (f->epoch < e->links.epoch ||$/,/return true;/c\    f->epoch = e->links.epoch;
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
 wrong AVG divisor, exchange|ring/op_fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/op.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
@@ -166,7 +166,7 @@ digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return tr
 mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
 filler omitted|link/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
 filler before all have flushed|ring/flush.c|s/conn_stop_receiving(e, op);/conn_forget_op(e, op);/
-frames of another epoch's operation|ring/op.c|s/return op->epoch == e->epoch ? op : NULL;/return op;/
+frames of another epoch's operation|ring/op.c|s/return op->epoch == e->links.epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
 no probe (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
@@ -200,7 +200,7 @@ codes: owner keeps its exact sum|ring/op_quant.c|s/^    quant_decode(q, (uint8_t
 codes: no restore of a ring|ring/op_quant.c|s/^    op_save(op, k, x);//
 codes: no restore of an exchange|ring/op_quant.c|s/^    if (op_in_place(op)) memcpy(op->backup.*//
 codes: own part left out|ring/op_quant.c|s/op->codes + x->offset, body,/op->codes + x->offset, op->codes + x->offset,/
-broken link not reported|link/conn.c|s/if (!e->frozen) report_broken.*//
+broken link not reported|link/conn.c|s/if (!e->links.frozen) report_broken.*//
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
 decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
 strategies mix (S2)|master/state_vote.c|s/return popular \&\& other;/return false;/
@@ -227,9 +227,9 @@ credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
 given up, and still written to (R3)|link/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
 no call back (R3)|master/edges.c|s/e->reversed = !e->reversed;//
-caller is told alone (R3)|link/link.c|s/if (p->dialer == id \&\& p->acceptor == e->self) return e->self < id;//
+caller is told alone (R3)|link/link.c|/if (p->dialer == id \&\& p->acceptor == e->links.self)$/{N;d}
 call ahead of its PROPOSE (R3)|link/conn.c|s/c->parked = c->stranger = true; .. perhaps.*/return false;/
-generations go on at a turn (R3)|link/link.c|s/l->generation = link_dials(e, l) ? ++e->generation : 0;//
+generations go on at a turn (R3)|link/link.c|s/l->generation = link_dials(e, l) ? ++e->links.generation : 0;//
 restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
 one connection lost, the rest kept (R6)|link/conn.c|s/if (caller \&\& (was_open || answered)) close_rest(e, l);//
 a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
@@ -243,7 +243,7 @@ half a frame is left (D2)|link/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||
 many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, ep);//
 center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
-frames sent count after a flush (F1)|ring/op.c|s/if (e->frozen) return; .. what FLUSHED said stands.*//
+frames sent count after a flush (F1)|ring/op.c|s/if (e->links.frozen) return; .. what FLUSHED said stands.*//
 READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);//
 out of turn (D3)|ring/op_direct.c|s/op->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/op_direct.c|s/if (turn > plan_turns(p, piece)) complete/complete/
@@ -270,7 +270,7 @@ members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >
 a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recv.*//
 others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
 never asks to be called (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
-asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = e->now + e->deadline . 2;//
+asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = e->links.now + e->links.deadline . 2;//
 an old CALL counts (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
 a CALL ends no lost connection (P2P-10)|message/message.c|s/^        hang_up(e, l);/        return;/
 an overtaken call is taken (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
@@ -278,7 +278,7 @@ lost before its last words (P2P-7)|message/message.c|s/    else if (l->conn == N
 a lost member's connection stays (P2P-7)|link/conn.c|s/if (c \&\& c->peer \&\& c->peer->gone) (void)reject(e, number);//
 CALL is not passed on (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
-a call ahead of the WELCOME is refused (R3)|link/conn.c|s/if (e->self == 0) {/if (false) {/
+a call ahead of the WELCOME is refused (R3)|link/conn.c|s/if (e->links.self == 0) {/if (false) {/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
 MUTANTS
 [ "$survived" -eq 0 ]

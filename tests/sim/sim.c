@@ -332,7 +332,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                     .deadline = SIM_DEADLINE};
     if (s->options.share > 0) memory_outputs(&config.out);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
-    p->session->now = p->session->engine.now = s->now;
+    p->session->now = p->session->engine.links.now = s->now;
     if (s->options.interleaved) p->session->engine.cached = 0;
     if (s->options.sites) p->session->engine.many = p->uid % 4;
     if (!s->options.lends) p->session->engine.single_copy_world = 0;
@@ -439,7 +439,7 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     struct engine *e = &p->session->engine;
     bool empty = true;
     if (p->program.stage != STAGE_LAUNCH) e->in_a_row = 0; /* it waits */
-    if (e->conns[conn]->channel) {
+    if (e->links.conns[conn]->channel) {
         if (memory_read(s, p, conn, &empty)) return true;
     }
     if (pipe->open_at > s->now) return false;
@@ -451,7 +451,7 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     }
     uint8_t *to = NULL;
     size_t window = engine_rx_window(e, conn, &to);
-    if (e->conns[conn]->parked) sim_coverage.parked++;
+    if (e->links.conns[conn]->parked) sim_coverage.parked++;
     if (window == 0) return false;
     size_t size = sim_chunk(s, window < pipe->count ? window : pipe->count);
     net_read(pipe, to, size);
@@ -473,7 +473,7 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
         p->conns[conn].blocked = false;
         return false;
     }
-    if (e->conns[conn]->channel && !e->conns[conn]->greets)
+    if (e->links.conns[conn]->channel && !e->links.conns[conn]->greets)
         return memory_write(s, p, conn);
     size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
     size_t want = sim_chunk(s, total);
@@ -541,7 +541,7 @@ static bool proc_accept(struct sim *s, struct sim_proc *p)
 
 static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
 {
-    uint32_t end = p->session->engine.conn_end;
+    uint32_t end = p->session->engine.links.conn_end;
     if (!write && control_read(s, p)) return true;
     if (end == 0) return false;
     uint32_t first = sim_pick(s, end);

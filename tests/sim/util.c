@@ -174,8 +174,8 @@ void sim_watch(struct sim_proc *p)
 {
     const struct engine *e = &p->session->engine;
     election_watch(p->sim, p);
-    for (uint32_t i = 0; i < e->conn_end; i++) {
-        const struct conn *c = e->conns[i];
+    for (uint32_t i = 0; i < e->links.conn_end; i++) {
+        const struct conn *c = e->links.conns[i];
         if (!c || c->state != CONN_OPEN || !c->link) continue;
         sim_coverage.unexpected += c->link->unexpected_count > 0;
         sim_coverage.pool += c->link->open > 1;
