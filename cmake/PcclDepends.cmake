@@ -1,0 +1,80 @@
+# What the build needs, and what it uses where it is there. Included by the top
+# CMakeLists.txt before everything else, so that what is missing is said in one
+# sentence and at once.
+
+option(PCCL_CORES_ONLY
+    "Build the pure cores and their tests only, which need no libev" OFF)
+set(PCCL_CUDA AUTO CACHE STRING
+    "Shared state in GPU memory: ON, OFF, or AUTO (where nvcc is found)")
+set(PCCL_MPI AUTO CACHE STRING
+    "libmpi_pccl: ON, OFF, or AUTO (where MPICH's headers are found)")
+foreach(choice PCCL_CUDA PCCL_MPI)
+    set_property(CACHE ${choice} PROPERTY STRINGS AUTO ON OFF)
+    if(NOT ${choice} MATCHES "^(AUTO|ON|OFF)$")
+        message(FATAL_ERROR
+            "${choice} is ON, OFF or AUTO, and not \"${${choice}}\".")
+    endif()
+endforeach()
+
+set(missing "")
+
+if(NOT PCCL_CORES_ONLY)
+    find_path(EV_INCLUDE_DIR ev.h)
+    find_library(EV_LIBRARY ev)
+    if(NOT EV_INCLUDE_DIR OR NOT EV_LIBRARY)
+        list(APPEND missing "libev (Debian package libev-dev, or \
+-DPCCL_CORES_ONLY=ON for the cores alone)")
+    endif()
+endif()
+
+if(BUILD_TESTING)
+    find_path(CMOCKA_INCLUDE_DIR cmocka.h)
+    find_library(CMOCKA_LIBRARY cmocka)
+    if(NOT CMOCKA_INCLUDE_DIR OR NOT CMOCKA_LIBRARY)
+        list(APPEND missing "cmocka (Debian package libcmocka-dev, or \
+-DBUILD_TESTING=OFF for no tests)")
+    endif()
+endif()
+
+# MPICH's headers, never its library: the ABI that libmpi_pccl has.
+set(PCCL_USE_MPI OFF)
+if(NOT PCCL_CORES_ONLY AND NOT PCCL_MPI STREQUAL "OFF")
+    find_path(PCCL_MPICH_INCLUDE_DIR mpi_proto.h
+        PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/mpich
+              /usr/include/mpich /usr/include/mpich-${CMAKE_SYSTEM_PROCESSOR}
+              /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/mpich/include
+              /usr/local/include /opt/mpich/include)
+    if(PCCL_MPICH_INCLUDE_DIR)
+        set(PCCL_USE_MPI ON)
+    elseif(PCCL_MPI STREQUAL "ON")
+        list(APPEND missing "MPICH's headers (Debian package libmpich-dev, or \
+-DPCCL_MPI=OFF for no libmpi_pccl)")
+    else()
+        message(WARNING "MPICH's headers were not found (Debian package \
+libmpich-dev): libmpi_pccl, mpicc and the MPI examples are left out; \
+-DPCCL_MPI=OFF does so without this warning.")
+    endif()
+endif()
+
+set(PCCL_USE_CUDA OFF)
+if(NOT PCCL_CUDA STREQUAL "OFF")
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+        find_package(CUDAToolkit QUIET)
+    endif()
+    if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND)
+        set(PCCL_USE_CUDA ON)
+        enable_language(CUDA)
+    elseif(PCCL_CUDA STREQUAL "ON")
+        list(APPEND missing "the CUDA toolkit with nvcc (Debian package \
+nvidia-cuda-toolkit, or -DPCCL_CUDA=OFF for none)")
+    endif()
+endif()
+
+if(missing)
+    list(JOIN missing ", " missing)
+    message(FATAL_ERROR "The build needs what was not found: ${missing}.")
+endif()
+unset(missing)
+message(STATUS "GPU memory: ${PCCL_USE_CUDA}, MPI: ${PCCL_USE_MPI}")
