@@ -21,6 +21,16 @@
 #include <mpi.h>
 #include <stdint.h>
 
+/* The version of this header, which is that of the library it came with; the
+ * same as in pccl.h. */
+#define PCCL_VERSION_MAJOR 0
+#define PCCL_VERSION_MINOR 1
+#define PCCL_VERSION_PATCH 0
+#define PCCL_VERSION_STRING "0.1.0"
+/* One number to compare with: #if PCCL_VERSION >= 102 is version 0.1.2. */
+#define PCCL_VERSION                                                           \
+    (PCCL_VERSION_MAJOR * 10000 + PCCL_VERSION_MINOR * 100 + PCCL_VERSION_PATCH)
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -13,7 +13,7 @@
 #include <ev.h>
 
 /* What an agent says first; a login script may have said something before. */
-#define LINK_MAGIC "\n\001pccl-agent " PCCL_VERSION "\n"
+#define LINK_MAGIC "\n\001pccl-agent " PCCL_VERSION_STRING "\n"
 
 #define LINK_BEAT 2.0     /* s between signs of life, both ways */
 #define LINK_SILENCE 60.0 /* s without one after which the other is gone */

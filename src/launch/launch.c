@@ -347,7 +347,7 @@ int launch_main(int argc, char **argv)
     } else if (launch.options.mode == MODE_HELP) {
         fputs(options_help, stdout);
     } else if (launch.options.mode == MODE_VERSION) {
-        puts("pccl-master (PCCL/MPI) " PCCL_VERSION);
+        puts("pccl-master (PCCL/MPI) " PCCL_VERSION_STRING);
     } else if (launch.options.mode == MODE_AGENT) {
         status = run_agent();
     } else {
