@@ -76,8 +76,8 @@ CORE = ("src/base/base.h", "src/base/cursor.h", "src/base/dtype",
         "src/link/", "src/ring/", "src/message/", "src/elastic/",
         "src/hash/hash.", "src/hash/hash_core.h", "src/master/deadlock.",
         "src/master/edges.", "src/master/master.", "src/master/optimize.",
-        "src/master/order.", "src/master/round.", "src/master/sites.",
-        "src/master/state_vote.", "src/master/topology",
+        "src/master/order.", "src/master/round.", "src/master/round_view.",
+        "src/master/sites.", "src/master/state_vote.", "src/master/topology",
         "src/master/bandwidth")
 # Drivers that stand beside a core in its folder.
 NOT_CORE = ("src/link/send_window.c", "src/link/shared_memory.")

@@ -46,56 +46,11 @@ static bool seconds_parse(struct parser *p, const char *text, double *seconds)
                        p->name, text);
 }
 
-static void setting_add(char ***settings, size_t *count, char *setting)
-{
-    *settings = memory_grow(*settings, *count + 1, sizeof **settings);
-    (*settings)[(*count)++] = setting;
-}
-
-static bool name_check(struct parser *p, const char *name)
-{
-    if (*name != '\0' && !strchr(name, '=')) return true;
-    return option_fail(p->options, "%s: '%s' is no name of a variable", p->name,
-                       name);
-}
-
 static bool apply_ranks(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
     p->has_ranks = true;
     return option_count(p, value, &p->app->ranks);
-}
-
-static bool apply_env(struct parser *p, const char *name, const char *value)
-{
-    p->has_app_options = true;
-    if (!name_check(p, name)) return false;
-    setting_add(&p->app->settings, &p->app->setting_count,
-                memory_print("%s=%s", name, value));
-    return true;
-}
-
-static bool apply_genv(struct parser *p, const char *name, const char *value)
-{
-    p->has_app_options = true;
-    if (!name_check(p, name)) return false;
-    setting_add(&p->options->settings, &p->options->setting_count,
-                memory_print("%s=%s", name, value));
-    return true;
-}
-
-/* Open MPI's -x NAME exports a variable; ours are all exported. */
-static bool apply_export(struct parser *p, const char *value,
-                         const char *unused)
-{
-    (void)unused;
-    p->has_app_options = true;
-    if (*value == '\0' || *value == '=') return name_check(p, "");
-    if (strchr(value, '=')) {
-        setting_add(&p->options->settings, &p->options->setting_count,
-                    memory_text(value));
-    }
-    return true;
 }
 
 static bool apply_wdir(struct parser *p, const char *value, const char *unused)
@@ -305,54 +260,6 @@ static bool apply_stdin(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-static bool filter_set(struct parser *p, struct env_filter *filter,
-                       enum env_mode mode, const char *list)
-{
-    p->has_app_options = true;
-    *filter = (struct env_filter){mode, list};
-    return true;
-}
-
-static bool apply_genv_all(struct parser *p, const char *a, const char *b)
-{
-    (void)a;
-    (void)b;
-    return filter_set(p, &p->options->filter, ENV_ALL, NULL);
-}
-
-static bool apply_genv_none(struct parser *p, const char *a, const char *b)
-{
-    (void)a;
-    (void)b;
-    return filter_set(p, &p->options->filter, ENV_NONE, NULL);
-}
-
-static bool apply_genv_list(struct parser *p, const char *list, const char *b)
-{
-    (void)b;
-    return filter_set(p, &p->options->filter, ENV_LIST, list);
-}
-
-static bool apply_env_all(struct parser *p, const char *a, const char *b)
-{
-    (void)a;
-    (void)b;
-    return filter_set(p, &p->app->filter, ENV_ALL, NULL);
-}
-
-static bool apply_env_none(struct parser *p, const char *a, const char *b)
-{
-    (void)a;
-    (void)b;
-    return filter_set(p, &p->app->filter, ENV_NONE, NULL);
-}
-
-static bool apply_env_list(struct parser *p, const char *list, const char *b)
-{
-    (void)b;
-    return filter_set(p, &p->app->filter, ENV_LIST, list);
-}
-
 static bool apply_config(struct parser *p, const char *value,
                          const char *unused)
 {
@@ -440,15 +347,15 @@ static const struct option_entry table[] = {
     {"n", VALUE_ONE, apply_ranks},
     {"np", VALUE_ONE, apply_ranks},
     {"c", VALUE_ONE, apply_ranks},
-    {"env", VALUE_TWO, apply_env},
-    {"envall", VALUE_NONE, apply_env_all},
-    {"envnone", VALUE_NONE, apply_env_none},
-    {"envlist", VALUE_ONE, apply_env_list},
-    {"genv", VALUE_TWO, apply_genv},
-    {"genvall", VALUE_NONE, apply_genv_all},
-    {"genvnone", VALUE_NONE, apply_genv_none},
-    {"genvlist", VALUE_ONE, apply_genv_list},
-    {"x", VALUE_ONE, apply_export},
+    {"env", VALUE_TWO, option_env},
+    {"envall", VALUE_NONE, option_env_all},
+    {"envnone", VALUE_NONE, option_env_none},
+    {"envlist", VALUE_ONE, option_env_list},
+    {"genv", VALUE_TWO, option_genv},
+    {"genvall", VALUE_NONE, option_genv_all},
+    {"genvnone", VALUE_NONE, option_genv_none},
+    {"genvlist", VALUE_ONE, option_genv_list},
+    {"x", VALUE_ONE, option_export},
     {"wdir", VALUE_ONE, apply_wdir},
     {"wd", VALUE_ONE, apply_wdir},
     {"path", VALUE_ONE, apply_path},

@@ -41,9 +41,14 @@ bool option_deadline(struct parser *p, const char *value, const char *unused);
 /* "3": 1 or more, and no more than there can be ranks. */
 bool option_count(struct parser *p, const char *text, uint32_t *count);
 
-/* option_places.c: each does what the option of its name says. */
+/* Each does what the option of its name says. */
 typedef bool option_apply(struct parser *p, const char *value,
                           const char *second);
+/* option_env.c */
+option_apply option_env, option_env_all, option_env_none, option_env_list,
+    option_genv, option_genv_all, option_genv_none, option_genv_list,
+    option_export;
+/* option_places.c */
 option_apply option_hosts, option_host_file, option_rank_file, option_per_host,
     option_one_per_host, option_map, option_launcher, option_launcher_exec,
     option_agent, option_prefix, option_mca, option_interface, option_bind,

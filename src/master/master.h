@@ -362,12 +362,19 @@ void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_result(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg);
-uint32_t round_next_view(struct master *m, uint32_t group);
 uint32_t round_live_links(struct master *m, uint32_t group);
+uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers);
 void round_force(struct master_group *g, const struct wire_msg *msg,
                  enum op_verdict verdict);
 
-/* conflict.c: members that wait for each other in different calls (V4). */
+/* round_view.c: the view that a round proposes, into m->sorted and m->members,
+ * and its size. */
+uint32_t round_next_view(struct master *m, uint32_t group);
+/* Of a view without a ring: true if a newcomer was refused for it (rule R4). */
+bool round_refuse_newcomer(struct master *m, uint32_t group, uint32_t count);
+void round_send_proposal(struct master *m, uint32_t group, uint32_t count);
+
+/* deadlock.c: members that wait for each other in different calls (V4). */
 void deadlock_probe(struct master *m, uint32_t group);
 void deadlock_reply(struct master *m, uint32_t link,
                     const struct wire_msg *msg);

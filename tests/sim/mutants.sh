@@ -42,7 +42,8 @@ message/message message/message_receive message/message_rndv
 elastic/session elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
-master/master master/round master/order master/sites master/deadlock
+master/master master/round master/round_view master/order master/sites
+master/deadlock
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
@@ -167,7 +168,7 @@ mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);
 filler omitted|link/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
 filler before all have flushed|ring/flush.c|s/conn_stop_receiving(e, op);/conn_forget_op(e, op);/
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->links.epoch ? op : NULL;/return op;/
-leaver dropped from its proposal|master/round.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
+leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
 no probe (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/

@@ -1,0 +1,97 @@
+/* option_env.c - options that set, pass on or keep back variables of the
+ * environment; see option_table.h. */
+#include "option_table.h"
+
+#include <string.h>
+
+static void setting_add(char ***settings, size_t *count, char *setting)
+{
+    *settings = memory_grow(*settings, *count + 1, sizeof **settings);
+    (*settings)[(*count)++] = setting;
+}
+
+static bool name_check(struct parser *p, const char *name)
+{
+    if (*name != '\0' && !strchr(name, '=')) return true;
+    return option_fail(p->options, "%s: '%s' is no name of a variable", p->name,
+                       name);
+}
+
+bool option_env(struct parser *p, const char *name, const char *value)
+{
+    p->has_app_options = true;
+    if (!name_check(p, name)) return false;
+    setting_add(&p->app->settings, &p->app->setting_count,
+                memory_print("%s=%s", name, value));
+    return true;
+}
+
+bool option_genv(struct parser *p, const char *name, const char *value)
+{
+    p->has_app_options = true;
+    if (!name_check(p, name)) return false;
+    setting_add(&p->options->settings, &p->options->setting_count,
+                memory_print("%s=%s", name, value));
+    return true;
+}
+
+/* Open MPI's -x NAME exports a variable; ours are all exported. */
+bool option_export(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    if (*value == '\0' || *value == '=') return name_check(p, "");
+    if (strchr(value, '=')) {
+        setting_add(&p->options->settings, &p->options->setting_count,
+                    memory_text(value));
+    }
+    return true;
+}
+
+static bool filter_set(struct parser *p, struct env_filter *filter,
+                       enum env_mode mode, const char *list)
+{
+    p->has_app_options = true;
+    *filter = (struct env_filter){mode, list};
+    return true;
+}
+
+bool option_genv_all(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->options->filter, ENV_ALL, NULL);
+}
+
+bool option_genv_none(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->options->filter, ENV_NONE, NULL);
+}
+
+bool option_genv_list(struct parser *p, const char *list, const char *b)
+{
+    (void)b;
+    return filter_set(p, &p->options->filter, ENV_LIST, list);
+}
+
+bool option_env_all(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->app->filter, ENV_ALL, NULL);
+}
+
+bool option_env_none(struct parser *p, const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return filter_set(p, &p->app->filter, ENV_NONE, NULL);
+}
+
+bool option_env_list(struct parser *p, const char *list, const char *b)
+{
+    (void)b;
+    return filter_set(p, &p->app->filter, ENV_LIST, list);
+}
