@@ -49,7 +49,8 @@ master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
-sim="test_sim sim util faults program oracle shared election memory search fail letters net"
+sim="test_sim sim sim_master util faults program program_op oracle shared election
+memory search fail letters net"
 compile() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }

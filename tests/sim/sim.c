@@ -62,8 +62,8 @@ void sim_stream_leave(struct sim *s, int stream, int side)
     }
 }
 
-static void send_control(struct sim *s, int stream, int side,
-                         const struct wire_msg *msg)
+void sim_send_control(struct sim *s, int stream, int side,
+                      const struct wire_msg *msg)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
     struct net_pipe *p = &s->streams[stream].pipe[side];
@@ -74,10 +74,10 @@ static void send_control(struct sim *s, int stream, int side,
         p->open_at = s->now + sim_pick(s, s->options.delay_max + 1);
 }
 
-/* --------------------------------------------------------- master's driver */
+/* ----------------------------------------------------- messages with master */
 
-static void trace_message(const struct sim *s, const char *who, uint64_t to,
-                          const struct wire_msg *m)
+void sim_trace_message(const struct sim *s, const char *who, uint64_t to,
+                       const struct wire_msg *m)
 {
     if (!sim_trace || m->type == WIRE_HEARTBEAT) return;
     sim_say(s, "%s %llu %s round %u epoch %u ops %u ids %u members %u", who,
@@ -91,55 +91,6 @@ static void trace_message(const struct sim *s, const char *who, uint64_t to,
         sim_say(s, "    id %llu", (unsigned long long)m->ids[i]);
 }
 
-static void master_send_out(void *user, const uint32_t *links, uint32_t count,
-                            const struct wire_msg *msg)
-{
-    struct sim *s = user;
-    sim_count_message(msg);
-    if (msg->type == WIRE_PROPOSE && msg->view.update)
-        sim_coverage.adopted +=
-            optimize_has_better(s->master, s->master->peers[links[0]].group);
-    if (msg->type == WIRE_FLUSH &&
-        s->master->groups[s->master->peers[links[0]].group].phase ==
-            GROUP_FLUSHING) {
-        for (uint32_t i = 0; i < count; i++)
-            sim_coverage.restart += s->master->peers[links[i]].proposed;
-    }
-    if (msg->type == WIRE_INSTALL && msg->view.update)
-        oracle_update(s, links, count);
-    if (msg->type == WIRE_STATE) election_said(s, links, count, msg);
-    for (uint32_t i = 0; i < count; i++) {
-        trace_message(s, "master ->", s->master->peers[links[i]].info.id, msg);
-        int stream = s->links[links[i]];
-        SIM_CHECK(s, stream >= 0, "the master sends to a closed link");
-        send_control(s, stream, 1, msg);
-    }
-}
-
-static void master_close_out(void *user, uint32_t link, const char *reason)
-{
-    struct sim *s = user;
-    SIM_TRACE(s, "master closes %llu: %s",
-              (unsigned long long)s->master->peers[link].info.id, reason);
-    sim_coverage.evicted += strstr(reason, "silent") != NULL;
-    election_gone(s, link);
-    int stream = s->links[link];
-    SIM_CHECK(s, stream >= 0, "the master closes a link twice");
-    s->links[link] = -1;
-    s->link_rx[link].count = 0;
-    sim_stream_leave(s, stream, 1);
-}
-
-static void master_event(struct sim *s, struct master_event *e)
-{
-    e->now = s->now;
-    uint32_t before = s->master->round_last;
-    master_step(s->master, e);
-    election_settled(s);
-    uint32_t begun = s->master->round_last - before;
-    if (begun > s->options.groups) sim_coverage.restart++;
-}
-
 size_t sim_chunk(struct sim *s, size_t available)
 {
     uint32_t shift = s->options.burst ? 20 : sim_pick(s, 20);
@@ -148,8 +99,7 @@ size_t sim_chunk(struct sim *s, size_t available)
 }
 
 /* Moves some control bytes of a stream into rx; false: nothing there. */
-static bool pull_control(struct sim *s, struct net_pipe *from,
-                         struct net_pipe *rx)
+bool sim_pull_control(struct sim *s, struct net_pipe *from, struct net_pipe *rx)
 {
     if (from->count == 0 || from->open_at > s->now) return false;
     rx->limit = SIZE_MAX / 2;
@@ -160,7 +110,7 @@ static bool pull_control(struct sim *s, struct net_pipe *from,
     return true;
 }
 
-static enum wire_status next_message(struct net_pipe *rx, struct wire_msg *msg)
+enum wire_status sim_next_message(struct net_pipe *rx, struct wire_msg *msg)
 {
     static struct wire_store store;
     size_t used = 0;
@@ -173,66 +123,6 @@ static enum wire_status next_message(struct net_pipe *rx, struct wire_msg *msg)
     return status;
 }
 
-static bool master_read(struct sim *s, uint32_t link)
-{
-    int stream = s->links[link];
-    if (stream < 0) return false;
-    struct net_pipe *pipe = &s->streams[stream].pipe[0];
-    struct net_pipe *rx = &s->link_rx[link];
-    if (pull_control(s, pipe, rx)) {
-        struct wire_msg msg;
-        enum wire_status status = WIRE_OK;
-        while (s->links[link] == stream &&
-               (status = next_message(rx, &msg)) == WIRE_OK) {
-            struct master_event e = {
-                .type = MASTER_RECEIVED, .link = link, .msg = &msg};
-            if (msg.type == WIRE_SYNC) election_asked(s, link, &msg);
-            if (msg.type == WIRE_SYNCED) election_reported(s, link, &msg);
-            master_event(s, &e);
-        }
-        SIM_CHECK(s, status != WIRE_BAD, "the master cannot decode");
-        return true;
-    }
-    if (pipe->count > 0 || !pipe->ended) return false;
-    s->links[link] = -1;
-    rx->count = 0;
-    sim_stream_leave(s, stream, 1);
-    election_gone(s, link);
-    struct master_event e = {.type = MASTER_CLOSED, .link = link};
-    master_event(s, &e);
-    return true;
-}
-
-static void master_accept(struct sim *s, int stream)
-{
-    uint32_t link = master_free_link(s->master);
-    SIM_CHECK(s, link != MASTER_NO_LINK, "no link");
-    s->links[link] = stream;
-    s->link_rx[link].count = 0;
-    if (link >= s->link_count) s->link_count = link + 1;
-    s->streams[stream].end[1] = (struct net_end){-1, link};
-    struct master_event e = {.type = MASTER_CONNECTED, .link = link};
-    e.addr.family = 4;
-    master_event(s, &e);
-}
-
-static bool master_turn(struct sim *s)
-{
-    if (sim_search_turn(s)) return true;
-    if (s->now >= s->master_tick_at) {
-        struct master_event e = {.type = MASTER_TICK};
-        s->master_tick_at = s->now + SIM_DEADLINE / 5;
-        master_event(s, &e);
-        return true;
-    }
-    if (s->link_count == 0) return false;
-    uint32_t first = sim_pick(s, s->link_count);
-    for (uint32_t i = 0; i < s->link_count; i++) {
-        if (master_read(s, (first + i) % s->link_count)) return true;
-    }
-    return false;
-}
-
 /* ----------------------------------------------------- a process's driver */
 
 static void proc_to_master(void *user, const struct wire_msg *msg)
@@ -240,8 +130,8 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
     struct sim_proc *p = user;
     struct sim *s = p->sim;
     sim_count_message(msg);
-    trace_message(s, "master <-", p->session->id, msg);
-    if (p->control >= 0) send_control(s, p->control, 0, msg);
+    sim_trace_message(s, "master <-", p->session->id, msg);
+    if (p->control >= 0) sim_send_control(s, p->control, 0, msg);
 }
 
 static uint32_t proc_conn(struct sim_proc *p, int stream, int side)
@@ -340,7 +230,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
-    master_accept(s, p->control);
+    sim_master_accept(s, p->control);
     struct wire_msg hello = {.type = WIRE_HELLO};
     hello.hello.group = group;
     hello.hello.pool = (uint16_t)s->options.pool;
@@ -502,11 +392,11 @@ static bool control_read(struct sim *s, struct sim_proc *p)
 {
     if (p->control < 0) return false;
     struct net_pipe *pipe = &s->streams[p->control].pipe[1];
-    if (pull_control(s, pipe, &p->rx)) {
+    if (sim_pull_control(s, pipe, &p->rx)) {
         struct wire_msg msg;
         enum wire_status status;
-        while ((status = next_message(&p->rx, &msg)) == WIRE_OK) {
-            trace_message(s, "read by", p->session->id, &msg);
+        while ((status = sim_next_message(&p->rx, &msg)) == WIRE_OK) {
+            sim_trace_message(s, "read by", p->session->id, &msg);
             session_on_message(p->session, &msg);
         }
         SIM_CHECK(s, status != WIRE_BAD, "process %u cannot decode", p->uid);
@@ -597,21 +487,8 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
     s->oracle = oracle_new();
     s->election = election_new();
-    s->master = calloc(1, sizeof *s->master);
-    s->edges_size = bandwidth_size(PEERS_MAX);
-    s->edges = calloc(1, s->edges_size);
-    SIM_CHECK(s, s->master && s->oracle && s->election && s->edges,
-              "no memory");
-    struct master_config config = {
-        .out = {s, master_send_out, master_close_out, NULL, sim_search},
-        .edges = bandwidth_init(s->edges, s->edges_size, PEERS_MAX),
-        .probe_bytes = 600,
-        .probe_time = SIM_DEADLINE / 20,
-        .small_world = options->optimize ? 2 : 0,
-        .deadline = SIM_DEADLINE,
-        .quorum = options->quorum,
-        .key = {{seed, ~seed}}};
-    master_init(s->master, &config);
+    SIM_CHECK(s, s->oracle && s->election, "no memory");
+    sim_master_start(s);
     for (uint32_t i = 0; i < options->procs; i++)
         (void)sim_proc_start(s, false, (int32_t)(options->procs - i),
                              i % options->groups);
@@ -628,7 +505,7 @@ static void step(struct sim *s)
     uint32_t who = sim_pick(s, SIM_PROCS_MAX / 2 + 1);
     bool done = false;
     if (who == 0) {
-        done = master_turn(s);
+        done = sim_master_turn(s);
     } else {
         uint32_t first = sim_pick(s, SIM_PROCS_MAX);
         for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {

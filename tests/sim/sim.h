@@ -278,6 +278,15 @@ uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group);
+/* Messages between the master and a process: into a stream; from a stream into
+ * rx, false if nothing is there; out of rx. */
+void sim_send_control(struct sim *s, int stream, int side,
+                      const struct wire_msg *msg);
+bool sim_pull_control(struct sim *s, struct net_pipe *from,
+                      struct net_pipe *rx);
+enum wire_status sim_next_message(struct net_pipe *rx, struct wire_msg *msg);
+void sim_trace_message(const struct sim *s, const char *who, uint64_t to,
+                       const struct wire_msg *m);
 void sim_count_message(const struct wire_msg *msg);
 void sim_count_pending(uint32_t flag, bool odd);
 bool sim_is_member(const struct sim *s, uint64_t id);
@@ -285,6 +294,11 @@ void sim_watch(struct sim_proc *p);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
 void sim_check_progress(const struct sim *s, const struct sim_proc *p);
+
+/* sim_master.c */
+void sim_master_start(struct sim *s);
+void sim_master_accept(struct sim *s, int stream);
+bool sim_master_turn(struct sim *s); /* true if it did something */
 
 /* program.c: one turn; true if something was done. */
 bool program_turn(struct sim *s, struct sim_proc *p);

@@ -36,7 +36,108 @@ static bool on(uint64_t *r, uint32_t one_in)
     return net_pick(r, one_in) == 0;
 }
 
-/* Swarm testing: many universes know only one or two kinds of fault. */
+/* What goes wrong. */
+static void choose_faults(struct sim_options *o, uint64_t *r, uint32_t rate)
+{
+    if (on(r, 2)) o->crash = rate;
+    if (on(r, 4)) o->freeze = rate / 2;
+    if (on(r, 3)) o->reset = rate * 2;
+    if (on(r, 8)) o->control_reset = rate / 2;
+    if (on(r, 6)) o->refuse = rate;
+    if (on(r, 5)) o->stall = rate;
+    if (on(r, 4)) o->leave = rate;
+    if (on(r, 2)) o->join = rate;
+}
+
+/* What the program does. */
+static void choose_calls(struct sim_options *o, uint64_t *r)
+{
+    o->variant_skip = on(r, 3);
+    o->variant_resync = on(r, 4) || o->refuse > 0;
+    if (o->variant_resync) o->variant_skip = false;
+    o->mismatch = on(r, 8);
+    o->odd_vote = !o->mismatch && on(r, 8);
+    if (o->mismatch || o->odd_vote) {
+        o->variant_resync = true;
+        o->variant_skip = false;
+    }
+    /* Groups vote in step, which a step of one group's own would break. */
+    if (o->refuse) o->steps += 6000;
+    if (o->refuse || o->odd_vote || o->reset || o->stall || o->freeze)
+        o->groups = 1;
+    /* An unreachable scope would part the ways of those inside it. */
+    o->scoped = on(r, 3) && !o->refuse;
+    o->large = on(r, 6);
+    o->local = on(r, 2);
+    o->burst = on(r, 4);
+}
+
+/* Losses at bad moments. */
+static void choose_moments(struct sim_options *o, uint64_t *r)
+{
+    if (!o->large && on(r, 8)) { /* results in doubt: rules D5..D7 */
+        o->slow = true;
+        o->pool = 2 + net_pick(r, 2);
+        o->stall = 20000;
+        o->crash = 2500;
+        o->join = 2500;
+        o->groups = 1;
+    }
+    if (!o->slow && !o->refuse && on(r, 6)) { /* losses amid transfers */
+        o->storm = true;
+        o->large = true;
+        o->pool = 1;
+        o->crash = 300;
+        o->join = 5000;
+        o->steps += 12000; /* for a synchronization takes many */
+        o->leave = on(r, 2) ? 2000 : 0;
+    }
+}
+
+/* Connections, memory between members, and where they are. */
+static void choose_links(struct sim_options *o, uint64_t *r, uint64_t seed)
+{
+    uint32_t procs = o->procs;
+    o->pipe_min = o->large ? 32768 : 100;
+    o->pipe_max = o->pipe_min + (1u << net_pick(r, 17));
+    if (on(r, 2)) o->sync = on(r, 2) ? 2 : 5;
+    if (o->storm) o->sync = 7;
+    if (o->storm && procs > 3 && seed % 2 == 0) o->groups = 2;
+    o->liars = on(r, 6);
+    o->delay_max = 1u << net_pick(r, o->storm ? 14 : 20);
+    if (on(r, 2))
+        o->share = 4096u << (o->large ? 3 + net_pick(r, 3) : net_pick(r, 4));
+    o->share_fails = on(r, 3);
+    o->optimize = on(r, o->refuse ? 2 : 3);
+    o->one_host = on(r, 2);
+    o->fails =
+        on(r, 5) && !o->refuse && !o->mismatch && !o->odd_vote && !o->slow;
+    o->one_way = on(r, 8);
+    o->cut = o->refuse > 0 && procs >= 4 && on(r, 2);
+    if (seed % 16 == 5 && !o->slow && !o->storm && !o->refuse) {
+        /* Links of several connections lose one now and then. */
+        o->pool = 2 + net_pick(r, 3);
+        o->share = 0;
+        o->groups = 1;
+        o->reset = 8000;
+        o->half_reset = true;
+        o->steps += 6000;
+        if (on(r, 2)) o->crash = o->freeze = o->leave = o->join = 0;
+    }
+    o->pairwise = o->one_host && o->share > 0 && on(r, 2);
+    o->interleaved = o->pairwise && on(r, 2);
+    o->letters = on(r, 5) || (o->one_way && on(r, 2));
+    if (!o->one_host && on(r, 2)) o->sites = 2 + net_pick(r, 2);
+    if (o->large && o->share > 0 && seed % 2 == 0) {
+        o->one_host = o->pairwise = true;
+        o->sites = 0;
+    }
+    o->lends = o->pairwise && (seed % 2 == 0 || on(r, 2));
+    if (o->lends) o->piece = 8192u << net_pick(r, 4);
+}
+
+/* Swarm testing: many universes know only one or two kinds of fault. The draws
+ * have an order, by which a seed means the same universe tomorrow. */
 static struct sim_options choose(uint64_t seed)
 {
     uint64_t r = seed ^ 0xabcdef;
@@ -47,83 +148,10 @@ static struct sim_options choose(uint64_t seed)
     if (o.pool == 1 && seed % 4 == 0) o.pool = 0; /* as the library likes */
     o.groups = on(&r, 6) && procs > 1 ? 2 : 1;
     o.quorum = on(&r, 4) ? 1 + net_pick(&r, procs) : procs;
-    if (on(&r, 2)) o.crash = rate;
-    if (on(&r, 4)) o.freeze = rate / 2;
-    if (on(&r, 3)) o.reset = rate * 2;
-    if (on(&r, 8)) o.control_reset = rate / 2;
-    if (on(&r, 6)) o.refuse = rate;
-    if (on(&r, 5)) o.stall = rate;
-    if (on(&r, 4)) o.leave = rate;
-    if (on(&r, 2)) o.join = rate;
-    o.variant_skip = on(&r, 3);
-    o.variant_resync = on(&r, 4) || o.refuse > 0;
-    if (o.variant_resync) o.variant_skip = false;
-    o.mismatch = on(&r, 8);
-    o.odd_vote = !o.mismatch && on(&r, 8);
-    if (o.mismatch || o.odd_vote) {
-        o.variant_resync = true;
-        o.variant_skip = false;
-    }
-    /* Groups vote in step, which a step of one group's own would break. */
-    if (o.refuse) o.steps += 6000;
-    if (o.refuse || o.odd_vote || o.reset || o.stall || o.freeze) o.groups = 1;
-    /* An unreachable scope would part the ways of those inside it. */
-    o.scoped = on(&r, 3) && !o.refuse;
-    o.large = on(&r, 6);
-    o.local = on(&r, 2);
-    o.burst = on(&r, 4);
-    if (!o.large && on(&r, 8)) { /* results in doubt: rules D5..D7 */
-        o.slow = true;
-        o.pool = 2 + net_pick(&r, 2);
-        o.stall = 20000;
-        o.crash = 2500;
-        o.join = 2500;
-        o.groups = 1;
-    }
-    if (!o.slow && !o.refuse && on(&r, 6)) { /* losses amid transfers */
-        o.storm = true;
-        o.large = true;
-        o.pool = 1;
-        o.crash = 300;
-        o.join = 5000;
-        o.steps += 12000; /* for a synchronization takes many */
-        o.leave = on(&r, 2) ? 2000 : 0;
-    }
-    o.pipe_min = o.large ? 32768 : 100;
-    o.pipe_max = o.pipe_min + (1u << net_pick(&r, 17));
-    if (on(&r, 2)) o.sync = on(&r, 2) ? 2 : 5;
-    if (o.storm) o.sync = 7;
-    if (o.storm && procs > 3 && seed % 2 == 0) o.groups = 2;
-    o.liars = on(&r, 6);
-    o.delay_max = 1u << net_pick(&r, o.storm ? 14 : 20);
-    if (on(&r, 2))
-        o.share = 4096u << (o.large ? 3 + net_pick(&r, 3) : net_pick(&r, 4));
-    o.share_fails = on(&r, 3);
-    o.optimize = on(&r, o.refuse ? 2 : 3);
-    o.one_host = on(&r, 2);
-    o.fails = on(&r, 5) && !o.refuse && !o.mismatch && !o.odd_vote && !o.slow;
-    o.one_way = on(&r, 8);
-    o.cut = o.refuse > 0 && procs >= 4 && on(&r, 2);
-    if (seed % 16 == 5 && !o.slow && !o.storm && !o.refuse) {
-        /* Links of several connections lose one now and then. */
-        o.pool = 2 + net_pick(&r, 3);
-        o.share = 0;
-        o.groups = 1;
-        o.reset = 8000;
-        o.half_reset = true;
-        o.steps += 6000;
-        if (on(&r, 2)) o.crash = o.freeze = o.leave = o.join = 0;
-    }
-    o.pairwise = o.one_host && o.share > 0 && on(&r, 2);
-    o.interleaved = o.pairwise && on(&r, 2);
-    o.letters = on(&r, 5) || (o.one_way && on(&r, 2));
-    if (!o.one_host && on(&r, 2)) o.sites = 2 + net_pick(&r, 2);
-    if (o.large && o.share > 0 && seed % 2 == 0) {
-        o.one_host = o.pairwise = true;
-        o.sites = 0;
-    }
-    o.lends = o.pairwise && (seed % 2 == 0 || on(&r, 2));
-    if (o.lends) o.piece = 8192u << net_pick(&r, 4);
+    choose_faults(&o, &r, rate);
+    choose_calls(&o, &r);
+    choose_moments(&o, &r);
+    choose_links(&o, &r, seed);
     return o;
 }
 

@@ -1,0 +1,22 @@
+/* program.h - inside of the simulated program: program.c is its steps,
+ * program_op.c the operations in them. */
+#ifndef SIM_PROGRAM_H
+#define SIM_PROGRAM_H
+
+#include "sim.h"
+
+uint64_t program_hash(const struct sim *s, uint64_t a, uint64_t b);
+
+/* One in which somebody does something else than the others. */
+bool program_special(const struct sim *s, uint64_t step);
+
+/* The i-th operation of the process's step. */
+void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
+                  struct sim_spec *spec);
+
+void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o);
+
+/* The operation is done: takes its result and checks it. */
+void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o);
+
+#endif

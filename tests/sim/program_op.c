@@ -1,0 +1,371 @@
+/* program_op.c - the operations of a program: which they are, their buffers,
+ * and what must hold of these when one ends. */
+#include "program.h"
+
+#include "../../include/pccl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t program_hash(const struct sim *s, uint64_t a, uint64_t b)
+{
+    return sim_mix(s->seed, 77, a, b);
+}
+
+/* One in which somebody does something else than the others. */
+bool program_special(const struct sim *s, uint64_t step)
+{
+    return (s->options.odd_vote || s->options.mismatch) &&
+           program_hash(s, step, 500) % 4 == 0;
+}
+
+static uint64_t choose_count(const struct sim *s, uint64_t h, uint64_t step,
+                             size_t element, bool quantized)
+{
+    uint64_t n = h >> 8;
+    bool often = quantized || s->options.pairwise || s->options.sites > 0;
+    uint32_t one_in = often ? 3 : 12;
+    if (s->options.large && program_hash(s, step, 900) % one_in == 0)
+        return sim_large(s, n, program_hash(s, step, 901)) / element;
+    switch (h % 8) {
+    case 0:
+        return 0;
+    case 1:
+        return 1;
+    case 2:
+        return 2;
+    case 3:
+    case 4:
+        return 3 + n % 20;
+    default:
+        return n % (s->options.pipe_max < 2048 ? 100 : 900);
+    }
+}
+
+static void choose_scope(const struct sim *s, const struct sim_proc *p,
+                         struct sim_spec *spec, uint64_t h)
+{
+    const struct notified *t = &p->session->notified;
+    spec->scoped = s->options.scoped && t->size >= 2 && h % 4 == 0 &&
+                   !program_special(s, p->program.step);
+    spec->absent = spec->scoped;
+    for (uint32_t i = 0; i < t->size; i++) {
+        uint64_t id = t->members[i].id;
+        if (spec->scoped && sim_mix(h, i, 5, 0) % 3 == 0) continue;
+        if (id == p->session->id) {
+            spec->self = spec->size;
+            spec->absent = false;
+        }
+        spec->ids[spec->size++] = id;
+    }
+    if (spec->size < 2) spec->absent = spec->scoped;
+    /* A tag belongs to one scope (rule D1). */
+    for (uint32_t i = 0; spec->scoped && i < spec->size; i++)
+        spec->tag = sim_mix(spec->tag, spec->ids[i], i, 1) | (uint64_t)1 << 40;
+    if (spec->size > 0) spec->root = (uint32_t)(h >> 20) % spec->size;
+}
+
+void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
+                  struct sim_spec *spec)
+{
+    uint64_t step = p->program.step;
+    uint64_t h = program_hash(s, step, i);
+    *spec = (struct sim_spec){.ident = step * 8 + i};
+    spec->tag = program_hash(s, 0, 0) % 2 ? i : 100000 + step * 8 + i;
+    spec->coll = (uint32_t)(h >> 3) % 8;
+    if (spec->coll > COLL_ALLTOALLV) spec->coll = COLL_ALLREDUCE;
+    spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
+    spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
+    sim_quantize(spec, h >> 50);
+    spec->count = choose_count(
+        s, h >> 10, step,
+        spec->coll == COLL_ALLREDUCE ? dtype_size(spec->quant.code) : 2,
+        spec->quant.algorithm != QUANT_NONE);
+    spec->in_place = (h >> 48) % 2;
+    choose_scope(s, p, spec, sim_mix(h, 1, 2, 3));
+}
+
+/* Small integers, exact in every type. */
+static void put_number(enum dtype type, uint64_t v, uint8_t *to)
+{
+    static const uint16_t half[] = {0, 0x3c00, 0x4000, 0x4200};
+    float f = (float)v;
+    double d = (double)v;
+    uint32_t bits;
+    uint16_t bf;
+    switch (type) {
+    case DTYPE_F16:
+        memcpy(to, &half[v], 2);
+        return;
+    case DTYPE_BF16:
+        memcpy(&bits, &f, 4);
+        bf = (uint16_t)(bits >> 16);
+        memcpy(to, &bf, 2);
+        return;
+    case DTYPE_F32:
+        memcpy(to, &f, 4);
+        return;
+    case DTYPE_F64:
+        memcpy(to, &d, 8);
+        return;
+    default:
+        memset(to, 0, dtype_size(type));
+        *to = (uint8_t)v; /* little-endian */
+    }
+}
+
+void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
+               uint64_t to, uint8_t *bytes, size_t size)
+{
+    uint64_t h = sim_mix(s->seed, spec->ident, id, to);
+    if (spec->coll != COLL_ALLREDUCE) {
+        for (size_t i = 0; i < size; i++)
+            bytes[i] = (uint8_t)(h >> (i % 7 * 8)) ^ (uint8_t)(i * 31);
+        return;
+    }
+    size_t width = dtype_size(spec->dtype);
+    for (size_t i = 0; i < size / width; i++) {
+        uint64_t v = (h + i * 0x9e3779b97f4a7c15u) >> 62;
+        if (spec->redop == REDOP_PROD && v > 2) v = 1;
+        put_number(spec->dtype, v, bytes + i * width);
+    }
+}
+
+static uint8_t *buffer_new(size_t size)
+{
+    uint8_t *b = malloc(size + 2 * SIM_GUARD);
+    assert(b);
+    memset(b, 0xa5, size + 2 * SIM_GUARD);
+    return b;
+}
+
+static bool guards_intact(const uint8_t *b, size_t size)
+{
+    for (size_t i = 0; i < SIM_GUARD; i++) {
+        if (b[i] != 0xa5 || b[SIM_GUARD + size + i] != 0xa5) return false;
+    }
+    return true;
+}
+
+static void fill_pairs(const struct sim *s, const struct sim_proc *p,
+                       struct sim_op *o, struct plan_request *r)
+{
+    uint64_t self = p->session->id;
+    for (uint32_t i = 0; i < o->spec.size; i++) {
+        uint64_t id = o->spec.ids[i];
+        o->arrays[0][i] = spec_pair(s, &o->spec, self, id);
+        o->arrays[1][i] = o->send_size;
+        o->arrays[2][i] = spec_pair(s, &o->spec, id, self);
+        o->arrays[3][i] = o->recv_size;
+        o->send_size += o->arrays[0][i];
+        o->recv_size += o->arrays[2][i];
+    }
+    r->send_bytes = o->arrays[0];
+    r->send_displs = o->arrays[1];
+    r->recv_bytes = o->arrays[2];
+    r->recv_displs = o->arrays[3];
+}
+
+static void make_buffers(const struct sim *s, const struct sim_proc *p,
+                         struct sim_op *o, struct op_request *q)
+{
+    const struct sim_spec *spec = &o->spec;
+    uint64_t self = p->session->id;
+    size_t size = (size_t)spec->count;
+    if (spec->coll == COLL_ALLREDUCE) size *= dtype_size(spec->dtype);
+    o->send_size = o->recv_size = 0;
+    if (spec->coll == COLL_ALLTOALLV) {
+        fill_pairs(s, p, o, &q->plan);
+    } else if (spec->coll != COLL_BARRIER) {
+        o->send_size = size;
+        o->recv_size = spec->coll == COLL_ALLGATHER ? size * spec->size : size;
+    }
+    o->send = buffer_new(o->send_size);
+    o->recv = buffer_new(o->recv_size);
+    uint8_t *send = o->send + SIM_GUARD;
+    uint8_t *recv = o->recv + SIM_GUARD;
+    for (uint32_t i = 0; spec->coll == COLL_ALLTOALLV && i < spec->size; i++)
+        spec_fill(s, spec, self, spec->ids[i], send + o->arrays[1][i],
+                  o->arrays[0][i]);
+    if (spec->coll != COLL_ALLTOALLV)
+        spec_fill(s, spec, self, 0, send, o->send_size);
+    if (o->spec.ident == SIM_RESYNC && o->send_size >= 8) {
+        int64_t step = (int64_t)p->program.step;
+        memcpy(send, &step, 8);
+    }
+    q->send = send;
+    q->recv = recv;
+    uint64_t own = spec->coll == COLL_ALLGATHER ? spec->self * size : 0;
+    bool whole = spec->coll == COLL_BROADCAST && spec->self == spec->root;
+    if ((spec->in_place && spec->coll <= COLL_ALLGATHER) || whole) {
+        if (o->send_size > 0) memcpy(recv + own, send, o->send_size);
+        q->send = recv + own;
+    }
+    o->copy = buffer_new(o->recv_size);
+    memcpy(o->copy, o->recv, o->recv_size + 2 * SIM_GUARD);
+}
+
+static void free_op(struct sim_op *o)
+{
+    free(o->send);
+    free(o->recv);
+    free(o->copy);
+    o->send = o->recv = o->copy = NULL;
+}
+
+/* A step is run once per told epoch, a resync as often as it takes. */
+static void make_key(struct sim_proc *p, struct sim_op *o)
+{
+    struct sim_program *g = &p->program;
+    uint32_t epoch = p->session->notified.epoch;
+    if (g->resync_epoch != epoch) g->resyncs = 0;
+    g->resync_epoch = epoch;
+    bool resync = o->spec.ident == SIM_RESYNC;
+    o->key = (struct sim_key){o->spec.ident, p->group, epoch,
+                              resync ? g->resyncs++ : 0};
+}
+
+void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
+{
+    struct sim_spec *spec = &o->spec;
+    o->op = NULL;
+    o->taken = o->asked = o->cached = false;
+    make_key(p, o);
+    if (spec->absent ||
+        (spec->size == 1 && spec->coll == COLL_ALLREDUCE && s->options.local)) {
+        o->taken = true;
+        o->result = pcclSuccess;
+        return;
+    }
+    struct op_request q = {
+        .tag = spec->tag,
+        .dtype = spec->dtype,
+        .redop = spec->redop,
+        .digest = sim_mix(spec->ident, spec->count, spec->dtype, spec->redop)};
+    q.plan.coll = spec->coll;
+    q.plan.root = spec->root;
+    q.plan.count = spec->count;
+    q.plan.element =
+        spec->coll == COLL_ALLREDUCE ? (uint32_t)dtype_size(spec->dtype) : 1;
+    make_buffers(s, p, o, &q);
+    if (spec->quant.algorithm != QUANT_NONE)
+        engine_quantize(&q, spec->quant.algorithm, spec->quant.code);
+    if (spec->scoped) {
+        q.members = spec->ids;
+        q.member_count = spec->size;
+        sim_coverage.scoped++;
+    }
+    oracle_offer(s, o, p->session->id,
+                 spec->ident == SIM_RESYNC ? (int64_t)p->program.step
+                                           : (int64_t)spec->count);
+    p->request = q;
+    if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
+        p->fast = o;
+        return;
+    }
+    int result = session_launch(p->session, &q, 0, &o->op);
+    SIM_TRACE(s,
+              "process %u (id %llu) launches %llu tag %llu coll %u count "
+              "%llu epoch %u size %u: %d phase %d",
+              p->uid, (unsigned long long)p->session->id,
+              (unsigned long long)spec->ident, (unsigned long long)spec->tag,
+              spec->coll, (unsigned long long)spec->count, o->key.epoch,
+              spec->size, result, o->op ? (int)o->op->phase : -1);
+    o->cached = o->op && o->op->phase == PHASE_DONE;
+    if (result == pcclSuccess) return;
+    SIM_CHECK(s, p->session->state == SESSION_GONE, "launch refused: %d",
+              result);
+    o->taken = true;
+    o->result = result;
+    free_op(o);
+}
+
+/* Contract C2. */
+static void check_buffers(struct sim *s, const struct sim_op *o)
+{
+    const struct sim_spec *spec = &o->spec;
+    SIM_CHECK(s, guards_intact(o->send, o->send_size), "send buffer overrun");
+    SIM_CHECK(s, guards_intact(o->recv, o->recv_size), "recv buffer overrun");
+    if (spec->ident == SIM_RESYNC) return;
+    uint8_t *sent = buffer_new(o->send_size);
+    for (uint32_t i = 0; spec->coll == COLL_ALLTOALLV && i < spec->size; i++)
+        spec_fill(s, spec, spec->ids[spec->self], spec->ids[i],
+                  sent + o->arrays[1][i], o->arrays[0][i]);
+    if (spec->coll != COLL_ALLTOALLV)
+        spec_fill(s, spec, spec->ids[spec->self], 0, sent, o->send_size);
+    SIM_CHECK(s, memcmp(sent, o->send + SIM_GUARD, o->send_size) == 0,
+              "C2: the send buffer was written");
+    bool reduce = spec->coll == COLL_ALLREDUCE && spec->in_place;
+    bool root = spec->coll == COLL_BROADCAST && spec->self == spec->root;
+    if (o->result != pcclSuccess && (reduce || root))
+        SIM_CHECK(s, memcmp(o->recv, o->copy, o->recv_size + SIM_GUARD) == 0,
+                  "C2: an in-place buffer was not restored");
+    if (spec->coll == COLL_ALLGATHER && spec->in_place && o->send_size > 0)
+        SIM_CHECK(s,
+                  memcmp(o->recv + SIM_GUARD + spec->self * o->send_size, sent,
+                         o->send_size) == 0,
+                  "C2: the own block of a gather was written");
+    free(sent);
+}
+
+static void end_op(struct sim *s, struct sim_proc *p, struct sim_op *o,
+                   uint32_t contributors)
+{
+    o->taken = true;
+    o->op = NULL;
+    SIM_TRACE(s, "process %u (id %llu) takes %llu epoch %u nth %u: %d, told %u",
+              p->uid, (unsigned long long)p->session->id,
+              (unsigned long long)o->spec.ident, o->key.epoch, o->key.nth,
+              o->result, p->session->notified.epoch);
+    sim_coverage.lost += o->result == pcclRankConnectionLost;
+    fail_taken(o);
+    sim_coverage.scoped_lost +=
+        o->result == pcclRankConnectionLost && o->spec.scoped;
+    check_buffers(s, o);
+    oracle_told(s, p, o->result == pcclRankConnectionLost && !o->spec.scoped);
+    if (p->session->state != SESSION_GONE)
+        oracle_outcome(s, p, o, contributors);
+    if (o->spec.ident == SIM_RESYNC && o->result == pcclSuccess) {
+        int64_t step;
+        memcpy(&step, o->recv + SIM_GUARD, 8);
+        p->program.step = (uint64_t)step;
+    }
+    free_op(o);
+}
+
+void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o)
+{
+    uint32_t contributors;
+    uint64_t tx, rx;
+    const struct plan plan = o->op->plan;
+    bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
+    bool confirm = o->op->confirm, single_copied = o->op->single_copied;
+    o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
+    sim_cover_plan(&plan, quantized, confirm, single_copied, o->result);
+    sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
+    end_op(s, p, o, contributors);
+}
+
+bool program_quick(struct sim *s, struct sim_proc *p)
+{
+    struct sim_op *o = p->fast;
+    enum fast_status state = fast_poll(&p->session->engine);
+    if (state == FAST_WAITS && sim_pick(s, 64) > 0) return false;
+    p->fast = NULL;
+    if (state == FAST_DONE) {
+        sim_coverage.fast++;
+        o->result = pcclSuccess;
+        end_op(s, p, o, p->session->notified.size);
+        p->program.progress_at = s->now;
+        return true;
+    }
+    o->op = fast_convert(&p->session->engine);
+    SIM_CHECK(s, o->op != NULL, "no memory");
+    sim_coverage.fast_converted++;
+    return true;
+}
+
+void program_free(struct sim_proc *p)
+{
+    for (uint32_t i = 0; i < SIM_OPS_MAX; i++) free_op(&p->program.ops[i]);
+}
