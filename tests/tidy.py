@@ -8,12 +8,17 @@ import re
 import sys
 
 FOLDERS = ("include", "src", "kernels", "tests", "examples")
-FILE_LINES = 700
-FUNCTION_LINES = 100
+FILE_LINES = 600
+FUNCTION_LINES = 75
 COLUMNS = 80
 
 # A contract that its reader has in one place may be long.
 CONTRACTS = ("include/pccl.h",)
+
+# Their folders are being divided by algorithm and by face; each goes from this
+# list when it is short enough.
+DIVIDED_SOON = ("src/elastic/session.c", "src/link/conn.c",
+                "src/message/message.c", "src/ring/op.c", "src/ring/plan.c")
 
 # Written by a program, for nobody to read: any length and width.
 GENERATED = ("src/mpi/stubs.c",)
@@ -125,7 +130,7 @@ def check_text(path, lines):
         yield 1, f"the first line does not name the file: /* {name} - ..."
     if path in GENERATED:
         return
-    if len(lines) > FILE_LINES and path not in CONTRACTS:
+    if len(lines) > FILE_LINES and path not in CONTRACTS + DIVIDED_SOON:
         yield len(lines), f"{len(lines)} lines, more than {FILE_LINES}"
     for number, line in enumerate(lines, 1):
         if len(line) > COLUMNS:
@@ -245,17 +250,17 @@ def self_test():
         ("src/ring/a.c", head + '#include "../base/base.h"\n', None),
         ("src/ring/a.c", "int x;\n", "does not name the file"),
         ("src/ring/a.c", "/* b.c - x. */\n", "does not name the file"),
-        ("src/ring/a.c", head + "\n" * 700, "701 lines, more than"),
-        ("src/ring/a.c", head + "\n" * 699, None),
-        ("src/mpi/stubs.c", "/* stubs.c - x. */\n" + "\n" * 700, None),
+        ("src/ring/a.c", head + "\n" * 600, "601 lines, more than"),
+        ("src/ring/a.c", head + "\n" * 599, None),
+        ("src/mpi/stubs.c", "/* stubs.c - x. */\n" + "\n" * 600, None),
         ("src/ring/a.c", head + "x" * 81 + "\n", "81 columns"),
         ("src/ring/a.c", head + "x" * 80 + "\n", None),
         ("src/ring/a.c", head + "\tx\n", "tab"),
         ("src/ring/a.c", head + "x \n", "blanks at the end"),
         ("src/ring/a.c", head + "/* TO" "DO */\n", "unfinished"),
         ("src/ring/a.c", head + "/* FIX" "ME */\n", "unfinished"),
-        ("src/ring/a.c", head + "{\n" + "x;\n" * 101 + "}\n", "of 101 lines"),
-        ("src/ring/a.c", head + "{\n" + "x;\n" * 100 + "}\n", None),
+        ("src/ring/a.c", head + "{\n" + "x;\n" * 76 + "}\n", "of 76 lines"),
+        ("src/ring/a.c", head + "{\n" + "x;\n" * 75 + "}\n", None),
         ("src/ring/a.c", head + "/* system(x) */ char *s = \"gets(\";\n", None),
         ("src/peer/comm_a.c", "/* comm_a.c - x. */\nx.sleep(1);\n", None),
         ("tests/a.c", head + "sleep(1);\n", None),

@@ -34,82 +34,85 @@ static bool complete(struct options *options, const char *deadline)
     return options_complete(options, &environment);
 }
 
+/* Command lines, and what is said of them. */
+static const struct {
+    const char *line, *error;
+} bad_lines[] = {
+    {"--nonsense", "unknown option '--nonsense'; see pccl-master"},
+    {"-nonsense=3 a", "unknown option '-nonsense'"},
+    {"--elatsic a", "'--elatsic', did you mean --elastic?"},
+    {"-hostfil x a", "'-hostfil', did you mean --hostfile?"},
+    {"--disable-auto a", "did you mean --disable-auto-cleanup?"},
+    {"-cpu-set 0 a", "-cpu-set of other launchers is not supported"},
+    {"-rankfile /no/file a", "-rankfile /no/file: No such file"},
+    {"-rf /dev/null a", "-rf /dev/null: no rank is named"},
+    {"-prefix here a", "-prefix here: it is an absolute folder"},
+    {"-usize many a", "-usize needs a number of 1 or more"},
+    {"--output-filename= a", "--output-filename needs a folder"},
+    {"--launcher-agent= a", "--launcher-agent needs a command"},
+    {"-bind-to moon a", "-bind-to moon: it is one of none, hwthread"},
+    {"-bind-to core:0 a", "-bind-to core:0"},
+    {"-s 4 -n 4 a", "-s 4: there are 4 ranks"},
+    {"-s some a", "it is a rank, all or none"},
+    {"-map-by ppr:2:socket a", "only ppr:N:node"},
+    {"-map-by nod -n 2 a", "-map-by nod: it is node, ppr:N:node, or slot"},
+    {"-genv A -n 2 a", "-genv needs two values, 'A' and another"},
+    {"--mca btl -np 2 a", "--mca needs two values, 'btl' and another"},
+    {"-configfile /no/file", "/no/file: No such file"},
+    {"-configfile /dev/null a", "none on the command line"},
+    {"-configfile /dev/null", "no program to run"},
+    {"--spares 0 a", "--spares needs a number of 1 or more"},
+    {"--spares 4000 -n 1000 a", "5000 ranks: at most 4096"},
+    {"--elastic 3 -n 2 a", "fewer than --elastic's minimum of 3"},
+    {"-n", "-n needs a value"},
+    {"-n 0 a", "-n needs a number of 1 or more, not '0'"},
+    {"-np x a", "-np needs a number of 1 or more, not 'x'"},
+    {"-n -3 a", "-n needs a number of 1 or more, not '-3'"},
+    {"-n 3x a", "not '3x'"},
+    {"-n 5000 a", "at most 4096"},
+    {"-n 99999999999999999999 a", "at most 4096"},
+    {"-n 4000 a : -n 4000 b", "8000 ranks: at most 4096"},
+    {"-n 2", "no program to run"},
+    {"-n 2 a :", "no program to run"},
+    {"-l", "no program to run"},
+    {"--timeout 0 a", "--timeout needs a number of seconds above 0"},
+    {"--timeout nan a", "--timeout needs a number"},
+    {"--deadline 3s", "not '3s'"},
+    {"--deadline", "--deadline needs a value"},
+    {"--quorum 0", "--quorum needs a number of 1 or more"},
+    {"--listen 70000", "'70000' is no address"},
+    {"--listen [::1", "'[::1' is no address"},
+    {"--listen 1.2.3.4:x", "'1.2.3.4:x' is no address"},
+    {"--join", "--join needs a value"},
+    {"--join :80 a", "':80' is no address"},
+    {"--join h:0 a", "'h:0' is no address"},
+    {"--join h:80 --listen 1 a", "no --listen"},
+    {"--join h:80", "no program to run"},
+    {"--elastic=0 a", "--elastic needs a number of 1 or more"},
+    {"--elastic=4:2 -n 4 a", "MIN is above MAX"},
+    {"--elastic=3 -n 2 a", "fewer than --elastic's minimum of 3"},
+    {"--elastic=1:2 -n 3 a", "more than --elastic's maximum of 2"},
+    {"-env A", "-env needs two values"},
+    {"-env A=B c d", "'A=B' is no name"},
+    {"-env=A c d", "-env takes no '=A'"},
+    {"-x =3 a", "is no name of a variable"},
+    {"-l=3 a", "-l takes no '=3'"},
+    {"-hosts a:x -n 2 a", "-hosts: 'a:x' is no host"},
+    {"-f /no/hosts -n 2 a", "-f /no/hosts: No such file"},
+    {"-launcher rsh -n 2 a", "it is one of ssh, slurm"},
+};
+
 static void test_errors(void **state)
 {
     (void)state;
-    static const struct {
-        const char *line, *error;
-    } cases[] = {
-        {"--nonsense", "unknown option '--nonsense'; see pccl-master"},
-        {"-nonsense=3 a", "unknown option '-nonsense'"},
-        {"--elatsic a", "'--elatsic', did you mean --elastic?"},
-        {"-hostfil x a", "'-hostfil', did you mean --hostfile?"},
-        {"--disable-auto a", "did you mean --disable-auto-cleanup?"},
-        {"-cpu-set 0 a", "-cpu-set of other launchers is not supported"},
-        {"-rankfile /no/file a", "-rankfile /no/file: No such file"},
-        {"-rf /dev/null a", "-rf /dev/null: no rank is named"},
-        {"-prefix here a", "-prefix here: it is an absolute folder"},
-        {"-usize many a", "-usize needs a number of 1 or more"},
-        {"--output-filename= a", "--output-filename needs a folder"},
-        {"--launcher-agent= a", "--launcher-agent needs a command"},
-        {"-bind-to moon a", "-bind-to moon: it is one of none, hwthread"},
-        {"-bind-to core:0 a", "-bind-to core:0"},
-        {"-s 4 -n 4 a", "-s 4: there are 4 ranks"},
-        {"-s some a", "it is a rank, all or none"},
-        {"-map-by ppr:2:socket a", "only ppr:N:node"},
-        {"-map-by nod -n 2 a", "-map-by nod: it is node, ppr:N:node, or slot"},
-        {"-genv A -n 2 a", "-genv needs two values, 'A' and another"},
-        {"--mca btl -np 2 a", "--mca needs two values, 'btl' and another"},
-        {"-configfile /no/file", "/no/file: No such file"},
-        {"-configfile /dev/null a", "none on the command line"},
-        {"-configfile /dev/null", "no program to run"},
-        {"--spares 0 a", "--spares needs a number of 1 or more"},
-        {"--spares 4000 -n 1000 a", "5000 ranks: at most 4096"},
-        {"--elastic 3 -n 2 a", "fewer than --elastic's minimum of 3"},
-        {"-n", "-n needs a value"},
-        {"-n 0 a", "-n needs a number of 1 or more, not '0'"},
-        {"-np x a", "-np needs a number of 1 or more, not 'x'"},
-        {"-n -3 a", "-n needs a number of 1 or more, not '-3'"},
-        {"-n 3x a", "not '3x'"},
-        {"-n 5000 a", "at most 4096"},
-        {"-n 99999999999999999999 a", "at most 4096"},
-        {"-n 4000 a : -n 4000 b", "8000 ranks: at most 4096"},
-        {"-n 2", "no program to run"},
-        {"-n 2 a :", "no program to run"},
-        {"-l", "no program to run"},
-        {"--timeout 0 a", "--timeout needs a number of seconds above 0"},
-        {"--timeout nan a", "--timeout needs a number"},
-        {"--deadline 3s", "not '3s'"},
-        {"--deadline", "--deadline needs a value"},
-        {"--quorum 0", "--quorum needs a number of 1 or more"},
-        {"--listen 70000", "'70000' is no address"},
-        {"--listen [::1", "'[::1' is no address"},
-        {"--listen 1.2.3.4:x", "'1.2.3.4:x' is no address"},
-        {"--join", "--join needs a value"},
-        {"--join :80 a", "':80' is no address"},
-        {"--join h:0 a", "'h:0' is no address"},
-        {"--join h:80 --listen 1 a", "no --listen"},
-        {"--join h:80", "no program to run"},
-        {"--elastic=0 a", "--elastic needs a number of 1 or more"},
-        {"--elastic=4:2 -n 4 a", "MIN is above MAX"},
-        {"--elastic=3 -n 2 a", "fewer than --elastic's minimum of 3"},
-        {"--elastic=1:2 -n 3 a", "more than --elastic's maximum of 2"},
-        {"-env A", "-env needs two values"},
-        {"-env A=B c d", "'A=B' is no name"},
-        {"-env=A c d", "-env takes no '=A'"},
-        {"-x =3 a", "is no name of a variable"},
-        {"-l=3 a", "-l takes no '=3'"},
-        {"-hosts a:x -n 2 a", "-hosts: 'a:x' is no host"},
-        {"-f /no/hosts -n 2 a", "-f /no/hosts: No such file"},
-        {"-launcher rsh -n 2 a", "it is one of ssh, slurm"},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(bad_lines); i++) {
         struct options options;
         char copy[256], *argv[ARGS_MAX + 1];
-        bool good = parse(&options, copy, sizeof copy, cases[i].line, argv) &&
-                    complete(&options, NULL);
-        if (good || !strstr(options.error, cases[i].error))
-            fail_msg("%s: '%s'", cases[i].line, options.error);
+        bool good =
+            parse(&options, copy, sizeof copy, bad_lines[i].line, argv) &&
+            complete(&options, NULL);
+        if (good || !strstr(options.error, bad_lines[i].error))
+            fail_msg("%s: '%s'", bad_lines[i].line, options.error);
         options_free(&options);
     }
 }

@@ -1,221 +1,18 @@
 /* test_api.c - the calls of pccl.h in one process that runs the master too:
- * layouts, refusals, the table of results, threads. */
-#include "cluster.h"
+ * refusals, the table of results, threads. Connecting: test_connect.c. */
+#include "house.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <arpa/inet.h>
-#include <cmocka.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-/* ----------------------------------------------- layouts of PCCL 1.0's ABI */
-
-#define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
-#define AT(type, field, offset)                                                \
-    _Static_assert(offsetof(type, field) == (offset), #type "." #field)
-#define IS(name, value) _Static_assert((name) == (value), #name)
-
-SIZE(pcclResult_t, 4);
-SIZE(ccoip_ipv4_address_t, 4);
-SIZE(ccoip_ipv6_address_t, 16);
-SIZE(ccoip_inet_address_t, 24);
-AT(ccoip_inet_address_t, ipv4, 4);
-AT(ccoip_inet_address_t, ipv6, 8);
-SIZE(ccoip_socket_address_t, 28);
-AT(ccoip_socket_address_t, port, 24);
-SIZE(pcclCommCreateParams_t, 36);
-AT(pcclCommCreateParams_t, peer_group, 28);
-AT(pcclCommCreateParams_t, p2p_connection_pool_size, 32);
-SIZE(pcclReduceInfo_t, 24);
-AT(pcclReduceInfo_t, tx_bytes, 8);
-AT(pcclReduceInfo_t, rx_bytes, 16);
-SIZE(pcclReduceOperandDescriptor_t, 8);
-AT(pcclReduceOperandDescriptor_t, distribution_hint, 4);
-SIZE(pcclQuantizationOptions_t, 8);
-AT(pcclQuantizationOptions_t, algorithm, 4);
-SIZE(pcclReduceDescriptor_t, 40);
-AT(pcclReduceDescriptor_t, op, 8);
-AT(pcclReduceDescriptor_t, tag, 16);
-AT(pcclReduceDescriptor_t, src_descriptor, 24);
-AT(pcclReduceDescriptor_t, quantization_options, 32);
-SIZE(pcclReduceOpDescriptor_t, 56);
-AT(pcclReduceOpDescriptor_t, recvbuf, 8);
-AT(pcclReduceOpDescriptor_t, descriptor, 16);
-SIZE(pcclAsyncReduceOp_t, 16);
-AT(pcclAsyncReduceOp_t, tag, 8);
-SIZE(pcclRankUuid_t, 16);
-SIZE(pcclTensorInfo_t, 40);
-AT(pcclTensorInfo_t, data, 8);
-AT(pcclTensorInfo_t, count, 16);
-AT(pcclTensorInfo_t, datatype, 24);
-AT(pcclTensorInfo_t, device_type, 28);
-AT(pcclTensorInfo_t, allow_content_inequality, 32);
-SIZE(pcclSharedState_t, 24);
-AT(pcclSharedState_t, count, 8);
-AT(pcclSharedState_t, infos, 16);
-SIZE(pcclSharedStateSyncInfo_t, 16);
-AT(pcclSharedStateSyncInfo_t, rx_bytes, 8);
-SIZE(pcclBuildInfo_t, 1);
-
-IS(inetIPv4, 0);
-IS(inetIPv6, 1);
-IS(pcclSuccess, 0);
-IS(pcclNotInitialized, 1);
-IS(pcclInternalError, 2);
-IS(pcclInvalidArgument, 3);
-IS(pcclInvalidUsage, 4);
-IS(pcclTooFewPeers, 5);
-IS(pcclMasterConnectionFailed, 6);
-IS(pcclRankConnectionFailed, 7);
-IS(pcclRankConnectionLost, 8);
-IS(pcclNoSharedStateAvailable, 9);
-IS(pcclPendingAsyncOps, 10);
-IS(pcclUpdateTopologyFailed, 11);
-IS(pcclTopologyOptimizationFailed, 12);
-IS(pcclUint8, 0);
-IS(pcclInt8, 1);
-IS(pcclInt16, 2);
-IS(pcclUint16, 3);
-IS(pcclUint32, 4);
-IS(pcclInt32, 5);
-IS(pcclUint64, 6);
-IS(pcclInt64, 7);
-IS(pcclFloat16, 8);
-IS(pcclBFloat16, 9);
-IS(pcclFloat, 10);
-IS(pcclDouble, 11);
-IS(pcclDeviceCpu, 0);
-IS(pcclDeviceCuda, 1);
-IS(pcclSum, 0);
-IS(pcclAvg, 1);
-IS(pcclProd, 2);
-IS(pcclMax, 3);
-IS(pcclMin, 4);
-IS(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, 1);
-IS(PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, 2);
-IS(PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS, 3);
-IS(PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE, 4);
-IS(PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, 0);
-IS(PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY, 1);
-IS(PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY, 2);
-IS(pcclDistributionNone, 0);
-IS(pcclDistributionNormal, 1);
-IS(pcclDistributionUniform, 2);
-IS(pcclQuantNone, 0);
-IS(pcclQuantMinMax, 1);
-IS(pcclQuantZeroPointScale, 2);
-
-/* ---------------------------------------------------------------- fixtures */
-
-#define OK(call) assert_int_equal((call), pcclSuccess)
-#define REFUSED(call) assert_int_equal((call), pcclInvalidArgument)
-#define MISUSED(call) assert_int_equal((call), pcclInvalidUsage)
-
-/* A master and up to two communicators. */
-struct house {
-    pcclMasterInstance_t *master;
-    ccoip_socket_address_t address;
-    pcclComm_t *a, *b;
-};
-
-static pcclComm_t *create(const struct house *h, uint32_t group)
-{
-    pcclCommCreateParams_t params = {.master_address = h->address,
-                                     .peer_group = group,
-                                     .p2p_connection_pool_size = 2};
-    pcclComm_t *comm = NULL;
-    OK(pcclCreateCommunicator(&params, &comm));
-    return comm;
-}
-
-static bool open_master(struct house *h, ccoip_socket_address_t at)
-{
-    h->address = at;
-    OK(pcclCreateMaster(at, &h->master));
-    if (pcclRunMaster(h->master) != pcclSuccess) return false;
-    OK(pcclGetMasterPort(h->master, &h->address.port));
-    return true;
-}
-
-static void *connect_thread(void *comm)
-{
-    return (void *)(intptr_t)pcclConnect(comm);
-}
 
 static void *update_thread(void *comm)
 {
     return (void *)(intptr_t)pcclUpdateTopology(comm);
 }
 
-static pthread_t spawn(void *(*run)(void *), void *arg)
-{
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run, arg), 0);
-    return thread;
-}
-
-static int join(pthread_t thread)
-{
-    void *result = NULL;
-    assert_int_equal(pthread_join(thread, &result), 0);
-    return (int)(intptr_t)result;
-}
-
-/* Lets b into a's world, which a is alone in. */
-static void admit(pcclComm_t *a, pcclComm_t *b)
-{
-    pthread_t newcomer = spawn(connect_thread, b);
-    bool pending = false;
-    while (!pending) OK(pcclArePeersPending(a, &pending));
-    OK(pcclUpdateTopology(a));
-    assert_int_equal(join(newcomer), pcclSuccess);
-}
-
-static int open_one(void **state)
-{
-    struct house *h = calloc(1, sizeof *h);
-    OK(pcclInit());
-    if (!open_master(h, cluster_address(0))) return -1;
-    h->a = create(h, 0);
-    *state = h;
-    return 0;
-}
-
-static int open_two(void **state)
-{
-    if (open_one(state) != 0) return -1;
-    struct house *h = *state;
-    h->b = create(h, 0);
-    OK(pcclConnect(h->a));
-    admit(h->a, h->b);
-    return 0;
-}
-
-static int close_house(void **state)
-{
-    struct house *h = *state;
-    if (h->a) OK(pcclDestroyCommunicator(h->a));
-    if (h->b) OK(pcclDestroyCommunicator(h->b));
-    OK(pcclDestroyMaster(h->master));
-    free(h);
-    return 0;
-}
-
 static const pcclReduceDescriptor_t FOUR_FLOATS = {
     .count = 4, .op = pcclSum, .tag = 5, .src_descriptor = {pcclFloat, 0}};
-
-static int attribute(const pcclComm_t *comm, pcclAttribute_t which)
-{
-    int value = -1;
-    OK(pcclGetAttribute(comm, which, &value));
-    return value;
-}
 
 /* ------------------------------------------------------------- the results */
 
@@ -560,75 +357,7 @@ static void reduces_from_many_threads(void **state)
     }
 }
 
-/* --------------------------------------------------------------- connecting */
-
-/* A port of this machine at which nobody listens. */
-static int reserve(uint16_t *port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
-    *port = ntohs(at.sin_port);
-    return fd;
-}
-
-static void refused_then_accepted(void **state)
-{
-    (void)state;
-    struct house h = {0};
-    uint16_t port;
-    int fd = reserve(&port);
-    h.address = cluster_address(port);
-    pcclComm_t *comm = create(&h, 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(pcclConnect(comm), pcclMasterConnectionFailed);
-    MISUSED(pcclUpdateTopology(comm));
-    char text[128] = "";
-    OK(pcclGetLastError(comm, text, sizeof text));
-    assert_non_null(strstr(text, "cannot reach the master at 127.0.0.1:"));
-    close(fd);
-    assert_true(open_master(&h, cluster_address(port)));
-    OK(pcclConnect(comm));
-    assert_int_equal(attribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE), 1);
-    OK(pcclDestroyCommunicator(comm));
-    OK(pcclDestroyMaster(h.master));
-}
-
-/* A listener that takes the connection and says nothing. */
-static void silent_master(void **state)
-{
-    (void)state;
-    struct house h = {0};
-    uint16_t port;
-    int fd = reserve(&port);
-    assert_int_equal(listen(fd, 4), 0);
-    h.address = cluster_address(port);
-    pcclComm_t *comm = create(&h, 0);
-    pcclCommOptions_t options = {
-        .size = sizeof options, .rank_hint = -1, .deadline_ms = 300};
-    OK(pcclSetOptions(comm, &options));
-    int64_t begun = now_ms();
-    assert_int_equal(pcclConnect(comm), pcclMasterConnectionFailed);
-    assert_in_range(now_ms() - begun, 300, 3000);
-    OK(pcclDestroyCommunicator(comm));
-    close(fd);
-}
-
-static void master_vanishes(void **state)
-{
-    struct house *h = *state;
-    OK(pcclInterruptMaster(h->master));
-    OK(pcclMasterAwaitTermination(h->master));
-    assert_int_equal(pcclUpdateTopology(h->a), pcclUpdateTopologyFailed);
-    int64_t begun = now_ms();
-    OK(pcclDestroyCommunicator(h->a));
-    OK(pcclDestroyCommunicator(h->b));
-    h->a = h->b = NULL;
-    assert_in_range(now_ms() - begun, 0, 1500);
-}
+/* ------------------------------------------------------------------ worlds */
 
 /* One process, two groups: they vote together and reduce apart. */
 static void two_groups(void **state)
@@ -673,9 +402,6 @@ static void ipv6(void **state)
     OK(pcclDestroyMaster(h.master));
 }
 
-#define ONE(name) cmocka_unit_test_setup_teardown(name, open_one, close_house)
-#define TWO(name) cmocka_unit_test_setup_teardown(name, open_two, close_house)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -689,9 +415,6 @@ int main(int argc, char **argv)
         TWO(destroyed_with_an_operation_in_flight),
         TWO(reduces_beside_questions),
         TWO(reduces_from_many_threads),
-        TWO(master_vanishes),
-        cmocka_unit_test(refused_then_accepted),
-        cmocka_unit_test(silent_master),
         cmocka_unit_test(ipv6),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
