@@ -110,6 +110,14 @@ BANNED_OUTSIDE_TESTS = {
 }
 
 
+# These still say assert(); each goes from here when it says PCCL_ASSERT().
+ASSERTS_SOON = ("src/link/", "src/ring/", "src/message/", "src/elastic/",
+                "src/peer/")
+
+# Names under which code has what another process sent.
+RECEIVED = r"\b(?:msg|hello|f|w)\s*->|[.>](?:rx|msg)\b"
+
+
 def longest(table, path):
     """The value of the longest key that path begins with, or None."""
     keys = [key for key in table if path.startswith(key)]
@@ -166,6 +174,23 @@ def check_calls(path, lines):
             yield number, f"{call}(): use {banned[call]}"
 
 
+def check_asserts(path, code):
+    """PCCL_ASSERT where base.h may be included, and never of what came."""
+    if not path.startswith("src/"):
+        return
+    wanted = ("src/base/base.h" in (longest(LAYERS, path) or ()) and
+              path != "src/base/base.h" and
+              not path.startswith(ASSERTS_SOON))
+    for match in re.finditer(r"\b(assert|PCCL_ASSERT)\s*\(([^;]*);", code):
+        number = code.count("\n", 0, match.start()) + 1
+        call, condition = match.groups()
+        if call == "assert" and wanted:
+            yield number, "assert(): use PCCL_ASSERT"
+        if re.search(RECEIVED, condition):
+            yield number, (f"{call}() of what another process sent: check it, "
+                           "and refuse it")
+
+
 def resolve(path, include):
     """The path from the root of an include in quotes."""
     parts = path.split("/")[:-1]
@@ -211,6 +236,7 @@ def check(path, text, public=("pccl.h", "mpi_pccl.h")):
     faults = list(check_text(path, lines))
     faults += check_functions(lines)
     faults += check_calls(path, code)
+    faults += check_asserts(path, "\n".join(code))
     faults += check_includes(path, lines, public)
     return sorted(faults)
 
@@ -280,6 +306,13 @@ def self_test():
          "may not include include/pccl.h"),
         ("src/launch/main.c", '/* main.c - x. */\n#include "job.h"\n',
          "may not include src/launch/job.h"),
+        ("src/master/a.c", head + "assert(x);\n", "use PCCL_ASSERT"),
+        ("src/master/a.c", head + "PCCL_ASSERT(x);\n", None),
+        ("src/mpi/a.c", head + "assert(x);\n", None),
+        ("src/master/a.c", head + "PCCL_ASSERT(x &&\n  msg->size > 1);\n",
+         "another process sent"),
+        ("src/mpi/a.c", head + "assert(c->rx.size > 1);\n",
+         "another process sent"),
         ("elsewhere/a.c", head, "no layer"),
     ]
     cases += [("tests/a.c", head + f"  {call}(x);\n", f"{call}(): use")

@@ -2,10 +2,16 @@
 #ifndef PCCL_BASE_H
 #define PCCL_BASE_H
 
+#undef NDEBUG
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* An invariant of this process, in every build: when it does not hold, the
+ * process ends with file, line and condition. What comes from the network or
+ * another process is checked and refused, never asserted (CONTRIBUTING.md). */
+#define PCCL_ASSERT(condition) assert(condition)
 
 #define BIT(n) (1u << (n))
 #define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -20,18 +20,18 @@ static const char *const ops[REDOP_COUNT] = {
 
 size_t dtype_size(enum dtype type)
 {
-    assert((unsigned)type < DTYPE_COUNT);
+    PCCL_ASSERT((unsigned)type < DTYPE_COUNT);
     return types[type].size;
 }
 
 const char *dtype_name(enum dtype type)
 {
-    assert((unsigned)type < DTYPE_COUNT);
+    PCCL_ASSERT((unsigned)type < DTYPE_COUNT);
     return types[type].name;
 }
 
 const char *redop_name(enum redop op)
 {
-    assert((unsigned)op < REDOP_COUNT);
+    PCCL_ASSERT((unsigned)op < REDOP_COUNT);
     return ops[op];
 }

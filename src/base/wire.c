@@ -250,7 +250,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_TYPE_COUNT:
         break;
     }
-    assert(false && "wire_fields: not a message type");
+    PCCL_ASSERT(false && "wire_fields: not a message type");
 }
 
 /* One list: its count, then its items. While decoding, items go to `store`
@@ -314,7 +314,7 @@ size_t wire_encode(const struct wire_msg *msg, uint8_t *out)
     struct wire_msg m = *msg;
     struct cursor body = {.out = out + WIRE_HEADER_SIZE, .left = WIRE_BODY_MAX};
     wire_body(&body, &m, NULL);
-    assert(!body.failed && body.done <= shapes[m.type].size_max);
+    PCCL_ASSERT(!body.failed && body.done <= shapes[m.type].size_max);
 
     uint16_t magic = WIRE_MAGIC;
     uint8_t version = WIRE_VERSION;

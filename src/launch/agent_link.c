@@ -210,7 +210,7 @@ void link_send(struct agent_link *link, enum link_type type, uint32_t rank,
                const void *bytes, size_t size)
 {
     if (link->broken || link->out.fd < 0) return;
-    assert(size <= LINK_FRAME_MAX);
+    PCCL_ASSERT(size <= LINK_FRAME_MAX);
     if (link->tx_end + LINK_HEADER + size > link->tx_space) {
         link->tx_space = 2 * (link->tx_end + LINK_HEADER + size);
         link->tx = memory_grow(link->tx, link->tx_space, 1);

@@ -56,7 +56,7 @@ static bool sink_reserve(struct sink *sink, size_t size, size_t limit)
 static void sink_put(struct sink *sink, const char *bytes, size_t size)
 {
     if (size == 0) return;
-    assert(sink->end + size <= SINK_SIZE);
+    PCCL_ASSERT(sink->end + size <= SINK_SIZE);
     memcpy(sink->buffer + sink->end, bytes, size);
     sink->end += size;
     sink->mid_line = bytes[size - 1] != '\n';

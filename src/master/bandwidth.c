@@ -30,9 +30,9 @@ size_t bandwidth_size(uint32_t peers_max)
 
 struct bandwidth *bandwidth_init(void *memory, size_t size, uint32_t peers_max)
 {
-    assert(peers_max >= 1 && peers_max <= PEERS_MAX);
-    assert(size >= bandwidth_size(peers_max));
-    assert((uintptr_t)memory % _Alignof(struct bandwidth) == 0);
+    PCCL_ASSERT(peers_max >= 1 && peers_max <= PEERS_MAX);
+    PCCL_ASSERT(size >= bandwidth_size(peers_max));
+    PCCL_ASSERT((uintptr_t)memory % _Alignof(struct bandwidth) == 0);
     memset(memory, 0, bandwidth_size(peers_max));
     struct bandwidth *store = memory;
     char *rest = (char *)(store + 1);
@@ -50,7 +50,7 @@ static bool slot_used(const struct bandwidth *store, uint32_t slot)
 void bandwidth_add(struct bandwidth *store, uint32_t slot, uint64_t host,
                    uint64_t site)
 {
-    assert(slot < store->peers_max && !store->peers[slot].used);
+    PCCL_ASSERT(slot < store->peers_max && !store->peers[slot].used);
     struct bandwidth_peer *peer = &store->peers[slot];
     peer->used = true;
     peer->host = host;
@@ -66,7 +66,7 @@ static void entry_drop(struct bandwidth_peer *peer, uint32_t i)
 
 void bandwidth_remove(struct bandwidth *store, uint32_t slot)
 {
-    assert(slot_used(store, slot));
+    PCCL_ASSERT(slot_used(store, slot));
     store->peers[slot].used = false;
     store->peers[slot].count = 0;
     for (uint32_t p = 0; p < store->peers_max; p++) {
@@ -112,7 +112,7 @@ static uint32_t entry_victim(const struct bandwidth_peer *peer)
 static struct bandwidth_entry *entry_get(struct bandwidth *store, uint32_t from,
                                          uint32_t to, bool *fresh)
 {
-    assert(slot_used(store, from) && slot_used(store, to) && from != to);
+    PCCL_ASSERT(slot_used(store, from) && slot_used(store, to) && from != to);
     store->changed = true;
     struct bandwidth_peer *peer = &store->peers[from];
     *fresh = false;
@@ -195,7 +195,7 @@ uint32_t bandwidth_expire(struct bandwidth *store, pccl_ns before)
 
 void bandwidth_retry(struct bandwidth *store, uint32_t slot)
 {
-    assert(slot_used(store, slot));
+    PCCL_ASSERT(slot_used(store, slot));
     struct bandwidth_peer *peer = &store->peers[slot];
     for (uint32_t i = peer->count; i-- > 0;)
         if (is_barred(&peer->row[i])) entry_drop(peer, i);
@@ -290,7 +290,7 @@ struct topology_edge bandwidth_guess(const struct bandwidth *store,
 struct bandwidth_edge bandwidth_look(struct bandwidth *store, uint32_t from,
                                      uint32_t to)
 {
-    assert(slot_used(store, from) && slot_used(store, to) && from != to);
+    PCCL_ASSERT(slot_used(store, from) && slot_used(store, to) && from != to);
     bandwidth_refresh(store);
     const struct bandwidth_entry *entry = bandwidth_find(store, from, to);
     struct topology_edge guess =
@@ -336,10 +336,10 @@ static struct topology_edge view_known(const struct bandwidth *store,
 void bandwidth_fill(struct bandwidth *store, const uint16_t *slots, uint32_t n,
                     struct bandwidth_view view, struct topology_edge *edges)
 {
-    assert(view.caution < 32 && view.coarse_bits <= 11);
+    PCCL_ASSERT(view.caution < 32 && view.coarse_bits <= 11);
     bandwidth_refresh(store);
     for (uint32_t i = 0; i < n; i++) {
-        assert(slot_used(store, slots[i]));
+        PCCL_ASSERT(slot_used(store, slots[i]));
         store->peers[slots[i]].index = (uint16_t)i;
     }
     for (uint32_t i = 0; i < n; i++) {

@@ -162,8 +162,8 @@ uint32_t bandwidth_plan(struct bandwidth *store,
     if (wish->n < 2) return 0;
     bandwidth_refresh(store);
     for (uint32_t i = 0; i < wish->n; i++) {
-        assert(wish->slots[i] < store->peers_max);
-        assert(store->peers[wish->slots[i]].used);
+        PCCL_ASSERT(wish->slots[i] < store->peers_max);
+        PCCL_ASSERT(store->peers[wish->slots[i]].used);
         store->peers[wish->slots[i]].busy = 0;
         store->peers[wish->slots[i]].next = wish->slots[i];
     }

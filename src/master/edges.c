@@ -108,6 +108,7 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
                   uint64_t attempt)
 {
     struct master_group *g = &m->groups[group];
+    if (a == b) return true; /* says a peer of itself; it has no such link */
     struct master_edge *e = take(g, a, b);
     if (e->attempt != attempt) {
         e->attempt = attempt;

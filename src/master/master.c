@@ -50,7 +50,7 @@ void master_init(struct master *m, const struct master_config *config)
 /* The only writer of a peer's state. */
 static void move(struct master *m, uint32_t link, enum master_peer_state next)
 {
-    assert(may_become[m->peers[link].state] & BIT(next));
+    PCCL_ASSERT(may_become[m->peers[link].state] & BIT(next));
     if (next == PEER_FREE) edges_remove(m, link);
     m->peers[link].state = next;
     if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
@@ -479,8 +479,8 @@ const char *master_invalid(const struct master *m)
 
 void master_step(struct master *m, const struct master_event *event)
 {
-    assert(event->type >= MASTER_TICK || event->link < MASTER_LINKS_MAX);
-    assert(master_invalid(m) == NULL);
+    PCCL_ASSERT(event->type >= MASTER_TICK || event->link < MASTER_LINKS_MAX);
+    PCCL_ASSERT(master_invalid(m) == NULL);
     m->now = event->now;
     bool plain = false; /* a heartbeat decides nothing: stay O(1) */
     switch (event->type) {
@@ -510,5 +510,5 @@ void master_step(struct master *m, const struct master_event *event)
     }
     if (plain && m->peers[event->link].state != PEER_FREE) return;
     settle(m);
-    assert(master_invalid(m) == NULL);
+    PCCL_ASSERT(master_invalid(m) == NULL);
 }

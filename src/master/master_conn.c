@@ -20,7 +20,7 @@ struct master_frame *master_frame_new(const uint8_t *bytes, size_t size)
 
 void master_frame_release(struct master_frame *frame)
 {
-    assert(frame->refs > 0);
+    PCCL_ASSERT(frame->refs > 0);
     if (--frame->refs == 0) free(frame);
 }
 
@@ -122,7 +122,7 @@ enum conn_result master_conn_flush(struct master_conn *c)
 
 enum conn_result master_conn_receive(struct master_conn *c)
 {
-    assert(c->in_size < c->in_capacity);
+    PCCL_ASSERT(c->in_size < c->in_capacity);
     for (;;) {
         ssize_t got = recv(c->fd, c->in + c->in_size,
                            c->in_capacity - c->in_size, MSG_DONTWAIT);

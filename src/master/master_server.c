@@ -63,7 +63,7 @@ static pccl_ns now_ns(void)
 {
     struct timespec t;
     int bad = clock_gettime(CLOCK_MONOTONIC, &t);
-    assert(bad == 0);
+    PCCL_ASSERT(bad == 0);
     (void)bad;
     return t.tv_sec * PCCL_S + t.tv_nsec;
 }
@@ -150,7 +150,7 @@ static bool search_effect(void *user, const struct master_search *search)
 
 static void feed(struct master_server *s, struct master_event event)
 {
-    assert(!s->stepping); /* a callback of the options called us back */
+    PCCL_ASSERT(!s->stepping); /* a callback of the options called us back */
     s->stepping = true;
     event.now = now_ns();
     master_step(&s->machine, &event);
@@ -536,7 +536,7 @@ uint32_t master_server_pending(const struct master_server *server)
 
 void master_server_close(struct master_server *server)
 {
-    assert(!server->stepping);
+    PCCL_ASSERT(!server->stepping);
     struct ev_loop *loop = server->options.loop;
     ev_io_stop(loop, &server->listener);
     ev_timer_stop(loop, &server->pause);

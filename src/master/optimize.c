@@ -86,7 +86,7 @@ void optimize_order(struct master *m, uint32_t group, uint32_t count)
         const struct master_peer *p = &m->peers[m->sorted[i]];
         if (!wish && p->place >= PEERS_MAX) insert(m, placed++, i);
     }
-    assert(placed == count);
+    PCCL_ASSERT(placed == count);
 }
 
 /* ------------------------------------------------------------------- search */

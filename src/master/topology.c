@@ -148,9 +148,9 @@ topology_search_init(void *memory, size_t size,
                      const struct topology_options *options)
 {
     uint32_t n = in->n;
-    assert(n >= 1 && n <= TOPOLOGY_PEERS_MAX);
-    assert(size >= topology_search_size(n));
-    assert((uintptr_t)memory % _Alignof(uint64_t) == 0);
+    PCCL_ASSERT(n >= 1 && n <= TOPOLOGY_PEERS_MAX);
+    PCCL_ASSERT(size >= topology_search_size(n));
+    PCCL_ASSERT((uintptr_t)memory % _Alignof(uint64_t) == 0);
 
     struct topology_search *s = memory;
     memset(s, 0, sizeof(*s));
@@ -170,8 +170,8 @@ topology_search_init(void *memory, size_t size,
     s->best_score = topology_ring_score(in, s->best);
     if (options->initial) {
         for (uint32_t i = 0; i < n; i++) {
-            assert(options->initial[i] < n);
-            assert(!s->flagged[options->initial[i]]);
+            PCCL_ASSERT(options->initial[i] < n);
+            PCCL_ASSERT(!s->flagged[options->initial[i]]);
             s->flagged[options->initial[i]] = 1;
         }
         memset(s->flagged, 0, n);

@@ -158,6 +158,6 @@ void climb_step(struct topology_search *s)
         kick_step(s);
         break;
     default:
-        assert(false);
+        PCCL_ASSERT(false);
     }
 }

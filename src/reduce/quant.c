@@ -96,7 +96,7 @@ static struct walk walk_of(const struct quant *q)
     const struct quant_kernels *k = kernels_best();
     size_t width = dtype_size(q->code);
     enum quant_wide wide = q->source == DTYPE_F64 ? QUANT_F64 : QUANT_F32;
-    assert(quant_check(q, REDOP_SUM) == NULL);
+    PCCL_ASSERT(quant_check(q, REDOP_SUM) == NULL);
     return (struct walk){
         .q = q,
         .wide = wide_type(q),

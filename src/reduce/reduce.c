@@ -37,12 +37,12 @@ static const struct reduce_kernels *kernels_best(void)
 void reduce_apply(enum dtype type, enum redop op, void *dst, const void *a,
                   const void *b, size_t count)
 {
-    assert((unsigned)type < DTYPE_COUNT && (unsigned)op < REDOP_COUNT);
+    PCCL_ASSERT((unsigned)type < DTYPE_COUNT && (unsigned)op < REDOP_COUNT);
     kernels_best()->apply[type][op](dst, a, b, count);
 }
 
 void reduce_divide(enum dtype type, void *dst, size_t count, uint32_t world)
 {
-    assert((unsigned)type < DTYPE_COUNT && world >= 1);
+    PCCL_ASSERT((unsigned)type < DTYPE_COUNT && world >= 1);
     kernels_best()->divide[type](dst, count, world);
 }

@@ -45,6 +45,34 @@ static void test_an_attempt_counts_once(void **state)
     assert_false(edges_failed(master, 0, 1, 2, 80));
 }
 
+static void flush_three(void)
+{
+    struct wire_msg flushed = {.type = WIRE_FLUSHED,
+                               .round = master->groups[0].round};
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &flushed);
+}
+
+/* A peer that counts itself among those that it cannot reach. */
+static void test_nobody_has_a_link_to_itself(void **state)
+{
+    (void)state;
+    view_of(3);
+    struct wire_msg refresh = {.type = WIRE_REFRESH, .epoch = installed.round};
+    refresh.fault.cause = REFRESH_UNREACHABLE;
+    refresh.fault.peer = 1;
+    step(MASTER_RECEIVED, 0, &refresh);
+    for (uint32_t k = 0; k < 2 * MASTER_EDGE_TRIES; k++) {
+        flush_three();
+        ready(0, 1);
+        for (uint32_t i = 1; i < 3; i++) ready(i, 0);
+    }
+    assert_int_equal(master->groups[0].edge_count, 0);
+    flush_three();
+    for (uint32_t i = 0; i < 3; i++) ready(i, 0);
+    assert_int_equal(installed.round, proposed.round);
+    assert_true(installed.view.mesh);
+}
+
 /* ------------------------------------------------------ no such pair (R4) */
 
 /* The search that is asked for where an order cannot be repaired. */
@@ -272,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_other_end_is_told_to_call),
         TEST(test_an_attempt_counts_once),
+        TEST(test_nobody_has_a_link_to_itself),
         TEST(test_a_ring_round_a_pair),
         TEST(test_a_newcomer_is_told_of_the_pair),
         TEST(test_the_unreachable_newcomer_is_refused),
