@@ -14,3 +14,12 @@ function(pccl_test name)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT}
                          SKIP_RETURN_CODE 77)
 endfunction()
+
+# pccl_label(LABEL REGEX): of the tests of this folder that are there by now.
+function(pccl_label label regex)
+    get_property(tests DIRECTORY PROPERTY TESTS)
+    list(FILTER tests INCLUDE REGEX "${regex}")
+    if(tests)
+        set_property(TEST ${tests} APPEND PROPERTY LABELS ${label})
+    endif()
+endfunction()

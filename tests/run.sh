@@ -5,6 +5,7 @@
 #   --clang          with clang instead of the default compiler
 #   --fast           without the tests that are labelled slow
 #   --soak           with PCCL_SOAK=1: the long version of every random test
+#   --werror         a warning of the compiler is an error
 #
 # Every combination has a build folder of its own: build, build-asan,
 # build-tsan, each also with -clang. What the build lacks is installed first
@@ -14,11 +15,11 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-sanitize='' clang='' fast='' build=$root/build
+sanitize='' clang='' fast='' werror=OFF build=$root/build
 
 usage()
 {
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -31,6 +32,7 @@ while [ $# != 0 ]; do
     --clang) clang=1 ;;
     --fast) fast=1 ;;
     --soak) export PCCL_SOAK=1 ;;
+    --werror) werror=ON ;;
     -h | --help) usage ;;
     --) shift; break ;;
     *) break ;;
@@ -45,6 +47,7 @@ thread) build=$build-tsan ;;
 esac
 if [ -n "$clang" ]; then build=$build-clang; fi
 
+# shellcheck source=../cmake/deps.sh
 . "$root/cmake/deps.sh"
 more=
 command -v python3 >/dev/null || more=python3
@@ -62,7 +65,8 @@ export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1}"
 
 if [ -n "$clang" ]; then export CC=clang; fi
-cmake -S "$root" -B "$build" -DPCCL_SANITIZE="$sanitize" -DBUILD_TESTING=ON
+cmake -S "$root" -B "$build" -DPCCL_SANITIZE="$sanitize" -DBUILD_TESTING=ON \
+    -DPCCL_WERROR="$werror"
 $fixed cmake --build "$build" -j "$(nproc)"
 cd "$build"
 # shellcheck disable=SC2086 # a command and its arguments, or nothing
