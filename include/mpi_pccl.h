@@ -1,16 +1,16 @@
-/* mpi_pccl.h - what an MPI program may ask of PCCL/MPI beyond MPI.
+/* mpi_pccl.h - the functions of PCCL/MPI beyond MPI.
  *
  * Include it after or instead of <mpi.h>, link -lmpi_pccl. An MPI program
- * needs none of this to run, nor to survive the death of a rank
- * (PCCL_ON_FAILURE, README.md); it needs the first call to let new ranks in
- * while it runs.
+ * needs none of these functions to run, nor to survive the death of a rank
+ * (PCCL_ON_FAILURE, README.md). It needs the first one to admit new ranks while
+ * it runs.
  *
- * The world changes only where the program lets it: MPI_Comm_size and
- * MPI_Comm_rank of MPI_COMM_WORLD and of its duplicates give new values after
+ * The world changes only where the program allows it. MPI_Comm_size and
+ * MPI_Comm_rank of MPI_COMM_WORLD and of its duplicates return new values after
  * PCCL_Update_topology, and with PCCL_ON_FAILURE=shrink after a collective that
- * was repeated by the survivors; never in between. Survivors keep their order,
+ * the survivors repeated; never in between. Survivors keep their order,
  * newcomers come last. Communicators made by MPI_Comm_split and the like keep
- * the members they were made of. A process can have a part in the making of
+ * the members they were made of. A process can take part in the creation of
  * about four million communicators (2^22), freed ones included.
  *
  * Errors are raised as in MPI: through the error handler of the communicator,
@@ -43,15 +43,15 @@ extern "C" {
 #endif
 #endif
 
-/* Lets waiting newcomers in and takes losses into account. Collective over all
+/* Admits waiting newcomers and takes losses into account. Collective over all
  * ranks of the run: blocks until each of them has called. `comm` must be
  * MPI_COMM_WORLD or a duplicate of it; all of them change together.
  *
  * A newcomer is inside MPI_Init until then. Newcomers have made no collective
- * and no communicator: what they must know comes to them by collectives that
- * the program makes after the update, for instance a broadcast from rank 0.
+ * and no communicator. The program gives them their data by collectives after
+ * the update, for instance by a broadcast from rank 0.
  *
- * Started by mpiexec -n 1 or without launcher it does nothing.
+ * In a program started by mpiexec -n 1 or without launcher it does nothing.
  *
  * MPI_SUCCESS          the new view is in force.
  * MPI_ERR_COMM         not the world or a duplicate of it.
@@ -60,16 +60,16 @@ extern "C" {
  *                      is inside a collective that this one never called. */
 PCCL_EXPORT int PCCL_Update_topology(MPI_Comm comm);
 
-/* Measures the links between the ranks and puts the ring that large collectives
- * travel into the order that suits them best: the slowest link as fast as can
- * be, then short ways, the ranks of a host and of a site side by side. Ranks
- * do not change, but for losses, as in PCCL_Update_topology. Collective over
- * all ranks of the run; takes about a turn of transfers per rank (a tenth of a
- * second each on a fast network, about a second across continents), so call it
- * after the start and after the world has grown, not in each step. On one host
- * there is nothing to gain.
+/* Measures the links between the ranks and finds the best order of the ring
+ * that large collectives use: the slowest link as fast as can be, then short
+ * round trips, with the ranks of a host and of a site side by side. Ranks do
+ * not change, except by losses, as in PCCL_Update_topology. Collective over all
+ * ranks of the run. It takes about one round of transfers per rank (a tenth of
+ * a second each on a fast network, about a second across continents). So call
+ * it after the start and after the world has grown, not in each step. On one
+ * host there is nothing to gain.
  *
- * Started by mpiexec -n 1 or without launcher it does nothing.
+ * In a program started by mpiexec -n 1 or without launcher it does nothing.
  *
  * MPI_SUCCESS          the new order is in force on all ranks.
  * MPI_ERR_COMM         not the world or a duplicate of it.
@@ -80,9 +80,9 @@ PCCL_EXPORT int PCCL_Update_topology(MPI_Comm comm);
 PCCL_EXPORT int PCCL_Optimize_topology(MPI_Comm comm);
 
 /* Sets *flag to 1 if newcomers wait for PCCL_Update_topology, else to 0.
- * Collective over all ranks of the run, who all get the same answer, so a
- * program may call it in each step and update only when needed. May run beside
- * collectives, from another thread.
+ * Collective over all ranks of the run, and all get the same answer. So a
+ * program may call it in each step and update only when needed. It may run
+ * beside collectives, from another thread.
  *
  * MPI_SUCCESS          *flag is set.
  * MPI_ERR_COMM         not the world or a duplicate of it.
@@ -92,27 +92,27 @@ PCCL_EXPORT int PCCL_Are_peers_pending(MPI_Comm comm, int *flag);
 /* Shared state: the buffers that every rank is to have in common, such as
  * weights, momentum and step of a training. A program lists them once, in the
  * same order everywhere, and synchronizes at the same place of its loop, after
- * PCCL_Update_topology. Where all have advanced correctly that costs one round
- * trip and the time to read the buffers; whoever differs, a newcomer for
- * instance, is given what the others have, and only those parts of it that
- * differ (64 KiB blocks), by all of them at once. */
+ * PCCL_Update_topology. Where all have advanced correctly, that costs one round
+ * trip and the time to read the buffers. A rank that differs, a newcomer for
+ * instance, receives the content of the others, from all of them at once, and
+ * only the parts that differ (64 KiB blocks). */
 typedef struct PCCL_Shared_state PCCL_Shared_state;
 
-/* Who is right when the ranks differ. */
+/* Which content wins when the ranks differ. */
 enum {
     PCCL_SYNC_POPULAR = 0, /* the content that most ranks have; a tie goes to
-                              the one that holds the lowest rank */
-    PCCL_SYNC_RECEIVE = 1, /* this rank is not asked; for newcomers */
+                              the one that the lowest rank holds */
+    PCCL_SYNC_RECEIVE = 1, /* this rank has no vote; for newcomers */
     PCCL_SYNC_SEND = 2     /* this rank gives and is never written to; all
-                              that send must agree */
+                              senders must agree */
 };
 
-/* An empty list, to be freed with PCCL_State_free. Buffers stay the caller's
- * and must live as long as the list. */
+/* Makes an empty list, to be freed with PCCL_State_free. Buffers stay the
+ * caller's and must live as long as the list. */
 PCCL_EXPORT int PCCL_State_create(PCCL_Shared_state **state);
 PCCL_EXPORT int PCCL_State_free(PCCL_Shared_state **state);
 
-/* Adds count elements at buffer. The name is copied, and appears in errors.
+/* Adds count elements at buffer. The name is copied and appears in errors.
  *
  * MPI_ERR_TYPE  not a datatype, or one with gaps between its elements.
  * MPI_ERR_COUNT, MPI_ERR_BUFFER, MPI_ERR_ARG  as their names say. */
@@ -121,40 +121,41 @@ PCCL_EXPORT int PCCL_State_add(PCCL_Shared_state *state, const char *name,
                                MPI_Datatype datatype);
 
 /* The number of the last synchronization. The library counts: 0 before the
- * first, one more with each. Save it with a checkpoint and set it after
- * reading one, before the next synchronization: a master that all have left
- * lets the run go on only from the revision and content it had. */
+ * first, one more with each. Save the number with a checkpoint, and set it
+ * after reading one, before the next synchronization: after all ranks have
+ * left, the master lets the run go on only from the revision and content it
+ * had. */
 PCCL_EXPORT int PCCL_State_get_revision(const PCCL_Shared_state *state,
                                         uint64_t *revision);
 PCCL_EXPORT int PCCL_State_set_revision(PCCL_Shared_state *state,
                                         uint64_t revision);
 
 /* Makes the buffers of all ranks equal, bit for bit. Collective over the world:
- * returns when all have them. `received` (may be NULL): bytes this rank was
- * given; 0 in a loop that advances correctly. All ranks pass PCCL_SYNC_POPULAR,
- * or some PCCL_SYNC_SEND and the others PCCL_SYNC_RECEIVE. The death of a rank
- * is no error here while somebody else has the state.
+ * returns when all have them. `received` (may be NULL): bytes that this rank
+ * received; 0 in a loop that advances correctly. All ranks pass
+ * PCCL_SYNC_POPULAR, or some PCCL_SYNC_SEND and the others PCCL_SYNC_RECEIVE.
+ * The death of a rank is no error here while another rank has the state.
  *
  * MPI_SUCCESS      equal everywhere; the revision is the group's.
  * MPI_ERR_COMM     not the world or a duplicate of it.
  * MPI_ERR_ARG      this rank listed other buffers than the others; the message
  *                  names the first. The others go on without it.
  * MPI_ERR_PENDING  a nonblocking collective of this rank is not complete.
- * MPI_ERR_OTHER    refused (the message says why), nobody is left who has the
- *                  state (the buffers may be partly overwritten), or this rank
- *                  was evicted. */
+ * MPI_ERR_OTHER    refused (the message says why), no rank is left that has
+ *                  the state (the buffers may be partly overwritten), or this
+ *                  rank was evicted. */
 PCCL_EXPORT int PCCL_Sync_shared_state(MPI_Comm comm, PCCL_Shared_state *state,
                                        int strategy, MPI_Count *received);
 
-/* User-level failure mitigation, where MPICH's mpi.h lacks the call: as in
+/* User-level failure mitigation: the calls that MPICH's mpi.h lacks, as in
  * Open MPI's mpi-ext.h. MPIX_Comm_shrink, MPIX_Comm_agree and the others are in
  * mpi.h.
  *
- * Of an intercommunicator both groups' failed are listed and acknowledged; the
- * flag agreed on is of the remote group's survivors, all bits set if there are
- * none; what it shrinks to is one again, or MPIX_ERR_PROC_FAILED if nobody is
- * left of the remote group. What a communicator with a topology shrinks to has
- * none. */
+ * On an intercommunicator the failed ranks of both groups are listed and
+ * acknowledged. The flag agreed on is that of the remote group's survivors, or
+ * all bits set if there are none. It shrinks to an intercommunicator again, or
+ * raises MPIX_ERR_PROC_FAILED if nobody of the remote group is left. A
+ * communicator with a topology shrinks to one without. */
 PCCL_EXPORT int MPIX_Comm_is_revoked(MPI_Comm comm, int *flag);
 PCCL_EXPORT int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed);
 PCCL_EXPORT int MPIX_Comm_ack_failed(MPI_Comm comm, int wanted,

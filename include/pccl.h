@@ -1,32 +1,32 @@
 /* pccl.h - fault-tolerant, elastic collective communication.
  *
  * Source and binary compatible with the C API of PrimeIntellect's PCCL 1.0:
- * names, enum values, struct layouts and calling conventions. What goes beyond
- * it stands in the second part of this file.
+ * names, enum values, struct layouts and calling conventions. The second part
+ * of this file declares the additions.
  *
  * Words. A *peer* is one communicator of one process. Peers find each other
  * through a *master* (the coordinator, build/bin/pccl-master or
- * pcclCreateMaster). Accepted peers with the same peer_group form a *group*;
- * the ordered list of a group's members is its *view*, the number of the view
- * in force its *epoch*. Collectives run inside one group.
+ * pcclCreateMaster). Accepted peers with the same peer_group form a *group*.
+ * The ordered list of a group's members is its *view*; the number of the view
+ * in force is the group's *epoch*. Collectives run inside one group.
  *
- * Results. Every call returns a pcclResult_t and zero means success. No call
- * exits the process, raises a signal or prints to stdout on account of what
- * the network or another peer did.
+ * Results. Every call returns a pcclResult_t, and zero means success. Whatever
+ * the network or another peer does, no call exits the process, raises a signal
+ * or prints to stdout.
  *
  * Time. No call waits for a dead, stopped or unreachable peer longer than the
- * run's deadline plus its own work: PCCL_DEADLINE (environment, seconds,
- * default 3) of the master, which tells the peers. A call does wait without
- * limit for a live peer that has not called yet.
+ * run's deadline plus its own work. The deadline is PCCL_DEADLINE (environment,
+ * seconds, default 3) of the master, which sends it to the peers. A call does
+ * wait without limit for a live peer that has not called yet.
  *
  * Threads. Any thread may call; calls on one communicator may run in parallel
  * where the operations themselves may (collectives with distinct tags, and
  * pcclArePeersPending beside them). pcclDestroyCommunicator must be the last
  * call on its communicator.
  *
- * Any NULL where a pointer is required is pcclInvalidArgument; any call but
- * the master functions, pcclGetBuildInfo and pcclGetErrorString before pcclInit
- * is pcclNotInitialized.
+ * NULL where a pointer is required is pcclInvalidArgument. Before pcclInit any
+ * call is pcclNotInitialized, except the master functions, pcclGetBuildInfo and
+ * pcclGetErrorString.
  *
  * Limits. 4096 peers and 256 peer groups in a run (more are refused by
  * pcclConnect); 256 operations of a communicator not awaited. A communicator
@@ -173,8 +173,8 @@ typedef struct pcclCommCreateParams_t {
                                           most 64 (more count as 64). 0: 8 for
                                           round trips from 3 ms on, 16 from
                                           30 ms on; 8 to a near one if others
-                                          are far, else 1. Where memory is
-                                          shared there is one */
+                                          have such round trips, else 1. Where
+                                          memory is shared there is one */
 } pcclCommCreateParams_t;
 
 typedef struct pcclReduceInfo_t {
@@ -246,9 +246,9 @@ PCCL_EXPORT pcclResult_t pcclInit(void);
 PCCL_EXPORT pcclResult_t pcclCreateCommunicator(
     const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
 
-/* Reads one attribute of the world as this peer has been told it: the value
- * changes only inside pcclConnect, pcclUpdateTopology, pcclOptimizeTopology
- * and a failing collective. Never blocks.
+/* Reads one attribute of the world, as this peer has been notified of it. The
+ * value changes only inside pcclConnect, pcclUpdateTopology,
+ * pcclOptimizeTopology and a failing collective. Never blocks.
  *
  * pcclInvalidArgument  unknown attribute.
  * pcclInvalidUsage     not connected. */
@@ -257,16 +257,17 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *comm,
                                           int *p_attribute_out);
 
 /* Leaves the run and frees the communicator, also when it never connected or
- * the master is gone. Operations not yet awaited are cancelled; the other
- * members see this peer as lost only if they still need it. Waits for others at
- * most until its posted messages are acknowledged, one deadline, and the master
- * has let it go, another one and a second; mostly not at all. The pointer is
- * invalid afterwards, and so are messages that were not released. */
+ * the master is gone. Operations not yet awaited are cancelled. The other
+ * members see this peer as lost only if they still need it. The call mostly
+ * does not wait. It waits at most one deadline for its posted messages to be
+ * acknowledged, and at most another deadline and a second for the master to
+ * release it. Afterwards the pointer is invalid, and so are messages that were
+ * not released. */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
 
-/* Registers with the master and blocks until the accepted peers take this one
- * in: at once in an empty run, else at their next pcclUpdateTopology. There
- * is no limit on that wait.
+/* Registers with the master and blocks until the accepted peers admit this
+ * one: at once in an empty run, else at their next pcclUpdateTopology. That
+ * wait has no limit.
  *
  * pcclSuccess                 accepted; attributes are valid.
  * pcclMasterConnectionFailed  refused, rejected or unreachable (within
@@ -275,13 +276,14 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
  * pcclInvalidUsage            connected already.
  *
  * A peer that was evicted, or whose master is lost, may call it again on the
- * same communicator; it joins anew, and what it had not awaited is gone. */
+ * same communicator. It joins anew; operations that it had not awaited are
+ * gone. */
 PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
 
-/* Lets registered newcomers in and absorbs losses. Collective over the
- * accepted peers of *all* groups: blocks until each of them has called.
+/* Admits registered newcomers and takes losses into account. Collective over
+ * the accepted peers of *all* groups: blocks until each of them has called.
  * Afterwards world size and rank may have changed, equally for everyone.
- * A world of one is fine.
+ * A world of one is allowed.
  *
  * pcclSuccess                the view is in force.
  * pcclPendingAsyncOps        an operation of this peer is not awaited yet.
@@ -292,26 +294,31 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
 
 /* Whether newcomers wait to be accepted, in any group. Collective over all
- * accepted peers, who all get the same answer; may run beside collectives,
+ * accepted peers, and all get the same answer. It may run beside collectives,
  * from another thread. *pending_out is untouched on error.
- * pcclInvalidUsage  not connected, evicted, a call is under way, or another
- * peer is for 2 deadlines in an operation that this one did not launch. */
+ *
+ * pcclInvalidUsage  not connected, evicted, such a call is under way, or
+ *                   another peer has been for 2 deadlines in an operation that
+ *                   this one did not launch. */
 PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
                                              bool *pending_out);
 
-/* Finds a better order of the ring that large operations travel, and adopts it
+/* Finds a better order of the ring that large operations use, and adopts it
  * on all members at once. Collective over the members of the peer group: blocks
- * until each of them has called; nobody is admitted. Ranks do not change, but
- * for members that were lost meanwhile, as in pcclUpdateTopology.
+ * until each of them has called. Nobody is admitted. Ranks do not change,
+ * except by the loss of members meanwhile, as in pcclUpdateTopology.
  *
- * What collectives have shown of the links is used; edges between members that
- * nobody has used lately are measured by short transfers (at most 16 MiB and a
- * second each), between disjoint pairs at the same time: up to 16 members every
- * pair; beyond, those of rings that may be good. None begins after 20 seconds.
- * The ring's slowest edge is made as fast as can be, then the sum of round
- * trips as small. In larger groups the search goes on in the background; its
- * ring is adopted by the next call or pcclUpdateTopology, if the members are
- * still the same. Pairs that cannot connect are left out of the ring.
+ * The search uses what collectives have measured of the links. Edges between
+ * members that nobody has used lately are measured by short transfers (at most
+ * 16 MiB and a second each), between disjoint pairs at the same time: up to 16
+ * members every pair; beyond, the pairs of rings that may be good. No transfer
+ * begins after 20 seconds.
+ *
+ * The ring's slowest edge is made as fast as can be; then the sum of round
+ * trips is made as small as can be. In larger groups the search goes on in the
+ * background. The next call or pcclUpdateTopology adopts its ring, if the
+ * members are still the same. Pairs that cannot connect are left out of the
+ * ring.
  *
  * pcclSuccess                     the ring is in force, see pcclGetRing.
  * pcclInvalidUsage                not connected, a world of one, or another
@@ -325,10 +332,11 @@ PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(pcclComm_t *comm);
 
 /* The ring in force: *count_out ranks in the order in which data travels, each
- * to the next and the last to the first, 0 if there is no ring. At most
- * `capacity` of them are written. Local, does not block. Right after a call
- * that changed the view the ranks are those of pcclGetView; where a loss is not
- * told yet (see pcclAllReduce) the ring is already that of the survivors.
+ * to the next and the last to the first; 0 if there is no ring. At most
+ * `capacity` ranks are written. Local, does not block. Right after a call
+ * that changed the view the ranks are those of pcclGetView. While a loss is
+ * still to be reported (see pcclAllReduce) the ring is already that of the
+ * survivors.
  *
  * pcclInvalidUsage     not connected.
  * pcclInvalidArgument  count_out is NULL, or ranks with a capacity. */
@@ -345,44 +353,48 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  * recvbuf     count elements. May equal sendbuf; any other overlap is
  *             pcclInvalidArgument. Unspecified after a failure when it is
  *             not sendbuf; restored to its old content when it is.
- * descriptor  count may be zero; count, op, datatype and quantization must be
+ * descriptor  count may be zero. count, op, datatype and quantization must be
  *             equal on all members. tag names the operation among those in
- *             flight on this communicator (from launch to await); it may be
- *             used again, and programs do well to: each 49,152 different ones
- *             cost a change of the epoch. The distribution hint is accepted
- *             and not used: quantization follows the data itself.
+ *             flight on this communicator (from launch to await). Programs
+ *             should use tags again: each 49,152 different tags cost a change
+ *             of the epoch. The distribution hint is accepted and not used:
+ *             quantization follows the data itself.
  * info        written on success; may be NULL.
  *
- * Uniform: if one surviving member succeeds every one does, with the same
- * bits; see pcclReduceInfo_t.local_world_size for the contributors. Integers
- * wrap; their average truncates towards zero. Half types are added in f32.
+ * Uniform: if one surviving member succeeds, every one does, with the same
+ * bits. pcclReduceInfo_t.local_world_size is the number of contributors.
+ * Integers wrap; their average truncates towards zero. Half types are added in
+ * f32.
  *
  * Quantized (algorithm other than pcclQuantNone), vectors travel as codes of
  * quantized_datatype, each block of 512 elements with a scale of its own:
  * float to 8 bits sends 3.94 times fewer bytes. pcclQuantMinMax spreads the
- * codes between the extremes of a block; pcclQuantZeroPointScale keeps zero
- * exact, for sparse vectors. Any floating-point datatype, to any integer type
- * narrower than it, with every op but pcclProd, whose error would have no
- * bound. Sums are made in float (double for pcclDouble), and all members get
- * the same bits: nobody uses what he alone knows more exactly. NaN and
- * infinities stay what and where they are. Of n members and Q = 2^bits - 1
- * (3 less beside NaN or infinities), with A the largest magnitude that a
- * member has in the block, and as long as n is small beside Q, an element of
- * the result differs from the exact one by at most
+ * codes between the extremes of a block. pcclQuantZeroPointScale keeps zero
+ * exact, for sparse vectors. Any floating-point datatype can be quantized, to
+ * any integer type narrower than it, with every op but pcclProd, whose error
+ * would have no bound. Sums are made in float (double for pcclDouble). Every
+ * member makes its result from the codes that all members have, so all results
+ * are bit-identical. NaN and infinities keep their values and places.
+ *
+ * Let n be the number of members, Q = 2^bits - 1 (3 less beside NaN or
+ * infinities), and A the largest magnitude that a member has in the block. As
+ * long as n is small beside Q, an element of the result differs from the exact
+ * one by at most
  *
  *   0.52 n (n + 1) A / Q     pcclSum
  *   0.52 (n + 1) A / Q       pcclAvg
  *   1.04 n A / Q             pcclMax, pcclMin
  *
- * and the rounding of the sums in their type. Normally distributed numbers in
- * 8 bits are off, in the root mean square, by 0.8 % of the sum of 2 members,
- * 1.5 % of 8, 4 % of 64; in 16 bits by 257 times less. src/reduce/quant.h has
- * the arithmetic. Signed codes give what unsigned ones of their width give.
+ * plus the rounding of the sums in their type. For normally distributed numbers
+ * in 8 bits the error, as root mean square, is 0.8 % of the sum of 2 members,
+ * 1.5 % of 8, 4 % of 64; in 16 bits it is 257 times smaller. src/reduce/quant.h
+ * has the arithmetic. Signed codes give the results of unsigned codes of their
+ * width.
  *
  * pcclSuccess             recvbuf holds the result.
  * pcclTooFewPeers         the world is this peer alone; nothing touched.
- * pcclRankConnectionLost  a member was lost; the world has shrunk when this
- *                         returns and the input is as it was: call again.
+ * pcclRankConnectionLost  a member was lost. When this returns, the world has
+ *                         shrunk and the input is as it was: call again.
  * pcclRankConnectionFailed  the members cannot all reach each other.
  * pcclInvalidArgument     a rule above is broken, or members disagree.
  * pcclInvalidUsage        not connected; or another member sits in an update
@@ -399,27 +411,27 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
 /* Starts pcclAllReduce; it progresses in the background. Never blocks. Both
  * buffers belong to the library until pcclAwaitAsyncReduce has returned.
  * *handle_out is a plain value: it needs no release, but each handle has to be
- * awaited. Failures after the launch, the loss of a member included, are
- * reported by the await; those before it (bad arguments, a tag in flight, too
- * few peers, no room) here, and then there is nothing to await. */
+ * awaited. The await reports failures after the launch, the loss of a member
+ * included. This call reports those before it (bad arguments, a tag in flight,
+ * too few peers, no room), and then there is nothing to await. */
 PCCL_EXPORT pcclResult_t
 pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
                    const pcclReduceDescriptor_t *descriptor, pcclComm_t *comm,
                    pcclAsyncReduceOp_t *handle_out);
 
-/* Waits for an operation and gives its result, as pcclAllReduce does. Each
- * handle is awaited once; an unknown or awaited one is
+/* Waits for an operation and returns its result, as pcclAllReduce does. Each
+ * handle is awaited once. An unknown handle, or one that was awaited, is
  * pcclRankConnectionLost, as in PCCL 1.0. */
 PCCL_EXPORT pcclResult_t
 pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
                      pcclReduceInfo_t *reduce_info_out);
 
 /* Runs the operations, at most max_in_flight (and never more than 128) at a
- * time, and repeats those that fail with pcclRankConnectionLost until all are
- * done or the world is too small. Tags must differ among max_in_flight
- * consecutive ones, and count be equal on all members. Operations that were
- * done before a loss keep their result, so results may come from different
- * world sizes.
+ * time. Repeats those that fail with pcclRankConnectionLost until all are done
+ * or the world is too small. Tags must differ among max_in_flight consecutive
+ * operations, and count must be equal on all members. Operations that were done
+ * before a loss keep their result, so results may come from different world
+ * sizes.
  *
  * reduce_info_out  sums of bytes over all operations, world size of the last.
  *
@@ -433,27 +445,28 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
 /* --------------------------------------------------------- shared state */
 
 /* Makes every member of the group hold the same bytes in every tensor that
- * does not allow content inequality. Collective over the group, other groups
- * are not waited for; a world of one is fine. Blocks until all members have
- * called, and then as long as somebody receives. Where nothing differs, nothing
- * but digests is exchanged; else the 64 KiB blocks that differ, from all
+ * does not allow content inequality. Collective over the group; other groups
+ * are not waited for; a world of one is allowed. Blocks until all members have
+ * called, and then as long as any member receives. Where nothing differs, only
+ * digests travel. Otherwise the 64 KiB blocks that differ travel, from all
  * members that hold the elected content at once, each checked by its hash.
  *
  * shared_state  tensors of any type, size and alignment, in the same order on
  *               all members with equal name, type, count and flag, but on the
- *               device of each one's choice. Not to be touched by others during
- *               the call; for memory on a GPU that means kernels queued on any
- *               stream but the default one, too. It is hashed there and copied
- *               through 512 KiB of pinned memory per connection.
- *               At most 2^26 - 1, no two of one name (NULL, "": none); names
- *               of up to 4096 bytes, 64 MiB in all.
+ *               device of each one's choice. Nothing else may touch them during
+ *               the call; for memory on a GPU that includes kernels queued on
+ *               any stream but the default one. GPU memory is hashed there and
+ *               copied through 512 KiB of pinned memory per connection.
+ *               At most 2^26 - 1 tensors, no two of one name (NULL, "": none);
+ *               names of up to 4096 bytes, 64 MiB in all.
  * revision      any number but 2^64 - 1 at first: the highest counts. From then
- *               on one more with each call: who is behind is brought along, who
- *               is ahead is refused. Overwritten with the group's revision.
- *               After all who had the state have left, the run goes on only
- *               from the revision and the content it had.
- * strategy      ENFORCE_POPULAR: the content held by most of those at the
- *               current revision wins (at none of them, by most of those
+ *               on one more with each call: a member that is behind is brought
+ *               along, a member that is ahead is refused. Overwritten with the
+ *               group's revision. After all members that had the state have
+ *               left, the run goes on only from the revision and the content it
+ *               had.
+ * strategy      ENFORCE_POPULAR: the content held by most of the members at the
+ *               current revision wins (if none is there, by most of those
  *               behind); a tie goes to the content that the lowest rank holds.
  *               All members call with it, or none. SEND_ONLY: gives, is never
  *               written to; is refused if outvoted by other senders.
@@ -462,23 +475,24 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  *               that differed here and were received, each counted once,
  *               however often it was asked for. tx_bytes: bytes that members
  *               which now hold the state took from this one. Summed over all
- *               members, lost and failed ones included, both are equal: what
- *               went out in vain (to one that was lost, or had it sooner from
- *               another one) is counted nowhere, nor are headers and hashes.
+ *               members, lost and failed ones included, both are equal. Bytes
+ *               that were sent in vain (to a member that was lost, or had them
+ *               sooner from another one) count nowhere, nor do headers and
+ *               hashes.
  *
- * The loss of a member is no failure while another one holds the content; it
- * is reported by the next collective, as always.
+ * The loss of a member is no failure while another one holds the content. The
+ * next collective reports it, as always.
  *
  * pcclSuccess                  the state is equal everywhere.
- * pcclNoSharedStateAvailable   nobody has it who may give it, or the last one
- *                              was lost: tensors may be partly overwritten.
+ * pcclNoSharedStateAvailable   no member that may give it has it, or the last
+ *                              one was lost: tensors may be partly overwritten.
  * pcclPendingAsyncOps          an operation is not awaited yet.
  * pcclInvalidArgument          bad strategy, type or device (CUDA needs a
  *                              library built with it); or other tensors than
  *                              the group's: pcclGetLastError names one and
  *                              its peer, on all members; the others go on.
  * pcclInvalidUsage             refused, see above and pcclGetLastError; or
- *                              others of the group wait in another call.
+ *                              other members of the group wait in another call.
  * pcclMasterConnectionFailed   evicted, or the run is over; connect anew. */
 PCCL_EXPORT pcclResult_t
 pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
@@ -489,15 +503,17 @@ pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
 
 /* Creates a master that will listen on the address (0.0.0.0 and :: mean all
  * interfaces, port 0 any free port, see pcclGetMasterPort). Does nothing else
- * yet. The caller owns it until pcclDestroyMaster. These functions need no
- * pcclInit, and none but pcclDestroyMaster has to be the only one under way. */
+ * yet. The caller owns it until pcclDestroyMaster. The master functions need no
+ * pcclInit. Only pcclDestroyMaster has to be the only call under way. */
 PCCL_EXPORT pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
                                           pcclMasterInstance_t **p_master_out);
 
 /* Starts serving in a thread of its own, with the deadline of PCCL_DEADLINE;
  * does not block.
- * pcclInvalidUsage: the address cannot be listened on (the log says why), or it
- * ran already; one that was stopped does not start again. */
+ *
+ * pcclInvalidUsage  the address cannot be listened on (the log says why), or
+ *                   the master ran already. A stopped one does not start again.
+ */
 PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 
 /* Asks the master to stop; connected peers then go on until they need it.
@@ -529,17 +545,18 @@ PCCL_EXPORT const char *pcclGetErrorString(pcclResult_t result);
 /* More about the last failed call on this communicator, one line of at most 255
  * bytes: which peer, which address, which rule. "" if none failed, or the
  * result says all. Copied into buf (size bytes, at least 1, always
- * terminated). Where threads fail at the same time it is of one of them. */
+ * terminated). If several threads fail at the same time, the text is of one of
+ * them. */
 PCCL_EXPORT pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf,
                                           size_t size);
 
-/* One member of the view as this peer has been told it. */
+/* One member of the view, as this peer has been notified of it. */
 typedef struct pcclMember_t {
     uint64_t id;   /* unique in the run, never reused; ascending with rank
                       among those admitted together, newcomers last */
     uint64_t host; /* equal for processes that can share memory */
     int32_t rank;  /* 0..world-1, dense */
-    int32_t hint;  /* what the member passed as rank hint, or -1 */
+    int32_t hint;  /* the rank hint that the member passed, or -1 */
 } pcclMember_t;
 
 /* The view: rank and size of this peer's group, its epoch, and (members not
@@ -553,8 +570,8 @@ PCCL_EXPORT pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch,
 typedef struct pcclCommOptions_t {
     size_t size;          /* sizeof(pcclCommOptions_t), for growth */
     int32_t rank_hint;    /* wanted order among first members; -1: none */
-    uint32_t deadline_ms; /* for reaching the master, whose own deadline counts
-                             from then on; 0: PCCL_DEADLINE or the default */
+    uint32_t deadline_ms; /* for reaching the master; after that the master's
+                             deadline counts. 0: PCCL_DEADLINE or the default */
 } pcclCommOptions_t;
 
 /* pcclInvalidUsage     connected already.
@@ -563,8 +580,8 @@ PCCL_EXPORT pcclResult_t pcclSetOptions(pcclComm_t *comm,
                                         const pcclCommOptions_t *options);
 
 /* Collectives beyond all-reduce, on the members of the view. Each is uniform
- * and atomic exactly as pcclAllReduce is, has its results, and may run beside
- * others with distinct tags. A world of one succeeds (local copy). */
+ * and atomic exactly as pcclAllReduce is, returns the same results, and may run
+ * beside others with distinct tags. A world of one succeeds (local copy). */
 typedef enum pcclCollectiveKind_t {
     pcclKindAllReduce = 0, /* count elements of datatype, op */
     pcclKindBroadcast = 1, /* recvbuf on all, count bytes, from root; on the
@@ -590,15 +607,15 @@ typedef struct pcclCollective_t {
     int root;             /* of broadcast: a rank */
     uint64_t user_digest; /* must agree on all members, else
                              pcclInvalidArgument everywhere */
-    uint64_t view_epoch;  /* 0, or the epoch the arguments were made for: if
-                             the view is another one by now the launch fails
+    uint64_t view_epoch;  /* 0, or the epoch that the arguments were made for.
+                             If the view is another one by now, the launch fails
                              with pcclRankConnectionLost and nothing is sent */
     const size_t *send_bytes, *send_displs;
     const size_t *recv_bytes, *recv_displs;
-    /* Scope. NULL: all members of the view, and the rules of a loss are those
-     * of pcclAllReduce. Else member_count ids (pcclMember_t.id), equal on all
-     * of them, each once, this peer among them; ranks and "world" then mean
-     * positions in this array, view_epoch is ignored, and the operation fails
+    /* Scope. NULL: all members of the view, and a loss has the effect that it
+     * has in pcclAllReduce. Else member_count ids (pcclMember_t.id), equal on
+     * all of them, each once, this peer among them. Ranks and "world" then mean
+     * positions in this array, and view_epoch is ignored. The operation fails
      * with pcclRankConnectionLost if and only if a member of the scope is gone,
      * as often as it is tried. Tags of operations with different scopes must be
      * distinct while in flight. */
@@ -606,8 +623,8 @@ typedef struct pcclCollective_t {
     size_t member_count;
 } pcclCollective_t;
 
-/* Starts the operation, never blocks; arrays may be freed on return, buffers
- * belong to the library until the await. Awaited with pcclAwaitAsyncReduce. */
+/* Starts the operation. Never blocks. The arrays may be freed on return; the
+ * buffers belong to the library until the await, by pcclAwaitAsyncReduce. */
 PCCL_EXPORT pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op,
                                              pcclComm_t *comm,
                                              pcclAsyncReduceOp_t *handle_out);
@@ -617,33 +634,33 @@ PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
                                         pcclComm_t *comm,
                                         pcclReduceInfo_t *info_out);
 
-/* Has the operation under way with this tag end with pcclOperationFailed for
- * all of its members, who may wait in it for one that will not come. If all
- * hold its result by then it succeeds for all. One that has not launched it
- * meets the error at its next launch of the tag. Never blocks; any thread may
- * call.
+/* Makes the operation under way with this tag end with pcclOperationFailed for
+ * all of its members, which may wait in it for a member that will not come. If
+ * all hold its result by then, it succeeds for all. A member that has not
+ * launched it meets the error at its next launch of the tag. Never blocks; any
+ * thread may call.
  *
- * pcclSuccess          asked for; the operation's result comes as always.
- * pcclPendingAsyncOps  the membership changes right now: call again.
+ * pcclSuccess          requested; the await returns the operation's result.
+ * pcclPendingAsyncOps  the membership is changing now: call again.
  * pcclInvalidUsage     nothing is under way with this tag. */
 PCCL_EXPORT pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag);
 
 /* ------------------------------------------------------------ messages
- * Between two members of the group, named by pcclMember_t.id. What one member
- * posts to another arrives exactly once and in order while both live,
- * whatever becomes of connections, of other members and of the view. Messages
- * have connections of their own: they neither block collectives nor are
- * blocked by them. Progress is made inside the calls on the communicator, and
- * by its thread a few times per deadline. Any thread may call. Each function
- * is pcclInvalidUsage before pcclConnect. */
+ * Between two members of the group, named by pcclMember_t.id. A message arrives
+ * exactly once and in order while both members live, whatever happens to
+ * connections, to other members and to the view. Messages have connections of
+ * their own: they neither block collectives nor are blocked by them. Progress
+ * is made inside the calls on the communicator, and by its thread a few times
+ * per deadline. Any thread may call. Each function is pcclInvalidUsage before
+ * pcclConnect. */
 enum {
     PCCL_MESSAGE_HEADER_MAX = 64,
     PCCL_MESSAGE_MAX = 64 * 1024, /* bytes of header and body together */
 };
 
-/* Copies a message into the member's queue, of at most 1024 messages and 1 MiB
- * that it has not acknowledged; it keeps as much that its program has not
- * taken. Never blocks.
+/* Copies a message into the queue to the member. The queue has at most 1024
+ * messages and 1 MiB that the member has not acknowledged; the member keeps as
+ * much that its program has not taken. Never blocks.
  *
  * pcclSuccess             it will arrive unless one of the two is lost.
  * pcclPendingAsyncOps     the queue is full: take events and try again, at the
@@ -655,14 +672,16 @@ PCCL_EXPORT pcclResult_t pcclPostMessage(pcclComm_t *comm, uint64_t to,
                                          const void *header, size_t header_size,
                                          const void *body, size_t body_size);
 
-/* Bulk transfer of any size, straight from the sender's memory into the
- * receiver's: it begins when one side has called pcclSendBulk and the other
- * pcclExpectBulk with the same key and size, in either order (other sizes:
- * pcclInvalidArgument for both). Keys are the program's choice, and distinct
- * among a member's transfers in flight in one direction. Each buffer belongs
- * to the library until the transfer's event, which tells its result; a lost
- * partner is pcclRankConnectionLost. Never block; return as pcclPostMessage:
- * pcclPendingAsyncOps where 2^20 expectations of the member are not over,
+/* Bulk transfer of any size (rendezvous), straight from the sender's memory
+ * into the receiver's. It begins when one side has called pcclSendBulk and the
+ * other pcclExpectBulk with the same key and size, in either order (different
+ * sizes: pcclInvalidArgument for both). Keys are the program's choice, and
+ * distinct among a member's transfers in flight in one direction. Each buffer
+ * belongs to the library until the transfer's event, which has its result; a
+ * lost partner is pcclRankConnectionLost.
+ *
+ * Both never block. They return as pcclPostMessage does, with
+ * pcclPendingAsyncOps where 2^20 expectations of the member are not over, and
  * pcclInvalidArgument where the key is in use. On any failure there will be no
  * event, and the buffer stays the caller's. */
 PCCL_EXPORT pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to,
@@ -671,17 +690,19 @@ PCCL_EXPORT pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to,
 PCCL_EXPORT pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from,
                                         uint64_t key, void *buf, size_t size);
 
-/* Withdraws an expectation: the buffer is free again and no event comes; the
- * send waits for another one. pcclInvalidUsage: there is none (any more). */
+/* Cancels an expectation: the buffer is free again and no event comes. The
+ * send waits for another expectation.
+ *
+ * pcclInvalidUsage  there is none (any more). */
 PCCL_EXPORT pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from,
                                         uint64_t key);
 
-/* Withdraws a send: the buffer is free again and no event comes. What the
- * other one expects or will expect under the key waits until it cancels.
+/* Cancels a send: the buffer is free again and no event comes. A present or
+ * later expectation of the receiver under the key waits until it is cancelled.
  *
- * pcclSuccess          withdrawn.
+ * pcclSuccess          cancelled.
  * pcclPendingAsyncOps  data are under way: its event comes, or the receiver
- *                      cancels and a later call withdraws it.
+ *                      cancels and a later call cancels the send.
  * pcclInvalidUsage     there is none (any more). */
 PCCL_EXPORT pcclResult_t pcclWithdrawBulk(pcclComm_t *comm, uint64_t to,
                                           uint64_t key);
@@ -691,8 +712,8 @@ typedef enum pcclEventKind_t {
     pcclEventMessage = 1,
     pcclEventBulkSent = 2,
     pcclEventBulkReceived = 3,
-    pcclEventRoom = 4,      /* a post to the member that was refused may go */
-    pcclEventMemberLost = 5 /* once per member, after all that it sent */
+    pcclEventRoom = 4,      /* a post that was refused may succeed now */
+    pcclEventMemberLost = 5 /* once per member, after all its messages */
 } pcclEventKind_t;
 
 typedef struct pcclEvent_t {
@@ -705,24 +726,24 @@ typedef struct pcclEvent_t {
     void *owned;
 } pcclEvent_t;
 
-/* The next event, in the order of arrival. Waits for one timeout_ms
- * milliseconds (0: not at all, negative: without limit) and makes progress
- * meanwhile. All losses are events from the first call of a function of this
- * section on, and of those before it the first 1024. A program that takes no
- * events stops the others' posts.
+/* The next event, in the order of arrival. Waits for an event at most
+ * timeout_ms milliseconds (0: not at all, negative: without limit) and makes
+ * progress meanwhile. From the first call of a function of this section on all
+ * losses are events; of the losses before it, the first 1024 are. A program
+ * that takes no events stops the others' posts.
  *
  * pcclSuccess                 *event is one, or pcclEventNone.
  * pcclMasterConnectionFailed  out of the run, and all events are taken. */
 PCCL_EXPORT pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms,
                                        pcclEvent_t *event);
 
-/* Frees what a message holds; harmless for other events. Before the
- * communicator is destroyed. */
+/* Frees the memory of a message; has no effect on other events. To be called
+ * before the communicator is destroyed. */
 PCCL_EXPORT pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event);
 
-/* When the last change of the view reached this peer, CLOCK_MONOTONIC
- * nanoseconds: the epoch was closed, the next view was proposed (all outcomes
- * agreed), it came into force (links made). Zero if there was none. */
+/* When the last change of the view reached this peer, in CLOCK_MONOTONIC
+ * nanoseconds: the epoch was closed; the next view was proposed (all outcomes
+ * agreed); it came into force (links made). Zero if there was no change. */
 typedef struct pcclViewChange_t {
     uint64_t epoch; /* of the view that came into force */
     int64_t closed_ns, proposed_ns, installed_ns;
@@ -730,23 +751,28 @@ typedef struct pcclViewChange_t {
 PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
                                            pcclViewChange_t *change_out);
 
-/* Ends the run for all: the master tells the peers, whose calls then give
- * pcclMasterConnectionFailed, and its launcher, which kills its ranks and exits
- * with `code`. For MPI_Abort. Returns at once. */
+/* Ends the run for all, for MPI_Abort. The master notifies the peers, whose
+ * calls then return pcclMasterConnectionFailed, and its launcher, which kills
+ * its ranks and exits with `code`. Returns at once. */
 PCCL_EXPORT pcclResult_t pcclAbortRun(pcclComm_t *comm, int code);
 
-/* *done_out: an await would return at once. Moves data, never blocks. A handle
- * that is unknown, or awaited: pcclInvalidArgument. */
+/* Sets *done_out to whether an await would return at once. Moves data, never
+ * blocks.
+ *
+ * pcclInvalidArgument  the handle is unknown, or was awaited. */
 PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
                                        bool *done_out);
-/* The same, but waits until it is done, an event of messages is there
- * (pcclTakeEvent), or timeout_ms have passed, moving data meanwhile; with 0 it
- * only looks. Negative: pcclInvalidArgument. */
+/* The same, but waits until the operation is done, an event of messages is
+ * there (pcclTakeEvent), or timeout_ms have passed, and moves data meanwhile.
+ * With 0 it returns at once.
+ *
+ * pcclInvalidArgument  as above, or timeout_ms is negative. */
 PCCL_EXPORT pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle,
                                        int timeout_ms, bool *done_out);
 
-/* Port that a master listens on (for port 0). pcclInvalidUsage before
- * pcclRunMaster. */
+/* The port that a master listens on (for port 0).
+ *
+ * pcclInvalidUsage  before pcclRunMaster. */
 PCCL_EXPORT pcclResult_t pcclGetMasterPort(pcclMasterInstance_t *master,
                                            uint16_t *port_out);
 
