@@ -1,5 +1,5 @@
-/* bench_main.c - pccl-bench: how fast collectives, recovery and joining are.
- * See `help` below. */
+/* bench_main.c - pccl-bench: measures collectives, recovery and joining. See
+ * `help` below. */
 #include "bench.h"
 
 #include <libgen.h>
@@ -15,21 +15,21 @@ static const char help[] =
     "       pccl-bench join [options]                connect to first result\n"
     "\n"
     "  --op LIST          allreduce bcast allgather alltoall barrier sync\n"
-    "                     (allreduce); sync is that of shared state\n"
-    "  --sizes LIST       bytes of the vector, with K M G: 8,64K,16M; of\n"
+    "                     (allreduce); sync synchronizes shared state\n"
+    "  --sizes LIST       bytes of the vector, with K M G: 8,64K,16M; for\n"
     "                     allgather and alltoall: of all blocks together\n"
     "  --types LIST       uint8 int8 uint16 int16 uint32 int32 uint64 int64\n"
     "                     float16 bfloat16 float double (float)\n"
     "  --redop NAME       sum prod max min avg (sum)\n"
     "  --quantize TYPE-ALGORITHM   allreduce: u8 i8 u16 i16, minmax zps; the\n"
-    "                     results are near, so they are not looked at\n"
+    "                     results are approximate and not checked\n"
     "  --transport NAME   auto tcp shm: sets PCCL_TRANSPORT\n"
     "  --in-place         allreduce: send buffer = receive buffer\n"
     "  --concurrent K     operations in flight at once, each of that size (1)\n"
-    "  --pool P           connections per neighbour (1); 0: as the library\n"
-    "                     decides\n"
+    "  --pool P           connections per neighbour (1); 0: the library's\n"
+    "                     choice\n"
     "  --seconds S        time per line (1)\n"
-    "  --no-check         do not look at the results\n"
+    "  --no-check         do not check the results\n"
     "  --json             one JSON object per line\n"
     "  --ranks N          without pccl-master: processes (2; recovery, join: "
     "3)\n"
@@ -37,12 +37,12 @@ static const char help[] =
     "(20)\n"
     "  --stop             recovery: SIGSTOP instead of SIGKILL\n"
     "\n"
-    "Columns as nccl-tests and the OSU benchmarks have them: times of a call\n"
-    "in microseconds, median and p99 those of the slowest rank; algbw = bytes\n"
-    "/ median, busbw = algbw * 2(n-1)/n for allreduce, * (n-1)/n for "
-    "allgather\n"
-    "and alltoall. #wrong: elements of a result that are not what they must\n"
-    "be; the exit status is 1 then.\n";
+    "Columns are those of nccl-tests and the OSU benchmarks. Times of a call\n"
+    "are in microseconds; median and p99 are those of the slowest rank. algbw\n"
+    "= bytes / median; busbw = algbw * 2(n-1)/n for allreduce, * (n-1)/n for\n"
+    "allgather and alltoall. #wrong counts wrong elements of a result; the "
+    "exit\n"
+    "status is 1 then.\n";
 
 /* Starts the run that this program was meant to be started in. */
 static int under_master(const struct bench_options *o, int argc, char **argv)
