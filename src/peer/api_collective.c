@@ -229,7 +229,7 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
     if (rc != pcclSuccess) return rc;
     switch (comm_fast(c, &r, op->view_epoch, &started)) {
     case FAST_NOTHING:
-        c->session->engine.in_a_row = 0;
+        engine_wait_begins(&c->session->engine);
         rc = launch(c, op, q, &started);
         break;
     case FAST_TAKEN:

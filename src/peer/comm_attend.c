@@ -80,12 +80,7 @@ static void begin(pcclComm_t *c)
 
 void comm_attend_rest(pcclComm_t *c)
 {
-    const struct engine *e = &c->session->engine;
-    bool rest = false;
-    for (uint32_t i = 0; i < e->op_end && !rest && !c->attended; i++)
-        rest = e->ops[i].phase == PHASE_RUNNING ||
-               e->ops[i].phase == PHASE_COMPLETE;
-    if (rest) begin(c);
+    if (!c->attended && engine_has_work(&c->session->engine)) begin(c);
     comm_io_watch(c);
 }
 

@@ -110,7 +110,7 @@ static void sleep_until(pcclComm_t *c, pccl_ns until)
 static void drive(pcclComm_t *c, const struct goal *goal)
 {
     if (goal->op && goal->op->phase == PHASE_DONE) return;
-    c->session->engine.in_a_row = 0;
+    engine_wait_begins(&c->session->engine);
     if (c->driving || is_over(c, goal)) comm_turn(c);
     while (!is_over(c, goal) && c->driving) {
         if (goal->until == PCCL_NEVER)

@@ -247,15 +247,9 @@ bool comm_io_move_expected(pcclComm_t *c)
 
 void comm_io_expect(pcclComm_t *c, const struct op *op)
 {
-    bool alone = c->session->engine.op_end == 1;
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        const struct conn *conn = c->session->engine.links.conns[i];
-        bool may = !op || !conn || conn->peer || conn->state != CONN_OPEN;
-        for (uint32_t k = 0; op && k < op->ep_count && !may; k++)
-            may = op->eps[k].link == conn->link &&
-                  (!alone || engine_awaits(op, &op->eps[k]));
-        c->sockets[i].expected = may;
-    }
+    const struct engine *e = &c->session->engine;
+    for (uint32_t i = 0; i < c->socket_end; i++)
+        c->sockets[i].expected = engine_expects_from(e, op, i);
 }
 
 void comm_io_push(pcclComm_t *c)
@@ -326,10 +320,7 @@ void comm_io_watch(pcclComm_t *c)
     bool work = s->state == SESSION_JOINING || s->proposed || s->leaving ||
                 s->sync == SYNC_ASKED ||
                 s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
-    for (uint32_t i = 0; i < s->engine.op_end && !work; i++) {
-        enum op_phase phase = s->engine.ops[i].phase;
-        work = phase == PHASE_RUNNING || phase == PHASE_COMPLETE;
-    }
+    work = work || engine_has_work(&s->engine);
     bool changed = false, others = c->driving || c->attended;
     for (uint32_t i = 0; i < c->socket_end; i++) {
         struct comm_socket *k = &c->sockets[i];

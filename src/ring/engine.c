@@ -104,3 +104,31 @@ void engine_tick(struct engine *e, pccl_ns now)
     state_tick(e);
     probe_tick(e);
 }
+
+bool engine_has_work(const struct engine *e)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        enum op_phase phase = e->ops[i].phase;
+        if (phase == PHASE_RUNNING || phase == PHASE_COMPLETE) return true;
+    }
+    return false;
+}
+
+bool engine_expects_from(const struct engine *e, const struct op *op,
+                         uint32_t number)
+{
+    const struct conn *c = e->links.conns[number];
+    if (!op || !c || c->peer || c->state != CONN_OPEN) return true;
+    bool alone = e->op_end == 1;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        const struct endpoint *ep = &op->eps[i];
+        if (ep->link == c->link && (!alone || engine_awaits(op, ep)))
+            return true;
+    }
+    return false;
+}
+
+void engine_wait_begins(struct engine *e)
+{
+    e->in_a_row = 0;
+}

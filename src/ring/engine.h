@@ -268,6 +268,14 @@ void engine_start_queued(struct engine *e, struct op *op);
 void engine_finish(struct engine *e, struct op *op, int result);
 /* Something for op is still to come from this partner, as it seems here. */
 bool engine_awaits(const struct op *op, const struct endpoint *ep);
+/* An operation is under way. */
+bool engine_has_work(const struct engine *e);
+/* Bytes that op waits for may arrive on this connection. Also true without an
+ * operation, for messages, and before the HELLOs have passed. */
+bool engine_expects_from(const struct engine *e, const struct op *op,
+                         uint32_t conn);
+/* A caller waits for an operation: it launches no others now (rule D4). */
+void engine_wait_begins(struct engine *e);
 void engine_release(struct engine *e, struct op *op); /* after its await */
 /* Makes a complete request for an all-reduce one of codes. */
 void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,

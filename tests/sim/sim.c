@@ -328,7 +328,7 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     struct net_pipe *pipe = &s->streams[stream].pipe[!side];
     struct engine *e = &p->session->engine;
     bool empty = true;
-    if (p->program.stage != STAGE_LAUNCH) e->in_a_row = 0; /* it waits */
+    if (p->program.stage != STAGE_LAUNCH) engine_wait_begins(e);
     if (e->links.conns[conn]->channel) {
         if (memory_read(s, p, conn, &empty)) return true;
     }
