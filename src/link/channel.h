@@ -3,8 +3,8 @@
  *
  * A connection whose ends share memory sends its bytes through a channel once
  * both HELLOs have passed (rule L1); nothing else about it changes. Pure: the
- * memory comes from the driver (share.h), and so does waking a partner that
- * sleeps in the kernel.
+ * memory comes from the driver (shared_memory.h), and so does the byte that
+ * wakes a partner that sleeps in the kernel.
  *
  * The partner may write anything at any time: of its indices only those are
  * believed that fit the own ones, which are kept in private memory. Its bytes
@@ -35,8 +35,9 @@ enum {
     CHANNEL_MAGIC = 0x4c4e4844,
 };
 
-enum channel_sleep {
-    CHANNEL_AWAKE = 0,
+/* What the doorbell of one end is armed for. */
+enum channel_doorbell {
+    CHANNEL_AWAKE = 0,      /* not armed */
     CHANNEL_WANTS_DATA = 1, /* sleeps until there is something to read */
     CHANNEL_WANTS_ROOM = 2, /* sleeps until something can be written */
 };
@@ -46,7 +47,8 @@ struct channel_side {
     _Alignas(CHANNEL_LINE) _Atomic uint64_t written; /* bytes so far */
     _Atomic uint64_t base; /* index of the byte at the start of the queue */
     _Alignas(CHANNEL_LINE) _Atomic uint64_t read;
-    _Alignas(CHANNEL_LINE) _Atomic uint32_t asleep; /* cleared by who wakes */
+    /* enum channel_doorbell; the end that rings clears it. */
+    _Alignas(CHANNEL_LINE) _Atomic uint32_t asleep;
 };
 
 struct channel_page {
@@ -113,13 +115,12 @@ static inline size_t channel_room(struct channel *c, uint8_t **to)
     return (size_t)(c->size - used);
 }
 
-/* Shows what was written to the other side. The order is total, so that
- * either the other side sees it before it sleeps, or this one sees it asleep
- * (channel_must_wake). */
+/* Shows to the other end what was written. It may sleep: channel_ring() is to
+ * follow, once for any number of writes. */
 static inline void channel_write(struct channel *c, size_t size)
 {
     c->written += size;
-    atomic_store_explicit(&c->own->written, c->written, memory_order_seq_cst);
+    atomic_store_explicit(&c->own->written, c->written, memory_order_release);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -143,30 +144,68 @@ static inline size_t channel_ready(struct channel *c, const uint8_t **from)
     return (size_t)(written - c->read);
 }
 
+/* Gives room back. channel_ring() is to follow here as well. */
 static inline void channel_read(struct channel *c, size_t size)
 {
     c->read += size;
     atomic_store_explicit(&c->own->read, c->read, memory_order_release);
 }
 
-/* ---------------------------------------------------------------- sleeping */
+/* --------------------------------------------------------- doorbell, L3 */
 
-/* The other side sleeps for this; true once for each time it fell asleep. */
-static inline bool channel_must_wake(struct channel *c, uint32_t what)
+/* An end that is about to sleep in the kernel arms its doorbell, looks once
+ * more, and then waits for the socket of the connection. The other end, after
+ * it has written or read, looks whether the doorbell is armed; if so it disarms
+ * it and sends one byte through the socket. Rule L3 orders these accesses:
+ *
+ *     channel_arm                     channel_write or channel_read
+ *       asleep = what                   index += size
+ *       look at the other's index     channel_ring
+ *                                       fence
+ *                                       look at the other's asleep
+ *
+ * The store and the looks are sequentially consistent, as is the fence. If the
+ * fence comes before `asleep` is stored, the end that arms sees the new index;
+ * if it comes after, the end that rings sees the doorbell armed. Without it
+ * both looks may pass both stores, and nobody wakes the sleeper
+ * (tests/core/test_doorbell.c). One fence serves all pieces of a pass; the
+ * stores of the indices only order the bytes before them.
+ *
+ * The end that rings clears the flag, and always sends a byte after that. If it
+ * clears a doorbell that was armed anew meanwhile, that byte wakes the sleeper,
+ * which looks and arms again. */
+
+/* Arms the own doorbell. True: what it would sleep for is there already. */
+static inline bool channel_arm(struct channel *c, uint32_t what)
 {
+    atomic_store_explicit(&c->own->asleep, what, memory_order_seq_cst);
+    if (what & CHANNEL_WANTS_DATA &&
+        atomic_load_explicit(&c->other->written, memory_order_seq_cst) !=
+            c->read)
+        return true;
+    return what & CHANNEL_WANTS_ROOM &&
+           c->written - atomic_load_explicit(&c->other->read,
+                                             memory_order_seq_cst) !=
+               c->size;
+}
+
+static inline void channel_disarm(struct channel *c)
+{
+    atomic_store_explicit(&c->own->asleep, CHANNEL_AWAKE, memory_order_release);
+}
+
+/* After writes (CHANNEL_WANTS_DATA) or reads (CHANNEL_WANTS_ROOM). True: the
+ * other end sleeps for this, and a byte is to be sent through the socket; once
+ * for each time that it fell asleep. */
+static inline bool channel_ring(struct channel *c, uint32_t what)
+{
+    atomic_thread_fence(memory_order_seq_cst);
     uint32_t asleep =
         atomic_load_explicit(&c->other->asleep, memory_order_seq_cst);
     if (!(asleep & what)) return false;
     atomic_store_explicit(&c->other->asleep, CHANNEL_AWAKE,
-                          memory_order_seq_cst);
+                          memory_order_release);
     return true;
-}
-
-/* Announces that this side will sleep, or that it is awake. Who falls asleep
- * looks once more before it does. */
-static inline void channel_set_asleep(struct channel *c, uint32_t what)
-{
-    atomic_store_explicit(&c->own->asleep, what, memory_order_seq_cst);
 }
 
 #endif

@@ -113,7 +113,7 @@ bool comm_share_sends(const pcclComm_t *c, uint32_t number)
 void comm_share_bell(pcclComm_t *c, uint32_t number, uint32_t what)
 {
     struct comm_socket *s = &c->sockets[number];
-    if (!channel_must_wake(&s->share.channel, what)) return;
+    if (!channel_ring(&s->share.channel, what)) return;
     /* When there is no room, the other end has not seen older ones yet. */
     ssize_t ignored = send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)ignored;
@@ -138,23 +138,19 @@ bool comm_share_doze(pcclComm_t *c, uint32_t number, bool on)
     struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->sockets[number];
     struct channel *channel = &s->share.channel;
+    uint8_t *to;
     if (!on) {
-        if (s->asleep) channel_set_asleep(channel, CHANNEL_AWAKE);
+        if (s->asleep) channel_disarm(channel);
         s->asleep = false;
         return false;
     }
-    uint8_t *to;
-    const uint8_t *from;
-    bool reads = engine_rx_window(e, number, &to) > 0;
-    uint32_t what = reads ? CHANNEL_WANTS_DATA : CHANNEL_AWAKE;
-    if (s->blocked) what |= CHANNEL_WANTS_ROOM;
-    channel_set_asleep(channel, what);
+    uint32_t what = s->blocked ? CHANNEL_WANTS_ROOM : CHANNEL_AWAKE;
+    if (engine_rx_window(e, number, &to) > 0) what |= CHANNEL_WANTS_DATA;
     s->asleep = true;
+    bool there = channel_arm(channel, what);
     /* The other end may sleep for room that was made meanwhile. */
     comm_share_bell(c, number, CHANNEL_WANTS_ROOM);
-    if (channel->broken) return true;
-    if (reads && channel_ready(channel, &from) > 0) return true;
-    return s->blocked && channel_room(channel, &to) > 0;
+    return there || channel->broken;
 }
 
 /* ------------------------------------------------------------------ moving */

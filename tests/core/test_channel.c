@@ -160,18 +160,34 @@ static void test_across_processes(void **state)
     shared_memory_free(&s);
 }
 
-/* Who sleeps is woken once, and only for what it sleeps for. */
+/* An end that sleeps is woken once, and only for what it sleeps for. */
 static void test_sleep(void **state)
 {
     (void)state;
-    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_DATA));
-    channel_set_asleep(&opener.channel, CHANNEL_WANTS_DATA);
-    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_ROOM));
-    assert_true(channel_must_wake(&maker.channel, CHANNEL_WANTS_DATA));
-    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_DATA));
-    channel_set_asleep(&opener.channel, CHANNEL_WANTS_ROOM);
-    channel_set_asleep(&opener.channel, CHANNEL_AWAKE);
-    assert_false(channel_must_wake(&maker.channel, CHANNEL_WANTS_ROOM));
+    assert_false(channel_ring(&maker.channel, CHANNEL_WANTS_DATA));
+    assert_false(channel_arm(&opener.channel, CHANNEL_WANTS_DATA));
+    assert_false(channel_ring(&maker.channel, CHANNEL_WANTS_ROOM));
+    assert_true(channel_ring(&maker.channel, CHANNEL_WANTS_DATA));
+    assert_false(channel_ring(&maker.channel, CHANNEL_WANTS_DATA));
+    assert_true(channel_arm(&opener.channel, CHANNEL_WANTS_ROOM));
+    channel_disarm(&opener.channel);
+    assert_false(channel_ring(&maker.channel, CHANNEL_WANTS_ROOM));
+}
+
+/* An end that arms its doorbell finds what is there already. */
+static void test_arm_looks(void **state)
+{
+    (void)state;
+    size_t read = 0;
+    enum { BOTH = CHANNEL_WANTS_DATA | CHANNEL_WANTS_ROOM };
+    assert_int_equal(write_some(&maker.channel, 0, SIZE), SIZE);
+    assert_false(channel_arm(&maker.channel, BOTH));
+    assert_true(channel_arm(&opener.channel, CHANNEL_WANTS_DATA));
+    assert_true(read_some(&opener.channel, &read, 1));
+    assert_true(channel_arm(&maker.channel, CHANNEL_WANTS_ROOM));
+    assert_false(channel_arm(&maker.channel, CHANNEL_WANTS_DATA));
+    assert_true(read_some(&opener.channel, &read, SIZE));
+    assert_false(channel_arm(&opener.channel, CHANNEL_WANTS_DATA));
 }
 
 /* Indices that cannot be: nothing is read or written outside the queue. */
@@ -316,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_begins_anew, setup, teardown),
         cmocka_unit_test(test_across_processes),
         cmocka_unit_test_setup_teardown(test_sleep, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_arm_looks, setup, teardown),
         cmocka_unit_test_teardown(test_lies, teardown),
         cmocka_unit_test(test_offers),
         cmocka_unit_test(test_area),
