@@ -3,7 +3,7 @@
 #include "mpi_comm.h"
 #include "mpi_op.h"
 #include "p2p.h"
-#include "progress.h"
+#include "mpi_progress.h"
 #include "revoke.h"
 #include "transport.h"
 #include "type.h"
@@ -75,7 +75,7 @@ static void run_start(int required, const char *function)
     atomic_store(&run_phase, PHASE_ACTIVE);
     /* Losses are told to those who have asked for events once. */
     (void)transport_progress(0);
-    if (world.pccl) (void)progress_start();
+    if (world.pccl) (void)mpi_progress_start();
 }
 
 /* With `lifecycle`. */
@@ -84,7 +84,7 @@ static void run_stop(void)
     /* Nobody leaves while another still works; a loss here does not matter. */
     transport_stop();
     if (world.pccl) (void)coll_finish();
-    progress_stop();
+    mpi_progress_stop();
     p2p_stop();
     revoke_stop();
     atomic_store(&run_phase, PHASE_OVER);

@@ -1,5 +1,5 @@
-/* progress.c - see progress.h. */
-#include "progress.h"
+/* mpi_progress.c - see mpi_progress.h. */
+#include "mpi_progress.h"
 #include "coll.h"
 #include "revoke.h"
 #include "transport.h"
@@ -58,7 +58,7 @@ static void *run(void *unused)
     return NULL;
 }
 
-bool progress_start(void)
+bool mpi_progress_start(void)
 {
     pthread_condattr_t attributes;
     sigset_t all, before;
@@ -76,7 +76,7 @@ bool progress_start(void)
     return running;
 }
 
-void progress_stop(void)
+void mpi_progress_stop(void)
 {
     if (!running) return;
     pthread_mutex_lock(&lock);
