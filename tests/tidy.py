@@ -51,7 +51,11 @@ LAYERS = {
     "src/peer/": BASE + ["src/base/env.h", "src/base/io_", "src/base/log.h",
                          "src/elastic/session.h", "src/link/send_window.h",
                          "src/link/shared_memory.h", "src/peer/comm",
-                         "include/pccl.h"],
+                         "src/peer/progress", "include/pccl.h"],
+    "src/peer/progress_core.": ["src/base/base.h",
+                                "src/peer/progress_core.h"],
+    "src/peer/progress_policy.": ["src/base/base.h",
+                                  "src/peer/progress_policy.h"],
     "src/peer/comm_device": ["src/peer/comm", "src/hash/hash_cuda.h"],
     "src/peer/api": ["src/peer/api.h", "src/peer/comm.h"],
     "src/peer/api.c": ["src/peer/api.h", "src/peer/comm",
@@ -83,7 +87,8 @@ CORE = ("src/base/base.h", "src/base/cursor.h", "src/base/dtype",
         "src/master/edges.", "src/master/master.", "src/master/optimize.",
         "src/master/order.", "src/master/round.", "src/master/round_view.",
         "src/master/sites.", "src/master/state_vote.", "src/master/topology",
-        "src/master/bandwidth")
+        "src/master/bandwidth", "src/peer/progress_core.",
+        "src/peer/progress_policy.")
 # Drivers that stand beside a core in its folder.
 NOT_CORE = ("src/link/send_window.c", "src/link/shared_memory.")
 CORE_HEADERS = {"assert.h", "limits.h", "math.h", "stdbool.h", "stddef.h",

@@ -75,8 +75,8 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     pthread_condattr_destroy(&attr);
     c->params = *params;
     c->rank_hint = -1;
-    c->master_fd = c->driver_fd = c->master_poll = c->wake.fd = -1;
-    c->pulse_fd = -1;
+    c->master_fd = c->master_poll = c->wake.fd = -1;
+    progress_init(c);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->listeners[i] = -1;
     *comm_out = c;
     return pcclSuccess;
@@ -205,7 +205,7 @@ static int vote(pcclComm_t *c, enum vote_kind kind, pcclResult_t *result)
     struct session *s = c->session;
     *result = (pcclResult_t)session_vote(s, kind);
     if (*result != pcclSuccess) return -1;
-    comm_turn(c);
+    progress_changed(c);
     while (s->votes[kind] != VOTE_ANSWERED && s->state == SESSION_MEMBER)
         pthread_cond_wait(&c->changed, &c->lock);
     bool answered = s->votes[kind] == VOTE_ANSWERED;
@@ -329,6 +329,6 @@ pcclResult_t pcclAbortRun(pcclComm_t *comm, int code)
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     session_abort_run(c->session, code);
-    comm_turn(c);
+    progress_changed(c);
     return api_leave(c, pcclSuccess);
 }

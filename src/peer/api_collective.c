@@ -209,7 +209,7 @@ static void describe(pcclComm_t *c, int result)
 /* Locked. Ends the operation. */
 static pcclResult_t take(pcclComm_t *c, struct op *op, pcclReduceInfo_t *info)
 {
-    comm_drive(c, op);
+    progress_wait(c, op);
     pcclReduceInfo_t got = {0};
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
@@ -227,7 +227,7 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
     struct op *started;
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) return rc;
-    switch (comm_fast(c, &r, op->view_epoch, &started)) {
+    switch (progress_fast(c, &r, op->view_epoch, &started)) {
     case FAST_NOTHING:
         engine_wait_begins(&c->session->engine);
         rc = launch(c, op, q, &started);
@@ -271,7 +271,7 @@ pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
     rc = launch(c, op, NULL, &started);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){comm, op->tag};
-    comm_attend(c, true);
+    progress_launched(c);
     return api_leave(c, rc);
 }
 
@@ -291,7 +291,7 @@ pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag)
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     rc = (pcclResult_t)session_fail(c->session, tag);
-    if (rc == pcclSuccess) comm_turn(c);
+    if (rc == pcclSuccess) progress_changed(c);
     return api_leave(c, rc);
 }
 
@@ -303,7 +303,7 @@ pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
     if (rc != pcclSuccess) return rc;
     struct op *op = find_handle(c, handle->tag);
     if (!op || !done_out) return api_leave(c, pcclInvalidArgument);
-    if (op->phase != PHASE_DONE) comm_attend(c, false);
+    if (op->phase != PHASE_DONE) progress_tested(c);
     *done_out = op->phase == PHASE_DONE;
     return api_leave(c, pcclSuccess);
 }
@@ -319,7 +319,7 @@ pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle, int timeout_ms,
     if (!op || !done_out || timeout_ms < 0)
         return api_leave(c, pcclInvalidArgument);
     if (timeout_ms > 0)
-        comm_drive_until(c, op, comm_now() + timeout_ms * PCCL_MS);
+        progress_wait_until(c, op, comm_now() + timeout_ms * PCCL_MS);
     op = find_handle(c, handle->tag);
     *done_out = op && op->phase == PHASE_DONE;
     return api_leave(c, pcclSuccess);
@@ -386,7 +386,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
     rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){comm, descriptor->tag};
-    comm_attend(c, true);
+    progress_launched(c);
     return api_leave(c, rc);
 }
 
@@ -425,7 +425,7 @@ static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
                                       &ops[next].descriptor, &window[slot]);
                 if (worst != pcclSuccess) break;
                 window[slot]->awaited = true;
-                comm_attend(c, true);
+                progress_launched(c);
                 index[slot] = next;
                 flying++;
             }

@@ -64,7 +64,7 @@ pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from, uint64_t key)
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
     int result = message_cancel_bulk(&comm->session->engine, from, key);
-    if (result == pcclSuccess) comm_io_push(comm);
+    if (result == pcclSuccess && comm_io_push(comm)) progress_changed(comm);
     return leave(comm, result);
 }
 
@@ -102,9 +102,9 @@ pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms, pcclEvent_t *event)
     if (rc != pcclSuccess) return rc;
     if (!event) return leave(comm, pcclInvalidArgument);
     pccl_ns until = PCCL_NEVER;
-    struct message_event *taken = comm_take_event(comm, 0);
+    struct message_event *taken = progress_take_event(comm, 0);
     if (timeout_ms > 0) until = comm_now() + timeout_ms * PCCL_MS;
-    if (!taken && timeout_ms != 0) taken = comm_take_event(comm, until);
+    if (!taken && timeout_ms != 0) taken = progress_take_event(comm, until);
     *event = (pcclEvent_t){.kind = pcclEventNone};
     if (!taken)
         return leave(comm,

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,44 +43,53 @@ void comm_lock(pcclComm_t *c)
     atomic_fetch_sub(&c->waiting, 1);
 }
 
+void comm_yield_lock(pcclComm_t *c)
+{
+    if (atomic_load(&c->waiting) == 0) return;
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 0; i < LOCK_YIELDS_MAX && atomic_load(&c->waiting) > 0; i++)
+        sched_yield();
+    pthread_mutex_lock(&c->lock);
+}
+
 static void on_changed(void *comm)
 {
     pcclComm_t *c = comm;
     pthread_cond_broadcast(&c->changed);
 }
 
-void comm_turn(pcclComm_t *c)
+uint32_t comm_members_here(const pcclComm_t *c)
 {
-    comm_io_flush_master(c);
-    /* Effects of what just happened (READY, DONE, the next segment) leave at
-     * once, whoever's turn it is. */
-    if (!c->driving || c->driver_blocked) (void)comm_io_move(c);
-    comm_io_flush_master(c);
-    c->attended = false;
-    comm_io_watch(c);
-    comm_wake_driver(c);
+    const struct view *v = c->session->view;
+    uint32_t here = 0;
+    uint64_t host = v->members[v->rank].host;
+    for (uint32_t i = 0; i < v->size; i++)
+        here += v->members[i].host >> 1 == host >> 1;
+    return here;
 }
 
-/* ------------------------------------------------------------- I/O thread */
+/* ------------------------------------------------------------- background
+ * thread */
 
-/* The callers stay where they are, and the listener readable: listening on
+/* The peers that dial stay queued, and the listener readable: to watch it on
  * would be a loop without end. */
-void comm_turn_deaf(pcclComm_t *c)
+void comm_pause_accepting(pcclComm_t *c)
 {
-    if (!c->deaf) LOG(LOG_WARN, "cannot take a call: %s", strerror(errno));
-    c->deaf = true;
+    if (!c->accept_paused)
+        LOG(LOG_WARN, "cannot accept a connection: %s", strerror(errno));
+    c->accept_paused = true;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
         if (c->listeners[i] >= 0) ev_io_stop(c->loop, &c->listener_watchers[i]);
     }
 }
 
-static void hear_again(pcclComm_t *c)
+static void resume_accepting(pcclComm_t *c)
 {
-    for (int i = 0; c->deaf && i < COMM_LISTENERS_MAX; i++) {
+    for (int i = 0; c->accept_paused && i < COMM_LISTENERS_MAX; i++) {
         if (c->listeners[i] >= 0)
             ev_io_start(c->loop, &c->listener_watchers[i]);
     }
-    c->deaf = false;
+    c->accept_paused = false;
 }
 
 static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
@@ -89,21 +97,16 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
     comm_io_judge_master(c);
-    hear_again(c);
+    resume_accepting(c);
     session_tick(c->session, comm_now());
-    (void)comm_io_move(c);
-    comm_turn(c);
+    progress_changed(c);
 }
 
 static void on_wake(void *comm)
 {
     pcclComm_t *c = comm;
     if (c->stopping) ev_break(c->loop, EVBREAK_ALL);
-    comm_attend_woken(c);
-    if (!c->restless || c->stopping) return;
-    c->restless = false;
-    if (!c->driving) (void)comm_io_move(c);
-    comm_turn(c);
+    progress_woken(c);
 }
 
 static void loop_release(struct ev_loop *loop)
@@ -233,11 +236,10 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     c->store = calloc(1, sizeof *c->store);
     c->sockets = calloc(CONNS_MAX, sizeof *c->sockets);
     c->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
-    c->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->master_poll = epoll_create1(EPOLL_CLOEXEC);
-    bool wakes = wake_open(&c->wake) && comm_attend_open(c);
+    bool wakes = wake_open(&c->wake) && progress_open(c);
     if (!c->session || !c->store || !c->sockets || !c->loop || !wakes ||
-        c->driver_fd < 0 || c->master_poll < 0)
+        c->master_poll < 0)
         return false;
     for (uint32_t i = 0; i < CONNS_MAX; i++) c->sockets[i].fd = -1;
     struct session_config config = {
@@ -251,12 +253,12 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         .deadline = deadline,
     };
     if (c->transport != TRANSPORT_TCP) {
-        config.out.share = comm_share_make;
-        config.out.join = comm_share_join;
-        config.out.shared = comm_share_settled;
-        config.out.region_export = comm_share_region_export;
-        config.out.region_attach = comm_share_region_attach;
-        config.out.cma_read = comm_share_cma_read;
+        config.out.share = comm_shm_make;
+        config.out.join = comm_shm_join;
+        config.out.shared = comm_shm_settled;
+        config.out.region_export = comm_shm_region_export;
+        config.out.region_attach = comm_shm_region_attach;
+        config.out.cma_read = comm_shm_cma_read;
     }
     return session_init(c->session, &config);
 }
@@ -265,11 +267,10 @@ static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
-    shared_region_free(&c->area);
+    shared_region_free(&c->region);
     wake_close(&c->wake);
-    comm_attend_close(c);
+    progress_close(c);
     if (c->loop) ev_loop_destroy(c->loop);
-    if (c->driver_fd >= 0) close(c->driver_fd);
     if (c->master_poll >= 0) close(c->master_poll);
     free(c->session);
     free(c->store);
@@ -280,7 +281,7 @@ static void release(pcclComm_t *c)
     c->store = NULL;
     c->sockets = NULL;
     c->loop = NULL;
-    c->driver_fd = c->master_poll = -1;
+    c->master_poll = -1;
     c->in = c->out = NULL;
     c->in_capacity = c->out_capacity = 0;
 }
@@ -303,7 +304,7 @@ static void start_loop(pcclComm_t *c)
     ev_set_userdata(c->loop, c);
     ev_set_loop_release_cb(c->loop, loop_release, loop_acquire);
     wake_start(&c->wake, c->loop, on_wake, c);
-    comm_attend_start(c);
+    progress_start(c);
     ev_timer_init(&c->tick, on_tick, pace(c), pace(c));
     c->tick.data = c;
     ev_timer_start(c->loop, &c->tick);
@@ -313,10 +314,8 @@ static void start_loop(pcclComm_t *c)
 int comm_open(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
-    c->stopping = c->deaf = false;
+    c->stopping = c->accept_paused = false;
     c->transport = own_transport();
-    c->crowd_epoch = 0;
-    c->processors = own_processors();
     spare_wait();
     if (!allocate(c, deadline)) {
         release(c);
@@ -327,6 +326,7 @@ int comm_open(pcclComm_t *c)
         release(c);
         return pcclMasterConnectionFailed;
     }
+    c->progress.processors = own_processors();
     struct session *s = c->session;
     s->now = s->engine.links.now = comm_now();
     start_loop(c);
@@ -336,13 +336,10 @@ int comm_open(pcclComm_t *c)
         return pcclInternalError;
     }
     say_hello(c);
-    comm_turn(c);
+    progress_changed(c);
     while (s->state == SESSION_JOINING && !s->master_lost)
         pthread_cond_wait(&c->changed, &c->lock);
-    if (s->state == SESSION_MEMBER) {
-        comm_count_crowd(c);
-        return pcclSuccess;
-    }
+    if (s->state == SESSION_MEMBER) return pcclSuccess;
     comm_set_error(c, "not admitted to the run: %s", s->reason);
     comm_close(c);
     return pcclMasterConnectionFailed;
@@ -352,7 +349,7 @@ static void leave(pcclComm_t *c)
 {
     struct session *s = c->session;
     session_leave(s);
-    comm_turn(c);
+    progress_changed(c);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     pccl_ns wait = s->engine.links.deadline + PCCL_S;
@@ -365,7 +362,7 @@ static void leave(pcclComm_t *c)
 void comm_close(pcclComm_t *c)
 {
     if (!c->session) return;
-    if (c->session->state == SESSION_MEMBER) comm_flush_messages(c);
+    if (c->session->state == SESSION_MEMBER) progress_flush_messages(c);
     if (c->session->state == SESSION_MEMBER) leave(c);
     c->stopping = true;
     wake_send(&c->wake);

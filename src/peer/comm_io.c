@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -140,8 +139,8 @@ static bool receive(pcclComm_t *c, uint32_t number)
     bool moved = false;
     size_t done = 0;
     for (int i = 0; i < WINDOWS_MAX && done < TURN_SIZE && s->fd >= 0; i++) {
-        if (comm_share_receives(c, number))
-            return comm_share_receive(c, number) || moved;
+        if (comm_shm_receives(c, number))
+            return comm_shm_receive(c, number) || moved;
         uint8_t *to;
         size_t size = engine_rx_window(e, number, &to);
         if (size == 0) break;
@@ -175,8 +174,8 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     if (s->high_rtt && !s->connecting)
         send_window_look(&s->window, s->fd, e->links.now);
     for (int turn = 0; s->fd >= 0; turn++) {
-        if (comm_share_sends(c, number))
-            return comm_share_transmit(c, number) || moved;
+        if (comm_shm_sends(c, number))
+            return comm_shm_transmit(c, number) || moved;
         /* Over a long way all connections are to have something to do. */
         if (turn == (s->high_rtt ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
             s->blocked = true; /* not really: more in the next pass */
@@ -252,7 +251,7 @@ void comm_io_expect(pcclComm_t *c, const struct op *op)
         c->sockets[i].expected = engine_expects_from(e, op, i);
 }
 
-void comm_io_push(pcclComm_t *c)
+bool comm_io_push(pcclComm_t *c)
 {
     struct engine *e = &c->session->engine;
     bool waits = false;
@@ -264,24 +263,23 @@ void comm_io_push(pcclComm_t *c)
             (void)transmit(c, i);
         waits |= s->fd >= 0 && (s->connecting || s->blocked);
     }
-    /* Somebody must wait for what could not leave now. */
-    if (waits || message_pending(e)) comm_turn(c);
+    return waits || message_pending(e);
 }
 
 void comm_io_push_to(pcclComm_t *c, uint64_t member)
 {
     const struct mlink *l = mlink_find(&c->session->engine, member, false);
-    if (l && l->open && comm_share_sends(c, l->conn) &&
+    if (l && l->open && comm_shm_sends(c, l->conn) &&
         !c->sockets[l->conn].blocked) {
         uint32_t number = l->conn;
         if (!engine_may_send(&c->session->engine, number)) {
-            comm_share_bell(c, number, CHANNEL_WANTS_DATA);
+            comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
             return;
         }
-        (void)comm_share_transmit(c, number);
+        (void)comm_shm_transmit(c, number);
         if (!c->sockets[number].blocked) return;
     }
-    comm_io_push(c);
+    if (comm_io_push(c)) progress_changed(c);
 }
 
 static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
@@ -291,135 +289,8 @@ static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
     struct comm_socket *s =
         (struct comm_socket *)(void *)((char *)w -
                                        offsetof(struct comm_socket, watcher));
-    s->stirred = true;
-    if (!c->driving) (void)comm_io_move(c);
-    comm_turn(c);
-}
-
-/* ---------------------------------------------------------------- waiting */
-
-/* The loop watches the connection to the master through an epoll set of its
- * own, because any thread can change that without waking the I/O thread: the
- * driver of a synchronization hears the master alone. */
-static void watch_master(pcclComm_t *c)
-{
-    uint32_t want = c->listening ? 0 : EPOLLIN;
-    if (c->out_size > 0 && !c->listening) want |= EPOLLOUT;
-    if (c->master_fd < 0 || want == c->master_watched) return;
-    struct epoll_event event = {.events = want};
-    if (epoll_ctl(c->master_poll, EPOLL_CTL_MOD, c->master_fd, &event) == 0)
-        c->master_watched = want;
-}
-
-/* The I/O thread minds the data while nobody drives and there is work; what is
- * not open yet it minds always. An idle member reads nothing: frames wait in
- * the kernel until the program calls. */
-void comm_io_watch(pcclComm_t *c)
-{
-    struct session *s = c->session;
-    bool work = s->state == SESSION_JOINING || s->proposed || s->leaving ||
-                s->sync == SYNC_ASKED ||
-                s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
-    work = work || engine_has_work(&s->engine);
-    bool changed = false, others = c->driving || c->attended;
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        struct comm_socket *k = &c->sockets[i];
-        if (k->fd < 0) continue;
-        const struct conn *conn = s->engine.links.conns[i];
-        bool open = conn && conn->state == CONN_OPEN;
-        bool held = conn && conn->parked;
-        bool minded = work;
-        if (conn && conn->peer)
-            minded = s->leaving && !message_full(conn->peer);
-        bool shares = comm_share_receives(c, i);
-        int want = 0;
-        if (k->connecting || (k->blocked && !shares)) want |= EV_WRITE;
-        if (!k->connecting && !held && (!open || minded)) want |= EV_READ;
-        if (others && open) want = 0;
-        if (shares) {
-            if (k->blocked && !others) want |= EV_READ;
-            if (k->ended) want = 0;
-            if (!c->driver_blocked && comm_share_doze(c, i, want != 0))
-                c->restless = true;
-        }
-        if (want == k->watched) continue;
-        ev_io_stop(c->loop, &k->watcher);
-        ev_io_set(&k->watcher, k->fd, want);
-        if (want) ev_io_start(c->loop, &k->watcher);
-        k->watched = want;
-        changed = true;
-    }
-    watch_master(c);
-    bool self = pthread_equal(pthread_self(), c->thread) != 0;
-    if ((changed && !self) || c->restless) wake_send(&c->wake);
-}
-
-/* The other ends of channels are to wake the driver; true: no need to sleep. */
-static bool doze(pcclComm_t *c)
-{
-    bool busy = false;
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        if (c->sockets[i].fd >= 0 && comm_share_receives(c, i))
-            busy |= comm_share_doze(c, i, true);
-    }
-    return busy;
-}
-
-static void wake_up(pcclComm_t *c, const struct pollfd *fds, uint32_t count)
-{
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        struct comm_socket *k = &c->sockets[i];
-        if (k->fd < 0 || !comm_share_receives(c, i)) continue;
-        (void)comm_share_doze(c, i, false);
-        for (uint32_t f = 0; f < count; f++) {
-            if (fds[f].fd == k->fd && fds[f].revents) k->stirred = true;
-        }
-    }
-}
-
-void comm_io_wait(pcclComm_t *c, pccl_ns most)
-{
-    struct pollfd few[64];
-    struct pollfd *fds = few;
-    uint32_t count = 0;
-    if (c->socket_end + 2 > ARRAY_COUNT(few)) {
-        fds = malloc((c->socket_end + 2) * sizeof *fds);
-        if (!fds) {
-            fds = few; /* watches some; the timeout covers the rest */
-        }
-    }
-    size_t room = fds == few ? ARRAY_COUNT(few) : c->socket_end + 2;
-    fds[count++] = (struct pollfd){.fd = c->driver_fd, .events = POLLIN};
-    for (uint32_t i = 0; i < c->socket_end && count < room; i++) {
-        struct comm_socket *k = &c->sockets[i];
-        if (k->fd < 0) continue;
-        uint8_t *to;
-        struct pollfd p = {.fd = k->fd};
-        bool shares = comm_share_receives(c, i);
-        if (k->connecting || (k->blocked && !shares)) p.events |= POLLOUT;
-        if (!k->connecting && engine_rx_window(&c->session->engine, i, &to) > 0)
-            p.events |= POLLIN;
-        if (shares && k->blocked) p.events |= POLLIN;
-        if (shares && k->ended) p.events = 0;
-        if (p.events) fds[count++] = p;
-    }
-    if (c->listening && c->master_fd >= 0 && count < room)
-        fds[count++] = (struct pollfd){.fd = c->master_fd, .events = POLLIN};
-    if (doze(c)) most = 0;
-    c->driver_blocked = true;
-    pthread_mutex_unlock(&c->lock);
-    /* Rounded up: a shorter sleep would spin. */
-    (void)poll(fds, count, (int)((most + PCCL_MS - 1) / PCCL_MS));
-    pthread_mutex_lock(&c->lock);
-    c->driver_blocked = false;
-    wake_up(c, fds, count);
-    if (c->driver_woken) {
-        uint64_t value;
-        ssize_t ignored = read(c->driver_fd, &value, sizeof value);
-        (void)ignored;
-        c->driver_woken = false;
-    }
-    if (fds != few) free(fds);
+    s->event_pending = true;
+    progress_changed(c);
 }
 
 /* -------------------------------------------------------------- listening */
@@ -434,7 +305,7 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
         if (fd < 0) {
             bool lack = errno == EMFILE || errno == ENFILE ||
                         errno == ENOBUFS || errno == ENOMEM;
-            if (lack) comm_turn_deaf(c);
+            if (lack) comm_pause_accepting(c);
             break;
         }
         uint32_t number = take_number(c, fd);
@@ -447,8 +318,7 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
             close(fd);
         }
     }
-    (void)comm_io_move(c);
-    comm_turn(c);
+    progress_changed(c);
 }
 
 static int listen_on(int family)

@@ -121,7 +121,7 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
     (void)comm_io_move(c);
     (void)comm_io_read_master(c);
     comm_pace(c); /* WELCOME has the run's deadline */
-    comm_turn(c);
+    progress_changed(c);
 }
 
 /* The error of a connect() that was begun, or 0; waits for it. */

@@ -34,12 +34,9 @@ static const char *read_tensor(const pcclTensorInfo_t *info,
 /* The members of a host read at the same time. */
 static unsigned share_of_processors(const pcclComm_t *c)
 {
-    const struct view *v = c->session->view;
-    uint32_t here = 0;
-    uint64_t host = v->members[v->rank].host;
-    for (uint32_t i = 0; i < v->size; i++)
-        here += v->members[i].host >> 1 == host >> 1;
-    return here < c->processors ? c->processors / here : 1;
+    uint32_t here = comm_members_here(c);
+    uint32_t processors = c->progress.processors;
+    return here < processors ? processors / here : 1;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -143,7 +140,7 @@ int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
         session_sync(s, &list, (enum sync_strategy)strategy, state->revision);
     if (result == pcclSuccess) {
         uint64_t tx, rx;
-        comm_drive(c, NULL);
+        progress_wait_sync(c);
         result = session_sync_take(s, &state->revision, &tx, &rx);
         if (result == pcclSuccess && info)
             *info = (pcclSharedStateSyncInfo_t){(size_t)tx, (size_t)rx};

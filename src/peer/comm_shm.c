@@ -1,4 +1,4 @@
-/* comm_share.c - connections between processes of one host: their bytes go
+/* comm_shm.c - connections between processes of one host: their bytes go
  * through shared memory, and their sockets wake who sleeps and tell of a
  * death. See comm.h; rules L1 to L5 of master/PROTOCOL.md. */
 #include "comm.h"
@@ -17,7 +17,7 @@ enum {
 
 /* ------------------------------------------------------------ negotiation */
 
-static void say_tcp(const pcclComm_t *c, const char *why)
+static void report_tcp(const pcclComm_t *c, const char *why)
 {
     if (c->transport == TRANSPORT_SHM)
         LOG(LOG_WARN, "no shared memory with a member of this host: %s", why);
@@ -44,30 +44,30 @@ static bool has_ended(int fd)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-struct channel *comm_share_make(void *comm, uint32_t number,
-                                struct channel_offer *offer)
+struct channel *comm_shm_make(void *comm, uint32_t number,
+                              struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
     struct shared_memory *share = &c->sockets[number].share;
     if (shared_memory_make(share, queue_size(c, number), offer))
         return &share->channel;
-    say_tcp(c, "it cannot be made here");
+    report_tcp(c, "it cannot be made here");
     return NULL;
 }
 
-struct channel *comm_share_join(void *comm, uint32_t number,
-                                const struct channel_offer *offer)
+struct channel *comm_shm_join(void *comm, uint32_t number,
+                              const struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
     struct shared_memory *share = &c->sockets[number].share;
     if (shared_memory_open(share, offer)) return &share->channel;
     /* A caller that has given up meanwhile took its memory with it. */
     if (!has_ended(c->sockets[number].fd))
-        say_tcp(c, "what it offers cannot be opened here");
+        report_tcp(c, "what it offers cannot be opened here");
     return NULL;
 }
 
-void comm_share_settled(void *comm, uint32_t number, bool taken)
+void comm_shm_settled(void *comm, uint32_t number, bool taken)
 {
     pcclComm_t *c = comm;
     struct shared_memory *share = &c->sockets[number].share;
@@ -76,41 +76,41 @@ void comm_share_settled(void *comm, uint32_t number, bool taken)
         return;
     }
     shared_memory_free(share);
-    say_tcp(c, "it does not take it");
+    report_tcp(c, "it does not take it");
 }
 
-uint8_t *comm_share_region_export(void *comm, struct channel_offer *offer)
+uint8_t *comm_shm_region_export(void *comm, struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    if (!c->area.memory && !shared_region_make(&c->area, SINGLE_COPY_SIZE))
+    if (!c->region.memory && !shared_region_make(&c->region, SINGLE_COPY_SIZE))
         return NULL;
-    *offer = c->area.offer;
-    return c->area.memory;
+    *offer = c->region.offer;
+    return c->region.memory;
 }
 
-const uint8_t *comm_share_region_attach(void *comm, uint32_t number,
-                                        const struct channel_offer *offer)
+const uint8_t *comm_shm_region_attach(void *comm, uint32_t number,
+                                      const struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
     struct shared_region *lent = &c->sockets[number].share.lent;
     return shared_region_open(lent, offer) ? lent->memory : NULL;
 }
 
-bool comm_share_receives(const pcclComm_t *c, uint32_t number)
+bool comm_shm_receives(const pcclComm_t *c, uint32_t number)
 {
     const struct conn *conn = c->session->engine.links.conns[number];
     return conn && conn->channel;
 }
 
-bool comm_share_sends(const pcclComm_t *c, uint32_t number)
+bool comm_shm_sends(const pcclComm_t *c, uint32_t number)
 {
     const struct conn *conn = c->session->engine.links.conns[number];
     return conn && conn->channel && !conn->greets;
 }
 
-/* ----------------------------------------------------------------- the bell */
+/* --------------------------------------------------------------- doorbell */
 
-void comm_share_bell(pcclComm_t *c, uint32_t number, uint32_t what)
+void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what)
 {
     struct comm_socket *s = &c->sockets[number];
     if (!channel_ring(&s->share.channel, what)) return;
@@ -119,11 +119,11 @@ void comm_share_bell(pcclComm_t *c, uint32_t number, uint32_t what)
     (void)ignored;
 }
 
-/* Rings say nothing; what counts is whether the socket has ended. */
-static void listen_to_socket(struct comm_socket *s)
+/* The bytes mean nothing; what counts is whether the socket has ended. */
+static void read_socket(struct comm_socket *s)
 {
     uint8_t rings[256];
-    s->stirred = false;
+    s->event_pending = false;
     for (;;) {
         ssize_t n = recv(s->fd, rings, sizeof rings, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
@@ -133,24 +133,26 @@ static void listen_to_socket(struct comm_socket *s)
     }
 }
 
-bool comm_share_doze(pcclComm_t *c, uint32_t number, bool on)
+bool comm_shm_arm(pcclComm_t *c, uint32_t number)
 {
-    struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->sockets[number];
     struct channel *channel = &s->share.channel;
     uint8_t *to;
-    if (!on) {
-        if (s->asleep) channel_disarm(channel);
-        s->asleep = false;
-        return false;
-    }
     uint32_t what = s->blocked ? CHANNEL_WANTS_ROOM : CHANNEL_AWAKE;
-    if (engine_rx_window(e, number, &to) > 0) what |= CHANNEL_WANTS_DATA;
-    s->asleep = true;
+    if (engine_rx_window(&c->session->engine, number, &to) > 0)
+        what |= CHANNEL_WANTS_DATA;
+    s->armed = true;
     bool there = channel_arm(channel, what);
-    /* The other end may sleep for room that was made meanwhile. */
-    comm_share_bell(c, number, CHANNEL_WANTS_ROOM);
+    /* The other end may sleep for room that the fast path has made. */
+    comm_shm_ring(c, number, CHANNEL_WANTS_ROOM);
     return there || channel->broken;
+}
+
+void comm_shm_disarm(pcclComm_t *c, uint32_t number)
+{
+    struct comm_socket *s = &c->sockets[number];
+    if (s->armed) channel_disarm(&s->share.channel);
+    s->armed = false;
 }
 
 /* ------------------------------------------------------------------ moving */
@@ -176,7 +178,7 @@ static bool put(struct engine *e, uint32_t number, struct channel *channel)
     return true;
 }
 
-bool comm_share_transmit(pcclComm_t *c, uint32_t number)
+bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->sockets[number];
@@ -186,19 +188,19 @@ bool comm_share_transmit(pcclComm_t *c, uint32_t number)
     engine_clear_dirty(e, number);
     while (pieces < PIECES_MAX && put(e, number, channel)) pieces++;
     s->blocked = engine_tx_window(e, number, parts) > 0;
-    if (pieces > 0) comm_share_bell(c, number, CHANNEL_WANTS_DATA);
+    if (pieces > 0) comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
     if (channel->broken) comm_io_lost(c, number);
     return pieces > 0;
 }
 
-bool comm_share_receive(pcclComm_t *c, uint32_t number)
+bool comm_shm_receive(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->sockets[number];
     struct channel *channel = &s->share.channel;
     const uint8_t *from;
     bool moved = false;
-    if (s->stirred) listen_to_socket(s);
+    if (s->event_pending) read_socket(s);
     for (int i = 0; i < PIECES_MAX; i++) {
         size_t size = channel_ready(channel, &from);
         if (channel->broken) {
@@ -211,13 +213,13 @@ bool comm_share_receive(pcclComm_t *c, uint32_t number)
         }
         if (size > PIECE) size = PIECE;
         size = engine_rx_from(e, number, from, size);
-        if (!comm_share_receives(c, number)) return true; /* closed */
+        if (!comm_shm_receives(c, number)) return true; /* closed */
         if (size == 0) break;
         channel_read(channel, size);
         moved = true;
     }
-    if (!comm_share_receives(c, number)) return true;
-    if (moved) comm_share_bell(c, number, CHANNEL_WANTS_ROOM);
+    if (!comm_shm_receives(c, number)) return true;
+    if (moved) comm_shm_ring(c, number, CHANNEL_WANTS_ROOM);
     if (s->ended && !channel->broken && channel_ready(channel, &from) == 0) {
         comm_io_lost(c, number);
         return true;
@@ -227,13 +229,13 @@ bool comm_share_receive(pcclComm_t *c, uint32_t number)
 
 /* Rule P2P-9. The kernel copies, once. A process whose end the socket does not
  * tell of was the right one, and alive, until all was read. */
-bool comm_share_cma_read(void *comm, uint32_t number,
-                         const struct wire_member *member, uint64_t address,
-                         void *to, size_t size)
+bool comm_shm_cma_read(void *comm, uint32_t number,
+                       const struct wire_member *member, uint64_t address,
+                       void *to, size_t size)
 {
     pcclComm_t *c = comm;
     struct comm_socket *s = &c->sockets[number];
-    if (!comm_share_receives(c, number)) return false;
+    if (!comm_shm_receives(c, number)) return false;
     for (size_t done = 0; done < size;) {
         struct iovec here = {(char *)to + done, size - done};
         struct iovec there = {(void *)(uintptr_t)(address + done), size - done};
@@ -243,6 +245,6 @@ bool comm_share_cma_read(void *comm, uint32_t number,
         if (n <= 0) return false;
         done += (size_t)n;
     }
-    listen_to_socket(s);
+    read_socket(s);
     return !s->ended;
 }

@@ -1,0 +1,161 @@
+/* comm_watch.c - what the background thread watches, and what a blocking owner
+ * sleeps for: sockets, the master, and the doorbells of channels. See comm.h.
+ */
+#include "comm.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+/* ------------------------------------------------- the background thread */
+
+/* The loop watches the connection to the master through an epoll set of its
+ * own: any thread can change that without waking the background thread. While
+ * an owner reads the master's messages the background thread does not. */
+static void watch_master(pcclComm_t *c)
+{
+    uint32_t want = c->progress.reads_master ? 0 : EPOLLIN;
+    if (c->out_size > 0 && !c->progress.reads_master) want |= EPOLLOUT;
+    if (c->master_fd < 0 || want == c->master_watched) return;
+    struct epoll_event event = {.events = want};
+    if (epoll_ctl(c->master_poll, EPOLL_CTL_MOD, c->master_fd, &event) == 0)
+        c->master_watched = want;
+}
+
+static bool has_work(const struct session *s)
+{
+    return s->state == SESSION_JOINING || s->proposed || s->leaving ||
+           s->sync == SYNC_ASKED || s->votes[VOTE_OPTIMIZE] == VOTE_WAITING ||
+           engine_has_work(&s->engine);
+}
+
+/* Events of a connection that the background thread waits for. What is not open
+ * yet it watches always. Of open ones it reads while there is work: the frames
+ * for an idle member wait in the kernel until the program calls. */
+static int events_for(const pcclComm_t *c, uint32_t number, bool work)
+{
+    const struct session *s = c->session;
+    const struct comm_socket *k = &c->sockets[number];
+    const struct conn *conn = s->engine.links.conns[number];
+    bool owns = c->progress.state == PROGRESS_BACKGROUND;
+    bool open = conn && conn->state == CONN_OPEN;
+    bool shares = comm_shm_receives(c, number);
+    bool reads = work;
+    int events = 0;
+    if (shares && k->ended) return 0;
+    if (open && !owns) return 0;
+    if (conn && conn->peer) reads = s->leaving && !message_full(conn->peer);
+    if (!open) reads = true;
+    if (conn && conn->parked) reads = false;
+    if (k->connecting || (k->blocked && !shares)) events |= EV_WRITE;
+    if (!k->connecting && reads) events |= EV_READ;
+    /* With a channel a byte on the socket says that there is room. */
+    if (shares && k->blocked && owns) events |= EV_READ;
+    return events;
+}
+
+void comm_watch(pcclComm_t *c)
+{
+    bool work = has_work(c->session);
+    bool changed = false;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0) continue;
+        int want = events_for(c, i, work);
+        /* A sleeping owner has armed its doorbells for itself. */
+        if (comm_shm_receives(c, i) && !progress_sleeps(c)) {
+            if (want == 0)
+                comm_shm_disarm(c, i);
+            else if (comm_shm_arm(c, i))
+                c->progress.wake_pending = true;
+        }
+        if (want == k->watched) continue;
+        ev_io_stop(c->loop, &k->watcher);
+        ev_io_set(&k->watcher, k->fd, want);
+        if (want) ev_io_start(c->loop, &k->watcher);
+        k->watched = want;
+        changed = true;
+    }
+    watch_master(c);
+    bool self = pthread_equal(pthread_self(), c->thread) != 0;
+    if ((changed && !self) || c->progress.wake_pending) wake_send(&c->wake);
+}
+
+/* ----------------------------------------------------- a sleeping owner */
+
+/* True: something is there already. */
+static bool arm_all(pcclComm_t *c)
+{
+    bool there = false;
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        if (c->sockets[i].fd >= 0 && comm_shm_receives(c, i))
+            there |= comm_shm_arm(c, i);
+    }
+    return there;
+}
+
+static void disarm_all(pcclComm_t *c, const struct pollfd *fds, uint32_t count)
+{
+    for (uint32_t i = 0; i < c->socket_end; i++) {
+        struct comm_socket *k = &c->sockets[i];
+        if (k->fd < 0 || !comm_shm_receives(c, i)) continue;
+        comm_shm_disarm(c, i);
+        for (uint32_t f = 0; f < count; f++) {
+            if (fds[f].fd == k->fd && fds[f].revents) k->event_pending = true;
+        }
+    }
+}
+
+static short events_for_owner(pcclComm_t *c, uint32_t number)
+{
+    const struct comm_socket *k = &c->sockets[number];
+    bool shares = comm_shm_receives(c, number);
+    uint8_t *to;
+    short events = 0;
+    if (shares && k->ended) return 0;
+    if (k->connecting || (k->blocked && !shares)) events |= POLLOUT;
+    if (!k->connecting &&
+        engine_rx_window(&c->session->engine, number, &to) > 0)
+        events |= POLLIN;
+    if (shares && k->blocked) events |= POLLIN;
+    return events;
+}
+
+static uint32_t fill(pcclComm_t *c, struct pollfd *fds, size_t room)
+{
+    const struct progress *p = &c->progress;
+    uint32_t count = 0;
+    fds[count++] = (struct pollfd){.fd = p->owner_fd, .events = POLLIN};
+    if (p->reads_master && c->master_fd >= 0)
+        fds[count++] = (struct pollfd){.fd = c->master_fd, .events = POLLIN};
+    for (uint32_t i = 0; i < c->socket_end && count < room; i++) {
+        if (c->sockets[i].fd < 0) continue;
+        short events = events_for_owner(c, i);
+        if (events == 0) continue;
+        fds[count++] =
+            (struct pollfd){.fd = c->sockets[i].fd, .events = events};
+    }
+    return count;
+}
+
+void comm_watch_sleep(pcclComm_t *c, pccl_ns most)
+{
+    struct pollfd few[64];
+    struct pollfd *fds = few;
+    size_t room = ARRAY_COUNT(few);
+    if (c->socket_end + 2 > room) {
+        struct pollfd *many = malloc((c->socket_end + 2) * sizeof *many);
+        if (many) { /* else it watches some; the timeout covers the rest */
+            fds = many;
+            room = c->socket_end + 2;
+        }
+    }
+    uint32_t count = fill(c, fds, room);
+    if (arm_all(c)) most = 0;
+    pthread_mutex_unlock(&c->lock);
+    /* Rounded up: a shorter sleep would spin. */
+    (void)poll(fds, count, (int)((most + PCCL_MS - 1) / PCCL_MS));
+    pthread_mutex_lock(&c->lock);
+    disarm_all(c, fds, count);
+    if (fds != few) free(fds);
+}

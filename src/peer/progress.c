@@ -1,0 +1,228 @@
+/* progress.c - does what the table of progress_core.c says. See progress.h. */
+#include "comm.h"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* -------------------------------------------------------------- poll tick */
+
+static void set_tick(struct progress *p, pccl_ns period)
+{
+    struct itimerspec t = {.it_value.tv_nsec = period,
+                           .it_interval.tv_nsec = period};
+    p->tick_period = period;
+    (void)timerfd_settime(p->tick_fd, 0, &t, NULL);
+}
+
+/* ---------------------------------------------------------------- effects */
+
+static void wake_owner(struct progress *p)
+{
+    if (p->owner_rung) return;
+    uint64_t one = 1;
+    ssize_t ignored = write(p->owner_fd, &one, sizeof one);
+    (void)ignored;
+    p->owner_rung = true;
+}
+
+/* Bytes that arrive on one connection may have to leave on another one that
+ * has had its turn. A call that tests leaves that to the next one. */
+static void move(pcclComm_t *c, enum progress_event event)
+{
+    if (comm_io_move(c) && event != PROGRESS_ON_TEST) (void)comm_io_move(c);
+    comm_io_flush_master(c);
+}
+
+static void apply(pcclComm_t *c, enum progress_event event)
+{
+    struct progress *p = &c->progress;
+    struct progress_step step = progress_core_step(p->state, event);
+    p->state = step.next;
+    if (step.effects & PROGRESS_SIGNAL) pthread_cond_broadcast(&c->changed);
+    comm_io_flush_master(c);
+    if (step.effects & PROGRESS_MOVE) move(c, event);
+    if (step.effects & PROGRESS_START_TICK) {
+        p->tick_due = true;
+        wake_send(&c->wake);
+    }
+    if (step.effects & PROGRESS_SLOW_TICK && p->tick_period < TICK_RAREST)
+        set_tick(p, 2 * p->tick_period);
+    if (step.effects & PROGRESS_STOP_TICK) set_tick(p, 0);
+    if (step.effects & PROGRESS_WATCH) comm_watch(c);
+    if (step.effects & PROGRESS_WAKE_OWNER) wake_owner(p);
+}
+
+/* ------------------------------------------------------- background thread */
+
+static void on_poll_tick(struct ev_loop *loop, struct ev_io *w, int events)
+{
+    (void)loop, (void)events;
+    pcclComm_t *c = w->data;
+    struct progress *p = &c->progress;
+    uint64_t count;
+    ssize_t ignored = read(p->tick_fd, &count, sizeof count);
+    (void)ignored;
+    bool silent = p->calls == p->calls_seen;
+    p->calls_seen = p->calls;
+    apply(c, silent ? PROGRESS_ON_SILENT_TICK : PROGRESS_ON_TICK);
+}
+
+void progress_init(pcclComm_t *c)
+{
+    c->progress = (struct progress){.owner_fd = -1, .tick_fd = -1};
+}
+
+bool progress_open(pcclComm_t *c)
+{
+    struct progress *p = &c->progress;
+    progress_init(c);
+    p->tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    p->owner_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return p->tick_fd >= 0 && p->owner_fd >= 0;
+}
+
+void progress_close(pcclComm_t *c)
+{
+    struct progress *p = &c->progress;
+    if (p->tick_fd >= 0) close(p->tick_fd);
+    if (p->owner_fd >= 0) close(p->owner_fd);
+    progress_init(c);
+}
+
+void progress_start(pcclComm_t *c)
+{
+    struct progress *p = &c->progress;
+    ev_io_init(&p->tick_watcher, on_poll_tick, p->tick_fd, EV_READ);
+    p->tick_watcher.data = c;
+    ev_io_start(c->loop, &p->tick_watcher);
+}
+
+void progress_woken(pcclComm_t *c)
+{
+    struct progress *p = &c->progress;
+    if (p->tick_due) {
+        p->tick_due = false;
+        p->calls_seen = p->calls - 1; /* a call has just come */
+        set_tick(p, TICK_FIRST);
+    }
+    if (!p->wake_pending || c->stopping) return;
+    p->wake_pending = false;
+    apply(c, PROGRESS_ON_CHANGE);
+}
+
+/* ------------------------------------------------- calls that do not wait */
+
+void progress_changed(pcclComm_t *c)
+{
+    apply(c, PROGRESS_ON_CHANGE);
+}
+
+void progress_tested(pcclComm_t *c)
+{
+    c->progress.calls++;
+    apply(c, PROGRESS_ON_TEST);
+}
+
+void progress_launched(pcclComm_t *c)
+{
+    struct engine *e = &c->session->engine;
+    e->defers = !progress_has_owner(c);
+    progress_tested(c);
+    e->defers = false;
+    /* Calls come so close to each other that no other thread would get the
+     * lock, but be woken by each of them. */
+    comm_yield_lock(c);
+}
+
+/* ------------------------------------------------------ the blocking owner */
+
+bool progress_has_owner(const pcclComm_t *c)
+{
+    return progress_core_blocks(c->progress.state);
+}
+
+bool progress_sleeps(const pcclComm_t *c)
+{
+    return progress_core_sleeps(c->progress.state);
+}
+
+void progress_enter(pcclComm_t *c, bool reads_master)
+{
+    c->progress.reads_master = reads_master;
+    apply(c, PROGRESS_ON_ENTER);
+}
+
+void progress_leave(pcclComm_t *c)
+{
+    struct engine *e = &c->session->engine;
+    c->progress.reads_master = false;
+    if (comm_io_push(c)) {
+        message_pump(e);
+        apply(c, PROGRESS_ON_CHANGE);
+    }
+    bool work = engine_has_work(e);
+    apply(c, work ? PROGRESS_ON_LEAVE_WORK : PROGRESS_ON_LEAVE);
+}
+
+void progress_sleep(pcclComm_t *c, pccl_ns most)
+{
+    struct progress *p = &c->progress;
+    apply(c, PROGRESS_ON_SLEEP);
+    comm_watch_sleep(c, most);
+    apply(c, PROGRESS_ON_WAKE);
+    if (!p->owner_rung) return;
+    uint64_t count;
+    ssize_t ignored = read(p->owner_fd, &count, sizeof count);
+    (void)ignored;
+    p->owner_rung = false;
+}
+
+const struct wait_policy *progress_policy(pcclComm_t *c)
+{
+    struct progress *p = &c->progress;
+    uint32_t epoch = c->session->view->epoch;
+    if (!p->policy || p->policy_epoch != epoch)
+        p->policy = wait_policy(comm_members_here(c), p->processors);
+    p->policy_epoch = epoch;
+    return p->policy;
+}
+
+/* ---------------------------------------------------------------- polling */
+
+static void relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#endif
+}
+
+enum look progress_poll(pcclComm_t *c, struct poll_loop *loop)
+{
+    const struct poll_policy *policy = loop->policy;
+    pccl_ns end = 0;
+    uint32_t idle = 0;
+    for (loop->looks = 1;; loop->looks++) {
+        enum look found = loop->look(c, loop);
+        if (found == LOOK_DONE || found == LOOK_ELSE) return found;
+        if (atomic_load(&c->waiting) > 0) {
+            if (loop->keeps_lock) return LOOK_ELSE;
+            comm_yield_lock(c);
+        }
+        if (found == LOOK_MOVED) {
+            end = 0;
+            idle = 0;
+            continue;
+        }
+        if (++idle % policy->looks_per_clock == 0) {
+            pccl_ns now = comm_now();
+            if (end == 0) end = now + policy->patience;
+            if (now >= end || now >= loop->until) return LOOK_IDLE;
+        }
+        if (idle > policy->spins)
+            sched_yield();
+        else
+            relax();
+    }
+}

@@ -1,0 +1,118 @@
+/* progress.h - the progress engine: which thread moves a communicator's bytes,
+ * and how a call waits.
+ *
+ * progress_core.h has the states and the table of transitions; this module does
+ * what the table says: it moves, watches, ticks and wakes. A blocking caller
+ * moves the bytes itself, so that a collective needs no hand-over between
+ * threads. One such caller owns at a time; others wait for its signal, or for
+ * what they wait for. All functions are called with the lock held. */
+#ifndef PCCL_PEER_PROGRESS_H
+#define PCCL_PEER_PROGRESS_H
+
+#include "../../include/pccl.h"
+#include "progress_core.h"
+#include "progress_policy.h"
+
+#include <ev.h>
+
+struct op;
+struct op_request;
+struct message_event;
+
+struct progress {
+    enum progress_state state;
+    bool reads_master;   /* the blocking owner reads the master's messages */
+    int owner_fd;        /* eventfd: ends the sleep of the blocking owner */
+    bool owner_rung;     /* ... and was written since it fell asleep */
+    bool wake_pending;   /* the background thread is to look at channels */
+    uint32_t calls;      /* that started or tested an operation, so far */
+    uint32_t calls_seen; /* by the last poll tick */
+    bool tick_due;       /* the background thread is to start the poll tick */
+    pccl_ns tick_period;
+    int tick_fd;
+    struct ev_io tick_watcher;
+
+    uint32_t processors;              /* that this process may use */
+    const struct wait_policy *policy; /* of the view `policy_epoch` */
+    uint32_t policy_epoch;
+    uint32_t takes; /* of message events */
+    /* Fast operations in a row that a yield has handed on, and how many of
+     * them make a caller nap. */
+    uint32_t handed_on, nap_after;
+};
+
+/* --- the background thread; progress.c --- */
+void progress_init(pcclComm_t *c);  /* closed */
+bool progress_open(pcclComm_t *c);  /* false: no descriptor */
+void progress_close(pcclComm_t *c); /* also if it was not opened */
+void progress_start(pcclComm_t *c); /* the loop is there */
+/* The doorbell of the background thread has rung. */
+void progress_woken(pcclComm_t *c);
+
+/* --- calls that do not wait; progress.c --- */
+/* The session, or a connection, has something to do: what can leave now leaves,
+ * and the background thread watches for the rest. */
+void progress_changed(pcclComm_t *c);
+/* An operation is tested: moves what can be moved. */
+void progress_tested(pcclComm_t *c);
+/* The same after one has been started. Leaves in memory what the next calls are
+ * for (rule D2), and gives way to a thread that waits for the lock. */
+void progress_launched(pcclComm_t *c);
+
+/* --- the blocking owner; progress.c --- */
+bool progress_has_owner(const pcclComm_t *c);
+/* There is no owner. */
+void progress_enter(pcclComm_t *c, bool reads_master);
+void progress_leave(pcclComm_t *c);
+/* Sleeps, unlocked, until a connection can move or a call wakes the owner, or
+ * for the time given. */
+void progress_sleep(pcclComm_t *c, pccl_ns most);
+/* True while a blocking owner sleeps with its own doorbells armed. */
+bool progress_sleeps(const pcclComm_t *c);
+/* Of the view in force. */
+const struct wait_policy *progress_policy(pcclComm_t *c);
+
+/* --- polling; progress.c --- */
+enum look {
+    LOOK_IDLE,
+    LOOK_MOVED, /* bytes moved: patience begins anew */
+    LOOK_DONE,
+    LOOK_ELSE, /* there is something else to do than to look */
+};
+
+struct poll_loop {
+    const struct poll_policy *policy;
+    enum look (*look)(pcclComm_t *c, struct poll_loop *loop);
+    void *user;
+    pccl_ns until;   /* PCCL_NEVER: as long as the policy says */
+    bool keeps_lock; /* for a thread that wants the lock it ends with ELSE */
+    uint32_t looks;  /* so far */
+};
+
+/* Looks until something else than IDLE or MOVED is found, or (IDLE) patience or
+ * time is over. */
+enum look progress_poll(pcclComm_t *c, struct poll_loop *loop);
+
+/* --- calls that wait; progress_wait.c --- */
+/* Until op is DONE. */
+void progress_wait(pcclComm_t *c, const struct op *op);
+/* The same, but returns when it is `until` or a message event is there. */
+void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until);
+/* Until the synchronization of shared state is over. */
+void progress_wait_sync(pcclComm_t *c);
+/* A small operation whose members are ready, without a launch. */
+enum progress_fast {
+    FAST_NOTHING, /* nothing has happened: launch it */
+    FAST_TAKEN,   /* success */
+    FAST_REST,    /* *rest is under way */
+    FAST_FAILED,  /* out of memory */
+};
+enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
+                                 uint64_t view_epoch, struct op **rest);
+/* The next event of messages; NULL: none until then, or GONE. */
+struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until);
+/* Rule P2P-8: posted messages reach the members that live, within a deadline.
+ */
+void progress_flush_messages(pcclComm_t *c);
+
+#endif

@@ -1,0 +1,286 @@
+/* progress_wait.c - calls that wait: for an operation, a synchronization, the
+ * fast path, or messages. See progress.h. */
+#include "comm.h"
+
+#include <time.h>
+
+/* ------------------------------------------- operations, synchronizations */
+
+/* What a blocking owner waits for: op to be DONE, or, without one, the end of
+ * the synchronization (it reads the master's messages then) or a message event.
+ */
+struct goal {
+    const struct op *op;
+    bool events; /* a message event ends it although there is an operation */
+    bool sync;
+    pccl_ns until;
+};
+
+static bool has_event(const pcclComm_t *c)
+{
+    return c->session->engine.messages.first != NULL ||
+           c->session->state == SESSION_GONE;
+}
+
+static bool is_done(const pcclComm_t *c, const struct goal *goal)
+{
+    if (goal->op)
+        return goal->op->phase == PHASE_DONE || (goal->events && has_event(c));
+    return goal->sync ? c->session->sync != SYNC_ASKED : has_event(c);
+}
+
+static bool is_over(const pcclComm_t *c, const struct goal *goal)
+{
+    return is_done(c, goal) || comm_now() >= goal->until;
+}
+
+static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
+{
+    const struct goal *goal = loop->user;
+    if (is_done(c, goal)) return LOOK_DONE;
+    bool moved = goal->sync && comm_io_read_master(c);
+    comm_io_expect(c, goal->op);
+    moved |= loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
+                                                : comm_io_move(c);
+    if (!moved) return LOOK_IDLE;
+    comm_io_flush_master(c);
+    return LOOK_MOVED;
+}
+
+/* Polls until the goal is reached, or nothing has moved for long. */
+static void poll_for(pcclComm_t *c, struct goal *goal)
+{
+    struct poll_loop loop = {.policy = &progress_policy(c)->operation,
+                             .look = look_for_goal,
+                             .user = goal,
+                             .until = goal->until};
+    while (progress_poll(c, &loop) == LOOK_IDLE && comm_io_move(c) &&
+           comm_now() < goal->until)
+        continue;
+    comm_io_flush_master(c);
+}
+
+static void own(pcclComm_t *c, struct goal *goal)
+{
+    progress_enter(c, goal->sync);
+    while (!is_done(c, goal)) {
+        poll_for(c, goal);
+        if (is_done(c, goal)) break;
+        pccl_ns left = SLEEP_MAX;
+        if (goal->until != PCCL_NEVER) left = goal->until - comm_now();
+        if (left <= 0) break;
+        progress_sleep(c, left < SLEEP_MAX ? left : SLEEP_MAX);
+    }
+    progress_leave(c);
+}
+
+static void wait_for_signal(pcclComm_t *c, pccl_ns until)
+{
+    if (until == PCCL_NEVER) {
+        pthread_cond_wait(&c->changed, &c->lock);
+        return;
+    }
+    struct timespec t = {.tv_sec = until / PCCL_S, .tv_nsec = until % PCCL_S};
+    (void)pthread_cond_timedwait(&c->changed, &c->lock, &t);
+}
+
+static void wait_for(pcclComm_t *c, struct goal *goal)
+{
+    if (goal->op && goal->op->phase == PHASE_DONE) return;
+    engine_wait_begins(&c->session->engine);
+    if (progress_has_owner(c) || is_over(c, goal)) progress_changed(c);
+    while (!is_over(c, goal)) {
+        if (!progress_has_owner(c)) {
+            own(c, goal);
+            return;
+        }
+        wait_for_signal(c, goal->until);
+    }
+}
+
+void progress_wait(pcclComm_t *c, const struct op *op)
+{
+    wait_for(c, &(struct goal){.op = op, .until = PCCL_NEVER});
+}
+
+void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until)
+{
+    wait_for(c, &(struct goal){.op = op, .events = true, .until = until});
+}
+
+void progress_wait_sync(pcclComm_t *c)
+{
+    wait_for(c, &(struct goal){.sync = true, .until = PCCL_NEVER});
+}
+
+/* -------------------------------------------------------------- fast path */
+
+static void nap_if_handed_on(struct progress *p, bool handed_on)
+{
+    if (!handed_on) {
+        p->handed_on = 0;
+        return;
+    }
+    if (p->nap_after == 0) p->nap_after = NAP_AFTER_MIN;
+    if (++p->handed_on < p->nap_after) return;
+    p->handed_on = 0;
+    if (p->nap_after < NAP_AFTER_MAX) p->nap_after *= 2;
+    (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+static enum look look_at_fast_path(pcclComm_t *c, struct poll_loop *loop)
+{
+    (void)loop;
+    switch (fast_poll(&c->session->engine)) {
+    case FAST_DONE:
+        return LOOK_DONE;
+    case FAST_STRANGE:
+        return LOOK_ELSE;
+    default:
+        return LOOK_IDLE;
+    }
+}
+
+enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
+                                 uint64_t view_epoch, struct op **rest)
+{
+    struct engine *e = &c->session->engine;
+    if (progress_has_owner(c) || !session_fast(c->session, r, view_epoch))
+        return FAST_NOTHING;
+    for (uint32_t i = 0; i < e->fast.ep_count; i++)
+        comm_shm_ring(c, e->fast.eps[i].number, CHANNEL_WANTS_DATA);
+    const struct wait_policy *policy = progress_policy(c);
+    struct poll_loop loop = {.policy = &policy->fast,
+                             .look = look_at_fast_path,
+                             .until = PCCL_NEVER,
+                             .keeps_lock = true};
+    if (progress_poll(c, &loop) == LOOK_DONE) {
+        uint32_t spins = policy->fast.spins;
+        if (policy->naps)
+            nap_if_handed_on(&c->progress,
+                             loop.looks > spins &&
+                                 loop.looks <= spins + HANDED_ON_LOOKS);
+        return FAST_TAKEN;
+    }
+    *rest = fast_convert(e);
+    return *rest ? FAST_REST : FAST_FAILED;
+}
+
+/* --------------------------------------------------------------- messages */
+
+/* All messages arrive through memory. */
+static bool is_all_shared(struct engine *e)
+{
+    const struct mail *mail = message_mail(e);
+    return mail->count > 0 && !mail->others && !message_pending(e);
+}
+
+/* Moves what shared memory has. False: there is more to do than that. */
+static bool move_messages(pcclComm_t *c, const struct mail *mail)
+{
+    struct engine *e = &c->session->engine;
+    for (uint32_t i = 0; i < mail->count; i++) {
+        uint32_t number = mail->conns[i];
+        struct channel *channel = e->links.conns[number]->channel;
+        const uint8_t *from;
+        if (!comm_shm_sends(c, number)) return false; /* a HELLO first */
+        if (c->sockets[number].blocked || engine_may_send(e, number))
+            (void)comm_shm_transmit(c, number);
+        if (!mail->known) return false; /* that closed it */
+        if (channel_ready(channel, &from) > 0 || channel->broken)
+            (void)comm_shm_receive(c, number);
+        if (!mail->known) return false;
+    }
+    return true;
+}
+
+/* loop->user is where the event goes. */
+static enum look look_for_messages(pcclComm_t *c, struct poll_loop *loop)
+{
+    struct engine *e = &c->session->engine;
+    struct message_event **event = loop->user;
+    if (progress_has_owner(c) || !is_all_shared(e)) return LOOK_ELSE;
+    bool all = move_messages(c, message_mail(e));
+    *event = message_take(e);
+    if (*event) return LOOK_DONE;
+    return all ? LOOK_IDLE : LOOK_ELSE;
+}
+
+/* Messages through shared memory, with the lock and nothing else. NULL: it is
+ * time for all there is to do, or to sleep. */
+static struct message_event *poll_messages(pcclComm_t *c, pccl_ns until)
+{
+    struct message_event *event = NULL;
+    struct poll_loop loop = {.policy = &progress_policy(c)->message,
+                             .look = look_for_messages,
+                             .user = &event,
+                             .until = until};
+    if (until == 0)
+        (void)look_for_messages(c, &loop);
+    else
+        (void)progress_poll(c, &loop);
+    return event;
+}
+
+/* One turn as the owner; sleeps no longer than until then. */
+static void own_for_event(pcclComm_t *c, pccl_ns until)
+{
+    struct engine *e = &c->session->engine;
+    struct goal event = {.until = PCCL_NEVER};
+    progress_enter(c, false);
+    /* Where all memory is shared it has been polled already. */
+    if (message_mail(e)->others && progress_policy(c)->polls_sockets)
+        poll_for(c, &event);
+    pccl_ns left = until - comm_now();
+    pccl_ns most = message_pending(e) ? RETRY_SLEEP_MAX : SLEEP_MAX;
+    if (!is_done(c, &event) && left > 0) {
+        progress_sleep(c, left < most ? left : most);
+        (void)comm_io_move(c);
+    }
+    progress_leave(c);
+}
+
+/* All connections have their turn. */
+static void move_all(pcclComm_t *c)
+{
+    if (!progress_has_owner(c) && comm_io_move(c)) comm_io_flush_master(c);
+}
+
+struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
+{
+    struct engine *e = &c->session->engine;
+    message_use(e);
+    comm_yield_lock(c);
+    struct message_event *event = message_take(e);
+    /* Now and then, whatever comes. */
+    if (++c->progress.takes % TAKES_PER_FULL_PASS == 0) move_all(c);
+    if (!event) event = poll_messages(c, until);
+    if (!event && (until != 0 || !is_all_shared(e))) move_all(c);
+    while (!event && !(event = message_take(e))) {
+        pccl_ns now = comm_now();
+        if (now >= until || c->session->state == SESSION_GONE) break;
+        pccl_ns next = until - now > PCCL_S ? now + PCCL_S : until;
+        if (progress_has_owner(c))
+            wait_for_signal(c, next);
+        else
+            own_for_event(c, next);
+    }
+    return event;
+}
+
+void progress_flush_messages(pcclComm_t *c)
+{
+    struct engine *e = &c->session->engine;
+    pccl_ns until = comm_now() + e->links.deadline;
+    if (progress_has_owner(c)) return;
+    progress_enter(c, false);
+    while (c->session->state == SESSION_MEMBER && comm_now() < until) {
+        bool waits = message_flush(e);
+        (void)comm_io_move(c);
+        comm_io_flush_master(c);
+        if (!waits) break;
+        comm_watch(c);
+        progress_sleep(c, RETRY_SLEEP_MAX);
+    }
+    progress_leave(c);
+}
