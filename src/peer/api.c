@@ -75,9 +75,9 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     pthread_condattr_destroy(&attr);
     c->params = *params;
     c->rank_hint = -1;
-    c->master_fd = c->master_poll = c->wake.fd = -1;
+    c->master.fd = c->master.poll_fd = c->background.doorbell.fd = -1;
     progress_init(c);
-    for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->listeners[i] = -1;
+    for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->io.listeners[i] = -1;
     *comm_out = c;
     return pcclSuccess;
 }

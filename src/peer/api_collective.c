@@ -15,8 +15,8 @@ static uint64_t digest_of(const pcclCollective_t *op,
                           const pcclQuantizationOptions_t *q)
 {
     uint64_t hash = mix(0, (uint64_t)op->kind);
-    bool pairwise = op->kind == pcclKindAllToAllV;
-    hash = mix(hash, pairwise ? 0 : op->count);
+    bool counts = op->kind != pcclKindAllToAllV;
+    hash = mix(hash, counts ? op->count : 0);
     if (op->kind == pcclKindAllReduce) {
         hash = mix(hash, (uint64_t)op->datatype);
         hash = mix(hash, (uint64_t)op->op);
@@ -171,7 +171,7 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     return pcclSuccess;
 }
 
-/* Locked. The caller turns next, or drives. */
+/* Locked. The caller moves the bytes next, or waits. */
 static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
                            const pcclQuantizationOptions_t *q, struct op **out)
 {

@@ -75,28 +75,29 @@ uint32_t comm_members_here(const pcclComm_t *c)
  * would be a loop without end. */
 void comm_pause_accepting(pcclComm_t *c)
 {
-    if (!c->accept_paused)
+    if (!c->io.accept_paused)
         LOG(LOG_WARN, "cannot accept a connection: %s", strerror(errno));
-    c->accept_paused = true;
+    c->io.accept_paused = true;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
-        if (c->listeners[i] >= 0) ev_io_stop(c->loop, &c->listener_watchers[i]);
+        if (c->io.listeners[i] >= 0)
+            ev_io_stop(c->background.loop, &c->io.listener_watchers[i]);
     }
 }
 
 static void resume_accepting(pcclComm_t *c)
 {
-    for (int i = 0; c->accept_paused && i < COMM_LISTENERS_MAX; i++) {
-        if (c->listeners[i] >= 0)
-            ev_io_start(c->loop, &c->listener_watchers[i]);
+    for (int i = 0; c->io.accept_paused && i < COMM_LISTENERS_MAX; i++) {
+        if (c->io.listeners[i] >= 0)
+            ev_io_start(c->background.loop, &c->io.listener_watchers[i]);
     }
-    c->accept_paused = false;
+    c->io.accept_paused = false;
 }
 
 static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
-    comm_io_judge_master(c);
+    comm_master_judge(c);
     resume_accepting(c);
     session_tick(c->session, comm_now());
     progress_changed(c);
@@ -105,7 +106,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 static void on_wake(void *comm)
 {
     pcclComm_t *c = comm;
-    if (c->stopping) ev_break(c->loop, EVBREAK_ALL);
+    if (c->background.stopping) ev_break(c->background.loop, EVBREAK_ALL);
     progress_woken(c);
 }
 
@@ -121,11 +122,11 @@ static void loop_acquire(struct ev_loop *loop)
     comm_lock(c);
 }
 
-static void *io_thread(void *comm)
+static void *background_thread(void *comm)
 {
     pcclComm_t *c = comm;
     pthread_mutex_lock(&c->lock);
-    ev_run(c->loop, 0);
+    ev_run(c->background.loop, 0);
     pthread_mutex_unlock(&c->lock);
     return NULL;
 }
@@ -137,7 +138,7 @@ static bool start_thread(pcclComm_t *c)
     sigset_t old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&c->thread, NULL, io_thread, c);
+    int rc = pthread_create(&c->background.thread, NULL, background_thread, c);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc == 0;
 }
@@ -215,7 +216,7 @@ static void spare_wait(void)
     while (read(STDIN_FILENO, &byte, 1) == -1 && errno == EINTR) continue;
 }
 
-static void say_hello(pcclComm_t *c)
+static void send_hello(pcclComm_t *c)
 {
     struct wire_msg hello = {.type = WIRE_HELLO};
     hello.hello.group = c->params.peer_group;
@@ -223,28 +224,28 @@ static void say_hello(pcclComm_t *c)
     const char *join = getenv("PCCL_JOIN");
     hello.hello.join = join && strcmp(join, "1") == 0;
     hello.hello.self.host = host_id() & ~(uint64_t)1;
-    hello.hello.self.host |= c->transport == TRANSPORT_TCP;
+    hello.hello.self.host |= c->io.transport == TRANSPORT_TCP;
     hello.hello.self.hint = c->rank_hint;
     hello.hello.self.pid = (uint32_t)getpid();
-    hello.hello.self.addr.port = c->port;
+    hello.hello.self.addr.port = c->io.port;
     session_hello(c->session, &hello);
 }
 
 static bool allocate(pcclComm_t *c, pccl_ns deadline)
 {
     c->session = calloc(1, sizeof *c->session);
-    c->store = calloc(1, sizeof *c->store);
-    c->sockets = calloc(CONNS_MAX, sizeof *c->sockets);
-    c->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
-    c->master_poll = epoll_create1(EPOLL_CLOEXEC);
-    bool wakes = wake_open(&c->wake) && progress_open(c);
-    if (!c->session || !c->store || !c->sockets || !c->loop || !wakes ||
-        c->master_poll < 0)
+    c->master.store = calloc(1, sizeof *c->master.store);
+    c->io.sockets = calloc(CONNS_MAX, sizeof *c->io.sockets);
+    c->background.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+    c->master.poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    bool wakes = wake_open(&c->background.doorbell) && progress_open(c);
+    if (!c->session || !c->master.store || !c->io.sockets ||
+        !c->background.loop || !wakes || c->master.poll_fd < 0)
         return false;
-    for (uint32_t i = 0; i < CONNS_MAX; i++) c->sockets[i].fd = -1;
+    for (uint32_t i = 0; i < CONNS_MAX; i++) c->io.sockets[i].fd = -1;
     struct session_config config = {
         .out = {.user = c,
-                .to_master = comm_io_to_master,
+                .to_master = comm_master_send,
                 .dial = comm_io_dial,
                 .close = comm_io_close,
                 .changed = on_changed,
@@ -252,7 +253,7 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
     };
-    if (c->transport != TRANSPORT_TCP) {
+    if (c->io.transport != TRANSPORT_TCP) {
         config.out.share = comm_shm_make;
         config.out.join = comm_shm_join;
         config.out.shared = comm_shm_settled;
@@ -267,23 +268,23 @@ static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
-    shared_region_free(&c->region);
-    wake_close(&c->wake);
+    shared_region_free(&c->io.region);
+    wake_close(&c->background.doorbell);
     progress_close(c);
-    if (c->loop) ev_loop_destroy(c->loop);
-    if (c->master_poll >= 0) close(c->master_poll);
+    if (c->background.loop) ev_loop_destroy(c->background.loop);
+    if (c->master.poll_fd >= 0) close(c->master.poll_fd);
     free(c->session);
-    free(c->store);
-    free(c->sockets);
-    free(c->in);
-    free(c->out);
+    free(c->master.store);
+    free(c->io.sockets);
+    free(c->master.in);
+    free(c->master.out);
     c->session = NULL;
-    c->store = NULL;
-    c->sockets = NULL;
-    c->loop = NULL;
-    c->master_poll = -1;
-    c->in = c->out = NULL;
-    c->in_capacity = c->out_capacity = 0;
+    c->master.store = NULL;
+    c->io.sockets = NULL;
+    c->background.loop = NULL;
+    c->master.poll_fd = -1;
+    c->master.in = c->master.out = NULL;
+    c->master.in_capacity = c->master.out_capacity = 0;
 }
 
 /* The time between two ticks, in seconds. */
@@ -294,35 +295,35 @@ static double pace(const pcclComm_t *c)
 
 void comm_pace(pcclComm_t *c)
 {
-    if (c->tick.repeat == pace(c)) return;
-    c->tick.repeat = pace(c);
-    ev_timer_again(c->loop, &c->tick);
+    if (c->background.tick.repeat == pace(c)) return;
+    c->background.tick.repeat = pace(c);
+    ev_timer_again(c->background.loop, &c->background.tick);
 }
 
 static void start_loop(pcclComm_t *c)
 {
-    ev_set_userdata(c->loop, c);
-    ev_set_loop_release_cb(c->loop, loop_release, loop_acquire);
-    wake_start(&c->wake, c->loop, on_wake, c);
+    ev_set_userdata(c->background.loop, c);
+    ev_set_loop_release_cb(c->background.loop, loop_release, loop_acquire);
+    wake_start(&c->background.doorbell, c->background.loop, on_wake, c);
     progress_start(c);
-    ev_timer_init(&c->tick, on_tick, pace(c), pace(c));
-    c->tick.data = c;
-    ev_timer_start(c->loop, &c->tick);
+    ev_timer_init(&c->background.tick, on_tick, pace(c), pace(c));
+    c->background.tick.data = c;
+    ev_timer_start(c->background.loop, &c->background.tick);
     comm_io_start_watchers(c);
 }
 
 int comm_open(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
-    c->stopping = c->accept_paused = false;
-    c->transport = own_transport();
+    c->background.stopping = c->io.accept_paused = false;
+    c->io.transport = own_transport();
     spare_wait();
     if (!allocate(c, deadline)) {
         release(c);
         comm_set_error(c, "out of memory or descriptors");
         return pcclInternalError;
     }
-    if (!comm_io_connect_master(c, deadline) || !comm_io_listen(c)) {
+    if (!comm_master_connect(c, deadline) || !comm_io_listen(c)) {
         release(c);
         return pcclMasterConnectionFailed;
     }
@@ -335,7 +336,7 @@ int comm_open(pcclComm_t *c)
         comm_set_error(c, "cannot start a thread");
         return pcclInternalError;
     }
-    say_hello(c);
+    send_hello(c);
     progress_changed(c);
     while (s->state == SESSION_JOINING && !s->master_lost)
         pthread_cond_wait(&c->changed, &c->lock);
@@ -364,10 +365,10 @@ void comm_close(pcclComm_t *c)
     if (!c->session) return;
     if (c->session->state == SESSION_MEMBER) progress_flush_messages(c);
     if (c->session->state == SESSION_MEMBER) leave(c);
-    c->stopping = true;
-    wake_send(&c->wake);
+    c->background.stopping = true;
+    wake_send(&c->background.doorbell);
     pthread_mutex_unlock(&c->lock);
-    pthread_join(c->thread, NULL);
+    pthread_join(c->background.thread, NULL);
     pthread_mutex_lock(&c->lock);
     release(c);
 }

@@ -42,43 +42,55 @@ struct comm_socket {
     bool armed;         /* the doorbell of this end */
 };
 
-struct pcclComm_t {
-    pthread_mutex_t lock;
-    atomic_int waiting; /* threads that want the lock: comm_yield_lock() */
-    pthread_cond_t changed;
-    pcclCommCreateParams_t params;
-    int32_t rank_hint;
-    uint32_t deadline_ms;
-    char error[256]; /* of the last call that failed */
-    bool explained;  /* by the call under way */
-
-    struct session *session; /* NULL: not connected */
-    struct progress progress;
-
-    /* The background thread. */
+/* The thread that runs as long as the communicator is connected. */
+struct comm_background {
     struct ev_loop *loop;
     pthread_t thread;
     bool stopping;
-    struct wake wake; /* its doorbell */
-    struct ev_timer tick;
+    struct wake doorbell; /* wakes the loop from other threads */
+    struct ev_timer tick; /* heartbeats and deadlines */
+};
 
-    int master_fd;
-    pccl_ns last_recv; /* when the master last spoke */
-    int master_poll;   /* epoll set of master_fd alone */
-    uint32_t master_watched;
-    struct ev_io master_watcher;
-    uint8_t *in, *out; /* control bytes */
-    size_t in_size, in_capacity, out_first, out_size, out_capacity;
-    struct wire_store *store;
+/* The connection to the master. */
+struct comm_master {
+    int fd;            /* -1: none */
+    pccl_ns last_recv; /* when something came last */
+    int poll_fd;       /* epoll set of fd alone; the loop watches it */
+    uint32_t watched;  /* events of fd in that set */
+    struct ev_io watcher;
+    uint8_t *in, *out; /* bytes that are not parsed, or not sent yet */
+    size_t in_size, in_capacity;
+    size_t out_first, out_size, out_capacity;
+    struct wire_store *store; /* of the message that is being parsed */
+};
 
-    int listeners[COMM_LISTENERS_MAX];
+/* The sockets that lead to other members. */
+struct comm_io {
+    int listeners[COMM_LISTENERS_MAX]; /* -1: none */
     struct ev_io listener_watchers[COMM_LISTENERS_MAX];
     bool accept_paused; /* out of descriptors, until the next tick */
     uint16_t port;
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
-    uint32_t socket_end;
+    uint32_t end;                /* no socket from this index on */
     enum comm_transport transport;
     struct shared_region region; /* that others of this host read (rule L7) */
+};
+
+struct pcclComm_t {
+    pthread_mutex_t lock;
+    atomic_int waiting;     /* threads that want the lock: comm_yield_lock() */
+    pthread_cond_t changed; /* what a caller waits for may have come */
+    pcclCommCreateParams_t params;
+    int32_t rank_hint;
+    uint32_t deadline_ms; /* 0: not set */
+    char error[256];      /* of the last call that failed */
+    bool explained;       /* by the call under way */
+
+    struct session *session; /* NULL: not connected */
+    struct progress progress;
+    struct comm_background background;
+    struct comm_master master;
+    struct comm_io io;
 };
 
 /* --- comm.c --- */
@@ -108,6 +120,8 @@ bool comm_io_listen(pcclComm_t *c);
 void comm_io_close_all(pcclComm_t *c);
 uint32_t comm_io_dial(void *comm, const struct wire_addr *addr);
 void comm_io_close(void *comm, uint32_t number);
+/* Closes a connection that broke, and reports it to the engine. */
+void comm_io_lost(pcclComm_t *c, uint32_t number);
 uint64_t comm_io_round_trip(void *comm, uint64_t peer);
 /* One pass over all connections; true if bytes moved. */
 bool comm_io_move(pcclComm_t *c);
@@ -128,15 +142,14 @@ void comm_watch(pcclComm_t *c);
  * the time given. */
 void comm_watch_sleep(pcclComm_t *c, pccl_ns most);
 
-/* --- comm_io_master.c; all locked --- */
-bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline);
-void comm_io_start_master(pcclComm_t *c); /* to hear it */
-void comm_io_close_master(pcclComm_t *c);
-void comm_io_to_master(void *comm, const struct wire_msg *msg);
-void comm_io_flush_master(pcclComm_t *c);
-void comm_io_judge_master(pcclComm_t *c); /* lost if silent too long */
-bool comm_io_read_master(pcclComm_t *c);  /* true if something came */
-void comm_io_lost(pcclComm_t *c, uint32_t number);
+/* --- comm_master.c; all locked --- */
+bool comm_master_connect(pcclComm_t *c, pccl_ns deadline);
+void comm_master_start(pcclComm_t *c); /* the loop reads it */
+void comm_master_close(pcclComm_t *c);
+void comm_master_send(void *comm, const struct wire_msg *msg);
+void comm_master_flush(pcclComm_t *c);
+void comm_master_judge(pcclComm_t *c); /* lost if silent too long */
+bool comm_master_read(pcclComm_t *c);  /* true if something came */
 
 /* --- comm_shm.c: connections through shared memory; all locked --- */
 bool comm_shm_cma_read(void *comm, uint32_t number,

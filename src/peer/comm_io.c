@@ -20,7 +20,7 @@ static uint32_t free_number(const pcclComm_t *c)
 {
     for (uint32_t i = 0; i < CONNS_MAX; i++) {
         const struct conn *conn = c->session->engine.links.conns[i];
-        if (c->sockets[i].fd < 0 && (!conn || conn->state == CONN_FREE))
+        if (c->io.sockets[i].fd < 0 && (!conn || conn->state == CONN_FREE))
             return i;
     }
     return NO_CONN;
@@ -32,13 +32,13 @@ static uint32_t take_number(pcclComm_t *c, int fd)
 {
     uint32_t number = free_number(c);
     if (number == NO_CONN) return number;
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     memset(s, 0, sizeof *s);
     s->fd = fd;
     s->share.fd = -1;
     ev_io_init(&s->watcher, on_conn_event, fd, 0);
     s->watcher.data = c;
-    if (number >= c->socket_end) c->socket_end = number + 1;
+    if (number >= c->io.end) c->io.end = number + 1;
     return number;
 }
 
@@ -58,16 +58,16 @@ uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
         close(fd);
         return NO_CONN;
     }
-    c->sockets[number].connecting = true;
+    c->io.sockets[number].connecting = true;
     return number;
 }
 
 void comm_io_close(void *comm, uint32_t number)
 {
     pcclComm_t *c = comm;
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     if (s->fd < 0) return;
-    ev_io_stop(c->loop, &s->watcher);
+    ev_io_stop(c->background.loop, &s->watcher);
     close(s->fd);
     s->fd = -1;
     s->watched = 0;
@@ -91,10 +91,10 @@ static pccl_ns tune(struct comm_socket *s, int fd)
     return rtt;
 }
 
-/* True once the connection is made; tells the engine of the outcome. */
+/* True once the outcome is known; reports it to the engine. */
 static bool finish_connecting(pcclComm_t *c, uint32_t number)
 {
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     struct pollfd p = {.fd = s->fd, .events = POLLOUT};
     if (poll(&p, 1, 0) <= 0) return false;
     int error = 0;
@@ -118,11 +118,12 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
 {
     const pcclComm_t *c = comm;
     pccl_ns least = 0;
-    for (uint32_t i = 0; i < c->socket_end; i++) {
+    for (uint32_t i = 0; i < c->io.end; i++) {
         const struct conn *conn = c->session->engine.links.conns[i];
         bool open = conn && conn->state == CONN_OPEN && conn->link;
-        if (!open || conn->link->id != peer || c->sockets[i].fd < 0) continue;
-        pccl_ns rtt = send_window_path_rtt(c->sockets[i].fd);
+        if (!open || conn->link->id != peer || c->io.sockets[i].fd < 0)
+            continue;
+        pccl_ns rtt = send_window_path_rtt(c->io.sockets[i].fd);
         if (rtt > 0 && (least == 0 || rtt < least)) least = rtt;
     }
     return (uint64_t)least;
@@ -135,7 +136,7 @@ enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 static bool receive(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     bool moved = false;
     size_t done = 0;
     for (int i = 0; i < WINDOWS_MAX && done < TURN_SIZE && s->fd >= 0; i++) {
@@ -165,7 +166,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
 static bool transmit(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     bool moved = false;
     s->blocked = false;
     engine_clear_dirty(e, number);
@@ -176,7 +177,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_shm_sends(c, number))
             return comm_shm_transmit(c, number) || moved;
-        /* Over a long way all connections are to have something to do. */
+        /* On a high-RTT link every connection is to have work. */
         if (turn == (s->high_rtt ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
             s->blocked = true; /* not really: more in the next pass */
             break;
@@ -218,8 +219,8 @@ static bool move(pcclComm_t *c, bool all)
     bool moved = false;
     e->links.now = comm_now();
     message_pump(e);
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        struct comm_socket *s = &c->sockets[i];
+    for (uint32_t i = 0; i < c->io.end; i++) {
+        struct comm_socket *s = &c->io.sockets[i];
         if (s->fd < 0) continue;
         if (s->connecting) {
             moved |= finish_connecting(c, i);
@@ -247,8 +248,8 @@ bool comm_io_move_expected(pcclComm_t *c)
 void comm_io_expect(pcclComm_t *c, const struct op *op)
 {
     const struct engine *e = &c->session->engine;
-    for (uint32_t i = 0; i < c->socket_end; i++)
-        c->sockets[i].expected = engine_expects_from(e, op, i);
+    for (uint32_t i = 0; i < c->io.end; i++)
+        c->io.sockets[i].expected = engine_expects_from(e, op, i);
 }
 
 bool comm_io_push(pcclComm_t *c)
@@ -256,8 +257,8 @@ bool comm_io_push(pcclComm_t *c)
     struct engine *e = &c->session->engine;
     bool waits = false;
     e->links.now = comm_now();
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        const struct comm_socket *s = &c->sockets[i];
+    for (uint32_t i = 0; i < c->io.end; i++) {
+        const struct comm_socket *s = &c->io.sockets[i];
         if (s->fd < 0) continue;
         if (!s->connecting && !s->blocked && engine_may_send(e, i))
             (void)transmit(c, i);
@@ -270,14 +271,14 @@ void comm_io_push_to(pcclComm_t *c, uint64_t member)
 {
     const struct mlink *l = mlink_find(&c->session->engine, member, false);
     if (l && l->open && comm_shm_sends(c, l->conn) &&
-        !c->sockets[l->conn].blocked) {
+        !c->io.sockets[l->conn].blocked) {
         uint32_t number = l->conn;
         if (!engine_may_send(&c->session->engine, number)) {
             comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
             return;
         }
         (void)comm_shm_transmit(c, number);
-        if (!c->sockets[number].blocked) return;
+        if (!c->io.sockets[number].blocked) return;
     }
     if (comm_io_push(c)) progress_changed(c);
 }
@@ -311,10 +312,10 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
         uint32_t number = take_number(c, fd);
         if (number != NO_CONN && engine_accepted(&c->session->engine, number)) {
             engine_measured(&c->session->engine, number,
-                            tune(&c->sockets[number], fd));
+                            tune(&c->io.sockets[number], fd));
         } else {
             LOG(LOG_WARN, "too many connections: one refused");
-            if (number != NO_CONN) c->sockets[number].fd = -1;
+            if (number != NO_CONN) c->io.sockets[number].fd = -1;
             close(fd);
         }
     }
@@ -338,7 +339,7 @@ static int listen_on(int family)
     return -1;
 }
 
-/* One port for everything; IPv6 sockets take IPv4 callers as well. */
+/* One port for everything; an IPv6 socket accepts IPv4 as well. */
 bool comm_io_listen(pcclComm_t *c)
 {
     int fd = listen_on(AF_INET6);
@@ -348,35 +349,35 @@ bool comm_io_listen(pcclComm_t *c)
         return false;
     }
     struct io_addr self = io_addr_local(fd);
-    c->listeners[0] = fd;
-    c->port = io_addr_port(&self);
+    c->io.listeners[0] = fd;
+    c->io.port = io_addr_port(&self);
     return true;
 }
 
 void comm_io_start_watchers(pcclComm_t *c)
 {
-    comm_io_start_master(c);
+    comm_master_start(c);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
-        if (c->listeners[i] < 0) continue;
-        ev_io_init(&c->listener_watchers[i], on_listener_event, c->listeners[i],
-                   EV_READ);
-        c->listener_watchers[i].data = c;
-        ev_io_start(c->loop, &c->listener_watchers[i]);
+        if (c->io.listeners[i] < 0) continue;
+        ev_io_init(&c->io.listener_watchers[i], on_listener_event,
+                   c->io.listeners[i], EV_READ);
+        c->io.listener_watchers[i].data = c;
+        ev_io_start(c->background.loop, &c->io.listener_watchers[i]);
     }
 }
 
 void comm_io_close_all(pcclComm_t *c)
 {
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        if (c->sockets[i].fd < 0) continue;
-        close(c->sockets[i].fd);
-        c->sockets[i].fd = -1;
-        shared_memory_free(&c->sockets[i].share);
+    for (uint32_t i = 0; i < c->io.end; i++) {
+        if (c->io.sockets[i].fd < 0) continue;
+        close(c->io.sockets[i].fd);
+        c->io.sockets[i].fd = -1;
+        shared_memory_free(&c->io.sockets[i].share);
     }
-    c->socket_end = 0;
+    c->io.end = 0;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
-        if (c->listeners[i] >= 0) close(c->listeners[i]);
-        c->listeners[i] = -1;
+        if (c->io.listeners[i] >= 0) close(c->io.listeners[i]);
+        c->io.listeners[i] = -1;
     }
-    comm_io_close_master(c);
+    comm_master_close(c);
 }

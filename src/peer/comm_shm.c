@@ -1,6 +1,7 @@
 /* comm_shm.c - connections between processes of one host: their bytes go
- * through shared memory, and their sockets wake who sleeps and tell of a
- * death. See comm.h; rules L1 to L5 of master/PROTOCOL.md. */
+ * through shared memory; their sockets carry doorbells, and their end is the
+ * death of the other process. See comm.h; rules L1 to L5 of master/PROTOCOL.md.
+ */
 #include "comm.h"
 
 #include "../base/log.h"
@@ -19,12 +20,12 @@ enum {
 
 static void report_tcp(const pcclComm_t *c, const char *why)
 {
-    if (c->transport == TRANSPORT_SHM)
+    if (c->io.transport == TRANSPORT_SHM)
         LOG(LOG_WARN, "no shared memory with a member of this host: %s", why);
 }
 
-/* A pair has memory for queues so long that what is written next has left the
- * reader's caches; the queues of many members would not fit there together. */
+/* The queues of a pair are so long that the part written next has left the
+ * reader's caches. The queues of many members would not fit there together. */
 static uint32_t queue_size(const pcclComm_t *c, uint32_t number)
 {
     const struct session *s = c->session;
@@ -48,7 +49,7 @@ struct channel *comm_shm_make(void *comm, uint32_t number,
                               struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    struct shared_memory *share = &c->sockets[number].share;
+    struct shared_memory *share = &c->io.sockets[number].share;
     if (shared_memory_make(share, queue_size(c, number), offer))
         return &share->channel;
     report_tcp(c, "it cannot be made here");
@@ -59,10 +60,10 @@ struct channel *comm_shm_join(void *comm, uint32_t number,
                               const struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    struct shared_memory *share = &c->sockets[number].share;
+    struct shared_memory *share = &c->io.sockets[number].share;
     if (shared_memory_open(share, offer)) return &share->channel;
-    /* A caller that has given up meanwhile took its memory with it. */
-    if (!has_ended(c->sockets[number].fd))
+    /* A dialer that has given up meanwhile took its memory with it. */
+    if (!has_ended(c->io.sockets[number].fd))
         report_tcp(c, "what it offers cannot be opened here");
     return NULL;
 }
@@ -70,7 +71,7 @@ struct channel *comm_shm_join(void *comm, uint32_t number,
 void comm_shm_settled(void *comm, uint32_t number, bool taken)
 {
     pcclComm_t *c = comm;
-    struct shared_memory *share = &c->sockets[number].share;
+    struct shared_memory *share = &c->io.sockets[number].share;
     if (taken) {
         shared_memory_settle(share);
         return;
@@ -82,18 +83,19 @@ void comm_shm_settled(void *comm, uint32_t number, bool taken)
 uint8_t *comm_shm_region_export(void *comm, struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    if (!c->region.memory && !shared_region_make(&c->region, SINGLE_COPY_SIZE))
+    if (!c->io.region.memory &&
+        !shared_region_make(&c->io.region, SINGLE_COPY_SIZE))
         return NULL;
-    *offer = c->region.offer;
-    return c->region.memory;
+    *offer = c->io.region.offer;
+    return c->io.region.memory;
 }
 
 const uint8_t *comm_shm_region_attach(void *comm, uint32_t number,
                                       const struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    struct shared_region *lent = &c->sockets[number].share.lent;
-    return shared_region_open(lent, offer) ? lent->memory : NULL;
+    struct shared_region *region = &c->io.sockets[number].share.lent;
+    return shared_region_open(region, offer) ? region->memory : NULL;
 }
 
 bool comm_shm_receives(const pcclComm_t *c, uint32_t number)
@@ -112,7 +114,7 @@ bool comm_shm_sends(const pcclComm_t *c, uint32_t number)
 
 void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what)
 {
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     if (!channel_ring(&s->share.channel, what)) return;
     /* When there is no room, the other end has not seen older ones yet. */
     ssize_t ignored = send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -135,7 +137,7 @@ static void read_socket(struct comm_socket *s)
 
 bool comm_shm_arm(pcclComm_t *c, uint32_t number)
 {
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     uint8_t *to;
     uint32_t what = s->blocked ? CHANNEL_WANTS_ROOM : CHANNEL_AWAKE;
@@ -150,7 +152,7 @@ bool comm_shm_arm(pcclComm_t *c, uint32_t number)
 
 void comm_shm_disarm(pcclComm_t *c, uint32_t number)
 {
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     if (s->armed) channel_disarm(&s->share.channel);
     s->armed = false;
 }
@@ -181,7 +183,7 @@ static bool put(struct engine *e, uint32_t number, struct channel *channel)
 bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     struct engine_part parts[2];
     int pieces = 0;
@@ -196,7 +198,7 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
 bool comm_shm_receive(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = &c->session->engine;
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     const uint8_t *from;
     bool moved = false;
@@ -227,14 +229,14 @@ bool comm_shm_receive(pcclComm_t *c, uint32_t number)
     return moved;
 }
 
-/* Rule P2P-9. The kernel copies, once. A process whose end the socket does not
- * tell of was the right one, and alive, until all was read. */
+/* Rule P2P-9: cross-memory attach. The kernel copies, once. If the socket has
+ * not ended after all was read, the process was the right one, and alive. */
 bool comm_shm_cma_read(void *comm, uint32_t number,
                        const struct wire_member *member, uint64_t address,
                        void *to, size_t size)
 {
     pcclComm_t *c = comm;
-    struct comm_socket *s = &c->sockets[number];
+    struct comm_socket *s = &c->io.sockets[number];
     if (!comm_shm_receives(c, number)) return false;
     for (size_t done = 0; done < size;) {
         struct iovec here = {(char *)to + done, size - done};

@@ -15,11 +15,11 @@
 static void watch_master(pcclComm_t *c)
 {
     uint32_t want = c->progress.reads_master ? 0 : EPOLLIN;
-    if (c->out_size > 0 && !c->progress.reads_master) want |= EPOLLOUT;
-    if (c->master_fd < 0 || want == c->master_watched) return;
+    if (c->master.out_size > 0 && !c->progress.reads_master) want |= EPOLLOUT;
+    if (c->master.fd < 0 || want == c->master.watched) return;
     struct epoll_event event = {.events = want};
-    if (epoll_ctl(c->master_poll, EPOLL_CTL_MOD, c->master_fd, &event) == 0)
-        c->master_watched = want;
+    if (epoll_ctl(c->master.poll_fd, EPOLL_CTL_MOD, c->master.fd, &event) == 0)
+        c->master.watched = want;
 }
 
 static bool has_work(const struct session *s)
@@ -35,7 +35,7 @@ static bool has_work(const struct session *s)
 static int events_for(const pcclComm_t *c, uint32_t number, bool work)
 {
     const struct session *s = c->session;
-    const struct comm_socket *k = &c->sockets[number];
+    const struct comm_socket *k = &c->io.sockets[number];
     const struct conn *conn = s->engine.links.conns[number];
     bool owns = c->progress.state == PROGRESS_BACKGROUND;
     bool open = conn && conn->state == CONN_OPEN;
@@ -58,8 +58,8 @@ void comm_watch(pcclComm_t *c)
 {
     bool work = has_work(c->session);
     bool changed = false;
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        struct comm_socket *k = &c->sockets[i];
+    for (uint32_t i = 0; i < c->io.end; i++) {
+        struct comm_socket *k = &c->io.sockets[i];
         if (k->fd < 0) continue;
         int want = events_for(c, i, work);
         /* A sleeping owner has armed its doorbells for itself. */
@@ -70,15 +70,16 @@ void comm_watch(pcclComm_t *c)
                 c->progress.wake_pending = true;
         }
         if (want == k->watched) continue;
-        ev_io_stop(c->loop, &k->watcher);
+        ev_io_stop(c->background.loop, &k->watcher);
         ev_io_set(&k->watcher, k->fd, want);
-        if (want) ev_io_start(c->loop, &k->watcher);
+        if (want) ev_io_start(c->background.loop, &k->watcher);
         k->watched = want;
         changed = true;
     }
     watch_master(c);
-    bool self = pthread_equal(pthread_self(), c->thread) != 0;
-    if ((changed && !self) || c->progress.wake_pending) wake_send(&c->wake);
+    bool self = pthread_equal(pthread_self(), c->background.thread) != 0;
+    if ((changed && !self) || c->progress.wake_pending)
+        wake_send(&c->background.doorbell);
 }
 
 /* ----------------------------------------------------- a sleeping owner */
@@ -87,8 +88,8 @@ void comm_watch(pcclComm_t *c)
 static bool arm_all(pcclComm_t *c)
 {
     bool there = false;
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        if (c->sockets[i].fd >= 0 && comm_shm_receives(c, i))
+    for (uint32_t i = 0; i < c->io.end; i++) {
+        if (c->io.sockets[i].fd >= 0 && comm_shm_receives(c, i))
             there |= comm_shm_arm(c, i);
     }
     return there;
@@ -96,8 +97,8 @@ static bool arm_all(pcclComm_t *c)
 
 static void disarm_all(pcclComm_t *c, const struct pollfd *fds, uint32_t count)
 {
-    for (uint32_t i = 0; i < c->socket_end; i++) {
-        struct comm_socket *k = &c->sockets[i];
+    for (uint32_t i = 0; i < c->io.end; i++) {
+        struct comm_socket *k = &c->io.sockets[i];
         if (k->fd < 0 || !comm_shm_receives(c, i)) continue;
         comm_shm_disarm(c, i);
         for (uint32_t f = 0; f < count; f++) {
@@ -108,7 +109,7 @@ static void disarm_all(pcclComm_t *c, const struct pollfd *fds, uint32_t count)
 
 static short events_for_owner(pcclComm_t *c, uint32_t number)
 {
-    const struct comm_socket *k = &c->sockets[number];
+    const struct comm_socket *k = &c->io.sockets[number];
     bool shares = comm_shm_receives(c, number);
     uint8_t *to;
     short events = 0;
@@ -126,14 +127,14 @@ static uint32_t fill(pcclComm_t *c, struct pollfd *fds, size_t room)
     const struct progress *p = &c->progress;
     uint32_t count = 0;
     fds[count++] = (struct pollfd){.fd = p->owner_fd, .events = POLLIN};
-    if (p->reads_master && c->master_fd >= 0)
-        fds[count++] = (struct pollfd){.fd = c->master_fd, .events = POLLIN};
-    for (uint32_t i = 0; i < c->socket_end && count < room; i++) {
-        if (c->sockets[i].fd < 0) continue;
+    if (p->reads_master && c->master.fd >= 0)
+        fds[count++] = (struct pollfd){.fd = c->master.fd, .events = POLLIN};
+    for (uint32_t i = 0; i < c->io.end && count < room; i++) {
+        if (c->io.sockets[i].fd < 0) continue;
         short events = events_for_owner(c, i);
         if (events == 0) continue;
         fds[count++] =
-            (struct pollfd){.fd = c->sockets[i].fd, .events = events};
+            (struct pollfd){.fd = c->io.sockets[i].fd, .events = events};
     }
     return count;
 }
@@ -143,11 +144,11 @@ void comm_watch_sleep(pcclComm_t *c, pccl_ns most)
     struct pollfd few[64];
     struct pollfd *fds = few;
     size_t room = ARRAY_COUNT(few);
-    if (c->socket_end + 2 > room) {
-        struct pollfd *many = malloc((c->socket_end + 2) * sizeof *many);
+    if (c->io.end + 2 > room) {
+        struct pollfd *many = malloc((c->io.end + 2) * sizeof *many);
         if (many) { /* else it watches some; the timeout covers the rest */
             fds = many;
-            room = c->socket_end + 2;
+            room = c->io.end + 2;
         }
     }
     uint32_t count = fill(c, fds, room);

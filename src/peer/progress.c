@@ -32,7 +32,7 @@ static void wake_owner(struct progress *p)
 static void move(pcclComm_t *c, enum progress_event event)
 {
     if (comm_io_move(c) && event != PROGRESS_ON_TEST) (void)comm_io_move(c);
-    comm_io_flush_master(c);
+    comm_master_flush(c);
 }
 
 static void apply(pcclComm_t *c, enum progress_event event)
@@ -41,11 +41,11 @@ static void apply(pcclComm_t *c, enum progress_event event)
     struct progress_step step = progress_core_step(p->state, event);
     p->state = step.next;
     if (step.effects & PROGRESS_SIGNAL) pthread_cond_broadcast(&c->changed);
-    comm_io_flush_master(c);
+    comm_master_flush(c);
     if (step.effects & PROGRESS_MOVE) move(c, event);
     if (step.effects & PROGRESS_START_TICK) {
         p->tick_due = true;
-        wake_send(&c->wake);
+        wake_send(&c->background.doorbell);
     }
     if (step.effects & PROGRESS_SLOW_TICK && p->tick_period < TICK_RAREST)
         set_tick(p, 2 * p->tick_period);
@@ -96,7 +96,7 @@ void progress_start(pcclComm_t *c)
     struct progress *p = &c->progress;
     ev_io_init(&p->tick_watcher, on_poll_tick, p->tick_fd, EV_READ);
     p->tick_watcher.data = c;
-    ev_io_start(c->loop, &p->tick_watcher);
+    ev_io_start(c->background.loop, &p->tick_watcher);
 }
 
 void progress_woken(pcclComm_t *c)
@@ -107,7 +107,7 @@ void progress_woken(pcclComm_t *c)
         p->calls_seen = p->calls - 1; /* a call has just come */
         set_tick(p, TICK_FIRST);
     }
-    if (!p->wake_pending || c->stopping) return;
+    if (!p->wake_pending || c->background.stopping) return;
     p->wake_pending = false;
     apply(c, PROGRESS_ON_CHANGE);
 }

@@ -38,12 +38,12 @@ static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
 {
     const struct goal *goal = loop->user;
     if (is_done(c, goal)) return LOOK_DONE;
-    bool moved = goal->sync && comm_io_read_master(c);
+    bool moved = goal->sync && comm_master_read(c);
     comm_io_expect(c, goal->op);
     moved |= loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
                                                 : comm_io_move(c);
     if (!moved) return LOOK_IDLE;
-    comm_io_flush_master(c);
+    comm_master_flush(c);
     return LOOK_MOVED;
 }
 
@@ -57,7 +57,7 @@ static void poll_for(pcclComm_t *c, struct goal *goal)
     while (progress_poll(c, &loop) == LOOK_IDLE && comm_io_move(c) &&
            comm_now() < goal->until)
         continue;
-    comm_io_flush_master(c);
+    comm_master_flush(c);
 }
 
 static void own(pcclComm_t *c, struct goal *goal)
@@ -184,7 +184,7 @@ static bool move_messages(pcclComm_t *c, const struct mail *mail)
         struct channel *channel = e->links.conns[number]->channel;
         const uint8_t *from;
         if (!comm_shm_sends(c, number)) return false; /* a HELLO first */
-        if (c->sockets[number].blocked || engine_may_send(e, number))
+        if (c->io.sockets[number].blocked || engine_may_send(e, number))
             (void)comm_shm_transmit(c, number);
         if (!mail->known) return false; /* that closed it */
         if (channel_ready(channel, &from) > 0 || channel->broken)
@@ -243,7 +243,7 @@ static void own_for_event(pcclComm_t *c, pccl_ns until)
 /* All connections have their turn. */
 static void move_all(pcclComm_t *c)
 {
-    if (!progress_has_owner(c) && comm_io_move(c)) comm_io_flush_master(c);
+    if (!progress_has_owner(c) && comm_io_move(c)) comm_master_flush(c);
 }
 
 struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
@@ -277,7 +277,7 @@ void progress_flush_messages(pcclComm_t *c)
     while (c->session->state == SESSION_MEMBER && comm_now() < until) {
         bool waits = message_flush(e);
         (void)comm_io_move(c);
-        comm_io_flush_master(c);
+        comm_master_flush(c);
         if (!waits) break;
         comm_watch(c);
         progress_sleep(c, RETRY_SLEEP_MAX);

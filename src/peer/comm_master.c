@@ -1,4 +1,4 @@
-/* comm_io_master.c - the connection of a communicator to the master. See
+/* comm_master.c - the connection of a communicator to the master. See
  * comm.h. */
 #include "comm.h"
 
@@ -12,69 +12,74 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void comm_io_to_master(void *comm, const struct wire_msg *msg)
+void comm_master_send(void *comm, const struct wire_msg *msg)
 {
     pcclComm_t *c = comm;
-    if (c->master_fd < 0) return;
-    if (c->out_first + c->out_size + WIRE_FRAME_MAX > c->out_capacity) {
-        if (c->out_size > 0)
-            memmove(c->out, c->out + c->out_first, c->out_size);
-        c->out_first = 0;
-        size_t need = c->out_size + WIRE_FRAME_MAX;
-        if (need > c->out_capacity) {
-            uint8_t *more = realloc(c->out, 2 * need);
-            if (!more) return; /* the heartbeats will tell */
-            c->out = more;
-            c->out_capacity = 2 * need;
+    struct comm_master *m = &c->master;
+    if (m->fd < 0) return;
+    if (m->out_first + m->out_size + WIRE_FRAME_MAX > m->out_capacity) {
+        if (m->out_size > 0)
+            memmove(m->out, m->out + m->out_first, m->out_size);
+        m->out_first = 0;
+        size_t need = m->out_size + WIRE_FRAME_MAX;
+        if (need > m->out_capacity) {
+            uint8_t *more = realloc(m->out, 2 * need);
+            if (!more) return; /* heartbeats stop, and it notices */
+            m->out = more;
+            m->out_capacity = 2 * need;
         }
     }
-    c->out_size += wire_encode(msg, c->out + c->out_first + c->out_size);
+    m->out_size += wire_encode(msg, m->out + m->out_first + m->out_size);
 }
 
 static void master_lost(pcclComm_t *c, const char *reason)
 {
-    if (c->master_fd < 0) return;
-    ev_io_stop(c->loop, &c->master_watcher);
-    close(c->master_fd);
-    c->master_fd = -1;
-    c->out_size = 0;
+    struct comm_master *m = &c->master;
+    if (m->fd < 0) return;
+    ev_io_stop(c->background.loop, &m->watcher);
+    close(m->fd);
+    m->fd = -1;
+    m->out_size = 0;
     session_master_gone(c->session, reason);
 }
 
-void comm_io_flush_master(pcclComm_t *c)
+void comm_master_flush(pcclComm_t *c)
 {
-    while (c->master_fd >= 0 && c->out_size > 0) {
-        ssize_t n = send(c->master_fd, c->out + c->out_first, c->out_size,
+    struct comm_master *m = &c->master;
+    while (m->fd >= 0 && m->out_size > 0) {
+        ssize_t n = send(m->fd, m->out + m->out_first, m->out_size,
                          MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (n < 0) {
             master_lost(c, "the connection to the master broke");
             return;
         }
-        c->out_first += (size_t)n;
-        c->out_size -= (size_t)n;
+        m->out_first += (size_t)n;
+        m->out_size -= (size_t)n;
     }
-    c->out_first = 0;
+    m->out_first = 0;
 }
 
-/* Rule M8. What came while this thread was held up counts. */
-void comm_io_judge_master(pcclComm_t *c)
+/* Rule M8. Bytes that arrived while this thread was held up count. */
+void comm_master_judge(pcclComm_t *c)
 {
-    if (c->master_fd < 0) return;
-    if (comm_now() - c->last_recv < c->session->engine.links.deadline) return;
-    struct pollfd p = {.fd = c->master_fd, .events = POLLIN};
+    struct comm_master *m = &c->master;
+    if (m->fd < 0) return;
+    if (comm_now() - m->last_recv < c->session->engine.links.deadline) return;
+    struct pollfd p = {.fd = m->fd, .events = POLLIN};
     if (poll(&p, 1, 0) == 0)
         master_lost(c, "the master was silent for longer than the deadline");
 }
 
 static void read_frames(pcclComm_t *c)
 {
+    struct comm_master *m = &c->master;
     size_t done = 0;
-    while (c->master_fd >= 0) {
+    while (m->fd >= 0) {
         struct wire_msg msg;
         size_t used = 0;
         enum wire_status status =
-            wire_decode(c->in + done, c->in_size - done, c->store, &msg, &used);
+            wire_decode(m->in + done, m->in_size - done, m->store, &msg, &used);
         if (status == WIRE_MORE) break;
         if (status == WIRE_BAD) {
             master_lost(c, "the master does not speak this protocol");
@@ -83,26 +88,27 @@ static void read_frames(pcclComm_t *c)
         done += used;
         session_on_message(c->session, &msg);
     }
-    memmove(c->in, c->in + done, c->in_size - done);
-    c->in_size -= done;
+    memmove(m->in, m->in + done, m->in_size - done);
+    m->in_size -= done;
 }
 
-bool comm_io_read_master(pcclComm_t *c)
+bool comm_master_read(pcclComm_t *c)
 {
-    if (c->master_fd < 0) return false;
-    if (c->in_capacity < WIRE_FRAME_MAX) {
-        uint8_t *more = realloc(c->in, WIRE_FRAME_MAX);
+    struct comm_master *m = &c->master;
+    if (m->fd < 0) return false;
+    if (m->in_capacity < WIRE_FRAME_MAX) {
+        uint8_t *more = realloc(m->in, WIRE_FRAME_MAX);
         if (!more) return false;
-        c->in = more;
-        c->in_capacity = WIRE_FRAME_MAX;
+        m->in = more;
+        m->in_capacity = WIRE_FRAME_MAX;
     }
-    ssize_t n = recv(c->master_fd, c->in + c->in_size,
-                     c->in_capacity - c->in_size, MSG_DONTWAIT);
+    ssize_t n = recv(m->fd, m->in + m->in_size, m->in_capacity - m->in_size,
+                     MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     c->session->engine.links.now = c->session->now = comm_now();
     if (n > 0) {
-        c->in_size += (size_t)n;
-        c->last_recv = c->session->now;
+        m->in_size += (size_t)n;
+        m->last_recv = c->session->now;
         read_frames(c);
     } else {
         master_lost(c, "the master closed the connection");
@@ -119,7 +125,7 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
      * bytes of one that died complete operations that a flush would otherwise
      * have to abort. */
     (void)comm_io_move(c);
-    (void)comm_io_read_master(c);
+    (void)comm_master_read(c);
     comm_pace(c); /* WELCOME has the run's deadline */
     progress_changed(c);
 }
@@ -154,8 +160,9 @@ static struct wire_addr master_address(const pcclComm_t *c)
     return addr;
 }
 
-bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
+bool comm_master_connect(pcclComm_t *c, pccl_ns deadline)
 {
+    struct comm_master *m = &c->master;
     struct wire_addr addr = master_address(c);
     struct io_addr to;
     char text[IO_ADDR_TEXT_SIZE];
@@ -176,27 +183,29 @@ bool comm_io_connect_master(pcclComm_t *c, pccl_ns deadline)
     }
     io_addr_tune(fd, &to);
     struct epoll_event event = {.events = EPOLLIN};
-    if (epoll_ctl(c->master_poll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         comm_set_error(c, "cannot watch the master: %s", strerror(errno));
         close(fd);
         return false;
     }
-    c->master_fd = fd;
-    c->master_watched = event.events;
-    c->last_recv = comm_now();
+    m->fd = fd;
+    m->watched = event.events;
+    m->last_recv = comm_now();
     return true;
 }
 
-void comm_io_start_master(pcclComm_t *c)
+void comm_master_start(pcclComm_t *c)
 {
-    ev_io_init(&c->master_watcher, on_master_event, c->master_poll, EV_READ);
-    c->master_watcher.data = c;
-    ev_io_start(c->loop, &c->master_watcher);
+    struct comm_master *m = &c->master;
+    ev_io_init(&m->watcher, on_master_event, m->poll_fd, EV_READ);
+    m->watcher.data = c;
+    ev_io_start(c->background.loop, &m->watcher);
 }
 
-void comm_io_close_master(pcclComm_t *c)
+void comm_master_close(pcclComm_t *c)
 {
-    if (c->master_fd >= 0) close(c->master_fd);
-    c->master_fd = -1;
-    c->in_size = c->out_size = c->out_first = 0;
+    struct comm_master *m = &c->master;
+    if (m->fd >= 0) close(m->fd);
+    m->fd = -1;
+    m->in_size = m->out_size = m->out_first = 0;
 }
