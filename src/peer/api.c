@@ -51,7 +51,7 @@ pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c)
 
 pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result)
 {
-    /* What an earlier failure was about explains no later one. */
+    /* The text of an earlier failure does not explain a later one. */
     if (result != pcclSuccess && !c->explained) c->error[0] = '\0';
     c->explained = false;
     pthread_mutex_unlock(&c->lock);

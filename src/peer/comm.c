@@ -68,11 +68,10 @@ uint32_t comm_members_here(const pcclComm_t *c)
     return here;
 }
 
-/* ------------------------------------------------------------- background
- * thread */
+/* ----------------------------------------------------- background thread */
 
-/* The peers that dial stay queued, and the listener readable: to watch it on
- * would be a loop without end. */
+/* The peers that dial stay queued, so the listener stays readable: to go on
+ * watching it would be a loop without end. */
 void comm_pause_accepting(pcclComm_t *c)
 {
     if (!c->io.accept_paused)
@@ -152,7 +151,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* Equal for processes that could share memory: same boot, same namespaces. */
+/* Equal for processes that can share memory: same boot, same namespaces. */
 static uint64_t host_id(void)
 {
     char text[128];
@@ -204,8 +203,8 @@ static enum comm_transport own_transport(void)
     return TRANSPORT_AUTO;
 }
 
-/* A spare of pccl-master is complete but for this: it waits for a line, or the
- * end, of its standard input, and joins then. */
+/* A spare process of pccl-master joins when a line, or the end, of its standard
+ * input arrives. */
 static void spare_wait(void)
 {
     static atomic_bool waited;

@@ -1,9 +1,9 @@
 /* comm_device.c - tensors on a GPU, by the CUDA runtime, or "not built". See
  * comm_device.h.
  *
- * A device is opened when a tensor on it is first seen and kept. Copies and
- * kernels go to a stream of their own that is ordered after the default
- * stream, as a program expects that never heard of streams. */
+ * A device is opened with the first tensor on it, and kept. Copies and kernels
+ * go to a stream of their own. It is ordered after the default stream, as a
+ * program that uses no streams expects. */
 #include "comm_device.h"
 
 #ifdef PCCL_HAVE_CUDA

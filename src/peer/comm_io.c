@@ -81,7 +81,7 @@ static void tune_high_rtt(struct comm_socket *s, int fd)
     send_window_open(&s->window, fd);
 }
 
-/* Returns how long the other end took to answer. */
+/* Returns the round-trip time of the connection. */
 static pccl_ns tune(struct comm_socket *s, int fd)
 {
     struct io_addr peer = io_addr_peer(fd);
@@ -129,8 +129,8 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
     return (uint64_t)least;
 }
 
-/* Windows moved in one pass, so that no connection keeps the others waiting;
- * and bytes, which the other end is to read while they are in the cache. */
+/* Limits of one connection in one pass. The others do not wait longer than for
+ * that, and the other end reads the bytes while they are in the cache. */
 enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
 static bool receive(pcclComm_t *c, uint32_t number)
@@ -179,7 +179,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             return comm_shm_transmit(c, number) || moved;
         /* On a high-RTT link every connection is to have work. */
         if (turn == (s->high_rtt ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
-            s->blocked = true; /* not really: more in the next pass */
+            s->blocked = true; /* the next pass goes on */
             break;
         }
         struct engine_part parts[2];
@@ -226,7 +226,7 @@ static bool move(pcclComm_t *c, bool all)
             moved |= finish_connecting(c, i);
             if (s->fd < 0 || s->connecting) continue;
         }
-        /* Send first: what others wait for; then what came makes new work. */
+        /* Send first, as others wait for it. Received bytes make new work. */
         if (s->blocked || engine_may_send(e, i)) moved |= transmit(c, i);
         if (s->fd >= 0 && (all || s->expected)) moved |= receive(c, i);
         if (s->fd >= 0 && engine_may_send(e, i)) moved |= transmit(c, i);

@@ -121,9 +121,9 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
     c->session->engine.links.now = c->session->now = comm_now();
-    /* What peers sent before this message counts before it does: the last
-     * bytes of one that died complete operations that a flush would otherwise
-     * have to abort. */
+    /* Bytes that peers sent before this message count first: the last bytes of
+     * a member that died complete operations, which a flush would otherwise
+     * abort. */
     (void)comm_io_move(c);
     (void)comm_master_read(c);
     comm_pace(c); /* WELCOME has the run's deadline */
@@ -136,7 +136,7 @@ static int await_connect(int fd, pccl_ns deadline)
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     pccl_ns until = comm_now() + deadline;
     int rc;
-    do { /* signals of the program do not count */
+    do { /* a signal of the program is no failure */
         pccl_ns left = until - comm_now();
         rc = poll(&p, 1, left > 0 ? (int)(left / PCCL_MS) : 0);
     } while (rc < 0 && errno == EINTR);

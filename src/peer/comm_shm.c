@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 
 enum {
-    PIECE = 64 * 1024, /* moved before the other end is shown it */
-    PIECES_MAX = 16,   /* in one pass, so that no one keeps others waiting */
+    PIECE = 64 * 1024, /* copied before the other end sees any of it */
+    PIECES_MAX = 16,   /* in one pass: the other connections wait for it */
 };
 
 /* ------------------------------------------------------------ negotiation */
@@ -116,7 +116,8 @@ void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what)
 {
     struct comm_socket *s = &c->io.sockets[number];
     if (!channel_ring(&s->share.channel, what)) return;
-    /* When there is no room, the other end has not seen older ones yet. */
+    /* With no room in the socket it has bytes that the other end has not read
+     * yet: they wake it as well. */
     ssize_t ignored = send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)ignored;
 }

@@ -48,7 +48,7 @@ static int compare_names(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* No two tensors share a name; those without one are told by their place. */
+/* No two tensors share a name; those without one go by their place. */
 static pcclResult_t
 check_names(pcclComm_t *c, const struct state_tensor *tensors, uint32_t count)
 {
