@@ -4,17 +4,20 @@
 #define US ((pccl_ns)1000)
 #define NEVER UINT32_MAX
 
-/* An operation: 200 us. A wake-up across processors costs a tenth of it; but a
- * rank that sleeps is no load, and the kernel leaves two ranks, of which one or
- * the other sleeps, on the same processor. Where ranks take all processors each
- * pass yields: an operation takes the others' turns ("What the driver looks
- * at": 4 ranks, 8 bytes, TCP; 300 us brought no more). To sleep at once instead
- * took 2 to 3 times as long with 4 and 8 ranks on 2 processors.
+/* The words in quotes are headings and bullets of tests/bench/NOTES.md.
  *
- * Fast path: 20 us, in which a partner that is ready answers many times over;
- * with fewer processors than ranks 100 us, until each of them had its turn. A
- * partner that has not answered after 64 looks may wait for this very
- * processor, whatever the numbers: others run here too ("Swings of the small
+ * An operation: 200 us. A wake-up across processors costs a tenth of that. But
+ * a rank that sleeps is no load, and the kernel leaves two ranks, of which one
+ * or the other sleeps, on the same processor. Where ranks take all processors
+ * each idle pass yields, and 200 us are the turns of the others: 30 us were
+ * too short ("Connections that the progress owner reads"), 300 us brought no
+ * more ("Before that"). To sleep at once took 2 to 3 times as long with 4 and 8
+ * ranks on 2 processors ("Tried, and not taken").
+ *
+ * The fast path: 20 us, in which a partner that is ready answers many times
+ * over; oversubscribed 100 us, until each rank has had its turn. A partner that
+ * has not answered after 64 looks may wait for this very processor, whatever
+ * the numbers are, for other programs run here too ("Swings of the small
  * figures": 0.27 against 50 us).
  *
  * Messages: 60 us, for the sender may be computing the message, or moving
