@@ -45,19 +45,26 @@ hushes() # TEXT
     if grep -qF -e "$1" "$work/out"; then fail "says '$1'"; fi
 }
 
+# The names of all targets, one a line, as make or ninja prints them.
+targets()
+{
+    "$cmake" --build "$work/build" --target help |
+        sed 's/^\.\.\. //; s/[: ].*//' >"$work/targets"
+}
+
 makes() # TARGET...
 {
-    "$cmake" --build "$work/build" --target help >"$work/targets"
+    targets
     for target in "$@"; do
-        grep -qw -e "$target" "$work/targets" || fail "no target $target"
+        grep -qxF -e "$target" "$work/targets" || fail "no target $target"
     done
 }
 
 leaves_out() # TARGET...
 {
-    "$cmake" --build "$work/build" --target help >"$work/targets"
+    targets
     for target in "$@"; do
-        if grep -qw -e "$target" "$work/targets"; then
+        if grep -qxF -e "$target" "$work/targets"; then
             fail "has the target $target"
         fi
     done
