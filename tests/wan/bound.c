@@ -1,38 +1,38 @@
-/* bound.c - see bound.h. */
+/* bound.c - best ring over an emulated network: exact search by thresholds. */
 #include "bound.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t bound_of(const struct fabric *f, const struct ring *ring,
+uint64_t bound_of(const struct network *net, const struct ring *ring,
                   uint32_t connections)
 {
     uint32_t crossings[TRUNKS_MAX] = {0};
     for (uint32_t i = 0; i < ring->count; i++) {
-        int t =
-            fabric_trunk(f, ring->node[i], ring->node[(i + 1) % ring->count]);
+        int t = network_trunk(net, ring->node[i],
+                              ring->node[(i + 1) % ring->count]);
         if (t >= 0) crossings[t]++;
     }
     uint64_t best = ring->count == 0 ? 0 : UINT64_MAX;
     for (uint32_t i = 0; i < ring->count; i++) {
         uint32_t from = ring->node[i];
         uint32_t to = ring->node[(i + 1) % ring->count];
-        int t = fabric_trunk(f, from, to);
-        uint64_t capacity =
-            fabric_capacity(f, from, to, connections, t < 0 ? 1 : crossings[t]);
+        int t = network_trunk(net, from, to);
+        uint64_t capacity = network_capacity(net, from, to, connections,
+                                             t < 0 ? 1 : crossings[t]);
         if (capacity < best) best = capacity;
     }
     return best;
 }
 
-/* What the search for a cycle works on: peers are numbered from 0 here, and
- * every cycle begins at 0. */
+/* Input of the search for a cycle. Peers are numbered from 0 here; every cycle
+ * begins at 0. */
 struct search {
     uint32_t count;
     uint64_t rate[BOUND_EXACT_MAX][BOUND_EXACT_MAX];
-    uint32_t before[BOUND_EXACT_MAX]; /* who may send to each */
+    uint32_t before[BOUND_EXACT_MAX]; /* peers that may send to each */
     bool crossing[BOUND_EXACT_MAX][BOUND_EXACT_MAX];
-    uint8_t *cost; /* by set of peers visited, and the last of them */
+    uint8_t *cost; /* by set of visited peers and the last of them */
 };
 
 enum { NO_WAY = 255 };
@@ -42,7 +42,7 @@ static uint8_t *cost_at(const struct search *s, uint32_t visited, uint32_t last)
     return &s->cost[(size_t)visited * s->count + last];
 }
 
-/* The best way to end at `to` among those that have visited `visited`. */
+/* The best way to end at `to` after visiting the set `visited`. */
 static uint32_t best_last(const struct search *s, uint32_t visited, uint32_t to,
                           uint32_t *cost)
 {
@@ -126,10 +126,10 @@ static void threshold(struct search *s, uint64_t least)
     }
 }
 
-struct ring bound_best(const struct fabric *f, uint32_t connections)
+struct ring bound_best(const struct network *net, uint32_t connections)
 {
     struct ring best = {0};
-    uint32_t count = fabric_peers(f);
+    uint32_t count = network_peers(net);
     uint64_t sorted[BOUND_EXACT_MAX * BOUND_EXACT_MAX];
     if (count > BOUND_EXACT_MAX || count < 2) return best;
     struct search *s = calloc(1, sizeof *s);
@@ -142,8 +142,8 @@ struct ring bound_best(const struct fabric *f, uint32_t connections)
     for (uint32_t a = 0; a < count; a++) {
         for (uint32_t b = 0; b < count; b++) {
             if (a == b) continue;
-            s->rate[a][b] = fabric_capacity(f, a + 1, b + 1, connections, 1);
-            s->crossing[a][b] = fabric_trunk(f, a + 1, b + 1) >= 0;
+            s->rate[a][b] = network_capacity(net, a + 1, b + 1, connections, 1);
+            s->crossing[a][b] = network_trunk(net, a + 1, b + 1) >= 0;
         }
     }
     uint32_t steps = rates(s, sorted);
@@ -153,7 +153,7 @@ struct ring bound_best(const struct fabric *f, uint32_t connections)
         struct ring ring;
         threshold(s, sorted[--steps]);
         if (!find_cycle(s, &ring)) continue;
-        uint64_t rate = bound_of(f, &ring, connections);
+        uint64_t rate = bound_of(net, &ring, connections);
         if (rate <= reached) continue;
         reached = rate;
         best = ring;
@@ -163,10 +163,10 @@ struct ring bound_best(const struct fabric *f, uint32_t connections)
     return best;
 }
 
-struct ring bound_seen(const struct fabric *f)
+struct ring bound_seen(const struct network *net)
 {
     struct ring ring = {0};
-    uint32_t count = fabric_peers(f);
+    uint32_t count = network_peers(net);
     uint64_t visited = 0;
     uint32_t at = 1;
     for (uint32_t i = 0; i < count; i++) {
@@ -176,7 +176,7 @@ struct ring bound_seen(const struct fabric *f)
         uint32_t next = 0;
         uint64_t most = 0;
         for (uint32_t k = 1; k <= count; k++) {
-            uint64_t bytes = fabric_tally(f, at, k)->delivered;
+            uint64_t bytes = network_tally(net, at, k)->delivered;
             if (bytes > most) {
                 most = bytes;
                 next = k;

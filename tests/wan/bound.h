@@ -2,7 +2,7 @@
 #ifndef WAN_BOUND_H
 #define WAN_BOUND_H
 
-#include "fabric.h"
+#include "network.h"
 
 /* A cycle through all peers: ring[i] sends to ring[i + 1]. */
 struct ring {
@@ -10,20 +10,23 @@ struct ring {
     uint8_t node[NODES_MAX];
 };
 
-enum { BOUND_EXACT_MAX = 20 }; /* peers that bound_best can do */
+enum { BOUND_EXACT_MAX = 20 }; /* largest number of peers for bound_best */
 
-/* The slowest link of the ring, bytes per second, when all of them are in use
- * over that many connections each: links that share a trunk share its rate. */
-uint64_t bound_of(const struct fabric *f, const struct ring *ring,
+/* Rate of the slowest link of the ring in bytes per second. All links are in
+ * use, each over that many connections; links that share a trunk share its
+ * rate. */
+uint64_t bound_of(const struct network *net, const struct ring *ring,
                   uint32_t connections);
 
-/* The ring whose slowest link is fastest. Exact without trunks, and with one
- * trunk each way; with more of them the fewest crossings in all are sought. At
- * most BOUND_EXACT_MAX peers. count 0: no ring through links that pass
- * anything. Takes a tenth of a second per rate that occurs for 18 peers. */
-struct ring bound_best(const struct fabric *f, uint32_t connections);
+/* The ring whose slowest link is fastest. The result is exact without trunks
+ * and with one trunk each way; with more trunks the search minimizes the number
+ * of crossings in all. At most BOUND_EXACT_MAX peers. count 0: no ring over
+ * links that pass anything. For 18 peers the search takes a tenth of a second
+ * per distinct rate. */
+struct ring bound_best(const struct network *net, uint32_t connections);
 
-/* Who sent most of its bytes to whom, if that is a cycle; else count 0. */
-struct ring bound_seen(const struct fabric *f);
+/* The ring along which each peer sent most of its bytes; count 0 if those links
+ * are no cycle. */
+struct ring bound_seen(const struct network *net);
 
 #endif

@@ -5,7 +5,7 @@
  *                              as in load.h. Calls block: what is to be reduced
  *                              at once goes one after the other.
  *
- * Started by wanbox; run.sh builds it where libgloo-dev is installed. */
+ * Started by wan-emulator; run.sh builds it where libgloo-dev is installed. */
 #include "load.h"
 
 #include <gloo/allreduce.h>
@@ -40,7 +40,7 @@ static double now()
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The largest of the peers' numbers. */
+/* The largest of the peers' values. */
 static double most(double value)
 {
     std::vector<double> in(1, value), out(1);
@@ -84,7 +84,8 @@ int main(int argc, char **argv)
     const char *peers = std::getenv("WAN_PEERS");
     const char *address = std::getenv("WAN_ADDRESS");
     if (argc != 3 || !number || !peers || !address) {
-        std::fputs("usage: gloo-peer FOLDER LOADS, under wanbox\n", stderr);
+        std::fputs("usage: gloo-peer FOLDER LOADS, under wan-emulator\n",
+                   stderr);
         return 2;
     }
     struct load loads[LOADS_MAX];

@@ -1,4 +1,4 @@
-/* load.h - what a program of the emulated network measures, as text:
+/* load.h - the load that a benchmark program runs, as text:
  *
  *   BYTES[xCONCURRENT[xROW]][@REPEAT]
  *
@@ -17,7 +17,7 @@
 enum { LOADS_MAX = 8, LOAD_CONCURRENT_MAX = 256, LOAD_TIMES_MAX = 1000 };
 
 struct load {
-    char name[32]; /* the text that it was read from */
+    char name[32]; /* the text that it was parsed from */
     size_t bytes;  /* of one vector, a multiple of 4 */
     int concurrent, row, repeat;
 };
@@ -28,7 +28,7 @@ static inline long load_number(char **at, long most)
     return value >= 1 && value <= most ? value : 0;
 }
 
-/* One load without a comma; false: that is none. */
+/* Parses one load (no comma). False: malformed. */
 static inline bool load_one(struct load *l, const char *text, int repeat)
 {
     char *at;
@@ -49,7 +49,7 @@ static inline bool load_one(struct load *l, const char *text, int repeat)
            l->repeat > 0;
 }
 
-/* How many there are in the list; 0: one of them is wrong. */
+/* Parses a list of loads. Returns their number; 0: one of them is malformed. */
 static inline int loads_read(struct load *loads, const char *list, int repeat)
 {
     int count = 0;
@@ -67,7 +67,7 @@ static inline int loads_read(struct load *loads, const char *list, int repeat)
     return at ? 0 : count;
 }
 
-/* Bytes that the vectors of any of the loads need. */
+/* Size of the largest load's vectors, in bytes. */
 static inline size_t loads_room(const struct load *loads, int count)
 {
     size_t most = 0;
@@ -78,7 +78,7 @@ static inline size_t loads_room(const struct load *loads, int count)
     return most;
 }
 
-/* What was measured, one line for report.py. Seconds. */
+/* Prints a measurement as one line for report.py. Times are in seconds. */
 static inline void load_print(const struct load *l, const char *phase,
                               int peers, int pool, const double *times)
 {

@@ -1,7 +1,7 @@
-/* packet.c - see packet.h. */
+/* packet.c - reads IPv4 and TCP headers. */
 #include "packet.h"
 
-#include "space.h"
+#include "namespace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static uint32_t be32(const uint8_t *at)
     return be16(at) << 16 | be16(at + 2);
 }
 
-/* Bytes on the link of segments that share a header of `head` bytes. */
+/* Bytes on the link: every segment of a packet has a header of `head` bytes. */
 static uint32_t wire_size(const uint8_t *bytes, uint32_t size, uint32_t head)
 {
     uint16_t segment; /* virtio_net_hdr.gso_size, in host order */
@@ -39,7 +39,7 @@ struct packet *packet_make(const uint8_t *bytes, uint32_t size, uint32_t from,
 {
     const uint8_t *ip = bytes + VNET_SIZE;
     if (size < VNET_SIZE + IP_SIZE || ip[0] >> 4 != 4) return NULL;
-    uint32_t to = be32(ip + 16) - space_address(0);
+    uint32_t to = be32(ip + 16) - namespace_address(0);
     uint32_t ip_size = (ip[0] & 15u) * 4;
     if (to >= nodes || to == from) return NULL;
     struct packet *p = malloc(sizeof *p + size);
@@ -48,15 +48,16 @@ struct packet *packet_make(const uint8_t *bytes, uint32_t size, uint32_t from,
     p->from = (uint16_t)from;
     p->to = (uint16_t)to;
     p->size = size;
-    p->wire = size - VNET_SIZE;
+    p->wire_size = size - VNET_SIZE;
     p->flow = (uint64_t)from << 40 | (uint64_t)to << 48;
     memcpy(p->data, bytes, size);
     if (ip[9] != PROTOCOL_TCP || size < VNET_SIZE + ip_size + TCP_SIZE)
         return p;
     const uint8_t *tcp = ip + ip_size;
     p->flow |= be32(tcp); /* both ports */
-    p->call = (tcp[13] & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-    p->wire = wire_size(bytes, size - VNET_SIZE, ip_size + (tcp[12] >> 4) * 4u);
+    p->syn = (tcp[13] & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+    p->wire_size =
+        wire_size(bytes, size - VNET_SIZE, ip_size + (tcp[12] >> 4) * 4u);
     return p;
 }
 
@@ -64,6 +65,6 @@ bool packet_offload(const struct world *world)
 {
     if (world->offload != OFFLOAD_AUTO) return world->offload == OFFLOAD_ON;
     for (uint32_t i = 0; i < world->statement_count; i++)
-        if (world->statements[i].wire.loss > 0) return false;
+        if (world->statements[i].link.loss > 0) return false;
     return true;
 }

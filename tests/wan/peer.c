@@ -1,10 +1,11 @@
-/* peer.c - wan-peer: the program in the nodes of an emulated network.
+/* peer.c - wan-peer: the benchmark and test program in the nodes of an emulated
+ * network.
  *
- *   wan-peer reduce|vanish|partition|stranded [options]
+ * wan-peer reduce|vanish|partition|stranded|messages [options]
  *
- * Started by wanbox. What it measured is printed by the member of rank 0, one
- * JSON object per line. Every result of every peer is checked; exit status 1
- * if one is wrong. */
+ * wan-emulator starts it. The member of rank 0 prints the measurements, one
+ * JSON object per line. Every peer checks every result; exit status 1 if one is
+ * wrong. */
 #include "peer.h"
 
 #include <getopt.h>
@@ -40,7 +41,8 @@ static const char *environment(const char *name)
 {
     const char *text = getenv(name);
     if (text && *text) return text;
-    fprintf(stderr, "wan-peer: %s is not set: run me under wanbox\n", name);
+    fprintf(stderr, "wan-peer: %s is not set: run me under wan-emulator\n",
+            name);
     exit(2);
 }
 
@@ -81,7 +83,7 @@ void peer_connect(struct peer *p)
 {
     if (!p->comm) create(p);
     pcclResult_t rc;
-    /* The master may not listen yet, or be out of reach. */
+    /* The master may not listen yet, or be unreachable. */
     while ((rc = pcclConnect(p->comm)) == pcclMasterConnectionFailed) {
         struct timespec pace = {.tv_nsec = 20 * 1000 * 1000};
         (void)nanosleep(&pace, NULL);
@@ -169,8 +171,8 @@ void peer_verify(struct peer *p)
         peer_fail(p, "there is no view");
     float sum = 0;
     for (int i = 0; i < size; i++) sum += element(members[i].hint + 1, 0);
-    /* Every member on the way adds at most half a step of what it encodes,
-     * whose range is that of the sum at most; then there is rounding. */
+    /* Every hop adds at most half a quantization step of the partial sum, whose
+     * range is that of the sum at most. Rounding comes on top. */
     float step = (float)size * 16 / 255;
     float most = p->quantize ? (float)(size + 1) * step / 2 + 0.01f : 0;
     size_t total = p->count * (size_t)p->concurrent;
@@ -182,7 +184,7 @@ void peer_verify(struct peer *p)
     }
 }
 
-/* The largest of the members' numbers, one by one. */
+/* Element-wise maximum over the members. */
 static void agree(struct peer *p, double *values, size_t count)
 {
     double own[2];

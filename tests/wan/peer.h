@@ -1,4 +1,4 @@
-/* peer.h - what the modes of wan-peer share. */
+/* peer.h - state and helpers that the modes of wan-peer share. */
 #ifndef WAN_PEER_H
 #define WAN_PEER_H
 
@@ -17,11 +17,11 @@ struct peer {
     int pool; /* connections per neighbour */
     bool optimize;
     bool quantize;    /* 8-bit codes */
-    const char *lose; /* peers to be lost: "4,5" */
+    const char *lose; /* peers that get lost: "4,5" */
     pcclComm_t *comm;
     float *send, *recv; /* `concurrent` vectors each */
-    size_t count;       /* elements of one vector, and */
-    int concurrent;     /* operations at once: those of the load in hand */
+    size_t count;       /* elements of one vector */
+    int concurrent;     /* operations at once; both of the current load */
 };
 
 double peer_now(void); /* CLOCK_MONOTONIC seconds, the same on all peers */
@@ -29,42 +29,43 @@ double peer_now(void); /* CLOCK_MONOTONIC seconds, the same on all peers */
 _Noreturn void peer_fail(const struct peer *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Connects, and again until it is let in. */
+/* Connects; retries until the master admits this peer. */
 void peer_connect(struct peer *p);
 
-/* One line to the emulator: a statement about links, or "mark NAME". */
+/* Sends a line to the emulator: a statement about links, or "mark NAME". */
 void peer_control(const struct peer *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 int peer_rank(const struct peer *p);
 int peer_world(const struct peer *p);
 
-/* Takes a load in hand. */
+/* Makes this load the current one. */
 void peer_take(struct peer *p, const struct load *load);
 
-/* Fills the vectors; what this peer puts in depends on its number only. */
+/* Fills the vectors with values that depend on this peer's number only. */
 void peer_fill(struct peer *p);
 
-/* Launches the all-reduces. */
+/* Starts the all-reduces. */
 pcclResult_t peer_launch(struct peer *p, pcclAsyncReduceOp_t *handles);
 
-/* Takes all of them; the first result that is not success. */
+/* Waits for all of them; returns the first result that is not success. */
 pcclResult_t peer_await(struct peer *p, pcclAsyncReduceOp_t *handles);
 
-/* The result is the sum over the members of the view; ends the process if
- * not. */
+/* Checks that the result is the sum over the members of the view; ends the
+ * process if not. */
 void peer_verify(struct peer *p);
 
-/* The largest of the members' numbers. Ends the process when it fails. */
+/* The maximum of the members' values. Ends the process when it fails. */
 double peer_most(struct peer *p, double value);
 
-/* From the members' first beginning to their last end. As above. */
+/* Time from the first member's begin to the last member's end. Ends the process
+ * when it fails. */
 double peer_span(struct peer *p, double begin, double end);
 
 int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
-int peer_vanish(struct peer *p);    /* some go without a word */
+int peer_vanish(struct peer *p);    /* some vanish without a packet */
 int peer_partition(struct peer *p); /* some are cut off and come back */
 int peer_stranded(struct peer *p);  /* no ring is left */
-int peer_messages(struct peer *p);  /* to those of the list, who only listen */
+int peer_messages(struct peer *p); /* to the listed peers, which only receive */
 
 #endif

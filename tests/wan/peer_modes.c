@@ -1,4 +1,4 @@
-/* peer_modes.c - what the peers of an emulated network do. See peer.h. */
+/* peer_modes.c - the modes of wan-peer: what a peer does in each test. */
 #include "peer.h"
 
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 enum { HANDLES_MAX = LOAD_CONCURRENT_MAX };
 
-/* Seconds from the first peer's launch to the last peer's result, of so many
- * turns without a pause. */
+/* Seconds from the first peer's launch to the last peer's result, for `row`
+ * repetitions without a pause. */
 static double one_reduce(struct peer *p, int row)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
     peer_fill(p);
-    (void)peer_most(p, 0); /* nobody is filling any more */
+    (void)peer_most(p, 0); /* a barrier: all have filled their vectors */
     double begin = peer_now();
     pcclResult_t rc = pcclSuccess;
     for (int i = 0; i < row && rc == pcclSuccess; i++) {
@@ -54,7 +54,7 @@ int peer_reduce(struct peer *p)
     pcclResult_t rc = pcclOptimizeTopology(p->comm);
     double took = peer_now() - begin;
     if (rc != pcclSuccess && peer_rank(p) == 0) {
-        /* The ring in force stays: a result, not a failure. */
+        /* The current ring stays: this is a valid outcome, not a failure. */
         fprintf(stderr, "wan-peer: optimize: %s\n", pcclGetErrorString(rc));
     }
     took = peer_most(p, took);
@@ -81,7 +81,7 @@ static bool loses(const struct peer *p, int number)
     return false;
 }
 
-/* Those that stay, as a list for a statement; one of them is the first. */
+/* Lists of the lost and of the remaining peers, for a statement. */
 static void split(const struct peer *p, char *lost, char *kept, size_t size)
 {
     lost[0] = kept[0] = '\0';
@@ -106,8 +106,8 @@ static int kept_count(const struct peer *p)
     return count;
 }
 
-/* Repeats the operations until they are done by those that are left. The
- * result of the first try is the caller's. */
+/* Repeats the operations until the remaining members complete them. The caller
+ * passes the result of its own first try. */
 static void until_done(struct peer *p, pcclResult_t rc)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
@@ -128,7 +128,7 @@ static void tell(const struct peer *p, const char *what, double begin)
     fflush(stdout);
 }
 
-/* In the middle of an operation some are gone, and not a packet says so. */
+/* Some peers vanish in the middle of an operation; no packet reports it. */
 int peer_vanish(struct peer *p)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
@@ -147,8 +147,8 @@ int peer_vanish(struct peer *p)
     return 0;
 }
 
-/* Brings everybody together again: members update, who was evicted connects
- * and is taken in. */
+/* Reunites all peers: members update, evicted peers connect again and are
+ * admitted. */
 static void gather(struct peer *p)
 {
     while (peer_world(p) < p->peers) {
@@ -158,8 +158,9 @@ static void gather(struct peer *p)
     }
 }
 
-/* In the middle of an operation some are cut off from the others and from the
- * master. These go on without them; the network heals; all are back. */
+/* Some peers are cut off from the others and from the master in the middle of
+ * an operation. The others continue without them, the network heals, and all
+ * peers are members again. */
 int peer_partition(struct peer *p)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
@@ -194,11 +195,11 @@ int peer_partition(struct peer *p)
 
 /* ----------------------------------------------------------------- no ring */
 
-/* The last error names both pairs, whoever asks. */
+/* The last error names both unreachable pairs on every member. */
 static void must_name_pairs(const struct peer *p, const char *what)
 {
     char why[512] = "";
-    char pair[2][32]; /* as either end found out */
+    char pair[2][32]; /* as either end reports it */
     (void)pcclGetLastError(p->comm, why, sizeof why);
     for (int i = 1; i <= 2; i++) {
         snprintf(pair[0], sizeof pair[0], "0 and %d", i);
@@ -208,9 +209,9 @@ static void must_name_pairs(const struct peer *p, const char *what)
     }
 }
 
-/* A world of four in which 1 loses its way to 2 and to 3: there is no ring
- * then. Everybody is told between whom it is missing and nobody is thrown out;
- * when the network is whole again, an update finds a ring. */
+/* Four peers, of which 1 loses its links to 2 and to 3: then no ring exists.
+ * Every member learns which pairs lack a link, and no member is evicted. When
+ * the network is whole again, an update finds a ring. */
 int peer_stranded(struct peer *p)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""report.py FOLDER - tables of the runs whose results run.sh has left there.
+"""report.py FOLDER - tables of the results that run.sh has left there.
 
 Prints them as Markdown, and leaves them as FOLDER/RESULTS.md, with the plot
 FOLDER/wan.svg.
@@ -19,25 +19,25 @@ HEAD = ("", "ring", "large", "s", "Mbit/s", "% of ring", "% of best", "wire MiB"
         "many s", "Mbit/s", "small ms", "late ms")
 
 EXPLAIN = """\
-Each group is one emulated network. *before* is the ring in the order in which
-the peers are numbered, *after* the one that `pcclOptimizeTopology` has found.
-One *large* all-reduce of so many MiB per peer; *many*: 64 of 64 KiB at once (of
-16 KiB over one connection across the ocean); *small*: 8 KiB, one after the
-other, time of one. Mbit/s is what every link of a ring has to carry, 2(n-1)/n of the
-vectors' bytes by the time from the first launch to the last result, payload
-only (for codes: of the vectors, not of the codes). *% of ring* is that by what
-the slowest link of the ring in use can carry over so many connections (64 for
-automatic), *% of best* the same of the best ring there is, both with the
-headers of TCP and IP: 96.5 is the most. *wire* is what each peer sent for the
-large one, with all headers and what was sent twice. *late* is how long packets
-waited for the emulator itself: with more than a millisecond the machine was
-overloaded. MPICH (its defaults, UCX over TCP) and Gloo (its ring, calls that
-block) use one connection for a pair, in the order of the peers.
+Each group is one emulated network. *before* is the ring in the numbering of the
+peers, *after* is the ring that `pcclOptimizeTopology` found. *large* is one
+all-reduce of the given MiB per peer; *many* is 64 all-reduces of 64 KiB at once
+(16 KiB over one transatlantic connection); *small* is 8 KiB, repeated without a
+pause, time per operation. Mbit/s is bus bandwidth as in nccl-tests: 2(n-1)/n x
+bytes / time, from the first launch to the last result, payload before
+quantization. *% of ring* is this bandwidth divided by the capacity of the
+slowest link of the ring in use, over that many connections (64 for automatic).
+*% of best* is the same for the best possible ring. Both capacities include TCP
+and IP headers, so 96.5 is the maximum. *wire* is the number of bytes that each
+peer sent for the large all-reduce, with headers and retransmissions. *late* is
+the mean delay that the emulator itself added to a packet: above one millisecond
+the machine was overloaded. MPICH (its defaults, UCX over TCP) and Gloo (its
+ring, blocking calls) use one connection per pair, in the numbering of the peers.
 """
 
 
 def lines(path):
-    """The JSON objects of a file; other lines are people's."""
+    """The JSON objects of a file; other lines are for people."""
     if not path.exists():
         return []
     found = []
@@ -82,7 +82,7 @@ class Run:
                     {})
 
     def phases(self):
-        """For each phase a dictionary of what was measured, by kind."""
+        """Measurements by phase and by kind of load."""
         found = {}
         for out in self.out:
             if "phase" not in out:
@@ -133,7 +133,7 @@ def markdown(head, rows):
 
 
 def notes(run, phases):
-    """What the table has no column for."""
+    """Remarks below a table: the rings and the times of each repetition."""
     parts = []
     took = run.optimized()
     if took:
@@ -235,8 +235,7 @@ def text_at(x, y, text, more=""):
 
 
 def plot(folder):
-    """For each run what a large one and many small ones reached, over what the
-    links can carry."""
+    """A plot of the bandwidth of each run, beside the capacity of the links."""
     groups = []
     for name in SCENARIOS:
         found = []

@@ -1,4 +1,4 @@
-/* route.c - see route.h. */
+/* route.c - replaces a route through netlink. */
 #include "route.h"
 
 #include <arpa/inet.h>

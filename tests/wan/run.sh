@@ -3,11 +3,11 @@
 # networks.
 #
 #   -b BUILD    the build folder (build below the project's root)
-#   -o FOLDER   where results are kept (a temporary one, removed at the end);
-#               what it has from a run that succeeded is not measured again, so
-#               the same command goes on where the last one ended
-#   -t SECONDS  begin nothing new after that time, and exit with 75 if something
-#               is left
+#   -o FOLDER   keep results there (default: a temporary folder, removed at the
+#               end). Runs that already succeeded there are skipped, so the same
+#               command continues an interrupted measurement
+#   -t SECONDS  start no new run after that time, and exit with 75 if runs
+#               are left
 #   -l          only name the runs
 #   -p          only print
 #
@@ -57,7 +57,7 @@ loads() # NAME
     loss-*) large=1M ;;
     *) large=8M ;;
     esac
-    # A connection across the ocean has 2 Mbit/s.
+    # A transatlantic connection has 2 Mbit/s.
     case $1 in
     atlantic-pool1 | atlantic-mpich | atlantic-gloo) many=16Kx64 small=8Kx1x4 ;;
     atlantic-* | america-*) many=64Kx64 small=8Kx1x4 ;;
@@ -73,7 +73,7 @@ parts() # SCENARIO or a part of one
         for kind in pool1 pool8 pool64 auto codes mpich gloo; do
             echo "$1-$kind"
         done ;;
-    # MPICH and Gloo have no way around a pair that cannot talk.
+    # MPICH and Gloo cannot avoid a pair without a link.
     firewall)
         for kind in pool1 pool8 pool64 auto codes; do echo "$1-$kind"; done ;;
     degrade) echo degrade-auto ;;
@@ -92,18 +92,18 @@ world() # NAME
     esac
 }
 
-# pccl NAME CONNECTIONS ARGUMENTS...: the library's peers. 0 connections are as
-# many as the library likes; links are then judged with 64.
+# pccl NAME CONNECTIONS ARGUMENTS...: the library's peers. With 0 connections the
+# library chooses; the capacity of links is then computed for 64.
 pccl()
 {
     name=$1 pool=$2
     shift 2
     file=$(world "$name")
-    peers=$("$bin/wanbox" --check "$file" |
+    peers=$("$bin/wan-emulator" --check "$file" |
         sed -n 's/.*: \([0-9]*\) peers$/\1/p')
     most=$pool
     [ "$most" != 0 ] || most=64
-    "$bin/wanbox" --log "$results/$name.log" --connections "$most" --master "
+    "$bin/wan-emulator" --log "$results/$name.log" --connections "$most" --master "
         exec $bin/pccl-master --listen \$WAN_MASTER:48148 --quorum $peers \
             >/dev/null 2>$results/$name.master" \
         --peer "exec $bin/wan-peer $* --pool $pool" "$file" \
@@ -114,7 +114,7 @@ reduce() # NAME CONNECTIONS ARGUMENTS...
 {
     name=$1 pool=$2
     shift 2
-    # Where optimizing takes longest it is measured once.
+    # The longest optimization is measured once.
     case $name in
     america-pool* | atlantic-pool* | atlantic-codes) ;;
     *) set -- --optimize "$@" ;;
@@ -129,19 +129,19 @@ gloo()
         c++ -O2 "$source/gloo_peer.cc" -o "$stores/gloo-peer" -lgloo \
             -lpthread 2>/dev/null || return 77
     mkdir "$stores/$1"
-    "$bin/wanbox" --log "$results/$1.log" --connections 1 --peer "
+    "$bin/wan-emulator" --log "$results/$1.log" --connections 1 --peer "
         exec $stores/gloo-peer $stores/$1 $(loads "$1")" "$(world "$1")" \
         >"$results/$1.out"
 }
 
 # mpich NAME: MPICH over the same links. Its mpiexec is the master's program and
-# says what each host is to run; UCX finds the device in a /sys of its node.
+# prints the command of each host; UCX finds the device in a /sys of its node.
 mpich()
 {
     [ -x "$stores/mpich-peer" ] ||
         mpicc.mpich -O2 "$source/mpich_peer.c" -o "$stores/mpich-peer" \
             2>/dev/null || return 77
-    peers=$("$bin/wanbox" --check "$(world "$1")" |
+    peers=$("$bin/wan-emulator" --check "$(world "$1")" |
         sed -n 's/.*: \([0-9]*\) peers$/\1/p')
     hosts='' i=1
     while [ $i -le "$peers" ]; do
@@ -155,7 +155,7 @@ mpich()
         while ! grep -q LAUNCH_END "$1" 2>/dev/null; do sleep 0.1; done
         exec $(sed -n "s/^HYDRA_LAUNCH: //p" "$1" | sed -n "${WAN_PEER}p")' \
         >"$stores/node.sh"
-    "$bin/wanbox" --log "$results/$1.log" --connections 1 --master "
+    "$bin/wan-emulator" --log "$results/$1.log" --connections 1 --master "
         exec mpiexec.mpich -launcher manual -localhost \$WAN_MASTER \
             -disable-auto-cleanup -hosts ${hosts#,} -ppn 1 -n $peers \
             -genv UCX_TLS tcp,self -genv UCX_NET_DEVICES wan \
@@ -166,7 +166,7 @@ mpich()
     grep '^{' "$launch" >"$results/$1.out"
 }
 
-# A world of N peers with links of their own; what a full sweep costs.
+# The cost of a full sweep in a world of N peers with separate links.
 sweep() # N
 {
     {
@@ -211,8 +211,8 @@ if [ $only = list ]; then
 fi
 if [ $only = print ]; then
     names=''
-elif [ ! -x "$bin/wanbox" ] || [ ! -x "$bin/wan-peer" ]; then
-    echo "run.sh: no wanbox and wan-peer in $bin: build them first" >&2
+elif [ ! -x "$bin/wan-emulator" ] || [ ! -x "$bin/wan-peer" ]; then
+    echo "run.sh: no wan-emulator and wan-peer in $bin: build them first" >&2
     exit 2
 fi
 begin=$(date +%s)

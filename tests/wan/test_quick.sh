@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_quick.sh BIN SOURCE CASE - one small run over the emulated network.
 #
-# Nothing here asks how long something took. Skips (77) where network
+# No check depends on a duration. Skips (77) where network
 # namespaces cannot be made.
 set -u
 bin=$1 source=$2 case=$3
@@ -13,8 +13,8 @@ run() # WORLD ARGUMENTS OF THE PEERS...
 {
     world=$1
     shift
-    peers=$("$bin/wanbox" --check "$world" | sed -n 's/.*: \([0-9]*\) peers$/\1/p')
-    "$bin/wanbox" --log "$dir/log" --peer "exec $bin/wan-peer $*" --master "
+    peers=$("$bin/wan-emulator" --check "$world" | sed -n 's/.*: \([0-9]*\) peers$/\1/p')
+    "$bin/wan-emulator" --log "$dir/log" --peer "exec $bin/wan-peer $*" --master "
         exec $bin/pccl-master --listen \$WAN_MASTER:48148 --quorum $peers \
             >/dev/null 2>$dir/master" "$world" >"$dir/out"
     status=$?
@@ -34,7 +34,7 @@ need() # PATTERN FILE
 
 case $case in
 ring)
-    # The bytes on the links show a ring through all four.
+    # The byte counts of the links show a ring through all four peers.
     run "$source/quick.wan" reduce --load 1M --repeat 2
     need '"phase":"before","peers":4' out
     need '"mark":"before 1M",.*"ring":\[1,2,3,4\]' log ;;
@@ -49,7 +49,7 @@ loss)
     run "$dir/loss.wan" reduce --load 128K --repeat 2
     need '"mark":"before 128K",.*"lost":[1-9]' log ;;
 firewall)
-    # Nobody may call 2, and 1 and 3 cannot talk: a ring is left all the same.
+    # No peer may connect to 2, and 1 and 3 have no link: a ring still exists.
     (cat "$source/quick.wan"
      echo 'path * -> 2 wall'
      echo 'path 1 <-> 3 block') >"$dir/firewall.wan"
@@ -59,12 +59,12 @@ firewall)
     need '"mark":"before 1M",.*"ring":\[1,[24],.*\]' log
     need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
 stranded)
-    # Nor is there one through 1, who can reach 4 alone: all are told why.
+    # Peer 1 reaches only peer 4, so there is no ring; every peer gets the cause.
     run "$source/quick.wan" stranded --load 1M
     need '"stranded":true,"peers":4' out ;;
 messages)
-    # Nobody may call 2, in a world where all are linked, and in one where most
-    # members of it have no other link that tells them who may call.
+    # No peer may connect to 2. In the small world all pairs are linked; in the
+    # large one most members have no link from which they know its direction.
     (cat "$source/quick.wan"
      echo 'path * -> 2 wall') >"$dir/few.wan"
     run "$dir/few.wan" messages --lose 2

@@ -1,4 +1,4 @@
-/* test_world.c - the text file that describes an emulated network. */
+/* test_world.c - tests of the parser for network description files. */
 #include "wan_world.h"
 
 #include <setjmp.h>
@@ -53,23 +53,23 @@ static void links(void **state)
     assert_int_equal(s[0].from, 6);
     assert_int_equal(s[0].to, 9); /* peer 3, and the master's own region */
     assert_true(s[0].both);
-    assert_int_equal(s[0].wire.delay, 40 * WAN_MS);
-    assert_int_equal(s[1].wire.rule.rate, 1000000);
-    assert_int_equal(s[1].wire.rule.flow_rate, 100000);
-    assert_int_equal(s[1].wire.rule.queue_ns, 20 * WAN_MS);
-    assert_true(s[1].wire.rule.fair);
-    assert_int_equal(s[2].kind, STATE_UP);
+    assert_int_equal(s[0].link.delay, 40 * WAN_MS);
+    assert_int_equal(s[1].link.rule.rate, 1000000);
+    assert_int_equal(s[1].link.rule.flow_rate, 100000);
+    assert_int_equal(s[1].link.rule.queue_ns, 20 * WAN_MS);
+    assert_true(s[1].link.rule.fair);
+    assert_int_equal(s[2].kind, STATEMENT_UP);
     assert_int_equal(s[2].from, 15);
-    assert_int_equal(s[2].wire.rule.queue, 64000);
-    assert_int_equal(s[3].kind, STATE_TRUNK);
+    assert_int_equal(s[2].link.rule.queue, 64000);
+    assert_int_equal(s[3].kind, STATEMENT_TRUNK);
     assert_false(s[4].both);
-    assert_true(s[4].wire.walled);
-    assert_true(s[4].wire.loss > .0499 && s[4].wire.loss < .0501);
-    assert_int_equal(s[4].wire.jitter, 300000);
+    assert_true(s[4].link.firewalled);
+    assert_true(s[4].link.loss > .0499 && s[4].link.loss < .0501);
+    assert_int_equal(s[4].link.jitter, 300000);
     assert_int_equal(s[5].at, 2 * WAN_S);
     assert_int_equal(s[5].from, 2 | 8);
     assert_int_equal(s[5].to, 1);
-    assert_true(s[5].wire.blocked);
+    assert_true(s[5].link.blocked);
     world_free(&w);
 }
 
@@ -79,17 +79,17 @@ static void later_statements_change_what_they_say(void **state)
     struct world w = parsed(PEERS);
     struct statement s;
     char error[WORLD_ERROR_SIZE];
-    struct wire wire = {.delay = 5, .rule.rate = 9};
+    struct shaped_link link = {.delay = 5, .rule.rate = 9};
     assert_true(world_statement(&w, "path 1 -> 2 block", &s, error));
-    wire_apply(&wire, &s);
-    assert_true(wire.blocked);
+    shaped_link_apply(&link, &s);
+    assert_true(link.blocked);
     assert_true(world_statement(&w, "path 1 -> 2 rate 1mbit wall", &s, error));
-    wire_apply(&wire, &s);
-    assert_true(wire.blocked && wire.walled && wire.delay == 5);
-    assert_int_equal(wire.rule.rate, 125000);
+    shaped_link_apply(&link, &s);
+    assert_true(link.blocked && link.firewalled && link.delay == 5);
+    assert_int_equal(link.rule.rate, 125000);
     assert_true(world_statement(&w, "path 1 -> 2 open", &s, error));
-    wire_apply(&wire, &s);
-    assert_true(!wire.blocked && !wire.walled && wire.delay == 5);
+    shaped_link_apply(&link, &s);
+    assert_true(!link.blocked && !link.firewalled && link.delay == 5);
     world_free(&w);
 }
 
@@ -113,9 +113,9 @@ static void errors_name_line_and_cause(void **state)
         {PEERS "path 1 -> 2 loss 101%\n", "file:4: loss is above 100%"},
         {PEERS "path 1 -> 2 speed 3\n",
          "file:4: 'speed' is no property of a link"},
-        {PEERS "path 1 -> 2\n", "file:4: nothing is said about the link"},
+        {PEERS "path 1 -> 2\n", "file:4: nothing is given about the link"},
         {PEERS "path 1 -> 2 block open\n",
-         "file:4: 'open' is said twice, or against what was said"},
+         "file:4: 'open' is given twice, or against what was given"},
         {PEERS "up 1 delay 3ms\n", "file:4: 'delay' is a property of paths"},
         {PEERS "path 1 -> 2 queue 0ms\n", "file:4: queue must be more than 0"},
         {PEERS "rtt us 3ms\n", "file:4: there is no peer '3ms'"},

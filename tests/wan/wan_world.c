@@ -1,4 +1,4 @@
-/* wan_world.c - see world.h. */
+/* wan_world.c - parser of network description files (.wan). */
 #include "wan_world.h"
 
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line is taken apart word by word. */
+/* Splits a line into words. */
 struct reader {
     const char *at;
     char word[128];
@@ -45,7 +45,7 @@ struct unit {
     double factor;
 };
 
-/* A number with a unit that has to be there. */
+/* A number with a mandatory unit. */
 static bool quantity(struct reader *r, const char *what,
                      const struct unit *units, double *value)
 {
@@ -164,7 +164,7 @@ static bool read_set(struct reader *r, const struct world *w, const char *what,
 
 /* -------------------------------------------------------------- statements */
 
-static bool read_queue(struct reader *r, struct wire *wire)
+static bool read_queue(struct reader *r, struct shaped_link *link)
 {
     static const struct unit units[] = {
         {"ms", -1e6}, {"kB", 1e3}, {"MB", 1e6}, {NULL, 0}};
@@ -172,18 +172,18 @@ static bool read_queue(struct reader *r, struct wire *wire)
     if (!quantity(r, "queue", units, &value)) return false;
     if (value == 0) return fail(r, "queue must be more than 0");
     if (value < 0)
-        wire->rule.queue_ns = (wan_ns)-value;
+        link->rule.queue_ns = (wan_ns)-value;
     else
-        wire->rule.queue = (uint64_t)value;
+        link->rule.queue = (uint64_t)value;
     return true;
 }
 
 static bool read_field(struct reader *r, struct statement *s)
 {
-    struct wire *w = &s->wire;
+    struct shaped_link *w = &s->link;
     const struct field {
         const char *word;
-        enum wire_field field;
+        enum link_field field;
     } fields[] = {{"rate", FIELD_RATE},     {"flow", FIELD_FLOW},
                   {"queue", FIELD_QUEUE},   {"fair", FIELD_FAIR},
                   {"fifo", FIELD_FAIR},     {"delay", FIELD_DELAY},
@@ -194,8 +194,9 @@ static bool read_field(struct reader *r, struct statement *s)
     while (f->word && !is(r, f->word)) f++;
     if (!f->word) return fail(r, "'%s' is no property of a link", r->word);
     if (s->fields & f->field)
-        return fail(r, "'%s' is said twice, or against what was said", r->word);
-    if (s->kind != STATE_PATH && f->field >= FIELD_DELAY)
+        return fail(r, "'%s' is given twice, or against what was given",
+                    r->word);
+    if (s->kind != STATEMENT_PATH && f->field >= FIELD_DELAY)
         return fail(r, "'%s' is a property of paths only", r->word);
     s->fields |= f->field;
     switch (f->field) {
@@ -218,7 +219,7 @@ static bool read_field(struct reader *r, struct statement *s)
     case FIELD_BLOCK:
         return w->blocked = true;
     case FIELD_WALL:
-        return w->walled = true;
+        return w->firewalled = true;
     }
     return true; /* open */
 }
@@ -240,13 +241,13 @@ static bool read_ends(struct reader *r, const struct world *w, const char *what,
 static bool read_rtt(struct reader *r, const struct world *w,
                      struct statement *s)
 {
-    s->kind = STATE_PATH;
+    s->kind = STATEMENT_PATH;
     s->both = true;
     s->fields = FIELD_DELAY;
     if (!read_set(r, w, "rtt", &s->from) || !read_set(r, w, "rtt", &s->to) ||
-        !read_time(r, "rtt", &s->wire.delay))
+        !read_time(r, "rtt", &s->link.delay))
         return false;
-    s->wire.delay /= 2;
+    s->link.delay /= 2;
     return true;
 }
 
@@ -262,13 +263,13 @@ static bool read_statement(struct reader *r, const struct world *w,
     if (is(r, "rtt")) {
         if (!read_rtt(r, w, s)) return false;
     } else if (is(r, "up") || is(r, "down")) {
-        s->kind = is(r, "up") ? STATE_UP : STATE_DOWN;
-        const char *what = s->kind == STATE_UP ? "up" : "down";
+        s->kind = is(r, "up") ? STATEMENT_UP : STATEMENT_DOWN;
+        const char *what = s->kind == STATEMENT_UP ? "up" : "down";
         if (!read_set(r, w, what, &s->from)) return false;
         s->to = s->from;
     } else if (is(r, "trunk") || is(r, "path")) {
-        s->kind = is(r, "trunk") ? STATE_TRUNK : STATE_PATH;
-        if (!read_ends(r, w, s->kind == STATE_TRUNK ? "trunk" : "path", s))
+        s->kind = is(r, "trunk") ? STATEMENT_TRUNK : STATEMENT_PATH;
+        if (!read_ends(r, w, s->kind == STATEMENT_TRUNK ? "trunk" : "path", s))
             return false;
     } else {
         return fail(r, "'%s' is no statement", r->word);
@@ -276,7 +277,7 @@ static bool read_statement(struct reader *r, const struct world *w,
     while (next(r)[0] != '\0') {
         if (!read_field(r, s)) return false;
     }
-    if (s->fields == 0) return fail(r, "nothing is said about the link");
+    if (s->fields == 0) return fail(r, "nothing is given about the link");
     return true;
 }
 
@@ -287,21 +288,21 @@ bool world_statement(const struct world *w, const char *line,
     return read_statement(&r, w, s);
 }
 
-void wire_apply(struct wire *wire, const struct statement *s)
+void shaped_link_apply(struct shaped_link *link, const struct statement *s)
 {
-    const struct wire *said = &s->wire;
-    if (s->fields & FIELD_RATE) wire->rule.rate = said->rule.rate;
-    if (s->fields & FIELD_FLOW) wire->rule.flow_rate = said->rule.flow_rate;
-    if (s->fields & FIELD_FAIR) wire->rule.fair = said->rule.fair;
+    const struct shaped_link *given = &s->link;
+    if (s->fields & FIELD_RATE) link->rule.rate = given->rule.rate;
+    if (s->fields & FIELD_FLOW) link->rule.flow_rate = given->rule.flow_rate;
+    if (s->fields & FIELD_FAIR) link->rule.fair = given->rule.fair;
     if (s->fields & FIELD_QUEUE) {
-        wire->rule.queue = said->rule.queue;
-        wire->rule.queue_ns = said->rule.queue_ns;
+        link->rule.queue = given->rule.queue;
+        link->rule.queue_ns = given->rule.queue_ns;
     }
-    if (s->fields & FIELD_DELAY) wire->delay = said->delay;
-    if (s->fields & FIELD_JITTER) wire->jitter = said->jitter;
-    if (s->fields & FIELD_LOSS) wire->loss = said->loss;
-    if (s->fields & FIELD_BLOCK) wire->blocked = said->blocked;
-    if (s->fields & FIELD_WALL) wire->walled = said->walled;
+    if (s->fields & FIELD_DELAY) link->delay = given->delay;
+    if (s->fields & FIELD_JITTER) link->jitter = given->jitter;
+    if (s->fields & FIELD_LOSS) link->loss = given->loss;
+    if (s->fields & FIELD_BLOCK) link->blocked = given->blocked;
+    if (s->fields & FIELD_WALL) link->firewalled = given->firewalled;
 }
 
 /* -------------------------------------------------------------------- file */

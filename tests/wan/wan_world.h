@@ -1,11 +1,12 @@
-/* wan_world.h - an emulated network as a text file says it. Pure.
+/* wan_world.h - an emulated network as described by a text file. Pure.
  *
- * The format is in README.md. A line is one statement; statements about links
- * may be given for a later time ("at 5s ..."), or while the network runs. */
+ * README.md defines the format. A line is one statement. Statements about links
+ * may apply at a later time ("at 5s ...") or be given while the network
+ * runs. */
 #ifndef WAN_WORLD_H
 #define WAN_WORLD_H
 
-#include "pipe.h"
+#include "shaper.h"
 
 enum {
     NODES_MAX = 64, /* node 0 is the master's, peer i is node i */
@@ -20,24 +21,26 @@ enum {
 /* Bit i: node i. */
 typedef uint64_t node_set;
 
-/* One direction between two nodes, or a part of it. */
-struct wire {
-    struct pipe_rule rule;
-    wan_ns delay;  /* one way */
-    wan_ns jitter; /* added, uniformly from 0 to this */
-    double loss;   /* probability of a packet */
-    bool blocked;  /* nothing passes */
-    bool walled;   /* nobody may call: TCP connections the other way pass */
+/* Shape of one direction between two nodes, or of a part of it. */
+struct shaped_link {
+    struct shaper_rule rule;
+    wan_ns delay;    /* one way */
+    wan_ns jitter;   /* added, uniformly from 0 to this */
+    double loss;     /* probability of a packet */
+    bool blocked;    /* nothing passes */
+    bool firewalled; /* no new TCP connection this way; replies to the other way
+                        pass */
 };
 
 enum statement_kind {
-    STATE_UP,    /* what a node sends, to whomever */
-    STATE_DOWN,  /* what it receives */
-    STATE_TRUNK, /* what one set of nodes sends to another, together */
-    STATE_PATH,  /* what one node sends to another */
+    STATEMENT_UP,    /* all that a node sends */
+    STATEMENT_DOWN,  /* all that it receives */
+    STATEMENT_TRUNK, /* all that one set of nodes sends to another, over one
+                        shared link */
+    STATEMENT_PATH,  /* what one node sends to another */
 };
 
-enum wire_field {
+enum link_field {
     FIELD_RATE = 1 << 0,
     FIELD_FLOW = 1 << 1,
     FIELD_QUEUE = 1 << 2,
@@ -54,8 +57,8 @@ struct statement {
     wan_ns at;
     node_set from, to;
     bool both;       /* and from `to` to `from` */
-    unsigned fields; /* enum wire_field: which of `wire` are said */
-    struct wire wire;
+    unsigned fields; /* enum link_field: fields of `link` that it sets */
+    struct shaped_link link;
     int line;
 };
 
@@ -63,7 +66,7 @@ struct world {
     char title[TITLE_SIZE];
     char congestion[NAME_SIZE]; /* TCP's congestion control, "": the host's */
     uint64_t seed;
-    wan_ns limit; /* the run is ended after this time */
+    wan_ns limit; /* the run ends after this time */
     uint32_t mtu;
     enum { OFFLOAD_AUTO, OFFLOAD_ON, OFFLOAD_OFF } offload;
     uint32_t nodes, regions;
@@ -75,8 +78,8 @@ struct world {
 
 enum { WORLD_ERROR_SIZE = 200 };
 
-/* Reads a whole file's text. False: error says which line and what is wrong.
- * `name` is what the error calls the file. */
+/* Parses a whole file. False: error names the line and the cause. `name` stands
+ * for the file in errors. */
 bool world_parse(struct world *w, const char *name, const char *text,
                  char error[WORLD_ERROR_SIZE]);
 void world_free(struct world *w);
@@ -85,7 +88,7 @@ void world_free(struct world *w);
 bool world_statement(const struct world *w, const char *line,
                      struct statement *s, char error[WORLD_ERROR_SIZE]);
 
-/* Carries the statement's fields into a wire. */
-void wire_apply(struct wire *wire, const struct statement *s);
+/* Copies the fields that the statement sets to a link. */
+void shaped_link_apply(struct shaped_link *link, const struct statement *s);
 
 #endif

@@ -1,18 +1,17 @@
-/* wanbox.c - runs a program in every node of an emulated wide-area network.
+/* wan_emulator.c - runs a program in every node of an emulated wide-area
+ * network.
  *
- *   wanbox [--log FILE] [--connections N] [--master COMMAND] --peer COMMAND
- *          WORLD
- *   wanbox --check WORLD
+ *   wan-emulator [--log FILE] [--connections N] [--master COMMAND] --peer
+ * COMMAND WORLD wan-emulator --check WORLD
  *
  * Commands are for /bin/sh and find in their environment WAN_PEER (1 and up; 0
- * for the master), WAN_PEERS, WAN_REGION, WAN_ADDRESS, WAN_MASTER (the
- * master's address) and WAN_CONTROL, a descriptor that takes lines: a
- * statement of the world's file, or "mark NAME". Exit status: 0 all peers
- * ended well, 1 not all, 2 usage, 77 not possible here, 124 out of time.
- * README.md tells the rest. */
+ * for the master), WAN_PEERS, WAN_REGION, WAN_ADDRESS, WAN_MASTER (the master's
+ * address) and WAN_CONTROL, a descriptor that takes lines: a statement of the
+ * world's file, or "mark NAME". Exit status: 0 all peers ended well, 1 not all,
+ * 2 usage, 77 not possible here, 124 out of time. See README.md. */
 #include "bound.h"
-#include "box.h"
-#include "space.h"
+#include "emulator.h"
+#include "namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,11 +26,11 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: wanbox [--log FILE] [--connections N] [--master COMMAND]\n"
+    "usage: wan-emulator [--log FILE] [--connections N] [--master COMMAND]\n"
     "              --peer COMMAND WORLD\n"
-    "       wanbox --check WORLD\n";
+    "       wan-emulator --check WORLD\n";
 
-/* The text of a file, to be freed; NULL: errno says why not. */
+/* Reads a file; the caller frees the text. NULL: see errno. */
 static char *read_file(const char *name)
 {
     enum { TEXT_MAX = 1 << 20 };
@@ -44,11 +43,11 @@ static char *read_file(const char *name)
     return text;
 }
 
-/* What a world allows, for people. */
+/* Prints the links and the best ring of a world. */
 static int check(const struct world *w, uint32_t connections)
 {
-    struct fabric *f = fabric_make(w);
-    if (!f) return 1;
+    struct network *net = network_make(w);
+    if (!net) return 1;
     printf("%s: %u peers\n", w->title, w->nodes - 1);
     printf("%4s %-16s round trips in ms to peers 1, 2, ...\n", "peer",
            "region");
@@ -56,13 +55,13 @@ static int check(const struct world *w, uint32_t connections)
         printf("%4u %-16s", a, w->region_name[w->region_of[a]]);
         for (uint32_t b = 1; b < w->nodes; b++) {
             wan_ns both =
-                fabric_path(f, a, b)->delay + fabric_path(f, b, a)->delay;
+                network_path(net, a, b)->delay + network_path(net, b, a)->delay;
             printf(" %5.1f", a == b ? 0 : (double)both / 1e6);
         }
         printf("\n");
     }
-    struct ring best = bound_best(f, connections);
-    uint64_t rate = bound_of(f, &best, connections);
+    struct ring best = bound_best(net, connections);
+    uint64_t rate = bound_of(net, &best, connections);
     if (best.count == 0) {
         printf("no ring%s\n",
                w->nodes - 1 > BOUND_EXACT_MAX ? " sought: too many peers" : "");
@@ -73,7 +72,7 @@ static int check(const struct world *w, uint32_t connections)
         for (uint32_t i = 0; i < best.count; i++) printf(" %u", best.node[i]);
         printf("\n");
     }
-    fabric_destroy(f);
+    network_destroy(net);
     return 0;
 }
 
@@ -85,20 +84,20 @@ static void on_signal(int signal)
     _exit(128 + signal);
 }
 
-/* The emulator is the first process of a PID namespace, and dies with this
- * one: then nothing of the run is left. */
-static int run(const struct world *w, const struct box_options *o)
+/* The emulator is the first process of a PID namespace and dies with this
+ * process, so that nothing of the run survives it. */
+static int run(const struct world *w, const struct emulator_options *o)
 {
-    int alive[2]; /* says EOF when this process is gone */
+    int alive[2]; /* reaches EOF when this process is gone */
     if (unshare(CLONE_NEWPID) != 0) {
-        fprintf(stderr, "wanbox: PID namespaces: %s\n", strerror(errno));
-        return BOX_SKIPPED;
+        fprintf(stderr, "wan-emulator: PID namespaces: %s\n", strerror(errno));
+        return EMULATOR_SKIPPED;
     }
     if (pipe2(alive, O_CLOEXEC) != 0) return 1;
     fflush(NULL);
     pid_t pid = fork();
     if (pid < 0) {
-        fprintf(stderr, "wanbox: fork: %s\n", strerror(errno));
+        fprintf(stderr, "wan-emulator: fork: %s\n", strerror(errno));
         return 1;
     }
     if (pid == 0) {
@@ -106,7 +105,7 @@ static int run(const struct world *w, const struct box_options *o)
         close(alive[1]);
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || poll(&parent, 1, 0) != 0)
             _exit(1);
-        int status = box_run(w, o);
+        int status = emulator_run(w, o);
         fflush(NULL);
         _exit(status);
     }
@@ -121,14 +120,14 @@ static int run(const struct world *w, const struct box_options *o)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static int with_world(const char *name, const struct box_options *o,
+static int with_world(const char *name, const struct emulator_options *o,
                       bool only_check)
 {
     struct world w;
     char error[WORLD_ERROR_SIZE];
     char *text = read_file(name);
     if (!text) {
-        fprintf(stderr, "wanbox: %s: %s\n", name, strerror(errno));
+        fprintf(stderr, "wan-emulator: %s: %s\n", name, strerror(errno));
         return 2;
     }
     bool good = world_parse(&w, name, text, error);
@@ -140,9 +139,9 @@ static int with_world(const char *name, const struct box_options *o,
     int status;
     if (only_check) {
         status = check(&w, o->connections);
-    } else if (!space_possible(error)) {
-        fprintf(stderr, "wanbox: skipped: %s\n", error);
-        status = BOX_SKIPPED;
+    } else if (!namespace_possible(error)) {
+        fprintf(stderr, "wan-emulator: skipped: %s\n", error);
+        status = EMULATOR_SKIPPED;
     } else {
         status = run(&w, o);
     }
@@ -156,7 +155,7 @@ int main(int argc, char **argv)
         {"log", 1, NULL, 'l'},    {"connections", 1, NULL, 'c'},
         {"master", 1, NULL, 'm'}, {"peer", 1, NULL, 'p'},
         {"check", 0, NULL, 'k'},  {NULL, 0, NULL, 0}};
-    struct box_options o = {.connections = 1};
+    struct emulator_options o = {.connections = 1};
     bool only_check = false;
     const char *log = NULL;
     int c;
@@ -180,7 +179,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (log && !(o.log = fopen(log, "we"))) {
-        fprintf(stderr, "wanbox: %s: %s\n", log, strerror(errno));
+        fprintf(stderr, "wan-emulator: %s: %s\n", log, strerror(errno));
         return 2;
     }
     int status = with_world(argv[optind], &o, only_check);

@@ -1,5 +1,6 @@
-/* space.c - see space.h. */
-#include "space.h"
+/* namespace.c - network namespaces and TUN devices through Linux system
+ * calls. */
+#include "namespace.h"
 
 #include "route.h"
 
@@ -19,9 +20,11 @@
 
 _Static_assert(sizeof(struct virtio_net_hdr) == VNET_SIZE, "header of TUN");
 
-enum { QUEUE_PACKETS = 10000 }; /* of the device: losses are the fabric's */
+enum {
+    QUEUE_PACKETS = 10000
+}; /* of the device, so large that only the emulated network drops packets */
 
-uint32_t space_address(uint32_t node)
+uint32_t namespace_address(uint32_t node)
 {
     return 0x0a630001u + node; /* 10.99.0.1 + node */
 }
@@ -48,7 +51,7 @@ static bool configure(const char *name, uint32_t node, uint32_t mtu)
     if (control < 0) return false;
     struct ifreq r = {.ifr_flags = 0};
     snprintf(r.ifr_name, sizeof r.ifr_name, "%s", name);
-    r.ifr_addr = address(space_address(node));
+    r.ifr_addr = address(namespace_address(node));
     bool ok = ioctl(control, SIOCSIFADDR, &r) == 0;
     r.ifr_netmask = address(0xffffff00u);
     ok = ok && ioctl(control, SIOCSIFNETMASK, &r) == 0;
@@ -85,22 +88,23 @@ static int open_tun(const char *name, bool offload)
 static bool set_congestion(const char *name, uint32_t node)
 {
     if (*name == '\0') return true;
-    return route_set_congestion(if_nametoindex("wan"), space_address(0) - 1,
-                                space_address(node), name);
+    return route_set_congestion(if_nametoindex("wan"), namespace_address(0) - 1,
+                                namespace_address(node), name);
 }
 
-bool space_make(struct space *s, uint32_t node, const struct world *world,
-                bool offload, char error[SPACE_ERROR_SIZE])
+bool namespace_make(struct namespace *ns, uint32_t node,
+                    const struct world *world, bool offload,
+                    char error[NAMESPACE_ERROR_SIZE])
 {
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     const char *what = "a network namespace";
-    s->net_fd = s->tun_fd = -1;
+    ns->net_fd = ns->tun_fd = -1;
     bool ok = home >= 0 && unshare(CLONE_NEWNET) == 0;
     if (ok) {
-        s->net_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+        ns->net_fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
         what = "a TUN device";
-        s->tun_fd = open_tun("wan", offload);
-        ok = s->net_fd >= 0 && s->tun_fd >= 0;
+        ns->tun_fd = open_tun("wan", offload);
+        ok = ns->net_fd >= 0 && ns->tun_fd >= 0;
         if (ok) {
             what = "an address of the TUN device";
             ok = configure("wan", node, world->mtu);
@@ -114,33 +118,34 @@ bool space_make(struct space *s, uint32_t node, const struct world *world,
     if (home >= 0 && setns(home, CLONE_NEWNET) != 0) ok = false;
     if (home >= 0) close(home);
     if (!ok) {
-        snprintf(error, SPACE_ERROR_SIZE, "cannot set up %s: %s", what,
+        snprintf(error, NAMESPACE_ERROR_SIZE, "cannot set up %s: %s", what,
                  strerror(why));
     }
     return ok;
 }
 
-bool space_enter(const struct space *s)
+bool namespace_enter(const struct namespace *ns)
 {
-    return setns(s->net_fd, CLONE_NEWNET) == 0;
+    return setns(ns->net_fd, CLONE_NEWNET) == 0;
 }
 
-bool space_possible(char error[SPACE_ERROR_SIZE])
+bool namespace_possible(char error[NAMESPACE_ERROR_SIZE])
 {
     if (geteuid() != 0) {
-        snprintf(error, SPACE_ERROR_SIZE, "network namespaces need root");
+        snprintf(error, NAMESPACE_ERROR_SIZE, "network namespaces need root");
         return false;
     }
     int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
     if (fd < 0) {
-        snprintf(error, SPACE_ERROR_SIZE, "/dev/net/tun: %s", strerror(errno));
+        snprintf(error, NAMESPACE_ERROR_SIZE, "/dev/net/tun: %s",
+                 strerror(errno));
         return false;
     }
     close(fd);
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     bool ok = home >= 0 && unshare(CLONE_NEWNET) == 0;
     if (!ok) {
-        snprintf(error, SPACE_ERROR_SIZE, "network namespaces: %s",
+        snprintf(error, NAMESPACE_ERROR_SIZE, "network namespaces: %s",
                  strerror(errno));
     }
     if (ok) ok = setns(home, CLONE_NEWNET) == 0;

@@ -1,9 +1,9 @@
 #!/bin/sh
-# test_box.sh WANBOX - the emulator starts, ends and cleans up as it says.
+# test_emulator.sh EMULATOR - tests that the emulator starts, ends and cleans up.
 #
 # Skips (77) where network namespaces cannot be made.
 set -u
-wanbox=$1
+emulator=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 token=$$.31415 # in the command line of everything that must not survive
@@ -15,7 +15,7 @@ die()
     exit 1
 }
 
-# Processes that carry the token, wanbox itself among them.
+# Processes that carry the token, including wan-emulator itself.
 left()
 {
     grep -lasFf "$dir/token" /proc/[0-9]*/cmdline
@@ -36,7 +36,7 @@ expect() # STATUS ARGUMENTS...
 {
     want=$1
     shift
-    "$wanbox" "$@" >"$dir/out" 2>"$dir/err"
+    "$emulator" "$@" >"$dir/out" 2>"$dir/err"
     got=$?
     if [ $got = 77 ]; then
         cat "$dir/err"
@@ -72,24 +72,24 @@ for i in 1 2 3; do
     grep -q "\"peer\":$i,\"status\":0" "$dir/log" || die "no end of peer $i"
 done
 
-# One that fails is told.
+# The log has the status of a program that fails.
 # shellcheck disable=SC2016
 expect 1 --log "$dir/log" --peer 'test "$WAN_PEER" != 2' "$dir/plain.wan"
 grep -q '"peer":2,"status":1' "$dir/log" || die 'status of peer 2'
 
-# The time limit, also for those that left their process group.
+# The time limit also ends programs that left their process group.
 expect 124 --peer "setsid sleep $token & sleep $token" "$dir/short.wan"
 await_nothing 'time limit'
 
-# The peers' end is the end, also of what they left behind and of the master.
+# The run ends with the last peer: so do its children and the master.
 expect 0 --master "trap '' TERM; sleep $token" \
     --peer "setsid sleep $token & exit 0" "$dir/plain.wan"
 await_nothing 'end of the peers'
 
-# Signals to the program, KILL too, and to the emulator inside.
+# Signals to the program (KILL too) and to the emulator in the PID namespace.
 mkfifo "$dir/up"
 for signal in TERM INT KILL inner; do
-    "$wanbox" --peer "echo \$WAN_PEER >$dir/up; setsid sleep $token &
+    "$emulator" --peer "echo \$WAN_PEER >$dir/up; setsid sleep $token &
         sleep $token" "$dir/plain.wan" 2>/dev/null &
     pid=$!
     exec 3<>"$dir/up"

@@ -1,5 +1,5 @@
-/* pipe.c - see pipe.h. */
-#include "pipe.h"
+/* shaper.c - per-flow queues, fair queueing, and the serializer of a link. */
+#include "shaper.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@ static wan_ns duration(uint64_t bytes, uint64_t rate)
     return (wan_ns)(bytes * (uint64_t)WAN_S / rate);
 }
 
-bool pipe_rule_limits(const struct pipe_rule *rule)
+bool shaper_rule_limits(const struct shaper_rule *rule)
 {
     return rule->rate > 0 || rule->flow_rate > 0;
 }
 
-void pipe_free(struct pipe *p)
+void shaper_free(struct shaper *p)
 {
     for (uint32_t i = 0; i < p->flow_count; i++) {
         struct packet *packet = p->flows[i].first;
@@ -29,13 +29,14 @@ void pipe_free(struct pipe *p)
     memset(p, 0, sizeof *p);
 }
 
-/* Flows that are idle and owe nothing are forgotten, so that connections may
- * come and go. The queues' tails point into the table: moved with it. */
-static void forget_idle(struct pipe *p, wan_ns now)
+/* Removes flows that are idle and owe nothing, so that connections may come and
+ * go. Tail pointers of the queues point into the table; they are moved with
+ * it. */
+static void forget_idle(struct shaper *p, wan_ns now)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < p->flow_count; i++) {
-        struct pipe_flow *f = &p->flows[i];
+        struct shaper_flow *f = &p->flows[i];
         if (!f->first && f->ready_at <= now) continue;
         p->flows[kept] = *f;
         if (!f->first) p->flows[kept].last = &p->flows[kept].first;
@@ -44,15 +45,15 @@ static void forget_idle(struct pipe *p, wan_ns now)
     p->flow_count = kept;
 }
 
-static void anchor_tails(struct pipe *p)
+static void anchor_tails(struct shaper *p)
 {
     for (uint32_t i = 0; i < p->flow_count; i++) {
-        struct pipe_flow *f = &p->flows[i];
+        struct shaper_flow *f = &p->flows[i];
         if (!f->first) f->last = &f->first;
     }
 }
 
-static struct pipe_flow *flow_of(struct pipe *p, uint64_t key, wan_ns now)
+static struct shaper_flow *flow_of(struct shaper *p, uint64_t key, wan_ns now)
 {
     for (uint32_t i = 0; i < p->flow_count; i++) {
         if (p->flows[i].key == key) return &p->flows[i];
@@ -60,60 +61,60 @@ static struct pipe_flow *flow_of(struct pipe *p, uint64_t key, wan_ns now)
     if (p->flow_count == p->flow_room) forget_idle(p, now);
     if (p->flow_count == p->flow_room) {
         uint32_t room = p->flow_room ? 2 * p->flow_room : 4;
-        struct pipe_flow *more = realloc(p->flows, room * sizeof *more);
+        struct shaper_flow *more = realloc(p->flows, room * sizeof *more);
         assert(more && "out of memory");
         p->flows = more;
         p->flow_room = room;
         anchor_tails(p);
     }
-    struct pipe_flow *f = &p->flows[p->flow_count++];
-    *f = (struct pipe_flow){.key = key};
+    struct shaper_flow *f = &p->flows[p->flow_count++];
+    *f = (struct shaper_flow){.key = key};
     f->last = &f->first;
     return f;
 }
 
-static uint64_t room_of(const struct pipe_rule *rule, uint64_t rate)
+static uint64_t room_of(const struct shaper_rule *rule, uint64_t rate)
 {
     if (rule->queue > 0) return rule->queue;
-    wan_ns ns = rule->queue_ns > 0 ? rule->queue_ns : PIPE_QUEUE_NS_DEFAULT;
+    wan_ns ns = rule->queue_ns > 0 ? rule->queue_ns : SHAPER_QUEUE_NS_DEFAULT;
     return (uint64_t)((double)rate * (double)ns / (double)WAN_S);
 }
 
-/* A packet that finds nobody waiting is always taken: a burst of segments may
- * be larger than a short queue. */
-static bool overflows(const struct pipe_rule *rule, uint64_t rate,
+/* An empty queue always takes a packet: a burst of segments may be larger than
+ * a short queue. */
+static bool overflows(const struct shaper_rule *rule, uint64_t rate,
                       uint64_t waiting, uint32_t wire)
 {
     return rate > 0 && waiting > wire && waiting > room_of(rule, rate);
 }
 
-static struct packet *cut_tail(struct pipe *p, struct pipe_flow *f)
+static struct packet *cut_tail(struct shaper *p, struct shaper_flow *f)
 {
     struct packet **at = &f->first;
     while ((*at)->next) at = &(*at)->next;
     struct packet *victim = *at;
     *at = NULL;
     f->last = at;
-    f->bytes -= victim->wire;
-    p->bytes -= victim->wire;
+    f->bytes -= victim->wire_size;
+    p->bytes -= victim->wire_size;
     return victim;
 }
 
-struct packet *pipe_offer(struct pipe *p, const struct pipe_rule *rule,
-                          wan_ns now, struct packet *packet)
+struct packet *shaper_offer(struct shaper *p, const struct shaper_rule *rule,
+                            wan_ns now, struct packet *packet)
 {
     bool apart = rule->fair || rule->flow_rate > 0;
-    struct pipe_flow *f = flow_of(p, apart ? packet->flow : 0, now);
+    struct shaper_flow *f = flow_of(p, apart ? packet->flow : 0, now);
     packet->at = now;
     packet->next = NULL;
     if (!f->first && f->tag < p->virtual_) f->tag = p->virtual_;
     *f->last = packet;
     f->last = &packet->next;
-    f->bytes += packet->wire;
-    p->bytes += packet->wire;
-    if (overflows(rule, rule->flow_rate, f->bytes, packet->wire))
+    f->bytes += packet->wire_size;
+    p->bytes += packet->wire_size;
+    if (overflows(rule, rule->flow_rate, f->bytes, packet->wire_size))
         return cut_tail(p, f);
-    if (!overflows(rule, rule->rate, p->bytes, packet->wire)) return NULL;
+    if (!overflows(rule, rule->rate, p->bytes, packet->wire_size)) return NULL;
     for (uint32_t i = 0; rule->fair && i < p->flow_count; i++) {
         if (p->flows[i].bytes > f->bytes) f = &p->flows[i];
     }
@@ -125,36 +126,37 @@ static wan_ns later(wan_ns a, wan_ns b)
     return a > b ? a : b;
 }
 
-/* When the flow's first packet could be served, the serializer permitting. */
-static wan_ns flow_due(const struct pipe_flow *f)
+/* Earliest service of the flow's first packet, if the serializer is free. */
+static wan_ns flow_due(const struct shaper_flow *f)
 {
     return later(f->first->at, f->ready_at);
 }
 
-wan_ns pipe_due(const struct pipe *p)
+wan_ns shaper_due(const struct shaper *p)
 {
     wan_ns due = WAN_NEVER;
     for (uint32_t i = 0; i < p->flow_count; i++) {
-        const struct pipe_flow *f = &p->flows[i];
+        const struct shaper_flow *f = &p->flows[i];
         if (f->first && flow_due(f) < due) due = flow_due(f);
     }
     return due == WAN_NEVER ? due : later(due, p->free_at);
 }
 
-static bool goes_before(const struct pipe_rule *rule, const struct pipe_flow *a,
-                        const struct pipe_flow *b)
+static bool goes_before(const struct shaper_rule *rule,
+                        const struct shaper_flow *a,
+                        const struct shaper_flow *b)
 {
     if (rule->fair && a->tag != b->tag) return a->tag < b->tag;
     if (a->first->at != b->first->at) return a->first->at < b->first->at;
     return a->first->order < b->first->order;
 }
 
-struct packet *pipe_take(struct pipe *p, const struct pipe_rule *rule,
-                         wan_ns now, wan_ns *leaves)
+struct packet *shaper_take(struct shaper *p, const struct shaper_rule *rule,
+                           wan_ns now, wan_ns *leaves)
 {
-    struct pipe_flow *best = NULL;
+    struct shaper_flow *best = NULL;
     for (uint32_t i = 0; i < p->flow_count; i++) {
-        struct pipe_flow *f = &p->flows[i];
+        struct shaper_flow *f = &p->flows[i];
         if (!f->first || flow_due(f) > now) continue;
         if (!best || goes_before(rule, f, best)) best = f;
     }
@@ -163,15 +165,15 @@ struct packet *pipe_take(struct pipe *p, const struct pipe_rule *rule,
     best->first = packet->next;
     if (!best->first) best->last = &best->first;
     packet->next = NULL;
-    best->bytes -= packet->wire;
-    p->bytes -= packet->wire;
+    best->bytes -= packet->wire_size;
+    p->bytes -= packet->wire_size;
     p->virtual_ = best->tag;
-    best->tag += packet->wire;
+    best->tag += packet->wire_size;
     p->free_at = now;
-    if (rule->rate > 0) p->free_at += duration(packet->wire, rule->rate);
+    if (rule->rate > 0) p->free_at += duration(packet->wire_size, rule->rate);
     best->ready_at = now;
     if (rule->flow_rate > 0)
-        best->ready_at += duration(packet->wire, rule->flow_rate);
+        best->ready_at += duration(packet->wire_size, rule->flow_rate);
     *leaves = later(p->free_at, best->ready_at);
     return packet;
 }

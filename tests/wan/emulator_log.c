@@ -1,5 +1,5 @@
-/* box_log.c - see box_log.h. */
-#include "box_log.h"
+/* emulator_log.c - writes the events of a run as JSON lines. */
+#include "emulator_log.h"
 
 #include <inttypes.h>
 
@@ -24,7 +24,8 @@ static void print_ring(FILE *log, const char *name, const struct ring *ring)
     fputs("]", log);
 }
 
-/* Words of the file and of programs, made harmless. */
+/* Prints text of the file or of programs without characters that end a JSON
+ * string. */
 static void print_text(FILE *log, const char *text)
 {
     fputc('"', log);
@@ -35,8 +36,9 @@ static void print_text(FILE *log, const char *text)
     fputc('"', log);
 }
 
-void box_log_world(FILE *log, const struct world *w, const struct fabric *f,
-                   uint32_t connections, const struct ring *best)
+void emulator_log_world(FILE *log, const struct world *w,
+                        const struct network *net, uint32_t connections,
+                        const struct ring *best)
 {
     if (!log) return;
     fputs("{\"world\":", log);
@@ -48,18 +50,19 @@ void box_log_world(FILE *log, const struct world *w, const struct fabric *f,
                 w->region_name[w->region_of[i]]);
     }
     fputs("]", log);
-    print_rate(log, "best", bound_of(f, best, connections));
+    print_rate(log, "best", bound_of(net, best, connections));
     print_ring(log, "best_ring", best);
     fputs("}\n", log);
     fflush(log);
 }
 
-void box_log_mark(FILE *log, const struct fabric *f, const char *name,
-                  wan_ns now, uint32_t connections, const struct ring *best)
+void emulator_log_mark(FILE *log, const struct network *net, const char *name,
+                       wan_ns now, uint32_t connections,
+                       const struct ring *best)
 {
     if (!log) return;
-    struct ring seen = bound_seen(f);
-    uint32_t peers = fabric_peers(f);
+    struct ring seen = bound_seen(net);
+    uint32_t peers = network_peers(net);
     uint64_t lost = 0;
     uint64_t dropped = 0;
     uint64_t stopped = 0;
@@ -67,13 +70,13 @@ void box_log_mark(FILE *log, const struct fabric *f, const char *name,
     print_text(log, name);
     fprintf(log, ",\"time\":%.6f", seconds(now));
     print_ring(log, "ring", &seen);
-    print_rate(log, "rate", bound_of(f, &seen, connections));
-    print_rate(log, "best", bound_of(f, best, connections));
+    print_rate(log, "rate", bound_of(net, &seen, connections));
+    print_rate(log, "best", bound_of(net, best, connections));
     fputs(",\"bytes\":[", log);
     for (uint32_t a = 1; a <= peers; a++) {
         fputs(a > 1 ? ",[" : "[", log);
         for (uint32_t b = 1; b <= peers; b++) {
-            const struct tally *t = fabric_tally(f, a, b);
+            const struct tally *t = network_tally(net, a, b);
             fprintf(log, "%s%" PRIu64, b > 1 ? "," : "", t->delivered);
             lost += t->lost;
             dropped += t->dropped;
@@ -88,7 +91,7 @@ void box_log_mark(FILE *log, const struct fabric *f, const char *name,
     fflush(log);
 }
 
-void box_log_change(FILE *log, const char *statement, wan_ns now)
+void emulator_log_change(FILE *log, const char *statement, wan_ns now)
 {
     if (!log) return;
     fprintf(log, "{\"change\":");
@@ -97,7 +100,7 @@ void box_log_change(FILE *log, const char *statement, wan_ns now)
     fflush(log);
 }
 
-void box_log_end(FILE *log, uint32_t node, int status, wan_ns now)
+void emulator_log_end(FILE *log, uint32_t node, int status, wan_ns now)
 {
     if (!log) return;
     fprintf(log, "{\"peer\":%u,\"status\":%d,\"time\":%.6f}\n", node, status,
@@ -105,8 +108,8 @@ void box_log_end(FILE *log, uint32_t node, int status, wan_ns now)
     fflush(log);
 }
 
-void box_log_over(FILE *log, wan_ns now, int result, uint64_t packets,
-                  double mean_late, wan_ns worst_late)
+void emulator_log_over(FILE *log, wan_ns now, int result, uint64_t packets,
+                       double mean_late, wan_ns worst_late)
 {
     if (!log) return;
     fprintf(log,

@@ -1,6 +1,7 @@
-/* test_fabric.c - a whole emulated network in virtual time, and its bounds. */
+/* test_network.c - tests of a whole emulated network in virtual time, and of
+ * its bounds. */
 #include "bound.h"
-#include "fabric.h"
+#include "network.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,20 +15,20 @@ enum { MBIT = 125000, PACKET = 1250 };
 
 struct net {
     struct world world;
-    struct fabric *fabric;
+    struct network *network;
 };
 
 static void start(struct net *n, const char *text)
 {
     char error[WORLD_ERROR_SIZE];
     if (!world_parse(&n->world, "file", text, error)) fail_msg("%s", error);
-    n->fabric = fabric_make(&n->world);
-    assert_non_null(n->fabric);
+    n->network = network_make(&n->world);
+    assert_non_null(n->network);
 }
 
 static void finish(struct net *n)
 {
-    fabric_destroy(n->fabric);
+    network_destroy(n->network);
     world_free(&n->world);
 }
 
@@ -36,28 +37,29 @@ static void say(struct net *n, const char *text)
     struct statement s;
     char error[WORLD_ERROR_SIZE];
     if (!world_statement(&n->world, text, &s, error)) fail_msg("%s", error);
-    fabric_apply(n->fabric, &s);
+    network_apply(n->network, &s);
 }
 
 static void send_one(struct net *n, wan_ns now, uint16_t from, uint16_t to,
-                     bool call)
+                     bool syn)
 {
     struct packet *p = calloc(1, sizeof *p);
     assert_non_null(p);
     p->from = from;
     p->to = to;
-    p->wire = PACKET;
-    p->call = call;
-    fabric_offer(n->fabric, now, p);
+    p->wire_size = PACKET;
+    p->syn = syn;
+    network_offer(n->network, now, p);
 }
 
-/* Runs up to that time; packets that arrived, and when the last one did. */
+/* Runs up to that time; returns how many packets arrived, and when the last one
+ * did. */
 static int arrived(struct net *n, wan_ns until, wan_ns *last)
 {
     int count = 0;
     struct packet *p;
-    fabric_run(n->fabric, until);
-    while ((p = fabric_take(n->fabric)) != NULL) {
+    network_run(n->network, until);
+    while ((p = network_take(n->network)) != NULL) {
         if (last) {
             assert_true(p->at >= *last);
             *last = p->at;
@@ -74,18 +76,19 @@ static void a_packet_takes_the_delay_and_its_own_time(void **state)
     struct net n;
     start(&n, "peer a\npeer b\nrtt a b 30ms\npath 1 -> 2 rate 100mbit\n");
     send_one(&n, WAN_S, 1, 2, false);
-    send_one(&n, WAN_S, 2, 1, false); /* no rate there: the delay alone */
+    send_one(&n, WAN_S, 2, 1,
+             false); /* no rate in this direction: only the delay */
     wan_ns at = 0;
     assert_int_equal(arrived(&n, WAN_S + 14 * WAN_MS, &at), 0);
-    assert_int_equal(fabric_due(n.fabric), WAN_S + 15 * WAN_MS);
+    assert_int_equal(network_due(n.network), WAN_S + 15 * WAN_MS);
     assert_int_equal(arrived(&n, 2 * WAN_S, &at), 2);
     assert_int_equal(at, WAN_S + 15 * WAN_MS + WAN_MS / 10);
-    assert_int_equal(fabric_due(n.fabric), WAN_NEVER);
+    assert_int_equal(network_due(n.network), WAN_NEVER);
     finish(&n);
 }
 
-/* A driver that sleeps for a second still gets the rate: what came while it
- * slept left at its own time. */
+/* A driver that sleeps for a second does not change the rate: packets that
+ * became due meanwhile leave at their own times. */
 static void lateness_changes_no_rate(void **state)
 {
     (void)state;
@@ -106,21 +109,21 @@ static void stages_and_shares(void **state)
     start(&n, "peer a 2\npeer b 2\nup 1 rate 20mbit queue 9MB\n"
               "down 3 rate 10mbit queue 9MB\n"
               "trunk a <-> b rate 40mbit queue 9MB\n");
-    /* Peer 1 is held by its uplink, whomever it sends to. */
+    /* Peer 1 is limited by its uplink for any receiver. */
     for (int i = 0; i < 1000; i++) send_one(&n, 0, 1, i % 2 ? 2 : 4, false);
     wan_ns at = 0;
     assert_int_equal(arrived(&n, 10 * WAN_S, &at), 1000);
     assert_int_equal(at, 500 * WAN_MS);
-    /* Peer 3 by its downlink. */
+    /* Peer 3 is limited by its downlink. */
     for (int i = 0; i < 1000; i++) send_one(&n, 20 * WAN_S, 2, 3, false);
     at = 0;
     assert_int_equal(arrived(&n, 30 * WAN_S, &at), 1000);
     assert_in_range(at, 21 * WAN_S, 21 * WAN_S + WAN_MS);
-    /* Two pairs share the trunk; the way back is another one. */
+    /* Two pairs share the trunk; the reverse direction is separate. */
     for (int i = 0; i < 1000; i++) {
         send_one(&n, 40 * WAN_S, 2, 4, false);
         send_one(&n, 40 * WAN_S, 4, 2, false);
-        send_one(&n, 40 * WAN_S, 2, 1, false); /* not over it */
+        send_one(&n, 40 * WAN_S, 2, 1, false); /* does not cross the trunk */
     }
     at = 0;
     assert_int_equal(arrived(&n, 50 * WAN_S, &at), 3000);
@@ -143,9 +146,9 @@ static void loss_and_jitter(void **state)
         send_one(&n, now, 1, 2, false);
     }
     count += arrived(&n, 10 * WAN_S, &at);
-    const struct tally *t = fabric_tally(n.fabric, 1, 2);
+    const struct tally *t = network_tally(n.network, 1, 2);
     assert_int_equal(t->lost + (uint64_t)count, 20000);
-    assert_in_range(t->lost, 900, 1100); /* of this seed, for ever the same */
+    assert_in_range(t->lost, 900, 1100); /* deterministic: fixed seed */
     assert_int_equal(t->delivered, (uint64_t)count * PACKET);
     assert_int_equal(t->offered, 20000 * PACKET);
     finish(&n);
@@ -157,8 +160,8 @@ static void walls_and_blocks(void **state)
     struct net n;
     start(&n, "peer a 3\npath 1 -> 2 wall\nat 5s path 3 <-> * block\n"
               "at 7s path 3 <-> * open\n");
-    send_one(&n, WAN_S, 1, 2, true);  /* a call, stopped */
-    send_one(&n, WAN_S, 1, 2, false); /* an answer, passes */
+    send_one(&n, WAN_S, 1, 2, true);  /* a SYN, stopped */
+    send_one(&n, WAN_S, 1, 2, false); /* a SYN+ACK, passes */
     send_one(&n, WAN_S, 2, 1, true);
     send_one(&n, WAN_S, 1, 3, true);
     assert_int_equal(arrived(&n, 2 * WAN_S, NULL), 3);
@@ -166,8 +169,8 @@ static void walls_and_blocks(void **state)
     send_one(&n, 6 * WAN_S, 3, 0, false);
     send_one(&n, 6 * WAN_S, 1, 2, false);
     assert_int_equal(arrived(&n, 6 * WAN_S, NULL), 1);
-    assert_int_equal(fabric_tally(n.fabric, 1, 3)->stopped, 1);
-    assert_int_equal(fabric_due(n.fabric), 7 * WAN_S);
+    assert_int_equal(network_tally(n.network, 1, 3)->stopped, 1);
+    assert_int_equal(network_due(n.network), 7 * WAN_S);
     send_one(&n, 7 * WAN_S, 3, 1, false);
     assert_int_equal(arrived(&n, 8 * WAN_S, NULL), 1);
     say(&n, "path 1 -> 3 block");
@@ -193,7 +196,7 @@ static void a_link_degrades(void **state)
 
 /* --------------------------------------------------------------- bounds */
 
-static uint64_t of_order(const struct fabric *f, const uint8_t *order,
+static uint64_t of_order(const struct network *f, const uint8_t *order,
                          uint32_t count)
 {
     struct ring ring = {.count = count};
@@ -201,8 +204,8 @@ static uint64_t of_order(const struct fabric *f, const uint8_t *order,
     return bound_of(f, &ring, 1);
 }
 
-/* The best over all orders that begin with peer 1. */
-static uint64_t brute(const struct fabric *f, uint8_t *order, uint32_t at,
+/* The best bound over all orders that begin with peer 1. */
+static uint64_t brute(const struct network *f, uint8_t *order, uint32_t at,
                       uint32_t count)
 {
     if (at == count) return of_order(f, order, count);
@@ -240,9 +243,9 @@ static void the_best_ring_is_the_best(void **state)
             }
         }
         uint8_t order[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-        uint64_t want = brute(n.fabric, order, 1, count);
-        struct ring best = bound_best(n.fabric, 1);
-        assert_int_equal(bound_of(n.fabric, &best, 1), want);
+        uint64_t want = brute(n.network, order, 1, count);
+        struct ring best = bound_best(n.network, 1);
+        assert_int_equal(bound_of(n.network, &best, 1), want);
         uint64_t seen = 0;
         for (uint32_t i = 0; i < best.count; i++)
             seen |= (uint64_t)1 << best.node[i];
@@ -264,18 +267,18 @@ static void crossings_share_a_trunk(void **state)
     const uint8_t bad[] = {1, 3, 2, 4};
     struct ring ring = {.count = 4};
     memcpy(ring.node, bad, 4);
-    assert_int_equal(bound_of(n.fabric, &ring, 64), 20 * MBIT);
-    assert_int_equal(bound_of(n.fabric, &ring, 2), 10 * MBIT);
+    assert_int_equal(bound_of(n.network, &ring, 64), 20 * MBIT);
+    assert_int_equal(bound_of(n.network, &ring, 2), 10 * MBIT);
     memcpy(ring.node, good, 4);
-    assert_int_equal(bound_of(n.fabric, &ring, 64), 40 * MBIT);
-    struct ring best = bound_best(n.fabric, 64);
-    assert_int_equal(bound_of(n.fabric, &best, 64), 40 * MBIT);
+    assert_int_equal(bound_of(n.network, &ring, 64), 40 * MBIT);
+    struct ring best = bound_best(n.network, 64);
+    assert_int_equal(bound_of(n.network, &best, 64), 40 * MBIT);
     finish(&n);
     /* Sites mixed in the order of the file. */
     start(&n, "peer a\npeer b\npeer a\npeer b\npeer a\npeer b\n"
               "path * <-> * rate 50mbit\ntrunk a <-> b rate 40mbit\n");
-    best = bound_best(n.fabric, 1);
-    assert_int_equal(bound_of(n.fabric, &best, 1), 40 * MBIT);
+    best = bound_best(n.network, 1);
+    assert_int_equal(bound_of(n.network, &best, 1), 40 * MBIT);
     finish(&n);
 }
 
@@ -291,11 +294,11 @@ static void the_ring_shows_in_the_bytes(void **state)
         send_one(&n, 0, ring[(i + 1) % 4], ring[i], false); /* acknowledged */
     }
     (void)arrived(&n, WAN_S, NULL);
-    struct ring seen = bound_seen(n.fabric);
+    struct ring seen = bound_seen(n.network);
     assert_int_equal(seen.count, 4);
     for (int i = 0; i < 4; i++) assert_int_equal(seen.node[i], ring[i]);
-    fabric_clear_tallies(n.fabric);
-    assert_int_equal(bound_seen(n.fabric).count, 0);
+    network_clear_tallies(n.network);
+    assert_int_equal(bound_seen(n.network).count, 0);
     finish(&n);
 }
 
@@ -312,5 +315,5 @@ int main(void)
         cmocka_unit_test(crossings_share_a_trunk),
         cmocka_unit_test(the_ring_shows_in_the_bytes),
     };
-    return cmocka_run_group_tests_name("wan fabric", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("wan network", tests, NULL, NULL);
 }
