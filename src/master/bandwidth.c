@@ -1,11 +1,11 @@
-/* bandwidth.c - measured edges, and estimates of the others. */
+/* bandwidth.c - the store of measured links, and estimates for the others. */
 #include "bandwidth_store.h"
 
 #include <string.h>
 
-/* Of edges in a scope nobody has measured: a loopback, a 10 Gbit/s network, a
- * gigabit line across a continent. Only their order matters much: it makes
- * peers of one host, then of one site, neighbours before any measurement. */
+/* Estimates for scopes without any measurement: loopback, a 10 Gbit/s network,
+ * a gigabit line across a continent. Mainly their order matters: before any
+ * measurement it makes peers of one host neighbours, then peers of one site. */
 static const struct {
     uint64_t rate, rtt;
 } scope_default[SCOPE_COUNT] = {
@@ -14,7 +14,7 @@ static const struct {
     [SCOPE_FAR] = {125000000u, 50000000},
 };
 
-/* Round trips within a site are shorter. */
+/* Round trips within a site are shorter than this. */
 #define SITE_RTT_MAX ((uint64_t)3000000)
 
 static size_t sorted_size(uint32_t peers_max)
@@ -91,11 +91,11 @@ const struct bandwidth_entry *bandwidth_find(const struct bandwidth *store,
 
 static bool is_barred(const struct bandwidth_entry *entry)
 {
-    return entry->rate == 0 && !entry->way;
+    return entry->rate == 0 && !entry->rtt_only;
 }
 
-/* Measurements are given up before unreachable edges: a forgotten rate costs a
- * probe, a forgotten firewall a failed ring. */
+/* Victims are measurements before unreachable links: a forgotten rate costs a
+ * probe, a forgotten firewall costs a failed ring. */
 static uint32_t entry_victim(const struct bandwidth_peer *peer)
 {
     uint32_t victim = 0;
@@ -108,7 +108,7 @@ static uint32_t entry_victim(const struct bandwidth_peer *peer)
     return victim;
 }
 
-/* The entry of the edge, a new one (rate 0, delay 0) if there was none. */
+/* The entry of the edge; a new one (rate 0, delay 0) if there was none. */
 static struct bandwidth_entry *entry_get(struct bandwidth *store, uint32_t from,
                                          uint32_t to, bool *fresh)
 {
@@ -136,7 +136,7 @@ void bandwidth_measured(struct bandwidth *store, uint32_t from, uint32_t to,
     bool known = !fresh && entry->rate != 0;
     if (source == BANDWIDTH_AT_LEAST && known && code <= entry->rate) return;
     entry->at_least = source == BANDWIDTH_AT_LEAST;
-    entry->way = false;
+    entry->rtt_only = false;
     entry->rate = code;
     entry->since = now;
 }
@@ -149,7 +149,7 @@ void bandwidth_unreachable(struct bandwidth *store, uint32_t from, uint32_t to,
     *entry = (struct bandwidth_entry){.to = (uint16_t)to, .since = now};
 }
 
-void bandwidth_way(struct bandwidth *store, uint32_t from, uint32_t to,
+void bandwidth_rtt(struct bandwidth *store, uint32_t from, uint32_t to,
                    pccl_ns rtt, pccl_ns now)
 {
     for (uint32_t back = 0; back < 2; back++) {
@@ -157,13 +157,13 @@ void bandwidth_way(struct bandwidth *store, uint32_t from, uint32_t to,
         bool known = bandwidth_find(store, a, b) != NULL, fresh;
         if (!known && store->peers[a].count == BANDWIDTH_ROW_MAX) continue;
         struct bandwidth_entry *entry = entry_get(store, a, b, &fresh);
-        if (fresh) entry->way = true, entry->since = now;
+        if (fresh) entry->rtt_only = true, entry->since = now;
         if (is_barred(entry) || (back && entry->delay != 0)) continue;
         entry->delay = topology_encode((uint64_t)rtt);
     }
 }
 
-bool bandwidth_ways_known(const struct bandwidth *store, const uint16_t *slots,
+bool bandwidth_rtts_known(const struct bandwidth *store, const uint16_t *slots,
                           uint32_t n)
 {
     if (n > BANDWIDTH_ROW_MAX + 1) return false;
@@ -207,8 +207,8 @@ static bool is_high_rtt(uint16_t delay)
     return topology_decode(delay) >= SITE_RTT_MAX;
 }
 
-/* Addresses of one network may still be far apart: the delay tells, if it is
- * known (else 0). */
+/* Addresses of one network may still be far apart: the delay decides, if it is
+ * known (not 0). */
 static enum scope edge_scope(const struct bandwidth *store, uint32_t from,
                              uint32_t to, uint16_t delay)
 {
@@ -224,7 +224,7 @@ static void best_merge(struct bandwidth_best *best,
                        const struct bandwidth_entry *entry)
 {
     if (is_barred(entry)) return;
-    /* A lower bound says nothing about what other edges can do. */
+    /* A lower bound does not tell the capacity of other links. */
     if (!entry->at_least && entry->rate > best->rate) best->rate = entry->rate;
     if (entry->delay == 0) return;
     if (best->delay == 0 || entry->delay < best->delay)
@@ -235,7 +235,7 @@ static void reach_merge(struct bandwidth *store,
                         const struct bandwidth_entry *entry)
 {
     if (entry->at_least || entry->delay == 0) return;
-    uint16_t *reach = &store->reach[entry->delay >> WAY_CLASS_BITS];
+    uint16_t *reach = &store->reach[entry->delay >> RTT_CLASS_BITS];
     if (entry->rate > *reach) *reach = entry->rate;
 }
 
@@ -258,7 +258,7 @@ void bandwidth_refresh(struct bandwidth *store)
             reach_merge(store, entry);
         }
     }
-    for (uint32_t c = WAY_CLASSES - 1; c-- > 0;)
+    for (uint32_t c = RTT_CLASSES - 1; c-- > 0;)
         if (store->reach[c + 1] > store->reach[c])
             store->reach[c] = store->reach[c + 1];
 }
@@ -279,8 +279,8 @@ struct topology_edge bandwidth_guess(const struct bandwidth *store,
         guess.delay = topology_encode(scope_default[scope].rtt);
     if (delay == 0) return guess;
     guess.delay = delay;
-    /* One class shorter is about as long. */
-    uint32_t class = delay >> WAY_CLASS_BITS;
+    /* An edge of the next shorter class counts as equally long. */
+    uint32_t class = delay >> RTT_CLASS_BITS;
     uint16_t reach = store->reach[class > 0 ? class - 1 : 0];
     if (is_high_rtt(delay) && reach > 0 && reach < guess.rate)
         guess.rate = reach;
@@ -297,7 +297,7 @@ struct bandwidth_edge bandwidth_look(struct bandwidth *store, uint32_t from,
         bandwidth_guess(store, from, to, entry ? entry->delay : 0);
     struct bandwidth_edge edge = {EDGE_UNKNOWN, topology_decode(guess.rate),
                                   topology_decode(guess.delay), PCCL_NEVER};
-    if (!entry || entry->way) return edge;
+    if (!entry || entry->rtt_only) return edge;
     edge.state = entry->rate ? EDGE_MEASURED : EDGE_UNREACHABLE;
     edge.rate = topology_decode(entry->rate);
     if (entry->delay) edge.rtt = topology_decode(entry->delay);
@@ -325,7 +325,7 @@ static struct topology_edge view_known(const struct bandwidth *store,
 {
     struct topology_edge guess =
         view_guess(store, from, entry->to, entry->delay, view);
-    if (entry->way) return guess;
+    if (entry->rtt_only) return guess;
     struct topology_edge edge = {entry->rate, entry->delay};
     if (entry->at_least && view.caution == 0 && guess.rate > edge.rate)
         edge.rate = guess.rate;
@@ -349,7 +349,7 @@ void bandwidth_fill(struct bandwidth *store, const uint16_t *slots, uint32_t n,
             row[j] = view_guess(store, slots[i], slots[j], 0, view);
         for (uint32_t e = 0; e < peer->count; e++) {
             uint32_t j = store->peers[peer->row[e].to].index;
-            /* The row may know peers outside of this world. */
+            /* The row may contain peers outside this world. */
             if (j >= n || slots[j] != peer->row[e].to) continue;
             row[j] = view_known(store, slots[i], &peer->row[e], view);
         }

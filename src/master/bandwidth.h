@@ -1,24 +1,24 @@
-/* bandwidth.h - what is known about the edges between the peers of a group.
+/* bandwidth.h - bandwidth and round-trip time of the links of a group.
  *
- * A table of bounded rows: per peer the outgoing edges that were measured or
- * found unreachable, with their age; whatever nobody has used yet is
- * estimated. Fills instances for topology.h and says what to probe next. Pure:
- * no I/O, clock, thread or allocation; the caller gives memory and the time.
- * A peer is named by a slot the caller chooses (its index in the member
- * table). One thread. */
+ * A table of bounded rows. Each peer has a row of outgoing edges (one edge is
+ * one direction of a link) that were measured or found unreachable, with their
+ * age. Other edges are estimated. The store fills instances for topology.h and
+ * selects the next links to probe. Pure: no I/O, clock, thread or allocation;
+ * the caller provides memory and time. The caller names a peer by a slot (its
+ * index in the member table). One thread. */
 #ifndef PCCL_BANDWIDTH_H
 #define PCCL_BANDWIDTH_H
 
 #include "topology.h"
 
 enum {
-    /* Outgoing edges kept per peer. A world of one more peer than this is
-     * stored in full; beyond it the oldest measurement makes room, and an
-     * unreachable edge only if the row holds nothing else. */
+    /* Outgoing edges stored per peer. A world of up to one peer more is stored
+     * in full. In larger worlds a new edge replaces the oldest measurement, or
+     * an unreachable edge if the row has no measurement. */
     BANDWIDTH_ROW_MAX = 64,
-    /* Up to this many peers, a plan covers every pair. */
+    /* A plan covers every pair up to this many peers. */
     BANDWIDTH_FULL_MAX = 16,
-    BANDWIDTH_ROUNDS_MAX = 64, /* rounds of one plan */
+    BANDWIDTH_ROUNDS_MAX = 64, /* rounds per plan */
 };
 
 struct bandwidth;
@@ -26,12 +26,13 @@ struct bandwidth;
 /* Bytes of memory for peers_max slots: about 1 KiB a peer. */
 size_t bandwidth_size(uint32_t peers_max);
 
-/* Empty store inside memory (aligned for uint64_t), which stays the caller's.
- * 1 <= peers_max <= PEERS_MAX. */
+/* Makes an empty store inside memory (aligned for uint64_t), which the caller
+ * owns. 1 <= peers_max <= PEERS_MAX. */
 struct bandwidth *bandwidth_init(void *memory, size_t size, uint32_t peers_max);
 
-/* Puts a peer into a free slot. Peers with the same host id share a machine,
- * with the same site id a site; 0: not known, shared with nobody. */
+/* Puts a peer into a free slot. Peers with the same host id share a machine;
+ * peers with the same site id share a site. 0: unknown, shared with no other
+ * peer. */
 void bandwidth_add(struct bandwidth *store, uint32_t slot, uint64_t host,
                    uint64_t site);
 
@@ -39,70 +40,74 @@ void bandwidth_add(struct bandwidth *store, uint32_t slot, uint64_t host,
 void bandwidth_remove(struct bandwidth *store, uint32_t slot);
 
 enum bandwidth_source {
-    /* The link was the limit: a probe, or a transfer with a full send buffer
-     * all the time. Replaces what was known. */
+    /* The link limited the transfer: a probe, or a transfer whose send buffer
+     * was always full. Replaces the stored rate. */
     BANDWIDTH_SATURATED,
-    /* The link did at least this: a ring waits for its slowest edge, so its
-     * other edges look slow too. Raises what was known, never lowers it, and
-     * makes it younger only if it raises it. An edge known this way alone is
-     * still worth probing. */
+    /* The link carried at least this rate: in a ring each link waits for the
+     * slowest. Raises the stored rate, never lowers it, and renews its age only
+     * when it raises it. An edge with only a lower bound is still worth
+     * probing. */
     BANDWIDTH_AT_LEAST,
 };
 
-/* rate in bytes/s (0 counts as 1), rtt in ns; rtt 0: not measured, keep what
- * was known. Ends unreachability. Both slots are in use and differ. */
+/* rate in bytes/s (0 counts as 1), rtt in ns; rtt 0: not measured, the stored
+ * one stays. Marks the edge as reachable. Both slots are in use and differ. */
 void bandwidth_measured(struct bandwidth *store, uint32_t from, uint32_t to,
                         uint64_t rate, pccl_ns rtt,
                         enum bandwidth_source source, pccl_ns now);
 
-/* The round trip between the two is rtt > 0, ns, and nothing more is known. The
- * way back counts as long unless something is known of it. Leaves rates and
- * their age alone, and an edge that cannot be made. */
-void bandwidth_way(struct bandwidth *store, uint32_t from, uint32_t to,
+/* Records a round trip rtt > 0 (ns) without a rate. It also applies to the
+ * reverse edge, unless that has a measurement. Rates, their age and unreachable
+ * edges do not change. */
+void bandwidth_rtt(struct bandwidth *store, uint32_t from, uint32_t to,
                    pccl_ns rtt, pccl_ns now);
 
-/* Of all pairs of a world, or that they cannot be joined. O(n * n * row). */
-bool bandwidth_ways_known(const struct bandwidth *store, const uint16_t *slots,
+/* Whether the round trip of every pair of a world is known, or the pair is
+ * unreachable. O(n * n * row). */
+bool bandwidth_rtts_known(const struct bandwidth *store, const uint16_t *slots,
                           uint32_t n);
 
-/* A connection from `from` to `to` cannot be made. A fact, nobody's fault. */
+/* Records that no connection from `from` to `to` can be made. */
 void bandwidth_unreachable(struct bandwidth *store, uint32_t from, uint32_t to,
                            pccl_ns now);
 
-/* Forgets edges last confirmed before the given time, unreachable ones too, so
- * that a firewall opened since gets another chance. Returns how many. */
+/* Removes edges last confirmed before the given time, including unreachable
+ * ones, so that a firewall opened since is noticed. Returns their number. */
 uint32_t bandwidth_expire(struct bandwidth *store, pccl_ns before);
 
-/* Forgets that edges from the peer cannot be made. */
+/* Removes the unreachable edges of a peer. */
 void bandwidth_retry(struct bandwidth *store, uint32_t slot);
 
 enum edge_state { EDGE_UNKNOWN, EDGE_MEASURED, EDGE_UNREACHABLE };
 
 struct bandwidth_edge {
     enum edge_state state;
-    uint64_t rate; /* bytes/s, rounded as topology_encode; estimated if UNKNOWN,
-                      0 if UNREACHABLE */
+    uint64_t rate; /* bytes/s, rounded as by topology_encode; estimated if
+                      UNKNOWN, 0 if UNREACHABLE */
     uint64_t rtt;  /* ns, likewise */
     pccl_ns since; /* last confirmed; PCCL_NEVER if UNKNOWN */
 };
 
-/* Estimate of an unknown edge: the smaller of the best rate `from` is known to
- * send at and the best `to` is known to receive at, and the larger of their
- * least round-trip times, all of it over edges of the same scope (host, site or
- * far apart); with neither known, a fixed value of that scope. If its round
- * trip is known, and at least 3 ms, the edge is one between sites, and not
- * faster than the fastest one measured that is about as long, or longer.
- * Estimates are hopeful. O(1) after the first call since the store changed. */
+/* Estimate of an unknown edge. Rate: the smaller of the best known sending rate
+ * of `from` and the best known receiving rate of `to`. Round trip: the larger
+ * of their least round-trip times. Both over edges of the same scope (host,
+ * site or remote); with neither known, a fixed value per scope. An edge with a
+ * known round trip of at least 3 ms counts as one between sites; it is not
+ * faster than the fastest measured edge of about the same or a larger round
+ * trip. Estimates are optimistic. O(1) after the first call since the store
+ * changed. */
 struct bandwidth_edge bandwidth_look(struct bandwidth *store, uint32_t from,
                                      uint32_t to);
 
 struct bandwidth_view {
-    /* Estimates of edges between sites are halved in rate this many times: 0
-     * to find edges worth probing, 1 to choose a ring to run on. At 0, an edge
-     * known by BANDWIDTH_AT_LEAST alone counts as its estimate, if higher. */
+    /* The rates of estimated edges between sites are halved this many times: 0
+     * to find edges worth probing, 1 to choose a ring for use. At 0, an edge
+     * known by BANDWIDTH_AT_LEAST alone counts as its estimate if that is
+     * higher. */
     uint32_t caution;
-    /* Low bits of the rate's code to drop, so that noise neither hides the
-     * round-trip times nor moves the ring: 8 is steps of 6 to 12 %. 0: none. */
+    /* Number of low bits of the rate's code to drop, so that noise neither
+     * hides round-trip times nor changes the ring: 8 is steps of 6 to 12 %. 0:
+     * none. */
     uint32_t coarse_bits;
 };
 
@@ -112,28 +117,28 @@ void bandwidth_fill(struct bandwidth *store, const uint16_t *slots, uint32_t n,
 
 struct bandwidth_probe {
     uint16_t a, b;       /* slots */
-    bool a_to_b, b_to_a; /* directions to measure, one after the other */
+    bool a_to_b, b_to_a; /* directions to measure, in this order */
     uint8_t round;       /* probes of one round share no peer */
 };
 
 struct bandwidth_wish {
     const uint16_t *slots; /* the world */
     uint32_t n;
-    /* Ring found on a hopeful view (caution 0), indexes into slots, or NULL.
-     * Its unknown edges, and their way back, come first: solve, probe, solve
-     * again until the ring is all measured; no estimate beats it then. */
+    /* Ring found with optimistic estimates (caution 0), as indexes into slots,
+     * or NULL. Its unknown edges and their reverse edges come first. The caller
+     * solves, probes and solves again until all edges of the ring are measured;
+     * then no estimate is better. */
     const uint16_t *ring;
-    bool ring_only; /* ... and nothing else: the solver knows all round trips */
-    pccl_ns stale;  /* edges confirmed before this count as unknown */
+    bool ring_only; /* only that ring: all round trips are known */
+    pccl_ns stale;  /* edges last confirmed before this count as unknown */
     uint32_t sweep; /* number of the sweep: large worlds vary the pairs */
 };
 
-/* The next probes, in ascending rounds, at most max of them, no pair twice. Up
- * to BANDWIDTH_FULL_MAX peers: every unknown edge, in n-1 rounds (n if n is
- * odd) when there is no ring. Beyond: the ring, and pairs at distances 1,
- * 2, 4,
- * ... in the order of (site, host, slot), so O(log n) rounds and O(n log n)
- * probes. Returns the number of probes, *rounds the number of rounds. */
+/* The next probes in ascending rounds: at most max, no pair twice. Up to
+ * BANDWIDTH_FULL_MAX peers: every unknown edge, in n-1 rounds (n if n is odd)
+ * when there is no ring. Beyond: the ring, and pairs at distances 1, 2, 4, ...
+ * in the order of (site, host, slot), so O(log n) rounds and O(n log n) probes.
+ * Returns the number of probes and stores the number of rounds in *rounds. */
 uint32_t bandwidth_plan(struct bandwidth *store,
                         const struct bandwidth_wish *wish,
                         struct bandwidth_probe *probes, uint32_t max,

@@ -1,8 +1,9 @@
-/* bandwidth_plan.c - which edges to probe next, in rounds without overlap.
+/* bandwidth_plan.c - selects the next links to probe, in rounds without
+ * overlap.
  *
- * Probes of one round run at the same time, so no peer may be in two of them.
- * A pair goes to the first round in which both peers are free, which never
- * takes more than twice as many rounds as the busiest peer has pairs. */
+ * Probes of one round run at the same time, so a peer has at most one of them.
+ * A pair goes to the first round in which both peers are free. That takes at
+ * most twice as many rounds as the busiest peer has pairs. */
 #include "bandwidth_store.h"
 
 struct probe_plan {
@@ -16,7 +17,8 @@ static bool edge_wanted(const struct probe_plan *plan, uint32_t from,
                         uint32_t to)
 {
     const struct bandwidth_entry *entry = bandwidth_find(plan->store, from, to);
-    if (!entry || entry->way || entry->since < plan->wish->stale) return true;
+    if (!entry || entry->rtt_only || entry->since < plan->wish->stale)
+        return true;
     return entry->at_least &&
            entry->rate <
                bandwidth_guess(plan->store, from, to, entry->delay).rate;
@@ -59,7 +61,7 @@ static void plan_ring(struct probe_plan *plan)
         }
 }
 
-/* All pairs by the circle method: one peer stands still, the others turn. */
+/* All pairs by the circle method: one peer is fixed, the others rotate. */
 static void plan_full(struct probe_plan *plan)
 {
     uint32_t n = plan->wish->n, even = n + (n & 1), turns = even - 1;
@@ -81,7 +83,7 @@ static bool place_less(const struct bandwidth *store, uint32_t a, uint32_t b)
     return a < b;
 }
 
-/* Shell sort: no allocation, and no worst case worth a thought at 4096. */
+/* Shell sort: no allocation, and fast enough for 4096 peers. */
 static void sort_places(struct bandwidth *store, uint32_t n)
 {
     uint16_t *sorted = store->sorted;
@@ -98,9 +100,9 @@ static void sort_places(struct bandwidth *store, uint32_t n)
         }
 }
 
-/* Pairs at distances 1, 2, 4, ... (each longer one shifted by the sweep) on
- * the circle of places: near ones find what hosts and sites can do, far ones
- * what joins them. */
+/* Pairs at distances 1, 2, 4, ... (longer ones shifted by the sweep) on the
+ * circle of places. Near pairs measure hosts and sites, distant pairs the links
+ * between them. */
 static void plan_strides(struct probe_plan *plan)
 {
     uint32_t n = plan->wish->n;

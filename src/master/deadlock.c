@@ -1,10 +1,12 @@
-/* deadlock.c - members that wait for each other in different calls (rule V4).
+/* deadlock.c - detects members that wait for each other in different calls
+ * (rule V4).
  *
- * A member has sat in a vote for long: those who do not vote are asked what
- * keeps them, and those who vote whether they have launched that. */
+ * When a member has waited long in a vote, the master asks the other members
+ * which operations block them, and asks the voters whether they have launched
+ * these. */
 #include "master.h"
 
-/* Beside PENDING another thread may launch: it is given more time. */
+/* A thread beside PENDING may launch operations: it gets more time. */
 static bool waits_long(const struct master *m, const struct master_peer *p)
 {
     pccl_ns since = m->now - p->voted_at;
@@ -36,25 +38,25 @@ void deadlock_probe(struct master *m, uint32_t group)
     m->out.send(m->out.user, m->links, count, &probe);
 }
 
-static bool has_part(const struct wire_msg *told, uint64_t id)
+static bool has_part(const struct wire_msg *report, uint64_t id)
 {
-    for (uint32_t i = 0; i < told->id_count; i++) {
-        if (told->ids[i] == id) return true;
+    for (uint32_t i = 0; i < report->id_count; i++) {
+        if (report->ids[i] == id) return true;
     }
-    return told->id_count == 0; /* of the whole view */
+    return report->id_count == 0; /* of the whole view */
 }
 
-/* `told` lists operations of the whole view, or one of the scope `ids`. */
-static void ask_waiting(struct master *m, uint32_t group,
-                        const struct wire_msg *told)
+/* `report` lists operations of the whole view, or one of the scope `ids`. */
+static void query_waiting(struct master *m, uint32_t group,
+                          const struct wire_msg *report)
 {
     struct master_group *g = &m->groups[group];
     struct wire_msg question = {.type = WIRE_QUERY, .epoch = g->epoch};
     uint32_t members = round_live_links(m, group);
-    for (uint32_t i = 0; i < told->op_count; i++) {
-        const struct wire_op *op = &told->ops[i];
+    for (uint32_t i = 0; i < report->op_count; i++) {
+        const struct wire_op *op = &report->ops[i];
         bool waits = op->state == OP_RUNNING || op->state == OP_COMPLETE;
-        bool asked = told->id_count > 0 || op->survivors == members;
+        bool asked = report->id_count > 0 || op->survivors == members;
         if (waits && asked) m->ops[question.op_count++] = *op;
     }
     question.ops = m->ops;
@@ -63,17 +65,19 @@ static void ask_waiting(struct master *m, uint32_t group,
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->group != group || !waits_long(m, p)) continue;
-        if (!has_part(told, p->info.id)) continue;
+        if (!has_part(report, p->info.id)) continue;
         p->questions++;
         m->links[count++] = i;
     }
     if (count > 0) m->out.send(m->out.user, m->links, count, &question);
 }
 
-/* Of all who wait: what one of them has not launched nobody has returned. */
+/* Refuses the vote of all waiting members: no operation has completed that one
+ * of them has not launched. */
 static void refuse_waiting(struct master *m, uint32_t group)
 {
-    /* Named: the members are not told of the operation once more (F6). */
+    /* The refusal names the operation, so members need not be notified of it
+     * again (F6). */
     struct wire_msg refusal = {.type = WIRE_ANSWER,
                                .epoch = m->groups[group].epoch};
     refusal.vote.flag = 0xff;
@@ -97,16 +101,16 @@ static void refuse_waiting(struct master *m, uint32_t group)
     }
 }
 
-static bool lacks_one(const struct wire_msg *told)
+static bool lacks_one(const struct wire_msg *report)
 {
-    for (uint32_t i = 0; i < told->op_count; i++) {
-        if (told->ops[i].state == OP_NOT_LAUNCHED) return true;
+    for (uint32_t i = 0; i < report->op_count; i++) {
+        if (report->ops[i].state == OP_NOT_LAUNCHED) return true;
     }
     return false;
 }
 
-/* Someone who waits in a vote never launched an operation that another one is
- * blocked in: both get an error instead of waiting for each other. */
+/* A member waits in a vote and has not launched an operation in which another
+ * one is blocked: both get an error instead of a deadlock. */
 void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
@@ -114,12 +118,13 @@ void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (g->phase != GROUP_OPEN || g->restart || msg->epoch != g->epoch) return;
     if (p->questions == 0) return;
     if (!master_waits(p)) {
-        /* Operations of a scope come one by one before the whole list. */
+        /* Reports on scoped operations come one by one, before the whole
+         * list. */
         if (msg->id_count == 0) p->questions--;
         if (p->voted[VOTE_PENDING] && lacks_one(msg))
             master_answer(m, VOTE_PENDING, 0xff);
         else
-            ask_waiting(m, p->group, msg);
+            query_waiting(m, p->group, msg);
         return;
     }
     p->questions--;

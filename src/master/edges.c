@@ -1,7 +1,8 @@
-/* edges.c - what the master knows of the links between peers (rules O1, R4).
+/* edges.c - measured links between peers, and pairs without a link (rules O1,
+ * R4).
  *
- * The store of bandwidth.h names peers by slots; a peer has one from its HELLO
- * on. Peers of one address prefix count as one site. */
+ * The store of bandwidth.h names peers by slots; a peer has a slot from its
+ * HELLO on. Peers with the same address prefix count as one site. */
 #include "master.h"
 
 uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id)
@@ -14,7 +15,7 @@ uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id)
     return MASTER_NO_LINK;
 }
 
-/* Of the network part of the address as it is commonly given out. */
+/* Hash of the network part of the address, by the usual prefix length. */
 static uint64_t site_of(const struct wire_addr *addr)
 {
     uint32_t size = addr->family == 4 ? 3 : addr->family == 6 ? 8 : 0;
@@ -69,10 +70,10 @@ void edges_measured(struct master *m, uint32_t link,
     if (x == MASTER_NO_PLACE || p->slot == MASTER_NO_PLACE) return;
     pccl_ns rtt = (pccl_ns)(edge->rtt & INT64_MAX);
     if (edge->kind == EDGE_WAY) {
-        if (rtt > 0) bandwidth_way(m->edges, x, p->slot, rtt, m->now);
+        if (rtt > 0) bandwidth_rtt(m->edges, x, p->slot, rtt, m->now);
         return;
     }
-    /* An edge that carries nothing is a very slow one. */
+    /* An edge that carries no data counts as very slow. */
     bool silent = edge->kind == EDGE_SILENT;
     bandwidth_measured(m->edges, x, p->slot, silent ? 1 : edge->rate, rtt,
                        edge->kind == EDGE_AT_LEAST ? BANDWIDTH_AT_LEAST
@@ -119,11 +120,11 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
     uint32_t x = edges_link_of(m, group, a);
     uint32_t y = edges_link_of(m, group, b);
     if (x != MASTER_NO_LINK && y != MASTER_NO_LINK) unreachable(m, x, y);
-    g->wish = 0; /* a ring over this edge is none */
+    g->wish = 0; /* the ring found uses this edge: drop it */
     return false;
 }
 
-bool edges_calls(const struct master *m, uint32_t a, uint32_t b)
+bool edges_dials(const struct master *m, uint32_t a, uint32_t b)
 {
     const struct master_group *g = &m->groups[m->peers[a].group];
     uint64_t x = m->peers[a].info.id;
@@ -149,7 +150,7 @@ uint32_t edges_reversed(const struct master_group *g, struct wire_pair *pairs)
     return count;
 }
 
-/* Which way round a link was made last is worth keeping. */
+/* Keeps the dial direction of the last successful link. */
 static void forgive(struct master_group *g, uint32_t i)
 {
     g->edges[i].tries = 0;

@@ -1,4 +1,5 @@
-/* master.c - membership: who is there, who votes. See master.h. */
+/* master.c - membership: which peers there are, and their votes. See
+ * master.h. */
 #include "master.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@ static const uint32_t may_become[PEER_STATE_COUNT] = {
     [PEER_DEAD] = STATE_BIT(FREE),
 };
 
-/* The states a peer may send each message in; zero: only the master sends. */
+/* States in which a peer may send each message; zero: only the master sends
+ * it. */
 static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_HELLO] = STATE_BIT(CONNECTED),
     [WIRE_VOTE] = STATE_BIT(MEMBER),
@@ -94,13 +96,13 @@ void master_note_send(struct master *m, const struct master_note *note)
     if (m->out.note) m->out.note(m->out.user, note);
 }
 
-/* A peer is gone. A member stays in the view in force as DEAD until the next
- * one is installed (rule M6). */
+/* Removes a peer. A member stays in the current view as DEAD until the next
+ * view is installed (rule M6). */
 static void forget(struct master *m, uint32_t link, bool lost)
 {
     struct master_peer *p = &m->peers[link];
     if (p->state != PEER_MEMBER) {
-        /* A proposed newcomer that vanishes spoils the proposal (M4). */
+        /* A proposed newcomer that vanishes invalidates the proposal (M4). */
         if (p->proposed) m->groups[p->group].restart = true;
         move(m, link, PEER_FREE);
         return;
@@ -132,7 +134,8 @@ void master_drop(struct master *m, uint32_t link, const char *reason)
 
 static uint32_t find_group(struct master *m, uint32_t number)
 {
-    uint32_t unused = 0; /* the lowest; its place in the list, too */
+    uint32_t unused =
+        0; /* the lowest unused number, and its place in the list */
     for (uint32_t i = 0; i < m->group_count; i++) {
         uint32_t group = m->group_list[i];
         if (m->groups[group].number == number) return group;
@@ -208,8 +211,8 @@ static void on_abort(struct master *m, uint32_t link,
     }
 }
 
-/* Leaving is a loss that waits for the flush, so that what the leaver knows
- * about operations in doubt is not lost with it (rule M7). */
+/* A leave is a loss that waits for the flush, so that the leaver's knowledge of
+ * operations in doubt is not lost (rule M7). */
 static void on_leave(struct master *m, uint32_t link)
 {
     struct master_peer *p = &m->peers[link];
@@ -228,9 +231,9 @@ static void on_leave(struct master *m, uint32_t link)
     }
 }
 
-/* Rule P2P-10. To one that is no member any more nothing is passed. */
-static void pass_call(struct master *m, uint32_t link,
-                      const struct wire_msg *msg)
+/* Rule P2P-10. Requests to a peer that is not a member are dropped. */
+static void forward_dial_request(struct master *m, uint32_t link,
+                                 const struct wire_msg *msg)
 {
     const struct master_peer *p = &m->peers[link];
     uint32_t to = edges_link_of(m, p->group, msg->call.peer);
@@ -249,7 +252,7 @@ static void on_received(struct master *m, uint32_t link,
         master_drop(m, link, "sent a message that is not allowed in its state");
         return;
     }
-    p->heard = m->now;
+    p->last_recv = m->now;
     switch (msg->type) {
     case WIRE_HELLO:
         on_hello(m, link, msg);
@@ -289,7 +292,7 @@ static void on_received(struct master *m, uint32_t link,
         optimize_measured(m, link, msg);
         return;
     case WIRE_DIAL_REQUEST:
-        pass_call(m, link, msg);
+        forward_dial_request(m, link, msg);
         return;
     case WIRE_HEARTBEAT:
     default: /* may_send_in has refused the rest */
@@ -297,15 +300,16 @@ static void on_received(struct master *m, uint32_t link,
     }
 }
 
-/* Heartbeats (M8): whoever was silent for a deadline is gone. The master beats
- * back, so that peers can tell a dead master from a quiet one. */
+/* Heartbeats (M8): a peer that was silent for a deadline is lost. The master
+ * sends heartbeats too, so that peers can tell a dead master from an idle
+ * one. */
 static void on_tick(struct master *m)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->state == PEER_DEAD) continue;
-        if (m->now - p->heard >= m->deadline) {
+        if (m->now - p->last_recv >= m->deadline) {
             master_drop(m, i,
                         p->state == PEER_CONNECTED
                             ? "did not say HELLO within the deadline"
@@ -367,7 +371,7 @@ void master_answer(struct master *m, enum vote_kind kind, uint8_t flag)
     if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
 }
 
-/* A group without a ring, or with a better one than the one in force. */
+/* A group has no ring, or a better one than the current ring is known. */
 static bool any_ring_due(const struct master *m)
 {
     for (uint32_t i = 0; i < m->group_count; i++) {
@@ -378,9 +382,9 @@ static bool any_ring_due(const struct master *m)
     return false;
 }
 
-/* Rules M2, M3: the first view waits for the quorum, and every newcomer for
- * a unanimous VOTE_UPDATE of all members of all groups. Where no ring could be
- * made, an update tries again without newcomers (R4). */
+/* Rules M2, M3: the first view waits for the quorum; a later newcomer waits for
+ * a unanimous VOTE_UPDATE of all members of all groups. If no ring could be
+ * made, an update retries without newcomers (R4). */
 static void admit(struct master *m)
 {
     if (!all_groups_open(m)) return;
@@ -405,7 +409,7 @@ static void admit(struct master *m)
         struct master_group *g = &m->groups[m->group_list[i]];
         g->update = true;
         g->restart = true;
-        edges_retry(m, m->group_list[i]); /* every pair gets a fresh chance */
+        edges_retry(m, m->group_list[i]); /* every pair may be tried again */
         g->broken_at = m->now;
     }
 }
@@ -427,8 +431,8 @@ static void free_empty_groups(struct master *m)
     m->group_count = kept;
 }
 
-/* Rule V5: everybody waits for an answer, but not to the same question, so
- * none will ever come. */
+/* Rule V5: all members wait, but for different answers, so no answer can ever
+ * come. */
 static void refuse_crossed_votes(struct master *m)
 {
     uint32_t members = 0;
@@ -437,7 +441,7 @@ static void refuse_crossed_votes(struct master *m)
         if (p->state != PEER_MEMBER || p->leaving) continue;
         members++;
         if (!p->voted[VOTE_UPDATE] && !p->voted[VOTE_PENDING]) return;
-        /* Inside both: its synchronization may end yet (S2). */
+        /* Waits in both: its synchronization may still complete (S2). */
         if (p->sync.voted || p->sync.part != PART_NONE) return;
     }
     if (members == 0 || master_all_voted(m, VOTE_UPDATE)) return;
@@ -445,7 +449,7 @@ static void refuse_crossed_votes(struct master *m)
     master_answer(m, VOTE_PENDING, 0xff);
 }
 
-/* Everything that depends on more than one peer, after every event. */
+/* Decides all that depends on more than one peer, after every event. */
 static void settle(struct master *m)
 {
     free_empty_groups(m);
@@ -482,12 +486,12 @@ void master_step(struct master *m, const struct master_event *event)
     PCCL_ASSERT(event->type >= MASTER_TICK || event->link < MASTER_LINKS_MAX);
     PCCL_ASSERT(master_invalid(m) == NULL);
     m->now = event->now;
-    bool plain = false; /* a heartbeat decides nothing: stay O(1) */
+    bool plain = false; /* a heartbeat, which decides nothing: stay O(1) */
     switch (event->type) {
     case MASTER_CONNECTED:
         move(m, event->link, PEER_CONNECTED);
         if (event->link >= m->link_end) m->link_end = event->link + 1;
-        m->peers[event->link].heard = event->now;
+        m->peers[event->link].last_recv = event->now;
         m->peers[event->link].info.addr = event->addr;
         break;
     case MASTER_RECEIVED:

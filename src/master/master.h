@@ -27,56 +27,58 @@
 #include "bandwidth.h"
 
 enum {
-    MASTER_STRANGERS_MAX = 64, /* connections that have not said HELLO */
+    MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
     MASTER_LINKS_MAX = PEERS_MAX + MASTER_STRANGERS_MAX,
     MASTER_EDGES_MAX = WIRE_PAIRS_MAX, /* failed pairs kept per group */
     MASTER_FORCED_MAX = 64,
     MASTER_MESH_MAX = 8,      /* worlds up to this size link all pairs */
     MASTER_MESH_WAN_MAX = 24, /* ... if they are on several hosts */
-    MASTER_EDGE_TRIES = 4,    /* calls before a pair counts as unreachable */
-    MASTER_SERVERS_MAX = 16,  /* holders that serve shared state at a time */
-    MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned at a time */
-    MASTER_LOOPS_MAX = 4,  /* hopeful rings tried in one optimization */
-    MASTER_PAIRS_TOLD = 8, /* of those for which there is no ring */
+    MASTER_EDGE_TRIES =
+        4, /* dial attempts before a pair counts as unreachable */
+    MASTER_SERVERS_MAX = 16, /* holders that serve shared state at a time */
+    MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned per step */
+    MASTER_LOOPS_MAX = 4,  /* optimistic rings tried per optimization */
+    MASTER_PAIRS_TOLD = 8, /* unreachable pairs named in a report */
     MASTER_PROBE_BYTES = 16 * 1024 * 1024,
 };
 
 #define MASTER_PROBE_TIME PCCL_S
-#define MASTER_SWEEP_TIME (20 * PCCL_S) /* then no probe is begun any more */
+#define MASTER_SWEEP_TIME (20 * PCCL_S) /* then no further probe begins */
 
 #define MASTER_NO_LINK UINT32_MAX
 #define MASTER_NO_PLACE UINT32_MAX
 
 enum master_peer_state {
     PEER_FREE,
-    PEER_CONNECTED,  /* no HELLO yet */
-    PEER_REGISTERED, /* waits to be accepted */
+    PEER_CONNECTED,  /* before HELLO */
+    PEER_REGISTERED, /* waits for admission */
     PEER_MEMBER,
-    PEER_DEAD, /* gone, but still in the view in force */
+    PEER_DEAD, /* gone, but still in the current view */
     PEER_STATE_COUNT,
 };
 
 enum master_answer { ANSWER_NONE, ANSWER_DUE, ANSWER_FLUSHED, ANSWER_TOLD };
 
-/* What a member has to do with the synchronization under way. */
+/* Role of a member in the current synchronization. */
 enum master_part {
     PART_NONE,
-    PART_SERVES,  /* has the state and may give it */
-    PART_HAS,     /* ... but only receives by its strategy */
-    PART_LACKS,   /* receives it */
-    PART_DIFFERS, /* has other tensors, and looks which */
+    PART_SERVES,  /* has the state and may send it */
+    PART_HAS,     /* has the state, but only receives by its strategy */
+    PART_LACKS,   /* needs the state */
+    PART_DIFFERS, /* has other tensors, and compares them */
 };
 
 struct master_peer_sync {
-    bool voted;  /* asked, and not answered yet */
-    bool synced; /* has what the group's record says */
+    bool voted;  /* has sent its vote, and has no answer yet */
+    bool synced; /* has the state of the group's record */
     enum master_part part;
     uint8_t strategy;
     uint64_t revision, structure, content;
-    uint64_t given; /* bytes that receivers say they took of it (S8) */
+    uint64_t
+        given; /* bytes that receivers took from it, by their reports (S8) */
 };
 
-/* The place of a peer in a search for a ring, or in what it found. */
+/* Place of a peer in a search for a ring, or in its result. */
 struct master_place {
     uint32_t ticket; /* of the search, 0: none */
     uint32_t at;
@@ -86,23 +88,24 @@ struct master_peer {
     enum master_peer_state state;
     enum master_answer answer; /* to FLUSH or ASK of this round */
     bool leaving;
-    bool lost;     /* DEAD: vanished rather than left */
+    bool lost;     /* DEAD: lost, did not leave */
     bool proposed; /* part of the view being proposed */
     bool ready;    /* READY received for this round */
-    bool excused;  /* another's READY says what it waits for */
-    bool join;     /* no founder: neither counts nor comes in first (M2) */
+    bool excused;  /* another peer's READY explains what it waits for */
+    bool join;     /* no founder: neither counted nor admitted first (M2) */
     bool voted[VOTE_KIND_COUNT];
-    uint32_t questions; /* of a probe that it has not answered (rule V4) */
+    uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
     uint32_t group;     /* index */
-    uint32_t rank;      /* in the view in force; MEMBER and DEAD */
-    uint32_t place;     /* in the ring in force, or MASTER_NO_PLACE */
+    uint32_t rank;      /* in the current view; MEMBER and DEAD */
+    uint32_t place;     /* in the current ring, or MASTER_NO_PLACE */
     uint32_t proposed_place;
     struct master_place searched, improved; /* index in the search's world */
     struct master_place wish;               /* place in the ring it found */
     uint32_t slot;       /* in the store of edges, MASTER_NO_PLACE: none */
-    uint32_t probe;      /* step of which it owes a report, or 0 */
+    uint32_t probe;      /* step whose report it owes, or 0 */
     uint32_t probe_with; /* link */
-    pccl_ns heard;       /* last complete frame; CONNECTED: since when */
+    pccl_ns last_recv;   /* time of the last complete frame; CONNECTED: of the
+                            connection */
     pccl_ns voted_at;
     struct master_peer_sync sync;
     struct wire_member info;
@@ -120,19 +123,19 @@ enum group_phase {
 };
 
 struct master_op {
-    struct wire_op op; /* survivors as the first lister said */
+    struct wire_op op; /* survivors as in the first report */
     uint32_t complete, running, returned, absent;
     uint32_t donor; /* link, or MASTER_NO_LINK */
     bool commit;
-    bool relayed; /* donated result has gone out, or none is needed */
+    bool relayed; /* the donated result was sent, or none is needed */
 };
 
-/* A pair of which a call has failed, or that is linked the other way. */
+/* A pair whose dial attempt failed, or whose dial direction is reversed. */
 struct master_edge {
     uint64_t a, b;    /* member ids */
-    uint32_t tries;   /* since it was last linked; they take turns */
-    bool reversed;    /* the higher id calls next (rule R3) */
-    uint64_t attempt; /* that failed last */
+    uint32_t tries;   /* since the last link; they alternate the direction */
+    bool reversed;    /* the higher id dials next (rule R3) */
+    uint64_t attempt; /* the last one that failed */
 };
 
 /* Names an attempt to link pairs. */
@@ -143,43 +146,44 @@ static inline uint64_t master_attempt(enum attempt_kind kind, uint32_t number)
     return (uint64_t)(kind + 1) << 32 | number;
 }
 
-/* The shared state of a group, kept when all have left (rule S4). */
+/* Record of a group's shared state; it outlives the members (rule S4). */
 struct master_record {
     bool used;
     uint32_t number; /* of the group */
     uint64_t revision, structure, content;
-    uint64_t stamp; /* of the last change; the oldest makes room */
+    uint64_t stamp; /* of the last change; the oldest record is replaced */
 };
 
 struct master_group {
     bool used;
-    bool restart;    /* a round must begin */
-    bool update;     /* this round answers everybody's VOTE_UPDATE */
-    bool optimize;   /* ... or VOTE_OPTIMIZE; from the vote to INSTALL */
+    bool restart;  /* a round must begin */
+    bool update;   /* this round answers the VOTE_UPDATE of all */
+    bool optimize; /* it answers VOTE_OPTIMIZE; set from the vote to INSTALL */
     bool ring, mesh; /* of the proposal */
-    bool unlinked;   /* ... some link of which could not be made */
+    bool unlinked;   /* a link of the proposal could not be made */
     enum group_phase phase;
     uint32_t number;   /* the peers' peer_group */
-    uint32_t epoch;    /* of the view in force; 0 before the first */
-    uint32_t round;    /* last round begun */
-    pccl_ns broken_at; /* when the round's cause was noticed, for reports */
+    uint32_t epoch;    /* of the current view; 0 before the first */
+    uint32_t round;    /* the last round */
+    pccl_ns broken_at; /* time of the round's cause, for reports */
     pccl_ns probed_at;
-    /* Optimization; all of it zero in a new group. */
+    /* Optimization; all zero in a new group. */
     bool sweeping; /* between the vote and its round: probes may follow */
     bool searched; /* in this round; not again before the next one */
-    bool hopeful;  /* the last search trusted estimates */
-    bool stuck;    /* no ring without a search: use what it finds */
-    /* Ticket and size of the world of the search under way or the last one,
-     * and of the one that goes on meanwhile. */
+    bool hopeful;  /* the last search used optimistic estimates */
+    bool stuck;    /* no ring without a search: use its result */
+    /* Ticket and world size of the current or last search, and of the
+     * background search. */
     uint32_t ticket, ticket_count;
     uint32_t background, background_count;
-    uint32_t wish, wish_count; /* ticket and size of the ring found, or 0 */
-    uint32_t step;             /* of the probes under way */
+    uint32_t wish,
+        wish_count; /* ticket and world size of the ring found, or 0 */
+    uint32_t step;  /* of the current probes */
     uint32_t loops, sweep;
     pccl_ns sweep_until, step_until;
-    uint64_t sync_id;        /* of the synchronization under way, or 0 */
-    bool sync_changed;       /* somebody in it was lost: lists go out again */
-    uint32_t sync_text_rank; /* whose text it is, if there is one */
+    uint64_t sync_id;        /* of the current synchronization, or 0 */
+    bool sync_changed;       /* a member of it was lost: send the lists again */
+    uint32_t sync_text_rank; /* rank whose text is reported, if any */
     char sync_text[WIRE_TEXT_MAX + 1];
     uint32_t op_count, forced_count, edge_count;
     struct master_op ops[WIRE_OPS_MAX];
@@ -187,7 +191,7 @@ struct master_group {
     struct master_edge edges[MASTER_EDGES_MAX];
 };
 
-/* What a person wants to know; borrowed for the call. */
+/* Events worth a report to the user; borrowed for the call. */
 enum master_note_kind {
     NOTE_REGISTERED,
     NOTE_LOST, /* ids in `peer`; reported when the next view is installed */
@@ -196,44 +200,44 @@ enum master_note_kind {
     NOTE_VIEW,
     NOTE_EVICTED,
     NOTE_ABORTED,
-    NOTE_DIFFERS, /* its tensors are others; reason: which, and whose */
-    NOTE_NO_RING, /* told after VIEW for some of the pairs in the way */
+    NOTE_DIFFERS, /* its tensors differ; reason: which tensor, and whose */
+    NOTE_NO_RING, /* reported after VIEW for some of the unreachable pairs */
 };
 
 struct master_note {
     enum master_note_kind kind;
     const struct master_peer *peer;  /* all but VIEW */
     const struct master_peer *other; /* NO_RING: `peer` cannot reach it */
-    uint32_t more;                   /* ... and so many pairs not told */
+    uint32_t more;                   /* ... and number of pairs not named */
     const char *reason;
     uint32_t old_epoch, epoch, old_size, size, joined;
-    pccl_ns took; /* VIEW: from the noticed cause to the decision */
+    pccl_ns took; /* VIEW: from the cause to the decision */
     int32_t code; /* ABORTED */
 };
 
-/* A ring to look for; borrowed for the call. */
+/* A ring search; borrowed for the call. */
 struct master_search {
-    uint32_t group, ticket; /* given back with the event */
+    uint32_t group, ticket; /* returned with the result */
     struct bandwidth *edges;
     uint32_t n;
     const uint16_t *slots;   /* the world */
     const uint16_t *initial; /* a ring, indexes into slots */
     struct bandwidth_view view;
     uint64_t seed;
-    bool background; /* nobody waits: improve the ring `initial` */
+    bool background; /* no member waits: improve the ring `initial` */
 };
 
 struct master_output {
     void *user;
-    /* The same message to each link; encoded once. msg is borrowed. */
+    /* Sends the same message to each link; encoded once. msg is borrowed. */
     void (*send)(void *user, const uint32_t *links, uint32_t count,
                  const struct wire_msg *msg);
-    /* Flush what was sent, then close. No CLOSED event follows. */
+    /* Sends what is queued, then closes. No CLOSED event follows. */
     void (*close)(void *user, uint32_t link, const char *reason);
     void (*note)(void *user, const struct master_note *note); /* may be NULL */
-    /* Begins a search, of which a MASTER_SEARCHED event tells later; in the
-     * background any number of them, each a better ring. False: impossible.
-     * NULL: rings stay in the order of ranks. */
+    /* Begins a search; a MASTER_SEARCHED event delivers the result. A
+     * background search delivers any number of results, each a better ring.
+     * False: impossible. NULL: rings keep the order of ranks. */
     bool (*search)(void *user, const struct master_search *search);
 };
 
@@ -246,14 +250,14 @@ struct master {
     uint64_t id_last;
     struct wire_key key;
     struct master_peer peers[MASTER_LINKS_MAX]; /* indexed by link */
-    uint32_t link_end;                          /* links in use are below */
+    uint32_t link_end;                          /* all links in use are below */
     struct master_group groups[GROUPS_MAX];
     uint16_t group_list[GROUPS_MAX]; /* indices of those in use, ascending */
     uint32_t group_count;
-    bool founded; /* there has been a view */
+    bool founded; /* there has been a first view */
     uint64_t sync_last;
     struct master_record records[GROUPS_MAX];
-    struct bandwidth *edges; /* slots: peers; NULL: nothing is measured */
+    struct bandwidth *edges; /* slots: peers; NULL: no measurements */
     uint64_t slots_used[PEERS_MAX / 64];
     uint32_t slot_link[PEERS_MAX];
     uint32_t probe_bytes;
@@ -274,7 +278,7 @@ struct master {
 };
 
 enum master_event_type {
-    MASTER_CONNECTED, /* addr: where the peer calls from */
+    MASTER_CONNECTED, /* addr: the peer's address */
     MASTER_RECEIVED,  /* msg is borrowed */
     MASTER_CLOSED,
     MASTER_TICK,   /* time has passed; link unused */
@@ -289,8 +293,8 @@ struct master_event {
     const struct wire_msg *msg;
     struct wire_addr addr;
     uint32_t quorum;
-    /* SEARCHED: of the search, and the ring, indexes into its slots; NULL:
-     * none was found. */
+    /* SEARCHED: the search, and the ring as indexes into its slots; NULL: no
+     * ring found. */
     uint32_t group, ticket;
     const uint16_t *order;
 };
@@ -299,34 +303,34 @@ struct master_config {
     struct master_output out;
     pccl_ns deadline;
     uint32_t quorum;
-    struct wire_key key; /* random: peers prove with it that they belong */
+    struct wire_key key; /* random; proof of membership between peers */
     /* An empty store of PEERS_MAX slots that lives as long as the master, or
-     * NULL: links are not measured and rings not optimized. */
+     * NULL: no measurements, and rings are not optimized. */
     struct bandwidth *edges;
-    uint32_t probe_bytes; /* of one probe at most; 0: MASTER_PROBE_BYTES */
+    uint32_t probe_bytes; /* limit per probe; 0: MASTER_PROBE_BYTES */
     pccl_ns probe_time;   /* likewise; 0: MASTER_PROBE_TIME */
-    /* Worlds up to this size are measured in full, and their ring is the best;
-     * 0: BANDWIDTH_FULL_MAX. For tests. */
+    /* Worlds up to this size are measured in full and get the optimal ring; 0:
+     * BANDWIDTH_FULL_MAX. For tests. */
     uint32_t small_world;
 };
 
 /* The struct is large (about 7 MiB): allocate it zeroed. */
 void master_init(struct master *m, const struct master_config *config);
 
-/* A link number for a new connection, or MASTER_NO_LINK when the limits are
- * reached. Taken by the CONNECTED event. */
+/* A link number for a new connection, or MASTER_NO_LINK at the limit. The
+ * CONNECTED event takes it. */
 uint32_t master_free_link(const struct master *m);
 
-/* Applies one event. Cannot fail: what a peer does wrong closes its link,
- * what we do wrong is an assertion. */
+/* Applies one event. Cannot fail: a peer's error closes its link, an error of
+ * ours is an assertion. */
 void master_step(struct master *m, const struct master_event *event);
 
-/* When a TICK is due; PCCL_NEVER while nobody is connected. */
+/* Time of the next TICK; PCCL_NEVER without connections. */
 pccl_ns master_next_tick(const struct master *m);
 
 uint32_t master_count(const struct master *m, enum master_peer_state state);
 
-/* The broken invariant in words, or NULL; asserted around every step. */
+/* The violated invariant as text, or NULL; asserted around every step. */
 const char *master_invalid(const struct master *m);
 
 /* --- shared by master.c, round.c and order.c only --- */
@@ -339,7 +343,7 @@ void master_peer_move(struct master *m, uint32_t link,
 void master_answer(struct master *m, enum vote_kind kind, uint8_t flag);
 bool master_all_voted(const struct master *m, enum vote_kind kind);
 
-/* Inside a vote that others of its group must join. */
+/* Whether it waits in a vote that others of its group must join. */
 static inline bool master_waits(const struct master_peer *p)
 {
     return p->voted[VOTE_UPDATE] || p->voted[VOTE_OPTIMIZE] || p->sync.voted;
@@ -351,7 +355,7 @@ void state_vote_asked(struct master *m, uint32_t link,
                       const struct wire_msg *msg);
 void state_vote_done(struct master *m, uint32_t link,
                      const struct wire_msg *msg);
-/* Refuses the synchronization that the member waits in, if any; `epoch` as in
+/* Refuses the synchronization in which the member waits, if any; `epoch` as in
  * an ANSWER that refuses (V4, V5). */
 void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch);
 
@@ -379,25 +383,26 @@ void deadlock_probe(struct master *m, uint32_t group);
 void deadlock_reply(struct master *m, uint32_t link,
                     const struct wire_msg *msg);
 
-/* edges.c: what is known of the links between peers. */
+/* edges.c: links between peers. */
 void edges_add(struct master *m, uint32_t link);
 void edges_remove(struct master *m, uint32_t link);
 void edges_measured(struct master *m, uint32_t link,
                     const struct wire_edge *edge);
-/* The attempt to link the pair has failed, whichever end says so: next time the
- * other one calls. False: both have, often enough (rule R4). */
+/* The attempt to link the pair failed, as either end reports: the next attempt
+ * has the other dial direction. False: both directions have failed
+ * MASTER_EDGE_TRIES times (rule R4). */
 bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
                   uint64_t attempt);
-/* The links of the view of `count` members are all there. */
+/* All links of the view of `count` members exist. */
 void edges_linked(struct master *m, uint32_t group, uint32_t count);
-void edges_retry(struct master *m, uint32_t group); /* forgets such attempts */
-/* Rule R3: whether link a calls b; all pairs linked the other way, at most
- * WIRE_PAIRS_MAX. */
-bool edges_calls(const struct master *m, uint32_t a, uint32_t b);
+void edges_retry(struct master *m, uint32_t group); /* clears failed attempts */
+/* Rule R3: whether link a dials b; and all pairs with the reversed direction,
+ * at most WIRE_PAIRS_MAX. */
+bool edges_dials(const struct master *m, uint32_t a, uint32_t b);
 uint32_t edges_reversed(const struct master_group *g, struct wire_pair *pairs);
 uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
 
-/* optimize.c: PROBING and SOLVING. Those that return true changed the state. */
+/* optimize.c: PROBING and SOLVING. True: the state has changed. */
 bool optimize_begin(struct master *m, uint32_t group); /* OPEN */
 bool optimize_probe(struct master *m, uint32_t group); /* PROBING */
 bool optimize_search(struct master *m, uint32_t group, bool hopeful);
@@ -407,23 +412,23 @@ void optimize_measured(struct master *m, uint32_t link,
                        const struct wire_msg *msg);
 void optimize_tick(struct master *m, uint32_t group);
 void optimize_installed(struct master *m, uint32_t group, uint32_t count);
-/* A better ring for the very members of the view in force is known. */
+/* A better ring for exactly the members of the current view is known. */
 bool optimize_has_better(const struct master *m, uint32_t group);
-/* The ring to propose to m->sorted[0..count), into m->order: what was found,
- * or the ring in force with newcomers beside their neighbours. */
+/* Writes the ring to propose to m->sorted[0..count) into m->order: the ring
+ * found, or the current ring with newcomers beside their neighbours. */
 void optimize_order(struct master *m, uint32_t group, uint32_t count);
 
-/* sites.c: who of m->sorted[0..count) is near whom, into m->sites; 0, or how
- * many they are, if there are several sites of several members. */
+/* sites.c: groups m->sorted[0..count) into sites, in m->sites. Returns the
+ * number of sites if hierarchical all-reduce pays off, else 0. */
 uint32_t sites_find(struct master *m, uint32_t count);
 
-/* order.c: a ring over members[0..count) that avoids the group's unreachable
- * pairs; order[i] is an index into members, a permutation to begin with, which
- * is changed as little as needed. False if none was found. */
+/* order.c: a ring over members[0..count) without the group's unreachable pairs.
+ * order[i] is an index into members; the given permutation is changed as little
+ * as needed. False if no ring was found. */
 bool order_ring(const struct master_group *g, const struct wire_member *members,
                 uint32_t count, uint16_t *order);
-/* Members that may all be linked: hosts are far apart, and who has links to all
- * of them waits for one distance where a ring waits for all. */
+/* World size up to which all pairs are linked. It is larger across hosts: with
+ * direct links a member waits for one delay, in a ring for all of them. */
 uint32_t order_mesh_max(const struct wire_member *members, uint32_t count);
 bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b);
 

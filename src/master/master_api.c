@@ -19,13 +19,14 @@
 struct pcclMasterInstanceState_t {
     char host[INET6_ADDRSTRLEN];
     uint16_t port;
-    int stop_fd;         /* eventfd: writing it is all that Interrupt does */
-    atomic_bool running; /* pcclRunMaster has succeeded; stays set */
+    int stop_fd;         /* eventfd; pcclInterruptMaster only writes to it */
+    atomic_bool running; /* pcclRunMaster has succeeded once */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool stopped; /* under mutex: the thread has closed the server */
     pthread_t thread;
-    struct ev_loop *loop; /* the thread's once it runs, as is the server */
+    struct ev_loop
+        *loop; /* owned by the thread once it runs, like the server */
     struct master_server *server;
 };
 
@@ -53,7 +54,7 @@ static void *serve(void *user)
     return NULL;
 }
 
-/* Signals of the process are not for this thread. */
+/* The thread blocks all signals of the process. */
 static int thread_start(pcclMasterInstance_t *m)
 {
     sigset_t all, old;
@@ -140,7 +141,7 @@ pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance)
     uint64_t one = 1;
     int keep = errno;
     ssize_t ignored = write(master_instance->stop_fd, &one, sizeof one);
-    (void)ignored; /* full: it has been told often enough */
+    (void)ignored; /* full: the thread already has a notification */
     errno = keep;
     return pcclSuccess;
 }

@@ -1,4 +1,4 @@
-/* master_conn.c - see master_conn.h. */
+/* master_conn.c - input and output buffers of one connection. */
 #include "master_conn.h"
 
 #include <errno.h>
@@ -159,8 +159,9 @@ bool master_conn_make_room(struct master_conn *c, size_t limit)
     c->in_size = left;
     c->in_done = 0;
     if (left >= limit) return false;
-    /* A full buffer without a frame: the decoder judged the frame plausible
-     * and larger. Memory follows the bytes that came, not those announced. */
+    /* The buffer is full without a complete frame: the decoder accepted a
+     * larger frame size. Memory grows with the bytes received, not with the
+     * size announced. */
     size_t capacity = c->in_capacity;
     if (left == capacity) capacity *= 2;
     if (left == 0) capacity = CONN_IN_START;

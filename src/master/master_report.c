@@ -1,4 +1,4 @@
-/* master_report.c - see master_report.h. */
+/* master_report.c - formats notes of the master. */
 #include "master_report.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends; what does not fit is cut. */
+/* Appends; truncates at the end of the line. */
 __attribute__((format(printf, 2, 3))) static void add(char line[REPORT_SIZE],
                                                       const char *format, ...)
 {
@@ -70,7 +70,8 @@ static bool report_view(struct master_report *r, const struct master_note *note,
     memset(&r->lost, 0, sizeof r->lost);
     memset(&r->left, 0, sizeof r->left);
     if (r->aborted) return false;
-    if (gone == 0 && note->joined == 0) return false; /* links made anew */
+    if (gone == 0 && note->joined == 0)
+        return false; /* only links were remade */
     if (gone == 0 && note->old_epoch == 0) {
         add(line, "first view: epoch %" PRIu32 ", %" PRIu32 " rank%s",
             note->epoch, note->size, plural(note->size));

@@ -1,4 +1,4 @@
-/* master_report.h - the master's notes as lines for people; no I/O. */
+/* master_report.h - the master's notes as log lines; no I/O. */
 #ifndef PCCL_MASTER_REPORT_H
 #define PCCL_MASTER_REPORT_H
 
@@ -6,20 +6,20 @@
 
 enum {
     REPORT_SIZE = 512,
-    REPORT_RANKS_MAX = 16, /* named in one line; the rest is counted */
+    REPORT_RANKS_MAX = 16, /* ranks named in one line; others are counted */
 };
 
-/* Departures wait here for the view that ends their round. */
+/* Collects departures until the view that ends their round. */
 struct master_report {
     struct report_list {
         uint32_t count;
-        uint32_t pid; /* of the only one */
+        uint32_t pid; /* of a single departure */
         uint32_t ranks[REPORT_RANKS_MAX];
     } lost, left;
-    bool aborted; /* the run is over: its evictions are no news */
+    bool aborted; /* the run is over: its evictions are not reported */
 };
 
-/* Takes a note in. True: `line` is worth telling. */
+/* Handles a note. True: `line` is to be printed. */
 bool master_report_note(struct master_report *r, const struct master_note *note,
                         char line[REPORT_SIZE]);
 

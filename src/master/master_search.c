@@ -1,4 +1,4 @@
-/* master_search.c - see master_search.h. */
+/* master_search.c - queue and worker thread of ring searches. */
 #include "master_search.h"
 
 #include "../base/io_wake.h"
@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum {
-    SLICE_STEPS = 64, /* between two looks at what else is to be done */
-    /* Climbs of a search that somebody waits for, and of one nobody does. */
+    SLICE_STEPS = 64, /* steps between two looks at the queue */
+    /* Climbs of a search that a member awaits, and of a background search. */
     ROUNDS_AWAITED = 1,
     ROUNDS_BACKGROUND = 16,
-    /* Steps without success until a proof is given up: 0.2 s, and a few. */
+    /* Steps without improvement until a proof stops: about 0.2 s, and a few. */
     PROOF_AWAITED = 500000,
     PROOF_BACKGROUND = 8000000,
 };
@@ -26,7 +26,8 @@ struct search_job {
     uint16_t *initial;
     void *memory;
     struct topology_search *search;
-    struct topology_score told; /* background: of the ring last told */
+    struct topology_score
+        reported; /* background: score of the last reported ring */
 };
 
 struct answer {
@@ -43,10 +44,10 @@ struct searcher {
     pthread_t thread;
     bool started;
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t work;
     bool stopping;
-    struct search_job *jobs; /* first come, first served; awaited ones first */
+    struct search_job *jobs; /* first come, first served; awaited jobs first */
     struct answer *answers, **answers_end;
 };
 
@@ -82,16 +83,16 @@ static struct search_job *job_new(const struct master_search *q)
         .rounds = q->background ? ROUNDS_BACKGROUND : ROUNDS_AWAITED,
         .proof_steps = q->background ? PROOF_BACKGROUND : PROOF_AWAITED,
         .initial = j->initial};
-    j->told = topology_ring_score(&in, j->initial);
+    j->reported = topology_ring_score(&in, j->initial);
     j->search = topology_search_init(j->memory, size, &in, &options);
     return j;
 }
 
 /* ---------------------------------------------------------- in the thread */
 
-/* Locked. */
-static void tell(struct searcher *s, const struct search_job *j, bool found,
-                 const uint16_t *order)
+/* The caller holds the lock. */
+static void report_ring(struct searcher *s, const struct search_job *j,
+                        bool found, const uint16_t *order)
 {
     struct answer *a = malloc(sizeof *a + j->n * sizeof *order);
     if (!a) return;
@@ -102,7 +103,8 @@ static void tell(struct searcher *s, const struct search_job *j, bool found,
     wake_send(&s->wake);
 }
 
-/* Locked but while it searches. True: the job is over. */
+/* The caller holds the lock; released while searching. True: the job is
+ * over. */
 static bool work_on(struct searcher *s, struct search_job *j)
 {
     static _Thread_local uint16_t order[PEERS_MAX];
@@ -114,9 +116,10 @@ static bool work_on(struct searcher *s, struct search_job *j)
     pthread_mutex_lock(&s->lock);
     if (!looks || j->dropped) return !more || j->dropped;
     bool found = r.verdict == TOPOLOGY_FOUND;
-    bool better = topology_score_compare(&r.score, &j->told) < 0;
-    j->told = r.score;
-    if (j->background ? found && better : !more) tell(s, j, found, order);
+    bool better = topology_score_compare(&r.score, &j->reported) < 0;
+    j->reported = r.score;
+    if (j->background ? found && better : !more)
+        report_ring(s, j, found, order);
     return !more;
 }
 
@@ -182,7 +185,7 @@ struct searcher *searcher_open(struct ev_loop *loop, void *user,
 static bool start(struct searcher *s)
 {
     if (s->started) return true;
-    /* Signals are the loop's business. */
+    /* The loop's thread handles signals. */
     sigset_t all;
     sigset_t old;
     sigfillset(&all);

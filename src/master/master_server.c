@@ -1,8 +1,9 @@
-/* master_server.c - see master_server.h.
+/* master_server.c - the master's event loop: bytes or time -> events ->
+ * effects.
  *
- * Every libev callback is one turn: bytes or time -> events -> effects ->
- * finish_turn(). Effects are queued and flushed there; a connection that turns
- * out to be lost becomes an event there, never inside a step. */
+ * Every libev callback is one turn and ends with finish_turn(). Effects are
+ * queued during the turn and flushed there. A connection that turns out to be
+ * lost becomes an event there, never inside a step. */
 #include "master_server.h"
 
 #include "../base/io_addr.h"
@@ -23,23 +24,24 @@
 #include <unistd.h>
 
 enum {
-    /* Those the master knows, and as many that are being closed. */
+    /* connections of the master, and as many that are closing */
     SERVER_CONNS_MAX = 2 * MASTER_LINKS_MAX,
     SERVER_BACKLOG = 4096,
-    ACCEPTS_MAX = 64, /* in one turn, so that the others get theirs */
-    READS_MAX = 16,   /* likewise */
+    ACCEPTS_MAX = 64, /* per turn, so that other connections are served */
+    READS_MAX = 16,   /* per turn, likewise */
 };
 
-#define ACCEPT_PAUSE .1 /* seconds, when the process is out of descriptors */
+#define ACCEPT_PAUSE                                                           \
+    .1 /* seconds to wait when the process has no free descriptors */
 
 struct master_server {
     struct master_server_options options;
     struct master_report report;
-    int fd; /* listens */
+    int fd; /* the listener */
     uint16_t port;
     ev_io listener;
-    ev_timer pause; /* out of descriptors: accept again later */
-    bool full;      /* out of links: accept again when one is free */
+    ev_timer pause; /* no free descriptors: accept again later */
+    bool full;      /* no free links: accept again when one is free */
     ev_timer tick;
     bool stepping;
     bool abort_due;
@@ -112,8 +114,8 @@ static void log_close(const struct master_conn *c, const char *reason)
         io_addr_print(&c->addr, text), reason);
 }
 
-/* The link is free at once; the socket lingers until the peer has what was
- * sent to it, for a deadline at most. */
+/* The link is free at once. The socket lingers until the peer has received the
+ * queued data, for at most one deadline. */
 static void close_effect(void *user, uint32_t link, const char *reason)
 {
     struct master_server *s = user;
@@ -150,7 +152,7 @@ static bool search_effect(void *user, const struct master_search *search)
 
 static void feed(struct master_server *s, struct master_event event)
 {
-    PCCL_ASSERT(!s->stepping); /* a callback of the options called us back */
+    PCCL_ASSERT(!s->stepping); /* a callback of the options called back */
     s->stepping = true;
     event.now = now_ns();
     master_step(&s->machine, &event);
@@ -198,8 +200,8 @@ static void conn_flush(struct master_conn *c)
         break;
     }
     conn_watch(c, EV_READ);
-    /* A close with unread input would reset the connection and take what was
-     * sent last with it: say that nothing follows, and wait for the end. */
+    /* Closing with unread input would reset the connection and discard sent
+     * data: shut down the output and wait for the peer's end. */
     if (c->link == MASTER_NO_LINK) (void)shutdown(c->fd, SHUT_WR);
 }
 
@@ -223,8 +225,8 @@ static void tick_arm(struct master_server *s)
         ev_timer_stop(s->options.loop, &s->tick);
         return;
     }
-    /* Counted from the last event: only the first word holds, or steady
-     * traffic would put the tick off for ever. */
+    /* Arm only once: restarting it at every event would postpone the tick for
+     * ever under steady traffic. */
     if (ev_is_active(&s->tick)) return;
     pccl_ns now = now_ns();
     ev_timer_set(&s->tick, at > now ? (double)(at - now) / PCCL_S : 0., 0.);
@@ -239,8 +241,8 @@ static void accept_resume(struct master_server *s)
     ev_io_start(s->options.loop, &s->listener);
 }
 
-/* The last act of every callback: the server may be closed when it returns,
- * because `aborted` may do that. */
+/* The last action of every callback: `aborted` may close the server, so the
+ * server may not exist afterwards. */
 static void finish_turn(struct master_server *s)
 {
     while (s->dirty_count > 0 || s->lost_count > 0) {
@@ -364,7 +366,7 @@ static bool conn_add(struct master_server *s, int fd, uint32_t link,
     return true;
 }
 
-/* False: nobody else can be accepted now. */
+/* False: no further connection can be accepted now. */
 static bool accept_one(struct master_server *s)
 {
     uint32_t link = master_free_link(&s->machine);
@@ -388,7 +390,7 @@ static bool accept_one(struct master_server *s)
         ev_timer_start(s->options.loop, &s->pause);
         return false;
     }
-    return true; /* the newcomer has gone again */
+    return true; /* the connection is already gone */
 }
 
 static void on_listener(struct ev_loop *loop, ev_io *io, int events)
@@ -432,7 +434,7 @@ static int listen_at(const struct io_addr *addr, const char **step)
     return -1;
 }
 
-/* All interfaces means both families, or IPv4 where there is no IPv6. */
+/* All interfaces: IPv4 and IPv6, or IPv4 alone on hosts without IPv6. */
 static int listen_open(const char *host, uint16_t port, char *error,
                        size_t error_size)
 {
@@ -467,8 +469,8 @@ static void watchers_init(struct master_server *s)
     ev_timer_init(&s->pause, on_pause, ACCEPT_PAUSE, 0.);
     ev_timer_init(&s->tick, on_tick, 0., 0.);
     s->listener.data = s->pause.data = s->tick.data = s;
-    /* After a stop (SIGSTOP, a starved host) the heartbeats that came in
-     * meanwhile are to be read before silence is judged. */
+    /* After a stop (SIGSTOP, a busy host) queued heartbeats must be read before
+     * silence is judged. */
     ev_set_priority(&s->tick, EV_MINPRI);
     ev_io_start(s->options.loop, &s->listener);
 }

@@ -15,9 +15,9 @@ struct master_server_options {
     const char *host; /* numeric address, NULL for all interfaces (v4 + v6) */
     uint16_t port;    /* 0: any free port */
     pccl_ns deadline; /* 0: default */
-    uint32_t quorum;  /* peers in the first view; they wait for each other */
+    uint32_t quorum;  /* peers of the first view; they wait for each other */
     void *user;
-    /* One line for a person, without newline: "rank 2 (pid 17) lost, ...". */
+    /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);
     /* A peer called pcclAbortRun. */
     void (*aborted)(void *user, int code, int rank);
@@ -28,11 +28,11 @@ struct master_server *master_server_open(const struct master_server_options *o,
                                          char *error, size_t error_size);
 uint16_t master_server_port(const struct master_server *server);
 
-/* Lowers (or raises) the number of peers the first view waits for, when a
- * process died before it registered. No effect once the first view is in. */
+/* Changes the number of peers that the first view waits for, for example when a
+ * process died before it registered. No effect after the first view. */
 void master_server_set_quorum(struct master_server *server, uint32_t quorum);
 
-/* Accepted members now, and peers that registered and wait. */
+/* Current members, and registered peers that wait for admission. */
 uint32_t master_server_members(const struct master_server *server);
 uint32_t master_server_pending(const struct master_server *server);
 

@@ -1,9 +1,9 @@
-/* optimize.c - a better order of the ring: measure, search, adopt (rules O2..
- * of PROTOCOL.md). Everything is thrown away and begun again by a loss, and
- * ends in a round like any other (round.c). */
+/* optimize.c - optimizes the order of the ring: probe, search, adopt (rules
+ * O2.. of PROTOCOL.md). A loss discards all progress. An optimization ends in a
+ * round like any other (round.c). */
 #include "master.h"
 
-/* Edges measured longer ago are measured again, in deadlines. */
+/* Edges measured longer ago than this are probed again, in deadlines. */
 enum { STALE_DEADLINES = 10 };
 
 static bool all_have_voted(const struct master *m, uint32_t group)
@@ -21,7 +21,7 @@ static bool all_have_voted(const struct master *m, uint32_t group)
 
 /* ------------------------------------------------------------------- places */
 
-/* Whether the ring that was found is one of m->sorted[0..count). */
+/* Whether the ring found covers m->sorted[0..count). */
 static bool wish_fits(const struct master *m, uint32_t group, uint32_t count)
 {
     const struct master_group *g = &m->groups[group];
@@ -32,7 +32,7 @@ static bool wish_fits(const struct master *m, uint32_t group, uint32_t count)
     return true;
 }
 
-/* Sorts the members with a place by it, in linear time as places are small. */
+/* Sorts the members that have a place by it, in linear time. */
 static uint32_t place_members(struct master *m, uint32_t count, bool wish)
 {
     uint16_t *at = m->slots; /* place -> index + 1; scratch */
@@ -49,7 +49,7 @@ static uint32_t place_members(struct master *m, uint32_t count, bool wish)
     return placed;
 }
 
-/* How well b stands behind a in a ring: on one host, in one network. */
+/* Suitability of b as successor of a in a ring: same host, same network. */
 static uint32_t nearness(const struct wire_member *a,
                          const struct wire_member *b)
 {
@@ -61,7 +61,8 @@ static uint32_t nearness(const struct wire_member *a,
     return 1;
 }
 
-/* Behind the last of its host, or of its network, or of all (rule O8). */
+/* Inserts a newcomer behind the last member of its host, of its network, or of
+ * all (rule O8). */
 static void insert(struct master *m, uint32_t placed, uint32_t index)
 {
     uint32_t at = placed;
@@ -105,7 +106,7 @@ static bool all_stored(const struct master *m, uint32_t count)
     return true;
 }
 
-/* Of the world in m->sorted, from the ring in m->order. */
+/* Searches a ring of the world in m->sorted, starting from m->order. */
 static bool search(struct master *m, uint32_t group, uint32_t count,
                    bool hopeful, bool background)
 {
@@ -137,7 +138,7 @@ static bool search(struct master *m, uint32_t group, uint32_t count,
     return true;
 }
 
-/* Rules O5, R4. False: no search can be made. */
+/* Rules O5, R4. False: a search is impossible. */
 bool optimize_search(struct master *m, uint32_t group, bool hopeful)
 {
     struct master_group *g = &m->groups[group];
@@ -150,7 +151,7 @@ bool optimize_search(struct master *m, uint32_t group, bool hopeful)
     return true;
 }
 
-/* Before a proposal: does the optimization still lack its ring? */
+/* Whether the optimization still needs its ring, before a proposal. */
 bool optimize_search_due(struct master *m, uint32_t group)
 {
     const struct master_group *g = &m->groups[group];
@@ -158,7 +159,7 @@ bool optimize_search_due(struct master *m, uint32_t group)
     return !wish_fits(m, group, round_next_view(m, group));
 }
 
-/* Rule O5: it is about m->sorted[0..count), of whom none is missing. */
+/* Rule O5: whether the result covers m->sorted[0..count) without a gap. */
 static bool found_fits(const struct master *m, uint32_t group, uint32_t count,
                        uint32_t ticket, bool background)
 {
@@ -197,7 +198,8 @@ void optimize_found(struct master *m, const struct master_event *event)
 {
     struct master_group *g = &m->groups[event->group];
     if (!g->used || event->ticket == 0) return;
-    /* Rule O6: of the members in force, and while nothing else goes on. */
+    /* Rule O6: only for the current members, and only while the group is
+     * idle. */
     if (event->ticket == g->background && g->phase == GROUP_OPEN && !g->restart)
         (void)take_found(m, event->group, event, true);
     if (event->ticket != g->ticket || g->phase != GROUP_SOLVING) return;
@@ -205,7 +207,7 @@ void optimize_found(struct master *m, const struct master_event *event)
     if (g->restart) return;
     bool found = take_found(m, event->group, event, false);
     g->phase = g->sweeping ? GROUP_PROBING : GROUP_DONATING;
-    /* No ring over known edges: the round says what can be linked (R4). */
+    /* No ring over known edges: the round finds out which links exist (R4). */
     if (!found) g->hopeful = false;
 }
 
@@ -226,7 +228,7 @@ static void order_probe(struct master *m, uint32_t link, uint32_t with,
     msg.probe.peer = m->peers[with].info.id;
     msg.probe.gives = gives;
     msg.probe.takes = takes;
-    msg.probe.calls = edges_calls(m, link, with);
+    msg.probe.calls = edges_dials(m, link, with);
     msg.probe.bytes = m->probe_bytes;
     msg.probe.time_us = (uint32_t)(m->probe_time / 1000);
     p->probe = takes ? msg.round : 0;
@@ -239,16 +241,16 @@ static pccl_ns before(pccl_ns now, pccl_ns age)
     return now > age ? now - age : 0;
 }
 
-/* Rule O3: where all round trips are known, a guess at the ring says what is
- * worth a probe. Of m->slots. */
+/* Rule O3: whether all round trips of m->slots are known; then the ring that
+ * they suggest selects the probes. */
 static bool guesses(const struct master *m, uint32_t count)
 {
     return count > m->small_world &&
-           bandwidth_ways_known(m->edges, m->slots, count);
+           bandwidth_rtts_known(m->edges, m->slots, count);
 }
 
-/* Rule O3: the pairs whose edges are to be measured next, at most one of each
- * peer. False: nothing is worth it any more. */
+/* Rule O3: plans the next probes, at most one per peer. False: no edge is worth
+ * a probe. */
 static bool probe_some(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
@@ -261,7 +263,7 @@ static bool probe_some(struct master *m, uint32_t group)
         .n = count,
         .ring = count > m->small_world ? m->order : NULL,
         .ring_only = guesses(m, count),
-        /* What this sweep has measured is not old, however long it takes. */
+        /* Measurements of this sweep stay fresh for its whole duration. */
         .stale = before(g->sweep_until - MASTER_SWEEP_TIME,
                         STALE_DEADLINES * m->deadline),
         .sweep = g->sweep};
@@ -307,7 +309,7 @@ static bool probes_due(const struct master *m, uint32_t group)
     return false;
 }
 
-/* Before anything is probed? */
+/* Whether to guess a ring before any probe. */
 static bool guesses_first(struct master *m, uint32_t group)
 {
     const struct master_group *g = &m->groups[group];
@@ -318,8 +320,8 @@ static bool guesses_first(struct master *m, uint32_t group)
     return guesses(m, count);
 }
 
-/* Rules O4, O5: measure, look for a ring, measure what it is guessed to be,
- * until a ring is found whose edges are all known. */
+/* Rules O4, O5: probe, search a ring with estimates, probe its edges, until all
+ * edges of the ring found are measured. */
 bool optimize_probe(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
@@ -336,7 +338,7 @@ bool optimize_probe(struct master *m, uint32_t group)
         g->loops++;
         if (optimize_search(m, group, hopeful)) return true;
     }
-    g->restart = true; /* the round that puts it in force */
+    g->restart = true; /* the round that installs it */
     return true;
 }
 
@@ -369,7 +371,7 @@ void optimize_measured(struct master *m, uint32_t link,
     }
 }
 
-/* A probe of which nobody tells is not waited for (rule O4). */
+/* Rule O4: a probe without a report times out. */
 void optimize_tick(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
@@ -385,8 +387,8 @@ void optimize_tick(struct master *m, uint32_t group)
     }
 }
 
-/* Rule O6: the view of m->sorted[0..count) is in force; g->optimize still says
- * whether it answers the vote. */
+/* Rule O6: the view of m->sorted[0..count) is installed; g->optimize still
+ * tells whether it answers the vote. */
 void optimize_installed(struct master *m, uint32_t group, uint32_t count)
 {
     struct master_group *g = &m->groups[group];

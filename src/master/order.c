@@ -1,8 +1,8 @@
-/* order.c - a ring through reachable pairs (PROPOSAL rule R4). Pure.
+/* order.c - repairs a ring order around unreachable pairs (rule R4). Pure.
  *
- * Few pairs are ever unreachable, so an order is repaired locally:
- * small worlds are searched exhaustively, large ones by moving one end of each
- * bad edge to a place where no edge is bad. */
+ * Unreachable pairs are rare, so the order is repaired locally. Small worlds
+ * are searched exhaustively; in large worlds one end of each bad edge moves to
+ * a place where no edge is bad. */
 #include "master.h"
 
 bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b)
@@ -20,8 +20,8 @@ struct ring_search {
     const struct wire_member *members;
     uint32_t count;
     uint16_t *order;
-    uint16_t first[MASTER_MESH_MAX]; /* the order given, small worlds only */
-    uint32_t used;                   /* bit set over it */
+    uint16_t first[MASTER_MESH_MAX]; /* the given order, small worlds only */
+    uint32_t used;                   /* bit set of members in use */
 };
 
 static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
@@ -29,7 +29,7 @@ static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
     return order_is_bad(s->group, s->members[a].id, s->members[b].id);
 }
 
-/* Depth is bounded by MASTER_MESH_MAX. */
+/* MASTER_MESH_MAX bounds the depth. */
 static bool extend(struct ring_search *s, uint32_t depth)
 {
     if (depth == s->count) return !bad(s, s->order[depth - 1], s->order[0]);

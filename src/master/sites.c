@@ -1,16 +1,16 @@
-/* sites.c - members that are near each other, for the way that sums take
- * between them (rule D15). Pure.
+/* sites.c - groups members into sites for hierarchical all-reduce (rule D15).
+ * Pure.
  *
- * Near are members of one host and those whose round trip was measured to be
- * short; a site is whoever is near through others. Where all would be one site
- * the hosts are taken for sites. */
+ * Members of one host and members with a short measured round trip are near
+ * each other. A site is a connected set of near members. If all members form
+ * one site, hosts count as sites. */
 #include "master.h"
 
-/* Between members of a site, at most. */
+/* Longest round trip within a site. */
 #define SITE_RTT (3 * PCCL_MS)
 
-/* Members for each site, at least: what is added up at a site goes two ways
- * more, and has to save others that are dearer. */
+/* Least number of members per site. A sum within a site costs two more hops and
+ * must save more expensive ones between sites. */
 enum { WORTH_IT = 2 };
 
 static bool on_one_host(const struct wire_member *a,
@@ -36,7 +36,7 @@ static bool near(struct master *m, uint32_t i, uint32_t k, bool measured)
     return is_short(m, x, y) || is_short(m, y, x);
 }
 
-/* Sites are named by the lowest index of a member. The number of them. */
+/* The lowest index of its members names a site. Returns the number of sites. */
 static uint32_t find(struct master *m, uint32_t count, bool measured)
 {
     uint16_t *site = m->sites;

@@ -1,6 +1,6 @@
-/* state_vote.c - whose shared state wins, who gets it from whom (rules S1..S9
- * of PROTOCOL.md). One synchronization per group at a time; groups do not
- * know of each other. The master sees digests only, never content. */
+/* state_vote.c - election of the shared state and of its senders and receivers
+ * (rules S1..S9 of PROTOCOL.md). One synchronization per group at a time;
+ * groups are independent. The master sees only digests, never content. */
 #include "master.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static struct master_record *take_record(struct master *m, uint32_t number)
     return found;
 }
 
-/* --- what peers say --- */
+/* --- messages from peers --- */
 
 void state_vote_asked(struct master *m, uint32_t link,
                       const struct wire_msg *msg)
@@ -54,7 +54,7 @@ void state_vote_asked(struct master *m, uint32_t link,
     p->voted_at = m->now;
 }
 
-/* Rule S8: what a receiver took counts when it has everything. */
+/* Rule S8: bytes that a receiver took count when it is complete. */
 static void credit(struct master *m, uint32_t group, const struct wire_msg *msg)
 {
     for (uint32_t k = 0; k + 1 < msg->id_count; k += 2) {
@@ -66,8 +66,8 @@ static void credit(struct master *m, uint32_t group, const struct wire_msg *msg)
     }
 }
 
-/* Rule S6: all are to know whose tensors are others; of several, the one of
- * the lowest rank is named. */
+/* Rule S6: reports to all which members have different tensors; of several
+ * members the one of the lowest rank is named. */
 static void note_differs(struct master *m, uint32_t link, const char *text)
 {
     const struct master_peer *p = &m->peers[link];
@@ -120,9 +120,9 @@ void state_vote_refuse(struct master *m, uint32_t link, uint32_t epoch)
     master_send(m, link, &msg);
 }
 
-/* The same message to all in one part; encoded once. */
-static void tell_part(struct master *m, uint32_t group, enum master_part part,
-                      struct wire_msg *msg, enum sync_role role)
+/* Sends one message to all members with a role; encoded once. */
+static void notify_part(struct master *m, uint32_t group, enum master_part part,
+                        struct wire_msg *msg, enum sync_role role)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -169,7 +169,7 @@ static struct wire_msg group_state(struct master *m, uint32_t group)
     return msg;
 }
 
-/* Rule S6: who takes part in the transfer, to all of them. */
+/* Rule S6: sends the list of servers and receivers to all of them. */
 static void send_lists(struct master *m, uint32_t group)
 {
     struct wire_msg msg = group_state(m, group);
@@ -180,13 +180,14 @@ static void send_lists(struct master *m, uint32_t group)
     end = list_part(m, group, PART_DIFFERS, end, PEERS_MAX);
     msg.id_count = end;
     msg.ids = m->ids;
-    tell_part(m, group, PART_SERVES, &msg, SYNC_WAIT);
-    tell_part(m, group, PART_HAS, &msg, SYNC_WAIT);
-    tell_part(m, group, PART_LACKS, &msg, SYNC_RECEIVE);
-    tell_part(m, group, PART_DIFFERS, &msg, SYNC_DIFFERS);
+    notify_part(m, group, PART_SERVES, &msg, SYNC_WAIT);
+    notify_part(m, group, PART_HAS, &msg, SYNC_WAIT);
+    notify_part(m, group, PART_LACKS, &msg, SYNC_RECEIVE);
+    notify_part(m, group, PART_DIFFERS, &msg, SYNC_DIFFERS);
 }
 
-/* COMPLETE to all in one part: one message for those who gave nothing. */
+/* COMPLETE to all members with a role: one message for those that sent no
+ * bytes. */
 static void complete_part(struct master *m, uint32_t group,
                           enum master_part part, struct wire_msg *msg)
 {
@@ -200,10 +201,10 @@ static void complete_part(struct master *m, uint32_t group,
         p->sync.part = PART_NONE;
         master_send(m, i, &own);
     }
-    tell_part(m, group, part, msg, SYNC_COMPLETE);
+    notify_part(m, group, part, msg, SYNC_COMPLETE);
 }
 
-/* Rule S8: everybody who has it goes on; who lacks it never will. */
+/* Rule S8: members that have the state continue; the others cannot get it. */
 static void end_sync(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
@@ -211,8 +212,8 @@ static void end_sync(struct master *m, uint32_t group)
     memcpy(msg.sync.text, g->sync_text, sizeof g->sync_text);
     complete_part(m, group, PART_SERVES, &msg);
     complete_part(m, group, PART_HAS, &msg);
-    tell_part(m, group, PART_LACKS, &msg, SYNC_NO_STATE);
-    tell_part(m, group, PART_DIFFERS, &msg, SYNC_NO_STATE);
+    notify_part(m, group, PART_LACKS, &msg, SYNC_NO_STATE);
+    notify_part(m, group, PART_DIFFERS, &msg, SYNC_NO_STATE);
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (in_group(&m->peers[i], group)) m->peers[i].sync.part = PART_NONE;
     }
@@ -237,7 +238,7 @@ static void go_on(struct master *m, uint32_t group)
 
 struct election {
     uint64_t expected; /* revision */
-    bool resume;       /* nobody here was in the run's last sync (S4) */
+    bool resume;       /* no member present was in the run's last sync (S4) */
     bool current;      /* some candidate has the expected revision */
     uint32_t winner;   /* link, or MASTER_NO_LINK */
 };
@@ -254,7 +255,7 @@ static bool votes(const struct master *m, uint32_t link, uint32_t group)
     return in_group(p, group) && !p->leaving && p->sync.voted;
 }
 
-/* May it be elected, by strategy and revision (S3, S5)? */
+/* Whether it may be elected, by strategy and revision (S3, S5). */
 static bool stands(const struct master *m, uint32_t link, uint32_t group,
                    const struct election *e)
 {
@@ -286,7 +287,7 @@ static bool strategies_mixed(const struct master *m, uint32_t group)
     return popular && other;
 }
 
-/* Rules S3, S4: the revision this synchronization will give to all. */
+/* Rules S3, S4: the revision that this synchronization assigns. */
 static struct election begin_election(struct master *m, uint32_t group)
 {
     const struct master_record *r = find_record(m, m->groups[group].number);
@@ -351,9 +352,9 @@ static void elect(struct master *m, uint32_t group, struct election *e)
     }
 }
 
-/* Everybody's part after the election; false: nothing is to be moved. */
-static bool give_parts(struct master *m, uint32_t group,
-                       const struct election *e)
+/* Assigns the roles after the election; false: no transfer is needed. */
+static bool assign_parts(struct master *m, uint32_t group,
+                         const struct election *e)
 {
     bool moves = false;
     const struct master_peer_sync winner = m->peers[e->winner].sync;
@@ -404,13 +405,13 @@ static void decide(struct master *m, uint32_t group)
         m->peers[i].sync.synced = false;
         m->peers[i].sync.given = 0;
     }
-    if (give_parts(m, group, &e))
+    if (assign_parts(m, group, &e))
         send_lists(m, group);
     else
         end_sync(m, group);
 }
 
-/* Rules S9, V5: all of the group wait, but not all for the same. */
+/* Rules S9, V5: all of the group wait, but in different calls. */
 static void refuse_crossed(struct master *m, uint32_t group)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {

@@ -182,7 +182,7 @@ topology_search_init(void *memory, size_t size,
     return s;
 }
 
-/* A peer needs one peer before it and another one after it. */
+/* Bound of a peer: it needs one edge in and one edge out. */
 static uint16_t peer_bound(const struct topology_search *s, uint32_t peer)
 {
     uint16_t in1 = 0, in2 = 0, out1 = 0, out2 = 0;
@@ -235,8 +235,9 @@ static void scan_step(struct topology_search *s)
     widest_start(s, PHASE_REACH_OUT);
 }
 
-/* One peer of Prim's algorithm for widest paths. The narrowest of them, there
- * and back, is the largest rate at which the world is strongly connected. */
+/* One peer of Prim's algorithm for widest paths. The narrowest of these paths,
+ * in both directions, is the largest rate at which the world is strongly
+ * connected. */
 static void widest_step(struct topology_search *s)
 {
     uint32_t n = s->in.n, peer = n;

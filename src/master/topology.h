@@ -44,30 +44,31 @@ struct topology_score {
     uint64_t delay;   /* sum of the edges' round-trip times, ns */
 };
 
-/* Of the closed ring order[0] -> order[1] -> ... -> order[0]. One peer alone
- * has no edges: rate UINT16_MAX, delay 0. */
+/* Score of the closed ring order[0] -> order[1] -> ... -> order[0]. A single
+ * peer has no edges: rate UINT16_MAX, delay 0. */
 struct topology_score topology_ring_score(const struct topology_instance *in,
                                           const uint16_t *order);
 
-/* Negative: a is the better ring; 0: equal; positive: b is. */
+/* Negative: a is better; 0: equal; positive: b is better. */
 int topology_score_compare(const struct topology_score *a,
                            const struct topology_score *b);
 
 struct topology_options {
     uint64_t seed;
-    /* Heuristic only. Restarts before the search says it is done; 0: 1. */
+    /* Heuristic only: number of restarts; 0: 1. */
     uint32_t rounds;
-    /* Perturbations per peer (and 192 more) an attempt may waste; 0: 8. */
+    /* Perturbations without success per peer (and 192 more) per attempt; 0:
+     * 8. */
     uint32_t effort;
-    /* Branch and bound gives up after so many steps without a better ring, if
-     * there is a ring; 0: never. Many rings that are nearly as good as the best
-     * one take minutes to tell apart. */
+    /* Branch and bound stops after this many steps without a better ring, if
+     * there is a ring; 0: never. Many nearly optimal rings take minutes to tell
+     * apart. */
     uint64_t proof_steps;
-    /* Ring to start from, a permutation of 0..n-1, or NULL. The result is
-     * never worse than it. Read by topology_search_init only. */
+    /* Ring to start from, a permutation of 0..n-1, or NULL. The result is never
+     * worse. Read by topology_search_init only. */
     const uint16_t *initial;
-    /* Branch and bound even where the dynamic programme would do (from 5 peers
-     * on), so that each can be tested against the other. */
+    /* Use branch and bound instead of the dynamic programme (from 5 peers on),
+     * to test each against the other. */
     bool no_table;
 };
 
@@ -109,8 +110,8 @@ void topology_search_result(const struct topology_search *search,
                             struct topology_result *result, uint16_t *order);
 
 enum topology_blocker_kind {
-    TOPOLOGY_NO_OUT, /* `from` reaches nobody; `to` is the same peer */
-    TOPOLOGY_NO_IN,  /* nobody reaches `to`; `from` is the same peer */
+    TOPOLOGY_NO_OUT, /* `from` reaches no peer; `to` is the same peer */
+    TOPOLOGY_NO_IN,  /* no peer reaches `to`; `from` is the same peer */
     TOPOLOGY_PAIR,   /* the ring needs from -> to, which cannot be made */
 };
 
@@ -119,9 +120,9 @@ struct topology_blocker {
     uint16_t from, to;
 };
 
-/* Why there is no ring: peers without any way out or in, or, if every peer has
- * both, the pairs that `order` uses and that cannot be made. Writes at most max
- * blockers, returns how many there are. */
+/* Explains why there is no ring: peers without any outgoing or incoming edge,
+ * or, if every peer has both, the missing edges that `order` uses. Writes at
+ * most max blockers; returns their number. */
 uint32_t topology_blockers(const struct topology_instance *in,
                            const uint16_t *order,
                            struct topology_blocker *blockers, uint32_t max);

@@ -60,28 +60,28 @@ void branch_start(struct topology_search *s)
     rate_next(s);
 }
 
-/* Everybody in `left` reachable from `start` through peers of `left`? */
-static bool all_reached(const uint32_t *ways, uint32_t start, uint32_t left)
+/* Whether all of `left` is reachable from `start` through peers of `left`. */
+static bool all_reached(const uint32_t *edges, uint32_t start, uint32_t left)
 {
     uint32_t reached = 0, wave = 1u << start;
     while (wave) {
         uint32_t p = (uint32_t)__builtin_ctz(wave);
         wave &= wave - 1;
-        uint32_t fresh = ways[p] & left & ~reached;
+        uint32_t fresh = edges[p] & left & ~reached;
         reached |= fresh;
         wave |= fresh;
     }
     return reached == left;
 }
 
-/* Is there a way for every peer of `from` into `to`, and a different one for
- * every two peers that have no choice? */
-static bool all_have_way(const uint32_t *ways, uint32_t from, uint32_t to)
+/* Whether every peer of `from` has an edge into `to`, and any two peers with a
+ * single choice have different ones. */
+static bool all_have_edge(const uint32_t *edges, uint32_t from, uint32_t to)
 {
     uint32_t taken = 0;
     for (; from; from &= from - 1) {
         uint32_t p = (uint32_t)__builtin_ctz(from);
-        uint32_t choice = ways[p] & to;
+        uint32_t choice = edges[p] & to;
         if (choice == 0) return false;
         if (choice & (choice - 1)) continue;
         if (taken & choice) return false;
@@ -90,31 +90,31 @@ static bool all_have_way(const uint32_t *ways, uint32_t from, uint32_t to)
     return true;
 }
 
-/* Can the path still be closed, as far as simple conditions tell? */
+/* Whether simple conditions allow the path to be closed. */
 static bool walk_alive(const struct branch *b, uint32_t end)
 {
     uint32_t left = b->unused;
     if (left == 0) return b->out[end] & 1u;
     if ((b->in[0] & left) == 0 || (b->out[end] & left) == 0) return false;
-    return all_have_way(b->in, left, left | 1u << end) &&
-           all_have_way(b->out, left, left | 1u) &&
+    return all_have_edge(b->in, left, left | 1u << end) &&
+           all_have_edge(b->out, left, left | 1u) &&
            all_reached(b->out, end, left) && all_reached(b->in, 0, left);
 }
 
-/* A lower bound of what closing the path costs: everybody left and the end pay
- * their cheapest way out; what is then left of the cheapest way into everybody
- * left and the start is paid on top. */
+/* A lower bound of the cost of closing the path: the end and all peers left pay
+ * their cheapest outgoing edge. The remainder of the cheapest incoming edge of
+ * the start and of all peers left comes on top. */
 static uint64_t closing_bound(const struct branch *b, uint32_t n, uint32_t end)
 {
     uint64_t row[TOPOLOGY_PROOF_MAX] = {0}, sum = 0;
     uint32_t froms = b->unused | 1u << end, tos = b->unused | 1u;
     for (uint32_t p = 0; p < n; p++) {
         if (!(froms >> p & 1)) continue;
-        uint32_t ways = b->out[p] & tos;
-        if (p == end && b->unused) ways &= ~1u;
+        uint32_t edges = b->out[p] & tos;
+        if (p == end && b->unused) edges &= ~1u;
         uint64_t least = FAR_AWAY;
-        for (; ways; ways &= ways - 1) {
-            uint64_t cost = b->cost[p][__builtin_ctz(ways)];
+        for (; edges; edges &= edges - 1) {
+            uint64_t cost = b->cost[p][__builtin_ctz(edges)];
             if (cost < least) least = cost;
         }
         row[p] = least;
@@ -122,11 +122,11 @@ static uint64_t closing_bound(const struct branch *b, uint32_t n, uint32_t end)
     }
     for (uint32_t left = tos; left; left &= left - 1) {
         uint32_t q = (uint32_t)__builtin_ctz(left);
-        uint32_t ways = b->in[q] & froms;
-        if (q == 0 && b->unused) ways &= ~(1u << end);
+        uint32_t edges = b->in[q] & froms;
+        if (q == 0 && b->unused) edges &= ~(1u << end);
         uint64_t least = FAR_AWAY;
-        for (; ways; ways &= ways - 1) {
-            uint32_t p = (uint32_t)__builtin_ctz(ways);
+        for (; edges; edges &= edges - 1) {
+            uint32_t p = (uint32_t)__builtin_ctz(edges);
             uint64_t cost = b->cost[p][q] - row[p];
             if (cost < least) least = cost;
         }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Small worlds are cheap to search, so they may waste more kicks per peer. */
+/* Small worlds are cheap, so they get more kicks per peer. */
 enum { KICKS_EXTRA = 192 };
 
 static void phase_enter(struct topology_search *s, enum search_phase phase)
@@ -19,12 +19,12 @@ static void phase_enter(struct topology_search *s, enum search_phase phase)
     memset(s->flagged, 0, s->in.n);
 }
 
-/* Looks for a ring at levels[goal], or polishes delays if goal < 0. */
+/* Starts a search for a ring at levels[goal]; goal < 0: polishes delays. */
 static void attempt_start(struct topology_search *s, int32_t goal)
 {
     int32_t level = goal >= 0 ? goal : s->low;
     s->goal = goal;
-    /* With no ring yet, 1 makes the edges that cannot be made the bad ones. */
+    /* Without a ring, threshold 1 makes the missing edges the bad ones. */
     s->threshold = level >= 0 ? s->levels[level] : 1;
     s->kicks = 0;
     s->kicks_max = (uint64_t)s->effort * (s->in.n + KICKS_EXTRA);
@@ -74,7 +74,7 @@ static void construct_step(struct topology_search *s)
     if (s->cursor < n) return;
     search_offer(s, s->order);
     s->low = search_level(s, s->best_score.rate);
-    /* The upper bound first: it is often reached. */
+    /* The upper bound first: it is often feasible. */
     attempt_start(s, s->low < s->high ? s->high : -1);
 }
 
@@ -120,14 +120,15 @@ static bool goal_reached(const struct topology_search *s)
     return s->goal >= 0 && s->cost < EDGE_BAD;
 }
 
-/* Local search has come to rest: keep the ring or go back, then go on. */
+/* Local search has converged: keeps the ring or reverts to the kept one, then
+ * goes on. */
 static void kick_step(struct topology_search *s)
 {
     size_t size = s->in.n * sizeof(*s->order);
     if (s->cost > s->kept_cost) {
         local_load(s, s->cached);
     } else {
-        /* Ridding the ring of a bad edge earns the attempt new patience. */
+        /* Removing a bad edge resets the attempt's patience. */
         if (s->cost / EDGE_BAD < s->kept_cost / EDGE_BAD) s->kicks = 0;
         if (s->goal < 0 && s->cost < s->kept_cost) search_offer(s, s->order);
         memcpy(s->cached, s->order, size);

@@ -75,7 +75,8 @@ static void rate_finish(struct topology_search *s, uint32_t all)
         if (rate > best) best = (uint16_t)rate;
     }
     s->impossible = best == 0;
-    /* With no ring, 1 makes the missing edges the bad ones: fewest of them. */
+    /* Without a ring, 1 makes the missing edges the bad ones and minimizes
+     * their number. */
     s->threshold = best ? best : 1;
     s->phase = PHASE_DP_DELAY;
     s->cursor = 1;
@@ -95,7 +96,7 @@ static void delay_finish(struct topology_search *s, uint32_t all)
     s->phase = PHASE_DONE;
 }
 
-/* One set of peers. Sets ascend, so every subset is ready before it. */
+/* Handles one set of peers. Sets ascend, so every subset precedes it. */
 void dp_step(struct topology_search *s)
 {
     uint32_t set = s->cursor++, all = (1u << (s->in.n - 1)) - 1;

@@ -30,7 +30,7 @@ static uint64_t leaving_cost(const struct topology_search *s, uint32_t position)
     return search_cost(s, s->order[n - 1], s->order[0]);
 }
 
-/* What turning positions first..last round adds inside of the stretch. */
+/* Cost that reversing positions first..last adds inside the stretch. */
 static int64_t turn_cost(const struct topology_search *s, uint32_t first,
                          uint32_t last)
 {
@@ -38,7 +38,7 @@ static int64_t turn_cost(const struct topology_search *s, uint32_t first,
            (int64_t)(s->ahead[last] - s->ahead[first]);
 }
 
-/* Brings the prefix sums up to date after positions first..last changed. */
+/* Updates the prefix sums after a change of positions first..last. */
 static void resum(struct topology_search *s, uint32_t first, uint32_t last)
 {
     uint32_t n = s->in.n, i = first > 0 ? first : 1;
@@ -276,7 +276,7 @@ void local_kick(struct topology_search *s)
     while (cuts[2] == cuts[0] || cuts[2] == cuts[1]);
 
     struct move kick = {.gain = INT64_MIN};
-    for (int i = 0; i < 3; i++) /* sorts: three passes of a bubble */
+    for (int i = 0; i < 3; i++) /* three passes of bubble sort */
         for (int j = 0; j < 2; j++)
             if (cuts[j] > cuts[j + 1]) {
                 uint32_t swap = cuts[j];

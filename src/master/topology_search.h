@@ -1,4 +1,4 @@
-/* topology_search.h - inside of a search, shared by the topology_*.c files. */
+/* topology_search.h - internal header of the ring search, topology_*.c. */
 #ifndef PCCL_TOPOLOGY_SEARCH_H
 #define PCCL_TOPOLOGY_SEARCH_H
 
@@ -69,7 +69,7 @@ struct topology_search {
     uint16_t *order, *place; /* place[order[i]] == i */
     uint64_t *ahead, *back;  /* cost of order[0..i] forwards, backwards */
     uint64_t cost;           /* of order, closed */
-    uint16_t *cached;        /* order to return to when a kick was no good */
+    uint16_t *cached;        /* order to restore after a failed kick */
     uint64_t kept_cost;
     uint16_t *scratch;
     uint16_t *out_list, *in_list; /* NEIGHBOURS_MAX for each peer */

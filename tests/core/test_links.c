@@ -37,10 +37,10 @@ static void test_an_attempt_counts_once(void **state)
     for (uint32_t i = 0; i < 2; i++) hello(i, 0, 0);
     assert_true(edges_failed(master, 0, 1, 2, 77));
     assert_true(edges_failed(master, 0, 2, 1, 77));
-    assert_false(edges_calls(master, 0, 1));
-    assert_true(edges_calls(master, 1, 0));
+    assert_false(edges_dials(master, 0, 1));
+    assert_true(edges_dials(master, 1, 0));
     assert_true(edges_failed(master, 0, 1, 2, 78));
-    assert_true(edges_calls(master, 0, 1));
+    assert_true(edges_dials(master, 0, 1));
     assert_true(edges_failed(master, 0, 1, 2, 79));
     assert_false(edges_failed(master, 0, 1, 2, 80));
 }

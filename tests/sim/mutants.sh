@@ -193,7 +193,7 @@ failure of one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);
 early frames lost|link/conn.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
-silence is no loss|master/master.c|s/m->now - p->heard >= m->deadline/false/
+silence is no loss|master/master.c|s/m->now - p->last_recv >= m->deadline/false/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
 codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/

@@ -289,24 +289,24 @@ static void test_ways(void **state)
     (void)state;
     struct bandwidth *store = store_far(3);
     static const uint16_t slots[] = {0, 1, 2};
-    bandwidth_way(store, 0, 1, 50 * PCCL_MS, 7);
+    bandwidth_rtt(store, 0, 1, 50 * PCCL_MS, 7);
     assert_int_equal(bandwidth_look(store, 0, 1).state, EDGE_UNKNOWN);
     assert_in_range(bandwidth_look(store, 0, 1).rtt, 49900000, 50000000);
     assert_in_range(bandwidth_look(store, 1, 0).rtt, 49900000, 50000000);
-    bandwidth_way(store, 1, 0, 60 * PCCL_MS, 8);
+    bandwidth_rtt(store, 1, 0, 60 * PCCL_MS, 8);
     assert_in_range(bandwidth_look(store, 0, 1).rtt, 49900000, 50000000);
     assert_in_range(bandwidth_look(store, 1, 0).rtt, 59900000, 60000000);
-    assert_false(bandwidth_ways_known(store, slots, 3));
+    assert_false(bandwidth_rtts_known(store, slots, 3));
     measured(store, 0, 2, 1000, 9);
-    bandwidth_way(store, 0, 2, 2000, 10);
+    bandwidth_rtt(store, 0, 2, 2000, 10);
     assert_edge(store, 0, 2, EDGE_MEASURED, 1000);
     assert_int_equal(bandwidth_look(store, 0, 2).since, 9);
     assert_int_equal(bandwidth_look(store, 0, 2).rtt, 2000);
-    assert_false(bandwidth_ways_known(store, slots, 3));
+    assert_false(bandwidth_rtts_known(store, slots, 3));
     bandwidth_unreachable(store, 1, 2, 11);
     bandwidth_unreachable(store, 2, 1, 11);
-    assert_true(bandwidth_ways_known(store, slots, 3));
-    bandwidth_way(store, 1, 2, 2000, 12);
+    assert_true(bandwidth_rtts_known(store, slots, 3));
+    bandwidth_rtt(store, 1, 2, 2000, 12);
     assert_edge(store, 1, 2, EDGE_UNREACHABLE, 0);
     bandwidth_retry(store, 1);
     bandwidth_retry(store, 0);
@@ -324,7 +324,7 @@ static void test_estimates_by_distance(void **state)
     for (uint32_t p = 0; p < 4; p++) bandwidth_add(store, p, 0, 1);
     for (uint32_t p = 0; p < 4; p++)
         for (uint32_t q = 0; q < p; q++)
-            bandwidth_way(store, p, q, p / 2 == q / 2 ? PCCL_MS : 90 * PCCL_MS,
+            bandwidth_rtt(store, p, q, p / 2 == q / 2 ? PCCL_MS : 90 * PCCL_MS,
                           1);
     struct bandwidth_edge site = bandwidth_look(store, 0, 1);
     assert_true(bandwidth_look(store, 0, 2).rate < site.rate);
@@ -333,7 +333,7 @@ static void test_estimates_by_distance(void **state)
     assert_edge(store, 1, 3, EDGE_UNKNOWN, 1000);
     assert_edge(store, 3, 0, EDGE_UNKNOWN, 1000);
     assert_edge(store, 0, 1, EDGE_UNKNOWN, site.rate);
-    bandwidth_way(store, 1, 3, 20 * PCCL_MS, 3);
+    bandwidth_rtt(store, 1, 3, 20 * PCCL_MS, 3);
     bandwidth_measured(store, 1, 2, 1500, 10 * PCCL_MS, BANDWIDTH_SATURATED, 3);
     assert_edge(store, 3, 0, EDGE_UNKNOWN, 1000);
     /* For a ring to run on, half of it. */
