@@ -1,4 +1,4 @@
-/* address.c - see address.h. */
+/* address.c - parses and prints HOST:PORT. */
 #include "address.h"
 
 #include <stdio.h>

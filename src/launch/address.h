@@ -16,7 +16,7 @@ bool address_parse(const char *text, uint16_t default_port,
 /* "127.0.0.1:80", "[::1]:80", "*:80". Returns text. */
 char *address_print(const struct address *address, char *text, size_t size);
 
-/* An address with which a process of this host reaches a listener there. */
+/* An address at which a process of this host reaches that listener. */
 char *address_print_local(const struct address *address, char *text,
                           size_t size);
 

@@ -1,4 +1,4 @@
-/* agent.c - see agent.h. */
+/* agent.c - the agent process: starts ranks on a host for a remote launcher. */
 #include "agent.h"
 
 #include "../base/env.h"
@@ -25,21 +25,21 @@ struct agent_rank {
     struct agent_rank *next;
     uint32_t rank;
     struct proc proc;
-    bool told;       /* that it has ended, and nothing since */
-    int input;       /* writing end of its standard input, or -1 */
-    ev_io writable;  /* of it */
-    char *waiting;   /* what is to be written there */
+    bool end_sent;   /* that it has ended, and nothing since */
+    int input;       /* write end of its standard input, or -1 */
+    ev_io writable;  /* watches `input` */
+    char *waiting;   /* pending input */
     size_t at, size; /* of it */
 };
 
 struct agent {
     struct ev_loop *loop;
     struct guard guard;
-    struct agent_link link; /* frames of the launcher */
-    struct sink sink;       /* ours to it */
+    struct agent_link link; /* frames from the launcher */
+    struct sink sink;       /* frames to the launcher */
     ev_prepare settle;
     ev_timer beat;
-    bool patient; /* the launcher is stopped: its silence means nothing */
+    bool patient; /* the launcher is stopped: ignore its silence */
     bool over;
     const char *library_path;
     struct rlimit files;
@@ -54,20 +54,20 @@ static struct agent_rank *rank_find(struct agent *agent, uint32_t number)
     return rank;
 }
 
-static void tell(struct agent *agent, enum link_type type, uint32_t rank,
-                 const struct link_texts *texts)
+static void send_text_frame(struct agent *agent, enum link_type type,
+                            uint32_t rank, const struct link_texts *texts)
 {
-    /* the launcher does not read, and there are too many words to keep */
+    /* the launcher does not read, and the buffer is full */
     if (!sink_frame(&agent->sink, type, rank, texts->bytes, texts->size))
         ev_break(agent->loop, EVBREAK_ALL);
 }
 
-static void tell_number(struct agent *agent, enum link_type type, uint32_t rank,
+static void send_number(struct agent *agent, enum link_type type, uint32_t rank,
                         int64_t number)
 {
     struct link_texts texts = {0};
     link_put_number(&texts, number);
-    tell(agent, type, rank, &texts);
+    send_text_frame(agent, type, rank, &texts);
     free(texts.bytes);
 }
 
@@ -95,14 +95,14 @@ static void input_write(struct agent_rank *rank)
             return;
         } else if (errno != EINTR) {
             input_end(rank);
-            tell_number(rank->agent, LINK_TAKEN, rank->rank, 0);
+            send_number(rank->agent, LINK_TAKEN, rank->rank, 0);
             return;
         }
     }
     ev_io_stop(rank->agent->loop, &rank->writable);
     free(rank->waiting);
     rank->waiting = NULL;
-    tell_number(rank->agent, LINK_TAKEN, rank->rank, 1);
+    send_number(rank->agent, LINK_TAKEN, rank->rank, 1);
 }
 
 static void input_writable(struct ev_loop *loop, ev_io *io, int events)
@@ -119,7 +119,7 @@ static void on_input(struct agent_rank *rank, const struct link_frame *frame)
         return;
     }
     if (rank->input < 0 || rank->waiting) {
-        tell_number(rank->agent, LINK_TAKEN, rank->rank, 0);
+        send_number(rank->agent, LINK_TAKEN, rank->rank, 0);
         return;
     }
     rank->waiting = memory_get(frame->size, 1);
@@ -131,8 +131,8 @@ static void on_input(struct agent_rank *rank, const struct link_frame *frame)
 
 /* --------------------------------------------------------- starting ranks */
 
-/* A rank's environment is the launcher's, but for what belongs to the login on
- * this host. */
+/* A rank gets the launcher's environment, except variables that belong to the
+ * login on this host. */
 static bool belongs_to_host(const char *item)
 {
     static const char *const names[] = {
@@ -222,7 +222,7 @@ static int start_run(struct agent_rank *rank, const struct start *start,
     close(in);
     if (status != 0 && input[1] >= 0) close(input[1]);
     if (status != 0) return status;
-    rank->told = false;
+    rank->end_sent = false;
     rank->input = input[1];
     if (rank->input >= 0) {
         fcntl(rank->input, F_SETFL, O_NONBLOCK);
@@ -241,7 +241,7 @@ static struct agent_rank *rank_get(struct agent *agent, uint32_t number)
                                 .rank = number,
                                 .next = agent->ranks,
                                 .input = -1,
-                                .told = true};
+                                .end_sent = true};
     proc_init(&rank->proc, agent->loop, agent->guard.fd);
     agent->ranks = rank;
     return rank;
@@ -258,13 +258,13 @@ static void on_start(struct agent *agent, const struct link_frame *frame)
     rank_env_free(start.env);
     free(start.argv);
     if (status == 0) {
-        tell_number(agent, LINK_STARTED, rank->rank, rank->proc.pid);
+        send_number(agent, LINK_STARTED, rank->rank, rank->proc.pid);
         return;
     }
     struct link_texts texts = {0};
     link_put_number(&texts, status);
     link_put(&texts, error);
-    tell(agent, LINK_FAILED, rank->rank, &texts);
+    send_text_frame(agent, LINK_FAILED, rank->rank, &texts);
     free(texts.bytes);
 }
 
@@ -274,12 +274,12 @@ static void refuse(struct agent *agent, const char *text)
 {
     struct link_texts texts = {0};
     link_put(&texts, text);
-    tell(agent, LINK_REFUSED, 0, &texts);
+    send_text_frame(agent, LINK_REFUSED, 0, &texts);
     free(texts.bytes);
 }
 
-/* The host that ssh came from is a good guess, too. */
-static void add_caller(struct link_texts *addresses, const char *example)
+/* Adds the address of the ssh client, which is probably the launcher. */
+static void add_ssh_client(struct link_texts *addresses, const char *example)
 {
     struct address caller, other;
     char host[HOST_SIZE], text[HOST_SIZE + 16];
@@ -303,17 +303,18 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
         refuse(agent, "the launcher's request makes no sense");
         return;
     }
-    if (chdir(directory) != 0) /* the ranks start in the home directory */
+    if (chdir(directory) !=
+        0) /* otherwise the ranks start in the home directory */
         fprintf(stderr, "pccl-master: no directory %s on this host: %s\n",
                 directory, strerror(errno));
     struct link_texts look = texts;
-    if (!fixed) add_caller(&addresses, link_get(&look));
+    if (!fixed) add_ssh_client(&addresses, link_get(&look));
     for (const char *text; (text = link_get(&texts));)
         link_put(&addresses, text);
     const char *found = reach_first(&addresses);
     if (found) {
         link_put(&answer, found);
-        tell(agent, LINK_READY, 0, &answer);
+        send_text_frame(agent, LINK_READY, 0, &answer);
     } else {
         refuse(agent, "cannot reach the coordinator from there; --listen says "
                       "on which address it is to be called");
@@ -336,7 +337,7 @@ static void on_signal(struct agent *agent, struct agent_rank *rank,
         proc_signal(&rank->proc, (int)number);
 }
 
-static bool took(struct agent_link *link, const struct link_frame *frame)
+static bool on_frame(struct agent_link *link, const struct link_frame *frame)
 {
     struct agent *agent = link->user;
     struct agent_rank *rank = rank_find(agent, frame->rank);
@@ -365,7 +366,7 @@ static bool took(struct agent_link *link, const struct link_frame *frame)
     return true;
 }
 
-static void broke(struct agent_link *link, const char *why)
+static void on_closed(struct agent_link *link, const char *why)
 {
     (void)why;
     struct agent *agent = link->user;
@@ -373,7 +374,7 @@ static void broke(struct agent_link *link, const char *why)
     ev_break(agent->loop, EVBREAK_ALL);
 }
 
-/* After every turn: what has become of the processes. */
+/* After every turn: reports ended processes. */
 static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     (void)events;
@@ -382,11 +383,11 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
         if (rank->proc.news) {
             rank->proc.news = false;
             input_end(rank);
-            tell_number(agent, LINK_ENDED, rank->rank, rank->proc.wait_status);
+            send_number(agent, LINK_ENDED, rank->rank, rank->proc.wait_status);
         }
-        if (rank->told || !proc_is_gone(&rank->proc)) continue;
-        rank->told = true;
-        tell_number(agent, LINK_GONE, rank->rank, 0);
+        if (rank->end_sent || !proc_is_gone(&rank->proc)) continue;
+        rank->end_sent = true;
+        send_number(agent, LINK_GONE, rank->rank, 0);
     }
     if (agent->over || agent->sink.broken) ev_break(loop, EVBREAK_ALL);
 }
@@ -395,7 +396,7 @@ static void beat(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)events;
     struct agent *agent = timer->data;
-    bool silent = ev_now(loop) - agent->link.heard > LINK_SILENCE;
+    bool silent = ev_now(loop) - agent->link.last_recv > LINK_SILENCE;
     if (silent && !agent->patient) ev_break(loop, EVBREAK_ALL);
     (void)sink_frame(&agent->sink, LINK_ALIVE, 0, NULL, 0);
 }
@@ -412,13 +413,13 @@ static bool agent_open(struct agent *agent)
         !sink_open(&agent->sink, agent->loop, STDOUT_FILENO))
         return false;
     agent->sink.framed = true;
-    agent->link.took = took;
-    agent->link.broke = broke;
+    agent->link.on_frame = on_frame;
+    agent->link.on_closed = on_closed;
     agent->link.user = agent;
     link_open(&agent->link, agent->loop, in, -1);
     bind_read(&agent->machine);
     ev_prepare_init(&agent->settle, settle);
-    ev_timer_init(&agent->beat, beat, LINK_BEAT, LINK_BEAT);
+    ev_timer_init(&agent->beat, beat, LINK_HEARTBEAT, LINK_HEARTBEAT);
     agent->settle.data = agent->beat.data = agent;
     ev_prepare_start(agent->loop, &agent->settle);
     ev_timer_start(agent->loop, &agent->beat);
@@ -460,6 +461,6 @@ int agent_run(const char *library_path)
         status = EXIT_SUCCESS;
         agent_close(&agent);
     }
-    guard_stop(&agent.guard); /* kills what is left of the ranks */
+    guard_stop(&agent.guard); /* kills all remaining processes of the ranks */
     return status;
 }

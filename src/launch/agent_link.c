@@ -1,4 +1,4 @@
-/* agent_link.c - see link.h. */
+/* agent_link.c - frames over a pair of descriptors. */
 #include "agent_link.h"
 
 #include <errno.h>
@@ -98,10 +98,10 @@ static void link_break(struct agent_link *link, const char *why)
 {
     if (link->broken) return;
     link_close(link);
-    link->broke(link, why);
+    link->on_closed(link, why);
 }
 
-/* Drops what came before the magic, and the magic. */
+/* Drops all bytes up to and including the magic. */
 static enum link_result prefix_skip(struct agent_link *link)
 {
     static const char magic[] = LINK_MAGIC;
@@ -124,7 +124,7 @@ static void link_deliver(struct agent_link *link)
     while (result == LINK_OK && !link->broken) {
         result = link_decode(link->rx + at, link->rx_size - at, &frame);
         if (result != LINK_OK) break;
-        if (!link->took(link, &frame)) {
+        if (!link->on_frame(link, &frame)) {
             link->paused = true;
             ev_io_stop(link->loop, &link->in);
             break;
@@ -154,7 +154,7 @@ static void link_readable(struct ev_loop *loop, ev_io *io, int events)
         link_break(link, size == 0 ? "ended" : strerror(errno));
         return;
     }
-    link->heard = ev_now(link->loop);
+    link->last_recv = ev_now(link->loop);
     link->rx_size += (size_t)size;
     link_deliver(link);
 }
@@ -169,7 +169,8 @@ static void link_flush(struct agent_link *link)
         } else if (errno == EAGAIN) {
             ev_io_start(link->loop, &link->out);
             return;
-        } else if (errno != EINTR) { /* reading will tell that it is over */
+        } else if (errno !=
+                   EINTR) { /* a closed connection is noticed when reading */
             link->tx_begin = link->tx_end;
         }
     }
@@ -197,7 +198,7 @@ void link_open(struct agent_link *link, struct ev_loop *loop, int in_fd,
     link->rx = memory_get(link->rx_space, 1);
     link->rx_size = link->tx_begin = link->tx_end = 0;
     link->broken = link->paused = false;
-    link->heard = ev_now(loop);
+    link->last_recv = ev_now(loop);
     nonblocking(in_fd);
     if (out_fd >= 0) nonblocking(out_fd);
     ev_io_init(&link->in, link_readable, in_fd, EV_READ);
@@ -225,7 +226,7 @@ void link_resume(struct agent_link *link)
 {
     if (link->broken || !link->paused) return;
     link->paused = false;
-    link->heard = ev_now(link->loop); /* we did not listen */
+    link->last_recv = ev_now(link->loop); /* frames were not read meanwhile */
     ev_io_start(link->loop, &link->in);
     link_deliver(link);
 }

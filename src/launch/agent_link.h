@@ -1,10 +1,9 @@
-/* agent_link.h - frames between the launcher and the agent that starts ranks on
- * another host; they travel over the agent's standard input and output, that
- * is, inside ssh.
+/* agent_link.h - frames between the launcher and the agent of another host,
+ * over the agent's standard input and output (through ssh).
  *
  * A frame is size (4 bytes, of what follows the header), rank (4), type (1),
- * three zeros, all little-endian, then its bytes. Lists of texts are texts
- * that end with '\0', numbers among them in decimal. */
+ * three zeros, all little-endian, then its bytes. Lists of texts are texts that
+ * end with '\0', numbers among them in decimal. */
 #ifndef PCCL_LAUNCH_LINK_H
 #define PCCL_LAUNCH_LINK_H
 
@@ -12,11 +11,12 @@
 
 #include <ev.h>
 
-/* What an agent says first; a login script may have said something before. */
+/* First bytes of an agent; a login script may print text before them. */
 #define LINK_MAGIC "\n\001pccl-agent " PCCL_VERSION_STRING "\n"
 
-#define LINK_BEAT 2.0     /* s between signs of life, both ways */
-#define LINK_SILENCE 60.0 /* s without one after which the other is gone */
+#define LINK_HEARTBEAT 2.0 /* s between heartbeats, in both directions */
+#define LINK_SILENCE                                                           \
+    60.0 /* s without a frame after which the peer counts as lost */
 
 enum {
     LINK_HEADER = 12,
@@ -28,19 +28,19 @@ enum link_type {
     /* launcher to agent */
     LINK_SETUP = 1, /* directory, silence, then addresses of the coordinator */
     LINK_START,     /* see remote_start */
-    LINK_INPUT,     /* for a rank's standard input; nothing: its end */
+    LINK_INPUT,     /* input of a rank; empty: end of input */
     LINK_SIGNAL,    /* number; to the process group of the rank */
-    LINK_CLOSE,     /* "1" or "2": nobody reads this output any more */
+    LINK_CLOSE,     /* "1" or "2": this output has no reader any more */
     /* agent to launcher */
-    LINK_READY,   /* how the coordinator is reached from there */
-    LINK_REFUSED, /* the agent cannot work, and why */
+    LINK_READY,   /* address of the coordinator as seen from the agent */
+    LINK_REFUSED, /* the agent cannot work; the reason */
     LINK_STARTED, /* process id */
     LINK_FAILED,  /* not started: exit status, text */
     LINK_OUT,
     LINK_ERR,
-    LINK_TAKEN, /* the INPUT has been written; 1 or 0: more is wanted */
+    LINK_TAKEN, /* INPUT was written; 1: more is wanted, 0: not */
     LINK_ENDED, /* wait status */
-    LINK_GONE,  /* nothing of the process is left, all its output was sent */
+    LINK_GONE,  /* the process group is empty, and all output was sent */
     /* both */
     LINK_ALIVE,
 };
@@ -56,11 +56,11 @@ void link_header(char header[LINK_HEADER], enum link_type type, uint32_t rank,
                  size_t size);
 
 enum link_result { LINK_OK, LINK_MORE, LINK_BAD };
-/* Reads the frame at bytes[0, size); its bytes are borrowed. */
+/* Decodes the frame at bytes[0, size); it borrows its bytes. */
 enum link_result link_decode(const char *bytes, size_t size,
                              struct link_frame *frame);
 
-/* A list of texts being written, or read. */
+/* A list of texts to write or to read. */
 struct link_texts {
     char *bytes;
     size_t size, at;
@@ -68,34 +68,35 @@ struct link_texts {
 
 void link_put(struct link_texts *texts, const char *text);
 void link_put_number(struct link_texts *texts, int64_t number);
-/* NULL when there is no further one. */
+/* The next text, or NULL. */
 const char *link_get(struct link_texts *texts);
-/* False when there is none, or it is no number. */
+/* False: no further text, or not a number. */
 bool link_get_number(struct link_texts *texts, int64_t *number);
 
-/* One end: frames come in by `took`, what is sent waits in memory. */
+/* One end of the connection. `on_frame` gets received frames; output is
+ * buffered. */
 struct agent_link {
     struct ev_loop *loop;
-    ev_io in, out; /* out: not used by an agent, who writes through a sink */
+    ev_io in, out; /* out: unused in an agent, which writes through a sink */
     char *rx, *tx;
     size_t rx_size, rx_space, tx_begin, tx_end, tx_space;
-    ev_tstamp heard;
+    ev_tstamp last_recv;
     bool broken, paused;
-    bool prefixed; /* the magic is still to come */
-    /* False: not now; the frame comes again after link_resume. */
-    bool (*took)(struct agent_link *link, const struct link_frame *frame);
-    /* Once; the link is closed already. */
-    void (*broke)(struct agent_link *link, const char *why);
+    bool prefixed; /* the magic has not arrived yet */
+    /* False: not now; link_resume delivers the frame again. */
+    bool (*on_frame)(struct agent_link *link, const struct link_frame *frame);
+    /* Called once; the link is already closed. */
+    void (*on_closed)(struct agent_link *link, const char *why);
     void *user;
 };
 
-/* Takes both descriptors; out_fd may be -1. */
+/* Takes over both descriptors; out_fd may be -1. */
 void link_open(struct agent_link *link, struct ev_loop *loop, int in_fd,
                int out_fd);
 void link_send(struct agent_link *link, enum link_type type, uint32_t rank,
                const void *bytes, size_t size);
 void link_resume(struct agent_link *link);
-/* Nothing more is sent, and the other side learns it. */
+/* Shuts down the output, which the peer notices. */
 void link_finish(struct agent_link *link);
 void link_close(struct agent_link *link);
 

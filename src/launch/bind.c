@@ -1,4 +1,4 @@
-/* bind.c - see bind.h. */
+/* bind.c - reads the processor topology and binds ranks to it. */
 #include "bind.h"
 
 #include <dirent.h>

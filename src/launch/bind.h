@@ -1,5 +1,5 @@
-/* bind.h - which processors a rank is bound to. Reading the machine is one
- * thing (bind_read), choosing is another one and pure (bind_choose). */
+/* bind.h - binding of ranks to processors. bind_read reads the machine;
+ * bind_choose, which selects processors, is pure. */
 #ifndef PCCL_LAUNCH_BIND_H
 #define PCCL_LAUNCH_BIND_H
 
@@ -17,7 +17,7 @@ struct bind {
 /* "core", "core:2", "socket", "numa", "hwthread", "none", ... */
 bool bind_parse(struct bind *bind, const char *text);
 
-/* One processor that we may use. */
+/* A processor that this process may use. */
 struct bind_cpu {
     int number;
     int socket, numa, core; /* core: unique only within the socket */
@@ -30,8 +30,9 @@ struct bind_machine {
 
 void bind_read(struct bind_machine *machine);
 
-/* The processors of the local rank `local`; units are dealt out in order and
- * again from the first one when there are more ranks. False: no binding. */
+/* The processors of local rank `local`. Ranks get units in order, and again
+ * from the first one when there are more ranks than units. False: no
+ * binding. */
 bool bind_choose(const struct bind_machine *machine, struct bind bind,
                  uint32_t local, cpu_set_t *set);
 

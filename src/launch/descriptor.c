@@ -1,4 +1,4 @@
-/* descriptor.c - see descriptor.h. */
+/* descriptor.c - safe handling of file descriptors. */
 #include "descriptor.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ int descriptor_null(void)
     return open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-/* A second open of /dev/ptmx would make a new terminal. */
+/* Opening /dev/ptmx again would create a new terminal. */
 static bool can_reopen(const struct stat *st)
 {
     return S_ISFIFO(st->st_mode) ||
@@ -75,7 +75,8 @@ ssize_t descriptor_write(int fd, enum descriptor_kind kind, const void *bytes,
             errno = EAGAIN;
             return -1;
         }
-        /* a writable pipe has room for this much (pipe(7)) */
+        /* poll reports a pipe as writable only with this much space
+         * (pipe(7)) */
         if (size > PIPE_BUF) size = PIPE_BUF;
     }
     return write(fd, bytes, size);

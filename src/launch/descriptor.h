@@ -1,13 +1,13 @@
-/* descriptor.h - file descriptors of our own: close-on-exec, and non-blocking
- * without doing that to the terminal or pipe that we share with others. */
+/* descriptor.h - private file descriptors: close-on-exec, and non-blocking
+ * without changing a terminal or pipe shared with other processes. */
 #ifndef PCCL_LAUNCH_DESCRIPTOR_H
 #define PCCL_LAUNCH_DESCRIPTOR_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Opens /dev/null on those of 0, 1, 2 that are closed, so that no descriptor
- * of ours is taken for one of them. */
+/* Opens /dev/null on those of 0, 1, 2 that are closed, so that later
+ * descriptors do not get these numbers. */
 void descriptor_standard(void);
 
 /* Above 2, close-on-exec. -1 with errno. */
@@ -15,15 +15,16 @@ int descriptor_pipe(int ends[2]);
 int descriptor_null(void); /* /dev/null */
 
 enum descriptor_kind {
-    DESCRIPTOR_NONBLOCKING, /* our own description, or never blocks */
+    DESCRIPTOR_NONBLOCKING, /* a description of our own, or one that never
+                               blocks */
     DESCRIPTOR_SOCKET,      /* per-call flags make it non-blocking */
-    DESCRIPTOR_BLOCKING,    /* may only be touched when poll says so */
+    DESCRIPTOR_BLOCKING,    /* use only when poll reports it ready */
 };
 
-/* A descriptor for the same file as shared, which stays as it is. */
+/* A new descriptor for the file of `shared`, which stays unchanged. */
 int descriptor_private(int shared, int access_mode, enum descriptor_kind *kind);
 
-/* Both write into the same file, pipe or terminal. */
+/* Whether both write to the same file, pipe or terminal. */
 bool descriptor_is_same(int one, int other);
 
 /* EAGAIN when it would block. */

@@ -1,4 +1,5 @@
-/* forward.c - see forward.h. */
+/* forward.c - streams (output of one rank) and sinks (our stdout and
+ * stderr). */
 #include "forward.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ static void sink_break(struct sink *sink, int error)
     sink->begin = sink->end = 0;
 }
 
-/* Writes what can be written without waiting. */
+/* Writes as much as possible without blocking. */
 static void sink_flush(struct sink *sink)
 {
     while (sink->begin < sink->end && !sink->broken) {
@@ -33,14 +34,16 @@ static void sink_flush(struct sink *sink)
         }
     }
     if (sink->begin == sink->end) sink->begin = sink->end = 0;
-    if (sink->broken) return; /* io is active if anybody waits: they learn it */
+    if (sink->broken)
+        return; /* io is active if a stream waits; its callback handles the
+                   break */
     if (sink->begin == sink->end && !sink->waiting)
         ev_io_stop(sink->loop, &sink->io);
     else
         ev_io_start(sink->loop, &sink->io);
 }
 
-/* Room for size more bytes at the end. */
+/* Makes room for size more bytes at the end. */
 static bool sink_reserve(struct sink *sink, size_t size, size_t limit)
 {
     size_t used = sink->end - sink->begin;
@@ -62,7 +65,7 @@ static void sink_put(struct sink *sink, const char *bytes, size_t size)
     sink->mid_line = bytes[size - 1] != '\n';
 }
 
-/* Lets the streams go on that wait for room, the longest waiting first. */
+/* Resumes the streams that wait for room, in the order of their waiting. */
 static void sink_writable(struct ev_loop *loop, ev_io *io, int events)
 {
     (void)events;
@@ -149,7 +152,7 @@ void sink_wait_end(struct sink *sink, struct sink_waiter *waiter)
     waiter->waiting = false;
 }
 
-/* Files are written at once: waiting for a disk is not waiting for a reader. */
+/* Files are written at once; a disk does not count as a slow reader. */
 static void file_write(struct stream *stream, const char *bytes, size_t size)
 {
     while (size > 0) {
@@ -177,8 +180,8 @@ static bool frame_put(struct stream *stream, const char *line, size_t size)
     return true;
 }
 
-/* Puts one line, or a piece of a long or last one. With labels a line of one
- * rank never continues another's; without them no byte is ever added. */
+/* Writes one line, or a piece of a long or unfinished one. With labels, a line
+ * of one rank never continues another's; without them no byte is added. */
 static bool stream_put(struct stream *stream, const char *line, size_t size)
 {
     struct sink *sink = stream->sink;
@@ -202,7 +205,7 @@ static bool stream_put(struct stream *stream, const char *line, size_t size)
     return true;
 }
 
-/* Moves lines to the sink as long as there are lines and room. */
+/* Moves lines to the sink while both have lines and room. */
 static bool stream_move(struct stream *stream)
 {
     while (stream->begin < stream->end) {
@@ -283,7 +286,7 @@ void stream_open(struct stream *stream, struct sink *sink, int fd,
     if (name && name->files[is_error]) file_open(stream, name->files[is_error]);
     stream->waiter.go = stream_go;
     if (fd < 0) return;
-    /* not zeroed: most streams never touch most of it */
+    /* not zeroed: most streams use only a part of it */
     if (!stream->buffer) stream->buffer = memory_grow(NULL, LINE_SIZE, 1);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     ev_io_init(&stream->io, stream_readable, fd, EV_READ);

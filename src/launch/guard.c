@@ -1,4 +1,5 @@
-/* guard.c - see guard.h. */
+/* guard.c - the guard process: kills process groups after the launcher's
+ * death. */
 #include "guard.h"
 
 #include "launch_base.h"
@@ -26,7 +27,7 @@ static void guard_run(int fd)
     size_t count = 0;
     pid_t record;
     for (;;) {
-        /* a record is one write of less than PIPE_BUF: never cut */
+        /* a record is smaller than PIPE_BUF, so it is never split */
         ssize_t size = read(fd, &record, sizeof record);
         if (size == -1 && errno == EINTR) continue;
         if (size != (ssize_t)sizeof record) break;
@@ -35,8 +36,8 @@ static void guard_run(int fd)
     for (size_t i = 0; i < count; i++) kill(-groups[i], SIGKILL);
 }
 
-/* Survives what is meant for the launcher (signals are blocked already) and
- * holds none of its files. */
+/* Ignores signals meant for the launcher (they are already blocked) and closes
+ * its files. */
 static void guard_detach(int *fd)
 {
     setpgid(0, 0);
@@ -74,7 +75,7 @@ int guard_start(struct guard *guard)
 
 static void record_write(int fd, pid_t record)
 {
-    ssize_t ignored; /* a guard that somebody killed is no reason to stop */
+    ssize_t ignored; /* losing the guard is not an error */
     do {
         ignored = write(fd, &record, sizeof record);
     } while (ignored == -1 && errno == EINTR);

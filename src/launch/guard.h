@@ -1,6 +1,6 @@
-/* guard.h - a second process that outlives a killed launcher just long enough
- * to kill the process groups of its ranks. The parent-death signal reaches the
- * ranks themselves; this reaches what a wrapper script started. */
+/* guard.h - a second process that kills the ranks' process groups after the
+ * launcher was killed. The parent-death signal ends the ranks themselves; the
+ * guard also ends processes that a wrapper script started. */
 #ifndef PCCL_LAUNCH_GUARD_H
 #define PCCL_LAUNCH_GUARD_H
 

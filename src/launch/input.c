@@ -1,4 +1,4 @@
-/* input.c - see input.h. */
+/* input.c - copies standard input to ranks. */
 #include "input.h"
 
 #include "descriptor.h"
@@ -31,7 +31,7 @@ static void target_flush(struct input_target *target)
         } else if (errno == EAGAIN) {
             ev_io_start(input->loop, &target->out);
             return;
-        } else if (errno != EINTR) { /* it closed its input */
+        } else if (errno != EINTR) { /* the rank closed its input */
             input_taken(target, false);
             return;
         }
@@ -54,7 +54,7 @@ static void input_give(struct input *input)
         t->busy = true;
         t->at = 0;
     }
-    /* one that is served may be removed, and others with it */
+    /* serving a target may remove it and others */
     for (struct input_target *t = input->targets, *next; t; t = next) {
         next = t->next;
         if (t->fd >= 0)
@@ -72,7 +72,9 @@ static void input_readable(struct ev_loop *loop, ev_io *io, int events)
     if (size > 0) {
         input->size = (size_t)size;
         input_give(input);
-    } else if (size == -1 && errno == EIO) { /* a terminal's background job */
+    } else if (size == -1 &&
+               errno ==
+                   EIO) { /* this process is a background job of the terminal */
         ev_io_stop(loop, io);
         ev_timer_again(loop, &input->retry);
     } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
@@ -90,7 +92,7 @@ static void input_retry(struct ev_loop *loop, ev_timer *timer, int events)
 
 static bool input_start(struct input *input, struct ev_loop *loop)
 {
-    enum descriptor_kind kind; /* it is read only when it is readable */
+    enum descriptor_kind kind; /* read only when it is readable */
     input->loop = loop;
     input->in_fd = descriptor_private(STDIN_FILENO, O_RDONLY, &kind);
     if (input->in_fd < 0) return false;
@@ -155,7 +157,7 @@ void input_stop(struct input *input)
     ev_timer_stop(input->loop, &input->retry);
     close(input->in_fd);
     while (input->targets) input_remove(input->targets);
-    /* whoever writes into our input is to notice that nobody reads it */
+    /* gives the writer of our input an error, because it has no reader */
     int null = isatty(STDIN_FILENO) ? -1 : descriptor_null();
     if (null < 0) return;
     dup2(null, STDIN_FILENO);

@@ -1,8 +1,8 @@
-/* input.h - copies our standard input to ranks: what a terminal gives, what
- * several ranks read, what a rank on another host reads. (One rank of this
- * host gets a pipe or a file itself: it takes no more than it reads.)
+/* input.h - copies our standard input to ranks: terminal input, input that
+ * several ranks read, and input of remote ranks. (A single local rank gets a
+ * pipe or file directly: it takes only what it reads.)
  *
- * The next piece is read when every target has taken the last one. */
+ * The next piece is read when all targets have written the last one. */
 #ifndef PCCL_LAUNCH_INPUT_H
 #define PCCL_LAUNCH_INPUT_H
 
@@ -13,13 +13,13 @@
 struct input;
 
 struct input_target {
-    struct input *input; /* NULL: reads nothing, or no more */
+    struct input *input; /* NULL: finished */
     struct input_target *next;
     ev_io out;
-    int fd; /* writing end of its input; -1: goes out by `send` */
+    int fd; /* write end of its input; -1: uses `send` */
     size_t at;
     bool busy;
-    /* Nothing, size 0, is the end. Answered by input_taken. */
+    /* size 0: end of input. input_taken confirms it. */
     void (*send)(struct input_target *target, const char *bytes, size_t size);
     void *user;
 };
@@ -27,7 +27,7 @@ struct input_target {
 struct input {
     struct ev_loop *loop;
     ev_io in;
-    ev_timer retry; /* while we are in the background of our terminal */
+    ev_timer retry; /* while this process is in the terminal's background */
     int in_fd;
     bool running;
     struct input_target *targets;
@@ -35,11 +35,11 @@ struct input {
     size_t size;
 };
 
-/* Either takes fd, a pipe, or fd is -1 and target->send is set. Reading begins
- * with the first target. */
+/* Either takes over fd, a pipe, or fd is -1 and target->send is set. Reading
+ * starts with the first target. */
 void input_add(struct input *input, struct ev_loop *loop,
                struct input_target *target, int fd);
-/* more: false when it closed its input. */
+/* more: false when the target closed its input. */
 void input_taken(struct input_target *target, bool more);
 void input_remove(struct input_target *target);
 void input_stop(struct input *input);

@@ -1,4 +1,5 @@
-/* job.c - decisions about the ranks; see job.h. Processes are job_rank.c's. */
+/* job.c - decisions about the ranks of a job; job_rank.c starts the
+ * processes. */
 #include "job_rank.h"
 
 #include "../master/master_server.h"
@@ -29,7 +30,7 @@ static void signal_all(struct job *job, int number)
         rank_signal(&job->ranks[i], number);
 }
 
-/* Spares do not count before they take part. */
+/* Spares count only after their release. */
 static uint32_t count_alive(const struct job *job)
 {
     uint32_t count = 0;
@@ -44,7 +45,7 @@ static bool ended_well(const struct rank *rank)
            rank->proc.wait_status == 0;
 }
 
-/* Also those whose end has not been handled yet. */
+/* Includes ranks whose end is not handled yet. */
 static uint32_t count_good(const struct job *job)
 {
     uint32_t count = 0;
@@ -61,7 +62,7 @@ static void respawns_cancel(struct job *job)
         ev_timer_stop(job->setup.loop, &job->ranks[i].respawn);
 }
 
-/* The run comes to its end: nobody is to take anybody's place any more. */
+/* The run is ending: cancels all respawns and spares. */
 static void replacements_cancel(struct job *job)
 {
     respawns_cancel(job);
@@ -77,19 +78,19 @@ void job_end(struct job *job, int status)
 {
     if (job->ending) return;
     job->ending = true;
-    job->started = true; /* or never will */
+    job->started = true; /* set even if starting fails */
     job->status = status;
     replacements_cancel(job);
     ev_timer_stop(job->setup.loop, &job->blame);
     signal_all(job, SIGTERM);
-    signal_all(job, SIGCONT);       /* a stopped rank could not end */
+    signal_all(job, SIGCONT); /* a stopped process would not handle SIGTERM */
     ev_now_update(job->setup.loop); /* starting many ranks takes a while */
     ev_timer_set(&job->killer, LAUNCH_GRACE, 0.);
     ev_timer_start(job->setup.loop, &job->killer);
 }
 
-/* A survivor gave up because of a loss, and may be heard of before the rank
- * that was lost: that one is given the time to show why it ended. */
+/* A survivor gave up because of a loss. The lost rank's end may be noticed
+ * later: wait a while for it, since it explains the failure. */
 static void blame_later(struct job *job)
 {
     if (job->ending || ev_is_active(&job->blame)) return;
@@ -124,7 +125,7 @@ void job_abort(struct job *job, int code, int rank)
     int status = code & 0xff;
     if (status == 0 && code != 0) status = EXIT_FAILURE;
     job_end(job, status);
-    job->status = status; /* the program's own word outranks a rank's end */
+    job->status = status; /* the status of MPI_Abort replaces a rank's */
 }
 
 static bool was_killed(const struct rank *rank)
@@ -161,8 +162,8 @@ static void describe(const struct rank *rank, char *text, size_t size)
     }
 }
 
-/* The first view must not wait for a process that is dead. Once there is a
- * view the coordinator sees deaths for itself. */
+/* The first view must not wait for dead processes. After it the coordinator
+ * notices losses itself. */
 static void quorum_lower(struct job *job, uint32_t alive)
 {
     struct master_server *server = job->setup.server;
@@ -193,7 +194,7 @@ static bool respawn_plan(struct rank *rank)
     return true;
 }
 
-/* What was missing, as memory, may be there again with the next try. */
+/* Retry: a shortage, for example of memory, may be temporary. */
 void rank_not_started(struct rank *rank)
 {
     struct job *job = rank->job;
@@ -205,7 +206,7 @@ void rank_not_started(struct rank *rank)
                     rank->index, rank->delay);
 }
 
-/* A spare that lives takes part in place of the dead one. */
+/* A live spare replaces the dead rank. */
 static struct rank *spare_take(struct job *job)
 {
     if (job->interrupts > 0) return NULL;
@@ -251,8 +252,8 @@ static void failure_tolerate(struct rank *rank)
     quorum_lower(job, alive);
 }
 
-/* Of several that ended in one turn, one that was killed comes before one
- * that exited, which it may have done because of the other. */
+/* Of several ranks that ended in one turn a killed one comes first: it may be
+ * the cause of the others' exits. */
 static struct rank *news_first(struct job *job)
 {
     struct rank *first = NULL;
@@ -289,7 +290,7 @@ static void news_handle(struct job *job, struct rank *rank)
     }
 }
 
-/* Spares alone are no job. */
+/* Only spares are left; they do not form a job. */
 static bool only_spares(const struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++)
@@ -318,7 +319,7 @@ static void leave_expired(struct ev_loop *loop, ev_timer *timer, int events)
     ev_break(loop, EVBREAK_ALL);
 }
 
-/* When all hosts can: none begins before another one turns out not to. */
+/* Starts the ranks only when all hosts are ready. */
 static void job_begin(struct job *job)
 {
     if (job->started || job->ending || !hosts_are_ready(job)) return;
@@ -363,8 +364,8 @@ static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
     job_end(job, EXIT_TIMEOUT);
 }
 
-/* First the ranks may answer in their own way; who asks again wants an end,
- * and who asks a third time wants it now, output or not. */
+/* The first signal goes to the ranks, the second ends the job, the third ends
+ * it at once and may lose output. */
 static void interrupt(struct job *job, int number)
 {
     job->interrupts++;
@@ -457,7 +458,7 @@ int job_finish(struct job *job)
             fprintf(stderr, "pccl-master: cannot write output: %s\n",
                     strerror(sinks[i]->error));
         }
-        if (status == 0) status = EXIT_FAILURE; /* output was lost */
+        if (status == 0) status = EXIT_FAILURE; /* some output was lost */
     }
     ev_prepare_stop(job->setup.loop, &job->settle);
     ev_timer_stop(job->setup.loop, &job->killer);

@@ -1,7 +1,7 @@
-/* job.h - the ranks of this host: started, watched, ended.
+/* job.h - the ranks of a job: starts, watches and ends them.
  *
- * Facts (a rank ended, a signal came) are recorded by callbacks; what follows
- * is decided in one place, settle() in job.c, from the state alone. */
+ * Callbacks only record facts (a rank ended, a signal came). settle() in job.c
+ * makes all decisions from the state alone. */
 #ifndef PCCL_LAUNCH_JOB_H
 #define PCCL_LAUNCH_JOB_H
 
@@ -23,21 +23,22 @@ struct job_setup {
     const char *master;           /* HOST:PORT for the ranks */
     const char *library_path;     /* or NULL */
     bool ignore_hangup;           /* nohup */
-    struct rlimit files;          /* limit of descriptors for the ranks */
+    struct rlimit files;          /* descriptor limit of the ranks */
 };
 
-/* Starts the ranks. The loop ends when the job has; on a failure to start it
- * does so as soon as what was started is gone. Copies setup. */
+/* Starts the ranks. The loop ends with the job; if starting fails, it ends as
+ * soon as all started processes are gone. Copies setup. */
 struct job *job_start(const struct job_setup *setup);
 
-/* Someone called MPI_Abort. */
+/* A rank called MPI_Abort. */
 void job_abort(struct job *job, int code, int rank);
 
-/* Prints "pccl-master: ..." on err, in order with the ranks' output. */
+/* Prints "pccl-master: ..." on err, ordered with the ranks' output. */
 __attribute__((format(printf, 2, 3))) void job_message(struct sink *err,
                                                        const char *format, ...);
 
-/* Kills what is left and frees; returns the exit status of the launcher. */
+/* Kills the remaining processes and frees the job; returns the exit status of
+ * the launcher. */
 int job_finish(struct job *job);
 
 #endif

@@ -1,5 +1,4 @@
-/* job_host.c - the hosts of a job, and what their agents say of the ranks
- * there. */
+/* job_host.c - hosts of a job, and reports of their agents. */
 #include "job_rank.h"
 #include "reach.h"
 
@@ -14,7 +13,7 @@ static void on_ready(void *user, const char *master)
     host->master = memory_text(master);
 }
 
-/* Its ranks are dead, or will be as soon as the agent notices. */
+/* Its ranks are dead, or die when the agent notices the loss. */
 static void on_lost(void *user, const char *why)
 {
     struct host *host = user;
@@ -35,7 +34,8 @@ static void on_lost(void *user, const char *why)
     if (!job->started) job_end(job, EXIT_FAILURE);
 }
 
-/* What a rank of this host would notice by itself when nobody reads. */
+/* Tells the host that an output of ours has no reader; a local rank would
+ * notice by itself. */
 static void close_output(struct rank *rank, bool is_error)
 {
     if (rank->closing[is_error]) return;
@@ -142,8 +142,8 @@ static bool host_call(struct host *host, const struct link_texts *addresses,
     return host->remote != NULL;
 }
 
-/* How agents may find the coordinator: where the user says, or at any address
- * that this host has. */
+/* Addresses at which agents may reach the coordinator: the user's choice, or
+ * all addresses of this host. */
 static bool addresses_make(const struct job *job, struct link_texts *addresses)
 {
     struct address master;
@@ -178,8 +178,8 @@ bool hosts_open(struct job *job)
     return good;
 }
 
-/* Ranks beside the coordinator call it as the other hosts do: what they are
- * seen to come from is where the others will call them. */
+/* Ranks beside the coordinator connect to it by the same address as remote
+ * ranks, because the coordinator announces a rank under its source address. */
 static void master_choose(struct job *job)
 {
     struct address address;

@@ -1,4 +1,4 @@
-/* job_rank.c - see job_rank.h. */
+/* job_rank.c - starts ranks, locally or through an agent. */
 #include "job_rank.h"
 
 #include "rank_env.h"
@@ -44,7 +44,7 @@ void rank_ended(struct rank *rank)
 
 enum reads { READS_NOTHING, READS_ITSELF, READS_COPY };
 
-/* Our input is handed on as it is to a single rank of this host. */
+/* A single local rank inherits our input directly. */
 static enum reads rank_reads(const struct rank *rank)
 {
     const struct options *options = rank->job->setup.options;
@@ -64,7 +64,7 @@ static void input_send(struct input_target *target, const char *bytes,
     remote_send(rank->host->remote, LINK_INPUT, rank->index, bytes, size);
 }
 
-/* A byte on its input, then nothing: the word that a spare waits for. */
+/* Releases a spare: writes a byte to its input and closes it. */
 void rank_release(struct rank *rank)
 {
     rank->spare = false;
@@ -74,7 +74,7 @@ void rank_release(struct rank *rank)
         return;
     }
     ssize_t ignored = write(rank->input.fd, "\n", 1);
-    (void)ignored; /* a spare that is dead is news of its own */
+    (void)ignored; /* a dead spare is reported separately */
     close(rank->input.fd);
     rank->input.fd = -1;
 }
@@ -101,13 +101,13 @@ static void name_make(const struct rank *rank, const char *pattern, char **file)
     }
 }
 
-/* How the output of a rank is called, and where it goes. */
+/* Label and destinations of a rank's output. */
 struct outputs {
     struct stream_name name;
     char *label, *files[2];
 };
 
-/* Open MPI's places: FOLDER/1/rank.N/stdout and stderr. */
+/* Open MPI's layout: FOLDER/1/rank.N/stdout and stderr. */
 static void folder_make(const struct rank *rank, const char *folder,
                         char *files[2])
 {
@@ -167,7 +167,7 @@ static char **env_make(const struct rank *rank)
     return rank_env_build(&facts);
 }
 
-/* The words of LINK_START, see agent.c. */
+/* The texts of LINK_START, see agent.c. */
 static void remote_start(struct rank *rank, char *const *env, bool reads)
 {
     const struct options *options = rank->job->setup.options;
@@ -268,7 +268,7 @@ static void start_there(struct rank *rank, char *const *env, enum reads reads,
     input_add(&job->input, job->setup.loop, &rank->input, -1);
 }
 
-/* 0 or the exit status for the failure, which has been printed. */
+/* Returns 0, or the exit status for a failure that was printed. */
 static int rank_start(struct rank *rank)
 {
     struct outputs outputs;
@@ -287,7 +287,7 @@ static int rank_start(struct rank *rank)
     return status;
 }
 
-/* On its own host, or, if that is lost, on the one with the fewest ranks. */
+/* Its own host, or, if that is lost, the one with the fewest ranks. */
 static struct host *host_for(struct rank *rank)
 {
     struct job *job = rank->job;
@@ -321,7 +321,7 @@ static void respawn_due(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)events;
     struct rank *rank = timer->data;
-    /* the last words of the old one come first */
+    /* remaining output of the old process comes first */
     if (!proc_is_gone(&rank->proc)) {
         ev_timer_set(timer, LAUNCH_SWEEP, 0.);
         ev_timer_start(loop, timer);
@@ -354,12 +354,12 @@ static void folders_create(char *path)
 {
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {
         *at = '\0';
-        (void)mkdir(path, 0777); /* opening the file tells what went wrong */
+        (void)mkdir(path, 0777); /* opening the file reports any error */
         *at = '/';
     }
 }
 
-/* Files of an older job; what ours writes is put behind one another. */
+/* Truncates files of an older job; ranks of this job append. */
 static void files_empty(const struct rank *rank)
 {
     struct outputs outputs;
@@ -391,7 +391,7 @@ int ranks_start(struct job *job)
     int status = 0;
     for (index = 0; index < job->count && status == 0; index++)
         status = rank_start(&job->ranks[index]);
-    /* whoever writes into our input is to notice when rank 0 closes it */
+    /* if rank 0 closes our input, its writer gets an error */
     if (!options->respawn && !job->input.running && !isatty(STDIN_FILENO))
         dup2(job->null_fd, STDIN_FILENO);
     return status;

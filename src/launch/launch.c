@@ -1,4 +1,4 @@
-/* launch.c - puts coordinator, loop and job together; see launch.h. */
+/* launch.c - connects coordinator, event loop and job. */
 #include "launch.h"
 
 #include "../base/env.h"
@@ -27,11 +27,11 @@ struct launch {
     struct ev_loop *loop;
     struct guard guard;
     struct sink out_sink, err_sink;
-    struct sink *out, *err; /* the same when both go to the same place */
+    struct sink *out, *err; /* identical if both are the same file */
     struct master_server *server;
     struct job *job;
     char master[ADDRESS_SIZE];
-    bool visited; /* the coordinator had something to report */
+    bool visited; /* the coordinator has reported an event */
 };
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *format,
@@ -75,9 +75,9 @@ static void aborted(void *user, int code, int rank)
         complain("rank %d aborted its run with code %d", rank, code);
 }
 
-/* The coordinator takes numbers only; "localhost" is what people write. That
- * one is known without asking: not every machine has it in its tables, and some
- * have it as ::1 first, where whoever dials 127.0.0.1 finds nobody. */
+/* The coordinator takes only numeric addresses, but users write "localhost". It
+ * is resolved here without a lookup: some machines lack it in their tables, and
+ * some list ::1 first, where a connection to 127.0.0.1 fails. */
 static bool host_resolve(char *host)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -96,7 +96,7 @@ static bool host_resolve(char *host)
     return code == 0;
 }
 
-/* Agents and ranks of other hosts have to reach us. */
+/* Whether ranks on other hosts need to reach us. */
 static bool hosts_are_far(const struct host_list *hosts)
 {
     for (size_t i = 0; i < hosts->count; i++)
@@ -104,7 +104,7 @@ static bool hosts_are_far(const struct host_list *hosts)
     return false;
 }
 
-/* -iface: as --listen with an address of it. */
+/* -iface: like --listen with an address of that interface. */
 static bool interface_listen(struct options *options)
 {
     if (!options->interface || options->has_listen) return true;
@@ -161,7 +161,7 @@ static bool server_open(struct launch *launch)
     return true;
 }
 
-/* Every peer costs the coordinator a connection, every rank two pipes. */
+/* The coordinator needs a descriptor per peer, and each rank two pipes. */
 static void files_raise(struct rlimit *before)
 {
     getrlimit(RLIMIT_NOFILE, before);
@@ -177,7 +177,7 @@ static void stop_coordinator(struct ev_loop *loop, ev_signal *watcher,
     ev_break(loop, EVBREAK_ALL);
 }
 
-/* --until-done: a run that nobody came to, or that everybody has left. */
+/* --until-done: ends a run without peers, or one that all peers have left. */
 struct watch {
     struct launch *launch;
     ev_timer timer;
@@ -218,8 +218,8 @@ static int run_coordinator(struct launch *launch)
     return open ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* The folder with our libmpich.so.12, beside this executable in a build tree
- * or in an install prefix. NULL when there is none. */
+/* The folder of our libmpich.so.12, beside this executable in a build tree or
+ * in an install prefix. NULL: not found. */
 static char *library_path_find(void)
 {
     static const char *const places[] = {"lib/mpich-abi", "lib/pccl/mpich-abi"};
@@ -253,10 +253,11 @@ static int run_job(struct launch *launch)
     struct options *options = &launch->options;
     struct sigaction hangup;
     sigaction(SIGHUP, NULL, &hangup);
-    /* Orphans of the ranks become ours and libev reaps them; where nobody does
-     * a dead process would keep its group, and us, waiting. */
+    /* Orphans of the ranks become our children and libev reaps them. Otherwise
+     * a zombie could keep its process group, and us, waiting. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGTTIN, SIG_IGN); /* reading as a background job: EIO instead */
+    signal(SIGTTIN,
+           SIG_IGN); /* as a background job, reading returns EIO instead */
     struct job_setup setup = {.loop = launch->loop,
                               .options = options,
                               .guard = &launch->guard,
@@ -309,7 +310,7 @@ static int run(struct launch *launch)
     return status;
 }
 
-/* Slurm's allocation, in the names that its versions have used. */
+/* Slurm's allocation, under the names of several Slurm versions. */
 static void environment_read(struct options_environment *environment)
 {
     static const char *const tasks[] = {"SLURM_TASKS_PER_NODE",

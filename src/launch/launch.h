@@ -1,8 +1,8 @@
-/* launch.h - all of pccl-master but main. */
+/* launch.h - entry point of pccl-master. */
 #ifndef PCCL_LAUNCH_H
 #define PCCL_LAUNCH_H
 
-/* Does what the command line says; returns the exit status. */
+/* Runs the command line; returns the exit status. */
 int launch_main(int argc, char **argv);
 
 #endif

@@ -1,37 +1,40 @@
-/* launch_base.h - limits and times of the launcher, and memory that cannot
- * fail. */
+/* launch_base.h - limits and times of the launcher, and allocation that exits
+ * on failure. */
 #ifndef PCCL_LAUNCH_BASE_H
 #define PCCL_LAUNCH_BASE_H
 
 #include "../base/base.h"
 
-#define LAUNCH_GRACE 1.0       /* s from SIGTERM to SIGKILL */
-#define LAUNCH_ANSWER 3.0      /* s for a host to say that SIGKILL worked */
-#define LAUNCH_SWEEP 0.02      /* s between looks at a rank's leftovers */
-#define RUN_LOOK 0.5           /* s between looks whether a run is over */
-#define RUN_PATIENCE 300.0     /* s for its first peer to come */
+#define LAUNCH_GRACE 1.0  /* s from SIGTERM to SIGKILL */
+#define LAUNCH_ANSWER 3.0 /* s for a host to confirm SIGKILL */
+#define LAUNCH_SWEEP                                                           \
+    0.02             /* s between checks for remaining processes of a rank */
+#define RUN_LOOK 0.5 /* s between checks whether a run is over */
+#define RUN_PATIENCE 300.0     /* s for the first peer to connect */
 #define RESPAWN_DELAY_MIN 0.1  /* s before the first respawn */
 #define RESPAWN_DELAY_MAX 10.0 /* s; the delay doubles up to here */
 #define RESPAWN_HEALTHY 10.0   /* s of life after which the delay resets */
 
 enum {
     RANKS_MAX = PEERS_MAX,
-    LINE_SIZE = 64 * 1024,       /* longest line that is forwarded whole */
-    SINK_SIZE = 4 * LINE_SIZE,   /* output waiting for our reader, at most */
-    MESSAGE_SIZE = 1024,         /* one line of our own */
-    MESSAGE_RESERVE = LINE_SIZE, /* of SINK_SIZE, for our own lines only */
-    RESPAWNS_MAX = 16,           /* in a row, without a healthy life */
-    HOST_SIZE = 256,             /* host name with its '\0' */
+    LINE_SIZE = 64 * 1024,     /* longest line forwarded in one piece */
+    SINK_SIZE = 4 * LINE_SIZE, /* largest output pending for our reader */
+    MESSAGE_SIZE = 1024,       /* one line of the launcher */
+    MESSAGE_RESERVE =
+        LINE_SIZE,     /* of SINK_SIZE, for lines of the launcher only */
+    RESPAWNS_MAX = 16, /* in a row, without RESPAWN_HEALTHY */
+    HOST_SIZE = 256,   /* host name with its '\0' */
     EXIT_USAGE = 2,
-    EXIT_AFTER_LOSS = 101, /* MPIX_ERR_PROC_FAILED: its rank is a victim */
+    EXIT_AFTER_LOSS =
+        101, /* MPIX_ERR_PROC_FAILED: the rank is a victim of a loss */
     EXIT_TIMEOUT = 124,
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NOT_FOUND = 127,
     EXIT_SIGNAL = 128, /* plus the number of the signal */
 };
 
-/* Zeroed memory; ends the program with a message when there is none: a
- * launcher cannot do anything better, and its ranks die with it. */
+/* Zeroed memory. Without memory the program ends with a message, and its ranks
+ * with it. */
 void *memory_get(size_t count, size_t size);
 void *memory_grow(void *old, size_t count, size_t size);
 char *memory_text(const char *text);

@@ -1,4 +1,4 @@
-/* launch_memory.c - see base.h. */
+/* launch_memory.c - allocation that exits on failure. */
 #include "launch_base.h"
 
 #include <stdarg.h>

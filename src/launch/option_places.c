@@ -1,5 +1,4 @@
-/* option_places.c - options that say where ranks run, and how other hosts are
- * reached; see option_table.h. */
+/* option_places.c - options for placement and for reaching other hosts. */
 #include "option_table.h"
 
 #include <errno.h>
@@ -62,7 +61,7 @@ bool option_one_per_host(struct parser *p, const char *value,
     return option_per_host(p, "1", NULL);
 }
 
-/* Open MPI's words that decide nothing here, with any modifier. */
+/* Open MPI's mapping words without effect here, with any modifier. */
 static bool maps_elsewhere(const char *value)
 {
     static const char *const words[] = {
@@ -77,7 +76,7 @@ static bool maps_elsewhere(const char *value)
     return false;
 }
 
-/* Only what decides about hosts: node, and ppr:N:node. */
+/* Only mappings that select hosts: node, and ppr:N:node. */
 bool option_map(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
@@ -169,8 +168,8 @@ bool option_prefix(struct parser *p, const char *value, const char *unused)
                        value);
 }
 
-/* Those of Open MPI's parameters that say how hosts are reached; the others
- * are about its own inside. */
+/* Open MPI's parameters for reaching hosts; others concern its internals and
+ * are ignored. */
 bool option_mca(struct parser *p, const char *name, const char *value)
 {
     static const char *const ssh[] = {"plm_rsh_agent", "plm_ssh_agent",

@@ -1,5 +1,5 @@
-/* option_table.h - inside of options.h: one entry per option, and what it does
- * to struct options. */
+/* option_table.h - internal header of the option parser: the table of
+ * options. */
 #ifndef PCCL_LAUNCH_OPTION_TABLE_H
 #define PCCL_LAUNCH_OPTION_TABLE_H
 
@@ -7,11 +7,11 @@
 
 struct parser {
     struct options *options;
-    struct app *app;      /* the one whose options are read */
+    struct app *app;      /* the app whose options are parsed */
     const char *name;     /* the option as the user typed it */
     const char *config;   /* file of -configfile, or NULL */
     bool has_ranks;       /* -n was given for some app */
-    bool has_app_options; /* something that only makes sense with a program */
+    bool has_app_options; /* an option that needs a program was given */
 };
 
 enum value_kind {
@@ -28,20 +28,20 @@ struct option_entry {
     bool (*apply)(struct parser *p, const char *value, const char *second);
 };
 
-/* name[0, length), without its dashes. NULL when there is none. */
+/* Finds name[0, length), without dashes. NULL: unknown. */
 const struct option_entry *option_find(const char *name, size_t length);
 
-/* The option that name was probably meant to be, or NULL. */
+/* The most similar option name, or NULL. */
 const char *option_nearest(const char *name, size_t length);
 
 __attribute__((format(printf, 2, 3))) bool option_fail(struct options *options,
                                                        const char *format, ...);
 bool option_deadline(struct parser *p, const char *value, const char *unused);
 
-/* "3": 1 or more, and no more than there can be ranks. */
+/* Parses a count: 1 or more, at most the largest number of ranks. */
 bool option_count(struct parser *p, const char *text, uint32_t *count);
 
-/* Each does what the option of its name says. */
+/* One function per option. */
 typedef bool option_apply(struct parser *p, const char *value,
                           const char *second);
 /* option_env.c */
@@ -54,7 +54,7 @@ option_apply option_hosts, option_host_file, option_rank_file, option_per_host,
     option_agent, option_prefix, option_mca, option_interface, option_bind,
     option_bind_core, option_bind_socket;
 
-/* The whole file, ours; NULL with errno. */
+/* Reads a whole file; the caller frees it. NULL: see errno. */
 char *option_file(const char *path);
 
 #endif

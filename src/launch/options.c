@@ -1,5 +1,4 @@
-/* options.c - see options.h. Words into options; what an option does is
- * option_table.c's. */
+/* options.c - parses words into options; option_table.c has their effects. */
 #include "option_table.h"
 
 #include <errno.h>
@@ -42,7 +41,7 @@ static bool range_like(const char *text)
                              rest[1 + strspn(rest + 1, "0123456789")] == '\0');
 }
 
-/* "-genv NAME -n 2": no variable is meant to be "-n", nor a program "2". */
+/* Detects a forgotten value: in "-genv NAME -n 2" no variable is "-n". */
 static bool value_forgotten(const char *value, const char *next)
 {
     if (value[0] != '-' || !next || *next == '\0') return false;
@@ -50,7 +49,7 @@ static bool value_forgotten(const char *value, const char *next)
            option_find(value + 1, strlen(value + 1));
 }
 
-/* Reads the option at argv[*at] and moves *at behind it and its values. */
+/* Parses the option at argv[*at] and advances *at past it and its values. */
 static bool option_read(struct parser *p, int argc, char **argv, int *at)
 {
     char *typed = argv[*at];
@@ -88,7 +87,7 @@ static bool option_read(struct parser *p, int argc, char **argv, int *at)
     return good;
 }
 
-/* One executable with its options, up to ':' or the end. */
+/* Parses one executable with its options, up to ':' or the end. */
 static bool app_read(struct parser *p, int argc, char **argv, int *at)
 {
     struct options *o = p->options;
@@ -108,7 +107,7 @@ static bool app_read(struct parser *p, int argc, char **argv, int *at)
     return true;
 }
 
-/* What only the whole command line can tell. */
+/* Checks that need the whole command line. */
 static bool options_check(struct parser *p)
 {
     struct options *o = p->options;
@@ -174,7 +173,7 @@ static struct app *app_begin(struct parser *p)
     return p->app;
 }
 
-/* Cuts the word at *text out of its line, as a shell would: quotes, and \ for
+/* Cuts the next word out of the line at *text, like a shell: quotes, and \ for
  * the next character. NULL at the end of the line or at a comment. */
 static char *word_cut(char **text)
 {
@@ -194,8 +193,8 @@ static char *word_cut(char **text)
     return word;
 }
 
-/* Every line is one executable with its options; a ':' at its end is what
- * people carry over from the command line. */
+/* Every line is one executable with its options; a ':' at its end is allowed,
+ * as on the command line. */
 static bool config_read(struct parser *p)
 {
     struct options *o = p->options;

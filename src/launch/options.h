@@ -1,5 +1,5 @@
-/* options.h - the command line of pccl-master. Reads the files that it names
- * (-f, -configfile) and asks for the name of this host; else pure. */
+/* options.h - the command line of pccl-master. Reads the files it names (-f,
+ * -configfile) and looks up the name of this host; otherwise pure. */
 #ifndef PCCL_LAUNCH_OPTIONS_H
 #define PCCL_LAUNCH_OPTIONS_H
 
@@ -37,7 +37,7 @@ enum options_mode {
 
 enum launcher { LAUNCHER_AUTO, LAUNCHER_SSH, LAUNCHER_FORK, LAUNCHER_SLURM };
 
-/* Who reads our standard input: a rank's number, or one of these. */
+/* Reader of our standard input: a rank number, or one of these. */
 enum { STDIN_ALL = -1, STDIN_NONE = -2 };
 
 struct options {
@@ -45,7 +45,7 @@ struct options {
     struct app *apps;
     size_t app_count;
     uint32_t rank_count; /* of all apps, without spares */
-    uint32_t spares;     /* further ranks of the last app, in reserve */
+    uint32_t spares;     /* additional ranks of the last app, in reserve */
     char **settings;     /* NAME=VALUE of -genv and -x, ours */
     size_t setting_count;
     struct env_filter filter;
@@ -57,49 +57,50 @@ struct options {
     pccl_ns deadline_ns;   /* 0: default */
     uint32_t quorum;       /* 0: not given */
     double timeout;        /* s, 0: none */
-    bool elastic;          /* deaths are tolerated */
-    bool shrink;           /* survivors repair by themselves (--elastic) */
+    bool elastic;          /* continues after losses of ranks */
+    bool shrink; /* survivors repair the communicator themselves (--elastic) */
     uint32_t ranks_min;
     uint32_t ranks_max; /* 0: no limit */
     bool respawn;
     const char *label; /* pattern, or NULL */
-    bool merge;        /* the ranks' errors go where their output goes */
+    bool merge;        /* errors of ranks go to the same place as output */
     bool verbose;
     bool until_done; /* a coordinator that ends with its run */
     struct host_list hosts;
-    bool ranked;       /* hosts has one entry for each rank, in order */
+    bool ranked;       /* hosts has one entry per rank, in order */
     uint32_t per_host; /* -ppn, 0: by slots */
     enum launcher launcher;
-    const char *launcher_exec; /* command in place of ssh, or NULL */
-    const char *agent;     /* pccl-master on other hosts, or NULL: as here */
-    const char *prefix;    /* where it is installed there, or NULL */
-    const char *interface; /* on which the coordinator listens, or NULL */
+    const char *launcher_exec; /* command instead of ssh, or NULL */
+    const char
+        *agent; /* pccl-master on other hosts, or NULL: same path as here */
+    const char *prefix;    /* installation prefix there, or NULL */
+    const char *interface; /* that the coordinator listens on, or NULL */
     const char *universe;  /* -usize, or NULL */
     struct bind bind;
     int64_t stdin_to;
     const char *out_pattern, *err_pattern; /* files instead of our output */
-    const char *out_folder;                /* the same, in Open MPI's order */
+    const char *out_folder;                /* the same, in Open MPI's layout */
     char *config;                          /* text of -configfile, ours */
     char **config_words;                   /* ours; the words are in config */
     char error[MESSAGE_SIZE];
 };
 
-/* False with a line for the user in options->error. options_free in any case.
- * Uses argv until then. */
+/* False: options->error has a line for the user. Call options_free in any case.
+ * Refers to argv until then. */
 bool options_parse(struct options *options, int argc, char **argv);
 
-/* Variables that stand for options that were not given; any may be NULL.
- * Settles the number of ranks. Also false with an error. */
+/* Applies variables for options that were not given; any may be NULL.
+ * Determines the number of ranks. False: error. */
 struct options_environment {
     const char *deadline; /* PCCL_DEADLINE */
     const char *nodes;    /* of Slurm's allocation */
     const char *tasks;    /* per node */
-    bool srun;            /* Slurm's launcher is there */
+    bool srun;            /* srun is installed */
 };
 bool options_complete(struct options *options,
                       const struct options_environment *environment);
 
-/* This host by its name or a loopback address. */
+/* Whether host is the name of this host or a loopback address. */
 bool host_is_local(const char *host);
 
 void options_free(struct options *options);

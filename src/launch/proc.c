@@ -1,4 +1,4 @@
-/* proc.c - see proc.h. */
+/* proc.c - watches one process, its process group and its output. */
 #include "proc.h"
 
 #include "guard.h"
@@ -23,8 +23,9 @@ static void group_forget(struct proc *proc)
     guard_remove(proc->guard_fd, proc->pid);
 }
 
-/* The process is dead: its children get the grace that it had, then the end. A
- * pipe that somebody else still holds is left when it is empty. */
+/* The process is dead. Its children get the rest of its grace period, then
+ * SIGKILL. A pipe that another process still holds is closed when it is
+ * empty. */
 static void sweep_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)events;
@@ -83,7 +84,7 @@ void proc_free(struct proc *proc)
     ev_timer_stop(proc->loop, &proc->sweep);
 }
 
-/* ours: the reading end of a new pipe. */
+/* ours: the read end of a new pipe. */
 static bool pipe_open(int *ours, int *theirs)
 {
     int ends[2];

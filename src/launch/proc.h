@@ -1,6 +1,6 @@
-/* proc.h - a process that we started: its group, its output, and what it
- * leaves behind. Used for ranks, by the launcher and by agents on other hosts,
- * and for the commands that start those agents. */
+/* proc.h - a started process: its process group, its output, and remaining
+ * children. For ranks (in the launcher and in agents) and for the commands that
+ * start agents. */
 #ifndef PCCL_LAUNCH_PROC_H
 #define PCCL_LAUNCH_PROC_H
 
@@ -10,14 +10,14 @@
 struct proc {
     struct ev_loop *loop; /* the default loop: child watchers need it */
     int guard_fd;
-    pid_t pid;      /* also its process group; the last one's when dead */
+    pid_t pid;      /* also its process group; still set after its death */
     bool alive;     /* started and not reaped */
-    bool news;      /* ended, and whoever looks after it has not seen it */
+    bool news;      /* it has ended, and its owner has not handled that yet */
     bool lingering; /* dead, but its process group is not empty */
     int wait_status;
     struct stream out, err;
     ev_child child;
-    ev_timer sweep; /* after the end: what it left behind */
+    ev_timer sweep; /* after the end: checks for remaining processes */
     ev_tstamp sweep_until;
 };
 
@@ -27,8 +27,8 @@ struct proc_request {
     int argc;
     char *const *env;
     const char *directory;
-    int in;  /* becomes its input; stays the caller's */
-    int out; /* its output, or -1: a pipe to proc->out, which is open then */
+    int in;                /* its input; the caller keeps it open */
+    int out;               /* its output, or -1: a pipe that proc->out reads */
     const cpu_set_t *cpus; /* or NULL */
     struct sink *out_sink, *err_sink;
     const struct stream_name *name;
@@ -38,15 +38,15 @@ struct proc_request {
 
 void proc_init(struct proc *proc, struct ev_loop *loop, int guard_fd);
 
-/* 0; or the exit status for the failure, which is described in error. */
+/* Returns 0, or the exit status for a failure with its text in error. */
 int proc_start(struct proc *proc, const struct proc_request *request,
                char *error, size_t error_size);
 
-/* To its whole process group. */
+/* Signals its whole process group. */
 void proc_signal(const struct proc *proc, int number);
-/* Kills what is left of it, at once. */
+/* Kills all remaining processes at once. */
 void proc_kill(struct proc *proc);
-/* Nothing of it is left: process, group, output. */
+/* Whether process, group and output are gone. */
 bool proc_is_gone(const struct proc *proc);
 /* Stops watching. */
 void proc_free(struct proc *proc);

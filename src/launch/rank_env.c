@@ -1,4 +1,4 @@
-/* rank_env.c - see rank_env.h. */
+/* rank_env.c - builds the environment of one rank. */
 #include "rank_env.h"
 
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static bool name_listed(const char *names, const char *item)
     return false;
 }
 
-/* What -genvnone leaves is what a login would give. */
+/* With -genvnone a rank gets only the variables of a login. */
 static bool may_pass(const struct rank_env *in, const char *item)
 {
     struct env_filter filter = in->app->filter;
@@ -127,7 +127,7 @@ static void put_policy(struct env_list *list, const struct rank_env *in)
     else if (list_find(list, "PCCL_ON_FAILURE") == list->count)
         put_text(list, "PCCL_ON_FAILURE", "abort");
     if (o->deadline) put_text(list, "PCCL_DEADLINE", o->deadline);
-    /* gfortran buffers output to a pipe otherwise, and loses it in a crash */
+    /* otherwise gfortran buffers output to a pipe and loses it in a crash */
     if (list_find(list, "GFORTRAN_UNBUFFERED_PRECONNECTED") == list->count)
         put_text(list, "GFORTRAN_UNBUFFERED_PRECONNECTED", "y");
 }

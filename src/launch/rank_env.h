@@ -15,21 +15,21 @@ struct rank_env {
     uint32_t local;           /* number on its host, of local_count */
     uint32_t local_count;
     bool newcomer; /* joins the running job: --join, respawn, spares */
-    bool spare;    /* waits for a word on its input before it does */
+    bool spare;    /* waits for its release on standard input before it joins */
 };
 
-/* A list of variables that grows; items NULL-terminated, ours. */
+/* A growing, NULL-terminated list of variables; owns them. */
 struct env_list {
     char **items;
     size_t count;
 };
 
-/* What another launcher left behind; a PMI client would talk to that one. */
+/* A variable of another launcher; a PMI client would contact that one. */
 bool env_is_foreign(const char *item);
 
-/* Takes item, a NAME=VALUE, in place of an older one of that name. */
+/* Adds item, a NAME=VALUE, or replaces the variable of that name. */
 void env_put(struct env_list *list, char *item);
-/* Puts path before what is in LD_LIBRARY_PATH; NULL does nothing. */
+/* Prepends path to LD_LIBRARY_PATH; NULL does nothing. */
 void env_put_library_path(struct env_list *list, const char *path);
 
 /* NULL-terminated; free with rank_env_free. */

@@ -1,4 +1,4 @@
-/* reach.c - see reach.h. */
+/* reach.c - finds a reachable address among several. */
 #include "reach.h"
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static bool is_loopback(const char *text)
             strcmp(address.host, "::1") == 0);
 }
 
-/* "" for what nobody else could call. */
+/* "" for an address that other hosts cannot reach. */
 static void interface_text(const struct ifaddrs *at, char *host, socklen_t size)
 {
     *host = '\0';
@@ -133,8 +133,8 @@ static bool answered(int fd)
            error == 0;
 }
 
-/* The first of texts[0, count) that answers. */
-static const char *call_all(const char *const *texts, nfds_t count)
+/* The first of texts[0, count) that accepts a connection. */
+static const char *connect_any(const char *const *texts, nfds_t count)
 {
     struct pollfd calls[CALLS_MAX];
     const char *found = NULL;
@@ -174,6 +174,6 @@ const char *reach_first(struct link_texts *addresses)
         if (counts[loopback] < CALLS_MAX)
             texts[loopback][counts[loopback]++] = text;
     }
-    const char *found = call_all(texts[0], counts[0]);
-    return found ? found : call_all(texts[1], counts[1]);
+    const char *found = connect_any(texts[0], counts[0]);
+    return found ? found : connect_any(texts[1], counts[1]);
 }

@@ -1,27 +1,28 @@
-/* reach.h - which of several addresses a coordinator answers on from here. */
+/* reach.h - addresses of this host, and a test which address of a coordinator
+ * is reachable. */
 #ifndef PCCL_LAUNCH_REACH_H
 #define PCCL_LAUNCH_REACH_H
 
 #include "address.h"
 #include "agent_link.h"
 
-/* Addresses by which others may reach a port of this host, one after the
- * other, those of real interfaces first. */
+/* Lists addresses at which other hosts may reach a port of this host, real
+ * interfaces first. */
 void reach_list(uint16_t port, struct link_texts *addresses);
 
-/* The first address of an interface of this host, IPv4 before IPv6; false:
- * there is none. */
+/* The first address of an interface of this host, IPv4 before IPv6. False:
+ * none. */
 bool reach_interface(const char *name, char *host, size_t size);
 
-/* No name. */
+/* Whether the host is an address, not a name. */
 bool reach_is_numeric(const struct address *address);
 
-/* The host has this address on one of its interfaces. */
+/* Whether an interface of this host has the address. */
 bool reach_is_ours(const struct address *address);
 
-/* Calls all of them at once, loopback ones only when no other one answers, and
- * takes the first that does; waits for some seconds. An address with a name is
- * believed. NULL: none. The result is one of addresses. */
+/* Connects to all addresses at once and returns the first that accepts,
+ * loopback ones only if no other does; waits for some seconds. An address with
+ * a name is not tested. NULL: none. The result is one of addresses. */
 const char *reach_first(struct link_texts *addresses);
 
 #endif

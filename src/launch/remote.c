@@ -1,4 +1,4 @@
-/* remote.c - see remote.h. */
+/* remote.c - starts the agent of a host and exchanges frames with it. */
 #include "remote.h"
 
 #include "rank_env.h"
@@ -19,7 +19,7 @@ struct remote {
     struct remote_setup setup;
     struct proc proc;
     struct agent_link link;
-    struct sink_waiter waiter; /* for room in waits_for */
+    struct sink_waiter waiter; /* waits for room in waits_for */
     struct sink *waits_for;
     ev_timer beat;
     bool ready, lost, finishing;
@@ -27,7 +27,8 @@ struct remote {
 
 static void remote_lose(struct remote *remote, const char *why)
 {
-    char text[MESSAGE_SIZE / 2]; /* why may lie in what the link frees */
+    char text[MESSAGE_SIZE /
+              2]; /* copy: `why` may point into memory that the link frees */
     if (remote->lost) return;
     remote->lost = true;
     snprintf(text, sizeof text, "%s", why);
@@ -37,7 +38,7 @@ static void remote_lose(struct remote *remote, const char *why)
         remote->setup.events.lost(remote->setup.events.user, text);
 }
 
-static bool took(struct agent_link *link, const struct link_frame *frame)
+static bool on_frame(struct agent_link *link, const struct link_frame *frame)
 {
     struct remote *remote = link->user;
     struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
@@ -64,7 +65,7 @@ static bool took(struct agent_link *link, const struct link_frame *frame)
     case LINK_TAKEN:
     case LINK_ENDED:
     case LINK_GONE:
-        return remote->setup.events.took(remote->setup.events.user, frame);
+        return remote->setup.events.on_frame(remote->setup.events.user, frame);
     default:
         break;
     }
@@ -72,8 +73,8 @@ static bool took(struct agent_link *link, const struct link_frame *frame)
     return true;
 }
 
-/* ssh has usually said why, and ends in a moment. */
-static void broke(struct agent_link *link, const char *why)
+/* ssh usually has printed the reason and ends soon. */
+static void on_closed(struct agent_link *link, const char *why)
 {
     struct remote *remote = link->user;
     bool ended = strcmp(why, "ended") == 0;
@@ -86,7 +87,7 @@ static void beat(struct ev_loop *loop, ev_timer *timer, int events)
     (void)events;
     struct remote *remote = timer->data;
     link_send(&remote->link, LINK_ALIVE, 0, NULL, 0);
-    if (ev_now(loop) - remote->link.heard > LINK_SILENCE &&
+    if (ev_now(loop) - remote->link.last_recv > LINK_SILENCE &&
         !remote->link.paused)
         remote_lose(remote, "it has been silent for too long");
 }
@@ -116,7 +117,7 @@ static int words_cut(const char *text, char **words, int count, int most)
     return count;
 }
 
-/* Words of the command: pieces of text, and the rest as it is. */
+/* Splits the command into words, followed by the rest unchanged. */
 static int words_make(const struct remote_setup *setup, const char *self,
                       char **words)
 {
@@ -130,9 +131,9 @@ static int words_make(const struct remote_setup *setup, const char *self,
     int count = words_cut(text, words, 0, WORDS_MAX / 2);
     bool shell = count > 0 && !slurm;
     if (count > 0) words[count++] = memory_text(setup->host);
-    /* a shell reads it on the other side */
+    /* the remote shell parses it */
     bool plain = !strpbrk(self, " \t'\"\\$`&|;<>()*?[]#~!{}");
-    if (o->agent && shell) { /* as the user wrote it */
+    if (o->agent && shell) { /* unchanged, as given by the user */
         words[count++] = memory_print("%s --agent", o->agent);
     } else if (o->agent) {
         count = words_cut(o->agent, words, count, WORDS_MAX - 2);
@@ -214,15 +215,15 @@ struct remote *remote_open(const struct remote_setup *setup, char *error,
     }
     close(in[0]);
     close(out[1]);
-    remote->link.took = took;
-    remote->link.broke = broke;
+    remote->link.on_frame = on_frame;
+    remote->link.on_closed = on_closed;
     remote->link.user = remote;
     remote->link.prefixed = true;
     remote->waiter.go = go_on;
     link_open(&remote->link, setup->loop, out[0], in[1]);
     setup_send(remote);
-    remote->setup.addresses = NULL; /* borrowed for this call */
-    ev_timer_init(&remote->beat, beat, LINK_BEAT, LINK_BEAT);
+    remote->setup.addresses = NULL; /* valid only during this call */
+    ev_timer_init(&remote->beat, beat, LINK_HEARTBEAT, LINK_HEARTBEAT);
     remote->beat.data = remote;
     ev_timer_start(setup->loop, &remote->beat);
     return remote;
@@ -249,7 +250,7 @@ void remote_settle(struct remote *remote)
     char why[128];
     if (!proc->news) return;
     proc->news = false;
-    if (remote->ready) return; /* what it said before is read first */
+    if (remote->ready) return; /* frames before the end are handled first */
     if (WIFSIGNALED(proc->wait_status))
         snprintf(why, sizeof why,
                  "the command that reaches it was killed by "

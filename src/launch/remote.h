@@ -1,5 +1,5 @@
-/* remote.h - the launcher's side of an agent on another host: the command that
- * starts it (ssh), the connection through that command, and its end. */
+/* remote.h - the launcher's side of an agent: the command that starts it (ssh),
+ * the connection through that command, and its end. */
 #ifndef PCCL_LAUNCH_REMOTE_H
 #define PCCL_LAUNCH_REMOTE_H
 
@@ -8,14 +8,15 @@
 
 struct remote;
 
-/* What happens to it; `user` is the caller's. */
+/* Callbacks; `user` is the caller's. */
 struct remote_events {
-    /* The agent works; the coordinator's address as seen from there. */
+    /* The agent is ready; master is the coordinator's address as seen from
+     * there. */
     void (*ready)(void *user, const char *master);
-    /* No connection, or no longer. At most once. */
+    /* There is no connection, or no longer. At most once. */
     void (*lost)(void *user, const char *why);
-    /* A frame about a rank. False: no room, remote_wait has been called. */
-    bool (*took)(void *user, const struct link_frame *frame);
+    /* A frame about a rank. False: no room; remote_wait was called. */
+    bool (*on_frame)(void *user, const struct link_frame *frame);
     void *user;
 };
 
@@ -24,14 +25,14 @@ struct remote_setup {
     int guard_fd;
     const char *host;
     const struct options *options; /* launcher and its command */
-    struct sink *err;              /* what ssh has to say */
+    struct sink *err;              /* for the output of ssh */
     struct rlimit files;
-    bool fixed;                         /* the address is the user's choice */
+    bool fixed;                         /* the user chose the address */
     const struct link_texts *addresses; /* of the coordinator */
     struct remote_events events;
 };
 
-/* NULL with the reason in error when the command cannot be started. */
+/* NULL: the command could not be started; the reason is in error. */
 struct remote *remote_open(const struct remote_setup *setup, char *error,
                            size_t error_size);
 
@@ -40,17 +41,17 @@ void remote_send(struct remote *remote, enum link_type type, uint32_t rank,
 void remote_send_number(struct remote *remote, enum link_type type,
                         uint32_t rank, int64_t number);
 
-/* Reads on when sink has room again. */
+/* Continues reading when sink has room. */
 void remote_wait(struct remote *remote, struct sink *sink);
 
-/* To be called after every turn: notices the end of the command. */
+/* Call it after every turn: notices the end of the command. */
 void remote_settle(struct remote *remote);
 /* Asks the agent to end with all its ranks. */
 void remote_finish(struct remote *remote);
-/* It counts as lost. */
+/* Treats the agent as lost. */
 void remote_give_up(struct remote *remote);
 bool remote_is_gone(const struct remote *remote);
-/* Kills the command; without it the agent ends by itself. */
+/* Kills the command; the agent then ends by itself. */
 void remote_close(struct remote *remote);
 
 #endif

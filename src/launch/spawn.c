@@ -1,4 +1,4 @@
-/* spawn.c - see spawn.h. */
+/* spawn.c - fork and exec of a child process. */
 #include "spawn.h"
 
 #include "launch_base.h"
@@ -25,13 +25,14 @@ struct report {
     int error;
 };
 
-/* Everything until exec is async-signal-safe: no allocation, no stdio. */
+/* Async-signal-safe until exec: no allocation, no stdio. */
 static enum stage child_run(const struct spawn_request *r, pid_t parent,
                             char *const *shell_argv)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(EXIT_FAILURE); /* died before the prctl */
+    if (getppid() != parent)
+        _exit(EXIT_FAILURE); /* the parent died before the prctl */
     guard_add(r->guard_fd, getpid());
     if (dup2(r->in, 0) < 0 || dup2(r->out, 1) < 0 || dup2(r->err, 2) < 0)
         return STAGE_FILES;
@@ -41,18 +42,20 @@ static enum stage child_run(const struct spawn_request *r, pid_t parent,
     struct sigaction action = {.sa_handler = SIG_DFL};
     for (int number = 1; number < NSIG; number++)
         if (number != SIGHUP || !r->ignore_hangup)
-            sigaction(number, &action, NULL); /* KILL, STOP: refused, fine */
+            sigaction(number, &action,
+                      NULL); /* fails for KILL and STOP, which is fine */
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(r->file, r->argv, r->env);
-    if (errno == ENOEXEC) { /* a script without #!, as execvp does it */
+    if (errno ==
+        ENOEXEC) { /* a script without #!: run it by a shell, like execvp */
         execve(shell_argv[0], shell_argv, r->env);
     }
     return STAGE_EXEC;
 }
 
-/* Waits until the child executed its program, or said why not. */
+/* Waits until the child has executed its program or reported a failure. */
 static bool report_read(int fd, struct report *report)
 {
     ssize_t size;
@@ -68,7 +71,8 @@ static pid_t child_fork(const struct spawn_request *r, int report_fd,
     sigset_t all, old;
     pid_t parent = getpid();
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &old); /* none of our handlers in there */
+    sigprocmask(SIG_SETMASK, &all,
+                &old); /* none of our handlers may run in the child */
     pid_t pid = fork();
     if (pid == 0) {
         struct report report = {.stage = child_run(r, parent, shell_argv)};
@@ -99,7 +103,9 @@ pid_t spawn_process(const struct spawn_request *request,
         report.error = errno;
         close(ends[1]);
         if (pid > 0) {
-            setpgid(pid, pid); /* as the child does; whoever comes first */
+            setpgid(
+                pid,
+                pid); /* the child does the same; the order does not matter */
             if (report_read(ends[0], &report)) {
                 while (waitpid(pid, NULL, 0) == -1 && errno == EINTR) continue;
                 guard_remove(request->guard_fd, pid);

@@ -15,9 +15,9 @@ struct spawn_request {
     const char *directory; /* NULL: ours */
     int in, out, err;      /* become 0, 1, 2 */
     int guard_fd;
-    const cpu_set_t *cpus; /* bound to these, or NULL */
-    bool ignore_hangup;    /* we run under nohup */
-    struct rlimit files;   /* descriptor limit to give back */
+    const cpu_set_t *cpus; /* processors to bind to, or NULL */
+    bool ignore_hangup;    /* this process runs under nohup */
+    struct rlimit files;   /* descriptor limit to restore */
 };
 
 struct spawn_failure {
@@ -26,14 +26,15 @@ struct spawn_failure {
     int error; /* errno */
 };
 
-/* The new process leads a process group of its own and dies with us. Returns
- * when it executes the program; -1 with the failure when it never did. */
+/* The new process leads its own process group and is killed when we die.
+ * Returns when it has executed the program; -1 with the failure if it could
+ * not. */
 pid_t spawn_process(const struct spawn_request *request,
                     struct spawn_failure *failure);
 
-/* The file to execute for a program: itself when it has a slash, otherwise
- * the first executable of that name in first (may be NULL), then in path.
- * Owned by the caller; NULL with errno when there is none. */
+/* Path of a program: the name itself if it has a slash, otherwise the first
+ * executable of that name in first (may be NULL), then in path. The caller
+ * frees it; NULL: see errno. */
 char *spawn_find(const char *program, const char *first, const char *path);
 
 #endif
