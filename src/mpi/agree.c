@@ -1,4 +1,4 @@
-/* agree.c - see agree.h. */
+/* agree.c - agreement on context ids, and private messages of the library. */
 #include "agree.h"
 #include "coll.h"
 #include "p2p.h"
@@ -51,7 +51,8 @@ static void fold(struct word *into, const struct word *from, bool highest)
         into->value = from->value;
 }
 
-/* The highest or lowest value of all, at the first member and from there. */
+/* The highest or lowest of all values: reduced at the first member and sent to
+ * all. */
 static int round_trip(const struct group *group, uint32_t context, int tag,
                       bool highest, uint32_t *value)
 {

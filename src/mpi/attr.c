@@ -1,4 +1,4 @@
-/* attr.c - keyvals, and lists of attributes whatever object they hang on. */
+/* attr.c - keyvals, and attribute lists of any kind of object. */
 #include "attr_list.h"
 
 #include <assert.h>
@@ -103,7 +103,7 @@ static void attribute_free(struct attribute *at)
     free(at);
 }
 
-/* In the order of the list, as MPICH does: the latest first. */
+/* In the order of the list, like MPICH: the latest attribute first. */
 int attr_copy_all(int from_handle, struct attribute *from,
                   struct attribute **to, int to_handle)
 {
@@ -198,7 +198,7 @@ int attr_delete(int handle, struct attribute **list, struct keyval *keyval)
     return MPI_SUCCESS;
 }
 
-/* Reads into a copy, so that nothing is held afterwards. */
+/* Reads into a copy, so that no lock is held afterwards. */
 bool attr_get(struct attribute **list, struct keyval *keyval,
               struct attribute *out)
 {

@@ -6,12 +6,12 @@
 
 struct attribute;
 
-/* Runs the copy callbacks into a list for the new object. On an error of the
- * callback everything copied is deleted again and its code returned. */
+/* Runs the copy callbacks into a list for the new object. If a callback fails,
+ * deletes all copies and returns its code. */
 int attr_copy_all(int from_handle, struct attribute *from,
                   struct attribute **to, int to_handle);
-/* Runs the delete callbacks, latest first, as MPI-4 asks; stops at an error
- * and leaves what is left. */
+/* Runs the delete callbacks, latest first, as MPI-4 requires. Stops at an error
+ * and keeps the remaining attributes. */
 int attr_delete_all(int handle, struct attribute **list);
 
 #endif

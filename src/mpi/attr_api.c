@@ -1,5 +1,5 @@
-/* attr_api.c - attributes of communicators and types, in C and as Fortran's
- * wrappers ask for them (MPII_*). */
+/* attr_api.c - attribute calls for communicators and types, in C and for
+ * Fortran's wrappers (MPII_*). */
 #include "attr_list.h"
 #include "mpi_comm.h"
 #include "type.h"
@@ -8,7 +8,7 @@
 
 /* ------------------------------------------------------------ communicators */
 
-/* What the launcher said; NULL: nothing. */
+/* A value from the launcher's environment; NULL: none. */
 static int *from_launcher(const char *name, int *value)
 {
     const char *text = getenv(name);
@@ -17,7 +17,7 @@ static int *from_launcher(const char *name, int *value)
     return value;
 }
 
-/* The predefined ones: even numbers are Fortran's names for the odd ones. */
+/* Predefined attributes: even numbers are Fortran's names for the odd ones. */
 static int *predefined(int keyval)
 {
     static int tag_ub = 268435455, host = MPI_PROC_NULL, io = MPI_ANY_SOURCE;
@@ -265,8 +265,8 @@ void MPII_Keyval_set_proxy(int key, copy_proxy *copy, drop_proxy *drop)
     keyval->drop_by = drop;
 }
 
-/* What a reader of the given kind sees of a value (MPI-4 §19.3.7): the value
- * itself, or what a pointer set in C points to for the predefined ones. */
+/* Converts a value for a reader of the given kind (MPI-4 §19.3.7): the value
+ * itself, or for predefined attributes set in C the value at the pointer. */
 static void value_deliver(const struct attribute *found, bool builtin, int key,
                           int type, void *out)
 {

@@ -1,4 +1,4 @@
-/* attr_list.h - keyvals and lists of attributes, for the calls on them. */
+/* attr_list.h - data structures of keyvals and attribute lists. */
 #ifndef ATTR_LIST_H
 #define ATTR_LIST_H
 
@@ -7,7 +7,7 @@
 /* Any of the callbacks; cast back before the call. */
 typedef void callback(void);
 
-/* Fortran callbacks are reached through functions that libmpichfort registers
+/* Fortran callbacks are called through functions that libmpichfort registers
  * with MPII_Keyval_set_proxy. */
 typedef int copy_proxy(callback *user, int handle, int keyval, void *extra,
                        int type, void *value, void **out, int *flag);
@@ -25,12 +25,12 @@ struct keyval {
     void *extra;
 };
 
-/* How the value was set; MPICH's numbers, which libmpichfort uses too. */
+/* Kind of the stored value; MPICH's numbers, which libmpichfort uses too. */
 enum { VALUE_POINTER = 0, VALUE_AINT = 1, VALUE_FINT = 2 };
 
 struct attribute {
-    struct attribute *next; /* older */
-    struct keyval *keyval;  /* one reference */
+    struct attribute *next; /* an older attribute */
+    struct keyval *keyval;  /* holds one reference */
     void *value;
     int type;
 };

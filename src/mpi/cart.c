@@ -1,5 +1,5 @@
-/* cart.c - Cartesian topologies: ranks in row-major order, as MPICH has them,
- * and the choice of balanced dimensions. */
+/* cart.c - Cartesian topologies in row-major order, like MPICH, and balanced
+ * dimensions. */
 #include "cart.h"
 #include "mpi_comm.h"
 #include "comm_split.h"
@@ -41,7 +41,7 @@ static int cells(int dims, const int sizes[])
     return (int)total;
 }
 
-/* -1: outside in a direction without period. */
+/* -1: outside, in a dimension without period. */
 static int rank_at(const struct cart *cart, const int coords[])
 {
     int rank = 0;
@@ -81,7 +81,7 @@ void cart_neighbors(const struct cart *cart, int rank, int neighbors[])
     }
 }
 
-/* A grid that lost a cell has no coordinates any more. */
+/* A grid that has lost a member has no coordinates. */
 static int cart_find(MPI_Comm handle, struct comm **comm,
                      const struct cart **cart, const char *function)
 {
@@ -220,7 +220,7 @@ int PMPI_Cart_shift(MPI_Comm handle, int direction, int shift, int *source,
     return MPI_SUCCESS;
 }
 
-/* The slice's grid: the dimensions that remain. */
+/* The grid of a slice: the remaining dimensions. */
 static struct cart *cart_slice(const struct cart *cart, const int remain[])
 {
     struct cart *slice = cart_copy(cart);
@@ -270,9 +270,9 @@ int PMPI_Cart_sub(MPI_Comm handle, const int remain[], MPI_Comm *out)
 /* ---------------------------------------------------------------- dimensions
  */
 
-/* Splits `total` into `count` factors as close to each other as can be, not
- * rising: tries the largest factor from the root upwards, then the rest. The
- * first found has the least largest factor. */
+/* Splits `total` into `count` factors as close to each other as possible, in
+ * descending order. Tries the largest factor from the root upwards, then the
+ * others. The first result has the least largest factor. */
 static void factors(int total, int count, int limit, int out[], int best[],
                     int depth, int *found)
 {
@@ -285,7 +285,7 @@ static void factors(int total, int count, int limit, int out[], int best[],
     }
     for (int f = 1; f <= total && f <= limit && !*found; f++) {
         if (total % f != 0) continue;
-        /* The others are at most f each. */
+        /* all other factors are at most f */
         long room = 1;
         for (int i = 0; i < count && room < total; i++) room *= f;
         if (room < total) continue;

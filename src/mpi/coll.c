@@ -1,4 +1,4 @@
-/* coll.c - the engine of collectives: how the steps of one are run. */
+/* coll.c - the collective engine: runs the steps of a collective. */
 #include "coll.h"
 #include "revoke.h"
 #include "transport.h"
@@ -86,7 +86,7 @@ int coll_old_rank(const struct coll *coll, int rank)
 /* ------------------------------------------------------------------- running
  */
 
-/* The operation in a group of one. */
+/* Runs the operation in a group of one. */
 static void run_alone(const pcclCollective_t *op, size_t element_size)
 {
     size_t size = op->count * element_size;
@@ -134,7 +134,7 @@ static size_t pccl_size(pcclDataType_t type)
     return 1;
 }
 
-/* Tag, scope and epoch for the members it runs among now. */
+/* Sets tag, scope and epoch for the members that take part now. */
 static void op_address(struct coll *coll)
 {
     const struct comm *comm = coll->comm;
@@ -145,8 +145,8 @@ static void op_address(struct coll *coll)
         comm->follows_world ? 0 : (size_t)coll->members->size;
 }
 
-/* Advances by steps that need no waiting. COLL_RUN: an operation is ready to
- * be launched. */
+/* Advances through steps that need no waiting. COLL_RUN: an operation is ready
+ * for launch. */
 static int next_operation(struct coll *coll)
 {
     for (;;) {
@@ -185,7 +185,7 @@ static int run_blocking(struct coll *coll)
     }
 }
 
-/* An in-place input that was overwritten in part comes back on failure. */
+/* Restores a partly overwritten in-place input after a failure. */
 static int settle(struct coll *coll, int error)
 {
     if (error != MPI_SUCCESS && coll->input)
@@ -195,8 +195,8 @@ static int settle(struct coll *coll, int error)
     return error;
 }
 
-/* A revocation ends what is launched for all of its members; true: it is
- * still under way. */
+/* Whether the operation is in flight. A revocation ends an operation for all of
+ * its members. */
 static bool in_flight(struct coll *coll, enum coll_care care)
 {
     bool done = true;
@@ -250,7 +250,7 @@ bool coll_advance(struct coll *coll, enum coll_care care)
 int coll_settle(struct coll *coll)
 {
     coll->slot = SLOT_BLOCKING;
-    /* Others may wait for messages of ours, or for ours to be received. */
+    /* Other members may wait for messages from here, or for their reception. */
     bool alone = !coll_any_pending() && !transport_busy();
     if (coll->members->size == 1 || alone)
         return settle(coll, run_blocking(coll));
@@ -303,7 +303,7 @@ int coll_barrier(struct comm *comm)
 }
 
 /* The barrier of MPI_Finalize. A survivor's MPI_Finalize succeeds: losses are
- * neither reported nor do they end the job here. */
+ * not reported and do not end the job here. */
 int coll_finish(void)
 {
     pcclCollective_t op = {.size = sizeof op, .kind = pcclKindBarrier};

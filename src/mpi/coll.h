@@ -1,11 +1,11 @@
-/* coll.h - how every collective runs: as steps, each one pccl operation.
+/* coll.h - the collective engine: a collective is a series of pccl operations.
  *
- * A collective is a struct coll whose step function prepares the next pccl
- * operation or says that it is done. The engine launches it, blocking or not,
- * and applies PCCL_ON_FAILURE when a member is lost; with `shrink` it starts
- * the steps again among the survivors. A step function therefore computes all
- * that depends on the members in round 0, and leaves the user's input intact
- * until the last operation has succeeded. */
+ * The step function of a struct coll prepares the next pccl operation, or
+ * returns COLL_DONE. The engine launches the operation, blocking or not, and
+ * applies PCCL_ON_FAILURE when a member is lost; with `shrink` it restarts the
+ * steps among the survivors. A step function therefore computes all that
+ * depends on the members in round 0, and keeps the user's input intact until
+ * the last operation has succeeded. */
 #ifndef COLL_H
 #define COLL_H
 
@@ -14,18 +14,18 @@
 #include "request.h"
 #include "type.h"
 
-/* What a step function returns; any other value is an error class, noted. */
+/* Results of a step function; any other value is a noted error class. */
 enum { COLL_DONE = 0, COLL_RUN = -1 };
 
 enum { COLL_STAGES = 4 };
 
-/* How a call runs: to its end, as a request, or as a persistent request. */
+/* Mode of a call: blocking, a request, or a persistent request. */
 struct mode {
     enum { MODE_NOW, MODE_STARTED, MODE_PREPARED } how;
     MPI_Request *request;
 };
 
-/* One peer's part of an exchange. */
+/* The block of an exchange with one peer. */
 struct block {
     char *address;
     MPI_Count count;
@@ -33,53 +33,57 @@ struct block {
 };
 
 struct coll {
-    struct comm *comm; /* one reference while the collective is nonblocking */
+    struct comm
+        *comm; /* holds a reference while the collective is nonblocking */
     const char *function;
     int (*step)(struct coll *);
     uint32_t slot; /* of the communicator, see comm.h */
-    uint32_t turn; /* in the slot, if ordered: how many went before */
+    uint32_t turn; /* number of predecessors in the slot, if ordered */
     bool ordered;
-    const struct group *called;  /* members at the call */
-    const struct group *members; /* members it runs among now */
+    const struct group *called;  /* members at the time of the call */
+    const struct group *members; /* members that take part now */
     int round;                   /* operations that succeeded since round 0 */
     pcclCollective_t op;
     size_t *exchange;          /* the four arrays of an all-to-all, or NULL */
-    void *stages[COLL_STAGES]; /* memory until the restart or the end */
-    struct block *blocks; /* of the exchange: world to send, world to receive */
+    void *stages[COLL_STAGES]; /* buffers until the restart or the end */
+    struct block
+        *blocks; /* of the exchange: `world` to send, then `world` to receive */
 
-    /* Arguments; which ones are in use depends on the step function. */
+    /* Arguments; each step function uses some of them. */
     const void *sendbuf;
     void *recvbuf;
     MPI_Count sendcount, recvcount;
     struct type *sendtype, *recvtype;
     struct mpi_op *reducer;
-    bool rooted; /* the loss of the root ends it */
+    bool rooted; /* losing the root ends it */
     int root;    /* in `called` */
     char *input; /* copy of an in-place input, restored on failure; owned */
     bool in_place;
-    bool even; /* blocks have one size and stand in rank order */
-    /* Per peer, or per neighbour; owned, the types ended by NULL: */
+    bool even; /* blocks of equal size, in rank order */
+    /* Per peer or neighbour; owned, the types end with NULL: */
     int entries;
     MPI_Count *sendcounts, *recvcounts;
     MPI_Aint *senddispls, *recvdispls; /* in bytes */
     struct type **sendtypes, **recvtypes;
     void (*describe)(struct coll *, struct block *send, struct block *recv);
-    /* Of a reduction: which members are folded, and what this one keeps. */
+    /* Of a reduction: the members to fold, and the elements that this one
+     * keeps. */
     enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
     MPI_Count keep_first, keep_count, block_count;
     bool keep;
-    bool everyone; /* between groups: all of both get a result */
-    /* Of a search for context ids, see step_context: */
+    bool everyone; /* between groups: all members of both get a result */
+    /* Of an agreement on context ids, see step_context: */
     uint32_t wanted, candidate, mine, all;
     struct comm *made; /* gets the context at the end, or NULL */
 
     /* Nonblocking: */
     bool launched;
-    pcclResult_t failed; /* found in the background, for a call to treat */
+    pcclResult_t failed; /* found in the background; a call handles it */
     pcclAsyncReduceOp_t handle;
     int error;
     struct coll *next, *previous;
-    struct coll *after; /* waits for this one, if it is there: of its slot */
+    struct coll
+        *after; /* next collective of its slot, which waits for this one */
     bool listed, busy;
     atomic_bool finished;
 };
@@ -88,60 +92,60 @@ struct coll {
     COMM_OR_RETURN(comm, handle);                                              \
     struct coll coll = {.comm = comm, .function = __func__}
 
-/* Fills in the members; root is a rank at this point. */
+/* Sets the members; root is a rank at this point. */
 void coll_begin(struct coll *coll);
-/* Runs to the end, raises an error if there is one, frees what it owns. */
+/* Runs to the end, raises any error, and frees all that it owns. */
 int coll_run(struct coll *coll);
-/* Runs it, or starts or keeps a copy. Takes over what coll owns. */
+/* Runs it, or starts or stores a copy. Takes over all that coll owns. */
 int coll_go(struct coll *coll, struct mode mode);
 /* Runs to the end and returns a noted class; frees nothing. */
 int coll_settle(struct coll *coll);
-/* Raises the error and frees what the coll owns. */
+/* Raises the error and frees all that coll owns. */
 int coll_refuse(struct coll *coll, int error_class, const char *text);
 
 int coll_root_now(const struct coll *coll);
-/* In an intercommunicator a root is a rank of the other group, MPI_ROOT or
- * MPI_PROC_NULL. Is it this process? */
+/* Whether this process is the root. In an intercommunicator a root is a rank of
+ * the other group, MPI_ROOT or MPI_PROC_NULL. */
 bool coll_is_root(const struct coll *coll);
-/* Its rank in `members`; negative where this process has no part. */
+/* The root's rank in `members`; negative where this process takes no part. */
 int coll_root_place(const struct coll *coll);
 /* The rank in `members` of a rank of the peers. */
 int coll_place(const struct coll *coll, int rank);
 /* Rank in `called` of a member of `members`. */
 int coll_old_rank(const struct coll *coll, int rank);
-/* Memory that lives until the collective ends or starts again; NULL: none,
- * noted. */
+/* Memory until the collective ends or restarts; NULL: no memory, noted. */
 void *coll_stage(struct coll *coll, int index, size_t size);
 
-/* Drives nonblocking collectives; true when this one is finished. */
+/* Makes progress on nonblocking collectives; true when this one is finished. */
 bool coll_progress(struct coll *coll);
 void coll_progress_all(void);
-/* Waits a moment for the operation of one of them, moving the data of all;
- * a message ends it. False: none of them has one to wait for. */
+/* Waits a moment for the operation of one collective while the data of all make
+ * progress; a message ends the wait. False: no operation to wait for. */
 bool coll_wait(void);
 bool coll_any_pending(void);
-/* For the thread that no call waits in: runs no function of the program and
- * leaves failures, which may change the membership, to calls. */
+/* For the progress thread: calls no function of the program, and leaves
+ * failures, which may change the membership, to calls of the program. */
 void coll_progress_background(void);
-/* Whether calls of the program have moved any since *seen, which is set. */
+/* Whether calls of the program have made progress since *seen, which is
+ * updated. */
 bool coll_attended(unsigned *seen);
 
-/* Between the parts of the engine. */
+/* Internal to the coll_*.c files. */
 void coll_stages_free(struct coll *coll);
 void coll_arguments_free(struct coll *coll);
 /* Polls the operation in flight and launches the next; true when done. */
 enum coll_care {
-    CARE_MOVE,       /* moves data as well */
-    CARE_LOOK,       /* somebody else does */
-    CARE_BACKGROUND, /* the same, and see coll_progress_background() */
+    CARE_MOVE,       /* makes progress on data as well */
+    CARE_LOOK,       /* another thread makes progress */
+    CARE_BACKGROUND, /* likewise, see coll_progress_background() */
 };
 bool coll_advance(struct coll *coll, enum coll_care care);
 void coll_pending_add(struct coll *coll);
-/* What PCCL_ON_FAILURE says about a failed operation. MPI_SUCCESS: start the
- * steps again. */
+/* Applies PCCL_ON_FAILURE to a failed operation. MPI_SUCCESS: restart the
+ * steps. */
 int coll_failed(struct coll *coll, pcclResult_t result);
 
-/* Small collectives for the facade's own use; they return a noted class. */
+/* Small collectives for internal use; they return a noted class. */
 int coll_gather_bytes(struct comm *comm, const void *mine, size_t size,
                       void *all);
 int coll_barrier(struct comm *comm);

@@ -1,6 +1,6 @@
-/* coll_api.c - collectives that reduce, broadcast or synchronize: arguments to
- * a struct coll. Every one exists blocking, nonblocking and persistent, with
- * narrow and wide counts; the VARIANT macros write the six. */
+/* coll_api.c - reductions, broadcast and barrier: converts arguments to a
+ * struct coll. Each exists blocking, nonblocking and persistent, with narrow
+ * and wide counts; the VARIANT macros generate the six forms. */
 #include "coll_check.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ BARRIER_VARIANT(Barrier_init, PREPARE, PREPARED)
 /* ----------------------------------------------------------------- broadcast
  */
 
-/* Between groups: from the root to all of the other one. */
+/* Between groups: from the root to all members of the other group. */
 static void describe_bcast(struct coll *coll, struct block *send,
                            struct block *recv)
 {
@@ -99,7 +99,7 @@ static int reduction_inter(struct coll *coll, const void *sendbuf,
     return coll_go(coll, mode);
 }
 
-/* Common part of all that reduce `count` elements of every member: the
+/* Common part of all calls that reduce `count` elements of every member: the
  * caller has set keep* and fold. */
 static int reduction(struct coll *coll, const void *sendbuf, void *recvbuf,
                      MPI_Count count, MPI_Datatype type, MPI_Op op,

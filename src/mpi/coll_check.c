@@ -1,4 +1,4 @@
-/* coll_check.c - arguments of collectives. */
+/* coll_check.c - checks arguments of collectives. */
 #include "coll_check.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
     *type = type_find(handle);
     if (!*type || !(*type)->committed) return MPI_ERR_TYPE;
     if (buffer == MPI_IN_PLACE && count > 0) return MPI_ERR_BUFFER;
-    /* MPI_BOTTOM is NULL too: only for predefined types it must be wrong. */
+    /* MPI_BOTTOM is NULL too, so NULL is an error for predefined types only. */
     if (!buffer && count > 0 && (*type)->predefined && (*type)->size > 0)
         return MPI_ERR_BUFFER;
     return MPI_SUCCESS;

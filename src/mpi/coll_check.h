@@ -1,4 +1,4 @@
-/* coll_check.h - arguments of collectives: MPICH's checks. Each
+/* coll_check.h - checks of collectives' arguments, the same as MPICH's. Each
  * returns an error class. */
 #ifndef COLL_CHECK_H
 #define COLL_CHECK_H
@@ -6,34 +6,34 @@
 #include "coll.h"
 #include "numbers.h"
 
-/* Count, datatype (out: its type) and buffer of one side. */
+/* Checks count, datatype (out: its type) and buffer of one side. */
 int check_data(const void *buffer, MPI_Count count, MPI_Datatype handle,
                struct type **type);
 int check_root(const struct coll *coll, int root);
-/* Operator against a type that has been checked. */
+/* Checks the operator for a type that was checked before. */
 int check_op(MPI_Op handle, const struct type *type, struct mpi_op **op);
-/* Counts and byte displacements (of units `unit`, NULL: dense blocks) of every
- * member into arrays for the coll. */
+/* Converts counts and byte displacements (in units of `unit`, NULL: dense
+ * blocks) of every member to arrays of the coll. */
 int check_counts(const struct coll *coll, struct numbers counts,
                  struct numbers displs, MPI_Aint unit, MPI_Count **counts_out,
                  MPI_Aint **displs_out);
-/* All counts the same, blocks one after the other. */
+/* Equal counts, blocks one after the other. */
 int check_even(const struct coll *coll, MPI_Count count, MPI_Aint extent,
                MPI_Count **counts_out, MPI_Aint **displs_out);
-/* A datatype for each. */
+/* A datatype per member. */
 int check_types(const struct coll *coll, const MPI_Datatype handles[],
                 struct type ***out);
-/* Text for a class that a check found. */
+/* Error text for a class that a check returned. */
 const char *check_text(int error_class);
 
-/* The parameters that a variant has more, and how it runs. */
+/* Additional parameters of a variant, and its mode. */
 #define REQUEST , MPI_Request *request
 #define PREPARE , MPI_Info info, MPI_Request *request
 #define NOW ((struct mode){MODE_NOW, NULL})
 #define STARTED ((struct mode){MODE_STARTED, request})
 #define PREPARED ((void)info, (struct mode){MODE_PREPARED, request})
 
-/* Opens a function with a struct coll for the communicator. */
+/* Begins a function with a struct coll for the communicator. */
 #define BEGIN(comm_handle)                                                     \
     struct comm *comm = comm_find(comm_handle);                                \
     if (!comm)                                                                 \

@@ -1,11 +1,10 @@
-/* coll_failure.c - the one place that decides what the loss of a member means
- * for a collective. */
+/* coll_failure.c - decides how a collective handles the loss of a member. */
 #include "coll.h"
 #include "revoke.h"
 
 #include <stdio.h>
 
-/* Names the members of `before` that are not in `after`. */
+/* Lists the members of `before` that are missing in `after`. */
 static void lost_describe(const struct group *before, const struct group *after,
                           char *text, size_t size)
 {
@@ -37,7 +36,7 @@ static _Noreturn void failure_abort(const struct coll *coll, const char *what)
     env_abort(MPIX_ERR_PROC_FAILED, line);
 }
 
-/* Drops the members of a communicator with a list of its own that are gone. */
+/* Removes lost members from a communicator that does not follow the world. */
 static int members_filter(struct comm *comm)
 {
     const struct group *now = comm_members(comm);
@@ -69,7 +68,7 @@ static int failure_shrink(struct coll *coll)
     bool learned = comm->follows_world || world_learn(coll->members);
     if (!learned || !world_refresh())
         return error_note(MPI_ERR_OTHER, "cannot read the view of the run");
-    /* Another operation may have taken the loss into account already. */
+    /* Another operation may have handled the loss already. */
     if (!comm->follows_world && comm_members(comm) == coll->members) {
         int result = members_filter(comm);
         if (result != MPI_SUCCESS) return result;
@@ -82,7 +81,7 @@ static int failure_shrink(struct coll *coll)
     return MPI_SUCCESS;
 }
 
-/* An error handler that the program has installed wins over the default. */
+/* A handler that the program installed has precedence over the default. */
 static bool aborts(const struct coll *coll)
 {
     int handler = atomic_load(&coll->comm->errhandler);
@@ -95,8 +94,8 @@ int coll_failed(struct coll *coll, pcclResult_t result)
     char detail[256] = "";
     (void)pcclGetLastError(world.pccl, detail, sizeof detail);
     const char *text = *detail ? detail : pcclGetErrorString(result);
-    /* Word of it may come this way before the message. */
-    if (result == pcclOperationFailed) revoke_heard(coll->comm->context);
+    /* This failure may arrive before the message that revokes. */
+    if (result == pcclOperationFailed) revoke_received(coll->comm->context);
     if (comm_revoked(coll->comm))
         return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
     switch (result) {

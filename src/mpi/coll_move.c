@@ -1,11 +1,10 @@
-/* coll_move.c - collectives that move data: gather, scatter, all-gather and
- * all-to-all in all their forms.
+/* coll_move.c - gather, scatter, all-gather and all-to-all in all forms.
  *
- * When members are lost in mid-call and the rest repeats it (shrink), what is
- * sent is chosen by the rank a member had at the call, because the program
- * laid out its data for those ranks; what is received stands in the order of
- * the survivors where blocks have one size, and at the displacement given for
- * the member where they have their own. */
+ * A loss during a call makes the survivors repeat it (shrink). Data to send are
+ * selected by the rank that a member had at the call, because the program laid
+ * out its data for those ranks. Received blocks of equal size are stored in the
+ * order of the survivors; blocks with individual displacements are stored at
+ * the displacement given for the member. */
 #include "coll_check.h"
 
 #include <stdlib.h>
@@ -43,8 +42,9 @@ static struct block whole_recv(const struct coll *coll)
     return (struct block){coll->recvbuf, coll->recvcount, coll->recvtype};
 }
 
-/* In an intercommunicator everything goes to the other group: its ranks are the
- * peers', and the operation runs among both. Nothing is in place there. */
+/* In an intercommunicator all data go to the other group: its ranks are the
+ * peers, and the operation runs among both groups. There is no in-place
+ * form. */
 static int peer_count(const struct coll *coll)
 {
     const struct group *remote = coll->comm->remote;
@@ -165,7 +165,7 @@ GATHER_VARIANT(Gather_init, int, PREPARE, PREPARED)
 GATHER_VARIANT(Igather_c, MPI_Count, REQUEST, STARTED)
 GATHER_VARIANT(Gather_init_c, MPI_Count, PREPARE, PREPARED)
 
-/* At the root the arrays are needed; elsewhere they are ignored. */
+/* The arrays matter only at the root; elsewhere they are ignored. */
 static struct numbers or_empty(struct numbers counts)
 {
     static const int empty[1];
@@ -212,7 +212,7 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
     coll.sendbuf = sendbuf;
     coll.recvbuf = recvbuf;
     coll.recvcount = recvcount;
-    /* In place here means that the root keeps its part where it is. */
+    /* in place: the root keeps its own block where it is */
     coll.in_place = recvbuf == MPI_IN_PLACE;
     if (coll.in_place && !mine) CHECK(MPI_ERR_BUFFER);
     CHECK(check_place(&coll));
@@ -437,7 +437,7 @@ ALLTOALLV_VARIANT(Alltoallv_init, int, int, PREPARE, PREPARED)
 ALLTOALLV_VARIANT(Ialltoallv_c, MPI_Count, MPI_Aint, REQUEST, STARTED)
 ALLTOALLV_VARIANT(Alltoallv_init_c, MPI_Count, MPI_Aint, PREPARE, PREPARED)
 
-/* Displacements are in bytes already. */
+/* displacements are already in bytes */
 static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                      struct numbers senddispls, const MPI_Datatype sendtypes[],
                      void *recvbuf, struct numbers recvcounts,

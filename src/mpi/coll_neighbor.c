@@ -1,10 +1,10 @@
 /* coll_neighbor.c - neighbourhood collectives on grids and graphs.
  *
- * A process may be a neighbour several times. What it sends there travels
- * together, in the order of the sender's edges. On a graph the receiver takes
- * it in the order of its own. On a grid, where neighbours come in the order of
- * the dimensions, the lower one first, what a member sends in direction j is
- * what arrives from its side at j ^ 1. */
+ * A process may be a neighbour several times. All its blocks travel together,
+ * in the order of the sender's edges. On a graph the receiver takes them in the
+ * order of its own edges. On a grid neighbours are ordered by dimension, the
+ * lower one first; the block that a member sends in direction j arrives from
+ * direction j ^ 1. */
 #include "cart.h"
 #include "coll_check.h"
 #include "graph.h"
@@ -13,7 +13,7 @@
 
 static const struct numbers none;
 
-/* One block of a side: its address, and its size packed. */
+/* One block to send: its address and packed size. */
 static struct block send_block(const struct coll *coll, int j)
 {
     struct type *type = coll->sendtypes ? coll->sendtypes[j] : coll->sendtype;
@@ -53,7 +53,7 @@ static int out_degree(const struct comm *comm)
     return comm->cart ? 2 * comm->cart->dims : comm->graph->out;
 }
 
-/* Where the edges lead, and where they come from; a grid's are the same. */
+/* Destinations and sources of the edges; the same on a grid. */
 static const int *dests_of(const struct coll *coll)
 {
     return coll->comm->graph ? coll->comm->graph->dests : coll->stages[2];
@@ -64,7 +64,7 @@ static const int *sources_of(const struct coll *coll)
     return coll->comm->graph ? coll->comm->graph->sources : coll->stages[2];
 }
 
-/* Sums up what goes to and comes from each member. */
+/* Adds up the bytes to and from each member. */
 static void count_bytes(const struct coll *coll, size_t *sends, size_t *recvs)
 {
     const int *dests = dests_of(coll), *sources = sources_of(coll);
@@ -120,7 +120,7 @@ static int prepare(struct coll *coll)
 
 static int step_neighbors(struct coll *coll)
 {
-    /* The survivors of a topology that lost a member have none. */
+    /* the survivors of a topology with a lost member have no topology */
     if (coll->members != coll->called)
         return error_note(MPIX_ERR_PROC_FAILED,
                           "a member of the topology was lost");
@@ -141,7 +141,7 @@ static int step_neighbors(struct coll *coll)
     return COLL_DONE;
 }
 
-/* Opens the function. */
+/* Begins a function on a topology. */
 static int open_topology(struct coll *coll, const void *sendbuf, void *recvbuf)
 {
     const struct comm *comm = coll->comm;
@@ -155,8 +155,7 @@ static int open_topology(struct coll *coll, const void *sendbuf, void *recvbuf)
     return MPI_SUCCESS;
 }
 
-/* The arrays that are checked next have an entry for each edge that leads
- * out, or in. */
+/* The next arrays to check have an entry per outgoing, or incoming, edge. */
 static void side_out(struct coll *coll)
 {
     coll->entries = out_degree(coll->comm);
@@ -206,7 +205,7 @@ ALLGATHER_VARIANT(Ineighbor_allgather_c, MPI_Count, REQUEST, STARTED)
 ALLGATHER_VARIANT(Neighbor_allgather_init, int, PREPARE, PREPARED)
 ALLGATHER_VARIANT(Neighbor_allgather_init_c, MPI_Count, PREPARE, PREPARED)
 
-/* Without neighbours there need be no arrays. */
+/* Without neighbours the arrays may be missing. */
 static struct numbers or_empty(struct numbers counts)
 {
     static const int empty[1];
@@ -311,7 +310,7 @@ ALLTOALLV_VARIANT(Neighbor_alltoallv_init, int, int, PREPARE, PREPARED)
 ALLTOALLV_VARIANT(Neighbor_alltoallv_init_c, MPI_Count, MPI_Aint, PREPARE,
                   PREPARED)
 
-/* Displacements are in bytes already. */
+/* displacements are already in bytes */
 static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                      struct numbers senddispls, const MPI_Datatype sendtypes[],
                      void *recvbuf, struct numbers recvcounts,

@@ -1,6 +1,6 @@
-/* coll_pending.c - collectives under way: nonblocking and persistent ones, and
- * blocking ones beside them. Any waiting thread moves all of them: a member
- * that waits for one may be needed for another. */
+/* coll_pending.c - collectives in flight: nonblocking, persistent, and blocking
+ * ones beside them. Every waiting thread makes progress on all of them, because
+ * other members may need one before another can complete. */
 #include "coll.h"
 #include "transport.h"
 
@@ -12,18 +12,18 @@
 #include <time.h>
 
 static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
-/* In the order of their starts, which is mostly that of their ends. */
+/* In the order of their starts, usually also that of their ends. */
 static struct coll *pending_head, *pending_tail;
-static struct coll *pending_turn; /* where the next look at all goes on */
+static struct coll *pending_turn; /* where the next round over all continues */
 static atomic_int pending_count;
-static atomic_uint attention; /* calls of the program that moved some */
+static atomic_uint attention; /* progress made by calls of the program */
 
 bool coll_any_pending(void)
 {
     return atomic_load(&pending_count) != 0;
 }
 
-/* With pending_lock. */
+/* The caller holds pending_lock. */
 static void list_append(struct coll *coll)
 {
     coll->next = NULL;
@@ -35,7 +35,7 @@ static void list_append(struct coll *coll)
     pending_tail = coll;
 }
 
-/* With pending_lock. */
+/* The caller holds pending_lock. */
 static void list_remove(struct coll *coll)
 {
     if (pending_turn == coll) pending_turn = coll->next;
@@ -64,8 +64,8 @@ void coll_pending_add(struct coll *coll)
     atomic_fetch_add(&pending_count, 1);
 }
 
-/* With pending_lock, so that what waited for its end cannot be over itself
- * before this returns it, marked busy. */
+/* Removes it from the list. The caller holds pending_lock, so that its
+ * successor in the slot cannot complete before it is returned, marked busy. */
 static struct coll *unlist(struct coll *coll)
 {
     struct coll *after = coll->after;
@@ -82,14 +82,14 @@ static struct coll *unlist(struct coll *coll)
     return after;
 }
 
-/* Moves one that the caller has marked busy. */
+/* Makes progress on one that the caller has marked busy. */
 static bool move_one(struct coll *coll, enum coll_care care,
                      struct coll **after)
 {
     struct comm *comm = coll->comm;
     *after = NULL;
-    /* Earlier ones of its slot go first. It waits here and not in the call
-     * that started it: that must not block. */
+    /* Predecessors of its slot go first. It waits here, because the call that
+     * started it must not block. */
     bool turn =
         !coll->ordered || atomic_load(&comm->ended[coll->slot]) >= coll->turn;
     bool done = turn && coll_advance(coll, care);
@@ -97,18 +97,18 @@ static bool move_one(struct coll *coll, enum coll_care care,
     coll->busy = false;
     if (done) *after = unlist(coll);
     pthread_mutex_unlock(&pending_lock);
-    /* Last: the owner may free it from here on. */
+    /* last action: the owner may free it from here on */
     if (done) atomic_store(&coll->finished, true);
     return done;
 }
 
-/* What the background thread must not run. */
+/* Whether the background thread must not run it. */
 static bool private(const struct coll *coll)
 {
     return coll->reducer && !coll->reducer->predefined;
 }
 
-/* The same, and what only waited for its end. */
+/* Likewise, and its successors in the slot. */
 static bool move(struct coll *coll, enum coll_care care)
 {
     struct coll *after;
@@ -144,8 +144,8 @@ bool coll_progress(struct coll *coll)
     return mine ? move(coll, CARE_MOVE) : atomic_load(&coll->finished);
 }
 
-/* The next ones in turn; a few calls reach all. What another thread moves is
- * left to it. */
+/* Makes progress on a few collectives in turn; several calls reach all. Skips
+ * those that another thread works on. */
 static void look_at_all(enum coll_care care)
 {
     enum { BATCH = 64 };
@@ -163,7 +163,7 @@ static void look_at_all(enum coll_care care)
     for (int i = 0; i < count; i++) (void)move(batch[i], care);
 }
 
-/* The first that nobody moves, marked busy. */
+/* The first that no thread works on, marked busy. */
 static struct coll *take_first(bool launched)
 {
     pthread_mutex_lock(&pending_lock);
@@ -177,7 +177,7 @@ static struct coll *take_first(bool launched)
 
 void coll_progress_all(void)
 {
-    enum { ALL = 16 }; /* every so many calls look at more than the first */
+    enum { ALL = 16 }; /* one in so many calls looks at more than the first */
     static atomic_uint calls;
     if (!coll_any_pending()) return;
     if (atomic_fetch_add(&calls, 1) % ALL == 0) look_at_all(CARE_LOOK);
@@ -193,7 +193,7 @@ void coll_progress_background(void)
 
 bool coll_wait(void)
 {
-    enum { MOST_MS = 1 }; /* a revocation may come */
+    enum { MOST_MS = 1 }; /* a revocation may arrive */
     struct coll *first = coll_any_pending() ? take_first(true) : NULL;
     if (!first) return false;
     bool done;
@@ -224,7 +224,7 @@ static void references(struct coll *coll, void (*change)(struct object *))
         if (types[i] && !types[i]->predefined) change(&types[i]->object);
     if (coll->reducer && !coll->reducer->predefined)
         change(&coll->reducer->object);
-    /* A NULL ends them. */
+    /* NULL ends the array */
     for (int i = 0; coll->sendtypes && coll->sendtypes[i]; i++)
         change(&coll->sendtypes[i]->object);
     for (int i = 0; coll->recvtypes && coll->recvtypes[i]; i++)
@@ -259,8 +259,8 @@ static bool request_progress(struct request *request)
     return request_ended(request);
 }
 
-/* A persistent collective was laid out for the members of its making: it runs
- * among those of them who are left, and not with newcomers. */
+/* A persistent collective was prepared for the members at that time. It runs
+ * among the remaining ones of them, without newcomers. */
 static bool laid_out(struct coll *coll)
 {
     coll->members = comm_scope(coll->comm);
@@ -313,9 +313,9 @@ static struct request *request_make(const struct coll *from)
     return request;
 }
 
-/* Gives it a slot. The counters are equal on all members, because all start
- * and prepare their collectives in the same order; they may start prepared ones
- * in any. */
+/* Assigns a slot. The counters are equal on all members, because all start and
+ * prepare their collectives in the same order. Prepared collectives may be
+ * started in any order. */
 static void slot_take(struct coll *coll, bool prepared)
 {
     struct comm *comm = coll->comm;

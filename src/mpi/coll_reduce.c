@@ -1,16 +1,16 @@
 /* coll_reduce.c - the steps of collectives that reduce.
  *
- * Sums and orders of plain numbers are pccl's all-reduce. All the rest is
- * folded here: the members gather each other's contribution in blocks of
- * bounded memory, and each folds in rank order, so all get the same bits and
- * an operator need not commute. */
+ * Sums and extremes of plain numbers use pccl's all-reduce. All others are
+ * folded here: the members gather all contributions in blocks of bounded
+ * memory, and each member folds them in rank order. So all get the same bits,
+ * and operators need not commute. */
 #include "coll.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes gathered at once from all members together. */
+/* Bytes gathered at once, over all members. */
 enum { FOLD_MEMORY = 16 << 20 };
 
 static uint64_t digest(const struct coll *coll, uint64_t count)
@@ -22,7 +22,7 @@ static uint64_t digest(const struct coll *coll, uint64_t count)
            count << 4 ^ 5;
 }
 
-/* Elements [keep_first, keep_first + keep_count) of a full result. */
+/* Stores elements [keep_first, keep_first + keep_count) of a full result. */
 static void keep(const struct coll *coll, const void *result)
 {
     const struct type *type = coll->recvtype;
@@ -73,10 +73,10 @@ static int context_round(struct coll *coll, uint32_t mine, pcclRedOp_t op)
     return COLL_RUN;
 }
 
-/* Everyone proposes the first id that is free to him, takes the highest of
- * these if it is still free then (another thread or a search that overlaps may
- * have been faster), and all look whether everyone has. What was taken in vain
- * is lost. */
+/* Each member proposes its first free id. All claim the highest of these, which
+ * fails on a member if another thread or an overlapping agreement has claimed
+ * it meanwhile. All members then check that all have succeeded. Ids of failed
+ * attempts are lost. */
 int step_context(struct coll *coll)
 {
     if (coll->round % 2 == 1) {
@@ -91,18 +91,19 @@ int step_context(struct coll *coll)
 /* --------------------------------------------------------------------- folds
  */
 
-/* A buffer for count elements in the type's layout; *memory is to be freed. */
+/* A buffer for count elements in the type's layout; the caller frees
+ * *memory. */
 static char *layout_new(const struct type *type, MPI_Count count, void **memory)
 {
     MPI_Aint low;
     MPI_Aint span = type_span(type, count, &low);
     *memory = calloc(1, (size_t)span + 16);
     if (!*memory) return NULL;
-    /* The type's own zero address is aligned, the lowest byte need not be. */
+    /* the type's origin is aligned; its lowest byte need not be */
     return (char *)*memory + (low & 15) - low;
 }
 
-/* Folds contributions 0..limit-1, each `count` packed elements, into the first
+/* Folds contributions 0..limit-1 of `count` packed elements each into the first
  * packed slot of the last contributor; returns its address. */
 static char *fold_dense(const struct coll *coll, char *packed, MPI_Count size,
                         MPI_Count count, int limit)
@@ -145,7 +146,7 @@ static MPI_Count fold_block(const struct coll *coll, int round,
     return left < coll->block_count ? left : coll->block_count;
 }
 
-/* Folds what the last round gathered and keeps the part that is ours. */
+/* Folds the blocks gathered in the last round and keeps our part. */
 static int fold_finish(struct coll *coll, int round)
 {
     const struct type *type = coll->recvtype;
@@ -183,8 +184,8 @@ static int fold_begin(struct coll *coll)
     return MPI_SUCCESS;
 }
 
-/* Where the input comes from: a copy if the receive buffer is the input and
- * will be written before the last operation has succeeded. */
+/* Address of the input: a copy if the receive buffer is the input and is
+ * overwritten before the last operation has succeeded. */
 static int fold_input(struct coll *coll)
 {
     if (!coll->in_place || coll->input) return MPI_SUCCESS;
@@ -238,8 +239,8 @@ int step_reduce_fold(struct coll *coll)
 /* -------------------------------------------------------------- between groups
  */
 
-/* Each member's whole contribution goes to those of the other group who get a
- * result. */
+/* Sends each member's whole contribution to those members of the other group
+ * that get a result. */
 static void describe_inter(struct coll *coll, struct block *send,
                            struct block *recv)
 {
@@ -258,7 +259,7 @@ static void describe_inter(struct coll *coll, struct block *send,
     }
 }
 
-/* What the members of one group contribute, folded in the other. */
+/* Folds the contributions of one group in the other. */
 int step_reduce_inter(struct coll *coll)
 {
     int peers = coll->comm->remote->size;

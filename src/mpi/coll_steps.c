@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So that members that call different things, or with different sizes, get an
- * error: mixed into the digest that pccl compares. FNV-1a on words. */
+/* Part of the digest that pccl compares, so that members with different calls
+ * or sizes get an error. FNV-1a on words. */
 static uint64_t digest(uint64_t what, uint64_t a, uint64_t b)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -50,7 +50,7 @@ int step_broadcast(struct coll *coll)
     return COLL_RUN;
 }
 
-/* Every member's block, in the order of the members that are left. */
+/* Gathers every member's block, in the order of the remaining members. */
 int step_allgather(struct coll *coll)
 {
     const struct type *type = coll->recvtype;
@@ -69,8 +69,8 @@ int step_allgather(struct coll *coll)
     coll->op.sendbuf = coll->sendbuf;
     coll->op.recvbuf = coll->recvbuf;
     coll->op.user_digest = digest(3, 0, (uint64_t)size);
-    /* In place the own block stands at the rank of the call, and a failed
-     * operation may leave anything in a receive buffer: keep it apart. */
+    /* In place, the own block is at the rank of the call, and a failed
+     * operation may overwrite any part of the receive buffer: keep a copy. */
     bool staged = !type->dense || coll->in_place;
     if (staged) {
         stage = coll_stage(coll, 0, (size_t)size * (size_t)world_size);
@@ -101,8 +101,8 @@ static MPI_Count block_size(const struct block *block)
     return block->count > 0 ? block->count * block->type->size : 0;
 }
 
-/* Lowest and highest address of all blocks; false: they cannot be sent from
- * where they are. */
+/* Lowest and highest address of all blocks; false: they cannot be sent without
+ * a copy. */
 static bool blocks_range(const struct block *blocks, int count, uintptr_t *low,
                          uintptr_t *high)
 {
@@ -119,7 +119,7 @@ static bool blocks_range(const struct block *blocks, int count, uintptr_t *low,
     return true;
 }
 
-/* Puts the blocks one after the other into a stage; packs them if wanted. */
+/* Copies the blocks one after the other into a buffer; packs them if wanted. */
 static char *blocks_stage(struct coll *coll, const struct block *blocks,
                           int index, size_t *displs, bool pack)
 {
@@ -181,8 +181,8 @@ static int exchange_prepare(struct coll *coll)
     return COLL_RUN;
 }
 
-/* Everything else that moves data: who sends what to whom is in the blocks
- * that describe() gives for the members that are left. */
+/* All other data movement; describe() defines the blocks for the remaining
+ * members. */
 int step_exchange(struct coll *coll)
 {
     if (coll->round == 0) return exchange_prepare(coll);

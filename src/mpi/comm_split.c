@@ -1,5 +1,5 @@
-/* comm_split.c - communicators made from parts of another. What every member
- * wants is gathered over the parent; the rest is computed alike everywhere. */
+/* comm_split.c - makes communicators of parts of another. The parent's members
+ * gather each other's parameters; all compute the same result locally. */
 #include "comm_split.h"
 #include "agree.h"
 #include "coll.h"
@@ -9,12 +9,12 @@
 
 struct wish {
     int color, key;
-    int rank;  /* in the parent, or in its group of an intercommunicator */
-    int other; /* in an intercommunicator: of the group that stands behind */
+    int rank;  /* in the parent; in an intercommunicator in its group */
+    int other; /* intercommunicator: it is in the second group of the scope */
     uint64_t id;
 };
 
-/* Whether this process's group is the one that stands behind. */
+/* Whether this process's group is the second one of the scope. */
 static bool stands_behind(const struct comm *parent)
 {
     return parent->both && parent->both->ids[0] != comm_members(parent)->ids[0];
@@ -28,8 +28,8 @@ static int wish_order(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* All members' wishes, sorted, and how many; a loss in shrink mode may leave
- * fewer than the parent had. The caller frees. */
+/* The parameters of all members, sorted, and their number. After a loss in
+ * shrink mode there may be fewer than the parent had. The caller frees. */
 static struct wish *wishes_gather(struct comm *parent, int color, int key,
                                   int *count, int *error)
 {
@@ -51,7 +51,7 @@ static struct wish *wishes_gather(struct comm *parent, int color, int key,
     return all;
 }
 
-/* The members of one color, in one of the two groups. */
+/* The members of a color in one of the two groups. */
 static struct group *color_group(const struct wish *all, int count, int color,
                                  int other)
 {
@@ -67,7 +67,7 @@ static struct group *color_group(const struct wish *all, int count, int color,
     return group;
 }
 
-/* The communicator of one color. Returns a noted class. */
+/* Makes the communicator of one color. Returns a noted class. */
 static int color_make(struct comm *parent, uint32_t context,
                       const struct wish *all, int count, int color,
                       MPI_Comm *out)
@@ -79,7 +79,7 @@ static int color_make(struct comm *parent, uint32_t context,
     if (local && remote && remote->size == 0) {
         object_release(&local->object);
         object_release(&remote->object);
-        return MPI_SUCCESS; /* nobody there: MPI_COMM_NULL */
+        return MPI_SUCCESS; /* no member: MPI_COMM_NULL */
     }
     return comm_make_inter(parent, context, local, remote, out);
 }
@@ -118,7 +118,7 @@ int PMPI_Comm_split(MPI_Comm handle, int color, int key, MPI_Comm *out)
                                  : error_raise_noted(comm, result, __func__);
 }
 
-/* The color of a member's host: the first rank there. */
+/* The color of a member's host: the lowest rank on it. */
 static int host_color(struct comm *comm)
 {
     const struct group *members = comm_scope(comm);
@@ -157,13 +157,13 @@ int PMPI_Comm_split_type(MPI_Comm handle, int type, int key, MPI_Info info,
                type != MPIX_COMM_TYPE_NEIGHBORHOOD) {
         return RAISE_ARG(comm, "unknown split type");
     }
-    /* No other hardware level is known: those give MPI_COMM_NULL. */
+    /* Other hardware levels are unknown and give MPI_COMM_NULL. */
     int result = split_run(comm, color, key, out);
     return result == MPI_SUCCESS ? result
                                  : error_raise_noted(comm, result, __func__);
 }
 
-/* The group's members, which must all be in the communicator. */
+/* The group's members; all must be in the communicator. */
 static struct group *subgroup(struct comm *comm, const struct group *wanted,
                               int *error)
 {
@@ -194,7 +194,7 @@ int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
         return RAISE(comm, error, "the group is not part of the communicator");
     if (!members) return RAISE_NO_MEMORY(comm);
     if (comm->remote) {
-        /* Both sides give a group of their own: a split. */
+        /* Both sides pass their own group: a split. */
         int place = members->rank;
         object_release(&members->object);
         error = split_run(comm, place == MPI_UNDEFINED ? MPI_UNDEFINED : 0,
@@ -202,8 +202,8 @@ int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
         return error == MPI_SUCCESS ? error
                                     : error_raise_noted(comm, error, __func__);
     }
-    /* Groups of one call may differ if they are disjoint: everyone takes the
-     * context at his group's first rank in the parent. */
+    /* Groups of one call may differ if they are disjoint: each takes the
+     * context of its first rank in the parent. */
     int size = comm_members(comm)->size;
     int offset = members->size > 0
                      ? group_rank_of(comm_members(comm), members->ids[0])
@@ -217,8 +217,8 @@ int PMPI_Comm_create(MPI_Comm handle, MPI_Group group_handle, MPI_Comm *out)
                                 : error_raise_noted(comm, error, __func__);
 }
 
-/* Collective over the group only, whose messages have the parent's context and
- * the tag that the program gave. */
+/* Collective over the group only; its messages use the parent's context and the
+ * tag of the program. */
 MPI_PUBLIC(Comm_create_group);
 int PMPI_Comm_create_group(MPI_Comm handle, MPI_Group group_handle, int tag,
                            MPI_Comm *out)

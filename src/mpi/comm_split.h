@@ -1,4 +1,4 @@
-/* comm_split.h - communicators made from parts of another. */
+/* comm_split.h - makes communicators of parts of another. */
 #ifndef COMM_SPLIT_H
 #define COMM_SPLIT_H
 

@@ -1,12 +1,12 @@
-/* data.c - the data symbols of MPICH's ABI, which programs and libmpichfort
- * bind at load time, and the internal functions that its wrappers import. */
+/* data.c - data symbols of MPICH's ABI, which programs and libmpichfort bind at
+ * load time, and internal functions that its wrappers import. */
 #include "mpi_comm.h"
 
 #include <stdarg.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Their addresses are the values; nothing reads them. */
+/* Only their addresses matter. */
 EXPORT extern int MPIR_C_MPI_UNWEIGHTED, MPIR_C_MPI_WEIGHTS_EMPTY;
 int MPIR_C_MPI_UNWEIGHTED, MPIR_C_MPI_WEIGHTS_EMPTY;
 int *const MPI_UNWEIGHTED = &MPIR_C_MPI_UNWEIGHTED;
@@ -22,7 +22,7 @@ MPI_F08_status *MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
 
 struct MPIR_T_pvar_handle_s *const MPI_T_PVAR_ALL_HANDLES = NULL;
 
-/* What mpichversion prints, and `what` finds in a binary. */
+/* Printed by mpichversion, and found in a binary by `what`. */
 #define VERSION_TEXT(name, text)                                               \
     EXPORT extern const char MPII_Version_##name[];                            \
     const char MPII_Version_##name[] = text
@@ -72,7 +72,7 @@ int MPIR_Err_return_win(void *win, const char function[], int code)
     return error_raise_noted(NULL, code, function ? function : "MPI");
 }
 
-/* Fortran's callbacks take their arguments as ours do. */
+/* Fortran's callbacks have the same argument conventions. */
 void MPII_Grequest_set_lang_f77(MPI_Request request)
 {
     (void)request;
@@ -91,7 +91,7 @@ void MPII_Errhandler_set_cxx(MPI_Errhandler handler, void (*function)(void))
     (void)function;
 }
 
-/* No accelerator memory may be passed to MPI calls yet. */
+/* MPI calls do not accept accelerator memory. */
 MPIX_PUBLIC(Query_cuda_support);
 int PMPIX_Query_cuda_support(void)
 {

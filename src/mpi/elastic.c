@@ -1,4 +1,4 @@
-/* elastic.c - the calls of mpi_pccl.h. */
+/* elastic.c - implements mpi_pccl.h. */
 #include "coll.h"
 #include "mpi_comm.h"
 #include "type.h"
@@ -68,7 +68,7 @@ int PCCL_Are_peers_pending(MPI_Comm handle, int *flag)
 
 struct PCCL_Shared_state {
     uint64_t revision;
-    bool synced; /* the next synchronization is of the next revision */
+    bool synced; /* the next synchronization has the next revision */
     int count, room;
     pcclTensorInfo_t *infos; /* names are owned */
 };

@@ -1,5 +1,5 @@
-/* error.c - error classes, their texts, and error handlers. Every code that we
- * return is its own class, because programs compare codes with classes. */
+/* error.c - error classes, their texts, and error handlers. Every error code is
+ * its own class, because programs compare codes with classes. */
 #include "mpi_comm.h"
 #include "errhandler.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Same wording as MPICH where it has one: people search for these texts. */
+/* MPICH's wording where it has one: users search for these texts. */
 static const struct {
     int error_class;
     const char *text;
@@ -93,7 +93,8 @@ static const struct {
     {MPI_T_ERR_INVALID_NAME, "MPI_T: invalid name"},
     {MPI_T_ERR_INVALID, "MPI_T: invalid use"},
     {MPI_T_ERR_NOT_SUPPORTED, "MPI_T: not supported"},
-    /* Of MPI 4.1 and 5.0: programs built for later MPICH ask for these. */
+    /* Classes of MPI 4.1 and 5.0, for programs built with later MPICH
+     * versions. */
     {79, "MPI_T: not accessible"},
     {80, "Invalid error handler"},
     {81, "Invalid use of the ABI"},
@@ -108,10 +109,10 @@ static const struct {
     {MPIX_ERR_NOREQ, "Cannot allocate request"},
 };
 
-/* Above MPI_ERR_LASTCODE, as the standard asks. */
+/* Above MPI_ERR_LASTCODE, as the standard requires. */
 enum { USER_FIRST = 0x40000001, USER_LIMIT = 1024 };
 
-/* What MPI_Add_error_class and _code handed out; guarded by facade_lock. */
+/* Results of MPI_Add_error_class and _code; guarded by facade_lock. */
 static struct {
     int error_class; /* 0: free */
     char *text;
@@ -171,8 +172,7 @@ static _Noreturn void fatal(struct comm *comm, int code, const char *function)
     env_abort(code & 0xff ? code & 0xff : 1, line);
 }
 
-/* The handler that is in force, with a reference; NULL: *found is one of the
- * predefined ones. */
+/* The current handler, with a reference; NULL: *found is a predefined one. */
 static struct errhandler *in_force(atomic_int *kind, struct errhandler **slot,
                                    int *found)
 {
@@ -184,8 +184,8 @@ static struct errhandler *in_force(atomic_int *kind, struct errhandler **slot,
     return handler;
 }
 
-/* The handler may free anything or never come back: nothing of ours is held.
- * What it leaves by longjmp is one reference. */
+/* The handler may free any object or never return: no lock is held. A longjmp
+ * out of it leaks one reference. */
 static void run(struct errhandler *handler, void *object, int *code,
                 const char *function)
 {
@@ -262,7 +262,7 @@ int unsupported(const char *function)
 /* ------------------------------------------------------- error handlers */
 
 /* A freed handle stays open while a communicator uses the handler, because
- * MPI_Comm_get_errhandler may give it out again. */
+ * MPI_Comm_get_errhandler may return it again. */
 static void errhandler_destroy(struct object *object)
 {
     if (object->handle) handle_close(object);
@@ -445,7 +445,7 @@ int *error_last_used_code(void)
     return &user_last_code;
 }
 
-/* A new number that stands for the class, or for itself if 0. */
+/* A new code for the class, or a new class if 0. */
 static int user_add(int error_class)
 {
     int code = -1;

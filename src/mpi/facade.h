@@ -1,4 +1,4 @@
-/* facade.h - what every file of the MPI facade shares.
+/* facade.h - handles, errors and locks, shared by all files of the MPI facade.
  *
  * The facade is MPICH's ABI (facts: handle values, struct layouts and names of
  * <mpi.h>) over the public calls of pccl.h. It includes nothing of the library
@@ -50,9 +50,9 @@ enum handle_kind {
 };
 
 /* First member of every object that has a handle. The handle owns one
- * reference, every use that outlives a call owns another. */
+ * reference; every use that outlives a call owns another. */
 struct object {
-    int handle; /* 0: none given yet */
+    int handle; /* 0: none yet */
     atomic_int references;
     void (*destroy)(struct object *object);
 };
@@ -62,12 +62,12 @@ void object_init(struct object *object, void (*destroy)(struct object *));
 void object_retain(struct object *object);
 void object_release(struct object *object);
 
-/* Gives the object a handle of the kind; false: no memory or table full. */
+/* Assigns a handle of the kind; false: no memory or table full. */
 bool handle_open(enum handle_kind kind, struct object *object);
-/* Takes the handle away, not the reference it stood for. */
+/* Closes the handle; its reference remains. */
 void handle_close(struct object *object);
-/* NULL unless the handle is a dynamic one of this kind that is open. Safe from
- * any thread, takes no lock. */
+/* NULL unless the handle is an open dynamic one of this kind. Safe from any
+ * thread, without lock. */
 struct object *handle_find(enum handle_kind kind, int handle);
 
 /* Calls visit for every open handle of the kind, with facade_lock held. */
@@ -76,8 +76,8 @@ void handle_each(enum handle_kind kind, void (*visit)(struct object *object));
 /* -------------------------------------------------------------- errors */
 
 /* Records the text for MPI_Error_string and calls the error handler of the
- * communicator (NULL: MPI_COMM_WORLD's, as MPICH does). Returns the class if
- * the handler does. */
+ * communicator (NULL: MPI_COMM_WORLD's, like MPICH). Returns the class if the
+ * handler returns. */
 int error_raise(struct comm *comm, int error_class, const char *function,
                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 #define RAISE(comm, error_class, ...)                                          \
@@ -86,27 +86,27 @@ int error_raise(struct comm *comm, int error_class, const char *function,
 #define RAISE_ARG(comm, what)                                                  \
     RAISE(comm, MPI_ERR_ARG, "invalid argument: " what)
 
-/* The value behind MPI_LASTUSEDCODE. */
+/* Address of MPI_LASTUSEDCODE's value. */
 int *error_last_used_code(void);
 
 /* For the generated stubs. */
 int unsupported_comm(MPI_Comm comm, const char *function);
 int unsupported(const char *function);
 
-/* Records the text only; for errors found before their time to be raised. */
+/* Only records the text, for an error that is raised later. */
 int error_note(int error_class, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Raises an error whose text error_note has recorded in this thread. */
+/* Raises an error whose text this thread has recorded by error_note. */
 int error_raise_noted(struct comm *comm, int error_class, const char *function);
 
 /* Ends the job with the message on stderr. Does not return. */
 _Noreturn void env_abort(int code, const char *message);
 
-/* True between MPI_Init and MPI_Finalize, and while there is a session. */
+/* Whether a call is between MPI_Init and MPI_Finalize, or a session exists. */
 bool env_active(void);
-/* The first: MPI_COMM_WORLD and MPI_COMM_SELF are there. */
+/* Only between MPI_Init and MPI_Finalize: MPI_COMM_WORLD and _SELF exist. */
 bool env_world_active(void);
-/* For sessions. Connects to the run if need be; errors end the process. */
+/* For sessions. Connects to the run if needed; errors end the process. */
 void env_session_begin(int thread_level, const char *function);
 void env_session_end(void);
 int env_thread_level(void);

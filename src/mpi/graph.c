@@ -1,5 +1,5 @@
-/* graph.c - graph topologies, given whole (MPI_Graph_create) or by edges
- * (MPI_Dist_graph_create*). Ranks keep their order. */
+/* graph.c - graph topologies, defined as a whole (MPI_Graph_create) or by edges
+ * (MPI_Dist_graph_create*). Ranks are not reordered. */
 #include "graph.h"
 #include "cart.h"
 #include "comm_split.h"
@@ -43,8 +43,8 @@ static int *numbers_copy(const int *from, int count)
     return copy;
 }
 
-/* The communicator of those of the first `nodes` ranks, with the graph, which
- * it takes over. */
+/* Makes the communicator of the first `nodes` ranks with the graph, which it
+ * takes over. */
 static int graph_publish(struct comm *comm, struct graph *graph, int nodes,
                          MPI_Comm *out, const char *function)
 {
@@ -119,7 +119,7 @@ int PMPI_Graph_create(MPI_Comm handle, int nodes, const int index[],
     return graph_publish(comm, graph, nodes, out, __func__);
 }
 
-/* A graph that lost a node is none any more. */
+/* A graph that has lost a member is no topology. */
 static int graph_find(MPI_Comm handle, int kind, struct comm **comm,
                       const struct graph **graph, const char *function)
 {
@@ -229,8 +229,8 @@ static bool weights_valid(const int weights[], int count)
     return true;
 }
 
-/* Both sides are weighted or none: MPI_WEIGHTS_EMPTY stands for an empty array,
- * and its address is no array. */
+/* Both sides are weighted or neither. MPI_WEIGHTS_EMPTY stands for an empty
+ * array; its address must not be read. */
 static const int *weights_given(const int weights[], int count)
 {
     return weights == MPI_UNWEIGHTED || weights == MPI_WEIGHTS_EMPTY ||
@@ -283,17 +283,17 @@ int PMPI_Dist_graph_create_adjacent(MPI_Comm handle, int in,
     return graph_publish(comm, graph, comm_members(comm)->size, made, __func__);
 }
 
-/* An edge on its way to one of its ends. */
+/* An edge in a message to one of its ends. */
 enum { EDGE_SOURCE, EDGE_DEST, EDGE_WEIGHT, EDGE_FIELDS };
 
 struct edges {
-    int count; /* of those given */
+    int count; /* number of edges given here */
     const int *nodes, *degrees, *dests, *weights;
     int n; /* entries of nodes and degrees */
 };
 
-/* Calls for the ends of all edges: counts what each member gets, or writes it
- * at the positions in `at`, which move on. */
+/* For all edges: counts the entries of each member, or writes them at the
+ * positions in `at`, which advance. */
 static void edges_spread(const struct edges *edges, bool to_source, int *counts,
                          int *at, int *data)
 {
@@ -321,10 +321,10 @@ static int offsets(const int *counts, int *displs, int size)
     return total;
 }
 
-/* Sends every edge to its source or its destination. *data, which the caller
- * frees, has those that came here, by the rank that gave them and in its order,
- * so that the two ends of parallel edges see them in the same order. Errors are
- * raised by the calls within. */
+/* Sends every edge to its source or its destination. *data gets the received
+ * edges, ordered by the rank that gave them and by its order, so that both ends
+ * of parallel edges have the same order. The caller frees *data. Calls inside
+ * raise errors. */
 static int edges_exchange(struct comm *comm, const struct edges *edges,
                           bool to_source, int **data, int *count)
 {

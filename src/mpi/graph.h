@@ -8,17 +8,17 @@
 struct graph {
     atomic_int references;
     int kind; /* MPI_GRAPH or MPI_DIST_GRAPH */
-    /* Of an MPI_GRAPH, all of it, as MPI_Graph_create got it: */
+    /* Of an MPI_GRAPH, the whole graph as MPI_Graph_create got it: */
     int nodes, edge_count;
     int *index, *edges;
-    /* Of this process; for an MPI_GRAPH both lists are its neighbours: */
+    /* Of this process; for an MPI_GRAPH both lists have its neighbours: */
     int in, out;
     int *sources, *dests;
     bool weighted;
-    int *in_weights, *out_weights; /* one each, if weighted */
+    int *in_weights, *out_weights; /* one per edge, if weighted */
 };
 
-/* Another reference; NULL stays NULL. */
+/* Adds a reference; NULL stays NULL. */
 struct graph *graph_share(struct graph *graph);
 void graph_release(struct graph *graph);
 

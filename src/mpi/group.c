@@ -189,7 +189,7 @@ int PMPI_Group_translate_ranks(MPI_Group handle1, int n, const int ranks1[],
     return MPI_SUCCESS;
 }
 
-/* Appends the members of `from` whose presence in `other` is as wanted. */
+/* Appends the members of `from` that are, or are not, in `other`. */
 static int list_filter(const struct group *from, const struct group *other,
                        bool wanted, struct group *to, int used)
 {
@@ -240,8 +240,8 @@ int PMPI_Group_difference(MPI_Group handle1, MPI_Group handle2, MPI_Group *out)
     return group_select(a, b, false, out);
 }
 
-/* The ranks of the triplets, in order, each at most once; NULL with *error
- * set otherwise. The caller frees. */
+/* The ranks of the triplets in order, each at most once; NULL with *error set
+ * otherwise. The caller frees. */
 static int *ranges_expand(const struct group *group, int n, int ranges[][3],
                           int *count, int *error)
 {

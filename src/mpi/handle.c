@@ -1,5 +1,5 @@
-/* handle.c - the tables behind integer handles. A table grows by chunks that
- * never move, so looking up takes no lock; slots are reused lowest first. */
+/* handle.c - tables of integer handles. A table grows by chunks that never
+ * move, so a lookup needs no lock; the lowest free slot is reused first. */
 #include "facade.h"
 
 #include <assert.h>
@@ -8,12 +8,12 @@
 
 enum { CHUNK = 1024, CHUNKS = 4096 };
 
-/* Bits 31-30 of a dynamic ("direct") handle, and where the kind sits. */
+/* Bits 31-30 of a dynamic ("direct") handle, and the position of the kind. */
 #define HANDLE_DIRECT 0x80000000u
 #define HANDLE_KIND_SHIFT 26
 #define HANDLE_INDEX_MASK 0x3fffffu
-/* MPICH marks a keyval's kind of object below the kind; only the value's
- * being distinct matters. */
+/* MPICH encodes a keyval's kind of object below the kind; here the values only
+ * need to be distinct. */
 
 typedef _Atomic(struct object *) slot;
 

@@ -13,7 +13,7 @@ struct entry {
 
 struct info {
     struct object object;
-    struct entry *first; /* in the order of setting */
+    struct entry *first; /* in the order of insertion */
 };
 
 static struct info info_env = {
@@ -199,8 +199,7 @@ int PMPI_Info_delete(MPI_Info handle, const char *key)
     return MPI_SUCCESS;
 }
 
-/* Copies at most capacity-1 characters. Returns the value's length, -1: none.
- */
+/* Copies at most capacity-1 characters. Returns the value's length, or -1. */
 static int value_copy(struct info *info, const char *key, char *value,
                       int capacity)
 {

@@ -7,12 +7,12 @@
 struct info;
 
 struct info *info_find(MPI_Info handle);
-/* A copy without handle; an empty one of NULL. NULL: no memory. */
+/* A copy without handle; of NULL an empty one. NULL: no memory. */
 struct info *info_copy(const struct info *info);
 /* Sets a key; false: no memory. */
 bool info_put(struct info *info, const char *key, const char *value);
-/* Gives it a handle. Takes it over; NULL is no memory. Returns a noted class.
- */
+/* Assigns a handle. Takes info over; NULL means no memory. Returns a noted
+ * class. */
 int info_publish(struct info *info, MPI_Info *out);
 void info_release(struct info *info);
 

@@ -1,7 +1,6 @@
-/* inter.c - intercommunicators: making them from two groups, asking about the
- * other one, and merging. What is sent and collected on them is with the rest
- * of its kind: ranks name the peers (comm_peers), collectives run among both
- * groups (comm_scope). */
+/* inter.c - intercommunicators: creation, inquiry and merging. Communication on
+ * them is in the files of its kind: ranks name the peers (comm_peers), and
+ * collectives run among both groups (comm_scope). */
 #include "agree.h"
 #include "coll.h"
 
@@ -54,7 +53,7 @@ int PMPI_Comm_remote_group(MPI_Comm handle, MPI_Group *out)
 /* -------------------------------------------------------------------- creation
  */
 
-/* What a leader tells its group of the other one. */
+/* Sent by a leader to its group: a description of the other group. */
 struct finding {
     int32_t error;
     int32_t size;    /* of the remote group, whose ids follow */
@@ -84,8 +83,8 @@ static bool overlap(const struct group *a, const struct group *b)
     return false;
 }
 
-/* The leaders exchange their groups. Returns a noted class, and the other group
- * if that is MPI_SUCCESS. */
+/* The leaders exchange their groups. Returns a noted class; for MPI_SUCCESS
+ * also the other group. */
 static int leaders_meet(const struct group *local, struct comm *bridge,
                         int other, int tag, struct group **remote)
 {
@@ -116,8 +115,8 @@ static int leaders_meet(const struct group *local, struct comm *bridge,
     return result;
 }
 
-/* What the leader has found, on all members of its group. *remote is the
- * leader's, and in the end everyone's. Returns a noted class. */
+/* Broadcasts the leader's result to its group. *remote is the leader's, and in
+ * the end that of all. Returns a noted class. */
 static int finding_share(struct comm *comm, int leader, struct finding *found,
                          struct group **remote)
 {
@@ -130,7 +129,7 @@ static int finding_share(struct comm *comm, int leader, struct finding *found,
     }
     if (result != MPI_SUCCESS) return result;
     if (!*remote) *remote = group_new(found->size);
-    /* Who has no memory still takes part. */
+    /* a member without memory still takes part */
     uint64_t *ids =
         *remote ? (*remote)->ids : malloc((size_t)found->size * sizeof *ids);
     if (!ids) return error_note(MPI_ERR_NO_MEM, "out of memory");
@@ -142,7 +141,8 @@ static int finding_share(struct comm *comm, int leader, struct finding *found,
     return result;
 }
 
-/* Agrees with the other group on a context and makes it. Takes remote over. */
+/* Agrees with the other group on a context and makes the communicator. Takes
+ * remote over. */
 static int inter_make(struct comm *comm, struct group *remote, uint32_t bridge,
                       int tag, MPI_Comm *out)
 {
@@ -233,8 +233,8 @@ int inter_from_groups(struct comm *comm, int leader, const struct group *other,
 /* ---------------------------------------------------------------------- merge
  */
 
-/* Both groups in one, the low one first; if both say the same, the one in front
- * of the scope. */
+/* Merges both groups, the low one first; if both pass the same value, the first
+ * one of the scope. */
 static struct group *merged(const struct comm *comm, const int *high)
 {
     const struct group *both = comm->both;

@@ -1,11 +1,11 @@
-/* match.c - which message goes to which receive. */
+/* match.c - matching of messages and receives in constant time. */
 #include "match.h"
 
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { FEW = 16 }; /* entries that are looked at one by one */
+enum { FEW = 16 }; /* lists up to this length are searched linearly */
 
 static bool fits(const struct match_key *receive,
                  const struct match_key *message)
@@ -22,7 +22,7 @@ static int kind_of(const struct match_key *receive)
            (receive->source == MATCH_ANY_SOURCE ? MATCH_SOURCE_OPEN : 0);
 }
 
-/* What a receive of this kind names if it fits the message. */
+/* The key of a receive of this kind that fits the message. */
 static struct match_key as_kind(const struct match_key *key, int kind)
 {
     return (struct match_key){
@@ -48,7 +48,8 @@ static struct match_chain *chain_of(struct match_index *index,
     return &index->grown[hash >> 32 & index->mask];
 }
 
-/* Messages stand in the index of a kind by what such a receive names. */
+/* In the index of a kind, messages are stored under the key of such a
+ * receive. */
 static void index_append(struct match_list *list, int kind,
                          struct match_entry *entry)
 {
@@ -188,7 +189,7 @@ struct match_entry *match_post(struct match_queues *queues,
     return message;
 }
 
-/* The first posted receive that names exactly this. */
+/* The first posted receive with exactly this key. */
 static struct match_entry *posted(struct match_list *list,
                                   const struct match_key *key)
 {

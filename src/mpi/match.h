@@ -1,14 +1,14 @@
-/* match.h - which message goes to which receive: the queue of posted receives
- * and the queue of messages that came before theirs. No locks; entries are
- * parts of the caller's objects. Within one source and context, messages match
- * in the order of arrival and receives in the order of posting.
+/* match.h - matching: the queue of posted receives and the queue of unexpected
+ * messages. No locks; entries are parts of the caller's objects. Within one
+ * source and context, messages match in the order of arrival and receives in
+ * the order of posting.
  *
- * However long the queues are, a match takes the same time. Receives are found
- * by what they name, wildcards included: a message asks for each of the four
- * kinds of receive that it may fit and takes the one that was posted first.
- * Messages are found in one index for each kind of receive; those for receives
- * with wildcards are made when such a receive first meets a long queue.
- * Without memory for larger tables it goes on with the ones there are. */
+ * Matching takes constant time, however long the queues are. Receives are
+ * indexed by their key, wildcards included: a message looks up the four kinds
+ * of receive that may fit it and takes the one posted first. Messages have one
+ * index per kind of receive. The indexes for wildcards are built when such a
+ * receive first meets a long queue. Without memory for larger tables the
+ * existing ones are used. */
 #ifndef MATCH_H
 #define MATCH_H
 
@@ -24,19 +24,19 @@ struct match_key {
     int tag; /* MATCH_ANY_TAG in a receive */
 };
 
-/* One index per kind of receive: whether it names its source, and its tag. */
+/* One index per kind of receive: with or without source, and tag. */
 enum {
     MATCH_TAG_OPEN = 1,
     MATCH_SOURCE_OPEN = 2,
     MATCH_KINDS = 4,
-    MATCH_SLOTS = 64, /* of an index at first; a power of two */
+    MATCH_SLOTS = 64, /* initial size of an index; a power of two */
 };
 
 struct match_entry {
     struct match_key key;
     struct match_entry *next, *previous;
-    struct match_list *list; /* NULL: in none */
-    uint64_t turn;           /* in the order of the list */
+    struct match_list *list; /* NULL: not queued */
+    uint64_t turn;           /* position in the order of the list */
     struct {
         struct match_entry *next, *previous;
     } chains[MATCH_KINDS];
@@ -45,7 +45,7 @@ struct match_entry {
 /* A hash table of chains, each in the order of the list. */
 struct match_index {
     bool used;
-    uint32_t mask; /* of `grown`, which is the index's own, or NULL */
+    uint32_t mask; /* of `grown`, which the index owns, or NULL */
     struct match_chain {
         struct match_entry *first, *last;
     } * grown, few[MATCH_SLOTS];
@@ -55,7 +55,7 @@ struct match_list {
     struct match_entry *first, *last;
     uint32_t count;
     uint64_t turns;
-    uint32_t kinds[MATCH_KINDS]; /* of posted receives */
+    uint32_t kinds[MATCH_KINDS]; /* number of posted receives per kind */
     struct match_index indexes[MATCH_KINDS];
 };
 
@@ -64,21 +64,22 @@ struct match_queues {
     struct match_list posted, unexpected;
 };
 
-/* A receive: takes the first message that fits, else it is queued. */
+/* Posts a receive: takes the first message that fits, or is queued. */
 struct match_entry *match_post(struct match_queues *queues,
                                struct match_entry *receive);
-/* A message: takes the first receive that fits, else it is queued. */
+/* Delivers a message: takes the first receive that fits, or is queued. */
 struct match_entry *match_arrive(struct match_queues *queues,
                                  struct match_entry *message);
-/* The first receive that a message with this key fits, taken out; or NULL. */
+/* Removes and returns the first receive that fits a message with this key, or
+ * NULL. */
 struct match_entry *match_take(struct match_queues *queues,
                                const struct match_key *message);
-/* The first queued message that a receive with this key would get. */
+/* The first queued message that fits a receive with this key. */
 struct match_entry *match_peek(struct match_queues *queues,
                                const struct match_key *key);
-/* Takes an entry out of its queue; false: it was in none. */
+/* Removes an entry from its queue; false: it was not queued. */
 bool match_remove(struct match_entry *entry);
-/* Frees the tables; the queues are empty. */
+/* Frees the tables; the queues must be empty. */
 void match_free(struct match_queues *queues);
 
 #endif

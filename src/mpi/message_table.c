@@ -1,4 +1,4 @@
-/* message_table.c - see message_table.h. */
+/* message_table.c - a hash table of messages. */
 #include "message_table.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static uint32_t room_of(const struct message_table *table)
                         : (uint32_t)(sizeof table->few / sizeof *table->few);
 }
 
-/* Cookies of one member follow each other. */
+/* Consecutive cookies of a member use consecutive slots. */
 static struct message **slot_of(struct message_table *table, uint64_t member,
                                 uint64_t cookie)
 {
@@ -26,7 +26,7 @@ static void put(struct message_table *table, struct message *message)
     *slot = message;
 }
 
-/* Without memory the chains become longer. */
+/* Without memory the chains grow longer. */
 static void grow(struct message_table *table)
 {
     uint32_t room = room_of(table);

@@ -1,4 +1,4 @@
-/* mpi_comm.c - communicators: the predefined ones, making, asking, freeing. */
+/* mpi_comm.c - communicators: predefined ones, creation, inquiry, freeing. */
 #include "mpi_comm.h"
 #include "cart.h"
 #include "coll.h"
@@ -31,8 +31,8 @@ enum {
 /* First context id this process has not used. */
 static atomic_uint context_next = CONTEXT_FIRST;
 
-/* The tag's fields, from the top: context 22 bits, first member 16, members
- * lost 4, slot 22. */
+/* Fields of a tag, from the top: context 22 bits, first member 16, members lost
+ * 4, slot 22. */
 enum { TAG_MEMBER_SHIFT = 26, TAG_CONTEXT_SHIFT = 42, TAG_LOST_SHIFT = 22 };
 
 struct comm *comm_find(MPI_Comm handle)
@@ -190,7 +190,8 @@ int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
     coll_begin(&coll);
     int result = coll_settle(&coll);
     *first_out = coll.candidate;
-    /* The same on all members; beyond, ids would be those of others. */
+    /* The same on all members. Beyond the limit, ids would collide with
+     * others. */
     if (result == MPI_SUCCESS && *first_out + coll.wanted > CONTEXT_MASK + 1)
         return error_note(MPI_ERR_OTHER,
                           "no more communicators: %u have been made",
@@ -198,9 +199,9 @@ int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
     return result;
 }
 
-/* Each open communicator that follows the world starts counting anew: a
- * newcomer has made no collective on it. Persistent ones get numbers that
- * those made before do not have. */
+/* Restarts the counters of each open communicator that follows the world,
+ * because newcomers have made no collective on it. Persistent collectives get
+ * numbers that earlier ones do not have. */
 static void sequence_restart(struct object *object)
 {
     struct comm *comm = (struct comm *)object;
@@ -265,7 +266,7 @@ int PMPI_Comm_rank(MPI_Comm handle, int *rank)
     return MPI_SUCCESS;
 }
 
-/* Nobody is spawned here. */
+/* spawning is not supported */
 MPI_PUBLIC(Comm_get_parent);
 int PMPI_Comm_get_parent(MPI_Comm *parent)
 {
@@ -301,7 +302,7 @@ int PMPI_Comm_get_name(MPI_Comm handle, char *name, int *length)
 
 /* ------------------------------------------------------ making and freeing */
 
-/* A communicator with the parent's members and a context of its own. */
+/* A communicator with the parent's members and a new context. */
 static struct comm *comm_copy(struct comm *parent, uint32_t context)
 {
     struct group *members = NULL;
@@ -323,7 +324,7 @@ static struct comm *comm_copy(struct comm *parent, uint32_t context)
     return copy;
 }
 
-/* All of a duplicate but its context. */
+/* Duplicates all but the context. */
 static int comm_duplicate(struct comm *parent, uint32_t context,
                           struct info *info, MPI_Comm *out)
 {
@@ -358,7 +359,7 @@ static int duplicate_now(struct comm *comm, struct info *info, MPI_Comm *out,
     return MPI_SUCCESS;
 }
 
-/* The handle is given at once, the context when all agree on it. */
+/* Assigns the handle at once, and the context after the agreement. */
 static int duplicate_later(struct comm *comm, struct info *info, MPI_Comm *out,
                            MPI_Request *request, const char *function)
 {

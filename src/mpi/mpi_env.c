@@ -1,4 +1,5 @@
-/* mpi_env.c - starting, ending, asking about the process and the library. */
+/* mpi_env.c - initialization, finalization, and inquiry about process and
+ * library. */
 #include "coll.h"
 #include "mpi_comm.h"
 #include "mpi_op.h"
@@ -15,14 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The connection to the run, and the world model on top of it. There may be
- * sessions without MPI_Init, before it and after MPI_Finalize. */
+/* Phases of the connection, and of the world model on top of it. Sessions may
+ * exist without MPI_Init, before it and after MPI_Finalize. */
 enum phase { PHASE_BEFORE, PHASE_STARTING, PHASE_ACTIVE, PHASE_OVER };
 
 static _Atomic(enum phase) run_phase, world_phase;
 static int thread_level;
 static pthread_t main_thread;
-/* Guards starting and stopping, and what follows. */
+/* Guards start and stop, and the variables below. */
 static pthread_mutex_t lifecycle = PTHREAD_MUTEX_INITIALIZER;
 static int session_count;
 static bool sessions_used;
@@ -52,7 +53,7 @@ _Noreturn void env_abort(int code, const char *message)
     _exit(code & 0xff ? code & 0xff : code ? 1 : 0);
 }
 
-/* With `lifecycle`. Connects, once; errors end the process. */
+/* The caller holds `lifecycle`. Connects once; errors end the process. */
 static void run_start(int required, const char *function)
 {
     char message[512];
@@ -73,15 +74,16 @@ static void run_start(int required, const char *function)
         env_abort(MPI_ERR_OTHER, line);
     }
     atomic_store(&run_phase, PHASE_ACTIVE);
-    /* Losses are told to those who have asked for events once. */
+    /* Losses are reported only after a first poll for events. */
     (void)transport_progress(0);
     if (world.pccl) (void)mpi_progress_start();
 }
 
-/* With `lifecycle`. */
+/* The caller holds `lifecycle`. */
 static void run_stop(void)
 {
-    /* Nobody leaves while another still works; a loss here does not matter. */
+    /* A member leaves only when none works any more; a loss here does not
+     * matter. */
     transport_stop();
     if (world.pccl) (void)coll_finish();
     mpi_progress_stop();
@@ -95,9 +97,9 @@ static void run_stop(void)
     if (view) object_release(&view->object);
 }
 
-/* A session may follow the last one that was finalized, and a process that has
- * left a run cannot come back as the same member: one that has used sessions
- * leaves at its end. With a session still open that is a failure. */
+/* A session may follow the last finalized one, and a process that has left a
+ * run cannot return as the same member. So a process with sessions leaves when
+ * it exits; an open session then is a failure. */
 static void leave_at_exit(void)
 {
     pthread_mutex_lock(&lifecycle);
@@ -161,8 +163,8 @@ int PMPI_Finalize(void)
 {
     if (!env_world_active())
         return RAISE(NULL, MPI_ERR_OTHER, "MPI is not initialized");
-    /* Attributes of MPI_COMM_SELF go first, as the standard asks: their
-     * delete callbacks are the program's own finalization. */
+    /* Attributes of MPI_COMM_SELF go first, as the standard requires: programs
+     * use their delete callbacks for finalization. */
     (void)attr_delete_all(MPI_COMM_SELF, &comm_self.attributes);
     (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
     pthread_mutex_lock(&lifecycle);

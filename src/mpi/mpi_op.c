@@ -1,4 +1,4 @@
-/* mpi_op.c - MPI_Op: predefined operators and the user's. */
+/* mpi_op.c - MPI_Op: predefined and user-defined operators. */
 #include "mpi_op.h"
 #include "mpi_comm.h"
 
@@ -27,7 +27,7 @@ void op_start(void)
         predefined[i].predefined = true;
         predefined[i].commutative = true;
     }
-    /* One takes the later operand, one the earlier; order matters. */
+    /* REPLACE takes the later operand, NO_OP the earlier; order matters */
     predefined[MPI_REPLACE & 0xff].commutative = false;
     predefined[MPI_NO_OP & 0xff].commutative = false;
 }

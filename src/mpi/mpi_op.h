@@ -14,16 +14,16 @@ struct mpi_op {
     struct object object;
     bool predefined;
     bool commutative;
-    MPI_User_function *function; /* of the user's, one of the two */
+    MPI_User_function *function; /* user-defined operators set one of the two */
     MPI_User_function_c *function_c;
 };
 
-/* NULL for what is not an operator. */
+/* NULL: not an operator. */
 struct mpi_op *op_find(MPI_Op handle);
 void op_start(void);
-/* Whether the operator takes the type, as MPICH decides it. */
+/* Whether the operator accepts the type, by MPICH's rules. */
 bool op_takes(const struct mpi_op *op, const struct type *type);
-/* The pccl operator that does the same to this type's bits; false: none. */
+/* The pccl operator with the same effect on this type's bits; false: none. */
 bool op_to_pccl(const struct mpi_op *op, const struct type *type,
                 pcclRedOp_t *out);
 /* Applies the operator to elements in the type's own layout. */

@@ -9,9 +9,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* A message taken out of the queues by a matched probe. */
+/* A message that a matched probe has removed from the queues. */
 struct taken {
-    struct object object; /* with a handle of the kind of requests */
+    struct object object; /* its handle is of the kind of requests */
     struct message *message;
     struct comm *comm;
 };
@@ -32,7 +32,7 @@ static void status_copy(MPI_Status *to, const MPI_Status *from)
     to->MPI_ERROR = error;
 }
 
-/* One look, or looks until there is something. */
+/* Looks once, or until a message arrives. */
 static int probe(int source, int tag, MPI_Comm handle, int *flag,
                  struct message **take, struct comm **comm_out,
                  MPI_Status *status, const char *function)
@@ -136,8 +136,8 @@ int PMPI_Improbe(int source, int tag, MPI_Comm comm, int *flag,
     return take(source, tag, comm, flag, message, status, __func__);
 }
 
-/* The message behind a handle, and the receive for it; *taken is NULL for
- * MPI_MESSAGE_NO_PROC, from which nothing comes. Raises errors. */
+/* Looks up the message of a handle, and its receive; *taken is NULL for
+ * MPI_MESSAGE_NO_PROC, which delivers nothing. Raises errors. */
 static int taken_find(struct receive *receive, MPI_Datatype type,
                       const MPI_Message *handle, struct taken **taken,
                       const char *function)
@@ -154,7 +154,7 @@ static int taken_find(struct receive *receive, MPI_Datatype type,
     return error_raise_noted(receive->comm, result, function);
 }
 
-/* Takes the message out of its handle. */
+/* Moves the message out of its handle. */
 static struct message *taken_open(struct taken *taken, MPI_Message *handle)
 {
     struct message *message = taken->message;
@@ -250,12 +250,12 @@ IMRECV_VARIANT(Imrecv_c, MPI_Count)
 /* ------------------------------------------------------- buffered sends' room
  */
 
-/* Our sends copy anyway; the buffer's size is a limit the program set, to what
- * it has sent and others have not taken yet. Guarded by room_lock. */
+/* Sends always copy. The size of the attached buffer only limits the bytes that
+ * the program has sent and receivers have not matched. Guarded by room_lock. */
 static struct {
     void *base;
     MPI_Count size, used;
-    unsigned number; /* of buffers attached so far */
+    unsigned number; /* number of buffers attached so far */
     bool attached;
 } room;
 static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -15,9 +15,9 @@ static pthread_cond_t wake;
 static pthread_t thread;
 static bool running, stopping; /* guarded by lock */
 
-/* The program moves its collectives itself, call by call, and there is nothing
- * else: who looks as well gets in its way, for each look takes the lock that
- * the calls take. So it looks as rarely as for an idle program. */
+/* The program polls its collectives itself, call by call, and no other work
+ * exists. Polling here would compete for the lock that those calls take, so the
+ * thread polls as rarely as for an idle program. */
 static bool is_attended(void)
 {
     static unsigned seen, left_out; /* of the one thread that runs this */
@@ -27,7 +27,7 @@ static bool is_attended(void)
     return false;
 }
 
-/* One turn; false: there is no hurry with the next one. */
+/* Polls once; false: the next poll is not urgent. */
 static bool turn(void)
 {
     if (is_attended()) return true;
@@ -68,7 +68,7 @@ bool mpi_progress_start(void)
     pthread_condattr_destroy(&attributes);
     if (!ready) return false;
     stopping = false;
-    /* The program's signals are for its own threads. */
+    /* signals are for the program's threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     running = pthread_create(&thread, NULL, run, NULL) == 0;

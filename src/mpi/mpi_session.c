@@ -1,6 +1,5 @@
 /* mpi_session.c - sessions: MPI without MPI_COMM_WORLD. There are two process
- * sets, the members of the run as they are when asked, and the process itself.
- */
+ * sets: the current members of the run, and the process itself. */
 #include "agree.h"
 #include "coll.h"
 #include "errhandler.h"
@@ -54,7 +53,7 @@ static const char *const levels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
                                      "MPI_THREAD_SERIALIZED",
                                      "MPI_THREAD_MULTIPLE"};
 
-/* What the info asks for; by default all that there is. */
+/* Thread level requested by the info; by default the highest. */
 static int wanted_level(MPI_Info info)
 {
     char value[32];
@@ -149,7 +148,7 @@ int PMPI_Session_get_nth_pset(MPI_Session handle, MPI_Info info, int n,
     return MPI_SUCCESS;
 }
 
-/* The members of a set, with a reference; NULL: there is no such set. */
+/* The members of a set, with a reference; NULL: no such set. */
 static struct group *set_members(const char *name)
 {
     const struct group *members = NULL;
@@ -203,14 +202,14 @@ int PMPI_Group_from_session_pset(MPI_Session handle, const char *name,
 /* --------------------------------------------------------------- communicators
  */
 
-/* Both have no communicator to send in: the messages by which a group agrees
- * have the context of MPI_COMM_SELF, in which nobody else is sent anything. */
+/* Groups without a communicator agree by messages in the context of
+ * MPI_COMM_SELF, in which no other messages are sent. */
 static uint32_t session_channel(int kind)
 {
     return comm_self.context | CHANNEL_AGREE | CHANNEL_NUMBER(kind);
 }
 
-/* A string for a tag. FNV-1a. */
+/* Maps a string to a tag. FNV-1a. */
 static int tag_of(const char *text)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -218,8 +217,8 @@ static int tag_of(const char *text)
     return (int)(hash & 0xfffffff);
 }
 
-/* What has no communicator yet raises its errors on the handler that the new
- * one is to have. */
+/* Without a communicator, errors are raised on the handler of the communicator
+ * to be made. */
 static int raise_early(MPI_Errhandler errhandler, int error_class,
                        const char *function)
 {
@@ -232,7 +231,7 @@ static int raise_early(MPI_Errhandler errhandler, int error_class,
     return result;
 }
 
-/* Checks what both calls have in common. */
+/* Checks common to both calls. */
 static int check(MPI_Group handle, const char *stringtag,
                  MPI_Errhandler errhandler, const MPI_Comm *out,
                  struct group **group)
@@ -251,7 +250,7 @@ static int check(MPI_Group handle, const char *stringtag,
     return MPI_SUCCESS;
 }
 
-/* The parent that the new communicator takes its error handler from. */
+/* A parent from which the new communicator takes its error handler. */
 static struct comm *model_of(MPI_Errhandler errhandler)
 {
     struct comm *model = comm_new(comm_self.context, NULL);
@@ -286,7 +285,7 @@ int PMPI_Comm_create_from_group(MPI_Group handle, const char *stringtag,
                                  : raise_early(errhandler, result, __func__);
 }
 
-/* A communicator of the local group for just this call. */
+/* Makes a communicator of the local group for this call only. */
 static int local_make(struct group *group, MPI_Errhandler errhandler, int tag,
                       struct comm **out)
 {

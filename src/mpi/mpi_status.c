@@ -1,4 +1,4 @@
-/* mpi_status.c - asking and setting statuses, converting them for Fortran, and
+/* mpi_status.c - statuses: inquiry, changes, conversion for Fortran; and
  * generalized requests. */
 #include "request.h"
 #include "type.h"

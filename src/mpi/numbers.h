@@ -1,10 +1,10 @@
-/* numbers.h - argument arrays that exist in two widths. */
+/* numbers.h - argument arrays of int or 64-bit elements. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 
 #include "facade.h"
 
-/* An argument array of ints or of 64-bit numbers. */
+/* An argument array of either width. */
 struct numbers {
     const int *narrow;
     const long *wide;

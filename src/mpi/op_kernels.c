@@ -1,5 +1,5 @@
-/* op_kernels.c - the predefined operators on the predefined elements. One
- * macro makes a loop, one table finds it. */
+/* op_kernels.c - predefined operators on predefined elements. One macro
+ * generates a loop, one table finds it. */
 #include "mpi_op.h"
 
 #include <complex.h>
@@ -12,7 +12,7 @@
         for (size_t i = 0; i < count; i++) b[i] = (type)(expression);          \
     }
 
-/* Signed sums and products wrap; they are computed without sign. */
+/* Signed sums and products wrap: computed as unsigned. */
 #define ARITHMETIC(name, type, wide)                                           \
     LOOP(name##_sum, type, (wide)a[i] + (wide)b[i])                            \
     LOOP(name##_prod, type, (wide)a[i] * (wide)b[i])

@@ -1,4 +1,4 @@
-/* p2p.c - the engine of point-to-point: packing, matching, completing. */
+/* p2p.c - the point-to-point engine: packing, matching, completion. */
 #include "p2p.h"
 #include "coll.h"
 #include "partner.h"
@@ -35,7 +35,7 @@ struct message *message_new(MPI_Count size)
     return message;
 }
 
-/* With the lock. The receive may be gone as soon as it is done. */
+/* The caller holds the lock. The receive may be freed as soon as it is done. */
 static void finish(struct receive *receive, const struct message *message)
 {
     const struct type *type = receive->type;
@@ -53,14 +53,15 @@ static void finish(struct receive *receive, const struct message *message)
     atomic_store(&receive->done, true);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void fail(struct receive *receive, int error)
 {
     receive->error = receive->status.MPI_ERROR = error;
     atomic_store(&receive->done, true);
 }
 
-/* With the lock. A message has found its receive; takes the message over. */
+/* The caller holds the lock. Joins a message with its receive; takes the
+ * message over. */
 static void join(struct receive *receive, struct message *message)
 {
     atomic_store(&message->matched, true);
@@ -128,15 +129,16 @@ static bool any_lost(const struct comm *comm)
 int p2p_pending_error(const struct receive *receive)
 {
     if (receive->entry.key.source != MATCH_ANY_SOURCE) return MPI_SUCCESS;
-    /* With `shrink` any of the others may still send. */
+    /* with `shrink`, any other member may still send */
     if (world.policy == FAILURE_SHRINK || !transport_lost(0) ||
         !any_lost(receive->comm))
         return MPI_SUCCESS;
     return MPIX_ERR_PROC_FAILED_PENDING;
 }
 
-/* What has happened so far means this for a receive that has no message. One
- * from anybody that is not waited for stays: a loss may be acknowledged. */
+/* The error of a receive without message, from the losses and revocations so
+ * far. A nonblocking receive from any source stays pending: the program may
+ * acknowledge a loss. */
 static int receive_error(const struct receive *receive)
 {
     uint64_t source = receive->entry.key.source;
@@ -176,7 +178,7 @@ void p2p_held(struct partner *partner)
     pthread_mutex_unlock(&lock);
 }
 
-/* Nobody will receive it; the sender gets its credit back. */
+/* Discards a message; the sender gets its credit back. */
 static void discard(struct message *message)
 {
     message->wants_ack = false;
@@ -378,7 +380,7 @@ int send_begin(struct send *send)
     bool large = to != world.self && transport_is_large(to, size);
     bool wait = send->mode == SEND_SYNCHRONOUS ||
                 (large && send->mode != SEND_BUFFERED);
-    /* What is large and lies in one piece travels from where it is. */
+    /* large contiguous data are sent without a copy */
     bool in_place = large && wait && send->type->dense && !send->copy;
     struct message *message = message_new(in_place ? 0 : size);
     if (!message) return error_note(MPI_ERR_NO_MEM, "out of memory");

@@ -1,5 +1,5 @@
-/* p2p.h - point-to-point messages: sends and receives over the matching
- * queues. Delivery to other members goes through transport.h. */
+/* p2p.h - point-to-point: sends and receives over the matching queues.
+ * transport.h delivers to other members. */
 #ifndef P2P_H
 #define P2P_H
 
@@ -7,22 +7,22 @@
 #include "match.h"
 #include "type.h"
 
-/* A message that was sent and not yet received: its packed bytes. Two owners
- * at most: the queues (or the receiver) and a synchronous sender. */
+/* A message that was sent and not received: its packed bytes. At most two
+ * owners: the queues (or the receiver) and a synchronous sender. */
 struct message {
     struct match_entry entry; /* first */
     atomic_int references;
-    atomic_bool matched; /* or failed: see error */
+    atomic_bool matched; /* or failed: see `error` */
     int error;
     MPI_Count size;
     const char *payload; /* data, the sender's buffer, or NULL: to be pulled */
-    /* From or to another member: */
+    /* Of a remote message: */
     bool remote, wants_ack, announced;
-    uint64_t cookie;         /* the sender's name for it */
-    uint32_t charged;        /* against the sender's credit */
-    struct receive *receive; /* the one it is being pulled for */
-    char *pulled;            /* intermediate memory of that, or NULL */
-    MPI_Count roomed;        /* of the attached buffer, while it is this one: */
+    uint64_t cookie;         /* the sender's id of it */
+    uint32_t charged;        /* bytes charged to the sender's credit */
+    struct receive *receive; /* the receive that pulls it */
+    char *pulled;            /* intermediate buffer of the pull, or NULL */
+    MPI_Count roomed; /* bytes of the attached buffer with this number: */
     unsigned room_number;
     struct message *next; /* in a list of transport.c */
     char data[];
@@ -34,49 +34,52 @@ struct receive {
     MPI_Count count;
     struct type *type;
     struct comm *comm;
-    bool blocking; /* its caller waits, and gets no error that says "not yet" */
+    bool blocking; /* the caller blocks, and gets no error that means "not yet"
+                    */
     atomic_bool done;
     int error;
     MPI_Status status;
 };
 
-/* Posts a receive, which belongs to the queues until done. */
+/* Posts a receive; the queues own it until it is done. */
 void p2p_post(struct receive *receive);
-/* Gives a message to this process; takes the queues' reference over. */
+/* Delivers a message to this process; takes the queues' reference over. */
 void p2p_deliver(struct message *message);
-/* The same for a message whose data are borrowed for this call, and which is
- * the caller's. False: no memory to keep it. */
+/* Likewise for a message of the caller whose data are valid only during this
+ * call. False: no memory to keep it. */
 bool p2p_deliver_borrowed(struct message *message);
-/* Withdraws a receive that is not matched yet; false: it is. */
+/* Cancels an unmatched receive; false: it is matched. */
 bool p2p_cancel(struct receive *receive);
-/* Looks for a message; take not NULL: out of the queue, into *take. */
+/* Looks for a message; if take is not NULL, moves it from the queue to
+ * *take. */
 bool p2p_probe(const struct match_key *key, struct comm *comm,
                struct message **take, MPI_Status *status);
-/* Gives a receive a message taken before, which it takes over. */
+/* Completes a receive with a message taken before, which it takes over. */
 void p2p_receive_taken(struct receive *receive, struct message *message);
-/* The same in a request of its own; `from` has been checked. Raises errors. */
+/* Likewise in a new request; `from` was checked. Raises errors. */
 int p2p_request_taken(const struct receive *from, struct message *message,
                       MPI_Request *out, const char *function);
 struct match_key p2p_key(const struct comm *comm, int source, int tag);
 void message_release(struct message *message);
-/* Room for the payload in `data`, one reference; NULL: no memory. */
+/* A message with space for the payload in `data` and one reference; NULL: no
+ * memory. */
 struct message *message_new(MPI_Count size);
-/* The data that a receive has been waiting for are there, or will not come. */
+/* The data of a pull have arrived, or the pull failed. */
 void p2p_pulled(struct message *message, int error);
-/* A receive from anybody that is not done, while one that might have sent was
- * lost and that loss is not acknowledged: MPIX_ERR_PROC_FAILED_PENDING. */
+/* MPIX_ERR_PROC_FAILED_PENDING for an incomplete receive from any source, when
+ * a possible sender was lost and the loss is not acknowledged. */
 int p2p_pending_error(const struct receive *receive);
-/* The context was revoked: ends the receives, throws the messages away. */
+/* The context was revoked: fails its receives, discards its messages. */
 void p2p_drop(uint32_t context, int error);
-/* What the error of a send or a receive means, in words. */
+/* Text for the error of a send or a receive. */
 const char *p2p_error_text(int error, bool sending);
-/* A member is gone: nothing more will come of receives that need it. */
+/* A member is lost: fails receives that need it. */
 void p2p_member_lost(uint64_t member);
 bool p2p_busy(void); /* receives are posted */
-/* The partner holds messages back for want of credit. */
+/* Whether the partner holds back messages for lack of credit. */
 struct partner;
 void p2p_held(struct partner *partner);
-/* Frees what was never received. */
+/* Frees messages that were never received. */
 void p2p_stop(void);
 
 enum send_mode { SEND_STANDARD, SEND_SYNCHRONOUS, SEND_READY, SEND_BUFFERED };
@@ -88,9 +91,9 @@ struct send {
     struct comm *comm;
     int dest, tag;
     enum send_mode mode;
-    uint32_t channel;        /* 0, or one of CHANNEL_* */
-    bool copy;               /* the buffer may change before the send is done */
-    struct message *waiting; /* until it is matched or its data have gone */
+    uint32_t channel; /* 0, or one of CHANNEL_* */
+    bool copy;        /* the buffer may change before the send completes */
+    struct message *waiting; /* until it is matched or its data are sent */
     int error;               /* once done */
 };
 
@@ -98,12 +101,12 @@ struct send {
 int send_check(struct send *send, MPI_Datatype type);
 int receive_check(struct receive *receive, MPI_Datatype type, int source,
                   int tag);
-/* Hands the data over; the buffer is free again. */
+/* Sends the data; the buffer may be reused. */
 int send_begin(struct send *send);
 bool send_done(struct send *send);
 
-/* Charges a buffered send to the room that MPI_Buffer_attach gave; false: it
- * does not fit. It is given back with the message. */
+/* Charges a buffered send to the attached buffer; false: it does not fit.
+ * Freeing the message returns the bytes. */
 bool bsend_charge(struct message *message, MPI_Count size);
 void bsend_discharge(const struct message *message);
 

@@ -1,4 +1,4 @@
-/* p2p_api.c - the point-to-point calls: blocking, nonblocking, persistent,
+/* p2p_api.c - point-to-point calls: blocking, nonblocking, persistent, and
  * probes, with narrow and wide counts. */
 #include "p2p.h"
 #include "coll.h"
@@ -21,7 +21,7 @@
     } while (0)
 
 #define REQUEST , MPI_Request *request
-/* Inside, NULL means a blocking call. */
+/* Internally, NULL means a blocking call. */
 static MPI_Request forgotten;
 #define GIVEN (request ? request : &forgotten)
 
@@ -66,8 +66,8 @@ static void send_release(struct request *request)
     free(send);
 }
 
-/* A send has its data copied when it begins, so it cannot be taken back; the
- * standard lets such a cancel do nothing. */
+/* A send copies its data when it begins, so it cannot be cancelled; the
+ * standard allows a cancel without effect. */
 static int send_cancel(struct request *request)
 {
     (void)request;
@@ -177,7 +177,7 @@ SEND_VARIANT(Bsend_init_c, MPI_Count, SEND_BUFFERED, true, REQUEST, GIVEN)
 /* ------------------------------------------------------------------ receives
  */
 
-/* State of a receive request; source stays for persistent ones. */
+/* State of a receive request; persistent requests keep `source`. */
 struct pending {
     struct receive receive; /* first */
     int source, tag;
@@ -324,7 +324,7 @@ static int await(struct receive *receive, MPI_Status *status,
 {
     for (unsigned turn = 0; !atomic_load(&receive->done); backoff(&turn))
         coll_progress_all();
-    /* A blocking call leaves nothing pending. */
+    /* a blocking call leaves no pending receive */
     if (receive->error == MPIX_ERR_PROC_FAILED_PENDING)
         receive->error = MPIX_ERR_PROC_FAILED;
     if (status != MPI_STATUS_IGNORE) {

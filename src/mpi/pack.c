@@ -1,6 +1,6 @@
-/* pack.c - MPI_Pack and its kin. The packed form is the type's data without
- * holes; "external32" is the same in big-endian order with the standard's
- * sizes. */
+/* pack.c - MPI_Pack and related calls. The packed form is the type's data
+ * without holes; "external32" is the same in big-endian order with the
+ * standard's sizes. */
 #include "mpi_comm.h"
 #include "type.h"
 
@@ -19,7 +19,7 @@ static int type_get(MPI_Datatype handle, MPI_Count count, struct type **type,
     return MPI_SUCCESS;
 }
 
-/* Moves count elements; *position goes on by their packed size. */
+/* Packs or unpacks count elements; advances *position by their packed size. */
 static int move(const void *in, void *out, MPI_Count count, MPI_Datatype handle,
                 MPI_Count room, MPI_Count *position, MPI_Comm comm_handle,
                 bool packing, const char *function)
@@ -118,7 +118,7 @@ int PMPI_Pack_size_c(MPI_Count count, MPI_Datatype type, MPI_Comm comm,
 /* ---------------------------------------------------------------- external32
  */
 
-/* Numbers that one element is made of. */
+/* Number of scalars in an element. */
 static int parts_of(enum element element)
 {
     switch (element) {
@@ -146,9 +146,9 @@ static void reverse_copy(char *to, const char *from, MPI_Count size)
     for (MPI_Count i = 0; i < size; i++) to[i] = from[size - 1 - i];
 }
 
-/* Sizes are those of this machine; they differ from the standard's only for
- * wchar_t (2 there), which is refused, and for long double, whose bytes are
- * not IEEE quad here; what is packed here is unpacked here. */
+/* Uses this machine's sizes. They differ from the standard's only for wchar_t
+ * (2 there), which is refused, and for long double, whose bytes are not IEEE
+ * quad here: only this machine can unpack them. */
 static void external_visit(void *context, char *address,
                            const struct type *type, MPI_Count count)
 {

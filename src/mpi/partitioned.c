@@ -1,6 +1,5 @@
-/* partitioned.c - partitioned messages. The parts travel together, when the
- * last one is ready: MPI lets a library choose that, and a part has arrived
- * when all have. */
+/* partitioned.c - partitioned messages. All parts travel together when the last
+ * one is ready, which MPI allows; a part has arrived when all have. */
 #include "partitioned.h"
 #include "coll.h"
 #include "p2p.h"
@@ -26,7 +25,7 @@ void series_release(struct series *series)
     }
 }
 
-/* The channel of the next request between the two. False: no memory. */
+/* The channel of the next request of the pair. False: no memory. */
 static bool series_next(struct comm *comm, uint64_t peer, int tag, bool sends,
                         uint32_t *channel)
 {
@@ -47,13 +46,13 @@ static bool series_next(struct comm *comm, uint64_t peer, int tag, bool sends,
 }
 
 struct parts {
-    struct receive in; /* first; of the two, one is in use */
+    struct receive in; /* first; only one of the two is in use */
     struct send out;
     bool sends;
     int source, count;
     uint32_t channel;
     atomic_int missing; /* parts that are not ready */
-    atomic_bool begun;  /* all are, and the message is on its way */
+    atomic_bool begun;  /* all are ready, and the message was sent */
     atomic_uchar *ready;
 };
 
@@ -124,7 +123,8 @@ static void parts_release(struct request *request)
 static const struct request_kind parts_kind = {
     .progress = parts_progress, .start = parts_start, .release = parts_release};
 
-/* The request for parts that are laid out and checked; takes them over. */
+/* Publishes a request for parts that are laid out and checked; takes them
+ * over. */
 static int parts_publish(struct parts *parts, struct comm *comm, int peer,
                          int tag, MPI_Request *out)
 {
@@ -209,7 +209,7 @@ int PMPI_Precv_init(void *buffer, int partitions, MPI_Count count,
                                  : error_raise_noted(comm, result, __func__);
 }
 
-/* The request's parts; NULL, raised: it is not of the kind. */
+/* The request's parts; NULL, raised: it is not partitioned. */
 static struct parts *parts_find(MPI_Request handle, bool sends,
                                 struct request **request, int *result,
                                 const char *function)
@@ -225,7 +225,8 @@ static struct parts *parts_find(MPI_Request handle, bool sends,
     return NULL;
 }
 
-/* Any thread. Whose part is the last sends the message. */
+/* Callable from any thread. The thread that makes the last part ready sends the
+ * message. */
 static int ready(MPI_Request handle, int first, int last, const char *function)
 {
     struct request *request;

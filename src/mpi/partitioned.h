@@ -1,9 +1,9 @@
-/* partitioned.h - messages whose parts get ready one by one. */
+/* partitioned.h - partitioned point-to-point messages. */
 #ifndef PARTITIONED_H
 #define PARTITIONED_H
 
-/* How many partitioned requests were made for a peer and a tag: the n-th send
- * meets the n-th receive. A list that hangs on the communicator. */
+/* Number of partitioned requests made per peer and tag: the n-th send matches
+ * the n-th receive. A list owned by the communicator. */
 struct series;
 void series_release(struct series *series);
 

@@ -1,32 +1,32 @@
-/* partner.c - see partner.h. */
+/* partner.c - order and credit of messages posted to each member. */
 #include "partner.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 enum {
-    CREDIT = 4 * 1024 * 1024, /* bytes unmatched at one receiver */
-    CREDIT_PART = CREDIT / 8, /* given back at once, and in advance */
-    CHARGE = 128,             /* of any message, beside its data */
-    ANNOUNCED = 1024,         /* of one that is announced */
+    CREDIT = 4 * 1024 * 1024, /* unmatched bytes at one receiver */
+    CREDIT_PART = CREDIT / 8, /* returned at once, and granted in advance */
+    CHARGE = 128,             /* per message, beside its data */
+    ANNOUNCED = 1024,         /* per announced message */
 };
 
-/* What could not be posted yet. */
+/* A message that could not be posted yet. */
 struct waiting {
     struct waiting *next;
     struct letter letter;
-    struct message *message; /* one reference; NULL: no data */
-    bool held;               /* for want of credit */
+    struct message *message; /* holds a reference; NULL: no data */
+    bool held;               /* for lack of credit */
 };
 
-/* Taken after p2p's lock, before the library's. */
+/* Taken after p2p's lock, before pccl's. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Only ever added to. */
+/* Partners are only added. */
 static _Atomic(struct partner *) partners[256];
-static struct partner *queuing; /* those with letters that wait */
-static atomic_uint queued;      /* letters of all of them */
+static struct partner *queuing; /* partners with queued letters */
+static atomic_uint queued;      /* queued letters of all partners */
 static atomic_bool some_lost;
-static atomic_uint holders; /* partners that hold something back */
+static atomic_uint holders; /* partners that hold back messages */
 
 void partners_lock(void)
 {
@@ -71,7 +71,7 @@ struct partner *partner_of(uint64_t id)
 /* -------------------------------------------------------------------- queues
  */
 
-/* With the lock. */
+/* The caller holds the lock. */
 static bool keep(struct partner *partner, struct queue *queue,
                  const struct letter *letter, struct message *message,
                  bool held)
@@ -94,7 +94,8 @@ static bool keep(struct partner *partner, struct queue *queue,
     return true;
 }
 
-/* With the lock. Takes one out, behind `previous` or the first one. */
+/* The caller holds the lock. Removes the letter behind `previous`, or the first
+ * one. */
 static void forget(struct partner *partner, struct queue *queue,
                    struct waiting *previous)
 {
@@ -118,7 +119,7 @@ static pcclResult_t post_now(uint64_t to, const struct letter *letter,
                            message ? message->payload : NULL, size);
 }
 
-/* With the lock. False: the rest has to wait. */
+/* The caller holds the lock. False: the remaining letters have to wait. */
 static bool flush_queue(struct partner *partner, struct queue *queue)
 {
     while (queue->first) {
@@ -131,8 +132,8 @@ static bool flush_queue(struct partner *partner, struct queue *queue)
     return true;
 }
 
-/* Whether there is credit for the message, which it is taken from then. What
- * was given in advance is for announcements: with the lock. */
+/* Charges the message, if there is credit for it. Granted credit is for
+ * announcements only. The caller holds the lock. */
 static bool charge(struct partner *partner, const struct letter *letter)
 {
     long long cost = partner_charge(letter), limit = CREDIT;
@@ -148,11 +149,12 @@ static void uncharge(struct partner *partner, const struct letter *letter)
     atomic_fetch_sub(&partner->unmatched, (long long)partner_charge(letter));
 }
 
-/* With the lock. Those held back get credit in their order (K2). */
+/* The caller holds the lock. Messages held back get credit in their order
+ * (K2). */
 static void flush(struct partner *partner)
 {
     struct queue *messages = &partner->messages;
-    if (!flush_queue(partner, &partner->words)) return;
+    if (!flush_queue(partner, &partner->controls)) return;
     while (messages->first) {
         struct waiting *w = messages->first;
         if (w->held && !charge(partner, &w->letter)) return;
@@ -208,7 +210,7 @@ static void drop_from(struct partner *partner, struct queue *queue,
 void partner_lose(struct partner *partner)
 {
     pthread_mutex_lock(&lock);
-    drop_from(partner, &partner->words, 0, 0);
+    drop_from(partner, &partner->controls, 0, 0);
     drop_from(partner, &partner->messages, 0, 0);
     atomic_store(&partner->lost, true);
     atomic_store(&some_lost, true);
@@ -254,10 +256,10 @@ bool partner_send_now(struct partner *partner, const struct letter *letter,
 static void say_held(struct partner *partner)
 {
     struct letter letter = {.kind = LETTER_HELD};
-    if (!partner->words.first &&
+    if (!partner->controls.first &&
         post_now(partner->id, &letter, NULL) != pcclPendingAsyncOps)
         return;
-    (void)keep(partner, &partner->words, &letter, NULL, false);
+    (void)keep(partner, &partner->controls, &letter, NULL, false);
 }
 
 pcclResult_t partner_send(struct partner *partner, const struct letter *letter,
@@ -282,12 +284,12 @@ pcclResult_t partner_send(struct partner *partner, const struct letter *letter,
     return result;
 }
 
-void partner_tell(struct partner *partner, const struct letter *letter)
+void partner_send_control(struct partner *partner, const struct letter *letter)
 {
     pthread_mutex_lock(&lock);
-    if (partner->words.first ||
+    if (partner->controls.first ||
         post_now(partner->id, letter, NULL) == pcclPendingAsyncOps)
-        (void)keep(partner, &partner->words, letter, NULL, false);
+        (void)keep(partner, &partner->controls, letter, NULL, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -300,7 +302,7 @@ void partner_matched(struct partner *partner, uint64_t charged)
     if (partner->owed < CREDIT_PART) return;
     struct letter credit = {.kind = LETTER_CREDIT, .size = partner->owed};
     partner->owed = 0;
-    partner_tell(partner, &credit);
+    partner_send_control(partner, &credit);
 }
 
 void partner_holds(struct partner *partner)
@@ -315,7 +317,7 @@ static void grant(struct partner *partner)
     partner->holds = false;
     atomic_fetch_sub(&holders, 1);
     struct letter letter = {.kind = LETTER_GRANT, .size = CREDIT_PART};
-    partner_tell(partner, &letter);
+    partner_send_control(partner, &letter);
 }
 
 void partners_grant(uint64_t id)
@@ -328,7 +330,7 @@ void partners_grant(uint64_t id)
     }
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void go_on(struct partner *partner)
 {
     if (partner->held == 0) return;

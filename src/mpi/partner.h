@@ -1,35 +1,34 @@
-/* partner.h - the other members that this one exchanges messages with: the
- * order and the credit of what is posted to them. Part of transport.c.
+/* partner.h - flow control: order and credit of the messages posted to each
+ * other member. Used by transport.c.
  *
- * K1  Each message that is posted is charged to its sender's credit with the
- *     receiver: its data and CHARGE where they come with it, ANNOUNCED where
- *     it is announced. The receiver gives it back when the message has found
- *     its receive or is thrown away. So what a member keeps for others is
- *     bounded, whatever they send.
- * K2  A message that there is no credit for is announced, and its announcement
- *     is held back at the sender. What is sent to that member later stays
- *     behind it. Words (all that is no message) need no credit and pass by.
- * K3  Who holds something back says so (HELD), anew each time it gets credit
- *     that does not end it. A receiver that has a receive or a probe without a
- *     message, which the sender might have, answers with credit in advance
- *     (GRANT), for announcements only: a program may receive the last message
- *     first. It is void when as much has been given back. */
+ * K1  Each posted message is charged to its sender's credit with the receiver:
+ *     an eager message costs its data and CHARGE, an announced one ANNOUNCED.
+ *     The receiver returns the credit when the message has matched or is
+ *     discarded. So the memory that a member keeps for others is bounded.
+ * K2  A message without credit is announced, and the sender holds back its
+ *     announcement. Later messages to that member stay behind it. Control
+ *     letters (all other kinds) need no credit and may overtake messages.
+ * K3  A sender that holds back messages sends HELD, and again whenever new
+ *     credit does not suffice. A receiver with an unmatched receive or probe
+ *     that the sender might satisfy replies with credit in advance (GRANT). It
+ *     is for announcements only, because a program may receive the last message
+ *     first. It expires when the same amount has been returned. */
 #ifndef PARTNER_H
 #define PARTNER_H
 
 #include "p2p.h"
 
 enum letter_kind {
-    LETTER_EAGER,   /* with the data */
+    LETTER_EAGER,   /* carries the data */
     LETTER_LARGE,   /* the data are to be pulled under the cookie */
     LETTER_ACK,     /* the message with the cookie was matched */
-    LETTER_CREDIT,  /* `size` bytes of the receiver's queue are free again */
-    LETTER_REVOKED, /* nothing more happens in the context */
-    LETTER_HELD,    /* messages are held back for want of credit */
-    LETTER_GRANT    /* `size` more may be announced */
+    LETTER_CREDIT,  /* the receiver returns `size` bytes of credit */
+    LETTER_REVOKED, /* the context was revoked */
+    LETTER_HELD,    /* messages are held back for lack of credit */
+    LETTER_GRANT    /* `size` more bytes may be announced */
 };
 
-/* The header of what is posted. All members have one byte order: the ABI has
+/* Header of a posted message. All members have the same byte order: the ABI has
  * no heterogeneous runs. */
 struct letter {
     uint32_t kind, context;
@@ -48,20 +47,20 @@ struct partner {
     _Atomic(struct partner *) next;
     uint64_t id;
     atomic_llong unmatched; /* bytes of ours that it has not matched */
-    atomic_uint queued;     /* letters that wait here */
+    atomic_uint queued;     /* letters queued here */
     atomic_bool lost;
     /* Guarded by the lock: */
-    struct queue words, messages;
-    uint32_t held;     /* of the messages: they have no credit yet */
-    long long granted; /* beyond the credit */
+    struct queue controls, messages;
+    uint32_t held;     /* of the messages: without credit yet */
+    long long granted; /* credit in advance */
     struct partner *queuing_next;
-    bool queuing; /* in the list of those with letters that wait */
+    bool queuing; /* in the list of partners with queued letters */
     /* Guarded by p2p's lock: */
     uint64_t owed; /* credit not given back yet */
-    bool holds;    /* has said HELD */
+    bool holds;    /* it has sent HELD */
 };
 
-/* What a message costs (K1). */
+/* Cost of a message (K1). */
 uint32_t partner_charge(const struct letter *letter);
 
 /* Takes no lock. NULL: no memory. */
@@ -72,35 +71,36 @@ void partners_unlock(void);
 
 /* Whether an eager message of this size may be sent now. */
 bool partner_has_credit(struct partner *partner, uint64_t size);
-/* Posts an eager message at once, without the lock; false: something is in its
- * way, and nothing has happened. */
+/* Posts an eager message at once, without the lock; false: a queued message is
+ * before it, and nothing was sent. */
 bool partner_send_now(struct partner *partner, const struct letter *letter,
                       const void *bytes, pcclResult_t *result);
-/* With the lock: posts a message, or keeps it for later. `message` brings the
- * data and a reference, or is NULL. On failure both stay the caller's. */
+/* The caller holds the lock. Posts a message or queues it. `message` has the
+ * data and a reference, or is NULL. On failure the caller keeps both. */
 pcclResult_t partner_send(struct partner *partner, const struct letter *letter,
                           struct message *message);
-/* The same for a word; takes the lock. */
-void partner_tell(struct partner *partner, const struct letter *letter);
-/* Posts what waits and can leave now. */
+/* Likewise for a control letter; takes the lock. */
+void partner_send_control(struct partner *partner, const struct letter *letter);
+/* Posts queued letters that can leave now. */
 void partners_flush(void);
-/* Whether something waits. */
+/* Whether letters are queued. */
 bool partners_wait(void);
 
-/* With p2p's lock: a message of the partner, charged as much, is matched. */
+/* The caller holds p2p's lock: a message of the partner, with this charge, has
+ * matched. */
 void partner_matched(struct partner *partner, uint64_t charged);
-/* With p2p's lock: it has said HELD. */
+/* The caller holds p2p's lock: the partner has sent HELD. */
 void partner_holds(struct partner *partner);
-/* With p2p's lock: gives credit in advance to the member, or to any member
- * (MATCH_ANY_SOURCE), if it holds something back. */
+/* The caller holds p2p's lock: grants credit in advance to the member, or to
+ * any member (MATCH_ANY_SOURCE), if it holds messages back. */
 void partners_grant(uint64_t id);
-/* The receiver gave credit back, or in advance. */
+/* The receiver has returned or granted credit. */
 void partner_credited(struct partner *partner, uint64_t size);
 void partner_granted(struct partner *partner, uint64_t size);
 
-/* With the lock: forgets the messages of a context that wait. */
+/* The caller holds the lock: drops queued messages of a context. */
 void partners_drop(uint32_t context, uint32_t mask);
-/* Forgets what waits, and marks it lost. */
+/* Drops all queued letters and marks the partner as lost. */
 void partner_lose(struct partner *partner);
 bool partners_some_lost(void);
 

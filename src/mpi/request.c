@@ -1,4 +1,4 @@
-/* request.c - waiting for and testing requests, and what a status holds. */
+/* request.c - completion of requests, and statuses. */
 #include "request.h"
 #include "coll.h"
 #include "mpi_comm.h"
@@ -10,7 +10,7 @@
 
 /* ----------------------------------------------------------------- statuses */
 
-/* MPICH keeps the low 32 bits of the byte count in the first word and the
+/* MPICH stores the low 32 bits of the byte count in the first word and the
  * rest, above the cancelled bit, in the second. */
 void status_set_count(MPI_Status *status, MPI_Count size)
 {
@@ -35,7 +35,7 @@ void status_empty(MPI_Status *status)
     status->MPI_ERROR = MPI_SUCCESS;
 }
 
-/* Single completions leave MPI_ERROR alone, as the standard says. */
+/* Single completions do not set MPI_ERROR, by the standard. */
 static void status_give(MPI_Status *to, const MPI_Status *from)
 {
     if (to == MPI_STATUS_IGNORE) return;
@@ -121,13 +121,13 @@ void requests_reap(void)
 }
 
 /* Reports a completion: frees the request or makes it inactive. Returns its
- * error, not raised. */
+ * error without raising it. */
 static int request_report(struct request *request, MPI_Request *handle,
                           MPI_Status *status)
 {
     int error = request->error;
     status_give(status, &request->status);
-    /* Not over: it goes on once the loss is acknowledged. */
+    /* not complete: it continues once the loss is acknowledged */
     if (error == MPIX_ERR_PROC_FAILED_PENDING) return error;
     request->active = false;
     if (request->kind->finish) {
@@ -141,7 +141,7 @@ static int request_report(struct request *request, MPI_Request *handle,
     return error;
 }
 
-/* Raises on the communicator of the request, which may be gone by then. */
+/* Raises on the communicator of the request, which may be freed by then. */
 static int complete(struct request *request, MPI_Request *handle,
                     MPI_Status *status, const char *function)
 {
@@ -153,7 +153,7 @@ static int complete(struct request *request, MPI_Request *handle,
     return error;
 }
 
-/* Null and inactive persistent requests complete at once with an empty
+/* Null and inactive persistent requests complete at once, with an empty
  * status. */
 static bool idle(const struct request *request)
 {
@@ -222,7 +222,7 @@ int PMPI_Request_free(MPI_Request *handle)
 {
     REQUEST_OR_RETURN(request, handle);
     if (!request) return RAISE(NULL, MPI_ERR_REQUEST, "null request");
-    /* What is under way ends on its own; nobody waits for it any more. */
+    /* operations in flight end on their own; no caller waits for them */
     requests_reap();
     handle_close(&request->object);
     if (request->active && !request->kind->progress(request))
@@ -290,7 +290,7 @@ static int list_check(int count, MPI_Request handles[], const char *function)
     return MPI_SUCCESS;
 }
 
-/* In lists MPI_ERROR is set too, but only when something failed. */
+/* In lists MPI_ERROR is set too, but only if a request failed. */
 static void list_error(MPI_Status *statuses, int i, int error, bool *failed)
 {
     if (statuses == MPI_STATUSES_IGNORE) statuses = NULL;
@@ -306,7 +306,7 @@ static MPI_Status *list_status(MPI_Status *statuses, int i)
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* Reports requests that are known to be complete. */
+/* Reports requests that are complete. */
 static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
                          const char *function)
 {
@@ -334,8 +334,8 @@ static int list_complete(int count, MPI_Request handles[], MPI_Status *statuses,
     return result;
 }
 
-/* Of requests in a list: those that are moved together are only looked at, but
- * for the first message that is not there: it moves all messages. */
+/* For requests in a list: those with common progress are only checked, except
+ * for the first unmatched message, which makes progress on all messages. */
 static bool ended(struct request *request, bool *moved)
 {
     if (!request->kind->ended) return request->kind->progress(request);
@@ -345,7 +345,7 @@ static bool ended(struct request *request, bool *moved)
     return request->kind->progress(request);
 }
 
-/* Moves them; before looking at all of a list, instead of with each. */
+/* Makes progress once for a whole list instead of for each request. */
 static void move_together(void)
 {
     if (!coll_any_pending()) return;
@@ -353,8 +353,8 @@ static void move_together(void)
     (void)transport_progress(0);
 }
 
-/* Whether all are complete, after one turn of progress on each. The first
- * `*known` are known to be. */
+/* Whether all are complete, after one poll of each. The first `*known` are
+ * known to be complete. */
 static bool list_progress(int count, MPI_Request handles[], int *known)
 {
     bool all = true, moved = false;
@@ -364,7 +364,7 @@ static bool list_progress(int count, MPI_Request handles[], int *known)
         bool done = idle(request) || ended(request, &moved);
         all = all && done;
         if (all) *known = i + 1;
-        /* Whatever waits moves all of its kind. */
+        /* any wait makes progress on all of its kind */
         if (!done && (request->kind->ended ||
                       (request->kind->messages && !coll_any_pending())))
             break;
@@ -398,7 +398,7 @@ int PMPI_Testall(int count, MPI_Request handles[], int *flag,
 
 enum { ANY_PENDING = -1, ANY_NONE = MPI_UNDEFINED };
 
-/* Index of a complete request, after one turn of progress. */
+/* Index of a complete request, after one poll. */
 static int any_progress(int count, MPI_Request handles[])
 {
     bool some = false, moved = false;
@@ -446,7 +446,7 @@ int PMPI_Testany(int count, MPI_Request handles[], int *index, int *flag,
                     __func__);
 }
 
-/* Reports all that are complete. Number found, or ANY_*. */
+/* Reports all complete requests. Returns their number, or ANY_*. */
 static int some_progress(int count, MPI_Request handles[], int indices[])
 {
     int found = 0;

@@ -1,5 +1,5 @@
-/* request.h - requests: one object for nonblocking, persistent and
- * generalized operations. */
+/* request.h - requests: one type for nonblocking, persistent and generalized
+ * operations. */
 #ifndef REQUEST_H
 #define REQUEST_H
 
@@ -10,48 +10,48 @@ struct comm;
 struct request;
 
 struct request_kind {
-    /* Tries to complete; true when complete, with status and error filled. */
+    /* Makes progress; true when complete, with status and error set. */
     bool (*progress)(struct request *request);
     /* Makes an inactive persistent request active. Returns a noted class. */
     int (*start)(struct request *request);
-    /* Best effort; NULL: cannot be cancelled. */
+    /* Best effort; NULL: not supported. */
     int (*cancel)(struct request *request);
-    /* Called once when the completion is reported; an error that it returns is
-     * the request's if there was none. NULL: nothing to do. */
+    /* Called once when the completion is reported. Its error becomes the
+     * request's if there was none. NULL: nothing to do. */
     int (*finish)(struct request *request);
-    /* Whether it is complete, with status and error filled; moves nothing. All
-     * of a kind that has it are moved by coll_progress_all(), or by the
-     * progress of one of them (messages). Or NULL. */
+    /* Whether it is complete, with status and error set; makes no progress. All
+     * requests of a kind with `ended` make progress by coll_progress_all(), or
+     * by the progress of one of them (messages). Or NULL. */
     bool (*ended)(struct request *request);
     bool messages; /* its progress moves the messages of all requests */
-    /* Releases what the kind owns; the request is inactive or complete. */
+    /* Releases the memory of the kind; the request is inactive or complete. */
     void (*release)(struct request *request);
 };
 
 struct request {
     struct object object;
     const struct request_kind *kind;
-    struct comm *comm; /* for its error handler, one reference; or NULL */
+    struct comm *comm; /* holds a reference, for its error handler; or NULL */
     bool persistent;
     bool active;          /* started and not yet reported complete */
-    struct request *next; /* in the list of dropped ones */
+    struct request *next; /* in the list of dropped requests */
     int error;
     MPI_Status status;
     void *state; /* of the kind */
 };
 
-/* NULL: no memory. The communicator is retained. */
+/* NULL: no memory. Retains the communicator. */
 struct request *request_new(const struct request_kind *kind, struct comm *comm,
                             void *state);
 /* Whether the object behind a handle is a request of this kind. */
 bool request_is(const struct request *request, const struct request_kind *kind);
 int request_publish(struct request *request, MPI_Request *out);
-/* Blocks until the request is complete; leaves the error in it. */
+/* Blocks until the request is complete; its error stays in it. */
 void request_await(struct request *request);
 
-/* Lets an active request end on its own and be freed then. */
+/* Lets an active request complete on its own; it is freed then. */
 void request_drop(struct request *request);
-/* Frees dropped requests that have ended. */
+/* Frees dropped requests that are complete. */
 void requests_reap(void);
 
 void status_empty(MPI_Status *status);

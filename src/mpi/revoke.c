@@ -1,4 +1,4 @@
-/* revoke.c - see revoke.h. */
+/* revoke.c - spreads and enforces revocations. */
 #include "revoke.h"
 #include "coll.h"
 #include "p2p.h"
@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Contexts that were revoked. Taken after facade_lock and p2p's lock; nothing
- * is called with it. */
+/* Revoked contexts. Taken after facade_lock and p2p's lock; no function is
+ * called while it is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t *contexts;
 static atomic_uint context_count;
@@ -31,7 +31,7 @@ bool comm_revoked(const struct comm *comm)
     return context_revoked(comm->context);
 }
 
-/* False: it was there already. */
+/* False: already known. */
 static bool add(uint32_t context)
 {
     bool known = false;
@@ -59,7 +59,7 @@ static bool add(uint32_t context)
 
 enum { TAGS_AT_ONCE = 64 };
 
-/* One search at a time; see handle_each for why these are not arguments. */
+/* One search at a time; handle_each passes no arguments to its callback. */
 static pthread_mutex_t searching = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t tags[TAGS_AT_ONCE];
 static int tag_count;
@@ -74,7 +74,7 @@ static void collect_tag(struct object *object)
         tags[tag_count++] = tag;
 }
 
-/* Blocking collectives: their callers sit in pccl (V3). */
+/* Fails blocking collectives: their callers wait in pccl (V3). */
 static bool fail_blocking(void)
 {
     pthread_mutex_lock(&searching);
@@ -113,7 +113,7 @@ static void match_context(struct object *object)
     object_retain(object);
 }
 
-/* With a reference, or NULL. */
+/* The communicator with a reference, or NULL. */
 static struct comm *comm_of(uint32_t context)
 {
     pthread_mutex_lock(&searching);
@@ -126,16 +126,16 @@ static struct comm *comm_of(uint32_t context)
     return comm;
 }
 
-/* A revocation that is new here (V1, V2). */
+/* Handles a revocation that is new here (V1, V2). */
 static void apply(uint32_t context, const struct comm *comm)
 {
     if (comm && !comm->local && world.pccl)
-        transport_tell_revoked(comm_scope(comm), context);
+        transport_notify_revoked(comm_scope(comm), context);
     p2p_drop(context, MPIX_ERR_REVOKED);
     (void)revoke_enforce();
 }
 
-void revoke_heard(uint32_t context)
+void revoke_received(uint32_t context)
 {
     if (!add(context)) return;
     struct comm *comm = comm_of(context);

@@ -1,17 +1,18 @@
 /* revoke.h - communicators that were revoked (MPIX_Comm_revoke).
  *
- * V1  Who revokes tells every member; who hears of it for the first time tells
- *     every member again. So all that live hear of it even if the first one
- *     dies half way, and nobody has to be in a call.
- * V2  A revoked communicator starts nothing; receives and sends under way on it
- *     end with MPIX_ERR_REVOKED, what was never received is thrown away.
- * V3  A collective under way is failed for all its members (pcclFailCollective)
- *     by those who have heard and are in it. One that all had completed by then
- *     stands.
+ * V1  A revoking member notifies every member. A member that receives its first
+ *     notification of a revocation notifies every member again. So all live
+ *     members receive it even if the first one dies half way, and no member has
+ *     to be in a call.
+ * V2  A revoked communicator starts no operation. Receives and sends in flight
+ *     on it end with MPIX_ERR_REVOKED; unmatched messages are discarded.
+ * V3  Notified members that take part in a collective in flight fail it for all
+ *     its members (pcclFailCollective). A collective that all have completed by
+ *     then is not affected.
  * V4  Agreement and shrinking have slots of their own and go on.
  *
  * Context ids are used once, so a revocation is the number of a context. It may
- * come before the communicator is made here. */
+ * arrive before the communicator is made here. */
 #ifndef REVOKE_H
 #define REVOKE_H
 
@@ -19,12 +20,11 @@
 
 bool comm_revoked(const struct comm *comm);
 bool context_revoked(uint32_t context);
-/* Another member says so (V1). */
-void revoke_heard(uint32_t context);
-/* Does what could not be done at once (V2, V3); true: there is more. */
+/* A member has sent a revocation (V1). */
+void revoke_received(uint32_t context);
+/* Continues what was not possible at once (V2, V3); true: not finished. */
 bool revoke_enforce(void);
-/* A communicator with this context has been made: passes on what was heard
- * before. */
+/* A communicator with this context was made: applies an earlier revocation. */
 void revoke_made(const struct comm *comm);
 void revoke_stop(void);
 

@@ -1,4 +1,4 @@
-/* slurm.c - see slurm.h. */
+/* slurm.c - reads Slurm's environment and starts the coordinator. */
 #include "slurm.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 enum { PORT_FIRST = 20000, PORT_COUNT = 12000, STEPS = 64 };
 
-/* A variable that is a whole number, or -1. */
+/* The integer value of a variable, or -1. */
 static long number_of(const char *name)
 {
     const char *text = getenv(name);
@@ -52,14 +52,15 @@ bool slurm_task_read(struct slurm_task *task)
     long port = PORT_FIRST + (job % PORT_COUNT * STEPS + step) % PORT_COUNT;
     task->rank = (int)rank;
     task->size = (int)size;
-    /* on one node no name has to be resolved */
+    /* a single node needs no name resolution */
     bool alone = number_of("SLURM_STEP_NUM_NODES") == 1;
     snprintf(task->master, sizeof task->master, "%s:%ld",
              alone ? "127.0.0.1" : node, port);
     return true;
 }
 
-/* Beside this library, in a build tree or below an install prefix. */
+/* Path of pccl-master: beside this library, in a build tree or below an install
+ * prefix. */
 static void program_find(char *path, size_t size)
 {
     static const char *const places[] = {"../bin", "../../bin", "../../../bin"};
@@ -76,16 +77,16 @@ static void program_find(char *path, size_t size)
                 return;
         }
     }
-    snprintf(path, size, "pccl-master"); /* in PATH */
+    snprintf(path, size, "pccl-master"); /* found through PATH */
 }
 
-/* Between fork and exec only what is safe there. */
+/* Only async-signal-safe calls between fork and exec. */
 static _Noreturn void program_run(const char *path, const char *port,
                                   const char *quorum, int out)
 {
     const char *argv[] = {"pccl-master", "--listen",     port, "--quorum",
                           quorum,        "--until-done", NULL};
-    if (fork() != 0) _exit(0); /* nobody's child: nobody has to wait for it */
+    if (fork() != 0) _exit(0); /* detach: no process needs to wait for it */
     setsid();
     dup2(out, STDOUT_FILENO);
     close(STDIN_FILENO);
@@ -94,7 +95,7 @@ static _Noreturn void program_run(const char *path, const char *port,
     _exit(127);
 }
 
-/* It says on which address it listens, or nothing. */
+/* Waits until it prints its address, or fails. */
 static bool word_await(int fd)
 {
     char byte;

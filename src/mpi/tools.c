@@ -1,13 +1,12 @@
-/* tools.c - the tools interface (MPI_T). It has no variables, categories,
- * events or sources, which MPI allows; what asks for one by number or handle is
- * told that there is none. */
+/* tools.c - the tools interface (MPI_T) without any variables, categories,
+ * events or sources, which MPI allows. Queries by number or handle fail. */
 #include "facade.h"
 
 #include <stdlib.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-static atomic_int users; /* calls of init_thread not yet finalized */
+static atomic_int users; /* init_thread calls not finalized yet */
 
 MPI_PUBLIC(T_init_thread);
 int PMPI_T_init_thread(int required, int *provided)
@@ -30,7 +29,7 @@ int PMPI_T_finalize(void)
     return MPI_T_ERR_NOT_INITIALIZED;
 }
 
-/* A function that always says the same once the interface is initialized. */
+/* A function with a constant result once the interface is initialized. */
 #define REFUSE_VARIANT(name, parameters, answer)                               \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name parameters                                                 \
@@ -38,7 +37,7 @@ int PMPI_T_finalize(void)
         return atomic_load(&users) > 0 ? answer : MPI_T_ERR_NOT_INITIALIZED;   \
     }
 
-/* How many there are of something: none. */
+/* A query for a number of objects: zero. */
 #define NONE_VARIANT(name)                                                     \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(int *count)                                                \
@@ -161,7 +160,7 @@ REFUSE_VARIANT(T_event_set_dropped_handler,
                 MPI_T_event_dropped_cb_function function),
                NO_HANDLE)
 
-/* Sessions of performance variables: there is nothing to measure in one. */
+/* Sessions of performance variables, which are always empty. */
 struct MPIR_T_pvar_session_s {
     int magic;
 };
@@ -196,7 +195,7 @@ int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
 #define NO_PVAR                                                                \
     (session_valid(session) ? MPI_T_ERR_INVALID_HANDLE                         \
                             : MPI_T_ERR_INVALID_SESSION)
-/* All of the variables that there are. */
+/* The handle for all variables. */
 #define ALL_PVARS                                                              \
     (!session_valid(session)            ? MPI_T_ERR_INVALID_SESSION            \
      : handle == MPI_T_PVAR_ALL_HANDLES ? MPI_SUCCESS                          \

@@ -1,4 +1,4 @@
-/* transport.c - see transport.h. */
+/* transport.c - sends and receives messages through pccl, with credit. */
 #include "transport.h"
 #include "message_table.h"
 #include "partner.h"
@@ -10,14 +10,14 @@
 
 enum {
     EAGER_MAX = 32 * 1024, /* larger data are pulled */
-    STOP_TURNS = 2000,     /* milliseconds for what could not be posted yet */
+    STOP_TURNS = 2000,     /* ms that stopping waits for queued messages */
 };
 
 /* Guarded by partners_lock(). */
 static struct message_table outgoing; /* until acknowledged or pulled */
 static struct message_table incoming; /* being pulled */
 static uint64_t last_cookie;
-/* One thread at a time takes events, so that they stay in order. */
+/* One thread at a time takes events, which keeps their order. */
 static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
 
 bool transport_lost(uint64_t member)
@@ -67,7 +67,7 @@ static int send_remote(uint64_t member, struct message *message, bool large,
         return send_error(result);
     }
     if (large || wait) {
-        /* Named by the receiver here: that is who will answer. */
+        /* the receiver's reply carries this cookie */
         message->cookie = letter.cookie;
         message->announced = large;
         message->entry.key.source = member;
@@ -118,7 +118,7 @@ void transport_matched(struct message *message)
     if (!partner) return;
     if (message->wants_ack) {
         struct letter ack = {.kind = LETTER_ACK, .cookie = message->cookie};
-        partner_tell(partner, &ack);
+        partner_send_control(partner, &ack);
     }
     partner_matched(partner, message->charged);
 }
@@ -133,8 +133,8 @@ int transport_pull(struct message *message, char *to)
     uint64_t source = message->entry.key.source;
     partners_lock();
     message_table_add(&incoming, message);
-    /* Empty ones are announced too, if there is no credit, and need no buffer.
-     * Of others the sender hears by a wrong size that they cannot be taken. */
+    /* Empty messages are announced too, without credit, and need no buffer. For
+     * others a wrong size makes the sender fail them. */
     pcclResult_t result = pcclExpectBulk(world.pccl, source, message->cookie,
                                          to, to ? (size_t)message->size : 0);
     if (result != pcclSuccess)
@@ -165,7 +165,7 @@ static void pulled(uint64_t member, uint64_t cookie, int error)
     if (message) p2p_pulled(message, error);
 }
 
-/* A list of sends ends with the error. */
+/* Ends a list of sends with the error. */
 static void end_sends(struct message *list, int error)
 {
     while (list) {
@@ -221,7 +221,7 @@ static void letter_opened(const pcclEvent_t *event)
     if (letter.kind == LETTER_GRANT && partner)
         partner_granted(partner, letter.size);
     if (letter.kind == LETTER_HELD && partner) p2p_held(partner);
-    if (letter.kind == LETTER_REVOKED) revoke_heard(letter.context);
+    if (letter.kind == LETTER_REVOKED) revoke_received(letter.context);
     if (letter.kind > LETTER_LARGE) return;
     struct message arrived = {
         .entry.key = {event->member, letter.context, letter.tag},
@@ -265,7 +265,7 @@ static void handle(const pcclEvent_t *event)
     }
 }
 
-/* Out of the run: nothing comes from anybody any more. */
+/* Evicted: all members count as lost. */
 static void all_lost(void)
 {
     const struct group *view = atomic_load(&world.view);
@@ -274,7 +274,7 @@ static void all_lost(void)
             lost(view->ids[i]);
 }
 
-/* With `taking`. */
+/* The caller holds `taking`. */
 static bool progress(int timeout_ms)
 {
     bool some = false;
@@ -287,7 +287,7 @@ static bool progress(int timeout_ms)
         handle(&event);
         (void)pcclReleaseEvent(world.pccl, &event);
         some = true;
-        /* Who waits for one message wants to see it before others come. */
+        /* a caller that waits for one message checks it before further ones */
         if (timeout_ms > 0) break;
     }
     partners_flush();
@@ -313,24 +313,25 @@ bool transport_background(void)
 /* --------------------------------------------------------------- revocation
  */
 
-void transport_tell_revoked(const struct group *members, uint32_t context)
+void transport_notify_revoked(const struct group *members, uint32_t context)
 {
     struct letter letter = {.kind = LETTER_REVOKED, .context = context};
     for (int i = 0; i < members->size; i++) {
         struct partner *partner =
             members->ids[i] != world.self ? partner_of(members->ids[i]) : NULL;
-        if (partner) partner_tell(partner, &letter);
+        if (partner) partner_send_control(partner, &letter);
     }
 }
 
-/* What of a context is to end. */
+/* Operations of a context to end. */
 struct ending {
     uint32_t context;
-    bool left; /* some cannot yet */
+    bool left; /* some cannot be ended yet */
 };
 
-/* With the lock. Whether the library lets go of the sender's memory. */
-static bool withdraw(struct message *message, void *user)
+/* The caller holds the lock. Whether the library releases the sender's
+ * memory. */
+static bool cancel_send(struct message *message, void *user)
 {
     struct ending *ending = user;
     if ((message->entry.key.context & CONTEXT_MASK) != ending->context)
@@ -342,8 +343,9 @@ static bool withdraw(struct message *message, void *user)
     return result == pcclSuccess;
 }
 
-/* With the lock. Whether the library lets go of the receiver's memory. */
-static bool cancel(struct message *message, void *user)
+/* The caller holds the lock. Whether the library releases the receiver's
+ * memory. */
+static bool cancel_pull(struct message *message, void *user)
 {
     const struct ending *ending = user;
     return (message->entry.key.context & CONTEXT_MASK) == ending->context &&
@@ -357,9 +359,9 @@ bool transport_drop(uint32_t context, int error)
     partners_lock();
     partners_drop(context, CONTEXT_MASK);
     struct message *sends =
-        message_table_take_all(&outgoing, withdraw, &ending);
+        message_table_take_all(&outgoing, cancel_send, &ending);
     struct message *receives =
-        message_table_take_all(&incoming, cancel, &ending);
+        message_table_take_all(&incoming, cancel_pull, &ending);
     partners_unlock();
     end_sends(sends, error);
     while (receives) {

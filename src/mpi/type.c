@@ -1,5 +1,5 @@
-/* type.c - predefined datatypes, and the engine that every datatype runs on:
- * a tree of strided parts, walked to move data. */
+/* type.c - predefined datatypes, and the engine of all datatypes: a tree of
+ * strided parts, walked to move data. */
 #include "type.h"
 
 #include <assert.h>
@@ -9,8 +9,8 @@
 
 #define CHAR_ELEMENT ((char)-1 < 0 ? ELEMENT_I8 : ELEMENT_U8)
 
-/* Handle, element, alignment. The size is in the handle, the name is the
- * constant's. INTEGER16 is not there in Debian's MPICH. */
+/* Handle, element, alignment. The handle encodes the size; the name is the
+ * constant's. Debian's MPICH lacks INTEGER16. */
 #define PREDEFINED(X)                                                          \
     X(MPI_CHAR, CHAR_ELEMENT, 1)                                               \
     X(MPI_SIGNED_CHAR, ELEMENT_I8, 1)                                          \
@@ -92,8 +92,8 @@ static void predefine(MPI_Datatype handle, enum element element, int align,
     snprintf(type->name, sizeof type->name, "%s", name);
 }
 
-/* The pair types with a hole are in the table of dynamic handles, as in
- * MPICH, where their numbers are the first five. */
+/* Pair types with a hole are in the table of dynamic handles; as in MPICH they
+ * have the first five numbers. */
 static bool predefine_pair(MPI_Datatype handle, enum element element,
                            MPI_Datatype first, MPI_Aint disp, MPI_Aint extent,
                            const char *name)
@@ -221,7 +221,7 @@ static void bounds_add(struct bounds *bounds, MPI_Aint low, MPI_Aint high)
     bounds->any = true;
 }
 
-/* Adds what a part covers, for children that cover [low, high). */
+/* Adds the range of a part whose children cover [low, high). */
 static void bounds_add_part(struct bounds *bounds, const struct part *part,
                             MPI_Aint low, MPI_Aint high)
 {
@@ -232,7 +232,7 @@ static void bounds_add_part(struct bounds *bounds, const struct part *part,
     bounds_add(bounds, part->disp + low + least, part->disp + high + most);
 }
 
-/* The old markers set a bound wherever they stand. */
+/* The obsolete markers (LB, UB) set a bound at any position. */
 static void markers_apply(struct type *type)
 {
     MPI_Aint lb = type->lb, ub = type->lb + type->extent;

@@ -1,5 +1,5 @@
-/* type.h - datatypes: what a type looks like in memory, and moving data
- * between that layout and its packed form (the bytes in type-map order). */
+/* type.h - datatypes: memory layouts, and moving data between a layout and its
+ * packed form (the bytes in type-map order). */
 #ifndef TYPE_H
 #define TYPE_H
 
@@ -8,10 +8,10 @@
 
 #include <pccl.h>
 
-/* What an element of a predefined type is to an operator. */
+/* Kind of element, as operators see it. */
 enum element {
     ELEMENT_NONE,      /* LB, UB: no data */
-    ELEMENT_CHARACTER, /* text: no operator but those MPICH allows */
+    ELEMENT_CHARACTER, /* text: only for the operators that MPICH allows */
     ELEMENT_BYTE,
     ELEMENT_I8,
     ELEMENT_I16,
@@ -27,8 +27,8 @@ enum element {
     ELEMENT_FLOAT_COMPLEX,
     ELEMENT_DOUBLE_COMPLEX,
     ELEMENT_LONG_DOUBLE_COMPLEX,
-    ELEMENT_BOOL,    /* C's and C++'s, one byte */
-    ELEMENT_LOGICAL, /* Fortran's, four bytes */
+    ELEMENT_BOOL,    /* of C and C++, one byte */
+    ELEMENT_LOGICAL, /* of Fortran, four bytes */
     ELEMENT_FLOAT_INT,
     ELEMENT_DOUBLE_INT,
     ELEMENT_LONG_INT,
@@ -37,53 +37,54 @@ enum element {
     ELEMENT_2INT,
     ELEMENT_2FLOAT,
     ELEMENT_2DOUBLE,
-    ELEMENT_OTHER, /* data that no operator takes */
+    ELEMENT_OTHER, /* data without operators */
     ELEMENT_COUNT
 };
 
 /* `count` blocks of `block` consecutive children, the blocks `stride` bytes
- * apart, the first at `disp` bytes. Every constructor is a list of these. */
+ * apart, the first at `disp` bytes. Every constructor yields a list of
+ * parts. */
 struct part {
     MPI_Aint disp;
     MPI_Aint stride;
     MPI_Count count;
     MPI_Count block;
-    struct type *child; /* one reference */
+    struct type *child; /* holds a reference */
 };
 
 struct type {
     struct object object;
     bool committed;
     bool predefined;
-    bool dense;           /* the packed form equals the memory, for any count */
+    bool dense;           /* the packed form equals the memory for any count */
     enum element element; /* of predefined ones */
     MPI_Count size;       /* bytes of data */
     MPI_Count elements;   /* of predefined type */
     MPI_Aint lb, extent, true_lb, true_extent;
-    int align; /* of the strictest element */
+    int align; /* alignment of the strictest element */
     int part_count;
     struct part *parts;
-    struct envelope *envelope; /* how it was made, NULL for predefined */
+    struct envelope *envelope; /* constructor arguments; NULL for predefined */
     struct attribute *attributes;
     char name[MPI_MAX_OBJECT_NAME];
 };
 
-/* NULL for what is not a datatype, MPI_DATATYPE_NULL included. */
+/* NULL: not a datatype, or MPI_DATATYPE_NULL. */
 struct type *type_find(MPI_Datatype handle);
 bool type_start(void);
 void type_stop(void);
 
-/* A type from parts (copied, children retained), without handle: sizes, bounds
- * and alignment are computed. NULL: no memory. */
+/* A type from parts (copied, children retained), without handle. Computes
+ * sizes, bounds and alignment. NULL: no memory. */
 struct type *type_build(const struct part *parts, int part_count);
 void type_set_bounds(struct type *type, MPI_Aint lb, MPI_Aint extent);
 
-/* The pccl type with the same bits and arithmetic; false: there is none. For
- * complex types *scale is 2 and the type is that of the parts. */
+/* The pccl type with the same bits and arithmetic; false: none. For complex
+ * types *scale is 2 and the type is that of the parts. */
 bool type_to_pccl(const struct type *type, pcclDataType_t *out, int *scale);
 
-/* Copy bytes [offset, offset + size) of the packed form of count elements at
- * buffer out of it or into it. */
+/* Copies bytes [offset, offset + size) of the packed form of count elements at
+ * buffer, out of it or into it. */
 void type_pack(const void *buffer, MPI_Count count, const struct type *type,
                MPI_Count offset, void *packed, MPI_Count size);
 void type_unpack(void *buffer, MPI_Count count, const struct type *type,

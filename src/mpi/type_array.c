@@ -1,19 +1,19 @@
-/* type_array.c - datatypes that are parts of arrays, and those that Fortran
- * programs choose by precision. */
+/* type_array.c - datatypes for parts of arrays, and for Fortran's
+ * precisions. */
 #include "type.h"
 #include "type_make.h"
 
 #include <stdlib.h>
 
-/* A dimension of an array, and the pieces of it that are selected: `count`
- * runs of `block` elements, `stride` apart, and a last shorter one. */
+/* A dimension of an array and its selected elements: `count` runs of `block`
+ * elements, `stride` apart, and a shorter last run. */
 struct slice {
     MPI_Count size;
     MPI_Count start, block, stride, count;
-    MPI_Count rest; /* of the last run; 0: none */
+    MPI_Count rest; /* length of that last run; 0: none */
 };
 
-/* Wraps one dimension after the other round the child, the fastest first. */
+/* Applies one dimension after the other to the child, the fastest first. */
 static struct type *array_build(int dims, const struct slice slices[],
                                 int order, struct type *child)
 {
@@ -105,8 +105,8 @@ SUBARRAY_VARIANT(Type_create_subarray_c, MPI_Count, true)
 /* ---------------------------------------------------------- distributed arrays
  */
 
-/* What the process at `place` of `places` has of a dimension. False: the
- * distribution does not fit. */
+/* The part of a dimension that the process at `place` of `places` owns. False:
+ * the distribution does not fit. */
 static bool slice_distribute(struct slice *slice, int how, int argument,
                              int place, int places)
 {
@@ -152,7 +152,7 @@ struct darray {
     int order;
 };
 
-/* Processes are numbered as C numbers elements, whatever the order. */
+/* Processes are numbered in C order for any order of the array. */
 static bool darray_slices(const struct darray *in, struct slice slices[])
 {
     int rank = in->rank, processes = 1;
@@ -226,8 +226,8 @@ DARRAY_VARIANT(Type_create_darray_c, MPI_Count, true)
 /* --------------------------------------------------------------- Fortran kinds
  */
 
-/* Predefined in the standard's sense: the same for the same arguments, and
- * never freed. */
+/* Predefined in the standard's sense: equal for equal arguments, and never
+ * freed. */
 enum { KINDS_LIMIT = 256 };
 static struct {
     int combiner, precision, range;

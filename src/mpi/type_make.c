@@ -1,5 +1,5 @@
-/* type_make.c - constructors of datatypes, in both widths. Each becomes a list
- * of parts and remembers its arguments for MPI_Type_get_contents. */
+/* type_make.c - constructors of datatypes, in both widths. Each yields a list
+ * of parts and stores its arguments for MPI_Type_get_contents. */
 #include "type_make.h"
 #include "type.h"
 
@@ -155,13 +155,13 @@ VECTOR_VARIANT(Type_hvector, MPI_COMBINER_HVECTOR, int, MPI_Aint)
 /* -------------------------------------------------------------------- indexed
  */
 
-/* The four kinds of indexed: lengths or one length, elements or bytes. */
+/* The four kinds of indexed types: lengths or one length, elements or bytes. */
 struct indexed {
     int combiner;
     MPI_Count count;
     bool one_block, in_bytes;
-    MPI_Count block;       /* of all, if one_block */
-    struct numbers blocks; /* else */
+    MPI_Count block;       /* length of all blocks, if one_block */
+    struct numbers blocks; /* lengths otherwise */
     struct numbers disps;
     bool large;
 };
@@ -275,7 +275,7 @@ BLOCK_VARIANT(Type_create_hindexed_block_c, MPI_COMBINER_HINDEXED_BLOCK, true,
 /* -------------------------------------------------------------------- structs
  */
 
-/* A struct's extent is rounded up to its alignment, as a compiler does. */
+/* Rounds a struct's extent up to its alignment, like a compiler. */
 static void struct_round(struct type *type, bool marked)
 {
     MPI_Aint over = type->align > 1 ? type->extent % type->align : 0;

@@ -1,13 +1,12 @@
-/* type_make.h - what constructors of datatypes share. */
+/* type_make.h - shared by the constructors of datatypes. */
 #ifndef TYPE_MAKE_H
 #define TYPE_MAKE_H
 
 #include "numbers.h"
 #include "type.h"
 
-/* The arguments a type was made from, in the standard's order. Made by a
- * constructor with large counts (_c), counts and displacements are in a list
- * of their own. */
+/* The arguments of a constructor, in the standard's order. A constructor with
+ * large counts (_c) stores counts and displacements in a separate list. */
 struct envelope {
     int combiner;
     bool large;
@@ -18,8 +17,8 @@ struct envelope {
     MPI_Datatype *types;
 };
 
-/* Room for so many numbers and datatypes, to be filled by the calls below,
- * which do nothing for NULL. NULL: no memory. */
+/* An envelope for so many numbers and datatypes; the calls below fill it and do
+ * nothing for NULL. NULL: no memory. */
 struct envelope *envelope_new(int combiner, bool large, long numbers,
                               long types);
 void envelope_int(struct envelope *envelope, int value);
@@ -29,8 +28,8 @@ void envelope_counts(struct envelope *envelope, struct numbers values, int n);
 void envelope_aints(struct envelope *envelope, struct numbers values, int n);
 void envelope_type(struct envelope *envelope, MPI_Datatype type);
 
-/* Gives a finished type its handle. Takes type and envelope over; either may
- * be NULL for want of memory. */
+/* Assigns a handle to a finished type. Takes type and envelope over; either may
+ * be NULL for lack of memory. */
 int type_publish(struct type *type, struct envelope *envelope,
                  MPI_Datatype *out, const char *function);
 

@@ -1,4 +1,4 @@
-/* type_query.c - committing, freeing and asking about datatypes. */
+/* type_query.c - datatypes: commit, free and inquiry. */
 #include "type.h"
 #include "type_make.h"
 
@@ -25,7 +25,7 @@ int PMPI_Type_free(MPI_Datatype *handle)
     int result = attr_delete_all(*handle, &type->attributes);
     if (result != MPI_SUCCESS)
         return RAISE(NULL, result, "a delete callback failed");
-    /* The handle ends with the last type made from this one. */
+    /* the handle lives as long as any type made from this one */
     object_release(&type->object);
     *handle = MPI_DATATYPE_NULL;
     return MPI_SUCCESS;
@@ -143,7 +143,7 @@ int PMPI_Type_get_name(MPI_Datatype handle, char *name, int *length)
     return MPI_SUCCESS;
 }
 
-/* The narrow calls do not show what was made with large counts. */
+/* Calls without _c cannot show a type made with large counts. */
 static int envelope_get(MPI_Datatype handle, bool large,
                         const struct envelope **out, const char *function)
 {
@@ -269,7 +269,7 @@ int PMPI_Address(void *location, MPI_Aint *address)
     return PMPI_Get_address(location, address);
 }
 
-/* Addresses are counted as unsigned: no overflow may be undefined. */
+/* Addresses are computed as unsigned, so overflow is defined. */
 MPI_PUBLIC(Aint_add);
 MPI_Aint PMPI_Aint_add(MPI_Aint base, MPI_Aint disp)
 {

@@ -1,13 +1,14 @@
-/* ulfm.c - User-Level Failure Mitigation: knowing, agreeing on and leaving out
- * members that failed. Revoking is in revoke.c.
+/* ulfm.c - User-Level Failure Mitigation: failure knowledge, agreement and
+ * shrinking. revoke.c revokes.
  *
- * Agreement. The members that are left vote by an operation of pccl in their
- * own scope, which succeeds on all of them or on none. Who does not know of a
- * failure yet names too large a scope, learns of it when that fails, and tries
- * again. pccl tells failures in one order to everybody, so scopes of one size
- * are the same, and the number of failed members tells tags apart. A vote
- * counts only what pccl has told; messages may have shown more, in any order,
- * and that is for failure_ack and its kin only. */
+ * Agreement. The remaining members vote by a pccl operation in their own scope,
+ * which succeeds on all of them or on none. A member that does not know of a
+ * failure yet names too large a scope, learns of the failure when the operation
+ * fails, and retries. pccl reports failures to all members in one order, so
+ * scopes of equal size are identical, and the number of failed members
+ * distinguishes tags. A vote uses only failures that pccl has reported.
+ * Messages may have shown more, in any order; these only matter to failure_ack
+ * and related calls. */
 #include "ulfm.h"
 #include "coll.h"
 #include "request.h"
@@ -25,7 +26,7 @@ static bool listed(const struct group *list, uint64_t id)
     return list && group_rank_of(list, id) != MPI_UNDEFINED;
 }
 
-/* The list before and what has been learned since, in the order of ranks. */
+/* The previous list, followed by newly known failures in the order of ranks. */
 static struct group *list_extend(const struct group *before,
                                  const struct group *members, const bool *lost)
 {
@@ -40,8 +41,7 @@ static struct group *list_extend(const struct group *before,
     return list;
 }
 
-/* Brings comm->failed up to date. Returns it with a reference of its own, or
- * NULL: no memory. */
+/* Updates comm->failed. Returns it with a reference, or NULL: no memory. */
 static struct group *failed_list(struct comm *comm)
 {
     const struct group *members = comm_scope(comm);
@@ -154,36 +154,36 @@ int PMPIX_Comm_is_revoked(MPI_Comm handle, int *flag)
 
 struct vote {
     int flag;
-    int unacknowledged; /* this member has not acknowledged all failures */
-    uint32_t context;   /* first one free to it */
-    int claimed;        /* it could take the context agreed on */
+    int unacknowledged; /* this member has unacknowledged failures */
+    uint32_t context;   /* its first free context */
+    int claimed;        /* it has claimed the agreed context */
 };
 
-/* An agreement, or a shrink, under way among those who are left. An agreement
- * is one round of votes; a shrink is two, repeated until all could take the
- * context that the first round found. */
+/* An agreement or a shrink in progress among the remaining members. An
+ * agreement is one round of votes; a shrink is two rounds, repeated until all
+ * members could claim the context of the first round. */
 struct ballot {
     struct comm *comm;
     bool shrinks;
-    unsigned number;      /* of the ballot on the communicator */
+    unsigned number;      /* number of the ballot on the communicator */
     struct group *living; /* owned */
-    struct vote *votes;   /* of the living, in their order; owned */
-    int failed;           /* members that pccl has told of */
+    struct vote *votes;   /* of the living members, in their order; owned */
+    int failed;           /* failures reported by pccl */
     int round;
     bool launched;
     pcclAsyncReduceOp_t handle;
-    int flag; /* of an agreement: what this member says; at the end, of all,
-                 or of all in the remote group */
-    bool unacknowledged; /* by any of them */
+    int flag; /* of an agreement: this member's flag; at the end that of all, or
+                 of all in the remote group */
+    bool unacknowledged; /* any member has unacknowledged failures */
     uint32_t context;    /* of a shrink */
-    MPI_Comm *made;      /* where its result goes */
-    int *agreed;         /* where an agreement's goes */
+    MPI_Comm *made;      /* where a shrink stores its result */
+    int *agreed;         /* where an agreement stores its result */
 };
 
-/* What the steps below return beside MPI_SUCCESS and noted classes. */
+/* Results of the steps below, beside MPI_SUCCESS and noted classes. */
 enum { BALLOT_AGAIN = -1, BALLOT_WAITS = -2 };
 
-/* Both in flight and restarted ballots have tags of their own. */
+/* Ballots in flight and restarted ballots have different tags. */
 enum { FAILURES_PER_BALLOT = 64 };
 
 static void ballot_begin(struct ballot *ballot, struct comm *comm)
@@ -228,7 +228,7 @@ static int ballot_open(struct ballot *ballot)
     return MPI_SUCCESS;
 }
 
-/* Everyone's vote to everyone. */
+/* Sends every member's vote to all. */
 static pcclResult_t ballot_launch(struct ballot *ballot)
 {
     const struct group *living = ballot->living;
@@ -244,7 +244,7 @@ static pcclResult_t ballot_launch(struct ballot *ballot)
     return pcclCollectiveAsync(&op, world.pccl, &ballot->handle);
 }
 
-/* One round of voting, from its launch to its end. */
+/* One round of voting. */
 static int ballot_vote(struct ballot *ballot, bool wait)
 {
     pcclResult_t result = pcclSuccess;
@@ -253,7 +253,7 @@ static int ballot_vote(struct ballot *ballot, bool wait)
     if (ballot->living->size == 1) return MPI_SUCCESS;
     if (!ballot->launched) result = ballot_launch(ballot);
     ballot->launched = result == pcclSuccess;
-    /* While others wait for what is under way here, it is moved as well. */
+    /* other members may wait for operations in flight here: make progress */
     bool busy = coll_any_pending() || transport_busy();
     while (ballot->launched && !(wait && !busy)) {
         if (pcclTestAsync(&ballot->handle, &done) != pcclSuccess || done) break;
@@ -269,7 +269,7 @@ static int ballot_vote(struct ballot *ballot, bool wait)
     return error_note(MPI_ERR_OTHER, "%s", pcclGetErrorString(result));
 }
 
-/* Looks at the votes of a round. BALLOT_WAITS: there is another one. */
+/* Evaluates the votes of a round. BALLOT_WAITS: another round follows. */
 static int ballot_count(struct ballot *ballot)
 {
     struct vote *votes = ballot->votes;
@@ -298,7 +298,8 @@ static int ballot_count(struct ballot *ballot)
     return MPI_SUCCESS;
 }
 
-/* To the end if `wait`; else BALLOT_WAITS comes back while it is not over. */
+/* Runs to the end if `wait`; otherwise returns BALLOT_WAITS until it is
+ * over. */
 static int ballot_run(struct ballot *ballot, bool wait)
 {
     for (;;) {
@@ -314,7 +315,7 @@ static int ballot_run(struct ballot *ballot, bool wait)
     }
 }
 
-/* Those of the group that are left. NULL: no memory. */
+/* The remaining members of the group. NULL: no memory. */
 static struct group *group_left(const struct group *group,
                                 const struct group *living)
 {
@@ -328,8 +329,8 @@ static struct group *group_left(const struct group *group,
     return left;
 }
 
-/* The communicator of the living; of the groups of an intercommunicator, that
- * of their living. */
+/* The communicator of the living members; of an intercommunicator that of both
+ * groups' living members. */
 static int shrunk_make(struct ballot *ballot)
 {
     struct comm *comm = ballot->comm;
@@ -349,7 +350,7 @@ static int shrunk_make(struct ballot *ballot)
     return comm_make_inter(comm, ballot->context, local, remote, ballot->made);
 }
 
-/* Gives the caller what came out. Returns a noted class. */
+/* Stores the result for the caller. Returns a noted class. */
 static int ballot_finish(struct ballot *ballot, int result)
 {
     if (result == MPI_SUCCESS && ballot->shrinks) {

@@ -1,5 +1,5 @@
-/* ulfm.h - calls of User-Level Failure Mitigation that MPICH's header does not
- * have; Open MPI's do (mpi-ext.h), and later MPICH's some. */
+/* ulfm.h - ULFM calls that MPICH's header lacks; Open MPI (mpi-ext.h) and later
+ * MPICH versions have them. */
 #ifndef ULFM_H
 #define ULFM_H
 

@@ -1,4 +1,4 @@
-/* world.c - the connection to the run and the view of its members. */
+/* world.c - the connection to the run and the current view of its members. */
 #include "mpi_comm.h"
 #include "slurm.h"
 
@@ -58,7 +58,7 @@ static void address_copy(const struct addrinfo *from,
     }
 }
 
-/* host:port or [host]:port into a list for freeaddrinfo. */
+/* Resolves host:port or [host]:port to a list for freeaddrinfo. */
 static bool master_resolve(const char *text, struct addrinfo **list,
                            char *message, size_t size)
 {
@@ -84,7 +84,7 @@ static bool master_resolve(const char *text, struct addrinfo **list,
     return result == 0;
 }
 
-/* hint: the rank to have at the start, -1 for none. */
+/* hint: the preferred initial rank, -1 for none. */
 static pcclResult_t connect_to(const ccoip_socket_address_t *address, int hint)
 {
     pcclCommCreateParams_t params = {.master_address = *address,
@@ -133,7 +133,7 @@ static bool view_alone(void)
     return true;
 }
 
-/* Task 0 may still be on its way to start the coordinator. */
+/* Retries: task 0 may not have started the coordinator yet. */
 static bool connect_task(const struct slurm_task *task, char *message,
                          size_t size)
 {
@@ -184,8 +184,8 @@ void world_disconnect(void)
     world.pccl = NULL;
 }
 
-/* Members of the view; the caller frees. The view of this peer changes only in
- * calls that other threads may be in, hence the loop. */
+/* The members of the view; the caller frees. Calls in other threads may change
+ * the view meanwhile, hence the loop. */
 static pcclMember_t *members_read(uint64_t *epoch, int *rank, int *size)
 {
     int room = 0;
@@ -257,9 +257,9 @@ static bool any_lost(const struct group *group, bool *known)
     return any;
 }
 
-/* An operation of the whole view that meets a loss not told yet tells it, and
- * does nothing else. The epoch keeps it from running if another thread has
- * been told in the meantime. */
+/* An operation of the whole view that meets an unreported loss reports it and
+ * does nothing else. The epoch prevents it from running if another thread has
+ * received the report meanwhile. */
 bool world_learn(const struct group *scope)
 {
     bool known;
