@@ -1,4 +1,5 @@
-/* all_reduce.c - the native API in a few lines: pccl-master -n 4 all_reduce */
+/* all_reduce.c - a minimal program with the native API: pccl-master -n 4
+ * all_reduce */
 #include <pccl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ int main(void)
     if (!result) result = pcclCreateCommunicator(&params, &comm);
     if (!result) result = pcclConnect(comm);
     if (!result) result = pcclAllReduce(x, x, &sum, comm, &info);
-    while (result == pcclRankConnectionLost) /* x is as it was: go on */
+    while (result == pcclRankConnectionLost) /* a failed all-reduce leaves x
+                                                unchanged: repeat it */
         result = pcclAllReduce(x, x, &sum, comm, &info);
     if (!result)
         printf("%g %g, sum of %u peers\n", x[0], x[1], info.local_world_size);

@@ -1,4 +1,4 @@
-/* async_diloco.c - DiLoCo whose communication hides behind the training.
+/* async_diloco.c - DiLoCo that overlaps communication with training.
  *
  *     pccl-master -n 3 --elastic async_diloco FILE
  *     pccl-master --join HOST:PORT -n 5 async_diloco FILE  (any time later)
@@ -34,10 +34,10 @@
 #include <stdlib.h>
 
 struct flight {
-    float *delta;               /* the library's while in the air */
-    pcclAsyncReduceOp_t handle; /* valid while in the air */
-    bool in_air;                /* not awaited */
-    int contributors;           /* when landed */
+    float *delta;               /* owned by the library while in flight */
+    pcclAsyncReduceOp_t handle; /* valid while in flight */
+    bool in_air;                /* not awaited yet */
+    int contributors;           /* known when it is complete */
 };
 
 static void launch(struct diloco *d, struct flight *f)
@@ -51,12 +51,12 @@ static void launch(struct diloco *d, struct flight *f)
     f->in_air = result == pcclSuccess;
     f->contributors = 1;
     if (result == pcclTooFewPeers)
-        d->members = 1; /* delta is the mean */
+        d->members = 1; /* delta already is the mean */
     else
         diloco_check(d, result, "pcclAllReduceAsync");
 }
 
-/* Returns when delta is the mean over all members. */
+/* Waits until delta is the mean over all members. */
 static void land(struct diloco *d, struct flight *f)
 {
     while (f->in_air) {
@@ -72,7 +72,7 @@ static void land(struct diloco *d, struct flight *f)
     }
 }
 
-/* True if the membership may have changed. */
+/* Admits newcomers. True if the membership may have changed. */
 static bool admit(struct diloco *d, struct flight *f)
 {
     bool pending; /* the same on all members */
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     const pcclSharedStateSyncStrategy_t
         take = PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY,
         give = PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY;
-    bool newcomer = true; /* at the beginning of a run everybody is */
+    bool newcomer = true; /* at the beginning of a run all members are */
     if (diloco_short(&d)) diloco_gather(&d);
     while (d.step < d.args.outer) {
         bool changed = newcomer || admit(&d, &flight);

@@ -1,10 +1,10 @@
-/* diloco.c - DiLoCo on the native API: train alone, average now and then.
+/* diloco.c - DiLoCo on the native API: train locally, average periodically.
  *
  *     pccl-master -n 3 --elastic diloco FILE
  *     pccl-master --join HOST:PORT -n 2 diloco FILE        (any time later)
  *
  * Algorithm 2 of the PCCL report, with an update of the topology only when
- * somebody waits. What makes it survive everything:
+ * newcomers wait. It survives every loss and join, because:
  *
  * - A newcomer waits in pcclConnect until the members call
  *   pcclUpdateTopology; both return at the same point, and what comes next is
@@ -12,12 +12,12 @@
  *   so their state is never elected, however many they are.
  * - When a member is lost, the all-reduce fails on all the others alike and
  *   their pseudo-gradients are as they were: they call it again.
- * - Who is left alone goes on: the mean over one member is its own. */
+ * - A single remaining member goes on: the mean over one member is its own. */
 #include "diloco_common.h"
 
 #include <stdlib.h>
 
-/* delta becomes the mean over all members. */
+/* Replaces delta by the mean over all members. */
 static void average(struct diloco *d, float *delta)
 {
     pcclReduceDescriptor_t mean = diloco_mean(d);
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     struct diloco d;
     diloco_begin(&d, argc, argv);
     float *delta = diloco_vector(&d);
-    bool changed = true; /* the members: as if an update had just returned */
+    bool changed = true; /* membership; the start counts as a change */
     if (diloco_short(&d)) diloco_gather(&d);
     while (d.step < d.args.outer) {
         if (!changed) {

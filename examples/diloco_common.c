@@ -1,4 +1,4 @@
-/* diloco_common.c - see diloco_common.h. */
+/* diloco_common.c - training, optimizers and state of the DiLoCo examples. */
 #include "diloco_common.h"
 
 #include <getopt.h>
@@ -27,7 +27,7 @@ static const char usage[] =
 
 /* ---------------------------------------------------------- command line */
 
-/* "N", or "N:M" if second is not NULL; true if there was at least N. */
+/* Parses "N", or "N:M" if second is not NULL; true if N >= low. */
 static bool numbers(const char *text, int low, int *first, int *second)
 {
     char end = 0;
@@ -92,7 +92,7 @@ void diloco_check(const struct diloco *d, pcclResult_t result, const char *what)
     if (d->comm) (void)pcclGetLastError(d->comm, detail, sizeof detail);
     fprintf(stderr, "%s: %s%s%s\n", what, pcclGetErrorString(result),
             *detail ? ": " : "", detail);
-    exit(1); /* the others see a lost member and go on */
+    exit(1); /* the other members notice a loss and go on */
 }
 
 float *diloco_vector(const struct diloco *d)
@@ -105,7 +105,7 @@ float *diloco_vector(const struct diloco *d)
     return vector;
 }
 
-/* Each value in a tensor of its own: no padding is compared. */
+/* One tensor per value, so that no padding is compared. */
 static void list_state(struct diloco *d)
 {
     const pcclTensorInfo_t list[] = {
@@ -210,7 +210,8 @@ void diloco_inner(struct diloco *d, float *delta)
     float loss = 0;
     memcpy(d->model.weights, d->weights, d->count * sizeof(float));
     for (int i = 0; i < d->args.inner; i++) {
-        d->model.state->step = d->begun * d->args.inner + i; /* which samples */
+        d->model.state->step =
+            d->begun * d->args.inner + i; /* selects the samples */
         model_gradient(&d->model, &d->text, d->args.batch * world, rank, world);
         loss += d->model.sums[d->count] / d->model.sums[d->count + 1];
         adam_step(d);
@@ -228,7 +229,7 @@ pcclReduceDescriptor_t diloco_mean(const struct diloco *d)
                                     .src_descriptor.datatype = pcclFloat};
 }
 
-/* Sutskever et al., ICML 2013, with the gradient of the present point. */
+/* Sutskever et al., ICML 2013, with the gradient at the current point. */
 void diloco_outer(struct diloco *d, const float *delta, int contributors)
 {
     const float rate = 0.5f, kept = 0.7f;
@@ -249,7 +250,7 @@ void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy)
     diloco_check(
         d, pcclSynchronizeSharedState(d->comm, &d->state, strategy, &info),
         "pcclSynchronizeSharedState");
-    d->state.revision++; /* for the next call */
+    d->state.revision++; /* revision of the next call */
     if (info.rx_bytes > 0)
         printf("rank %d: received %zu bytes for step %" PRId64 "\n",
                rank_of(d, &(int){0}), info.rx_bytes, d->step);

@@ -1,10 +1,10 @@
-/* diloco_common.h - what diloco.c and async_diloco.c share: the command line,
- * the inner optimizer, the outer optimizer, and the outer state.
+/* diloco_common.h - shared by diloco.c and async_diloco.c: command line, inner
+ * and outer optimizer, outer state.
  *
  * DiLoCo (Douillard et al., 2024): every member trains a copy of the model for
- * some *inner* steps without a word to the others. What the copy has moved is
- * its pseudo-gradient; the members average it and take one *outer* step with
- * the mean. Only the outer state must be equal everywhere, to the last bit; the
+ * some *inner* steps without communication. The difference of weights is its
+ * pseudo-gradient; the members average it and take one *outer* step with the
+ * mean. Only the outer state must be equal everywhere, to the last bit; the
  * copy and the moments of AdamW belong to the member alone. */
 #ifndef DILOCO_COMMON_H
 #define DILOCO_COMMON_H
@@ -14,14 +14,14 @@
 #include <pccl.h>
 
 struct diloco_args {
-    const char *path;       /* of the text */
+    const char *path;       /* of the text file */
     int outer;              /* outer steps in all */
     int inner;              /* inner steps between two outer ones */
     int batch;              /* samples of one member in one inner step */
     int hidden;             /* units of the model's hidden layer */
-    int min, min_step;      /* go on only with min members, from this step */
-    int die_rank, die_step; /* who kills itself when; -1: nobody */
-    bool hashes;            /* every member prints every outer step */
+    int min, min_step;      /* least members to go on from this step */
+    int die_rank, die_step; /* this rank kills itself at this step; -1: none */
+    bool hashes;            /* all members print every outer step */
 };
 
 struct diloco {
@@ -31,22 +31,22 @@ struct diloco {
     float *first, *second; /* AdamW's moments of it */
     int64_t adam_steps;
     pcclComm_t *comm;
-    int first_rank; /* when it joined */
+    int first_rank; /* its rank when it joined */
     int members;    /* equal on all members, see diloco_gather */
     size_t count;   /* weights */
 
     /* The outer state. */
-    int64_t begun;        /* inner phases done, with pseudo-gradients to show */
-    int64_t step;         /* outer steps done; less than begun: one is owed */
+    int64_t begun; /* inner phases whose pseudo-gradients exist */
+    int64_t step; /* outer steps done; if less than begun, one is outstanding */
     int64_t contributors; /* to the last outer step */
     float loss;           /* nats per character, mean over the last step */
     float *weights, *momentum;
-    pcclTensorInfo_t tensors[6]; /* the list of all these */
+    pcclTensorInfo_t tensors[6]; /* the tensors of this state */
     pcclSharedState_t state;
 };
 
-/* Reads the command line and the text, joins the run of PCCL_MASTER; exits the
- * process with a line on stderr if that fails. */
+/* Reads the command line and the text, and joins the run of PCCL_MASTER; on a
+ * failure prints a line on stderr and exits. */
 void diloco_begin(struct diloco *d, int argc, char **argv);
 void diloco_end(struct diloco *d);
 
@@ -54,12 +54,13 @@ void diloco_end(struct diloco *d);
 void diloco_check(const struct diloco *d, pcclResult_t result,
                   const char *what);
 
-/* A pseudo-gradient: count floats, and the loss, which is averaged with it. */
+/* A vector for a pseudo-gradient: count floats, and the loss, which is averaged
+ * too. */
 float *diloco_vector(const struct diloco *d);
 pcclReduceDescriptor_t diloco_mean(const struct diloco *d);
 
-/* The inner phase: the copy starts from the outer weights and is trained;
- * delta is what it has moved. */
+/* The inner phase: trains the copy from the outer weights; delta gets the
+ * difference of weights. */
 void diloco_inner(struct diloco *d, float *delta);
 
 /* The outer step: Nesterov momentum on the averaged pseudo-gradient. */
@@ -71,14 +72,14 @@ void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy);
 /* True if there are fewer members than --min. */
 bool diloco_short(const struct diloco *d);
 
-/* Lets in who waits, and then whoever comes until --min is met; once, also if
- * nobody waits. */
+/* Admits waiting newcomers, and further ones until --min is met; updates at
+ * least once. */
 void diloco_gather(struct diloco *d);
 
 /* Prints the outer state: all members with --hashes, else rank 0. */
 void diloco_report(const struct diloco *d);
 
-/* Raises SIGKILL if --die asks this process to go now. */
+/* Raises SIGKILL if --die selects this process and step. */
 void diloco_die(const struct diloco *d);
 
 #endif

@@ -1,17 +1,17 @@
-/* elastic_train.c - train_text.c that also takes in new processes.
+/* elastic_train.c - train_text.c that also admits new processes.
  *
  *     pccl-master -n 4 --elastic elastic_train FILE
  *     pccl-master --join HOST:PORT -n 2 elastic_train FILE     (any time later)
  *
- * What it adds to train_text.c is a list of what the processes have in common
- * and two calls at the top of the loop.
+ * It adds to train_text.c a list of the shared state and two calls at the top
+ * of the loop.
  *
- * Who calls what when newcomers come: they wait in MPI_Init until the members
- * call PCCL_Update_topology; both calls return at the same point, with the
- * same world. So the next thing that either does must be the same, and it is:
- * share_state(). A newcomer receives weights, momentum and step there, from all
- * members at once. Everybody else received nothing if it has advanced as the
- * others did, and the program says so when that is not the case. */
+ * Order of calls for newcomers: they wait in MPI_Init until the members call
+ * PCCL_Update_topology; both calls return at the same point, with the same
+ * world. So both must continue with the same call: share_state(). A newcomer
+ * receives weights, momentum and step there, from all members at once. Other
+ * members receive nothing if their state is equal; otherwise the program prints
+ * a line. */
 #include "train_args.h"
 
 #include <mpi.h>
@@ -29,7 +29,7 @@ static PCCL_Shared_state *list_state(struct model *model)
     return state;
 }
 
-/* Returns the bytes that this process lacked. */
+/* Returns the number of bytes that this process received. */
 static long long share_state(PCCL_Shared_state *state)
 {
     MPI_Count received = 0;

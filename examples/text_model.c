@@ -1,4 +1,4 @@
-/* text_model.c - see text_model.h. */
+/* text_model.c - text, weights and gradient of the language model. */
 #include "text_model.h"
 
 #include <math.h>
@@ -54,8 +54,8 @@ void text_free(struct text *text)
 
 /* ---------------------------------------------------------------- weights */
 
-/* Where each matrix lies in a vector of model->count floats. Rows belong to
- * inputs, so that every inner loop below runs along memory. */
+/* Position of each matrix in a vector of model->count floats. Rows belong to
+ * inputs, so that every inner loop runs along memory. */
 struct layers {
     float *embedding; /* SYMBOLS x EMBEDDING */
     float *in;        /* INPUTS x hidden */
@@ -144,7 +144,7 @@ static void add_scaled(float *restrict y, float a, const float *restrict x,
     for (size_t i = 0; i < count; i++) y[i] += a * x[i];
 }
 
-/* Eight sums side by side, for the compiler to keep in one vector. */
+/* Eight partial sums, which the compiler keeps in one vector. */
 static float dot(const float *x, const float *y, size_t count)
 {
     float sums[8] = {0};
@@ -158,7 +158,7 @@ static float dot(const float *x, const float *y, size_t count)
     return sum;
 }
 
-/* Turns scores into probabilities in place. */
+/* Converts scores to probabilities in place. */
 static void softmax(float *scores)
 {
     float top = scores[0], sum = 0;
@@ -170,8 +170,8 @@ static void softmax(float *scores)
     for (size_t v = 0; v < SYMBOLS; v++) scores[v] /= sum;
 }
 
-/* Adds the gradient for one sample, that text[0..CONTEXT-1] is followed by
- * text[CONTEXT]; returns its loss. */
+/* Adds the gradient of one sample (text[0..CONTEXT-1] is followed by
+ * text[CONTEXT]); returns its loss. */
 static float add_sample(struct model *model, const unsigned char *text)
 {
     const size_t hidden = model->hidden;

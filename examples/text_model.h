@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 enum {
-    SYMBOLS = 97,   /* printable ASCII, newline, and one for anything else */
-    CONTEXT = 8,    /* characters the model sees */
+    SYMBOLS = 97,   /* printable ASCII, newline, and one for all others */
+    CONTEXT = 8,    /* characters of context */
     EMBEDDING = 16, /* numbers per character */
 };
 
@@ -25,8 +25,8 @@ struct text {
 bool text_load(struct text *text, const char *path);
 void text_free(struct text *text);
 
-/* All that a training process must have in common with the others, in one
- * block, so that it can be given to another one in one message. */
+/* The state that all training processes share, in one block, so that one
+ * message can carry it. */
 struct model_state {
     int64_t step;   /* steps done */
     float values[]; /* count weights, then count momenta */
@@ -39,27 +39,27 @@ struct model {
     struct model_state *state;
     size_t state_size; /* bytes */
 
-    /* What the processes add up: the gradient, then the loss and the number
-     * of samples it was taken over. The three travel together, so that the
-     * mean is right however many processes contributed. */
+    /* Summed over the processes: the gradient, then the loss and the number of
+     * samples. They travel together, so that the mean is right for any number
+     * of contributors. */
     float *sums;
     size_t sums_count; /* count + 2 */
 
     float *scratch; /* activations of one sample */
 };
 
-/* The same start weights in every process. False if out of memory. */
+/* Initial weights are the same in every process. False: out of memory. */
 bool model_create(struct model *model, size_t hidden);
 void model_free(struct model *model);
 
-/* Fills sums with this process's share of the step's batch: those samples i
- * of 0..batch-1 with i % world == rank. Which samples form the batch of a step
- * does not depend on the number of processes. */
+/* Fills sums with this process's part of the batch: the samples i of 0..batch-1
+ * with i % world == rank. The batch of a step does not depend on the number of
+ * processes. */
 void model_gradient(struct model *model, const struct text *text, int batch,
                     int rank, int world);
 
-/* One step of SGD with momentum by the (added up) sums. Returns the mean loss
- * in nats per character before the step. */
+/* One step of SGD with momentum by the sums over all processes. Returns the
+ * mean loss before the step, in nats per character. */
 float model_update(struct model *model);
 
 /* FNV-1a of the weights: equal hashes mean equal bits. */

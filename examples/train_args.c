@@ -1,4 +1,4 @@
-/* train_args.c - see train_args.h. */
+/* train_args.c - command line and progress lines of the training examples. */
 #include "train_args.h"
 
 #include <getopt.h>

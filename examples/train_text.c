@@ -1,14 +1,14 @@
 /* train_text.c - a plain MPI program that trains a small language model.
  *
- * Data-parallel SGD: every process takes its share of the batch, the
- * gradients are added up, every process takes the same step. There is nothing
- * of PCCL here; it builds with the mpicc of any MPI:
+ * Data-parallel SGD: every process computes its part of the batch, the
+ * gradients are summed, and all processes take the same step. It uses only MPI
+ * and builds with the mpicc of any MPI:
  *
  *     mpicc -O3 -o train_text train_text.c train_args.c text_model.c -lm
  *
- * Under `pccl-master --elastic` it also survives the loss of processes, for
- * two reasons: it asks for rank and size in every step, and it divides by the
- * number of samples that came out of the sum, not by one it assumed. */
+ * Under `pccl-master --elastic` it also survives the loss of processes: it
+ * queries rank and size in every step, and it divides by the summed number of
+ * samples, not by an assumed one. */
 #include "train_args.h"
 
 #include <mpi.h>
@@ -30,7 +30,7 @@ static float train(const struct train_args *args, const struct text *text,
                       MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         loss = model_update(model);
 
-        /* The world may have shrunk inside the call above. */
+        /* the world may have shrunk in the call above */
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &world);
         train_report(rank, world, model->state->step, loss,

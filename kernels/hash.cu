@@ -2,9 +2,9 @@
  *
  * A thread owns two of the 64 lanes, so a warp reads a row of 512 bytes with
  * one 16-byte load per thread and keeps sixteen rows in flight: four warps per
- * multiprocessor cover the latency of memory. Blocks are handed to thread
- * groups by the hardware as they finish, there is no grid-stride loop with a
- * last uneven turn. The sums make the order of warps irrelevant. */
+ * multiprocessor cover the latency of memory. The hardware assigns blocks to
+ * idle thread groups, so there is no grid-stride loop with an uneven last
+ * iteration. The sums make the order of warps irrelevant. */
 #include "../src/hash/hash_core.h"
 
 extern "C" {

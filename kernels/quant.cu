@@ -1,8 +1,8 @@
 /* quant.cu - quantization on a GPU: one thread group per block of elements.
  *
  * A group of 128 threads keeps its 512 elements in registers, four each, so
- * that memory is read and written once; neighbours hold neighbouring elements.
- * The arithmetic is that of the CPU (quant_core.h), compiled without
+ * that memory is read and written once; adjacent threads hold adjacent
+ * elements. The arithmetic is that of the CPU (quant_core.h), compiled without
  * contraction; extremes are exact in any order. */
 #include "../src/reduce/quant_core.h"
 
@@ -20,7 +20,7 @@ constexpr unsigned THREADS = 128;
 constexpr unsigned EACH = QUANT_BLOCK / THREADS;
 constexpr unsigned WARPS = THREADS / 32;
 
-/* quant_real.h by type instead of by name. */
+/* Selects functions of quant_real.h by type. */
 template <typename W> struct core;
 
 #define CORE(name, type, key_type)                                             \
@@ -64,8 +64,8 @@ template <typename W> struct core;
 CORE(f32, float, int)
 CORE(f64, double, long long)
 
-/* Elements in memory: their wide type, and the way there and back. `narrow`
- * rounds; `store` gets values of codes, of which finite ones stay finite. */
+/* Elements in memory: their wide type, and the conversions. `narrow` rounds;
+ * `store` converts decoded values and keeps finite ones finite. */
 template <typename W> struct wide_element {
     typedef W wide;
     W x;
@@ -96,7 +96,7 @@ struct f16_element {
     {
         return __half2float(__ushort_as_half(bits));
     }
-    /* There is one NaN (reduce.h). */
+    /* the only NaN (reduce.h) */
     static __device__ f16_element narrow(wide x)
     {
         const uint16_t bits = __half_as_ushort(__float2half_rn(x));
@@ -137,7 +137,7 @@ __device__ double one_nan(double x)
     return x == x ? x : __longlong_as_double(0x7ff8000000000000ll);
 }
 
-/* As the kernels of reduce.h. */
+/* Like the kernels of reduce.h. */
 template <typename W> __device__ W reduce(int op, W x, W y)
 {
     typedef core<W> c;
@@ -148,7 +148,7 @@ template <typename W> __device__ W reduce(int op, W x, W y)
     return first ? x : y;
 }
 
-/* The least and the most of the group, for all its threads. */
+/* Minimum and maximum over the group, for all its threads. */
 template <typename K> __device__ void extremes(K *lo, K *hi)
 {
     __shared__ K least[WARPS], most[WARPS];
@@ -174,8 +174,8 @@ template <typename W, typename C> __device__ W largest_code()
     return (W)(C) ~(C)0;
 }
 
-/* One block whose elements the threads hold. All threads come here, and have
- * read what they need of `block` before. */
+/* Encodes one block, whose elements the threads hold. All threads must call it,
+ * after they have read their part of `block`. */
 template <typename W, typename C>
 __device__ void encode_block(int algorithm, uint8_t *block, const W *x,
                              unsigned count)
@@ -226,7 +226,7 @@ __device__ void decode_block(int algorithm, W *x, const uint8_t *block,
     }
 }
 
-/* Elements of the group's block. */
+/* Number of elements of the group's block. */
 __device__ unsigned block_count(uint64_t count)
 {
     const uint64_t left = count - (uint64_t)blockIdx.x * QUANT_BLOCK;
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(THREADS)
     encode_block<W, C>(algorithm, out + block_offset<W, C>(), x, n);
 }
 
-/* Which kernel, and what for. */
+/* Arguments of a kernel launch. */
 struct job {
     enum { ENCODE, DECODE, COMBINE } what;
     int algorithm, op;

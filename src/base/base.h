@@ -1,4 +1,4 @@
-/* base.h - what every layer may use: time, limits, bits. */
+/* base.h - common to all layers: time, limits, bits. */
 #ifndef PCCL_BASE_H
 #define PCCL_BASE_H
 
@@ -16,7 +16,8 @@
 #define BIT(n) (1u << (n))
 #define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Monotonic nanoseconds; cores get them in events and never read a clock. */
+/* Monotonic nanoseconds; cores get the time in events and never read a
+ * clock. */
 typedef int64_t pccl_ns;
 
 #define PCCL_NEVER INT64_MAX
@@ -24,9 +25,9 @@ typedef int64_t pccl_ns;
 #define PCCL_S ((pccl_ns)1000000000)
 
 enum {
-    PEERS_MAX = 4096,    /* members of one run, all groups together */
+    PEERS_MAX = 4096,    /* members of a run, over all groups */
     GROUPS_MAX = 256,    /* distinct peer groups of one run */
-    HIERARCHY_MAX = 32,  /* members of a view whose sites are told */
+    HIERARCHY_MAX = 32,  /* members of a view up to which sites are sent */
     OPS_MAX = 256,       /* operations in flight on one communicator */
     POOL_MAX = 64,       /* connections between two peers */
     MASTER_PORT = 48148, /* default port of the master, as in PCCL 1.0 */

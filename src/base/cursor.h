@@ -1,7 +1,7 @@
 /* cursor.h - one cursor to encode (out), decode (in) or measure (neither).
  *
- * `failed` is sticky and read once, at the end, so that a body stays a plain
- * list of fields, written once for both directions. Big-endian. */
+ * `failed` is sticky and read once, at the end, so a message body is a plain
+ * list of fields for both directions. Big-endian. */
 #ifndef PCCL_CURSOR_H
 #define PCCL_CURSOR_H
 
@@ -51,7 +51,7 @@ CURSOR_UINT(i32, int32_t)
 CURSOR_UINT(u64, uint64_t)
 #undef CURSOR_UINT
 
-/* Fails on any byte but 0 and 1, so that no flipped bit passes unseen. */
+/* Fails on any byte but 0 and 1, so that every flipped bit is detected. */
 static inline void cursor_flag(struct cursor *c, bool *value)
 {
     uint8_t byte = *value ? 1 : 0;

@@ -1,4 +1,4 @@
-/* dtype.c - see dtype.h. */
+/* dtype.c - sizes of the data types. */
 #include "dtype.h"
 
 static const struct {

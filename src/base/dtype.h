@@ -1,4 +1,4 @@
-/* dtype.h - THE table of data types and operators. */
+/* dtype.h - the only table of data types and operators. */
 #ifndef PCCL_DTYPE_H
 #define PCCL_DTYPE_H
 

@@ -1,4 +1,4 @@
-/* env.c - see env.h. */
+/* env.c - lookup in the list of environment variables. */
 #include "env.h"
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_MAX_SIZE = 256 }; /* longer names are reported cut */
+enum { NAME_MAX_SIZE = 256 }; /* longer names are truncated in the warning */
 
 #define ENV_NAME(name, text) #name,
 static const char *const known[] = {ENV_LIST(ENV_NAME)};

@@ -1,5 +1,5 @@
-/* env.h - THE list of environment variables that this project reads, so that
- * a misspelt one is noticed. */
+/* env.h - the list of all environment variables that this project reads, so
+ * that misspelt ones can be reported. */
 #ifndef PCCL_ENV_H
 #define PCCL_ENV_H
 
@@ -25,12 +25,12 @@
 /* name ends at '\0' or '='. */
 bool env_is_known(const char *name);
 
-/* Calls warn once for every variable of this process that begins with PCCL_
- * and is not in the list. Not beside a thread that changes the environment. */
+/* Calls warn once for every variable of this process that begins with PCCL_ and
+ * is not in the list. No other thread may change the environment meanwhile. */
 void env_warn_unknown(void (*warn)(const char *name));
 
-/* PCCL_DEADLINE in nanoseconds; 0 when it is unset, or no number of seconds
- * between 0.01 and 1e6: then warn gets its text. */
+/* PCCL_DEADLINE in nanoseconds. 0: unset, or not a number of seconds between
+ * 0.01 and 1e6; in that case warn gets its text. */
 int64_t env_deadline_ns(void (*warn)(const char *text));
 
 #endif

@@ -1,4 +1,5 @@
-/* io_addr.c - see io_addr.h. */
+/* io_addr.c - conversion of socket addresses, name resolution, and TCP
+ * options. */
 #include "io_addr.h"
 
 #include <arpa/inet.h>
@@ -189,7 +190,7 @@ void io_addr_tune_high_rtt(int fd)
                      sizeof unsent);
 }
 
-/* No network asks for it: where a route names cubic, that is to stay. */
+/* no route is likely to select it, whereas a route may select cubic */
 static const char unpaced[] = "reno";
 
 void io_addr_tune_early(int fd, const struct io_addr *peer)
@@ -199,8 +200,8 @@ void io_addr_tune_early(int fd, const struct io_addr *peer)
                          sizeof unpaced - 1);
 }
 
-/* The system's choice is that of a socket that nobody has touched; what a
- * route asks for is left alone. */
+/* Restores the system's default, which a fresh socket has. A choice made by a
+ * route is left alone. */
 static void set_system_congestion(int fd)
 {
     char name[16] = ""; /* TCP_CA_NAME_MAX of the kernel */

@@ -1,4 +1,4 @@
-/* io_wake.c - see io_wake.h. */
+/* io_wake.c - an eventfd in an event loop. */
 #include "io_wake.h"
 
 #include <stdint.h>
@@ -18,7 +18,8 @@ static void on_event(struct ev_loop *loop, struct ev_io *watcher, int events)
     uint64_t count;
     ssize_t ignored = read(w->fd, &count, sizeof count);
     (void)ignored;
-    /* What is sent from here on calls again; what was sent before is seen. */
+    /* A wake_send from here on wakes again; `woken` handles all earlier
+     * ones. */
     atomic_exchange(&w->sent, false);
     w->woken(w->user);
 }
@@ -39,7 +40,7 @@ void wake_send(struct wake *w)
     uint64_t one = 1;
     if (atomic_exchange(&w->sent, true)) return;
     ssize_t ignored = write(w->fd, &one, sizeof one);
-    (void)ignored; /* its counter does not fill up */
+    (void)ignored; /* the counter never overflows */
 }
 
 void wake_close(struct wake *w)

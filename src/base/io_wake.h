@@ -1,6 +1,6 @@
-/* io_wake.h - wakes an event loop from other threads, as ev_async does. What
- * it needs of the system is asked for when it is opened, where a failure can
- * be told: ev_async_start ends the process when no descriptor is left. */
+/* io_wake.h - wakes an event loop from other threads, like ev_async. Resources
+ * are acquired when it is opened, where a failure can be reported;
+ * ev_async_start ends the process if no descriptor is left. */
 #ifndef PCCL_IO_WAKE_H
 #define PCCL_IO_WAKE_H
 
@@ -17,18 +17,19 @@ struct wake {
     atomic_bool sent;
 };
 
-/* False: no descriptors or memory (errno); then it need not be closed. */
+/* False: no descriptors or memory (errno); then do not close it. */
 bool wake_open(struct wake *w);
 
-/* `woken` runs in the loop after each wake_send, once for several that come
- * before it runs. Before the loop runs, or in its thread. */
+/* `woken` runs in the loop after each wake_send; several calls may cause a
+ * single run. Call this before the loop runs, or in its thread. */
 void wake_start(struct wake *w, struct ev_loop *loop, void (*woken)(void *user),
                 void *user);
 
-/* Any thread. */
+/* Callable from any thread. */
 void wake_send(struct wake *w);
 
-/* The loop does not run, or this is its thread. Nobody sends any more. */
+/* Call it when the loop does not run, or in its thread; no other thread may
+ * send any more. */
 void wake_close(struct wake *w);
 
 #endif

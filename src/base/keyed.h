@@ -1,5 +1,5 @@
-/* keyed.h - a hash table of objects that carry a key: any number of them, each
- * found in the same time. Keys may occur more than once. Not thread-safe. */
+/* keyed.h - a hash table of objects by key, of any size, with constant lookup
+ * time. Keys may occur more than once. Not thread-safe. */
 #ifndef PCCL_KEYED_H
 #define PCCL_KEYED_H
 
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { KEYED_FEW = 16 }; /* slots at first; a power of two */
+enum { KEYED_FEW = 16 }; /* initial slots; a power of two */
 
 struct keyed {
     struct keyed *next;
@@ -16,7 +16,7 @@ struct keyed {
 
 /* All zero: empty. */
 struct keyed_table {
-    struct keyed **grown; /* mask + 1 slots, or NULL: the few */
+    struct keyed **grown; /* mask + 1 slots, or NULL: the initial ones */
     uint32_t mask, count;
     struct keyed *few[KEYED_FEW];
 };
@@ -28,7 +28,7 @@ static inline struct keyed **keyed_slot(struct keyed_table *t, uint64_t key)
     return &t->grown[hash & t->mask];
 }
 
-/* The last one added of those with the key; NULL: none. */
+/* The object with this key that was added last; NULL: none. */
 static inline struct keyed *keyed_find(struct keyed_table *t, uint64_t key)
 {
     struct keyed *at = t->count > 0 ? *keyed_slot(t, key) : NULL;
@@ -36,7 +36,7 @@ static inline struct keyed *keyed_find(struct keyed_table *t, uint64_t key)
     return at;
 }
 
-/* Without memory for more slots the chains become longer. */
+/* Without memory for more slots the chains grow longer. */
 static inline void keyed_grow(struct keyed_table *t)
 {
     uint32_t slots = t->grown ? t->mask + 1 : KEYED_FEW;
@@ -47,7 +47,7 @@ static inline void keyed_grow(struct keyed_table *t)
     if (!larger.grown) return;
     struct keyed **old = t->grown ? t->grown : t->few;
     for (uint32_t i = 0; i < slots; i++) {
-        /* The last added of equal keys stays in front. */
+        /* keep the last added of equal keys in front */
         struct keyed *reversed = NULL;
         for (struct keyed *at = old[i], *next; at; at = next) {
             next = at->next;
@@ -75,7 +75,7 @@ static inline void keyed_add(struct keyed_table *t, struct keyed *k)
     t->count++;
 }
 
-/* It is in the table. */
+/* The object must be in the table. */
 static inline void keyed_remove(struct keyed_table *t, struct keyed *k)
 {
     struct keyed **at = keyed_slot(t, k->key);
@@ -84,7 +84,8 @@ static inline void keyed_remove(struct keyed_table *t, struct keyed *k)
     t->count--;
 }
 
-/* Empties the table and frees its memory: a list of all by `next`. */
+/* Empties the table and frees its memory; returns a list of all objects by
+ * `next`. */
 static inline struct keyed *keyed_take_all(struct keyed_table *t)
 {
     struct keyed *all = NULL;

@@ -1,4 +1,4 @@
-/* log.c - see log.h. */
+/* log.c - formats and writes log lines. */
 #include "log.h"
 
 #include <stdarg.h>

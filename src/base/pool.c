@@ -1,4 +1,4 @@
-/* pool.c - see pool.h. */
+/* pool.c - free lists of private memory, by power-of-two size. */
 #include "pool.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct pool_block {
 };
 _Static_assert(sizeof(struct pool_block) == 64, "blocks stay aligned");
 
-enum { HUGE_CLASS = 21 }; /* 2 MiB: the kernel can back it by one page */
+enum { HUGE_CLASS = 21 }; /* 2 MiB: the kernel can use a huge page */
 
 static uint32_t class_of(size_t size)
 {
@@ -33,7 +33,7 @@ void *pool_take(struct pool *p, size_t size)
         size_t align = class >= HUGE_CLASS ? (size_t)1 << HUGE_CLASS : 64;
         block = aligned_alloc(align, bytes);
         if (!block) return NULL;
-        /* Only a hint: small pages work as well. */
+        /* only a hint; small pages work as well */
         if (class >= HUGE_CLASS) (void)madvise(block, bytes, MADV_HUGEPAGE);
         block->class = class;
     }

@@ -1,7 +1,7 @@
-/* pool.h - private memory that is kept, so that it is faulted in only once.
+/* pool.h - a cache of private memory, so that pages are faulted in only once.
  *
- * Sizes are rounded up to powers of two; freed blocks wait in one list per
- * size. Not thread-safe: one pool per communicator, under its lock. */
+ * Sizes are rounded up to powers of two; each size has a list of free blocks.
+ * Not thread-safe: one pool per communicator, under its lock. */
 #ifndef PCCL_POOL_H
 #define PCCL_POOL_H
 
@@ -14,15 +14,15 @@ enum {
 
 struct pool {
     struct pool_block *lists[POOL_CLASS_MAX + 1];
-    size_t cached; /* bytes waiting in the lists */
+    size_t cached; /* bytes in the free lists */
     size_t in_use;
 };
 
-/* Uninitialized memory, aligned to 64 bytes; NULL when there is none. */
+/* Uninitialized memory, aligned to 64 bytes; NULL: no memory. */
 void *pool_take(struct pool *p, size_t size);
 void pool_give(struct pool *p, void *block); /* NULL is fine */
 
-/* Frees what waits; what is in use stays valid. */
+/* Frees the blocks in the lists; blocks in use stay valid. */
 void pool_trim(struct pool *p);
 
 #endif

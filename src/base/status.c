@@ -1,4 +1,4 @@
-/* status.c - see status.h. */
+/* status.c - texts of result codes. */
 #include "status.h"
 
 #include "../../include/pccl.h"

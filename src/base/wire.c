@@ -1,9 +1,10 @@
-/* wire.c - see wire.h. One description of each body serves both directions. */
+/* wire.c - codec of control messages. One description of each body serves both
+ * directions. */
 #include "wire.h"
 
 #include "cursor.h"
 
-/* Which lists follow the fixed fields of a type. */
+/* Lists that follow the fixed fields of a type. */
 enum {
     LIST_OPS = 1,
     LIST_IDS = 2,
@@ -17,7 +18,7 @@ enum {
 static const struct wire_shape {
     const char *name;
     uint8_t lists;
-    uint32_t size_max; /* of the body; judged before the body is awaited */
+    uint32_t size_max; /* of the body; checked before the body is received */
 } shapes[WIRE_TYPE_COUNT] = {
     [WIRE_HELLO] = {"HELLO", 0, 128},
     [WIRE_VOTE] = {"VOTE", 0, 64},
@@ -104,7 +105,7 @@ static void limit(struct cursor *c, uint32_t value, uint32_t count)
     if (value >= count) c->failed = true;
 }
 
-/* Printable ASCII: it ends up in logs. */
+/* Printable ASCII only, because it is logged. */
 static void text_field(struct cursor *c, char *text)
 {
     uint8_t size = (uint8_t)strnlen(text, WIRE_TEXT_MAX);
@@ -184,7 +185,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
 {
     cursor_u32(c, &m->round);
     cursor_u32(c, &m->epoch);
-    switch (m->type) { /* no default: -Wswitch finds a forgotten type */
+    switch (m->type) { /* no default: -Wswitch reports a missing type */
     case WIRE_HELLO:
         cursor_u32(c, &m->hello.group);
         cursor_u16(c, &m->hello.pool);
@@ -253,8 +254,8 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     PCCL_ASSERT(false && "wire_fields: not a message type");
 }
 
-/* One list: its count, then its items. While decoding, items go to `store`
- * and the count is believed only as far as bytes follow. */
+/* One list: its count, then its items. When decoding, items go to `store`, and
+ * a count is limited by the bytes that follow. */
 #define WIRE_LIST(name, type, count_max, item_field)                           \
     static void name##_list(struct cursor *c, uint32_t *count,                 \
                             const type **list, type *store)                    \

@@ -18,7 +18,7 @@ enum {
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
     WIRE_TEXT_MAX = 240,
     WIRE_EDGES_MAX = 64,  /* measured edges in one message */
-    WIRE_PAIRS_MAX = 256, /* links that are made the other way, likewise */
+    WIRE_PAIRS_MAX = 256, /* pairs with the reversed dial direction, likewise */
 };
 
 enum wire_type {
@@ -33,8 +33,8 @@ enum wire_type {
     WIRE_LEAVE,
     WIRE_ABORT,
     WIRE_SYNC,     /* pcclSynchronizeSharedState was called */
-    WIRE_SYNCED,   /* a receiver of shared state has it all, or gave up */
-    WIRE_MEASURED, /* what the links to this peer can do */
+    WIRE_SYNCED,   /* a receiver of shared state is complete, or gave up */
+    WIRE_MEASURED, /* measurements of links to this peer */
     /* both ways */
     WIRE_HEARTBEAT,
     WIRE_RESULT,
@@ -47,14 +47,15 @@ enum wire_type {
     WIRE_DONATE,
     WIRE_PROPOSE,
     WIRE_INSTALL,
-    WIRE_STATE, /* what becomes of a synchronization */
-    WIRE_PROBE, /* measure an edge */
+    WIRE_STATE, /* progress or result of a synchronization */
+    WIRE_PROBE, /* measure a link */
     /* member -> master -> member */
-    WIRE_DIAL_REQUEST, /* call me, for messages: my calls do not pass */
+    WIRE_DIAL_REQUEST, /* asks the peer to dial, for messages: dialing it has
+                          failed */
     WIRE_TYPE_COUNT,
 };
 
-/* What a vote asks for. */
+/* Kind of vote. */
 enum vote_kind {
     VOTE_UPDATE,   /* pcclUpdateTopology */
     VOTE_PENDING,  /* pcclArePeersPending */
@@ -70,24 +71,25 @@ enum sync_strategy {
     SYNC_STRATEGY_COUNT,
 };
 
-/* The master's word on a synchronization, to one peer (rules S1..). */
+/* The master's decision about a synchronization, for one peer (rules S1..). */
 enum sync_role {
-    SYNC_COMPLETE, /* all hold the state; the end */
-    /* Not yet the end: */
-    SYNC_WAIT, /* this peer has it; it serves if it is among the holders */
+    SYNC_COMPLETE, /* all have the state; the end */
+    /* Before the end: */
+    SYNC_WAIT, /* this peer has the state; it serves if it is a holder */
     SYNC_RECEIVE,
-    SYNC_DIFFERS, /* other tensors than the elected: find out which */
-    /* Refusals, each the end: */
-    SYNC_NO_STATE, /* nobody who may serve has it */
+    SYNC_DIFFERS, /* other tensors than the elected: compare them */
+    /* Refusals, each of them final: */
+    SYNC_NO_STATE, /* no member that may serve has it */
     SYNC_AHEAD,    /* revision too high */
-    SYNC_FOREIGN,  /* not the content that the run had when all left it */
-    SYNC_CONFLICT, /* send-only, and outvoted */
+    SYNC_FOREIGN,  /* differs from the content that the run had when all members
+                      left */
+    SYNC_CONFLICT, /* send-only, and not elected */
     SYNC_MIXED,    /* enforce-popular beside other strategies */
-    SYNC_CROSSED,  /* others wait in another call */
+    SYNC_CROSSED,  /* other members wait in another call */
     SYNC_ROLE_COUNT,
 };
 
-/* A peer's knowledge of one operation, in FLUSHED and TOLD. */
+/* A peer's state of one operation, in FLUSHED and TOLD. */
 enum op_state {
     OP_NOT_LAUNCHED,
     OP_RUNNING,
@@ -96,14 +98,15 @@ enum op_state {
     OP_STATE_COUNT,
 };
 
-/* What the master decided about an operation. */
+/* The master's decision about an operation. */
 enum op_verdict {
-    VERDICT_ABORT,       /* inputs restored; repeated if nobody was lost */
-    VERDICT_COMMIT,      /* success on every survivor */
-    VERDICT_INVALID,     /* members disagreed on its arguments */
-    VERDICT_USAGE,       /* a member sits in a vote and can never join it */
+    VERDICT_ABORT,   /* inputs restored; repeated if no member was lost */
+    VERDICT_COMMIT,  /* success on every survivor */
+    VERDICT_INVALID, /* members disagreed on its arguments */
+    VERDICT_USAGE, /* a member waits in a vote and can never join the operation
+                    */
     VERDICT_UNREACHABLE, /* two members cannot connect */
-    VERDICT_FAILED,      /* a member wants it to fail */
+    VERDICT_FAILED,      /* a member requested its failure */
     VERDICT_COUNT,
 };
 
@@ -123,8 +126,8 @@ struct wire_addr {
 
 struct wire_member {
     uint64_t id;
-    uint64_t host; /* equal but for the last bit: same boot and namespaces;
-                      odd: does not share memory all the same */
+    uint64_t host; /* equal but for the last bit: same boot and namespaces; odd:
+                      shared memory is disabled */
     int32_t hint;
     uint32_t pid;
     struct wire_addr addr;
@@ -135,27 +138,27 @@ struct wire_op {
     uint32_t seq;
     uint32_t survivors; /* FLUSHED: members of its scope still alive */
     uint8_t state;      /* op_state, or op_verdict in INSTALL */
-    bool donor;         /* FLUSHED, TOLD: the sender can donate the result */
+    bool donor; /* FLUSHED, TOLD: the sender has the result and can donate it */
 };
 
-/* What is known of an edge; values are those of enum bandwidth_source. */
+/* Kind of a link measurement; values are those of enum bandwidth_source. */
 enum edge_kind {
-    EDGE_SATURATED, /* the link can do this much */
-    EDGE_AT_LEAST,  /* ... or more */
-    EDGE_FAILED,    /* it cannot be made */
-    EDGE_SILENT,    /* a probe carried nothing in time */
-    EDGE_WAY,       /* only its round trip is known, and no rate */
+    EDGE_SATURATED, /* the link's capacity */
+    EDGE_AT_LEAST,  /* a lower bound of it */
+    EDGE_FAILED,    /* no connection can be made */
+    EDGE_SILENT,    /* a probe carried no data in time */
+    EDGE_RTT,       /* only the round trip is known, not the rate */
     EDGE_KIND_COUNT,
 };
 
 struct wire_edge {
-    uint64_t peer; /* the edge goes from it to the sender of the message */
+    uint64_t peer; /* source of the link; its destination is the sender */
     uint64_t rate; /* bytes/s */
     uint64_t rtt;  /* ns, 0: not measured */
     uint8_t kind;  /* edge_kind */
 };
 
-/* A link that is not made by the lower of the two ids (rule R3). */
+/* A pair whose link is not dialed by the lower of the two ids (rule R3). */
 struct wire_pair {
     uint64_t dialer, acceptor;
 };
@@ -167,17 +170,18 @@ struct wire_key {
 struct wire_msg {
     enum wire_type type;
     uint32_t round; /* FLUSH .. INSTALL; the view's epoch once installed */
-    uint32_t epoch; /* the sender's epoch; FLUSH, PROPOSE: the one closed */
+    uint32_t
+        epoch; /* the sender's epoch; FLUSH, PROPOSE: the epoch that ends */
     union {
         struct {
             uint32_t group;
             uint16_t pool;
-            bool join; /* wants into a running job: does not count for quorum */
+            bool join; /* joins a running job: does not count for the quorum */
             struct wire_member self; /* id 0; addr.ip may be unknown */
         } hello;
         struct {
             uint64_t id;
-            struct wire_key key; /* proves membership between peers */
+            struct wire_key key; /* proof of membership between peers */
             uint32_t deadline_ms;
         } welcome;
         struct {
@@ -198,29 +202,32 @@ struct wire_msg {
         } result;                 /* RESULT; DONATE without bytes */
         struct {
             uint64_t id;       /* of the round; 0 in SYNC */
-            uint64_t revision; /* SYNC: the peer's. STATE: the group's */
+            uint64_t revision; /* SYNC: of the peer. STATE: of the group */
             uint64_t structure, content; /* digests; STATE: the elected */
             uint8_t strategy;            /* SYNC */
-            uint8_t role;       /* STATE; in SYNCED COMPLETE or NO_STATE */
-            uint32_t holders;   /* STATE: so many of ids hold it, */
-            uint32_t receivers; /* so many more receive it, the rest differ */
-            uint64_t given;     /* STATE, COMPLETE: bytes taken of this peer */
-            /* SYNCED: in what this peer's tensors are others. STATE, COMPLETE:
-             * the same of a member that was refused. Not in SYNC. */
+            uint8_t role; /* STATE; in SYNCED COMPLETE or NO_STATE */
+            uint32_t
+                holders; /* STATE: number of ids that hold it, followed by */
+            uint32_t
+                receivers;  /* the number that receive it; the rest differ */
+            uint64_t given; /* STATE, COMPLETE: bytes received from this peer */
+            /* SYNCED: difference of this peer's tensors. STATE, COMPLETE: the
+             * same of a refused member. Not in SYNC. */
             char text[WIRE_TEXT_MAX + 1];
         } sync;
         struct {
             uint64_t peer;
             bool gives;       /* send to it */
             bool takes;       /* receive from it, and report */
-            bool calls;       /* make the link, if there is none (R3) */
+            bool calls;       /* dial the link if there is none (R3) */
             uint32_t bytes;   /* at most */
             uint32_t time_us; /* at most */
         } probe;
         struct {
-            uint64_t peer;  /* who is to call; from the master: whom */
-            uint32_t dials; /* calls that the other one has made, and */
-            uint32_t heard; /* heard of (rule P2P-3) */
+            uint64_t peer;  /* the member that is to dial; from the master:
+                               the member to dial */
+            uint32_t dials; /* dials that the sender has made, and */
+            uint32_t heard; /* dials that it has received (rule P2P-3) */
         } call;
         struct {
             int32_t code;
@@ -229,31 +236,32 @@ struct wire_msg {
         } abort;
         struct {
             bool ring;        /* PROPOSE, INSTALL: collectives possible */
-            bool mesh;        /* all pairs are to be linked */
-            bool update;      /* answers everybody's VOTE_UPDATE */
+            bool mesh;        /* link all pairs */
+            bool update;      /* answers the VOTE_UPDATE of all */
             bool optimize;    /* ... or VOTE_OPTIMIZE */
-            uint32_t world;   /* accepted peers of the run */
+            uint32_t world;   /* admitted peers of the run */
             uint32_t groups;  /* distinct groups */
             uint32_t largest; /* members of the largest group */
         } view;
     };
-    /* Lists; which ones a type carries stands in wire.c. Borrowed. */
+    /* Lists; wire.c defines the lists of each type. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
     uint32_t pair_count, site_count;
     const struct wire_op *ops;
-    const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed.
-                            STATE: who takes part. SYNCED: of whom how many
-                            bytes were taken, by turns. TOLD: the scope of its
-                            operation, none: no scope, or of the view.
-                            INSTALL without a ring: pairs that cannot link */
+    const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed. STATE:
+                            participants. SYNCED: alternately a sender and the
+                            bytes received from it. TOLD: the scope of its
+                            operation; none: no scope, or the whole view.
+                            INSTALL without a ring: pairs without a link */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */
     const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
-    const struct wire_pair *pairs; /* PROPOSE: links made the other way */
+    const struct wire_pair
+        *pairs; /* PROPOSE: pairs with the reversed dial direction */
 };
 
-/* Room for the lists of one decoded message. */
+/* Memory for the lists of one decoded message. */
 struct wire_store {
     struct wire_op ops[WIRE_OPS_MAX];
     uint64_t ids[PEERS_MAX];
@@ -266,14 +274,15 @@ struct wire_store {
 
 enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };
 
-/* Encodes msg into out (room for WIRE_FRAME_MAX bytes); returns the frame's
- * size. The caller guarantees the limits above; they are asserted. */
+/* Encodes msg into out (WIRE_FRAME_MAX bytes); returns the frame's size. The
+ * caller guarantees the limits above; they are asserted. */
 size_t wire_encode(const struct wire_msg *msg, uint8_t *out);
 
-/* Decodes one frame. OK: *msg is valid until `in` or `store` change and *used
- * bytes are consumed. MORE: the frame is incomplete but plausible so far; its
- * header is judged before its body is waited for. BAD: close the connection.
- * Size limit per type: a frame from a stranger costs at most its own type. */
+/* Decodes one frame. OK: *msg is valid until `in` or `store` change, and *used
+ * bytes are consumed. MORE: the frame is incomplete but valid so far; its
+ * header is checked before its body is received. BAD: close the connection. The
+ * size limit depends on the type, so a frame of a stranger costs little
+ * memory. */
 enum wire_status wire_decode(const uint8_t *in, size_t in_size,
                              struct wire_store *store, struct wire_msg *msg,
                              size_t *used);

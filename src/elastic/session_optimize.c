@@ -57,7 +57,7 @@ void session_report_ways(struct session *s)
         uint64_t rtt = s->out.round_trip(s->out.user, id);
         if (rtt == 0) continue;
         edges[msg.edge_count++] =
-            (struct wire_edge){.peer = id, .rtt = rtt, .kind = EDGE_WAY};
+            (struct wire_edge){.peer = id, .rtt = rtt, .kind = EDGE_RTT};
     }
     if (msg.edge_count > 0) session_send(s, &msg);
 }

@@ -1,4 +1,4 @@
-/* hash.c - the portable text of the definition in hash.h. */
+/* hash.c - portable implementation of the definition in hash.h. */
 #include "hash_rows.h"
 
 #include <assert.h>
@@ -16,8 +16,7 @@ static const uint64_t seeds[HASH_STATE] = {EACH64(HASH_SEED, 0),
 static const uint64_t weights[HASH_STATE] = {EACH64(HASH_WEIGHT, 0),
                                              EACH64(HASH_WEIGHT, 64)};
 
-/* Byte by byte, so that no machine's byte order matters; compilers make one
- * load of it. */
+/* Byte by byte, independent of the byte order; compilers emit a single load. */
 static inline uint64_t load_le64(const uint8_t *p)
 {
     return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 |
@@ -25,7 +24,7 @@ static inline uint64_t load_le64(const uint8_t *p)
            (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
 }
 
-/* `rows` rows of four lanes, which fit the registers of most machines. */
+/* `rows` rows of four lanes; these fit into the registers of most machines. */
 static void rows_of_4(uint64_t *state, const uint8_t *p, size_t rows)
 {
     uint64_t *s = state, *q = state + HASH_LANES;

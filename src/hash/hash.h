@@ -1,9 +1,9 @@
-/* hash.h - the hash of shared state: which bytes give which 64 bits.
+/* hash.h - the hash of shared state: its definition and its functions.
  *
  * Not cryptographic: it finds accidents, not attacks. The same bytes have the
  * same hash on every machine, whatever its byte order, vector unit, number of
- * threads or GPU, and wherever they lie in memory. All functions are pure and
- * may be called from any thread.
+ * threads or GPU, and at any address. All functions are pure and may be called
+ * from any thread.
  *
  * The definition (hash.c is its portable text, hash_core.h has the constants;
  * all arithmetic is mod 2^64):
@@ -47,8 +47,8 @@ static inline uint64_t hash_block_count(uint64_t size)
 }
 
 /* The hash of `size` bytes. `data` may be NULL if size is 0. `threads` is the
- * most threads to use, the caller included; 0 = as many as OpenMP would use
- * here. Less than 2 MiB is always done by the caller alone. */
+ * maximum number of threads, including the caller; 0 = as many as OpenMP would
+ * use here. Less than 2 MiB is always hashed by the caller alone. */
 uint64_t hash_bytes(const void *data, uint64_t size, unsigned threads);
 
 /* out[i] = hash of block first + i, 0 <= i < count, of the `size` bytes at
@@ -60,8 +60,9 @@ void hash_blocks(const void *data, uint64_t size, uint64_t first,
  * in order. */
 uint64_t hash_combine(const uint64_t *blocks, uint64_t size);
 
-/* The same in parts, in any order: hash_finish(sum of hash_sum() over all
- * blocks, size). An updated block: add its new hash_sum(), subtract the old. */
+/* The same from partial sums in any order: hash_finish(sum of hash_sum() over
+ * all blocks, size). For an updated block add its new hash_sum() and subtract
+ * the old one. */
 uint64_t hash_sum(const uint64_t *blocks, uint64_t first, uint64_t count);
 uint64_t hash_finish(uint64_t sum, uint64_t size);
 

@@ -1,7 +1,7 @@
-/* hash_core.h - the arithmetic of the hash, once, for C and for CUDA.
+/* hash_core.h - arithmetic of the hash, shared by C and CUDA.
  *
  * hash.h has the definition. The lower half is the work of one GPU thread; it
- * is plain C as well, so that a test can run it without a GPU. */
+ * also compiles as plain C, so that a test can run it without a GPU. */
 #ifndef PCCL_HASH_CORE_H
 #define PCCL_HASH_CORE_H
 
@@ -25,7 +25,7 @@ enum {
     HASH_LANES = 64,
     HASH_ROW_SIZE = 8 * HASH_LANES,
     HASH_STATE = 2 * HASH_LANES, /* words: s of all lanes, then p */
-    HASH_PIECE_ROWS = 8,         /* 4 KiB, which a first-level cache keeps */
+    HASH_PIECE_ROWS = 8,         /* 4 KiB, which fits the first-level cache */
     HASH_WARP = 32,  /* threads of a block on a GPU, two lanes each */
     HASH_DEPTH = 16, /* 16-byte loads that a GPU thread keeps in flight */
 };
@@ -55,19 +55,19 @@ HASH_FN uint64_t hash_mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* What one word of a lane's state adds to its block. */
+/* Contribution of a word of a lane's state to its block. */
 HASH_FN uint64_t hash_weigh(uint64_t word, uint64_t weight)
 {
     return (word ^ word >> 32) * weight;
 }
 
-/* The hash of a block of n bytes from the sum of its lanes. */
+/* The hash of a block of n bytes, from the sum of its lanes. */
 HASH_FN uint64_t hash_block_finish(uint64_t sum, uint64_t n)
 {
     return hash_mix(sum + n * HASH_PHI);
 }
 
-/* What block `index` adds to the whole. */
+/* Contribution of block `index` to the whole. */
 HASH_FN uint64_t hash_block_sum(uint64_t hash, uint64_t index)
 {
     return hash_mix(hash ^ (index + 1) * HASH_PHI);
@@ -80,7 +80,7 @@ HASH_FN uint64_t hash_block_size(uint64_t size, uint64_t index)
     return left / HASH_BLOCK_SIZE > 0 ? (uint64_t)HASH_BLOCK_SIZE : left;
 }
 
-/* Two adjacent words, and the two that follow if the data is not aligned. */
+/* Two adjacent words, and the next two for unaligned data. */
 struct hash_pair {
     uint64_t lo, hi;
 };
@@ -88,7 +88,7 @@ struct hash_window {
     struct hash_pair a, b;
 };
 
-/* p is 16-byte aligned. */
+/* p must be 16-byte aligned. */
 HASH_FN struct hash_pair hash_load16(const uint8_t *p)
 {
     struct hash_pair pair;
@@ -106,8 +106,8 @@ HASH_FN struct hash_pair hash_load16(const uint8_t *p)
     return pair;
 }
 
-/* The aligned words around the 16 bytes at p, which lies `shift` bytes above
- * a multiple of 16. Nothing is shifted here: it would wait for the load. */
+/* The aligned words around the 16 bytes at p, which is `shift` bytes above a
+ * multiple of 16. No shift here, because it would wait for the load. */
 HASH_FN struct hash_window hash_window_load(const uint8_t *p, unsigned shift)
 {
     struct hash_window w;
@@ -133,7 +133,7 @@ HASH_FN struct hash_pair hash_window_get(struct hash_window w, unsigned shift)
     return pair;
 }
 
-/* The 16 bytes at p of which only the first `n` exist, n may be <= 0. */
+/* The 16 bytes at p, of which only the first `n` exist; n may be <= 0. */
 HASH_FN struct hash_pair hash_load_edge(const uint8_t *p, int64_t n)
 {
     struct hash_pair pair = {0, 0};
@@ -155,8 +155,8 @@ HASH_FN void hash_pair_step(struct hash_lane_pair *acc, struct hash_pair word)
     hash_step(&acc->s.hi, &acc->p.hi, word.hi);
 }
 
-/* `rows` rows from p for one thread, with HASH_DEPTH loads always in flight:
- * each slot is filled again as soon as it is read. */
+/* Processes `rows` rows from p for one thread, with HASH_DEPTH loads always in
+ * flight: each slot is refilled as soon as it is read. */
 HASH_FN void hash_thread_rows(struct hash_lane_pair *acc, const uint8_t *p,
                               uint64_t rows, unsigned shift)
 {
@@ -185,10 +185,10 @@ HASH_FN void hash_thread_rows(struct hash_lane_pair *acc, const uint8_t *p,
     }
 }
 
-/* What thread 0..HASH_WARP-1 adds to the sum of block `index`. `shift` is the
- * address of the data modulo 16, a constant 0 where that is known. Reads
- * nothing outside the data: rows whose aligned words would reach beyond it
- * (the first and the last) are read byte by byte. */
+/* Contribution of thread 0..HASH_WARP-1 to the sum of block `index`. `shift` is
+ * the address of the data modulo 16, a constant 0 if that is known. Reads
+ * nothing outside the data: rows whose aligned words would exceed it (the first
+ * and the last) are read byte by byte. */
 HASH_FN uint64_t hash_thread_block(const uint8_t *data, uint64_t size,
                                    uint64_t index, unsigned thread,
                                    unsigned shift)

@@ -1,4 +1,4 @@
-/* hash_cuda.c - host side of kernels/hash.cu, or "not built". */
+/* hash_cuda.c - host side of kernels/hash.cu, or stubs without CUDA. */
 #include "hash_cuda.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-/* Block hashes fetched at a time: 4 GiB of data, 512 KiB of scratch. */
+/* Block hashes copied at a time: 4 GiB of data, 512 KiB of scratch. */
 enum { LIST_COUNT = 65536 };
 
 struct hash_cuda {
@@ -33,12 +33,13 @@ struct hash_cuda *hash_cuda_open(int device)
         (void)cudaSetDevice(before);
     }
     if (ok) return ctx;
-    (void)cudaGetLastError(); /* or the caller's next check would see it */
+    (void)cudaGetLastError(); /* otherwise the caller's next check would return
+                                 it */
     hash_cuda_close(ctx);
     return NULL;
 }
 
-/* Freeing fails only when the process or the device is past caring. */
+/* Freeing fails only when the process or the device is unusable. */
 void hash_cuda_close(struct hash_cuda *ctx)
 {
     if (!ctx) return;
@@ -52,7 +53,7 @@ const char *hash_cuda_error(const struct hash_cuda *ctx)
     return cudaGetErrorString(ctx->error);
 }
 
-/* Keeps the first error; true if there is none yet. */
+/* Keeps the first error; true if there is none so far. */
 static bool check(struct hash_cuda *ctx, cudaError_t error)
 {
     if (ctx->error == cudaSuccess) ctx->error = error;

@@ -1,4 +1,4 @@
-/* hash_cuda.h - the hash of bytes in the memory of a GPU. */
+/* hash_cuda.h - the hash of data in GPU memory. */
 #ifndef PCCL_HASH_CUDA_H
 #define PCCL_HASH_CUDA_H
 
@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Scratch memory on one device, for one caller at a time. */
+/* Scratch memory on a device, for one caller at a time. */
 struct hash_cuda;
 
 /* NULL: not built with CUDA, no such device, or no memory there. All memory
@@ -14,11 +14,11 @@ struct hash_cuda;
 struct hash_cuda *hash_cuda_open(int device);
 void hash_cuda_close(struct hash_cuda *ctx);
 
-/* As hash_bytes() and hash_blocks(), of memory that the device can read, after
- * everything queued on `stream` (a cudaStream_t, NULL = the default stream).
- * They wait for the result; `hash` and `out` are in host memory. The calling
- * thread's current device is as before afterwards. False: the device failed,
- * hash_cuda_error() says how, and the results are unspecified. */
+/* Like hash_bytes() and hash_blocks(), of memory that the device can read,
+ * after all work queued on `stream` (a cudaStream_t, NULL = the default
+ * stream). They wait for the result; `hash` and `out` are in host memory. The
+ * calling thread's current device is restored. False: the device failed (see
+ * hash_cuda_error()), and the results are unspecified. */
 bool hash_cuda_bytes(struct hash_cuda *ctx, const void *data, uint64_t size,
                      void *stream, uint64_t *hash);
 bool hash_cuda_blocks(struct hash_cuda *ctx, const void *data, uint64_t size,

@@ -1,7 +1,7 @@
-/* hash_omp.c - the hash of whole buffers, by as many threads as pay off.
+/* hash_omp.c - hashes whole buffers with several threads where that is faster.
  *
- * The number of threads is asked for per region; the caller's OpenMP settings
- * are read and never changed. */
+ * The number of threads is set per region; the caller's OpenMP settings are
+ * read and never changed. */
 #include "hash_rows.h"
 
 #include <assert.h>
@@ -11,12 +11,12 @@
 #include <omp.h>
 #endif
 
-/* Blocks that a thread takes at a time: 1 MiB, some 50 us of work, against a
- * few microseconds to wake a thread. */
+/* Blocks per task: 1 MiB, about 50 us of work, compared to a few microseconds
+ * for waking a thread. */
 enum { SHARE_BLOCKS = 16 };
 
 #ifdef _OPENMP
-/* 0 or 1: the caller alone. */
+/* Number of threads; 0 or 1: only the caller. */
 static int threads_for(uint64_t blocks, unsigned threads)
 {
     const uint64_t most = threads ? threads : (unsigned)omp_get_max_threads();

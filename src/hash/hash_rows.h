@@ -1,4 +1,4 @@
-/* hash_rows.h - the inner loop of the hash, in the versions a CPU may have. */
+/* hash_rows.h - variants of the hash's inner loop, per instruction set. */
 #ifndef PCCL_HASH_ROWS_H
 #define PCCL_HASH_ROWS_H
 
@@ -14,8 +14,8 @@ struct hash_variant {
     hash_rows_fn *rows;
 };
 
-/* The portable one, which is the definition, first; then those this CPU can
- * run, the fastest last. NULL past the end. */
+/* The portable variant first, which is the definition; then those that this CPU
+ * supports, the fastest last. NULL past the end. */
 const struct hash_variant *hash_variant_get(unsigned index);
 hash_rows_fn *hash_rows_best(void);
 

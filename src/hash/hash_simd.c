@@ -1,21 +1,22 @@
 /* hash_simd.c - vector versions of the inner loop, chosen at run time.
  *
  * One multiplication of 32-bit halves and five cheap operations per vector.
- * Other machines take hash_rows_portable: where a scalar multiplication takes a
- * cycle, it is as fast as two-lane vectors (SSE2, NEON). */
+ * Other machines use hash_rows_portable: with scalar multiplications of one
+ * cycle it is as fast as two-lane vectors (SSE2, NEON). */
 #include "hash_rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* The loops over vectors are unrolled by pragma: gcc -O2 would keep the vectors
- * in memory otherwise, at half the speed. */
+/* The loops over vectors are unrolled by pragma: otherwise gcc -O2 keeps the
+ * vectors in memory, at half the speed. */
 enum { PREFETCH_SIZE = 2048 }; /* bytes ahead */
 
 #define LOAD256(p) _mm256_loadu_si256((const void *)(p))
 #define STORE256(p, v) _mm256_storeu_si256((void *)(p), v)
 
-/* A quarter of the lanes: their eight vectors and the rest fit 16 registers. */
+/* A quarter of the lanes: its eight vectors and the temporaries fit 16
+ * registers. */
 __attribute__((target("avx2"))) static void
 rows_quarter_avx2(uint64_t *state, const uint8_t *p, size_t rows)
 {
@@ -55,8 +56,8 @@ static void hash_rows_avx2(uint64_t *state, const uint8_t *p, size_t rows)
     }
 }
 
-/* In one pass over the data, and without a prefetch: the hardware's is ahead of
- * it, and asking it for more took 15 to 25 % of the speed. */
+/* One pass over the data without prefetch: the hardware prefetcher is ahead,
+ * and software prefetch cost 15 to 25 % of the speed. */
 __attribute__((target("avx512f"))) static void
 hash_rows_avx512(uint64_t *state, const uint8_t *p, size_t rows)
 {

@@ -69,7 +69,7 @@ void edges_measured(struct master *m, uint32_t link,
     uint32_t x = m->peers[from].slot;
     if (x == MASTER_NO_PLACE || p->slot == MASTER_NO_PLACE) return;
     pccl_ns rtt = (pccl_ns)(edge->rtt & INT64_MAX);
-    if (edge->kind == EDGE_WAY) {
+    if (edge->kind == EDGE_RTT) {
         if (rtt > 0) bandwidth_rtt(m->edges, x, p->slot, rtt, m->now);
         return;
     }

@@ -350,7 +350,7 @@ void optimize_measured(struct master *m, uint32_t link,
     if (msg->round == 0) {
         for (uint32_t i = 0; i < msg->edge_count; i++) {
             enum edge_kind kind = (enum edge_kind)msg->edges[i].kind;
-            if (kind <= EDGE_AT_LEAST || kind == EDGE_WAY)
+            if (kind <= EDGE_AT_LEAST || kind == EDGE_RTT)
                 edges_measured(m, link, &msg->edges[i]);
         }
         return;

@@ -1,4 +1,4 @@
-/* isa.c - see isa.h. */
+/* isa.c - detects vector instruction sets. */
 #include "isa.h"
 
 #ifdef KERNELS_X86

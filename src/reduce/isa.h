@@ -1,5 +1,5 @@
-/* isa.h - what instructions this CPU has, for the choice of kernels. CPUID can
- * trap into a hypervisor: ask once. */
+/* isa.h - instruction sets of this CPU, for the choice of kernels. CPUID can
+ * trap into a hypervisor: call once. */
 #ifndef PCCL_ISA_H
 #define PCCL_ISA_H
 

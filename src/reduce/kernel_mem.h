@@ -1,4 +1,4 @@
-/* kernel_mem.h - what the files of kernels share: the memory of callers, and
+/* kernel_mem.h - shared by the kernel files: access to callers' memory, and
  * floats as bits. */
 #ifndef PCCL_KERNEL_MEM_H
 #define PCCL_KERNEL_MEM_H
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What a caller's pointer points to: of any alignment, stored as any type. */
+/* Memory of a caller: any alignment, any stored type. */
 #define MEM __attribute__((aligned(1), may_alias))
 typedef uint8_t mem_u8 MEM;
 typedef int8_t mem_i8 MEM;

@@ -1,4 +1,4 @@
-/* quant.c - see quant.h: whole vectors, block by block. */
+/* quant.c - quantization of whole vectors, block by block. See quant.h. */
 #include "quant.h"
 
 #include <stdatomic.h>
@@ -74,7 +74,8 @@ uint64_t quant_size(const struct quant *q, uint64_t count)
 
 /* ---------------------------------------------------------------- vectors */
 
-/* One vector on its way: what is chosen once, and a block in the wide type. */
+/* Processing of one vector: its kernels and sizes, and a block in the wide
+ * type. */
 struct walk {
     const struct quant *q;
     enum dtype wide;
@@ -115,8 +116,7 @@ static size_t block_count(size_t left)
     return left < QUANT_BLOCK ? left : QUANT_BLOCK;
 }
 
-/* Where the elements of the wide type are: `from`, or `room` after a
- * conversion. */
+/* Elements in the wide type: `from`, or `room` after a conversion. */
 static const void *widened(const struct walk *w, union room *room,
                            const uint8_t *from, size_t count)
 {
@@ -163,7 +163,7 @@ void quant_decode(const struct quant *q, void *to, const void *codes,
     }
 }
 
-/* A result as the source type holds it: what overflows there is infinite. */
+/* Converts a result to the source type; an overflow becomes infinite. */
 static void finish(const struct walk *w, union room *sum, size_t count,
                    uint32_t divisor)
 {

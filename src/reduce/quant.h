@@ -1,4 +1,5 @@
-/* quant.h - vectors of floats as few bytes, for all-reduces that send less.
+/* quant.h - quantization of float vectors, for all-reduces that send fewer
+ * bytes.
  *
  * A vector is cut into blocks of QUANT_BLOCK elements (the last may be
  * shorter), and a block becomes a header of two numbers and one code for each
@@ -9,8 +10,8 @@
  * MinMax, header (lo, hi), the extremes of the block:
  *     step = up((hi - lo) / Q);  code = rint((x - lo) / step)
  *     value = min(lo + code * step, hi)
- * ZeroPointScale, header (step, zero), where lo <= 0 <= hi are the extremes
- * of the block and of 0, which is kept exactly:
+ * ZeroPointScale, header (step, zero), where lo <= 0 <= hi are the extremes of
+ * the block and of 0, which is kept exactly:
  *     step = up((hi - lo) / Q);  zero = rint(-lo / step)
  *     code = min(max(rint(x / step) + zero, 0), Q)
  *     value = (code - zero) * step, at most the largest finite number
@@ -20,22 +21,21 @@
  * overflows, MinMax computes with quarters of x, lo and hi, and ZeroPointScale
  * with hi / Q - lo / Q. The sign of a zero is not kept.
  *
- * A block with NaN or infinities says so in its header (MinMax: hi before lo;
- * ZeroPointScale: -step). Its codes Q, Q - 1 and Q - 2 stand for +Inf, -Inf
- * and NaN, and the finite elements share the rest, as if Q were 3 less. Only
- * these codes give infinities: other values that a half type does not hold
- * become its largest number.
+ * A block with NaN or infinities is marked in its header (MinMax: hi before lo;
+ * ZeroPointScale: -step). Its codes Q, Q - 1 and Q - 2 stand for +Inf, -Inf and
+ * NaN, and the finite elements share the rest, as if Q were 3 less. Only these
+ * codes give infinities: other values that a half type does not hold become its
+ * largest number.
  *
  * A value differs from its x by at most 0.52 steps and two units in the last
- * place of the largest of |lo|, |hi|; tests/reduce/test_quant.c shows it.
- * Codes of signed types are kept as their distance from the least one, so i8
- * gives what u8 gives. Headers and codes stand in host order, as all user data
- * does.
+ * place of the largest of |lo|, |hi|; tests/reduce/test_quant.c shows it. Codes
+ * of signed types are kept as their distance from the least one, so i8 gives
+ * what u8 gives. Headers and codes stand in host order, as all user data does.
  *
  * 512 elements are as few as keep the header of a block of f32 in 8 bits under
- * 2 % of it: 3.94 times fewer bytes. Shorter blocks follow the data better
- * (the range of 256 normal numbers is 7 % less than that of 512), longer ones
- * save 1 %.
+ * 2 % of it: 3.94 times fewer bytes. Shorter blocks follow the data better (the
+ * range of 256 normal numbers is 7 % less than that of 512), longer ones save 1
+ * %.
  *
  * Pure, and like reduce.h: bits depend on the operands alone, and the caller's
  * thread must have the default floating-point environment. */
@@ -59,7 +59,7 @@ struct quant {
     enum dtype source, code;
 };
 
-/* NULL, or why vectors cannot be reduced that way. */
+/* NULL, or the reason why vectors cannot be reduced that way. */
 const char *quant_check(const struct quant *q, enum redop op);
 
 /* Bytes of `count` elements as codes, headers included. */
@@ -72,8 +72,8 @@ void quant_decode(const struct quant *q, void *to, const void *codes,
                   size_t count);
 
 /* out = encode(op(decode(codes), own)): one step of a ring. `own` has the
- * source type, the operation is done in the wide type. divisor 0: a partial
- * result. Else the result: it is divided, and rounded to the source type. out
+ * source type; the operation uses the wide type. divisor 0: a partial result.
+ * Otherwise the final result: it is divided and rounded to the source type. out
  * may equal codes. */
 void quant_combine(const struct quant *q, enum redop op, void *out,
                    const void *codes, const void *own, size_t count,

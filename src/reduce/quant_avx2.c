@@ -1,4 +1,4 @@
-/* quant_avx2.c - see quant_impl.h. */
+/* quant_avx2.c - quantization kernels for AVX2; see quant_impl.h. */
 #define KERNELS quant_kernels_avx2
 #define KERNELS_NAME "avx2"
 #include "quant_impl.h"

@@ -1,4 +1,4 @@
-/* quant_core.h - the arithmetic of quant.h, once, for C and for CUDA.
+/* quant_core.h - arithmetic of quant.h, shared by C and CUDA.
  *
  * Compile without contraction (-ffp-contract=off, --fmad=false), and without
  * flushing subnormals. */

@@ -1,8 +1,8 @@
 /* quant_cuda.h - quant.h on a GPU: kernels/quant.cu, for builds with CUDA.
  *
- * The same bytes as on the CPU. Elements are aligned to their size and codes
- * to 8 bytes; all pointers are the device's. The calls queue work on `stream`
- * (a cudaStream_t) and return a cudaError_t. */
+ * Results are bit-identical to the CPU's. Elements are aligned to their size
+ * and codes to 8 bytes; all pointers are device pointers. The calls queue work
+ * on `stream` (a cudaStream_t) and return a cudaError_t. */
 #ifndef PCCL_QUANT_CUDA_H
 #define PCCL_QUANT_CUDA_H
 

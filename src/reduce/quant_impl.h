@@ -1,5 +1,5 @@
-/* quant_impl.h - all kernels as plain loops; every quant_<isa>.c compiles them
- * once more, for another instruction set, with the flags of reduce_impl.h. The
+/* quant_impl.h - all quantization kernels as plain loops. Every quant_<isa>.c
+ * compiles them for its instruction set, with the flags of reduce_impl.h. The
  * including file defines KERNELS, the name of the table, and KERNELS_NAME. */
 #ifndef PCCL_QUANT_IMPL_H
 #define PCCL_QUANT_IMPL_H
@@ -10,9 +10,9 @@
 
 #include "reduce_half.h"
 
-/* The finite extremes of a block, 0 where there are none; true if it has
- * special elements. Extremes are found as integers, which have an order that
- * vectors know. */
+/* The finite extremes of a block, 0 if there are none; true if it has special
+ * elements. Extremes are computed on integers, which vector instructions can
+ * compare. */
 #define EXTREMES(real, type, key_type)                                         \
     static bool extremes_##real(const mem_##real *x, size_t count,             \
                                 type *lo_out, type *hi_out)                    \
@@ -116,7 +116,7 @@ static void narrow_bf16(void *to, const void *from, size_t count)
     for (size_t i = 0; i < count; i++) out[i] = bf16_from_f32(in[i]);
 }
 
-/* Finite numbers become at most `most`; the others stay. */
+/* Limits finite numbers to `most`; others are unchanged. */
 static void saturate(float *x, size_t count, float most)
 {
     for (size_t i = 0; i < count; i++) {

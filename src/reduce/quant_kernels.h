@@ -1,4 +1,4 @@
-/* quant_kernels.h - between quant.c, the files of kernels, and their test. */
+/* quant_kernels.h - table of quantization kernels, for quant.c and its test. */
 #ifndef PCCL_QUANT_KERNELS_H
 #define PCCL_QUANT_KERNELS_H
 
@@ -17,7 +17,7 @@ struct quant_kernels {
     const char *name;
     quant_block_fn *encode[QUANT_WIDE_COUNT][QUANT_WIDTHS];
     quant_block_fn *decode[QUANT_WIDE_COUNT][QUANT_WIDTHS];
-    /* Of the halves only: to and from f32, and f32 to what the type holds. */
+    /* halves only: to and from f32, and f32 rounded to the type's values */
     quant_half_fn *widen[DTYPE_COUNT], *narrow[DTYPE_COUNT];
     quant_limit_fn *saturate[DTYPE_COUNT];
 };
@@ -28,7 +28,7 @@ extern const struct quant_kernels quant_kernels_avx2;
 extern const struct quant_kernels quant_kernels_avx512;
 #endif
 
-/* The kernels that this CPU can run, best first; NULL past the last. */
+/* The kernels that this CPU supports, best first; NULL past the last. */
 const struct quant_kernels *quant_kernels_usable(size_t index);
 
 #endif

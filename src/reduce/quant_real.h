@@ -1,11 +1,11 @@
-/* quant_real.h - the arithmetic of one block in one wide type; only
- * quant_core.h includes it, once for each.
+/* quant_real.h - the arithmetic of one block in one wide type; quant_core.h
+ * includes it once per type.
  *
- * QN(name) makes a name of the type's own. QREAL, QBITS, QKEY: the type, and
- * the integers of its size. QSHIFT: bits of its mantissa. */
+ * QN(name) is a name for the type. QREAL, QBITS, QKEY: the type, and the
+ * integers of its size. QSHIFT: bits of its mantissa. */
 
-/* Floats in their order as integers, -0 before +0; finite ones lie strictly
- * between QN(key)(-inf) and QN(key)(+inf), NaN do not. */
+/* Maps floats to integers of the same order, -0 before +0. Finite ones are
+ * strictly between QN(key)(-inf) and QN(key)(+inf), NaN are not. */
 QUANT_FN QKEY QN(quant_key)(QREAL x)
 {
     QKEY bits;
@@ -29,12 +29,12 @@ QUANT_FN bool QN(quant_finite)(QREAL x)
     return key < QINF && key > ~QINF;
 }
 
-/* How to get from element to code and back: see quant.h. */
+/* Parameters of the conversion between elements and codes: see quant.h. */
 struct QN(quant_scale) {
     QREAL shrink, grow; /* 1, or 1/4 and 4 */
     QREAL base, step, zero;
-    QREAL least, most; /* of the values, before they grow */
-    QREAL top;         /* code of a finite element, at most */
+    QREAL least, most; /* of the values, before they are multiplied by grow */
+    QREAL top;         /* largest code of a finite element */
     bool special;
 };
 
@@ -54,7 +54,7 @@ QUANT_FN void QN(quant_header)(int algorithm, QREAL lo, QREAL hi, bool special,
     hi += 0;
     if (algorithm == QUANT_MINMAX) {
         if (special &&
-            lo == hi) { /* two numbers, so that they can be swapped */
+            lo == hi) { /* two distinct numbers, so that they can be swapped */
             if (lo < QMAX)
                 hi = QN(quant_from_key)(QN(quant_key)(lo) + 1);
             else
@@ -126,7 +126,7 @@ QUANT_FN QREAL QN(quant_value)(uint32_t code, const struct QN(quant_scale) * s)
     return x * s->grow;
 }
 
-/* The same in blocks with special elements. */
+/* Likewise, in blocks with special elements. */
 QUANT_FN uint32_t QN(quant_code_any)(QREAL x, const struct QN(quant_scale) * s)
 {
     if (QN(quant_finite)(x)) return QN(quant_code)(x, s);

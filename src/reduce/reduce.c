@@ -1,4 +1,4 @@
-/* reduce.c - see reduce.h; chooses the kernels. */
+/* reduce.c - dispatches reductions to the kernels of this CPU. */
 #include "reduce.h"
 
 #include <stdatomic.h>
@@ -19,8 +19,8 @@ const struct reduce_kernels *reduce_kernels_usable(size_t index)
     return index < count ? usable[index] : NULL;
 }
 
-/* Threads that race here all store the same pointer to constant data, so no
- * order is needed. Asked once: CPUID can trap into a hypervisor. */
+/* Threads that race here store the same pointer to constant data, so no memory
+ * order is needed. Selected once: CPUID can trap into a hypervisor. */
 static const struct reduce_kernels *kernels_best(void)
 {
     static const struct reduce_kernels *_Atomic best;

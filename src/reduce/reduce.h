@@ -21,14 +21,14 @@
 
 #include "../base/dtype.h"
 
-/* dst[i] = op(a[i], b[i]), 0 <= i < count. dst may equal a or b; any other
- * overlap is not allowed. No alignment is required of any pointer. */
+/* dst[i] = op(a[i], b[i]), 0 <= i < count. dst may equal a or b; no other
+ * overlap is allowed. Pointers need no alignment. */
 void reduce_apply(enum dtype type, enum redop op, void *dst, const void *a,
                   const void *b, size_t count);
 
-/* dst[i] = dst[i] / world: the end of AVG. Floats divide (halves in f32),
- * integers truncate towards zero; the divisor is never narrowed to the
- * element type. world >= 1. */
+/* dst[i] = dst[i] / world: completes AVG. Floats divide (halves in f32),
+ * integers truncate towards zero; the divisor is never narrowed to the element
+ * type. world >= 1. */
 void reduce_divide(enum dtype type, void *dst, size_t count, uint32_t world);
 
 #endif

@@ -1,4 +1,4 @@
-/* reduce_base.c - the kernels for the instruction set that every target has. */
+/* reduce_base.c - reduction kernels for the base instruction set. */
 #define KERNELS reduce_kernels_base
 #define KERNELS_NAME "base"
 #include "reduce_impl.h"

@@ -1,8 +1,9 @@
-/* reduce_half.h - f16 and bf16 to f32 and back; only reduce_impl.h and
- * quant_impl.h include it, so the instruction set is that of their includers.
+/* reduce_half.h - conversion of f16 and bf16 to f32 and back. Only
+ * reduce_impl.h and quant_impl.h include it, so it uses the instruction set of
+ * their includers.
  *
- * A NaN may get any payload on its way to f32, because the f32 kernels put out
- * only one NaN. So that one is also the only NaN that narrowing meets. */
+ * A NaN may get any payload in f32, because the f32 kernels produce only one
+ * NaN. So this is also the only NaN that is narrowed. */
 #ifndef PCCL_REDUCE_HALF_H
 #define PCCL_REDUCE_HALF_H
 
@@ -31,7 +32,7 @@ static inline float f16_to_f32(uint16_t h)
     uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
     uint32_t normal = magnitude + rebias;
-    /* A subnormal is its mantissa beside a hidden one, less that one. */
+    /* A subnormal is its mantissa with a hidden one, minus that one. */
     uint32_t subnormal = f32_bits(f32_from_bits(normal + (1u << 23)) -
                                   f32_from_bits(rebias + (1u << 23)));
     uint32_t special = normal + rebias; /* exponent 31 becomes 255 */
@@ -48,8 +49,8 @@ static inline uint16_t f16_from_f32(float f)
     const uint32_t half = 0x3f000000;
     uint32_t magnitude = f32_bits(f) & 0x7fffffff;
     uint32_t sign = f32_bits(f) >> 16 & 0x8000;
-    /* Rounding that overflows the mantissa goes up one exponent, as it should,
-     * up to infinity. */
+    /* A rounding that overflows the mantissa increments the exponent, up to
+     * infinity, which is correct. */
     uint32_t normal =
         (magnitude - rebias + 0xfff + (magnitude >> 13 & 1)) >> 13;
     uint32_t subnormal =

@@ -1,6 +1,6 @@
-/* reduce_impl.h - all kernels as plain loops; every reduce_<isa>.c compiles
- * them once more, for another instruction set. The including file defines
- * KERNELS, the name of the table, and KERNELS_NAME.
+/* reduce_impl.h - all reduction kernels as plain loops. Every reduce_<isa>.c
+ * compiles them for its instruction set. The including file defines KERNELS,
+ * the name of the table, and KERNELS_NAME.
  *
  * The bits must not depend on the instruction set: no contraction, no
  * reassociation, and one NaN (see reduce.h). */
@@ -67,9 +67,9 @@ DIVIDE(i32, int32_t, double, (int32_t)(x / divisor))
 DIVIDE(u64, uint64_t, uint64_t, x / divisor)
 DIVIDE(i64, int64_t, int64_t, x / divisor)
 
-/* A maximum is selected twice, with the operands swapped: the selections differ
+/* A maximum is selected twice, with swapped operands. The selections differ
  * only for NaN and for zeros of different sign, which AND makes +0. A minimum
- * likewise, where OR makes -0. */
+ * likewise; OR makes -0. */
 #define APPLY_FLOAT(bits, type, nan_bits)                                      \
     static inline type f##bits##_one_nan(type value)                           \
     {                                                                          \
@@ -115,8 +115,8 @@ APPLY_BF16(min, f32_min_of(x, y))
 DIVIDE(bf16, uint16_t, float,
        bf16_from_f32(f32_one_nan(bf16_to_f32(x) / divisor)))
 
-/* f16 goes through the f32 kernels in blocks that stay in the L1 cache, because
- * compilers do not turn scalar conversions into those of F16C. */
+/* f16 uses the f32 kernels in blocks that fit the L1 cache, because compilers
+ * do not vectorize scalar conversions with F16C. */
 enum { F16_BLOCK = 512 };
 
 static inline size_t f16_block(size_t left)

@@ -1,4 +1,4 @@
-/* reduce_kernels.h - between reduce.c, the files of kernels, and their test. */
+/* reduce_kernels.h - table of reduction kernels, for reduce.c and its test. */
 #ifndef PCCL_REDUCE_KERNELS_H
 #define PCCL_REDUCE_KERNELS_H
 
@@ -20,7 +20,7 @@ extern const struct reduce_kernels reduce_kernels_avx2;
 extern const struct reduce_kernels reduce_kernels_avx512;
 #endif
 
-/* The kernels that this CPU can run, best first; NULL past the last. */
+/* The kernels that this CPU supports, best first; NULL past the last. */
 const struct reduce_kernels *reduce_kernels_usable(size_t index);
 
 #endif

@@ -1,7 +1,7 @@
-/* stream.h - copies past the caches.
+/* stream.h - copies with stores that bypass the caches.
  *
- * What is written and not read again soon need not be read from memory first,
- * nor push out of the caches what is. */
+ * Data that are not read again soon need neither be loaded into the caches
+ * before the store nor displace other data there. */
 #ifndef PCCL_STREAM_H
 #define PCCL_STREAM_H
 
@@ -35,7 +35,7 @@ static inline void stream_copy(void *to, const void *from, size_t size)
         _mm_stream_si128((__m128i *)(void *)(out + i + 48), d);
     }
     memcpy(out + end, in + end, size - end);
-    _mm_sfence(); /* before anything that says that it is there */
+    _mm_sfence(); /* before any store that publishes the data */
 }
 #else
 static inline void stream_copy(void *to, const void *from, size_t size)

@@ -97,7 +97,7 @@ static void test_a_guess_says_what_to_probe(void **state)
         for (uint32_t j = 0; j < 6; j++) {
             if (j == i) continue;
             edges[m.edge_count++] = (struct wire_edge){
-                .peer = j + 1, .rtt = 9000000, .kind = EDGE_WAY};
+                .peer = j + 1, .rtt = 9000000, .kind = EDGE_RTT};
         }
         step(MASTER_RECEIVED, i, &m);
         vote(i, VOTE_OPTIMIZE);
