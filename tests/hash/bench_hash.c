@@ -3,8 +3,8 @@
  *
  *   bench_hash [largest buffer in MiB, 256] [rounds, 7]
  *
- * Every round measures every candidate once, in turn, so that noise meets all
- * alike; medians are printed. The sum is what reading costs. */
+ * Every round measures every candidate once, in turn, so that noise affects all
+ * equally; medians are printed. The sum is the cost of reading alone. */
 #include "hash.h"
 
 #include <stdio.h>
@@ -24,7 +24,8 @@ enum { ROUNDS_MAX = 101, ROUND_SIZE = 64 << 20 };
 
 typedef uint64_t run_fn(const uint8_t *data, size_t size);
 
-/* Compiled with -O3, which uses whatever vectors the build allows. */
+/* Compiled with -O3, which uses all vector instructions that the build
+ * allows. */
 static uint64_t sum_part(const uint64_t *words, size_t count)
 {
     uint64_t sum = 0;
@@ -100,7 +101,7 @@ static void measure(const uint8_t *data, size_t size, int rounds,
     static double times[RUNS][ROUNDS_MAX];
     static volatile uint64_t sink;
     const size_t repeat = size < ROUND_SIZE ? ROUND_SIZE / size : 1;
-    for (int round = -1; round < rounds; ++round) /* the first one warms up */
+    for (int round = -1; round < rounds; ++round) /* the first round warms up */
         for (int r = 0; r < RUNS; ++r) {
             const double start = seconds();
             for (size_t i = 0; i < repeat; ++i) sink = runs[r].run(data, size);
@@ -114,7 +115,7 @@ static void measure(const uint8_t *data, size_t size, int rounds,
     }
 }
 
-/* A few small ones, then those of figure 5 of the technical report. */
+/* Some small sizes, then those of figure 5 of the technical report. */
 static size_t size_next(size_t size)
 {
     if (size < 400 << 10) return size * 10;

@@ -1,4 +1,4 @@
-/* hash_test.h - inputs and small helpers shared by the tests of the hash. */
+/* hash_test.h - inputs and helpers shared by the tests of the hash. */
 #ifndef PCCL_HASH_TEST_H
 #define PCCL_HASH_TEST_H
 
@@ -15,7 +15,7 @@
 
 enum { BLOCK = HASH_BLOCK_SIZE, ROW = HASH_ROW_SIZE };
 
-/* splitmix64: fixed seeds, so that a failure repeats. */
+/* splitmix64 with fixed seeds, so that failures can be reproduced. */
 static inline uint64_t random_next(uint64_t *state)
 {
     uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,6 +1,6 @@
-/* test_expf.cu - expf() on this GPU has the bits of all GPUs: sum and xor of
- * its results over all 2^32 floats are the values that the technical report
- * publishes (appendix A.2). Skipped (77) without a GPU. */
+/* test_expf.cu - tests that expf() on this GPU is bit-identical to other GPUs:
+ * sum and xor of its results over all 2^32 floats equal the values in the
+ * technical report (appendix A.2). Skipped (77) without a GPU. */
 #include <cstdint>
 #include <cstdio>
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-/* test_hash.c - every version of the hash gives the value that hash.h defines:
+/* test_hash.c - tests that every implementation of the hash agrees with hash.h:
  * vectors, threads, the work of GPU threads, blocks and their combination. */
 #include "hash_test.h"
 
@@ -17,7 +17,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(p, size) ((void)(p), (void)(size))
 #endif
 
-/* The definition once more, from the text of hash.h alone. */
+/* The definition again, written from the text of hash.h alone. */
 static uint64_t text_mix(uint64_t x)
 {
     x = (x ^ x >> 32) * UINT64_C(0xbb67ae8584caa73b);
@@ -77,7 +77,7 @@ static uint64_t variant_hash(hash_rows_fn *rows, const uint8_t *p,
     return hash_finish(sum, size);
 }
 
-/* What kernels/hash.cu does, with loops for its warps and threads. */
+/* The algorithm of kernels/hash.cu, with loops for its warps and threads. */
 static uint64_t gpu_hash(const uint8_t *p, uint64_t size)
 {
     const unsigned shift = (unsigned)((uintptr_t)p % 16);
@@ -114,8 +114,8 @@ static void test_every_size(void **state)
     free(data);
 }
 
-/* Buffers of the exact size, so that a sanitizer sees any byte too many: the
- * end is malloc's, the bytes before the start are poisoned. */
+/* Buffers of the exact size, so that a sanitizer detects any byte too many:
+ * malloc guards the end, and the bytes before the start are poisoned. */
 static void test_every_alignment(void **state)
 {
     static const uint64_t sizes[] = {1,   15,  16,   17,   511,  512,  513,
@@ -175,8 +175,9 @@ static int task_count(void)
 }
 #endif
 
-/* The caller's OpenMP is as it was, and may be in use around the call; threads
- * are used only where asked for. Runs first: OpenMP keeps its threads. */
+/* The caller's OpenMP settings are unchanged, and OpenMP may be in use around
+ * the call; threads are used only on request. Runs first, because OpenMP keeps
+ * its threads. */
 static void test_openmp(void **state)
 {
     (void)state;
@@ -234,7 +235,7 @@ static void test_blocks_and_combine(void **state)
     free(data);
 }
 
-/* More than 4 GiB: sparse memory, of which only some pages are touched. */
+/* More than 4 GiB of sparse memory, of which only some pages are touched. */
 static void test_beyond_4_gib(void **state)
 {
     const uint64_t size = (UINT64_C(5) << 30) + 12345;
@@ -261,7 +262,7 @@ static void test_beyond_4_gib(void **state)
     munmap(data, size);
     free(tail);
 
-    /* the size enters with all of its 64 bits */
+    /* the size affects the hash with all of its 64 bits */
     uint64_t *list = calloc(count, sizeof(*list));
     assert_non_null(list);
     const uint64_t whole = hash_combine(list, size);
@@ -271,8 +272,8 @@ static void test_beyond_4_gib(void **state)
     free(list);
 }
 
-/* The definition must never drift: members of one run may be of two builds.
- * Values from an independent program. */
+/* The definition must never change: members of a run may use different builds.
+ * The values are from an independent program. */
 static void test_known_answers(void **state)
 {
     static const struct {

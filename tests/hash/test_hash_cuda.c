@@ -1,5 +1,5 @@
-/* test_hash_cuda.c - the GPU gives the hash that the CPU gives: sizes, starts,
- * block lists, streams. Skipped (77) without a GPU. */
+/* test_hash_cuda.c - tests that GPU and CPU compute the same hash: sizes,
+ * starts, block lists, streams. Skipped (77) without a GPU. */
 #include "hash_cuda.h"
 
 #include <setjmp.h>

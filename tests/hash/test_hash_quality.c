@@ -1,12 +1,14 @@
-/* test_hash_quality.c - no realistic edit goes unnoticed, and the values are
- * spread as random ones are. Edits: flips, swaps, shifts, growth, equal and
- * small steps at several places; inputs: counters, sparse and random data. */
+/* test_hash_quality.c - statistical tests of the hash: realistic edits change
+ * it, and the values are distributed like random ones. Edits: flips, swaps,
+ * shifts, growth, equal and small steps at several places; inputs: counters,
+ * sparse and random data. */
 #include "hash_test.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Every single bit of small inputs; and only its own block of a large one. */
+/* Every single bit of small inputs; in a large input only its own block
+ * changes. */
 static void test_bit_flips(void **state)
 {
     (void)state;
@@ -41,7 +43,7 @@ static void test_bit_flips(void **state)
     free(data);
 }
 
-/* Many values of one word in sparse, equal and random surroundings. */
+/* Many values of one word, beside sparse, equal and random data. */
 static void test_one_word(void **state)
 {
     enum { SIZE = 3 * ROW, VALUES = 4096 };
@@ -85,8 +87,8 @@ static void edit_float(float *f, int kind)
     memcpy(f, &bits, 4);
 }
 
-/* The same small edit at two places, any two; and at three, among neighbours
- * in a row, in the lane's next rows and in other lanes. */
+/* The same small edit at any two places, and at three: among neighbours in a
+ * row, in the next rows of the lane, and in other lanes. */
 static void test_equal_edits(void **state)
 {
     enum { COUNT = 512, PAIRS = COUNT * (COUNT - 1) / 2, NEAR = 36 };
@@ -131,9 +133,9 @@ static void test_equal_edits(void **state)
     free(list);
 }
 
-/* Small integer steps in the high bits of six neighbouring 32-bit words, three
- * of them in the same lane: a hash that multiplies by constants loses here,
- * because such differences cancel from row to row. */
+/* Small integer steps in the high bits of six adjacent 32-bit words, three of
+ * them in the same lane. A hash that multiplies by constants fails here,
+ * because such differences cancel between rows. */
 static void test_small_steps(void **state)
 {
     enum { STEPS = 9, COUNT = STEPS * STEPS * STEPS * STEPS * STEPS * STEPS };
@@ -163,7 +165,7 @@ static void swap_bytes(uint8_t *a, uint8_t *b, size_t size)
     }
 }
 
-/* All exchanges of two units of `unit` bytes, of counters and random data. */
+/* All swaps of two units of `unit` bytes, in counters and random data. */
 static void check_swaps(size_t unit, size_t count, int counters)
 {
     uint8_t *data = random_buffer(unit * count, unit);
@@ -207,11 +209,11 @@ static void test_lengths_and_shifts(void **state)
     (void)state;
     assert_true(list && data);
     for (size_t size = 0; size < MOST; ++size)
-        list[n++] = hash1(data, size); /* nothing but zeros */
+        list[n++] = hash1(data, size); /* only zeros */
     for (size_t size = BLOCK - 3; n < MOST + 300; size += 257)
         list[n++] = hash1(data, size);
     for (size_t at = 0; at < 3 * ROW; ++at) {
-        data[at] = 1; /* one byte wandering through zeros */
+        data[at] = 1; /* one non-zero byte at each position */
         list[n++] = hash1(data, 3 * ROW);
         data[at] = 0;
     }
@@ -222,7 +224,8 @@ static void test_lengths_and_shifts(void **state)
     }
     uint8_t *text = random_buffer(2000, 8);
     for (size_t shift = 0; shift < 1500; ++shift) {
-        memset(data, 0, 4096); /* a text after `shift` zeros, before others */
+        memset(data, 0,
+               4096); /* a text after `shift` zeros, followed by zeros */
         memcpy(data + shift, text, 2000);
         list[n++] = hash1(data, 2000 + shift);
         list[n++] = hash1(data, 4096);
@@ -235,7 +238,7 @@ static void test_lengths_and_shifts(void **state)
 }
 
 /* Chi-square of each of the 8 bytes of the values over 256 buckets: with 255
- * degrees of freedom it is 255 +- 22.6; six sigmas either way. */
+ * degrees of freedom it is 255 +- 22.6; six sigmas in both directions. */
 static void assert_spread(const uint64_t *list, size_t count)
 {
     for (int byte = 0; byte < 8; ++byte) {
@@ -249,7 +252,8 @@ static void assert_spread(const uint64_t *list, size_t count)
     }
 }
 
-/* Pairs equal in 32 bits: as many as among random values, count^2 / 2^33. */
+/* Pairs that are equal in 32 bits: as many as among random values, count^2 /
+ * 2^33. */
 static void assert_few_collisions(const uint64_t *list, size_t count, int shift)
 {
     uint64_t *part = malloc(count * sizeof(*part));
@@ -316,8 +320,8 @@ static void test_spread(void **state)
     free(list);
 }
 
-/* Each input bit flips each bit of the value half of the time, in random and
- * in all-zero data; +- 6 sigmas of the binomial distribution. */
+/* Each input bit flips each bit of the value in half of the cases, in random
+ * and in all-zero data; +- 6 sigmas of the binomial distribution. */
 static void test_avalanche(void **state)
 {
     enum { SIZE = 2 * ROW + 24, TRIALS = 400 };

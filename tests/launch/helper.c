@@ -1,10 +1,10 @@
-/* helper.c - a rank for the tests of the launcher.
+/* helper.c - a rank program for the tests of the launcher.
  *   tell LINE...        sends a command to the coordinator's stub
  *   lines COUNT SIZE    COUNT lines "RANK:NUMBER:xxx..." of SIZE bytes
  *   bytes COUNT         COUNT bytes without a newline
  *   hold WORD           prints WORD and its pid, then sleeps for ever
  *   trap SIGNAL STATUS  the same, and exits with STATUS on SIGNAL
- *   deaf                the same, and ignores INT and TERM */
+ *   ignore              the same, and ignores INT and TERM */
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,7 +38,8 @@ static int tell(int argc, char **argv)
     if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) return 1;
     if (write(fd, line, strlen(line)) < 0) return 1;
     char end;
-    return read(fd, &end, 1) == 0 ? 0 : 1; /* it has been done */
+    return read(fd, &end, 1) == 0 ? 0
+                                  : 1; /* the stub has executed the command */
 }
 
 _Noreturn static void hold(const char *word)
@@ -83,10 +84,10 @@ int main(int argc, char **argv)
         signal(atoi(argv[2]), on_signal);
         hold("trap");
     }
-    if (strcmp(what, "deaf") == 0) {
+    if (strcmp(what, "ignore") == 0) {
         signal(SIGINT, SIG_IGN);
         signal(SIGTERM, SIG_IGN);
-        hold("deaf");
+        hold("ignore");
     }
     fprintf(stderr, "helper: what is '%s'?\n", what);
     return 99;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# netns.sh MASTER PROGRAM - ranks in two network namespaces, joined by a cable,
-# talk to each other and to the coordinator.
+# netns.sh MASTER PROGRAM - ranks in two network namespaces, joined by a
+# virtual cable, communicate with each other and with the coordinator.
 set -eu
 master=$1 program=$2
 

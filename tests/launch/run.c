@@ -1,4 +1,4 @@
-/* run.c - see run.h. */
+/* run.c - runs pccl-master and reads its output. */
 #include "run.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ void run_start(struct run *run, const char *const *args)
         dup2(out[1], 1);
         dup2(err[1], 2);
         signal(SIGPIPE, SIG_DFL);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves nothing */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no child survives a failed test */
         execv(run_master, (char *const *)argv);
         _exit(98);
     }
@@ -79,7 +79,7 @@ static void take(int *fd, char **text, size_t *size, size_t *space)
     (*text)[*size] = '\0';
 }
 
-/* Reads something, or fails the test when nothing comes. */
+/* Reads available output; fails the test if none comes in time. */
 static void run_read(struct run *run)
 {
     struct pollfd fds[2] = {{.fd = run->out, .events = POLLIN},

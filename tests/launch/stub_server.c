@@ -1,6 +1,6 @@
-/* stub_server.c - a master_server for tests of the launcher: listens, and does
- * what one line per connection says: "abort CODE RANK", "report TEXT" or
- * "members N". Reports the quorum it is given. */
+/* stub_server.c - a stub of master_server for tests of the launcher. It
+ * executes one command line per connection: "abort CODE RANK", "report TEXT" or
+ * "members N". Reports the quorum that it gets. */
 #include "../../src/master/master_server.h"
 
 #include <arpa/inet.h>

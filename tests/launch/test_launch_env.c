@@ -1,4 +1,5 @@
-/* test_launch_env.c - the environment of a rank, and the table of variables. */
+/* test_launch_env.c - tests of a rank's environment and of the table of
+ * variables. */
 #include "../../src/base/env.h"
 #include "../../src/launch/rank_env.h"
 
@@ -142,7 +143,7 @@ static void test_settings(void **state)
     app.setting_count = 0;
 }
 
-/* -genvnone, -genvlist and what a program says of its own. */
+/* -genvnone, -genvlist and variables of a single program. */
 static void test_filters(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_launch_failure.c - how a job ends: status, message, tolerance. */
+/* test_launch_failure.c - tests of the end of a job: status, message,
+ * tolerance. */
 #include "run.h"
 
 #include <stdlib.h>
@@ -36,8 +37,8 @@ static void test_status(void **state)
     }
 }
 
-/* The others hear SIGTERM; who does not listen is killed after the grace, and
- * both take along what their scripts started. */
+/* The other ranks get SIGTERM. A rank that ignores it is killed after the grace
+ * period. Children of rank scripts end too. */
 static void test_rest_ends(void **state)
 {
     (void)state;
@@ -51,15 +52,16 @@ static void test_rest_ends(void **state)
     assert_gone(child);
     run_free(&run);
     RUN(&run, "-n", "1", "sh", "-c", "read x; exit 5", ":", "-n", "1",
-        run_helper, "deaf");
-    int deaf = run_process(&run, "deaf", NULL);
+        run_helper, "ignore");
+    int ignore = run_process(&run, "ignore", NULL);
     run_finish(&run);
     assert_int_equal(run.status, 5);
-    assert_gone(deaf);
+    assert_gone(ignore);
     run_free(&run);
 }
 
-/* Killed and exited in one turn: the killed one is the cause. */
+/* One rank is killed and one exits in the same turn: the killed one is the
+ * cause. */
 static void test_culprit(void **state)
 {
     (void)state;
@@ -68,7 +70,7 @@ static void test_culprit(void **state)
     pid_t pids[2];
     RUN(&run, "-n", "2", run_helper, "trap", "15", "1");
     for (int i = 0; i < 2; i++) ranks[i] = run_process(&run, "trap", &pids[i]);
-    kill(run.pid, SIGSTOP); /* it learns of both deaths together */
+    kill(run.pid, SIGSTOP); /* so it notices both deaths together */
     kill(pids[0], SIGTERM);
     kill(pids[1], SIGKILL);
     for (int i = 0; i < 2; i++) assert_gone(ranks[i]);
@@ -103,8 +105,8 @@ static void test_cannot_execute(void **state)
         run_free(&run);
     }
     struct run run;
-    RUN(&run, "-n", "2", run_helper, "deaf", ":", "./no-such");
-    run_finish(&run); /* what was started is gone */
+    RUN(&run, "-n", "2", run_helper, "ignore", ":", "./no-such");
+    run_finish(&run); /* all started processes are gone */
     assert_int_equal(run.status, 127);
     run_free(&run);
     RUN(&run, "-n", "2", "-wdir", "/no-such-dir", "true");
@@ -153,7 +155,7 @@ static void test_quorum(void **state)
         assert_int_equal(run.status, 0);
         run_free(&run);
     }
-    /* with a view it is the coordinator's business */
+    /* after the first view the coordinator handles losses */
     RUN(&run, "--elastic", "-n", "2", "sh", "-c",
         "[ $RANK = 1 ] || exec cat; \"$HELPER\" tell members 3; exit 1");
     run_errors_await(&run, "going on");
@@ -179,8 +181,8 @@ static void test_abort(void **state)
     }
 }
 
-/* A survivor's word comes first, the death that it is about later: that is the
- * cause. Without one the survivor's status is all there is. */
+/* A survivor reports a failure before the rank that caused it ends: that rank
+ * is the cause. Without such a rank the survivor's status is the result. */
 static void test_victim_first(void **state)
 {
     (void)state;
@@ -216,13 +218,13 @@ static void test_victim_first(void **state)
     }
     struct run run;
     RUN(&run, "-n", "1", "sh", "-c", "exit 101", ":", "-n", "1", run_helper,
-        "deaf");
+        "ignore");
     run_finish(&run);
     assert_int_equal(run.status, 101);
     run_free(&run);
 }
 
-/* The code of MPI_Abort counts, also when the end has begun already. */
+/* The code of MPI_Abort wins even if the job is already ending. */
 static void test_late_abort(void **state)
 {
     (void)state;
@@ -281,7 +283,7 @@ static void test_respawn(void **state)
     run_free(&run);
 }
 
-/* The program is away when it is needed again: it is tried until it is back. */
+/* The program is missing when it is needed again: retried until it is back. */
 static void test_respawn_missing(void **state)
 {
     (void)state;

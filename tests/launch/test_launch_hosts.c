@@ -1,4 +1,5 @@
-/* test_launch_hosts.c - lists of hosts, placement, binding, frames: pure. */
+/* test_launch_hosts.c - tests of host lists, placement, binding and frames;
+ * pure. */
 #include "../../src/launch/bind.h"
 #include "../../src/launch/hosts.h"
 #include "../../src/launch/agent_link.h"
@@ -95,13 +96,14 @@ static void test_placement(void **state)
 {
     (void)state;
     static const struct {
-        const char *hosts; /* NULL: none given */
+        const char *hosts; /* NULL: not given */
         uint32_t per_host, ranks;
         const char *expected; /* host and local number of every rank */
     } cases[] = {
         {NULL, 0, 3, "0.0 0.1 0.2"},
         {"a:2,b", 0, 3, "0.0 0.1 1.0"},
-        {"a:2,b", 0, 5, "0.0 0.1 1.0 0.2 0.3"}, /* again from the first */
+        {"a:2,b", 0, 5,
+         "0.0 0.1 1.0 0.2 0.3"}, /* starts again with the first host */
         {"a,b", 2, 4, "0.0 0.1 1.0 1.1"},
         {"a:8,b:8", 1, 4, "0.0 1.0 0.1 1.1"},
         {"a,b,a", 0, 3, "0.0 1.0 0.1"},
@@ -132,7 +134,7 @@ static void test_placement(void **state)
     }
 }
 
-/* Two sockets with two cores of two threads each, numbered as Linux does. */
+/* Two sockets with two cores of two threads each, numbered like Linux. */
 static void test_binding(void **state)
 {
     (void)state;
@@ -140,7 +142,7 @@ static void test_binding(void **state)
     static const struct {
         const char *text;
         uint32_t local;
-        unsigned cpus; /* a bit each */
+        unsigned cpus; /* one bit per processor */
     } cases[] = {
         {"hwthread", 0, 0x01}, {"hwthread", 9, 0x02},
         {"core", 0, 0x11},     {"core", 1, 0x22},
@@ -170,7 +172,7 @@ static void test_binding(void **state)
     struct bind bind;
     assert_false(bind_parse(&bind, "cores"));
     assert_false(bind_parse(&bind, "core:x"));
-    bind_read(&machine); /* this one */
+    bind_read(&machine); /* this machine */
     assert_true(machine.count > 0);
 }
 
@@ -188,7 +190,8 @@ static void test_frames(void **state)
     assert_int_equal(frame.rank, 0x01020304);
     assert_int_equal(frame.size, 5);
     assert_memory_equal(frame.bytes, "hello", 5);
-    static const int spoilt[] = {3, 8, 9, 10, 11}; /* a size of GiB; the type */
+    static const int spoilt[] = {3, 8, 9, 10,
+                                 11}; /* a size in GiB; an invalid type */
     for (size_t i = 0; i < ARRAY_COUNT(spoilt); i++) {
         char copy[sizeof bytes];
         memcpy(copy, bytes, sizeof bytes);
@@ -207,7 +210,7 @@ static void test_frames(void **state)
     assert_null(link_get(&texts));
     free(texts.bytes);
     texts = (struct link_texts){.bytes = bytes + LINK_HEADER, .size = 5};
-    assert_null(link_get(&texts)); /* no end */
+    assert_null(link_get(&texts)); /* unterminated */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* test_launch_options.c - the command line and addresses, as tables. */
+/* test_launch_options.c - table tests of the command line and of addresses. */
 #include "../../src/launch/options.h"
 
 #include <setjmp.h>
@@ -183,7 +183,7 @@ static void test_programs(void **state)
     assert_false(o.elastic);
     options_free(&o);
 
-    /* every accepted spelling takes its values along */
+    /* every accepted spelling consumes its values */
     static const char *const lines[] = {
         "-ppn 3 -bind-to core --map-by slot -n 2 p",
         "--map-by l3cache:pe=2 -genv A -n -env B -1 -n 2 p",
@@ -207,7 +207,7 @@ static void test_programs(void **state)
     }
 }
 
-/* Other launchers' words for what ours has. */
+/* Options of other launchers with the same meaning. */
 static void test_synonyms(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_synonyms(void **state)
     options_free(&o);
 }
 
-/* What -n is without -n, and which rank reads. */
+/* Default number of ranks, and the rank that reads standard input. */
 static void test_counts(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_launch_output.c - what goes in and out: lines, labels, stdin, slow and
- * dead readers, environment. */
+/* test_launch_output.c - tests of input and output: lines, labels, stdin, slow
+ * and dead readers, environment. */
 #include "run.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static void test_streams(void **state)
     run_free(&run);
 }
 
-/* Every line is one that some rank wrote, whole, in the rank's order. */
+/* Every line is complete, and the lines of a rank are in its order. */
 static void check_lines(char *output, int ranks, int count, size_t size,
                         bool labels)
 {
@@ -81,7 +81,7 @@ static void test_no_newline(void **state)
     run_free(&run);
 }
 
-/* Far above LINE_SIZE: in pieces, every byte once, label once. */
+/* Far above LINE_SIZE: split into pieces, every byte once, one label. */
 static void test_long_line(void **state)
 {
     (void)state;
@@ -110,8 +110,8 @@ static long peak_memory(pid_t pid)
     return peak;
 }
 
-/* 40 MB while nobody reads: the ranks must stop, not our memory grow. The
- * marker on stderr of a rank that got to its end would tell. */
+/* 40 MB without a reader: the ranks must block, and our memory must not grow. A
+ * rank that finishes would print a marker on stderr. */
 static void test_slow_reader(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_slow_reader(void **state)
         "echo begun >&2; \"$HELPER\" lines 20000 1000; echo done >&2");
     char errors[64] = "";
     size_t used = 0;
-    while (count_lines(errors) < 2) { /* both ranks write from here on */
+    while (count_lines(errors) < 2) { /* from here on both ranks write */
         ssize_t size = read(run.err, errors + used, sizeof errors - 1 - used);
         assert_true(size > 0);
         used += (size_t)size;
@@ -142,7 +142,7 @@ static void test_slow_reader(void **state)
     run_free(&run);
 }
 
-/* As with `| head`: the ranks see what they would see without us. */
+/* As with `| head`: the ranks get the same errors as without the launcher. */
 static void test_dead_reader(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_input(void **state)
     assert_int_equal(run.status, 0);
     assert_string_equal(run.output, "[0] one\n[0] two\n");
     run_free(&run);
-    /* rank 0 closes its input: whoever writes there learns it */
+    /* rank 0 closes its input; the writer gets an error */
     RUN(&run, "-n", "2", "sh", "-c", "exec \"$HELPER\" hold up <&-");
     struct pollfd pollfd = {.fd = run.in, .events = 0};
     assert_int_equal(poll(&pollfd, 1, 20000), 1);
@@ -197,7 +197,7 @@ static void test_closed_files(void **state)
     run_free(&run);
 }
 
-/* One file for both: lines of stderr do not cut lines of stdout. */
+/* One file for both: lines of stderr do not split lines of stdout. */
 static void test_same_file(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void test_terminal(void **state)
     bool typed = false;
     for (;;) {
         ssize_t got = read(terminal, text + size, sizeof text - 1 - size);
-        if (got <= 0) break; /* EIO: the last process let go of it */
+        if (got <= 0) break; /* EIO: the last process has closed it */
         size += (size_t)got;
         text[size] = '\0';
         if (!typed && strstr(text, "up"))

@@ -1,4 +1,5 @@
-/* test_launch_process.c - signals, orphans, and the coordinator alone. */
+/* test_launch_process.c - tests of signals, orphans, and the coordinator
+ * without ranks. */
 #include "run.h"
 
 #include <poll.h>
@@ -40,17 +41,18 @@ static void test_signals(void **state)
     run_free(&run);
 }
 
-/* The first is passed on, the second ends the job in spite of deaf ranks. */
+/* The first signal is passed on; the second ends the job although the ranks
+ * ignore signals. */
 static void test_insist(void **state)
 {
     (void)state;
     struct run run;
-    RUN(&run, "-n", "2", run_helper, "deaf");
-    int one = run_process(&run, "deaf", NULL);
-    int other = run_process(&run, "deaf", NULL);
+    RUN(&run, "-n", "2", run_helper, "ignore");
+    int one = run_process(&run, "ignore", NULL);
+    int other = run_process(&run, "ignore", NULL);
     kill(run.pid, SIGINT);
     struct pollfd pollfd = {.fd = one, .events = POLLIN};
-    assert_int_equal(poll(&pollfd, 1, 100), 0); /* still there */
+    assert_int_equal(poll(&pollfd, 1, 100), 0); /* still running */
     kill(run.pid, SIGINT);
     run_finish(&run);
     assert_int_equal(run.status, 128 + SIGINT);
@@ -114,7 +116,7 @@ static int find_guard(pid_t launcher, pid_t *guard)
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* kill -9 of the launcher: ranks and what their scripts started are gone. */
+/* After kill -9 of the launcher, ranks and children of their scripts end. */
 static void test_launcher_killed(void **state)
 {
     (void)state;
@@ -134,7 +136,7 @@ static void test_launcher_killed(void **state)
     run_free(&run);
 }
 
-/* The ranks themselves do not depend on the guard. */
+/* Ranks end without the guard too. */
 static void test_guard_killed(void **state)
 {
     (void)state;
@@ -151,28 +153,29 @@ static void test_guard_killed(void **state)
     run_free(&run);
 }
 
-/* A rank ends well and leaves a child behind: also a deaf one goes. */
+/* A rank ends and leaves a child behind; the child ends even if it ignores
+ * signals. */
 static void test_leftovers(void **state)
 {
     (void)state;
     struct run run;
-    RUN(&run, "-n", "1", "sh", "-c", "\"$HELPER\" deaf & read x; exit 0");
-    int child = run_process(&run, "deaf", NULL);
+    RUN(&run, "-n", "1", "sh", "-c", "\"$HELPER\" ignore & read x; exit 0");
+    int child = run_process(&run, "ignore", NULL);
     run_finish(&run);
     assert_int_equal(run.status, 0);
     assert_gone(child);
     run_free(&run);
 }
 
-/* Who left the group on purpose is left alone, and does not hold us up. */
+/* A child that left the process group is neither killed nor waited for. */
 static void test_daemon(void **state)
 {
     (void)state;
     struct run run;
     pid_t pid;
     RUN(&run, "-n", "1", "sh", "-c",
-        "setsid \"$HELPER\" deaf & read x; exit 0");
-    int child = run_process(&run, "deaf", &pid);
+        "setsid \"$HELPER\" ignore & read x; exit 0");
+    int child = run_process(&run, "ignore", &pid);
     run_finish(&run);
     assert_int_equal(run.status, 0);
     struct pollfd pollfd = {.fd = child, .events = POLLIN};
@@ -194,7 +197,7 @@ static void test_coordinator(void **state)
                      1);
     assert_int_equal(sscanf(address, "127.0.0.1:%u", &port), 1);
     assert_true(port > 0);
-    struct run second; /* the port is taken */
+    struct run second; /* the port is in use */
     RUN(&second, "--listen", address);
     run_finish(&second);
     assert_int_equal(second.status, 1);
@@ -208,8 +211,8 @@ static void test_coordinator(void **state)
     run_free(&run);
 }
 
-/* Alone it takes the descriptors that a large world needs; ranks get back
- * what there was. */
+/* Without ranks it raises its descriptor limit for a large world; ranks get the
+ * original limit. */
 static void test_descriptors(void **state)
 {
     (void)state;
@@ -260,7 +263,7 @@ static void test_words(void **state)
     run_free(&run);
 }
 
-/* PID 1 of a namespace: strangers' children are reaped, the end is clean. */
+/* As PID 1 of a namespace it reaps foreign children and ends cleanly. */
 static void test_first_process(void **state)
 {
     (void)state;

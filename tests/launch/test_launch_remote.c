@@ -1,5 +1,6 @@
-/* test_launch_remote.c - ranks on other hosts: agents started directly, by a
- * command that stands for ssh, by a real sshd, and in a network namespace. */
+/* test_launch_remote.c - tests of ranks on other hosts: agents started
+ * directly, by a stand-in for ssh, by a real sshd, and in a network
+ * namespace. */
 #include "run.h"
 
 #include <fcntl.h>
@@ -16,7 +17,8 @@
 #include <unistd.h>
 
 static char folder[] = "/tmp/pccl-remote-XXXXXX";
-static char fake_ssh[128]; /* HOST COMMAND: runs it, and writes its pid down */
+static char
+    fake_ssh[128]; /* HOST COMMAND: runs the command and records its pid */
 
 static void file_write(const char *path, const char *text, mode_t mode)
 {
@@ -67,8 +69,8 @@ static int host_pid(const char *host)
     return pid;
 }
 
-/* Every rank is where it belongs and knows it; what the login script of a host
- * says does no harm. */
+/* Every rank runs on its host and knows it; output of a host's login script
+ * does no harm. */
 static void test_places(void **state)
 {
     (void)state;
@@ -95,7 +97,8 @@ static void test_places(void **state)
     }
 }
 
-/* All bytes of input and output, lines whole, a last one without newline. */
+/* All bytes of input and output arrive; lines are whole, also a last one
+ * without newline. */
 static void test_streams(void **state)
 {
     (void)state;
@@ -153,7 +156,7 @@ static void test_streams(void **state)
     run_free(&run);
 }
 
-/* A reader of ours that goes away is gone for the ranks there as well. */
+/* Remote ranks notice that the reader of our output is gone. */
 static void test_dead_reader(void **state)
 {
     (void)state;
@@ -168,7 +171,7 @@ static void test_dead_reader(void **state)
     run_free(&run);
 }
 
-/* 40 MB while nobody reads stop the ranks there; nothing piles up here. */
+/* 40 MB without a reader block the remote ranks; no memory grows here. */
 static void test_slow_reader(void **state)
 {
     (void)state;
@@ -178,7 +181,7 @@ static void test_slow_reader(void **state)
     RUN(&run, "-launcher", "fork", "-hosts", "a,b", "sh", "-c",
         "exec \"$HELPER\" lines 20000 1000");
     for (int i = 0; i < 100; i++) assert_true(read(run.out, byte, 1) == 1);
-    poll(NULL, 0, 300); /* the time in which it could pile up is the input */
+    poll(NULL, 0, 300); /* gives the memory time to grow */
     size_t rest = 2 * 20000 * 1000 - 100;
     for (ssize_t got; rest > 0 && (got = read(run.out, byte, sizeof byte)) > 0;)
         rest -= (size_t)got;
@@ -240,7 +243,7 @@ static void test_status(void **state)
     run_finish(&run);
     assert_int_equal(run.status, 1);
     run_free(&run);
-    /* nobody answers where the ranks would call */
+    /* the ranks' address of the coordinator does not answer */
     RUN(&run, "--launcher", "fork", "--join", "127.0.0.1:1", "-hosts", "a",
         "true");
     run_finish(&run);
@@ -256,7 +259,7 @@ static void start_three(struct run *run, int *ranks, const char *more)
     for (int i = 0; i < 3; i++) ranks[i] = run_process(run, "up", NULL);
 }
 
-/* Signals go to all; the ranks of a launcher that is killed are gone. */
+/* Signals reach all ranks; the ranks of a killed launcher end. */
 static void test_signals(void **state)
 {
     (void)state;
@@ -273,7 +276,7 @@ static void test_signals(void **state)
     }
 }
 
-/* The agent dies, or what reaches it: its ranks go with it. */
+/* If the agent or its connection dies, its ranks end. */
 static void test_agent_killed(void **state)
 {
     (void)state;
@@ -289,7 +292,7 @@ static void test_agent_killed(void **state)
     run_free(&run);
 }
 
-/* A host that does not answer any more does not keep the job from its end. */
+/* A host that stopped answering does not delay the end of the job. */
 static void test_silent_host(void **state)
 {
     (void)state;
@@ -298,14 +301,14 @@ static void test_silent_host(void **state)
     start_three(&run, ranks, "-v");
     kill(host_pid("a"), SIGSTOP);
     kill(run.pid, SIGTERM);
-    kill(run.pid, SIGINT); /* both are pending: a second one ends the job */
+    kill(run.pid, SIGINT); /* the second of two pending signals ends the job */
     run_finish(&run);
     assert_true(run.status == 128 + SIGTERM || run.status == 128 + SIGINT);
     for (int k = 0; k < 3; k++) assert_gone(ranks[k]);
     run_free(&run);
 }
 
-/* While the hosts are still being called. */
+/* The job ends while hosts are still being connected. */
 static void test_early_end(void **state)
 {
     (void)state;
@@ -320,7 +323,8 @@ static void test_early_end(void **state)
     run_free(&run);
 }
 
-/* Elastic: the others go on, and the rank comes back elsewhere. */
+/* Elastic: the other ranks go on, and the lost rank restarts on another
+ * host. */
 static void test_respawn_elsewhere(void **state)
 {
     (void)state;
@@ -372,7 +376,8 @@ static void test_stop_and_continue(void **state)
     run_free(&run);
 }
 
-/* A spare waits for a word, takes part when a rank dies, and is not missed. */
+/* A spare waits for its release, replaces a dead rank, and is not counted as
+ * missing. */
 static void test_spares(void **state)
 {
     (void)state;
@@ -430,7 +435,7 @@ static char *slurp(const char *name)
     return text;
 }
 
-/* Open MPI's folders, errors among the output, labels of the user's own. */
+/* Open MPI's folders, errors merged with output, user-defined labels. */
 static void test_places_of_output(void **state)
 {
     (void)state;
@@ -455,7 +460,7 @@ static void test_places_of_output(void **state)
     run_free(&run);
 }
 
-/* The agent is somewhere else over there, or is wrapped into something. */
+/* The agent has another path on the remote host, or is wrapped in a command. */
 static void test_agent_elsewhere(void **state)
 {
     (void)state;
@@ -491,7 +496,7 @@ static void test_agent_elsewhere(void **state)
     run_free(&run);
 }
 
-/* Nothing between us and a rank over there reads its words. */
+/* Arguments reach a remote rank without any interpretation. */
 static void test_quoting(void **state)
 {
     (void)state;
@@ -507,7 +512,7 @@ static void test_quoting(void **state)
     run_free(&run);
 }
 
-/* Without srun a script in its place: what it is asked, and that it works. */
+/* A script stands in for srun: checks its arguments and the job. */
 static void test_slurm(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* bench_message.c - ping-pong of two processes: messages and bulk transfers of
- * the library, and beside them the same over a bare TCP connection.
+/* bench_message.c - ping-pong of two processes: messages and rendezvous
+ * transfers of the library, compared to a bare TCP connection.
  *
  *   bench_message [bytes [rounds]]      half of a round trip, microseconds */
 #include "../../include/pccl.h"

@@ -1,4 +1,4 @@
-/* pair.c - see pair.h. */
+/* pair.c - simulated connections between two message engines. */
 #include "pair.h"
 
 #include <setjmp.h>
@@ -11,9 +11,9 @@
 enum { WIRES = 64, WIRE_BYTES = 1 << 16 };
 
 struct wire {
-    bool used, made; /* made: the call was accepted */
+    bool used, made; /* made: the connection was accepted */
     bool up[2];      /* this end has not closed */
-    bool cut;        /* bytes go nowhere */
+    bool cut;        /* bytes are lost */
     uint32_t number[2];
     uint8_t *bytes[2]; /* towards side [i] */
     size_t size[2];
@@ -33,7 +33,7 @@ uint32_t dice(uint32_t limit)
     return (uint32_t)(state >> 33) % limit;
 }
 
-/* The engines' user is the place of their id. */
+/* The engines' user pointer is the index of their id. */
 static int side_of(const void *user)
 {
     return user == &ids[1];
@@ -70,7 +70,7 @@ bool unanswered;
 static struct {
     bool used;
     uint32_t dials, heard;
-} asks[2]; /* on their way to side [i] */
+} asks[2]; /* in flight to side [i] */
 uint32_t asked;
 
 static bool on_ask(void *user, uint64_t member, uint32_t dials, uint32_t heard)
@@ -78,7 +78,7 @@ static bool on_ask(void *user, uint64_t member, uint32_t dials, uint32_t heard)
     int i = side_of(user);
     assert_int_equal(member, ids[1 - i]);
     asked++;
-    asks[1 - i].used = true; /* a later one takes the place of an earlier */
+    asks[1 - i].used = true; /* a later one replaces an earlier one */
     asks[1 - i].dials = dials;
     asks[1 - i].heard = heard;
     return true;
@@ -173,7 +173,7 @@ static void answer_call(struct wire *w)
 {
     int caller = w->up[0] ? 0 : 1;
     int callee = 1 - caller;
-    if (!w->up[caller]) return; /* hung up */
+    if (!w->up[caller]) return; /* closed */
     if (caller == wall && unanswered) return;
     if (caller == wall || (faults && dice(4) == 0)) {
         w->up[caller] = false;
@@ -225,7 +225,7 @@ static void receive_some(struct wire *w, int i)
     const struct engine *e = ends[i];
     bool open = e->links.conns[w->number[i]]->state == CONN_OPEN;
     bool fine = engine_rx(ends[i], w->number[i], size);
-    /* Calls may be refused, but nothing after that breaks the protocol. */
+    /* A dial may be refused; an open connection never violates the protocol. */
     assert_true(fine || !open);
 }
 
@@ -239,8 +239,8 @@ static void wire_turn(struct wire *w)
     int i = (int)dice(2);
     if (w->up[i]) send_some(w, i);
     if (w->up[i]) receive_some(w, i);
-    /* An end that closed, or a cut, is seen once the bytes are read, or the
-     * bytes are lost with it. */
+    /* An end that closed, or a cut, is noticed after the bytes are read, or
+     * together with their loss. */
     bool ended = w->cut || !w->up[1 - i];
     if (w->up[i] && ended && (w->size[i] == 0 || dice(4) == 0) && dice(3) == 0)
         close_end(w, i);

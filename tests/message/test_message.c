@@ -1,6 +1,7 @@
-/* test_message.c - messages and bulk data between two members that post, send,
- * expect and withdraw at any moment, over connections that break (pair.h).
- * Whatever happens, messages arrive once and in order, and bulk data whole. */
+/* test_message.c - tests of messages and rendezvous transfers between two
+ * members that post, send, expect and cancel at any moment, over connections
+ * that break (pair.h). Messages arrive once and in order, and transfers
+ * complete. */
 #include "pair.h"
 
 #include "../../include/pccl.h"
@@ -21,7 +22,7 @@ struct side {
     struct engine *e;
     uint32_t posted, got;
     uint32_t lost;
-    /* Transfers this side receives: number k has key k and a size by k. */
+    /* Transfers that this side receives; number k has key k and a size by k. */
     uint8_t *sink[BULKS];
     bool expected[BULKS], sent[BULKS], received[BULKS], done[BULKS];
     int result;
@@ -100,7 +101,7 @@ static bool take(int i)
     struct message_event *event = message_take(s->e);
     if (!event) return false;
     assert_int_equal(event->member, ids[1 - i]);
-    assert_int_equal(s->lost, 0); /* nothing comes after the loss */
+    assert_int_equal(s->lost, 0); /* no event follows the loss */
     uint64_t k = event->key;
     if (event->kind == EVENT_MESSAGE)
         take_message(s, (struct message_block *)event);
@@ -112,7 +113,7 @@ static bool take(int i)
     }
     if (event->kind == EVENT_RECEIVED) {
         assert_true(k < BULKS && s->expected[k] && !s->received[k]);
-        /* memcmp and not assert_memory_equal, which takes a hundredfold. */
+        /* memcmp, because assert_memory_equal takes a hundred times as long */
         if (event->result == pcclSuccess)
             assert_int_equal(
                 memcmp(s->sink[k], source[k], bulk_size((uint32_t)k)), 0);
@@ -133,8 +134,8 @@ static void cancel(int i, uint32_t k)
     s->expected[k] = false;
 }
 
-/* The memory is the program's again: nothing that is yet to be sent, or sent
- * again, lies there. */
+/* The memory belongs to the program again: no data still to be sent, or sent
+ * again, are in it. */
 static void withdraw(int i, uint32_t k)
 {
     struct side *s = &sides[i];
@@ -198,7 +199,7 @@ static bool complete(const struct side *s, const struct side *other)
     return true;
 }
 
-/* Withdrawn and cancelled ones included. */
+/* Including cancelled ones. */
 static void nothing_is_left_of_transfers(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -210,8 +211,8 @@ static void nothing_is_left_of_transfers(void)
     }
 }
 
-/* Everything that was begun ends, once nothing breaks any more, and nobody
- * withdraws: what was withdrawn before has not taken an expectation with it. */
+/* Once no fault and no cancellation happens any more, all that was begun
+ * completes: earlier cancellations have not removed a wrong expectation. */
 static void finish(void)
 {
     faults = false;
@@ -294,8 +295,7 @@ static void walls_hurt_nothing(void **unused)
     assert_true(asked > SEEDS / 10);
 }
 
-/* The side whose calls do not pass is the only one that has something to say,
- * also when the connection is cut. */
+/* Only the side that cannot dial has messages to send, also after a cut. */
 static void walls_are_passed_the_other_way(void **unused)
 {
     (void)unused;
@@ -320,8 +320,8 @@ static void walls_are_passed_the_other_way(void **unused)
     wall = -1;
 }
 
-/* Who has the other one call does so only where its own calls do not pass; two
- * calls at once may look like that to one of them. */
+/* A side requests a dial only if it cannot dial itself. Two simultaneous dials
+ * may look like that to one of them. */
 static void who_gets_through_does_not_ask(void **unused)
 {
     (void)unused;
@@ -340,7 +340,7 @@ static void who_gets_through_does_not_ask(void **unused)
     assert_true(asked <= 2);
 }
 
-/* A CALL that was overtaken by a connection does not end it. */
+/* A dial request older than the connection does not end it. */
 static void an_old_request_is_ignored(void **unused)
 {
     (void)unused;
@@ -362,7 +362,8 @@ static void an_old_request_is_ignored(void **unused)
     message_called(e, 77, l->peer_dials, dials); /* a stranger */
     assert_true(l->open);
     assert_int_equal(l->dials, dials);
-    message_called(e, ids[1], l->peer_dials, dials); /* it is lost there */
+    message_called(e, ids[1], l->peer_dials,
+                   dials); /* its connection is lost there */
     assert_false(l->open);
     assert_int_equal(l->dials, dials + 1);
     stop();
@@ -392,7 +393,7 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
     struct message_event *event = message_take(sides[0].e);
     assert_non_null(event);
     assert_int_equal(event->kind, EVENT_ROOM);
-    /* Its inbox is bounded: what is not taken stays over there. */
+    /* The inbox is bounded: the sender keeps messages that do not fit. */
     for (int n = 0; n < 20000; n++) {
         (void)message_post(sides[0].e, 2, NULL, 0, body, 60000);
         pair_turn();
@@ -405,7 +406,7 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
     stop();
 }
 
-/* Large data, by pieces, and by themselves where a piece cannot be read. */
+/* Large data by CMA, in pieces; a piece that cannot be read is sent. */
 static void what_is_lent_is_fetched(void **unused)
 {
     (void)unused;
@@ -468,7 +469,7 @@ static void sizes_must_agree(void **unused)
     stop();
 }
 
-/* More than a careful program has, all of them ahead of the sends. */
+/* More than a careful program posts, all of them before the sends. */
 static void many_expects_wait_for_their_sends(void **unused)
 {
     (void)unused;
@@ -506,7 +507,7 @@ static void many_expects_wait_for_their_sends(void **unused)
     stop();
 }
 
-/* What the other end would not keep is refused here. */
+/* An expectation beyond the other end's limit is refused here. */
 static void too_many_expects_are_refused(void **unused)
 {
     (void)unused;
@@ -514,7 +515,7 @@ static void too_many_expects_are_refused(void **unused)
     start(1);
     pair_install(0);
     struct mlink *l = mlink_find(sides[0].e, 2, true);
-    l->expects.count = EXPECTS_MAX; /* as if */
+    l->expects.count = EXPECTS_MAX; /* simulates a full list */
     assert_int_equal(message_expect_bulk(sides[0].e, 2, 7, &to, 1),
                      pcclPendingAsyncOps);
     l->expects.count = 0;
@@ -523,7 +524,7 @@ static void too_many_expects_are_refused(void **unused)
     stop();
 }
 
-/* A program that has not asked for anything yet hears of it later. */
+/* A loss before the program's first call is reported later. */
 static void an_early_loss_is_told(void **unused)
 {
     (void)unused;

@@ -1,7 +1,7 @@
-/* test_message_ends.c - connections for messages that come late or end: a call
- * that was overtaken is refused (rule P2P-3), and a lost member's last messages
- * are read before its loss, which comes once (rule P2P-7). Two engines; the
- * test carries the bytes. */
+/* test_message_ends.c - tests of late and ending message connections: an
+ * outdated dial is refused (rule P2P-3), and the last messages of a lost member
+ * are read before its loss, which is reported once (rule P2P-7). Two engines;
+ * the test carries the bytes. */
 #include "../core/unit.h"
 
 #include "../../include/pccl.h"
@@ -59,7 +59,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* All that it says now, into bytes; returns the size. */
+/* Writes all pending output to bytes; returns the size. */
 static size_t speak(uint32_t who, uint32_t conn, uint8_t *bytes)
 {
     struct engine_part parts[2];
@@ -77,7 +77,7 @@ static size_t speak(uint32_t who, uint32_t conn, uint8_t *bytes)
     return size;
 }
 
-/* False: it is against the protocol, and the connection was closed. */
+/* False: a protocol violation; the connection was closed. */
 static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
 {
     while (size > 0) {
@@ -93,7 +93,7 @@ static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
     return true;
 }
 
-/* Alice's first words on a connection, which she has called. */
+/* Alice's first bytes on a connection that she has dialed. */
 static size_t call(uint32_t conn, uint8_t *hello)
 {
     assert_int_equal(dials, conn + 1);
@@ -112,7 +112,7 @@ static enum conn_state state_at(uint32_t who, uint32_t conn)
     return engines[who]->links.conns[conn]->state;
 }
 
-/* The kind of the next event at Bob; -1: there is none. */
+/* Kind of the next event at Bob; -1: none. */
 static int next_event(void)
 {
     struct message_event *event = message_take(engines[BOB]);
@@ -128,7 +128,7 @@ static void test_an_overtaken_call_is_refused(void **state)
     uint8_t first[STAGE_SIZE], second[STAGE_SIZE];
     post();
     size_t size = call(0, first);
-    engine_closed(engines[ALICE], 0); /* no answer: she calls again */
+    engine_closed(engines[ALICE], 0); /* no reply: she dials again */
     for (uint32_t i = 1; i < 10 && dials == 1; i++)
         engine_tick(engines[ALICE], i * PCCL_S / 10);
     size_t later = call(1, second);
@@ -141,7 +141,7 @@ static void test_an_overtaken_call_is_refused(void **state)
     assert_int_equal(state_at(BOB, 1), CONN_OPEN);
 }
 
-/* The newer call replaces a connection that its maker has lost. */
+/* The newer connection replaces one that its dialer has lost. */
 static void test_a_newer_call_replaces(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_a_newer_call_replaces(void **state)
     assert_int_equal(state_at(BOB, 1), CONN_OPEN);
 }
 
-/* Alice has spoken and is removed; Bob has not read all of it. */
+/* Alice has sent and is removed; Bob has not read all of it. */
 static void test_last_words_before_the_loss(void **state)
 {
     (void)state;
@@ -176,16 +176,16 @@ static void test_last_words_before_the_loss(void **state)
     assert_true(hear(BOB, 0, bytes, size - 1));
     message_lose(engines[BOB], ids[ALICE]);
     assert_int_equal(next_event(), EVENT_MESSAGE);
-    assert_int_equal(next_event(), -1); /* more may have come */
+    assert_int_equal(next_event(), -1); /* more may be in the socket */
     assert_true(hear(BOB, 0, bytes + size - 1, 1));
-    engine_rx_dry(engines[BOB], 0); /* nothing more has */
+    engine_rx_dry(engines[BOB], 0); /* the socket is empty */
     assert_int_equal(closed[BOB], 1);
     assert_int_equal(next_event(), EVENT_MESSAGE);
     assert_int_equal(next_event(), EVENT_LOST);
     assert_int_equal(next_event(), -1);
 }
 
-/* Nobody asks whether anything is there while she is a member. */
+/* While she is a member, an empty socket is no end. */
 static void test_silence_is_no_end(void **state)
 {
     (void)state;

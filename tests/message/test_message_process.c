@@ -1,6 +1,6 @@
-/* test_message_process.c - messages between three real processes: one breaks
- * its connections again and again, one dies, one leaves in a hurry. With
- * "late" one dies at once, before any message. */
+/* test_message_process.c - tests of messages between three real processes: one
+ * repeatedly breaks its connections, one dies, one leaves early. With "late"
+ * one dies at once, before any message. */
 #include "../../include/pccl.h"
 
 #include <arpa/inet.h>
@@ -31,18 +31,18 @@ static int rank;
 static bool late;
 static uint16_t master_port;
 
-/* The next event of a kind that is not about room. */
+/* The next event of a kind other than room. */
 static pcclEvent_t take(void)
 {
     pcclEvent_t event;
     do {
         CHECK(pcclTakeEvent(comm, 20000, &event) == pcclSuccess);
-        CHECK(event.kind != pcclEventNone); /* a hang */
+        CHECK(event.kind != pcclEventNone); /* would hang */
     } while (event.kind == pcclEventRoom);
     return event;
 }
 
-/* Breaks every connection to another member, as a bad network does. */
+/* Shuts down every connection to another member, like a bad network. */
 static void cut(void)
 {
     for (int fd = 3; fd < 256; fd++) {
@@ -125,7 +125,7 @@ static void be_first(void)
     exchange_bulk(members[1].id, false);
     CHECK(pcclExpectBulk(comm, members[2].id, 9, unused, sizeof unused) ==
           pcclSuccess);
-    post(members[2].id, 0); /* the signal to die */
+    post(members[2].id, 0); /* tells it to die */
     for (int i = 0; i < LAST; i++) take_number(members[2].id, i);
     pcclEvent_t event = take();
     CHECK(event.kind == pcclEventBulkReceived && event.key == 9);
@@ -168,7 +168,7 @@ static void be_third(void)
     raise(SIGKILL);
 }
 
-/* One is lost before this program ever uses messages. */
+/* A member is lost before this program first uses messages. */
 static void meet_loss_late(void)
 {
     pcclViewChange_t change;
@@ -176,12 +176,12 @@ static void meet_loss_late(void)
     while (change.epoch == epoch);
     int size = 0;
     CHECK(pcclGetView(comm, NULL, NULL, &size, NULL, 0) == pcclSuccess);
-    CHECK(size == 3); /* not told */
-    if (rank == 0)    /* a call that is refused counts as well */
+    CHECK(size == 3); /* the loss is not reported yet */
+    if (rank == 0)    /* a refused call counts as use */
         CHECK(pcclPostMessage(comm, members[2].id, NULL, 0, NULL, 0) ==
               pcclRankConnectionLost);
     take_loss(members[2].id);
-    /* Nobody leaves before the other one has seen that. */
+    /* wait until the other one has seen that */
     post(members[1 - rank].id, 0);
     take_number(members[1 - rank].id, 0);
 }

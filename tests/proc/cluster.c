@@ -1,4 +1,4 @@
-/* cluster.c - see cluster.h. */
+/* cluster.c - forks and controls the processes of a test. */
 #include "cluster.h"
 
 #include <setjmp.h>
@@ -47,7 +47,7 @@ void seat_fail(const struct seat *seat, const char *file, int line,
     _exit(1);
 }
 
-void seat_tell(const struct seat *seat, int kind, int64_t value)
+void seat_report(const struct seat *seat, int kind, int64_t value)
 {
     struct report r = {.kind = kind, .value = value};
     SEAT_CHECK(seat, write(seat->report_fd, &r, sizeof r) == sizeof r);
@@ -96,7 +96,7 @@ void seat_gather(const struct seat *seat, pcclComm_t *comm, int size)
 
 /* ------------------------------------------------------------ test process */
 
-/* A child that cannot outlive its parent. */
+/* A child that dies with its parent. */
 static pid_t start_child(void)
 {
     pid_t parent = getpid();
@@ -157,7 +157,7 @@ int cluster_add(struct cluster *c, seat_body *body, const void *arg)
     return c->count++;
 }
 
-bool cluster_heard(const struct cluster *c, int rank, int timeout_ms)
+bool cluster_has_report(const struct cluster *c, int rank, int timeout_ms)
 {
     struct pollfd p = {.fd = c->ranks[rank].report_fd, .events = POLLIN};
     int n;
@@ -169,7 +169,7 @@ bool cluster_heard(const struct cluster *c, int rank, int timeout_ms)
 int64_t cluster_await(struct cluster *c, int rank, int kind)
 {
     struct report r = {0};
-    if (!cluster_heard(c, rank, CLUSTER_PATIENCE_MS))
+    if (!cluster_has_report(c, rank, CLUSTER_PATIENCE_MS))
         fail_msg("rank %d says nothing; expected report %d", rank, kind);
     ssize_t n = read(c->ranks[rank].report_fd, &r, sizeof r);
     if (n != sizeof r)
@@ -189,7 +189,7 @@ void cluster_order(struct cluster *c, int rank, int32_t order)
 void cluster_finish(struct cluster *c, int rank)
 {
     struct report r;
-    if (!cluster_heard(c, rank, CLUSTER_PATIENCE_MS))
+    if (!cluster_has_report(c, rank, CLUSTER_PATIENCE_MS))
         fail_msg("rank %d does not end", rank);
     ssize_t n = read(c->ranks[rank].report_fd, &r, sizeof r);
     if (n != 0) fail_msg("rank %d reports %d instead of ending", rank, r.kind);

@@ -1,9 +1,9 @@
-/* cluster.h - a master and some ranks as real processes, for one test.
+/* cluster.h - a master and ranks as real processes, for one test.
  *
- * The test process starts a master, forks ranks that run a given body, hears
- * their reports, gives them orders, and signals them. Nothing survives it:
- * every child dies with its parent, cluster_stop() kills and reaps the rest,
- * and an alarm ends a test that hangs. Waiting is done on pipes only. */
+ * The test process starts a master and forks ranks that run a given body. It
+ * receives their reports, sends them orders and signals. Every child dies with
+ * its parent, cluster_stop() kills and reaps the rest, and an alarm ends a test
+ * that hangs. All waits are on pipes. */
 #ifndef PROC_CLUSTER_H
 #define PROC_CLUSTER_H
 
@@ -20,7 +20,7 @@ struct report {
     int64_t value;
 };
 
-/* What a rank knows. Lives in the rank's process. */
+/* State of a rank, in its own process. */
 struct seat {
     int index;
     uint16_t port; /* of the master */
@@ -49,28 +49,28 @@ void cluster_stop(struct cluster *c);
 int cluster_add(struct cluster *c, seat_body *body, const void *arg);
 /* The value of the next report of this rank, which must be of that kind. */
 int64_t cluster_await(struct cluster *c, int rank, int kind);
-/* Whether the rank has said something or ended within the time; takes no
+/* Whether the rank sends a report or ends within the time; consumes no
  * report. */
-bool cluster_heard(const struct cluster *c, int rank, int timeout_ms);
+bool cluster_has_report(const struct cluster *c, int rank, int timeout_ms);
 void cluster_order(struct cluster *c, int rank, int32_t order);
-/* The rank says no more and ends with status 0. */
+/* Asserts that the rank ends with status 0 and without further reports. */
 void cluster_finish(struct cluster *c, int rank);
 /* Returns when the process is gone (SIGKILL) or stopped (SIGSTOP). */
 void cluster_signal(struct cluster *c, int rank, int sig);
 void cluster_signal_master(struct cluster *c, int sig);
 
 /* --- in a rank; failures end its process with status 1 --- */
-void seat_tell(const struct seat *seat, int kind, int64_t value);
+void seat_report(const struct seat *seat, int kind, int64_t value);
 int32_t seat_hear(const struct seat *seat);
-/* A communicator of the cluster's run, its rank hint the seat's number; not
- * connected. */
+/* A communicator of the cluster's run, not connected; its rank hint is the
+ * seat's number. */
 pcclComm_t *seat_create(const struct seat *seat);
-/* ... with that many connections to each neighbour. */
+/* Likewise, with that many connections to each neighbour. */
 pcclComm_t *seat_create_pool(const struct seat *seat, uint32_t pool);
 /* Created and connected. */
 pcclComm_t *seat_join(const struct seat *seat);
-/* Updates until the world has that size. Whoever is admitted goes on where
- * the members do. */
+/* Updates until the world has that size. An admitted member continues at the
+ * same point as the others. */
 void seat_gather(const struct seat *seat, pcclComm_t *comm, int size);
 _Noreturn void seat_fail(const struct seat *seat, const char *file, int line,
                          const char *text, int64_t got, int64_t want);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# symbols.sh LIBRARY LIST: the library exports what the list says, no more and
-# no less, and under its version. 77 without nm.
+# symbols.sh LIBRARY LIST: tests that the library exports exactly the symbols
+# of the list, with its version. Exits with 77 without nm.
 command -v nm >/dev/null || {
     echo "skipped: no nm"
     exit 77

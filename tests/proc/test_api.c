@@ -78,7 +78,7 @@ static pcclResult_t call_collective(pcclComm_t *comm)
     return pcclCollective(&op, comm, NULL);
 }
 
-/* Every call on a connected communicator, and its result when alone. */
+/* Every call on a connected communicator, and its result in a world of one. */
 static const struct row {
     call_on *call;
     pcclResult_t alone;
@@ -97,7 +97,7 @@ static const struct row {
 };
 enum { ROW_COUNT = sizeof ROWS / sizeof ROWS[0] };
 
-/* Runs first: pcclInit is for ever. */
+/* Runs first: pcclInit cannot be undone. */
 static void before_init(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void handles(void **state)
     OK(pcclAwaitAsyncReduce(&b, &info));
     bool done = false;
     while (!done) OK(pcclTestAsync(&a, &done));
-    /* Finished is not awaited. */
+    /* Complete does not mean awaited. */
     assert_int_equal(pcclUpdateTopology(h->a), pcclPendingAsyncOps);
     assert_int_equal(call_sync(h->a), pcclPendingAsyncOps);
     OK(pcclAwaitAsyncReduce(&a, &info));
@@ -230,8 +230,8 @@ static void handles(void **state)
     REFUSED(pcclTestAsync(&a, &done));
 }
 
-/* A wait ends with the operation, with its time, or with a message; what it
- * waited for stays to be awaited. */
+/* A wait ends with the operation, with its timeout, or with a message; the
+ * operation must still be awaited. */
 static void waits(void **state)
 {
     struct house *h = *state;
@@ -248,7 +248,7 @@ static void waits(void **state)
     REFUSED(pcclWaitAsync(NULL, 0, &done));
     REFUSED(pcclWaitAsync(&a, -1, &done));
     OK(pcclAllReduceAsync(y, y, &FOUR_FLOATS, h->b, &b));
-    /* Nobody calls for b: its library moves the data all the same. */
+    /* No thread makes calls for b: its library makes progress all the same. */
     while (!done) OK(pcclWaitAsync(&a, 1000, &done));
     OK(pcclAwaitAsyncReduce(&a, NULL));
     REFUSED(pcclWaitAsync(&a, 0, &done));
@@ -256,7 +256,7 @@ static void waits(void **state)
     assert_true(x[0] == 11 && y[3] == 44);
 }
 
-/* Cancelled with its communicator; the peer is told that it lost one. */
+/* Cancelled with its communicator; the peer gets the loss. */
 static void destroyed_with_an_operation_in_flight(void **state)
 {
     struct house *h = *state;
@@ -305,7 +305,7 @@ static void *pending_thread(void *arg)
     return NULL;
 }
 
-/* Reduces in threads of their own, questions from others. */
+/* Reductions in several threads, inquiries in others. */
 static void reduces_beside_questions(void **state)
 {
     struct house *h = *state;
@@ -341,7 +341,7 @@ static void *tagged_thread(void *arg)
     return NULL;
 }
 
-/* Several threads wait on one communicator; one drives, all get theirs. */
+/* Several threads wait on one communicator; one makes progress for all. */
 static void reduces_from_many_threads(void **state)
 {
     struct house *h = *state;
@@ -359,7 +359,7 @@ static void reduces_from_many_threads(void **state)
 
 /* ------------------------------------------------------------------ worlds */
 
-/* One process, two groups: they vote together and reduce apart. */
+/* One process, two groups: they vote together and reduce separately. */
 static void two_groups(void **state)
 {
     struct house *h = *state;

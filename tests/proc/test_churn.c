@@ -1,5 +1,5 @@
-/* test_churn.c - members that are stopped and come back; newcomers that die
- * or freeze at any moment of joining; members that do nothing. */
+/* test_churn.c - tests of members that are stopped and continue, newcomers that
+ * die or freeze at any moment of joining, and idle members. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -43,19 +43,19 @@ static void stopped_body(struct seat *seat)
     pcclResult_t rc = pcclSuccess;
     for (int step = 0; rc == pcclSuccess; step++) {
         rc = vector_reduce(&v, step);
-        if (step == 3) seat_tell(seat, READY, 0);
+        if (step == 3) seat_report(seat, READY, 0);
     }
     if (rc == pcclRankConnectionLost) {
         SEAT_EQUAL(seat, world_size(comm), 2);
         for (int step = 0; step < 3; step++)
             SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
-        seat_tell(seat, LOST, now_ms());
-    } else { /* the one that was stopped: out, and in again */
+        seat_report(seat, LOST, now_ms());
+    } else { /* the stopped member: evicted, joins again */
         SEAT_EQUAL(seat, rc, pcclMasterConnectionFailed);
         SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclMasterConnectionFailed);
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
-        seat_tell(seat, EVICTED, 0);
-        if (*in_place) { /* with a new communicator, or with the same */
+        seat_report(seat, EVICTED, 0);
+        if (*in_place) { /* with a new communicator, or with the same one */
             SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
             v.comm = comm = seat_join(seat);
         } else {
@@ -93,26 +93,26 @@ static void stopped_is_evicted_and_rejoins(void **state)
 
 /* --------------------------------------------------- newcomers, one moment */
 
-/* Two members. GO: see a newcomer, tell, and on the next order update and
- * reduce; the world must still be two. */
+/* Two members. GO: see a newcomer and report it; on the next order update and
+ * reduce. The world must still have two members. */
 static void host_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
     struct vector v;
     seat_gather(seat, comm, 2);
     vector_open(&v, seat, comm, VECTOR_COUNT, true);
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     while (seat_hear(seat) == GO) {
         for (bool pending = false; !pending;)
             SEAT_EQUAL(seat, pcclArePeersPending(comm, &pending), pcclSuccess);
-        seat_tell(seat, PENDING, 0);
+        seat_report(seat, PENDING, 0);
         (void)seat_hear(seat);
         int64_t begun = now_ms();
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
         int64_t took = now_ms() - begun;
         SEAT_EQUAL(seat, world_size(comm), 2);
         SEAT_EQUAL(seat, vector_reduce(&v, 1), pcclSuccess);
-        seat_tell(seat, DONE, took);
+        seat_report(seat, DONE, took);
     }
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -121,7 +121,7 @@ static void host_body(struct seat *seat)
 static void newcomer_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     (void)pcclDestroyCommunicator(comm);
 }
 
@@ -169,7 +169,7 @@ static void newcomer_stopped_after_hello(void **state)
     await_hosts(c, PENDING);
     cluster_signal(c, newcomer, SIGSTOP);
     order_hosts(c, GO);
-    /* One deadline and some work: contract C3. */
+    /* One deadline and some processing: contract C3. */
     for (int i = 0; i < 2; i++)
         assert_in_range(cluster_await(c, i, DONE), 0, 4000);
     finish_hosts(c, END);
@@ -177,7 +177,7 @@ static void newcomer_stopped_after_hello(void **state)
 
 /* ---------------------------------------------------- newcomers, any moment */
 
-/* Members that update and reduce until told to end; newcomers come and go. */
+/* Members update and reduce until the test ends them; newcomers come and go. */
 static void open_house_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
@@ -185,14 +185,14 @@ static void open_house_body(struct seat *seat)
     struct pollfd end = {.fd = seat->order_fd, .events = POLLIN};
     seat_gather(seat, comm, 2);
     vector_open(&v, seat, comm, 16, true);
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     int last = 0;
     for (int step = 0; last == 0; step++) {
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
         pcclResult_t rc = vector_reduce(&v, step);
         SEAT_CHECK(seat, rc == pcclSuccess || rc == pcclRankConnectionLost);
         SEAT_CHECK(seat, world_size(comm) >= 2);
-        /* Ending is agreed upon, as any change of course must be. */
+        /* The end is agreed on, like any common decision. */
         float say = (float)(poll(&end, 1, 0) > 0);
         float all = 0;
         pcclReduceDescriptor_t d = {
@@ -209,12 +209,12 @@ static void open_house_body(struct seat *seat)
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
-/* Once admitted it does nothing: the members' operation lacks it until it is
+/* Once admitted it is idle: the members' operation lacks it until it is
  * killed. */
 static void guest_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     (void)seat_hear(seat);
     (void)pcclDestroyCommunicator(comm);
 }
@@ -225,8 +225,8 @@ static int64_t next_random(uint64_t *seed, int64_t limit)
     return (int64_t)(*seed >> 33) % limit;
 }
 
-/* From fork to admission it takes some milliseconds: kills fall before HELLO,
- * between HELLO and the proposal, while links are made; some after. */
+/* Fork to admission takes some milliseconds: kills happen before HELLO, between
+ * HELLO and the proposal, while links are made, and some later. */
 static void newcomer_killed_at_any_moment(void **state)
 {
     struct cluster *c = *state;
@@ -239,13 +239,13 @@ static void newcomer_killed_at_any_moment(void **state)
         if (round % 8 == 0)
             (void)cluster_await(c, guest, DONE);
         else
-            (void)cluster_heard(c, guest, (int)next_random(&seed, 12));
+            (void)cluster_has_report(c, guest, (int)next_random(&seed, 12));
         cluster_signal(c, guest, SIGKILL);
     }
     finish_hosts(c, END);
 }
 
-/* Connects to the master and says nothing. */
+/* Connects to the master and sends nothing. */
 static void stranger_body(struct seat *seat)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
@@ -253,7 +253,7 @@ static void stranger_body(struct seat *seat)
                              .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     SEAT_EQUAL(seat, connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     (void)seat_hear(seat);
 }
 
@@ -273,7 +273,7 @@ static void newcomer_killed_or_stopped_before_hello(void **state)
 
 /* ------------------------------------------------------------- idle members */
 
-/* One whose own deadline is long beats by that of the run. */
+/* A member with a longer deadline sends heartbeats at the rate of the run's. */
 static void patient_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_create(seat);
@@ -281,7 +281,7 @@ static void patient_body(struct seat *seat)
         .size = sizeof options, .rank_hint = -1, .deadline_ms = 600000};
     SEAT_EQUAL(seat, pcclSetOptions(comm, &options), pcclSuccess);
     SEAT_EQUAL(seat, pcclConnect(comm), pcclSuccess);
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     (void)seat_hear(seat);
     SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -293,7 +293,7 @@ static void the_runs_deadline_counts(void **state)
     cluster_start(c, "0.5");
     int member = cluster_add(c, patient_body, NULL);
     (void)cluster_await(c, member, READY);
-    assert_false(cluster_heard(c, member, 1500)); /* computes */
+    assert_false(cluster_has_report(c, member, 1500)); /* busy computing */
     cluster_order(c, member, GO);
     cluster_finish(c, member);
 }

@@ -1,5 +1,5 @@
-/* test_cma.c - large data that are read from a member's memory (rule P2P-9)
- * are not believed when that member may have let go of them meanwhile. */
+/* test_cma.c - tests that data read by CMA (rule P2P-9) are discarded if the
+ * owner may have reused the memory meanwhile. */
 #include "cluster.h"
 
 #include <setjmp.h>
@@ -22,8 +22,8 @@ enum { RANKS = 2, BYTES = 4000000, KEY = 7, BEFORE = 1, AFTER = 2 };
 
 static const struct seat *reader;
 
-/* The library calls this one. Once it has the data, the lender's connection
- * ends, and its memory is written over. */
+/* Replaces the system call. After the data are read, the owner's connection
+ * ends and its memory is overwritten. */
 __attribute__((visibility("default"))) ssize_t
 process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count,
                  const struct iovec *from, unsigned long from_count,
@@ -32,14 +32,14 @@ process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count,
     ssize_t size = syscall(SYS_process_vm_readv, (long)pid, to, to_count, from,
                            from_count, flags);
     if (reader) {
-        seat_tell(reader, READ, size);
+        seat_report(reader, READ, size);
         (void)seat_hear(reader);
         reader = NULL;
     }
     return size;
 }
 
-/* Ends every connection to another member. */
+/* Shuts down every connection to another member. */
 static void cut(const struct seat *seat)
 {
     for (int fd = 3; fd < 256; fd++) {
@@ -85,7 +85,7 @@ static void lend(struct seat *seat)
     (void)seat_hear(seat);
     cut(seat);
     memset(data, AFTER, BYTES);
-    seat_tell(seat, WRITTEN, 0);
+    seat_report(seat, WRITTEN, 0);
     SEAT_EQUAL(seat, pcclTakeEvent(comm, 20000, &event), pcclSuccess);
     SEAT_EQUAL(seat, event.kind, pcclEventBulkSent);
     SEAT_EQUAL(seat, event.result, pcclSuccess);
@@ -108,7 +108,7 @@ static void borrow(struct seat *seat)
     SEAT_EQUAL(seat, event.result, pcclSuccess);
     int64_t old = 0;
     for (int i = 0; i < BYTES; i++) old += data[i] != AFTER;
-    seat_tell(seat, OLD, old);
+    seat_report(seat, OLD, old);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
     free(data);
 }

@@ -1,6 +1,6 @@
-/* test_contract.c - promises that no other test looks at alone: what the
- * library does to the process around it, how many operations there may be in
- * whatever order, and whom the attributes count. */
+/* test_contract.c - tests of promises that no other test covers: effects on the
+ * process around the library, the number and order of operations, and the
+ * counts in attributes. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void on_pipe(int number)
 static void on_exit_of(int status, void *seat)
 {
     (void)status;
-    seat_tell(seat, DONE, -1);
+    seat_report(seat, DONE, -1);
 }
 
 static off_t size_of_stdout(void)
@@ -65,8 +65,7 @@ static off_t size_of_stdout(void)
     return st.st_size;
 }
 
-/* Members and then the master are killed; with every line that can be logged.
- */
+/* Members and then the master are killed, with all log lines enabled. */
 static void polite_body(struct seat *seat)
 {
     int file = memfd_create("stdout", 0);
@@ -81,19 +80,19 @@ static void polite_body(struct seat *seat)
     struct vector v;
     vector_open(&v, seat, comm, COUNT, seat->index % 2);
     pcclResult_t rc = pcclSuccess;
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     for (int step = 0; rc == pcclSuccess || rc == pcclRankConnectionLost;
          step += rc == pcclSuccess)
         rc = vector_reduce(&v, step);
     SEAT_CHECK(seat, rc == pcclTooFewPeers || rc == pcclMasterConnectionFailed);
-    seat_tell(seat, WORLD, rc);
+    seat_report(seat, WORLD, rc);
     (void)seat_hear(seat);
     for (int i = 0; i < 3; i++) (void)pcclUpdateTopology(comm);
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
     SEAT_EQUAL(seat, pipe_signals, 0);
     SEAT_EQUAL(seat, size_of_stdout(), 0);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     _exit(0);
 }
 
@@ -120,16 +119,15 @@ static void says(const struct seat *seat, const pcclComm_t *comm,
         seat_fail(seat, __FILE__, __LINE__, text, 0, 0);
 }
 
-/* ------------------------------------------------- ways that break in a send
- */
+/* ------------------------------------------------- breaking connections */
 
-/* What the library sends, by where to and how. The other end of a connection
- * may close at any moment; that it does so between two calls of ours, and a
- * send meets it first, cannot be arranged from outside. So send() and sendmsg()
- * are the test's own here, and close the way themselves. */
-enum { WAY_RING = 1, WAY_DATA = 2, WAY_MASTER = 4 };
+/* Replaces send() and sendmsg() of the library. The other end of a connection
+ * may close at any moment. A close between two of our calls, which a send
+ * notices first, cannot be arranged from outside; so these functions close the
+ * connection themselves. */
+enum { PATH_RING = 1, PATH_DATA = 2, PATH_MASTER = 4 };
 
-static uint16_t master_port; /* 0: the calls are none of our concern */
+static uint16_t master_port; /* 0: calls are not counted */
 static atomic_int to_break, broken;
 
 static void may_break(int fd, int kind)
@@ -141,7 +139,7 @@ static void may_break(int fd, int kind)
     uint16_t port = a.ss_family == AF_INET6
                         ? ((struct sockaddr_in6 *)&a)->sin6_port
                         : ((struct sockaddr_in *)&a)->sin_port;
-    if (ntohs(port) == master_port) kind = WAY_MASTER;
+    if (ntohs(port) == master_port) kind = PATH_MASTER;
     if (!(atomic_fetch_and(&to_break, ~kind) & kind)) return;
     (void)shutdown(fd, SHUT_WR);
     atomic_fetch_or(&broken, kind);
@@ -150,18 +148,18 @@ static void may_break(int fd, int kind)
 __attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes,
                                                     size_t size, int flags)
 {
-    may_break(fd, WAY_RING);
+    may_break(fd, PATH_RING);
     return syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
 }
 
 __attribute__((visibility("default"))) ssize_t
 sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    may_break(fd, WAY_DATA);
+    may_break(fd, PATH_DATA);
     return syscall(SYS_sendmsg, fd, message, flags);
 }
 
-/* Seat 0 has nothing more to break. */
+/* Seat 0 has no further connection to break. */
 static bool all_agree(const struct seat *seat, pcclComm_t *comm)
 {
     int32_t left = seat->index == 0 && atomic_load(&to_break) != 0, any = 0;
@@ -182,7 +180,7 @@ static bool is_asleep(pid_t pid)
     return got == 1 && state == 'S';
 }
 
-/* Everybody's process, by seat. */
+/* Process ids of all, by seat. */
 static void learn_pids(const struct seat *seat, pcclComm_t *comm, int32_t *pids)
 {
     int32_t mine[3] = {0};
@@ -203,12 +201,12 @@ static void broken_body(struct seat *seat)
     struct vector v;
     vector_open(&v, seat, comm, COUNT, true);
     master_port = seat->port;
-    if (seat->index == 0) atomic_store(&to_break, tcp ? WAY_DATA : WAY_RING);
+    if (seat->index == 0) atomic_store(&to_break, tcp ? PATH_DATA : PATH_RING);
     int32_t pids[3] = {0};
     learn_pids(seat, comm, pids);
     int step = 0;
     do {
-        /* Who comes late finds the others asleep, and has to wake them. */
+        /* The late one finds the others asleep and has to wake them. */
         for (int i = 1; seat->index == 0 && i < 3; i++)
             while (!is_asleep(pids[i])) (void)sched_yield();
         SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
@@ -216,10 +214,10 @@ static void broken_body(struct seat *seat)
     } while (!all_agree(seat, comm));
     vector_close(&v);
     if (seat->index == 0) {
-        atomic_store(&to_break, WAY_MASTER);
+        atomic_store(&to_break, PATH_MASTER);
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
         SEAT_EQUAL(seat, atomic_load(&broken),
-                   WAY_MASTER | (tcp ? WAY_DATA : WAY_RING));
+                   PATH_MASTER | (tcp ? PATH_DATA : PATH_RING));
     } else {
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
         SEAT_EQUAL(seat, world_size(comm), 2);
@@ -252,7 +250,7 @@ static void many_body(struct seat *seat)
     static pcclAsyncReduceOp_t handles[IN_FLIGHT_MAX + 1];
     static float in[IN_FLIGHT_MAX + 1], out[IN_FLIGHT_MAX + 1];
     for (int k = 0; k <= IN_FLIGHT_MAX; k++) {
-        /* Upwards here and downwards there; the last one has no room. */
+        /* ascending here and descending there; the last one has no slot */
         int tag = seat->index && k < IN_FLIGHT_MAX ? IN_FLIGHT_MAX - 1 - k : k;
         pcclReduceDescriptor_t d = {
             .count = 1, .tag = (uint64_t)tag, .src_descriptor = {pcclFloat, 0}};
@@ -304,7 +302,7 @@ static void reasons_body(struct seat *seat)
     op.member_count = 1;
     SEAT_EQUAL(seat, pcclCollective(&op, comm, NULL), pcclInvalidArgument);
     says(seat, comm, "does not contain this peer");
-    /* An older reason is not that of a failure that explains itself. */
+    /* A failure that explains itself does not show an older reason. */
     pcclReduceDescriptor_t d = {.count = 1, .src_descriptor = {pcclFloat, 0}};
     SEAT_EQUAL(seat, pcclAllReduce(&x, &y, &d, comm, NULL), pcclTooFewPeers);
     says(seat, comm, "");
@@ -324,13 +322,13 @@ static void failures_say_why(void **state)
 
 struct silence {
     const char *transport;
-    int tests; /* calls of pcclTestAsync before it makes none */
+    int tests; /* number of pcclTestAsync calls before it stops calling */
 };
 
-/* Seat 0 launches, and then makes no call until the other has the result, which
- * lacks what only seat 0 can add to what comes. The deadline is so long that
- * nothing else wakes the library meanwhile: it looks after things five times in
- * one. */
+/* Seat 0 launches and makes no further call until the other member has the
+ * result, which requires seat 0's own contribution to arriving data. The
+ * deadline is so long that no timer wakes the library meanwhile (it checks five
+ * times per deadline). */
 static void silent_body(struct seat *seat)
 {
     enum { MUCH = 1 << 20 };
@@ -346,13 +344,13 @@ static void silent_body(struct seat *seat)
         SEAT_EQUAL(seat, vector_launch(&v, 0, &handle), pcclSuccess);
         for (int i = 0; i < s->tests && !over; i++)
             SEAT_EQUAL(seat, pcclTestAsync(&handle, &over), pcclSuccess);
-        seat_tell(seat, READY, over);
+        seat_report(seat, READY, over);
         (void)seat_hear(seat);
         SEAT_EQUAL(seat, vector_await(&v, 0, &handle), pcclSuccess);
     } else {
         SEAT_EQUAL(seat, seat_hear(seat), GO);
         SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
-        seat_tell(seat, DONE, 0);
+        seat_report(seat, DONE, 0);
     }
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -366,7 +364,7 @@ static void what_is_launched_goes_on_by_itself(void **state)
         struct cluster *c = *state;
         cluster_start(c, "600");
         for (int k = 0; k < 2; k++) cluster_add(c, silent_body, &silences[i]);
-        assert_int_equal(cluster_await(c, 0, READY), 0); /* not over */
+        assert_int_equal(cluster_await(c, 0, READY), 0); /* not complete */
         cluster_order(c, 1, GO);
         (void)cluster_await(c, 1, DONE);
         cluster_order(c, 0, GO);
@@ -382,13 +380,13 @@ static void member_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
     seat_gather(seat, comm, 2);
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     (void)seat_hear(seat);
     bool pending = false;
     while (!pending)
         SEAT_EQUAL(seat, pcclArePeersPending(comm, &pending), pcclSuccess);
     SEAT_EQUAL(seat, world_size(comm), 2);
-    seat_tell(seat, WORLD, 0);
+    seat_report(seat, WORLD, 0);
     struct vector v;
     vector_open(&v, seat, comm, COUNT, true);
     (void)seat_hear(seat);
@@ -407,7 +405,7 @@ static void newcomer_body(struct seat *seat)
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
-/* A newcomer that waits is not counted, after a loss neither. */
+/* A waiting newcomer is not counted, also after a loss. */
 static void who_waits_is_not_counted(void **state)
 {
     struct cluster *c = *state;

@@ -1,6 +1,6 @@
-/* test_faults.c - members are killed, stopped or cut off in the middle of
- * all-reduces; leave in the middle of them; lose their master. Every result
- * is checked byte by byte against the members that contributed. */
+/* test_faults.c - tests of members that are killed, stopped, cut off or leave
+ * in the middle of all-reduces, or lose their master. Every result is checked
+ * byte by byte against the members that contributed. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@ enum { WARM = 1, LOST, DONE, IDLE };
 enum { GO = 1 };
 enum { WARM_STEPS = 4, AFTER_STEPS = 3, FATAL_STEP = 9, NEVER = -1 };
 
-/* How a victim goes. */
+/* How a victim ends. */
 enum end { BY_PARENT, IN_FLIGHT, LEAVES };
 
 struct stream {
@@ -66,8 +66,8 @@ static void be_victim(struct vector *v, const struct stream *s, int step)
     exit(0);
 }
 
-/* Reduces until the victims are gone and a little longer. Tells the step of
- * each loss; a step that lost somebody is repeated. */
+/* Reduces until the victims are gone and a little longer. Reports the step of
+ * each loss; a step with a loss is repeated. */
 static void stream_body(struct seat *seat)
 {
     const struct stream *s = seat->arg;
@@ -82,22 +82,22 @@ static void stream_body(struct seat *seat)
             be_victim(&v, s, step);
         pcclResult_t rc = vector_reduce(&v, step);
         if (rc == pcclRankConnectionLost) {
-            seat_tell(seat, LOST, step--);
+            seat_report(seat, LOST, step--);
             if (world_size(comm) == 1) break;
             continue;
         }
         SEAT_EQUAL(seat, rc, pcclSuccess);
-        if (step == WARM_STEPS) seat_tell(seat, WARM, 0);
+        if (step == WARM_STEPS) seat_report(seat, WARM, 0);
         if (world_size(comm) == survivors(s)) left--;
     }
     if (world_size(comm) == 1)
         SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclTooFewPeers);
-    seat_tell(seat, DONE, world_size(comm));
+    seat_report(seat, DONE, world_size(comm));
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
-/* All survivors must be told the same losses, at the same steps. */
+/* All survivors must get the same losses at the same steps. */
 static void collect(struct cluster *c, const struct stream *s, int64_t *first)
 {
     int64_t steps[CLUSTER_RANKS_MAX];
@@ -107,7 +107,7 @@ static void collect(struct cluster *c, const struct stream *s, int64_t *first)
         int told = 0;
         struct report r;
         for (;;) {
-            if (!cluster_heard(c, i, CLUSTER_PATIENCE_MS))
+            if (!cluster_has_report(c, i, CLUSTER_PATIENCE_MS))
                 fail_msg("survivor %d says nothing", i);
             ssize_t n = read(c->ranks[i].report_fd, &r, sizeof r);
             if (n != sizeof r) fail_msg("survivor %d ended", i);
@@ -135,9 +135,9 @@ static void run_stream(struct cluster *c, const struct stream *s)
         if (is_victim(s, i)) cluster_signal(c, i, SIGKILL);
     }
     collect(c, s, &first);
-    /* Who left had been given its result: so must be all the others. */
+    /* The leaving member had its result, so all others must have theirs. */
     if (s->end == LEAVES) assert_int_equal(first, FATAL_STEP + 1);
-    /* Nothing is owed to the dead: what it returned last may be repeated. */
+    /* No guarantee to the dead: its last returned operation may be repeated. */
     if (s->end == IN_FLIGHT)
         assert_in_range(first, FATAL_STEP - 1, FATAL_STEP + 1);
     for (int i = 0; i < s->ranks; i++) {
@@ -153,7 +153,7 @@ static const size_t COUNTS[] = {2, 16384, 131072};
 static const size_t COUNTS[] = {2, 16384, 1048576};
 #endif
 
-/* One victim of each rank in turn, sizes, both kinds of buffers. */
+/* One victim of each rank in turn, all sizes, both kinds of buffers. */
 static void run_sizes(struct cluster *c, int ranks, enum end end)
 {
     for (int i = 0; i < 6; i++) {
@@ -176,7 +176,8 @@ static void killed_with_an_operation_in_flight(void **state)
     run_sizes(*state, 3, IN_FLIGHT);
 }
 
-/* In a ring of four every victim is a neighbour of two and not of one. */
+/* In a ring of four, every victim is a neighbour of two members and not of the
+ * third. */
 static void killed_neighbour_and_stranger(void **state)
 {
     run_sizes(*state, 4, IN_FLIGHT);
@@ -214,7 +215,7 @@ static void left_after_an_operation(void **state)
 
 /* ------------------------------------------------------- killed while idle */
 
-/* The first order says what to call: a collective or an update. */
+/* The first order selects the call: a collective or an update. */
 static void idle_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
@@ -222,7 +223,7 @@ static void idle_body(struct seat *seat)
     seat_gather(seat, comm, 3);
     vector_open(&v, seat, comm, 1000, true);
     SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
-    seat_tell(seat, IDLE, 0);
+    seat_report(seat, IDLE, 0);
     if (seat_hear(seat) == GO) {
         SEAT_EQUAL(seat, world_size(comm), 3);
         SEAT_EQUAL(seat, vector_reduce(&v, 1), pcclRankConnectionLost);
@@ -230,7 +231,7 @@ static void idle_body(struct seat *seat)
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
     }
     SEAT_EQUAL(seat, world_size(comm), 2);
-    seat_tell(seat, LOST, 0);
+    seat_report(seat, LOST, 0);
     (void)seat_hear(seat);
     for (int step = 1; step < 4; step++)
         SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
@@ -248,7 +249,7 @@ static void killed_while_idle(void **state)
         cluster_signal(c, victim, SIGKILL);
         int one = (victim + 1) % 3;
         int other = (victim + 2) % 3;
-        /* Each learns of it by itself, however late it calls. */
+        /* Each notices it independently, however late it calls. */
         cluster_order(c, one, GO);
         (void)cluster_await(c, one, LOST);
         cluster_order(c, one, GO);
@@ -287,7 +288,7 @@ static bool leads_to_master(const struct seat *seat, int fd)
     return ntohs(port) == seat->port;
 }
 
-/* Shuts down every connection of this process but those to the master. */
+/* Shuts down every connection of this process except those to the master. */
 static int cut_own_connections(const struct seat *seat)
 {
     int cut = 0;
@@ -296,7 +297,7 @@ static int cut_own_connections(const struct seat *seat)
     return cut;
 }
 
-/* ... only one of them; the number that there were. */
+/* Shuts down only one of them; returns their number. */
 static int cut_one_connection(const struct seat *seat, int which)
 {
     int fds[256];
@@ -331,11 +332,11 @@ static void cut_body(struct seat *seat)
         SEAT_EQUAL(seat, world_size(comm), s->ranks);
     }
     SEAT_CHECK(seat, cut >= s->ranks - 1);
-    /* The program must not see a change, yet there was one. */
+    /* The program sees no change, yet there was one. */
     pcclViewChange_t change = {0};
     SEAT_EQUAL(seat, pcclGetViewChange(comm, &change), pcclSuccess);
     SEAT_CHECK(seat, change.epoch >= epoch_of(comm));
-    seat_tell(seat, DONE, cut);
+    seat_report(seat, DONE, cut);
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
@@ -356,8 +357,8 @@ static void connections_cut_while_all_live(void **state)
 
 enum { STRIPES = 4 };
 
-/* Each link has several connections, of which one is cut now and then: with an
- * operation under way, or before it. */
+/* Each link has several connections; one of them is cut now and then, during an
+ * operation or before it. */
 static void stripe_body(struct seat *seat)
 {
     const struct stream *s = seat->arg;
@@ -380,7 +381,7 @@ static void stripe_body(struct seat *seat)
         SEAT_EQUAL(seat, world_size(comm), s->ranks);
     }
     SEAT_CHECK(seat, most >= STRIPES);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     (void)seat_hear(seat);
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -404,8 +405,8 @@ static void one_of_several_connections_cut(void **state)
 
 /* ---------------------------------------------------------- master killed */
 
-/* Ranks 1 and 2 reduce without rank 0 as far as that goes, and wait. Small
- * operations of their own behind it make sure that data have moved. */
+/* Ranks 1 and 2 reduce as far as possible without rank 0, and wait. A small
+ * operation of their own behind it ensures that data have moved. */
 static void begin_without_first(struct vector *v, pcclAsyncReduceOp_t *handle)
 {
     pcclMember_t members[3];
@@ -424,7 +425,7 @@ static void begin_without_first(struct vector *v, pcclAsyncReduceOp_t *handle)
     for (int i = 0; i < 50; i++)
         SEAT_EQUAL(v->seat, pcclCollective(&barrier, v->comm, NULL),
                    pcclSuccess);
-    seat_tell(v->seat, WARM, 0);
+    seat_report(v->seat, WARM, 0);
 }
 
 static void orphan_body(struct seat *seat)
@@ -435,16 +436,16 @@ static void orphan_body(struct seat *seat)
     seat_gather(seat, comm, 3);
     vector_open(&v, seat, comm, 1 << 18, true);
     SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
-    seat_tell(seat, IDLE, 0);
+    seat_report(seat, IDLE, 0);
     (void)seat_hear(seat);
     for (int step = 1; step < 30; step++)
         SEAT_EQUAL(seat, vector_reduce(&v, step), pcclSuccess);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     pcclAsyncReduceOp_t handle;
     if (seat->index > 0) begin_without_first(&v, &handle);
     (void)seat_hear(seat);
     int64_t begun = now_ms();
-    if (seat->index == 0) /* the others have nobody to ask for a repair */
+    if (seat->index == 0) /* the others cannot request a repair */
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
     else
         SEAT_EQUAL(seat, vector_await(&v, 40, &handle),

@@ -1,7 +1,6 @@
-/* test_hostile.c - surroundings that are not as a program would like them:
- * storms of signals, strangers at a member's port, no descriptors, children
- * that keep its sockets, no memory files, a master that dies under every
- * call. */
+/* test_hostile.c - tests in hostile environments: storms of signals, strangers
+ * at a member's port, no descriptors, children that inherit sockets, no memory
+ * files, a master that dies during every call. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -86,7 +85,7 @@ static void storm_body(struct seat *seat)
         pcclComm_t *comm = seat_join(seat);
         SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
     }
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     int32_t order;
     while (read(seat->order_fd, &order, sizeof order) < 0) continue;
     pcclComm_t *comm = seat_join(seat);
@@ -98,7 +97,7 @@ static void storm_body(struct seat *seat)
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
     memset(&often, 0, sizeof often);
     SEAT_EQUAL(seat, setitimer(ITIMER_REAL, &often, NULL), 0);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
 }
 
 static void signals_interrupt_nothing(void **state)
@@ -114,7 +113,7 @@ static void signals_interrupt_nothing(void **state)
 
 /* --------------------------------------------------------------- strangers */
 
-/* The port at which this process takes calls. */
+/* The port at which this process accepts connections. */
 static uint16_t listening_port(void)
 {
     for (int fd = 3; fd < 1024; fd++) {
@@ -126,7 +125,7 @@ static uint16_t listening_port(void)
             !listens)
             continue;
         if (getsockname(fd, (struct sockaddr *)&name, &size) == 0)
-            return ntohs(name.sin6_port); /* as that of IPv4 */
+            return ntohs(name.sin6_port); /* the same for IPv4 */
     }
     return 0;
 }
@@ -135,11 +134,11 @@ static void visited_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
     seat_gather(seat, comm, 2);
-    seat_tell(seat, PORT, listening_port());
+    seat_report(seat, PORT, listening_port());
     int32_t order = seat_hear(seat);
     while (order == GO) {
         reduce_some(seat, comm, 20);
-        seat_tell(seat, DONE, 0);
+        seat_report(seat, DONE, 0);
         order = seat_hear(seat);
     }
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -194,8 +193,8 @@ static void strangers_are_closed(void **state)
         assert_true(is_closed(fds[i], CLUSTER_PATIENCE_MS));
         close(fds[i]);
     }
-    /* One that always says a little more has not for ever either. */
-    enum { HEADER = 40 }; /* is judged as a whole */
+    /* A peer that sends byte by byte has no more time either. */
+    enum { HEADER = 40 }; /* is parsed as a whole */
     int slow = call(port);
     int said = 0;
     while (said < HEADER && !is_closed(slow, 200)) {
@@ -228,8 +227,8 @@ static void limit_descriptors(struct seat *seat, int limit)
     SEAT_EQUAL(seat, setrlimit(RLIMIT_NOFILE, &r), 0);
 }
 
-/* A limit is only one when no descriptor below it is free: returns the first
- * that is. */
+/* The limit works only if no descriptor below it is free: fills them and
+ * returns the first. */
 static int fill_holes(const struct seat *seat)
 {
     int used = descriptors_used();
@@ -261,10 +260,10 @@ static void few_body(struct seat *seat)
         SEAT_EQUAL(seat, descriptors_used(), used);
     }
     SEAT_CHECK(seat, success && failures >= 5);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
 }
 
-/* A master in the program itself. */
+/* A master inside the program. */
 static void few_master_body(struct seat *seat)
 {
     ccoip_socket_address_t any = {.inet.protocol = inetIPv4};
@@ -284,7 +283,7 @@ static void few_master_body(struct seat *seat)
         SEAT_EQUAL(seat, descriptors_used(), used);
     }
     SEAT_CHECK(seat, rc == pcclSuccess && failures >= 3);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
 }
 
 static void connecting_without_descriptors(void **state)
@@ -304,7 +303,7 @@ static int64_t cpu_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Rank 0 has none left when strangers come. */
+/* Rank 0 has no descriptors when strangers connect. */
 static void full_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
@@ -318,7 +317,7 @@ static void full_body(struct seat *seat)
         fd = dup(seat->order_fd);
         if (fd >= 0) taken[count++] = fd;
     }
-    seat_tell(seat, PORT, port);
+    seat_report(seat, PORT, port);
     int64_t cpu = cpu_ms();
     int64_t begun = now_ms();
     (void)seat_hear(seat);
@@ -327,7 +326,7 @@ static void full_body(struct seat *seat)
     while (count > 0) close(taken[--count]);
     limit_descriptors(seat, 1024);
     reduce_some(seat, comm, 5);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
@@ -340,7 +339,7 @@ static void callers_without_descriptors(void **state)
     (void)cluster_await(c, 1, PORT);
     int first = call(port);
     int second = call(port);
-    assert_false(cluster_heard(c, 0, 1000)); /* it has nothing to do */
+    assert_false(cluster_has_report(c, 0, 1000)); /* idle */
     for (int i = 0; i < 2; i++) cluster_order(c, i, GO);
     for (int i = 0; i < 2; i++) (void)cluster_await(c, i, DONE);
     assert_true(is_closed(first, CLUSTER_PATIENCE_MS));
@@ -352,7 +351,7 @@ static void callers_without_descriptors(void **state)
 
 /* ---------------------------------------------------------------- children */
 
-/* Rank 0 has a child that ends, and one that stays and keeps its sockets. */
+/* Rank 0 has a child that ends, and one that stays and holds its sockets. */
 static void parent_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
@@ -370,12 +369,12 @@ static void parent_body(struct seat *seat)
             alarm(30);
             for (;;) pause();
         }
-        seat_tell(seat, CHILD, child);
+        seat_report(seat, CHILD, child);
     } else {
         reduce_some(seat, comm, 3);
     }
     reduce_some(seat, comm, 3);
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     struct vector v;
     pcclResult_t rc = pcclSuccess;
     vector_open(&v, seat, comm, COUNT, true);
@@ -383,7 +382,7 @@ static void parent_body(struct seat *seat)
     SEAT_EQUAL(seat, rc, pcclRankConnectionLost);
     SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
     vector_close(&v);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
@@ -396,7 +395,7 @@ static void children_keep_sockets(void **state)
     for (int i = 0; i < RANKS; i++) (void)cluster_await(c, i, READY);
     cluster_signal(c, 0, SIGKILL);
     for (int i = 1; i < RANKS; i++) (void)cluster_await(c, i, DONE);
-    assert_int_equal(kill(child, SIGKILL), 0); /* was there all the time */
+    assert_int_equal(kill(child, SIGKILL), 0); /* was alive all the time */
     for (int i = 1; i < RANKS; i++) cluster_finish(c, i);
 }
 
@@ -421,7 +420,7 @@ static void no_files_body(struct seat *seat)
     pcclComm_t *comm = seat_join(seat);
     seat_gather(seat, comm, RANKS);
     reduce_some(seat, comm, 20);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
@@ -453,9 +452,9 @@ static void orphan_body(struct seat *seat)
     pcclSharedState_t shared = {.revision = 1, .count = 1, .infos = &tensor};
     if (kind != CALL_CONNECT) seat_gather(seat, comm, 2);
     reduce_some(seat, comm, kind != CALL_CONNECT);
-    seat_tell(seat, READY, 0);
+    seat_report(seat, READY, 0);
     if (seat->index == 1) (void)seat_hear(seat);
-    seat_tell(seat, CALLING, 0);
+    seat_report(seat, CALLING, 0);
     pcclResult_t rc = pcclSuccess;
     switch (kind) {
     case CALL_UPDATE:
@@ -480,7 +479,7 @@ static void orphan_body(struct seat *seat)
     SEAT_CHECK(seat, strstr(text, "master") != NULL);
     SEAT_CHECK(seat, pcclConnect(comm) == pcclMasterConnectionFailed);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
 }
 
 static void master_dies_under_every_call(void **state)
@@ -491,7 +490,8 @@ static void master_dies_under_every_call(void **state)
         for (int i = 0; i < 2; i++) cluster_add(c, orphan_body, &kind);
         for (int i = 0; i < 2; i++) (void)cluster_await(c, i, READY);
         (void)cluster_await(c, 0, CALLING);
-        (void)cluster_heard(c, 0, 30); /* it sits in its call, or is about to */
+        (void)cluster_has_report(c, 0,
+                                 30); /* it is in its call, or about to be */
         cluster_signal_master(c, SIGKILL);
         (void)cluster_await(c, 0, DONE);
         cluster_order(c, 1, GO); /* its call begins without a master */

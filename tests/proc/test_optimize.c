@@ -1,10 +1,11 @@
-/* test_optimize.c - the ring follows the links (rules O1..).
+/* test_optimize.c - tests that the ring follows the measured links (rules
+ * O1..).
  *
  * Goal: pcclOptimizeTopology finds the one fast ring among slow edges, all
  * members agree on it, and collectives then send their bytes along it and
  * nowhere else. Method: real ranks on loopback whose sendmsg() is ours: it
- * learns from the first frame of a connection which peers it joins, counts
- * their bytes, and lets slow edges take only so much a second. */
+ * identifies the peers by a connection's first frame, counts their bytes, and
+ * limits the rate of slow edges. */
 #include "cluster.h"
 
 #include <dlfcn.h>
@@ -26,19 +27,19 @@ enum {
     FRAME = 40, /* header of the frames between peers */
     HELLO = 1,
     PROBE = 8,
-    SLOW_RATE = 500 * 1000, /* bytes/s; the others are as fast as they are */
+    SLOW_RATE = 500 * 1000, /* bytes/s; other edges are not limited */
     COUNT = 1024 * 1024,    /* floats */
 };
 
 enum { SAID_RING = 1, SAID_BYTES };
 
-/* The member that follows each on the fast ring, by id - 1. */
+/* The successor of each member on the fast ring, by id - 1. */
 static const int follows[RANKS] = {2, 3, 4, 0, 1};
 
 /* ------------------------------------------------------- our own sendmsg() */
 
 static struct {
-    uint64_t to; /* member id, 0: not a connection of the run */
+    uint64_t to; /* member id, 0: not a connection between members */
     bool fast;
     double allowance, refilled_at;
 } wires[FDS];
@@ -89,7 +90,7 @@ static ssize_t trickle(int fd, const struct msghdr *msg)
     size_t size = v->iov_len;
     if ((double)size > wires[fd].allowance) size = (size_t)wires[fd].allowance;
     if (size == 0) {
-        /* The socket is writable all the same: do not let poll() spin. */
+        /* The socket stays writable: keep poll() from spinning. */
         struct timespec nap = {.tv_nsec = 1000000};
         (void)nanosleep(&nap, NULL);
         errno = EAGAIN;
@@ -158,7 +159,7 @@ static void body(struct seat *seat)
         if (here == members[rank].id) next = there;
         code = code * 10 + ring[i];
     }
-    seat_tell(seat, SAID_RING, code);
+    seat_report(seat, SAID_RING, code);
 
     memset(bytes_to, 0, sizeof bytes_to);
     all_reduce(seat, comm);
@@ -167,7 +168,7 @@ static void body(struct seat *seat)
         SEAT_EQUAL(seat, most, id == next);
         SEAT_CHECK(seat, id == next || bytes_to[id] < 16384);
     }
-    seat_tell(seat, SAID_BYTES, (int64_t)bytes_to[next]);
+    seat_report(seat, SAID_BYTES, (int64_t)bytes_to[next]);
     SEAT_EQUAL(seat, pcclOptimizeTopology(comm), pcclSuccess);
     (void)seat_hear(seat);
     pcclDestroyCommunicator(comm);
@@ -188,7 +189,7 @@ static void test_the_fast_ring_is_found_and_used(void **state)
     cluster_stop(&c);
 }
 
-/* One is killed while it measures: the others get a ring of their own. */
+/* One member is killed while it measures: the others get a ring. */
 static void mortal_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
@@ -199,7 +200,7 @@ static void mortal_body(struct seat *seat)
     size_t count = 0;
     SEAT_EQUAL(seat, pcclGetRing(comm, ring, RANKS, &count), pcclSuccess);
     SEAT_EQUAL(seat, world_size(comm), count);
-    seat_tell(seat, SAID_BYTES, (int64_t)count);
+    seat_report(seat, SAID_BYTES, (int64_t)count);
     (void)seat_hear(seat);
     pcclDestroyCommunicator(comm);
 }
@@ -223,7 +224,8 @@ static void test_a_death_while_measuring(void **state)
 
 int main(void)
 {
-    (void)setenv("PCCL_TRANSPORT", "tcp", 1); /* or nobody calls sendmsg() */
+    (void)setenv("PCCL_TRANSPORT", "tcp",
+                 1); /* otherwise sendmsg() is not used */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_fast_ring_is_found_and_used),
         cmocka_unit_test(test_a_death_while_measuring),

@@ -1,6 +1,6 @@
-/* test_quantized.c - quantized all-reduces of real processes: near the exact
- * result, the same bits on every member, also when members die; input intact
- * after a failure; few bytes on the sockets. */
+/* test_quantized.c - tests of quantized all-reduces in real processes:
+ * accuracy, identical bits on every member, also when members die, intact input
+ * after a failure, few bytes on the sockets. */
 #include "cluster.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ enum { STEP = 1, DONE };
 
 static uint64_t socket_bytes; /* written by this process */
 
-/* In the place of the C library's, also for libpccl.so. */
+/* Replaces the C library's function, also for libpccl.so. */
 __attribute__((visibility("default"))) ssize_t
 sendmsg(int fd, const struct msghdr *message, int flags)
 {
@@ -32,7 +32,7 @@ sendmsg(int fd, const struct msghdr *message, int flags)
 
 /* ------------------------------------------------------------------ vectors */
 
-struct way {
+struct parameters {
     pcclDataType_t type, code;
     pcclQuantizationAlgorithm_t algorithm;
     pcclRedOp_t op;
@@ -53,8 +53,8 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* What seat s contributes: numbers of both signs, below s + 1, with few bits,
- * so that every type holds them. */
+/* Contribution of seat s: numbers of both signs, below s + 1, with few bits, so
+ * that every type can represent them. */
 static double contribution(int s, size_t i, int step)
 {
     uint64_t h = mix((uint64_t)s << 48 ^ (uint64_t)step << 40 ^ (i + 1));
@@ -98,7 +98,7 @@ static double load(pcclDataType_t type, const void *from)
     return f;
 }
 
-/* Seats whose contributions are in: rank hints are seat numbers. */
+/* Seats that contributed: rank hints are seat numbers. */
 static int members_of(const pcclComm_t *comm, int seats[CLUSTER_RANKS_MAX])
 {
     pcclMember_t members[CLUSTER_RANKS_MAX];
@@ -108,8 +108,8 @@ static int members_of(const pcclComm_t *comm, int seats[CLUSTER_RANKS_MAX])
     return size;
 }
 
-static double exact(const struct way *w, const int *seats, int size, size_t i,
-                    int step)
+static double exact(const struct parameters *w, const int *seats, int size,
+                    size_t i, int step)
 {
     double x = contribution(seats[0], i, step);
     for (int k = 1; k < size; k++) {
@@ -124,8 +124,8 @@ static double exact(const struct way *w, const int *seats, int size, size_t i,
     return w->op == pcclAvg ? x / size : x;
 }
 
-/* The bound of pccl.h. */
-static double bound_of(const struct way *w, const int *seats, int size)
+/* The error bound of pccl.h. */
+static double bound_of(const struct parameters *w, const int *seats, int size)
 {
     double most = 0;
     double n = size;
@@ -140,7 +140,7 @@ static double bound_of(const struct way *w, const int *seats, int size)
     return factor * most / top + 2 * n * n * most * unit;
 }
 
-static void check_near(const struct seat *seat, const struct way *w,
+static void check_near(const struct seat *seat, const struct parameters *w,
                        const int *seats, int size, const uint8_t *got,
                        size_t count, int step)
 {
@@ -162,7 +162,7 @@ static uint64_t hash_of(const uint8_t *bytes, size_t size)
     return h;
 }
 
-static pcclReduceDescriptor_t describe(const struct way *w, size_t count)
+static pcclReduceDescriptor_t describe(const struct parameters *w, size_t count)
 {
     return (pcclReduceDescriptor_t){
         .count = count,
@@ -176,7 +176,7 @@ struct buffers {
     uint8_t *in, *out, *before;
 };
 
-static void fill(const struct seat *seat, const struct way *w,
+static void fill(const struct seat *seat, const struct parameters *w,
                  struct buffers *b, size_t count, int step)
 {
     size_t width = width_of(w->type);
@@ -199,9 +199,9 @@ static void buffers_free(struct buffers *b)
     free(b->before);
 }
 
-/* --------------------------------------------------------------- every way */
+/* ---------------------------------------------------------- all parameters */
 
-/* All members hold the same bits: the largest hash is the least one. */
+/* All members have the same bits: the largest hash equals the least. */
 static void check_same(const struct seat *seat, pcclComm_t *comm,
                        const uint8_t *bytes, size_t size)
 {
@@ -218,7 +218,7 @@ static void check_same(const struct seat *seat, pcclComm_t *comm,
 }
 
 static void reduce_one(const struct seat *seat, pcclComm_t *comm,
-                       const struct way *w, size_t count, bool in_place)
+                       const struct parameters *w, size_t count, bool in_place)
 {
     int seats[CLUSTER_RANKS_MAX];
     int size = members_of(comm, seats);
@@ -253,10 +253,10 @@ static void ways_body(struct seat *seat)
         for (int o = 0; o < 4; o++) {
             for (int c = 0; c < 6; c++) {
                 if (counts[c] > 100000 && o > 1) continue;
-                struct way w = {types[t][0], types[t][1],
-                                (t + o) % 2 ? pcclQuantMinMax
-                                            : pcclQuantZeroPointScale,
-                                ops[o]};
+                struct parameters w = {types[t][0], types[t][1],
+                                       (t + o) % 2 ? pcclQuantMinMax
+                                                   : pcclQuantZeroPointScale,
+                                       ops[o]};
                 reduce_one(seat, comm, &w, counts[c], (t + c) % 2);
             }
         }
@@ -285,7 +285,7 @@ static void refusals_body(struct seat *seat)
     seat_gather(seat, comm, 2);
     float x[100];
     char why[256];
-    static const struct way senseless[] = {
+    static const struct parameters senseless[] = {
         {pcclFloat, pcclUint8, pcclQuantMinMax, pcclProd},
         {pcclInt32, pcclUint8, pcclQuantMinMax, pcclSum},
         {pcclFloat, pcclFloat, pcclQuantZeroPointScale, pcclSum},
@@ -298,13 +298,14 @@ static void refusals_body(struct seat *seat)
         (void)pcclGetLastError(comm, why, sizeof why);
         SEAT_CHECK(seat, strstr(why, "quantiz"));
     }
-    /* Members that want different codes all hear of it. */
-    static const struct way different[] = {
+    /* Members with different parameters all get the error. */
+    static const struct parameters different[] = {
         {pcclFloat, pcclInt8, pcclQuantMinMax, pcclSum},
         {pcclFloat, pcclUint8, pcclQuantZeroPointScale, pcclSum},
         {pcclFloat, pcclUint16, pcclQuantMinMax, pcclSum},
         {pcclFloat, pcclUint8, pcclQuantNone, pcclSum}};
-    const struct way usual = {pcclFloat, pcclUint8, pcclQuantMinMax, pcclSum};
+    const struct parameters usual = {pcclFloat, pcclUint8, pcclQuantMinMax,
+                                     pcclSum};
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 100; k++) x[k] = (float)k;
         pcclReduceDescriptor_t d =
@@ -330,19 +331,19 @@ enum { BYTES_COUNT = 4 << 20, BYTES_WORLD = 3 };
 
 static void bytes_body(struct seat *seat)
 {
-    static const struct way ways[] = {
+    static const struct parameters cases[] = {
         {pcclFloat, pcclUint8, pcclQuantNone, pcclSum},
         {pcclFloat, pcclUint8, pcclQuantMinMax, pcclSum},
         {pcclFloat, pcclInt8, pcclQuantZeroPointScale, pcclSum}};
-    /* Between processes of one host there may be shorter ways than TCP. */
+    /* Processes of one host may use faster transports than TCP. */
     (void)setenv("PCCL_TRANSPORT", "tcp", 1);
     pcclComm_t *comm = seat_join(seat);
     seat_gather(seat, comm, BYTES_WORLD);
     struct buffers b = buffers_new(seat, BYTES_COUNT * 4);
-    fill(seat, &ways[0], &b, BYTES_COUNT, 0);
+    fill(seat, &cases[0], &b, BYTES_COUNT, 0);
     double sent[3], payload[3];
     for (int i = 0; i < 3; i++) {
-        pcclReduceDescriptor_t d = describe(&ways[i], BYTES_COUNT);
+        pcclReduceDescriptor_t d = describe(&cases[i], BYTES_COUNT);
         pcclReduceInfo_t info;
         uint64_t before = socket_bytes;
         SEAT_EQUAL(seat, pcclAllReduce(b.in, b.out, &d, comm, &info),
@@ -356,7 +357,7 @@ static void bytes_body(struct seat *seat)
         SEAT_CHECK(seat, payload[0] / payload[i] >= 3.9);
         SEAT_CHECK(seat, sent[0] / sent[i] >= 3.9);
     }
-    seat_tell(seat, DONE, (int64_t)(sent[0] / sent[1] * 1e4));
+    seat_report(seat, DONE, (int64_t)(sent[0] / sent[1] * 1e4));
     buffers_free(&b);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
@@ -379,17 +380,18 @@ enum { LOSS_WORLD = 5, LOSS_STEPS = 24 };
 
 static const size_t loss_counts[] = {1000, 12000, 150000, 40000};
 
-/* Seats from 3 kill themselves with an operation in flight; the others tell
- * the parent a hash of each result and the number of its contributors. */
+/* Seats from 3 kill themselves with an operation in flight. The others report a
+ * hash of each result and the number of its contributors. */
 static void losses_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
     seat_gather(seat, comm, LOSS_WORLD);
     struct buffers b = buffers_new(seat, 150000 * 4);
     for (int step = 0; step < LOSS_STEPS; step++) {
-        struct way w = {pcclFloat, step % 3 ? pcclUint8 : pcclInt16,
-                        step % 2 ? pcclQuantMinMax : pcclQuantZeroPointScale,
-                        step % 5 ? pcclSum : pcclAvg};
+        struct parameters w = {pcclFloat, step % 3 ? pcclUint8 : pcclInt16,
+                               step % 2 ? pcclQuantMinMax
+                                        : pcclQuantZeroPointScale,
+                               step % 5 ? pcclSum : pcclAvg};
         size_t count = loss_counts[step % 4];
         bool in_place = step % 8 < 4;
         uint8_t *to = in_place ? b.in : b.out;
@@ -413,9 +415,9 @@ static void losses_body(struct seat *seat)
         } while (rc == pcclRankConnectionLost);
         SEAT_EQUAL(seat, rc, pcclSuccess);
         if (seat->index < 3)
-            seat_tell(seat, STEP,
-                      (int64_t)(hash_of(to, count * 4) >> 8) * 8 +
-                          (int64_t)info.local_world_size);
+            seat_report(seat, STEP,
+                        (int64_t)(hash_of(to, count * 4) >> 8) * 8 +
+                            (int64_t)info.local_world_size);
     }
     buffers_free(&b);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -432,7 +434,7 @@ static void same_bits_when_members_die(void **state)
         for (int i = 1; i < 3; i++)
             assert_int_equal(cluster_await(c, i, STEP), told);
     }
-    assert_int_equal(told % 8, 3); /* two are gone */
+    assert_int_equal(told % 8, 3); /* two are lost */
     for (int i = 0; i < 3; i++) cluster_finish(c, i);
 }
 

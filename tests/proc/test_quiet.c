@@ -1,8 +1,8 @@
-/* test_quiet.c - small blocking collectives between ready members of one host
- * make no system call. Every call that the rank's thread makes is caught and
- * counted (seccomp), then made. Whoever comes second finds the others' words
- * and needs nothing else, so some operation of each kind must be quiet on each
- * rank, however busy the machine. */
+/* test_quiet.c - tests that small blocking collectives between ready members of
+ * one host make no system call. seccomp traps and counts every call of the
+ * rank's thread, which is then made. The member that comes second finds the
+ * data of the others and needs no system call, so on each rank some operation
+ * of each kind must be quiet, however busy the machine is. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ enum { RANKS = 2, WARM = 20, TURNS = 5000, FLOATS = 256 };
 
 static volatile sig_atomic_t calls;
 
-/* The only place from which calls are let through. */
+/* The only address from which calls pass the filter. */
 extern const char call_made[];
 long call_make(long number, const greg_t *args);
 __asm__(".text\n.globl call_make\n.type call_make, @function\n"
@@ -52,7 +52,7 @@ static void on_call(int sig, siginfo_t *info, void *context)
     r[REG_RAX] = call_make(info->si_syscall, args);
 }
 
-/* From here on; of this thread only. False: not possible here. */
+/* From here on, for this thread only. False: not supported here. */
 static bool count_calls(void)
 {
     const uint64_t at = (uint64_t)(uintptr_t)call_made;
@@ -114,7 +114,7 @@ static void body(struct seat *seat)
             for (int i = 0; i < FLOATS && kinds[k] != pcclKindBarrier; i++)
                 SEAT_CHECK(seat, out[i] == (root ? 1 : RANKS) * in[i]);
         }
-        seat_tell(seat, QUIET, counted ? quiet : CANNOT);
+        seat_report(seat, QUIET, counted ? quiet : CANNOT);
     }
     (void)seat_hear(seat);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);

@@ -1,5 +1,5 @@
-/* test_share.c - members of one host share memory if both want to, and only
- * then; whatever carries the bytes, the results are the same. */
+/* test_share.c - tests that members of one host share memory if and only if
+ * both allow it; results do not depend on the transport. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ enum { RANKS = 3, STEPS = 20, SIZES = 4 };
 
 struct variant {
     const char *transport[RANKS];
-    bool hidden; /* nobody may look into another */
+    bool hidden; /* no process may read another's memory */
     int shared[RANKS];
 };
 
@@ -36,7 +36,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* Partners with which this process shares memory. */
+/* Number of partners with shared memory. */
 static int count_shared(void)
 {
     char line[512];
@@ -45,10 +45,10 @@ static int count_shared(void)
     while (maps && fgets(line, sizeof line, maps))
         starts += strstr(line, "memfd:pccl") && strstr(line, " 00000000 ");
     if (maps) fclose(maps);
-    return starts; /* only the beginning is mapped once */
+    return starts; /* the first page is mapped only once */
 }
 
-/* From root as well, which may otherwise look at what hides. */
+/* Even root may then not read this process's memory. */
 static void hide(void)
 {
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -75,11 +75,11 @@ static void body(struct seat *seat)
             SEAT_EQUAL(seat, vector_reduce(&vector, step), pcclSuccess);
         vector_close(&vector);
     }
-    seat_tell(seat, SHARED, count_shared());
+    seat_report(seat, SHARED, count_shared());
     (void)seat_hear(seat);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
     SEAT_EQUAL(seat, count_shared(), 0);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
 }
 
 static void run(void **state, const struct variant *v)
@@ -111,15 +111,15 @@ static void test_one_does_not(void **state)
     run(state, &(struct variant){{"auto", "tcp", "auto"}, false, {1, 0, 1}});
 }
 
-/* All of them: who of a pair calls offers the memory, and which one that is
- * depends on who came first. */
+/* All members, because the dialer of a pair offers the memory, and the dialer
+ * depends on the order of arrival. */
 static void test_nobody_may_look(void **state)
 {
     run(state, &(struct variant){{"auto", "auto", "auto"}, true, {0, 0, 0}});
 }
 
-/* Rank 1 tests what lies in the memory behind what it launches only later:
- * whoever waits has to take that first. */
+/* Rank 1 tests the operation that it launched later, whose data are behind in
+ * the shared memory: a waiting call must receive the earlier data first. */
 static void crossing(struct seat *seat)
 {
     enum { FLOATS = 10000 };
@@ -144,14 +144,14 @@ static void crossing(struct seat *seat)
             SEAT_EQUAL(seat, pcclTestAsync(&handles[d.tag], &done),
                        pcclSuccess);
     }
-    seat_tell(seat, SHARED, count_shared());
+    seat_report(seat, SHARED, count_shared());
     for (int k = 0; k < 2; k++) {
         SEAT_EQUAL(seat, pcclAwaitAsyncReduce(&handles[k], NULL), pcclSuccess);
         for (int i = 0; i < FLOATS; i++)
             SEAT_CHECK(seat, out[k][i] == (float)(2 * i));
     }
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
-    seat_tell(seat, DONE, 0);
+    seat_report(seat, DONE, 0);
 }
 
 static void test_orders_may_cross(void **state)

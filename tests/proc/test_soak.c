@@ -1,12 +1,12 @@
-/* test_soak.c - ranks that reduce, synchronize and update while others are
- * killed, stopped and started at any moment.
+/* test_soak.c - a long random test: ranks reduce, synchronize and update while
+ * others are killed, stopped and started at any moment.
  *
- * Goal: what two members saw of an operation is the same, to the bit, unless
- * one of them was lost in that very epoch; inputs of failed operations are
- * intact; nobody hangs. Method: every rank notes outcomes in memory that it
- * shares with the test, which compares them in the end. A few seconds long;
- * PCCL_SOAK=1 takes minutes. PCCL_SOAK_SEED replays a choice of faults, though
- * not their timing. */
+ * Goal: two members see bit-identical results of an operation, unless one of
+ * them was lost in that very epoch; inputs of failed operations are intact; no
+ * member hangs. Method: every rank notes outcomes in memory that it shares with
+ * the test, which compares them in the end. A few seconds long; PCCL_SOAK=1
+ * takes minutes. PCCL_SOAK_SEED replays a choice of faults, though not their
+ * timing. */
 #include "cluster.h"
 
 #include <setjmp.h>
@@ -25,10 +25,10 @@ enum { NOTES_MAX = 100000, ALIVE_MAX = 6, ALIVE_MIN = 3, COUNT_MAX = 400000 };
 enum { TAG_STEP = 1, TAG_WORK = 2 };
 
 struct note {
-    uint64_t epoch; /* told at the launch */
-    uint32_t nth;   /* of those launched in it */
+    uint64_t epoch; /* at the launch */
+    uint32_t nth;   /* number of the operation in it */
     int32_t result;
-    uint64_t digest; /* of the result; of an error 0 */
+    uint64_t digest; /* of the result; 0 for an error */
 };
 
 struct notes {
@@ -37,7 +37,7 @@ struct notes {
     struct note note[NOTES_MAX];
 };
 
-/* Shared by the test and all ranks. */
+/* In memory shared by the test and all ranks. */
 struct board {
     volatile bool over;
     struct notes notes[CLUSTER_RANKS_MAX];
@@ -86,7 +86,7 @@ static void begin(struct worker *w)
     w->epoch = epoch;
 }
 
-/* The rank was stopped for too long: it has no part in what follows. */
+/* The rank was stopped for too long and is evicted. */
 static _Noreturn void gone(struct worker *w)
 {
     (void)pcclDestroyCommunicator(w->comm);
@@ -128,7 +128,7 @@ static uint64_t digest_of(const float *from, size_t count)
     return h;
 }
 
-/* Alone there is nobody to reduce with. */
+/* Alone it has no partner to reduce with. */
 static bool alone(const struct worker *w)
 {
     return world_size(w->comm) == 1;
@@ -163,7 +163,7 @@ static bool reduce(struct worker *w, uint64_t step)
     return well;
 }
 
-/* All agree on the step, and whether it is the last. */
+/* All agree on the step, and on whether it is the last. */
 static bool agree(struct worker *w, uint64_t *step, bool *last)
 {
     int64_t say[2] = {(int64_t)*step, board->over};
@@ -197,7 +197,7 @@ static void worker_body(struct seat *seat)
     SEAT_CHECK(seat, w.in && w.out);
     w.comm = seat_create(seat);
     if (pcclConnect(w.comm) != pcclSuccess) gone(&w);
-    /* Whoever is admitted goes on where the members do: behind the update. */
+    /* An admitted member continues after the update, like the others. */
     for (bool updated = true; !last; updated = false) {
         if (updated) {
             while (!agree(&w, &step, &last)) continue;
@@ -232,7 +232,7 @@ static void compare(const struct cluster *c, int a, int b)
         if (k == y->count) return;
         const struct note *m = &y->note[k];
         if (m->epoch != n->epoch || m->nth != n->nth) continue;
-        /* Of the epoch in which it was lost a rank may know something else. */
+        /* In the epoch of its loss a rank may have another outcome. */
         if (!x_lives && n->epoch == x->last_epoch) continue;
         if (!y_lives && n->epoch == y->last_epoch) continue;
         if (m->result != n->result || m->digest != n->digest)

@@ -1,6 +1,6 @@
-/* test_types.c - every datatype with every operator, in place and out of
- * place, for small and odd counts, among two and three processes: bit for
- * bit. Then what members must agree on, and operations side by side. */
+/* test_types.c - tests of every datatype with every operator, in place and out
+ * of place, for small and odd counts, with two and three processes, bit for
+ * bit; then of mismatched arguments and concurrent operations. */
 #include "cluster.h"
 
 #include <setjmp.h>
@@ -52,7 +52,7 @@ static bool is_integer(int type)
     return type < pcclFloat16;
 }
 
-/* Writes a number that the type represents exactly. */
+/* Writes a number that the type can represent exactly. */
 static void store(int type, void *to, double value)
 {
     int64_t whole = (int64_t)value; /* two's complement, little endian */
@@ -75,8 +75,8 @@ static void store(int type, void *to, double value)
         memcpy(to, &bits, ELEMENT[type]);
 }
 
-/* What seat r contributes: small, so that every result is exact in every
- * type; negative where the type allows. */
+/* Contribution of seat r: small, so that every result is exact in every type;
+ * negative where the type allows. */
 static int contribution(int type, size_t index, int seat)
 {
     int base = (int)(index % 7) - 3;
@@ -100,7 +100,7 @@ static double reduced(int type, int op, size_t index, int world)
     if (op == pcclAvg && is_integer(type)) return sum / world;
     const double values[OPERATORS] = {sum, (double)sum / world, product, most,
                                       least};
-    /* No test of which zero it is. */
+    /* The sign of zero is not tested. */
     return values[op] == 0 ? 0 : values[op];
 }
 
@@ -191,7 +191,7 @@ static void mismatch_body(struct seat *seat)
     odd[2].src_descriptor.datatype = pcclInt32;
     odd[3].op = pcclAvg;
     odd[4].quantization_options.algorithm = pcclQuantMinMax;
-    odd[5].count = 50; /* the same bytes */
+    odd[5].count = 50; /* the same number of bytes */
     odd[5].src_descriptor.datatype = pcclDouble;
     for (int i = 0; i < 12; i++) {
         float buffer[101];
@@ -213,7 +213,8 @@ static void disagreement_is_refused_everywhere(void **state)
     run(*state, 3, "20", mismatch_body);
 }
 
-/* One asks for an update while the others reduce: nobody waits for ever. */
+/* One member requests an update while the others reduce: no member waits for
+ * ever. */
 static void different_calls_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);
@@ -247,7 +248,7 @@ static void different_calls_get_errors(void **state)
 
 enum { TAGS = 16, TAG_COUNT = 30000 };
 
-/* Launched in one order, awaited in another, differently on each member. */
+/* Launched in one order, awaited in another, which differs by member. */
 static void tags_body(struct seat *seat)
 {
     pcclComm_t *comm = seat_join(seat);

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
         CHECK(library != NULL);
         use(data);
         CHECK(dlclose(library) == 0);
-        /* Threads of its own that were left would run into nothing. */
+        /* Threads of the library that still ran would crash here. */
         for (int turn = 0; turn < 1000; turn++) sched_yield();
     }
     free(data);

@@ -1,4 +1,4 @@
-/* vector.c - see vector.h. */
+/* vector.c - all-reduces with verified results. */
 #include "vector.h"
 
 #include <stdlib.h>
@@ -6,13 +6,13 @@
 
 enum { PERIOD = 61 };
 
-/* Small integers, so that sums are exact whatever their order. */
+/* Small integers, so that sums are exact in any order. */
 float vector_value(size_t index, int step)
 {
     return (float)(1 + (index * 7 + (size_t)step * 13) % PERIOD);
 }
 
-/* By doubling what is there, which is quick under sanitizers too. */
+/* By doubling, which is fast under sanitizers too. */
 static void fill(float *to, size_t count, int step, int weight)
 {
     size_t done = count < PERIOD ? count : PERIOD;

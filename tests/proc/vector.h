@@ -1,5 +1,5 @@
 /* vector.h - all-reduces whose every byte is checked: the result against the
- * members that contributed, the input against what it was. */
+ * members that contributed, the input against its copy. */
 #ifndef PROC_VECTOR_H
 #define PROC_VECTOR_H
 
@@ -13,7 +13,7 @@ struct vector {
     bool in_place;
     float *in;
     float *out;  /* == in when in place */
-    float *want; /* what is expected, for comparing */
+    float *want; /* expected result */
     int weight;  /* of all members when the operation was launched */
     int size;    /* of the world then */
 };
@@ -24,7 +24,7 @@ void vector_close(struct vector *v);
 /* Launches the sum of a step, tag 7. */
 pcclResult_t vector_launch(struct vector *v, int step,
                            pcclAsyncReduceOp_t *handle);
-/* Awaits it. Success: the result is that of the world at the launch. Else:
+/* Awaits it. Success: the result is that of the world at the launch. Otherwise
  * the input is intact, and after a loss the world is smaller. */
 pcclResult_t vector_await(struct vector *v, int step,
                           const pcclAsyncReduceOp_t *handle);

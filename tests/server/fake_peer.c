@@ -1,4 +1,4 @@
-/* fake_peer.c - see peer.h. */
+/* fake_peer.c - a scripted peer for tests of the master. */
 #include "fake_peer.h"
 
 #include "../../src/base/io_addr.h"
@@ -131,7 +131,7 @@ void peer_close(struct peer *p)
     free(p->store);
 }
 
-/* Few bytes: they fit the socket's buffer. A closed connection is fine. */
+/* Small enough for the socket's buffer. A closed connection is no error. */
 void peer_write(struct peer *p, const void *bytes, size_t size)
 {
     ssize_t sent = send(p->fd, bytes, size, MSG_NOSIGNAL);
@@ -216,7 +216,7 @@ int open_descriptors(void)
 {
     DIR *dir = opendir("/proc/self/fd");
     assert_non_null(dir);
-    int count = -1; /* the directory's own */
+    int count = -1; /* the directory's own descriptor */
     for (struct dirent *e; (e = readdir(dir)) != NULL;)
         count += e->d_name[0] != '.';
     closedir(dir);

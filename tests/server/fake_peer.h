@@ -1,6 +1,5 @@
-/* fake_peer.h - a scripted peer on a loopback socket, and a server beside it in
- * the same loop and thread: nothing blocks, every wait ends with the watchdog.
- */
+/* fake_peer.h - a scripted peer on a loopback socket, and a server in the same
+ * loop and thread. Nothing blocks, and a watchdog limits every wait. */
 #ifndef PCCL_TEST_PEER_H
 #define PCCL_TEST_PEER_H
 
@@ -29,7 +28,7 @@ struct peer {
     uint8_t *in;
     size_t in_size, in_used;
     struct wire_store *store;
-    struct wire_msg msg; /* what peer_expect() found */
+    struct wire_msg msg; /* result of peer_expect() */
     uint64_t id;
     uint32_t round;
 };
@@ -38,8 +37,9 @@ struct peer {
 void bench_open(struct bench *b, const char *host, uint32_t quorum,
                 pccl_ns deadline);
 void bench_close(struct bench *b);
-void bench_turn(struct bench *b); /* one iteration; blocks until something */
-void bench_expect_line(struct bench *b, const char *text); /* a part of it */
+void bench_turn(struct bench *b); /* one iteration; blocks until an event */
+void bench_expect_line(struct bench *b,
+                       const char *text); /* substring of a log line */
 
 void peer_open(struct peer *p, struct bench *b);
 void peer_open_at(struct peer *p, struct bench *b, const char *host);
@@ -49,12 +49,12 @@ void peer_send(struct peer *p, const struct wire_msg *msg);
 void peer_say(struct peer *p, enum wire_type type);
 void peer_hello(struct peer *p, int32_t hint, bool join);
 
-/* Waits for a message of this type; heartbeats between are skipped. */
+/* Waits for a message of this type; skips heartbeats. */
 const struct wire_msg *peer_expect(struct peer *p, enum wire_type type);
 void peer_expect_end(struct peer *p);
-/* PROPOSE -> READY -> INSTALL for all of them. */
+/* Exchanges PROPOSE, READY and INSTALL for all of them. */
 void peers_install(struct peer *peers, uint32_t count);
-/* n peers with pids 100.. in the first view of a fresh bench. */
+/* Puts n peers with pids 100.. into the first view of a fresh bench. */
 void peers_found(struct peer *peers, uint32_t count, struct bench *b);
 
 int open_descriptors(void);

@@ -1,4 +1,4 @@
-/* test_io_addr.c - address text <-> sockaddr <-> wire. */
+/* test_io_addr.c - tests of address conversion: text <-> sockaddr <-> wire. */
 #include "../../src/base/io_addr.h"
 
 #include <stdarg.h>
@@ -115,8 +115,8 @@ static void tune_both(int fd, const struct io_addr *early,
     close(fd);
 }
 
-/* Sockets on loopback, called or accepted, are never of one that paces; the
- * others are of the system's. */
+/* Loopback sockets never use a congestion control with pacing; others use the
+ * system's. */
 static void test_congestion(void **state)
 {
     (void)state;

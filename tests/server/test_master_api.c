@@ -1,4 +1,4 @@
-/* test_master_api.c - the master functions of pccl.h. */
+/* test_master_api.c - tests of the master functions of pccl.h. */
 #include "../../include/pccl.h"
 #include "../../src/base/io_addr.h"
 #include "../../src/base/wire.h"
@@ -17,7 +17,7 @@
 static const ccoip_socket_address_t loopback = {
     .inet = {.protocol = inetIPv4, .ipv4 = {{127, 0, 0, 1}}}};
 
-/* Says HELLO and waits for the WELCOME; returns the socket. */
+/* Sends HELLO and waits for the WELCOME; returns the socket. */
 static int visit(const char *host, uint16_t port)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
@@ -81,8 +81,8 @@ static void test_states(void **state)
     assert_int_equal(pcclDestroyMaster(m), pcclSuccess);
 }
 
-/* The port is busy while one runs and free as soon as it has stopped, even
- * with a peer connected. */
+/* The port is busy while a master runs and free once it has stopped, even with
+ * a connected peer. */
 static void test_the_port_is_free_again(void **state)
 {
     (void)state;
@@ -99,7 +99,8 @@ static void test_the_port_is_free_again(void **state)
     assert_int_equal(pcclMasterAwaitTermination(first), pcclSuccess);
     assert_int_equal(pcclRunMaster(second), pcclSuccess);
     close(visit("127.0.0.1", at.port));
-    assert_int_equal(pcclDestroyMaster(second), pcclSuccess); /* running */
+    assert_int_equal(pcclDestroyMaster(second),
+                     pcclSuccess); /* running: destroying stops it */
     assert_int_equal(pcclDestroyMaster(first), pcclSuccess);
     close(fd);
 }
@@ -130,7 +131,7 @@ static void test_await_blocks_until_the_interrupt(void **state)
     assert_int_equal(pcclGetMasterPort(signalled, &port), pcclSuccess);
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, await, signalled);
-    close(visit("127.0.0.1", port)); /* nobody has stopped it so far */
+    close(visit("127.0.0.1", port)); /* still running */
     sigaction(SIGUSR1, &action, &old);
     raise(SIGUSR1);
     sigaction(SIGUSR1, &old, NULL);
@@ -138,7 +139,7 @@ static void test_await_blocks_until_the_interrupt(void **state)
     assert_int_equal(pcclDestroyMaster(signalled), pcclSuccess);
 }
 
-/* A system without IPv6 can still have its sockets, and no address for them. */
+/* A system without IPv6 may have the sockets but no address for them. */
 static bool is_mine(const char *host)
 {
     struct io_addr at;

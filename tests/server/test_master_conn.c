@@ -1,4 +1,4 @@
-/* test_master_conn.c - buffers of one connection, over a socket pair. */
+/* test_master_conn.c - tests of a connection's buffers, over a socket pair. */
 #include "../../src/master/master_conn.h"
 
 #include <stdarg.h>
@@ -87,7 +87,7 @@ static void test_output_is_bounded(void **state)
     assert_int_equal(fill(16, &refs), CONN_OUT_FRAMES_MAX);
 }
 
-/* The buffer follows the bytes that came, up to the limit, and shrinks. */
+/* The buffer grows with the received bytes up to the limit, and shrinks. */
 static void test_input_follows_what_came(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_master_crowd.c - strangers, garbage and shortages: what must cost the
- * coordinator one link and a few KiB, and its members nothing. */
+/* test_master_crowd.c - tests of strangers, garbage and shortages: each costs
+ * the coordinator at most one link and a few KiB, and its members nothing. */
 #include "fake_peer.h"
 
 #include "../../src/master/master.h"
@@ -17,7 +17,7 @@
 #define LONG (30 * PCCL_S)
 #define SHORT (200 * PCCL_MS)
 
-/* A member that is there, and still served, when the trouble is over. */
+/* A member that is served before and after the trouble. */
 static void member_check(struct bench *b, struct peer *member)
 {
     assert_int_equal(master_server_members(b->server), 1);
@@ -60,7 +60,7 @@ static void test_garbage_is_closed_at_once(void **state)
     bench_close(&b);
 }
 
-/* The header is plausible for a member; a stranger gets no memory for it. */
+/* The header is valid for a member; for a stranger no memory is allocated. */
 static void test_a_stranger_gets_no_large_frame(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_port_scanners_leave_nothing_behind(void **state)
     int before = open_descriptors();
     for (int i = 0; i < 200; i++) {
         peer_open(&p, &b);
-        if (i % 2) { /* reset instead of the end */
+        if (i % 2) { /* reset instead of an orderly end */
             struct linger now = {1, 0};
             setsockopt(p.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
         }
@@ -114,7 +114,7 @@ static void test_port_scanners_leave_nothing_behind(void **state)
     bench_close(&b);
 }
 
-/* Half a HELLO, then nothing. */
+/* Half a HELLO, then silence. */
 static void test_an_unfinished_hello_ends_with_the_deadline(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_an_unfinished_hello_ends_with_the_deadline(void **state)
     bench_close(&b);
 }
 
-/* The evicted one keeps its end open: the master does not wait for ever. */
+/* The evicted peer keeps its end open: the master does not wait for ever. */
 static void test_lingering_is_bounded(void **state)
 {
     (void)state;
@@ -149,8 +149,8 @@ static void test_lingering_is_bounded(void **state)
     bench_close(&b);
 }
 
-/* More strangers than there are links: others wait their turn in the backlog,
- * and get it when the strangers' time is up. */
+/* More strangers than links: later ones wait in the backlog and are served when
+ * the earlier ones time out. */
 static void test_strangers_cannot_take_all_links(void **state)
 {
     (void)state;
@@ -178,7 +178,8 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
     ev_break(loop, EVBREAK_ONE);
 }
 
-/* Out of descriptors: no spinning, and service when there are some again. */
+/* Without descriptors the master does not spin, and serves again when some are
+ * free. */
 static void test_a_lack_of_descriptors_passes(void **state)
 {
     (void)state;
@@ -254,7 +255,8 @@ static void test_a_port_is_taken_or_free_again(void **state)
     assert_int_not_equal(o.port, 0);
     assert_null(master_server_open(&o, error, sizeof error));
     assert_non_null(strstr(error, "in use"));
-    master_server_close(b.server); /* with a connection: TIME_WAIT is ours */
+    master_server_close(
+        b.server); /* we close first: TIME_WAIT is on this side */
     b.server = master_server_open(&o, error, sizeof error);
     assert_non_null(b.server);
     assert_int_equal(master_server_port(b.server), o.port);

@@ -1,4 +1,4 @@
-/* test_master_report.c - the lines that people read. */
+/* test_master_report.c - tests of the master's log lines. */
 #include "../../src/master/master_report.h"
 
 #include <stdarg.h>

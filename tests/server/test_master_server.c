@@ -1,5 +1,5 @@
-/* test_master_server.c - the coordinator's driver on loopback sockets: from
- * HELLO to the view, and how members go. */
+/* test_master_server.c - tests of the coordinator's driver on loopback sockets,
+ * from HELLO to the view and the loss of members. */
 #include "fake_peer.h"
 
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void found(uint32_t count)
     struct peer p[3];
     char line[64];
     bench_open(&b, NULL, count, LONG);
-    for (uint32_t i = 0; i < count; i++) { /* hints against the order */
+    for (uint32_t i = 0; i < count; i++) { /* rank hints in reverse order */
         peer_open(&p[i], &b);
         peer_hello(&p[i], (int32_t)(count - 1 - i), false);
         const struct wire_msg *m = peer_expect(&p[i], WIRE_WELCOME);
@@ -139,8 +139,8 @@ static void test_bytes_may_come_one_by_one(void **state)
     bench_close(&b);
 }
 
-/* More than the first buffer holds; the ids are of pairs that cannot talk, so
- * the round starts again. */
+/* Larger than the first buffer; its ids are unreachable pairs, so the round
+ * restarts. */
 static void test_a_large_frame_fits(void **state)
 {
     (void)state;
@@ -187,7 +187,8 @@ static void test_a_lost_member_is_reported(void **state)
     bench_close(&b);
 }
 
-/* A peer that will not speak any more is gone, though it could still read. */
+/* A peer that has shut down its output is lost, although it could still
+ * read. */
 static void test_a_half_open_member_is_lost(void **state)
 {
     (void)state;
@@ -243,12 +244,13 @@ static void test_an_abort_ends_the_run(void **state)
     assert_int_equal(b.abort_code, 42);
     assert_int_equal(b.abort_rank, 1);
     bench_expect_line(&b, "rank 1 (pid 101) aborted the run with code 42");
-    assert_int_equal(b.line_count, 2); /* evictions are no news then */
+    assert_int_equal(b.line_count,
+                     2); /* evictions after an abort are not reported */
     for (int i = 0; i < 2; i++) peer_close(&p[i]);
     bench_close(&b);
 }
 
-/* What was sent before the close still arrives. */
+/* Data sent before the close still arrive. */
 static void test_aborted_may_close_the_server(void **state)
 {
     (void)state;
@@ -267,7 +269,7 @@ static void test_aborted_may_close_the_server(void **state)
     assert_int_equal(open_descriptors(), before);
 }
 
-/* One member talks all the time, which must not put the tick off. */
+/* One member sends all the time, which must not postpone the tick. */
 static void test_a_silent_member_is_evicted(void **state)
 {
     (void)state;
@@ -305,8 +307,8 @@ static void test_the_master_beats(void **state)
     bench_close(&b);
 }
 
-/* The master was stopped for longer than the deadline: heartbeats that came
- * meanwhile count. The sleep is the stop. */
+/* The master was stopped for longer than the deadline: heartbeats that arrived
+ * meanwhile count. The sleep simulates the stop. */
 static void test_a_stopped_master_reads_before_it_judges(void **state)
 {
     (void)state;

@@ -1,11 +1,10 @@
-/* test_send_window.c - the window of a connection over a long way, against a
- * link of which everything is known. */
+/* test_send_window.c - tests of the send window of a high-RTT connection, over
+ * a simulated link. */
 #include "../core/unit.h"
 
 #include "../../src/link/send_window.h"
 
-/* A link that alone decides: what is in flight beyond its product of rate and
- * distance waits. */
+/* The only bottleneck: bytes beyond its product of rate and delay queue up. */
 struct link {
     pccl_ns distance;
     uint64_t rate; /* bytes per second */
@@ -29,7 +28,7 @@ static uint32_t after(const struct link *l, uint32_t rounds)
     return w.size;
 }
 
-/* It comes to rest where as much waits as should, from below and from above. */
+/* Converges to the wanted queue length, from below and from above. */
 static void test_fills_a_link_and_little_more(void **state)
 {
     (void)state;
@@ -46,8 +45,9 @@ static void test_fills_a_link_and_little_more(void **state)
     }
 }
 
-/* A way that takes more than the most is left to the kernel, soon. */
-static void test_leaves_fat_ways_alone(void **state)
+/* A path with a larger bandwidth-delay product than the limit is soon left to
+ * the kernel. */
+static void test_leaves_fat_links_alone(void **state)
 {
     (void)state;
     struct link l = {100 * PCCL_MS, 50 * 1000 * 1000};
@@ -67,7 +67,7 @@ static void test_takes_over_when_there_is_a_queue(void **state)
     assert_in_range(send_window_next(&w, &p), 32 * 1024, 100 * 1024);
 }
 
-/* However long the queue of others is, something goes. */
+/* However long the queue of other traffic is, some bytes are sent. */
 static void test_never_stops(void **state)
 {
     (void)state;
@@ -76,7 +76,8 @@ static void test_never_stops(void **state)
         .rtt = PCCL_S, .rtt_least = PCCL_MS, .in_flight = WINDOW_LEAST};
     assert_in_range(send_window_next(&w, &p), WINDOW_LEAST, 2 * WINDOW_LEAST);
     p = (struct send_path){.rtt = 0};
-    assert_int_equal(send_window_next(&w, &p), WINDOW_LEAST); /* not known */
+    assert_int_equal(send_window_next(&w, &p),
+                     WINDOW_LEAST); /* unknown so far */
 }
 
 static void test_knows_lossy_ways(void **state)
@@ -92,7 +93,7 @@ static void test_knows_lossy_ways(void **state)
     p.rtt = 60 * PCCL_MS; /* its own queue overflows */
     assert_false(send_window_is_lossy(&p));
     p.rtt = p.rtt_least;
-    p.sent = 10; /* too few to say */
+    p.sent = 10; /* too few for a measurement */
     p.again = 2;
     assert_false(send_window_is_lossy(&p));
 }
@@ -101,7 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fills_a_link_and_little_more),
-        cmocka_unit_test(test_leaves_fat_ways_alone),
+        cmocka_unit_test(test_leaves_fat_links_alone),
         cmocka_unit_test(test_takes_over_when_there_is_a_queue),
         cmocka_unit_test(test_never_stops),
         cmocka_unit_test(test_knows_lossy_ways),

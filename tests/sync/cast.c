@@ -1,4 +1,4 @@
-/* cast.c - see cast.h. */
+/* cast.c - runs the peers of a test in threads. */
 #include "cast.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* cast.h - a master and up to CAST_MAX peers in one process, for tests of
- * shared state: each call is made by all peers at once, one thread each, and
- * leaves what came of it to be asserted by the test's own thread. */
+ * shared state. All peers make each call at once, one thread each; the test's
+ * own thread then checks the results. */
 #ifndef PCCL_TEST_CAST_H
 #define PCCL_TEST_CAST_H
 
@@ -12,14 +12,14 @@
 enum { CAST_MAX = 8, CAST_TENSORS_MAX = 16 };
 
 enum cast_act {
-    CAST_IDLE, /* does nothing this time */
+    CAST_IDLE, /* makes no call */
     CAST_SYNC,
     CAST_UPDATE,
     CAST_REDUCE, /* an all-reduce of one float, tag 5 */
 };
 
 struct actor {
-    pcclComm_t *comm; /* NULL: not there */
+    pcclComm_t *comm; /* NULL: absent */
     uint32_t group;
     enum cast_act act;
     pcclSharedState_t state;
@@ -40,10 +40,10 @@ struct cast {
 
 void cast_open(struct cast *c, uint32_t deadline_ms);
 void cast_close(struct cast *c);
-/* Actor i joins group g: the next rank there. */
+/* Actor i joins group g with the next rank. */
 void cast_join(struct cast *c, int i, uint32_t g);
 void cast_leave(struct cast *c, int i);
-/* All that are there make their call; returns when all have returned. */
+/* All present actors make their calls; returns when all have returned. */
 void cast_run(struct cast *c);
 
 /* Adds a tensor to actor i. */

@@ -1,5 +1,5 @@
-/* fake_device.c - see fake_device.h. Device addresses are pages without any
- * access; the bytes are in a second mapping that only this file knows. */
+/* fake_device.c - simulated device memory: device addresses are pages without
+ * access; the data are in a second mapping that only this file knows. */
 #include "fake_device.h"
 
 #include "../../src/hash/hash.h"

@@ -1,5 +1,5 @@
-/* fake_device.h - a stand-in for comm_device.c: "device" memory that faults
- * when the host touches it, so that a test without a GPU can tell. */
+/* fake_device.h - a stand-in for comm_device.c. Its "device" memory faults when
+ * the host touches it, so that a test without a GPU detects wrong accesses. */
 #ifndef PCCL_TEST_FAKE_DEVICE_H
 #define PCCL_TEST_FAKE_DEVICE_H
 
@@ -10,11 +10,12 @@ struct fake_device {
     atomic_bool hash_fails, read_fails, write_fails;
 };
 
-/* Two devices, so that peers of one process can fail one by one. */
+/* Two devices, so that one peer of a process can fail alone. */
 extern struct fake_device fake_devices[2];
 
 void *fake_alloc(int device, size_t size); /* a device address */
-void *fake_host(const void *data);         /* the same bytes, for the test */
+void *
+fake_host(const void *data); /* the same data in host memory, for the test */
 void fake_free_all(void);
 
 #endif

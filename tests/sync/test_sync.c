@@ -1,5 +1,5 @@
-/* test_sync.c - what a program sees of pcclSynchronizeSharedState (contract
- * §3), with real sockets. Rule numbers are those of PROTOCOL.md. */
+/* test_sync.c - tests of pcclSynchronizeSharedState as a program sees it
+ * (contract §3), over real sockets. Rule numbers are those of PROTOCOL.md. */
 #include "cast.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { N = 40000 }; /* floats: three blocks, the last one not full */
+enum { N = 40000 }; /* floats: three blocks, the last one partly filled */
 #define POPULAR PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR
 #define RECEIVE PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY
 #define SEND PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY
@@ -121,7 +121,7 @@ static void test_tie_goes_to_the_lowest_rank(void **state)
 static void test_revisions(void **state)
 {
     (void)state;
-    /* S3: the highest of the first ones counts, the others are behind. */
+    /* S3: the highest initial revision counts; the others are behind. */
     stage(3, (float[]){4, 8, 8}, (uint64_t[]){13, 0, 0});
     cast_run(&cast);
     for (int i = 0; i < 3; i++) {
@@ -129,17 +129,18 @@ static void test_revisions(void **state)
         assert_int_equal(cast.actors[i].state.revision, 13);
         assert_content(i, 4);
     }
-    /* One is behind with the same content, one with another. */
+    /* One is behind with the same content, one with different content. */
     stage(3, (float[]){6, 6, 2}, (uint64_t[]){14, 3, 13});
     cast_run(&cast);
     assert_outcome(0, pcclSuccess, 14, 0);
     assert_outcome(1, pcclSuccess, 14, 0);
     assert_outcome(2, pcclSuccess, 14, sizeof values[0]);
-    /* The majority is behind: the one at the right revision wins. */
+    /* The majority is behind: the only one at the right revision wins. */
     stage(3, (float[]){2, 5, 2}, (uint64_t[]){14, 15, 14});
     cast_run(&cast);
     for (int i = 0; i < 3; i++) assert_content(i, 5);
-    /* Ahead by two: refused, the others go on; then it is welcome again. */
+    /* Ahead by two: it is refused and the others go on; then it may take part
+     * again. */
     stage(3, (float[]){1, 1, 1}, (uint64_t[]){16, 17, 16});
     cast_run(&cast);
     assert_outcome(0, pcclSuccess, 16, 0);
@@ -149,7 +150,7 @@ static void test_revisions(void **state)
     stage(3, (float[]){1, 3, 1}, (uint64_t[]){17, 17, 17});
     cast_run(&cast);
     for (int i = 0; i < 3; i++) assert_content(i, 1);
-    /* All forgot to count: the number goes up all the same. */
+    /* None has incremented its revision: it increases all the same. */
     stage(3, (float[]){1, 1, 1}, (uint64_t[]){17, 17, 17});
     cast_run(&cast);
     for (int i = 0; i < 3; i++) assert_outcome(i, pcclSuccess, 18, 0);
@@ -166,7 +167,7 @@ static void test_strategies(void **state)
     (void)state;
     uint64_t one[] = {1, 1, 1};
     uint64_t two[] = {2, 2, 2};
-    /* More newcomers than members: the sender wins, and only it serves. */
+    /* More newcomers than members: the sender wins and is the only server. */
     stage(3, (float[]){6, 6, 4}, NULL);
     strategies(3, (pcclSharedStateSyncStrategy_t[]){RECEIVE, RECEIVE, SEND});
     assert_outcome(0, pcclSuccess, 0, sizeof values[0]);
@@ -175,12 +176,12 @@ static void test_strategies(void **state)
     assert_int_equal(cast.actors[0].info.tx_bytes, 0);
     assert_int_equal(cast.actors[1].info.tx_bytes, 0);
     assert_int_equal(cast.actors[2].info.tx_bytes, 2 * sizeof values[0]);
-    /* A receiver with the right content does not serve either. */
+    /* A receiver with the elected content does not serve either. */
     stage(3, (float[]){6, 4, 4}, one);
     strategies(3, (pcclSharedStateSyncStrategy_t[]){RECEIVE, RECEIVE, SEND});
     assert_int_equal(cast.actors[1].info.tx_bytes, 0);
     assert_content(0, 4);
-    /* Senders must agree: the outvoted one is refused and unchanged. */
+    /* Senders must agree: the one not elected is refused and unchanged. */
     stage(3, (float[]){6, 6, 5}, two);
     strategies(3, (pcclSharedStateSyncStrategy_t[]){SEND, SEND, SEND});
     assert_outcome(0, pcclSuccess, 2, 0);
@@ -195,7 +196,7 @@ static void test_strategies(void **state)
     for (int i = 0; i < 3; i++) assert_outcome(i, pcclInvalidUsage, 0, 0);
 }
 
-/* By rank, process and address. */
+/* The error names rank, process and address. */
 static void assert_owner_is_named(const char *error, int rank)
 {
     char owner[64];
@@ -205,7 +206,7 @@ static void assert_owner_is_named(const char *error, int rank)
         fail_msg("%s does not stand in %s", owner, error);
 }
 
-/* One of two has another size: which one is wrong says the election. */
+/* One of two has another size: the election decides which one is wrong. */
 static void test_of_two_the_outvoted_is_named(void **state)
 {
     (void)state;
@@ -362,7 +363,7 @@ static void test_newcomers_receive(void **state)
         assert_outcome(count - 1, pcclSuccess, (uint64_t)round,
                        sizeof values[0]);
     }
-    /* The founders leave; the content lives on. */
+    /* The founders leave; the record of the content remains. */
     cast_leave(&cast, 0);
     cast_leave(&cast, 1);
     cast_clear(&cast);
@@ -409,8 +410,8 @@ static const char *last_error(const pcclComm_t *comm)
     return text;
 }
 
-/* Nothing to agree on is agreed on; against those that have something it is a
- * difference like any other. */
+/* No tensors at all are equal; compared to some tensors they are a
+ * difference. */
 static void test_no_tensors(void **state)
 {
     (void)state;
@@ -486,7 +487,7 @@ static void test_names_are_unique(void **state)
     const char *error = last_error(comm);
     assert_non_null(strstr(error, "entries 0 and 2"));
     assert_non_null(strstr(error, "weights"));
-    /* Tensors without a name are told by their place. */
+    /* Unnamed tensors are reported by their index. */
     cast.actors[0].infos[0].name = cast.actors[0].infos[2].name = NULL;
     assert_int_equal(pcclSynchronizeSharedState(comm, s, POPULAR, NULL), 0);
 }
@@ -527,8 +528,7 @@ static void test_thousands_of_tensors(void **state)
         assert_memory_equal(small[0][k], small[1][k], (size_t)(k % 4) * 4);
 }
 
-/* S9, V4: peers that call different things get an error, not each other's
- * patience. */
+/* S9, V4: peers in different calls get an error instead of a deadlock. */
 static void test_crossed_calls(void **state)
 {
     (void)state;

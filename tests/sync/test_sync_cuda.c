@@ -1,5 +1,5 @@
-/* test_sync_cuda.c - shared state between a host's memory and a real GPU's.
- * Skipped without one. */
+/* test_sync_cuda.c - tests of shared state between host memory and a real GPU.
+ * Skipped without a GPU. */
 #include "cast.h"
 
 #include <cuda_runtime_api.h>
@@ -48,7 +48,7 @@ static void test_host_to_gpu_and_back(void **state)
     assert_equal(SIZE);
     stage(1);
     assert_equal(0);
-    /* The peer with the GPU is alone at the right revision. */
+    /* Only the peer with the GPU has the right revision. */
     host[SIZE / 2] ^= 1;
     stage(2);
     cast.actors[0].state.revision = 1;

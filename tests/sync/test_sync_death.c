@@ -1,5 +1,6 @@
-/* test_sync_death.c - real processes killed in the middle of a transfer: the
- * others end their synchronization with the elected bytes, in bounded time.
+/* test_sync_death.c - tests of processes killed in the middle of a transfer:
+ * the others complete their synchronization with the elected bytes, in bounded
+ * time.
  *
  * The first ranks hold 1s, the last one or two receive. The parent kills one of
  * them some milliseconds after all have called; the times only choose where. */
@@ -22,15 +23,16 @@ enum { RANKS = 4, SIZE = 96 << 20 };
 
 struct report {
     int rank;
-    int kind; /* 0: calls now, 1: success, 2: anything else */
+    int kind; /* 0: calls now, 1: success, 2: any other result */
     size_t sent, received;
-    size_t grown; /* memory that the call took at its peak */
+    size_t grown; /* peak growth of memory during the call */
 };
 
 static int reports[2];
 static uint16_t port;
 static int receivers = 1;
-static bool apart; /* send-only and receive-only instead of enforce-popular */
+static bool apart; /* send-only and receive-only strategies instead of
+                      enforce-popular */
 
 static ccoip_socket_address_t loopback(uint16_t number)
 {
@@ -77,7 +79,7 @@ static pcclComm_t *join(int ranks)
     return comm;
 }
 
-/* Bytes that this process had at most, from the last fresh start on. */
+/* Peak resident bytes of this process since the last reset. */
 static size_t peak_memory(bool afresh)
 {
     char line[128];
@@ -153,11 +155,11 @@ static void die_after(int victim, int milliseconds)
     int ended = 0;
     bool killed = false;
     bool wrong = false;
-    bool dead_too = false; /* it was done before it was killed */
+    bool dead_too = false; /* it completed before it was killed */
     size_t received = 0;
     size_t sent = 0;
     size_t grown = 0;
-    struct report r; /* the pipe ends when all ranks have */
+    struct report r; /* the pipe ends when all ranks have ended */
     while (read(reports[0], &r, sizeof r) == sizeof r) {
         calling += r.kind == 0;
         if (r.kind != 0 && !(killed && r.rank == victim)) ended++;
@@ -167,7 +169,7 @@ static void die_after(int victim, int milliseconds)
         dead_too |= r.kind != 0 && r.rank == victim;
         if (r.grown > grown) grown = r.grown;
         if (calling < RANKS || killed) continue;
-        /* Not to wait for anything: the moment of the kill is the input. */
+        /* not a wait for an event: the moment of the kill is the input */
         struct timespec t = {0, milliseconds * 1000000L};
         (void)nanosleep(&t, NULL);
         (void)kill(pids[victim], SIGKILL);
@@ -184,13 +186,13 @@ static void die_after(int victim, int milliseconds)
     close(numbers[1]);
     assert_false(wrong);
     assert_true(ended >= RANKS - 1);
-    /* Nobody has made a copy of the state, nor of half of it. */
+    /* No process has copied the state, or half of it. */
     assert_in_range(grown, 1, SIZE / 4);
-    /* What was sent in vain counts nowhere, what the dead gave is gone. */
+    /* Bytes sent to the dead count nowhere; bytes sent by the dead are lost. */
     size_t takers = (size_t)receivers;
     if (victim >= RANKS - receivers && !dead_too) takers--;
     assert_int_equal(received, takers * SIZE);
-    /* It had all of it, and was killed before it could say so here. */
+    /* It was complete, but was killed before it could report that. */
     bool unsaid = takers < (size_t)receivers && sent == received + SIZE;
     if (victim < RANKS - receivers && !dead_too)
         assert_true(sent <= received);
@@ -210,7 +212,7 @@ static void test_the_receiver_dies(void **state)
     for (int i = 0; i < 2; i++) die_after(RANKS - 1, 20 + 40 * i);
 }
 
-/* With nobody passing on, holders sent what the other receiver has. */
+/* Receivers do not forward: holders send what the other receiver has. */
 static void test_one_of_two_receivers_dies(void **state)
 {
     (void)state;
@@ -244,7 +246,7 @@ static void go_on(uint64_t revision, uint8_t content, int ready)
     _exit(0);
 }
 
-/* A process that synchronizes alone, and is killed. */
+/* A process that synchronizes alone and is then killed. */
 static struct report alone(uint64_t revision, uint8_t content)
 {
     struct report r = {0};
@@ -276,9 +278,9 @@ static void test_all_die_and_the_run_goes_on(void **state)
     struct report first = alone(41, 7);
     struct report other = alone(41, 8); /* the wrong checkpoint */
     struct report older = alone(40, 7); /* an older one */
-    struct report newer = alone(42, 7); /* one from elsewhere */
+    struct report newer = alone(42, 7); /* a newer one from another run */
     struct report same = alone(41, 7);  /* the right one */
-    struct report again = alone(41, 8); /* and still not that one */
+    struct report again = alone(41, 8); /* the wrong one again */
     (void)kill(master, SIGKILL);
     (void)waitpid(master, NULL, 0);
     close(numbers[0]);

@@ -1,6 +1,6 @@
-/* test_sync_device.c - shared state on a GPU, on the host, and mixed between
- * peers. The GPU is fake_device.c: the library crashes where it touches a
- * device address itself. */
+/* test_sync_device.c - tests of shared state on a GPU, on the host, and mixed.
+ * The GPU is fake_device.c: the library crashes if it accesses a device address
+ * itself. */
 #include "cast.h"
 #include "fake_device.h"
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* Many pieces, a lone block, and a few bytes at an odd address. */
+/* Many pieces, a single block, and a few bytes at an odd address. */
 enum { TENSORS = 3 };
 static const size_t sizes[TENSORS] = {1300 * 1000 + 7, 65536, 13};
 static const size_t total = 1300 * 1000 + 7 + 65536 + 13;
@@ -94,7 +94,7 @@ static void test_mixed_peers_agree_bit_for_bit(void **state)
     assert_int_equal(tx, 2 * total);
     assert_int_equal(fake_devices[0].hashed, total);
     assert_int_equal(fake_devices[1].written, sizes[0] + sizes[2]);
-    /* Nothing differs any more, so nothing is copied. */
+    /* Without a difference nothing is copied. */
     unsigned long read = fake_devices[0].read + fake_devices[1].read;
     for (int i = 0; i < 4; i++) cast.actors[i].state.revision = 1;
     cast_run(&cast);
@@ -152,7 +152,7 @@ static void test_device_that_cannot_be_written(void **state)
     assert_int_equal(cast.actors[0].result, pcclSuccess);
     assert_int_equal(cast.actors[0].info.tx_bytes, 0);
     assert_int_equal(cast.actors[1].info.tx_bytes, 0);
-    /* It is a member still, and the device may come back. */
+    /* It is still a member, and the device may recover. */
     fake_devices[1].write_fails = false;
     for (int i = 0; i < 3; i++) cast.actors[i].state.revision = 1;
     cast_run(&cast);

@@ -1,9 +1,9 @@
-/* test_sync_large.c - tensors of more than 4 GiB: no offset, size or count of
- * bytes is cut to 32 bits on the way from the tensor to the reported sums.
+/* test_sync_large.c - tensors of more than 4 GiB: tests that no offset, size or
+ * byte count is truncated to 32 bits anywhere.
  *
  * The tensors are mostly address space: a few MiB of memory that repeat, with
- * pages of their own where a cut offset would show. Writing a repeated block is
- * harmless, because all its images are to get the same bytes. */
+ * separate pages where a truncated offset would show. Writing a repeated block
+ * is harmless, because all its images are to get the same bytes. */
 #include "cast.h"
 
 #include <setjmp.h>
@@ -84,7 +84,7 @@ static void test_one_block_beyond_four_gib(void **state)
     uint8_t **bytes = *state;
     memset(bytes[0], 1, BLOCK);
     memset(bytes[1], 1, BLOCK);
-    /* Where a cut offset would lead to the first block or the second. */
+    /* Where a truncated offset would hit the first or the second block. */
     bytes[0][FOUR_GIB + BLOCK] = 77;
     bytes[0][SIZE - 1] = 78;
     synchronize(bytes, 0, BLOCK + (size_t)TAIL % BLOCK);

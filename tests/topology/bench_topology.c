@@ -1,4 +1,4 @@
-/* bench_topology.c - quality and time of the ring solver by size.
+/* bench_topology.c - benchmark of the ring solver: quality and time by size.
  *
  * bench_topology [peers [rounds]]: random geometric worlds, ratio of the ring's
  * slowest edge to the upper bound, delay against the nearest-neighbour ring. */

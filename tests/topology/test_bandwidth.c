@@ -1,4 +1,5 @@
-/* test_bandwidth.c - store of measured edges, its views and probe plans. */
+/* test_bandwidth.c - tests of the bandwidth store, its views and probe
+ * plans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,8 +50,8 @@ static void test_updates(void **state)
     assert_edge(store, 0, 1, EDGE_MEASURED, 1000);
     assert_int_equal(bandwidth_look(store, 1, 0).state, EDGE_UNKNOWN);
 
-    /* Lower bounds raise, and leave rate and age alone otherwise; a new
-     * round-trip time is taken either way, and none leaves the old one. */
+    /* Lower bounds raise the rate and otherwise leave rate and age alone. A new
+     * round trip is stored in both cases; a missing one keeps the old. */
     bandwidth_measured(store, 0, 1, 900, 400, BANDWIDTH_AT_LEAST, 20);
     assert_edge(store, 0, 1, EDGE_MEASURED, 1000);
     assert_int_equal(bandwidth_look(store, 0, 1).since, 10);
@@ -86,7 +87,7 @@ static void test_estimates(void **state)
     assert_true(host.rtt < site.rtt && site.rtt < high_rtt.rtt);
     assert_int_equal(bandwidth_look(store, 4, 5).rate, high_rtt.rate);
 
-    /* Best of the sender against best of the receiver, within the scope. */
+    /* Best rate of the sender and of the receiver, within the scope. */
     bandwidth_measured(store, 0, 4, 2000, 70, BANDWIDTH_SATURATED, 1);
     bandwidth_measured(store, 0, 5, 1500, 60, BANDWIDTH_SATURATED, 1);
     assert_edge(store, 0, 3, EDGE_UNKNOWN, 2000);
@@ -114,7 +115,7 @@ static void test_capacity(void **state)
     for (uint32_t p = 2; p <= BANDWIDTH_ROW_MAX; p++)
         measured(store, 0, p, 100 + p, 10 + p);
     assert_edge(store, 0, 2, EDGE_MEASURED, 102);
-    measured(store, 0, N - 1, 50, 500); /* the oldest measurement goes */
+    measured(store, 0, N - 1, 50, 500); /* replaces the oldest measurement */
     assert_int_equal(bandwidth_look(store, 0, 2).state, EDGE_UNKNOWN);
     assert_edge(store, 0, 1, EDGE_UNREACHABLE, 0);
     assert_edge(store, 0, 3, EDGE_MEASURED, 103);
@@ -161,7 +162,7 @@ static void test_fill(void **state)
     uint16_t slots[3] = {5, 2, 3};
     struct topology_edge e[9];
     measured(store, 5, 2, 300000, 1);
-    measured(store, 5, 1, 400000, 1); /* outside of the world */
+    measured(store, 5, 1, 400000, 1); /* outside this world */
     measured(store, 2, 5, 200000, 1);
     measured(store, 2, 1, 100000, 1);
     bandwidth_unreachable(store, 3, 5, 1);
@@ -172,16 +173,16 @@ static void test_fill(void **state)
     assert_int_equal(e[1].delay, topology_encode(1000));
     assert_int_equal(e[3].rate, topology_encode(200000));
     assert_int_equal(e[6].rate, 0);
-    assert_int_equal(e[2].rate, topology_encode(400000)); /* hope */
+    assert_int_equal(e[2].rate, topology_encode(400000)); /* optimistic */
     assert_int_equal(e[7].rate, topology_encode(300000));
     bandwidth_fill(store, slots, 3, (struct bandwidth_view){1, 8}, e);
-    assert_int_equal(e[2].rate, 50); /* caution */
+    assert_int_equal(e[2].rate, 50); /* cautious */
     assert_int_equal(e[7].rate, topology_encode(150000) & ~255);
     assert_int_equal(e[1].rate, topology_encode(300000) & ~255);
     free(store);
 }
 
-/* Nothing measured at all: hosts and sites become stretches of the ring. */
+/* Without measurements, hosts and sites are contiguous in the ring. */
 static void test_hierarchy_for_free(void **state)
 {
     (void)state;
@@ -282,9 +283,9 @@ static void test_plan_small(void **state)
     }
 }
 
-/* Round trips alone: no rate, nothing dropped, and an edge that cannot be made
- * remains one. */
-static void test_ways(void **state)
+/* Round trips alone: no rate, no entry replaced, and unreachable edges
+ * remain. */
+static void test_rtts(void **state)
 {
     (void)state;
     struct bandwidth *store = store_far(3);
@@ -315,8 +316,9 @@ static void test_ways(void **state)
     free(store);
 }
 
-/* One address prefix, but an ocean between 0, 1 and 2, 3: once it has been
- * crossed, no other way across is thought to be faster, but shorter ones. */
+/* One address prefix, but a long distance between 0, 1 and 2, 3. After one
+ * measurement across, no other edge across is estimated as faster; shorter ones
+ * may be. */
 static void test_estimates_by_distance(void **state)
 {
     (void)state;
@@ -336,7 +338,7 @@ static void test_estimates_by_distance(void **state)
     bandwidth_rtt(store, 1, 3, 20 * PCCL_MS, 3);
     bandwidth_measured(store, 1, 2, 1500, 10 * PCCL_MS, BANDWIDTH_SATURATED, 3);
     assert_edge(store, 3, 0, EDGE_UNKNOWN, 1000);
-    /* For a ring to run on, half of it. */
+    /* With caution, half of it. */
     struct topology_edge e[16];
     bandwidth_fill(store, (uint16_t[]){0, 1, 2, 3}, 4,
                    (struct bandwidth_view){1, 0}, e);
@@ -355,7 +357,7 @@ static void test_estimates_by_distance(void **state)
     free(store);
 }
 
-/* An edge that did at least something is probed only if it may do more. */
+/* An edge with a lower bound is probed only if its estimate is higher. */
 static void test_plan_lower_bounds(void **state)
 {
     (void)state;
@@ -406,7 +408,8 @@ static void test_plan_large(void **state)
         for (uint32_t c = 0; c < first && c < second; c++)
             same += probes[c].a == others[c].a && probes[c].b == others[c].b;
         assert_true(same < first * 9 / 10);
-        /* The ring is covered; so is a neighbour at the same site for all. */
+        /* The plan covers the ring, and a neighbour at the same site for
+         * all. */
         uint32_t count = bandwidth_plan(store, &wish, probes, MAX, &rounds);
         uint32_t on_ring = 0, same_site = 0;
         for (uint32_t c = 0; c < count; c++) {
@@ -420,7 +423,8 @@ static void test_plan_large(void **state)
     }
 }
 
-/* Solve in hope, probe what the ring needs, repeat: ends at the best ring. */
+/* Solve optimistically, probe the ring's edges, repeat: ends at the best
+ * ring. */
 static void test_lazy_probing(void **state)
 {
     (void)state;
@@ -470,7 +474,7 @@ int main(void)
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_hierarchy_for_free),
         cmocka_unit_test(test_plan_small),
-        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_rtts),
         cmocka_unit_test(test_estimates_by_distance),
         cmocka_unit_test(test_plan_lower_bounds),
         cmocka_unit_test(test_plan_large),

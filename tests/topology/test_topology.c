@@ -1,4 +1,5 @@
-/* test_topology.c - ring solver: optimality, validity, slicing, quality. */
+/* test_topology.c - tests of the ring solver: optimality, validity, slicing,
+ * quality. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static struct solved solve(const struct topology_instance *in,
 {
     struct solved out;
     size_t size = topology_search_size(in->n);
-    /* Garbage in the memory must not matter, nor a byte too few be needed. */
+    /* Garbage in the memory must not matter, and the size must suffice. */
     void *memory = malloc(size);
     assert_non_null(memory);
     memset(memory, 0xa5, size);
@@ -137,8 +138,8 @@ static void test_optimal_to_nine(void **state)
     assert_true(found > 100 && impossible > 100);
 }
 
-/* Held and Karp once more, with sets in the other order and no code shared
- * with the library: the best rate first, then the least delay at it. */
+/* Held and Karp again, with sets in another order and independent code: first
+ * the best rate, then the least delay at it. */
 static struct topology_score oracle(const struct topology_instance *in)
 {
     uint32_t n = in->n, full = (1u << n) - 1;
@@ -201,7 +202,7 @@ static void test_exact_methods_agree(void **state)
         }
 }
 
-/* Branch and bound by itself: from the worst ring, without the heuristic. */
+/* Branch and bound alone: from the worst ring, without the heuristic. */
 static void test_branch_alone(void **state)
 {
     (void)state;
@@ -229,7 +230,7 @@ static void test_branch_alone(void **state)
         }
 }
 
-/* The incremental sums and places of the local search stay what they mean. */
+/* The incremental sums and places of the local search stay correct. */
 static void test_local_sums(void **state)
 {
     (void)state;
@@ -274,7 +275,8 @@ static void test_slices_equal_one_shot(void **state)
     }
 }
 
-/* Never worse than the ring the run has now, at any step, and only better. */
+/* At any step the ring is at least as good as the initial one, and only
+ * improves. */
 static void test_initial_and_monotone(void **state)
 {
     (void)state;
@@ -305,7 +307,7 @@ static void test_blockers(void **state)
 {
     (void)state;
     struct topology_blocker b[8];
-    /* Peer 2 can be reached and reach nobody: firewalled outwards. */
+    /* Peer 2 has incoming but no outgoing edges: an outgoing firewall. */
     struct world w = world_uniform(6, 1, 10, 0);
     for (uint32_t q = 0; q < 6; q++) w.edges[2 * 6 + q].rate = 0;
     struct solved r = solve(&w.in, &plain, 100);
@@ -322,7 +324,7 @@ static void test_blockers(void **state)
     assert_int_equal(topology_blockers(&w.in, r.order, b, 0), 2);
     world_free(&w);
 
-    /* Two islands joined one way only, small and large. */
+    /* Two islands joined in one direction only, small and large. */
     for (uint32_t n = 6; n <= 40; n += 34) {
         w = world_uniform(n, 2, 10, 0);
         for (uint32_t p = n / 2; p < n; p++)
@@ -337,7 +339,7 @@ static void test_blockers(void **state)
     }
 }
 
-/* One reachable ring hidden among blocked edges, plus a few distractions. */
+/* One possible ring hidden among blocked edges, plus some distractions. */
 static void test_hidden_ring(void **state)
 {
     (void)state;
@@ -383,7 +385,7 @@ static void test_quality(void **state)
     }
 }
 
-/* Delay alone: sites of equal links; a good ring enters each site once. */
+/* Delay alone, sites of equal links: a good ring enters each site once. */
 static void test_sites_entered_once(void **state)
 {
     (void)state;
@@ -405,8 +407,9 @@ static void test_sites_entered_once(void **state)
 }
 
 /* A delay beyond the clamp, and the largest world's sum, stay exact. */
-/* The heuristic finds the ring at once; a proof over so many that are as good
- * takes minutes, and is given up. A world without a ring so far is not. */
+/* The heuristic finds the ring at once. A proof over so many equally good rings
+ * would take minutes, so it stops at its limit. A world without a ring so far
+ * has no limit. */
 static void test_proof_has_a_limit(void **state)
 {
     (void)state;

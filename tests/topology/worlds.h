@@ -72,9 +72,9 @@ static inline struct world world_geometric(uint32_t n, uint64_t seed)
     return w;
 }
 
-/* 18 peers at 12 places of two continents, some of them twice: the same round
- * trip either way and many rings of nearly the same length, which is what a
- * proof has to tell apart. The rate falls with the way. */
+/* 18 peers at 12 places on two continents, some places twice. Round trips are
+ * symmetric, and many rings are nearly equal, which makes a proof hard. The
+ * rate falls with the distance. */
 static inline struct world world_two_continents(void)
 {
     enum { PLACES = 12, PEERS = 18 };
