@@ -1,12 +1,12 @@
 #!/bin/sh
-# demo.sh [TEXT [BIN]] - trains a model, kills a rank, lets new ones in.
+# demo.sh [TEXT [BIN]] - trains a model, kills a rank, admits new ones.
 #
 # 1. train_text, a plain MPI program, with 4 ranks; one is killed with kill -9.
 # 2. elastic_train, 4 ranks; one is killed, two join while it runs.
 #
-# Builds into build/ first, and installs what that needs if it is missing
-# (Debian: with apt-get); unless BIN is given, a folder with the programs.
-# Exits 0 if everything ended as it should.
+# Builds into build/ first, and installs missing dependencies (Debian: with
+# apt-get), unless BIN names a folder with the programs.
+# Exits 0 if all checks pass.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -38,8 +38,8 @@ build()
     fi
 }
 
-# Starts a launcher that writes to the pipe which `play` reads. The time limit
-# is for bugs only. Its process id is in $!.
+# Starts a launcher that writes to the pipe of `play`. The time limit only guards
+# against bugs. Its process id is in $!.
 launch() # pccl-master arguments
 {
     timeout 300 "$bin/pccl-master" "$@" >"$work/out" 2>&1 3<&- &
@@ -48,7 +48,7 @@ launch() # pccl-master arguments
 
 say() { printf '>>> %s\n' "$*"; }
 
-# Runs a program with 4 ranks and acts on what it prints: kills rank 2 at step
+# Runs a program with 4 ranks and reacts to its output: kills rank 2 at step
 # kill_at, starts two more ranks at step join_at (0: never).
 play() # program steps kill_at join_at
 {
@@ -93,7 +93,7 @@ play() # program steps kill_at join_at
     jobs=
 }
 
-# Judges what `play` has seen.
+# Checks the output that `play` has recorded.
 verdict() # started done
 {
     fault=

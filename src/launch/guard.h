@@ -14,12 +14,12 @@ struct guard {
 /* Forks; call before there are threads, loops or ranks. 0, or -1 + errno. */
 int guard_start(struct guard *guard);
 
-/* Tells the guard of a process group; async-signal-safe, so that a rank can
- * register itself before it executes anything. */
+/* Registers a process group; async-signal-safe, so that a rank can register
+ * itself before it executes a program. */
 void guard_add(int fd, pid_t group);
 void guard_remove(int fd, pid_t group);
 
-/* Groups that are still known are killed. */
+/* Ends the guard, which kills the groups that are still registered. */
 void guard_stop(struct guard *guard);
 
 #endif

@@ -1,4 +1,4 @@
-/* hosts.c - see hosts.h. */
+/* hosts.c - parses lists of hosts and places ranks. */
 #include "hosts.h"
 
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static bool number_read(const char *text, size_t length, uint32_t *number)
     return value > 0 && value <= RANKS_MAX;
 }
 
-/* NAME[:COUNT]; an IPv6 address with a count stands in brackets. */
+/* NAME[:COUNT]; an IPv6 address with a count needs brackets. */
 static bool entry_add(const struct reader *reader, const char *text,
                       size_t length)
 {
@@ -89,7 +89,7 @@ bool hosts_parse(struct host_list *list, const char *text, char *error,
     return list->count > before || fail(&reader, "no host is named");
 }
 
-/* What may follow the name in a host file. */
+/* Applies a word after the name in a host file. */
 static bool attribute_apply(const struct reader *reader, const char *word,
                             size_t length)
 {
@@ -190,7 +190,7 @@ bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
     return false;
 }
 
-/* "2(x3),1": the number for the node at index; the last one goes on. */
+/* "2(x3),1": the number for the node at index; the last one repeats. */
 static bool tasks_at(const char *tasks, size_t index, uint32_t *slots)
 {
     size_t first = 0;
@@ -263,7 +263,7 @@ static bool ranges_expand(const struct reader *reader, const char *item,
     return true;
 }
 
-/* The first bracket is expanded; what follows may have more. */
+/* Expands the first bracket; the rest may contain more. */
 static bool item_expand(const struct reader *reader, const char *item)
 {
     const char *open = strchr(item, '[');

@@ -1,24 +1,24 @@
-/* hosts.h - which hosts a job may use, and which rank runs where; pure.
+/* hosts.h - hosts of a job, and placement of its ranks; pure.
  *
- * Hosts come from -hosts, from a host file of MPICH or Open MPI, or from what
- * Slurm says of its allocation. */
+ * Hosts come from -hosts, from a host file of MPICH or Open MPI, or from
+ * Slurm's allocation. */
 #ifndef PCCL_LAUNCH_HOSTS_H
 #define PCCL_LAUNCH_HOSTS_H
 
 #include "launch_base.h"
 
 struct host_entry {
-    char *name; /* [USER@]NAME, ours */
+    char *name; /* [USER@]NAME, owned */
     uint32_t slots;
 };
 
-/* In the order in which they are filled; a name may come twice. */
+/* In the order in which they are filled; a name may occur twice. */
 struct host_list {
     struct host_entry *entries;
     size_t count;
 };
 
-/* "a,b:4,[::1]:2". False with error, "" for nothing to say. */
+/* "a,b:4,[::1]:2". False: see error, which may be "". */
 bool hosts_parse(struct host_list *list, const char *text, char *error,
                  size_t error_size);
 
@@ -27,8 +27,8 @@ bool hosts_parse(struct host_list *list, const char *text, char *error,
 bool hosts_parse_file(struct host_list *list, const char *text, char *error,
                       size_t error_size);
 
-/* The text of Open MPI's rank file: "rank N=HOST slot=...", one rank a line and
- * in any order. One entry for each rank, in their order; slots do nothing. */
+/* The text of Open MPI's rank file: "rank N=HOST slot=...", one rank per line,
+ * in any order. Makes one entry per rank, in their order; slots are ignored. */
 bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
                        size_t error_size);
 
@@ -47,14 +47,15 @@ struct place {
 };
 
 struct placement {
-    const char **hosts; /* every name once; borrowed from the list */
-    uint32_t *locals;   /* how many ranks each has */
+    const char **hosts; /* every name once; the list owns them */
+    uint32_t *locals;   /* number of ranks of each */
     uint32_t host_count;
     struct place *ranks;
 };
 
-/* Fills the slots of the entries in turn, or per_host ranks on each if that is
- * not 0, and begins again when all are full. An empty list is "localhost". */
+/* Fills the slots of the entries in turn, or places per_host ranks on each if
+ * that is not 0, and starts again when all are full. An empty list means
+ * "localhost". */
 void placement_make(struct placement *placement, const struct host_list *list,
                     uint32_t per_host, uint32_t ranks);
 void placement_free(struct placement *placement);

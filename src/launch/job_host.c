@@ -178,8 +178,8 @@ bool hosts_open(struct job *job)
     return good;
 }
 
-/* Ranks beside the coordinator connect to it by the same address as remote
- * ranks, because the coordinator announces a rank under its source address. */
+/* Local ranks connect to the coordinator by the same address as remote ranks,
+ * because the coordinator announces a rank under its source address. */
 static void master_choose(struct job *job)
 {
     struct address address;

@@ -185,8 +185,7 @@ bool world_refresh(void);
  * pcclRankConnectionLost: makes pccl report the lost members, which it does by
  * itself only when an operation of the whole view fails. False: no report. */
 bool world_learn(const struct group *scope);
-/* Marks the lost members, as far as pccl has reported them. False: no
- * memory. */
+/* Marks the lost members that pccl has reported. False: no memory. */
 bool world_lost(const struct group *group, bool *lost);
 /* The host number of each member, equal for those that can share memory; 0 for
  * lost members. False: no memory. */

@@ -345,7 +345,7 @@ static int shrunk_make(struct ballot *ballot)
         object_release(&local->object);
         object_release(&remote->object);
         return error_note(MPIX_ERR_PROC_FAILED,
-                          "nobody is left of the remote group");
+                          "no member of the remote group is left");
     }
     return comm_make_inter(comm, ballot->context, local, remote, ballot->made);
 }

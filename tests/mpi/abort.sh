@@ -1,6 +1,6 @@
 #!/bin/sh
-# abort.sh MASTER SURVIVE - what happens by default when a rank is killed: with
-# the launcher's supervision, and when the ranks were started by hand.
+# abort.sh MASTER SURVIVE - tests the default reaction to a killed rank: under the
+# launcher's supervision, and with ranks started by hand.
 set -eu
 master=$1 survive=$2
 work=$(mktemp -d)
@@ -45,7 +45,7 @@ for rank in 0 1 2; do
     [ $rank = 1 ] || grep -q 'Abort(101).*PCCL_ON_FAILURE' "$work/rank$rank" ||
         fail "rank $rank does not say why it ends"
 done
-# The first one to notice ends the run for the others, who may hear of that
-# before they hear of the loss.
+# The first rank that notices the loss ends the run; others may notice that end
+# before the loss.
 grep -q 'process lost: rank 1' "$work/rank0" "$work/rank2" ||
     fail "nobody says who was lost"

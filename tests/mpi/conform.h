@@ -1,5 +1,5 @@
-/* conform.h - checks for the conformance programs: plain MPI, no framework, so
- * the same source runs with any MPI library and any number of ranks. */
+/* conform.h - checks for the conformance programs. They use plain MPI without a
+ * framework, so they run with any MPI library and any number of ranks. */
 #ifndef CONFORM_H
 #define CONFORM_H
 
@@ -19,7 +19,7 @@ static int conform_failures;
         }                                                                      \
     } while (0)
 
-/* The class of what an MPI call returned. */
+/* The error class of a result code. */
 static inline int conform_class(int code)
 {
     int error_class = -1;
@@ -30,7 +30,7 @@ static inline int conform_class(int code)
 #define OK(call) CHECK((call) == MPI_SUCCESS)
 #define FAILS(error_class, call) CHECK(conform_class(call) == (error_class))
 
-/* Where a program avoids what MPICH 4.0.2 does wrong. */
+/* True for MPICH: programs avoid errors of MPICH 4.0.2. */
 static inline int conform_is_mpich(void)
 {
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -39,7 +39,7 @@ static inline int conform_is_mpich(void)
     return strncmp(version, "MPICH", 5) == 0;
 }
 
-/* All ranks end alike: one that failed makes all fail. */
+/* All ranks end with the same status: a failure of one rank fails all. */
 static inline int conform_end(void)
 {
     int worst = conform_failures;

@@ -4,13 +4,13 @@ import pathlib
 import re
 import sys
 
-# Not for a program that goes on, or made by a launcher's or a device's leave.
+# Calls that end the program, or that need a launcher or a device.
 ELSEWHERE = {
     "MPI_Abort",  # abort.sh
     # Converted by the Fortran library, which is not linked here.
     "MPI_Status_c2f08", "MPI_Status_f082c", "MPI_Status_f082f",
     "MPI_Status_f2f08",
-    # Not in a C compiler's header.
+    # Not declared in the C header.
     "MPI_Type_create_f90_complex", "MPI_Type_create_f90_integer",
     "MPI_Type_create_f90_real",
 }
@@ -37,7 +37,7 @@ def main():
     root = pathlib.Path(sys.argv[1])
     table = (root / "src/mpi/FUNCTIONS.md").read_text()
     offered = re.findall(r"^\| (MPIX?_\w+) \| yes", table, re.M)
-    # The tools interface offers nothing that most of its calls could be about.
+    # Most calls of the tools interface have no object to work on.
     tools = {name for name in offered if name.startswith("MPI_T_")}
     missing = sorted(set(offered) - called(root) - ELSEWHERE - tools)
     for name in missing:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# epoch.sh MASTER MANY - that many operations are done in the epoch that the
-# job began with: no table of the library fills up.
+# epoch.sh MASTER MANY - tests that many operations complete within the job's
+# first epoch: no table of the library fills up.
 set -eu
 out=$("$1" -v -n 2 "$2" 200000 2>&1) || { echo "$out"; exit 1; }
 echo "$out"

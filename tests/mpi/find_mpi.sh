@@ -1,7 +1,6 @@
 #!/bin/sh
-# find_mpi.sh CMAKE BUILD CC [install] - the compiler wrappers of the build, or
-# of an installation of it: their options, and that CMake's find_package(MPI)
-# finds a whole MPI beside them.
+# find_mpi.sh CMAKE BUILD CC [install] - tests the compiler wrappers of the
+# build, or of an installation: their options, and CMake's find_package(MPI).
 set -eu
 cmake=$1 bin=$2/bin cc=$3
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # fortran.sh MASTER SOURCES - builds the Fortran programs with MPICH's wrapper
-# and runs them, the same binaries, under MPICH and with this library; then
-# builds them with our wrapper. 77 without MPICH's.
+# and runs the same binaries under MPICH and with this library; then builds them
+# with our wrapper. Exits with 77 without MPICH's wrapper.
 set -eu
 master=$1 sources=$2
 command -v mpif90.mpich >/dev/null || {
@@ -33,7 +33,7 @@ mpif90.mpich -J "$work" -o "$work/sum" "$sources/sum.f90" \
     echo "skipped: mpif90.mpich does not work here"
     exit 77
 }
-# The same with mpif.h; its line length and form are those of old Fortran.
+# The same with mpif.h, in fixed source form.
 sed 's/^    use mpi$//; s/^    implicit none$/    implicit none\
     include "mpif.h"/' "$sources/sum.f90" >"$work/include.f90"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# join.sh MASTER JOIN - two ranks run, three more join them.
+# join.sh MASTER JOIN - tests that three ranks join two running ones.
 set -eu
 master=$1 join=$2
 work=$(mktemp -d)

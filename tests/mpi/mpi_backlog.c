@@ -1,13 +1,13 @@
-/* mpi_backlog.c - very many messages and requests at once, in the worst order
- * for whoever looks at them one by one: that would take minutes. */
+/* mpi_backlog.c - tests very many messages and requests at once, in the worst
+ * order for a linear search, which would take minutes. */
 #include "conform.h"
 
 #include <sys/resource.h>
 
 enum {
-    COUNT = 20000, /* small ones */
+    COUNT = 20000, /* small messages */
     LARGE_COUNT = 3000,
-    LARGE = 40 * 1024, /* not sent before it is received */
+    LARGE = 40 * 1024, /* uses rendezvous */
     FLOOD = 20000,
     GROWTH_MAX_KIB = 4 * 1024,
     TAG_GO = 50000,
@@ -33,7 +33,7 @@ static void fill(int from)
     }
 }
 
-/* All messages are there before any receive; tags from the last one back. */
+/* All messages arrive before any receive; tags in descending order. */
 static void unexpected(int any_source, int any_tag)
 {
     if (is_sender()) {
@@ -58,7 +58,7 @@ static void unexpected(int any_source, int any_tag)
     }
 }
 
-/* All receives are there before any message; they end by `how`. */
+/* All receives are posted before any message; `how` completes them. */
 static void posted(int any_source, const char *how)
 {
     int left = COUNT;
@@ -84,8 +84,8 @@ static void posted(int any_source, const char *how)
     for (int i = 0; i < COUNT; i++) CHECK(values[i] == i + 9);
 }
 
-/* Those that are not sent before they are received, in the order of sending or
- * from the last one back. Each receive has memory of its own. */
+/* Rendezvous messages, received in the order of sending or in reverse. Each
+ * receive has its own buffer. */
 static void large(int back)
 {
     if (is_sender()) {
@@ -115,9 +115,9 @@ static long memory_kib(void)
     return usage.ru_maxrss;
 }
 
-/* What is announced and not received is bounded at the receiver, which moves
- * messages all the while; still the last one can be received first, and be
- * probed for. */
+/* The receiver bounds the memory for unmatched announcements, although it makes
+ * progress all the time. Nevertheless the last message can be probed and
+ * received first. */
 static void flood(MPI_Comm beside, int probe)
 {
     MPI_Request barrier;
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     if (peer < size) {
         for (int i = 0; i < 4; i++) unexpected(i & 1, i >> 1);
         for (int i = 0; i < 4; i++) posted(i & 1, i & 2 ? "some" : "all");
-        flood(beside, 0); /* measures memory: before what needs much */
+        flood(beside, 0); /* measures memory: before tests that need much */
         flood(beside, 1);
         large(0);
         large(1);

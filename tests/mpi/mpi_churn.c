@@ -1,12 +1,13 @@
-/* mpi_churn.c - collectives of all kinds while ranks are killed at any moment.
+/* mpi_churn.c - tests collectives of all kinds while ranks are killed at any
+ * moment.
  *
  *   churn shrink SEED    the library goes on with the survivors
  *                        (PCCL_ON_FAILURE=shrink)
  *   churn ulfm SEED      the program revokes, agrees, shrinks and repeats
  *
- * All but rank 0 may die, by a timer that no call knows of. Every result names
- * its contributors, bit by bit, and must be what exactly these give; the
- * survivors must have seen the same contributors in every step. */
+ * All but rank 0 may die, by an independent timer. Every result contains a bit
+ * set of its contributors and must equal their combination; all survivors must
+ * see the same contributors in every step. */
 #include "conform.h"
 
 #include <signal.h>
@@ -15,7 +16,7 @@
 
 enum { STEPS = 150, LONG = 60000, KINDS = 9 };
 
-static int me; /* the rank at the start: what this process contributes */
+static int me; /* initial rank, contributed by this process */
 static MPI_Comm comm;
 static uint64_t history; /* hash over the contributors of all steps */
 static int64_t data[LONG], result[LONG];
@@ -33,7 +34,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return x ^ x >> 29;
 }
 
-/* Two of three ranks die, somewhere in the first half second. */
+/* Two of three ranks die at some time in the first half second. */
 static void set_timer(int seed)
 {
     uint64_t x = mix((uint64_t)seed, (uint64_t)me * 77 + 1);
@@ -57,7 +58,7 @@ static void fill(int count)
     memset(result, 0xee, (size_t)count * sizeof *result);
 }
 
-/* The first element tells who contributed. */
+/* The first element is the set of contributors. */
 static void check_sum(const int64_t *sum, int count)
 {
     int64_t weight = 0;
@@ -108,7 +109,7 @@ static int reduce_later(int64_t *who)
     return code;
 }
 
-/* One collective; `who` are its contributors where it tells. */
+/* Runs one collective; `who` gets its contributors if the result has them. */
 static int act(int step, int64_t *who)
 {
     int rank, value = -1, code;
@@ -142,7 +143,8 @@ static int act(int step, int64_t *who)
     }
 }
 
-/* The step is over when all say so; else it is repeated by those left. */
+/* The step is complete when all ranks agree; otherwise the remaining ranks
+ * repeat it. */
 static int settle(int code)
 {
     MPI_Comm next;
@@ -181,7 +183,7 @@ int main(int argc, char **argv)
             over = ulfm ? settle(code) : 1;
         } while (!over);
         history = mix(history, (uint64_t)who);
-        /* Rank 0 goes on until all timers have run out. */
+        /* Rank 0 continues until all timers have expired. */
         gettimeofday(&now, NULL);
         int mine = me == 0 && now.tv_sec - start.tv_sec < 1, all = 0;
         do {

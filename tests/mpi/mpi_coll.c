@@ -1,4 +1,4 @@
-/* mpi_coll.c - every blocking collective, for the ranks there are. */
+/* mpi_coll.c - tests every blocking collective, for any number of ranks. */
 #include "conform.h"
 
 static int rank, size;
@@ -154,8 +154,8 @@ static void add_ints(void *in, void *inout, int *count, MPI_Datatype *type)
             *(int *)((char *)in + i * extent + 4);
 }
 
-/* A type with a hole in front and behind, in an array too long for one round
- * of the fold. */
+/* A type with holes in front and behind, in an array too long for one round of
+ * the fold. */
 static void test_operator_on_holes(void)
 {
     enum { COUNT = 300000 };
@@ -237,7 +237,7 @@ static void test_allgather(void)
     OK(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 3, MPI_INT,
                      MPI_COMM_WORLD));
     for (int r = 0; r < size; r++) CHECK(all[3 * r + 1] == r);
-    /* Rank r gives r elements, placed from the end with a gap. */
+    /* Rank r contributes r elements, placed from the end with a gap. */
     int *counts = calloc((size_t)size, sizeof(int));
     int *displs = calloc((size_t)size, sizeof(int));
     int total = 0;
@@ -292,7 +292,7 @@ static void test_alltoall(void)
     CHECK(memcmp(in, out, n * 2 * sizeof(int)) == 0);
     free(out);
     free(in);
-    /* From r to s go r + s elements. */
+    /* r sends r + s elements to s. */
     int *counts = malloc(n * sizeof(int)), *displs = malloc(n * sizeof(int));
     MPI_Datatype *types = malloc(n * sizeof *types);
     int total = 0;

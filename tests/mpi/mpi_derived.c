@@ -1,5 +1,5 @@
-/* mpi_derived.c - communicators of all kinds while ranks are killed at any
- * moment.
+/* mpi_derived.c - tests communicators of all kinds while ranks are killed at
+ * any moment.
  *
  *   derived shrink SEED    the library goes on with the survivors
  *                          (PCCL_ON_FAILURE=shrink): all communicators lose the
@@ -7,8 +7,8 @@
  *                          a cell says so
  *   derived ulfm SEED      the program revokes, shrinks and makes all anew
  *
- * Every call ends, its outcome is the same on all survivors, and what it
- * brings is what those who took part gave. Rank 0 lives. */
+ * Every call ends, its outcome is the same on all survivors, and its result is
+ * that of its participants. Rank 0 survives. */
 #include "conform.h"
 
 #include <signal.h>
@@ -35,7 +35,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return x ^ x >> 29;
 }
 
-/* Two of three ranks die, somewhere in the first third of a second. */
+/* Two of three ranks die at some time in the first third of a second. */
 static void set_timer(int seed)
 {
     uint64_t x = mix((uint64_t)seed * 31, (uint64_t)me * 77 + 1);
@@ -101,7 +101,8 @@ static int make(int kind, MPI_Comm parent, MPI_Comm *out)
 /* ------------------------------------------------------------------ checking
  */
 
-/* Who takes part now, in the order of ranks; ascending or descending. */
+/* Checks the current participants, in the order of ranks; ascending or
+ * descending. */
 static int members_check(int kind, MPI_Comm comm)
 {
     int all[RANKS_MAX], size, rank, down = kind == 4;
@@ -117,7 +118,7 @@ static int members_check(int kind, MPI_Comm comm)
     return code;
 }
 
-/* The sum is that of its contributors, who are the members then. */
+/* The sum must be that of its contributors, the members at that time. */
 static int sum_check(int kind, MPI_Comm comm)
 {
     int64_t in[40], out[40], weight = 0, bits = 0;
@@ -138,7 +139,8 @@ static int sum_check(int kind, MPI_Comm comm)
     return code;
 }
 
-/* From the last rank, which may die: to all, or an error for all. */
+/* From the last rank, which may die: all receive the data, or all get an
+ * error. */
 static int root_check(int kind, MPI_Comm comm)
 {
     int size, rank, value = -1, after, worst[2];
@@ -151,7 +153,7 @@ static int root_check(int kind, MPI_Comm comm)
     if (code != MPI_SUCCESS && !lost_code(code))
         blame("another error", names[kind], code, 0);
     if (!elastic) return code;
-    /* The survivors compare. */
+    /* compare among the survivors */
     int both[2] = {code, -code};
     after = MPI_Allreduce(both, worst, 2, MPI_INT, MPI_MAX, comm);
     if (after != MPI_SUCCESS) return after;
@@ -160,7 +162,8 @@ static int root_check(int kind, MPI_Comm comm)
     return MPI_SUCCESS;
 }
 
-/* A grid is whole and works, or has lost a cell and says so, on all members. */
+/* On all members a grid is either complete and works, or has lost a member and
+ * fails. */
 static void ring_check(MPI_Comm comm)
 {
     int from = -5, to = -5, rank, size, in[2] = {-1, -1}, codes[2], worst[2];
@@ -179,7 +182,7 @@ static void ring_check(MPI_Comm comm)
         blame("another error", "ring", codes[1], 0);
     if (codes[0] != MPI_SUCCESS && codes[1] == MPI_SUCCESS)
         blame("works though broken", "ring", codes[0], 0);
-    /* The members agree on what was before the exchange, and after. */
+    /* The members agree on the outcome before the exchange, and after it. */
     int negative[2] = {-codes[0], -codes[1]};
     OK(MPI_Allreduce(codes, worst, 2, MPI_INT, MPI_MAX, comm));
     OK(MPI_Allreduce(negative, low, 2, MPI_INT, MPI_MAX, comm));
@@ -207,7 +210,7 @@ static void run_elastic(int seed)
             OK(root_check(k, comms[k]));
         }
         ring_check(comms[3]);
-        /* Made while others die; what comes out works. */
+        /* made while ranks die; the result works */
         int kind = 1 + step % (KINDS - 1);
         int code = make(kind, world, &fresh);
         if (code == MPI_SUCCESS && fresh != MPI_COMM_NULL) {
@@ -227,8 +230,8 @@ static void run_elastic(int seed)
     for (int k = 1; k < KINDS; k++) OK(MPI_Comm_free(&comms[k]));
 }
 
-/* All that was derived is gone, and made anew from the survivors. True: it
- * worked. */
+/* All derived communicators are dropped and made again from the survivors.
+ * True: it worked. */
 static int rebuild(void)
 {
     MPI_Comm next;

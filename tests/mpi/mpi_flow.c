@@ -1,5 +1,5 @@
-/* mpi_flow.c - messages nobody receives yet, and messages that only polling
- * moves.
+/* mpi_flow.c - tests messages without a receive, and messages under polling
+ * alone.
  *
  *   flow held     a sender is held back before it fills the receiver's memory
  *   flow polled   sends and receives end by MPI_Test, MPI_Iprobe and the like
@@ -11,8 +11,8 @@
 enum {
     PIECE = 8 * 1024,
     PIECES = 6 * 1024,          /* 48 MiB in all */
-    UNMATCHED_MAX = 8 << 20,    /* bytes that a receiver may be made keep */
-    GROWTH_MAX_KIB = 24 * 1024, /* of its memory, all told */
+    UNMATCHED_MAX = 8 << 20,    /* bytes of unmatched messages at a receiver */
+    GROWTH_MAX_KIB = 24 * 1024, /* growth of its memory in all */
     TURNS = 100000,
     TAG_DATA = 1,
     TAG_END,
@@ -28,7 +28,7 @@ static long memory_kib(void)
     return usage.ru_maxrss;
 }
 
-/* What was sent arrives, in order. */
+/* All messages arrive, in order. */
 static void receive_all(char *piece)
 {
     for (int i = 0; i < PIECES; i++) {
@@ -38,7 +38,8 @@ static void receive_all(char *piece)
     }
 }
 
-/* A blocking sender stops; the receiver moves messages all the while. */
+/* A blocking sender stops, although the receiver makes progress all the
+ * time. */
 static void held_blocking(char *piece)
 {
     int flag = 0;
@@ -62,8 +63,8 @@ static void held_blocking(char *piece)
     }
 }
 
-/* Of many started sends few end before they are received, and a message that
- * was received has come past them. */
+/* Of many started sends only a few complete before they are received; a later
+ * message whose receive comes first overtakes them. */
 static void held_started(char *piece, MPI_Comm beside)
 {
     static MPI_Request requests[PIECES];
@@ -108,7 +109,7 @@ static void held(void)
     free(piece);
 }
 
-/* Waits for a request in one of the ways that never block. */
+/* Waits for a request by one of the calls that never block. */
 static void poll(MPI_Request *request, int how)
 {
     int flag = 0, index;
@@ -125,7 +126,7 @@ static void poll(MPI_Request *request, int how)
     OK(MPI_Wait(request, MPI_STATUS_IGNORE));
 }
 
-/* Round the ring; the send is not looked at before the receive has ended. */
+/* Around the ring; the send is tested only after the receive has completed. */
 static void polled_ring(int bytes, int how)
 {
     MPI_Request requests[2];
@@ -143,8 +144,8 @@ static void polled_ring(int bytes, int how)
     free(in);
 }
 
-/* A large message leaves a sender that does nothing but probe for the answer,
- * and enters a receiver that does nothing but probe for the next message. */
+/* A large message goes from a sender that only probes for the answer to a
+ * receiver that only probes for the next message. */
 static void polled_probe(int bytes)
 {
     MPI_Request request;

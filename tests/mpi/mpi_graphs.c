@@ -1,4 +1,5 @@
-/* mpi_graphs.c - graph topologies and the neighbourhood collectives on them. */
+/* mpi_graphs.c - tests graph topologies and neighbourhood collectives on
+ * them. */
 #include "conform.h"
 
 enum { EDGES_MAX = 32, BLOCK = 3 };
@@ -10,7 +11,7 @@ static int item(int from, int to, int number, int i)
     return from * 10000 + to * 100 + number * 10 + i;
 }
 
-/* How many edges to or from the same member stand before entry j. */
+/* Number of edges to or from the same member before entry j. */
 static int number_of(const int *list, int j)
 {
     int number = 0;
@@ -102,9 +103,8 @@ static void check_alltoall(MPI_Comm comm, const struct edges *e)
     check_received(in, e, 2);
 }
 
-/* MPICH takes what comes over parallel edges in the opposite order, as suits
- * its grids; MPI 4.0 (8.6) describes it by sends and receives in the order of
- * the edges. */
+/* MPICH receives parallel edges in reverse order, as its grids need; MPI 4.0
+ * (8.6) defines sends and receives in the order of the edges. */
 static int reverses(const struct edges *e)
 {
     for (int j = 0; j < e->in; j++)
@@ -128,7 +128,7 @@ static int kind_of(MPI_Comm comm)
     return kind;
 }
 
-/* Everyone to the next `reach` ones, the first of them twice if `twice`. */
+/* Edges to the next `reach` ranks, the first one doubled if `twice`. */
 static void ring(struct edges *e, int reach, int twice)
 {
     memset(e, 0, sizeof *e);
@@ -176,7 +176,7 @@ static void test_adjacent(int reach, int twice)
     OK(MPI_Comm_free(&comm));
 }
 
-/* A star: rank 0 gives all of its edges, both ways. */
+/* A star: rank 0 provides all of its edges, in both directions. */
 static void test_create(void)
 {
     MPI_Comm comm;
@@ -213,7 +213,7 @@ static void test_create(void)
         CHECK(seen[r] == (size > 1 && (rank == 0) != (r == 0)));
     check_collectives(comm, &e);
     OK(MPI_Comm_free(&comm));
-    /* Nobody has an edge. */
+    /* no rank has an edge */
     OK(MPI_Dist_graph_create(MPI_COMM_WORLD, 0, nodes, degrees, dests,
                              MPI_WEIGHTS_EMPTY, MPI_INFO_NULL, 0, &comm));
     OK(MPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted));
@@ -223,7 +223,8 @@ static void test_create(void)
     OK(MPI_Comm_free(&comm));
 }
 
-/* The ring with both neighbours, given whole, on all but the last rank. */
+/* The ring with both neighbours, defined as a whole, on all but the last
+ * rank. */
 static void test_graph(int nodes)
 {
     MPI_Comm comm;

@@ -1,5 +1,5 @@
-/* mpi_grid.c - neighbourhood collectives on Cartesian grids of all shapes, and
- * nonblocking exchanges along them. */
+/* mpi_grid.c - tests neighbourhood collectives on Cartesian grids of all
+ * shapes, and nonblocking exchanges along them. */
 #include "conform.h"
 
 enum { DIMS_MAX = 3, DEGREE_MAX = 2 * DIMS_MAX, ITEMS = 3 };
@@ -7,13 +7,14 @@ enum { DIMS_MAX = 3, DEGREE_MAX = 2 * DIMS_MAX, ITEMS = 3 };
 static int rank, size, degree, neighbors[DEGREE_MAX];
 static MPI_Comm grid;
 
-/* Item i of what rank sends in direction j. */
+/* Item i of the block that a rank sends in direction j. */
 static int item(int from, int j, int i)
 {
     return from * 1000 + j * 10 + i;
 }
 
-/* What arrives from the neighbour in direction j was sent in the opposite. */
+/* A block from the neighbour in direction j was sent in the opposite
+ * direction. */
 static void check_received(const int *in, int j, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -120,7 +121,7 @@ static void test_alltoall(int how)
         check_received(in + j * ITEMS, j, recvs[j]);
 }
 
-/* Columns of a matrix go out, rows come in. */
+/* Sends columns of a matrix and receives rows. */
 static void test_alltoallw(int how)
 {
     int out[ITEMS][DEGREE_MAX], in[DEGREE_MAX * ITEMS + 1];
@@ -190,9 +191,9 @@ static int is_mpich(void)
     return strncmp(version, "MPICH", 5) == 0;
 }
 
-/* MPI 4.0 (8.6) wants what is sent downwards to arrive from above also where
- * both are the same process; MPICH matches such blocks in the order of the
- * directions instead. */
+/* MPI 4.0 (8.6) requires that a block sent downwards arrives from above, even
+ * if both neighbours are the same process; MPICH matches such blocks in the
+ * order of the directions. */
 static int crosses(void)
 {
     for (int j = 0; j < degree; j++)
@@ -225,7 +226,7 @@ int main(int argc, char **argv)
                 test_alltoall(how);
                 test_alltoallw(how);
             }
-            /* MPICH 4.0.2 crashes in it. */
+            /* MPICH 4.0.2 crashes there */
             if (!is_mpich()) test_isendrecv();
             OK(MPI_Comm_free(&grid));
         }

@@ -1,5 +1,5 @@
-/* mpi_icoll.c - nonblocking collectives, several in flight, completed in
- * another order, by every way of completing. */
+/* mpi_icoll.c - tests nonblocking collectives: several in flight, completed in
+ * another order by every completion call. */
 #include "conform.h"
 
 static int rank, size;
@@ -99,7 +99,8 @@ static void test_all(void)
     free(all2);
 }
 
-/* Completed by the ranks in opposite orders, with a blocking one between. */
+/* The ranks complete them in opposite orders, with a blocking one in
+ * between. */
 static void test_orders(void)
 {
     enum { COUNT = 20 };
@@ -119,8 +120,8 @@ static void test_orders(void)
     }
 }
 
-/* Started over and over, with a blocking one between. MPICH 4.0.2 gathers what
- * the input was when the request was made, so that does not change here. */
+/* Started repeatedly, with a blocking one in between. MPICH 4.0.2 gathers the
+ * input from the creation of the request, so the input does not change here. */
 static void test_persistent(void)
 {
     enum { KINDS = 6, ROUNDS = 5 };
@@ -162,7 +163,7 @@ static void test_persistent(void)
     free(in);
 }
 
-/* Two duplicates under way at once are communicators of their own. */
+/* Two duplicates in progress are independent communicators. */
 static void test_idup(void)
 {
     MPI_Comm dups[2], half, other;

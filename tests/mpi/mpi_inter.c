@@ -1,5 +1,5 @@
-/* mpi_inter.c - intercommunicators between the even and the odd ranks, and
- * between uneven halves: messages, collectives, what can be made of them. */
+/* mpi_inter.c - tests intercommunicators between even and odd ranks and between
+ * uneven halves: messages, collectives, derived communicators. */
 #include "conform.h"
 
 enum { COUNT = 5, RANKS_MAX = 16, LARGE = 100000 };
@@ -9,7 +9,7 @@ static int mine, others, place; /* sizes of the groups, rank in this one */
 static int side;                /* this process's group */
 static MPI_Comm half, inter;
 
-/* Item i of a process of a side. */
+/* Item i of a process on a side. */
 static int item(int of_side, int of_rank, int i)
 {
     return of_side * 100000 + of_rank * 1000 + i;
@@ -43,7 +43,7 @@ static void test_groups(void)
     MPI_Group_free(&world);
 }
 
-/* Everybody with everybody on the other side. */
+/* Every process with every process of the other side. */
 static void test_messages(MPI_Comm comm)
 {
     MPI_Request requests[2 * RANKS_MAX];
@@ -60,7 +60,7 @@ static void test_messages(MPI_Comm comm)
         CHECK(in[r] == item(!side, r, place));
         CHECK(statuses[r].MPI_SOURCE == r);
     }
-    /* From anybody, and a long one. */
+    /* from any source, and a long one */
     static int big[2][LARGE];
     for (int i = 0; i < LARGE; i++) big[0][i] = item(side, place, i % 999);
     for (int r = 0; r < others; r++)
@@ -79,7 +79,7 @@ static void test_messages(MPI_Comm comm)
     FAILS(MPI_ERR_RANK, MPI_Send(&mine, 1, MPI_INT, others, 0, comm));
 }
 
-/* The root of a rooted collective: rank `root` of side `from`. */
+/* The root argument of a rooted collective: rank `root` of side `from`. */
 static int root_for(int from, int root)
 {
     if (side != from) return root;
@@ -220,7 +220,7 @@ static void test_reductions(MPI_Comm comm)
     for (int r = 0; r < others; r++) expected = expected * 10 + r % 10;
     CHECK(others > 2 || number == expected);
     OK(MPI_Op_free(&op));
-    /* Totals are equal: each side keeps mine * others elements. */
+    /* equal totals: each side keeps mine * others elements */
     int total = mine * others;
     for (int i = 0; i < total; i++) blocks[i] = i + place;
     for (int r = 0; r < mine; r++) counts[r] = others;
@@ -264,7 +264,7 @@ static void test_made(void)
     test_messages(made);
     test_all(made);
     OK(MPI_Comm_free(&made));
-    /* The first of each side. */
+    /* the first process of each side */
     OK(MPI_Comm_group(inter, &group));
     OK(MPI_Group_incl(group, 1, &zero, &part));
     OK(MPI_Comm_create(inter, part, &made));
@@ -279,7 +279,7 @@ static void test_made(void)
     }
     MPI_Group_free(&group);
     MPI_Group_free(&part);
-    /* By parity of the place; a color without partners gives nothing. */
+    /* by parity of the rank; a color without partners gives MPI_COMM_NULL */
     OK(MPI_Comm_split(inter, place % 2, -place, &made));
     int partners = place % 2 ? others / 2 : (others + 1) / 2;
     CHECK((made == MPI_COMM_NULL) == (partners == 0));
@@ -299,14 +299,14 @@ static void test_errors(void)
     MPI_Comm made;
     int value = 0;
     FAILS(MPI_ERR_ROOT, MPI_Bcast(&value, 1, MPI_INT, others, inter));
-    /* MPICH 4.0.2 fails an assertion of its own in it. */
+    /* MPICH 4.0.2 fails an assertion there */
     if (!conform_is_mpich())
         FAILS(MPI_ERR_COMM, MPI_Intercomm_merge(half, 0, &made));
     FAILS(MPI_ERR_RANK,
           MPI_Intercomm_create(half, mine, MPI_COMM_WORLD, 0, 3, &made));
 }
 
-/* Groups by the rule `rank * 2 < size` or by parity. */
+/* Groups by `rank * 2 < size` or by parity. */
 static void with_halves(int parity)
 {
     side = parity ? rank % 2 : rank >= (size + 1) / 2;
@@ -333,8 +333,8 @@ static void with_halves(int parity)
     OK(MPI_Comm_free(&half));
 }
 
-/* Chains of pairs made of MPI_COMM_SELF, as servers and clients do, with the
- * same tag every time; and groups that overlap. */
+/* Chains of pairs made of MPI_COMM_SELF, like servers and clients, always with
+ * the same tag; and overlapping groups. */
 static void test_pairs(void)
 {
     MPI_Comm pair;

@@ -1,8 +1,8 @@
-/* mpi_join.c - ranks that come later:
+/* mpi_join.c - tests ranks that join later:
  *
  *   join TARGET    works and lets newcomers in until there are TARGET ranks
  *
- * Communicators from before keep their members and go on. */
+ * Existing communicators keep their members and continue to work. */
 #include "conform.h"
 
 #include <mpi_pccl.h>
@@ -24,7 +24,7 @@ static void check_sum(MPI_Comm comm)
     CHECK(sum == n * (n - 1) / 2);
 }
 
-/* The ring may change; ranks, communicators and what they hold do not. */
+/* The ring may change; ranks, communicators and their data do not. */
 static void optimize(MPI_Comm part)
 {
     int was = rank, class = MPI_SUCCESS;
@@ -33,14 +33,14 @@ static void optimize(MPI_Comm part)
     CHECK(rank == was);
     check_sum(MPI_COMM_WORLD);
     check_sum(part);
-    /* It is about the whole run. */
+    /* it applies to the whole run */
     OK(MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN));
     OK(MPI_Error_class(PCCL_Optimize_topology(part), &class));
     CHECK(class == MPI_ERR_COMM);
 }
 
-/* One turn of the loop that all ranks are in, newcomers from their start.
- * Nonblocking collectives move counters that newcomers have at zero. */
+/* One iteration of the loop of all ranks; newcomers take part from their start.
+ * Nonblocking collectives advance counters that are zero in newcomers. */
 static void turn(void)
 {
     MPI_Request request;

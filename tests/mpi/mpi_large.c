@@ -1,6 +1,6 @@
-/* mpi_large.c - more than 2^31 bytes: extents and displacements over memory of
- * which hardly a page is touched, and, where `large data` is asked for, that
- * many bytes in one message and one collective (4.5 GiB for two ranks). */
+/* mpi_large.c - tests more than 2^31 bytes: extents and displacements over
+ * memory of which few pages are touched, and, with `large data`, that many
+ * bytes in a message and in a collective (4.5 GiB for two ranks). */
 #define _GNU_SOURCE
 #include "conform.h"
 
@@ -18,7 +18,7 @@ static char *reserve(MPI_Aint bytes)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* An integer every GiB. */
+/* One integer per GiB. */
 static void test_extents(char *room)
 {
     MPI_Datatype sparse;
@@ -84,7 +84,7 @@ static void test_displacements(char *room)
     OK(MPI_Type_free(&sparse));
 }
 
-/* The types themselves: sizes that no int holds. */
+/* The types themselves: sizes that exceed an int. */
 static void test_sizes(void)
 {
     MPI_Datatype giant, more;
@@ -130,7 +130,7 @@ static int is_filled(const char *room, MPI_Aint bytes, int seed)
     return room[bytes - 1] == (char)(seed + 77);
 }
 
-/* One message and one broadcast of 2 GiB and a bit. */
+/* A message and a broadcast of slightly more than 2 GiB. */
 static void test_data(void)
 {
     const MPI_Aint bytes = 2 * GIB + 12345;

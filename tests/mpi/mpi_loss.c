@@ -1,6 +1,6 @@
-/* mpi_loss.c graph|grid|inter|partitioned|session - a rank dies while the
- * others use or make what spans several of them: each gets
- * MPIX_ERR_PROC_FAILED, and nobody hangs. */
+/* mpi_loss.c graph|grid|inter|partitioned|session - tests that a rank dies
+ * while the others use or make an object that spans several of them: each gets
+ * MPIX_ERR_PROC_FAILED, and none hangs. */
 #include "conform.h"
 
 #include <mpi_pccl.h>
@@ -54,7 +54,7 @@ static void test_grid(void)
     neighbors(comm);
 }
 
-/* The last rank, which leads the other side, dies before and after the
+/* The last rank, leader of the other side, dies before and after the
  * intercommunicator is made. */
 static void test_inter(void)
 {
@@ -99,7 +99,7 @@ static void test_partitioned(void)
         CHECK(result == MPI_SUCCESS && in[1] == 2);
 }
 
-/* The last rank never comes to the making of a communicator. */
+/* The last rank never takes part in making a communicator. */
 static void test_session(void)
 {
     MPI_Group group;

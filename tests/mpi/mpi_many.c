@@ -1,5 +1,5 @@
-/* mpi_many.c - many small collectives: they reuse their tags, so that nothing
- * fills up and the epoch of the run stays what it was.
+/* mpi_many.c - tests many small collectives: they reuse their tags, so that no
+ * table fills up and the epoch of the run does not change.
  *
  *   many [COUNT]   all-reduces by one thread, then by two threads on two
  *                  communicators, then more nonblocking ones than there are
@@ -41,7 +41,7 @@ static void threads(int count)
     }
 }
 
-/* Blocking ones between them, and rank 0 starts late. */
+/* With blocking ones in between; rank 0 starts late. */
 static void nonblocking(void)
 {
     enum { COUNT = 200 };

@@ -1,13 +1,13 @@
-/* mpi_memory.c - a receiver that has no memory for a message says so, and so
- * does the sender, which does not wait for it any longer; then all goes on. */
+/* mpi_memory.c - tests a receiver without memory for a message: it gets an
+ * error, and so does the sender, which waits no longer; later messages work. */
 #include "conform.h"
 
 #include <malloc.h>
 #include <sys/resource.h>
 
 enum {
-    COUNT = 4 << 20, /* 16 MiB, which travel on the receiver's word */
-    SPARE = 4 << 20, /* bytes of memory that the receiver has left */
+    COUNT = 4 << 20, /* 16 MiB, sent by rendezvous */
+    SPARE = 4 << 20, /* memory that the receiver has left */
     TAG = 7
 };
 
@@ -36,7 +36,7 @@ static void send_it(int *data)
     check_text(code, "the receiver has no memory");
 }
 
-/* Into a layout with holes, for which the bytes are to be kept first. */
+/* Into a layout with holes, which needs an intermediate buffer. */
 static void receive_it(int *data, MPI_Datatype holes)
 {
     MPI_Request request;
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 {
     int rank;
     MPI_Datatype holes;
-    mallopt(M_ARENA_MAX, 1); /* no address space is set aside */
+    mallopt(M_ARENA_MAX, 1); /* reserves no address space */
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -1,5 +1,5 @@
-/* mpi_objects.c - groups, communicators, attributes, info, error handlers, and
- * Cartesian topologies. */
+/* mpi_objects.c - tests groups, communicators, attributes, info, error
+ * handlers, and Cartesian topologies. */
 #include "conform.h"
 
 static int rank, size;

@@ -1,6 +1,6 @@
-/* mpi_p2p.c - point-to-point messages. No blocking send relies on a copy being
- * made: that hangs in MPICH when a rank sends to itself. Among all ranks where
- * `remote` is given as an argument, else of every rank with itself. */
+/* mpi_p2p.c - tests point-to-point messages. No blocking send relies on
+ * buffering, because MPICH then hangs when a rank sends to itself. With the
+ * argument `remote` among all ranks, otherwise of every rank with itself. */
 #include "conform.h"
 
 static int rank, size, to, from;
@@ -24,7 +24,7 @@ static void test_basic(void)
     CHECK(count == 4);
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag == 0);
-    /* Unexpected, wildcards. */
+    /* unexpected messages, wildcards */
     OK(MPI_Isend(out, 3, MPI_INT, to, 9, comm, &request));
     OK(MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &status));
     CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 9);
@@ -35,8 +35,8 @@ static void test_basic(void)
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     OK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, &status));
     CHECK(flag == 0);
-    OK(MPI_Barrier(comm)); /* nobody sends on before all have looked */
-    /* Nobody. */
+    OK(MPI_Barrier(comm)); /* the next sends come after all checks */
+    /* MPI_PROC_NULL */
     OK(MPI_Send(out, 1, MPI_INT, MPI_PROC_NULL, 0, comm));
     OK(MPI_Recv(in, 1, MPI_INT, MPI_PROC_NULL, 0, comm, &status));
     CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG);
@@ -159,7 +159,7 @@ static void test_cancel_and_truncate(void)
     OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     OK(MPI_Isend(out, 3, MPI_INT, to, 6, comm, &request));
     FAILS(MPI_ERR_TRUNCATE, MPI_Recv(in, 2, MPI_INT, from, 6, comm, &status));
-    (void)MPI_Wait(&request, MPI_STATUS_IGNORE); /* MPICH fails it too */
+    (void)MPI_Wait(&request, MPI_STATUS_IGNORE); /* MPICH fails too */
     OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL));
 }
 

@@ -1,6 +1,6 @@
-/* mpi_p2p_loss.c - point-to-point with a rank that dies, with PCCL_ON_FAILURE=
- * return: nobody hangs, what had been sent before still arrives, and messages
- * that nobody receives stop neither MPI_Finalize nor the others. */
+/* mpi_p2p_loss.c - tests point-to-point with a rank that dies, with
+ * PCCL_ON_FAILURE=return: no rank hangs, messages sent before the death arrive,
+ * and messages without a receive delay neither MPI_Finalize nor other ranks. */
 #include "conform.h"
 
 #include <signal.h>
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
         raise(SIGKILL);
     }
     OK(MPI_Recv(&value, 1, MPI_INT, victim, 1, MPI_COMM_WORLD, &status));
-    /* Nobody receives the large one, and nobody sends what is waited for. */
+    /* The large message has no receive, and the receive no message. */
     int sent = conform_class(MPI_Isend(data, LARGE, MPI_INT, victim, 3,
                                        MPI_COMM_WORLD, &requests[0]));
     CHECK(sent == MPI_SUCCESS || sent == MPIX_ERR_PROC_FAILED);
@@ -40,17 +40,18 @@ int main(int argc, char **argv)
     FAILS(MPIX_ERR_PROC_FAILED,
           MPI_Send(&value, 1, MPI_INT, victim, 1, MPI_COMM_WORLD));
     FAILS(MPIX_ERR_PROC_FAILED, MPI_Probe(victim, 9, MPI_COMM_WORLD, &status));
-    /* Sent before the death. */
+    /* sent before the death */
     OK(MPI_Iprobe(victim, 2, MPI_COMM_WORLD, &flag, &status));
     CHECK(flag);
     OK(MPI_Recv(&value, 1, MPI_INT, victim, 2, MPI_COMM_WORLD, &status));
     CHECK(value == 7);
-    /* The others go on. */
+    /* the others go on */
     int to = (rank + 1) % victim, from = (rank + victim - 1) % victim, in = -1;
     OK(MPI_Sendrecv(&rank, 1, MPI_INT, to, 5, &in, 1, MPI_INT, from, 5,
                     MPI_COMM_WORLD, &status));
     CHECK(in == from);
-    OK(MPI_Send(&rank, 1, MPI_INT, to, 6, MPI_COMM_WORLD)); /* for nobody */
+    OK(MPI_Send(&rank, 1, MPI_INT, to, 6,
+                MPI_COMM_WORLD)); /* without a receive */
     free(data);
     MPI_Finalize();
     return conform_failures ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,6 +1,6 @@
-/* mpi_pairs.c - MINLOC and MAXLOC on every pair type through every reduction,
- * in place and not, blocking and not; operators on text, logical and complex
- * types; and a datatype or an operator that is freed while it is in use. */
+/* mpi_pairs.c - tests MINLOC and MAXLOC on every pair type through every
+ * reduction, in place and not, blocking and not; operators on text, logical and
+ * complex types; and datatypes or operators that are freed while in use. */
 #include "conform.h"
 
 #include <complex.h>
@@ -9,8 +9,8 @@ static int rank, size;
 
 enum { COUNT = 5 };
 
-/* Rank r gives in element i the value (r * 3 + i) % 4 and the index r: ties go
- * to the lowest index. */
+/* Rank r contributes in element i the value (r * 3 + i) % 4 and the index r:
+ * ties go to the lowest index. */
 #define VALUE(r, i) (((r)*3 + (i)) % 4)
 
 /* The winner among ranks [0, last]. */
@@ -143,7 +143,7 @@ static void test_pairs(void)
     PAIR_TEST(int, MPI_2INT);
     PAIR_TEST(int, MPI_2INTEGER);
     PAIR_TEST(long double, MPI_LONG_DOUBLE_INT);
-    /* Fortran's have no integer: the index has the value's type. */
+    /* Fortran's pairs have no integer: the index has the value's type. */
     double in[2] = {VALUE(rank, 0), rank}, out[2];
     OK(MPI_Allreduce(in, out, 1, MPI_2DOUBLE_PRECISION, MPI_MAXLOC,
                      MPI_COMM_WORLD));
@@ -236,7 +236,7 @@ static void add_many(void *in, void *inout, MPI_Count *count,
     for (MPI_Count i = 0; i < *count; i++) ((int *)inout)[i] += ((int *)in)[i];
 }
 
-/* What is freed lives until its last use, and the operator is told the type. */
+/* Freed objects live until their last use, and the operator gets the type. */
 static void test_freed(void)
 {
     MPI_Datatype type;
@@ -260,7 +260,7 @@ static void test_freed(void)
     OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, op, MPI_COMM_WORLD));
     CHECK(sum == size * (size - 1) / 2);
     OK(MPI_Op_free(&op));
-    /* The same for a message. */
+    /* the same for a message */
     int to = (rank + 1) % size, from = (rank + size - 1) % size;
     MPI_Request requests[2];
     OK(MPI_Type_vector(10, 1, 2, MPI_INT, &type));

@@ -1,5 +1,5 @@
-/* mpi_partitioned.c - partitioned messages: parts ready in any order and from
- * several threads, several requests for the same tag, and the next start. */
+/* mpi_partitioned.c - tests partitioned messages: parts ready in any order and
+ * from several threads, several requests with the same tag, and restarts. */
 #include "conform.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ static int item(int from, int round, int i)
     return from * 1000000 + round * 100000 + i;
 }
 
-/* In which order the parts get ready. */
+/* Makes the parts ready in an order that depends on the round. */
 static void give(MPI_Request request, int round)
 {
     int list[] = {5, 0, 2};
@@ -66,8 +66,8 @@ static void test_ring(int count, int in_parts)
     free(in);
 }
 
-/* The n-th send made meets the n-th receive made, whichever starts first, and
- * no ordinary message of the same tag. */
+/* The n-th send matches the n-th receive, whichever starts first, and no
+ * ordinary message with the same tag. */
 static void test_order(void)
 {
     int out[2] = {item(rank, 1, 0), item(rank, 2, 0)}, in[2] = {-1, -1};
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     test_ring(LARGE, PARTS / 2);
     test_order();
     if (level == MPI_THREAD_MULTIPLE) test_threads();
-    /* MPICH 4.0.2 crashes in it. */
+    /* MPICH 4.0.2 crashes there */
     if (!conform_is_mpich()) test_null();
     return conform_end();
 }

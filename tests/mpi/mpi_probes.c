@@ -1,6 +1,6 @@
-/* mpi_probes.c - threads that look for messages at the same time, all in one
- * communicator: with matched probes each message goes to exactly one of them,
- * whole, whatever its size and whoever asks. Needs MPI_THREAD_MULTIPLE. */
+/* mpi_probes.c - tests threads that probe for messages concurrently in one
+ * communicator: with matched probes each message goes to exactly one thread,
+ * complete and of any size. Needs MPI_THREAD_MULTIPLE. */
 #include "conform.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ enum { THREADS = 3, EACH = 60, LONG = 20000, TAG = 5 };
 
 static int rank, size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int seen[16][EACH]; /* how often which message came, by sender */
+static int seen[16][EACH]; /* number of receptions of each message, by sender */
 static int taken, wrong;
 
 static int length_of(int number)
@@ -17,7 +17,7 @@ static int length_of(int number)
     return number % 7 == 0 ? LONG : 2 + number % 5;
 }
 
-/* All take until there are as many as were sent to this rank. */
+/* All threads take messages until the number sent to this rank is reached. */
 static void *take(void *argument)
 {
     int how = (int)(long)argument, *data = malloc(LONG * sizeof *data);
@@ -57,7 +57,7 @@ static void *take(void *argument)
     return NULL;
 }
 
-/* Waits blocked in a probe of its own tag, while the others look around it. */
+/* Blocks in a probe for its own tag, while the other threads probe. */
 static void *wait_alone(void *unused)
 {
     MPI_Status status;

@@ -1,18 +1,19 @@
-/* mpi_random.c - random sequences of collectives, messages and communicators.
+/* mpi_random.c - tests random sequences of collectives, messages and
+ * communicators.
  *
  *   random FIRST COUNT [STEPS]    the seeds FIRST .. FIRST + COUNT - 1
  *
- * All ranks draw the same numbers, so each knows what the others do, and what
- * every byte of its memory must be afterwards. Collectives run blocking,
- * nonblocking and persistent, with narrow and wide counts, up to a few at once,
- * and are completed in an order of each rank's own. */
+ * All ranks draw the same numbers, so each knows the actions of the others and
+ * can predict every byte of its memory. Collectives run blocking, nonblocking
+ * and persistent, with narrow and wide counts, up to a few at once, and are
+ * completed in an order of each rank's own. */
 #include "random_layout.h"
 
 enum { RANKS_MAX = 16, TEAMS = 4, BLOCK = 12 };
 enum { PERIOD = 8, ACTS_MAX = PERIOD };
 enum { NOW, NOW_WIDE, LATER, LATER_WIDE, KEPT, KEPT_WIDE, MODES };
 
-/* A communicator and who is in it. */
+/* A communicator and its members. */
 struct team {
     MPI_Comm comm;
     int size, rank, world[RANKS_MAX];
@@ -23,7 +24,7 @@ struct act {
     int live, active, step, mode, repeats, root;
     const char *name;
     const struct team *team;
-    struct dice dice; /* all ranks of the team draw the same */
+    struct dice dice; /* same state on all ranks of the team */
     struct area in, out;
     int unit, doubles;
     int counts[2][RANKS_MAX], displs[2][RANKS_MAX];
@@ -31,7 +32,7 @@ struct act {
     MPI_Aint wide_displs[2][RANKS_MAX];
     struct layout layouts[2][RANKS_MAX]; /* of an all-to-all-w */
     MPI_Datatype types[2][RANKS_MAX];
-    int kinds; /* how many of `layouts` are in use */
+    int kinds; /* number of `layouts` in use */
     MPI_Op op, user;
     MPI_Request request;
 };
@@ -39,7 +40,7 @@ struct act {
 static int rank, size, seed, step;
 static struct team teams[TEAMS];
 static struct act acts[ACTS_MAX];
-static struct dice own; /* this rank's: no other knows what it draws */
+static struct dice own; /* of this rank only */
 static int mpich;
 
 static void blame(const char *name, int mode, const char *what)
@@ -50,7 +51,7 @@ static void blame(const char *name, int mode, const char *what)
     conform_failures++;
 }
 
-/* What element e of the message from one rank to another is. */
+/* Value of element e of the message from one rank to another. */
 static uint64_t value(const struct act *act, int from, int to, int e)
 {
     uint64_t stream = mix((uint64_t)seed << 20 | (uint64_t)act->step,
@@ -87,8 +88,8 @@ static uint64_t value(const struct act *act, int from, int to, int e)
         if (act->mode >= KEPT) OK(MPI_Start(request));                         \
     } while (0)
 
-/* MPICH 4.0.2 fails in place where it has to take its time: an all-to-all-w,
- * and a reduce-scatter by an operator that does not commute. */
+/* MPICH 4.0.2 fails in place when a call cannot complete at once: an
+ * all-to-all-w, and a reduce-scatter by an operator that does not commute. */
 static int late_in_mpich(const struct act *act)
 {
     return mpich && act->mode >= LATER;
@@ -123,15 +124,15 @@ static void act_finish(struct act *act)
     if (act->mode < KEPT) act_free(act);
 }
 
-/* Completes one or a few of those under way; which, and how, is each rank's
- * own business. False: there are none. */
+/* Completes one or a few operations in flight, chosen by each rank
+ * independently. False: none in flight. */
 static int acts_complete(void)
 {
     MPI_Request requests[ACTS_MAX];
     struct act *of[ACTS_MAX];
     int n = 0, index = 0, flag = 0, done = 1, indices[ACTS_MAX];
     for (int i = 0; i < ACTS_MAX; i++) {
-        /* Inactive ones may stand among them. */
+        /* inactive ones may be among them */
         if (!acts[i].live) continue;
         of[n] = &acts[i];
         requests[n++] = acts[i].request;
@@ -158,8 +159,8 @@ static int acts_complete(void)
     return 1;
 }
 
-/* Completes all, starts the persistent ones again as often as they want it, in
- * an order of each rank's own, and frees them. */
+/* Completes all, restarts persistent ones as often as they require, in an order
+ * of each rank's own, and frees them. */
 static void acts_settle(void)
 {
     MPI_Request again[ACTS_MAX];
@@ -202,8 +203,8 @@ static void act_start(struct dice *dice, const struct team *team, int kind)
     act->unit = units[roll(&act->dice, 4)];
     act->op = act->user = MPI_OP_NULL;
     act->request = MPI_REQUEST_NULL;
-    /* What MPICH 4.0.2 gathers again is the input of the first time; so it
-     * starts but once. */
+    /* MPICH 4.0.2 gathers the first input again on a restart, so no restarts
+     * there. */
     if (act->mode >= KEPT && !mpich) act->repeats = roll(&act->dice, 3);
     if (kind == 0) act_broadcast(act);
     if (kind == 1 || kind == 2) act_gather(act, kind == 1);
@@ -233,7 +234,7 @@ static void team_of(struct team *team, MPI_Comm comm, const int *world, int n)
         blame("communicator", 0, "other members than computed");
 }
 
-/* By random colours and keys with ties; nobody is left out. */
+/* By random colors and keys with ties; every rank has a color. */
 static void team_split(struct dice *dice, struct team *team)
 {
     int colors[RANKS_MAX], keys[RANKS_MAX], world[RANKS_MAX], n = 0;
@@ -249,7 +250,7 @@ static void team_split(struct dice *dice, struct team *team)
     team_of(team, comm, world, n);
 }
 
-/* Two groups made side by side, in any order of ranks. */
+/* Two disjoint groups made at the same time, in any order of ranks. */
 static void team_group(struct dice *dice, struct team *team, int all)
 {
     int colors[RANKS_MAX], world[RANKS_MAX], n = 0;
@@ -307,8 +308,8 @@ static void run_step(void)
         team_replace(&dice);
         return;
     }
-    /* Numbers that the world draws alike choose the team; what goes on in it
-     * depends on its size and is drawn by its members. */
+    /* Numbers that are equal on all ranks of the world choose the team; its
+     * actions depend on its size, so its members draw them. */
     const struct team *team = &teams[roll(&dice, TEAMS)];
     if (kind >= 20)
         messages(&dice, team);

@@ -1,7 +1,7 @@
-/* mpi_requests.c - requests of all kinds, in lists, null and inactive; what
- * statuses hold; messages that are cut, cancelled, forgotten or buffered.
- * Every rank sends to the next and receives from the one before; alone it
- * sends to itself. */
+/* mpi_requests.c - tests requests of all kinds, in lists, null and inactive;
+ * contents of statuses; messages that are truncated, cancelled, dropped or
+ * buffered. Every rank sends to the next and receives from the previous one; a
+ * single rank sends to itself. */
 #include "conform.h"
 
 enum { LARGE = 100000, UNTOUCHED = 4711 };
@@ -23,7 +23,7 @@ static int is_empty(const MPI_Status *status)
            status->MPI_TAG == MPI_ANY_TAG && count == 0 && !cancelled;
 }
 
-/* Single completions never touch MPI_ERROR, lists only when one failed. */
+/* Single completions never set MPI_ERROR; lists do so only after a failure. */
 static void test_status(void)
 {
     MPI_Status one, list[3];
@@ -54,16 +54,16 @@ static void test_status(void)
     OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
     OK(MPI_Request_get_status(MPI_REQUEST_NULL, &flag, &one));
     CHECK(flag && is_empty(&one));
-    /* A receive from nobody. */
+    /* a receive from MPI_PROC_NULL */
     OK(MPI_Irecv(&in[0], 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD,
                  &requests[0]));
     OK(MPI_Wait(&requests[0], &one));
-    /* MPICH 4.0.2 says it for blocking receives only. */
+    /* MPICH 4.0.2 only does so for blocking receives */
     if (!mpich)
         CHECK(one.MPI_SOURCE == MPI_PROC_NULL && one.MPI_TAG == MPI_ANY_TAG);
 }
 
-/* Null, inactive and active ones side by side. */
+/* Null, inactive and active requests side by side. */
 static void test_lists(void)
 {
     MPI_Request requests[4];
@@ -194,7 +194,7 @@ static void test_modes(void)
     CHECK(back == room && detached == (MPI_Count)sizeof room);
 }
 
-/* A large message that is taken is under way; taking it waits for nothing. */
+/* A large message was matched: receiving it must not wait. */
 static void test_matched(void)
 {
     int *out = calloc(LARGE, sizeof *out), *in = calloc(LARGE, sizeof *in);
@@ -213,7 +213,8 @@ static void test_matched(void)
     CHECK(in[0] == from && in[LARGE - 1] == from + LARGE - 1);
     CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 4);
     OK(MPI_Wait(&sent, MPI_STATUS_IGNORE));
-    /* Two, received in the opposite order, one into too small a buffer. */
+    /* Two messages, received in reverse order, one of them into too small a
+     * buffer. */
     OK(MPI_Isend(out, LARGE, MPI_INT, to, 5, MPI_COMM_WORLD, &sent));
     MPI_Request other;
     MPI_Message last;
@@ -236,15 +237,15 @@ static void test_matched(void)
     free(in);
 }
 
-/* Too long for the buffer: the class, the part that fits, the rest untouched,
- * and no other message is harmed. Small and large. */
+/* Too long for the buffer: the class, the part that fits, the rest unchanged,
+ * and other messages unaffected. Small and large. */
 static void test_truncation(void)
 {
     int *out = calloc(LARGE, sizeof *out), *in = calloc(LARGE + 5, sizeof *in);
     MPI_Comm comm;
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
-    /* MPICH raises what is about a list there. */
+    /* MPICH raises errors of lists there */
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     for (int i = 0; i < LARGE; i++) out[i] = rank + i;
     for (int n = 20; n <= LARGE; n *= 5000) {
@@ -263,7 +264,7 @@ static void test_truncation(void)
         OK(MPI_Wait(&receives[1], MPI_STATUS_IGNORE));
         CHECK(in[n - 10] == -1 && in[n - 1] == -1 && in[n + 4] == from + 4);
         CHECK(receives[0] == MPI_REQUEST_NULL);
-        /* MPICH fails such a send too. */
+        /* MPICH fails such a send too */
         int code = MPI_Waitall(2, sends, MPI_STATUSES_IGNORE);
         CHECK(mpich || code == MPI_SUCCESS);
         OK(MPI_Barrier(comm));
@@ -273,7 +274,7 @@ static void test_truncation(void)
     free(in);
 }
 
-/* Receives that are taken back, in all states, and restarted afterwards. */
+/* Receives cancelled in all states, and restarted afterwards. */
 static void test_cancel(void)
 {
     MPI_Request request;
@@ -300,7 +301,7 @@ static void test_cancel(void)
     }
     CHECK(in == from);
     OK(MPI_Request_free(&request));
-    /* One that is complete stays what it is. */
+    /* A complete one cannot be cancelled. */
     OK(MPI_Irecv(&in, 1, MPI_INT, from, 79, MPI_COMM_WORLD, &request));
     OK(MPI_Sendrecv(&out, 1, MPI_INT, to, 79, NULL, 0, MPI_INT, MPI_PROC_NULL,
                     0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -358,7 +359,7 @@ static void test_forgotten(void)
     CHECK(in[0] == from && in[LARGE - 1] == from + LARGE - 1);
 }
 
-/* More than the attached buffer holds is an error, not memory. */
+/* Exceeding the attached buffer is an error; no further memory is used. */
 static void test_buffer_limit(void)
 {
     static int out[LARGE], in[LARGE];
@@ -386,7 +387,7 @@ static void test_buffer_limit(void)
     OK(MPI_Comm_free(&comm));
 }
 
-/* Generalized requests beside others. */
+/* Generalized requests together with others. */
 static int query(void *extra, MPI_Status *status)
 {
     OK(MPI_Status_set_elements(status, MPI_INT, *(int *)extra));
@@ -440,7 +441,7 @@ int main(int argc, char **argv)
     from = (rank + size - 1) % size;
     test_lists();
     test_generalized();
-    /* A blocking send to itself hangs in MPICH. */
+    /* a blocking send to itself hangs in MPICH */
     if (size > 1 || !mpich) {
         test_status();
         test_modes();

@@ -1,6 +1,6 @@
-/* mpi_rest.c - what no other program calls: old names, wide counts of datatypes
- * and packing, wide neighbourhood exchanges, hints, attributes of types,
- * statuses of Fortran. */
+/* mpi_rest.c - tests calls that no other program covers: old names, wide counts
+ * of datatypes and packing, wide neighbourhood exchanges, hints, attributes of
+ * types, statuses of Fortran. */
 #include "conform.h"
 
 static int rank, size, mpich;
@@ -86,7 +86,7 @@ static void test_packing(void)
     at = 0;
     OK(MPI_Unpack_external_c("external32", room, 24, &at, in, 6, MPI_INT));
     CHECK(memcmp(in, out, sizeof in) == 0 && at == 24);
-    /* Packed here, received there as what it is; and the other way. */
+    /* packed here, received there as elements; and the reverse */
     int to = (rank + 1) % size, from = (rank + size - 1) % size;
     int position = 0, n = -1;
     MPI_Status status;
@@ -182,7 +182,7 @@ static void test_nothing(void)
         if (how == 2) OK(MPI_Request_free(&request_));                         \
     } while (0)
 
-/* On a line without ends: the neighbour before, and the one after. */
+/* On an open line: the previous and the next neighbour. */
 static void test_neighbors(void)
 {
     int wrap = 0, before, after;
@@ -210,12 +210,13 @@ static void test_neighbors(void)
             if (kind == 4)
                 WIDE(how, Neighbor_alltoallw, neighbor_alltoallw, out, counts,
                      bytes, types, in, counts, bytes, types, line);
-            int up = kind < 2 ? 100 : 200; /* what goes to the one after */
+            int up =
+                kind < 2 ? 100 : 200; /* value sent to the next neighbour */
             CHECK(in[0] == (before < 0 ? -1 : up + before));
             CHECK(in[1] == (after < 0 ? -1 : 100 + after));
         }
     }
-    /* MPICH 4.0.2 crashes in these. */
+    /* MPICH 4.0.2 crashes in these */
     if (!mpich) {
         int out = rank, in = -1, both = rank;
         MPI_Request requests[2];
@@ -336,7 +337,7 @@ static void on_error(MPI_Comm *comm, int *code, ...)
     CHECK(conform_class(*code) == MPI_ERR_OTHER);
 }
 
-/* Names that MPI has given up and programs have not. */
+/* Names removed from MPI that programs still use. */
 static void test_old_names(void)
 {
 #if defined(__GNUC__)
@@ -392,7 +393,7 @@ static void test_extras(void)
     CHECK(flag == 0 || flag == 1);
     CHECK(MPIX_Query_cuda_support() == flag);
     CHECK(MPIX_Query_hip_support() == 0 && MPIX_Query_ze_support() == 0);
-    if (mpich) return; /* 4.0.2 has them in the header */
+    if (mpich) return; /* 4.0.2 declares them only in the header */
     OK(MPI_Add_error_class(&first));
     OK(MPI_Add_error_code(first, &code));
     OK(MPI_Add_error_string(code, "gone soon"));

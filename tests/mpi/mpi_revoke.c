@@ -1,11 +1,11 @@
-/* mpi_revoke.c - MPIX_Comm_revoke: whoever is in a call on the communicator, or
- * in none, learns of it, and other communicators go on.
+/* mpi_revoke.c - tests MPIX_Comm_revoke: it reaches every rank, in a call on
+ * the communicator or not, and other communicators are not affected.
  *
  *   revoke calls     all kinds of calls under way
- *   revoke storm     many rounds, by whoever is first; several at once
- *   revoke death     the one who revokes dies
+ *   revoke storm     many rounds, revoked by the fastest; several at once
+ *   revoke death     the revoking rank dies
  *   revoke any       receives from anybody, with failures acknowledged or not
- */
+ * */
 #include "conform.h"
 
 #include <signal.h>
@@ -26,7 +26,7 @@ static int sum_over(MPI_Comm comm, int mine, int *sum)
     return MPI_Allreduce(&mine, sum, 1, MPI_INT, MPI_SUM, comm);
 }
 
-/* A revoked communicator refuses all but what repairs it. */
+/* A revoked communicator refuses all calls except those for repair. */
 static void check_revoked(MPI_Comm comm)
 {
     int flag = 0, value = 0;
@@ -54,7 +54,7 @@ static void repair(MPI_Comm *comm)
     int flag = rank == 0 ? 3 : 5, again = ~(1 << (rank % 8)), sum, n;
     OK(MPIX_Comm_agree(*comm, &flag));
     CHECK(flag == (size == 1 ? 3 : 1));
-    /* Two at once, waited for in the other order. */
+    /* two at once, completed in reverse order */
     OK(MPIX_Comm_ishrink(*comm, &later, &requests[0]));
     OK(MPIX_Comm_iagree(*comm, &again, &requests[1]));
     OK(MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
@@ -72,7 +72,7 @@ static void repair(MPI_Comm *comm)
     *comm = next;
 }
 
-/* Rank 0 revokes while each other one is in a call of its own. */
+/* Rank 0 revokes while each other rank is in a different call. */
 static void calls(void)
 {
     MPI_Comm comm, other;
@@ -85,7 +85,7 @@ static void calls(void)
         int mine = (rank + kind) % 8;
         OK(MPI_Barrier(other));
         if (rank == 0) {
-            /* Lets the others get stuck; the test is right without. */
+            /* lets the others block; the test is also correct without */
             if (kind < 2) usleep(20000);
             OK(MPIX_Comm_revoke(comm));
             OK(MPIX_Comm_revoke(comm));
@@ -102,7 +102,7 @@ static void calls(void)
                                                   MPI_DOUBLE, MPI_MAX, comm));
             CHECK(data[0] == 0);
         } else if (mine == 4) {
-            /* Nobody receives it. */
+            /* without a receive */
             FAILS(MPIX_ERR_REVOKED,
                   MPI_Send(data, LARGE, MPI_DOUBLE, 0, 9, comm));
         } else if (mine == 5) {
@@ -132,8 +132,8 @@ static void calls(void)
     OK(MPI_Comm_free(&other));
 }
 
-/* Everyone works on the communicator until somebody revokes it; at times
- * several do, and on parts of it as well. */
+/* All work on the communicator until a rank revokes it; sometimes several do,
+ * also on parts of it. */
 static void storm(int seed)
 {
     unsigned state = (unsigned)(seed * 7919);
@@ -163,7 +163,7 @@ static void storm(int seed)
         }
         CHECK(conform_class(code) == MPIX_ERR_REVOKED);
         CHECK(done <= when + size);
-        /* One that another was faster than has not done it yet. */
+        /* a rank may not have noticed a faster one's revocation yet */
         if (round % 2 && rank == who) OK(MPIX_Comm_revoke(part));
         if (round % 2 && rank % 2 == who % 2) {
             do {
@@ -177,8 +177,8 @@ static void storm(int seed)
     OK(MPI_Comm_free(&comm));
 }
 
-/* Rank 1 revokes and is gone; all others hear of it or of its death, and all
- * hear of the revocation if one does. */
+/* Rank 1 revokes and dies. All others notice the revocation or the death, and
+ * all notice the revocation if one does. */
 static void death(void)
 {
     MPI_Comm comm, next;
@@ -194,7 +194,7 @@ static void death(void)
     } while (code == MPI_SUCCESS);
     CHECK(conform_class(code) == MPIX_ERR_REVOKED ||
           conform_class(code) == MPIX_ERR_PROC_FAILED);
-    /* Others may wait in a receive for one who has left the loop. */
+    /* others may wait in a receive for a rank that has left the loop */
     OK(MPIX_Comm_revoke(comm));
     flag = 1;
     code = MPIX_Comm_agree(comm, &flag);
@@ -210,8 +210,8 @@ static void death(void)
     OK(MPI_Comm_free(&comm));
 }
 
-/* A loss keeps a receive from anybody from being waited for until it is
- * acknowledged; then the others may still be meant. */
+/* A receive from any source fails after a loss until the loss is acknowledged;
+ * afterwards it may match the others. */
 static void any(void)
 {
     int value = 0, flag = 0, victim = size - 1;

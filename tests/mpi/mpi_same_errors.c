@@ -1,6 +1,6 @@
-/* mpi_same_errors.c - what comes of wrong arguments. The program prints a line
- * for each call; same.sh compares what two MPI libraries print. Nobody sends or
- * receives here, so that any number of ranks does. */
+/* mpi_same_errors.c - prints the result of calls with wrong arguments, a line
+ * per call; same.sh compares the lines of two MPI libraries. It sends no
+ * messages, so it works with any number of ranks. */
 #include "conform.h"
 
 static int rank, size;

@@ -1,6 +1,6 @@
-/* mpi_same_values.c - values that two MPI libraries should agree on: sizes and
- * bounds of datatypes, what they were made of, packed sizes, shapes of grids,
- * texts, the order of callbacks. Rank 0 prints them; same.sh compares. */
+/* mpi_same_values.c - prints values on which two MPI libraries should agree:
+ * sizes, bounds and contents of datatypes, packed sizes, shapes of grids,
+ * texts, the order of callbacks. Rank 0 prints; same.sh compares. */
 #include "conform.h"
 
 #include <stdarg.h>
@@ -439,7 +439,7 @@ static void test_attributes(void)
     say("set fails: %d\n", result != MPI_SUCCESS);
     OK(MPI_Comm_get_attr(a, stubborn, &value, &flag));
     say("now %d %ld\n", flag, (long)value);
-    if ((long)value == 7) /* so that it can go */
+    if ((long)value == 7) /* so that it can be deleted */
         return;
     OK(MPI_Comm_free(&a));
     for (int k = 1; k < 3; k++) OK(MPI_Comm_free_keyval(&keys[k]));

@@ -1,4 +1,4 @@
-/* mpi_sessions.c - MPI by sessions: without MPI_Init, beside it, after
+/* mpi_sessions.c - tests MPI sessions: without MPI_Init, beside it, after
  * MPI_Finalize, and several at a time. With an argument MPI_Init is called. */
 #include "conform.h"
 
@@ -105,7 +105,7 @@ static void use(MPI_Session session)
     check_group(self, "org.example.self");
     OK(MPI_Group_size(self, &size));
     CHECK(size == 1);
-    /* Groups that overlap, with one string. */
+    /* overlapping groups with the same string */
     int rank;
     OK(MPI_Group_size(world, &size));
     OK(MPI_Group_rank(world, &rank));
@@ -170,10 +170,10 @@ int main(int argc, char **argv)
         CHECK(flag == 1);
     }
     use(second);
-    /* MPICH 4.0.2 forgets the handler that MPI_Session_init got. */
+    /* MPICH 4.0.2 drops the handler passed to MPI_Session_init */
     if (!conform_is_mpich()) check_errors();
     OK(MPI_Session_finalize(&second));
-    /* Another one when there is none; MPICH 4.0.2 crashes in it. */
+    /* another one after the last; MPICH 4.0.2 crashes there */
     if (conform_is_mpich()) return conform_failures ? EXIT_FAILURE : 0;
     first = begin();
     use(first);

@@ -1,4 +1,4 @@
-/* mpi_survive.c - what a program sees when a rank dies, by PCCL_ON_FAILURE:
+/* mpi_survive.c - tests the effect of a rank's death, by PCCL_ON_FAILURE:
  *
  *   survive shrink          the victim dies; each collective goes on among the
  *                           others, whose ranks and size change together
@@ -28,7 +28,7 @@ static void maybe_die(int step)
     if (step == DEATH && first_rank == victim) raise(SIGKILL);
 }
 
-/* Sum over the members of their first ranks, of which the victim is gone. */
+/* Sum of the initial ranks over the members without the victim. */
 static int expected_sum(void)
 {
     int all = first_size * (first_size - 1) / 2;
@@ -126,8 +126,8 @@ static void deadly(void *in, void *inout, int *count, MPI_Datatype *type)
     for (int i = 0; i < *count; i++) ((int *)inout)[i] += ((int *)in)[i];
 }
 
-/* An input in place is whole again after an error, and nothing of the victim
- * is in the result of a repetition. */
+/* After an error an in-place input is restored, and a repetition contains no
+ * contribution of the victim. */
 static int fold(int repeats)
 {
     enum { COUNT = 6000000 };
@@ -176,7 +176,7 @@ static int fatal(void)
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Finalize();
-    return EXIT_SUCCESS; /* which the test does not expect */
+    return EXIT_SUCCESS; /* not expected by the test */
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* mpi_threads.c - MPI_THREAD_MULTIPLE: each thread sends to, receives from and
- * reduces with the same thread of the other ranks, all at once. */
+/* mpi_threads.c - tests MPI_THREAD_MULTIPLE: each thread sends to, receives
+ * from and reduces with the same thread of the other ranks, all at once. */
 #include "conform.h"
 
 #include <pthread.h>

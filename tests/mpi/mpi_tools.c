@@ -1,5 +1,5 @@
-/* mpi_tools.c - the tools interface, as a program walks it that knows nothing
- * of the library: before, during and after MPI. */
+/* mpi_tools.c - tests the tools interface, used like a generic tool: before,
+ * during and after MPI. */
 #include "conform.h"
 
 static void walk(void)
@@ -27,7 +27,7 @@ static void walk(void)
     CHECK(MPI_T_cvar_get_index("no such variable", &length) ==
           MPI_T_ERR_INVALID_NAME);
     OK(MPI_T_pvar_get_num(&count));
-    /* MPICH 4.0.2 crashes in these. */
+    /* MPICH 4.0.2 crashes in these */
     if (!conform_is_mpich()) {
         CHECK(MPI_T_pvar_get_info(count, name, &length, &verbosity, &class,
                                   &type, &enumeration, text, &text_length,

@@ -1,4 +1,4 @@
-/* mpi_types.c - datatypes: sizes, bounds, contents, packing. */
+/* mpi_types.c - tests datatypes: sizes, bounds, contents, packing. */
 #include "conform.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* mpi_ulfm.c - User-Level Failure Mitigation with ranks that kill themselves.
+/* mpi_ulfm.c - tests User-Level Failure Mitigation with ranks that kill
+ * themselves.
  *
  *   ulfm parts    communicators with and without a dead member
  *   ulfm repair   acknowledge, agree, shrink, go on; twice
@@ -28,8 +29,8 @@ static int sum_over(MPI_Comm comm, int mine, int *sum)
     return MPI_Allreduce(&mine, sum, 1, MPI_INT, MPI_SUM, comm);
 }
 
-/* Neighbours without the victim go on; any communicator with it fails, as often
- * as it is used, also a duplicate made in time. */
+/* Communicators without the victim continue to work. Every communicator with it
+ * fails at each use, also a duplicate made in time. */
 static int parts(void)
 {
     int victim = size - 1, sum, failures = 0;
@@ -61,7 +62,7 @@ static int parts(void)
     return sum ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The last rank dies, the others repair. */
+/* The last rank dies, and the others repair the communicator. */
 static MPI_Comm lose_one(MPI_Comm comm)
 {
     int me, n, flag, sum, acked = -1, code, revoked = 1;
@@ -75,7 +76,7 @@ static MPI_Comm lose_one(MPI_Comm comm)
     flag = 6 | (me == 0);
     OK(MPIX_Comm_agree(comm, &flag));
     CHECK(flag == (n == 1 ? 7 : 6));
-    (void)MPI_Barrier(comm); /* all have agreed when the victim is through */
+    (void)MPI_Barrier(comm); /* the victim may end after all have agreed */
     if (me == n - 1) raise(SIGKILL);
     do {
         code = sum_over(comm, 1, &sum);
@@ -134,8 +135,8 @@ static int dies(int odds)
     return (random_state >> 16) % (unsigned)odds == 0;
 }
 
-/* All but rank 0 may die anywhere. What agreement and shrink said must be the
- * same for all who are left. */
+/* All but rank 0 may die at any moment. Results of agreement and shrink must be
+ * the same on all survivors. */
 static int during(int seed)
 {
     MPI_Comm comm, next;

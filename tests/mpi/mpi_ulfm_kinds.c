@@ -1,5 +1,5 @@
-/* mpi_ulfm_kinds.c - User-Level Failure Mitigation on communicators that are
- * more than a list of processes: an intercommunicator, a grid, graphs.
+/* mpi_ulfm_kinds.c - User-Level Failure Mitigation on other kinds of
+ * communicators: an intercommunicator, a grid, graphs.
  *
  *   ulfm_kinds WHO           WHO dies, and each kind is repaired
  *      last, first           that rank, which leads one of the sides or none
@@ -7,7 +7,7 @@
  *      side                  all of one side of the intercommunicator
  *   ulfm_kinds during SEED   ranks die while others agree, revoke and shrink
  *
- * What comes out is exchanged: it is the same on all survivors. */
+ * Survivors exchange their results, which must be equal. */
 #include "conform.h"
 
 #include <mpi_pccl.h>
@@ -20,7 +20,7 @@ enum { OUTCOMES_MAX = 200 };
 static const char *const names[KINDS] = {"inter", "grid", "graph", "adjacent"};
 
 static int me, total; /* in the world */
-static unsigned dead; /* ranks of the world, a bit for each */
+static unsigned dead; /* bit set of ranks of the world */
 static int outcomes[OUTCOMES_MAX], outcome_count;
 
 static void record(int outcome)
@@ -87,7 +87,7 @@ static int sum_over(MPI_Comm comm, int mine, int *sum)
     return MPI_Allreduce(&mine, sum, 1, MPI_INT, MPI_SUM, comm);
 }
 
-/* Of the living that ranks in comm name, as bits: the other side of an
+/* The living peers that ranks in comm refer to, as bits: the other side of an
  * intercommunicator. */
 static unsigned peers_left(enum kind kind)
 {
@@ -147,14 +147,14 @@ static void check_agree(enum kind kind, MPI_Comm comm, int wanted, int later)
     if (kind != INTER) record(flag);
 }
 
-/* All that is left of the kind, in a communicator that works. */
+/* The remaining members of the kind, in a working communicator. */
 static void check_shrunk(enum kind kind, MPI_Comm next)
 {
     unsigned peers = peers_left(kind);
     int inter = -1, topology = 0, size = -1, rank, sum, got = -1, to = -1;
     OK(MPI_Comm_test_inter(next, &inter));
     CHECK(inter == (kind == INTER));
-    /* A grid that lost a cell is none. */
+    /* A grid that has lost a member is none. */
     OK(MPI_Topo_test(next, &topology));
     CHECK(topology == MPI_UNDEFINED);
     if (inter)
@@ -165,7 +165,7 @@ static void check_shrunk(enum kind kind, MPI_Comm next)
     OK(sum_over(next, 1 << me, &sum));
     CHECK((unsigned)sum == peers);
     record(inter ? 0 : sum);
-    /* The first of each side and the last of the other know one another. */
+    /* The first of each side and the last of the other exchange their ranks. */
     MPI_Comm_rank(next, &rank);
     if (rank == 0) to = size - 1;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -179,13 +179,13 @@ static void check_shrunk(enum kind kind, MPI_Comm next)
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
-/* One survivor revokes while the others wait for a message of a living one, or
+/* A survivor revokes while the others wait for a message of a living rank, or
  * for all. */
 static void check_revoke(MPI_Comm comm, int broken)
 {
     int first = __builtin_ctz(~dead), value, revoked = 0, code = MPI_SUCCESS;
     MPI_Request request;
-    /* All have received what was sent; who is late gets the revocation. */
+    /* All have received their messages; a late rank gets the revocation. */
     if (!broken) (void)MPI_Barrier(comm);
     if (me == first)
         OK(MPIX_Comm_revoke(comm));
@@ -256,7 +256,7 @@ static void repair(enum kind kind, MPI_Comm comm)
     shrink(kind, comm, 1);
 }
 
-/* All survivors have recorded the same. */
+/* All survivors have recorded the same results. */
 static void compare(MPI_Comm *base)
 {
     int ends[2 * OUTCOMES_MAX], n = outcome_count, code;
@@ -264,7 +264,7 @@ static void compare(MPI_Comm *base)
         ends[2 * i] = outcomes[i];
         ends[2 * i + 1] = ~outcomes[i];
     }
-    do { /* until nobody is lost meanwhile */
+    do { /* until no rank dies meanwhile */
         MPI_Comm next;
         int all[2 * OUTCOMES_MAX];
         OK(MPIX_Comm_shrink(*base, &next));
@@ -351,7 +351,7 @@ static void during(int seed, MPI_Comm *base)
         MPI_Comm_rank(*base, &rank);
         if (size < 2) break;
         flag = make(kind, *base, &comm) == MPI_SUCCESS;
-        /* Others may wait for this one in the making. */
+        /* others may wait for this rank in the call */
         if (!flag) OK(MPIX_Comm_revoke(*base));
         int code = MPIX_Comm_agree(*base, &flag);
         CHECK(lost_code(code));

@@ -1,7 +1,6 @@
-/* random_layout.h - random numbers that all ranks draw alike, and random
- * datatypes whose layout the program itself knows: the place of every element,
- * computed here by hand, is what the library's bounds and bytes are checked
- * against. */
+/* random_layout.h - random numbers that are equal on all ranks, and random
+ * datatypes with a known layout: the program computes the place of every
+ * element itself and compares the library's bounds and bytes to it. */
 #ifndef RANDOM_LAYOUT_H
 #define RANDOM_LAYOUT_H
 
@@ -23,7 +22,7 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
     return x ^ x >> 31;
 }
 
-/* One of 0 .. n-1. */
+/* A number from 0 to n-1. */
 static inline int roll(struct dice *dice, int n)
 {
     dice->state = mix(dice->state, 1);
@@ -38,7 +37,7 @@ struct layout {
     MPI_Datatype type;
     int unit;                    /* bytes of an element */
     int count;                   /* elements */
-    MPI_Aint places[PLACES_MAX]; /* of each, in the order of the type map */
+    MPI_Aint places[PLACES_MAX]; /* of each element, in type-map order */
     MPI_Aint low, extent;
 };
 
@@ -100,7 +99,7 @@ static inline void layout_indexed(struct dice *dice, struct layout *l, int how)
         next += lengths[b];
         types[b] = old;
     }
-    if (mirrored) { /* later blocks lie lower */
+    if (mirrored) { /* later blocks have lower addresses */
         for (int b = 0; b < blocks; b++) steps[b] = -steps[b] - lengths[b];
     }
     for (int b = 0; b < blocks; b++) displs[b] = steps[b] * l->extent;
@@ -208,7 +207,7 @@ static inline void layout_free(struct layout *l)
     if (combiner != MPI_COMBINER_NAMED) OK(MPI_Type_free(&l->type));
 }
 
-/* A committed type the number of whose elements divides `divides`. */
+/* A committed type whose number of elements divides `divides`. */
 static inline void layout_roll(struct dice *dice, struct layout *l, int unit,
                                int divides)
 {
@@ -230,20 +229,22 @@ static inline void layout_roll(struct dice *dice, struct layout *l, int unit,
 
 /* ------------------------------------------------------------------ areas */
 
-/* Memory that a call may read or write: what it holds before, and what it must
- * hold after, byte for byte, holes and surroundings included. */
+/* Memory that a call may read or write: its contents before the call, and the
+ * expected contents afterwards, byte for byte, including holes and
+ * surroundings. */
 struct area {
     struct layout layout;
     size_t size;
     unsigned char *memory, *before, *after;
-    MPI_Aint shift; /* of the address given to MPI, from the memory's begin */
-    int valid;      /* not 0: only so many elements are defined afterwards */
-    int borrowed;   /* the type is another's */
+    MPI_Aint
+        shift; /* of the address passed to MPI, from the start of the memory */
+    int valid; /* not 0: only this many elements are defined afterwards */
+    int borrowed; /* another area owns the type */
 };
 
 enum { AREA_MARGIN = 64 };
 
-/* Room for elements of the layout's type at each of the places [0, units). */
+/* Space for elements of the layout's type at each of the places [0, units). */
 static inline void area_new(struct area *a, const struct layout *l,
                             MPI_Aint units)
 {
@@ -267,8 +268,8 @@ static inline void *area_base(const struct area *a)
     return a->memory + a->shift;
 }
 
-/* Where element e is, counted over elements of the type, from `origin`
- * types on. */
+/* Position of element e, counted over elements of the type, from `origin` types
+ * on. */
 static inline size_t area_at(const struct area *a, MPI_Aint origin, int e)
 {
     const struct layout *l = &a->layout;

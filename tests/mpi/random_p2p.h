@@ -1,4 +1,4 @@
-/* random_p2p.h - the part of random.c that sends messages. */
+/* random_p2p.h - the messages of mpi_random.c. */
 
 enum { MESSAGES_MAX = 24, TAGS = 3 };
 
@@ -34,7 +34,7 @@ static void message_send(struct message *m, MPI_Comm comm)
     int count = m->blocks * BLOCK / m->area.layout.count;
     MPI_Datatype type = m->area.layout.type;
     int how = roll(&own, 7);
-    /* What is buffered must fit the room. */
+    /* a buffered message must fit the attached buffer */
     if (how == 3 && m->blocks * BLOCK * m->area.layout.unit > 20000) how = 0;
     if (how == 0)
         OK(MPI_Isend(at, count, type, m->to, m->tag, comm, &m->request));
@@ -53,7 +53,7 @@ static void message_send(struct message *m, MPI_Comm comm)
     if (how >= 5) OK(MPI_Start(&m->request));
 }
 
-/* The first message of a stream (sender and tag) not received yet. */
+/* The first message of a stream (sender and tag) that is not received yet. */
 static struct message *message_next(struct message *all, int n, int me,
                                     int from, int tag)
 {
@@ -83,8 +83,8 @@ static void message_check(struct message *m, const MPI_Status *status)
     if (!area_good(&m->area)) blame("message", 0, "wrong data");
 }
 
-/* Each from its stream, in an order of the receiver's own; later ones may be
- * posted while earlier ones are under way. */
+/* Posts receives per stream, in a random order; later ones may be posted while
+ * earlier ones are in flight. */
 static void receive_posted(struct message *all, int n, int unit,
                            const struct team *team)
 {
@@ -126,7 +126,7 @@ static void receive_posted(struct message *all, int n, int unit,
     }
 }
 
-/* Looks first, at anything or at a stream, then receives what it saw. */
+/* Probes for any message or for a stream, then receives what it found. */
 static void receive_probed(struct message *all, int n, int unit,
                            const struct team *team)
 {
@@ -170,8 +170,8 @@ static void receive_probed(struct message *all, int n, int unit,
     }
 }
 
-/* From anybody with any tag: which message it was says the status, and the
- * order of posting within a stream. */
+/* From any source with any tag. The status identifies the message; within a
+ * stream the order of posting holds. */
 static void receive_any(struct message *all, int n, int unit,
                         const struct team *team)
 {
@@ -225,7 +225,7 @@ static void messages(struct dice *dice, const struct team *team)
                         : kind == 1 ? 700 + roll(dice, 2000)
                                     : roll(dice, 12);
     }
-    /* A message to oneself has two areas: it is received from a copy. */
+    /* a message to oneself has two areas: it is sent from a copy */
     struct message sent[MESSAGES_MAX];
     memcpy(sent, all, sizeof all);
     for (int i = 0; i < n; i++) {
@@ -248,6 +248,6 @@ static void messages(struct dice *dice, const struct team *team)
         area_free(&sent[i].area);
         area_free(&all[i].area);
     }
-    /* What is received from anybody may be of nobody's later step. */
+    /* A receive from any source must not match a message of a later step. */
     OK(MPI_Barrier(team->comm));
 }

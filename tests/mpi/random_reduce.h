@@ -1,6 +1,6 @@
-/* random_reduce.h - the part of random.c that reduces. */
+/* random_reduce.h - the reductions of mpi_random.c. */
 
-/* The operators there are for integers; of doubles and user types see below. */
+/* Operators on integers; see below for doubles and user-defined types. */
 static uint64_t fold_integers(MPI_Op op, int64_t a, int64_t b)
 {
     if (op == MPI_SUM) return (uint64_t)a + (uint64_t)b;
@@ -30,7 +30,7 @@ static void compose_pair(const uint32_t *first, const uint32_t *second,
     out[1] = b;
 }
 
-/* On whatever layout the type has: its elements are pairs, in order. */
+/* For any layout of the type: its elements are pairs, in order. */
 static void compose_user(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     const struct layout *l = NULL;
@@ -58,7 +58,7 @@ static void compose_user(void *in, void *inout, int *count, MPI_Datatype *type)
     }
 }
 
-/* What this rank gives: element e of its vector. */
+/* Element e of the input of rank `from`. */
 static uint64_t operand(const struct act *act, int from, int e)
 {
     uint64_t v = value(act, from, 0, e);
@@ -68,7 +68,7 @@ static uint64_t operand(const struct act *act, int from, int e)
         memcpy(&v, &d, 8);
         return v;
     }
-    /* Often zero, for the logical ones. */
+    /* often zero, for the logical operators */
     if (v % 3 == 0) return 0;
     return v;
 }
@@ -154,12 +154,12 @@ static int length_roll(struct dice *dice)
                        : 1 + roll(dice, 40);
 }
 
-/* Rank r keeps counts[r] types, from firsts[r] on, folded over 0 .. last. */
+/* Rank r gets counts[r] types from firsts[r] on, folded over 0 .. last. */
 struct kept {
     int in_place, give, first, count, last, total;
 };
 
-/* The input, apart or in place, and what comes out of it. */
+/* The input, separate or in place, and the expected output. */
 static void areas_reduce(struct act *act, const struct layout *l,
                          const struct kept *k)
 {
@@ -187,7 +187,7 @@ static void act_reduce_scatter(struct act *act, const struct layout *l,
 {
     const struct team *team = act->team;
     int n = team->size, me = team->rank, same = roll(&act->dice, 20);
-    /* MPICH 4.0.2 folds wrongly there, and writes to the input. */
+    /* MPICH 4.0.2 computes wrong results there, and writes to the input. */
     if (mpich && act->user != MPI_OP_NULL) block = 0;
     struct kept k = {.in_place =
                          roll(&act->dice, 3) == 0 &&
@@ -203,7 +203,7 @@ static void act_reduce_scatter(struct act *act, const struct layout *l,
     }
     k.count = act->counts[0][me];
     areas_reduce(act, l, &k);
-    /* In place, the rest of the input may be anything afterwards. */
+    /* in place, the rest of the input is undefined afterwards */
     if (k.in_place) act->out.valid = k.count * l->count;
     void *sendbuf = k.in_place ? MPI_IN_PLACE : area_base(&act->in);
     act->name = block ? "reduce_scatter_block" : "reduce_scatter";

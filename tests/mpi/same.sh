@@ -1,6 +1,6 @@
 #!/bin/sh
-# same.sh MPIEXEC MASTER LIBS RANKS PROGRAM - the program prints the same under
-# MPICH and under our library.
+# same.sh MPIEXEC MASTER LIBS RANKS PROGRAM - tests that the program prints the
+# same lines under MPICH and under our library.
 set -eu
 mpiexec=$1 master=$2 libs=$3 ranks=$4 program=$5
 work=$(mktemp -d)

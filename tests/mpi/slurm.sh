@@ -1,6 +1,6 @@
 #!/bin/sh
-# slurm.sh JOIN - three tasks as srun would start them: they meet without
-# pccl-master being asked, and its process ends with them.
+# slurm.sh JOIN - tests three tasks started like srun's: they connect without
+# an explicit pccl-master, and its process ends with them.
 set -eu
 join=$1
 work=$(mktemp -d)

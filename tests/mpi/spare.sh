@@ -1,6 +1,6 @@
 #!/bin/sh
-# spare.sh MASTER JOIN - two ranks and two spares. One rank dies before it has
-# begun: the other one is joined by a spare, and by one only.
+# spare.sh MASTER JOIN - tests two ranks and two spares. One rank dies before it
+# connects: exactly one spare joins the other rank.
 set -eu
 master=$1 join=$2
 work=$(mktemp -d)

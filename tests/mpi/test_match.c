@@ -1,4 +1,5 @@
-/* test_match.c - the matching queues, as tables of arrivals and posts. */
+/* test_match.c - tests of the matching queues, as tables of arrivals and
+ * posts. */
 #include "match.h"
 
 #include <setjmp.h>

@@ -42,7 +42,8 @@ static uint8_t *cost_at(const struct search *s, uint32_t visited, uint32_t last)
     return &s->cost[(size_t)visited * s->count + last];
 }
 
-/* The best way to end at `to` after visiting the set `visited`. */
+/* The last peer of the cheapest path through `visited` to `to`, and its cost.
+ */
 static uint32_t best_last(const struct search *s, uint32_t visited, uint32_t to,
                           uint32_t *cost)
 {

@@ -187,7 +187,7 @@ void network_apply(struct network *net, const struct statement *s)
     }
 }
 
-/* ---------------------------------------------------------------- the way */
+/* --------------------------------------------------------------- the path */
 
 static struct port *port_of(struct network *net, const struct packet *p)
 {
