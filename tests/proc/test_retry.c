@@ -82,7 +82,7 @@ static void many_body(struct seat *seat)
             SEAT_EQUAL(seat, m.out[k][i],
                        vector_value(i, k) * (three ? 6.0F : 3.0F));
     }
-    seat_tell(seat, DONE, of_three);
+    seat_report(seat, DONE, of_three);
     many_close(&m);
     SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
