@@ -15,8 +15,7 @@
 #define LINK_MAGIC "\n\001pccl-agent " PCCL_VERSION_STRING "\n"
 
 #define LINK_HEARTBEAT 2.0 /* s between heartbeats, in both directions */
-#define LINK_SILENCE                                                           \
-    60.0 /* s without a frame after which the peer counts as lost */
+#define LINK_SILENCE 60.0  /* s without a frame: the peer is lost */
 
 enum {
     LINK_HEADER = 12,
