@@ -1,5 +1,5 @@
-/* option_env.c - options that set, pass on or keep back variables of the
- * environment; see option_table.h. */
+/* option_env.c - options that set, export or withhold environment variables;
+ * see option_table.h. */
 #include "option_table.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ bool option_genv(struct parser *p, const char *name, const char *value)
     return true;
 }
 
-/* Open MPI's -x NAME exports a variable; ours are all exported. */
+/* Open MPI's -x NAME exports a variable; here all variables are exported. */
 bool option_export(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* option_table.c - see option_table.h. Spellings of MPICH and Open MPI stand
+/* option_table.c - the table of options. Spellings of MPICH and Open MPI stand
  * beside ours. */
 #include "option_table.h"
 
@@ -137,7 +137,7 @@ static bool apply_elastic(struct parser *p, const char *value,
     return option_fail(o, "%s=%s: MIN is above MAX", p->name, value);
 }
 
-/* Hydra's way to leave the survivors of a fault-tolerant program alone. */
+/* Hydra's option that lets survivors of a fault-tolerant program continue. */
 static bool apply_no_cleanup(struct parser *p, const char *value,
                              const char *second)
 {
@@ -323,7 +323,8 @@ static bool apply_until_done(struct parser *p, const char *value,
     return p->options->until_done = true;
 }
 
-/* What others have and we have not: better said than ignored. */
+/* Options of other launchers without an equivalent: an error is better than
+ * ignoring them. */
 static bool apply_unsupported(struct parser *p, const char *value,
                               const char *second)
 {
@@ -477,7 +478,7 @@ const struct option_entry *option_find(const char *name, size_t length)
 
 enum { NAME_SIZE = 32 }; /* of an option */
 
-/* Letters put in, left out, changed or swapped between the two. */
+/* Edit distance: letters inserted, omitted, changed or swapped. */
 static size_t distance(const char *a, size_t size, const char *b)
 {
     size_t rows[3][NAME_SIZE + 1];
@@ -506,7 +507,8 @@ static size_t distance(const char *a, size_t size, const char *b)
 const char *option_nearest(const char *name, size_t length)
 {
     const char *nearest = NULL;
-    size_t best = length < 4 ? 2 : 3; /* nearer than this */
+    size_t best =
+        length < 4 ? 2 : 3; /* a suggestion must be nearer than this */
     if (length > NAME_SIZE) return NULL;
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
         if (table[i].apply == apply_agent || strlen(table[i].name) < 2)

@@ -1,11 +1,11 @@
-/* round_view.c - the view that a round proposes: its order, the newcomer that
- * cannot be in it, and what the members are told of it. */
+/* round_view.c - the view that a round proposes: its order, a newcomer that
+ * cannot be in it, and the proposal's text for the members. */
 #include "master.h"
 
 #include <string.h>
 
-/* Rule M5: survivors keep their order, newcomers follow; the members of a
- * first view stand by their hints. */
+/* Rule M5: survivors keep their order, newcomers follow; the first view is
+ * ordered by rank hints. */
 static bool stands_before(const struct master_peer *a,
                           const struct master_peer *b)
 {
@@ -36,9 +36,9 @@ static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
     }
 }
 
-/* The next view's links in rank order, into m->sorted. Who says `join` is no
- * founder (M2). What was proposed is
- * installed: who asks to leave meanwhile leaves in the round after (M7). */
+/* Writes the next view's links in rank order to m->sorted. A peer with `join`
+ * is no founder (M2). A proposed view is installed as proposed: a member that
+ * asks to leave meanwhile leaves in the next round (M7). */
 uint32_t round_next_view(struct master *m, uint32_t group)
 {
     uint32_t count = 0;
@@ -71,7 +71,7 @@ static uint32_t bad_pairs(const struct master *m, uint32_t group,
     return bad;
 }
 
-/* What does not fit into WIRE_TEXT_MAX bytes is left out. */
+/* Appends unless the text would exceed WIRE_TEXT_MAX bytes. */
 static void append(char *text, const char *more)
 {
     size_t used = strnlen(text, WIRE_TEXT_MAX);
@@ -90,8 +90,9 @@ static void add_number(char *text, uint32_t value)
     append(text, at);
 }
 
-/* Rule R4: a newcomer nobody can fit into the ring is refused with the pair
- * that cannot talk; members are never thrown out for a missing link. */
+/* Rule R4: a newcomer without a place in any ring is refused, and the refusal
+ * names the pair without a link. Members are never evicted for a missing
+ * link. */
 bool round_refuse_newcomer(struct master *m, uint32_t group, uint32_t count)
 {
     struct master_group *g = &m->groups[group];

@@ -1,4 +1,4 @@
-/* mpi_progress.c - see mpi_progress.h. */
+/* mpi_progress.c - the loop of the progress thread. */
 #include "mpi_progress.h"
 #include "coll.h"
 #include "revoke.h"

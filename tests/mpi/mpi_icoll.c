@@ -12,7 +12,7 @@ static void add(void *in, void *inout, int *count, MPI_Datatype *type)
 
 enum { KINDS = 16 };
 
-/* What completes requests, of those that are all complete. */
+/* Completion calls on lists of inactive requests. */
 static void test_inactive(int k, MPI_Request *requests)
 {
     int index, flag = 0, count = 0, indices[KINDS];

@@ -314,14 +314,14 @@ static void test_cancel(void)
     CHECK(!flag && n == 1 && in == from);
 }
 
-/* Looks at what another thread may be writing, which no call tells of. */
+/* Reads memory that another thread may be writing, without synchronization. */
 __attribute__((no_sanitize("thread"))) static int peek(const volatile int *late)
 {
     return *late;
 }
 
-/* Requests that nobody waits for end on their own; buffered messages arrive
- * after the buffer is gone. */
+/* Dropped requests complete on their own; buffered messages arrive after the
+ * buffer is detached. */
 static void test_forgotten(void)
 {
     static int out[LARGE], in[LARGE];

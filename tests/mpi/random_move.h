@@ -1,12 +1,12 @@
-/* random_move.h - the part of random.c whose collectives move data. */
+/* random_move.h - the collectives of mpi_random.c that move data. */
 
-/* A layout of this rank's own that a block fits. */
+/* A random layout of this rank that a block fits. */
 static void layout_own(struct act *act, struct layout *l)
 {
     layout_roll(&own, l, act->unit, BLOCK);
 }
 
-/* Types that hold `blocks` blocks. */
+/* Number of types that hold `blocks` blocks. */
 static int types_of(const struct area *a, int blocks)
 {
     return blocks * BLOCK / a->layout.count;
@@ -36,9 +36,9 @@ static void act_broadcast(struct act *act)
         act->out.layout.type, act->root, team->comm);
 }
 
-/* Blocks from every rank at its place: `side` 0 is what goes out of them, 1
- * what comes in. Puts counts and displacements of types into the arrays, in a
- * random order with gaps. blocks[r] for each. */
+/* Places a block per rank: `side` 0 for sending, 1 for receiving. Writes counts
+ * and displacements of types to the arrays, in a random order with gaps.
+ * blocks[r] for each. */
 static void places_roll(struct act *act, int side, const int *blocks,
                         struct area *a, int even)
 {
@@ -182,7 +182,7 @@ static void act_allgather(struct act *act, int even)
         sendcount = types_of(&act->in, blocks[me]);
         sendtype = act->in.layout.type;
     }
-    /* MPICH 4.0.2 ignores displacements where there is but one rank. */
+    /* MPICH 4.0.2 ignores displacements if there is only one rank */
     places_roll(act, 1, blocks, &act->out, even || mpich);
     for (int r = 0; r < n; r++) {
         if (r == me && in_place)
@@ -204,7 +204,7 @@ static void act_allgather(struct act *act, int even)
                   act->wide_displs[1], recvtype, team->comm));
 }
 
-/* Blocks between two ranks; in place both directions are alike. */
+/* Number of blocks between two ranks; in place it is symmetric. */
 static int blocks_between(struct act *act, int from, int to, int even,
                           int in_place)
 {
@@ -256,7 +256,7 @@ static void act_alltoall(struct act *act, int even)
                   team->comm));
 }
 
-/* A type of its own for each partner, at displacements in bytes. */
+/* A separate type for each partner, with displacements in bytes. */
 static void bytes_roll(struct act *act, int side, const int *blocks,
                        struct area *a)
 {

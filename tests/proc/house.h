@@ -1,5 +1,5 @@
 /* house.h - a master and up to two communicators in this process: the fixture
- * of test_api and test_connect. */
+ * of test_api.c and test_connect.c. */
 #ifndef PROC_HOUSE_H
 #define PROC_HOUSE_H
 
@@ -60,7 +60,7 @@ static int join(pthread_t thread)
     return (int)(intptr_t)result;
 }
 
-/* Lets b into a's world, which a is alone in. */
+/* Admits b to the world of a. */
 static void admit(pcclComm_t *a, pcclComm_t *b)
 {
     pthread_t newcomer = spawn(connect_thread, b);

@@ -1,4 +1,5 @@
-/* test_connect.c - a master that is not there yet, says nothing, or goes. */
+/* test_connect.c - tests of a master that is not there yet, sends nothing, or
+ * ends. */
 #include "house.h"
 
 #include <arpa/inet.h>
@@ -6,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A port of this machine at which nobody listens. */
+/* A port of this machine without a listener. */
 static int reserve(uint16_t *port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -41,7 +42,7 @@ static void refused_then_accepted(void **state)
     OK(pcclDestroyMaster(h.master));
 }
 
-/* A listener that takes the connection and says nothing. */
+/* A listener that accepts the connection and sends nothing. */
 static void silent_master(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_retry.c - many all-reduces in one call that repeats what a loss has
- * undone. */
+/* test_retry.c - tests of the call that reduces many vectors and repeats those
+ * that a loss has undone. */
 #include "vector.h"
 
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static void many_close(struct many *m)
     }
 }
 
-/* The last seat does by hand what the call does, and dies on the way. */
+/* The last seat makes the steps of the call by hand and dies in between. */
 static void many_die(struct many *m, pcclComm_t *comm)
 {
     pcclAsyncReduceOp_t h[MANY];
@@ -74,7 +74,7 @@ static void many_body(struct seat *seat)
                                               m.max_in_flight),
                pcclSuccess);
     SEAT_EQUAL(seat, info.local_world_size, 2);
-    int64_t of_three = 0; /* bit per operation done before the loss */
+    int64_t of_three = 0; /* bit set of operations complete before the loss */
     for (int k = 0; k < MANY; k++) {
         bool three = m.out[k][0] == vector_value(0, k) * 6;
         of_three |= (int64_t)three << k;
@@ -88,7 +88,7 @@ static void many_body(struct seat *seat)
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
-/* PCCL 1.0 returned success here with buffers that nobody had reduced. */
+/* PCCL 1.0 returned success here with unreduced buffers. */
 static void many_with_retry(void **state)
 {
     struct cluster *c = *state;
@@ -99,7 +99,7 @@ static void many_with_retry(void **state)
         for (int k = 0; k < 3; k++) cluster_add(c, many_body, &m);
         int64_t done = cluster_await(c, 0, DONE);
         assert_int_equal(cluster_await(c, 1, DONE), done);
-        /* The dead one had no part in the last ones. */
+        /* The dead member took no part in the last ones. */
         assert_int_equal(done >> (MANY_DONE - 1 + m.max_in_flight), 0);
         cluster_finish(c, 0);
         cluster_finish(c, 1);
