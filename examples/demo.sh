@@ -38,8 +38,8 @@ build()
     fi
 }
 
-# Starts a launcher that writes to the pipe of `play`. The time limit only guards
-# against bugs. Its process id is in $!.
+# Starts a launcher that writes to the pipe of `play`. The time limit only
+# guards against bugs. Its process id is in $!.
 launch() # pccl-master arguments
 {
     timeout 300 "$bin/pccl-master" "$@" >"$work/out" 2>&1 3<&- &

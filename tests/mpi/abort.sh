@@ -1,6 +1,6 @@
 #!/bin/sh
-# abort.sh MASTER SURVIVE - tests the default reaction to a killed rank: under the
-# launcher's supervision, and with ranks started by hand.
+# abort.sh MASTER SURVIVE - tests the default reaction to a killed rank: under
+# the launcher's supervision, and with ranks started by hand.
 set -eu
 master=$1 survive=$2
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# churn.sh BIN TEXT - tests elastic_train with ten joins and ten kills: newcomers
-# receive the state, other members never need it, and all final members have the
-# same weights.
+# churn.sh BIN TEXT - tests elastic_train with ten joins and ten kills:
+# newcomers receive the state, other members never need it, and all final
+# members have the same weights.
 set -euf
 bin=$1 text=$2 steps=${3:-3000}
 work=$(mktemp -d)

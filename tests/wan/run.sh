@@ -92,8 +92,8 @@ world() # NAME
     esac
 }
 
-# pccl NAME CONNECTIONS ARGUMENTS...: the library's peers. With 0 connections the
-# library chooses; the capacity of links is then computed for 64.
+# pccl NAME CONNECTIONS ARGUMENTS...: the library's peers. With 0 connections
+# the library chooses; the capacity of links is then computed for 64.
 pccl()
 {
     name=$1 pool=$2

@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_emulator.sh EMULATOR - tests that the emulator starts, ends and cleans up.
+# test_emulator.sh EMULATOR - tests that the emulator starts, ends and cleans
+# up.
 #
 # Skips (77) where network namespaces cannot be made.
 set -u

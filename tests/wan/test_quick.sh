@@ -59,7 +59,8 @@ firewall)
     need '"mark":"before 1M",.*"ring":\[1,[24],.*\]' log
     need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
 stranded)
-    # Peer 1 reaches only peer 4, so there is no ring; every peer gets the cause.
+    # Peer 1 reaches only peer 4, so there is no ring; every peer gets the
+    # cause.
     run "$source/quick.wan" stranded --load 1M
     need '"stranded":true,"peers":4' out ;;
 messages)
