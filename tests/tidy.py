@@ -27,7 +27,6 @@ GENERATED = ("src/mpi/stubs.c",)
 # prefix. Arrows point down only; "" is anything.
 BASE = ["src/base/base.h", "src/base/cursor.h", "src/base/dtype",
         "src/base/pool", "src/base/wire", "src/base/keyed.h"]
-DATA = ["src/link/", "src/reduce/", "src/ring/", "src/message/"]
 LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,
@@ -39,14 +38,16 @@ LAYERS = {
     "src/reduce/": ["src/reduce/"] + BASE,
     "kernels/": ["src/hash/", "src/reduce/quant", "src/base/dtype.h",
                  "src/base/base.h"],
-    "src/link/": BASE + DATA,
+    "src/link/": BASE + ["src/link/"],
     "src/link/shared_memory": ["src/base/base.h", "src/link/channel.h",
                                "src/link/shared_memory.h"],
     "src/link/send_window": ["src/base/base.h", "src/link/send_window.h"],
-    "src/ring/": BASE + DATA + ["src/elastic/state", "include/pccl.h"],
-    "src/message/": BASE + DATA + ["include/pccl.h"],
-    "src/elastic/": BASE + DATA + ["src/elastic/", "src/hash/hash.h",
-                                   "include/pccl.h"],
+    "src/ring/": BASE + ["src/link/", "src/reduce/", "src/ring/",
+                         "include/pccl.h"],
+    "src/message/": BASE + ["src/link/", "src/message/", "include/pccl.h"],
+    "src/elastic/": BASE + ["src/link/", "src/ring/engine.h",
+                            "src/message/message.h", "src/elastic/",
+                            "src/hash/hash.h", "include/pccl.h"],
     # The driver of a member.
     "src/peer/": BASE + ["src/base/env.h", "src/base/io_", "src/base/log.h",
                          "src/elastic/session.h", "src/link/send_window.h",

@@ -20,61 +20,8 @@ void session_send(struct session *s, const struct wire_msg *msg)
 
 /* ------------------------------------------------------------ the engine */
 
-static uint32_t engine_dial(void *user, const struct wire_addr *addr)
-{
-    struct session *s = user;
-    return s->out.dial(s->out.user, addr);
-}
-
-static void engine_close(void *user, uint32_t conn)
-{
-    struct session *s = user;
-    s->out.close(s->out.user, conn);
-}
-
-static struct channel *engine_share(void *user, uint32_t conn,
-                                    struct channel_offer *offer)
-{
-    struct session *s = user;
-    return s->out.share(s->out.user, conn, offer);
-}
-
-static struct channel *engine_join(void *user, uint32_t conn,
-                                   const struct channel_offer *offer)
-{
-    struct session *s = user;
-    return s->out.join(s->out.user, conn, offer);
-}
-
-static void engine_shared(void *user, uint32_t conn, bool taken)
-{
-    struct session *s = user;
-    s->out.shared(s->out.user, conn, taken);
-}
-
-static uint8_t *engine_region_export(void *user, struct channel_offer *offer)
-{
-    struct session *s = user;
-    return s->out.region_export(s->out.user, offer);
-}
-
-static const uint8_t *engine_region_attach(void *user, uint32_t conn,
-                                           const struct channel_offer *offer)
-{
-    struct session *s = user;
-    return s->out.region_attach(s->out.user, conn, offer);
-}
-
-static bool engine_cma_read(void *user, uint32_t conn,
-                            const struct wire_member *member, uint64_t address,
-                            void *to, size_t size)
-{
-    struct session *s = user;
-    return s->out.cma_read(s->out.user, conn, member, address, to, size);
-}
-
-static bool engine_ask(void *user, uint64_t member, uint32_t dials,
-                       uint32_t heard)
+static bool on_dial_request(void *user, uint64_t member, uint32_t dials,
+                            uint32_t heard)
 {
     struct session *s = user;
     struct wire_msg msg = {.type = WIRE_DIAL_REQUEST, .epoch = s->view->epoch};
@@ -86,21 +33,21 @@ static bool engine_ask(void *user, uint64_t member, uint32_t dials,
     return true;
 }
 
-static void engine_op_finished(void *user, struct op *op)
+static void on_finished(void *user, struct op *op)
 {
     (void)op;
     struct session *s = user;
     s->out.changed(s->out.user);
 }
 
-static void engine_has_event(void *user)
+static void on_event(void *user)
 {
     struct session *s = user;
     s->out.changed(s->out.user);
 }
 
-static void engine_faulted(void *user, enum engine_fault fault,
-                           const struct op *op, uint64_t peer)
+static void on_fault(void *user, enum engine_fault fault, const struct op *op,
+                     uint64_t peer)
 {
     struct session *s = user;
     if (s->state != SESSION_MEMBER || s->engine.links.frozen) return;
@@ -137,32 +84,28 @@ static void engine_faulted(void *user, enum engine_fault fault,
 
 bool session_init(struct session *s, const struct session_config *config)
 {
-    s->out = config->out;
+    struct engine_events events = {
+        .user = s, .fault = on_fault, .finished = on_finished};
+    struct message_events message_events = {
+        .user = s, .event = on_event, .ask = on_dial_request};
+    s->out = config->events;
     s->view = &s->views[0];
     s->next = &s->views[1];
     s->notified.loss_first = 1; /* 0 means: no loss */
-    bool shares = s->out.share != NULL;
-    struct engine_output out = {
-        .user = s,
-        .dial = engine_dial,
-        .close = engine_close,
-        .share = shares ? engine_share : NULL,
-        .join = shares ? engine_join : NULL,
-        .shared = engine_shared,
-        .region_export = s->out.region_export ? engine_region_export : NULL,
-        .region_attach = s->out.region_export ? engine_region_attach : NULL,
-        .cma_read = s->out.cma_read ? engine_cma_read : NULL,
-        .fault = engine_faulted,
-        .finished = engine_op_finished,
-        .event = engine_has_event,
-        .state_over = session_sync_over,
-        .probed = session_probed,
-        .ask = engine_ask};
-    return engine_init(&s->engine, &out, config->pool_size, config->deadline);
+    bool fine = engine_init(&s->engine, &config->driver, &events,
+                            config->pool_size, config->deadline);
+    struct links *n = &s->engine.links;
+    message_init(&s->messages, n, &message_events);
+    state_init(&s->sync_state, n, session_sync_over, s);
+    n->probe.report = session_probed;
+    n->probe.user = s;
+    return fine;
 }
 
 void session_free(struct session *s)
 {
+    state_end(&s->sync_state);
+    message_free(&s->messages);
     engine_free(&s->engine);
 }
 
@@ -173,8 +116,8 @@ void session_gone(struct session *s, const char *reason)
     if (reason && *reason) set_reason(s, reason);
     s->state = SESSION_GONE;
     struct engine *e = &s->engine;
-    engine_close_all(e);
-    message_stop(e, pcclMasterConnectionFailed);
+    links_close_all(&e->links);
+    message_stop(&s->messages, pcclMasterConnectionFailed);
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase == PHASE_FREE || op->phase == PHASE_DONE) continue;
@@ -259,7 +202,7 @@ int session_fail(struct session *s, uint64_t tag)
     if (s->state != SESSION_MEMBER || s->engine.links.frozen ||
         op->phase == PHASE_QUEUED)
         return pcclPendingAsyncOps;
-    if (!op->mismatch) engine_faulted(s, FAULT_FAIL, op, 0);
+    if (!op->mismatch) on_fault(s, FAULT_FAIL, op, 0);
     op->mismatch = op->fails = true;
     return pcclSuccess;
 }
@@ -364,7 +307,7 @@ static void tell_scopes(struct session *s)
     }
 }
 
-static void on_ask(struct session *s, const struct wire_msg *msg)
+static void on_query(struct session *s, const struct wire_msg *msg)
 {
     struct wire_op ops[WIRE_OPS_MAX];
     struct wire_msg reply = {.type = WIRE_REPLY,
@@ -399,7 +342,7 @@ static void on_donate(struct session *s, const struct wire_msg *msg)
 static void want(struct session *s, uint32_t rank, uint32_t connections)
 {
     if (rank != s->next->rank)
-        engine_want_link(&s->engine, &s->next->members[rank], connections);
+        links_want(&s->engine.links, &s->next->members[rank], connections);
 }
 
 /* Rule R3: connect to the ring neighbours, and in small worlds to all. */
@@ -435,11 +378,11 @@ static void on_propose(struct session *s, const struct wire_msg *msg)
         engine_freeze(&s->engine);
     }
     s->proposed_at = s->engine.links.now;
-    engine_unwant_links(&s->engine);
-    engine_set_directions(&s->engine, msg->pairs, msg->pair_count);
+    links_unwant(&s->engine.links);
+    links_set_directions(&s->engine.links, msg->pairs, msg->pair_count);
     want_links(s);
     /* Nobody can need them before INSTALL, and both ends see them so (O7). */
-    if (msg->view.optimize) engine_close_unwanted(&s->engine);
+    if (msg->view.optimize) links_close_unwanted(&s->engine.links);
     session_settle(s);
 }
 
@@ -452,9 +395,9 @@ void session_settle(struct session *s)
     struct wire_msg ready = {
         .type = WIRE_READY, .round = s->round, .ids = failed};
     for (uint32_t i = 0; i < s->next->size; i++) {
-        struct link *l = link_find(&s->engine, s->next->ids[i], false);
+        struct link *l = link_find(&s->engine.links, s->next->ids[i], false);
         if (!l || !l->wanted) continue;
-        enum link_status status = engine_link_status(&s->engine, l->id);
+        enum link_status status = links_status(&s->engine.links, l->id);
         if (status == LINK_WAITS) return;
         if (status == LINK_FAILED) failed[ready.id_count++] = l->id;
     }
@@ -512,7 +455,7 @@ static void go_on(struct session *s, const bool *again)
         } else if (op->fails && op->phase != PHASE_DONE) {
             /* Rule D10: the epoch was closed before the master heard of it. */
             op->mismatch = true;
-            engine_faulted(s, FAULT_FAIL, op, 0);
+            on_fault(s, FAULT_FAIL, op, 0);
         }
     }
 }
@@ -546,7 +489,7 @@ static void on_install(struct session *s, const struct wire_msg *msg)
             again[i] = judge(s, &e->ops[i], msg, loss);
     }
     for (uint32_t i = 0; i < s->removed_count; i++)
-        engine_drop_link(e, s->removed[i]);
+        links_drop(&e->links, s->removed[i]);
     struct engine_view view = {
         .epoch = s->view->epoch,
         .world = s->view->size,
@@ -559,7 +502,7 @@ static void on_install(struct session *s, const struct wire_msg *msg)
         .mesh = s->view->mesh};
     engine_install(e, &view);
     for (uint32_t i = 0; i < s->removed_count; i++)
-        message_lose(e, s->removed[i]);
+        message_lose(&s->messages, s->removed[i]);
     if (update || s->state == SESSION_JOINING)
         notified_all(&s->notified, s->view);
     session_keep_blockers(s, msg);
@@ -624,7 +567,7 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
         on_flush(s, msg);
         break;
     case WIRE_QUERY:
-        on_ask(s, msg);
+        on_query(s, msg);
         break;
     case WIRE_DONATE:
         on_donate(s, msg);
@@ -647,7 +590,7 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
         session_probe(s, msg);
         break;
     case WIRE_DIAL_REQUEST:
-        message_called(&s->engine, msg->call.peer, msg->call.dials,
+        message_called(&s->messages, msg->call.peer, msg->call.dials,
                        msg->call.heard);
         break;
     case WIRE_HEARTBEAT:
@@ -676,6 +619,9 @@ void session_tick(struct session *s, pccl_ns now)
 {
     s->now = now;
     engine_tick(&s->engine, now);
+    message_pump(&s->messages);
+    state_tick(&s->sync_state);
+    probe_tick(&s->engine.links);
     bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
     if (speaks && now - s->heartbeat_at >= s->engine.links.deadline / 5) {
         struct wire_msg beat = {.type = WIRE_HEARTBEAT};
@@ -684,7 +630,9 @@ void session_tick(struct session *s, pccl_ns now)
         session_report_links(s);
     }
     /* Rule M9: nobody will tell us that the others have removed us. */
-    if (!s->master_lost || !engine_lacks_link(&s->engine)) s->linked_at = now;
+    bool lacks =
+        engine_lacks_link(&s->engine) || message_lacks_link(&s->messages);
+    if (!s->master_lost || !lacks) s->linked_at = now;
     if (now - s->linked_at >= s->engine.links.deadline) s->stranded = true;
     session_settle(s);
 }

@@ -7,8 +7,10 @@
 #ifndef PCCL_SESSION_H
 #define PCCL_SESSION_H
 
-#include "view.h"
+#include "../message/message.h"
 #include "../ring/engine.h"
+#include "state.h"
+#include "view.h"
 
 enum session_state {
     SESSION_NEW,
@@ -23,34 +25,19 @@ enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
 
 enum { PENDING_ABORTS_MAX = 64, BLOCKERS_MAX = 8 };
 
-struct session_output {
+/* What a session reports, beside what it asks of its driver. */
+struct session_events {
     void *user;
     void (*to_master)(void *user, const struct wire_msg *msg);
-    uint32_t (*dial)(void *user, const struct wire_addr *addr);
-    void (*close)(void *user, uint32_t conn);
     /* Something an API caller may be waiting for has changed. */
     void (*changed)(void *user);
-    /* As in engine_output; all three, or none. */
-    struct channel *(*share)(void *user, uint32_t conn,
-                             struct channel_offer *offer);
-    struct channel *(*join)(void *user, uint32_t conn,
-                            const struct channel_offer *offer);
-    void (*shared)(void *user, uint32_t conn, bool taken);
-    /* Both, or none. */
-    uint8_t *(*region_export)(void *user, struct channel_offer *offer);
-    const uint8_t *(*region_attach)(void *user, uint32_t conn,
-                                    const struct channel_offer *offer);
-    bool (*cma_read)(void *user, uint32_t conn,
-                     const struct wire_member *member, uint64_t address,
-                     void *to, size_t size); /* or NULL */
-    /* Least round-trip time to a peer that the system knows of, ns; 0: none.
-     * May be NULL. */
-    uint64_t (*round_trip)(void *user, uint64_t peer);
 };
 
 struct session {
-    struct session_output out;
+    struct session_events out;
     struct engine engine;
+    struct messages messages;
+    struct state_sync sync_state;
     enum session_state state;
     bool master_lost;  /* members go on until they need the master... */
     bool stranded;     /* ... which is now */
@@ -92,7 +79,8 @@ struct session {
 };
 
 struct session_config {
-    struct session_output out;
+    struct driver driver;
+    struct session_events events;
     uint32_t pool_size;
     pccl_ns deadline;
 };

@@ -15,8 +15,8 @@ void session_probe(struct session *s, const struct wire_msg *msg)
                                 .takes = msg->probe.takes,
                                 .bytes = msg->probe.bytes,
                                 .time = (pccl_ns)msg->probe.time_us * 1000};
-    engine_set_direction(&s->engine, order.peer, msg->probe.calls);
-    probe_begin(&s->engine, &order);
+    links_set_direction(&s->engine.links, order.peer, msg->probe.calls);
+    probe_begin(&s->engine.links, &order);
 }
 
 void session_probed(void *user, uint32_t step, const struct wire_edge *edge)
@@ -36,11 +36,12 @@ void session_report_links(struct session *s)
     struct wire_edge edges[WIRE_EDGES_MAX];
     struct wire_msg msg = {
         .type = WIRE_MEASURED, .epoch = s->view->epoch, .edges = edges};
+    const struct driver *d = &s->engine.links.driver;
     if (s->state != SESSION_MEMBER) return;
-    msg.edge_count = measure_report(&s->engine, edges);
+    msg.edge_count = measure_report(&s->engine.links, edges);
     if (msg.edge_count == 0) return;
-    for (uint32_t i = 0; s->out.round_trip && i < msg.edge_count; i++)
-        edges[i].rtt = s->out.round_trip(s->out.user, edges[i].peer);
+    for (uint32_t i = 0; d->round_trip && i < msg.edge_count; i++)
+        edges[i].rtt = d->round_trip(d->user, edges[i].peer);
     session_send(s, &msg);
 }
 
@@ -50,11 +51,12 @@ void session_report_ways(struct session *s)
     struct wire_edge edges[WIRE_EDGES_MAX];
     struct wire_msg msg = {
         .type = WIRE_MEASURED, .epoch = s->view->epoch, .edges = edges};
-    if (s->state != SESSION_MEMBER || !s->out.round_trip) return;
+    const struct driver *d = &s->engine.links.driver;
+    if (s->state != SESSION_MEMBER || !d->round_trip) return;
     for (uint32_t i = 0; i < s->view->size; i++) {
         uint64_t id = s->view->ids[i];
         if (id == s->id || msg.edge_count == WIRE_EDGES_MAX) continue;
-        uint64_t rtt = s->out.round_trip(s->out.user, id);
+        uint64_t rtt = d->round_trip(d->user, id);
         if (rtt == 0) continue;
         edges[msg.edge_count++] =
             (struct wire_edge){.peer = id, .rtt = rtt, .kind = EDGE_RTT};

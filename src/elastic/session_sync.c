@@ -19,7 +19,7 @@ int session_sync(struct session *s, struct state_list *list,
     s->sync = SYNC_ASKED;
     s->sync_revision = revision;
     s->sync_given = 0;
-    state_begin(&s->engine, list, strategy == SYNC_ENFORCE_POPULAR);
+    state_begin(&s->sync_state, list, strategy == SYNC_ENFORCE_POPULAR);
     struct wire_msg ask = {.type = WIRE_SYNC, .epoch = s->view->epoch};
     ask.sync.revision = revision;
     ask.sync.strategy = (uint8_t)strategy;
@@ -36,14 +36,14 @@ int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
     s->sync = SYNC_IDLE;
     *revision = s->sync_revision;
     *tx_bytes = s->sync_given;
-    *rx_bytes = s->engine.state.rx_bytes;
+    *rx_bytes = s->sync_state.rx_bytes;
     return s->sync_result;
 }
 
 void session_sync_end(struct session *s, int result, const char *error)
 {
     if (s->sync != SYNC_ASKED) return;
-    state_end(&s->engine);
+    state_end(&s->sync_state);
     s->sync = SYNC_OVER;
     s->sync_result = result;
     size_t size = strnlen(error, WIRE_TEXT_MAX);
@@ -83,7 +83,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
 {
     if (s->sync != SYNC_ASKED) return;
     enum sync_role role = (enum sync_role)msg->sync.role;
-    const struct state_sync *t = &s->engine.state;
+    const struct state_sync *t = &s->sync_state;
     if (t->phase == STATE_MOVING && msg->sync.id != t->id) return;
     if (msg->sync.id != 0 && msg->sync.id <= t->id_before) return;
     if (role == SYNC_COMPLETE) {
@@ -108,7 +108,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
                                   .receivers = msg->sync.receivers,
                                   .count = msg->id_count};
     if (orders.holders + orders.receivers > orders.count) return;
-    if (!state_parts(&s->engine, &orders))
+    if (!state_parts(&s->sync_state, &orders))
         session_gone(s, "out of memory for the synchronization");
 }
 
@@ -116,7 +116,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
 void session_sync_over(void *user)
 {
     struct session *s = user;
-    const struct state_sync *t = &s->engine.state;
+    const struct state_sync *t = &s->sync_state;
     if (s->sync != SYNC_ASKED || t->outcome == STATE_OPEN) return;
     struct wire_msg done = {.type = WIRE_SYNCED, .epoch = s->view->epoch};
     done.sync.id = t->id;

@@ -1,9 +1,8 @@
 /* state.c - the peers of a transfer of shared state, and its frames. See
  * state.h; what is asked of whom stands in state_plan.c. */
-#include "../ring/op.h"
+#include "state.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct state_partner *state_partner(struct state_sync *s, uint64_t id)
 {
@@ -13,16 +12,16 @@ struct state_partner *state_partner(struct state_sync *s, uint64_t id)
     return NULL;
 }
 
-void state_begin(struct engine *e, struct state_list *list, bool fellows)
+void state_begin(struct state_sync *s, struct state_list *list, bool fellows)
 {
-    struct state_sync *s = &e->state;
     assert(s->phase == STATE_IDLE);
-    uint64_t before = s->id_before;
-    memset(s, 0, sizeof *s);
-    s->id_before = before;
-    s->phase = STATE_VOTED;
-    s->list = list;
-    s->fellows = fellows;
+    *s = (struct state_sync){.links = s->links,
+                             .over = s->over,
+                             .user = s->user,
+                             .id_before = s->id_before,
+                             .phase = STATE_VOTED,
+                             .list = list,
+                             .fellows = fellows};
 }
 
 /* --- memory of devices --- */
@@ -100,36 +99,34 @@ static void describe_partner(const struct state_sync *s,
     if (place + 1 < receivers) p->to = blocks / receivers * (place + 1);
 }
 
-static void dial_partner(struct engine *e, const struct state_partner *p)
+static void dial_partner(struct state_sync *s, const struct state_partner *p)
 {
-    const struct wire_member *m = engine_member(e, p->id);
-    struct link *l = m ? link_find(e, p->id, true) : NULL;
+    const struct wire_member *m = links_member(s->links, p->id);
+    struct link *l = m ? link_find(s->links, p->id, true) : NULL;
     if (!l) return;
     l->addr = m->addr;
     l->known = true;
-    link_dial(e, l);
-    link_dirty(e, l);
+    link_dial(s->links, l);
+    link_dirty(s->links, l);
 }
 
 /* Whatever was asked of the peer is wanted anew; what comes in of it is thrown
  * away from here on. */
-static void release_all(struct engine *e, uint64_t peer)
+static void release_all(struct state_sync *s, uint64_t peer)
 {
-    struct state_sync *s = &e->state;
-    struct link *l = link_find(e, peer, false);
-    if (l) conn_forget_state(e, l, false);
+    struct link *l = link_find(s->links, peer, false);
+    if (l) conn_stop_receiving(s->links, s, l);
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *f = &s->flights[i];
         if (f->used && f->peer == peer) state_plan_release(s, f);
     }
 }
 
-static void wake_all(struct engine *e)
+static void wake_all(struct state_sync *s)
 {
-    struct state_sync *s = &e->state;
     for (uint32_t i = 0; i < s->partner_count; i++) {
-        struct link *l = link_find(e, s->partners[i].id, false);
-        if (l) link_dirty(e, l);
+        struct link *l = link_find(s->links, s->partners[i].id, false);
+        if (l) link_dirty(s->links, l);
     }
 }
 
@@ -167,12 +164,11 @@ static bool make_taken(struct state_sync *s, uint32_t more)
     return true;
 }
 
-static bool make_partners(struct engine *e, const struct state_orders *w)
+static bool make_partners(struct state_sync *s, const struct state_orders *w)
 {
-    struct state_sync *s = &e->state;
     uint32_t self = w->count;
     for (uint32_t i = 0; i < w->count; i++) {
-        if (w->ids[i] == e->links.self) self = i;
+        if (w->ids[i] == s->links->self) self = i;
     }
     s->serves |= self < w->holders;
     struct state_partner *old = s->partners;
@@ -192,15 +188,14 @@ static bool make_partners(struct engine *e, const struct state_orders *w)
     s->partners = made;
     s->partner_count = count;
     for (uint32_t i = 0; i < old_count; i++) {
-        if (!state_partner(s, old[i].id)) release_all(e, old[i].id);
+        if (!state_partner(s, old[i].id)) release_all(s, old[i].id);
     }
     free(old);
     return true;
 }
 
-bool state_parts(struct engine *e, const struct state_orders *word)
+bool state_parts(struct state_sync *s, const struct state_orders *word)
 {
-    struct state_sync *s = &e->state;
     if (s->phase == STATE_IDLE) return true;
     bool first = s->phase == STATE_VOTED;
     s->phase = STATE_MOVING;
@@ -210,22 +205,21 @@ bool state_parts(struct engine *e, const struct state_orders *word)
     if (first) {
         s->receives = word->receives;
         s->differs = word->differs;
-        if ((s->receives || s->differs) && !state_plan_begin(e)) return false;
+        if ((s->receives || s->differs) && !state_plan_begin(s)) return false;
     }
-    if (!make_partners(e, word)) return false;
+    if (!make_partners(s, word)) return false;
     if (s->serves) state_list_to_wire(s->list);
     apply_early(s);
-    s->progress_at = e->links.now;
+    s->progress_at = s->links->now;
     for (uint32_t i = 0; i < s->partner_count; i++)
-        dial_partner(e, &s->partners[i]);
+        dial_partner(s, &s->partners[i]);
     return true;
 }
 
-void state_end(struct engine *e)
+void state_end(struct state_sync *s)
 {
-    struct state_sync *s = &e->state;
     if (s->phase == STATE_IDLE) return;
-    conn_forget_state(e, NULL, true);
+    conn_forget(s->links, s);
     state_plan_end(s);
     free_stages(s);
     free(s->partners);
@@ -315,20 +309,22 @@ static void give(struct state_sync *s, struct state_partner *p, struct frame *f,
     if (piece.kind == STATE_NAMES) f->index = s->list->names_size;
 }
 
-bool state_next_send(struct engine *e, struct link *l, struct frame *f,
-                     const uint8_t **from, struct state_stage **stage)
+static bool next_send(void *user, struct conn *c, struct frame *f)
 {
-    struct state_sync *s = &e->state;
+    struct state_sync *s = user;
     if (s->phase != STATE_MOVING) return false;
-    struct state_partner *p = state_partner(s, l->id);
+    struct state_partner *p = state_partner(s, c->link->id);
     if (!p) return false;
-    *from = NULL;
+    c->tx_from = NULL;
     if (p->todo_count > 0) {
-        give(s, p, f, from, stage);
+        struct state_stage *stage = NULL;
+        give(s, p, f, &c->tx_from, &stage);
+        if (stage) c->tx_busy = &stage->used;
+        if (c->tx_from) c->tx_owner = s;
         return true;
     }
     struct state_piece piece;
-    if (!state_plan_next(e, p, &piece)) return false;
+    if (!state_plan_next(s, p, &piece)) return false;
     *f = frame_of(s, FRAME_STATE_GET, &piece);
     return true;
 }
@@ -341,15 +337,14 @@ static struct state_piece piece_of(const struct frame *f)
         .kind = f->flags, .tensor = f->seq, .offset = f->tag, .size = f->index};
 }
 
-static void asked(struct engine *e, struct link *l, const struct frame *f)
+static void asked(struct state_sync *s, struct link *l, const struct frame *f)
 {
-    struct state_sync *s = &e->state;
     struct state_piece piece = piece_of(f);
     bool mine = s->phase == STATE_MOVING && f->digest == s->id;
     struct state_partner *p = mine ? state_partner(s, l->id) : NULL;
     if (p) {
         add_todo(p, &piece);
-        link_dirty(e, l);
+        link_dirty(s->links, l);
         return;
     }
     bool early = s->phase == STATE_VOTED && f->digest > s->id_before;
@@ -361,7 +356,7 @@ static void asked(struct engine *e, struct link *l, const struct frame *f)
     /* Over here: say so, or it waits until its patience ends. */
     struct frame no = *f;
     no.type = FRAME_STATE_DATA;
-    (void)link_control(e, l, &no);
+    (void)link_control(s->links, l, &no);
 }
 
 /* An answer names what was asked, its size included: one that comes late must
@@ -379,78 +374,86 @@ static struct state_flight *find_flight(struct state_sync *s, uint64_t peer,
     return NULL;
 }
 
-static void over(struct engine *e)
+static void over(struct state_sync *s)
 {
-    wake_all(e);
-    if (e->state.outcome != STATE_OPEN && e->out.state_over)
-        e->out.state_over(e->out.user);
+    wake_all(s);
+    if (s->outcome != STATE_OPEN && s->over) s->over(s->user);
 }
 
 /* The partner did not give what it was asked for. */
-static void disappoint(struct engine *e, struct state_flight *f)
+static void disappoint(struct state_sync *s, struct state_flight *f)
 {
-    struct state_sync *s = &e->state;
     struct state_partner *p = state_partner(s, f->peer);
     if (p && p->holder) p->bad = true;
-    if (p) p->pause_until = e->links.now + e->links.deadline / 256;
+    if (p) p->pause_until = s->links->now + s->links->deadline / 256;
     state_plan_release(s, f);
-    wake_all(e);
+    wake_all(s);
 }
 
-bool state_accept(struct engine *e, struct link *l, const struct frame *f,
-                  uint8_t **to)
+static bool begin_get(void *user, struct conn *c)
 {
-    struct state_sync *s = &e->state;
-    *to = NULL;
-    if (f->type == FRAME_STATE_GET) {
-        asked(e, l, f);
-        return true;
-    }
-    if (s->phase != STATE_MOVING || f->digest != s->id) return true;
-    struct state_flight *x = find_flight(s, l->id, f);
-    if (!x || x->receiving) return true;
-    if (f->size > 0) *to = state_plan_target(s, x, f->size, f->index);
-    if (*to)
-        x->receiving = true;
-    else
-        disappoint(e, x);
+    asked(user, c->link, &c->rx);
     return true;
 }
 
-void state_received(struct engine *e, struct link *l, const struct frame *f)
+static bool begin_data(void *user, struct conn *c)
 {
-    struct state_sync *s = &e->state;
-    struct state_flight *x = find_flight(s, l->id, f);
-    assert(x && x->receiving);
+    struct state_sync *s = user;
+    const struct frame *f = &c->rx;
+    if (s->phase != STATE_MOVING || f->digest != s->id) return true;
+    struct state_flight *x = find_flight(s, c->link->id, f);
+    if (!x || x->receiving) return true;
+    uint8_t *to = NULL;
+    if (f->size > 0) to = state_plan_target(s, x, f->size, f->index);
+    if (!to) {
+        disappoint(s, x);
+        return true;
+    }
+    x->receiving = true;
+    c->rx_state = RX_BODY;
+    c->rx_to = to;
+    c->rx_owner = s;
+    return true;
+}
+
+static bool end_data(void *user, struct conn *c)
+{
+    struct state_sync *s = user;
+    bool taken = c->rx_owner == s;
+    c->rx_owner = NULL;
+    if (!taken) return true;
+    struct state_flight *x = find_flight(s, c->link->id, &c->rx);
+    struct state_partner *p = state_partner(s, c->link->id);
+    if (!x || !x->receiving || !p) return true;
     struct state_flight done = *x;
-    struct state_partner *p = state_partner(s, l->id);
-    assert(p);
     p->asked--;
     x->used = false;
-    bool right = state_plan_take(e, &done, f->size);
+    bool right = state_plan_take(s, &done, c->rx.size);
     if (done.stage) done.stage->used = false;
     if (!right) p->bad = true;
-    s->progress_at = e->links.now;
-    over(e);
+    s->progress_at = s->links->now;
+    over(s);
+    return true;
 }
 
 /* --- losses and time --- */
 
 /* What was to come over a broken connection is unknown: ask anew for all. */
-void state_closed(struct engine *e, struct link *l)
+static void closed(void *user, struct link *l, const struct conn_loss *loss)
 {
-    struct state_sync *s = &e->state;
+    struct state_sync *s = user;
+    (void)loss;
     if (s->phase != STATE_MOVING) return;
     struct state_partner *p = state_partner(s, l->id);
     if (!p) return;
-    release_all(e, l->id);
+    release_all(s, l->id);
     if (l->open == 0) p->todo_count = 0;
-    wake_all(e);
+    wake_all(s);
 }
 
-bool state_uses_link(const struct engine *e, const struct link *l)
+static bool uses(const void *user, const struct link *l)
 {
-    const struct state_sync *s = &e->state;
+    const struct state_sync *s = user;
     if (s->phase != STATE_MOVING) return false;
     for (uint32_t i = 0; i < s->flight_end; i++) {
         if (s->flights[i].used && s->flights[i].peer == l->id) return true;
@@ -458,34 +461,46 @@ bool state_uses_link(const struct engine *e, const struct link *l)
     return false;
 }
 
-static void give_up_slow(struct engine *e)
+static void give_up_slow(struct state_sync *s)
 {
-    struct state_sync *s = &e->state;
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *f = &s->flights[i];
         if (!f->used || f->receiving ||
-            e->links.now - f->since < e->links.deadline)
+            s->links->now - f->since < s->links->deadline)
             continue;
         struct state_partner *p = state_partner(s, f->peer);
-        if (p) p->pause_until = e->links.now + e->links.deadline / 8;
+        if (p) p->pause_until = s->links->now + s->links->deadline / 8;
         state_plan_release(s, f);
     }
 }
 
-void state_tick(struct engine *e)
+void state_tick(struct state_sync *s)
 {
-    struct state_sync *s = &e->state;
     if (s->phase != STATE_MOVING) return;
     for (uint32_t i = 0; i < s->partner_count; i++) {
-        struct link *l = link_find(e, s->partners[i].id, false);
-        if (!l || l->open == 0) dial_partner(e, &s->partners[i]);
+        struct link *l = link_find(s->links, s->partners[i].id, false);
+        if (!l || l->open == 0) dial_partner(s, &s->partners[i]);
     }
     if (!s->receives && !s->differs) return;
-    give_up_slow(e);
-    wake_all(e);
+    give_up_slow(s);
+    wake_all(s);
     if (s->outcome == STATE_OPEN &&
-        e->links.now - s->progress_at > 3 * e->links.deadline) {
+        s->links->now - s->progress_at > 3 * s->links->deadline) {
         s->outcome = STATE_FAILED;
-        over(e);
+        over(s);
     }
+}
+
+void state_init(struct state_sync *s, struct links *links,
+                void (*on_over)(void *user), void *user)
+{
+    static const struct frame_handler get = {ON_OPEN, begin_get, NULL};
+    static const struct frame_handler data = {ON_OPEN, begin_data, end_data};
+    s->links = links;
+    s->over = on_over;
+    s->user = user;
+    links->clients[CLIENT_BEFORE_CONTROL] = (struct link_client){
+        .user = s, .next_send = next_send, .closed = closed, .uses = uses};
+    links_receive(links, CONN_OF_LINK, FRAME_STATE_GET, &get, s);
+    links_receive(links, CONN_OF_LINK, FRAME_STATE_DATA, &data, s);
 }

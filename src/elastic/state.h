@@ -1,4 +1,4 @@
-/* state.h - moving shared state between peers, over the engine's links.
+/* state.h - moving shared state between peers, over their links.
  *
  * The master says who holds the elected content and who receives it (rules
  * S6..S8). A receiver asks for pieces: hashes of the tensors, then hashes of
@@ -6,15 +6,12 @@
  * holders side by side and from fellow receivers what they have by then. Each
  * level is checked against the one above, the first against the master's
  * digest. Pieces go from the holder's tensor to the receiver's tensor, with
- * nothing between but sockets. Pure, as the engine is. */
+ * nothing between but sockets. Pure. */
 #ifndef PCCL_STATE_H
 #define PCCL_STATE_H
 
+#include "../link/link.h"
 #include "state_list.h"
-
-struct engine;
-struct link;
-struct frame;
 
 enum {
     STATE_PIECE_BLOCKS = 8,  /* blocks asked for at a time */
@@ -89,6 +86,9 @@ enum state_outcome {
 };
 
 struct state_sync {
+    struct links *links;
+    void (*over)(void *user); /* `outcome` has been found */
+    void *user;
     enum state_phase phase;
     struct state_list *list; /* borrowed */
     uint64_t id, id_before;
@@ -127,8 +127,13 @@ struct state_sync {
     char explanation[240];
 };
 
+/* Zeroed before; the links, initialized, are borrowed. */
+void state_init(struct state_sync *s, struct links *links,
+                void (*on_over)(void *user), void *user);
+void state_tick(struct state_sync *s);
+
 /* This peer has voted with this list; it may be asked from now on. */
-void state_begin(struct engine *e, struct state_list *list, bool fellows);
+void state_begin(struct state_sync *s, struct state_list *list, bool fellows);
 
 /* The master's word, at first or again after a loss. False: no memory. */
 struct state_orders {
@@ -137,39 +142,27 @@ struct state_orders {
     const uint64_t *ids; /* holders, receivers, and who has other tensors */
     uint32_t holders, receivers, count;
 };
-bool state_parts(struct engine *e, const struct state_orders *word);
+bool state_parts(struct state_sync *s, const struct state_orders *word);
 
 /* Nobody touches the tensors any more after this. */
-void state_end(struct engine *e);
+void state_end(struct state_sync *s);
 
 /* --- state.c and state_plan.c only --- */
-bool state_plan_begin(struct engine *e);
+bool state_plan_begin(struct state_sync *s);
 void state_plan_end(struct state_sync *s);
 /* The next piece to ask of a partner; false: nothing now. */
-bool state_plan_next(struct engine *e, struct state_partner *p,
+bool state_plan_next(struct state_sync *s, struct state_partner *p,
                      struct state_piece *piece);
 void state_plan_release(struct state_sync *s, struct state_flight *f);
 /* Where the piece goes; NULL: it is not what was asked for. */
 uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
                            uint32_t size, uint32_t total);
 /* The piece is there. False: it is wrong, or what it completes is. */
-bool state_plan_take(struct engine *e, const struct state_flight *f,
+bool state_plan_take(struct state_sync *s, const struct state_flight *f,
                      uint32_t size);
 struct state_stage *state_stage_take(struct state_sync *s,
                                      const struct state_device *device);
 bool state_plan_has(const struct state_sync *s, const struct state_piece *p);
 struct state_partner *state_partner(struct state_sync *s, uint64_t id);
-
-/* --- conn.c and engine.c only --- */
-/* *stage, if any, is to be given back once the body has gone. */
-bool state_next_send(struct engine *e, struct link *l, struct frame *f,
-                     const uint8_t **from, struct state_stage **stage);
-/* *to NULL: throw the body away. False: the peer breaks the protocol. */
-bool state_accept(struct engine *e, struct link *l, const struct frame *f,
-                  uint8_t **to);
-void state_received(struct engine *e, struct link *l, const struct frame *f);
-void state_closed(struct engine *e, struct link *l);
-bool state_uses_link(const struct engine *e, const struct link *l);
-void state_tick(struct engine *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* state_plan.c - what a receiver of shared state asks whom for, and whether
  * what comes is right. See state.h. */
-#include "../ring/op.h"
+#include "state.h"
 
 #include "../hash/hash.h"
 
@@ -36,9 +36,8 @@ static void set_wanted(struct state_sync *s, uint64_t block)
     s->wanted_count++;
 }
 
-bool state_plan_begin(struct engine *e)
+bool state_plan_begin(struct state_sync *s)
 {
-    struct state_sync *s = &e->state;
     uint64_t blocks = s->list->block_count;
     uint64_t words = blocks / 64 + 1;
     s->gains = calloc(s->list->count + (size_t)1, sizeof *s->gains);
@@ -174,17 +173,16 @@ static bool next_bytes(struct state_sync *s, struct state_partner *p,
 
 /* Near the end an idle holder takes over what another one is slow with. Each
  * time the patience doubles, so that a slow network gets there as well. */
-static bool steal(struct engine *e, const struct state_partner *p,
+static bool steal(struct state_sync *s, const struct state_partner *p,
                   struct state_piece *piece)
 {
-    struct state_sync *s = &e->state;
     if (!p->holder || p->asked > 0) return false;
-    pccl_ns patience = e->links.deadline / 16;
+    pccl_ns patience = s->links->deadline / 16;
     struct state_flight *oldest = NULL;
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *f = &s->flights[i];
         if (!f->used || f->receiving || f->piece.kind != STATE_BYTES) continue;
-        if (f->steals > 8 || e->links.now - f->since < patience << f->steals)
+        if (f->steals > 8 || s->links->now - f->since < patience << f->steals)
             continue;
         if (!oldest || f->since < oldest->since) oldest = f;
     }
@@ -193,21 +191,20 @@ static bool steal(struct engine *e, const struct state_partner *p,
     if (slow) slow->asked--;
     *piece = oldest->piece;
     oldest->peer = p->id;
-    oldest->since = e->links.now;
+    oldest->since = s->links->now;
     oldest->steals++;
     return true;
 }
 
-static bool fly(struct engine *e, struct state_partner *p,
+static bool fly(struct state_sync *s, struct state_partner *p,
                 const struct state_piece *piece)
 {
-    struct state_sync *s = &e->state;
     for (uint32_t i = 0; i < STATE_FLIGHTS_MAX; i++) {
         if (s->flights[i].used) continue;
         s->flights[i] = (struct state_flight){.used = true,
                                               .peer = p->id,
                                               .piece = *piece,
-                                              .since = e->links.now};
+                                              .since = s->links->now};
         if (i >= s->flight_end) s->flight_end = i + 1;
         p->asked++;
         return true;
@@ -223,19 +220,18 @@ static bool room_to_fly(const struct state_sync *s)
     return false;
 }
 
-bool state_plan_next(struct engine *e, struct state_partner *p,
+bool state_plan_next(struct state_sync *s, struct state_partner *p,
                      struct state_piece *piece)
 {
-    struct state_sync *s = &e->state;
     if (!(s->receives || s->differs) || s->outcome != STATE_OPEN) return false;
-    if (p->bad || p->asked >= STATE_WINDOW || e->links.now < p->pause_until)
+    if (p->bad || p->asked >= STATE_WINDOW || s->links->now < p->pause_until)
         return false;
     if (!room_to_fly(s)) return false;
     if (!s->hashes_known)
-        return p->holder && next_names(s, piece) && fly(e, p, piece);
-    if (p->holder && next_hashes(s, piece)) return fly(e, p, piece);
-    if (next_bytes(s, p, piece)) return fly(e, p, piece);
-    if (!steal(e, p, piece)) return false;
+        return p->holder && next_names(s, piece) && fly(s, p, piece);
+    if (p->holder && next_hashes(s, piece)) return fly(s, p, piece);
+    if (next_bytes(s, p, piece)) return fly(s, p, piece);
+    if (!steal(s, p, piece)) return false;
     p->asked++;
     return true;
 }
@@ -325,9 +321,8 @@ static bool learn_tensors(struct state_sync *s)
     return true;
 }
 
-static bool take_names(struct engine *e, uint32_t size)
+static bool take_names(struct state_sync *s, uint32_t size)
 {
-    struct state_sync *s = &e->state;
     s->names_asked = false;
     s->names_got += size;
     if (s->names_got < s->names_size) return true;
@@ -335,9 +330,10 @@ static bool take_names(struct engine *e, uint32_t size)
     if (!s->differs) return learn_tensors(s);
     if (hash_bytes(s->names, s->names_size, 1) != s->structure) return false;
     static const struct wire_member unknown;
-    const struct wire_member *self = engine_member(e, e->links.self);
-    state_list_explain(s->list, e->rank, self ? self : &unknown, s->names,
-                       s->names_size, s->explanation, sizeof s->explanation);
+    const struct wire_member *self = links_member(s->links, s->links->self);
+    state_list_explain(s->list, links_rank(s->links, s->links->self),
+                       self ? self : &unknown, s->names, s->names_size,
+                       s->explanation, sizeof s->explanation);
     s->outcome = STATE_EXPLAINED;
     return true;
 }
@@ -445,12 +441,11 @@ static void received(struct state_sync *s)
     state_list_to_wire(s->list);
 }
 
-bool state_plan_take(struct engine *e, const struct state_flight *f,
+bool state_plan_take(struct state_sync *s, const struct state_flight *f,
                      uint32_t size)
 {
-    struct state_sync *s = &e->state;
     bool right = true;
-    if (f->piece.kind <= STATE_TENSORS) right = take_names(e, size);
+    if (f->piece.kind <= STATE_TENSORS) right = take_names(s, size);
     if (f->piece.kind == STATE_BLOCKS)
         right = take_hashes(s, f->piece.tensor, size);
     if (f->piece.kind == STATE_BYTES) right = take_bytes(s, f);

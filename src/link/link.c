@@ -1,262 +1,168 @@
-/* link.c - the links to other members: who dials, how many connections, and
- * whether there are any. See link.h; rules R3 and R6. */
-#include "../ring/op.h"
+/* link.c - the links to other members: which end dials, how many connections,
+ * and whether there are any. See link.h; rules R3 and R6. */
+#include "link.h"
 
-#include <stdlib.h>
-
-static void link_free(struct engine *e, struct link *l)
+bool link_dials(const struct links *n, const struct link *l)
 {
-    link_drop_unexpected(e, l);
-    pool_give(&e->links.pool, l->control);
-    free(l);
+    return (n->self < l->id) != l->reversed;
 }
 
-bool link_dials(const struct engine *e, const struct link *l)
+void link_close(struct links *n, const struct link *l)
 {
-    return (e->links.self < l->id) != l->reversed;
-}
-
-static struct link **link_slot(struct engine *e, uint64_t id)
-{
-    struct link **slot = &e->links.table[id % ARRAY_COUNT(e->links.table)];
-    while (*slot && (*slot)->id != id) slot = &(*slot)->next;
-    return slot;
-}
-
-struct link *link_find(struct engine *e, uint64_t id, bool create)
-{
-    struct link **slot = link_slot(e, id);
-    if (*slot || !create) return *slot;
-    struct link *l = calloc(1, sizeof *l);
-    if (!l) return NULL;
-    l->id = id;
-    if (e->links.self < id) l->generation = e->links.generation;
-    l->want = 1;
-    l->unexpected_end = &l->unexpected;
-    *slot = l;
-    return l;
-}
-
-void link_drop_unexpected(struct engine *e, struct link *l)
-{
-    struct unexpected *keep = NULL;
-    while (l->unexpected) {
-        struct unexpected *next = l->unexpected->next;
-        /* One still being received is kept: its connection points at it. */
-        if (l->unexpected->complete) {
-            pool_give(&e->links.pool, l->unexpected);
-        } else {
-            l->unexpected->next = keep;
-            keep = l->unexpected;
-        }
-        l->unexpected = next;
-    }
-    for (struct unexpected *k = keep; k;) {
-        struct unexpected *next = k->next;
-        for (uint32_t i = 0; i < e->links.conn_end; i++) {
-            struct conn *c = e->links.conns[i];
-            if (!c || c->rx_unexpected != k) continue;
-            c->rx_unexpected = NULL;
-            c->sink = SINK_DISCARD;
-        }
-        pool_give(&e->links.pool, k);
-        k = next;
-    }
-    l->unexpected_end = &l->unexpected;
-    l->unexpected_count = 0;
-    l->unexpected_bytes = 0;
-}
-
-static void link_close(struct engine *e, const struct link *l)
-{
-    for (uint32_t i = 0; i < e->links.conn_end; i++) {
-        struct conn *c = e->links.conns[i];
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        struct conn *c = n->conns[i];
         if (!c || c->link != l) continue;
-        e->out.close(e->out.user, i);
-        engine_closed(e, i);
+        conn_close(n, i);
     }
 }
 
-void engine_drop_link(struct engine *e, uint64_t id)
+void links_close_unwanted(struct links *n)
 {
-    struct link **slot = link_slot(e, id);
-    struct link *l = *slot;
-    if (!l) return;
-    link_close(e, l);
-    *slot = l->next;
-    link_free(e, l);
-}
-
-void engine_close_unwanted(struct engine *e)
-{
-    for (uint32_t i = 0; i < e->links.conn_end; i++) {
-        const struct conn *c = e->links.conns[i];
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        const struct conn *c = n->conns[i];
         if (!c || c->state == CONN_FREE || !c->link || c->link->wanted)
             continue;
-        e->out.close(e->out.user, i);
-        engine_closed(e, i);
+        conn_close(n, i);
     }
 }
 
-void engine_close_all(struct engine *e)
+void links_close_all(struct links *n)
 {
-    engine_unwant_links(e); /* nothing is called again */
-    for (uint32_t i = 0; i < e->links.conn_end; i++) {
-        if (!e->links.conns[i] || e->links.conns[i]->state == CONN_FREE)
-            continue;
-        e->out.close(e->out.user, i);
-        engine_closed(e, i);
+    links_unwant(n); /* nothing is dialed again */
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        if (!n->conns[i] || n->conns[i]->state == CONN_FREE) continue;
+        conn_close(n, i);
     }
 }
 
-void link_dirty(struct engine *e, const struct link *l)
+void link_dirty(struct links *n, const struct link *l)
 {
-    for (uint32_t i = 0; i < e->links.conn_end; i++) {
-        if (e->links.conns[i] && e->links.conns[i]->link == l)
-            e->links.dirty[i / 64] |= (uint64_t)1 << (i % 64);
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        if (n->conns[i] && n->conns[i]->link == l) conn_dirty(n, i);
     }
 }
 
-bool link_control(struct engine *e, struct link *l, const struct frame *f)
+bool link_control(struct links *n, struct link *l, const struct frame *f)
 {
     if (!l->control)
-        l->control =
-            pool_take(&e->links.pool, CONTROL_MAX * sizeof *l->control);
+        l->control = pool_take(&n->pool, CONTROL_MAX * sizeof *l->control);
     if (!l->control || l->control_count == CONTROL_MAX) return false;
     uint32_t at = (l->control_first + l->control_count++) % CONTROL_MAX;
     l->control[at] = *f;
-    link_dirty(e, l);
+    link_dirty(n, l);
     return true;
 }
 
-/* Rule R3: one of two peers calls. */
-void link_dial(struct engine *e, struct link *l)
+/* Rule R3: one of two members dials. */
+void link_dial(struct links *n, struct link *l)
 {
-    if (!link_dials(e, l) || !l->known) return;
+    if (!link_dials(n, l) || !l->known) return;
     /* More than one would only cost memory within a host. */
-    bool shares = e->out.share && l->host == e->links.host;
+    bool shares = n->driver.share && l->host == n->host;
     while (l->open + l->dialing < (shares ? 1 : l->want)) {
-        uint32_t number = e->out.dial(e->out.user, &l->addr);
+        uint32_t number = n->driver.dial(n->driver.user, &l->addr);
         if (number == NO_CONN) {
             l->failed++;
             return;
         }
-        if (!engine_accepted(e, number)) {
-            e->out.close(e->out.user, number);
+        if (!conn_begin_dial(n, number, l->id, l->host)) {
             l->failed++;
             return;
         }
-        struct conn *c = e->links.conns[number];
-        c->state = CONN_DIALED;
-        c->link = l;
+        n->conns[number]->link = l;
         l->dialing++;
     }
 }
 
-bool engine_is_long(const struct engine *e, uint32_t number)
+void link_widen(const struct links *n, struct link *l)
 {
-    const struct conn *c = e->links.conns[number];
-    const struct link *l = c ? c->link : NULL;
-    return e->links.high_rtt && l && l->known && l->host != e->links.host;
-}
-
-void link_widen(const struct engine *e, struct link *l)
-{
-    uint32_t pool = e->links.pool_size;
-    if (e->links.pool_auto && (e->links.high_rtt || l->rtt >= RTT_HIGH))
+    uint32_t pool = n->pool_size;
+    if (n->pool_auto && (n->high_rtt || l->rtt >= RTT_HIGH))
         pool = l->rtt < RTT_VERY_HIGH ? POOL_HIGH_RTT : POOL_VERY_HIGH_RTT;
     if (l->want < pool) l->want = pool;
 }
 
-void engine_want_link(struct engine *e, const struct wire_member *m,
-                      uint32_t connections)
+void links_want(struct links *n, const struct wire_member *m,
+                uint32_t connections)
 {
-    struct link *l = link_find(e, m->id, true);
+    struct link *l = link_find(n, m->id, true);
     if (!l) return;
     l->addr = m->addr;
     l->host = m->host;
     l->known = true;
     l->wanted = true;
-    l->wanted_at = e->links.now;
+    l->wanted_at = n->now;
     l->failed = 0;
     if (connections > l->want) l->want = connections;
-    link_dial(e, l);
+    link_dial(n, l);
 }
 
-void engine_unwant_links(struct engine *e)
+void links_unwant(struct links *n)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
-        for (struct link *l = e->links.table[i]; l; l = l->next)
-            l->wanted = false;
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++) {
+        for (struct link *l = n->table[i]; l; l = l->next) l->wanted = false;
     }
 }
 
-/* Both ends close what there is: what follows is of one caller, whose
+/* Both ends close what there is: what follows is of one dialer, whose
  * generations the other end counts from there on. */
-static void link_set_direction(struct engine *e, struct link *l, bool reversed)
+static void link_set_direction(struct links *n, struct link *l, bool reversed)
 {
     if (l->reversed == reversed) return;
-    l->wanted = false; /* a call would come back to the old way */
-    link_close(e, l);
+    l->wanted = false; /* a dial would come back the old way */
+    link_close(n, l);
     l->reversed = reversed;
     l->failed = 0;
-    l->generation = link_dials(e, l) ? ++e->links.generation : 0;
+    l->generation = link_dials(n, l) ? ++n->generation : 0;
 }
 
-void engine_set_direction(struct engine *e, uint64_t id, bool calls)
+void links_set_direction(struct links *n, uint64_t id, bool dials)
 {
-    struct link *l = link_find(e, id, true);
-    if (l) link_set_direction(e, l, (e->links.self < id) != calls);
-    conn_resume(e);
+    struct link *l = link_find(n, id, true);
+    if (l) link_set_direction(n, l, (n->self < id) != dials);
+    conn_resume(n);
 }
 
-static bool is_reversed(const struct engine *e, uint64_t id,
+static bool is_reversed(const struct links *n, uint64_t id,
                         const struct wire_pair *pairs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct wire_pair *p = &pairs[i];
-        if (p->dialer == id && p->acceptor == e->links.self)
-            return e->links.self < id;
-        if (p->acceptor == id && p->dialer == e->links.self)
-            return e->links.self > id;
+        if (p->dialer == id && p->acceptor == n->self) return n->self < id;
+        if (p->acceptor == id && p->dialer == n->self) return n->self > id;
     }
     return false;
 }
 
-void engine_set_directions(struct engine *e, const struct wire_pair *pairs,
-                           uint32_t count)
+void links_set_directions(struct links *n, const struct wire_pair *pairs,
+                          uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        bool caller = pairs[i].dialer == e->links.self;
-        if (caller || pairs[i].acceptor == e->links.self)
-            (void)link_find(e, caller ? pairs[i].acceptor : pairs[i].dialer,
+        bool dialer = pairs[i].dialer == n->self;
+        if (dialer || pairs[i].acceptor == n->self)
+            (void)link_find(n, dialer ? pairs[i].acceptor : pairs[i].dialer,
                             true);
     }
-    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
-        for (struct link *l = e->links.table[i]; l; l = l->next)
-            link_set_direction(e, l, is_reversed(e, l->id, pairs, count));
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++) {
+        for (struct link *l = n->table[i]; l; l = l->next)
+            link_set_direction(n, l, is_reversed(n, l->id, pairs, count));
     }
-    conn_resume(e); /* calls that were ahead of this */
+    conn_resume(n); /* dials that were ahead of this */
 }
 
-enum link_status engine_link_status(struct engine *e, uint64_t id)
+enum link_status links_status(struct links *n, uint64_t id)
 {
-    struct link *l = link_find(e, id, false);
+    struct link *l = link_find(n, id, false);
     if (!l) return LINK_FAILED;
     if (l->open > 0) return LINK_OPEN;
     if (l->failed > 0 && l->dialing == 0) return LINK_FAILED;
-    if (e->links.now - l->wanted_at >= e->links.deadline / 2)
-        return LINK_FAILED;
+    if (n->now - l->wanted_at >= n->deadline / 2) return LINK_FAILED;
     return LINK_WAITS;
 }
 
-void links_free(struct engine *e)
+bool conn_is_long(const struct links *n, uint32_t number)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
-        while (e->links.table[i]) {
-            struct link *next = e->links.table[i]->next;
-            link_free(e, e->links.table[i]);
-            e->links.table[i] = next;
-        }
-    }
+    const struct conn *c = n->conns[number];
+    const struct link *l = c ? c->link : NULL;
+    return n->high_rtt && l && l->known && l->host != n->host;
 }

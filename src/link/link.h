@@ -1,33 +1,31 @@
 /* link.h - what two members exchange bytes with: a link is a set of connections
- * to one other member, a connection one byte stream (TCP, or shared memory
- * within a host).
+ * to one other member.
  *
- * Pure: the driver asks a connection where the next bytes go or come from,
- * moves them, and reports how many. Rules R3, R6, L1 to L8 of
- * master/PROTOCOL.md. */
+ * Three clients use links and connections: operations, shared state and
+ * messages. Each registers its functions here; this folder knows nothing else
+ * of them. Pure. Rules R3, R6, L1 to L8 of master/PROTOCOL.md. */
 #ifndef PCCL_LINK_H
 #define PCCL_LINK_H
 
 #include "../base/base.h"
 #include "../base/pool.h"
 #include "../base/wire.h"
-#include "channel.h"
+#include "conn.h"
+#include "driver.h"
 #include "frame.h"
 #include "probe.h"
-#include "single_copy.h"
 
 enum {
-    CONNS_MAX = 16384,             /* connections of one communicator */
-    STAGE_SIZE = 8192,             /* received bytes that are not parsed yet */
-    POOL_HIGH_RTT = 8,             /* connections over a long way */
+    POOL_HIGH_RTT = 8,             /* connections of a high-RTT link */
     POOL_VERY_HIGH_RTT = 16,       /* ... over an ocean */
     EAGER_MAX = 64 * 1024,         /* bytes sent before READY, a transfer */
     EAGER_LINK_MAX = 1024 * 1024,  /* ... and a link */
-    UNEXPECTED_MAX = 16 * OPS_MAX, /* early frames kept per link */
+    UNEXPECTED_MAX = 16 * OPS_MAX, /* unexpected frames kept per link */
     CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
+    /* Bytes of a region: a head of 4 KiB, 8 slots of 2 buffers of 1 MiB. */
+    REGION_HEAD = 4096,
+    REGION_SIZE = REGION_HEAD + 8 * 2 * 1024 * 1024,
 };
-
-#define NO_CONN UINT32_MAX
 
 /* Round trips from which on a link has several connections: one alone needs
  * many of them to fill it, and providers hold connections to a rate that falls
@@ -35,77 +33,7 @@ enum {
 #define RTT_HIGH (3 * PCCL_MS)
 #define RTT_VERY_HIGH (30 * PCCL_MS)
 
-struct engine;
-struct op;
-struct endpoint;
-struct mlink;
-struct message_block;
-struct bulk;
-struct state_stage;
-
-enum conn_state {
-    CONN_FREE,
-    CONN_DIALED,   /* we called; our HELLO is out or on its way */
-    CONN_ACCEPTED, /* somebody called; its HELLO has not come */
-    CONN_OPEN,
-};
-
-enum conn_sink {
-    SINK_NONE,    /* between frames */
-    SINK_DISCARD, /* nobody wants the body */
-    SINK_HELLO,
-    SINK_UNEXPECTED, /* kept until the operation is launched here */
-    SINK_OP,         /* straight to the operation */
-    SINK_MESSAGE,
-    SINK_STATE, /* straight to a tensor of the shared state */
-};
-
-struct conn {
-    enum conn_state state;
-    struct link *link;  /* NULL: ACCEPTED, or for messages */
-    struct mlink *peer; /* of a connection for messages */
-    pccl_ns last_recv, last_sent;
-    struct channel *channel; /* what follows the HELLOs goes through it */
-    struct channel *offered; /* in our HELLO; the answer has not come */
-    uint32_t generation;     /* of the link, when it was made */
-    bool greets;             /* our HELLO is not all out */
-
-    /* receiving */
-    uint8_t stage[STAGE_SIZE];
-    uint32_t staged, parsed; /* bytes in the stage, of them consumed */
-    struct frame rx;
-    enum conn_sink sink;
-    bool parked;   /* a frame of an epoch to come: waits for INSTALL */
-    bool stranger; /* held: a HELLO that may be ahead (rules R3, P2P-2) */
-    bool ping;     /* one is due on this very connection */
-    uint8_t *rx_to;
-    uint32_t rx_left;
-    struct op *rx_op;
-    struct endpoint *rx_ep;
-    struct unexpected *rx_unexpected;
-    bool rx_numbered; /* the frame counts in the sequence of messages */
-    struct message_block *rx_block;
-    struct bulk *rx_bulk;
-    bool rx_reduces;  /* the body is reduced from where it lies */
-    bool rx_streams;  /* ... or goes past the caches */
-    uint8_t *scratch; /* one segment, taken when first needed */
-    uint8_t hello[FRAME_HELLO_SIZE];
-
-    /* sending */
-    uint8_t tx_head[FRAME_SIZE + FRAME_HELLO_SIZE];
-    uint32_t tx_head_size, tx_head_done;
-    const uint8_t *tx_from; /* NULL with tx_left > 0: filler */
-    uint32_t tx_left;
-    struct op *tx_op;
-    struct endpoint *tx_ep;
-    bool tx_item;                 /* the frame is the next item of `peer` */
-    bool tx_state;                /* tx_from is shared state... */
-    struct state_stage *tx_stage; /* ... of a device, through here */
-    struct conn_region region;
-    /* Since the last DATA began: a send was cut short; nothing was to send. */
-    bool tx_cut, tx_starved;
-};
-
+/* A frame that came before its receiver launched the operation. */
 struct unexpected {
     struct unexpected *next;
     struct frame frame;
@@ -113,7 +41,7 @@ struct unexpected {
     uint8_t body[];
 };
 
-/* One other peer. */
+/* The connections to one other member, for collectives and shared state. */
 struct link {
     struct link *next;
     uint64_t id;
@@ -121,12 +49,12 @@ struct link {
     struct wire_addr addr;
     bool known;    /* addr is valid: the peer has been in a proposal */
     bool wanted;   /* a proposal needs it (rule R3) */
-    bool reversed; /* the one with the higher id calls (rule R3) */
+    bool reversed; /* the one with the higher id dials (rule R3) */
     uint32_t want; /* connections to have, once something needs the link */
     uint32_t open, dialing, failed;
-    uint32_t generation; /* the caller has closed all of lower ones (R3) */
+    uint32_t generation; /* the dialer has closed all of lower ones (R3) */
     pccl_ns wanted_at;
-    pccl_ns rtt; /* shortest seen by its callers, 0: unknown */
+    pccl_ns rtt; /* shortest seen by its dialer, 0: unknown */
     struct unexpected *unexpected, **unexpected_end;
     uint32_t unexpected_count;
     size_t unexpected_bytes;
@@ -136,8 +64,60 @@ struct link {
     uint32_t control_first, control_count;
 };
 
+/* How a connection of a link ended. */
+struct conn_loss {
+    bool others;   /* the link has open connections left */
+    bool dialed;   /* it never opened; this end dialed, */
+    bool answered; /* and the other end may have sent data already */
+};
+
+/* Who uses the links. All functions but next_send may be NULL. */
+struct link_client {
+    void *user;
+    /* The next frame over a connection of a link; conn.tx_from is its body. */
+    bool (*next_send)(void *user, struct conn *c, struct frame *f);
+    /* A frame with a conn.tx_owner has gone, body and all. */
+    void (*sent)(void *user, void *owner, void *part);
+    void (*closed)(void *user, struct link *l, const struct conn_loss *loss);
+    /* Something is to come over the link: silence means that it is dead. */
+    bool (*uses)(const void *user, const struct link *l);
+    /* Connections opened or closed. */
+    void (*changed)(void *user);
+    /* The frame, at the front of shared memory, is to be left there for now. */
+    bool (*defers)(const void *user, const struct frame *f);
+};
+
+/* In the order in which they send; control frames go between the two. */
+enum client_order { CLIENT_BEFORE_CONTROL, CLIENT_AFTER_CONTROL, CLIENT_COUNT };
+
+/* Who uses the connections for messages. */
+struct p2p_client {
+    void *user;
+    void (*hello)(const struct p2p_link *l, struct frame *f);
+    /* The body of a HELLO is there and right. False: close. */
+    bool (*open)(void *user, struct conn *c, uint64_t from);
+    void (*closed)(void *user, struct conn *c, bool dialed);
+    bool (*next_send)(void *user, struct conn *c, struct frame *f);
+    void (*sent)(struct p2p_link *l);        /* a frame that next_send gave */
+    bool (*full)(const struct p2p_link *l);  /* read nothing more now */
+    bool (*waits)(const struct p2p_link *l); /* silence means that it is dead */
+    bool (*ended)(const struct p2p_link *l); /* close once all is read */
+    /* Takes a message that lies in shared memory as a whole; 0: it is anything
+     * else. */
+    size_t (*take_whole)(void *user, struct conn *c, const uint8_t *bytes,
+                         size_t size);
+    void (*changed)(void *user); /* connections opened */
+};
+
+struct frame_route {
+    struct frame_handler handler;
+    void *user;
+    bool known;
+};
+
 /* All connections and links of one member, and what they need to know. */
 struct links {
+    struct driver driver;
     struct conn *conns[CONNS_MAX];
     uint32_t conn_end;
     struct link *table[1024]; /* hash by id */
@@ -155,77 +135,73 @@ struct links {
     /* The view in force; borrowed from the owner. */
     const struct wire_member *members;
     uint32_t world;
+
+    struct link_client clients[CLIENT_COUNT];
+    struct p2p_client p2p;
+    struct frame_route routes[CONN_USE_COUNT][FRAME_TYPE_COUNT];
+    uint8_t *region; /* this member's, REGION_SIZE bytes; NULL: none */
+    struct probe probe;
     uint8_t trash[64 * 1024]; /* where unwanted bodies go */
 };
 
-/* Connections: conn.c. A number comes from the driver (its table index). */
-bool engine_accepted(struct engine *e, uint32_t conn);
-void engine_dialed(struct engine *e, uint32_t conn, bool success);
-/* How long the other end took to answer: after engine_accepted, or before
- * engine_dialed. */
-void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
-/* Part of a ring that may lead far away, even if it is short itself: what waits
- * in its queues keeps all the others waiting. */
-bool engine_is_long(const struct engine *e, uint32_t conn);
-void engine_closed(struct engine *e, uint32_t conn);
-/* Where received bytes go; 0: do not read now. */
-size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
-/* False: the bytes break the protocol; the connection was closed. */
-bool engine_rx(struct engine *e, uint32_t conn, size_t size);
-/* Takes bytes from where they lie, as many as can be used now; fewer when the
- * connection is held, or was closed, or (`defers`) what follows is of an
- * operation that has yet to be launched here. */
-size_t engine_rx_from(struct engine *e, uint32_t conn, const uint8_t *bytes,
-                      size_t size);
-/* What to send next, at most two parts; 0: nothing. Stable until engine_tx. */
-struct engine_part {
-    const uint8_t *from;
-    size_t size;
-};
-uint32_t engine_tx_window(struct engine *e, uint32_t conn,
-                          struct engine_part parts[2]);
-void engine_tx(struct engine *e, uint32_t conn, size_t size);
-bool engine_may_send(const struct engine *e, uint32_t conn);
-void engine_clear_dirty(struct engine *e, uint32_t conn);
-/* Everything that had arrived has been read. */
-void engine_rx_dry(struct engine *e, uint32_t conn);
+/* Zeroed before. pool_size 0: as many connections to a neighbor as its round
+ * trip suggests. False: out of memory. */
+bool links_init(struct links *n, const struct driver *driver,
+                uint32_t pool_size, pccl_ns deadline);
+/* All links and connections; then, when nobody uses the pool any more, that. */
+void links_free(struct links *n);
+void links_free_pool(struct links *n);
+void links_tick(struct links *n, pccl_ns now);
+/* A client receives frames of this type. */
+void links_receive(struct links *n, enum conn_use use, enum frame_type type,
+                   const struct frame_handler *handler, void *user);
+/* A member of the view, or NULL; and its rank, or the view's size. */
+const struct wire_member *links_member(const struct links *n, uint64_t id);
+uint32_t links_rank(const struct links *n, uint64_t id);
 
 /* Links (rule R3). */
-void engine_want_link(struct engine *e, const struct wire_member *m,
-                      uint32_t connections);
-void engine_unwant_links(struct engine *e);
-/* Who calls whom, against the order of ids: of all links, or of one. Closes
- * the connections of a link whose caller changes. */
-void engine_set_directions(struct engine *e, const struct wire_pair *pairs,
-                           uint32_t count);
-void engine_set_direction(struct engine *e, uint64_t id, bool calls);
+void links_want(struct links *n, const struct wire_member *m,
+                uint32_t connections);
+void links_unwant(struct links *n);
+/* Who dials whom, against the order of ids: of all links, or of one. Closes
+ * the connections of a link whose dialer changes. */
+void links_set_directions(struct links *n, const struct wire_pair *pairs,
+                          uint32_t count);
+void links_set_direction(struct links *n, uint64_t id, bool dials);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
-enum link_status engine_link_status(struct engine *e, uint64_t id);
-void engine_drop_link(struct engine *e, uint64_t id);
+enum link_status links_status(struct links *n, uint64_t id);
+void links_drop(struct links *n, uint64_t id);
 /* Closes what probes opened and nobody wants now. */
-void engine_close_unwanted(struct engine *e);
-void engine_close_all(struct engine *e);
+void links_close_unwanted(struct links *n);
+void links_close_all(struct links *n);
+/* The epoch is closed: what was received or queued in it is dropped. */
+void links_freeze(struct links *n);
 
-/* --- shared by the data plane's files only --- */
-struct link *link_find(struct engine *e, uint64_t id, bool create);
-void links_free(struct engine *e);
-void link_dial(struct engine *e, struct link *l);
+struct link *link_find(struct links *n, uint64_t id, bool create);
+void link_dial(struct links *n, struct link *l);
 /* From now on, as many connections as a ring over the link has. */
-void link_widen(const struct engine *e, struct link *l);
-/* Whether this end calls (rule R3). */
-bool link_dials(const struct engine *e, const struct link *l);
-bool link_control(struct engine *e, struct link *l, const struct frame *f);
-void link_dirty(struct engine *e, const struct link *l);
-void link_drop_unexpected(struct engine *e, struct link *l);
-void conn_stop_receiving(struct engine *e, const struct op *op);
-void conn_forget_op(struct engine *e, const struct op *op);
-void conn_cut_sending(struct engine *e, const struct op *op);
-/* Of one link or (NULL) of all: what comes in of shared state is thrown away;
- * what goes out is filled up, if `sending`. */
-void conn_forget_state(struct engine *e, const struct link *l, bool sending);
-void conn_resume(struct engine *e);
-void conn_resume_one(struct engine *e, uint32_t number);
-void conn_dirty(struct engine *e, uint32_t number);
-void conn_reject(struct engine *e, uint32_t number);
+void link_widen(const struct links *n, struct link *l);
+/* Whether this end dials (rule R3). */
+bool link_dials(const struct links *n, const struct link *l);
+void link_close(struct links *n, const struct link *l);
+bool link_control(struct links *n, struct link *l, const struct frame *f);
+void link_dirty(struct links *n, const struct link *l);
+
+/* Unexpected frames. NULL: more than rule D2 lets anybody send. */
+struct unexpected *link_keep_unexpected(struct links *n, struct link *l,
+                                        const struct frame *f);
+void link_drop_unexpected(struct links *n, struct link *l);
+
+/* Regions (rule L7): each connection to a member of this host that knows
+ * nothing of the own region offers it. */
+void region_offer(struct links *n);
+/* The region of the other end of a link; NULL: it has none, or is gone. */
+const uint8_t *region_of(const struct links *n, const struct link *l);
+
+/* --- this folder only --- */
+bool region_next_frame(struct links *n, struct conn *c, struct frame *f);
+bool region_accept(void *user, struct conn *c);
+/* Half an unexpected frame is none. */
+void link_drop_half_unexpected(struct links *n, struct conn *c);
 
 #endif

@@ -1,63 +1,61 @@
 /* probe.c - see probe.h; rules in master/PROTOCOL.md. */
-#include "../ring/op.h"
-
-#include <string.h>
+#include "link.h"
 
 /* What the engine's clock, read once per pass, can tell apart. */
 #define RTT_LEAST ((pccl_ns)1000)
 
 /* ------------------------------------------------------------------ probes */
 
-static void report(struct engine *e, enum edge_kind kind, uint64_t rate)
+static void report(struct links *n, enum edge_kind kind, uint64_t rate)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     struct wire_edge edge = {.peer = p->order.peer,
                              .rate = rate,
                              .rtt = (uint64_t)p->taken_rtt,
                              .kind = (uint8_t)kind};
     p->taken = true;
-    e->out.probed(e->out.user, p->order.step, &edge);
+    p->report(p->user, p->order.step, &edge);
 }
 
-static void over(struct engine *e)
+static void over(struct links *n)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     p->on = (p->order.gives && p->phase != GIVE_OVER) ||
             (p->order.takes && !p->taken);
 }
 
-void probe_begin(struct engine *e, const struct probe_order *order)
+void probe_begin(struct links *n, const struct probe_order *order)
 {
-    struct probe *p = &e->probe;
-    const struct wire_member *m = engine_member(e, order->peer);
+    struct probe *p = &n->probe;
+    const struct wire_member *m = links_member(n, order->peer);
     struct frame answer = {.type = FRAME_ECHO,
                            .flags = FLAG_ANSWER,
                            .seq = p->unexpected.step,
                            .index = p->unexpected.index};
     bool asked =
         p->unexpected.peer == order->peer && p->unexpected.step == order->step;
-    memset(p, 0, sizeof *p);
-    if (!m || order->peer == e->links.self || !e->out.probed) return;
+    *p = (struct probe){.report = p->report, .user = p->user};
+    if (!m || order->peer == n->self || !p->report) return;
     p->on = true;
     p->order = *order;
-    p->begun = e->links.now;
+    p->begun = n->now;
     p->sample_every = 1;
-    engine_want_link(e, m, e->links.pool_size);
-    struct link *l = link_find(e, order->peer, false);
+    links_want(n, m, n->pool_size);
+    struct link *l = link_find(n, order->peer, false);
     if (!l) return;
-    link_dirty(e, l);
-    if (asked) (void)link_control(e, l, &answer);
+    link_dirty(n, l);
+    if (asked) (void)link_control(n, l, &answer);
 }
 
-void probe_cancel(struct engine *e)
+void probe_cancel(struct links *n)
 {
-    e->probe.on = false;
+    n->probe.on = false;
 }
 
-static bool is_for(const struct engine *e, const struct link *l, uint32_t step)
+static bool is_for(const struct links *n, const struct link *l, uint32_t step)
 {
-    return e->probe.on && e->probe.order.peer == l->id &&
-           e->probe.order.step == step;
+    return n->probe.on && n->probe.order.peer == l->id &&
+           n->probe.order.step == step;
 }
 
 /* How long to send: short where the round trip is, so that the rate is found
@@ -70,21 +68,21 @@ static pccl_ns stream_time(const struct probe *p)
     return time < p->order.time ? time : p->order.time;
 }
 
-bool probe_next_send(struct engine *e, struct link *l, struct frame *f)
+bool probe_next_send(struct links *n, struct link *l, struct frame *f)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     if (!p->on || !p->order.gives || p->order.peer != l->id) return false;
     if (p->phase == GIVE_LINK) p->phase = GIVE_ECHO;
     *f = (struct frame){.type = FRAME_ECHO, .seq = p->order.step};
     if (p->phase == GIVE_ECHO) {
         f->index = ++p->echoes;
-        p->asked_at = e->links.now;
+        p->asked_at = n->now;
         p->phase = GIVE_WAITS;
         return true;
     }
     if (p->phase != GIVE_STREAM) return false;
     f->type = FRAME_PROBE;
-    bool late = e->links.now - p->stream_at >= stream_time(p);
+    bool late = n->now - p->stream_at >= stream_time(p);
     if (p->sent < p->order.bytes && (!late || p->sent == 0)) {
         uint32_t left = p->order.bytes - (uint32_t)p->sent;
         f->size = left < PROBE_CHUNK ? left : PROBE_CHUNK;
@@ -94,22 +92,22 @@ bool probe_next_send(struct engine *e, struct link *l, struct frame *f)
     f->flags = FLAG_LAST;
     f->tag = (uint64_t)p->rtt;
     f->digest = p->sent;
-    f->index = (uint32_t)((e->links.now - p->stream_at) / 1000);
+    f->index = (uint32_t)((n->now - p->stream_at) / 1000);
     p->phase = GIVE_OVER;
-    over(e);
+    over(n);
     return true;
 }
 
-static void echoed(struct engine *e, struct link *l, const struct frame *f)
+static void echoed(struct links *n, struct link *l, const struct frame *f)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     if (p->phase != GIVE_WAITS || f->index != p->echoes) return;
-    pccl_ns rtt = e->links.now - p->asked_at;
+    pccl_ns rtt = n->now - p->asked_at;
     if (rtt < RTT_LEAST) rtt = RTT_LEAST;
     if (p->rtt == 0 || rtt < p->rtt) p->rtt = rtt;
     p->phase = p->echoes < PROBE_ECHOES ? GIVE_ECHO : GIVE_STREAM;
-    p->stream_at = e->links.now;
-    link_dirty(e, l);
+    p->stream_at = n->now;
+    link_dirty(n, l);
 }
 
 /* Of the second half of the time: by then TCP has found its rate, and what
@@ -132,18 +130,18 @@ static uint64_t stream_rate(const struct probe *p)
     return taken < given ? taken : given;
 }
 
-static void judge_stream(struct engine *e)
+static void judge_stream(struct links *n)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     if (p->taken || p->expected == 0 || p->received < p->expected) return;
-    report(e, EDGE_SATURATED, stream_rate(p));
-    over(e);
+    report(n, EDGE_SATURATED, stream_rate(p));
+    over(n);
 }
 
 /* Keeps at most PROBE_SAMPLES, every second one of them when they are full. */
-static void sample(struct engine *e)
+static void sample(struct links *n)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     uint32_t at = p->sample_count;
     if (++p->sample_skipped < p->sample_every && at > 0) {
         at--; /* the last one always says how far we are */
@@ -151,7 +149,7 @@ static void sample(struct engine *e)
         p->sample_skipped = 0;
         p->sample_count++;
     }
-    p->samples[at].at = e->links.now;
+    p->samples[at].at = n->now;
     p->samples[at].bytes = p->received;
     if (p->sample_count < PROBE_SAMPLES) return;
     for (uint32_t i = 0; i < PROBE_SAMPLES / 2; i++)
@@ -160,18 +158,18 @@ static void sample(struct engine *e)
     p->sample_every *= 2;
 }
 
-bool probe_accept(struct engine *e, struct link *l, const struct frame *f)
+bool probe_accept(struct links *n, struct link *l, const struct frame *f)
 {
-    struct probe *p = &e->probe;
-    bool mine = is_for(e, l, f->seq);
+    struct probe *p = &n->probe;
+    bool mine = is_for(n, l, f->seq);
     if (mine) { /* what is measured is what a ring would have */
-        link_widen(e, l);
-        link_dial(e, l);
+        link_widen(n, l);
+        link_dial(n, l);
     }
     if (f->type == FRAME_ECHO && !(f->flags & FLAG_ANSWER)) {
         struct frame answer = *f;
         answer.flags = FLAG_ANSWER;
-        if (mine) return link_control(e, l, &answer);
+        if (mine) return link_control(n, l, &answer);
         p->unexpected.peer = l->id;
         p->unexpected.step = f->seq;
         p->unexpected.index = f->index;
@@ -179,80 +177,77 @@ bool probe_accept(struct engine *e, struct link *l, const struct frame *f)
     }
     if (!mine) return true; /* of a probe given up */
     if (f->type == FRAME_ECHO) {
-        echoed(e, l, f);
+        echoed(n, l, f);
     } else if ((f->flags & FLAG_LAST) && p->order.takes) {
         p->expected = f->digest;
         p->taken_rtt = (pccl_ns)(f->tag & INT64_MAX);
         p->given_time = (pccl_ns)f->index * 1000;
-        judge_stream(e);
+        judge_stream(n);
     }
     return true;
 }
 
-void probe_received(struct engine *e, const struct link *l,
+void probe_received(struct links *n, const struct link *l,
                     const struct frame *f)
 {
-    struct probe *p = &e->probe;
-    if (!is_for(e, l, f->seq) || !p->order.takes || f->size == 0) return;
+    struct probe *p = &n->probe;
+    if (!is_for(n, l, f->seq) || !p->order.takes || f->size == 0) return;
     p->received += f->size;
-    sample(e);
-    judge_stream(e);
+    sample(n);
+    judge_stream(n);
 }
 
-static void fail(struct engine *e, enum edge_kind kind)
+static void fail(struct links *n, enum edge_kind kind)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     if (kind == EDGE_FAILED || (p->order.takes && !p->taken))
-        report(e, kind, 0);
+        report(n, kind, 0);
     p->on = false;
 }
 
-void probe_closed(struct engine *e, const struct link *l)
+void probe_closed(struct links *n, const struct link *l)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     if (!p->on || p->order.peer != l->id || l->open > 0 || l->dialing > 0)
         return;
     bool never = p->received == 0 && p->echoes == 0;
-    fail(e, never && l->failed > 0 ? EDGE_FAILED : EDGE_SILENT);
+    fail(n, never && l->failed > 0 ? EDGE_FAILED : EDGE_SILENT);
 }
 
 /* Time to make the link, and to send with a margin. */
-void probe_tick(struct engine *e)
+void probe_tick(struct links *n)
 {
-    struct probe *p = &e->probe;
+    struct probe *p = &n->probe;
     if (!p->on) return;
-    if (engine_link_status(e, p->order.peer) == LINK_FAILED) {
+    if (links_status(n, p->order.peer) == LINK_FAILED) {
         bool used = p->received > 0 || p->echoes > 0;
-        fail(e, used ? EDGE_SILENT : EDGE_FAILED);
-    } else if (e->links.now - p->begun >=
-               e->links.deadline / 2 + 4 * p->order.time) {
-        fail(e, EDGE_SILENT);
+        fail(n, used ? EDGE_SILENT : EDGE_FAILED);
+    } else if (n->now - p->begun >= n->deadline / 2 + 4 * p->order.time) {
+        fail(n, EDGE_SILENT);
     }
 }
 
 /* ------------------------------------------------------------- measurements */
 
-void measure_transfer(const struct engine *e, struct endpoint *ep,
+void measure_transfer(struct endpoint_speed *s, pccl_ns now,
                       const struct frame *f)
 {
-    struct endpoint_speed *s = &ep->speed;
     if (s->first == 0) {
-        s->first = e->links.now;
+        s->first = now;
         return;
     }
-    s->last = e->links.now;
+    s->last = now;
     s->bytes += f->size;
     if (f->flags & FLAG_FULL) s->full += f->size;
 }
 
-void measure_endpoint(const struct endpoint *ep)
+void measure_link(struct link *link, const struct endpoint_speed *s)
 {
-    const struct endpoint_speed *s = &ep->speed;
     pccl_ns time = s->last - s->first;
     if (s->bytes < MEASURE_MIN || time < MEASURE_TIME_MIN) return;
     uint64_t rate = s->bytes * 1000000 / ((uint64_t)time / 1000);
     bool full = 2 * s->full > s->bytes;
-    struct link_speed *l = &ep->link->speed;
+    struct link_speed *l = &link->speed;
     if (!full && l->rate > 0 && (l->full || rate <= l->rate)) return;
     l->rate = rate;
     l->full = full;
@@ -268,19 +263,19 @@ static bool is_news(const struct link_speed *s, pccl_ns now)
     return now - s->notified_at >= 10 * PCCL_S;
 }
 
-uint32_t measure_report(struct engine *e, struct wire_edge *edges)
+uint32_t measure_report(struct links *n, struct wire_edge *edges)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < e->links.world && count < WIRE_EDGES_MAX; i++) {
-        struct link *l = link_find(e, e->ids[i], false);
-        if (!l || !is_news(&l->speed, e->links.now)) continue;
+    for (uint32_t i = 0; i < n->world && count < WIRE_EDGES_MAX; i++) {
+        struct link *l = link_find(n, n->members[i].id, false);
+        if (!l || !is_news(&l->speed, n->now)) continue;
         struct link_speed *s = &l->speed;
         edges[count++] = (struct wire_edge){.peer = l->id,
                                             .rate = s->rate,
                                             .kind = s->full ? EDGE_SATURATED
                                                             : EDGE_AT_LEAST};
         s->notified = s->rate;
-        s->notified_at = e->links.now;
+        s->notified_at = n->now;
         s->rate = 0;
     }
     return count;

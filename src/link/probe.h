@@ -20,9 +20,8 @@ enum {
 };
 #define MEASURE_TIME_MIN PCCL_MS
 
-struct engine;
 struct link;
-struct endpoint;
+struct links;
 
 struct probe_order {
     uint32_t step; /* names the probe in frames and reports */
@@ -33,6 +32,10 @@ struct probe_order {
 };
 
 struct probe {
+    /* Of the owner; NULL: it takes no probes. */
+    void (*report)(void *user, uint32_t step, const struct wire_edge *edge);
+    void *user;
+
     /* The other one has its order already, and asks whether we have ours. */
     struct {
         uint64_t peer;
@@ -66,29 +69,29 @@ struct link_speed {
     pccl_ns notified_at;
 };
 
-/* Of one operation's transfers over one lane. */
+/* Of one operation's transfers over one endpoint. */
 struct endpoint_speed {
     pccl_ns first, last;
     uint64_t bytes, full; /* after the first transfer; of a busy link */
 };
 
-void probe_begin(struct engine *e, const struct probe_order *order);
-void probe_cancel(struct engine *e);
-void probe_tick(struct engine *e);
+void probe_begin(struct links *n, const struct probe_order *order);
+void probe_cancel(struct links *n);
+void probe_tick(struct links *n);
 
 /* What is worth telling the master, at most WIRE_EDGES_MAX; the round-trip
  * times are the caller's to fill in. */
-uint32_t measure_report(struct engine *e, struct wire_edge *edges);
+uint32_t measure_report(struct links *n, struct wire_edge *edges);
 
-/* --- for conn.c and op.c --- */
-bool probe_next_send(struct engine *e, struct link *l, struct frame *f);
+/* --- for connections and operations --- */
+bool probe_next_send(struct links *n, struct link *l, struct frame *f);
 /* False: the frame breaks the protocol. */
-bool probe_accept(struct engine *e, struct link *l, const struct frame *f);
-void probe_received(struct engine *e, const struct link *l,
+bool probe_accept(struct links *n, struct link *l, const struct frame *f);
+void probe_received(struct links *n, const struct link *l,
                     const struct frame *f);
-void probe_closed(struct engine *e, const struct link *l);
-void measure_transfer(const struct engine *e, struct endpoint *ep,
+void probe_closed(struct links *n, const struct link *l);
+void measure_transfer(struct endpoint_speed *s, pccl_ns now,
                       const struct frame *f);
-void measure_endpoint(const struct endpoint *ep);
+void measure_link(struct link *l, const struct endpoint_speed *s);
 
 #endif

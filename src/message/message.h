@@ -10,8 +10,8 @@
 #define PCCL_MESSAGE_H
 
 #include "../base/base.h"
-#include "../link/frame.h"
 #include "../base/keyed.h"
+#include "../link/link.h"
 
 enum {
     MESSAGE_HEADER_MAX = 64,
@@ -31,9 +31,6 @@ enum {
     UNTOLD_MAX = 1024,     /* losses kept before the first one takes events */
     MAIL_MAX = 256,        /* connections that are worth to be polled */
 };
-
-struct engine;
-struct conn;
 
 enum message_event_kind {
     EVENT_MESSAGE,
@@ -85,8 +82,8 @@ struct expected {
 };
 
 /* One other member. */
-struct mlink {
-    struct mlink *next;
+struct p2p_link {
+    struct p2p_link *next;
     uint64_t id, host;
     uint32_t conn; /* NO_CONN: none */
     bool open;     /* the connection has been agreed on */
@@ -104,6 +101,7 @@ struct mlink {
     /* Sending: a ring of items, the first `sent` of them on the connection. */
     struct message_item *items;
     uint32_t capacity, first, count, sent;
+    bool tx_item; /* what is being sent is the first of the others */
     uint32_t first_seq;
     uint32_t posted, pieces;
     size_t posted_bytes;
@@ -112,6 +110,9 @@ struct mlink {
     struct keyed_table expected;         /* by the other end, before our send */
 
     /* Receiving. */
+    bool rx_numbered; /* the frame that comes counts in the sequence */
+    struct message_block *rx_block;
+    struct bulk *rx_bulk;
     uint32_t seq;           /* of the last item */
     uint32_t unacked_items; /* not acknowledged */
     size_t unacked_bytes;
@@ -130,8 +131,19 @@ struct mail {
     uint32_t count, conns[MAIL_MAX];
 };
 
+/* What messages report to their owner. */
+struct message_events {
+    void *user;
+    void (*event)(void *user); /* message_take() has something; or NULL */
+    /* Rule P2P-10: has the member asked to dial; false, or NULL: nobody can
+     * pass that on. */
+    bool (*ask)(void *user, uint64_t member, uint32_t dials, uint32_t heard);
+};
+
 struct messages {
-    struct mlink *links[256]; /* hash by id */
+    struct links *links;
+    struct message_events out;
+    struct p2p_link *table[256]; /* hash by id */
     struct mail mail;
     struct message_event *first, *last;
     bool used;       /* all losses are kept for somebody who takes events */
@@ -139,72 +151,83 @@ struct messages {
     bool pending;    /* a link may need to be dialed */
 };
 
+/* Zeroed before; the links, initialized, are borrowed. */
+void message_init(struct messages *m, struct links *links,
+                  const struct message_events *events);
+/* Before the links are freed. */
+void message_free(struct messages *m);
+
 /* Results are pcclResult_t; see pccl.h. */
-int message_post(struct engine *e, uint64_t to, const void *head,
+int message_post(struct messages *m, uint64_t to, const void *head,
                  size_t head_size, const void *body, size_t size);
-int message_send_bulk(struct engine *e, uint64_t to, uint64_t key,
+int message_send_bulk(struct messages *m, uint64_t to, uint64_t key,
                       const void *from, size_t size);
-int message_expect_bulk(struct engine *e, uint64_t from, uint64_t key, void *to,
-                        size_t size);
-int message_cancel_bulk(struct engine *e, uint64_t from, uint64_t key);
-int message_withdraw_bulk(struct engine *e, uint64_t to, uint64_t key);
+int message_expect_bulk(struct messages *m, uint64_t from, uint64_t key,
+                        void *to, size_t size);
+int message_cancel_bulk(struct messages *m, uint64_t from, uint64_t key);
+int message_withdraw_bulk(struct messages *m, uint64_t to, uint64_t key);
 
 /* The next event or NULL; it belongs to the caller until released. */
-struct message_event *message_take(struct engine *e);
-void message_release(struct engine *e, struct message_event *event);
-void message_use(struct engine *e); /* from here on all losses are events */
+struct message_event *message_take(struct messages *m);
+void message_release(struct messages *m, struct message_event *event);
+void message_use(struct messages *m); /* from here on all losses are events */
 
 /* --- for the owner of the engine --- */
-void message_lose(struct engine *e, uint64_t id); /* removed from the view */
-void message_stop(struct engine *e, int result);  /* out of the run */
+void message_lose(struct messages *m, uint64_t id); /* removed from the view */
+void message_stop(struct messages *m, int result);  /* out of the run */
 /* The member wants to be called (rule P2P-10). */
-void message_called(struct engine *e, uint64_t id, uint32_t dials,
+void message_called(struct messages *m, uint64_t id, uint32_t dials,
                     uint32_t heard);
-void message_pump(struct engine *e); /* makes the connections that are due */
-bool message_pending(const struct engine *e); /* pump soon */
+void message_pump(struct messages *m); /* makes the connections that are due */
+bool message_pending(const struct messages *m); /* pump soon */
 /* Acknowledges, and asks for it; false: nothing is left to wait for. */
-bool message_flush(struct engine *e);
-bool message_lacks_link(const struct engine *e);
-const struct mail *message_mail(struct engine *e);
-void message_free(struct engine *e);
+bool message_flush(struct messages *m);
+bool message_lacks_link(const struct messages *m);
+const struct mail *message_mail(struct messages *m);
+/* A member's next connection to serve, NO_CONN: none. */
+uint32_t message_conn(struct messages *m, uint64_t member);
+bool message_has_event(const struct messages *m);
 
-/* --- for conn.c and engine.c --- */
-bool message_full(const struct mlink *l);
-bool message_waits(const struct mlink *l); /* silence matters */
-void message_hello(const struct mlink *l, struct frame *f);
-bool message_open(struct engine *e, uint32_t number, uint64_t from);
-void message_closed(struct engine *e, uint32_t number, bool dialed);
-bool message_begin(struct engine *e, uint32_t number);
-size_t message_take_whole(struct engine *e, uint32_t number,
-                          const uint8_t *bytes, size_t size);
-void message_end(struct engine *e, uint32_t number);
-bool message_next(struct engine *e, struct conn *c, struct frame *f);
-void message_sent(struct conn *c);
+/* --- for the driver --- */
+bool message_full(const struct p2p_link *l);
 
-/* --- shared by message.c, message_receive.c and message_bulk.c only --- */
-void mlink_push(struct engine *e, struct message_event *event);
+/* --- this folder only --- */
+void message_receive_frames(struct messages *m); /* registers its handlers */
+size_t message_take_whole(void *messages, struct conn *c, const uint8_t *bytes,
+                          size_t size);
+void p2p_link_detach(struct messages *m, struct p2p_link *l);
+struct message_item *p2p_link_new_item(struct p2p_link *l);
+bool message_next_send(void *messages, struct conn *c, struct frame *f);
+void message_sent(struct p2p_link *l);
+void p2p_link_push(struct messages *m, struct message_event *event);
 /* Everything up to `seq` has arrived; at most `most` items can have. */
-bool mlink_acked(struct engine *e, struct mlink *l, uint32_t seq,
-                 uint32_t most);
-void mlink_dirty(struct engine *e, const struct mlink *l);
-struct mlink *mlink_find(struct engine *e, uint64_t id, bool create);
-struct mlink *mlink_to(struct engine *e, uint64_t id, int *result);
+bool p2p_link_acked(struct messages *m, struct p2p_link *l, uint32_t seq,
+                    uint32_t most);
+void p2p_link_dirty(struct messages *m, const struct p2p_link *l);
+struct p2p_link *p2p_link_find(struct messages *m, uint64_t id, bool create);
+struct p2p_link *p2p_link_to(struct messages *m, uint64_t id, int *result);
 /* The transfer has ended. */
-void mlink_end_bulk(struct engine *e, struct mlink *l, struct bulk *b,
-                    int result);
-void mlink_end_all(struct engine *e, struct keyed_table *table, int result);
+void p2p_link_end_bulk(struct messages *m, struct p2p_link *l, struct bulk *b,
+                       int result);
+void p2p_link_end_all(struct messages *m, struct keyed_table *table,
+                      int result);
 /* A send has something to be sent, or has not. */
-void mlink_run(struct mlink *l, struct bulk *b);
-void mlink_pause(struct mlink *l, struct bulk *b);
-bool mlink_control(struct engine *e, struct mlink *l, enum frame_type type,
-                   uint64_t key, uint32_t number, uint64_t size);
-bool mlink_flagged(struct engine *e, struct mlink *l, enum frame_type type,
-                   uint8_t flags, uint64_t key, uint32_t number, uint64_t size);
-bool mlink_announce(struct engine *e, struct mlink *l, const struct bulk *b);
-void mlink_want(struct engine *e, struct mlink *l);
+void p2p_link_run(struct p2p_link *l, struct bulk *b);
+void p2p_link_pause(struct p2p_link *l, struct bulk *b);
+bool p2p_link_control(struct messages *m, struct p2p_link *l,
+                      enum frame_type type, uint64_t key, uint32_t number,
+                      uint64_t size);
+bool p2p_link_flagged(struct messages *m, struct p2p_link *l,
+                      enum frame_type type, uint8_t flags, uint64_t key,
+                      uint32_t number, uint64_t size);
+bool p2p_link_announce(struct messages *m, struct p2p_link *l,
+                       const struct bulk *b);
+void p2p_link_want(struct messages *m, struct p2p_link *l);
 /* The expect that a frame is about; NULL: it is cancelled. */
-struct bulk *mlink_find_bulk(struct mlink *l, const struct frame *f);
-bool mlink_on_expect(struct engine *e, struct mlink *l, const struct frame *f);
-void mlink_on_word(struct engine *e, struct mlink *l, const struct frame *f);
+struct bulk *p2p_link_find_bulk(struct p2p_link *l, const struct frame *f);
+bool p2p_link_on_expect(struct messages *m, struct p2p_link *l,
+                        const struct frame *f);
+void p2p_link_on_word(struct messages *m, struct p2p_link *l,
+                      const struct frame *f);
 
 #endif

@@ -28,7 +28,7 @@ pcclResult_t pcclPostMessage(pcclComm_t *comm, uint64_t to, const void *header,
     if ((!header && header_size > 0) || (!body && body_size > 0))
         return leave(comm, pcclInvalidArgument);
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
-    int result = message_post(&comm->session->engine, to, header, header_size,
+    int result = message_post(&comm->session->messages, to, header, header_size,
                               body, body_size);
     if (result == pcclSuccess) comm_io_push_to(comm, to);
     return leave(comm, result);
@@ -41,7 +41,8 @@ pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to, uint64_t key,
     if (rc != pcclSuccess) return rc;
     if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
-    int result = message_send_bulk(&comm->session->engine, to, key, buf, size);
+    int result =
+        message_send_bulk(&comm->session->messages, to, key, buf, size);
     if (result == pcclSuccess) comm_io_push_to(comm, to);
     return leave(comm, result);
 }
@@ -54,7 +55,7 @@ pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from, uint64_t key,
     if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
     int result =
-        message_expect_bulk(&comm->session->engine, from, key, buf, size);
+        message_expect_bulk(&comm->session->messages, from, key, buf, size);
     if (result == pcclSuccess) comm_io_push_to(comm, from);
     return leave(comm, result);
 }
@@ -63,7 +64,7 @@ pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from, uint64_t key)
 {
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
-    int result = message_cancel_bulk(&comm->session->engine, from, key);
+    int result = message_cancel_bulk(&comm->session->messages, from, key);
     if (result == pcclSuccess && comm_io_push(comm)) progress_changed(comm);
     return leave(comm, result);
 }
@@ -72,7 +73,8 @@ pcclResult_t pcclWithdrawBulk(pcclComm_t *comm, uint64_t to, uint64_t key)
 {
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
-    return leave(comm, message_withdraw_bulk(&comm->session->engine, to, key));
+    return leave(comm,
+                 message_withdraw_bulk(&comm->session->messages, to, key));
 }
 
 static void describe(struct message_event *from, pcclEvent_t *to)
@@ -110,7 +112,7 @@ pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms, pcclEvent_t *event)
         return leave(comm,
                      is_gone(comm) ? pcclMasterConnectionFailed : pcclSuccess);
     describe(taken, event);
-    if (!event->owned) message_release(&comm->session->engine, taken);
+    if (!event->owned) message_release(&comm->session->messages, taken);
     return leave(comm, pcclSuccess);
 }
 
@@ -119,7 +121,7 @@ pcclResult_t pcclReleaseEvent(pcclComm_t *comm, pcclEvent_t *event)
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
     if (!event) return leave(comm, pcclInvalidArgument);
-    if (event->owned) message_release(&comm->session->engine, event->owned);
+    if (event->owned) message_release(&comm->session->messages, event->owned);
     *event = (pcclEvent_t){.kind = pcclEventNone};
     return leave(comm, pcclSuccess);
 }

@@ -243,22 +243,23 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         return false;
     for (uint32_t i = 0; i < CONNS_MAX; i++) c->io.sockets[i].fd = -1;
     struct session_config config = {
-        .out = {.user = c,
-                .to_master = comm_master_send,
-                .dial = comm_io_dial,
-                .close = comm_io_close,
-                .changed = on_changed,
-                .round_trip = comm_io_round_trip},
+        .driver = {.user = c,
+                   .dial = comm_io_dial,
+                   .close = comm_io_close,
+                   .round_trip = comm_io_round_trip},
+        .events = {.user = c,
+                   .to_master = comm_master_send,
+                   .changed = on_changed},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
     };
     if (c->io.transport != TRANSPORT_TCP) {
-        config.out.share = comm_shm_make;
-        config.out.join = comm_shm_join;
-        config.out.shared = comm_shm_settled;
-        config.out.region_export = comm_shm_region_export;
-        config.out.region_attach = comm_shm_region_attach;
-        config.out.cma_read = comm_shm_cma_read;
+        config.driver.share = comm_shm_make;
+        config.driver.join = comm_shm_join;
+        config.driver.shared = comm_shm_settled;
+        config.driver.region_export = comm_shm_region_export;
+        config.driver.region_attach = comm_shm_region_attach;
+        config.driver.cma_read = comm_shm_cma_read;
     }
     return session_init(c->session, &config);
 }

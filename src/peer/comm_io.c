@@ -182,7 +182,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             s->blocked = true; /* the next pass goes on */
             break;
         }
-        struct engine_part parts[2];
+        struct conn_part parts[2];
         uint32_t count = engine_tx_window(e, number, parts);
         if (count == 0) break;
         struct iovec iov[2];
@@ -218,7 +218,7 @@ static bool move(pcclComm_t *c, bool all)
     struct engine *e = &c->session->engine;
     bool moved = false;
     e->links.now = comm_now();
-    message_pump(e);
+    message_pump(&c->session->messages);
     for (uint32_t i = 0; i < c->io.end; i++) {
         struct comm_socket *s = &c->io.sockets[i];
         if (s->fd < 0) continue;
@@ -264,12 +264,13 @@ bool comm_io_push(pcclComm_t *c)
             (void)transmit(c, i);
         waits |= s->fd >= 0 && (s->connecting || s->blocked);
     }
-    return waits || message_pending(e);
+    return waits || message_pending(&c->session->messages);
 }
 
 void comm_io_push_to(pcclComm_t *c, uint64_t member)
 {
-    const struct mlink *l = mlink_find(&c->session->engine, member, false);
+    const struct p2p_link *l =
+        p2p_link_find(&c->session->messages, member, false);
     if (l && l->open && comm_shm_sends(c, l->conn) &&
         !c->io.sockets[l->conn].blocked) {
         uint32_t number = l->conn;

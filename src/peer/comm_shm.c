@@ -163,7 +163,7 @@ void comm_shm_disarm(pcclComm_t *c, uint32_t number)
 /* Copies what may leave now into the channel; false: nothing could. */
 static bool put(struct engine *e, uint32_t number, struct channel *channel)
 {
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, number, parts);
     size_t done = 0;
     uint8_t *to;
@@ -186,7 +186,7 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
     struct engine *e = &c->session->engine;
     struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     int pieces = 0;
     engine_clear_dirty(e, number);
     while (pieces < PIECES_MAX && put(e, number, channel)) pieces++;

@@ -18,7 +18,7 @@ struct goal {
 
 static bool has_event(const pcclComm_t *c)
 {
-    return c->session->engine.messages.first != NULL ||
+    return c->session->messages.first != NULL ||
            c->session->state == SESSION_GONE;
 }
 
@@ -169,10 +169,10 @@ enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
 /* --------------------------------------------------------------- messages */
 
 /* All messages arrive through memory. */
-static bool is_all_shared(struct engine *e)
+static bool is_all_shared(struct messages *m)
 {
-    const struct mail *mail = message_mail(e);
-    return mail->count > 0 && !mail->others && !message_pending(e);
+    const struct mail *mail = message_mail(m);
+    return mail->count > 0 && !mail->others && !message_pending(m);
 }
 
 /* Moves what shared memory has. False: there is more to do than that. */
@@ -197,11 +197,11 @@ static bool move_messages(pcclComm_t *c, const struct mail *mail)
 /* loop->user is where the event goes. */
 static enum look look_for_messages(pcclComm_t *c, struct poll_loop *loop)
 {
-    struct engine *e = &c->session->engine;
     struct message_event **event = loop->user;
-    if (progress_has_owner(c) || !is_all_shared(e)) return LOOK_ELSE;
-    bool all = move_messages(c, message_mail(e));
-    *event = message_take(e);
+    if (progress_has_owner(c) || !is_all_shared(&c->session->messages))
+        return LOOK_ELSE;
+    bool all = move_messages(c, message_mail(&c->session->messages));
+    *event = message_take(&c->session->messages);
     if (*event) return LOOK_DONE;
     return all ? LOOK_IDLE : LOOK_ELSE;
 }
@@ -225,14 +225,15 @@ static struct message_event *poll_messages(pcclComm_t *c, pccl_ns until)
 /* One turn as the owner; sleeps no longer than until then. */
 static void own_for_event(pcclComm_t *c, pccl_ns until)
 {
-    struct engine *e = &c->session->engine;
     struct goal event = {.until = PCCL_NEVER};
     progress_enter(c, false);
     /* Where all memory is shared it has been polled already. */
-    if (message_mail(e)->others && progress_policy(c)->polls_sockets)
+    if (message_mail(&c->session->messages)->others &&
+        progress_policy(c)->polls_sockets)
         poll_for(c, &event);
     pccl_ns left = until - comm_now();
-    pccl_ns most = message_pending(e) ? RETRY_SLEEP_MAX : SLEEP_MAX;
+    pccl_ns most =
+        message_pending(&c->session->messages) ? RETRY_SLEEP_MAX : SLEEP_MAX;
     if (!is_done(c, &event) && left > 0) {
         progress_sleep(c, left < most ? left : most);
         (void)comm_io_move(c);
@@ -248,15 +249,15 @@ static void move_all(pcclComm_t *c)
 
 struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
 {
-    struct engine *e = &c->session->engine;
-    message_use(e);
+    message_use(&c->session->messages);
     comm_yield_lock(c);
-    struct message_event *event = message_take(e);
+    struct message_event *event = message_take(&c->session->messages);
     /* Now and then, whatever comes. */
     if (++c->progress.takes % TAKES_PER_FULL_PASS == 0) move_all(c);
     if (!event) event = poll_messages(c, until);
-    if (!event && (until != 0 || !is_all_shared(e))) move_all(c);
-    while (!event && !(event = message_take(e))) {
+    if (!event && (until != 0 || !is_all_shared(&c->session->messages)))
+        move_all(c);
+    while (!event && !(event = message_take(&c->session->messages))) {
         pccl_ns now = comm_now();
         if (now >= until || c->session->state == SESSION_GONE) break;
         pccl_ns next = until - now > PCCL_S ? now + PCCL_S : until;
@@ -275,7 +276,7 @@ void progress_flush_messages(pcclComm_t *c)
     if (progress_has_owner(c)) return;
     progress_enter(c, false);
     while (c->session->state == SESSION_MEMBER && comm_now() < until) {
-        bool waits = message_flush(e);
+        bool waits = message_flush(&c->session->messages);
         (void)comm_io_move(c);
         comm_master_flush(c);
         if (!waits) break;

@@ -15,12 +15,11 @@
 #include "../base/dtype.h"
 #include "../base/pool.h"
 #include "../base/wire.h"
-#include "../elastic/state.h"
 #include "../link/link.h"
-#include "../message/message.h"
 #include "../reduce/quant.h"
 #include "fast_path.h"
 #include "plan.h"
+#include "single_copy.h"
 
 enum {
     RESULTS_MAX = 64,        /* returned results kept for others */
@@ -165,46 +164,16 @@ enum engine_fault {
     FAULT_TAGS,        /* the table of tags is nearly full */
 };
 
-struct engine_output {
+/* What the operations report to their owner. */
+struct engine_events {
     void *user;
-    /* Start connecting; a connection number, or NO_CONN if impossible now.
-     * Then engine_dialed(). */
-    uint32_t (*dial)(void *user, const struct wire_addr *addr);
-    void (*close)(void *user, uint32_t conn);
     void (*fault)(void *user, enum engine_fault fault, const struct op *op,
                   uint64_t peer);
     void (*finished)(void *user, struct op *op); /* phase is DONE now */
-    void (*event)(void *user);      /* message_take() has something; or NULL */
-    void (*state_over)(void *user); /* state.outcome says how */
-    /* Rule L1; all may be NULL, and give NULL: no shared memory here. Memory
-     * for a connection that we call on, and what the HELLO says of it; */
-    struct channel *(*share)(void *user, uint32_t conn,
-                             struct channel_offer *offer);
-    /* memory that the caller of a connection offers; */
-    struct channel *(*join)(void *user, uint32_t conn,
-                            const struct channel_offer *offer);
-    /* and whether the other end took what share() gave. */
-    void (*shared)(void *user, uint32_t conn, bool taken);
-    /* Rule L7: this member's memory for lending, made when first asked for,
-     * and how others find it; or NULL. */
-    uint8_t *(*region_export)(void *user, struct channel_offer *offer);
-    /* The memory that the other end of a connection lends: SINGLE_COPY_SIZE
-     * bytes to read, until the connection is closed; or NULL. */
-    const uint8_t *(*region_attach)(void *user, uint32_t conn,
-                                    const struct channel_offer *offer);
-    /* Rule P2P-9: copies from a member's memory, or NULL. False: it cannot be
-     * read, or the member may have gone before all of it was. */
-    bool (*cma_read)(void *user, uint32_t conn,
-                     const struct wire_member *member, uint64_t address,
-                     void *to, size_t size);
-    void (*probed)(void *user, uint32_t step, const struct wire_edge *edge);
-    /* Rule P2P-10: has the member asked to call; false, or NULL: nobody can
-     * pass that on. */
-    bool (*ask)(void *user, uint64_t member, uint32_t dials, uint32_t heard);
 };
 
 struct engine {
-    struct engine_output out;
+    struct engine_events out;
     struct links links; /* connections, time and what is known of the run */
     uint64_t clock;     /* counts launches and completions */
     uint64_t cached;    /* PLAN_CACHED; the same on all members */
@@ -245,16 +214,31 @@ struct engine {
     struct single_copy single_copy;
     bool
         single_copy_on; /* members of this host lend; the same on all of them */
-    struct messages messages;
-    struct state_sync state;
-    struct probe probe;
 };
 
 /* The struct is large: allocate it zeroed. pool_size 0: as many connections
- * to a neighbour as its round trip suggests. False: out of memory. */
-bool engine_init(struct engine *e, const struct engine_output *out,
-                 uint32_t pool_size, pccl_ns deadline);
+ * to a neighbor as its round trip suggests. False: out of memory. */
+bool engine_init(struct engine *e, const struct driver *driver,
+                 const struct engine_events *events, uint32_t pool_size,
+                 pccl_ns deadline);
 void engine_free(struct engine *e);
+
+/* For the driver: link/conn.h, of this engine's connections. */
+bool engine_accepted(struct engine *e, uint32_t conn);
+void engine_dialed(struct engine *e, uint32_t conn, bool success);
+void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
+bool engine_is_long(const struct engine *e, uint32_t conn);
+void engine_closed(struct engine *e, uint32_t conn);
+size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
+bool engine_rx(struct engine *e, uint32_t conn, size_t size);
+size_t engine_rx_from(struct engine *e, uint32_t conn, const uint8_t *bytes,
+                      size_t size);
+void engine_rx_dry(struct engine *e, uint32_t conn);
+uint32_t engine_tx_window(struct engine *e, uint32_t conn,
+                          struct conn_part parts[2]);
+void engine_tx(struct engine *e, uint32_t conn, size_t size);
+bool engine_may_send(const struct engine *e, uint32_t conn);
+void engine_clear_dirty(struct engine *e, uint32_t conn);
 
 void engine_tick(struct engine *e, pccl_ns now);
 /* An operation under way needs a link that has no connection. */

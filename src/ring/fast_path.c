@@ -10,7 +10,8 @@
 static bool find_endpoint(struct engine *e, uint32_t rank,
                           struct fast_endpoint *ep)
 {
-    *ep = (struct fast_endpoint){.link = link_find(e, e->ids[rank], false)};
+    *ep = (struct fast_endpoint){.link =
+                                     link_find(&e->links, e->ids[rank], false)};
     if (!ep->link || ep->link->open != 1 || ep->link->dialing > 0) return false;
     for (uint32_t i = 0; i < e->links.conn_end; i++) {
         struct conn *c = e->links.conns[i];
@@ -39,9 +40,8 @@ static void find_endpoints(struct engine *e)
 static bool endpoint_is_idle(const struct fast_endpoint *ep)
 {
     const struct conn *c = ep->conn;
-    return c->tx_head_done == c->tx_head_size && c->tx_left == 0 &&
-           ep->link->control_count == 0 && ep->link->unexpected_count == 0 &&
-           c->sink == SINK_NONE && c->staged == 0 && !c->parked;
+    return conn_is_idle(c) && ep->link->control_count == 0 &&
+           ep->link->unexpected_count == 0;
 }
 
 /* --------------------------------------------------------------- starting */

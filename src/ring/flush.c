@@ -4,22 +4,14 @@
 
 void engine_freeze(struct engine *e)
 {
-    e->links.frozen = true;
     e->fast.known = false;
-    probe_cancel(e);
     for (uint32_t i = 0; i < e->op_end; i++) {
         struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
-        conn_stop_receiving(e, op);
+        conn_stop_receiving(&e->links, op, NULL);
         for (uint32_t k = 0; k < op->ep_count; k++) op->eps[k].eager = 0;
     }
-    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
-        for (struct link *l = e->links.table[i]; l; l = l->next) {
-            link_drop_unexpected(e, l);
-            l->control_count = 0;
-            l->eager_bytes = 0;
-        }
-    }
+    links_freeze(&e->links);
 }
 
 static bool contains(const uint64_t *ids, uint32_t count, uint64_t id)

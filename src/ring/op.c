@@ -62,7 +62,7 @@ bool engine_lacks_link(const struct engine *e)
             if (op->eps[k].link->open == 0) return true;
         }
     }
-    return message_lacks_link(e);
+    return false;
 }
 
 /* ----------------------------------------------------------------- launch */
@@ -89,7 +89,7 @@ static void free_run(struct engine *e, struct op *op)
 void engine_release(struct engine *e, struct op *op)
 {
     if (op->phase == PHASE_FREE) return;
-    conn_forget_op(e, op);
+    conn_forget(&e->links, op);
     op_end_activity(e, op);
     op_leave(e, op);
     free_run(e, op);
@@ -169,7 +169,7 @@ static uint64_t common_host(const struct engine *e, const struct op *op)
     if (op->whole) return e->one_host;
     uint64_t host = 0;
     for (uint32_t i = 0; i < op->r.member_count; i++) {
-        const struct wire_member *m = engine_member(e, op->scope[i]);
+        const struct wire_member *m = links_member(&e->links, op->scope[i]);
         if (!m || (i > 0 && m->host != host)) return 0;
         host = m->host;
     }
@@ -253,14 +253,6 @@ static bool take_buffers(struct engine *e, struct op *op)
     return true;
 }
 
-const struct wire_member *engine_member(const struct engine *e, uint64_t id)
-{
-    for (uint32_t i = 0; i < e->links.world; i++) {
-        if (e->ids[i] == id) return &e->links.members[i];
-    }
-    return NULL;
-}
-
 static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
 {
     const struct plan *p = &op->plan;
@@ -268,16 +260,17 @@ static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
     ep->rank = plan_partner(p, i);
     ep->sends = plan_sends(p, ep->rank);
     ep->recvs = plan_recvs(p, ep->rank);
-    const struct wire_member *m = op->whole
-                                      ? &e->links.members[ep->rank]
-                                      : engine_member(e, op->scope[ep->rank]);
-    ep->link = m ? link_find(e, m->id, true) : NULL;
+    const struct wire_member *m =
+        op->whole ? &e->links.members[ep->rank]
+                  : links_member(&e->links, op->scope[ep->rank]);
+    ep->link = m ? link_find(&e->links, m->id, true) : NULL;
     if (!ep->link) return false;
     ep->link->addr = m->addr;
     ep->link->host = m->host;
     ep->link->known = true;
     bool used = ep->sends > 0 || ep->recvs > 0;
-    if (plan_is_ring(p) && (used || !p->direct)) link_widen(e, ep->link);
+    if (plan_is_ring(p) && (used || !p->direct))
+        link_widen(&e->links, ep->link);
     if (used) op->eps_left++;
     return true;
 }
@@ -292,7 +285,7 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
                       .seq = op->seq,
                       .index = index,
                       .digest = op->r.digest};
-    if (!link_control(e, ep->link, &f))
+    if (!link_control(&e->links, ep->link, &f))
         e->out.fault(e->out.user, FAULT_BROKEN, op, ep->link->id);
 }
 
@@ -335,7 +328,7 @@ static void place_own(struct op *op)
 
 bool engine_start(struct engine *e, struct op *op)
 {
-    conn_forget_op(e, op);
+    conn_forget(&e->links, op);
     op_unqueue(e, op);
     op_release_result(e, op);
     free_run(e, op);
@@ -370,8 +363,8 @@ bool engine_start(struct engine *e, struct op *op)
     }
     for (uint32_t i = 0; i < op->ep_count; i++) {
         announce(e, op, &op->eps[i]);
-        link_dial(e, op->eps[i].link);
-        link_dirty(e, op->eps[i].link);
+        link_dial(&e->links, op->eps[i].link);
+        link_dirty(&e->links, op->eps[i].link);
     }
     for (uint32_t i = 0; i < op->ep_count && op->phase != PHASE_DONE; i++)
         engine_apply_unexpected(e, op, &op->eps[i]);
@@ -401,7 +394,7 @@ void op_endpoint_ready(struct engine *e, struct endpoint *ep)
     ep->ready = true;
     ep->link->eager_bytes -= ep->eager;
     ep->eager = 0;
-    link_dirty(e, ep->link);
+    link_dirty(&e->links, ep->link);
 }
 
 static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
@@ -504,10 +497,10 @@ void op_received(struct engine *e, struct op *op, struct endpoint *ep,
     op->rx_bytes += x.size;
     ep->received++;
     if (x.size >= PLAN_SEGMENT_MIN && !frame_is_single_copy(f))
-        measure_transfer(e, ep, f);
+        measure_transfer(&ep->speed, e->links.now, f);
     if (op->received && !op->turns) {
         op_bit_set(op->received, f->index);
-        link_dirty(e, next_endpoint(op)->link);
+        link_dirty(&e->links, next_endpoint(op)->link);
     }
     if (op->plan.kind == PLAN_STAR && plan_is_center(&op->plan))
         op_fold_star(e, op);
@@ -567,12 +560,12 @@ static void tell_done(struct engine *e, struct op *op)
 
 void engine_finish(struct engine *e, struct op *op, int result)
 {
-    conn_forget_op(e, op);
+    conn_forget(&e->links, op);
     op_end_activity(e, op);
     for (uint32_t i = 0; i < op->ep_count; i++)
         op->eps[i].link->eager_bytes -= op->eps[i].eager;
     for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->ep_count; i++)
-        measure_endpoint(&op->eps[i]);
+        measure_link(op->eps[i].link, &op->eps[i].speed);
     free_run(e, op);
     op->result = result;
     op->phase = PHASE_DONE;

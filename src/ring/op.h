@@ -31,6 +31,8 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
  * now. */
 bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                   const uint8_t **from, struct op **op, struct endpoint **ep);
+/* op_frame.c: operations as a client of the links. */
+void op_use_links(struct engine *e);
 void op_sent(struct engine *e, struct op *op, struct endpoint *ep);
 /* The partner is known to have launched. */
 void op_endpoint_ready(struct engine *e, struct endpoint *ep);
@@ -107,7 +109,6 @@ const uint8_t *op_quant_source(struct op *op, const struct plan_xfer *x);
 void op_quant_received(struct op *op, uint32_t k, const struct plan_xfer *x,
                        const uint8_t *body);
 void op_quant_fold(struct op *op);
-const struct wire_member *engine_member(const struct engine *e, uint64_t id);
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);
 

@@ -79,7 +79,8 @@ void op_pairwise_add(struct op *op, uint32_t piece, uint32_t turn, size_t at,
 static void complete(struct engine *e, struct op *op, uint32_t bit)
 {
     op_bit_set(op->received, bit);
-    for (uint32_t i = 0; i < op->ep_count; i++) link_dirty(e, op->eps[i].link);
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        link_dirty(&e->links, op->eps[i].link);
 }
 
 void op_pairwise_received(struct engine *e, struct op *op,

@@ -66,7 +66,7 @@ void op_fold_star(struct engine *e, struct op *op)
     op_fold(op);
     for (uint32_t i = 0; i < op->ep_count; i++) {
         if (op->eps[i].wants_done) op->confirm = true;
-        link_dirty(e, op->eps[i].link);
+        link_dirty(&e->links, op->eps[i].link);
     }
 }
 

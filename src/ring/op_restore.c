@@ -80,7 +80,7 @@ void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
     struct op *op = op_find(e, tag, seq);
     if (!op || op->phase != PHASE_RUNNING || !e->links.frozen) return;
     if (size != op_result_size(op)) return;
-    conn_cut_sending(e, op);
+    conn_cut_sending(&e->links, op);
     if (op->turns)
         op_save_pieces(op);
     else if (op->slots && op_in_place(op) && !op->folded && size > 0)

@@ -87,7 +87,7 @@ static bool add_lent(const struct engine *e, struct op *op,
                      const struct endpoint *ep, uint32_t g, uint32_t size,
                      uint32_t slot)
 {
-    const uint8_t *region = single_copy_region(e, ep->link);
+    const uint8_t *region = region_of(&e->links, ep->link);
     if (!region) return false;
     uint32_t rank = op->plan.r.rank;
     add(op, turn_of(op, ep), g, size,
@@ -121,7 +121,8 @@ static bool take_waiting(const struct engine *e, struct op *op, uint32_t g,
 static void complete(struct engine *e, struct op *op, uint32_t bit)
 {
     op_bit_set(op->received, bit);
-    for (uint32_t i = 0; i < op->ep_count; i++) link_dirty(e, op->eps[i].link);
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        link_dirty(&e->links, op->eps[i].link);
 }
 
 static void take_input(struct engine *e, struct op *op,
@@ -179,7 +180,7 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
                     const struct frame *f)
 {
     const struct plan *p = &op->plan;
-    const uint8_t *region = single_copy_region(e, ep->link);
+    const uint8_t *region = region_of(&e->links, ep->link);
     if (op->phase != PHASE_RUNNING || p->kind != PLAN_SINGLE_COPY || !region ||
         f->index >= ep->recvs)
         return;

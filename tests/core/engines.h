@@ -53,7 +53,7 @@ static void on_finished(void *user, struct op *op)
 /* Moves what can be moved from a to b; false if nothing. */
 static bool carry(uint32_t a, uint32_t b)
 {
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     uint8_t *to;
     size_t kept = flying[b][a].size;
     if (!mute[a][b] && engine_tx_window(engines[a], b, parts) > 0) {
@@ -117,18 +117,17 @@ static int setup(void **state)
         ids[i] = members[i].id = 10 + i;
         members[i].addr.port = (uint16_t)i;
         engines[i] = calloc(1, sizeof *engines[i]);
-        struct engine_output o = {.user = &ids[i],
-                                  .dial = on_dial,
-                                  .close = on_close,
-                                  .fault = on_fault,
-                                  .finished = on_finished};
-        if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
+        struct driver d = {.user = &ids[i], .dial = on_dial, .close = on_close};
+        struct engine_events o = {
+            .user = &ids[i], .fault = on_fault, .finished = on_finished};
+        if (!engines[i] || !engine_init(engines[i], &d, &o, 1, PCCL_S))
+            return 1;
         engines[i]->links.self = ids[i];
     }
     install_all(1);
     for (uint32_t a = 0; a < WORLD; a++) {
         for (uint32_t b = a + 1; b < WORLD; b++) {
-            engine_want_link(engines[a], &members[b], 1);
+            links_want(&engines[a]->links, &members[b], 1);
             assert_true(engine_accepted(engines[b], a));
             engine_dialed(engines[a], b, true);
         }

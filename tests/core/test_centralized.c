@@ -137,7 +137,7 @@ static void test_clean_if_all_are(void **state)
 static void test_the_center_says_ready_when_asked(void **state)
 {
     (void)state;
-    struct link *l = link_find(engines[LEAF], ids[CENTER], false);
+    struct link *l = link_find(&engines[LEAF]->links, ids[CENTER], false);
     l->eager_bytes = EAGER_LINK_MAX;
     launch(LEAF, COUNT, false);
     launch(OTHER, COUNT, false);

@@ -78,7 +78,7 @@ static void test_launches_leave_what_is_ahead(void **state)
     for (uint32_t k = 0; k < OPS; k++) (void)launch(0, k, out[k]);
     settle();
     assert_int_equal(flying[1][0].size, OPS * FRAME);
-    const struct link *from = link_find(engines[1], ids[0], false);
+    const struct link *from = link_find(&engines[1]->links, ids[0], false);
     const struct op *ops[OPS];
     assert_int_equal(take(true), 0);
     ops[1] = launch(1, 1, out[OPS + 1]);

@@ -29,7 +29,7 @@ static uint32_t in_flight(void)
     uint32_t count = 0;
     for (uint32_t i = 0; i < WORLD; i++) {
         const struct conn *c = i > 0 ? engines[0]->links.conns[i] : NULL;
-        count += c && c->tx_left > 0 && c->tx_op;
+        count += c && c->tx_left > 0 && c->tx_owner;
     }
     return count;
 }

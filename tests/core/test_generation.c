@@ -46,12 +46,11 @@ static int setup(void **state)
     for (uint32_t i = 0; i < ENGINES; i++) {
         closed[i] = 0;
         engines[i] = calloc(1, sizeof *engines[i]);
-        struct engine_output o = {.user = &ids[i],
-                                  .dial = on_dial,
-                                  .close = on_close,
-                                  .fault = on_fault,
-                                  .finished = on_finished};
-        if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
+        struct driver d = {.user = &ids[i], .dial = on_dial, .close = on_close};
+        struct engine_events o = {
+            .user = &ids[i], .fault = on_fault, .finished = on_finished};
+        if (!engines[i] || !engine_init(engines[i], &d, &o, 1, PCCL_S))
+            return 1;
         engines[i]->links.self = ids[i];
         struct engine_view v = {.epoch = 1,
                                 .world = ENGINES,
@@ -85,8 +84,8 @@ static enum conn_state state_at(uint32_t who, uint32_t conn)
 static size_t call(uint32_t who, uint8_t *hello)
 {
     uint32_t conn = dials;
-    struct engine_part parts[2];
-    engine_want_link(engines[who], &members[!who], 1);
+    struct conn_part parts[2];
+    links_want(&engines[who]->links, &members[!who], 1);
     assert_int_equal(dials, conn + 1);
     engine_dialed(engines[who], conn, true);
     assert_int_equal(engine_tx_window(engines[who], conn, parts), 1);
@@ -113,13 +112,13 @@ static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
 
 static void turn(uint32_t who, bool caller)
 {
-    engine_set_direction(engines[who], ids[!who], caller);
+    links_set_direction(&engines[who]->links, ids[!who], caller);
 }
 
 static void test_a_later_call_ends_the_earlier(void **state)
 {
     (void)state;
-    uint8_t first[STAGE_SIZE], second[STAGE_SIZE];
+    uint8_t first[RX_BUFFER_SIZE], second[RX_BUFFER_SIZE];
     size_t size = call(CALLER, first);
     assert_true(hear(CALLED, 0, first, size));
     assert_int_equal(state_at(CALLED, 0), CONN_OPEN);
@@ -133,7 +132,7 @@ static void test_a_later_call_ends_the_earlier(void **state)
 static void test_a_late_call_is_refused(void **state)
 {
     (void)state;
-    uint8_t first[STAGE_SIZE], second[STAGE_SIZE];
+    uint8_t first[RX_BUFFER_SIZE], second[RX_BUFFER_SIZE];
     size_t size = call(CALLER, first);
     engine_closed(engines[CALLER], 0);
     assert_true(hear(CALLED, 0, second, call(CALLER, second)));
@@ -146,23 +145,23 @@ static void test_a_late_call_is_refused(void **state)
 static void test_the_other_end_calls_back(void **state)
 {
     (void)state;
-    uint8_t hello[STAGE_SIZE];
+    uint8_t hello[RX_BUFFER_SIZE];
     (void)call(CALLER, hello);
     engine_dialed(engines[CALLER], 0, false);
-    assert_int_equal(engine_link_status(engines[CALLER], 11), LINK_FAILED);
+    assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_FAILED);
     turn(CALLER, false);
-    engine_want_link(engines[CALLER], &members[CALLED], 1);
+    links_want(&engines[CALLER]->links, &members[CALLED], 1);
     assert_int_equal(dials, 1); /* it waits, and does not call */
-    assert_int_equal(engine_link_status(engines[CALLER], 11), LINK_WAITS);
+    assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_WAITS);
     turn(CALLED, true);
     assert_true(hear(CALLER, 5, hello, call(CALLED, hello)));
-    assert_int_equal(engine_link_status(engines[CALLER], 11), LINK_OPEN);
+    assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_OPEN);
 }
 
 static void test_a_call_ahead_of_the_turn_waits(void **state)
 {
     (void)state;
-    uint8_t hello[STAGE_SIZE], *to;
+    uint8_t hello[RX_BUFFER_SIZE], *to;
     turn(CALLED, true);
     assert_true(hear(CALLER, 5, hello, call(CALLED, hello)));
     assert_int_equal(state_at(CALLER, 5), CONN_ACCEPTED);
@@ -176,7 +175,7 @@ static void test_a_call_ahead_of_the_turn_waits(void **state)
 static void test_a_call_ahead_of_the_welcome_waits(void **state)
 {
     (void)state;
-    uint8_t hello[STAGE_SIZE];
+    uint8_t hello[RX_BUFFER_SIZE];
     struct wire_key key = engines[CALLED]->links.key;
     engines[CALLED]->links.self = 0;
     engines[CALLED]->links.world = 0;
@@ -185,20 +184,20 @@ static void test_a_call_ahead_of_the_welcome_waits(void **state)
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
     engines[CALLED]->links.self = ids[CALLED];
     engines[CALLED]->links.key = key;
-    engine_set_directions(engines[CALLED], NULL, 0);
+    links_set_directions(&engines[CALLED]->links, NULL, 0);
     assert_int_equal(state_at(CALLED, 5), CONN_OPEN);
 }
 
 static void test_who_closes_all_calls_nobody(void **state)
 {
     (void)state;
-    uint8_t hello[STAGE_SIZE];
+    uint8_t hello[RX_BUFFER_SIZE];
     assert_true(hear(CALLED, 0, hello, call(CALLER, hello)));
     engines[CALLER]->links.conns[0]->state = CONN_OPEN; /* it was answered */
-    struct link *l = link_find(engines[CALLER], ids[CALLED], false);
+    struct link *l = link_find(&engines[CALLER]->links, ids[CALLED], false);
     l->dialing--;
     l->open++;
-    engine_close_all(engines[CALLER]);
+    links_close_all(&engines[CALLER]->links);
     assert_int_equal(state_at(CALLER, 0), CONN_FREE);
     assert_int_equal(dials, 1);
 }
@@ -206,7 +205,7 @@ static void test_who_closes_all_calls_nobody(void **state)
 static void test_an_unwelcome_call_ends_by_its_silence(void **state)
 {
     (void)state;
-    uint8_t hello[STAGE_SIZE];
+    uint8_t hello[RX_BUFFER_SIZE];
     turn(CALLED, true);
     assert_true(hear(CALLER, 5, hello, call(CALLED, hello)));
     engine_tick(engines[CALLER], PCCL_S / 2 - 1);
@@ -221,7 +220,7 @@ static void test_an_unwelcome_call_ends_by_its_silence(void **state)
 static void test_turning_begins_anew(void **state)
 {
     (void)state;
-    uint8_t hello[STAGE_SIZE];
+    uint8_t hello[RX_BUFFER_SIZE];
     for (uint32_t i = 0; i < 3; i++) { /* the caller's numbers grow */
         (void)call(CALLER, hello);
         engine_closed(engines[CALLER], i);
@@ -245,24 +244,24 @@ static void test_proposals_turn_all_links(void **state)
     const struct wire_pair pairs[] = {{.dialer = 11, .acceptor = 10},
                                       {.dialer = 99, .acceptor = 98}};
     for (uint32_t i = 0; i < ENGINES; i++)
-        engine_set_directions(engines[i], pairs, 2);
-    assert_false(
-        link_dials(engines[CALLER], link_find(engines[CALLER], 11, false)));
-    assert_true(
-        link_dials(engines[CALLED], link_find(engines[CALLED], 10, false)));
+        links_set_directions(&engines[i]->links, pairs, 2);
+    assert_false(link_dials(&engines[CALLER]->links,
+                            link_find(&engines[CALLER]->links, 11, false)));
+    assert_true(link_dials(&engines[CALLED]->links,
+                           link_find(&engines[CALLED]->links, 10, false)));
     for (uint32_t i = 0; i < ENGINES; i++)
-        engine_set_directions(engines[i], NULL, 0);
-    assert_true(
-        link_dials(engines[CALLER], link_find(engines[CALLER], 11, false)));
-    assert_false(
-        link_dials(engines[CALLED], link_find(engines[CALLED], 10, false)));
+        links_set_directions(&engines[i]->links, NULL, 0);
+    assert_true(link_dials(&engines[CALLER]->links,
+                           link_find(&engines[CALLER]->links, 11, false)));
+    assert_false(link_dials(&engines[CALLED]->links,
+                            link_find(&engines[CALLED]->links, 10, false)));
 }
 
 /* Moves what one end has to say on a connection; lost if nobody is there. */
 static void carry(int from, uint32_t conn)
 {
     int to = from == CALLER ? CALLED : CALLER;
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     uint32_t count;
     while ((count = engine_tx_window(engines[from], conn, parts)) > 0) {
         for (uint32_t i = 0; i < count; i++) {
@@ -288,7 +287,7 @@ static void carry(int from, uint32_t conn)
 /* A link of two connections, in a view in force. */
 static void connect_two(void)
 {
-    engine_want_link(engines[CALLER], &members[CALLED], 2);
+    links_want(&engines[CALLER]->links, &members[CALLED], 2);
     assert_int_equal(dials, 2);
     for (uint32_t i = 0; i < 2; i++) {
         engine_dialed(engines[CALLER], i, true);
@@ -324,11 +323,11 @@ static void test_a_link_is_lost_as_a_whole(void **state)
 static void test_no_call_mends_a_lost_link(void **state)
 {
     (void)state;
-    uint8_t late[STAGE_SIZE];
+    uint8_t late[RX_BUFFER_SIZE];
     connect_two();
-    engine_want_link(engines[CALLER], &members[CALLED], 3);
+    links_want(&engines[CALLER]->links, &members[CALLED], 3);
     engine_dialed(engines[CALLER], 2, true); /* under way when... */
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     assert_int_equal(engine_tx_window(engines[CALLER], 2, parts), 1);
     size_t size = parts[0].size;
     memcpy(late, parts[0].from, size);
@@ -337,7 +336,7 @@ static void test_no_call_mends_a_lost_link(void **state)
     assert_false(hear(CALLED, 2, late, size));
     assert_int_equal(state_at(CALLED, 2), CONN_FREE);
     engine_closed(engines[CALLER], 1);
-    engine_want_link(engines[CALLER], &members[CALLED], 3);
+    links_want(&engines[CALLER]->links, &members[CALLED], 3);
     engine_dialed(engines[CALLER], 3, true);
     assert_int_equal(engine_tx_window(engines[CALLER], 3, parts), 1);
     assert_true(hear(CALLED, 3, parts[0].from, parts[0].size));
@@ -376,14 +375,14 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
 {
     (void)state;
     struct engine *e = engines[CALLER];
-    struct link *near = link_find(e, ids[CALLED], true);
+    struct link *near = link_find(&e->links, ids[CALLED], true);
     e->links.pool_auto = true;
     near->rtt = PCCL_MS;
-    link_widen(e, near);
+    link_widen(&e->links, near);
     assert_int_equal(near->want, 1);
     assert_true(engine_accepted(e, 5));
     engine_measured(e, 5, RTT_HIGH);
-    link_widen(e, near);
+    link_widen(&e->links, near);
     assert_int_equal(near->want, POOL_HIGH_RTT);
     e->links.conns[5]->link = near;
     near->known = true;
@@ -392,7 +391,7 @@ static void test_a_near_link_of_a_far_ring_is_wide(void **state)
     assert_true(engine_is_long(e, 5));
     e->links.conns[5]->link = NULL;
     near->rtt = RTT_VERY_HIGH;
-    link_widen(e, near);
+    link_widen(&e->links, near);
     assert_int_equal(near->want, POOL_VERY_HIGH_RTT);
 }
 

@@ -61,12 +61,11 @@ static int setup(void **state)
 {
     (void)state;
     session = calloc(1, sizeof *session);
-    struct session_config c = {.out = {.to_master = on_send,
-                                       .dial = on_dial,
-                                       .close = on_close,
-                                       .changed = on_changed},
-                               .pool_size = 1,
-                               .deadline = PCCL_S};
+    struct session_config c = {
+        .driver = {.dial = on_dial, .close = on_close},
+        .events = {.to_master = on_send, .changed = on_changed},
+        .pool_size = 1,
+        .deadline = PCCL_S};
     if (!session || !session_init(session, &c)) return 1;
     for (uint32_t i = 0; i < 4; i++) {
         members[i].id = 10 + i;

@@ -30,11 +30,11 @@ static int setup_lend(void **state)
     }
     install(2);
     for (uint32_t a = 0; a < WORLD; a++) {
-        engines[a]->single_copy.region = areas[a];
+        engines[a]->links.region = areas[a];
         for (uint32_t b = 0; b < WORLD; b++) {
             if (a == b) continue;
             engines[a]->links.conns[b]->region.taken = true;
-            engines[a]->links.conns[b]->region.region = areas[b];
+            engines[a]->links.conns[b]->region.memory = areas[b];
         }
     }
     carried = 0;
@@ -119,9 +119,9 @@ static void test_headers_only(void **state)
 static void test_some_do_not_lend(void **state)
 {
     (void)state;
-    engines[0]->single_copy.region = NULL;
+    engines[0]->links.region = NULL;
     engines[1]->links.conns[2]->region.taken = false;
-    engines[2]->links.conns[1]->region.region = NULL;
+    engines[2]->links.conns[1]->region.memory = NULL;
     launch_all(0, false);
     launch_all(1, true);
     settle();
@@ -222,8 +222,8 @@ static void test_room_until_all_are_done(void **state)
 static void test_by_the_view_alone(void **state)
 {
     (void)state;
-    engines[0]->single_copy.region = NULL;
-    engines[1]->out.region_export = NULL;
+    engines[0]->links.region = NULL;
+    engines[1]->links.driver.region_export = NULL;
     install(3);
     for (uint32_t i = 0; i < WORLD; i++)
         assert_true(engines[i]->single_copy_on);
@@ -266,9 +266,9 @@ static void let_fault(void *user, enum engine_fault fault, const struct op *op,
 static void test_words_out_of_place(void **state)
 {
     (void)state;
-    engines[0]->out.close = let_close;
+    engines[0]->links.driver.close = let_close;
     engines[0]->out.fault = let_fault;
-    engines[0]->links.conns[1]->region.region = NULL;
+    engines[0]->links.conns[1]->region.memory = NULL;
     const struct frame lent = {
         .type = FRAME_DATA, .flags = FLAG_SINGLE_COPY, .epoch = 2};
     assert_false(hear(1, &lent)); /* it has lent nothing */
@@ -334,7 +334,7 @@ static void test_offers(void **state)
     (void)state;
     static struct channel nothing;
     struct conn *c = engines[0]->links.conns[1];
-    engines[0]->out.region_attach = on_borrow;
+    engines[0]->links.driver.region_attach = on_borrow;
     c->channel = &nothing;
     c->region = (struct conn_region){0};
     borrowed = 0;
@@ -346,19 +346,19 @@ static void test_offers(void **state)
     f.tag = NONCE + 1;
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 1);
-    assert_null(c->region.region);
+    assert_null(c->region.memory);
     assert_false(c->region.answers);
     f.tag = NONCE;
     assert_true(hear(1, &f));
-    assert_ptr_equal(c->region.region, areas[1]);
+    assert_ptr_equal(c->region.memory, areas[1]);
     assert_true(c->region.answers);
     assert_true(hear(1, &f));
     assert_int_equal(borrowed, 2);
     f.flags = FLAG_ANSWER;
-    engines[0]->single_copy.region = NULL;
+    engines[0]->links.region = NULL;
     assert_true(hear(1, &f));
     assert_false(c->region.taken);
-    engines[0]->single_copy.region = areas[0];
+    engines[0]->links.region = areas[0];
     assert_true(hear(1, &f));
     assert_true(c->region.taken);
     c->channel = NULL;

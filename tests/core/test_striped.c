@@ -113,7 +113,7 @@ static void move_in(uint32_t a, uint32_t b, uint32_t j)
 {
     struct way *w = &ways[a][b][j];
     uint32_t conn = b * STRIPES + j;
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     /* Socket buffers hold little, and a driver asks who may send. */
     if (w->size >= SEGMENT || !engine_may_send(engines[a], conn)) return;
     uint32_t count = engine_tx_window(engines[a], conn, parts);
@@ -216,7 +216,7 @@ static void link_all(void)
 {
     for (uint32_t a = 0; a < WORLD; a++) {
         for (uint32_t b = a + 1; b < WORLD; b++)
-            engine_want_link(engines[a], &members[b], STRIPES);
+            links_want(&engines[a]->links, &members[b], STRIPES);
     }
     answer_calls();
 }
@@ -259,12 +259,10 @@ static int setup(void **state)
         ids[i] = members[i].id = 10 + i;
         members[i].addr.port = (uint16_t)i;
         engines[i] = calloc(1, sizeof *engines[i]);
-        struct engine_output o = {.user = &ids[i],
-                                  .dial = on_dial,
-                                  .close = on_close,
-                                  .fault = on_fault,
-                                  .finished = on_finished};
-        if (!engines[i] || !engine_init(engines[i], &o, STRIPES, PCCL_S))
+        struct driver d = {.user = &ids[i], .dial = on_dial, .close = on_close};
+        struct engine_events o = {
+            .user = &ids[i], .fault = on_fault, .finished = on_finished};
+        if (!engines[i] || !engine_init(engines[i], &d, &o, STRIPES, PCCL_S))
             return 1;
         engines[i]->links.self = ids[i];
     }

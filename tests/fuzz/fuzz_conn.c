@@ -65,7 +65,7 @@ static void receive(struct universe *u, const uint8_t *bytes, size_t size)
 
 static void drain(struct universe *u)
 {
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     for (int i = 0; i < 64 && u->open; i++) {
         uint32_t count = engine_tx_window(&u->s->engine, 0, parts);
         size_t size = 0;
@@ -203,13 +203,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct fuzz_input in = {bytes, size};
     struct universe u = {.s = calloc(1, sizeof *u.s)};
-    struct session_config config = {.out = {.user = &u,
-                                            .to_master = to_master,
-                                            .dial = dial,
-                                            .close = closed,
-                                            .changed = changed},
-                                    .pool_size = 1,
-                                    .deadline = PCCL_S};
+    struct session_config config = {
+        .driver = {.user = &u, .dial = dial, .close = closed},
+        .events = {.user = &u, .to_master = to_master, .changed = changed},
+        .pool_size = 1,
+        .deadline = PCCL_S};
     assert(u.s && session_init(u.s, &config));
     join(&u);
     while (in.left > 0) act(&u, &in);

@@ -20,6 +20,7 @@ struct wire {
 };
 
 struct engine *ends[2];
+struct messages *boxes[2];
 static struct wire wires[WIRES];
 static uint64_t state;
 bool faults;
@@ -132,16 +133,21 @@ void pair_start(uint64_t seed)
     faults = false;
     now = PCCL_S;
     for (int i = 0; i < 2; i++) {
-        struct engine_output out = {.user = (void *)(uintptr_t)&ids[i],
-                                    .dial = on_dial,
-                                    .close = on_close,
-                                    .fault = on_fault};
+        struct driver d = {.user = (void *)(uintptr_t)&ids[i],
+                           .dial = on_dial,
+                           .close = on_close};
+        struct engine_events o = {.user = (void *)(uintptr_t)&ids[i],
+                                  .fault = on_fault};
         asks[i].used = false;
-        if (wall >= 0) out.ask = on_ask;
-        if (fetching != FETCH_NEVER) out.cma_read = on_fetch;
+        struct message_events m = {.user = d.user};
+        if (wall >= 0) m.ask = on_ask;
+        if (fetching != FETCH_NEVER) d.cma_read = on_fetch;
         ends[i] = calloc(1, sizeof *ends[i]);
         assert_non_null(ends[i]);
-        assert_true(engine_init(ends[i], &out, 1, 100 * PCCL_MS));
+        assert_true(engine_init(ends[i], &d, &o, 1, 100 * PCCL_MS));
+        boxes[i] = calloc(1, sizeof *boxes[i]);
+        assert_non_null(boxes[i]);
+        message_init(boxes[i], &ends[i]->links, &m);
         ends[i]->links.self = ids[i];
         ends[i]->links.now = now;
     }
@@ -150,6 +156,8 @@ void pair_start(uint64_t seed)
 void pair_stop(void)
 {
     for (int i = 0; i < 2; i++) {
+        message_free(boxes[i]);
+        free(boxes[i]);
         engine_free(ends[i]);
         free(ends[i]);
     }
@@ -190,7 +198,7 @@ static void answer_call(struct wire *w)
 
 static void send_some(struct wire *w, int i)
 {
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     struct engine *e = ends[i];
     uint32_t count = engine_tx_window(e, w->number[i], parts);
     size_t *used = &w->size[1 - i];
@@ -258,12 +266,12 @@ void pair_turn(void)
     int i = (int)dice(2);
     ends[i]->links.now = now;
     if (dice(50) == 0) engine_tick(ends[i], now);
-    message_pump(ends[i]);
+    message_pump(boxes[i]);
     for (int w = 0; w < WIRES; w++) wire_turn(&wires[w]);
     if (!asks[i].used || dice(5)) return;
     asks[i].used = false;
     if (faults && dice(4) == 0) return;
-    message_called(ends[i], ids[1 - i], asks[i].dials, asks[i].heard);
+    message_called(boxes[i], ids[1 - i], asks[i].dials, asks[i].heard);
 }
 
 void pair_cut(void)

@@ -3,9 +3,11 @@
 #ifndef MESSAGE_PAIR_H
 #define MESSAGE_PAIR_H
 
+#include "../../src/message/message.h"
 #include "../../src/ring/op.h"
 
 extern struct engine *ends[2];
+extern struct messages *boxes[2]; /* of the engines */
 extern const uint64_t ids[2];
 extern const struct wire_member members[2];
 

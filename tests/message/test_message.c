@@ -70,7 +70,7 @@ static void post(int i)
     static uint8_t body[20000];
     uint32_t number = s->posted;
     memset(body, (int)(number * 3 + (uint32_t)i), body_size(number));
-    int rc = message_post(s->e, ids[1 - i], &number, sizeof number, body,
+    int rc = message_post(boxes[i], ids[1 - i], &number, sizeof number, body,
                           body_size(number));
     if (rc == pcclSuccess)
         s->posted++;
@@ -98,7 +98,7 @@ static void take_message(struct side *s, const struct message_block *block)
 static bool take(int i)
 {
     struct side *s = &sides[i];
-    struct message_event *event = message_take(s->e);
+    struct message_event *event = message_take(boxes[i]);
     if (!event) return false;
     assert_int_equal(event->member, ids[1 - i]);
     assert_int_equal(s->lost, 0); /* no event follows the loss */
@@ -122,14 +122,14 @@ static bool take(int i)
         s->received[k] = true;
     }
     s->lost += event->kind == EVENT_LOST;
-    message_release(s->e, event);
+    message_release(boxes[i], event);
     return true;
 }
 
 static void cancel(int i, uint32_t k)
 {
     struct side *s = &sides[i];
-    if (message_cancel_bulk(s->e, ids[1 - i], k) != pcclSuccess) return;
+    if (message_cancel_bulk(boxes[i], ids[1 - i], k) != pcclSuccess) return;
     memset(s->sink[k], 0, bulk_size(k));
     s->expected[k] = false;
 }
@@ -139,12 +139,12 @@ static void cancel(int i, uint32_t k)
 static void withdraw(int i, uint32_t k)
 {
     struct side *s = &sides[i];
-    int rc = message_withdraw_bulk(s->e, ids[1 - i], k);
+    int rc = message_withdraw_bulk(boxes[i], ids[1 - i], k);
     if (rc == pcclPendingAsyncOps) return;
     if (rc == pcclInvalidUsage) return; /* its event is queued */
     assert_int_equal(rc, pcclSuccess);
     s->sent[k] = false;
-    const struct mlink *l = mlink_find(s->e, ids[1 - i], false);
+    const struct p2p_link *l = p2p_link_find(boxes[i], ids[1 - i], false);
     for (uint32_t n = 0; n < l->count; n++) {
         const struct message_item *item =
             &l->items[(l->first + n) & (l->capacity - 1)];
@@ -169,15 +169,15 @@ static void act(int i)
         if (s->sent[k]) break;
         s->sent[k] = true;
         assert_int_equal(
-            message_send_bulk(s->e, ids[1 - i], k, source[k], bulk_size(k)),
+            message_send_bulk(boxes[i], ids[1 - i], k, source[k], bulk_size(k)),
             pcclSuccess);
         break;
     case 3:
         if (s->expected[k]) break;
         s->expected[k] = true;
-        assert_int_equal(
-            message_expect_bulk(s->e, ids[1 - i], k, s->sink[k], bulk_size(k)),
-            pcclSuccess);
+        assert_int_equal(message_expect_bulk(boxes[i], ids[1 - i], k,
+                                             s->sink[k], bulk_size(k)),
+                         pcclSuccess);
         break;
     case 4:
         if (s->expected[k] && faults && dice(4) == 0) cancel(i, k);
@@ -203,7 +203,7 @@ static bool complete(const struct side *s, const struct side *other)
 static void nothing_is_left_of_transfers(void)
 {
     for (int i = 0; i < 2; i++) {
-        const struct mlink *l = mlink_find(sides[i].e, ids[1 - i], false);
+        const struct p2p_link *l = p2p_link_find(boxes[i], ids[1 - i], false);
         assert_int_equal(l->sends.count, 0);
         assert_int_equal(l->expects.count, 0);
         assert_int_equal(l->expected.count, 0);
@@ -259,9 +259,9 @@ static void run(uint64_t seed, bool lose)
     struct engine_view alone = {
         .epoch = 2, .world = 1, .members = &members[i], .ids = &ids[i]};
     engine_install(sides[i].e, &alone);
-    message_lose(sides[i].e, ids[1 - i]);
-    message_lose(sides[i].e, ids[1 - i]);
-    assert_int_equal(message_post(sides[i].e, ids[1 - i], "x", 1, NULL, 0),
+    message_lose(boxes[i], ids[1 - i]);
+    message_lose(boxes[i], ids[1 - i]);
+    assert_int_equal(message_post(boxes[i], ids[1 - i], "x", 1, NULL, 0),
                      pcclRankConnectionLost);
     for (int n = 0; n < 20000 && sides[i].lost == 0; n++) {
         pair_turn();
@@ -272,7 +272,7 @@ static void run(uint64_t seed, bool lose)
         assert_int_equal(sides[i].sent[k], sides[i].done[k]);
         assert_int_equal(sides[i].expected[k], sides[i].received[k]);
     }
-    assert_null(message_take(sides[i].e));
+    assert_null(message_take(boxes[i]));
     stop();
 }
 
@@ -352,17 +352,17 @@ static void an_old_request_is_ignored(void **unused)
         pair_turn();
         (void)take(1);
     }
-    struct engine *e = sides[0].e;
-    const struct mlink *l = mlink_find(e, ids[1], false);
+    struct messages *m = boxes[0];
+    const struct p2p_link *l = p2p_link_find(m, ids[1], false);
     assert_true(l->open);
     uint32_t dials = l->dials;
     assert_int_equal(dials, 1);
-    message_called(e, ids[1], l->peer_dials, dials - 1);
-    message_called(e, ids[1], l->peer_dials - 1, dials);
-    message_called(e, 77, l->peer_dials, dials); /* a stranger */
+    message_called(m, ids[1], l->peer_dials, dials - 1);
+    message_called(m, ids[1], l->peer_dials - 1, dials);
+    message_called(m, 77, l->peer_dials, dials); /* a stranger */
     assert_true(l->open);
     assert_int_equal(l->dials, dials);
-    message_called(e, ids[1], l->peer_dials,
+    message_called(m, ids[1], l->peer_dials,
                    dials); /* its connection is lost there */
     assert_false(l->open);
     assert_int_equal(l->dials, dials + 1);
@@ -384,24 +384,24 @@ static void a_full_queue_refuses_and_tells_of_room(void **unused)
     static uint8_t body[MESSAGE_MAX];
     int rc;
     uint32_t posted = 0;
-    while ((rc = message_post(sides[0].e, 2, NULL, 0, body, 60000)) ==
+    while ((rc = message_post(boxes[0], 2, NULL, 0, body, 60000)) ==
            pcclSuccess)
         posted++;
     assert_int_equal(rc, pcclPendingAsyncOps);
     assert_true(posted * 60000 > MESSAGE_QUEUE_BYTES / 2);
     for (int n = 0; n < 5000; n++) pair_turn();
-    struct message_event *event = message_take(sides[0].e);
+    struct message_event *event = message_take(boxes[0]);
     assert_non_null(event);
     assert_int_equal(event->kind, EVENT_ROOM);
     /* The inbox is bounded: the sender keeps messages that do not fit. */
     for (int n = 0; n < 20000; n++) {
-        (void)message_post(sides[0].e, 2, NULL, 0, body, 60000);
+        (void)message_post(boxes[0], 2, NULL, 0, body, 60000);
         pair_turn();
     }
-    const struct mlink *l = sides[1].e->messages.links[1];
+    const struct p2p_link *l = boxes[1]->table[1];
     assert_true(l->inbox_bytes >= MESSAGE_INBOX_BYTES);
     assert_true(l->inbox_bytes <= MESSAGE_INBOX_BYTES + MESSAGE_MAX);
-    assert_int_equal(message_post(sides[0].e, 2, NULL, 0, body, 60000),
+    assert_int_equal(message_post(boxes[0], 2, NULL, 0, body, 60000),
                      pcclPendingAsyncOps);
     stop();
 }
@@ -420,23 +420,23 @@ static void what_is_lent_is_fetched(void **unused)
         pair_install(0);
         pair_install(1);
         memset(to, 0, size);
-        assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, size),
+        assert_int_equal(message_send_bulk(boxes[0], 2, 5, from, size),
                          pcclSuccess);
-        assert_int_equal(message_expect_bulk(sides[1].e, 1, 5, to, size),
+        assert_int_equal(message_expect_bulk(boxes[1], 1, 5, to, size),
                          pcclSuccess);
         struct message_event *events[2] = {NULL, NULL};
         for (int n = 0; n < 100000 && !(events[0] && events[1]); n++) {
             pair_turn();
             for (int i = 0; i < 2; i++)
-                if (!events[i]) events[i] = message_take(sides[i].e);
+                if (!events[i]) events[i] = message_take(boxes[i]);
         }
         if (fetching == FETCH_ALWAYS) assert_int_equal(fetched, 3);
-        assert_int_equal(sides[1].e->messages.links[1]->barred,
+        assert_int_equal(boxes[1]->table[1]->barred,
                          fetching == FETCH_AT_TIMES);
         for (int i = 0; i < 2; i++) {
             assert_non_null(events[i]);
             assert_int_equal(events[i]->result, pcclSuccess);
-            message_release(sides[i].e, events[i]);
+            message_release(boxes[i], events[i]);
         }
         assert_int_equal(memcmp(from, to, size), 0);
         stop();
@@ -453,18 +453,18 @@ static void sizes_must_agree(void **unused)
     start(1);
     pair_install(0);
     pair_install(1);
-    assert_int_equal(message_post(sides[0].e, 1, NULL, 0, NULL, 0),
+    assert_int_equal(message_post(boxes[0], 1, NULL, 0, NULL, 0),
                      pcclInvalidArgument);
-    assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, 8), pcclSuccess);
-    assert_int_equal(message_send_bulk(sides[0].e, 2, 5, from, 8),
+    assert_int_equal(message_send_bulk(boxes[0], 2, 5, from, 8), pcclSuccess);
+    assert_int_equal(message_send_bulk(boxes[0], 2, 5, from, 8),
                      pcclInvalidArgument);
-    assert_int_equal(message_expect_bulk(sides[1].e, 1, 5, to, 7), pcclSuccess);
+    assert_int_equal(message_expect_bulk(boxes[1], 1, 5, to, 7), pcclSuccess);
     for (int n = 0; n < 2000; n++) pair_turn();
     for (int i = 0; i < 2; i++) {
-        struct message_event *event = message_take(sides[i].e);
+        struct message_event *event = message_take(boxes[i]);
         assert_non_null(event);
         assert_int_equal(event->result, pcclInvalidArgument);
-        message_release(sides[i].e, event);
+        message_release(boxes[i], event);
     }
     stop();
 }
@@ -480,23 +480,23 @@ static void many_expects_wait_for_their_sends(void **unused)
     pair_install(1);
     for (uint32_t k = 0; k < COUNT; k++) {
         from[k] = (uint8_t)(k % 251);
-        assert_int_equal(message_expect_bulk(sides[1].e, 1, k, &to[k], 1),
+        assert_int_equal(message_expect_bulk(boxes[1], 1, k, &to[k], 1),
                          pcclSuccess);
     }
-    const struct mlink *l = mlink_find(sides[0].e, 2, true);
+    const struct p2p_link *l = p2p_link_find(boxes[0], 2, true);
     for (int n = 0; n < 400000 && l->expected.count < COUNT; n++) pair_turn();
     assert_int_equal(l->expected.count, COUNT);
     for (uint32_t k = 0; k < COUNT; k++)
-        assert_int_equal(message_send_bulk(sides[0].e, 2, k, &from[k], 1),
+        assert_int_equal(message_send_bulk(boxes[0], 2, k, &from[k], 1),
                          pcclSuccess);
     uint32_t ended[2] = {0, 0};
     for (int n = 0; n < 2000000 && ended[0] + ended[1] < 2 * COUNT; n++) {
         struct message_event *event;
         pair_turn();
         for (int i = 0; i < 2; i++) {
-            while ((event = message_take(sides[i].e))) {
+            while ((event = message_take(boxes[i]))) {
                 assert_int_equal(event->result, pcclSuccess);
-                message_release(sides[i].e, event);
+                message_release(boxes[i], event);
                 ended[i]++;
             }
         }
@@ -514,13 +514,12 @@ static void too_many_expects_are_refused(void **unused)
     uint8_t to;
     start(1);
     pair_install(0);
-    struct mlink *l = mlink_find(sides[0].e, 2, true);
+    struct p2p_link *l = p2p_link_find(boxes[0], 2, true);
     l->expects.count = EXPECTS_MAX; /* simulates a full list */
-    assert_int_equal(message_expect_bulk(sides[0].e, 2, 7, &to, 1),
+    assert_int_equal(message_expect_bulk(boxes[0], 2, 7, &to, 1),
                      pcclPendingAsyncOps);
     l->expects.count = 0;
-    assert_int_equal(message_expect_bulk(sides[0].e, 2, 7, &to, 1),
-                     pcclSuccess);
+    assert_int_equal(message_expect_bulk(boxes[0], 2, 7, &to, 1), pcclSuccess);
     stop();
 }
 
@@ -533,13 +532,13 @@ static void an_early_loss_is_told(void **unused)
     struct engine_view alone = {
         .epoch = 2, .world = 1, .members = members, .ids = ids};
     engine_install(sides[0].e, &alone);
-    message_lose(sides[0].e, ids[1]);
-    struct message_event *event = message_take(sides[0].e);
+    message_lose(boxes[0], ids[1]);
+    struct message_event *event = message_take(boxes[0]);
     assert_non_null(event);
     assert_int_equal(event->kind, EVENT_LOST);
     assert_int_equal(event->member, ids[1]);
-    message_release(sides[0].e, event);
-    assert_null(message_take(sides[0].e));
+    message_release(boxes[0], event);
+    assert_null(message_take(boxes[0]));
     stop();
 }
 

@@ -5,11 +5,13 @@
 #include "../core/unit.h"
 
 #include "../../include/pccl.h"
+#include "../../src/message/message.h"
 #include "../../src/ring/op.h"
 
 enum { ALICE, BOB, ENGINES };
 
 static struct engine *engines[ENGINES];
+static struct messages messages[ENGINES];
 static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
 static const uint64_t ids[ENGINES] = {10, 11};
 static uint32_t dials;
@@ -32,11 +34,16 @@ static int setup(void **state)
     dials = 0;
     for (uint32_t i = 0; i < ENGINES; i++) {
         closed[i] = 0;
+        memset(&messages[i], 0, sizeof messages[i]);
         engines[i] = calloc(1, sizeof *engines[i]);
-        struct engine_output o = {.user = (void *)(uintptr_t)&ids[i],
-                                  .dial = on_dial,
-                                  .close = on_close};
-        if (!engines[i] || !engine_init(engines[i], &o, 1, PCCL_S)) return 1;
+        struct driver d = {.user = (void *)(uintptr_t)&ids[i],
+                           .dial = on_dial,
+                           .close = on_close};
+        struct engine_events o = {.user = (void *)(uintptr_t)&ids[i]};
+        if (!engines[i] || !engine_init(engines[i], &d, &o, 1, PCCL_S))
+            return 1;
+        message_init(&messages[i], &engines[i]->links,
+                     &(struct message_events){0});
         engines[i]->links.self = ids[i];
         struct engine_view v = {.epoch = 1,
                                 .world = ENGINES,
@@ -44,7 +51,7 @@ static int setup(void **state)
                                 .members = members,
                                 .ids = ids};
         engine_install(engines[i], &v);
-        message_use(engines[i]);
+        message_use(&messages[i]);
     }
     return 0;
 }
@@ -53,16 +60,23 @@ static int teardown(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < ENGINES; i++) {
+        message_free(&messages[i]);
         engine_free(engines[i]);
         free(engines[i]);
     }
     return 0;
 }
 
+static void tick(uint32_t who, pccl_ns now)
+{
+    engine_tick(engines[who], now);
+    message_pump(&messages[who]);
+}
+
 /* Writes all pending output to bytes; returns the size. */
 static size_t speak(uint32_t who, uint32_t conn, uint8_t *bytes)
 {
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     size_t size = 0;
     uint32_t count;
     while ((count = engine_tx_window(engines[who], conn, parts)) > 0) {
@@ -103,8 +117,9 @@ static size_t call(uint32_t conn, uint8_t *hello)
 
 static void post(void)
 {
-    assert_int_equal(message_post(engines[ALICE], ids[BOB], "word", 4, NULL, 0),
-                     pcclSuccess);
+    assert_int_equal(
+        message_post(&messages[ALICE], ids[BOB], "word", 4, NULL, 0),
+        pcclSuccess);
 }
 
 static enum conn_state state_at(uint32_t who, uint32_t conn)
@@ -115,22 +130,22 @@ static enum conn_state state_at(uint32_t who, uint32_t conn)
 /* Kind of the next event at Bob; -1: none. */
 static int next_event(void)
 {
-    struct message_event *event = message_take(engines[BOB]);
+    struct message_event *event = message_take(&messages[BOB]);
     if (!event) return -1;
     int kind = (int)event->kind;
-    message_release(engines[BOB], event);
+    message_release(&messages[BOB], event);
     return kind;
 }
 
 static void test_an_overtaken_call_is_refused(void **state)
 {
     (void)state;
-    uint8_t first[STAGE_SIZE], second[STAGE_SIZE];
+    uint8_t first[RX_BUFFER_SIZE], second[RX_BUFFER_SIZE];
     post();
     size_t size = call(0, first);
     engine_closed(engines[ALICE], 0); /* no reply: she dials again */
     for (uint32_t i = 1; i < 10 && dials == 1; i++)
-        engine_tick(engines[ALICE], i * PCCL_S / 10);
+        tick(ALICE, i * PCCL_S / 10);
     size_t later = call(1, second);
     assert_true(engine_accepted(engines[BOB], 1));
     assert_true(hear(BOB, 1, second, later));
@@ -145,14 +160,14 @@ static void test_an_overtaken_call_is_refused(void **state)
 static void test_a_newer_call_replaces(void **state)
 {
     (void)state;
-    uint8_t hello[STAGE_SIZE];
+    uint8_t hello[RX_BUFFER_SIZE];
     post();
     size_t size = call(0, hello);
     assert_true(engine_accepted(engines[BOB], 0));
     assert_true(hear(BOB, 0, hello, size));
     engine_closed(engines[ALICE], 0);
     for (uint32_t i = 1; i < 10 && dials == 1; i++)
-        engine_tick(engines[ALICE], i * PCCL_S / 10);
+        tick(ALICE, i * PCCL_S / 10);
     size = call(1, hello);
     assert_true(engine_accepted(engines[BOB], 1));
     assert_true(hear(BOB, 1, hello, size));
@@ -164,7 +179,7 @@ static void test_a_newer_call_replaces(void **state)
 static void test_last_words_before_the_loss(void **state)
 {
     (void)state;
-    uint8_t bytes[STAGE_SIZE];
+    uint8_t bytes[RX_BUFFER_SIZE];
     post();
     size_t size = call(0, bytes);
     assert_true(engine_accepted(engines[BOB], 0));
@@ -174,7 +189,7 @@ static void test_last_words_before_the_loss(void **state)
     post();
     size = speak(ALICE, 0, bytes); /* two messages */
     assert_true(hear(BOB, 0, bytes, size - 1));
-    message_lose(engines[BOB], ids[ALICE]);
+    message_lose(&messages[BOB], ids[ALICE]);
     assert_int_equal(next_event(), EVENT_MESSAGE);
     assert_int_equal(next_event(), -1); /* more may be in the socket */
     assert_true(hear(BOB, 0, bytes + size - 1, 1));
@@ -189,7 +204,7 @@ static void test_last_words_before_the_loss(void **state)
 static void test_silence_is_no_end(void **state)
 {
     (void)state;
-    uint8_t bytes[STAGE_SIZE];
+    uint8_t bytes[RX_BUFFER_SIZE];
     post();
     size_t size = call(0, bytes);
     assert_true(engine_accepted(engines[BOB], 0));

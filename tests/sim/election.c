@@ -488,7 +488,7 @@ void election_settled(struct sim *s)
 /* Nobody here gives wrong bytes, so nobody may be thought to (S7). */
 void election_watch(struct sim *s, const struct sim_proc *p)
 {
-    const struct state_sync *sync = &p->session->engine.state;
+    const struct state_sync *sync = &p->session->sync_state;
     if (s->options.liars) return;
     for (uint32_t i = 0; i < sync->partner_count; i++)
         SIM_CHECK(s, !sync->partners[i].bad, "process %u distrusts member %llu",

@@ -37,7 +37,7 @@ void sim_lower_quorum(struct sim *s)
  * amid a body, or when it has given some blocks already. */
 static uint64_t giver_of(const struct sim_proc *p, uint64_t moment)
 {
-    const struct state_sync *state = &p->session->engine.state;
+    const struct state_sync *state = &p->session->sync_state;
     bool waits = state->phase == STATE_MOVING && state->outcome == STATE_OPEN &&
                  (state->receives || state->differs);
     if (!waits) return 0;
@@ -59,7 +59,7 @@ static struct sim_proc *party(struct sim *s)
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         struct sim_proc *p = &s->procs[i];
         if (!p->used) continue;
-        uint64_t id = p->session->engine.state.id;
+        uint64_t id = p->session->sync_state.id;
         uint64_t draw = sim_mix(s->seed, 91, id, 0);
         uint64_t moment = draw % 6;
         uint64_t giver = id > s->storm_id ? giver_of(p, moment) : 0;
@@ -76,12 +76,12 @@ static struct sim_proc *unlucky_proc(struct sim *s)
 {
     struct sim_proc *one = s->options.storm ? party(s) : NULL;
     if (one) {
-        s->storm_id = one->session->engine.state.id;
+        s->storm_id = one->session->sync_state.id;
         return one;
     }
     struct sim_proc *p = random_proc(s);
     for (uint32_t i = 0; s->options.storm && i < 12; i++) {
-        if (p && p->session->engine.state.phase == STATE_MOVING) break;
+        if (p && p->session->sync_state.phase == STATE_MOVING) break;
         p = random_proc(s);
     }
     return p;

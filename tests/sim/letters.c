@@ -35,7 +35,7 @@ static void post(struct sim *s, struct sim_proc *p, uint64_t to)
     if (!writes_to(s, self, to)) return;
     size_t size = letter(s, self, to, p->letters.sent[to], bytes);
     size_t head = size < MESSAGE_HEADER_MAX ? size / 2 : MESSAGE_HEADER_MAX;
-    int result = message_post(&p->session->engine, to, bytes, head,
+    int result = message_post(&p->session->messages, to, bytes, head,
                               bytes + head, size - head);
     SIM_TRACE(s, "process %u (id %llu) writes letter %u to %llu: %d", p->uid,
               (unsigned long long)self, p->letters.sent[to],
@@ -86,18 +86,18 @@ static bool write_last(struct sim *s, struct sim_proc *p)
 
 bool letters_turn(struct sim *s, struct sim_proc *p)
 {
-    struct engine *e = &p->session->engine;
+    struct messages *m = &p->session->messages;
     if (!s->options.letters || p->session->state != SESSION_MEMBER ||
         p->program.stage == STAGE_LEAVING)
         return false;
-    message_pump(e);
+    message_pump(m);
     if (write_last(s, p)) return true;
     uint32_t what = sim_pick(s, 64);
     if (what < 8) {
-        struct message_event *event = message_take(e);
+        struct message_event *event = message_take(m);
         if (!event) return false;
         take(s, p, event);
-        message_release(e, event);
+        message_release(m, event);
         return true;
     }
     const struct view *v = p->session->view;

@@ -86,7 +86,7 @@ void memory_free(struct sim_proc *p)
     shared_region_free(&p->area);
 }
 
-void memory_outputs(struct session_output *out)
+void memory_outputs(struct driver *out)
 {
     out->share = make;
     out->join = join;
@@ -124,7 +124,7 @@ bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
 {
     struct engine *e = &p->session->engine;
     struct channel *channel = e->links.conns[conn]->channel;
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, conn, parts);
     uint8_t *to;
     size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);

@@ -33,12 +33,13 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/reduce" \
 cd "$work"
 
 core="base/wire base/pool base/dtype
-link/frame link/conn link/conn_memory link/link link/probe link/single_copy
-link/shared_memory
-ring/plan ring/engine ring/flush ring/op_queue ring/op ring/op_send ring/op_quant
+link/frame link/conn link/conn_receive link/conn_send link/link link/links
+link/probe link/region link/unexpected link/shared_memory
+ring/plan ring/engine ring/engine_io ring/op_frame ring/single_copy ring/flush ring/op_queue ring/op ring/op_send ring/op_quant
 ring/op_restore ring/op_fold ring/op_direct ring/hierarchy ring/op_single_copy
 ring/fast_path ring/result_cache
 message/message message/message_receive message/message_rndv
+message/message_send
 elastic/session elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
@@ -142,7 +143,7 @@ while IFS='|' read -r name file script; do
 done <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
 no restore|elastic/session.c|s/if (!queued) engine_restore(e, op);//
-stale epoch accepted|link/conn.c|/^    if (f->epoch < e->links.epoch ||$/,/return true;/c\    f->epoch = e->links.epoch;
+stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
 wrong AVG divisor, exchange|ring/op_fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/op.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
@@ -166,8 +167,8 @@ those behind a late one wait (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = 
 taken in an epoch before (D13)|ring/op.c|s/memset(op->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
 mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
-filler omitted|link/conn.c|s/^        c->tx_op = NULL;/        c->tx_op = NULL; c->tx_left = 0;/
-filler before all have flushed|ring/flush.c|s/conn_stop_receiving(e, op);/conn_forget_op(e, op);/
+padding omitted|link/conn_send.c|s/^        c->tx_from = NULL;/        c->tx_from = NULL; c->tx_left = 0;/
+padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op, NULL);/conn_forget(\&e->links, op);/
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->links.epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
@@ -182,7 +183,7 @@ ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) retur
 ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group_list\[i\])//
-probed links stay (O7)|elastic/session.c|s/if (msg->view.optimize) engine_close_unwanted(&s->engine);//
+probed links stay (O7)|elastic/session.c|s/if (msg->view.optimize) links_close_unwanted(&s->engine.links);//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
@@ -190,7 +191,7 @@ verdict not kept (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v->tag, r
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session.c|s/op->fails \&\& op->phase != PHASE_DONE/false/
 failure of one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
-early frames lost|link/conn.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
+early frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->last_recv >= m->deadline/false/
@@ -202,7 +203,7 @@ codes: owner keeps its exact sum|ring/op_quant.c|s/^    quant_decode(q, (uint8_t
 codes: no restore of a ring|ring/op_quant.c|s/^    op_save(op, k, x);//
 codes: no restore of an exchange|ring/op_quant.c|s/^    if (op_in_place(op)) memcpy(op->backup.*//
 codes: own part left out|ring/op_quant.c|s/op->codes + x->offset, body,/op->codes + x->offset, op->codes + x->offset,/
-broken link not reported|link/conn.c|s/if (!e->links.frozen) report_broken.*//
+broken link not reported|ring/op_frame.c|s/^    e->out.fault(e->out.user, never.*/    if (false)\n&/
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
 decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
 strategies mix (S2)|master/state_vote.c|s/return popular \&\& other;/return false;/
@@ -227,21 +228,21 @@ receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_PO
 retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
-given up, and still written to (R3)|link/conn.c|s/if (i == number || other->generation == l->generation) continue;/continue;/
+given up, and still written to (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 no call back (R3)|master/edges.c|s/e->reversed = !e->reversed;//
-caller is told alone (R3)|link/link.c|/if (p->dialer == id \&\& p->acceptor == e->links.self)$/{N;d}
-call ahead of its PROPOSE (R3)|link/conn.c|s/c->parked = c->stranger = true; .. perhaps.*/return false;/
-generations go on at a turn (R3)|link/link.c|s/l->generation = link_dials(e, l) ? ++e->links.generation : 0;//
+dialer is told alone (R3)|link/link.c|s/if (p->dialer == id \&\& p->acceptor == n->self) return n->self < id;//
+call ahead of its PROPOSE (R3)|link/conn.c|s/if (l ? link_dials(n, l) : !older) return park(c);/if (l ? link_dials(n, l) : !older) return false;/
+generations go on at a turn (R3)|link/link.c|s/l->generation = link_dials(n, l) ? ++n->generation : 0;//
 restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
-one connection lost, the rest kept (R6)|link/conn.c|s/if (caller \&\& (was_open || answered)) close_rest(e, l);//
+one connection lost, the rest kept (R6)|link/conn.c|s/if (dialer \&\& (was_open || loss.answered)) close_rest(n, l);//
 a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
 late call is taken (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/op_fold.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
 result of a star over the input|ring/op_fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
-launched, and left (D2)|link/conn_memory.c|s/!engine_is_past(e, f.tag, f.seq)/true/
-left by who waits (D2)|link/conn_memory.c|s/e->defers \&\& is_ahead/is_ahead/
-half a frame is left (D2)|link/conn_memory.c|s/c->sink != SINK_NONE ||$/false ||/
+launched, and left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->tag, f->seq);/true;/
+left by who waits (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
+half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer || c->rx_state != RX_HEADER ||$/c->state != CONN_OPEN || c->peer ||/
 many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, ep);//
 center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
@@ -261,9 +262,9 @@ next input before all sums (D16)|ring/plan.c|s/x->after = p->segments + g - 2;/x
 sums of some are all (D16)|ring/op_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
 no restore of a lent one|ring/op_single_copy.c|s/op_save_piece(op, plan_piece(&op->plan, ep->rank, k));//
 read by one that is left out (L8)|ring/op_single_copy.c|s/return single_copy_valid(op, region, slot);/return true;/
-a room of two operations (L8)|link/single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
-a room is not signed (L8)|link/single_copy.c|s/^        sign(e, op, slot);//
-lent to one that has not opened it (L7)|link/single_copy.c|s/op->slot > 0 \&\& c->region.taken/op->slot > 0/
+a room of two operations (L8)|ring/single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
+a room is not signed (L8)|ring/single_copy.c|s/^        sign(e, op, slot);//
+lent to one that has not opened it (L7)|ring/single_copy.c|s/op->slot > 0 \&\& c->region.taken/op->slot > 0/
 each decides alone who lends (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->single_copy.area ? e->single_copy_world : 0;/
 no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
 passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
@@ -272,15 +273,15 @@ members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >
 a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recv.*//
 others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
 never asks to be called (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
-asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = e->links.now + e->links.deadline . 2;//
+asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
 an old CALL counts (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
-a CALL ends no lost connection (P2P-10)|message/message.c|s/^        hang_up(e, l);/        return;/
+a CALL ends no lost connection (P2P-10)|message/message.c|s/^        hang_up(m, l);/        return;/
 an overtaken call is taken (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
 lost before its last words (P2P-7)|message/message.c|s/    else if (l->conn == NO_CONN)/    else/
-a lost member's connection stays (P2P-7)|link/conn.c|s/if (c \&\& c->peer \&\& c->peer->gone) (void)reject(e, number);//
+a lost member's connection stays (P2P-7)|link/conn_receive.c|s/if (c \&\& c->peer \&\& n->p2p.ended(c->peer)) (void)conn_reject(n, number);//
 CALL is not passed on (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
-a call ahead of the WELCOME is refused (R3)|link/conn.c|s/if (e->links.self == 0) {/if (false) {/
+a call ahead of the WELCOME is refused (R3)|link/conn.c|s/if (n->self == 0) return park(c);/if (false) return park(c);/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
 MUTANTS
 [ "$survived" -eq 0 ]

@@ -205,7 +205,7 @@ static struct sim_checkpoint *checkpoint(struct sim *s, uint32_t group)
 /* Where in a transfer one has died. */
 void shared_killed(struct sim *s, const struct sim_proc *dead)
 {
-    const struct state_sync *own = &dead->session->engine.state;
+    const struct state_sync *own = &dead->session->sync_state;
     if (own->phase != STATE_MOVING) return;
     sim_coverage.sync_lost++;
     for (uint32_t i = 0; i < own->flight_end; i++)
@@ -214,7 +214,7 @@ void shared_killed(struct sim *s, const struct sim_proc *dead)
     for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
         const struct sim_proc *p = &s->procs[k];
         if (!p->used || p == dead) continue;
-        const struct state_sync *t = &p->session->engine.state;
+        const struct state_sync *t = &p->session->sync_state;
         other |= t->phase == STATE_MOVING && p->group != dead->group;
         for (uint32_t i = 0; t->phase == STATE_MOVING && i < t->flight_end;
              i++) {
@@ -253,7 +253,7 @@ static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
                 memcmp(c->bytes, x->bytes, x->size) == 0 || x->odd || x->liar,
             "two contents of revision %llu", (unsigned long long)revision);
     }
-    election_taken(s, p->group, p->session->id, p->session->engine.state.id, tx,
+    election_taken(s, p->group, p->session->id, p->session->sync_state.id, tx,
                    rx);
     sim_coverage.sync++;
     sim_coverage.sync_received += rx > 0;

@@ -212,15 +212,12 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) p->conns[i].stream = -1;
     p->session = calloc(1, sizeof *p->session);
     SIM_CHECK(s, p->session != NULL, "no memory");
-    struct session_config config = {.out = {.user = p,
-                                            .to_master = proc_to_master,
-                                            .dial = proc_dial,
-                                            .close = proc_close,
-                                            .changed = proc_changed,
-                                            .round_trip = proc_round_trip},
-                                    .pool_size = s->options.pool,
-                                    .deadline = SIM_DEADLINE};
-    if (s->options.share > 0) memory_outputs(&config.out);
+    struct session_config config = {
+        .driver = {p, proc_dial, proc_close, .round_trip = proc_round_trip},
+        .events = {p, proc_to_master, proc_changed},
+        .pool_size = s->options.pool,
+        .deadline = SIM_DEADLINE};
+    if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine.links.now = s->now;
     if (s->options.interleaved) p->session->engine.cached = 0;
@@ -251,7 +248,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
 {
     SIM_TRACE(s, "process %u (id %llu) %s", p->uid,
               (unsigned long long)p->session->id, crash ? "crashes" : "ends");
-    sim_coverage.probe_lost += crash && p->session->engine.probe.on;
+    sim_coverage.probe_lost += crash && p->session->engine.links.probe.on;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         struct net_stream *st = &s->streams[i];
         for (int side = 0; st->used && side < 2; side++) {
@@ -356,7 +353,7 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     struct engine *e = &p->session->engine;
     if (!engine_may_send(e, conn) && !p->conns[conn].blocked) return false;
     struct net_pipe *pipe = &s->streams[stream].pipe[p->conns[conn].side];
-    struct engine_part parts[2];
+    struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, conn, parts);
     if (count == 0) {
         engine_clear_dirty(e, conn);

@@ -312,7 +312,7 @@ bool fail_asks(struct sim *s, struct sim_proc *p);
 void fail_taken(const struct sim_op *o);
 
 /* memory.c */
-void memory_outputs(struct session_output *out);
+void memory_outputs(struct driver *out);
 void memory_close(struct sim_proc *p, uint32_t conn);
 void memory_free(struct sim_proc *p);
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty);

@@ -1,5 +1,5 @@
-/* single_copy.c - see lend.h. */
-#include "../ring/op.h"
+/* single_copy.c - see single_copy.h. */
+#include "op.h"
 
 #include <string.h>
 
@@ -7,21 +7,14 @@ static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
                   SINGLE_COPY_HEAD / 2,
               "the heads lie before the places");
 
-/* ------------------------------------------------------------- the memory */
-
-static bool is_channel_of_host(const struct engine *e, const struct conn *c)
-{
-    return c && c->state == CONN_OPEN && c->channel && c->link &&
-           c->link->host == e->links.host;
-}
-
 /* Where a host has two members a queue of their own does as well. */
 static bool is_worth_it(const struct engine *e)
 {
+    const struct links *n = &e->links;
     uint32_t here = 0;
-    for (uint32_t i = 0; i < e->links.world; i++)
-        here += e->links.members[i].host == e->links.host;
-    return e->mesh && e->links.host % 2 == 0 && here > 2 &&
+    for (uint32_t i = 0; i < n->world; i++)
+        here += n->members[i].host == n->host;
+    return e->mesh && n->host % 2 == 0 && here > 2 &&
            here <= e->single_copy_world;
 }
 
@@ -30,58 +23,7 @@ void single_copy_install(struct engine *e)
     e->single_copy_on = is_worth_it(e);
     for (uint32_t i = 0; i < SINGLE_COPY_SLOTS; i++)
         e->single_copy.users[i] = NULL;
-    for (uint32_t i = 0;
-         e->single_copy_on && e->out.region_export && i < e->links.conn_end;
-         i++) {
-        struct conn *c = e->links.conns[i];
-        if (!is_channel_of_host(e, c) || c->region.taken) continue;
-        struct channel_offer offer;
-        if (!e->single_copy.region)
-            e->single_copy.region = e->out.region_export(e->out.user, &offer);
-        if (!e->single_copy.region) return;
-        c->region.offers = true;
-        conn_dirty(e, i);
-    }
-}
-
-bool single_copy_next_frame(struct engine *e, struct conn *c, struct frame *f)
-{
-    if (!c->region.offers && !c->region.answers) return false;
-    *f = (struct frame){.type = FRAME_REGION};
-    if (c->region.answers) {
-        f->flags = FLAG_ANSWER;
-        c->region.answers = false;
-        return true;
-    }
-    c->region.offers = false;
-    struct channel_offer offer;
-    if (!e->out.region_export(e->out.user, &offer)) return false;
-    f->seq = offer.size;
-    f->tag = offer.nonce;
-    f->digest = (uint64_t)offer.pid << 32 | offer.fd;
-    return true;
-}
-
-bool single_copy_on_region(struct engine *e, uint32_t number)
-{
-    struct conn *c = e->links.conns[number];
-    const struct frame *f = &c->rx;
-    if (!c->channel || f->size > 0) return false;
-    if (f->flags & FLAG_ANSWER) {
-        c->region.taken = e->single_copy.region != NULL;
-        return true;
-    }
-    struct channel_offer offer = {.pid = (uint32_t)(f->digest >> 32),
-                                  .fd = (uint32_t)f->digest,
-                                  .size = f->seq,
-                                  .nonce = f->tag};
-    if (!c->region.region && offer.size == SINGLE_COPY_SIZE &&
-        e->out.region_attach)
-        c->region.region = e->out.region_attach(e->out.user, number, &offer);
-    if (!c->region.region) return true; /* it goes on without */
-    c->region.answers = true;
-    conn_dirty(e, number);
-    return true;
+    if (e->single_copy_on) region_offer(&e->links);
 }
 
 /* ---------------------------------------------------------- an operation */
@@ -110,7 +52,7 @@ static uint64_t name_of(const struct op *op)
 static void sign(struct engine *e, const struct op *op, uint32_t slot)
 {
     struct single_copy_head *head =
-        (struct single_copy_head *)(void *)e->single_copy.region + slot;
+        (struct single_copy_head *)(void *)e->links.region + slot;
     atomic_store_explicit(&head->tag, op->r.tag, memory_order_relaxed);
     atomic_store_explicit(&head->number, name_of(op), memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
@@ -121,8 +63,7 @@ void single_copy_begin(struct engine *e, struct op *op)
     const struct plan *p = &op->plan;
     op->slot = op->sums_shared = 0;
     op->single_copied = false;
-    if (p->kind != PLAN_SINGLE_COPY || !op->confirm || !e->single_copy.region)
-        return;
+    if (p->kind != PLAN_SINGLE_COPY || !op->confirm || !e->links.region) return;
     assert(p->segment <= place_size(p));
     /* The first one rather, which is in the caches. */
     for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
@@ -160,18 +101,8 @@ void single_copy_put(struct engine *e, struct op *op, const struct endpoint *ep,
     /* The sum will come here: what it replaces is read once, not twice. */
     if (!sum) op_save_piece(op, rank * op->plan.segments + g);
     if (sum) op->sums_shared = g + 1;
-    memcpy(e->single_copy.region + place(&op->plan, op->slot - 1, g, rank),
+    memcpy(e->links.region + place(&op->plan, op->slot - 1, g, rank),
            (const uint8_t *)from + x->offset, x->size);
-}
-
-const uint8_t *single_copy_region(const struct engine *e, const struct link *l)
-{
-    for (uint32_t i = 0; i < e->links.conn_end; i++) {
-        const struct conn *c = e->links.conns[i];
-        if (c && c->state == CONN_OPEN && c->link == l && c->region.region)
-            return c->region.region;
-    }
-    return NULL;
 }
 
 static bool is_named(const struct op *op, const uint8_t *region, uint32_t slot)

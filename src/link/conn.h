@@ -1,0 +1,191 @@
+/* conn.h - one connection: a byte stream (TCP, or shared memory within a host)
+ * that carries frames both ways.
+ *
+ * Pure: the driver asks a connection where the next bytes go or come from,
+ * moves them, and reports how many. A table says how frames of each type are
+ * received: in which states they are legal, and which functions take the header
+ * and the end of the body. The folder knows the frames of links only; the
+ * owners of all others register theirs (links_receive). */
+#ifndef PCCL_CONN_H
+#define PCCL_CONN_H
+
+#include "../base/base.h"
+#include "channel.h"
+#include "driver.h"
+#include "frame.h"
+
+enum {
+    CONNS_MAX = 16384,     /* connections of one member */
+    RX_BUFFER_SIZE = 8192, /* received bytes that are not parsed yet */
+};
+
+struct conn;
+struct link;
+struct link_client;
+struct links;
+struct p2p_link;
+struct unexpected;
+
+enum conn_state {
+    CONN_FREE,
+    CONN_DIALED,   /* this end dials; its HELLO is out or on its way */
+    CONN_ACCEPTED, /* the other end dialed; its HELLO has not come */
+    CONN_OPEN,
+};
+
+/* What a connection serves. */
+enum conn_use { CONN_OF_LINK, CONN_OF_P2P_LINK, CONN_USE_COUNT };
+
+/* Where received bytes go. */
+enum conn_rx {
+    RX_HEADER,  /* between frames: to the receive buffer */
+    RX_DISCARD, /* the body is dropped */
+    RX_BODY,    /* the body goes to rx_to */
+};
+
+/* How frames of one type are received. */
+struct frame_handler {
+    uint8_t states; /* bit set over enum conn_state; in all others the frame
+                       breaks the protocol */
+    /* The header is in conn.rx, which is to be checked. Sets rx_state to
+     * RX_BODY and rx_to, or leaves the body to be dropped. False: the frame
+     * breaks the protocol. NULL: nothing to do. */
+    bool (*begin)(void *user, struct conn *c);
+    /* The body is complete, or was dropped. */
+    bool (*end)(void *user, struct conn *c);
+};
+
+#define ON_OPEN (1u << CONN_OPEN)
+#define ON_GREETING (1u << CONN_DIALED | 1u << CONN_ACCEPTED)
+
+/* A region as one connection knows it (rule L7). */
+struct conn_region {
+    bool offers, answers;  /* REGION is to be sent */
+    bool taken;            /* the other end has mapped this end's region */
+    const uint8_t *memory; /* the other end's, mapped here; or NULL */
+};
+
+struct conn {
+    uint32_t number;
+    enum conn_state state;
+    struct link *link;     /* NULL: ACCEPTED, or of a p2p link */
+    struct p2p_link *peer; /* of a connection for messages */
+    uint64_t to, to_host;  /* the member at the other end, as far as known */
+    pccl_ns last_recv, last_sent;
+    struct channel *channel; /* what follows the HELLOs goes through it */
+    struct channel *offered; /* in the own HELLO; the answer has not come */
+    uint32_t generation;     /* of the link, when the connection was made */
+    bool greets;             /* the own HELLO is not all out */
+
+    /* receiving */
+    uint8_t rx_buffer[RX_BUFFER_SIZE];
+    uint32_t rx_filled, rx_parsed; /* bytes in the buffer, of them consumed */
+    struct frame rx;
+    enum conn_rx rx_state;
+    bool parked;   /* a frame of an epoch to come: waits for INSTALL */
+    bool stranger; /* parked: a HELLO that may be ahead (rules R3, P2P-2) */
+    bool ping;     /* one is due on this very connection */
+    uint8_t *rx_to;
+    uint32_t rx_left;
+    /* Of the handler: whose memory rx_to is, and a part of it. */
+    void *rx_owner;
+    void *rx_part;
+    /* Of the handler, or NULL: takes bytes where they lie in shared memory,
+     * instead of a copy to rx_to; returns how many. */
+    size_t (*rx_consume)(struct conn *c, const uint8_t *bytes, size_t size);
+    struct unexpected *rx_unexpected;
+    uint8_t *scratch; /* one segment, taken when first needed */
+    uint8_t hello[FRAME_HELLO_SIZE];
+
+    /* sending */
+    uint8_t tx_head[FRAME_SIZE + FRAME_HELLO_SIZE];
+    uint32_t tx_head_size, tx_head_done;
+    const uint8_t *tx_from; /* NULL with tx_left > 0: padding */
+    uint32_t tx_left;
+    /* Of who gave the frame: whose memory tx_from is, and a part of it. */
+    const struct link_client *tx_client;
+    void *tx_owner;
+    void *tx_part;
+    bool *tx_busy; /* or NULL: false once the body is not needed any more */
+    struct conn_region region;
+    /* Since the last DATA began: a send was cut short; nothing was to send. */
+    bool tx_cut, tx_starved;
+};
+
+/* An offer of shared memory, as HELLO and REGION carry it. */
+void channel_offer_encode(const struct channel_offer *offer, struct frame *f);
+struct channel_offer channel_offer_decode(const struct frame *f);
+
+/* ---------------------------------------------------------- for the driver */
+
+/* A number comes from the driver (its table index). */
+bool conn_accepted(struct links *n, uint32_t number);
+void conn_dialed(struct links *n, uint32_t number, bool success);
+/* How long the other end took to answer: after conn_accepted, or before
+ * conn_dialed. */
+void conn_measured(struct links *n, uint32_t number, pccl_ns rtt);
+/* The connection is part of a ring that may lead far away, even if it is short
+ * itself: what waits in its queues delays all the others. */
+bool conn_is_long(const struct links *n, uint32_t number);
+void conn_closed(struct links *n, uint32_t number);
+/* Where received bytes go; 0: do not read now. */
+size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to);
+/* False: the bytes break the protocol; the connection was closed. */
+bool conn_rx(struct links *n, uint32_t number, size_t size);
+/* Takes bytes from where they lie, as many as can be used now; fewer when the
+ * connection is parked, or was closed, or a client defers what follows. */
+size_t conn_rx_from(struct links *n, uint32_t number, const uint8_t *bytes,
+                    size_t size);
+/* Everything that had arrived has been read. */
+void conn_rx_dry(struct links *n, uint32_t number);
+/* What to send next, at most two parts; 0: nothing. Stable until conn_tx. */
+struct conn_part {
+    const uint8_t *from;
+    size_t size;
+};
+uint32_t conn_tx_window(struct links *n, uint32_t number,
+                        struct conn_part parts[2]);
+void conn_tx(struct links *n, uint32_t number, size_t size);
+bool conn_may_send(const struct links *n, uint32_t number);
+void conn_clear_dirty(struct links *n, uint32_t number);
+
+/* --------------------------------------------------------- for the clients */
+
+void conn_dirty(struct links *n, uint32_t number);
+/* Nothing is half sent or half received, or waits on the connection. */
+bool conn_is_idle(const struct conn *c);
+/* Nothing is half sent. */
+static inline bool conn_sent_all(const struct conn *c)
+{
+    return c->tx_head_done == c->tx_head_size && c->tx_left == 0;
+}
+/* What is half received for an owner is dropped: on the connections of one
+ * link, or (NULL) on all. */
+void conn_stop_receiving(struct links *n, const void *owner,
+                         const struct link *l);
+/* The owner's memory goes back to it: what is half received is dropped, what is
+ * half sent is padded. */
+void conn_forget(struct links *n, const void *owner);
+/* Closes the connections on which something of the owner is half sent. */
+void conn_cut_sending(struct links *n, const void *owner);
+/* A new epoch: frames that were ahead of it can be read now. */
+void conn_resume(struct links *n);
+void conn_resume_one(struct links *n, uint32_t number);
+/* Closes; false, for the caller to return. */
+bool conn_reject(struct links *n, uint32_t number);
+/* Has the driver close it, and what follows. */
+void conn_close(struct links *n, uint32_t number);
+/* A dial that the driver has begun for a client. False: out of memory. */
+bool conn_begin_dial(struct links *n, uint32_t number, uint64_t to,
+                     uint64_t host);
+
+/* ------------------------------------------------------ for this folder only
+ */
+
+void conn_queue_hello(struct links *n, struct conn *c);
+bool conn_open(struct links *n, struct conn *c);
+/* Rule L1: the other end's HELLO is here and right. */
+void conn_settle_memory(struct links *n, struct conn *c, bool dialed);
+void conn_drop_tx(struct conn *c);
+
+#endif

@@ -1,0 +1,46 @@
+/* driver.h - what a driver does for the links of a member: it connects, closes,
+ * and makes shared memory. The owner fills the struct in, and every layer hands
+ * it on as it is. */
+#ifndef PCCL_DRIVER_H
+#define PCCL_DRIVER_H
+
+#include "../base/wire.h"
+#include "channel.h"
+
+#define NO_CONN UINT32_MAX
+
+/* Functions may be NULL where a comment says so. */
+struct driver {
+    void *user;
+    /* Starts to connect. Returns a connection number, then conn_dialed() says
+     * how it went; or NO_CONN: impossible now. */
+    uint32_t (*dial)(void *user, const struct wire_addr *addr);
+    void (*close)(void *user, uint32_t conn);
+    /* Rule L1; all three or none, and each may return NULL: no shared memory
+     * here. Makes memory for a connection that this member dials, and
+     * describes it for the HELLO; */
+    struct channel *(*share)(void *user, uint32_t conn,
+                             struct channel_offer *offer);
+    /* opens the memory that the dialer of a connection offers; */
+    struct channel *(*join)(void *user, uint32_t conn,
+                            const struct channel_offer *offer);
+    /* learns whether the other end took what share() made. */
+    void (*shared)(void *user, uint32_t conn, bool taken);
+    /* Rule L7; both or none. Returns this member's region, makes it at the
+     * first call, and describes how others find it; or NULL. */
+    uint8_t *(*region_export)(void *user, struct channel_offer *offer);
+    /* Returns the region of the other end of a connection: REGION_SIZE bytes to
+     * read until the connection is closed; or NULL. */
+    const uint8_t *(*region_attach)(void *user, uint32_t conn,
+                                    const struct channel_offer *offer);
+    /* Rule P2P-9, or NULL: copies from a member's memory. False: it cannot be
+     * read, or the member may have gone before all of it was. */
+    bool (*cma_read)(void *user, uint32_t conn,
+                     const struct wire_member *member, uint64_t address,
+                     void *to, size_t size);
+    /* Least round-trip time to a member that the system knows of, ns; 0:
+     * unknown. May be NULL. */
+    uint64_t (*round_trip)(void *user, uint64_t peer);
+};
+
+#endif

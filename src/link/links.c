@@ -1,0 +1,199 @@
+/* links.c - all links of one member: what they begin and end with, the passing
+ * of time, and the frames that this folder takes itself. See link.h. */
+#include "link.h"
+
+#include <stdlib.h>
+
+/* ------------------------------------------------------- frames of this folder
+ */
+
+static bool begin_hello(void *user, struct conn *c)
+{
+    (void)user;
+    c->rx_state = RX_BODY;
+    c->rx_to = c->hello;
+    return true;
+}
+
+static bool end_hello(void *user, struct conn *c)
+{
+    return conn_open(user, c);
+}
+
+static bool begin_probe(void *user, struct conn *c)
+{
+    return probe_accept(user, c->link, &c->rx);
+}
+
+static bool end_probe(void *user, struct conn *c)
+{
+    probe_received(user, c->link, &c->rx);
+    return true;
+}
+
+void links_receive(struct links *n, enum conn_use use, enum frame_type type,
+                   const struct frame_handler *handler, void *user)
+{
+    n->routes[use][type] = (struct frame_route){*handler, user, true};
+}
+
+static void receive_own(struct links *n)
+{
+    static const struct {
+        enum conn_use use;
+        enum frame_type type;
+        struct frame_handler handler;
+    } rows[] = {
+        {CONN_OF_LINK, FRAME_HELLO, {ON_GREETING, begin_hello, end_hello}},
+        {CONN_OF_P2P_LINK, FRAME_HELLO, {ON_GREETING, begin_hello, end_hello}},
+        {CONN_OF_LINK, FRAME_PING, {ON_OPEN, NULL, NULL}},
+        {CONN_OF_LINK, FRAME_REGION, {ON_OPEN, region_accept, NULL}},
+        {CONN_OF_LINK, FRAME_PROBE, {ON_OPEN, begin_probe, end_probe}},
+        {CONN_OF_LINK, FRAME_ECHO, {ON_OPEN, begin_probe, NULL}},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        links_receive(n, rows[i].use, rows[i].type, &rows[i].handler, n);
+}
+
+/* --------------------------------------------------------------------- life */
+
+bool links_init(struct links *n, const struct driver *driver,
+                uint32_t pool_size, pccl_ns deadline)
+{
+    n->driver = *driver;
+    n->deadline = deadline;
+    n->pool_auto = pool_size == 0;
+    n->pool_size = pool_size > 0 ? pool_size : 1;
+    if (n->pool_size > POOL_MAX) n->pool_size = POOL_MAX;
+    receive_own(n);
+    n->dirty = calloc(CONNS_MAX / 64, sizeof *n->dirty);
+    return n->dirty != NULL;
+}
+
+static void free_link(struct links *n, struct link *l)
+{
+    link_drop_unexpected(n, l);
+    pool_give(&n->pool, l->control);
+    free(l);
+}
+
+void links_free(struct links *n)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++) {
+        while (n->table[i]) {
+            struct link *next = n->table[i]->next;
+            free_link(n, n->table[i]);
+            n->table[i] = next;
+        }
+    }
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        if (!n->conns[i]) continue;
+        pool_give(&n->pool, n->conns[i]->scratch);
+        free(n->conns[i]);
+        n->conns[i] = NULL;
+    }
+    free(n->dirty);
+    n->dirty = NULL;
+}
+
+void links_free_pool(struct links *n)
+{
+    pool_trim(&n->pool);
+}
+
+static struct link **slot_of(struct links *n, uint64_t id)
+{
+    struct link **slot = &n->table[id % ARRAY_COUNT(n->table)];
+    while (*slot && (*slot)->id != id) slot = &(*slot)->next;
+    return slot;
+}
+
+struct link *link_find(struct links *n, uint64_t id, bool create)
+{
+    struct link **slot = slot_of(n, id);
+    if (*slot || !create) return *slot;
+    struct link *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->id = id;
+    if (n->self < id) l->generation = n->generation;
+    l->want = 1;
+    l->unexpected_end = &l->unexpected;
+    *slot = l;
+    return l;
+}
+
+void links_drop(struct links *n, uint64_t id)
+{
+    struct link **slot = slot_of(n, id);
+    struct link *l = *slot;
+    if (!l) return;
+    link_close(n, l);
+    *slot = l->next;
+    free_link(n, l);
+}
+
+uint32_t links_rank(const struct links *n, uint64_t id)
+{
+    uint32_t rank = 0;
+    while (rank < n->world && n->members[rank].id != id) rank++;
+    return rank;
+}
+
+const struct wire_member *links_member(const struct links *n, uint64_t id)
+{
+    uint32_t rank = links_rank(n, id);
+    return rank < n->world ? &n->members[rank] : NULL;
+}
+
+/* The epoch is closed: what came or was queued in it is void. */
+void links_freeze(struct links *n)
+{
+    n->frozen = true;
+    probe_cancel(n);
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++) {
+        for (struct link *l = n->table[i]; l; l = l->next) {
+            link_drop_unexpected(n, l);
+            l->control_count = 0;
+            l->eager_bytes = 0;
+        }
+    }
+}
+
+/* --------------------------------------------------------------------- time */
+
+static bool is_used(const struct links *n, const struct link *l)
+{
+    for (int i = 0; i < CLIENT_COUNT; i++) {
+        const struct link_client *client = &n->clients[i];
+        if (client->uses && client->uses(client->user, l)) return true;
+    }
+    return false;
+}
+
+/* A link on which something waits must show life within a deadline; pings see
+ * to it, so silence means that the link is dead though both ends live. */
+static void check_silence(struct links *n, const struct conn *c)
+{
+    bool stranger = c->state != CONN_OPEN;
+    /* Nobody waits for one more, and giving it up may cost a round. */
+    bool more = c->link && c->link->open > 0;
+    pccl_ns limit = stranger && !more ? n->deadline / 2 : n->deadline;
+    if (n->now - c->last_recv < limit) return;
+    if (!stranger && c->peer && !n->p2p.waits(c->peer)) return;
+    if (!stranger && !c->peer && !is_used(n, c->link)) return;
+    conn_close(n, c->number);
+}
+
+void links_tick(struct links *n, pccl_ns now)
+{
+    n->now = now;
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        struct conn *c = n->conns[i];
+        if (!c || c->state == CONN_FREE) continue;
+        if (c->state == CONN_OPEN && now - c->last_sent >= n->deadline / 5) {
+            c->ping = true;
+            conn_dirty(n, i);
+        }
+        check_silence(n, c);
+    }
+}

@@ -1,0 +1,66 @@
+/* unexpected.c - frames that came before their operation was launched are kept
+ * with the link (rule D2). See link.h. */
+#include "link.h"
+
+struct unexpected *link_keep_unexpected(struct links *n, struct link *l,
+                                        const struct frame *f)
+{
+    if (l->unexpected_count >= UNEXPECTED_MAX) return NULL;
+    if (l->unexpected_bytes + f->size > EAGER_LINK_MAX + EAGER_MAX) return NULL;
+    struct unexpected *k = pool_take(&n->pool, sizeof *k + f->size);
+    if (!k) return NULL;
+    k->next = NULL;
+    k->frame = *f;
+    k->complete = f->size == 0;
+    *l->unexpected_end = k;
+    l->unexpected_end = &k->next;
+    l->unexpected_count++;
+    l->unexpected_bytes += f->size;
+    return k;
+}
+
+void link_drop_half_unexpected(struct links *n, struct conn *c)
+{
+    struct link *l = c->link;
+    if (!c->rx_unexpected) return;
+    struct unexpected **slot = &l->unexpected;
+    while (*slot && *slot != c->rx_unexpected) slot = &(*slot)->next;
+    assert(*slot);
+    *slot = c->rx_unexpected->next;
+    l->unexpected_end = &l->unexpected;
+    while (*l->unexpected_end) l->unexpected_end = &(*l->unexpected_end)->next;
+    l->unexpected_count--;
+    l->unexpected_bytes -= c->rx_unexpected->frame.size;
+    pool_give(&n->pool, c->rx_unexpected);
+    c->rx_unexpected = NULL;
+}
+
+void link_drop_unexpected(struct links *n, struct link *l)
+{
+    struct unexpected *keep = NULL;
+    while (l->unexpected) {
+        struct unexpected *next = l->unexpected->next;
+        /* One still being received is kept: its connection points at it. */
+        if (l->unexpected->complete) {
+            pool_give(&n->pool, l->unexpected);
+        } else {
+            l->unexpected->next = keep;
+            keep = l->unexpected;
+        }
+        l->unexpected = next;
+    }
+    for (struct unexpected *k = keep; k;) {
+        struct unexpected *next = k->next;
+        for (uint32_t i = 0; i < n->conn_end; i++) {
+            struct conn *c = n->conns[i];
+            if (!c || c->rx_unexpected != k) continue;
+            c->rx_unexpected = NULL;
+            c->rx_state = RX_DISCARD;
+        }
+        pool_give(&n->pool, k);
+        k = next;
+    }
+    l->unexpected_end = &l->unexpected;
+    l->unexpected_count = 0;
+    l->unexpected_bytes = 0;
+}

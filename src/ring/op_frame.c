@@ -1,0 +1,178 @@
+/* op_frame.c - operations as a client of the links: frames that come for them,
+ * what they send next, and what a lost connection means to them. Pure; rules
+ * D2, F1, F2 of master/PROTOCOL.md. */
+#include "op.h"
+
+#include "../reduce/stream.h"
+
+/* ---------------------------------------------------------------- receiving */
+
+/* Not launched here (rule D2). */
+static bool begin_unknown(struct engine *e, struct conn *c)
+{
+    const struct frame *f = &c->rx;
+    c->rx_to = NULL;
+    if (engine_is_past(e, f->tag, f->seq)) return true;
+    struct unexpected *k = link_keep_unexpected(&e->links, c->link, f);
+    if (!k) return false; /* more than rule D2 lets anybody send */
+    if (f->size == 0) return true;
+    c->rx_state = RX_BODY;
+    c->rx_unexpected = k;
+    c->rx_to = k->body;
+    return true;
+}
+
+static size_t reduce_body(struct conn *c, const uint8_t *bytes, size_t size)
+{
+    struct op *op = c->rx_owner;
+    uint32_t element = op->plan.r.element;
+    if (size > c->rx_left) size = c->rx_left;
+    size -= size % element;
+    op_reduce(op, c->rx_part, &c->rx, c->rx.size - c->rx_left, bytes, size);
+    return size;
+}
+
+static size_t stream_body(struct conn *c, const uint8_t *bytes, size_t size)
+{
+    stream_copy(c->rx_to, bytes, size);
+    return size;
+}
+
+static bool begin_data(struct engine *e, struct conn *c, struct op *op,
+                       struct endpoint *ep)
+{
+    const struct frame *f = &c->rx;
+    if (frame_is_single_copy(f)) {
+        op_single_copy(e, op, ep, f);
+        return true;
+    }
+    /* Codes are decoded by blocks, which a channel may cut anywhere. */
+    bool direct = c->channel && !op->codes;
+    if (!direct && !c->scratch)
+        c->scratch = pool_take(&e->links.pool, FRAME_BODY_MAX);
+    if (!direct && !c->scratch) return false;
+    c->rx_to = NULL;
+    enum op_accept a =
+        op_accept(e, op, ep, f, direct ? NULL : c->scratch, &c->rx_to);
+    if (a == ACCEPT_DISCARD) return true;
+    c->rx_state = RX_BODY;
+    if (!c->rx_to)
+        c->rx_consume = reduce_body;
+    else if (direct && plan_is_streamed(&op->plan, f->index))
+        c->rx_consume = stream_body;
+    c->rx_owner = op;
+    c->rx_part = ep;
+    return true;
+}
+
+static bool begin_frame(void *user, struct conn *c)
+{
+    struct engine *e = user;
+    const struct links *n = &e->links;
+    const struct frame *f = &c->rx;
+    if (frame_is_single_copy(f) && !c->region.memory) return false;
+    bool is_old = f->epoch < n->epoch || (f->epoch == n->epoch && n->frozen);
+    if (is_old) return true;
+    struct op *op = op_find(e, f->tag, f->seq);
+    if (!op) return begin_unknown(e, c);
+    if (op->phase == PHASE_DONE) return true;
+    struct endpoint *ep = op_endpoint(op, c->link);
+    if (!op_agrees(e, op, f, c->link->id)) return true;
+    if (!ep) return false;
+    if (f->type == FRAME_DATA) return begin_data(e, c, op, ep);
+    op_control(e, op, ep, f);
+    return true;
+}
+
+static bool end_frame(void *user, struct conn *c)
+{
+    struct engine *e = user;
+    struct unexpected *k = c->rx_unexpected;
+    struct op *op = c->rx_owner;
+    c->rx_owner = NULL;
+    if (k) {
+        /* The operation may have been launched while the body came in. */
+        c->rx_unexpected = NULL;
+        k->complete = true;
+        op = op_find(e, k->frame.tag, k->frame.seq);
+        if (op) engine_apply_unexpected(e, op, op_endpoint(op, c->link));
+    } else if (op) {
+        bool reduced = c->rx_consume == reduce_body;
+        op_received(e, op, c->rx_part, &c->rx,
+                    reduced ? NULL : c->rx_to - c->rx.size);
+    }
+    return true;
+}
+
+/* Data of an operation that is not launched here: the caller is launching, and
+ * may launch this one next. */
+static bool defers(const void *user, const struct frame *f)
+{
+    const struct engine *e = user;
+    return e->defers && f->type == FRAME_DATA && f->epoch == e->links.epoch &&
+           !engine_is_past(e, f->tag, f->seq);
+}
+
+/* ------------------------------------------------------------------ sending */
+
+static bool next_send(void *user, struct conn *c, struct frame *f)
+{
+    struct engine *e = user;
+    struct op *op;
+    struct endpoint *ep;
+    if (e->links.frozen || !op_next_send(e, c, f, &c->tx_from, &op, &ep))
+        return false;
+    c->tx_owner = op;
+    c->tx_part = ep;
+    if (c->tx_cut && !c->tx_starved) f->flags |= FLAG_FULL;
+    c->tx_cut = c->tx_starved = false;
+    return true;
+}
+
+static void sent(void *user, void *op, void *ep)
+{
+    op_sent(user, op, ep);
+}
+
+/* -------------------------------------------------------------- connections */
+
+static void closed(void *user, struct link *l, const struct conn_loss *loss)
+{
+    const struct engine *e = user;
+    const struct op *op = NULL;
+    if (e->links.frozen || !op_uses_link(e, l, &op)) return;
+    /* One more would have been nice, and nothing was sent on it. */
+    if (loss->dialed && loss->others && !loss->answered) return;
+    bool never = loss->dialed && !loss->others;
+    e->out.fault(e->out.user, never ? FAULT_UNREACHABLE : FAULT_BROKEN, op,
+                 l->id);
+}
+
+static bool uses(const void *user, const struct link *l)
+{
+    return op_uses_link(user, l, NULL);
+}
+
+static void changed(void *user)
+{
+    struct engine *e = user;
+    e->fast.known = false;
+}
+
+void op_use_links(struct engine *e)
+{
+    static const enum frame_type types[] = {FRAME_DATA, FRAME_READY,
+                                            FRAME_DONE};
+    static const struct frame_handler handler = {ON_OPEN, begin_frame,
+                                                 end_frame};
+    for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+        links_receive(&e->links, CONN_OF_LINK, types[i], &handler, e);
+    e->links.clients[CLIENT_AFTER_CONTROL] =
+        (struct link_client){.user = e,
+                             .next_send = next_send,
+                             .sent = sent,
+                             .closed = closed,
+                             .uses = uses,
+                             .changed = changed,
+                             .defers = defers};
+}
