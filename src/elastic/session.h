@@ -1,5 +1,5 @@
 /* session.h - one peer as a pure state machine: where membership (the master's
- * word) and the data plane (ring/engine.h) meet.
+ * word) and the data plane (ring/ring.h) meet.
  *
  * No sockets, clock or threads: comm.c drives it for real, tests/sim from a
  * seed. Everything happens inside the calls below; the caller then moves the
@@ -8,7 +8,7 @@
 #define PCCL_SESSION_H
 
 #include "../message/message.h"
-#include "../ring/engine.h"
+#include "../ring/ring.h"
 #include "state.h"
 #include "view.h"
 
@@ -35,7 +35,8 @@ struct session_events {
 
 struct session {
     struct session_events out;
-    struct engine engine;
+    struct engine *engine;
+    struct links *links; /* of the engine */
     struct messages messages;
     struct state_sync sync_state;
     enum session_state state;
@@ -131,6 +132,14 @@ int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
                       uint64_t *rx_bytes);
 
 /* --- session*.c only --- */
+void session_on_flush(struct session *s, const struct wire_msg *msg);
+void session_on_query(struct session *s, const struct wire_msg *msg);
+void session_on_donate(struct session *s, const struct wire_msg *msg);
+void session_on_propose(struct session *s, const struct wire_msg *msg);
+void session_on_install(struct session *s, const struct wire_msg *msg);
+/* All members of a scope are in the view. */
+bool session_scope_lives(const struct session *s, const uint64_t *ids,
+                         uint32_t count);
 void session_send(struct session *s, const struct wire_msg *msg);
 void session_gone(struct session *s, const char *reason);
 void session_sync_on_message(struct session *s, const struct wire_msg *msg);

@@ -2,12 +2,14 @@
  * of the ring. Rules O1.. */
 #include "session.h"
 
+#include "../link/probe.h"
+
 #include <string.h>
 
 /* Rule O3. Only inside the vote is nothing else under way. */
 void session_probe(struct session *s, const struct wire_msg *msg)
 {
-    if (s->votes[VOTE_OPTIMIZE] != VOTE_WAITING || s->engine.links.frozen)
+    if (s->votes[VOTE_OPTIMIZE] != VOTE_WAITING || links_is_frozen(s->links))
         return;
     struct probe_order order = {.step = msg->round,
                                 .peer = msg->probe.peer,
@@ -15,8 +17,8 @@ void session_probe(struct session *s, const struct wire_msg *msg)
                                 .takes = msg->probe.takes,
                                 .bytes = msg->probe.bytes,
                                 .time = (pccl_ns)msg->probe.time_us * 1000};
-    links_set_direction(&s->engine.links, order.peer, msg->probe.calls);
-    probe_begin(&s->engine.links, &order);
+    links_set_direction(s->links, order.peer, msg->probe.calls);
+    probe_begin(s->links, &order);
 }
 
 void session_probed(void *user, uint32_t step, const struct wire_edge *edge)
@@ -36,12 +38,11 @@ void session_report_links(struct session *s)
     struct wire_edge edges[WIRE_EDGES_MAX];
     struct wire_msg msg = {
         .type = WIRE_MEASURED, .epoch = s->view->epoch, .edges = edges};
-    const struct driver *d = &s->engine.links.driver;
     if (s->state != SESSION_MEMBER) return;
-    msg.edge_count = measure_report(&s->engine.links, edges);
+    msg.edge_count = measure_report(s->links, edges);
     if (msg.edge_count == 0) return;
-    for (uint32_t i = 0; d->round_trip && i < msg.edge_count; i++)
-        edges[i].rtt = d->round_trip(d->user, edges[i].peer);
+    for (uint32_t i = 0; i < msg.edge_count; i++)
+        edges[i].rtt = links_round_trip(s->links, edges[i].peer);
     session_send(s, &msg);
 }
 
@@ -51,12 +52,11 @@ void session_report_ways(struct session *s)
     struct wire_edge edges[WIRE_EDGES_MAX];
     struct wire_msg msg = {
         .type = WIRE_MEASURED, .epoch = s->view->epoch, .edges = edges};
-    const struct driver *d = &s->engine.links.driver;
-    if (s->state != SESSION_MEMBER || !d->round_trip) return;
+    if (s->state != SESSION_MEMBER || !links_has_round_trips(s->links)) return;
     for (uint32_t i = 0; i < s->view->size; i++) {
         uint64_t id = s->view->ids[i];
         if (id == s->id || msg.edge_count == WIRE_EDGES_MAX) continue;
-        uint64_t rtt = d->round_trip(d->user, id);
+        uint64_t rtt = links_round_trip(s->links, id);
         if (rtt == 0) continue;
         edges[msg.edge_count++] =
             (struct wire_edge){.peer = id, .rtt = rtt, .kind = EDGE_RTT};

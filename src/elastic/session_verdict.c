@@ -78,10 +78,10 @@ void session_keep_verdicts(struct session *s, const struct wire_msg *msg)
         const struct wire_op *v = &msg->ops[i];
         int result = session_forced((enum op_verdict)v->state);
         if (result == pcclSuccess) continue;
-        if (engine_is_past(&s->engine, v->tag, v->seq)) continue;
-        struct op *op = engine_find(&s->engine, v->tag);
-        if (op && op->phase == PHASE_QUEUED)
-            engine_finish(&s->engine, op, result);
+        if (engine_is_past(s->engine, v->tag, v->seq)) continue;
+        struct op *op = engine_find(s->engine, v->tag);
+        if (op && op_phase(op) == PHASE_QUEUED)
+            engine_finish(s->engine, op, result);
         else if (v->state != VERDICT_USAGE ||
                  s->refused_epoch != s->view->epoch)
             add_pending_abort(s, v->tag, result);

@@ -2,6 +2,8 @@
  * state.h; what is asked of whom stands in state_plan.c. */
 #include "state.h"
 
+#include "../link/link.h"
+
 #include <stdlib.h>
 
 struct state_partner *state_partner(struct state_sync *s, uint64_t id)

@@ -10,7 +10,7 @@
 #ifndef PCCL_STATE_H
 #define PCCL_STATE_H
 
-#include "../link/link.h"
+#include "../link/links.h"
 #include "state_list.h"
 
 enum {

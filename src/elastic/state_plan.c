@@ -3,6 +3,7 @@
 #include "state.h"
 
 #include "../hash/hash.h"
+#include "../link/link.h"
 
 #include <stdlib.h>
 #include <string.h>

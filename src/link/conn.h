@@ -11,11 +11,10 @@
 
 #include "../base/base.h"
 #include "channel.h"
-#include "driver.h"
+#include "links.h"
 #include "frame.h"
 
 enum {
-    CONNS_MAX = 16384,     /* connections of one member */
     RX_BUFFER_SIZE = 8192, /* received bytes that are not parsed yet */
 };
 
@@ -115,39 +114,6 @@ struct conn {
 /* An offer of shared memory, as HELLO and REGION carry it. */
 void channel_offer_encode(const struct channel_offer *offer, struct frame *f);
 struct channel_offer channel_offer_decode(const struct frame *f);
-
-/* ---------------------------------------------------------- for the driver */
-
-/* A number comes from the driver (its table index). */
-bool conn_accepted(struct links *n, uint32_t number);
-void conn_dialed(struct links *n, uint32_t number, bool success);
-/* How long the other end took to answer: after conn_accepted, or before
- * conn_dialed. */
-void conn_measured(struct links *n, uint32_t number, pccl_ns rtt);
-/* The connection is part of a ring that may lead far away, even if it is short
- * itself: what waits in its queues delays all the others. */
-bool conn_is_long(const struct links *n, uint32_t number);
-void conn_closed(struct links *n, uint32_t number);
-/* Where received bytes go; 0: do not read now. */
-size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to);
-/* False: the bytes break the protocol; the connection was closed. */
-bool conn_rx(struct links *n, uint32_t number, size_t size);
-/* Takes bytes from where they lie, as many as can be used now; fewer when the
- * connection is parked, or was closed, or a client defers what follows. */
-size_t conn_rx_from(struct links *n, uint32_t number, const uint8_t *bytes,
-                    size_t size);
-/* Everything that had arrived has been read. */
-void conn_rx_dry(struct links *n, uint32_t number);
-/* What to send next, at most two parts; 0: nothing. Stable until conn_tx. */
-struct conn_part {
-    const uint8_t *from;
-    size_t size;
-};
-uint32_t conn_tx_window(struct links *n, uint32_t number,
-                        struct conn_part parts[2]);
-void conn_tx(struct links *n, uint32_t number, size_t size);
-bool conn_may_send(const struct links *n, uint32_t number);
-void conn_clear_dirty(struct links *n, uint32_t number);
 
 /* --------------------------------------------------------- for the clients */
 

@@ -11,8 +11,8 @@
 #include "../base/pool.h"
 #include "../base/wire.h"
 #include "conn.h"
-#include "driver.h"
 #include "frame.h"
+#include "links.h"
 #include "probe.h"
 
 enum {
@@ -22,16 +22,7 @@ enum {
     EAGER_LINK_MAX = 1024 * 1024,  /* ... and a link */
     UNEXPECTED_MAX = 16 * OPS_MAX, /* unexpected frames kept per link */
     CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
-    /* Bytes of a region: a head of 4 KiB, 8 slots of 2 buffers of 1 MiB. */
-    REGION_HEAD = 4096,
-    REGION_SIZE = REGION_HEAD + 8 * 2 * 1024 * 1024,
 };
-
-/* Round trips from which on a link has several connections: one alone needs
- * many of them to fill it, and providers hold connections to a rate that falls
- * with the distance. Too many fight each other for the queues. */
-#define RTT_HIGH (3 * PCCL_MS)
-#define RTT_VERY_HIGH (30 * PCCL_MS)
 
 /* A frame that came before its receiver launched the operation. */
 struct unexpected {
@@ -159,21 +150,6 @@ void links_receive(struct links *n, enum conn_use use, enum frame_type type,
 const struct wire_member *links_member(const struct links *n, uint64_t id);
 uint32_t links_rank(const struct links *n, uint64_t id);
 
-/* Links (rule R3). */
-void links_want(struct links *n, const struct wire_member *m,
-                uint32_t connections);
-void links_unwant(struct links *n);
-/* Who dials whom, against the order of ids: of all links, or of one. Closes
- * the connections of a link whose dialer changes. */
-void links_set_directions(struct links *n, const struct wire_pair *pairs,
-                          uint32_t count);
-void links_set_direction(struct links *n, uint64_t id, bool dials);
-enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
-enum link_status links_status(struct links *n, uint64_t id);
-void links_drop(struct links *n, uint64_t id);
-/* Closes what probes opened and nobody wants now. */
-void links_close_unwanted(struct links *n);
-void links_close_all(struct links *n);
 /* The epoch is closed: what was received or queued in it is dropped. */
 void links_freeze(struct links *n);
 

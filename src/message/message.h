@@ -11,7 +11,8 @@
 
 #include "../base/base.h"
 #include "../base/keyed.h"
-#include "../link/link.h"
+#include "../link/frame.h"
+#include "../link/links.h"
 
 enum {
     MESSAGE_HEADER_MAX = 64,

@@ -3,6 +3,7 @@
 #include "message.h"
 
 #include "../../include/pccl.h"
+#include "../link/link.h"
 
 #include <stdlib.h>
 #include <string.h>

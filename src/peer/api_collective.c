@@ -182,7 +182,7 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
                        (unsigned long long)op->tag);
-    if (rc == pcclInternalError && c->session->engine.op_free == OPS_MAX)
+    if (rc == pcclInternalError && engine_is_full(c->session->engine))
         comm_set_error(c,
                        "%d operations are in flight, and have to be awaited "
                        "first",
@@ -229,18 +229,14 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
     if (rc != pcclSuccess) return rc;
     switch (progress_fast(c, &r, op->view_epoch, &started)) {
     case FAST_NOTHING:
-        engine_wait_begins(&c->session->engine);
+        engine_wait_begins(c->session->engine);
         rc = launch(c, op, q, &started);
         break;
     case FAST_TAKEN:
         if (info) {
-            const struct fast_path *k = &c->session->engine.fast;
             *info = (pcclReduceInfo_t){.local_world_size =
                                            c->session->notified.size};
-            for (uint32_t i = 0; i < k->ep_count; i++) {
-                info->tx_bytes += k->sends;
-                info->rx_bytes += k->eps[i].recvs;
-            }
+            fast_bytes(c->session->engine, &info->tx_bytes, &info->rx_bytes);
         }
         return pcclSuccess;
     case FAST_REST:
@@ -249,14 +245,14 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
         return pcclInternalError;
     }
     if (rc != pcclSuccess) return rc;
-    started->awaited = true;
+    op_set_awaited(started);
     return take(c, started, info);
 }
 
 static struct op *find_handle(pcclComm_t *c, uint64_t tag)
 {
-    struct op *op = engine_find(&c->session->engine, tag);
-    return op && !op->awaited ? op : NULL;
+    struct op *op = engine_find(c->session->engine, tag);
+    return op && !op_is_awaited(op) ? op : NULL;
 }
 
 pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
@@ -303,8 +299,8 @@ pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle, bool *done_out)
     if (rc != pcclSuccess) return rc;
     struct op *op = find_handle(c, handle->tag);
     if (!op || !done_out) return api_leave(c, pcclInvalidArgument);
-    if (op->phase != PHASE_DONE) progress_tested(c);
-    *done_out = op->phase == PHASE_DONE;
+    if (!op_is_done(op)) progress_tested(c);
+    *done_out = op_is_done(op);
     return api_leave(c, pcclSuccess);
 }
 
@@ -321,7 +317,7 @@ pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle, int timeout_ms,
     if (timeout_ms > 0)
         progress_wait_until(c, op, comm_now() + timeout_ms * PCCL_MS);
     op = find_handle(c, handle->tag);
-    *done_out = op && op->phase == PHASE_DONE;
+    *done_out = op && op_is_done(op);
     return api_leave(c, pcclSuccess);
 }
 
@@ -334,7 +330,7 @@ pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
     if (rc != pcclSuccess) return rc;
     struct op *op = find_handle(c, reduce_handle->tag);
     if (!op) return api_leave(c, pcclRankConnectionLost);
-    op->awaited = true;
+    op_set_awaited(op);
     return api_leave(c, take(c, op, reduce_info_out));
 }
 
@@ -424,7 +420,7 @@ static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
                 worst = launch_reduce(c, ops[next].sendbuf, ops[next].recvbuf,
                                       &ops[next].descriptor, &window[slot]);
                 if (worst != pcclSuccess) break;
-                window[slot]->awaited = true;
+                op_set_awaited(window[slot]);
                 progress_launched(c);
                 index[slot] = next;
                 flying++;

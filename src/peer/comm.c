@@ -219,7 +219,7 @@ static void send_hello(pcclComm_t *c)
 {
     struct wire_msg hello = {.type = WIRE_HELLO};
     hello.hello.group = c->params.peer_group;
-    hello.hello.pool = (uint16_t)c->session->engine.links.pool_size;
+    hello.hello.pool = (uint16_t)links_pool_size(c->session->links);
     const char *join = getenv("PCCL_JOIN");
     hello.hello.join = join && strcmp(join, "1") == 0;
     hello.hello.self.host = host_id() & ~(uint64_t)1;
@@ -290,7 +290,7 @@ static void release(pcclComm_t *c)
 /* The time between two ticks, in seconds. */
 static double pace(const pcclComm_t *c)
 {
-    return (double)c->session->engine.links.deadline / 5e9;
+    return (double)links_deadline(c->session->links) / 5e9;
 }
 
 void comm_pace(pcclComm_t *c)
@@ -329,7 +329,8 @@ int comm_open(pcclComm_t *c)
     }
     c->progress.processors = own_processors();
     struct session *s = c->session;
-    s->now = s->engine.links.now = comm_now();
+    s->now = comm_now();
+    links_set_now(s->links, s->now);
     start_loop(c);
     if (!start_thread(c)) {
         release(c);
@@ -353,7 +354,7 @@ static void leave(pcclComm_t *c)
     progress_changed(c);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    pccl_ns wait = s->engine.links.deadline + PCCL_S;
+    pccl_ns wait = links_deadline(s->links) + PCCL_S;
     until.tv_sec += wait / PCCL_S;
     while (s->state != SESSION_GONE) {
         if (pthread_cond_timedwait(&c->changed, &c->lock, &until) != 0) break;

@@ -19,8 +19,7 @@
 static uint32_t free_number(const pcclComm_t *c)
 {
     for (uint32_t i = 0; i < CONNS_MAX; i++) {
-        const struct conn *conn = c->session->engine.links.conns[i];
-        if (c->io.sockets[i].fd < 0 && (!conn || conn->state == CONN_FREE))
+        if (c->io.sockets[i].fd < 0 && conn_is_free(c->session->links, i))
             return i;
     }
     return NO_CONN;
@@ -102,16 +101,15 @@ static bool finish_connecting(pcclComm_t *c, uint32_t number)
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
     s->connecting = false;
-    if (error == 0)
-        engine_measured(&c->session->engine, number, tune(s, s->fd));
-    engine_dialed(&c->session->engine, number, error == 0);
+    if (error == 0) engine_measured(c->session->engine, number, tune(s, s->fd));
+    engine_dialed(c->session->engine, number, error == 0);
     return true;
 }
 
 void comm_io_lost(pcclComm_t *c, uint32_t number)
 {
     comm_io_close(c, number);
-    engine_closed(&c->session->engine, number);
+    engine_closed(c->session->engine, number);
 }
 
 uint64_t comm_io_round_trip(void *comm, uint64_t peer)
@@ -119,10 +117,8 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
     const pcclComm_t *c = comm;
     pccl_ns least = 0;
     for (uint32_t i = 0; i < c->io.end; i++) {
-        const struct conn *conn = c->session->engine.links.conns[i];
-        bool open = conn && conn->state == CONN_OPEN && conn->link;
-        if (!open || conn->link->id != peer || c->io.sockets[i].fd < 0)
-            continue;
+        uint64_t member = conn_member(c->session->links, i);
+        if (member == 0 || member != peer || c->io.sockets[i].fd < 0) continue;
         pccl_ns rtt = send_window_path_rtt(c->io.sockets[i].fd);
         if (rtt > 0 && (least == 0 || rtt < least)) least = rtt;
     }
@@ -135,7 +131,7 @@ enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
 static bool receive(pcclComm_t *c, uint32_t number)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     struct comm_socket *s = &c->io.sockets[number];
     bool moved = false;
     size_t done = 0;
@@ -165,7 +161,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
 
 static bool transmit(pcclComm_t *c, uint32_t number)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     struct comm_socket *s = &c->io.sockets[number];
     bool moved = false;
     s->blocked = false;
@@ -173,7 +169,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     size_t done = 0;
     if (!s->high_rtt && engine_is_long(e, number)) tune_high_rtt(s, s->fd);
     if (s->high_rtt && !s->connecting)
-        send_window_look(&s->window, s->fd, e->links.now);
+        send_window_look(&s->window, s->fd, links_now(c->session->links));
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_shm_sends(c, number))
             return comm_shm_transmit(c, number) || moved;
@@ -215,9 +211,9 @@ static bool transmit(pcclComm_t *c, uint32_t number)
 
 static bool move(pcclComm_t *c, bool all)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     bool moved = false;
-    e->links.now = comm_now();
+    links_set_now(c->session->links, comm_now());
     message_pump(&c->session->messages);
     for (uint32_t i = 0; i < c->io.end; i++) {
         struct comm_socket *s = &c->io.sockets[i];
@@ -247,16 +243,16 @@ bool comm_io_move_expected(pcclComm_t *c)
 
 void comm_io_expect(pcclComm_t *c, const struct op *op)
 {
-    const struct engine *e = &c->session->engine;
+    const struct engine *e = c->session->engine;
     for (uint32_t i = 0; i < c->io.end; i++)
         c->io.sockets[i].expected = engine_expects_from(e, op, i);
 }
 
 bool comm_io_push(pcclComm_t *c)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     bool waits = false;
-    e->links.now = comm_now();
+    links_set_now(c->session->links, comm_now());
     for (uint32_t i = 0; i < c->io.end; i++) {
         const struct comm_socket *s = &c->io.sockets[i];
         if (s->fd < 0) continue;
@@ -269,12 +265,10 @@ bool comm_io_push(pcclComm_t *c)
 
 void comm_io_push_to(pcclComm_t *c, uint64_t member)
 {
-    const struct p2p_link *l =
-        p2p_link_find(&c->session->messages, member, false);
-    if (l && l->open && comm_shm_sends(c, l->conn) &&
-        !c->io.sockets[l->conn].blocked) {
-        uint32_t number = l->conn;
-        if (!engine_may_send(&c->session->engine, number)) {
+    uint32_t number = message_conn(&c->session->messages, member);
+    if (number != NO_CONN && conn_is_open(c->session->links, number) &&
+        comm_shm_sends(c, number) && !c->io.sockets[number].blocked) {
+        if (!engine_may_send(c->session->engine, number)) {
             comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
             return;
         }
@@ -301,7 +295,7 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
-    c->session->engine.links.now = comm_now();
+    links_set_now(c->session->links, comm_now());
     for (;;) {
         int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
@@ -311,8 +305,8 @@ static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
             break;
         }
         uint32_t number = take_number(c, fd);
-        if (number != NO_CONN && engine_accepted(&c->session->engine, number)) {
-            engine_measured(&c->session->engine, number,
+        if (number != NO_CONN && engine_accepted(c->session->engine, number)) {
+            engine_measured(c->session->engine, number,
                             tune(&c->io.sockets[number], fd));
         } else {
             LOG(LOG_WARN, "too many connections: one refused");

@@ -65,7 +65,7 @@ void comm_master_judge(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
     if (m->fd < 0) return;
-    if (comm_now() - m->last_recv < c->session->engine.links.deadline) return;
+    if (comm_now() - m->last_recv < links_deadline(c->session->links)) return;
     struct pollfd p = {.fd = m->fd, .events = POLLIN};
     if (poll(&p, 1, 0) == 0)
         master_lost(c, "the master was silent for longer than the deadline");
@@ -105,7 +105,8 @@ bool comm_master_read(pcclComm_t *c)
     ssize_t n = recv(m->fd, m->in + m->in_size, m->in_capacity - m->in_size,
                      MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    c->session->engine.links.now = c->session->now = comm_now();
+    c->session->now = comm_now();
+    links_set_now(c->session->links, c->session->now);
     if (n > 0) {
         m->in_size += (size_t)n;
         m->last_recv = c->session->now;
@@ -120,7 +121,8 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
 {
     (void)loop, (void)events;
     pcclComm_t *c = w->data;
-    c->session->engine.links.now = c->session->now = comm_now();
+    c->session->now = comm_now();
+    links_set_now(c->session->links, c->session->now);
     /* Bytes that peers sent before this message count first: the last bytes of
      * a member that died complete operations, which a flush would otherwise
      * abort. */

@@ -30,9 +30,9 @@ static uint32_t queue_size(const pcclComm_t *c, uint32_t number)
 {
     const struct session *s = c->session;
     const struct view *view = s->proposed ? s->next : s->view;
-    uint64_t host = s->engine.links.host;
+    uint64_t host = links_host(s->links);
     uint32_t here = 0;
-    if (s->engine.links.conns[number]->peer) return CHANNEL_SIZE; /* messages */
+    if (conn_is_p2p(s->links, number)) return CHANNEL_SIZE; /* messages */
     for (uint32_t i = 0; i < view->size; i++)
         here += view->members[i].host == host;
     return here == 2 ? CHANNEL_SIZE_PAIR : CHANNEL_SIZE;
@@ -83,8 +83,7 @@ void comm_shm_settled(void *comm, uint32_t number, bool taken)
 uint8_t *comm_shm_region_export(void *comm, struct channel_offer *offer)
 {
     pcclComm_t *c = comm;
-    if (!c->io.region.memory &&
-        !shared_region_make(&c->io.region, SINGLE_COPY_SIZE))
+    if (!c->io.region.memory && !shared_region_make(&c->io.region, REGION_SIZE))
         return NULL;
     *offer = c->io.region.offer;
     return c->io.region.memory;
@@ -100,14 +99,12 @@ const uint8_t *comm_shm_region_attach(void *comm, uint32_t number,
 
 bool comm_shm_receives(const pcclComm_t *c, uint32_t number)
 {
-    const struct conn *conn = c->session->engine.links.conns[number];
-    return conn && conn->channel;
+    return conn_channel(c->session->links, number) != NULL;
 }
 
 bool comm_shm_sends(const pcclComm_t *c, uint32_t number)
 {
-    const struct conn *conn = c->session->engine.links.conns[number];
-    return conn && conn->channel && !conn->greets;
+    return conn_sends_shared(c->session->links, number);
 }
 
 /* --------------------------------------------------------------- doorbell */
@@ -142,7 +139,7 @@ bool comm_shm_arm(pcclComm_t *c, uint32_t number)
     struct channel *channel = &s->share.channel;
     uint8_t *to;
     uint32_t what = s->blocked ? CHANNEL_WANTS_ROOM : CHANNEL_AWAKE;
-    if (engine_rx_window(&c->session->engine, number, &to) > 0)
+    if (engine_rx_window(c->session->engine, number, &to) > 0)
         what |= CHANNEL_WANTS_DATA;
     s->armed = true;
     bool there = channel_arm(channel, what);
@@ -183,7 +180,7 @@ static bool put(struct engine *e, uint32_t number, struct channel *channel)
 
 bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     struct conn_part parts[2];
@@ -198,7 +195,7 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
 
 bool comm_shm_receive(pcclComm_t *c, uint32_t number)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     const uint8_t *from;

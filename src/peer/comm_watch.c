@@ -26,7 +26,7 @@ static bool has_work(const struct session *s)
 {
     return s->state == SESSION_JOINING || s->proposed || s->leaving ||
            s->sync == SYNC_ASKED || s->votes[VOTE_OPTIMIZE] == VOTE_WAITING ||
-           engine_has_work(&s->engine);
+           engine_has_work(s->engine);
 }
 
 /* Events of a connection that the background thread waits for. What is not open
@@ -36,17 +36,17 @@ static int events_for(const pcclComm_t *c, uint32_t number, bool work)
 {
     const struct session *s = c->session;
     const struct comm_socket *k = &c->io.sockets[number];
-    const struct conn *conn = s->engine.links.conns[number];
+    const struct links *n = s->links;
     bool owns = c->progress.state == PROGRESS_BACKGROUND;
-    bool open = conn && conn->state == CONN_OPEN;
+    bool open = conn_is_open(n, number);
     bool shares = comm_shm_receives(c, number);
     bool reads = work;
     int events = 0;
     if (shares && k->ended) return 0;
     if (open && !owns) return 0;
-    if (conn && conn->peer) reads = s->leaving && !message_full(conn->peer);
+    if (conn_is_p2p(n, number)) reads = s->leaving && !conn_is_full(n, number);
     if (!open) reads = true;
-    if (conn && conn->parked) reads = false;
+    if (conn_is_parked(n, number)) reads = false;
     if (k->connecting || (k->blocked && !shares)) events |= EV_WRITE;
     if (!k->connecting && reads) events |= EV_READ;
     /* With a channel a byte on the socket says that there is room. */
@@ -115,8 +115,7 @@ static short events_for_owner(pcclComm_t *c, uint32_t number)
     short events = 0;
     if (shares && k->ended) return 0;
     if (k->connecting || (k->blocked && !shares)) events |= POLLOUT;
-    if (!k->connecting &&
-        engine_rx_window(&c->session->engine, number, &to) > 0)
+    if (!k->connecting && engine_rx_window(c->session->engine, number, &to) > 0)
         events |= POLLIN;
     if (shares && k->blocked) events |= POLLIN;
     return events;

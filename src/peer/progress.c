@@ -127,10 +127,10 @@ void progress_tested(pcclComm_t *c)
 
 void progress_launched(pcclComm_t *c)
 {
-    struct engine *e = &c->session->engine;
-    e->defers = !progress_has_owner(c);
+    struct engine *e = c->session->engine;
+    engine_set_defers(e, !progress_has_owner(c));
     progress_tested(c);
-    e->defers = false;
+    engine_set_defers(e, false);
     /* Calls come so close to each other that no other thread would get the
      * lock, but be woken by each of them. */
     comm_yield_lock(c);
@@ -156,7 +156,7 @@ void progress_enter(pcclComm_t *c, bool reads_master)
 
 void progress_leave(pcclComm_t *c)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     c->progress.reads_master = false;
     if (comm_io_push(c)) {
         message_pump(&c->session->messages);

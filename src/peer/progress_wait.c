@@ -24,8 +24,7 @@ static bool has_event(const pcclComm_t *c)
 
 static bool is_done(const pcclComm_t *c, const struct goal *goal)
 {
-    if (goal->op)
-        return goal->op->phase == PHASE_DONE || (goal->events && has_event(c));
+    if (goal->op) return op_is_done(goal->op) || (goal->events && has_event(c));
     return goal->sync ? c->session->sync != SYNC_ASKED : has_event(c);
 }
 
@@ -86,8 +85,8 @@ static void wait_for_signal(pcclComm_t *c, pccl_ns until)
 
 static void wait_for(pcclComm_t *c, struct goal *goal)
 {
-    if (goal->op && goal->op->phase == PHASE_DONE) return;
-    engine_wait_begins(&c->session->engine);
+    if (goal->op && op_is_done(goal->op)) return;
+    engine_wait_begins(c->session->engine);
     if (progress_has_owner(c) || is_over(c, goal)) progress_changed(c);
     while (!is_over(c, goal)) {
         if (!progress_has_owner(c)) {
@@ -131,7 +130,7 @@ static void nap_if_handed_on(struct progress *p, bool handed_on)
 static enum look look_at_fast_path(pcclComm_t *c, struct poll_loop *loop)
 {
     (void)loop;
-    switch (fast_poll(&c->session->engine)) {
+    switch (fast_poll(c->session->engine)) {
     case FAST_DONE:
         return LOOK_DONE;
     case FAST_STRANGE:
@@ -144,11 +143,12 @@ static enum look look_at_fast_path(pcclComm_t *c, struct poll_loop *loop)
 enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
                                  uint64_t view_epoch, struct op **rest)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     if (progress_has_owner(c) || !session_fast(c->session, r, view_epoch))
         return FAST_NOTHING;
-    for (uint32_t i = 0; i < e->fast.ep_count; i++)
-        comm_shm_ring(c, e->fast.eps[i].number, CHANNEL_WANTS_DATA);
+    uint32_t number;
+    for (uint32_t i = 0; (number = fast_conn(e, i)) != NO_CONN; i++)
+        comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
     const struct wait_policy *policy = progress_policy(c);
     struct poll_loop loop = {.policy = &policy->fast,
                              .look = look_at_fast_path,
@@ -178,10 +178,10 @@ static bool is_all_shared(struct messages *m)
 /* Moves what shared memory has. False: there is more to do than that. */
 static bool move_messages(pcclComm_t *c, const struct mail *mail)
 {
-    struct engine *e = &c->session->engine;
+    struct engine *e = c->session->engine;
     for (uint32_t i = 0; i < mail->count; i++) {
         uint32_t number = mail->conns[i];
-        struct channel *channel = e->links.conns[number]->channel;
+        struct channel *channel = conn_channel(c->session->links, number);
         const uint8_t *from;
         if (!comm_shm_sends(c, number)) return false; /* a HELLO first */
         if (c->io.sockets[number].blocked || engine_may_send(e, number))
@@ -271,8 +271,7 @@ struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
 
 void progress_flush_messages(pcclComm_t *c)
 {
-    struct engine *e = &c->session->engine;
-    pccl_ns until = comm_now() + e->links.deadline;
+    pccl_ns until = comm_now() + links_deadline(c->session->links);
     if (progress_has_owner(c)) return;
     progress_enter(c, false);
     while (c->session->state == SESSION_MEMBER && comm_now() < until) {

@@ -1,4 +1,5 @@
-/* engine.h - the data plane of one peer as a pure state machine.
+/* engine.h - the structs of the data plane, for the files of this folder. What
+ * others may call: ring.h.
  *
  * Operations (op.c) run plans over links to other peers; a link is a set of
  * connections (conn.c), each a byte stream. No sockets: the driver asks a
@@ -19,6 +20,7 @@
 #include "../reduce/quant.h"
 #include "fast_path.h"
 #include "plan.h"
+#include "ring.h"
 #include "single_copy.h"
 
 enum {
@@ -30,30 +32,6 @@ enum {
 };
 
 /* ------------------------------------------------------------- operations */
-
-enum op_phase {
-    PHASE_FREE,
-    PHASE_QUEUED, /* launched while the epoch is closed */
-    PHASE_RUNNING,
-    PHASE_COMPLETE, /* result complete here, others may lack it */
-    PHASE_DONE,     /* `result` is final; waits for its await */
-};
-
-/* Buffers, ids and arrays belong to the caller until the operation is DONE,
- * except `members` and the four arrays, which are copied. */
-struct op_request {
-    uint64_t tag;
-    struct plan_request plan; /* world, rank, mesh, order are filled in */
-    const void *send;
-    void *recv;
-    enum dtype dtype;
-    enum redop redop;
-    struct quant quant;      /* set by engine_quantize() */
-    uint64_t count;          /* quantized: elements; the plan counts blocks */
-    uint64_t digest;         /* of everything that must agree */
-    const uint64_t *members; /* scope, or NULL: the whole view */
-    uint32_t member_count;
-};
 
 /* One partner of an operation. */
 struct endpoint {
@@ -156,22 +134,6 @@ struct tag_entry {
 
 /* ------------------------------------------------------------------ engine */
 
-enum engine_fault {
-    FAULT_BROKEN,      /* a link with work on it broke */
-    FAULT_MISMATCH,    /* digests of an operation differ */
-    FAULT_FAIL,        /* the owner wants an operation to fail */
-    FAULT_UNREACHABLE, /* a connection an operation needs cannot be made */
-    FAULT_TAGS,        /* the table of tags is nearly full */
-};
-
-/* What the operations report to their owner. */
-struct engine_events {
-    void *user;
-    void (*fault)(void *user, enum engine_fault fault, const struct op *op,
-                  uint64_t peer);
-    void (*finished)(void *user, struct op *op); /* phase is DONE now */
-};
-
 struct engine {
     struct engine_events out;
     struct links links; /* connections, time and what is known of the run */
@@ -216,79 +178,12 @@ struct engine {
         single_copy_on; /* members of this host lend; the same on all of them */
 };
 
-/* The struct is large: allocate it zeroed. pool_size 0: as many connections
- * to a neighbor as its round trip suggests. False: out of memory. */
+/* As engine_new, in a struct that is zeroed. False: out of memory. */
 bool engine_init(struct engine *e, const struct driver *driver,
                  const struct engine_events *events, uint32_t pool_size,
                  pccl_ns deadline);
 void engine_free(struct engine *e);
-
-/* For the driver: link/conn.h, of this engine's connections. */
-bool engine_accepted(struct engine *e, uint32_t conn);
-void engine_dialed(struct engine *e, uint32_t conn, bool success);
-void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
-bool engine_is_long(const struct engine *e, uint32_t conn);
-void engine_closed(struct engine *e, uint32_t conn);
-size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
-bool engine_rx(struct engine *e, uint32_t conn, size_t size);
-size_t engine_rx_from(struct engine *e, uint32_t conn, const uint8_t *bytes,
-                      size_t size);
-void engine_rx_dry(struct engine *e, uint32_t conn);
-uint32_t engine_tx_window(struct engine *e, uint32_t conn,
-                          struct conn_part parts[2]);
-void engine_tx(struct engine *e, uint32_t conn, size_t size);
-bool engine_may_send(const struct engine *e, uint32_t conn);
-void engine_clear_dirty(struct engine *e, uint32_t conn);
-
-void engine_tick(struct engine *e, pccl_ns now);
-/* An operation under way needs a link that has no connection. */
-bool engine_lacks_link(const struct engine *e);
-
-/* Operations: op.c. */
-struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
-struct op *engine_launch(struct engine *e, const struct op_request *r,
-                         bool queue); /* NULL: no memory or slot */
-void engine_start_queued(struct engine *e, struct op *op);
-void engine_finish(struct engine *e, struct op *op, int result);
 /* Something for op is still to come from this partner, as it seems here. */
 bool engine_awaits(const struct op *op, const struct endpoint *ep);
-/* An operation is under way. */
-bool engine_has_work(const struct engine *e);
-/* Bytes that op waits for may arrive on this connection. Also true without an
- * operation, for messages, and before the HELLOs have passed. */
-bool engine_expects_from(const struct engine *e, const struct op *op,
-                         uint32_t conn);
-/* A caller waits for an operation: it launches no others now (rule D4). */
-void engine_wait_begins(struct engine *e);
-void engine_release(struct engine *e, struct op *op); /* after its await */
-/* Makes a complete request for an all-reduce one of codes. */
-void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
-                     enum dtype code);
-
-/* The flush (rules F1..F6). */
-void engine_freeze(struct engine *e);
-uint32_t engine_list(const struct engine *e, const uint64_t *dead,
-                     uint32_t dead_count, struct wire_op *out);
-void engine_query(const struct engine *e, struct wire_op *op);
-/* (tag, seq) has been launched here in this epoch. */
-bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
-const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
-                               uint32_t seq, uint32_t *size);
-void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
-                            const uint8_t *bytes, uint32_t size);
-void engine_restore(struct engine *e, struct op *op);
-
-/* The next view is in force; operations that go on are started again by the
- * owner. Forgets tags, retained results and early frames of older epochs. */
-struct engine_view {
-    uint32_t epoch, world, rank;
-    const struct wire_member *members;
-    const uint64_t *ids;
-    const uint16_t *order;
-    const uint16_t *sites; /* NULL: not known */
-    bool ring, mesh;
-};
-void engine_install(struct engine *e, const struct engine_view *view);
-bool engine_start(struct engine *e, struct op *op); /* in the view in force */
 
 #endif

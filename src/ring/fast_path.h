@@ -15,12 +15,6 @@ enum {
     FAST_WORLD_MAX = 16,
 };
 
-enum fast_status {
-    FAST_WAITS,
-    FAST_DONE,    /* the result is there and retained */
-    FAST_STRANGE, /* something else has come */
-};
-
 struct conn;
 struct engine;
 struct link;
@@ -53,12 +47,5 @@ struct fast_path {
     uint8_t *own;                 /* copy of an in-place input */
     size_t own_size;
 };
-
-/* Sends; the request is borrowed until it is done or converted. False:
- * nothing has happened, it is for engine_launch(). */
-bool fast_start(struct engine *e, const struct op_request *r);
-enum fast_status fast_poll(struct engine *e);
-/* What was begun as an operation under way; NULL: out of memory. */
-struct op *fast_convert(struct engine *e);
 
 #endif

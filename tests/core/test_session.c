@@ -5,6 +5,7 @@
 
 #include "../../include/pccl.h"
 #include "../../src/elastic/session.h"
+#include "../../src/ring/op.h"
 
 static struct session *session;
 static struct wire_member members[4];
@@ -203,10 +204,10 @@ static void test_a_failure_is_reported_again(void **state)
     said[0] = '\0';
     next_epoch(4, &(struct wire_op){.tag = 7, .state = VERDICT_FAILED});
     assert_string_equal(said, "");
-    const struct op *op = engine_find(&session->engine, 7);
+    const struct op *op = engine_find(session->engine, 7);
     assert_int_equal(op->phase, PHASE_DONE);
     assert_int_equal(op->result, pcclOperationFailed);
-    op = engine_find(&session->engine, 8);
+    op = engine_find(session->engine, 8);
     assert_int_equal(op->phase, PHASE_RUNNING);
 }
 

@@ -6,6 +6,7 @@
 #include "../../include/pccl.h"
 #include "../../src/base/cursor.h"
 #include "../../src/elastic/session.h"
+#include "../../src/ring/op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +54,13 @@ static void receive(struct universe *u, const uint8_t *bytes, size_t size)
 {
     while (size > 0 && u->open) {
         uint8_t *to = NULL;
-        size_t room = engine_rx_window(&u->s->engine, 0, &to);
+        size_t room = engine_rx_window(u->s->engine, 0, &to);
         if (room == 0) return; /* held until an epoch that never comes */
         size_t part = size < room ? size : room;
         memcpy(to, bytes, part);
         bytes += part;
         size -= part;
-        if (!engine_rx(&u->s->engine, 0, part)) assert(!u->open);
+        if (!engine_rx(u->s->engine, 0, part)) assert(!u->open);
     }
 }
 
@@ -67,11 +68,11 @@ static void drain(struct universe *u)
 {
     struct conn_part parts[2];
     for (int i = 0; i < 64 && u->open; i++) {
-        uint32_t count = engine_tx_window(&u->s->engine, 0, parts);
+        uint32_t count = engine_tx_window(u->s->engine, 0, parts);
         size_t size = 0;
         for (uint32_t p = 0; p < count; p++) size += parts[p].size;
         if (size == 0) return;
-        engine_tx(&u->s->engine, 0, size);
+        engine_tx(u->s->engine, 0, size);
     }
 }
 
@@ -100,7 +101,7 @@ static void join(struct universe *u)
     session_on_message(u->s, &welcome);
     session_on_message(u->s, &view);
     assert(u->open); /* the lower id calls */
-    engine_dialed(&u->s->engine, 0, true);
+    engine_dialed(u->s->engine, 0, true);
     greet(u);
     session_settle(u->s);
     view.type = WIRE_INSTALL;
@@ -191,7 +192,7 @@ static void act(struct universe *u, struct fuzz_input *in)
         return;
     case 5: /* called again, by who knows whom */
         if (u->open) return;
-        u->open = engine_accepted(&u->s->engine, 0);
+        u->open = engine_accepted(u->s->engine, 0);
         if (fuzz_u8(in) & 1) greet(u);
         return;
     default:

@@ -54,7 +54,7 @@ bool fail_withholds(const struct sim *s, const struct sim_proc *p,
 /* The master has closed the epoch, and this peer does not know. */
 static bool is_late(const struct sim *s, const struct sim_proc *p)
 {
-    const struct engine *e = &p->session->engine;
+    const struct engine *e = p->session->engine;
     for (uint32_t i = 0; i < GROUPS_MAX && !e->links.frozen; i++) {
         const struct master_group *g = &s->master->groups[i];
         if (g->used && g->epoch == e->links.epoch)

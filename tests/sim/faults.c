@@ -156,7 +156,7 @@ static bool is_striped(const struct sim *s, const struct net_stream *st)
 {
     int proc = st->end[0].proc;
     if (st->control || proc < 0) return false;
-    const struct engine *e = &s->procs[proc].session->engine;
+    const struct engine *e = s->procs[proc].session->engine;
     const struct conn *c = e->links.conns[st->end[0].conn];
     return c && c->state == CONN_OPEN && c->link && c->link->open > 1 &&
            op_uses_link(e, c->link, NULL);

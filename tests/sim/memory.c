@@ -97,7 +97,7 @@ void memory_outputs(struct driver *out)
 
 bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
 {
-    struct engine *e = &p->session->engine;
+    struct engine *e = p->session->engine;
     struct channel *channel = e->links.conns[conn]->channel;
     const uint8_t *from;
     size_t size = channel_ready(channel, &from);
@@ -122,7 +122,7 @@ bool memory_read(struct sim *s, struct sim_proc *p, uint32_t conn, bool *empty)
 
 bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
 {
-    struct engine *e = &p->session->engine;
+    struct engine *e = p->session->engine;
     struct channel *channel = e->links.conns[conn]->channel;
     struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, conn, parts);

@@ -33,14 +33,15 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/reduce" \
 cd "$work"
 
 core="base/wire base/pool base/dtype
-link/frame link/conn link/conn_receive link/conn_send link/link link/links
+link/frame link/conn link/conn_receive link/conn_send link/link link/links link/links_face
 link/probe link/region link/unexpected link/shared_memory
-ring/plan ring/engine ring/engine_io ring/op_frame ring/single_copy ring/flush ring/op_queue ring/op ring/op_send ring/op_quant
+ring/plan ring/engine ring/engine_io ring/ring_face ring/op_frame ring/single_copy ring/flush ring/op_queue ring/op ring/op_send ring/op_quant
 ring/op_restore ring/op_fold ring/op_direct ring/hierarchy ring/op_single_copy
 ring/fast_path ring/result_cache
 message/message message/message_receive message/message_rndv
 message/message_send
-elastic/session elastic/session_sync elastic/session_verdict
+elastic/session elastic/session_launch elastic/session_view
+elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_view master/order master/sites
@@ -142,7 +143,7 @@ while IFS='|' read -r name file script; do
     cp "$root/src/$file" "src/$file"
 done <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
-no restore|elastic/session.c|s/if (!queued) engine_restore(e, op);//
+no restore|elastic/session_view.c|s/if (op_phase(op) != PHASE_QUEUED) engine_restore(e, op);//
 stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
 wrong AVG divisor, exchange|ring/op_fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
@@ -156,9 +157,9 @@ result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < seq) dro
 result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) drop/drop/
 a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
-told twice (update forgets losses)|elastic/session.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
+told twice (update forgets losses)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
 never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
-loss told at once|elastic/session.c|s/notified_push(&s->notified, s->view, s->removed, s->removed_count);/notified_push(\&s->notified, s->view, s->removed, s->removed_count); notified_advance(\&s->notified, UINT32_MAX, s->id);/
+loss told at once|elastic/session_view.c|s/notified_push(&s->notified, s->view, s->removed, s->removed_count);/notified_push(\&s->notified, s->view, s->removed, s->removed_count); notified_advance(\&s->notified, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
 DONE of some is that of all (D4)|ring/op.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
 sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
@@ -175,7 +176,7 @@ verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool st
 no probe (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
 votes are not refused (V4)|master/deadlock.c|s/if (g->restart) refuse_waiting(m, p->group);//
-scopes are not told (V4)|elastic/session.c|s/^        tell_scopes(s);//
+scopes are not told (V4)|elastic/session_view.c|s/^        send_scopes(s);//
 one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
@@ -183,16 +184,16 @@ ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) retur
 ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//
 better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group_list\[i\])//
-probed links stay (O7)|elastic/session.c|s/if (msg->view.optimize) links_close_unwanted(&s->engine.links);//
+probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
 verdict not kept (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v->tag, result);/(void)result;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
-failure forgotten by a flush (D10)|elastic/session.c|s/op->fails \&\& op->phase != PHASE_DONE/false/
+failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
 failure of one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
 early frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
-stranded member waits for ever|elastic/session.c|s/if (s->stranded) session_gone(s, s->reason);//
+stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->last_recv >= m->deadline/false/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/

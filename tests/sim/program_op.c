@@ -349,7 +349,7 @@ void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o)
 bool program_quick(struct sim *s, struct sim_proc *p)
 {
     struct sim_op *o = p->fast;
-    enum fast_status state = fast_poll(&p->session->engine);
+    enum fast_status state = fast_poll(p->session->engine);
     if (state == FAST_WAITS && sim_pick(s, 64) > 0) return false;
     p->fast = NULL;
     if (state == FAST_DONE) {
@@ -359,7 +359,7 @@ bool program_quick(struct sim *s, struct sim_proc *p)
         p->program.progress_at = s->now;
         return true;
     }
-    o->op = fast_convert(&p->session->engine);
+    o->op = fast_convert(p->session->engine);
     SIM_CHECK(s, o->op != NULL, "no memory");
     sim_coverage.fast_converted++;
     return true;

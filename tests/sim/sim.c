@@ -186,7 +186,7 @@ static void proc_changed(void *user)
 static void conn_lost(struct sim_proc *p, uint32_t conn)
 {
     proc_close(p, conn);
-    engine_closed(&p->session->engine, conn);
+    engine_closed(p->session->engine, conn);
 }
 
 static uint64_t proc_round_trip(void *user, uint64_t peer)
@@ -219,11 +219,11 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
         .deadline = SIM_DEADLINE};
     if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
-    p->session->now = p->session->engine.links.now = s->now;
-    if (s->options.interleaved) p->session->engine.cached = 0;
-    if (s->options.sites) p->session->engine.many = p->uid % 4;
-    if (!s->options.lends) p->session->engine.single_copy_world = 0;
-    p->session->engine.piece = s->options.piece;
+    p->session->now = p->session->engine->links.now = s->now;
+    if (s->options.interleaved) p->session->engine->cached = 0;
+    if (s->options.sites) p->session->engine->many = p->uid % 4;
+    if (!s->options.lends) p->session->engine->single_copy_world = 0;
+    p->session->engine->piece = s->options.piece;
     shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
@@ -248,7 +248,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
 {
     SIM_TRACE(s, "process %u (id %llu) %s", p->uid,
               (unsigned long long)p->session->id, crash ? "crashes" : "ends");
-    sim_coverage.probe_lost += crash && p->session->engine.links.probe.on;
+    sim_coverage.probe_lost += crash && p->session->engine->links.probe.on;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         struct net_stream *st = &s->streams[i];
         for (int side = 0; st->used && side < 2; side++) {
@@ -311,8 +311,8 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
     sim_coverage.one_way += to && walled(s, p->uid, port);
     sim_coverage.reversed += success && p->uid > port;
     pccl_ns rtt = port % 4 == 0 ? RTT_VERY_HIGH : PCCL_MS;
-    if (success) engine_measured(&p->session->engine, conn, rtt);
-    engine_dialed(&p->session->engine, conn, success);
+    if (success) engine_measured(p->session->engine, conn, rtt);
+    engine_dialed(p->session->engine, conn, success);
     return true;
 }
 
@@ -323,7 +323,7 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     if (stream < 0) return false;
     if (s->dialing[stream]) return dial_ends(s, p, conn);
     struct net_pipe *pipe = &s->streams[stream].pipe[!side];
-    struct engine *e = &p->session->engine;
+    struct engine *e = p->session->engine;
     bool empty = true;
     if (p->program.stage != STAGE_LAUNCH) engine_wait_begins(e);
     if (e->links.conns[conn]->channel) {
@@ -350,7 +350,7 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
 {
     int stream = p->conns[conn].stream;
     if (stream < 0 || s->dialing[stream]) return false;
-    struct engine *e = &p->session->engine;
+    struct engine *e = p->session->engine;
     if (!engine_may_send(e, conn) && !p->conns[conn].blocked) return false;
     struct net_pipe *pipe = &s->streams[stream].pipe[p->conns[conn].side];
     struct conn_part parts[2];
@@ -420,7 +420,7 @@ static bool proc_accept(struct sim *s, struct sim_proc *p)
         uint32_t conn = proc_conn(p, (int)i, 1);
         SIM_CHECK(s, conn != NO_CONN, "too many connections");
         st->end[1].conn = conn;
-        SIM_CHECK(s, engine_accepted(&p->session->engine, conn), "no memory");
+        SIM_CHECK(s, engine_accepted(p->session->engine, conn), "no memory");
         any = true;
     }
     return any;
@@ -428,7 +428,7 @@ static bool proc_accept(struct sim *s, struct sim_proc *p)
 
 static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
 {
-    uint32_t end = p->session->engine.links.conn_end;
+    uint32_t end = p->session->engine->links.conn_end;
     if (!write && control_read(s, p)) return true;
     if (end == 0) return false;
     uint32_t first = sim_pick(s, end);

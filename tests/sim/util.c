@@ -172,7 +172,7 @@ uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h)
 
 void sim_watch(struct sim_proc *p)
 {
-    const struct engine *e = &p->session->engine;
+    const struct engine *e = p->session->engine;
     election_watch(p->sim, p);
     for (uint32_t i = 0; i < e->links.conn_end; i++) {
         const struct conn *c = e->links.conns[i];

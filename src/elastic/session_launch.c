@@ -1,0 +1,95 @@
+/* session_launch.c - operations as the program sees them: what a launch meets,
+ * and what it gets back. Rules P1, T2, D10 of master/PROTOCOL.md. */
+#include "session.h"
+
+#include "../../include/pccl.h"
+
+static struct op *finished_op(struct session *s, const struct op_request *r,
+                              int result, uint32_t loss)
+{
+    struct op *op = engine_launch(s->engine, r, true);
+    if (!op) return NULL;
+    op_set_loss(op, loss);
+    engine_finish(s->engine, op, result);
+    return op;
+}
+
+bool session_scope_lives(const struct session *s, const uint64_t *ids,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (view_find(s->view, ids[i]) == s->view->size) return false;
+    }
+    return true;
+}
+
+/* Rule P1: what a launch meets, in the order of the program's history. */
+static bool launch_is_over(struct session *s, const struct op_request *r,
+                           int *result, uint32_t *loss)
+{
+    *loss = 0;
+    if (session_take_verdict(s, r, result)) return true;
+    *result = pcclRankConnectionLost;
+    if (r->members && !session_scope_lives(s, r->members, r->member_count))
+        return true;
+    if (!r->members && s->notified.loss_count > 0) {
+        *loss = s->notified.loss_first;
+        return true;
+    }
+    *result = pcclRankConnectionFailed;
+    return !s->view->ring && s->view->size > 1;
+}
+
+int session_launch(struct session *s, const struct op_request *r,
+                   uint64_t view_epoch, struct op **out)
+{
+    if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
+    if (s->state != SESSION_MEMBER) return pcclInvalidUsage;
+    if (session_votes_topology(s) || s->sync != SYNC_IDLE)
+        return pcclInvalidUsage;
+    if (engine_find(s->engine, r->tag)) return pcclInvalidArgument;
+    if (!r->members && view_epoch != 0 && view_epoch != s->notified.epoch)
+        return pcclRankConnectionLost;
+    int result;
+    uint32_t loss;
+    if (launch_is_over(s, r, &result, &loss))
+        *out = finished_op(s, r, result, loss);
+    else
+        *out = engine_launch(s->engine, r, links_is_frozen(s->links));
+    return *out ? pcclSuccess : pcclInternalError;
+}
+
+bool session_fast(struct session *s, const struct op_request *r,
+                  uint64_t view_epoch)
+{
+    if (s->state != SESSION_MEMBER || session_votes_topology(s) ||
+        s->sync != SYNC_IDLE || s->notified.loss_count > 0 ||
+        links_is_frozen(s->links))
+        return false;
+    if (session_keeps_verdict(s, r->tag)) return false;
+    if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
+    return fast_start(s->engine, r);
+}
+
+int session_fail(struct session *s, uint64_t tag)
+{
+    struct op *op = engine_find(s->engine, tag);
+    if (!op || op_is_done(op)) return pcclInvalidUsage;
+    if (s->state != SESSION_MEMBER || links_is_frozen(s->links) ||
+        op_phase(op) == PHASE_QUEUED)
+        return pcclPendingAsyncOps;
+    engine_fail(s->engine, op, false);
+    return pcclSuccess;
+}
+
+int session_take(struct session *s, struct op *op, uint32_t *contributors,
+                 uint64_t *tx_bytes, uint64_t *rx_bytes)
+{
+    struct op_outcome out = engine_take(s->engine, op);
+    *contributors = out.contributors;
+    *tx_bytes = out.tx_bytes;
+    *rx_bytes = out.rx_bytes;
+    /* Rule T2: notified by this result, and only up to the loss it met. */
+    if (out.loss > 0) notified_advance(&s->notified, out.loss, s->id);
+    return out.result;
+}

@@ -1,0 +1,272 @@
+/* session_view.c - from one view to the next: flush, proposal, installation,
+ * and what becomes of the operations under way. Rules F1.., R3, R5, T1 of
+ * master/PROTOCOL.md. */
+#include "session.h"
+
+#include "../../include/pccl.h"
+
+/* -------------------------------------------------------------- the flush */
+
+/* Rule F2: stop, then say what is known. */
+void session_on_flush(struct session *s, const struct wire_msg *msg)
+{
+    s->round = msg->round;
+    s->proposed = false;
+    if (!links_is_frozen(s->links)) s->closed_at = links_now(s->links);
+    engine_freeze(s->engine);
+    struct wire_op ops[OPS_MAX];
+    struct wire_msg reply = {.type = WIRE_FLUSHED,
+                             .round = msg->round,
+                             .epoch = s->view->epoch,
+                             .ops = ops};
+    reply.op_count = engine_list(s->engine, msg->ids, msg->id_count, ops);
+    session_send(s, &reply);
+}
+
+/* Rule V4: the master cannot know who has a part in a narrower operation. */
+static void send_scopes(struct session *s)
+{
+    for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
+        const struct op *op = engine_op(s->engine, i);
+        if (!op || !op_is_active(op) || op_is_whole(op)) continue;
+        struct wire_op one = op_name(op);
+        engine_query(s->engine, &one);
+        struct wire_msg reply = {.type = WIRE_REPLY,
+                                 .epoch = s->view->epoch,
+                                 .ops = &one,
+                                 .op_count = 1};
+        reply.ids = op_scope(op, &reply.id_count);
+        session_send(s, &reply);
+    }
+}
+
+void session_on_query(struct session *s, const struct wire_msg *msg)
+{
+    struct wire_op ops[WIRE_OPS_MAX];
+    struct wire_msg reply = {.type = WIRE_REPLY,
+                             .round = msg->round,
+                             .epoch = s->view->epoch,
+                             .ops = ops};
+    if (msg->op_count == 0) {
+        send_scopes(s);
+        reply.op_count = engine_list(s->engine, NULL, 0, ops);
+    } else {
+        reply.op_count = msg->op_count;
+        for (uint32_t i = 0; i < msg->op_count; i++) {
+            ops[i] = msg->ops[i];
+            engine_query(s->engine, &ops[i]);
+        }
+    }
+    session_send(s, &reply);
+}
+
+void session_on_donate(struct session *s, const struct wire_msg *msg)
+{
+    struct wire_msg reply = {.type = WIRE_RESULT, .round = msg->round};
+    reply.result.tag = msg->result.tag;
+    reply.result.seq = msg->result.seq;
+    reply.result.bytes = engine_donation(s->engine, msg->result.tag,
+                                         msg->result.seq, &reply.result.size);
+    if (reply.result.bytes) session_send(s, &reply);
+}
+
+/* ------------------------------------------------------- propose, install */
+
+static void want(struct session *s, uint32_t rank, uint32_t connections)
+{
+    if (rank != s->next->rank)
+        links_want(s->links, &s->next->members[rank], connections);
+}
+
+/* Rule R3: connect to the ring neighbours, and in small worlds to all. */
+static void want_links(struct session *s)
+{
+    const struct view *v = s->next;
+    if (!v->ring || v->size < 2) return;
+    uint32_t at = v->rank;
+    for (uint32_t i = 0; v->has_order && i < v->size; i++) {
+        if (v->order[i] == v->rank) at = i;
+    }
+    uint32_t after = (at + 1) % v->size;
+    uint32_t before = (at + v->size - 1) % v->size;
+    uint32_t pool = links_pool_size(s->links);
+    want(s, v->has_order ? v->order[after] : after, pool);
+    want(s, v->has_order ? v->order[before] : before, pool);
+    for (uint32_t i = 0; v->mesh && i < v->size; i++) want(s, i, 1);
+}
+
+void session_on_propose(struct session *s, const struct wire_msg *msg)
+{
+    if (!view_propose(s->next, s->view, msg, s->id)) {
+        session_gone(s, "the master proposed a view that cannot be");
+        return;
+    }
+    s->round = msg->round;
+    s->proposed = true;
+    s->ready_sent = false;
+    s->removed_count = msg->id_count;
+    for (uint32_t i = 0; i < msg->id_count; i++) s->removed[i] = msg->ids[i];
+    if (!links_is_frozen(s->links)) {
+        s->closed_at = links_now(s->links);
+        engine_freeze(s->engine);
+    }
+    s->proposed_at = links_now(s->links);
+    links_unwant(s->links);
+    links_set_directions(s->links, msg->pairs, msg->pair_count);
+    want_links(s);
+    /* Nobody can need them before INSTALL, and both ends see them so (O7). */
+    if (msg->view.optimize) links_close_unwanted(s->links);
+    session_settle(s);
+}
+
+/* Rule R3: READY when every wanted link is there, or cannot be made. */
+void session_settle(struct session *s)
+{
+    if (s->stranded) session_gone(s, s->reason);
+    if (!s->proposed || s->ready_sent) return;
+    uint64_t failed[PEERS_MAX];
+    struct wire_msg ready = {
+        .type = WIRE_READY, .round = s->round, .ids = failed};
+    for (uint32_t i = 0; i < s->next->size; i++) {
+        uint64_t id = s->next->ids[i];
+        if (!links_is_wanted(s->links, id)) continue;
+        enum link_status status = links_status(s->links, id);
+        if (status == LINK_WAITS) return;
+        if (status == LINK_FAILED) failed[ready.id_count++] = id;
+    }
+    s->ready_sent = true;
+    session_send(s, &ready);
+}
+
+static const struct wire_op *verdict_on(const struct wire_msg *msg,
+                                        uint64_t tag, uint32_t seq)
+{
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        if (msg->ops[i].tag == tag && msg->ops[i].seq == seq)
+            return &msg->ops[i];
+    }
+    return NULL;
+}
+
+/* What the master says of an operation that was under way; NULL: nothing. */
+static const struct wire_op *verdict_of(const struct wire_msg *msg,
+                                        const struct op *op)
+{
+    if (op_phase(op) == PHASE_QUEUED) return NULL;
+    struct wire_op name = op_name(op);
+    return verdict_on(msg, name.tag, name.seq);
+}
+
+/* Only an operation that is complete here can be committed. */
+static bool verdicts_fit(struct session *s, const struct wire_msg *msg)
+{
+    for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
+        const struct op *op = engine_op(s->engine, i);
+        if (!op || op_is_done(op)) continue;
+        const struct wire_op *v = verdict_of(msg, op);
+        if (v && v->state == VERDICT_COMMIT && op_phase(op) != PHASE_COMPLETE)
+            return false;
+    }
+    return true;
+}
+
+/* What becomes of an operation that was under way when the epoch closed.
+ * True: it goes on in the new view. */
+static bool judge(struct session *s, struct op *op, const struct wire_msg *msg,
+                  uint32_t loss)
+{
+    struct engine *e = s->engine;
+    const struct wire_op *v = verdict_of(msg, op);
+    if (v && v->state == VERDICT_COMMIT) {
+        engine_finish(e, op, pcclSuccess);
+        return false;
+    }
+    if (op_phase(op) != PHASE_QUEUED) engine_restore(e, op);
+    int result = v ? session_forced((enum op_verdict)v->state) : pcclSuccess;
+    if (result != pcclSuccess) {
+        engine_finish(e, op, result);
+        return false;
+    }
+    uint32_t count;
+    const uint64_t *scope = op_scope(op, &count);
+    bool whole = op_is_whole(op);
+    bool lost = whole ? loss > 0 : !session_scope_lives(s, scope, count);
+    bool ring = s->view->ring || s->view->size == 1;
+    if (!lost && ring) return true;
+    op_set_loss(op, whole && lost ? loss : 0);
+    engine_finish(e, op,
+                  lost ? pcclRankConnectionLost : pcclRankConnectionFailed);
+    return false;
+}
+
+static void go_on(struct session *s, const bool *again)
+{
+    for (uint32_t i = 0; i < OPS_MAX; i++) {
+        if (!again[i]) continue;
+        struct op *op = engine_op(s->engine, i);
+        if (!engine_start(s->engine, op))
+            engine_finish(s->engine, op, pcclInternalError);
+        else if (op_fails(op) && !op_is_done(op))
+            /* Rule D10: the epoch was closed before the master heard of it. */
+            engine_fail(s->engine, op, true);
+    }
+}
+
+/* Rules R5, T1: the proposed view is in force. */
+void session_on_install(struct session *s, const struct wire_msg *msg)
+{
+    if (!s->proposed || msg->round != s->round) return;
+    if (!verdicts_fit(s, msg)) {
+        session_gone(s,
+                     "the master committed an operation that is not complete");
+        return;
+    }
+    bool update = msg->view.update || msg->view.optimize;
+    session_keep_verdicts(s, msg);
+    struct view *old = s->view;
+    s->view = s->next;
+    s->next = old;
+    s->proposed = false;
+    s->installed_at = links_now(s->links);
+    s->view->epoch = msg->round;
+    s->view->mesh = msg->view.mesh;
+    s->view->world = msg->view.world;
+    s->view->groups = msg->view.groups;
+    s->view->largest = msg->view.largest;
+    uint32_t loss = 0;
+    if (s->removed_count > 0 && !update && s->state == SESSION_MEMBER) {
+        notified_push(&s->notified, s->view, s->removed, s->removed_count);
+        loss = s->notified.loss_first + s->notified.loss_count - 1;
+    }
+    bool again[OPS_MAX] = {false};
+    for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
+        struct op *op = engine_op(s->engine, i);
+        if (op && !op_is_done(op)) again[i] = judge(s, op, msg, loss);
+    }
+    for (uint32_t i = 0; i < s->removed_count; i++)
+        links_drop(s->links, s->removed[i]);
+    struct engine_view view = {
+        .epoch = s->view->epoch,
+        .world = s->view->size,
+        .rank = s->view->rank,
+        .members = s->view->members,
+        .ids = s->view->ids,
+        .order = s->view->has_order ? s->view->order : NULL,
+        .sites = s->view->has_sites ? s->view->sites : NULL,
+        .ring = s->view->ring,
+        .mesh = s->view->mesh};
+    engine_install(s->engine, &view);
+    for (uint32_t i = 0; i < s->removed_count; i++)
+        message_lose(&s->messages, s->removed[i]);
+    if (update || s->state == SESSION_JOINING)
+        notified_all(&s->notified, s->view);
+    session_keep_blockers(s, msg);
+    enum vote_kind kind = msg->view.optimize ? VOTE_OPTIMIZE : VOTE_UPDATE;
+    if (update && s->votes[kind] == VOTE_WAITING) {
+        s->votes[kind] = VOTE_ANSWERED;
+        s->answers[kind] = kind == VOTE_UPDATE || s->view->ring;
+    }
+    s->state = SESSION_MEMBER;
+    go_on(s, again);
+    s->out.changed(s->out.user);
+}

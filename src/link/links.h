@@ -1,0 +1,117 @@
+/* links.h - the face of this folder: what the owner of a member's links and its
+ * driver may call. The structs are in link.h and conn.h, for the clients of
+ * the links.
+ *
+ * Pure: the driver asks a connection where the next bytes go or come from,
+ * moves them, and reports how many. */
+#ifndef PCCL_LINKS_H
+#define PCCL_LINKS_H
+
+#include "../base/base.h"
+#include "../base/wire.h"
+#include "driver.h"
+
+struct conn;
+struct links;
+
+enum {
+    CONNS_MAX = 16384, /* connections of one member */
+    /* Bytes of a region: a head of 4 KiB, 8 slots of 2 buffers of 1 MiB. */
+    REGION_HEAD = 4096,
+    REGION_SIZE = REGION_HEAD + 8 * 2 * 1024 * 1024,
+};
+
+/* Round trips from which on a link has several connections: one alone needs
+ * many of them to fill it, and providers hold connections to a rate that falls
+ * with the distance. Too many fight each other for the queues. */
+#define RTT_HIGH (3 * PCCL_MS)
+#define RTT_VERY_HIGH (30 * PCCL_MS)
+
+/* ----------------------------------------------------------- for the owner */
+
+/* Links (rule R3). */
+void links_want(struct links *n, const struct wire_member *m,
+                uint32_t connections);
+void links_unwant(struct links *n);
+/* Who dials whom, against the order of ids: of all links, or of one. Closes
+ * the connections of a link whose dialer changes. */
+void links_set_directions(struct links *n, const struct wire_pair *pairs,
+                          uint32_t count);
+void links_set_direction(struct links *n, uint64_t id, bool dials);
+enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
+enum link_status links_status(struct links *n, uint64_t id);
+void links_drop(struct links *n, uint64_t id);
+/* Closes what probes opened and nobody wants now. */
+void links_close_unwanted(struct links *n);
+void links_close_all(struct links *n);
+
+/* What HELLO and WELCOME say of this member. */
+void links_set_host(struct links *n, uint64_t host);
+void links_set_self(struct links *n, uint64_t self, const struct wire_key *key);
+void links_set_deadline(struct links *n, pccl_ns deadline);
+void links_set_now(struct links *n, pccl_ns now);
+uint64_t links_host(const struct links *n);
+pccl_ns links_deadline(const struct links *n);
+pccl_ns links_now(const struct links *n);
+uint32_t links_pool_size(const struct links *n);
+/* Between FLUSH and INSTALL. */
+bool links_is_frozen(const struct links *n);
+/* A proposal needs the link. */
+bool links_is_wanted(struct links *n, uint64_t id);
+/* As in struct driver; 0: nobody can say. */
+uint64_t links_round_trip(const struct links *n, uint64_t peer);
+bool links_has_round_trips(const struct links *n);
+/* Reports of probes; without them no probe is taken. */
+void links_on_probed(struct links *n,
+                     void (*report)(void *user, uint32_t step,
+                                    const struct wire_edge *edge),
+                     void *user);
+
+/* ---------------------------------------------------------- for the driver */
+
+/* A number comes from the driver (its table index). */
+bool conn_accepted(struct links *n, uint32_t number);
+void conn_dialed(struct links *n, uint32_t number, bool success);
+/* How long the other end took to answer: after conn_accepted, or before
+ * conn_dialed. */
+void conn_measured(struct links *n, uint32_t number, pccl_ns rtt);
+/* The connection is part of a ring that may lead far away, even if it is short
+ * itself: what waits in its queues delays all the others. */
+bool conn_is_long(const struct links *n, uint32_t number);
+void conn_closed(struct links *n, uint32_t number);
+/* Where received bytes go; 0: do not read now. */
+size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to);
+/* False: the bytes break the protocol; the connection was closed. */
+bool conn_rx(struct links *n, uint32_t number, size_t size);
+/* Takes bytes from where they lie, as many as can be used now; fewer when the
+ * connection is parked, or was closed, or a client defers what follows. */
+size_t conn_rx_from(struct links *n, uint32_t number, const uint8_t *bytes,
+                    size_t size);
+/* Everything that had arrived has been read. */
+void conn_rx_dry(struct links *n, uint32_t number);
+/* What to send next, at most two parts; 0: nothing. Stable until conn_tx. */
+struct conn_part {
+    const uint8_t *from;
+    size_t size;
+};
+uint32_t conn_tx_window(struct links *n, uint32_t number,
+                        struct conn_part parts[2]);
+void conn_tx(struct links *n, uint32_t number, size_t size);
+bool conn_may_send(const struct links *n, uint32_t number);
+void conn_clear_dirty(struct links *n, uint32_t number);
+
+/* What a connection is now; all false and 0 for a number without one. */
+bool conn_is_free(const struct links *n, uint32_t number);
+bool conn_is_open(const struct links *n, uint32_t number);
+bool conn_is_parked(const struct links *n, uint32_t number);
+bool conn_is_p2p(const struct links *n, uint32_t number);
+/* Nothing more is read now: the program has many messages to take. */
+bool conn_is_full(const struct links *n, uint32_t number);
+/* The member at the other end of an open connection of a link; or 0. */
+uint64_t conn_member(const struct links *n, uint32_t number);
+/* The shared memory that carries it, or NULL; and whether what is sent now goes
+ * through it: the own HELLO does not. */
+struct channel *conn_channel(const struct links *n, uint32_t number);
+bool conn_sends_shared(const struct links *n, uint32_t number);
+
+#endif

@@ -1,0 +1,187 @@
+/* ring.h - the face of this folder: the collective operations of one member, as
+ * a pure state machine, for the session and the driver. The structs are in
+ * engine.h and op.h.
+ *
+ * An operation is launched, runs over the links, and ends with phase DONE.
+ * Rules D1.. and F1.. of master/PROTOCOL.md. */
+#ifndef PCCL_RING_H
+#define PCCL_RING_H
+
+#include "../base/base.h"
+#include "../base/dtype.h"
+#include "../base/wire.h"
+#include "../link/links.h"
+#include "../reduce/quant.h"
+#include "plan.h"
+
+struct engine;
+struct op;
+
+enum op_phase {
+    PHASE_FREE,
+    PHASE_QUEUED, /* launched while the epoch is closed */
+    PHASE_RUNNING,
+    PHASE_COMPLETE, /* result complete here, others may lack it */
+    PHASE_DONE,     /* `result` is final; waits for its await */
+};
+
+/* Buffers, ids and arrays belong to the caller until the operation is DONE,
+ * except `members` and the four arrays, which are copied. */
+struct op_request {
+    uint64_t tag;
+    struct plan_request plan; /* world, rank, mesh, order are filled in */
+    const void *send;
+    void *recv;
+    enum dtype dtype;
+    enum redop redop;
+    struct quant quant;      /* set by engine_quantize() */
+    uint64_t count;          /* quantized: elements; the plan counts blocks */
+    uint64_t digest;         /* of everything that must agree */
+    const uint64_t *members; /* scope, or NULL: the whole view */
+    uint32_t member_count;
+};
+
+enum engine_fault {
+    FAULT_BROKEN,      /* a link with work on it broke */
+    FAULT_MISMATCH,    /* digests of an operation differ */
+    FAULT_FAIL,        /* the owner wants an operation to fail */
+    FAULT_UNREACHABLE, /* a connection an operation needs cannot be made */
+    FAULT_TAGS,        /* the table of tags is nearly full */
+};
+
+/* What the operations report to their owner. */
+struct engine_events {
+    void *user;
+    void (*fault)(void *user, enum engine_fault fault, const struct op *op,
+                  uint64_t peer);
+    void (*finished)(void *user, struct op *op); /* phase is DONE now */
+};
+
+/* pool_size 0: as many connections to a neighbor as its round trip suggests.
+ * NULL: out of memory. */
+struct engine *engine_new(const struct driver *driver,
+                          const struct engine_events *events,
+                          uint32_t pool_size, pccl_ns deadline);
+void engine_delete(struct engine *e); /* or NULL */
+struct links *engine_links(struct engine *e);
+
+/* For the driver: link/conn.h, of this engine's connections. */
+bool engine_accepted(struct engine *e, uint32_t conn);
+void engine_dialed(struct engine *e, uint32_t conn, bool success);
+void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
+bool engine_is_long(const struct engine *e, uint32_t conn);
+void engine_closed(struct engine *e, uint32_t conn);
+size_t engine_rx_window(struct engine *e, uint32_t conn, uint8_t **to);
+bool engine_rx(struct engine *e, uint32_t conn, size_t size);
+size_t engine_rx_from(struct engine *e, uint32_t conn, const uint8_t *bytes,
+                      size_t size);
+void engine_rx_dry(struct engine *e, uint32_t conn);
+uint32_t engine_tx_window(struct engine *e, uint32_t conn,
+                          struct conn_part parts[2]);
+void engine_tx(struct engine *e, uint32_t conn, size_t size);
+bool engine_may_send(const struct engine *e, uint32_t conn);
+void engine_clear_dirty(struct engine *e, uint32_t conn);
+
+void engine_tick(struct engine *e, pccl_ns now);
+/* An operation under way needs a link that has no connection. */
+bool engine_lacks_link(const struct engine *e);
+
+/* Operations: op.c. */
+struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
+struct op *engine_launch(struct engine *e, const struct op_request *r,
+                         bool queue); /* NULL: no memory or slot */
+void engine_start_queued(struct engine *e, struct op *op);
+void engine_finish(struct engine *e, struct op *op, int result);
+void engine_release(struct engine *e, struct op *op); /* after its await */
+/* Makes a complete request for an all-reduce one of codes. */
+void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
+                     enum dtype code);
+
+/* The flush (rules F1..F6). */
+void engine_freeze(struct engine *e);
+uint32_t engine_list(const struct engine *e, const uint64_t *dead,
+                     uint32_t dead_count, struct wire_op *out);
+void engine_query(const struct engine *e, struct wire_op *op);
+/* (tag, seq) has been launched here in this epoch. */
+bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
+const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
+                               uint32_t seq, uint32_t *size);
+void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
+                            const uint8_t *bytes, uint32_t size);
+void engine_restore(struct engine *e, struct op *op);
+
+/* The next view is in force; operations that go on are started again by the
+ * owner. Forgets tags, retained results and early frames of older epochs. */
+struct engine_view {
+    uint32_t epoch, world, rank;
+    const struct wire_member *members;
+    const uint64_t *ids;
+    const uint16_t *order;
+    const uint16_t *sites; /* NULL: not known */
+    bool ring, mesh;
+};
+void engine_install(struct engine *e, const struct engine_view *view);
+bool engine_start(struct engine *e, struct op *op); /* in the view in force */
+
+/* What an operation is. */
+enum op_phase op_phase(const struct op *op);
+static inline bool op_is_done(const struct op *op)
+{
+    return op_phase(op) == PHASE_DONE;
+}
+/* Running, or complete while others may lack the result. */
+bool op_is_active(const struct op *op);
+bool op_is_whole(const struct op *op);       /* its scope is the whole view */
+struct wire_op op_name(const struct op *op); /* its tag and sequence */
+const uint64_t *op_scope(const struct op *op, uint32_t *count);
+void op_set_loss(struct op *op, uint32_t loss);
+/* Somebody waits for the result: it is not to be found again. */
+bool op_is_awaited(const struct op *op);
+void op_set_awaited(struct op *op);
+/* Rule D10: this member wants the operation to fail. Reported once an epoch,
+ * or in any case if `again`. */
+void engine_fail(struct engine *e, struct op *op, bool again);
+bool op_fails(const struct op *op);
+/* Takes the result of a DONE operation and frees it. */
+struct op_outcome {
+    int result;
+    uint32_t contributors;
+    uint32_t loss; /* losses up to this one are notified with it; 0: none */
+    uint64_t tx_bytes, rx_bytes;
+};
+struct op_outcome engine_take(struct engine *e, struct op *op);
+
+/* All operations: number 0 to engine_op_end - 1; NULL: none of that number. */
+uint32_t engine_op_end(const struct engine *e);
+struct op *engine_op(struct engine *e, uint32_t number);
+bool engine_has_work(const struct engine *e); /* one is active */
+bool engine_is_full(const struct engine *e);  /* nothing more can be launched */
+/* Bytes that op waits for may arrive on this connection. Also true without an
+ * operation, for messages, and before the HELLOs have passed. */
+bool engine_expects_from(const struct engine *e, const struct op *op,
+                         uint32_t conn);
+/* The caller is launching, and may launch what the next frame in shared memory
+ * is for: it is left there, instead of being kept (rule D2). A caller that
+ * waits for anything must not set this, for that may lie behind. */
+void engine_set_defers(struct engine *e, bool defers);
+/* A caller waits for an operation: it launches no others now (rule D4). */
+void engine_wait_begins(struct engine *e);
+
+/* The fast path (fast_path.h): begins a small operation without a launch. The
+ * request is borrowed until it is done or converted. False: nothing has
+ * happened, it is for engine_launch(). */
+enum fast_status {
+    FAST_WAITS,
+    FAST_DONE,    /* the result is there and cached */
+    FAST_STRANGE, /* something else has come */
+};
+bool fast_start(struct engine *e, const struct op_request *r);
+enum fast_status fast_poll(struct engine *e);
+/* What was begun as an operation under way; NULL: out of memory. */
+struct op *fast_convert(struct engine *e);
+/* Connection i of those it uses; NO_CONN: there are no more. */
+uint32_t fast_conn(const struct engine *e, uint32_t i);
+/* Bytes that the last one has sent and received. */
+void fast_bytes(const struct engine *e, uint64_t *tx, uint64_t *rx);
+
+#endif

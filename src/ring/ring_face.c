@@ -1,0 +1,132 @@
+/* ring_face.c - what session and driver ask of operations. See ring.h. */
+#include "op.h"
+
+#include <stdlib.h>
+
+struct engine *engine_new(const struct driver *driver,
+                          const struct engine_events *events,
+                          uint32_t pool_size, pccl_ns deadline)
+{
+    struct engine *e = calloc(1, sizeof *e); /* untouched until it is used */
+    if (!e || engine_init(e, driver, events, pool_size, deadline)) return e;
+    engine_delete(e);
+    return NULL;
+}
+
+void engine_delete(struct engine *e)
+{
+    if (!e) return;
+    engine_free(e);
+    free(e);
+}
+
+struct links *engine_links(struct engine *e)
+{
+    return &e->links;
+}
+
+/* ------------------------------------------------------------ an operation */
+
+enum op_phase op_phase(const struct op *op)
+{
+    return op->phase;
+}
+
+bool op_is_active(const struct op *op)
+{
+    return op->phase == PHASE_RUNNING || op->phase == PHASE_COMPLETE;
+}
+
+bool op_is_whole(const struct op *op)
+{
+    return op->whole;
+}
+
+struct wire_op op_name(const struct op *op)
+{
+    return (struct wire_op){.tag = op->r.tag, .seq = op->seq};
+}
+
+const uint64_t *op_scope(const struct op *op, uint32_t *count)
+{
+    *count = op->r.member_count;
+    return op->scope;
+}
+
+void op_set_loss(struct op *op, uint32_t loss)
+{
+    op->loss = loss;
+}
+
+bool op_is_awaited(const struct op *op)
+{
+    return op->awaited;
+}
+
+void op_set_awaited(struct op *op)
+{
+    op->awaited = true;
+}
+
+void engine_fail(struct engine *e, struct op *op, bool again)
+{
+    if (again || !op->mismatch) e->out.fault(e->out.user, FAULT_FAIL, op, 0);
+    op->mismatch = op->fails = true;
+}
+
+bool op_fails(const struct op *op)
+{
+    return op->fails;
+}
+
+struct op_outcome engine_take(struct engine *e, struct op *op)
+{
+    assert(op->phase == PHASE_DONE);
+    struct op_outcome out = {.result = op->result,
+                             .contributors = op->contributors,
+                             .loss = op->loss,
+                             .tx_bytes = op->tx_bytes,
+                             .rx_bytes = op->rx_bytes};
+    engine_release(e, op);
+    return out;
+}
+
+/* --------------------------------------------------------- all operations */
+
+uint32_t engine_op_end(const struct engine *e)
+{
+    return e->op_end;
+}
+
+struct op *engine_op(struct engine *e, uint32_t number)
+{
+    struct op *op = &e->ops[number];
+    return op->phase == PHASE_FREE ? NULL : op;
+}
+
+bool engine_is_full(const struct engine *e)
+{
+    return e->op_free == OPS_MAX;
+}
+
+void engine_set_defers(struct engine *e, bool defers)
+{
+    e->defers = defers;
+}
+
+/* ---------------------------------------------------------- the fast path */
+
+uint32_t fast_conn(const struct engine *e, uint32_t i)
+{
+    return i < e->fast.ep_count ? e->fast.eps[i].number : NO_CONN;
+}
+
+void fast_bytes(const struct engine *e, uint64_t *tx, uint64_t *rx)
+{
+    const struct fast_path *k = &e->fast;
+    *tx = *rx = 0;
+    for (uint32_t i = 0; i < k->ep_count; i++) {
+        *tx += k->sends;
+        *rx += k->eps[i].recvs;
+    }
+}
