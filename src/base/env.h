@@ -17,6 +17,7 @@
     X(PCCL_SPARE, "1: wait for a line on standard input before joining")       \
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
     X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
+    X(PCCL_ALGORITHM, "NAME or COLLECTIVE:NAME,...: forces algorithms")        \
     X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \
     X(PCCL_MAX_CONCURRENT_COLLECTIVE_OPS, "operations in flight")              \
     X(PCCL_MULTIPLEX_CHUNK_SIZE, "bytes sent before the next operation")       \

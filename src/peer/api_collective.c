@@ -10,9 +10,11 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
-/* Of everything the members must agree on (contract C4). */
+/* Of everything the members must agree on (contract C4); `forced` names the
+ * algorithm by PCCL_ALGORITHM, or is NULL. */
 static uint64_t digest_of(const pcclCollective_t *op,
-                          const pcclQuantizationOptions_t *q)
+                          const pcclQuantizationOptions_t *q,
+                          const char *forced)
 {
     uint64_t hash = mix(0, (uint64_t)op->kind);
     bool counts = op->kind != pcclKindAllToAllV;
@@ -27,6 +29,8 @@ static uint64_t digest_of(const pcclCollective_t *op,
         hash = mix(hash, (uint64_t)q->quantized_datatype);
     }
     hash = mix(hash, op->user_digest);
+    for (; forced && *forced != '\0'; forced++)
+        hash = mix(hash, (uint64_t)(unsigned char)*forced);
     for (size_t i = 0; op->members && i < op->member_count; i++)
         hash = mix(hash, op->members[i]);
     return hash;
@@ -119,14 +123,19 @@ static const char *check_scope(const pcclCollective_t *op, uint64_t self)
     return NULL;
 }
 
-static struct op_request request_of(const pcclCollective_t *op,
+static struct op_request request_of(const struct engine *e,
+                                    const pcclCollective_t *op,
                                     const pcclQuantizationOptions_t *q)
 {
+    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
+                                           COLL_BARRIER, COLL_ALLGATHER,
+                                           COLL_ALLTOALLV};
+    enum plan_coll coll = colls[op->kind];
     struct op_request r = {
         .tag = op->tag,
         .send = op->sendbuf,
         .recv = op->recvbuf,
-        .digest = digest_of(op, q),
+        .digest = digest_of(op, q, engine_forced(e, coll)),
         .members = op->members,
         .member_count = (uint32_t)op->member_count,
     };
@@ -135,10 +144,7 @@ static struct op_request request_of(const pcclCollective_t *op,
         r.redop = (enum redop)op->op;
         r.plan.element = (uint32_t)dtype_size(r.dtype);
     }
-    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
-                                           COLL_BARRIER, COLL_ALLGATHER,
-                                           COLL_ALLTOALLV};
-    r.plan.coll = colls[op->kind];
+    r.plan.coll = coll;
     r.plan.count = op->count;
     r.plan.root = op->kind == pcclKindBroadcast ? (uint32_t)op->root : 0;
     r.plan.send_bytes = op->send_bytes;
@@ -167,8 +173,12 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         comm_set_error(c, "%s", wrong);
         return pcclInvalidArgument;
     }
-    *r = request_of(op, q);
-    return pcclSuccess;
+    *r = request_of(s->engine, op, q);
+    const char *name;
+    wrong = engine_unfit(s->engine, r, &name);
+    if (!wrong) return pcclSuccess;
+    comm_set_error(c, "PCCL_ALGORITHM=%s: %s", name, wrong);
+    return pcclInvalidArgument;
 }
 
 /* Locked. The caller moves the bytes next, or waits. */

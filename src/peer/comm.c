@@ -312,6 +312,27 @@ static void start_loop(pcclComm_t *c)
     comm_io_start_watchers(c);
 }
 
+/* PCCL_ALGORITHM. False: it names an algorithm that does not exist. */
+static bool force_algorithms(pcclComm_t *c)
+{
+    const char *text = getenv("PCCL_ALGORITHM");
+    char names[256] = "";
+    size_t size = 0;
+    if (!text || *text == '\0') return true;
+    if (engine_force(c->session->engine, text)) return true;
+    const char *name;
+    for (uint32_t i = 0; (name = engine_algorithm_name(i)) != NULL; i++) {
+        int more = snprintf(names + size, sizeof names - size, " %s", name);
+        if (more > 0 && (size_t)more < sizeof names - size)
+            size += (size_t)more;
+    }
+    comm_set_error(c,
+                   "PCCL_ALGORITHM=%s: NAME or COLLECTIVE:NAME[,...] is "
+                   "wanted, with a NAME that the collective has, of%s",
+                   text, names);
+    return false;
+}
+
 int comm_open(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
@@ -322,6 +343,10 @@ int comm_open(pcclComm_t *c)
         release(c);
         comm_set_error(c, "out of memory or descriptors");
         return pcclInternalError;
+    }
+    if (!force_algorithms(c)) {
+        release(c);
+        return pcclInvalidArgument;
     }
     if (!comm_master_connect(c, deadline) || !comm_io_listen(c)) {
         release(c);

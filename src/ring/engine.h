@@ -44,26 +44,24 @@ struct endpoint {
     bool ready;     /* the partner is known to have launched */
     bool asked;     /* ... and was told that this end waits to hear it */
     bool done, done_sent, wants_done;
+    uint8_t *begun; /* bit set: transfers taken by a connection, if not in
+                       order; or NULL */
     struct endpoint_speed speed;
 };
 
 struct op {
     enum op_phase phase;
-    int result;     /* pcclResult_t */
-    bool whole;     /* scope is the whole view */
-    bool confirm;   /* returns only when all hold the result (rule D4) */
-    bool cleared;   /* every DONE so far was clean */
-    bool tells_all; /* of a tree: somebody wants DONE */
-    bool mismatch;  /* reported to the master */
-    bool fails;     /* this member has asked for that (rule D10) */
-    bool folded;    /* exchange, star: recv has the result; in place, the slot
-                       of one's own rank has what stood there */
-    bool direct;    /* exchange of two: what comes is reduced from where it
-                       lies, and not from a slot */
-    bool awaited;   /* somebody takes the result: not to be found again */
-    bool counted;   /* in `active` of the engine */
-    bool reserved;  /* in `promised`: a slot for its result */
-    struct op *tag_next;                  /* of this hash value */
+    int result;          /* pcclResult_t */
+    bool whole;          /* scope is the whole view */
+    bool confirm;        /* returns only when all hold the result (rule D4) */
+    bool cleared;        /* every DONE so far was clean */
+    bool tells_all;      /* with sites: somebody wants DONE (rule D15) */
+    bool mismatch;       /* reported to the master */
+    bool fails;          /* this member has asked for that (rule D10) */
+    bool awaited;        /* somebody takes the result: not to be found again */
+    bool counted;        /* in `active` of the engine */
+    bool reserved;       /* in `promised`: a slot for its result */
+    struct op *tag_next; /* of this hash value */
     struct op *unsent_prev, *unsent_next; /* see struct op_queue */
     uint32_t unsent;                      /* transfers that have not begun */
     struct op_request r;
@@ -74,29 +72,12 @@ struct op {
     struct plan plan;
     struct endpoint *eps;
     uint32_t ep_count, eps_left;
-    /* Bit set over the transfers from `prev`; pairwise: over the pieces that
-     * are added up here, and then over those whose sum has come to be passed
-     * on; lent: over the segments of the own chunk that are sums of all, and
-     * then those of which all other sums are here. */
-    uint8_t *received;
-    uint8_t *begun;  /* ring, bit set: transfers to `next` taken by a connection
-                      */
-    uint8_t *saved;  /* bit set: transfers whose target is in the backup;
-                        pairwise: pieces */
-    uint8_t *backup; /* in-place: old content of recv */
-    uint8_t *slots;  /* SPACE_SLOT; pairwise: what came before its turn */
-    uint8_t *came;   /* pairwise, bit set: (part, segment) is in the slots;
-                        lent: by turn and set, where it is (lent.c) */
-    uint16_t *turns; /* pairwise, by piece: partners that are summed up; lent:
-                        by segment, and then partners whose sums are here */
-    uint32_t slot;   /* of the lent memory that it has, plus 1; 0: none */
-    uint32_t sums_shared; /* segments of the own chunk whose sums are there */
-    bool single_copied;   /* something came through lent memory */
-    uint8_t *codes;       /* ring of a quantized vector: its codes */
-    uint64_t *scope;      /* copy of members */
-    size_t *arrays;       /* copy of the four arrays */
+    void *state;     /* of the plan's algorithm; NULL: it has none */
+    uint64_t *scope; /* copy of members */
+    size_t *arrays;  /* copy of the four arrays */
     uint32_t done_prev, done_sent; /* ring token: members known to hold it */
     uint64_t tx_bytes, rx_bytes;
+    uint64_t mapped_bytes; /* of rx_bytes: read from another's region */
 };
 
 static inline bool op_bit_get(const uint8_t *bits, uint32_t i)
@@ -143,6 +124,7 @@ struct engine {
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
                                    members */
     uint32_t piece;             /* as in a plan; the same on all members */
+    const char *forced[COLL_COUNT]; /* algorithms by PCCL_ALGORITHM, or NULL */
 
     /* The view in force, with what `links` has of it; borrowed from the owner.
      */

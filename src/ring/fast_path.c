@@ -1,11 +1,13 @@
 /* fast_path.c - see quick.h. Rule numbers refer to master/PROTOCOL.md. */
 #include "op.h"
 
+#include "algorithm_table.h"
+
 #include "../reduce/reduce.h"
 
 #include <string.h>
 
-/* -------------------------------------------------------------- the lanes */
+/* ---------------------------------------------------------- the endpoints */
 
 static bool find_endpoint(struct engine *e, uint32_t rank,
                           struct fast_endpoint *ep)
@@ -23,6 +25,31 @@ static bool find_endpoint(struct engine *e, uint32_t rank,
     return false;
 }
 
+static bool table_has(const struct engine *e, enum plan_coll coll,
+                      uint64_t size)
+{
+    struct op_request r = {.plan = {.coll = coll, .count = size, .element = 1}};
+    struct plan_request p;
+    op_plan_request(e, &r, &p);
+    return algorithm_choose(&p)->is_fast;
+}
+
+/* Sizes below this one, of the whole view, have an algorithm that may be fast.
+ */
+static uint64_t table_limit(const struct engine *e, enum plan_coll coll)
+{
+    uint64_t low = 0;
+    uint64_t high = PLAN_SEGMENT_MAX + 1;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (table_has(e, coll, middle))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void find_endpoints(struct engine *e)
 {
     struct fast_path *q = &e->fast;
@@ -34,6 +61,11 @@ static void find_endpoints(struct engine *e)
         if (i == e->rank) continue;
         q->able = find_endpoint(e, i, &q->eps[q->ep_count++]);
     }
+    if (!q->able) return;
+    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST};
+    for (size_t i = 0; i < ARRAY_COUNT(colls); i++)
+        q->limit[colls[i]] = table_limit(e, colls[i]);
+    q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0);
 }
 
 /* Nothing is half sent or half read, nothing else waits. */
@@ -85,18 +117,10 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (!q->known) find_endpoints(e);
     enum plan_coll coll = r->plan.coll;
     if (!q->able || e->op_end > 0 || r->members) return false;
-    /* Where memory is not shared it would be a star (rule D11). */
-    if (e->one_host % 2 == 1) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
-    uint64_t size = 0;
-    if (coll == COLL_ALLREDUCE)
-        size = r->plan.count * r->plan.element;
-    else if (coll == COLL_BROADCAST && e->one_host != 0)
-        size = r->plan.count;
-    else if (coll != COLL_BARRIER)
-        return false;
-    if (size > PLAN_EXCHANGE_MAX || size * q->ep_count > PLAN_EXCHANGE_TOTAL)
-        return false;
+    uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count;
+    if (coll == COLL_ALLREDUCE) size *= r->plan.element;
+    if (size >= q->limit[coll]) return false;
     q->size = (uint32_t)size;
     q->tag = op_tag_entry(e, r->tag);
     q->cached = q->tag ? find_cached(e, q, r->tag, q->size) : NULL;

@@ -1,15 +1,17 @@
-/* fast_path.h - an exchange among members that are ready, without an operation.
+/* fast_path.h - a flat collective of members that are ready, without an
+ * operation.
  *
  * Small all-reduces, broadcasts and barriers of the whole view, one at a time,
  * between members of one host: the frames are written to the channels, those
  * of the others are awaited there and folded from where they lie. On the wire
- * it is an exchange (or a PLAN_SPREAD) like any other (rule D9). Whatever is
- * not as it mostly is, now or later, is left to the operation that
+ * it is a flat all-reduce (or a confirmed broadcast) like any other (rule D9).
+ * Whatever is not as it mostly is, now or later, is left to the operation that
  * fast_convert() makes of it, which goes on from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 
 #include "../link/frame.h"
+#include "plan.h"
 
 enum {
     FAST_WORLD_MAX = 16,
@@ -32,8 +34,10 @@ struct fast_endpoint {
 };
 
 struct fast_path {
-    bool known; /* `able` and the lanes are those of view and connections */
-    bool able;  /* every member of the view has a channel and no other way */
+    bool known; /* `able` and the endpoints are those of view and connections */
+    bool able;  /* every member of the view has a channel and nothing else */
+    /* By collective: bytes from which on the algorithm is another one. */
+    uint64_t limit[COLL_COUNT];
     uint32_t ep_count, left;
     struct fast_endpoint eps[FAST_WORLD_MAX]; /* in the order of ranks */
     const struct op_request *r;               /* NULL: none is under way */

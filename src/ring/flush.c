@@ -56,7 +56,7 @@ bool engine_awaits(const struct op *op, const struct endpoint *ep)
     if (ep->received < ep->recvs) return true;
     if (ep->sent < ep->sends && !ep->ready) return true;
     if (!op->confirm) return false;
-    if (plan_is_ring(&op->plan) && !op->plan.direct)
+    if (op->plan.done == DONE_RING)
         return ep == op->eps && op->done_prev + 1 < op->plan.r.world;
     return !ep->done;
 }

@@ -47,7 +47,7 @@ static bool begin_data(struct engine *e, struct conn *c, struct op *op,
         return true;
     }
     /* Codes are decoded by blocks, which a channel may cut anywhere. */
-    bool direct = c->channel && !op->codes;
+    bool direct = c->channel && op_takes_parts(op);
     if (!direct && !c->scratch)
         c->scratch = pool_take(&e->links.pool, FRAME_BODY_MAX);
     if (!direct && !c->scratch) return false;
@@ -58,7 +58,7 @@ static bool begin_data(struct engine *e, struct conn *c, struct op *op,
     c->rx_state = RX_BODY;
     if (!c->rx_to)
         c->rx_consume = reduce_body;
-    else if (direct && plan_is_streamed(&op->plan, f->index))
+    else if (direct && a == ACCEPT_STREAM)
         c->rx_consume = stream_body;
     c->rx_owner = op;
     c->rx_part = ep;

@@ -2,6 +2,8 @@
  */
 #include "op.h"
 
+#include "algorithm.h"
+
 static struct op **head_of(struct engine *e, uint64_t tag)
 {
     return &e->by_tag[(tag * 0x9e3779b97f4a7c15u >> 48) % TAG_HEADS];
@@ -30,8 +32,7 @@ void op_leave(struct engine *e, struct op *op)
 
 static struct op_queue *queue_of(struct engine *e, const struct op *op)
 {
-    bool small = !plan_is_ring(&op->plan) && op->plan.kind != PLAN_ALLTOALL;
-    return small ? &e->shorts : &e->longs;
+    return op->plan.algorithm->is_long ? &e->longs : &e->shorts;
 }
 
 void op_begin_sending(struct engine *e, struct op *op)

@@ -3,6 +3,8 @@
  * Rule numbers refer to master/PROTOCOL.md. */
 #include "op.h"
 
+#include "algorithm.h"
+
 /* Transfers looked at beyond the first that cannot be sent yet. */
 enum { SEND_AHEAD = 256 };
 
@@ -11,11 +13,11 @@ bool op_eager_fits(const struct endpoint *ep, uint32_t size)
     return size <= EAGER_MAX && ep->link->eager_bytes + size <= EAGER_LINK_MAX;
 }
 
-/* Who cannot send says READY instead, if the other end has anything to send:
- * it may wait for a word as well. Rule D11: the center only answers. */
+/* A sender whose credit is used up sends READY, if the other end has anything
+ * to send: it may wait for that as well. Rule D11: the root only answers. */
 static void ask(struct engine *e, struct op *op, struct endpoint *ep)
 {
-    if (ep->asked || ep->recvs == 0 || plan_is_center(&op->plan)) return;
+    if (ep->asked || ep->recvs == 0 || plan_is_root(&op->plan)) return;
     ep->asked = true;
     op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
 }
@@ -24,8 +26,15 @@ static bool may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
                      struct plan_xfer *x)
 {
     plan_send(&op->plan, ep->rank, k, x);
-    if (x->after == PLAN_ALL) return op->folded;
-    return x->after == PLAN_NOTHING || op_bit_get(op->received, x->after);
+    return x->after == PLAN_NOTHING || op->plan.algorithm->has(op, x->after);
+}
+
+/* Through memory of the host, for which no credit is needed. */
+static bool may_put(const struct op *op, const struct conn *c,
+                    const struct plan_xfer *x)
+{
+    const struct algorithm *a = op->plan.algorithm;
+    return a->may_put && a->may_put(op, c, x);
 }
 
 /* The first transfer that has what it depends on. Over several connections
@@ -37,32 +46,33 @@ static bool sendable(struct engine *e, const struct conn *c, struct op *op,
     if (op->phase != PHASE_RUNNING || ep->send_next == ep->sends) return false;
     uint32_t k = ep->send_next;
     uint32_t end = k + 1;
-    if (op->begun && ep->link->open > 1) end = k + SEND_AHEAD;
+    if (ep->begun && ep->link->open > 1) end = k + SEND_AHEAD;
     if (end > ep->sends) end = ep->sends;
     while (k < end &&
-           ((op->begun && op_bit_get(op->begun, k)) || !may_send(op, ep, k, x)))
+           ((ep->begun && op_bit_get(ep->begun, k)) || !may_send(op, ep, k, x)))
         k++;
     if (k == end) return false;
     *which = k;
-    if (ep->ready || single_copy_fits(c, op, x) || op_eager_fits(ep, x->size))
+    if (ep->ready || may_put(op, c, x) || op_eager_fits(ep, x->size))
         return true;
     ask(e, op, ep);
     return false;
 }
 
-static void begin(struct op *op, struct endpoint *ep, uint32_t k)
+static void begin(struct endpoint *ep, uint32_t k)
 {
-    if (op->begun) op_bit_set(op->begun, k);
+    if (ep->begun) op_bit_set(ep->begun, k);
     if (k > ep->send_next) return;
     do {
         ep->send_next++;
-    } while (op->begun && ep->send_next < ep->sends &&
-             op_bit_get(op->begun, ep->send_next));
+    } while (ep->begun && ep->send_next < ep->sends &&
+             op_bit_get(ep->begun, ep->send_next));
 }
 
 static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
 {
-    if (op_is_quantized(op)) return op_quant_source(op, x);
+    const struct algorithm *a = op->plan.algorithm;
+    if (a->source) return a->source(op, x);
     const uint8_t *base = x->space == SPACE_SEND ? op->r.send : op->r.recv;
     return base + x->offset;
 }
@@ -81,7 +91,7 @@ static struct op *first_sendable(struct engine *e, const struct op_queue *q,
 bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                   const uint8_t **from, struct op **which, struct endpoint **at)
 {
-    enum { TURNS = 4 }; /* of which one is the long ones' */
+    enum { TURNS = 4 }; /* of which one is that of long ones */
     bool long_first = ++e->turn % TURNS == 0;
     const struct op_queue *first = long_first ? &e->longs : &e->shorts;
     const struct op_queue *second = long_first ? &e->shorts : &e->longs;
@@ -100,13 +110,13 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                        .index = k,
                        .size = x.size,
                        .digest = op->r.digest};
-    begin(op, ep, k);
-    bool lent = single_copy_fits(c, op, &x);
-    if (lent) single_copy_put(e, op, ep, k, &x, f);
-    *from = x.size > 0 && !lent ? source_of(op, &x) : NULL;
+    begin(ep, k);
+    bool put = may_put(op, c, &x);
+    if (put) op->plan.algorithm->put(e, op, ep, k, &x, f);
+    *from = x.size > 0 && !put ? source_of(op, &x) : NULL;
     *which = op;
     *at = ep;
-    if (!ep->ready && !lent) {
+    if (!ep->ready && !put) {
         ep->eager += x.size;
         c->link->eager_bytes += x.size;
     }

@@ -86,6 +86,17 @@ void engine_tick(struct engine *e, pccl_ns now);
 /* An operation under way needs a link that has no connection. */
 bool engine_lacks_link(const struct engine *e);
 
+/* PCCL_ALGORITHM (algorithm_table.h): forces algorithms; false: it names one
+ * that does not exist. Must be the same on all members. Where one does not fit
+ * an operation the table's choice is taken; engine_unfit() says so before: why,
+ * and which one, or NULL. */
+bool engine_force(struct engine *e, const char *text);
+const char *engine_unfit(const struct engine *e, const struct op_request *r,
+                         const char **name);
+const char *engine_forced(const struct engine *e, enum plan_coll coll);
+/* Names for it, by number; NULL after the last. */
+const char *engine_algorithm_name(uint32_t i);
+
 /* Operations: op.c. */
 struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
 struct op *engine_launch(struct engine *e, const struct op_request *r,
@@ -108,6 +119,7 @@ const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
                                uint32_t seq, uint32_t *size);
 void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
                             const uint8_t *bytes, uint32_t size);
+/* Puts the in-place buffer back to what it held at the launch (contract C2). */
 void engine_restore(struct engine *e, struct op *op);
 
 /* The next view is in force; operations that go on are started again by the

@@ -17,7 +17,7 @@ struct bench_options {
     int ranks, rounds, pool, concurrent;
     int signal;     /* recovery: SIGKILL or SIGSTOP */
     double seconds; /* per line, at most */
-    bool in_place, json, check;
+    bool in_place, json, check, algorithms;
     pcclQuantizationOptions_t quantize; /* of allreduce; then no check */
 };
 
@@ -40,6 +40,7 @@ pcclComm_t *bench_connect(const char *address, int hint, int pool);
 pcclComm_t *bench_join_run(const struct bench_options *o);
 
 /* Each returns the exit status of the program. */
+int bench_algorithms(void);
 int bench_collective(const struct bench_options *o);
 int bench_sync(const struct bench_options *o, pcclComm_t *comm);
 int bench_recovery(const struct bench_options *o);

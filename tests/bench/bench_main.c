@@ -13,6 +13,7 @@ static const char help[] =
     "       pccl-bench sync [options]                --op sync\n"
     "       pccl-bench recovery [options]            kill to next result\n"
     "       pccl-bench join [options]                connect to first result\n"
+    "       pccl-bench --algorithms                  which algorithm when\n"
     "\n"
     "  --op LIST          allreduce bcast allgather alltoall barrier sync\n"
     "                     (allreduce); sync synchronizes shared state\n"
@@ -91,6 +92,7 @@ int main(int argc, char **argv)
         fputs(help, stdout);
         return 0;
     }
+    if (o.algorithms) return bench_algorithms();
     if (o.transport) setenv("PCCL_TRANSPORT", o.transport, 1);
     if (strcmp(o.mode, "recovery") == 0) return bench_recovery(&o);
     if (strcmp(o.mode, "join") == 0) return bench_join(&o);

@@ -193,6 +193,9 @@ static bool take(struct option_state *s, int c, bool *help)
     case 'K':
         o->check = c == 'k';
         return true;
+    case 'a':
+        o->algorithms = true;
+        return true;
     case 'S':
         o->signal = SIGSTOP;
         return true;
@@ -235,7 +238,8 @@ bool bench_parse(struct bench_options *o, int argc, char **argv, bool *help,
         {"json", 0, NULL, 'j'},      {"check", 0, NULL, 'k'},
         {"no-check", 0, NULL, 'K'},  {"ranks", 1, NULL, 'n'},
         {"rounds", 1, NULL, 'r'},    {"stop", 0, NULL, 'S'},
-        {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
+        {"help", 0, NULL, 'h'},      {"algorithms", 0, NULL, 'a'},
+        {NULL, 0, NULL, 0}};
     *o = (struct bench_options){.mode = "collective",
                                 .ops = "allreduce",
                                 .sizes = "8,1K,64K,1M,16M",

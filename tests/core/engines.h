@@ -1,5 +1,5 @@
-/* engines.h - three engines whose links the test moves by hand; it decides who
- * hears whom, and how far things go. */
+/* engines.h - engines whose links the test moves by hand; it decides what each
+ * receives, and how far things go. Three, unless ENGINES says otherwise. */
 #ifndef CORE_ENGINES_H
 #define CORE_ENGINES_H
 
@@ -7,7 +7,12 @@
 
 #include "../../src/ring/op.h"
 
-enum { WORLD = 3, FLYING_MAX = 2 << 20 };
+#ifndef ENGINES
+#define ENGINES 3
+#endif
+enum { WORLD = ENGINES, FLYING_MAX = 2 << 20 };
+
+static uint32_t world = WORLD; /* of them in use */
 
 static struct engine *engines[WORLD];
 static struct wire_member members[WORLD];
@@ -80,8 +85,8 @@ static void settle_for(uint32_t rounds)
     bool moved = true;
     while (moved && rounds-- > 0) {
         moved = false;
-        for (uint32_t a = 0; a < WORLD; a++) {
-            for (uint32_t b = 0; b < WORLD; b++) moved |= a != b && carry(a, b);
+        for (uint32_t a = 0; a < world; a++) {
+            for (uint32_t b = 0; b < world; b++) moved |= a != b && carry(a, b);
         }
     }
 }
@@ -94,9 +99,9 @@ static void settle(void)
 /* All in one view, all linked. */
 static void install_all(uint32_t epoch)
 {
-    for (uint32_t i = 0; i < WORLD; i++) {
+    for (uint32_t i = 0; i < world; i++) {
         struct engine_view v = {.epoch = epoch,
-                                .world = WORLD,
+                                .world = world,
                                 .rank = i,
                                 .members = members,
                                 .ids = ids,
@@ -113,7 +118,7 @@ static int setup(void **state)
     memset(mute, 0, sizeof mute);
     for (uint32_t i = 0; i < WORLD * WORLD; i++)
         flying[i / WORLD][i % WORLD].size = 0;
-    for (uint32_t i = 0; i < WORLD; i++) {
+    for (uint32_t i = 0; i < world; i++) {
         ids[i] = members[i].id = 10 + i;
         members[i].addr.port = (uint16_t)i;
         engines[i] = calloc(1, sizeof *engines[i]);
@@ -125,8 +130,8 @@ static int setup(void **state)
         engines[i]->links.self = ids[i];
     }
     install_all(1);
-    for (uint32_t a = 0; a < WORLD; a++) {
-        for (uint32_t b = a + 1; b < WORLD; b++) {
+    for (uint32_t a = 0; a < world; a++) {
+        for (uint32_t b = a + 1; b < world; b++) {
             links_want(&engines[a]->links, &members[b], 1);
             assert_true(engine_accepted(engines[b], a));
             engine_dialed(engines[a], b, true);
@@ -139,7 +144,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < WORLD; i++) {
+    for (uint32_t i = 0; i < world; i++) {
         engine_free(engines[i]);
         free(engines[i]);
     }

@@ -4,6 +4,8 @@
  * which the first is the center. */
 #include "engines.h"
 
+#include "../../src/ring/algorithm.h"
+
 #include "../../include/pccl.h"
 
 enum { CENTER, LEAF, OTHER, TAG = 0, COUNT = EAGER_MAX / 8 };
@@ -38,8 +40,8 @@ static void launch(uint32_t i, uint64_t count, bool in_place)
     r.plan.element = 8;
     ops[i] = engine_launch(engines[i], &r, false);
     assert_non_null(ops[i]);
-    assert_int_equal(ops[i]->plan.kind, PLAN_STAR);
-    assert_int_equal(ops[i]->plan.center, CENTER);
+    assert_ptr_equal(ops[i]->plan.algorithm, &allreduce_centralized);
+    assert_int_equal(ops[i]->plan.root, CENTER);
 }
 
 static void launch_all(uint64_t count, bool in_place)

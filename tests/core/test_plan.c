@@ -5,7 +5,9 @@
  * time, with u8 sums that wrap: every contribution must be counted once. */
 #include "unit.h"
 
-#include "../../src/ring/plan.h"
+#include "../../src/ring/algorithm_table.h"
+#include "../../src/ring/allreduce_single_copy.h"
+#include "../../src/ring/neighbors.h"
 
 enum { STREAMED = 2 }; /* in `wrote` */
 enum { WORLD_MAX = 9, BYTES_MAX = 1 << 20, XFERS_MAX = 4096 };
@@ -81,10 +83,28 @@ static void setup(struct plan_request *r, uint32_t rank)
         memcpy(n->recv, n->send, (size_t)size);
 }
 
+static bool is(const struct plan *p, const struct algorithm *a)
+{
+    return p->algorithm == a;
+}
+
+static bool has_pieces(const struct plan *p)
+{
+    return is(p, &allreduce_direct) || is(p, &allreduce_single_copy);
+}
+
+static uint32_t piece_of(const struct plan *p, uint32_t from, uint32_t k)
+{
+    uint32_t g;
+    if (!is(p, &allreduce_single_copy)) return direct_piece(p, from, k);
+    bool sum = single_copy_is_sum(p, k, &g);
+    return (sum ? from : p->r.rank) * p->segments + g;
+}
+
 static void deliver_lent(struct node *to, uint32_t k, uint32_t piece, bool adds)
 {
     uint32_t g, others = to->plan.r.world - 1;
-    assert_int_equal(plan_is_sum(&to->plan, k, &g), !adds);
+    assert_int_equal(single_copy_is_sum(&to->plan, k, &g), !adds);
     assert_int_equal(piece % to->plan.segments, g);
     if (adds && ++to->summed[piece] == others) to->got[g] = true;
     if (!adds && ++to->sums[g] == others) to->got[to->plan.segments + g] = true;
@@ -99,24 +119,24 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     plan_recv(&to->plan, from, k, &y);
     assert_int_equal(y.size, size);
     uint8_t *base = y.space == SPACE_SLOT ? to->slots : to->recv;
-    bool pairwise = plan_has_pieces(&to->plan);
+    bool pairwise = has_pieces(&to->plan);
     bool adds = pairwise && y.action != ACTION_STORE;
-    if (to->plan.kind == PLAN_RING && size > 0) {
+    if (is(&to->plan, &allreduce_ring) && size > 0) {
         uint8_t *wrote = &to->wrote[y.offset];
-        assert_int_equal(plan_is_first_write(&to->plan, k), *wrote == 0);
-        *wrote = plan_is_streamed(&to->plan, k) ? STREAMED : 1;
+        assert_int_equal(ring_is_first_write(&to->plan, k), *wrote == 0);
+        *wrote = ring_streams(&to->plan, k) ? STREAMED : 1;
     }
-    uint32_t piece = pairwise ? plan_piece(&to->plan, from, k) : 0;
+    uint32_t piece = pairwise ? piece_of(&to->plan, from, k) : 0;
     const uint8_t *with = adds && to->summed[piece] > 0 ? to->recv : to->send;
     for (uint32_t i = 0; i < size; i++) {
         uint8_t own = y.action == ACTION_STORE ? 0 : with[y.offset + i];
         base[y.offset + i] = (uint8_t)(bytes[i] + own);
     }
-    if (to->plan.kind == PLAN_SINGLE_COPY) {
+    if (is(&to->plan, &allreduce_single_copy)) {
         deliver_lent(to, k, piece, adds);
         return;
     }
-    if (adds && ++to->summed[piece] == plan_turns(&to->plan, piece))
+    if (adds && ++to->summed[piece] == direct_turns(&to->plan, piece))
         to->got[piece] = true;
     if (pairwise && !adds)
         to->got[to->plan.r.world * to->plan.segments + piece] = true;
@@ -153,10 +173,14 @@ static uint32_t move(uint32_t world)
             if (n->sent[b] == plan_sends(&n->plan, b)) continue;
             struct plan_xfer x;
             plan_send(&n->plan, b, n->sent[b], &x);
-            if (x.after == PLAN_ALL && !fold(n, x.size)) continue;
-            if (x.after < PLAN_ALL && !n->got[x.after]) continue;
+            bool waits = x.after != PLAN_NOTHING;
+            if (is(&n->plan, &allreduce_centralized))
+                waits = waits && !fold(n, x.size);
+            else
+                waits = waits && !n->got[x.after];
+            if (waits) continue;
             assert_true(x.size <= PLAN_SEGMENT_MAX);
-            if (n->plan.kind == PLAN_RING && x.space == SPACE_RECV)
+            if (is(&n->plan, &allreduce_ring) && x.space == SPACE_RECV)
                 assert_true(x.size == 0 || n->wrote[x.offset] == 1);
             const uint8_t *base = x.space == SPACE_SEND ? n->send : n->recv;
             deliver(&nodes[b], a, base + x.offset, x.size);
@@ -197,7 +221,8 @@ static void check(const struct plan_request *r, uint32_t rank)
         }
         return;
     }
-    if (n->plan.kind == PLAN_EXCHANGE) { /* the engine folds the slots */
+    if (is(&n->plan, &allreduce_flat) ||
+        is(&n->plan, &allreduce_flat_codes)) { /* the engine folds the slots */
         assert_true(fold(n, size));
     }
     if (r->coll == COLL_ALLGATHER) size *= r->world;
@@ -252,24 +277,24 @@ static void test_every_plan(void **state)
                                          .count = counts[c],
                                          .element = 1};
                 r.mesh = true;
+                r.codes = coll == COLL_ALLREDUCE;
                 run(r);
-                r.plain = true;
+                r.codes = false;
                 run(r);
-                r.one_host = r.pairwise = true;
-                run(r); /* skewed */
+                r.one_host = r.shared_memory = true;
+                run(r); /* interleaved */
                 r.cached = UINT64_MAX;
                 run(r);
                 r.single_copy_world = WORLD_MAX - 1;
                 r.piece = counts[c] > 100000 ? 4096 : 0;
                 run(r);
                 r.piece = 0;
-                r.pairwise = false;
-                r.sockets = true;
+                r.shared_memory = false;
                 r.center = 11;
                 run(r);
                 r.mesh = false;
                 run(r);
-                r.one_host = r.sockets = false;
+                r.one_host = false;
                 if (world < WORLD_MAX) r.order = shuffled[world];
                 run(r);
             }
@@ -290,14 +315,15 @@ static void test_blocks(void **state)
                                      .count = counts[i / 3],
                                      .element = 520,
                                      .spare = (uint32_t)(i % 3 * 511 / 2),
+                                     .codes = true,
                                      .mesh = i % 2};
             run(r);
             struct plan p;
             plan_init(&p, &r);
             assert_true(plan_vector_size(&p) == vector_size(&r));
-            for (uint32_t k = 0; k < plan_sends(&p, p.next); k++) {
+            for (uint32_t k = 0; k < plan_sends(&p, 1); k++) {
                 struct plan_xfer x;
-                plan_send(&p, p.next, k, &x);
+                plan_send(&p, 1, k, &x);
                 uint64_t end = x.offset + x.size;
                 assert_true(x.offset % 520 == 0 || x.size == 0);
                 assert_true(end % 520 == 0 || end == vector_size(&r));
@@ -313,10 +339,9 @@ static void test_star(void **state)
     struct plan_request r = {.world = 7,
                              .mesh = true,
                              .one_host = true,
-                             .sockets = true,
                              .center = 12,
                              .root = 5,
-                             .count = PLAN_EXCHANGE_MAX,
+                             .count = 64 * 1024,
                              .element = 1};
     for (unsigned coll = COLL_ALLREDUCE; coll <= COLL_BROADCAST; coll++) {
         uint32_t sends = 0;
@@ -324,8 +349,8 @@ static void test_star(void **state)
         for (r.rank = 0; r.rank < r.world; r.rank++) {
             struct plan p;
             plan_init(&p, &r);
-            assert_true(p.star);
-            assert_int_equal(plan_is_center(&p), r.rank == 5);
+            assert_int_equal(p.done, DONE_ROOT);
+            assert_int_equal(plan_is_root(&p), r.rank == 5);
             assert_int_equal(plan_partners(&p), r.rank == 5 ? 6 : 1);
             for (uint32_t i = 0; i < plan_partners(&p); i++)
                 sends += plan_sends(&p, plan_partner(&p, i));
@@ -343,14 +368,16 @@ static void test_same_kind_everywhere(void **state)
             struct plan_request r = {.coll = COLL_ALLREDUCE,
                                      .world = 5,
                                      .mesh = true,
+                                     .codes = true,
                                      .count = count,
                                      .element = 4,
                                      .rank = rank};
             struct plan p;
             plan_init(&p, &r);
-            bool small = count * 4 * 4 <= PLAN_EXCHANGE_TOTAL;
-            assert_int_equal(p.kind, small ? PLAN_EXCHANGE : PLAN_RING);
-            assert_int_equal(plan_implies_all(&p), small);
+            bool small = count * 4 * 4 <= 128 * 1024;
+            assert_ptr_equal(p.algorithm, small ? &allreduce_flat_codes
+                                                : &allreduce_ring_codes);
+            assert_int_equal(p.algorithm->defers, small);
         }
     }
 }
@@ -367,18 +394,18 @@ static void test_pairwise(void **state)
                                  .rank = 4,
                                  .mesh = true,
                                  .one_host = true,
-                                 .pairwise = true,
+                                 .shared_memory = true,
                                  .count = counts[c],
                                  .element = 4};
         struct plan p;
         plan_init(&p, &r);
-        assert_int_equal(p.kind, PLAN_PAIRWISE);
-        assert_true(plan_implies_all(&p));
+        assert_ptr_equal(p.algorithm, &allreduce_direct);
+        assert_true(p.algorithm->defers);
         uint64_t end = 0;
         for (uint32_t i = 0; i < 9 * p.segments; i++) {
             struct plan_xfer x;
-            plan_piece_place(&p, i, &x);
-            assert_true(x.offset == end && x.size <= plan_chunk_max(&p));
+            pieces_place(&p, i, &x);
+            assert_true(x.offset == end && x.size <= plan_chunk_size(&p, 0));
             end += x.size;
         }
         assert_true(end == plan_vector_size(&p));
@@ -386,26 +413,26 @@ static void test_pairwise(void **state)
             if (from == 4) continue;
             uint32_t turn = (from + 5) % 9;
             struct plan_xfer x, y;
-            assert_int_equal(plan_turn(&p, 4 * p.segments, from), turn);
-            assert_int_equal(plan_turns(&p, 4 * p.segments), 8);
+            assert_int_equal(direct_turn(&p, 4 * p.segments, from), turn);
+            assert_int_equal(direct_turns(&p, 4 * p.segments), 8);
             for (uint32_t k = 0; k < 2 * p.segments; k++) {
                 plan_recv(&p, from, k, &x);
-                plan_piece_place(&p, plan_piece(&p, from, k), &y);
+                pieces_place(&p, direct_piece(&p, from, k), &y);
                 assert_true(x.offset == y.offset && x.size == y.size);
                 bool part = k < p.segments;
-                assert_true(plan_is_part(&p, from, k) == part);
+                assert_true(direct_is_part(&p, from, k) == part);
                 assert_int_equal(x.action, part ? ACTION_REDUCE : ACTION_STORE);
             }
         }
-        r.count = PLAN_PAIRWISE_MAX / 4 + 1;
+        r.count = 128 * 1024 / 4 + 1;
         plan_init(&p, &r);
-        assert_int_equal(p.kind, PLAN_RING);
+        assert_ptr_equal(p.algorithm, &allreduce_ring);
         r.single_copy_world = 8;
         plan_init(&p, &r);
-        assert_int_equal(p.kind, PLAN_RING);
+        assert_ptr_equal(p.algorithm, &allreduce_ring);
         r.single_copy_world = 9;
         plan_init(&p, &r);
-        assert_int_equal(p.kind, PLAN_SINGLE_COPY);
+        assert_ptr_equal(p.algorithm, &allreduce_single_copy);
     }
 }
 
@@ -419,23 +446,24 @@ static void test_lent(void **state)
                              .rank = 1,
                              .mesh = true,
                              .one_host = true,
-                             .pairwise = true,
+                             .shared_memory = true,
                              .single_copy_world = 16,
                              .count = 1 << 20,
                              .element = 4};
     struct plan p;
     plan_init(&p, &r);
-    assert_int_equal(p.kind, PLAN_SINGLE_COPY);
-    assert_true(plan_implies_all(&p));
+    assert_ptr_equal(p.algorithm, &allreduce_single_copy);
+    assert_true(p.algorithm->defers);
     assert_int_equal(p.segments, 4);
     static const int order[] = {0, 1, ~0, 2, ~1, 3, ~2, ~3};
     assert_int_equal(plan_sends(&p, 3), ARRAY_COUNT(order));
     for (uint32_t k = 0; k < ARRAY_COUNT(order); k++) {
         struct plan_xfer x;
         uint32_t g;
-        bool sum = plan_is_sum(&p, k, &g);
+        bool sum = single_copy_is_sum(&p, k, &g);
         assert_int_equal(sum ? ~(int)g : (int)g, order[k]);
-        assert_true(plan_is_part(&p, 3, k) == !sum);
+        plan_recv(&p, 3, k, &x);
+        assert_int_equal(x.action, sum ? ACTION_STORE : ACTION_REDUCE);
         plan_send(&p, 3, k, &x);
         uint32_t after = g < 2 ? PLAN_NOTHING : p.segments + g - 2;
         assert_int_equal(x.after, sum ? g : after);
@@ -443,10 +471,10 @@ static void test_lent(void **state)
     }
     r.world = 16; /* of more members smaller ones, to some extent */
     plan_init(&p, &r);
-    assert_int_equal(p.segment, PLAN_SINGLE_COPY_MIN);
+    assert_int_equal(p.segment, 32 * 1024);
     r.one_host = false;
     plan_init(&p, &r);
-    assert_int_equal(p.kind, PLAN_RING);
+    assert_ptr_equal(p.algorithm, &allreduce_ring);
 }
 
 /* Members that are far apart and all linked: small sums take two distances, and
@@ -458,20 +486,19 @@ static void test_far(void **state)
                              .world = 5,
                              .rank = 2,
                              .mesh = true,
-                             .plain = true,
-                             .count = PLAN_PAIRWISE_WAN_MAX / 4,
+                             .count = 256 * 1024 / 4,
                              .element = 4};
     struct plan p;
     plan_init(&p, &r);
-    assert_int_equal(p.kind, PLAN_PAIRWISE);
-    r.plain = false;
+    assert_ptr_equal(p.algorithm, &allreduce_direct);
+    r.codes = true;
     plan_init(&p, &r);
-    assert_int_equal(p.kind, PLAN_RING);
-    r.plain = true;
+    assert_ptr_equal(p.algorithm, &allreduce_ring_codes);
+    r.codes = false;
     r.count++;
     plan_init(&p, &r);
-    assert_int_equal(p.kind, PLAN_RING);
-    assert_true(p.direct);
+    assert_ptr_equal(p.algorithm, &allreduce_ring);
+    assert_int_equal(p.done, DONE_PAIRS);
     assert_int_equal(plan_partners(&p), 4);
     static const uint32_t partners[] = {1, 3, 0, 4};
     for (uint32_t i = 0; i < 4; i++) {
@@ -481,7 +508,7 @@ static void test_far(void **state)
     }
     r.mesh = false;
     plan_init(&p, &r);
-    assert_false(p.direct);
+    assert_int_equal(p.done, DONE_RING);
     assert_int_equal(plan_partners(&p), 2);
 }
 
@@ -507,8 +534,7 @@ static void test_sites(void **state)
                                              .world = world,
                                              .count = counts[c],
                                              .element = 1,
-                                             .mesh = true,
-                                             .plain = true};
+                                             .mesh = true};
                     run(r);
                 }
             }
@@ -558,26 +584,29 @@ static void test_sites_cross_once(void **state)
 static void test_pieces_for_many_connections(void **state)
 {
     (void)state;
-    struct plan_request r = {
-        .coll = COLL_ALLREDUCE, .world = 6, .count = 2 << 20, .element = 4};
+    struct plan_request r = {.coll = COLL_ALLREDUCE,
+                             .world = 6,
+                             .count = 2 << 20,
+                             .element = 4,
+                             .cached = UINT64_MAX};
     struct plan p;
     plan_init(&p, &r);
     assert_true(p.segments >= 2 * 16); /* one sent, one next, for 16 */
     assert_true(p.segment >= PLAN_SEGMENT_WAN_MIN);
-    r.one_host = true;
+    r.one_host = r.shared_memory = true;
     plan_init(&p, &r);
     assert_true(p.segments <= 5);
     assert_true(p.segment <= PLAN_SEGMENT_MAX);
-    r.sockets = true; /* few calls of the system */
+    r.shared_memory = false; /* few calls of the system */
     plan_init(&p, &r);
     assert_int_equal(p.segments, (r.count * 4 / 6 - 1) / PLAN_SEGMENT_MAX + 1);
     r.count = PLAN_SEGMENT_MAX / 4 * 6;
     plan_init(&p, &r);
     assert_int_equal(p.segments, 1);
     r.coll = COLL_BROADCAST; /* a chain goes on before it has all */
-    r.count = PLAN_SEGMENT_MAX;
+    r.count = 2 * PLAN_SEGMENT_MAX;
     plan_init(&p, &r);
-    assert_int_equal(p.kind, PLAN_CHAIN);
+    assert_ptr_equal(p.algorithm, &broadcast_chain);
     assert_int_equal(p.segments, 4);
 }
 

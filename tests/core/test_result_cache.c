@@ -5,6 +5,8 @@
  * happens next, 0 must be able to donate X until 1 has it. */
 #include "engines.h"
 
+#include "../../src/ring/algorithm.h"
+
 static uint64_t in[WORLD], out[WORLD], text[WORLD];
 
 static struct op *launch(uint32_t i, uint64_t tag, bool broadcast,
@@ -119,8 +121,8 @@ static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
     struct op *op = engine_launch(engines[i], &r, false);
     engines[i]->mesh = true;
     assert_non_null(op);
-    assert_int_equal(op->plan.kind, PLAN_RING);
-    assert_int_equal(op->plan.direct, direct);
+    assert_ptr_equal(op->plan.algorithm, &allreduce_ring);
+    assert_int_equal(op->plan.done, direct ? DONE_PAIRS : DONE_RING);
     return op;
 }
 

@@ -5,6 +5,9 @@
  * process's. */
 #include "engines.h"
 
+#include "../../src/ring/algorithm.h"
+#include "../../src/ring/allreduce_single_copy.h"
+
 #include "../../include/pccl.h"
 
 enum { OPS = SINGLE_COPY_SLOTS + 1, COUNT = 40000, HOST = 2 };
@@ -55,6 +58,11 @@ static uint32_t value(uint32_t which, uint32_t i, uint32_t k)
     return (which + 3) * (i + 1) + k;
 }
 
+static const struct allreduce_single_copy_state *state_of(const struct op *op)
+{
+    return op->state;
+}
+
 static void launch(uint32_t which, uint32_t i, bool in_place)
 {
     for (uint32_t k = 0; k < COUNT; k++) in[which][i][k] = value(which, i, k);
@@ -68,7 +76,7 @@ static void launch(uint32_t which, uint32_t i, bool in_place)
     r.plan.element = 4;
     ops[which][i] = engine_launch(engines[i], &r, false);
     assert_non_null(ops[which][i]);
-    assert_int_equal(ops[which][i]->plan.kind, PLAN_SINGLE_COPY);
+    assert_ptr_equal(ops[which][i]->plan.algorithm, &allreduce_single_copy);
 }
 
 static void launch_all(uint32_t which, bool in_place)
@@ -140,8 +148,8 @@ static void test_more_than_rooms(void **state)
         launch(OPS - 1 - which, 1, false);
         launch((which + 2) % OPS, 2, false);
     }
-    assert_int_equal(ops[OPS - 1][0]->slot, 0);
-    assert_int_equal(ops[0][1]->slot, 0);
+    assert_int_equal(state_of(ops[OPS - 1][0])->slot, 0);
+    assert_int_equal(state_of(ops[0][1])->slot, 0);
     settle();
     for (uint32_t which = 0; which < OPS; which++) check_sums(which);
     all_rooms_are_free();
@@ -152,7 +160,8 @@ static void give_room_to_another(uint32_t lender, const struct op *op)
 {
     struct single_copy_head *heads =
         (struct single_copy_head *)(void *)areas[lender];
-    struct single_copy_head *head = &heads[single_copy_slot(op, areas[lender])];
+    struct single_copy_head *head =
+        &heads[single_copy_find_slot(op, areas[lender])];
     atomic_store(&head->number, (uint64_t)99 << 32);
 }
 
@@ -162,15 +171,16 @@ static void test_what_was_overwritten_never_counts(void **state)
     deaf[0][1] = deaf[0][2] = true;
     launch_all(0, true);
     settle();
-    assert_true(single_copy_valid(ops[0][0], areas[2], 0));
+    assert_true(single_copy_is_valid(ops[0][0], areas[2], 0));
     give_room_to_another(2, ops[0][0]);
-    assert_false(single_copy_valid(ops[0][0], areas[2], 0));
-    assert_int_equal(single_copy_slot(ops[0][0], areas[2]), SINGLE_COPY_SLOTS);
+    assert_false(single_copy_is_valid(ops[0][0], areas[2], 0));
+    assert_int_equal(single_copy_find_slot(ops[0][0], areas[2]),
+                     SINGLE_COPY_SLOTS);
     deaf[0][1] = deaf[0][2] = false;
     settle();
     for (uint32_t i = 0; i < WORLD; i++)
         assert_int_equal(ops[0][i]->phase, PHASE_RUNNING);
-    assert_int_equal(ops[0][0]->turns[0], 1); /* that of 1 */
+    assert_int_equal(state_of(ops[0][0])->turns[0], 1); /* that of 1 */
     engine_restore(engines[0], ops[0][0]);
     for (uint32_t k = 0; k < COUNT; k++)
         assert_int_equal(in[0][0][k], value(0, 0, k));
@@ -183,11 +193,11 @@ static void test_overwritten_while_it_waits(void **state)
     deaf[0][1] = true;
     launch_all(0, true);
     settle();
-    assert_int_equal(ops[0][0]->turns[0], 0);
+    assert_int_equal(state_of(ops[0][0])->turns[0], 0);
     give_room_to_another(2, ops[0][0]);
     deaf[0][1] = false;
     settle();
-    assert_int_equal(ops[0][0]->turns[0], 1);
+    assert_int_equal(state_of(ops[0][0])->turns[0], 1);
     assert_int_equal(ops[0][0]->phase, PHASE_RUNNING);
     engine_restore(engines[0], ops[0][0]);
     for (uint32_t k = 0; k < COUNT; k++)
@@ -202,9 +212,9 @@ static void test_room_until_all_are_done(void **state)
     launch_all(0, false);
     deaf[2][0] = true; /* hears no sum of 0's chunk: cannot be done */
     settle();
-    assert_int_equal(ops[0][0]->slot, 1);
+    assert_int_equal(state_of(ops[0][0])->slot, 1);
     launch(1, 0, false);
-    assert_int_equal(ops[1][0]->slot, 2);
+    assert_int_equal(state_of(ops[1][0])->slot, 2);
     deaf[2][0] = false;
     launch(1, 1, false);
     launch(1, 2, false);
@@ -292,7 +302,7 @@ static void test_lies(void **state)
     lent.index = UINT32_MAX;
     assert_true(hear(1, &lent));
     assert_int_equal(ops[0][0]->eps[0].received, 0);
-    assert_false(ops[0][0]->single_copied);
+    assert_int_equal(ops[0][0]->mapped_bytes, 0);
 
     static uint32_t one, sum;
     struct op_request r = {.tag = 1,
@@ -305,7 +315,7 @@ static void test_lies(void **state)
     r.plan.element = 4;
     struct op *small = engine_launch(engines[0], &r, false);
     assert_non_null(small);
-    assert_int_equal(small->plan.kind, PLAN_EXCHANGE);
+    assert_ptr_equal(small->plan.algorithm, &allreduce_flat);
     lent.index = 0;
     lent.tag = 1;
     lent.digest = small->r.digest;

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "../../include/pccl.h"
+#include "../../src/ring/algorithm.h"
 #include "../../src/ring/op.h"
 
 enum {
@@ -280,7 +281,7 @@ static int setup(void **state)
         r.plan.count = COUNT;
         r.plan.element = 8;
         ops[i] = engine_launch(engines[i], &r, false);
-        if (!ops[i] || ops[i]->plan.kind != PLAN_RING ||
+        if (!ops[i] || ops[i]->plan.algorithm != &allreduce_ring ||
             ops[i]->plan.segments != SEGMENTS)
             return 1;
     }

@@ -339,9 +339,9 @@ void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o)
     uint64_t tx, rx;
     const struct plan plan = o->op->plan;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
-    bool confirm = o->op->confirm, single_copied = o->op->single_copied;
+    bool confirm = o->op->confirm, mapped = o->op->mapped_bytes > 0;
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
-    sim_cover_plan(&plan, quantized, confirm, single_copied, o->result);
+    sim_cover_plan(&plan, quantized, confirm, mapped, o->result);
     sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
     end_op(s, p, o, contributors);
 }

@@ -10,6 +10,7 @@
 #include "faults.h"
 
 struct sim_coverage sim_coverage;
+uint64_t sim_coverage_algorithms[SIM_ALGORITHMS_MAX];
 bool sim_trace;
 uint64_t sim_seed;
 
@@ -224,6 +225,8 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.sites) p->session->engine->many = p->uid % 4;
     if (!s->options.lends) p->session->engine->single_copy_world = 0;
     p->session->engine->piece = s->options.piece;
+    if (s->options.algorithm)
+        (void)engine_force(p->session->engine, s->options.algorithm);
     shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};

@@ -9,11 +9,13 @@
 
 #include "../../src/master/master.h"
 #include "../../src/elastic/session.h"
+#include "../../src/ring/algorithm_table.h"
 #include "../../src/ring/op.h"
 #include "../../src/link/shared_memory.h"
 #include "net.h"
 
 enum {
+    SIM_ALGORITHMS_MAX = 32,
     SIM_PROCS_MAX = 16, /* slots; a slot is used by one process at a time */
     SIM_ALIVE_MAX = 7,
     SIM_CONNS_MAX = 256,
@@ -38,10 +40,10 @@ enum {
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
     X(update) X(pending_yes) X(pending_no) X(lost) X(unexpected) X(parked) \
     X(pool) \
-    X(ring_plan) X(interleaved) X(interleaved_lost) X(pairwise) \
+    X(interleaved) X(interleaved_lost) X(forced) \
     X(sites) X(sites_lost) X(sites_confirmed) \
     X(lent) X(lent_lost) X(lent_queued) \
-    X(spread) X(star) X(deferred) \
+    X(through_root) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
     X(two_groups) X(master_lost) X(again) X(sync) \
     X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
@@ -54,7 +56,7 @@ enum {
     X(sync_cut_names) X(sync_cut_tensors) X(sync_cut_hashes) \
     X(sync_cut_bytes) X(sync_cut_body) X(sync_cut_taker) X(sync_cut_two) \
     X(shared) X(left) X(share_half) X(share_lost) \
-    X(quant_ring) X(quant_exchange) X(quant_lost) \
+    X(quant_lost) \
     X(fast) X(fast_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost) X(one_way) X(reversed) \
@@ -186,16 +188,17 @@ struct sim_options {
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
     bool one_host;
-    uint32_t sites;   /* hosts of several members each; 0: all the same */
-    bool cut;         /* two of the first cannot link until all heals */
-    bool one_way;     /* of some pairs only one may ever call the other */
-    bool letters;     /* members write messages to each other */
-    bool half_reset;  /* one end learns of a reset later than the other */
-    bool pairwise;    /* ... whose members reduce through shared memory */
-    bool interleaved; /* ... and whose rings are skewed, however small */
-    bool lends;       /* ... which lend each other vectors of any size */
-    uint32_t piece;   /* bytes of a segment then */
-    uint32_t share;   /* bytes of a channel; 0: no shared memory */
+    uint32_t sites;        /* hosts of several members each; 0: all the same */
+    bool cut;              /* two of the first cannot link until all heals */
+    bool one_way;          /* of some pairs only one may ever call the other */
+    bool letters;          /* members write messages to each other */
+    bool half_reset;       /* one end learns of a reset later than the other */
+    bool pairwise;         /* ... whose members reduce through shared memory */
+    bool interleaved;      /* ... and whose rings are skewed, however small */
+    bool lends;            /* ... which lend each other vectors of any size */
+    uint32_t piece;        /* bytes of a segment then */
+    const char *algorithm; /* to be taken wherever it fits, or NULL */
+    uint32_t share;        /* bytes of a channel; 0: no shared memory */
     bool share_fails;
     uint32_t sync; /* of 8 steps */
     bool optimize;
@@ -242,6 +245,8 @@ struct sim {
 };
 
 extern struct sim_coverage sim_coverage;
+/* Operations by number of their algorithm. */
+extern uint64_t sim_coverage_algorithms[SIM_ALGORITHMS_MAX];
 extern bool sim_trace;
 extern uint64_t sim_seed; /* of the universe under way, for crash reports */
 
@@ -270,7 +275,7 @@ uint32_t sim_pick(struct sim *s, uint32_t count);
 /* Bytes of a vector that no exchange takes, from any n and h. */
 /* Counts an operation that has ended. */
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
-                    bool single_copied, int result);
+                    bool mapped, int result);
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h);
 void sim_quantize(struct sim_spec *spec, uint64_t h);
 size_t sim_chunk(struct sim *s, size_t available); /* how much of it */

@@ -31,6 +31,13 @@ static void on_crash(int number)
     (void)raise(number);
 }
 
+static const char *some_algorithm(uint64_t number)
+{
+    uint32_t count = 0;
+    while (algorithm_by_number(count)) count++;
+    return algorithm_by_number((uint32_t)(number % count))->name;
+}
+
 static bool on(uint64_t *r, uint32_t one_in)
 {
     return net_pick(r, one_in) == 0;
@@ -134,6 +141,7 @@ static void choose_links(struct sim_options *o, uint64_t *r, uint64_t seed)
     }
     o->lends = o->pairwise && (seed % 2 == 0 || on(r, 2));
     if (o->lends) o->piece = 8192u << net_pick(r, 4);
+    if (seed % 3 == 1) o->algorithm = some_algorithm(seed / 3);
 }
 
 /* Swarm testing: many universes know only one or two kinds of fault. The draws
@@ -164,6 +172,23 @@ static void universe(uint64_t seed)
     sim_free(&s);
 }
 
+static int report_algorithms(uint64_t count)
+{
+    int missing = 0;
+    const struct algorithm *a;
+    for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++) {
+        const char *kind = a->colls & BIT(COLL_ALLREDUCE)   ? "reduce"
+                           : a->colls & BIT(COLL_BROADCAST) ? "broadcast"
+                                                            : "all";
+        printf("%s %s %" PRIu64 ", ", kind, a->name,
+               sim_coverage_algorithms[i]);
+        if (sim_coverage_algorithms[i] > 0 || count < UNIVERSES) continue;
+        fprintf(stderr, "never happened: %s %s\n", kind, a->name);
+        missing++;
+    }
+    return missing;
+}
+
 static int report(uint64_t count, double seconds)
 {
     int missing = 0;
@@ -177,6 +202,7 @@ static int report(uint64_t count, double seconds)
     }
     SIM_COVERAGE(X)
 #undef X
+    missing += report_algorithms(count);
     printf("end\n");
     return missing == 0 ? 0 : 1;
 }

@@ -133,31 +133,36 @@ void sim_count_message(const struct wire_msg *msg)
     }
 }
 
+static void cover_algorithm(const struct plan *p)
+{
+    const struct algorithm *a;
+    for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++)
+        sim_coverage_algorithms[i] += p->algorithm == a;
+}
+
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
-                    bool single_copied, int result)
+                    bool mapped, int result)
 {
     struct sim_coverage *c = &sim_coverage;
-    bool ring = p->kind == PLAN_RING;
-    bool interleaved = p->interleaved && p->segments > 1;
-    bool sites = p->kind == PLAN_PAIRWISE && p->r.hierarchy;
+    bool interleaved =
+        p->algorithm == &allreduce_ring && p->streamed && p->segments > 1;
+    bool sites = p->algorithm == &allreduce_direct && p->r.hierarchy;
     bool lost = result == pcclRankConnectionLost;
     c->interleaved_lost += interleaved && result != pcclSuccess;
     c->sites_lost += sites && lost;
-    c->lent_lost += single_copied && lost;
+    c->lent_lost += mapped && lost;
     c->quant_lost += quantized && lost;
     if (result != pcclSuccess) return;
-    c->ring_plan += ring;
+    cover_algorithm(p);
+    c->forced +=
+        p->r.forced && algorithm_row_of(&p->r)->algorithm != p->algorithm;
     c->interleaved += interleaved;
-    c->pairwise += p->kind == PLAN_PAIRWISE;
     c->sites += sites;
-    c->lent += single_copied && p->segments > 2;
-    c->lent_queued += p->kind == PLAN_SINGLE_COPY && !single_copied;
+    c->lent += mapped && p->segments > 2;
+    c->lent_queued += p->algorithm == &allreduce_single_copy && !mapped;
     c->sites_confirmed +=
         sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;
-    c->spread += p->kind == PLAN_SPREAD;
-    c->quant_ring += quantized && ring;
-    c->quant_exchange += quantized && !ring;
-    c->star += p->star;
+    c->through_root += p->done == DONE_ROOT;
     c->confirmed += confirm;
     c->deferred += !confirm;
 }

@@ -1,0 +1,296 @@
+/* algorithm_table.c - see algorithm_table.h. */
+#include "algorithm_table.h"
+
+#include <string.h>
+
+#define K(n) ((uint64_t)(n)*1024)
+#define REDUCES (BIT(COLL_ALLREDUCE) | BIT(COLL_BARRIER))
+
+/* Condition -> algorithm -> why -> where it was measured. A barrier is an
+ * all-reduce of nothing. */
+static const struct choice choices[] = {
+    {.algorithm = &local_algorithm,
+     .colls = ~0u,
+     .why = "a world of one exchanges nothing"},
+
+    {.colls = REDUCES,
+     .where = WHERE_SOCKETS,
+     .bytes_max = K(128),
+     .algorithm = &allreduce_centralized,
+     .why = "2(n-1) messages, where flat has n(n-1) and processors are shared",
+     .measured = "allreduce, one host, sockets"},
+    {.colls = REDUCES,
+     .where = WHERE_SITES,
+     .bytes_max = K(8),
+     .total_max = K(128),
+     .algorithm = &allreduce_flat,
+     .why = "one distance; more bytes would fight for what sites share",
+     .measured = "allreduce, sites"},
+    {.colls = REDUCES,
+     .where = WHERE_SITES,
+     .bytes_max = K(256),
+     .algorithm = &allreduce_direct,
+     .why = "one vector crosses between two sites, and it takes two distances",
+     .measured = "allreduce, sites"},
+    {.colls = REDUCES,
+     .where = WHERE_MEMORY,
+     .bytes_max = K(32),
+     .world_max = 3,
+     .algorithm = &allreduce_flat,
+     .why = "one message deep, and it may take the fast path",
+     .measured = "allreduce, one host, shared memory"},
+    {.colls = REDUCES,
+     .where = WHERE_MEMORY,
+     .bytes_max = K(8),
+     .total_max = K(56),
+     .algorithm = &allreduce_flat,
+     .why = "one message deep, and it may take the fast path",
+     .measured = "allreduce, one host, shared memory"},
+    {.colls = REDUCES,
+     .where = WHERE_MEMORY,
+     .algorithm = &allreduce_single_copy,
+     .why = "bytes are copied once and not by every pair",
+     .measured = "allreduce, one host, shared memory"},
+    {.colls = REDUCES,
+     .bytes_max = K(64),
+     .total_max = K(128),
+     .algorithm = &allreduce_flat,
+     .why = "one message deep",
+     .measured = "allreduce, one host, shared memory"},
+    {.colls = REDUCES,
+     .bytes_max = K(64),
+     .total_max = K(128),
+     .algorithm = &allreduce_flat_codes,
+     .why = "one message deep",
+     .measured = "allreduce, quantized"},
+    {.colls = REDUCES,
+     .where = WHERE_MEMORY,
+     .bytes_max = K(128),
+     .algorithm = &allreduce_direct,
+     .why = "17 or more members, which have no regions: waits twice, and not "
+            "2(n-1) times, for another one's processor",
+     .measured = "allreduce, one host, shared memory"},
+    {.colls = REDUCES,
+     .where = WHERE_HOSTS,
+     .bytes_max = K(256),
+     .algorithm = &allreduce_direct,
+     .why = "two distances, where a ring takes 2(n-1)",
+     .measured = "allreduce, several hosts"},
+    {.colls = REDUCES,
+     .algorithm = &allreduce_ring,
+     .why = "each link carries 2(n-1)/n vectors, the least there is",
+     .measured = "allreduce, several hosts"},
+    {.colls = REDUCES,
+     .algorithm = &allreduce_ring_codes,
+     .why = "each link carries 2(n-1)/n vectors of codes",
+     .measured = "allreduce, quantized"},
+
+    {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_MEMORY,
+     .bytes_max = K(64),
+     .total_max = K(448),
+     .algorithm = &broadcast_confirmed,
+     .why = "nobody waits for DONE, and it may take the fast path",
+     .measured = "broadcast"},
+    {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_MEMORY,
+     .bytes_max = K(512),
+     .world_max = 16,
+     .algorithm = &broadcast_linear,
+     .why = "a copy for each is cheaper than to wait for each other",
+     .measured = "broadcast"},
+    {.colls = BIT(COLL_BROADCAST),
+     .where = WHERE_SOCKETS,
+     .bytes_max = K(256),
+     .world_max = 16,
+     .algorithm = &broadcast_linear,
+     .why = "a copy for each is cheaper than to wait for each other",
+     .measured = "broadcast"},
+    {.colls = BIT(COLL_BROADCAST),
+     .bytes_max = K(64),
+     .total_max = K(128),
+     .algorithm = &broadcast_linear,
+     .why = "one message deep",
+     .measured = "broadcast"},
+    {.colls = BIT(COLL_BROADCAST),
+     .algorithm = &broadcast_chain,
+     .why = "nobody sends more than one vector",
+     .measured = "broadcast"},
+
+    {.colls = BIT(COLL_ALLGATHER),
+     .bytes_max = K(64),
+     .total_max = K(128),
+     .algorithm = &allgather_linear,
+     .why = "one message deep",
+     .measured = "allgather"},
+    {.colls = BIT(COLL_ALLGATHER),
+     .algorithm = &allgather_ring,
+     .why = "nobody sends a block to more than one member",
+     .measured = "allgather"},
+
+    {.colls = BIT(COLL_ALLTOALLV),
+     .algorithm = &alltoallv_pairwise,
+     .why = "what a pair exchanges concerns nobody else"},
+};
+
+/* All that may be forced. Of those of one name, for one collective, at most
+ * one fits a request. */
+static const struct algorithm *const algorithms[] = {
+    &allreduce_flat,       &allreduce_flat_codes,  &allreduce_centralized,
+    &allreduce_direct,     &allreduce_single_copy, &allreduce_ring,
+    &allreduce_ring_codes, &broadcast_linear,      &broadcast_confirmed,
+    &broadcast_chain,      &allgather_linear,      &allgather_ring,
+    &alltoallv_pairwise,
+};
+
+static const char *const coll_names[COLL_COUNT] = {
+    "allreduce", "broadcast", "barrier", "allgather", "alltoallv"};
+
+static bool does(const struct algorithm *a, enum plan_coll coll)
+{
+    return a->colls >> coll & 1;
+}
+
+static const char *unfit(const struct algorithm *a,
+                         const struct plan_request *r)
+{
+    return a->unfit ? a->unfit(r) : NULL;
+}
+
+/* ----------------------------------------------------------------- choice */
+
+static bool is_where(enum choice_where where, const struct plan_request *r)
+{
+    switch (where) {
+    case WHERE_ANY:
+        return true;
+    case WHERE_MEMORY:
+        return r->one_host && r->shared_memory;
+    case WHERE_SOCKETS:
+        return r->one_host && !r->shared_memory;
+    case WHERE_HOSTS:
+        return !r->one_host;
+    case WHERE_SITES:
+        return r->hierarchy && !r->codes;
+    }
+    return false;
+}
+
+static bool applies(const struct choice *c, const struct plan_request *r)
+{
+    uint64_t size = r->count * r->element - r->spare;
+    if (r->coll == COLL_BARRIER || r->coll == COLL_ALLTOALLV) size = 0;
+    if (!(c->colls >> r->coll & 1) || !is_where(c->where, r)) return false;
+    if (c->bytes_max > 0 && size > c->bytes_max) return false;
+    if (c->total_max > 0 && size * (r->world - 1) > c->total_max) return false;
+    if (c->world_max > 0 && r->world > c->world_max) return false;
+    return !unfit(c->algorithm, r);
+}
+
+/* The first of that name that fits; or NULL. */
+static const struct algorithm *find_forced(const struct plan_request *r,
+                                           const char **why)
+{
+    *why = "there is none of that name for this collective";
+    for (size_t i = 0; i < ARRAY_COUNT(algorithms); i++) {
+        const struct algorithm *a = algorithms[i];
+        if (!does(a, r->coll) || strcmp(a->name, r->forced) != 0) continue;
+        *why = unfit(a, r);
+        if (!*why) return a;
+    }
+    return NULL;
+}
+
+const char *algorithm_unfit(const struct plan_request *r)
+{
+    const char *why = NULL;
+    if (r->forced && r->world > 1 && find_forced(r, &why)) return NULL;
+    return why;
+}
+
+const struct choice *algorithm_row_of(const struct plan_request *r)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(choices); i++) {
+        if (applies(&choices[i], r)) return &choices[i];
+    }
+    assert(false && "algorithm_row_of: not a collective");
+    return &choices[0];
+}
+
+const struct algorithm *algorithm_choose(const struct plan_request *r)
+{
+    const char *why;
+    const struct algorithm *forced = NULL;
+    if (r->forced && r->world > 1) forced = find_forced(r, &why);
+    return forced ? forced : algorithm_row_of(r)->algorithm;
+}
+
+const struct choice *algorithm_row(uint32_t i)
+{
+    return i < ARRAY_COUNT(choices) ? &choices[i] : NULL;
+}
+
+const struct algorithm *algorithm_by_number(uint32_t i)
+{
+    return i < ARRAY_COUNT(algorithms) ? algorithms[i] : NULL;
+}
+
+/* ---------------------------------------------------------- PCCL_ALGORITHM */
+
+const char *algorithm_coll_name(enum plan_coll coll)
+{
+    return coll_names[coll];
+}
+
+const char *algorithm_name(uint32_t i)
+{
+    for (size_t k = 0; k < ARRAY_COUNT(algorithms); k++) {
+        size_t first = 0;
+        while (strcmp(algorithms[first]->name, algorithms[k]->name) != 0)
+            first++;
+        if (first == k && i-- == 0) return algorithms[k]->name;
+    }
+    return NULL;
+}
+
+static bool is_word(const char *word, size_t size, const char *name)
+{
+    return strlen(name) == size && memcmp(word, name, size) == 0;
+}
+
+/* Of the collectives in the set, those that have an algorithm of that name. */
+static bool force(uint32_t colls, const char *word, size_t size,
+                  const char *forced[COLL_COUNT])
+{
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_COUNT(algorithms); i++) {
+        const struct algorithm *a = algorithms[i];
+        if (!is_word(word, size, a->name)) continue;
+        for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
+            if (!(colls >> coll & 1) || !does(a, coll)) continue;
+            forced[coll] = a->name;
+            any = true;
+        }
+    }
+    return any;
+}
+
+bool algorithm_parse(const char *text, const char *forced[COLL_COUNT])
+{
+    for (unsigned coll = 0; coll < COLL_COUNT; coll++) forced[coll] = NULL;
+    for (;;) {
+        size_t size = strcspn(text, ",");
+        size_t head = strcspn(text, ":,");
+        uint32_t colls = ~0u;
+        if (head < size) {
+            colls = 0;
+            for (unsigned coll = 0; coll < COLL_COUNT; coll++)
+                if (is_word(text, head, coll_names[coll])) colls |= BIT(coll);
+            text += head + 1;
+            size -= head + 1;
+        }
+        if (!force(colls, text, size, forced)) return false;
+        text += size;
+        if (*text++ == '\0') return true;
+    }
+}

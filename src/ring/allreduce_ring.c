@@ -1,0 +1,334 @@
+/* allreduce_ring.c - "ring": reduce-scatter and all-gather round a ring, for
+ * large vectors. Pure.
+ *
+ * After Patarasuk & Yuan, JPDC 69(2), 2009: world-1 steps of reduce-scatter,
+ * world-1 of all-gather. In step s the member at position p sends chunk p-s and
+ * receives chunk p-s-1; it ends up owning chunk p+1, and the all-gather passes
+ * on what was received one step before. Both halves are one stream of
+ * 2(world-1) steps, each of `segments` transfers, in which the k-th sent
+ * depends on the one received a step earlier. Within a host, of vectors that no
+ * cache holds (`streamed`), the segments are not sent step by step but
+ * interleaved (rule D14), by the sum of step and segment: what has just come is
+ * passed on before the next segment comes, and need not be read from memory
+ * again. */
+#include "backup.h"
+#include "neighbors.h"
+
+#include "../reduce/reduce.h"
+
+enum {
+    INTERLEAVED_MAX = 256 * 1024, /* bytes of a segment that stays in a cache */
+};
+
+struct allreduce_ring_state {
+    struct ring_state ring;
+    struct backup backup; /* over the transfers from `prev` */
+    uint8_t *codes;       /* of a quantized vector: its codes */
+};
+
+/* --------------------------------------------------------------- the plan */
+
+static void shape(struct plan *p)
+{
+    ring_shape(p);
+    uint64_t size = plan_chunk_size(p, 0);
+    uint64_t segment = plan_segment_of(p, size);
+    /* Sockets within a host give more by few large calls than by overlap,
+     * where everybody sends at all times. */
+    bool sockets = p->r.one_host && !p->r.shared_memory && !p->r.codes;
+    if (sockets && size > PLAN_SEGMENT_MIN) segment = size;
+    if (p->streamed && segment > INTERLEAVED_MAX) segment = INTERLEAVED_MAX;
+    plan_choose_segment(p, segment, size);
+}
+
+static uint32_t steps_of(const struct plan *p)
+{
+    return 2 * (p->r.world - 1);
+}
+
+static uint32_t sends(const struct plan *p, uint32_t to)
+{
+    return to == p->next ? steps_of(p) * p->segments : 0;
+}
+
+static uint32_t recvs(const struct plan *p, uint32_t from)
+{
+    return from == p->prev ? steps_of(p) * p->segments : 0;
+}
+
+/* Interleaved: transfers of which step and segment add up to less than
+ * `diagonal`. Diagonals grow, stay, and shrink again. */
+static uint32_t before_diagonal(const struct plan *p, uint32_t diagonal)
+{
+    uint32_t steps = steps_of(p);
+    uint32_t less = steps < p->segments ? steps : p->segments;
+    uint32_t more = steps < p->segments ? p->segments : steps;
+    uint32_t left = steps + p->segments - 1 - diagonal;
+    if (diagonal <= less) return diagonal * (diagonal + 1) / 2;
+    if (diagonal <= more)
+        return less * (less + 1) / 2 + (diagonal - less) * less;
+    return steps * p->segments - left * (left + 1) / 2;
+}
+
+/* The first step on a diagonal. */
+static uint32_t first_step(const struct plan *p, uint32_t diagonal)
+{
+    return diagonal < p->segments ? 0 : diagonal - p->segments + 1;
+}
+
+static uint32_t ring_index(const struct plan *p, uint32_t step, uint32_t g)
+{
+    if (!p->streamed) return step * p->segments + g;
+    uint32_t diagonal = step + g;
+    return before_diagonal(p, diagonal) + step - first_step(p, diagonal);
+}
+
+static uint32_t ring_step(const struct plan *p, uint32_t k, uint32_t *g)
+{
+    if (!p->streamed) {
+        *g = k % p->segments;
+        return k / p->segments;
+    }
+    uint32_t diagonal = 0;
+    uint32_t end = steps_of(p) + p->segments - 1;
+    while (end - diagonal > 1) {
+        uint32_t middle = diagonal + (end - diagonal) / 2;
+        if (before_diagonal(p, middle) <= k)
+            diagonal = middle;
+        else
+            end = middle;
+    }
+    uint32_t step = first_step(p, diagonal) + k - before_diagonal(p, diagonal);
+    *g = diagonal - step;
+    return step;
+}
+
+bool ring_streams(const struct plan *p, uint32_t k)
+{
+    uint32_t g;
+    return p->streamed && ring_step(p, k, &g) + 1 == steps_of(p);
+}
+
+bool ring_is_first_write(const struct plan *p, uint32_t k)
+{
+    uint32_t g;
+    return ring_step(p, k, &g) < p->r.world;
+}
+
+static void send(const struct plan *p, uint32_t to, uint32_t k,
+                 struct plan_xfer *x)
+{
+    uint32_t g;
+    uint32_t step = ring_step(p, k, &g);
+    uint32_t half = p->r.world - 1;
+    uint32_t chunk = step < half ? plan_wrap(p, p->position, step)
+                                 : plan_wrap(p, p->position + 1, step - half);
+    (void)to;
+    plan_chunk_cut(p, chunk, g, x);
+    x->space = step == 0 ? SPACE_SEND : SPACE_RECV;
+    x->after = step == 0 ? PLAN_NOTHING : ring_index(p, step - 1, g);
+}
+
+static void recv(const struct plan *p, uint32_t from, uint32_t k,
+                 struct plan_xfer *x)
+{
+    uint32_t g;
+    uint32_t step = ring_step(p, k, &g);
+    uint32_t half = p->r.world - 1;
+    uint32_t chunk = step < half ? plan_wrap(p, p->position, step + 1)
+                                 : plan_wrap(p, p->position, step - half);
+    (void)from;
+    plan_chunk_cut(p, chunk, g, x);
+    x->action = ACTION_STORE;
+    if (step < half) x->action = ACTION_REDUCE;
+    if (step == half - 1) x->action = ACTION_DIVIDE;
+}
+
+/* ---------------------------------------------------------- the operation */
+
+static bool begin(struct engine *e, struct op *op)
+{
+    if (!ring_take(e, op, sizeof(struct allreduce_ring_state))) return false;
+    struct allreduce_ring_state *s = op->state;
+    return backup_take(e, op, &s->backup, plan_recvs(&op->plan, op->plan.prev));
+}
+
+static void end(struct engine *e, struct op *op)
+{
+    struct allreduce_ring_state *s = op->state;
+    backup_give(e, &s->backup);
+    pool_give(&e->links.pool, s->codes);
+    ring_give(e, op);
+}
+
+static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
+                      const struct plan_xfer *x)
+{
+    struct allreduce_ring_state *s = op->state;
+    (void)ep;
+    if (x->action != ACTION_STORE) return NULL;
+    if (ring_is_first_write(&op->plan, k)) backup_save(op, &s->backup, k, x);
+    return (uint8_t *)op->r.recv + x->offset;
+}
+
+static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
+                   size_t at, const uint8_t *bytes, size_t size)
+{
+    struct allreduce_ring_state *s = op->state;
+    struct plan_xfer x;
+    plan_recv(&op->plan, ep->rank, k, &x);
+    if (at == 0) backup_save(op, &s->backup, k, &x);
+    size_t count = size / op->plan.r.element;
+    uint8_t *to = (uint8_t *)op->r.recv + x.offset + at;
+    const uint8_t *own = (const uint8_t *)op->r.send + x.offset + at;
+    reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
+    if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
+        reduce_divide(op->r.dtype, to, count, op->plan.r.world);
+}
+
+static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
+                    uint32_t k, const struct plan_xfer *x, const uint8_t *body)
+{
+    if (x->action != ACTION_STORE && x->size > 0 && body)
+        reduce(op, ep, k, 0, body, x->size);
+    ring_arrived(e, op, ep, k, x, body);
+}
+
+static void undo(struct op *op)
+{
+    const struct allreduce_ring_state *s = op->state;
+    const struct plan *p = &op->plan;
+    for (uint32_t k = 0; k < plan_recvs(p, p->prev); k++) {
+        struct plan_xfer x;
+        if (!backup_has(&s->backup, k)) continue;
+        plan_recv(p, p->prev, k, &x);
+        backup_restore(op, &s->backup, &x);
+    }
+}
+
+static const char *unfit(const struct plan_request *r)
+{
+    return r->codes ? "its elements are not codes" : NULL;
+}
+
+const struct algorithm allreduce_ring = {
+    .name = "ring",
+    .colls = BIT(COLL_ALLREDUCE) | BIT(COLL_BARRIER),
+    .unfit = unfit,
+    .awaits_all = true,
+    .is_long = true,
+    .widens = true,
+    .shape = shape,
+    .partners = ring_partners,
+    .partner = ring_partner,
+    .sends = sends,
+    .recvs = recvs,
+    .send = send,
+    .recv = recv,
+    .begin = begin,
+    .end = end,
+    .has = ring_has,
+    .place = place,
+    .reduce = reduce,
+    .arrived = arrived,
+    .undo = undo,
+    .streams = ring_streams,
+};
+
+/* --------------------------------------------------------------- quantized
+ *
+ * Rule D8. What is passed on, partial sums and then results, is kept in
+ * `codes`. The caller's input is read when the first codes of it are made and
+ * when a partial sum comes by, and the result is written only with values made
+ * from codes that all members have. */
+
+static bool begin_codes(struct engine *e, struct op *op)
+{
+    if (!begin(e, op)) return false;
+    struct allreduce_ring_state *s = op->state;
+    s->codes = pool_take(&e->links.pool, plan_vector_size(&op->plan) + 1);
+    return s->codes != NULL;
+}
+
+/* One's own codes are made when the link can take them, so that they are made
+ * while others travel. */
+static const uint8_t *source_codes(struct op *op, const struct plan_xfer *x)
+{
+    const struct allreduce_ring_state *s = op->state;
+    if (x->space == SPACE_SEND) {
+        struct plan_xfer y = *x;
+        op_to_elements(op, &y);
+        quant_encode(&op->r.quant, s->codes + x->offset,
+                     (const uint8_t *)op->r.send + y.offset,
+                     y.size / dtype_size(op->r.dtype));
+    }
+    return s->codes + x->offset;
+}
+
+static uint8_t *place_codes(struct op *op, const struct endpoint *ep,
+                            uint32_t k, const struct plan_xfer *x)
+{
+    const struct allreduce_ring_state *s = op->state;
+    (void)ep;
+    (void)k;
+    return x->action == ACTION_STORE ? s->codes + x->offset : NULL;
+}
+
+/* A partial sum is sent as it is made, one step later; a place of `codes` is
+ * written again only with results, which come after it has been sent. */
+static void take_codes(struct op *op, uint32_t k, const struct plan_xfer *x,
+                       const uint8_t *body)
+{
+    struct allreduce_ring_state *s = op->state;
+    const struct quant *q = &op->r.quant;
+    struct plan_xfer y = *x;
+    op_to_elements(op, &y);
+    size_t count = y.size / dtype_size(op->r.dtype);
+    uint32_t divisor = x->action == ACTION_DIVIDE; /* the result: at least 1 */
+    if (divisor == 1 && op->r.redop == REDOP_AVG) divisor = op->plan.r.world;
+    if (x->action != ACTION_STORE)
+        quant_combine(q, op->r.redop, s->codes + x->offset, body,
+                      (const uint8_t *)op->r.send + y.offset, count, divisor);
+    if (x->action == ACTION_REDUCE) return;
+    backup_save(op, &s->backup, k, x);
+    quant_decode(q, (uint8_t *)op->r.recv + y.offset, s->codes + x->offset,
+                 count);
+}
+
+static void arrived_codes(struct engine *e, struct op *op, struct endpoint *ep,
+                          uint32_t k, const struct plan_xfer *x,
+                          const uint8_t *body)
+{
+    if (x->size > 0) take_codes(op, k, x, body);
+    ring_arrived(e, op, ep, k, x, body);
+}
+
+static const char *unfit_codes(const struct plan_request *r)
+{
+    return r->codes ? NULL : "its elements are codes";
+}
+
+/* Codes are decoded by blocks, which a channel may cut anywhere. */
+const struct algorithm allreduce_ring_codes = {
+    .name = "ring",
+    .colls = BIT(COLL_ALLREDUCE),
+    .unfit = unfit_codes,
+    .awaits_all = true,
+    .is_long = true,
+    .widens = true,
+    .whole_bodies = true,
+    .shape = shape,
+    .partners = ring_partners,
+    .partner = ring_partner,
+    .sends = sends,
+    .recvs = recvs,
+    .send = send,
+    .recv = recv,
+    .begin = begin_codes,
+    .end = end,
+    .has = ring_has,
+    .source = source_codes,
+    .place = place_codes,
+    .arrived = arrived_codes,
+    .undo = undo,
+};

@@ -1,0 +1,442 @@
+/* allreduce_single_copy.c - "single_copy": members of one host reduce from
+ * regions of memory that all of them have mapped (rules D16, L7, L8). Pure.
+ *
+ * Each owns a chunk and adds what the others have of it, as in
+ * allreduce_direct.c, but segment by segment: the sum of one follows the input
+ * of the next, and the input after that waits for all sums of the first, so
+ * that no more than two are anywhere under way. What is sent to one member, or
+ * the same to all, is put once into the own region, and an empty frame says
+ * that it is there: nothing passes through the queues of all pairs, and what is
+ * reduced or taken is read from where it lies when its turn has come. What
+ * could not be put there comes through a queue. */
+#include "allreduce_single_copy.h"
+
+#include "algorithm.h"
+#include "geometry.h"
+
+#include "../reduce/stream.h"
+
+#include <string.h>
+
+enum {
+    WORLD_MIN = 3, /* two have a queue of their own, as good */
+    SEGMENT_LEAST = 32 * 1024,
+    SEGMENT_MOST = 256 * 1024,
+    SEGMENTS_TOTAL = 4 * 1024 * 1024, /* bytes of one for each pair together */
+};
+
+static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
+                  SINGLE_COPY_HEAD / 2,
+              "the heads lie before the places");
+
+/* In `came`: an input that waits for its turn. */
+enum {
+    CAME_NOT,
+    CAME_QUEUE, /* through a queue: is in the slots */
+    CAME_PUT,   /* is in this slot of the region of its sender, and so on */
+};
+
+/* --------------------------------------------------------------- the plan */
+
+/* What all have put down, and wait for others to take, stays in a cache; the
+ * fewer members, the larger are the portions between two turns of the others.
+ */
+static void shape(struct plan *p)
+{
+    uint64_t segment = SEGMENTS_TOTAL / p->r.world / p->r.world;
+    if (segment < SEGMENT_LEAST) segment = SEGMENT_LEAST;
+    if (segment > SEGMENT_MOST) segment = SEGMENT_MOST;
+    if (p->r.piece > 0) segment = p->r.piece;
+    plan_choose_segment(p, segment, plan_chunk_size(p, 0));
+}
+
+static uint32_t transfers(const struct plan *p, uint32_t partner)
+{
+    (void)partner;
+    return 2 * p->segments;
+}
+
+bool single_copy_is_sum(const struct plan *p, uint32_t k, uint32_t *segment)
+{
+    bool last = k + 1 == 2 * p->segments;
+    bool input = k == 0 || (k % 2 == 1 && !last);
+    *segment = input ? (k + 1) / 2 : k / 2 - (last ? 0 : 1);
+    return !input;
+}
+
+static void send(const struct plan *p, uint32_t to, uint32_t k,
+                 struct plan_xfer *x)
+{
+    uint32_t g;
+    bool sum = single_copy_is_sum(p, k, &g);
+    plan_chunk_cut(p, sum ? p->r.rank : to, g, x);
+    x->space = sum ? SPACE_RECV : SPACE_SEND;
+    if (sum)
+        x->after = g;
+    else if (g >= 2)
+        x->after = p->segments + g - 2;
+}
+
+static void recv(const struct plan *p, uint32_t from, uint32_t k,
+                 struct plan_xfer *x)
+{
+    uint32_t g;
+    bool sum = single_copy_is_sum(p, k, &g);
+    plan_chunk_cut(p, sum ? from : p->r.rank, g, x);
+    x->action = sum ? ACTION_STORE : ACTION_REDUCE;
+}
+
+static const char *unfit(const struct plan_request *r)
+{
+    if (!r->one_host || !r->shared_memory || r->world < WORLD_MIN ||
+        r->world > r->single_copy_world)
+        return "needs 3 to 16 members of one host that share its memory";
+    if (!r->mesh) return "needs links between all pairs of members";
+    return r->codes ? "its elements are not codes" : NULL;
+}
+
+/* ------------------------------------------------------ slots of a region */
+
+static size_t place_size(const struct plan *p)
+{
+    enum { PAGE = 4096 };
+    return SINGLE_COPY_BUFFER / p->r.world / PAGE * PAGE;
+}
+
+/* Segment g of the input for a member lies in its place, of the sum in that of
+ * the member that made it. */
+static size_t offset_of(const struct plan *p, uint32_t slot, uint32_t g,
+                        uint32_t rank)
+{
+    size_t buffer =
+        (size_t)slot * SINGLE_COPY_BUFFERS + g % SINGLE_COPY_BUFFERS;
+    return SINGLE_COPY_HEAD + buffer * SINGLE_COPY_BUFFER +
+           rank * place_size(p);
+}
+
+static uint64_t name_of(const struct op *op)
+{
+    return (uint64_t)op->epoch << 32 | op->seq;
+}
+
+/* Before anything else is written there: a member that still reads what was put
+ * there before, and was left out of the view meanwhile, must not take this for
+ * it. */
+static void sign(struct engine *e, const struct op *op, uint32_t slot)
+{
+    struct single_copy_head *head =
+        (struct single_copy_head *)(void *)e->links.region + slot;
+    atomic_store_explicit(&head->tag, op->r.tag, memory_order_relaxed);
+    atomic_store_explicit(&head->number, name_of(op), memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void take_slot(struct engine *e, struct op *op)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    if (!op->confirm || !e->links.region) return;
+    assert(op->plan.segment <= place_size(&op->plan));
+    /* The first one rather, which is in the caches. */
+    for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
+        if (e->single_copy.users[slot]) continue;
+        e->single_copy.users[slot] = op;
+        s->slot = slot + 1;
+        sign(e, op, slot);
+        return;
+    }
+}
+
+static bool is_named(const struct op *op, const uint8_t *region, uint32_t slot)
+{
+    const struct single_copy_head *head =
+        (const struct single_copy_head *)(const void *)region + slot;
+    return atomic_load_explicit(&head->tag, memory_order_relaxed) ==
+               op->r.tag &&
+           atomic_load_explicit(&head->number, memory_order_relaxed) ==
+               name_of(op);
+}
+
+uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region)
+{
+    uint32_t slot = 0;
+    while (slot < SINGLE_COPY_SLOTS && !is_named(op, region, slot)) slot++;
+    return slot;
+}
+
+bool single_copy_is_valid(const struct op *op, const uint8_t *region,
+                          uint32_t slot)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return is_named(op, region, slot);
+}
+
+/* ---------------------------------------------------------- the operation */
+
+static bool begin(struct engine *e, struct op *op)
+{
+    const struct plan *p = &op->plan;
+    struct allreduce_single_copy_state *s = op_take_state(e, op, sizeof *s, 0);
+    if (!s) return false;
+    uint32_t world = p->r.world;
+    size_t came = (size_t)world * SINGLE_COPY_BUFFERS;
+    size_t turns = 2 * p->segments * sizeof *s->turns;
+    s->received = pool_take(&e->links.pool, 2 * p->segments / 8 + 1);
+    s->came = pool_take(&e->links.pool, came);
+    s->turns = pool_take(&e->links.pool, turns);
+    s->slots = pool_take(&e->links.pool,
+                         (world - 1) * SINGLE_COPY_BUFFERS * p->segment + 1);
+    if (!s->received || !s->came || !s->turns || !s->slots) return false;
+    memset(s->received, 0, 2 * p->segments / 8 + 1);
+    memset(s->came, CAME_NOT, came);
+    memset(s->turns, 0, turns);
+    take_slot(e, op);
+    return backup_take(e, op, &s->backup, pieces_count(p));
+}
+
+static void end(struct engine *e, struct op *op)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    if (s->slot > 0 && e->single_copy.users[s->slot - 1] == op)
+        e->single_copy.users[s->slot - 1] = NULL;
+    pool_give(&e->links.pool, s->received);
+    pool_give(&e->links.pool, s->came);
+    pool_give(&e->links.pool, s->turns);
+    pool_give(&e->links.pool, s->slots);
+    backup_give(e, &s->backup);
+}
+
+static bool has(const struct op *op, uint32_t after)
+{
+    const struct allreduce_single_copy_state *s = op->state;
+    return op_bit_get(s->received, after);
+}
+
+static uint32_t own_piece(const struct plan *p, uint32_t g)
+{
+    return p->r.rank * p->segments + g;
+}
+
+static uint32_t turn_of(const struct op *op, const struct endpoint *ep)
+{
+    return plan_wrap(&op->plan, ep->rank, op->plan.r.rank);
+}
+
+/* Of two segments: the next but one comes when all have this one (D16). */
+static uint8_t *queue_slot(const struct op *op, uint32_t turn, uint32_t g)
+{
+    const struct allreduce_single_copy_state *s = op->state;
+    size_t buffer =
+        (size_t)(turn - 1) * SINGLE_COPY_BUFFERS + g % SINGLE_COPY_BUFFERS;
+    return s->slots + buffer * op->plan.segment;
+}
+
+static uint8_t *came(const struct op *op, uint32_t turn, uint32_t g)
+{
+    const struct allreduce_single_copy_state *s = op->state;
+    return s->came + (size_t)turn * SINGLE_COPY_BUFFERS +
+           g % SINGLE_COPY_BUFFERS;
+}
+
+static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
+                      const struct plan_xfer *x)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    uint32_t g;
+    uint32_t turn = turn_of(op, ep);
+    if (single_copy_is_sum(&op->plan, k, &g)) {
+        pieces_save(op, &s->backup, ep->rank * op->plan.segments + g);
+        return (uint8_t *)op->r.recv + x->offset;
+    }
+    return s->turns[g] + 1u == turn ? NULL : queue_slot(op, turn, g);
+}
+
+static void add(struct op *op, uint32_t turn, uint32_t g, size_t at,
+                const uint8_t *bytes, size_t size)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    unsigned turns = turn == 1 ? TURN_FIRST : 0;
+    if (turn + 1 == op->plan.r.world) turns |= TURN_LAST;
+    if (size > 0)
+        pieces_add(op, &s->backup, own_piece(&op->plan, g), turns, at, bytes,
+                   size);
+}
+
+static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
+                   size_t at, const uint8_t *bytes, size_t size)
+{
+    uint32_t g;
+    (void)single_copy_is_sum(&op->plan, k, &g);
+    add(op, turn_of(op, ep), g, at, bytes, size);
+}
+
+/* False: it cannot be read any more, for its sender has left the operation, and
+ * this end is about to learn why. It never counts (rule L8). */
+static bool add_put(const struct engine *e, struct op *op,
+                    const struct endpoint *ep, uint32_t g, uint32_t size,
+                    uint32_t slot)
+{
+    const uint8_t *region = region_of(&e->links, ep->link);
+    const struct plan *p = &op->plan;
+    if (!region) return false;
+    add(op, turn_of(op, ep), g, 0, region + offset_of(p, slot, g, p->r.rank),
+        size);
+    return single_copy_is_valid(op, region, slot);
+}
+
+/* What came before its turn, as far as it goes; true: the sum is complete. */
+static bool take_waiting(const struct engine *e, struct op *op, uint32_t g,
+                         uint32_t size)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    const struct plan *p = &op->plan;
+    uint32_t turn;
+    while ((turn = s->turns[g] + 1u) < p->r.world) {
+        uint8_t *where = came(op, turn, g);
+        uint32_t rank = (p->r.rank + turn) % p->r.world;
+        const struct endpoint *from =
+            &op->eps[rank < p->r.rank ? rank : rank - 1];
+        if (*where == CAME_NOT) return false;
+        if (*where == CAME_QUEUE)
+            add(op, turn, g, 0, queue_slot(op, turn, g), size);
+        else if (!add_put(e, op, from, g, size, *where - (uint32_t)CAME_PUT))
+            return false;
+        *where = CAME_NOT;
+        s->turns[g]++;
+    }
+    return true;
+}
+
+/* Whoever waits for these sums may send now. */
+static void mark(struct engine *e, struct op *op, uint32_t bit)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    op_bit_set(s->received, bit);
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        link_dirty(&e->links, op->eps[i].link);
+}
+
+static void count_sum(struct engine *e, struct op *op, uint32_t g)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    uint16_t *sums = s->turns + op->plan.segments;
+    if (++sums[g] + 1u == op->plan.r.world) mark(e, op, op->plan.segments + g);
+}
+
+static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
+                    uint32_t k, const struct plan_xfer *x, const uint8_t *body)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    uint32_t g, turn = turn_of(op, ep);
+    if (single_copy_is_sum(&op->plan, k, &g)) {
+        count_sum(e, op, g);
+        return;
+    }
+    if (body && body == queue_slot(op, turn, g)) {
+        *came(op, turn, g) = CAME_QUEUE;
+    } else {
+        if (body) add(op, turn, g, 0, body, x->size);
+        s->turns[g]++;
+    }
+    if (take_waiting(e, op, g, x->size)) mark(e, op, g);
+}
+
+static void undo(struct op *op)
+{
+    const struct allreduce_single_copy_state *s = op->state;
+    pieces_restore(op, &s->backup);
+}
+
+static void keep_input(struct op *op)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    pieces_save_all(op, &s->backup);
+}
+
+/* --------------------------------------------------- through regions (D16) */
+
+/* The other end has mapped this member's region. */
+static bool may_put(const struct op *op, const struct conn *c,
+                    const struct plan_xfer *x)
+{
+    const struct allreduce_single_copy_state *s = op->state;
+    return s->slot > 0 && c->region.taken && x->size > 0;
+}
+
+static void put(struct engine *e, struct op *op, const struct endpoint *ep,
+                uint32_t k, const struct plan_xfer *x, struct frame *f)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    uint32_t g;
+    bool sum = single_copy_is_sum(&op->plan, k, &g);
+    uint32_t rank = sum ? op->plan.r.rank : ep->rank;
+    const void *from = sum ? op->r.recv : op->r.send;
+    f->flags |= FLAG_SINGLE_COPY;
+    f->size = 0;
+    if (sum && g < s->sums_put) return; /* is there already */
+    /* The sum will come here: what it replaces is read once, not twice. */
+    if (!sum) pieces_save(op, &s->backup, rank * op->plan.segments + g);
+    if (sum) s->sums_put = g + 1;
+    memcpy(e->links.region + offset_of(&op->plan, s->slot - 1, g, rank),
+           (const uint8_t *)from + x->offset, x->size);
+}
+
+static bool take_sum(struct op *op, const struct endpoint *ep, uint32_t g,
+                     const struct plan_xfer *x, const uint8_t *region,
+                     uint32_t slot)
+{
+    struct allreduce_single_copy_state *s = op->state;
+    pieces_save(op, &s->backup, ep->rank * op->plan.segments + g);
+    uint8_t *to = (uint8_t *)op->r.recv + x->offset;
+    const uint8_t *from = region + offset_of(&op->plan, slot, g, ep->rank);
+    if (op->plan.streamed)
+        stream_copy(to, from, x->size);
+    else
+        memcpy(to, from, x->size);
+    return single_copy_is_valid(op, region, slot);
+}
+
+static bool take_put(struct engine *e, struct op *op, struct endpoint *ep,
+                     uint32_t k, const struct plan_xfer *x)
+{
+    const uint8_t *region = region_of(&e->links, ep->link);
+    uint32_t g;
+    bool sum = single_copy_is_sum(&op->plan, k, &g);
+    uint32_t slot =
+        region ? single_copy_find_slot(op, region) : SINGLE_COPY_SLOTS;
+    if (slot == SINGLE_COPY_SLOTS) return false; /* as in add_put() */
+    if (sum) {
+        bool here = take_sum(op, ep, g, x, region, slot);
+        if (here) count_sum(e, op, g);
+        return here;
+    }
+    *came(op, turn_of(op, ep), g) = (uint8_t)(CAME_PUT + slot);
+    if (take_waiting(e, op, g, x->size)) mark(e, op, g);
+    return true;
+}
+
+const struct algorithm allreduce_single_copy = {
+    .name = "single_copy",
+    .colls = BIT(COLL_ALLREDUCE) | BIT(COLL_BARRIER),
+    .unfit = unfit,
+    .defers = true,
+    .awaits_all = true,
+    .confirms = true,
+    .shape = shape,
+    .partners = plan_all_partners,
+    .partner = plan_all_partner,
+    .sends = transfers,
+    .recvs = transfers,
+    .send = send,
+    .recv = recv,
+    .begin = begin,
+    .end = end,
+    .has = has,
+    .place = place,
+    .reduce = reduce,
+    .arrived = arrived,
+    .undo = undo,
+    .keep_input = keep_input,
+    .may_put = may_put,
+    .put = put,
+    .take_put = take_put,
+};

@@ -1,0 +1,54 @@
+/* alltoallv_pairwise.c - "pairwise": every pair exchanges what it has for each
+ * other, directly. Sizes are known to the two of a pair only, so READY has the
+ * number of transfers, which must agree. Pure. */
+#include "algorithm.h"
+#include "geometry.h"
+
+static uint32_t transfers(uint64_t size)
+{
+    return (uint32_t)((size + PLAN_SEGMENT_MAX - 1) / PLAN_SEGMENT_MAX);
+}
+
+static uint32_t sends(const struct plan *p, uint32_t to)
+{
+    return transfers(p->r.send_bytes[to]);
+}
+
+static uint32_t recvs(const struct plan *p, uint32_t from)
+{
+    return transfers(p->r.recv_bytes[from]);
+}
+
+static void cut(const size_t *bytes, const size_t *displs, uint32_t rank,
+                uint32_t k, struct plan_xfer *x)
+{
+    uint64_t begin = (uint64_t)k * PLAN_SEGMENT_MAX;
+    uint64_t left = bytes[rank] - begin;
+    x->offset = displs[rank] + begin;
+    x->size = (uint32_t)(left < PLAN_SEGMENT_MAX ? left : PLAN_SEGMENT_MAX);
+}
+
+static void send(const struct plan *p, uint32_t to, uint32_t k,
+                 struct plan_xfer *x)
+{
+    cut(p->r.send_bytes, p->r.send_displs, to, k, x);
+}
+
+static void recv(const struct plan *p, uint32_t from, uint32_t k,
+                 struct plan_xfer *x)
+{
+    cut(p->r.recv_bytes, p->r.recv_displs, from, k, x);
+}
+
+const struct algorithm alltoallv_pairwise = {
+    .name = "pairwise",
+    .colls = BIT(COLL_ALLTOALLV),
+    .is_long = true,
+    .counts = true,
+    .partners = plan_all_partners,
+    .partner = plan_all_partner,
+    .sends = sends,
+    .recvs = recvs,
+    .send = send,
+    .recv = recv,
+};

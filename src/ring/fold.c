@@ -1,0 +1,29 @@
+/* fold.c - see fold.h. */
+#include "fold.h"
+
+#include "../reduce/reduce.h"
+
+#include <string.h>
+
+void fold_slots(struct op *op, uint8_t *slots)
+{
+    const struct plan *p = &op->plan;
+    size_t size = fold_size(op);
+    size_t count = (size_t)p->r.count;
+    if (size == 0) return;
+    /* Out of place the own vector stays where it is; in place the copy is
+     * also what an abort restores. */
+    const uint8_t *own = op->r.send;
+    if (op_in_place(op)) {
+        memcpy(slots + p->r.rank * size, op->r.send, size);
+        own = slots + p->r.rank * size;
+    }
+    const uint8_t *sum = p->r.rank == 0 ? own : slots;
+    for (uint32_t r = 1; r < p->r.world; r++) {
+        const uint8_t *x = r == p->r.rank ? own : slots + r * size;
+        reduce_apply(op->r.dtype, op->r.redop, op->r.recv, sum, x, count);
+        sum = op->r.recv;
+    }
+    if (op->r.redop == REDOP_AVG)
+        reduce_divide(op->r.dtype, op->r.recv, count, p->r.world);
+}

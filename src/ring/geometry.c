@@ -1,0 +1,94 @@
+/* geometry.c - see geometry.h. */
+#include "geometry.h"
+
+uint32_t plan_at(const struct plan *p, uint32_t position)
+{
+    return p->r.order ? p->r.order[position] : position;
+}
+
+uint32_t plan_wrap(const struct plan *p, uint32_t from, uint32_t back)
+{
+    return (from + p->r.world - back % p->r.world) % p->r.world;
+}
+
+/* ---------------------------------------------------- chunks and segments */
+
+static uint64_t chunk_first(const struct plan *p, uint32_t chunk)
+{
+    uint64_t base = p->r.count / p->r.world;
+    uint64_t rest = p->r.count % p->r.world;
+    return base * chunk + (chunk < rest ? chunk : rest);
+}
+
+uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk)
+{
+    uint64_t first = chunk_first(p, chunk);
+    uint64_t next = chunk_first(p, chunk + 1);
+    uint64_t size = (next - first) * p->r.element;
+    return next > first && next == p->r.count ? size - p->r.spare : size;
+}
+
+void plan_cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,
+              struct plan_xfer *x)
+{
+    uint64_t begin = g * p->segment;
+    uint64_t left = begin < size ? size - begin : 0;
+    x->offset = first + (begin < size ? begin : size);
+    x->size = (uint32_t)(left < p->segment ? left : p->segment);
+}
+
+void plan_chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
+                    struct plan_xfer *x)
+{
+    plan_cut(p, chunk_first(p, chunk) * p->r.element, plan_chunk_size(p, chunk),
+             g, x);
+}
+
+/* Small enough that transfer and reduction overlap, large enough that a frame
+ * header costs nothing. Between hosts each of many connections is to have one
+ * under way, and while it travels a next. */
+uint64_t plan_segment_of(const struct plan *p, uint64_t size)
+{
+    uint64_t least = p->r.one_host ? PLAN_SEGMENT_MIN : PLAN_SEGMENT_WAN_MIN;
+    uint64_t segment = size / (p->r.one_host ? 4 : 64);
+    return segment < least ? least : segment;
+}
+
+void plan_choose_segment(struct plan *p, uint64_t segment, uint64_t size)
+{
+    if (segment > PLAN_SEGMENT_MAX) segment = PLAN_SEGMENT_MAX;
+    /* Elements are powers of two up to 64 bytes, or larger blocks. */
+    segment -= segment % (p->r.element > 64 ? p->r.element : 64);
+    p->segment = segment;
+    p->segments = (uint32_t)((size + segment - 1) / segment);
+    if (p->segments == 0) p->segments = 1;
+}
+
+/* --------------------------------------------------------------- partners */
+
+uint32_t plan_all_partners(const struct plan *p)
+{
+    return p->r.world - 1;
+}
+
+uint32_t plan_all_partner(const struct plan *p, uint32_t i)
+{
+    return i < p->r.rank ? i : i + 1;
+}
+
+uint32_t plan_root_partners(const struct plan *p)
+{
+    return p->r.rank == p->root ? p->r.world - 1 : 1;
+}
+
+uint32_t plan_root_partner(const struct plan *p, uint32_t i)
+{
+    return p->r.rank == p->root ? plan_all_partner(p, i) : p->root;
+}
+
+uint32_t plan_one_transfer(const struct plan *p, uint32_t rank)
+{
+    (void)p;
+    (void)rank;
+    return 1;
+}

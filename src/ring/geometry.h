@@ -1,0 +1,33 @@
+/* geometry.h - arithmetic that several algorithms share: chunks and segments
+ * of a vector, partners, places in a ring. Pure. */
+#ifndef PCCL_GEOMETRY_H
+#define PCCL_GEOMETRY_H
+
+#include "plan.h"
+
+/* `from` - `back` modulo the world; back <= world. */
+uint32_t plan_wrap(const struct plan *p, uint32_t from, uint32_t back);
+/* The rank at a position of the ring. */
+uint32_t plan_at(const struct plan *p, uint32_t position);
+
+/* Chunk i of the vector is that of rank i; none has more than chunk 0. */
+uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk); /* bytes */
+/* Segment g of a span of `size` bytes that starts at `first`; of a chunk; part
+ * k of what a pair exchanges. */
+void plan_cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,
+              struct plan_xfer *x);
+void plan_chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
+                    struct plan_xfer *x);
+/* Segments of that many bytes for spans of `size`, in whole elements. */
+void plan_choose_segment(struct plan *p, uint64_t segment, uint64_t size);
+/* Segments as most algorithms have them. */
+uint64_t plan_segment_of(const struct plan *p, uint64_t size);
+/* All other members are partners. */
+uint32_t plan_all_partners(const struct plan *p);
+uint32_t plan_all_partner(const struct plan *p, uint32_t i);
+/* Of the root all other members are partners, of them only the root. */
+uint32_t plan_root_partners(const struct plan *p);
+uint32_t plan_root_partner(const struct plan *p, uint32_t i);
+uint32_t plan_one_transfer(const struct plan *p, uint32_t rank);
+
+#endif

@@ -1,0 +1,159 @@
+/* op_done.c - how an operation ends: the result is complete here, others are
+ * known to hold it, it is taken back. Pure.
+ *
+ * Rule numbers refer to master/PROTOCOL.md. */
+#include "op.h"
+
+#include "algorithm.h"
+
+#include "../../include/pccl.h"
+
+#include <string.h>
+
+bool op_all_confirm(const struct op *op)
+{
+    const struct algorithm *a = op->plan.algorithm;
+    return !a->defers || a->confirms || op_result_size(op) > WIRE_RESULT_MAX;
+}
+
+void op_check_endpoint(struct engine *e, struct op *op,
+                       const struct endpoint *ep)
+{
+    if (ep->sent < ep->sends || ep->received < ep->recvs) return;
+    assert(op->eps_left > 0);
+    if (--op->eps_left == 0) op_hold(e, op);
+}
+
+void op_sent(struct engine *e, struct op *op, struct endpoint *ep)
+{
+    if (e->links.frozen) return; /* what FLUSHED said stands */
+    ep->sent++;
+    op_check_endpoint(e, op, ep);
+}
+
+static bool idle_but(const struct engine *e, const struct op *self)
+{
+    for (uint32_t i = 0; i < e->op_end; i++) {
+        const struct op *op = &e->ops[i];
+        if (op != self && op->phase == PHASE_RUNNING) return false;
+    }
+    return true;
+}
+
+static bool all_done(const struct op *op)
+{
+    if (op->plan.done == DONE_RING)
+        return op->done_prev + 1 >= op->plan.r.world;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        if (!op->eps[i].done) return false;
+    }
+    return true;
+}
+
+/* Rule D4. In a ring a count is passed along: "I and the index-1 before me hold
+ * the result"; otherwise all partners are notified, by a root not before it has
+ * heard of all (rule D11). */
+static void send_done(struct engine *e, struct op *op)
+{
+    uint8_t clean = op->cleared && idle_but(e, op) ? FLAG_CLEAN : 0;
+    if (op->plan.done == DONE_RING) {
+        uint32_t known = op->done_prev + 1;
+        if (known >= op->plan.r.world) known = op->plan.r.world - 1;
+        if (known <= op->done_sent) return;
+        op->done_sent = known;
+        op_control_send(e, op, &op->eps[op->ep_count - 1], FRAME_DONE, known,
+                        clean);
+        return;
+    }
+    if (plan_is_root(&op->plan) && !all_done(op)) return;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        struct endpoint *ep = &op->eps[i];
+        bool tells = op->tells_all || ep->wants_done || op_all_confirm(op);
+        if (ep->done_sent || !tells) continue;
+        ep->done_sent = true;
+        op_control_send(e, op, ep, FRAME_DONE, 1, clean);
+    }
+}
+
+void engine_finish(struct engine *e, struct op *op, int result)
+{
+    conn_forget(&e->links, op);
+    op_end_activity(e, op);
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        op->eps[i].link->eager_bytes -= op->eps[i].eager;
+    for (uint32_t i = 0; op->rx_bytes >= MEASURE_MIN && i < op->ep_count; i++)
+        measure_link(op->eps[i].link, &op->eps[i].speed);
+    op_free_run(e, op);
+    op->result = result;
+    op->phase = PHASE_DONE;
+    e->out.finished(e->out.user, op);
+}
+
+/* Rule D7. */
+static void check_done(struct engine *e, struct op *op)
+{
+    if (op->phase != PHASE_COMPLETE || !all_done(op)) return;
+    if (op->cleared && op->whole && op->plan.algorithm->awaits_all)
+        op_drop_finished_before(e, op->launched);
+    op_drop_older(e, op->r.tag, op->seq);
+    engine_finish(e, op, pcclSuccess);
+}
+
+void op_hold(struct engine *e, struct op *op)
+{
+    const struct algorithm *a = op->plan.algorithm;
+    if (a->complete) a->complete(op);
+    op->phase = PHASE_COMPLETE;
+    e->clock++;
+    if (op->ep_count == 0) {
+        engine_finish(e, op, pcclSuccess);
+        return;
+    }
+    send_done(e, op);
+    if (op->confirm) {
+        check_done(e, op);
+        return;
+    }
+    op_drop_older(e, op->r.tag, op->seq);
+    if (!op_cache_result(e, op, (uint32_t)op_result_size(op))) {
+        /* No memory for the copy: wait for the others instead; they were not
+         * asked to confirm, so only a flush can tell. */
+        e->out.fault(e->out.user, FAULT_TAGS, op, 0);
+        return;
+    }
+    engine_finish(e, op, pcclSuccess);
+}
+
+void op_take_done(struct engine *e, struct op *op, struct endpoint *ep,
+                  const struct frame *f)
+{
+    if (!(f->flags & FLAG_CLEAN)) op->cleared = false;
+    ep->done = true;
+    bool ring = op->plan.done == DONE_RING;
+    if (ring && ep == &op->eps[0] && f->index > op->done_prev)
+        op->done_prev = f->index;
+    if (op->phase != PHASE_COMPLETE) return;
+    if (op->plan.done != DONE_PAIRS) send_done(e, op);
+    check_done(e, op);
+}
+
+/* -------------------------------------------------------------- taken back */
+
+void engine_restore(struct engine *e, struct op *op)
+{
+    const struct algorithm *a = op->plan.algorithm;
+    (void)e;
+    if (op_in_place(op) && op->state && a->undo) a->undo(op);
+}
+
+void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
+                            const uint8_t *bytes, uint32_t size)
+{
+    struct op *op = op_find(e, tag, seq);
+    if (!op || op->phase != PHASE_RUNNING || !e->links.frozen) return;
+    if (size != op_result_size(op)) return;
+    conn_cut_sending(&e->links, op);
+    if (op->plan.algorithm->keep_input) op->plan.algorithm->keep_input(op);
+    if (size > 0) memcpy(op->r.recv, bytes, size);
+    op->phase = PHASE_COMPLETE;
+}

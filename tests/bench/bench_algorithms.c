@@ -1,0 +1,113 @@
+/* bench_algorithms.c - pccl-bench --algorithms: the table of algorithms, and
+ * what it chooses. Asks the library's own table; no job is needed. */
+#include "bench.h"
+
+#include "../../src/master/master.h"
+#include "../../src/ring/algorithm_table.h"
+
+#include <string.h>
+
+enum { WORLDS = 6, SIZES = 26, LAYOUTS = 3 };
+
+static const uint32_t worlds[WORLDS] = {2, 3, 4, 8, 16, 64};
+static const char *const layouts[LAYOUTS] = {"one host, shared memory",
+                                             "one host, TCP", "several hosts"};
+
+static const char *size_text(uint64_t size, char text[16])
+{
+    if (size >= 1 << 20)
+        snprintf(text, 16, "%dM", (int)(size >> 20));
+    else if (size >= 1024)
+        snprintf(text, 16, "%dK", (int)(size >> 10));
+    else
+        snprintf(text, 16, "%d", (int)size);
+    return text;
+}
+
+static const char *choice(enum plan_coll coll, uint32_t layout, uint32_t world,
+                          uint64_t size)
+{
+    static size_t none[64];
+    struct plan_request r = {
+        .coll = coll,
+        .world = world,
+        .mesh = world <= (layout < 2 ? MASTER_MESH_MAX : MASTER_MESH_WAN_MAX),
+        .one_host = layout < 2,
+        .shared_memory = layout == 0,
+        .single_copy_world = PLAN_SINGLE_COPY_WORLD_MAX,
+        .cached = PLAN_CACHED,
+        .count = size,
+        .element = 1,
+        .send_bytes = none,
+        .recv_bytes = none};
+    /* As the library does where a host has more members than that. */
+    if (world > PLAN_SINGLE_COPY_WORLD_MAX) r.single_copy_world = 0;
+    return algorithm_row_of(&r)->algorithm->name;
+}
+
+static bool same_line(enum plan_coll coll, uint32_t layout, uint64_t a,
+                      uint64_t b)
+{
+    for (uint32_t w = 0; w < WORLDS; w++) {
+        if (strcmp(choice(coll, layout, worlds[w], a),
+                   choice(coll, layout, worlds[w], b)) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void print_grid(enum plan_coll coll, uint32_t layout)
+{
+    char first[16], last[16], range[40];
+    printf("\n%s, %s\n%-14s", algorithm_coll_name(coll), layouts[layout],
+           "bytes");
+    for (uint32_t w = 0; w < WORLDS; w++) printf(" %8u ranks", worlds[w]);
+    printf("\n");
+    for (uint32_t i = 0; i < SIZES;) {
+        uint32_t end = i + 1;
+        while (end < SIZES && same_line(coll, layout, 8ull << i, 8ull << end))
+            end++;
+        snprintf(range, sizeof range, "%s to %s", size_text(8ull << i, first),
+                 size_text(8ull << (end - 1), last));
+        printf("%-14s", range);
+        for (uint32_t w = 0; w < WORLDS; w++)
+            printf(" %14s", choice(coll, layout, worlds[w], 8ull << i));
+        printf("\n");
+        i = end;
+    }
+}
+
+static void print_row(const struct choice *c)
+{
+    static const char *const places[] = {
+        "anywhere", "shared memory", "one host, TCP", "several hosts", "sites"};
+    char text[16];
+    for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
+        if (c->colls != ~0u && (c->colls >> coll & 1))
+            printf("%s ", algorithm_coll_name((enum plan_coll)coll));
+    }
+    printf("%s(%s", c->colls == ~0u ? "all " : "", places[c->where]);
+    if (c->bytes_max > 0) printf(", up to %s", size_text(c->bytes_max, text));
+    if (c->total_max > 0)
+        printf(", times others up to %s", size_text(c->total_max, text));
+    if (c->world_max > 0) printf(", up to %u ranks", c->world_max);
+    printf("): %s%s\n    %s", c->algorithm->name,
+           strstr(c->why, "codes") ? " of codes" : "", c->why);
+    if (c->measured) printf(" [NOTES.md: %s]", c->measured);
+    printf("\n");
+}
+
+int bench_algorithms(void)
+{
+    const struct choice *c;
+    printf("The first row that applies and fits is taken; PCCL_ALGORITHM= "
+           "forces one.\nBytes are those of the vector, or of a block.\n\n");
+    for (uint32_t i = 0; (c = algorithm_row(i)) != NULL; i++) print_row(c);
+    static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
+                                           COLL_ALLGATHER, COLL_ALLTOALLV};
+    for (size_t i = 0; i < ARRAY_COUNT(colls); i++) {
+        for (uint32_t layout = 0; layout < LAYOUTS; layout++)
+            print_grid(colls[i], layout);
+    }
+    return 0;
+}

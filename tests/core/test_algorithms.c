@@ -1,0 +1,400 @@
+/* test_algorithms.c - every algorithm, forced by name, over every collective,
+ * layout, type and world of 1 to 9 that it fits: the right result, in place and
+ * out of place, in engines whose bytes the test moves. And the table: what it
+ * chooses, and what PCCL_ALGORITHM may say. */
+#define ENGINES 9
+#include "engines.h"
+
+#include "../../include/pccl.h"
+#include "../../src/ring/algorithm_table.h"
+#include "../../src/ring/allreduce_single_copy.h"
+
+enum { SIZE_MAX_TESTED = 1 << 21, ALGORITHMS_MAX = 32 };
+
+/* Of hosts, as wire_member has them. */
+enum layout { SHARED_MEMORY, REGIONS, SOCKETS, SEVERAL, LAYOUTS };
+
+static uint8_t in[WORLD][SIZE_MAX_TESTED], out[WORLD][SIZE_MAX_TESTED];
+static uint8_t *regions[WORLD];
+static struct op *ops[WORLD];
+static uint32_t ran[ALGORITHMS_MAX];
+static uint64_t tag;
+
+static uint64_t host_of(enum layout layout, uint32_t i)
+{
+    if (layout == SEVERAL) return 2 + 2 * (i / 2);
+    return layout == SOCKETS ? 1 : 2;
+}
+
+static void begin(enum layout layout, uint32_t members_count)
+{
+    void *none = NULL;
+    world = members_count;
+    assert_int_equal(setup(&none), 0);
+    for (uint32_t i = 0; i < world; i++) {
+        members[i].host = engines[i]->links.host = host_of(layout, i);
+        engines[i]->piece = 8192;
+    }
+    install_all(2);
+    for (uint32_t a = 0; layout == REGIONS && a < world; a++) {
+        memset(regions[a], 0, SINGLE_COPY_HEAD);
+        engines[a]->links.region = regions[a];
+        for (uint32_t b = 0; b < world; b++) {
+            if (a == b) continue;
+            engines[a]->links.conns[b]->region.taken = true;
+            engines[a]->links.conns[b]->region.memory = regions[b];
+        }
+    }
+}
+
+static void end(void)
+{
+    void *none = NULL;
+    for (uint32_t i = 0; i < WORLD; i++) members[i].host = 0;
+    assert_int_equal(teardown(&none), 0);
+}
+
+/* ------------------------------------------------------------------ values */
+
+/* Small numbers, which every type holds and adds exactly. */
+static uint32_t number(uint32_t rank, size_t i)
+{
+    return (uint32_t)((rank * 5 + i * 3 + i / 7) % 6);
+}
+
+static void encode(enum dtype type, uint32_t n, uint8_t *to)
+{
+    float f = (float)n;
+    double d = n;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if (type == DTYPE_F64) {
+        memcpy(to, &d, sizeof d);
+    } else if (type == DTYPE_F32) {
+        memcpy(to, &f, sizeof f);
+    } else if (type == DTYPE_BF16) {
+        uint16_t high = (uint16_t)(bits >> 16);
+        memcpy(to, &high, sizeof high);
+    } else if (type == DTYPE_F16) {
+        uint16_t half = (uint16_t)((bits >> 13) - (112u << 10));
+        if (n == 0) half = 0;
+        memcpy(to, &half, sizeof half);
+    } else {
+        uint64_t whole = n; /* little-endian */
+        memcpy(to, &whole, dtype_size(type));
+    }
+}
+
+struct run {
+    enum plan_coll coll;
+    enum dtype type;
+    enum redop redop;
+    size_t count;
+    bool in_place, codes;
+    size_t bytes[WORLD][WORLD], send_at[WORLD][WORLD], recv_at[WORLD][WORLD];
+};
+
+static uint32_t sum_of(const struct run *r, size_t i)
+{
+    uint32_t most = 0, sum = 0;
+    for (uint32_t k = 0; k < world; k++) {
+        uint32_t n = number(k, i);
+        sum += n;
+        if (n > most) most = n;
+    }
+    return r->redop == REDOP_MAX ? most : sum;
+}
+
+static void fill_pairs(struct run *r)
+{
+    for (uint32_t a = 0; a < world; a++) {
+        size_t sends = 0, recvs = 0;
+        for (uint32_t b = 0; b < world; b++) {
+            r->bytes[a][b] = (a * 3 + b) % 4 * r->count;
+            r->send_at[a][b] = sends;
+            r->recv_at[a][b] = recvs;
+            sends += r->bytes[a][b];
+            recvs += (b * 3 + a) % 4 * r->count;
+        }
+    }
+}
+
+static void fill(const struct run *r, uint32_t rank)
+{
+    size_t size = r->coll == COLL_ALLREDUCE ? dtype_size(r->type) : 1;
+    size_t count = r->coll == COLL_ALLTOALLV ? 4 * world * r->count : r->count;
+    enum dtype type = r->coll == COLL_ALLREDUCE ? r->type : DTYPE_U8;
+    assert_true(count * size <= SIZE_MAX_TESTED);
+    memset(out[rank], 0xee, r->count * size * world);
+    for (size_t i = 0; i < count; i++)
+        encode(type, number(rank, i), in[rank] + i * size);
+}
+
+static void check(const struct run *r, uint32_t rank)
+{
+    size_t size = dtype_size(r->type);
+    const uint8_t *got = ops[rank]->r.recv;
+    uint8_t want[8];
+    size_t wrong = 0;
+    assert_int_equal(ops[rank]->phase, PHASE_DONE);
+    assert_int_equal(ops[rank]->result, pcclSuccess);
+    for (size_t i = 0; r->coll == COLL_ALLREDUCE && i < r->count; i++) {
+        encode(r->type, sum_of(r, i), want);
+        if (memcmp(got + i * size, want, size) != 0)
+            fail_msg("element %zu of rank %u", i, rank);
+    }
+    for (size_t i = 0; r->coll == COLL_BROADCAST && i < r->count; i++)
+        wrong += got[i] != number(world / 2, i);
+    for (uint32_t k = 0; k < world; k++) {
+        for (size_t i = 0; r->coll == COLL_ALLGATHER && i < r->count; i++)
+            wrong += got[k * r->count + i] != number(k, i);
+        size_t size_here = r->coll == COLL_ALLTOALLV ? r->bytes[k][rank] : 0;
+        for (size_t i = 0; i < size_here; i++)
+            wrong += got[r->recv_at[rank][k] + i] !=
+                     number(k, r->send_at[k][rank] + i);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* ------------------------------------------------------------ an operation */
+
+static struct op_request request_of(struct run *r, uint32_t rank)
+{
+    bool one_buffer =
+        r->coll == COLL_BROADCAST || (r->coll == COLL_ALLREDUCE && r->in_place);
+    static size_t recv_bytes[WORLD][WORLD];
+    struct op_request q = {.tag = tag,
+                           .dtype = r->type,
+                           .redop = r->redop,
+                           .send = in[rank],
+                           .recv = one_buffer ? in[rank] : out[rank]};
+    q.plan.coll = r->coll;
+    q.plan.root = r->coll == COLL_BROADCAST ? world / 2 : 0;
+    q.plan.count = r->count;
+    q.plan.element =
+        r->coll == COLL_ALLREDUCE ? (uint32_t)dtype_size(r->type) : 1;
+    for (uint32_t k = 0; k < world; k++)
+        recv_bytes[rank][k] = r->bytes[k][rank];
+    q.plan.send_bytes = r->bytes[rank];
+    q.plan.recv_bytes = recv_bytes[rank];
+    q.plan.send_displs = r->send_at[rank];
+    q.plan.recv_displs = r->recv_at[rank];
+    if (r->codes) engine_quantize(&q, QUANT_MINMAX, DTYPE_U8);
+    return q;
+}
+
+/* False: the algorithm does not fit. */
+static bool run(struct run r, const struct algorithm *a)
+{
+    const char *name;
+    if (r.coll == COLL_ALLTOALLV) fill_pairs(&r);
+    struct op_request q = request_of(&r, 0);
+    if (engine_unfit(engines[0], &q, &name)) return false;
+    for (uint32_t i = 0; i < world; i++) {
+        fill(&r, i);
+        q = request_of(&r, i);
+        ops[i] = engine_launch(engines[i], &q, false);
+        assert_non_null(ops[i]);
+        if (world > 1) assert_ptr_equal(ops[i]->plan.algorithm, a);
+    }
+    settle();
+    for (uint32_t i = 0; i < world; i++) {
+        assert_int_equal(ops[i]->phase, PHASE_DONE);
+        if (!r.codes) check(&r, i);
+        if (r.codes)
+            assert_memory_equal(ops[i]->r.recv, ops[0]->r.recv,
+                                r.count * dtype_size(r.type));
+    }
+    for (uint32_t i = 0; i < world; i++) engine_release(engines[i], ops[i]);
+    tag++;
+    return true;
+}
+
+static bool is_codes(const struct algorithm *a)
+{
+    return a == &allreduce_flat_codes || a == &allreduce_ring_codes;
+}
+
+static uint32_t run_types(const struct algorithm *a, enum plan_coll coll)
+{
+    static const size_t counts[] = {0, 1, 2, 7, 8, 9, 1001};
+    static const enum redop redops[] = {REDOP_SUM, REDOP_MAX};
+    uint32_t count = 0;
+    for (unsigned type = 0; type < DTYPE_COUNT; type++) {
+        if (is_codes(a) && type != DTYPE_F32) continue;
+        for (size_t i = 0; i < 2 * ARRAY_COUNT(counts); i++) {
+            struct run r = {.coll = coll,
+                            .type = (enum dtype)type,
+                            .redop = redops[i / 2 % 2],
+                            .count = counts[i / 2],
+                            .in_place = i % 2,
+                            .codes = is_codes(a)};
+            count += run(r, a);
+        }
+        if (coll != COLL_ALLREDUCE) break;
+    }
+    return count;
+}
+
+static void run_all(uint32_t number, const struct algorithm *a)
+{
+    for (unsigned coll = 0; coll < COLL_COUNT; coll++) {
+        if (!(a->colls >> coll & 1)) continue;
+        for (uint32_t i = 0; i < world; i++)
+            assert_true(engine_force(engines[i], a->name));
+        ran[number] += run_types(a, coll);
+        /* Many segments. */
+        struct run r = {.coll = coll,
+                        .type = is_codes(a) ? DTYPE_F32 : DTYPE_U8,
+                        .count = coll == COLL_ALLTOALLV ? 30001 : 200003,
+                        .codes = is_codes(a)};
+        ran[number] += run(r, a);
+        r.in_place = true;
+        ran[number] += run(r, a);
+    }
+}
+
+static void test_every_algorithm(void **state)
+{
+    (void)state;
+    const struct algorithm *a;
+    for (unsigned layout = 0; layout < LAYOUTS; layout++) {
+        for (uint32_t size = 1; size <= WORLD; size++) {
+            begin((enum layout)layout, size);
+            for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++)
+                if (layout != REGIONS || a->put) run_all(i, a);
+            end();
+        }
+    }
+    for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++)
+        assert_true(ran[i] > 0);
+}
+
+/* ------------------------------------------------------- what may be forced */
+
+static void test_names(void **state)
+{
+    (void)state;
+    const char *forced[COLL_COUNT];
+    assert_true(algorithm_parse("ring", forced));
+    assert_string_equal(forced[COLL_ALLREDUCE], "ring");
+    assert_string_equal(forced[COLL_BARRIER], "ring");
+    assert_string_equal(forced[COLL_ALLGATHER], "ring");
+    assert_null(forced[COLL_BROADCAST]);
+    assert_null(forced[COLL_ALLTOALLV]);
+    assert_true(algorithm_parse("allreduce:direct,broadcast:chain", forced));
+    assert_string_equal(forced[COLL_ALLREDUCE], "direct");
+    assert_string_equal(forced[COLL_BROADCAST], "chain");
+    assert_null(forced[COLL_BARRIER]);
+    assert_true(algorithm_parse("ring,allreduce:flat", forced));
+    assert_string_equal(forced[COLL_ALLREDUCE], "flat");
+    assert_string_equal(forced[COLL_ALLGATHER], "ring");
+    static const char *const wrong[] = {
+        "",      "rin",    "rings", "local",       "ring,",
+        ",ring", ":",      "ring:", "reduce:ring", "broadcast:ring",
+        ":ring", "flat,x", "ring;"};
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++)
+        assert_false(algorithm_parse(wrong[i], forced));
+    for (uint32_t i = 0; algorithm_name(i); i++) {
+        assert_true(algorithm_parse(algorithm_name(i), forced));
+        for (uint32_t k = 0; k < i; k++)
+            assert_string_not_equal(algorithm_name(i), algorithm_name(k));
+    }
+}
+
+/* Said before the launch; where it does not fit after all, the table decides.
+ */
+static void test_one_that_does_not_fit(void **state)
+{
+    (void)state;
+    const char *name;
+    struct run r = {.coll = COLL_ALLREDUCE, .type = DTYPE_U8, .count = 5};
+    begin(SEVERAL, 3);
+    struct op_request q = request_of(&r, 0);
+    assert_null(engine_unfit(engines[0], &q, &name));
+    for (uint32_t i = 0; i < world; i++)
+        assert_true(engine_force(engines[i], "single_copy"));
+    assert_string_equal(
+        engine_unfit(engines[0], &q, &name),
+        "needs 3 to 16 members of one host that share its memory");
+    assert_string_equal(name, "single_copy");
+    for (uint32_t i = 0; i < world; i++) {
+        fill(&r, i);
+        q = request_of(&r, i);
+        ops[i] = engine_launch(engines[i], &q, false);
+        assert_ptr_equal(ops[i]->plan.algorithm, &allreduce_flat);
+    }
+    settle();
+    for (uint32_t i = 0; i < world; i++) check(&r, i);
+    q.plan.coll = COLL_BROADCAST;
+    assert_null(engine_unfit(engines[0], &q, &name));
+    end();
+}
+
+/* Every row is the choice of some request, and has its reason. */
+static void test_rows(void **state)
+{
+    (void)state;
+    const struct choice *c;
+    static struct hierarchy sites;
+    static const uint16_t site[] = {0, 0, 1, 1};
+    static size_t sizes[32];
+    bool taken[64] = {false};
+    hierarchy_init(&sites, site, 4, 0);
+    for (uint64_t i = 0; i < 2ull * 5 * 4 * 3 * 32; i++) {
+        uint32_t worlds[] = {1, 2, 4, 32};
+        struct plan_request r = {.coll = (enum plan_coll)(i % 5),
+                                 .world = worlds[i / 5 % 4],
+                                 .mesh = true,
+                                 .one_host = i / 20 % 3 > 0,
+                                 .shared_memory = i / 20 % 3 > 1,
+                                 .codes = i % 5 == 0 && i / 60 % 2,
+                                 .single_copy_world = 16,
+                                 .cached = UINT64_MAX,
+                                 .count = (uint64_t)1 << (i / 120) >> 1,
+                                 .element = 1,
+                                 .send_bytes = sizes,
+                                 .recv_bytes = sizes};
+        for (uint32_t with = 0; with < 2; with++) {
+            if (with && (r.one_host || r.world != 4)) break;
+            if (with) r.hierarchy = &sites;
+            const struct choice *row = algorithm_row_of(&r);
+            assert_ptr_equal(algorithm_choose(&r), row->algorithm);
+            uint32_t k = 0;
+            while (algorithm_row(k) != row) k++;
+            taken[k] = true;
+        }
+    }
+    for (uint32_t i = 0; (c = algorithm_row(i)) != NULL; i++) {
+        if (!taken[i]) fail_msg("row %u is never taken", i);
+        assert_non_null(c->why);
+    }
+}
+
+static int make_regions(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORLD; i++) {
+        regions[i] = aligned_alloc(4096, SINGLE_COPY_SIZE);
+        if (!regions[i]) return 1;
+    }
+    return 0;
+}
+
+static int free_regions(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORLD; i++) free(regions[i]);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_one_that_does_not_fit),
+        cmocka_unit_test(test_every_algorithm),
+    };
+    return cmocka_run_group_tests(tests, make_regions, free_regions);
+}
