@@ -215,7 +215,7 @@ enum look progress_poll(pcclComm_t *c, struct poll_loop *loop)
             idle = 0;
             continue;
         }
-        if (++idle % policy->looks_per_clock == 0) {
+        if ((++idle & (policy->looks_per_clock - 1)) == 0) {
             pccl_ns now = comm_now();
             if (end == 0) end = now + policy->patience;
             if (now >= end || now >= loop->until) return LOOK_IDLE;

@@ -12,7 +12,8 @@
 /* One kind of polling. A look is one call of what the loop looks with. */
 struct poll_policy {
     pccl_ns patience;         /* without anything found, until it gives up */
-    uint32_t looks_per_clock; /* looks between two readings of the clock */
+    uint32_t looks_per_clock; /* idle looks for each reading of the clock; a
+                                 power of two */
     uint32_t spins;           /* idle looks before it yields between two */
 };
 
