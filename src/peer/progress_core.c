@@ -105,7 +105,7 @@ struct progress_step progress_core_step(enum progress_state state,
         return (struct progress_step){next, row->effects, (uint32_t)i,
                                       row->why};
     }
-    assert(!"an event that this state cannot have");
+    PCCL_ASSERT(false); /* an event that this state cannot have */
     return (struct progress_step){.next = state};
 }
 
