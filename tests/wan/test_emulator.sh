@@ -61,13 +61,14 @@ expect 2 "$dir/plain.wan"
 expect 2 --peer true "$dir/missing.wan"
 grep -q 'missing.wan: No such file' "$dir/err" || die 'missing file'
 
-# Every node has its own network and environment.
+# Every node has its own network and environment. A shell need not know
+# descriptors of two digits.
 # shellcheck disable=SC2016 # for the shells of the nodes
 expect 0 --log "$dir/log" --master 'exec sleep 50' --peer '
     test "$WAN_PEERS" = 3 && test "$WAN_ADDRESS" = "10.99.0.$((WAN_PEER + 1))" &&
     test "$WAN_MASTER" = 10.99.0.1 && test "$WAN_REGION" = here &&
     grep -q wan: /proc/net/dev && test "$(grep -c : /proc/net/dev)" = 2 &&
-    echo "mark from-$WAN_PEER" >&"$WAN_CONTROL"' "$dir/plain.wan"
+    echo "mark from-$WAN_PEER" >"/proc/self/fd/$WAN_CONTROL"' "$dir/plain.wan"
 for i in 1 2 3; do
     grep -q "\"mark\":\"from-$i\"" "$dir/log" || die "no mark of peer $i"
     grep -q "\"peer\":$i,\"status\":0" "$dir/log" || die "no end of peer $i"
