@@ -22,14 +22,14 @@ void session_send(struct session *s, const struct wire_msg *msg)
 /* ------------------------------------------------------------ the engine */
 
 static bool on_dial_request(void *user, uint64_t member, uint32_t dials,
-                            uint32_t heard)
+                            uint32_t known)
 {
     struct session *s = user;
     struct wire_msg msg = {.type = WIRE_DIAL_REQUEST, .epoch = s->view->epoch};
     if (s->master_lost || s->state != SESSION_MEMBER) return false;
     msg.call.peer = member;
     msg.call.dials = dials;
-    msg.call.heard = heard;
+    msg.call.heard = known;
     session_send(s, &msg);
     return true;
 }
@@ -191,7 +191,7 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
     s->answers[kind] = msg->vote.flag;
     if (msg->vote.flag == 0xff && msg->epoch == s->view->epoch)
         s->refused_epoch = s->view->epoch;
-    /* Rule T3: an update tells everything. */
+    /* Rule T3: an update notifies of everything. */
     if (kind != VOTE_PENDING && msg->vote.flag != 0xff)
         notified_all(&s->notified, s->view);
     s->out.changed(s->out.user);
@@ -256,8 +256,8 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
         session_probe(s, msg);
         break;
     case WIRE_DIAL_REQUEST:
-        message_called(&s->messages, msg->call.peer, msg->call.dials,
-                       msg->call.heard);
+        message_dial_requested(&s->messages, msg->call.peer, msg->call.dials,
+                               msg->call.heard);
         break;
     case WIRE_HEARTBEAT:
     default:
@@ -285,7 +285,7 @@ void session_tick(struct session *s, pccl_ns now)
 {
     s->now = now;
     engine_tick(s->engine, now);
-    message_pump(&s->messages);
+    message_progress(&s->messages);
     state_tick(&s->sync_state);
     probe_tick(s->links);
     bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
@@ -295,7 +295,7 @@ void session_tick(struct session *s, pccl_ns now)
         session_send(s, &beat);
         session_report_links(s);
     }
-    /* Rule M9: nobody will tell us that the others have removed us. */
+    /* Rule M9: nobody reports that the others have removed this member. */
     bool lacks =
         engine_lacks_link(s->engine) || message_lacks_link(&s->messages);
     if (!s->master_lost || !lacks) s->linked_at = now;

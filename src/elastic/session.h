@@ -91,7 +91,7 @@ struct session_config {
 bool session_init(struct session *s, const struct session_config *config);
 void session_free(struct session *s);
 
-/* The connection to the master is up: say HELLO. */
+/* The connection to the master is up: send HELLO. */
 void session_hello(struct session *s, const struct wire_msg *hello);
 void session_on_message(struct session *s, const struct wire_msg *msg);
 void session_master_gone(struct session *s, const char *reason);
@@ -113,7 +113,7 @@ bool session_fast(struct session *s, const struct op_request *r,
 /* Rule D10: the operation is to fail for all its members. */
 int session_fail(struct session *s, uint64_t tag);
 
-/* Takes the result of a DONE operation: tells its loss, frees it. */
+/* Takes the result of a DONE operation: notifies of its loss, frees it. */
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
                  uint64_t *tx_bytes, uint64_t *rx_bytes);
 

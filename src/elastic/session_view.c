@@ -7,7 +7,7 @@
 
 /* -------------------------------------------------------------- the flush */
 
-/* Rule F2: stop, then say what is known. */
+/* Rule F2: stop, then report what is known. */
 void session_on_flush(struct session *s, const struct wire_msg *msg)
 {
     s->round = msg->round;
@@ -148,7 +148,7 @@ static const struct wire_op *verdict_on(const struct wire_msg *msg,
     return NULL;
 }
 
-/* What the master says of an operation that was under way; NULL: nothing. */
+/* The master's verdict on an operation that was under way; NULL: none. */
 static const struct wire_op *verdict_of(const struct wire_msg *msg,
                                         const struct op *op)
 {
@@ -207,7 +207,7 @@ static void go_on(struct session *s, const bool *again)
         if (!engine_start(s->engine, op))
             engine_finish(s->engine, op, pcclInternalError);
         else if (op_fails(op) && !op_is_done(op))
-            /* Rule D10: the epoch was closed before the master heard of it. */
+            /* Rule D10: the epoch was closed before the master received it. */
             engine_fail(s->engine, op, true);
     }
 }

@@ -355,7 +355,7 @@ static void asked(struct state_sync *s, struct link *l, const struct frame *f)
             (struct state_unexpected){l->id, f->digest, piece};
         return;
     }
-    /* Over here: say so, or it waits until its patience ends. */
+    /* Over here: answer so, or it waits until its patience ends. */
     struct frame no = *f;
     no.type = FRAME_STATE_DATA;
     (void)link_control(s->links, l, &no);

@@ -1,6 +1,6 @@
 /* state.h - moving shared state between peers, over their links.
  *
- * The master says who holds the elected content and who receives it (rules
+ * The master names the holders of the elected content and the receivers (rules
  * S6..S8). A receiver asks for pieces: hashes of the tensors, then hashes of
  * the blocks of tensors that differ, then the blocks that differ, from all
  * holders side by side and from fellow receivers what they have by then. Each

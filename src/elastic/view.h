@@ -1,7 +1,8 @@
-/* view.h - the membership view of one peer, and what it has been told of it.
+/* view.h - the membership view of one peer, and what the program was notified
+ * of.
  *
- * The view in force follows the master. What the program sees (`told`) moves
- * only where the contract allows: one loss at a time with a failing
+ * The view in force follows the master. What the program sees (`notified`)
+ * moves only where the contract allows: one loss at a time with a failing
  * operation, or everything at once with a topology update (rules T1..T3). */
 #ifndef PCCL_VIEW_H
 #define PCCL_VIEW_H
@@ -29,7 +30,7 @@ struct notified {
     uint32_t epoch, size, rank;
     uint32_t world, groups, largest;
     struct wire_member members[PEERS_MAX];
-    /* Losses the program has not been told, oldest first. Each removes at
+    /* Losses the program was not notified of, oldest first. Each removes at
      * least one member and none comes back, so PEERS_MAX is enough. */
     struct loss losses[PEERS_MAX];
     uint32_t loss_first, loss_count; /* numbered from loss_first */

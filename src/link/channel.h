@@ -58,7 +58,7 @@ struct channel_page {
     struct channel_side sides[2];
 };
 
-/* What a caller tells in its HELLO about the memory that it made. */
+/* What a dialer sends in its HELLO about the memory that it made. */
 struct channel_offer {
     uint32_t pid, fd; /* where to find it */
     uint32_t size;

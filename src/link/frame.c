@@ -40,7 +40,7 @@ bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f)
     if (c.failed || f->type == 0 || f->type >= FRAME_TYPE_COUNT) return false;
     if (f->type == FRAME_HELLO) return f->size == FRAME_HELLO_SIZE;
     if (f->type == FRAME_DATA || f->type == FRAME_MESSAGE ||
-        f->type == FRAME_BULK || f->type == FRAME_STATE_DATA ||
+        f->type == FRAME_RNDV || f->type == FRAME_STATE_DATA ||
         f->type == FRAME_PROBE)
         return f->size <= FRAME_BODY_MAX;
     return f->size == 0;

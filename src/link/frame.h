@@ -29,7 +29,7 @@ enum frame_type {
     FRAME_PROBE, /* ballast; LAST: digest = bytes sent in index
                     microseconds, tag = round trip, ns */
     FRAME_ECHO,  /* to be sent back with FLAG_ANSWER */
-    /* Memory that the sender lends (rule L7): seq, tag and digest as in a
+    /* The sender's region (rule L7): seq, tag and digest as in a
      * HELLO; with FLAG_ANSWER: the sender has opened the other's. No epoch. */
     FRAME_REGION,
     /* On connections for messages only, see message.h. */
@@ -37,9 +37,9 @@ enum frame_type {
     FRAME_EXPECT,  /* tag: key, index: number of the expect, digest: bytes */
     FRAME_CMA,     /* tag, index: the expect, digest: where the next CMA_PIECE
                        bytes of it lie in the sender's memory */
-    FRAME_CANCEL,  /* tag, index: an expect that is withdrawn */
+    FRAME_CANCEL,  /* tag, index: an expect that is cancelled */
     FRAME_REFUSE,  /* tag, index: an expect whose size is not the send's */
-    FRAME_BULK,    /* tag, index: the expect, digest: offset of the body */
+    FRAME_RNDV,    /* tag, index: the expect, digest: offset of the body */
     FRAME_GOT,     /* tag, index: an expect that is fulfilled */
     FRAME_ACK,
     FRAME_TYPE_COUNT,
@@ -50,14 +50,13 @@ enum frame_flag {
     FLAG_CLEAN = 2,    /* DONE: nothing else is in flight there (rule D6) */
     FLAG_MESSAGES = 4, /* HELLO: the connection is for messages */
     FLAG_ANSWER = 8,   /* messages: acknowledge at once; ECHO: the answer */
-    /* HELLO of a caller: seq, tag and digest offer shared memory (rule L1).
-     * HELLO of who was called: what follows goes through it, both ways. */
+    /* HELLO of a dialer: seq, tag and digest offer shared memory (rule L1).
+     * HELLO of an acceptor: what follows goes through it, both ways. */
     FLAG_SHARE = 16,
-    FLAG_LAST = 32, /* PROBE: the end of it */
-    FLAG_CMA = 16,  /* EXPECT: the sender's memory can be read */
-    FLAG_FULL = 64, /* DATA: the connection had no rest before this one */
-    FLAG_SINGLE_COPY =
-        4, /* DATA: empty; what it stands for lies in lent memory */
+    FLAG_LAST = 32,       /* PROBE: the end of it */
+    FLAG_CMA = 16,        /* EXPECT: the sender's memory can be read */
+    FLAG_FULL = 64,       /* DATA: the connection had no rest before this one */
+    FLAG_SINGLE_COPY = 4, /* DATA: empty; its data lie in the sender's region */
 };
 
 struct frame {

@@ -62,7 +62,7 @@ struct conn_loss {
     bool answered; /* and the other end may have sent data already */
 };
 
-/* Who uses the links. All functions but next_send may be NULL. */
+/* A user of the links. All functions but next_send may be NULL. */
 struct link_client {
     void *user;
     /* The next frame over a connection of a link; conn.tx_from is its body. */
@@ -81,7 +81,7 @@ struct link_client {
 /* In the order in which they send; control frames go between the two. */
 enum client_order { CLIENT_BEFORE_CONTROL, CLIENT_AFTER_CONTROL, CLIENT_COUNT };
 
-/* Who uses the connections for messages. */
+/* The user of the connections for messages. */
 struct p2p_client {
     void *user;
     void (*hello)(const struct p2p_link *l, struct frame *f);

@@ -33,8 +33,8 @@ enum {
 void links_want(struct links *n, const struct wire_member *m,
                 uint32_t connections);
 void links_unwant(struct links *n);
-/* Who dials whom, against the order of ids: of all links, or of one. Closes
- * the connections of a link whose dialer changes. */
+/* Sets which member of a pair dials, against the order of ids: of all links, or
+ * of one. Closes the connections of a link whose dialer changes. */
 void links_set_directions(struct links *n, const struct wire_pair *pairs,
                           uint32_t count);
 void links_set_direction(struct links *n, uint64_t id, bool dials);
@@ -45,7 +45,7 @@ void links_drop(struct links *n, uint64_t id);
 void links_close_unwanted(struct links *n);
 void links_close_all(struct links *n);
 
-/* What HELLO and WELCOME say of this member. */
+/* What HELLO and WELCOME carry about this member. */
 void links_set_host(struct links *n, uint64_t host);
 void links_set_self(struct links *n, uint64_t self, const struct wire_key *key);
 void links_set_deadline(struct links *n, pccl_ns deadline);
@@ -58,7 +58,7 @@ uint32_t links_pool_size(const struct links *n);
 bool links_is_frozen(const struct links *n);
 /* A proposal needs the link. */
 bool links_is_wanted(struct links *n, uint64_t id);
-/* As in struct driver; 0: nobody can say. */
+/* As in struct driver; 0: unknown. */
 uint64_t links_round_trip(const struct links *n, uint64_t peer);
 bool links_has_round_trips(const struct links *n);
 /* Reports of probes; without them no probe is taken. */

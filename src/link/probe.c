@@ -1,7 +1,7 @@
 /* probe.c - see probe.h; rules in master/PROTOCOL.md. */
 #include "link.h"
 
-/* What the engine's clock, read once per pass, can tell apart. */
+/* The resolution of the clock, which is read once per pass. */
 #define RTT_LEAST ((pccl_ns)1000)
 
 /* ------------------------------------------------------------------ probes */
@@ -144,7 +144,7 @@ static void sample(struct links *n)
     struct probe *p = &n->probe;
     uint32_t at = p->sample_count;
     if (++p->sample_skipped < p->sample_every && at > 0) {
-        at--; /* the last one always says how far we are */
+        at--; /* the last one is always the latest */
     } else {
         p->sample_skipped = 0;
         p->sample_count++;

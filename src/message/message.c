@@ -61,21 +61,21 @@ void p2p_link_dirty(struct messages *m, const struct p2p_link *l)
     if (l->open) conn_dirty(m->links, l->conn);
 }
 
-const struct mail *message_mail(struct messages *m)
+const struct poll_set *message_poll_set(struct messages *m)
 {
-    struct mail *mail = &m->mail;
-    if (mail->known) return mail;
-    *mail = (struct mail){.known = true};
+    struct poll_set *set = &m->poll_set;
+    if (set->known) return set;
+    *set = (struct poll_set){.known = true};
     EACH_LINK(m, l)
     {
         if (l->conn == NO_CONN) continue;
         if (!l->open || !m->links->conns[l->conn]->channel ||
-            mail->count == MAIL_MAX)
-            mail->others = true;
+            set->count == POLL_SET_MAX)
+            set->others = true;
         else
-            mail->conns[mail->count++] = l->conn;
+            set->conns[set->count++] = l->conn;
     }
-    return mail;
+    return set;
 }
 
 /* ------------------------------------------------------------------ events */
@@ -232,12 +232,12 @@ static void detach(struct messages *m, struct p2p_link *l)
     m->links->conns[l->conn]->peer = NULL;
     pool_give(&m->links->pool, l->rx_block);
     l->rx_block = NULL;
-    l->rx_bulk = NULL;
+    l->rx_rndv = NULL;
     l->rx_numbered = l->tx_item = false;
     l->conn = NO_CONN;
     l->open = false;
     l->sent = 0;
-    m->mail.known = false;
+    m->poll_set.known = false;
 }
 
 static void on_closed(void *user, struct conn *c, bool dialed)
@@ -282,14 +282,14 @@ static void dial(struct messages *m, struct p2p_link *l)
         conn_begin_dial(m->links, number, l->id, l->host)) {
         m->links->conns[number]->peer = l;
         l->conn = number;
-        m->mail.known = false;
+        m->poll_set.known = false;
         return;
     }
     l->failures++;
     l->retry_at = m->links->now + 10 * PCCL_MS;
 }
 
-/* Ours is the end whose calls for the collectives did not pass (rule R3). */
+/* This end's dials for the collectives did not get through (rule R3). */
 static bool is_walled(struct messages *m, const struct p2p_link *l)
 {
     if (l->dials > 0 || l->peer_dials > 0) return false; /* we know better */
@@ -298,7 +298,7 @@ static bool is_walled(struct messages *m, const struct p2p_link *l)
            !link_dials(m->links, other);
 }
 
-/* Rule P2P-10: by turns this end calls, and has the other one call. */
+/* Rule P2P-10: by turns this end dials, and asks the other one to dial. */
 static void attempt(struct messages *m, struct p2p_link *l)
 {
     bool asks = (l->asks || (!l->asked && is_walled(m, l))) && m->out.ask;
@@ -311,22 +311,22 @@ static void attempt(struct messages *m, struct p2p_link *l)
     l->retry_at = m->links->now + m->links->deadline / 2;
 }
 
-void message_called(struct messages *m, uint64_t id, uint32_t dials,
-                    uint32_t heard)
+void message_dial_requested(struct messages *m, uint64_t id, uint32_t dials,
+                            uint32_t known)
 {
     struct p2p_link *l =
         links_member(m->links, id) ? p2p_link_find(m, id, true) : NULL;
     if (!l || l->gone || id == m->links->self) return;
     if (l->conn != NO_CONN) {
-        /* A call is under way, or was made since then. */
-        if ((int32_t)(l->dials - heard) > 0) return;
+        /* A dial is under way, or was made since then. */
+        if ((int32_t)(l->dials - known) > 0) return;
         if ((int32_t)(l->peer_dials - dials) > 0) return;
         hang_up(m, l);
     }
     dial(m, l);
 }
 
-void message_pump(struct messages *m)
+void message_progress(struct messages *m)
 {
     if (!m->pending) return;
     m->pending = false;
@@ -347,10 +347,10 @@ void p2p_link_want(struct messages *m, struct p2p_link *l)
 {
     if (l->open || l->gone || l->conn != NO_CONN) return;
     m->pending = true;
-    message_pump(m);
+    message_progress(m);
 }
 
-/* Rule P2P-3: which of two calls stands. A HELLO that is not the caller's
+/* Rule P2P-3: which of two dials stands. A HELLO that is not the dialer's
  * latest word has been overtaken by another connection. */
 static bool may_replace(struct messages *m, struct p2p_link *l, uint32_t dials)
 {
@@ -405,7 +405,7 @@ bool message_flush(struct messages *m)
             l->ack_due = true;
             p2p_link_dirty(m, l);
         }
-        /* One that calls do not reach has most likely left. */
+        /* A member that dials do not reach has most likely left. */
         if (l->gone || l->count == 0 || l->failures > 1) continue;
         waits = true;
         if (l->open) {
@@ -438,7 +438,7 @@ static bool ended(const struct p2p_link *l)
 static void changed(void *user)
 {
     struct messages *m = user;
-    m->mail.known = false;
+    m->poll_set.known = false;
 }
 
 void message_init(struct messages *m, struct links *links,

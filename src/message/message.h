@@ -3,8 +3,8 @@
  *
  * Two members that talk have one connection for it, of its own. What travels
  * on it in one direction is a sequence of numbered items (messages, requests
- * for bulk data, pieces of bulk data) that the sender keeps until they are
- * acknowledged; a connection that is made anew goes on with the first item
+ * for rendezvous data, pieces of such data) that the sender keeps until they
+ * are acknowledged; a connection that is made anew goes on with the first item
  * that the other end has not got. */
 #ifndef PCCL_MESSAGE_H
 #define PCCL_MESSAGE_H
@@ -23,20 +23,20 @@ enum {
     MESSAGE_INBOX_BYTES = 1024 * 1024, /* ... from one member */
     MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
     MESSAGE_ACK_BYTES = 256 * 1024,
-    BULK_PIECE = 256 * 1024,
-    BULK_PIECES_MAX = 32,  /* on their way to one member */
+    RNDV_PIECE = 256 * 1024,
+    RNDV_PIECES_MAX = 32,  /* on their way to one member */
     CMA_MIN = 1536 * 1024, /* less is copied twice in less time */
     CMA_PIECE = 8 * 1024 * 1024,
     CMA_PIECES_MAX = 2,    /* pieces on offer to one member */
     EXPECTS_MAX = 1 << 20, /* of one member, with a send or without */
     UNTOLD_MAX = 1024,     /* losses kept before the first one takes events */
-    MAIL_MAX = 256,        /* connections that are worth to be polled */
+    POLL_SET_MAX = 256,    /* connections that are worth to be polled */
 };
 
 enum message_event_kind {
     EVENT_MESSAGE,
-    EVENT_SENT,     /* bulk */
-    EVENT_RECEIVED, /* bulk */
+    EVENT_SENT,     /* rendezvous */
+    EVENT_RECEIVED, /* rendezvous */
     EVENT_ROOM,     /* a post that was refused has a chance now */
     EVENT_LOST,     /* the last one of this member */
 };
@@ -44,7 +44,7 @@ enum message_event_kind {
 struct message_event {
     struct message_event *next;
     enum message_event_kind kind;
-    int result; /* pcclResult_t, of bulk */
+    int result; /* pcclResult_t, of a rendezvous */
     bool queued;
     uint64_t member, key;
 };
@@ -56,14 +56,15 @@ struct message_block {
     uint8_t bytes[];
 };
 
-/* One end of a bulk transfer. The buffer is the caller's until its event. */
-struct bulk {
+/* One end of a rendezvous transfer. The buffer is the caller's until its event.
+ */
+struct rndv {
     struct message_event event; /* first */
     struct keyed keyed;
     uint32_t number;                                /* of the expect */
-    enum { BULK_WAITS, BULK_RUNS, BULK_CUT } state; /* of a send */
-    bool lends;                                     /* a send: see LEND */
-    struct bulk *next, *previous;                   /* of the sends that run */
+    enum { RNDV_WAITS, RNDV_RUNS, RNDV_CUT } state; /* of a send */
+    bool uses_cma;                                  /* a send: see LEND */
+    struct rndv *next, *previous;                   /* of the sends that run */
     const uint8_t *from;
     uint8_t *to;
     uint64_t size, done;
@@ -79,7 +80,7 @@ struct expected {
     struct keyed keyed; /* first */
     uint64_t size;
     uint32_t number;
-    bool lends;
+    bool uses_cma;
 };
 
 /* One other member. */
@@ -91,11 +92,11 @@ struct p2p_link {
     bool gone;     /* removed from the view; the rest is being read */
     bool starved;  /* a post was refused */
     bool barred;   /* its memory could not be read */
-    bool asks;     /* the next attempt is to have the other end call */
+    bool asks;     /* the next attempt asks the other end to dial */
     bool asked;    /* ... and was, since there was a connection */
-    bool inward;   /* only the other end's calls passed, the last time */
+    bool inward;   /* only the other end's dials got through, the last time */
     bool ack_due, answer_due;
-    uint32_t dials, peer_dials; /* calls made, calls known to be made */
+    uint32_t dials, peer_dials; /* dials made, dials known to be made */
     uint32_t failures;          /* since the last connection */
     pccl_ns retry_at;
 
@@ -107,13 +108,13 @@ struct p2p_link {
     uint32_t posted, pieces;
     size_t posted_bytes;
     struct keyed_table sends;
-    struct bulk *running, *running_last; /* of those, in their order */
+    struct rndv *running, *running_last; /* of those, in their order */
     struct keyed_table expected;         /* by the other end, before our send */
 
     /* Receiving. */
     bool rx_numbered; /* the frame that comes counts in the sequence */
     struct message_block *rx_block;
-    struct bulk *rx_bulk;
+    struct rndv *rx_rndv;
     uint32_t seq;           /* of the last item */
     uint32_t unacked_items; /* not acknowledged */
     size_t unacked_bytes;
@@ -126,10 +127,10 @@ struct p2p_link {
 };
 
 /* The connections that messages may come by, for who polls their memory. */
-struct mail {
+struct poll_set {
     bool known;  /* what follows is true */
     bool others; /* some do without shared memory, or there are too many */
-    uint32_t count, conns[MAIL_MAX];
+    uint32_t count, conns[POLL_SET_MAX];
 };
 
 /* What messages report to their owner. */
@@ -138,14 +139,14 @@ struct message_events {
     void (*event)(void *user); /* message_take() has something; or NULL */
     /* Rule P2P-10: has the member asked to dial; false, or NULL: nobody can
      * pass that on. */
-    bool (*ask)(void *user, uint64_t member, uint32_t dials, uint32_t heard);
+    bool (*ask)(void *user, uint64_t member, uint32_t dials, uint32_t known);
 };
 
 struct messages {
     struct links *links;
     struct message_events out;
     struct p2p_link *table[256]; /* hash by id */
-    struct mail mail;
+    struct poll_set poll_set;
     struct message_event *first, *last;
     bool used;       /* all losses are kept for somebody who takes events */
     uint32_t untold; /* losses before that */
@@ -161,12 +162,12 @@ void message_free(struct messages *m);
 /* Results are pcclResult_t; see pccl.h. */
 int message_post(struct messages *m, uint64_t to, const void *head,
                  size_t head_size, const void *body, size_t size);
-int message_send_bulk(struct messages *m, uint64_t to, uint64_t key,
+int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
                       const void *from, size_t size);
-int message_expect_bulk(struct messages *m, uint64_t from, uint64_t key,
-                        void *to, size_t size);
-int message_cancel_bulk(struct messages *m, uint64_t from, uint64_t key);
-int message_withdraw_bulk(struct messages *m, uint64_t to, uint64_t key);
+int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key, void *to,
+                      size_t size);
+int message_cancel_recv(struct messages *m, uint64_t from, uint64_t key);
+int message_cancel_send(struct messages *m, uint64_t to, uint64_t key);
 
 /* The next event or NULL; it belongs to the caller until released. */
 struct message_event *message_take(struct messages *m);
@@ -176,15 +177,16 @@ void message_use(struct messages *m); /* from here on all losses are events */
 /* --- for the owner of the engine --- */
 void message_lose(struct messages *m, uint64_t id); /* removed from the view */
 void message_stop(struct messages *m, int result);  /* out of the run */
-/* The member wants to be called (rule P2P-10). */
-void message_called(struct messages *m, uint64_t id, uint32_t dials,
-                    uint32_t heard);
-void message_pump(struct messages *m); /* makes the connections that are due */
+/* The member asks to be dialed (rule P2P-10). */
+void message_dial_requested(struct messages *m, uint64_t id, uint32_t dials,
+                            uint32_t known);
+void message_progress(
+    struct messages *m); /* makes the connections that are due */
 bool message_pending(const struct messages *m); /* pump soon */
 /* Acknowledges, and asks for it; false: nothing is left to wait for. */
 bool message_flush(struct messages *m);
 bool message_lacks_link(const struct messages *m);
-const struct mail *message_mail(struct messages *m);
+const struct poll_set *message_poll_set(struct messages *m);
 /* A member's next connection to serve, NO_CONN: none. */
 uint32_t message_conn(struct messages *m, uint64_t member);
 bool message_has_event(const struct messages *m);
@@ -208,13 +210,13 @@ void p2p_link_dirty(struct messages *m, const struct p2p_link *l);
 struct p2p_link *p2p_link_find(struct messages *m, uint64_t id, bool create);
 struct p2p_link *p2p_link_to(struct messages *m, uint64_t id, int *result);
 /* The transfer has ended. */
-void p2p_link_end_bulk(struct messages *m, struct p2p_link *l, struct bulk *b,
+void p2p_link_end_rndv(struct messages *m, struct p2p_link *l, struct rndv *b,
                        int result);
 void p2p_link_end_all(struct messages *m, struct keyed_table *table,
                       int result);
 /* A send has something to be sent, or has not. */
-void p2p_link_run(struct p2p_link *l, struct bulk *b);
-void p2p_link_pause(struct p2p_link *l, struct bulk *b);
+void p2p_link_run(struct p2p_link *l, struct rndv *b);
+void p2p_link_pause(struct p2p_link *l, struct rndv *b);
 bool p2p_link_control(struct messages *m, struct p2p_link *l,
                       enum frame_type type, uint64_t key, uint32_t number,
                       uint64_t size);
@@ -222,10 +224,10 @@ bool p2p_link_flagged(struct messages *m, struct p2p_link *l,
                       enum frame_type type, uint8_t flags, uint64_t key,
                       uint32_t number, uint64_t size);
 bool p2p_link_announce(struct messages *m, struct p2p_link *l,
-                       const struct bulk *b);
+                       const struct rndv *b);
 void p2p_link_want(struct messages *m, struct p2p_link *l);
 /* The expect that a frame is about; NULL: it is cancelled. */
-struct bulk *p2p_link_find_bulk(struct p2p_link *l, const struct frame *f);
+struct rndv *p2p_link_find_rndv(struct p2p_link *l, const struct frame *f);
 bool p2p_link_on_expect(struct messages *m, struct p2p_link *l,
                         const struct frame *f);
 void p2p_link_on_word(struct messages *m, struct p2p_link *l,

@@ -40,10 +40,10 @@ static bool begin_message(struct messages *m, struct conn *c)
 static bool begin_piece(struct conn *c)
 {
     const struct frame *f = &c->rx;
-    struct bulk *b = p2p_link_find_bulk(c->peer, f);
+    struct rndv *b = p2p_link_find_rndv(c->peer, f);
     if (!b) return true; /* cancelled */
     if (f->digest != b->done || f->size > b->size - b->done) return false;
-    c->peer->rx_bulk = b;
+    c->peer->rx_rndv = b;
     c->rx_to = b->to + b->done;
     c->rx_state = RX_BODY;
     return true;
@@ -63,7 +63,7 @@ static bool begin_frame(void *user, struct conn *c)
     if (f->seq != l->seq + 1) return false;
     l->rx_numbered = true;
     if (f->type == FRAME_MESSAGE) return begin_message(m, c);
-    if (f->type == FRAME_BULK) return begin_piece(c);
+    if (f->type == FRAME_RNDV) return begin_piece(c);
     if (f->type == FRAME_EXPECT) return p2p_link_on_expect(m, l, f);
     return true;
 }
@@ -115,13 +115,13 @@ size_t message_take_whole(void *messages, struct conn *c, const uint8_t *bytes,
     return FRAME_SIZE + (size_t)f.size;
 }
 
-static void end_piece(struct messages *m, struct p2p_link *l, struct bulk *b,
+static void end_piece(struct messages *m, struct p2p_link *l, struct rndv *b,
                       uint32_t size)
 {
     b->done += size;
     if (b->done < b->size) return;
     (void)p2p_link_control(m, l, FRAME_GOT, b->event.key, b->number, 0);
-    p2p_link_end_bulk(m, l, b, pcclSuccess);
+    p2p_link_end_rndv(m, l, b, pcclSuccess);
 }
 
 /* Rule P2P-9. What cannot be read is asked for again, to be sent. */
@@ -130,7 +130,7 @@ static void cma_read_piece(struct messages *m, const struct conn *c)
     struct p2p_link *l = c->peer;
     const struct frame *f = &c->rx;
     const struct driver *d = &m->links->driver;
-    struct bulk *b = p2p_link_find_bulk(l, f);
+    struct rndv *b = p2p_link_find_rndv(l, f);
     const struct wire_member *member = links_member(m->links, l->id);
     if (!b) return; /* cancelled */
     uint64_t size = b->size - b->done;
@@ -159,17 +159,17 @@ static bool end_frame(void *user, struct conn *c)
     l->rx_numbered = false;
     count_item(m, l, f->size);
     struct message_block *block = l->rx_block;
-    struct bulk *bulk = l->rx_bulk;
+    struct rndv *rndv = l->rx_rndv;
     l->rx_block = NULL;
-    l->rx_bulk = NULL;
+    l->rx_rndv = NULL;
     if (block) deliver(m, l, block);
-    if (bulk) end_piece(m, l, bulk, f->size);
+    if (rndv) end_piece(m, l, rndv, f->size);
     if (f->type == FRAME_CMA) cma_read_piece(m, c);
     if (f->type == FRAME_CANCEL || f->type == FRAME_GOT)
         p2p_link_on_word(m, l, f);
     if (f->type != FRAME_REFUSE) return true;
-    bulk = p2p_link_find_bulk(l, f);
-    if (bulk) p2p_link_end_bulk(m, l, bulk, pcclInvalidArgument);
+    rndv = p2p_link_find_rndv(l, f);
+    if (rndv) p2p_link_end_rndv(m, l, rndv, pcclInvalidArgument);
     return true;
 }
 
@@ -177,7 +177,7 @@ void message_receive_frames(struct messages *m)
 {
     static const enum frame_type types[] = {
         FRAME_PING,   FRAME_MESSAGE, FRAME_EXPECT, FRAME_CMA, FRAME_CANCEL,
-        FRAME_REFUSE, FRAME_BULK,    FRAME_GOT,    FRAME_ACK};
+        FRAME_REFUSE, FRAME_RNDV,    FRAME_GOT,    FRAME_ACK};
     static const struct frame_handler handler = {ON_OPEN, begin_frame,
                                                  end_frame};
     for (size_t i = 0; i < ARRAY_COUNT(types); i++)

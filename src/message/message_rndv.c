@@ -9,40 +9,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct bulk *bulk_of(struct keyed *keyed)
+static struct rndv *rndv_of(struct keyed *keyed)
 {
     if (!keyed) return NULL;
-    return (struct bulk *)(void *)((char *)keyed -
-                                   offsetof(struct bulk, keyed));
+    return (struct rndv *)(void *)((char *)keyed -
+                                   offsetof(struct rndv, keyed));
 }
 
-static struct bulk *find_key(struct keyed_table *table, uint64_t key)
+static struct rndv *find_key(struct keyed_table *table, uint64_t key)
 {
-    return bulk_of(keyed_find(table, key));
+    return rndv_of(keyed_find(table, key));
 }
 
-struct bulk *p2p_link_find_bulk(struct p2p_link *l, const struct frame *f)
+struct rndv *p2p_link_find_rndv(struct p2p_link *l, const struct frame *f)
 {
-    struct bulk *b = find_key(&l->expects, f->tag);
+    struct rndv *b = find_key(&l->expects, f->tag);
     return b && b->number == f->index ? b : NULL;
 }
 
-static struct bulk *new_bulk(struct messages *m, struct keyed_table *table,
+static struct rndv *new_rndv(struct messages *m, struct keyed_table *table,
                              enum message_event_kind kind, uint64_t member,
                              uint64_t key, size_t size)
 {
-    struct bulk *b = pool_take(&m->links->pool, sizeof *b);
+    struct rndv *b = pool_take(&m->links->pool, sizeof *b);
     if (!b) return NULL;
-    *b = (struct bulk){.event = {.kind = kind, .member = member, .key = key},
+    *b = (struct rndv){.event = {.kind = kind, .member = member, .key = key},
                        .keyed = {.key = key},
                        .size = size};
     keyed_add(table, &b->keyed);
     return b;
 }
 
-void p2p_link_run(struct p2p_link *l, struct bulk *b)
+void p2p_link_run(struct p2p_link *l, struct rndv *b)
 {
-    b->state = BULK_RUNS;
+    b->state = RNDV_RUNS;
     b->next = NULL;
     b->previous = l->running_last;
     if (b->previous)
@@ -52,10 +52,10 @@ void p2p_link_run(struct p2p_link *l, struct bulk *b)
     l->running_last = b;
 }
 
-void p2p_link_pause(struct p2p_link *l, struct bulk *b)
+void p2p_link_pause(struct p2p_link *l, struct rndv *b)
 {
-    if (b->state != BULK_RUNS) return;
-    b->state = BULK_WAITS;
+    if (b->state != RNDV_RUNS) return;
+    b->state = RNDV_WAITS;
     if (b->previous)
         b->previous->next = b->next;
     else
@@ -66,7 +66,7 @@ void p2p_link_pause(struct p2p_link *l, struct bulk *b)
         l->running_last = b->previous;
 }
 
-void p2p_link_end_bulk(struct messages *m, struct p2p_link *l, struct bulk *b,
+void p2p_link_end_rndv(struct messages *m, struct p2p_link *l, struct rndv *b,
                        int result)
 {
     bool sends = b->event.kind == EVENT_SENT;
@@ -80,17 +80,17 @@ void p2p_link_end_all(struct messages *m, struct keyed_table *table, int result)
 {
     for (struct keyed *at = keyed_take_all(table), *next; at; at = next) {
         next = at->next;
-        struct bulk *b = bulk_of(at);
+        struct rndv *b = rndv_of(at);
         b->event.result = result;
         p2p_link_push(m, &b->event);
     }
 }
 
-static void begin_send(struct messages *m, struct p2p_link *l, struct bulk *b,
-                       uint32_t number, uint64_t size, bool lends)
+static void begin_send(struct messages *m, struct p2p_link *l, struct rndv *b,
+                       uint32_t number, uint64_t size, bool uses_cma)
 {
     b->number = number;
-    b->lends = lends;
+    b->uses_cma = uses_cma;
     b->done = 0;
     if (b->size == size) {
         p2p_link_run(l, b);
@@ -99,7 +99,7 @@ static void begin_send(struct messages *m, struct p2p_link *l, struct bulk *b,
         return;
     }
     (void)p2p_link_control(m, l, FRAME_REFUSE, b->event.key, number, 0);
-    p2p_link_end_bulk(m, l, b, pcclInvalidArgument);
+    p2p_link_end_rndv(m, l, b, pcclInvalidArgument);
 }
 
 static bool take_expected(struct p2p_link *l, uint64_t key,
@@ -113,7 +113,7 @@ static bool take_expected(struct p2p_link *l, uint64_t key,
     return true;
 }
 
-int message_send_bulk(struct messages *m, uint64_t to, uint64_t key,
+int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
                       const void *from, size_t size)
 {
     int result;
@@ -121,17 +121,17 @@ int message_send_bulk(struct messages *m, uint64_t to, uint64_t key,
     struct p2p_link *l = p2p_link_to(m, to, &result);
     if (!l) return result;
     if (find_key(&l->sends, key)) return pcclInvalidArgument;
-    struct bulk *b = new_bulk(m, &l->sends, EVENT_SENT, to, key, size);
+    struct rndv *b = new_rndv(m, &l->sends, EVENT_SENT, to, key, size);
     if (!b) return pcclInternalError;
     b->from = from;
     if (take_expected(l, key, &x))
-        begin_send(m, l, b, x.number, x.size, x.lends);
+        begin_send(m, l, b, x.number, x.size, x.uses_cma);
     return pcclSuccess;
 }
 
 /* Rule P2P-9: of a member of this host large data are fetched. */
 bool p2p_link_announce(struct messages *m, struct p2p_link *l,
-                       const struct bulk *b)
+                       const struct rndv *b)
 {
     const struct wire_member *member = links_member(m->links, l->id);
     bool fetch = m->links->driver.cma_read && !l->barred &&
@@ -140,36 +140,36 @@ bool p2p_link_announce(struct messages *m, struct p2p_link *l,
                             b->event.key, b->number, b->size);
 }
 
-int message_expect_bulk(struct messages *m, uint64_t from, uint64_t key,
-                        void *to, size_t size)
+int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key, void *to,
+                      size_t size)
 {
     int result;
     struct p2p_link *l = p2p_link_to(m, from, &result);
     if (!l) return result;
     if (find_key(&l->expects, key)) return pcclInvalidArgument;
     if (l->expects.count >= EXPECTS_MAX) return pcclPendingAsyncOps;
-    struct bulk *b = new_bulk(m, &l->expects, EVENT_RECEIVED, from, key, size);
+    struct rndv *b = new_rndv(m, &l->expects, EVENT_RECEIVED, from, key, size);
     if (!b) return pcclInternalError;
     b->to = to;
     b->number = l->number++;
     if (!p2p_link_announce(m, l, b)) {
-        p2p_link_end_bulk(m, l, b, pcclInternalError);
+        p2p_link_end_rndv(m, l, b, pcclInternalError);
         return pcclSuccess;
     }
     p2p_link_want(m, l);
     return pcclSuccess;
 }
 
-int message_cancel_bulk(struct messages *m, uint64_t from, uint64_t key)
+int message_cancel_recv(struct messages *m, uint64_t from, uint64_t key)
 {
     struct p2p_link *l = p2p_link_find(m, from, false);
-    struct bulk *b = l ? find_key(&l->expects, key) : NULL;
+    struct rndv *b = l ? find_key(&l->expects, key) : NULL;
     if (!b) return pcclInvalidUsage;
     if (!p2p_link_control(m, l, FRAME_CANCEL, key, b->number, 0))
         return pcclInternalError;
     struct conn *c = l->open ? m->links->conns[l->conn] : NULL;
-    if (c && l->rx_bulk == b) {
-        l->rx_bulk = NULL;
+    if (c && l->rx_rndv == b) {
+        l->rx_rndv = NULL;
         c->rx_state = RX_DISCARD;
     }
     keyed_remove(&l->expects, &b->keyed);
@@ -178,17 +178,17 @@ int message_cancel_bulk(struct messages *m, uint64_t from, uint64_t key)
 }
 
 /* What the other end expects is kept until it cancels. */
-int message_withdraw_bulk(struct messages *m, uint64_t to, uint64_t key)
+int message_cancel_send(struct messages *m, uint64_t to, uint64_t key)
 {
     struct p2p_link *l = p2p_link_find(m, to, false);
-    struct bulk *b = l ? find_key(&l->sends, key) : NULL;
+    struct rndv *b = l ? find_key(&l->sends, key) : NULL;
     if (!b) return pcclInvalidUsage;
-    if (b->state != BULK_WAITS) return pcclPendingAsyncOps;
+    if (b->state != RNDV_WAITS) return pcclPendingAsyncOps;
     /* Pieces that were cut before a cancel are sent to their end. */
     for (uint32_t i = 0; i < l->count; i++) {
         const struct frame *f =
             &l->items[(l->first + i) & (l->capacity - 1)].frame;
-        if (f->type == FRAME_BULK && f->tag == key) return pcclPendingAsyncOps;
+        if (f->type == FRAME_RNDV && f->tag == key) return pcclPendingAsyncOps;
         if (f->type == FRAME_CMA && f->tag == key) return pcclPendingAsyncOps;
     }
     keyed_remove(&l->sends, &b->keyed);
@@ -199,34 +199,34 @@ int message_withdraw_bulk(struct messages *m, uint64_t to, uint64_t key)
 bool p2p_link_on_expect(struct messages *m, struct p2p_link *l,
                         const struct frame *f)
 {
-    bool lends = (f->flags & FLAG_CMA) != 0;
-    struct bulk *b = find_key(&l->sends, f->tag);
-    if (b && b->state == BULK_WAITS) {
-        begin_send(m, l, b, f->index, f->digest, lends);
+    bool uses_cma = (f->flags & FLAG_CMA) != 0;
+    struct rndv *b = find_key(&l->sends, f->tag);
+    if (b && b->state == RNDV_WAITS) {
+        begin_send(m, l, b, f->index, f->digest, uses_cma);
         return true;
     }
     /* The other end keeps to the limit. */
     struct expected *x =
         l->expected.count < EXPECTS_MAX ? malloc(sizeof *x) : NULL;
     if (!x) return false;
-    *x = (struct expected){{.key = f->tag}, f->digest, f->index, lends};
+    *x = (struct expected){{.key = f->tag}, f->digest, f->index, uses_cma};
     keyed_add(&l->expected, &x->keyed);
     return true;
 }
 
-/* What the other end says about an expect that it made. */
+/* The other end reports about an expect that it made. */
 void p2p_link_on_word(struct messages *m, struct p2p_link *l,
                       const struct frame *f)
 {
     struct expected x;
     if (f->type == FRAME_CANCEL && take_expected(l, f->tag, &x)) return;
-    struct bulk *b = find_key(&l->sends, f->tag);
-    if (!b || b->state == BULK_WAITS || b->number != f->index) return;
+    struct rndv *b = find_key(&l->sends, f->tag);
+    if (!b || b->state == RNDV_WAITS || b->number != f->index) return;
     /* Pieces under way are dropped over there. */
     if (f->type == FRAME_CANCEL) {
         p2p_link_pause(l, b);
-        b->state = BULK_WAITS;
+        b->state = RNDV_WAITS;
     }
-    if (f->type == FRAME_GOT && b->state == BULK_CUT)
-        p2p_link_end_bulk(m, l, b, pcclSuccess);
+    if (f->type == FRAME_GOT && b->state == RNDV_CUT)
+        p2p_link_end_rndv(m, l, b, pcclSuccess);
 }

@@ -49,7 +49,7 @@ bool p2p_link_flagged(struct messages *m, struct p2p_link *l,
     return true;
 }
 
-/* A live link to a member; NULL: *result says why not. */
+/* A live link to a member; NULL: *result is the reason. */
 struct p2p_link *p2p_link_to(struct messages *m, uint64_t id, int *result)
 {
     message_use(m);
@@ -62,7 +62,7 @@ struct p2p_link *p2p_link_to(struct messages *m, uint64_t id, int *result)
     return l ? l : p2p_link_find(m, id, true);
 }
 
-/* What a frame on the connection tells beside its own. */
+/* What every frame on the connection carries beside its own. */
 static void frame_finish(struct p2p_link *l, struct frame *f)
 {
     if (l->answer_due) f->flags |= FLAG_ANSWER;
@@ -134,21 +134,21 @@ int message_post(struct messages *m, uint64_t to, const void *head,
 /* The next piece of the oldest send that is expected becomes an item. */
 static void cut_piece(struct p2p_link *l)
 {
-    struct bulk *b = l->running;
-    if (!b || l->pieces >= (b->lends ? CMA_PIECES_MAX : BULK_PIECES_MAX))
+    struct rndv *b = l->running;
+    if (!b || l->pieces >= (b->uses_cma ? CMA_PIECES_MAX : RNDV_PIECES_MAX))
         return;
     uint64_t left = b->size - b->done;
-    uint32_t most = b->lends ? CMA_PIECE : BULK_PIECE;
+    uint32_t most = b->uses_cma ? CMA_PIECE : RNDV_PIECE;
     uint32_t size = left < most ? (uint32_t)left : most;
     struct message_item *item = p2p_link_new_item(l);
     if (!item) return; /* the next ping tries again */
-    item->frame = (struct frame){.type = FRAME_BULK,
+    item->frame = (struct frame){.type = FRAME_RNDV,
                                  .tag = b->event.key,
                                  .index = b->number,
                                  .size = size,
                                  .digest = b->done};
     item->body = b->from + b->done;
-    if (b->lends) {
+    if (b->uses_cma) {
         item->frame.type = FRAME_CMA;
         item->frame.size = 0;
         item->frame.digest = (uint64_t)(uintptr_t)item->body;
@@ -157,7 +157,7 @@ static void cut_piece(struct p2p_link *l)
     l->pieces++;
     if (b->done < b->size) return;
     p2p_link_pause(l, b);
-    b->state = BULK_CUT;
+    b->state = RNDV_CUT;
 }
 
 bool message_next_send(void *messages, struct conn *c, struct frame *f)
@@ -200,7 +200,7 @@ bool p2p_link_acked(struct messages *m, struct p2p_link *l, uint32_t seq,
             l->posted--;
             l->posted_bytes -= item->frame.size;
         }
-        if (item->frame.type == FRAME_BULK || item->frame.type == FRAME_CMA)
+        if (item->frame.type == FRAME_RNDV || item->frame.type == FRAME_CMA)
             l->pieces--;
         pool_give(&m->links->pool, item->block);
         l->first = (l->first + 1) & (l->capacity - 1);

@@ -42,7 +42,7 @@ pcclResult_t pcclSendBulk(pcclComm_t *comm, uint64_t to, uint64_t key,
     if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
     int result =
-        message_send_bulk(&comm->session->messages, to, key, buf, size);
+        message_send_rndv(&comm->session->messages, to, key, buf, size);
     if (result == pcclSuccess) comm_io_push_to(comm, to);
     return leave(comm, result);
 }
@@ -55,7 +55,7 @@ pcclResult_t pcclExpectBulk(pcclComm_t *comm, uint64_t from, uint64_t key,
     if (!buf && size > 0) return leave(comm, pcclInvalidArgument);
     if (is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
     int result =
-        message_expect_bulk(&comm->session->messages, from, key, buf, size);
+        message_recv_rndv(&comm->session->messages, from, key, buf, size);
     if (result == pcclSuccess) comm_io_push_to(comm, from);
     return leave(comm, result);
 }
@@ -64,7 +64,7 @@ pcclResult_t pcclCancelBulk(pcclComm_t *comm, uint64_t from, uint64_t key)
 {
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
-    int result = message_cancel_bulk(&comm->session->messages, from, key);
+    int result = message_cancel_recv(&comm->session->messages, from, key);
     if (result == pcclSuccess && comm_io_push(comm)) progress_changed(comm);
     return leave(comm, result);
 }
@@ -73,8 +73,7 @@ pcclResult_t pcclWithdrawBulk(pcclComm_t *comm, uint64_t to, uint64_t key)
 {
     pcclResult_t rc = enter(comm);
     if (rc != pcclSuccess) return rc;
-    return leave(comm,
-                 message_withdraw_bulk(&comm->session->messages, to, key));
+    return leave(comm, message_cancel_send(&comm->session->messages, to, key));
 }
 
 static void describe(struct message_event *from, pcclEvent_t *to)

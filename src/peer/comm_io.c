@@ -214,7 +214,7 @@ static bool move(pcclComm_t *c, bool all)
     struct engine *e = c->session->engine;
     bool moved = false;
     links_set_now(c->session->links, comm_now());
-    message_pump(&c->session->messages);
+    message_progress(&c->session->messages);
     for (uint32_t i = 0; i < c->io.end; i++) {
         struct comm_socket *s = &c->io.sockets[i];
         if (s->fd < 0) continue;

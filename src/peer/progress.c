@@ -159,7 +159,7 @@ void progress_leave(pcclComm_t *c)
     struct engine *e = c->session->engine;
     c->progress.reads_master = false;
     if (comm_io_push(c)) {
-        message_pump(&c->session->messages);
+        message_progress(&c->session->messages);
         apply(c, PROGRESS_ON_CHANGE);
     }
     bool work = engine_has_work(e);

@@ -171,25 +171,25 @@ enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
 /* All messages arrive through memory. */
 static bool is_all_shared(struct messages *m)
 {
-    const struct mail *mail = message_mail(m);
-    return mail->count > 0 && !mail->others && !message_pending(m);
+    const struct poll_set *set = message_poll_set(m);
+    return set->count > 0 && !set->others && !message_pending(m);
 }
 
 /* Moves what shared memory has. False: there is more to do than that. */
-static bool move_messages(pcclComm_t *c, const struct mail *mail)
+static bool move_messages(pcclComm_t *c, const struct poll_set *set)
 {
     struct engine *e = c->session->engine;
-    for (uint32_t i = 0; i < mail->count; i++) {
-        uint32_t number = mail->conns[i];
+    for (uint32_t i = 0; i < set->count; i++) {
+        uint32_t number = set->conns[i];
         struct channel *channel = conn_channel(c->session->links, number);
         const uint8_t *from;
         if (!comm_shm_sends(c, number)) return false; /* a HELLO first */
         if (c->io.sockets[number].blocked || engine_may_send(e, number))
             (void)comm_shm_transmit(c, number);
-        if (!mail->known) return false; /* that closed it */
+        if (!set->known) return false; /* that closed it */
         if (channel_ready(channel, &from) > 0 || channel->broken)
             (void)comm_shm_receive(c, number);
-        if (!mail->known) return false;
+        if (!set->known) return false;
     }
     return true;
 }
@@ -200,7 +200,7 @@ static enum look look_for_messages(pcclComm_t *c, struct poll_loop *loop)
     struct message_event **event = loop->user;
     if (progress_has_owner(c) || !is_all_shared(&c->session->messages))
         return LOOK_ELSE;
-    bool all = move_messages(c, message_mail(&c->session->messages));
+    bool all = move_messages(c, message_poll_set(&c->session->messages));
     *event = message_take(&c->session->messages);
     if (*event) return LOOK_DONE;
     return all ? LOOK_IDLE : LOOK_ELSE;
@@ -228,7 +228,7 @@ static void own_for_event(pcclComm_t *c, pccl_ns until)
     struct goal event = {.until = PCCL_NEVER};
     progress_enter(c, false);
     /* Where all memory is shared it has been polled already. */
-    if (message_mail(&c->session->messages)->others &&
+    if (message_poll_set(&c->session->messages)->others &&
         progress_policy(c)->polls_sockets)
         poll_for(c, &event);
     pccl_ns left = until - comm_now();

@@ -37,7 +37,7 @@ static void test_round_trip(void **state)
 
 static bool has_body(uint8_t type)
 {
-    return type == FRAME_DATA || type == FRAME_MESSAGE || type == FRAME_BULK ||
+    return type == FRAME_DATA || type == FRAME_MESSAGE || type == FRAME_RNDV ||
            type == FRAME_STATE_DATA || type == FRAME_PROBE;
 }
 

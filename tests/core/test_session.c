@@ -183,6 +183,19 @@ static void next_epoch(uint32_t round, struct wire_op *verdict)
     hear(&m);
 }
 
+/* What the master sends is checked: nobody holds the result of this operation
+ * here, so no verdict can make it one. */
+static void test_a_commit_of_what_is_not_complete(void **state)
+{
+    (void)state;
+    launch(7, NULL, 0);
+    struct wire_op commit = {.tag = 7, .state = VERDICT_COMMIT};
+    next_epoch(2, &commit);
+    assert_int_equal(session->state, SESSION_GONE);
+    assert_string_equal(session->reason, "the master committed an operation "
+                                         "that is not complete");
+}
+
 /* Rule D10: the report may cross a flush, and then it was of an epoch that is
  * over. The operation starts again, and so does the report, until the verdict
  * comes; those of others are none of its concern. */
@@ -219,6 +232,7 @@ int main(void)
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
         TEST(test_a_failure_is_reported_again),
+        TEST(test_a_commit_of_what_is_not_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,12 +266,12 @@ void pair_turn(void)
     int i = (int)dice(2);
     ends[i]->links.now = now;
     if (dice(50) == 0) engine_tick(ends[i], now);
-    message_pump(boxes[i]);
+    message_progress(boxes[i]);
     for (int w = 0; w < WIRES; w++) wire_turn(&wires[w]);
     if (!asks[i].used || dice(5)) return;
     asks[i].used = false;
     if (faults && dice(4) == 0) return;
-    message_called(boxes[i], ids[1 - i], asks[i].dials, asks[i].heard);
+    message_dial_requested(boxes[i], ids[1 - i], asks[i].dials, asks[i].heard);
 }
 
 void pair_cut(void)

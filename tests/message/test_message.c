@@ -33,7 +33,7 @@ static uint8_t source[BULKS][CMA_MIN + 2]; /* the same for all seeds */
 
 static size_t bulk_size(uint32_t k)
 {
-    static const size_t sizes[] = {0, 1, 100, 300000, CMA_MIN + 1, BULK_PIECE};
+    static const size_t sizes[] = {0, 1, 100, 300000, CMA_MIN + 1, RNDV_PIECE};
     return sizes[k % ARRAY_COUNT(sizes)];
 }
 
@@ -129,7 +129,7 @@ static bool take(int i)
 static void cancel(int i, uint32_t k)
 {
     struct side *s = &sides[i];
-    if (message_cancel_bulk(boxes[i], ids[1 - i], k) != pcclSuccess) return;
+    if (message_cancel_recv(boxes[i], ids[1 - i], k) != pcclSuccess) return;
     memset(s->sink[k], 0, bulk_size(k));
     s->expected[k] = false;
 }
@@ -139,7 +139,7 @@ static void cancel(int i, uint32_t k)
 static void withdraw(int i, uint32_t k)
 {
     struct side *s = &sides[i];
-    int rc = message_withdraw_bulk(boxes[i], ids[1 - i], k);
+    int rc = message_cancel_send(boxes[i], ids[1 - i], k);
     if (rc == pcclPendingAsyncOps) return;
     if (rc == pcclInvalidUsage) return; /* its event is queued */
     assert_int_equal(rc, pcclSuccess);
@@ -149,7 +149,7 @@ static void withdraw(int i, uint32_t k)
         const struct message_item *item =
             &l->items[(l->first + n) & (l->capacity - 1)];
         uint64_t lent = item->frame.type == FRAME_CMA ? item->frame.digest : 0;
-        for (size_t at = 0; at < bulk_size(k); at += BULK_PIECE) {
+        for (size_t at = 0; at < bulk_size(k); at += RNDV_PIECE) {
             assert_ptr_not_equal(item->body, source[k] + at);
             assert_int_not_equal(lent, (uintptr_t)(source[k] + at));
         }
@@ -169,14 +169,14 @@ static void act(int i)
         if (s->sent[k]) break;
         s->sent[k] = true;
         assert_int_equal(
-            message_send_bulk(boxes[i], ids[1 - i], k, source[k], bulk_size(k)),
+            message_send_rndv(boxes[i], ids[1 - i], k, source[k], bulk_size(k)),
             pcclSuccess);
         break;
     case 3:
         if (s->expected[k]) break;
         s->expected[k] = true;
-        assert_int_equal(message_expect_bulk(boxes[i], ids[1 - i], k,
-                                             s->sink[k], bulk_size(k)),
+        assert_int_equal(message_recv_rndv(boxes[i], ids[1 - i], k, s->sink[k],
+                                           bulk_size(k)),
                          pcclSuccess);
         break;
     case 4:
@@ -357,13 +357,13 @@ static void an_old_request_is_ignored(void **unused)
     assert_true(l->open);
     uint32_t dials = l->dials;
     assert_int_equal(dials, 1);
-    message_called(m, ids[1], l->peer_dials, dials - 1);
-    message_called(m, ids[1], l->peer_dials - 1, dials);
-    message_called(m, 77, l->peer_dials, dials); /* a stranger */
+    message_dial_requested(m, ids[1], l->peer_dials, dials - 1);
+    message_dial_requested(m, ids[1], l->peer_dials - 1, dials);
+    message_dial_requested(m, 77, l->peer_dials, dials); /* a stranger */
     assert_true(l->open);
     assert_int_equal(l->dials, dials);
-    message_called(m, ids[1], l->peer_dials,
-                   dials); /* its connection is lost there */
+    message_dial_requested(m, ids[1], l->peer_dials,
+                           dials); /* its connection is lost there */
     assert_false(l->open);
     assert_int_equal(l->dials, dials + 1);
     stop();
@@ -420,9 +420,9 @@ static void what_is_lent_is_fetched(void **unused)
         pair_install(0);
         pair_install(1);
         memset(to, 0, size);
-        assert_int_equal(message_send_bulk(boxes[0], 2, 5, from, size),
+        assert_int_equal(message_send_rndv(boxes[0], 2, 5, from, size),
                          pcclSuccess);
-        assert_int_equal(message_expect_bulk(boxes[1], 1, 5, to, size),
+        assert_int_equal(message_recv_rndv(boxes[1], 1, 5, to, size),
                          pcclSuccess);
         struct message_event *events[2] = {NULL, NULL};
         for (int n = 0; n < 100000 && !(events[0] && events[1]); n++) {
@@ -455,10 +455,10 @@ static void sizes_must_agree(void **unused)
     pair_install(1);
     assert_int_equal(message_post(boxes[0], 1, NULL, 0, NULL, 0),
                      pcclInvalidArgument);
-    assert_int_equal(message_send_bulk(boxes[0], 2, 5, from, 8), pcclSuccess);
-    assert_int_equal(message_send_bulk(boxes[0], 2, 5, from, 8),
+    assert_int_equal(message_send_rndv(boxes[0], 2, 5, from, 8), pcclSuccess);
+    assert_int_equal(message_send_rndv(boxes[0], 2, 5, from, 8),
                      pcclInvalidArgument);
-    assert_int_equal(message_expect_bulk(boxes[1], 1, 5, to, 7), pcclSuccess);
+    assert_int_equal(message_recv_rndv(boxes[1], 1, 5, to, 7), pcclSuccess);
     for (int n = 0; n < 2000; n++) pair_turn();
     for (int i = 0; i < 2; i++) {
         struct message_event *event = message_take(boxes[i]);
@@ -480,14 +480,14 @@ static void many_expects_wait_for_their_sends(void **unused)
     pair_install(1);
     for (uint32_t k = 0; k < COUNT; k++) {
         from[k] = (uint8_t)(k % 251);
-        assert_int_equal(message_expect_bulk(boxes[1], 1, k, &to[k], 1),
+        assert_int_equal(message_recv_rndv(boxes[1], 1, k, &to[k], 1),
                          pcclSuccess);
     }
     const struct p2p_link *l = p2p_link_find(boxes[0], 2, true);
     for (int n = 0; n < 400000 && l->expected.count < COUNT; n++) pair_turn();
     assert_int_equal(l->expected.count, COUNT);
     for (uint32_t k = 0; k < COUNT; k++)
-        assert_int_equal(message_send_bulk(boxes[0], 2, k, &from[k], 1),
+        assert_int_equal(message_send_rndv(boxes[0], 2, k, &from[k], 1),
                          pcclSuccess);
     uint32_t ended[2] = {0, 0};
     for (int n = 0; n < 2000000 && ended[0] + ended[1] < 2 * COUNT; n++) {
@@ -516,10 +516,10 @@ static void too_many_expects_are_refused(void **unused)
     pair_install(0);
     struct p2p_link *l = p2p_link_find(boxes[0], 2, true);
     l->expects.count = EXPECTS_MAX; /* simulates a full list */
-    assert_int_equal(message_expect_bulk(boxes[0], 2, 7, &to, 1),
+    assert_int_equal(message_recv_rndv(boxes[0], 2, 7, &to, 1),
                      pcclPendingAsyncOps);
     l->expects.count = 0;
-    assert_int_equal(message_expect_bulk(boxes[0], 2, 7, &to, 1), pcclSuccess);
+    assert_int_equal(message_recv_rndv(boxes[0], 2, 7, &to, 1), pcclSuccess);
     stop();
 }
 

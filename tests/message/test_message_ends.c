@@ -70,7 +70,7 @@ static int teardown(void **state)
 static void tick(uint32_t who, pccl_ns now)
 {
     engine_tick(engines[who], now);
-    message_pump(&messages[who]);
+    message_progress(&messages[who]);
 }
 
 /* Writes all pending output to bytes; returns the size. */

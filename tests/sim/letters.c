@@ -90,7 +90,7 @@ bool letters_turn(struct sim *s, struct sim_proc *p)
     if (!s->options.letters || p->session->state != SESSION_MEMBER ||
         p->program.stage == STAGE_LEAVING)
         return false;
-    message_pump(m);
+    message_progress(m);
     if (write_last(s, p)) return true;
     uint32_t what = sim_pick(s, 64);
     if (what < 8) {
