@@ -235,7 +235,11 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
     s->view->largest = msg->view.largest;
     uint32_t loss = 0;
     if (s->removed_count > 0 && !update && s->state == SESSION_MEMBER) {
-        notified_push(&s->notified, s->view, s->removed, s->removed_count);
+        if (!notified_push(&s->notified, s->view, s->removed,
+                           s->removed_count)) {
+            session_gone(s, "the master removed more members than there are");
+            return;
+        }
         loss = s->notified.loss_first + s->notified.loss_count - 1;
     }
     bool again[OPS_MAX] = {false};

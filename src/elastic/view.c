@@ -83,17 +83,18 @@ void notified_all(struct notified *t, const struct view *v)
     t->removed_count = 0;
 }
 
-void notified_push(struct notified *t, const struct view *now,
+bool notified_push(struct notified *t, const struct view *now,
                    const uint64_t *ids, uint32_t count)
 {
     if (t->loss_count == 0) t->removed_count = 0;
-    assert(t->loss_count < PEERS_MAX);
-    assert(t->removed_count + count <= PEERS_MAX);
+    if (t->loss_count == PEERS_MAX || count > PEERS_MAX - t->removed_count)
+        return false;
     t->losses[t->loss_count++] =
         (struct loss){now->epoch,   now->world,       now->groups,
                       now->largest, t->removed_count, count};
     memcpy(t->removed + t->removed_count, ids, count * sizeof ids[0]);
     t->removed_count += count;
+    return true;
 }
 
 static void tell_one(struct notified *t, uint64_t self)

@@ -49,8 +49,8 @@ uint32_t view_find(const struct view *v, uint64_t id);
 /* The program sees the view in force; nothing is left untold. */
 void notified_all(struct notified *t, const struct view *v);
 
-/* Members `ids` are gone since the last view. */
-void notified_push(struct notified *t, const struct view *now,
+/* Members `ids` are gone since the last view. False: more than there can be. */
+bool notified_push(struct notified *t, const struct view *now,
                    const uint64_t *ids, uint32_t count);
 
 /* Tells losses up to and including number `loss`. */

@@ -63,10 +63,10 @@ struct rndv {
     struct keyed keyed;
     uint32_t number;                                /* of the expect */
     enum { RNDV_WAITS, RNDV_RUNS, RNDV_CUT } state; /* of a send */
-    bool uses_cma;                                  /* a send: see LEND */
-    struct rndv *next, *previous;                   /* of the sends that run */
-    const uint8_t *from;
-    uint8_t *to;
+    bool uses_cma;                /* a send: the pieces are CMA frames */
+    struct rndv *next, *previous; /* of the sends that run */
+    const uint8_t *send;          /* the user's buffer of a send, */
+    uint8_t *recv;                /* or of a receive */
     uint64_t size, done;
 };
 
@@ -163,9 +163,9 @@ void message_free(struct messages *m);
 int message_post(struct messages *m, uint64_t to, const void *head,
                  size_t head_size, const void *body, size_t size);
 int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
-                      const void *from, size_t size);
-int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key, void *to,
-                      size_t size);
+                      const void *send, size_t size);
+int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key,
+                      void *recv, size_t size);
 int message_cancel_recv(struct messages *m, uint64_t from, uint64_t key);
 int message_cancel_send(struct messages *m, uint64_t to, uint64_t key);
 

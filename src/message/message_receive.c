@@ -44,7 +44,7 @@ static bool begin_piece(struct conn *c)
     if (!b) return true; /* cancelled */
     if (f->digest != b->done || f->size > b->size - b->done) return false;
     c->peer->rx_rndv = b;
-    c->rx_to = b->to + b->done;
+    c->rx_to = b->recv + b->done;
     c->rx_state = RX_BODY;
     return true;
 }
@@ -136,7 +136,7 @@ static void cma_read_piece(struct messages *m, const struct conn *c)
     uint64_t size = b->size - b->done;
     if (size > CMA_PIECE) size = CMA_PIECE;
     if (d->cma_read && member && !l->barred &&
-        d->cma_read(d->user, c->number, member, f->digest, b->to + b->done,
+        d->cma_read(d->user, c->number, member, f->digest, b->recv + b->done,
                     (size_t)size)) {
         l->ack_due = true; /* the next piece waits for it */
         p2p_link_dirty(m, l);

@@ -114,7 +114,7 @@ static bool take_expected(struct p2p_link *l, uint64_t key,
 }
 
 int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
-                      const void *from, size_t size)
+                      const void *send, size_t size)
 {
     int result;
     struct expected x;
@@ -123,7 +123,7 @@ int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
     if (find_key(&l->sends, key)) return pcclInvalidArgument;
     struct rndv *b = new_rndv(m, &l->sends, EVENT_SENT, to, key, size);
     if (!b) return pcclInternalError;
-    b->from = from;
+    b->send = send;
     if (take_expected(l, key, &x))
         begin_send(m, l, b, x.number, x.size, x.uses_cma);
     return pcclSuccess;
@@ -140,8 +140,8 @@ bool p2p_link_announce(struct messages *m, struct p2p_link *l,
                             b->event.key, b->number, b->size);
 }
 
-int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key, void *to,
-                      size_t size)
+int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key,
+                      void *recv, size_t size)
 {
     int result;
     struct p2p_link *l = p2p_link_to(m, from, &result);
@@ -150,7 +150,7 @@ int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key, void *to,
     if (l->expects.count >= EXPECTS_MAX) return pcclPendingAsyncOps;
     struct rndv *b = new_rndv(m, &l->expects, EVENT_RECEIVED, from, key, size);
     if (!b) return pcclInternalError;
-    b->to = to;
+    b->recv = recv;
     b->number = l->number++;
     if (!p2p_link_announce(m, l, b)) {
         p2p_link_end_rndv(m, l, b, pcclInternalError);

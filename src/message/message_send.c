@@ -147,7 +147,7 @@ static void cut_piece(struct p2p_link *l)
                                  .index = b->number,
                                  .size = size,
                                  .digest = b->done};
-    item->body = b->from + b->done;
+    item->body = b->send + b->done;
     if (b->uses_cma) {
         item->frame.type = FRAME_CMA;
         item->frame.size = 0;

@@ -110,8 +110,20 @@ static void push(uint32_t epoch, const uint64_t *ids, uint32_t count)
     assert_non_null(v);
     v->epoch = epoch;
     v->world = 100 - epoch;
-    notified_push(told, v, ids, count);
+    assert_true(notified_push(told, v, ids, count));
     free(v);
+}
+
+/* A master that errs: each loss takes a member, so there are no more. */
+static void test_more_losses_than_members(void **state)
+{
+    (void)state;
+    const uint64_t lost[] = {10};
+    notified_all(told, base);
+    for (uint32_t i = 0; i < PEERS_MAX; i++) push(6 + i % 50, lost, 1);
+    assert_false(notified_push(told, base, lost, 1));
+    notified_all(told, base);
+    push(6, lost, 1);
 }
 
 static void test_losses_are_told_in_order(void **state)
@@ -177,6 +189,7 @@ int main(void)
         TEST(test_propose_from_nothing),
         TEST(test_impossible_proposals),
         TEST(test_losses_are_told_in_order),
+        TEST(test_more_losses_than_members),
         TEST(test_one_result_tells_several),
         TEST(test_an_update_tells_everything),
     };

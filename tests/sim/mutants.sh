@@ -159,7 +159,7 @@ a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleare
 clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
 told twice (update forgets losses)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
 never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
-loss told at once|elastic/session_view.c|s/notified_push(&s->notified, s->view, s->removed, s->removed_count);/notified_push(\&s->notified, s->view, s->removed, s->removed_count); notified_advance(\&s->notified, UINT32_MAX, s->id);/
+loss told at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
 DONE of some is that of all (D4)|ring/op.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
 sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
