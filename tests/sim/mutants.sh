@@ -35,9 +35,15 @@ cd "$work"
 core="base/wire base/pool base/dtype
 link/frame link/conn link/conn_receive link/conn_send link/link link/links link/links_face
 link/probe link/region link/unexpected link/shared_memory
-ring/plan ring/engine ring/engine_io ring/ring_face ring/op_frame ring/single_copy ring/flush ring/op_queue ring/op ring/op_send ring/op_quant
-ring/op_restore ring/op_fold ring/op_direct ring/hierarchy ring/op_single_copy
-ring/fast_path ring/result_cache
+ring/algorithm_table ring/allgather_linear ring/allgather_ring
+ring/allreduce_centralized ring/allreduce_direct ring/allreduce_flat
+ring/allreduce_ring ring/allreduce_single_copy ring/alltoallv_pairwise
+ring/backup ring/broadcast_chain ring/broadcast_confirmed
+ring/broadcast_linear ring/engine ring/engine_io ring/fast_path ring/flush
+ring/fold ring/geometry ring/hierarchy ring/local ring/neighbors ring/op
+ring/op_done ring/op_frame ring/op_queue ring/op_receive ring/op_send
+ring/pieces ring/plan ring/quantized ring/result_cache ring/ring_face
+ring/single_copy
 message/message message/message_receive message/message_rndv
 message/message_send
 elastic/session elastic/session_launch elastic/session_view
@@ -68,7 +74,7 @@ ${CC:-cc} obj/*.o -o original
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized
 core/test_flush core/test_master core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
-core/test_generation core/test_links core/test_probes core/test_session core/test_single_copy message/test_message
+core/test_generation core/test_links core/test_probes core/test_session core/test_single_copy core/test_algorithms message/test_message
 message/test_message_ends"
 build_unit() {
     more=
@@ -146,8 +152,8 @@ no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush)
 no restore|elastic/session_view.c|s/if (op_phase(op) != PHASE_QUEUED) engine_restore(e, op);//
 stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
-wrong AVG divisor, exchange|ring/op_fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
-wrong AVG divisor, ring|ring/op.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
+wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
+wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round.c|s/op->commit = op->complete >= op->op.survivors;/op->commit = op->complete > 0;/
 ASK skipped|master/round.c|s/if (op->complete + op->running < op->op.survivors) doubt = true;//
@@ -155,17 +161,17 @@ returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->
 donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
 result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < seq) drop/if (r) drop/
 result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) drop/drop/
-a scope's DONE clears all (D7)|ring/op.c|s/op->cleared \&\& op->whole/op->cleared/
-clean not asked (D7)|ring/op.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
+a scope's DONE clears all (D7)|ring/op_done.c|s/op->cleared \&\& op->whole/op->cleared/
+clean not asked (D7)|ring/op_done.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
 told twice (update forgets losses)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
 never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
 loss told at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
-DONE of some is that of all (D4)|ring/op.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
+DONE of some is that of all (D4)|ring/op_done.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
 sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
-taken by two connections|ring/op_send.c|s/if (op->begun) op_bit_set(op->begun, k);//
+taken by two connections|ring/op_send.c|s/if (ep->begun) op_bit_set(ep->begun, k);//
 those behind a late one wait (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
-taken in an epoch before (D13)|ring/op.c|s/memset(op->begun, 0, sends);//
+taken in an epoch before (D13)|ring/neighbors.c|s/memset(next->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
 mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|s/^        c->tx_from = NULL;/        c->tx_from = NULL; c->tx_left = 0;/
@@ -199,11 +205,11 @@ silence is no loss|master/master.c|s/m->now - p->last_recv >= m->deadline/false/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
 codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/
-codes: AVG not divided|ring/op_quant.c|s/divisor = op->plan.r.world;/divisor = 1;/
-codes: owner keeps its exact sum|ring/op_quant.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recv + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.send + y.offset, count); return; }\n&/
-codes: no restore of a ring|ring/op_quant.c|s/^    op_save(op, k, x);//
-codes: no restore of an exchange|ring/op_quant.c|s/^    if (op_in_place(op)) memcpy(op->backup.*//
-codes: own part left out|ring/op_quant.c|s/op->codes + x->offset, body,/op->codes + x->offset, op->codes + x->offset,/
+codes: AVG not divided|ring/allreduce_ring.c|s/divisor = op->plan.r.world;/divisor = 1;/
+codes: owner keeps its exact sum|ring/allreduce_ring.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recv + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.send + y.offset, count); return; }\n&/
+codes: no restore of a ring|ring/allreduce_ring.c|s/^    backup_save(op, &s->backup, k, x);//
+codes: no restore of a flat one|ring/allreduce_flat.c|s/^    keep_input_codes(op);/    ((struct allreduce_flat_state *)op->state)->folded = true;/
+codes: own part left out|ring/allreduce_ring.c|s/s->codes + x->offset, body,/s->codes + x->offset, s->codes + x->offset,/
 broken link not reported|ring/op_frame.c|s/^    e->out.fault(e->out.user, never.*/    if (false)\n&/
 departed peers vote (S1)|master/state_vote.c|s/return p->state == PEER_MEMBER \&\& p->group == group;/return (p->state == PEER_MEMBER || p->state == PEER_DEAD) \&\& p->group == group;/
 decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p->voted\[VOTE_PENDING\]) return;/if (!master_waits(p) \&\& !p->voted[VOTE_PENDING]) { if (voters > 1) { members = voters; break; } return; }/
@@ -238,41 +244,41 @@ restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_trie
 one connection lost, the rest kept (R6)|link/conn.c|s/if (dialer \&\& (was_open || loss.answered)) close_rest(n, l);//
 a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
 late call is taken (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
-DONE before all have said it (D11)|ring/op.c|s/if (plan_is_center(&op->plan) \&\& !all_done(op)) return;//
-center does not ask all (D11)|ring/op_fold.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
-result of a star over the input|ring/op_fold.c|s/memcpy(op->slots + p->r.rank \* size, op->r.recv, size);//
+DONE before all have said it (D11)|ring/op_done.c|s/if (plan_is_root(&op->plan) \&\& !all_done(op)) return;//
+center does not ask all (D11)|ring/allreduce_centralized.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
+result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recv, fold_size(op));/(void)0;/
 launched, and left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->tag, f->seq);/true;/
 left by who waits (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
 half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer || c->rx_state != RX_HEADER ||$/c->state != CONN_OPEN || c->peer ||/
 many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, ep);//
-center is clean though a member is not (D11)|ring/op.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
-frames sent count after a flush (F1)|ring/op.c|s/if (e->links.frozen) return; .. what FLUSHED said stands.*//
-READY of a center not said (D11)|ring/op.c|s/if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);//
-out of turn (D3)|ring/op_direct.c|s/op->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
-sum of some (D12)|ring/op_direct.c|s/if (turn > plan_turns(p, piece)) complete/complete/
+center is clean though a member is not (D11)|ring/op_done.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
+frames sent count after a flush (F1)|ring/op_done.c|s/if (e->links.frozen) return; .. what FLUSHED said stands.*//
+READY of a center not said (D11)|ring/op_receive.c|s/if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);//
+out of turn (D3)|ring/allreduce_direct.c|s/s->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
+sum of some (D12)|ring/allreduce_direct.c|s/if (turn > direct_turns(p, piece)) mark/mark/
 wish for DONE not passed on (D15)|ring/op_send.c|s/op->confirm .. op->tells_all ?/op->confirm ?/
-DONE only to who said so itself (D15)|ring/op.c|s/bool tells = op->tells_all .. /bool tells = /
-sum passed on before it has come (D15)|ring/plan.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
-site's sum sent without the others (D15)|ring/plan.c|s/if (part \&\& plan_turns(p, piece) == 0) return;/if (part) return;/
+DONE only to who said so itself (D15)|ring/op_done.c|s/bool tells = op->tells_all .. /bool tells = /
+sum passed on before it has come (D15)|ring/allreduce_direct.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
+site's sum sent without the others (D15)|ring/allreduce_direct.c|s/if (part \&\& direct_turns(p, piece) == 0) return;/if (part) return;/
 members see other sites (D15)|ring/engine.c|s/e->has_hierarchy = view->sites \&\& /e->has_hierarchy = view->sites \&\& view->rank % 2 == 0 \&\& /
-average by a site (D15)|ring/op_direct.c|s/bool all = piece . p->segments == p->r.rank \&\&/bool all =/
-lent out of turn (D3)|ring/op_single_copy.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { op->turns[g]++; continue; }/
-slot before its turn (D3)|ring/op_single_copy.c|s/op->turns\[g\] + 1u == turn ? NULL/true ? NULL/
-next input before all sums (D16)|ring/plan.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
-sums of some are all (D16)|ring/op_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
-no restore of a lent one|ring/op_single_copy.c|s/op_save_piece(op, plan_piece(&op->plan, ep->rank, k));//
-read by one that is left out (L8)|ring/op_single_copy.c|s/return single_copy_valid(op, region, slot);/return true;/
-a room of two operations (L8)|ring/single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
-a room is not signed (L8)|ring/single_copy.c|s/^        sign(e, op, slot);//
-lent to one that has not opened it (L7)|ring/single_copy.c|s/op->slot > 0 \&\& c->region.taken/op->slot > 0/
+average by a site (D15)|ring/allreduce_direct.c|s/piece . p->segments == p->r.rank \&\& turn/turn/
+lent out of turn (D3)|ring/allreduce_single_copy.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
+slot before its turn (D3)|ring/allreduce_single_copy.c|s/s->turns\[g\] + 1u == turn ? NULL/true ? NULL/
+next input before all sums (D16)|ring/allreduce_single_copy.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
+sums of some are all (D16)|ring/allreduce_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
+no restore of a lent one|ring/allreduce_single_copy.c|s/^    pieces_save(op, &s->backup, ep->rank \* op->plan.segments + g);//
+read by one that is left out (L8)|ring/allreduce_single_copy.c|s/return single_copy_is_valid(op, region, slot);/return true;/
+a room of two operations (L8)|ring/allreduce_single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
+a room is not signed (L8)|ring/allreduce_single_copy.c|s/^        sign(e, op, slot);//
+lent to one that has not opened it (L7)|ring/allreduce_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
 each decides alone who lends (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->single_copy.area ? e->single_copy_world : 0;/
-no restore of a pairwise one|ring/op_restore.c|s/if (!op->backup .. op_bit_get(op->saved, piece)) return;/return;/
-passed on before it has come (D14)|ring/plan.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
-first writes by number (D14)|ring/plan.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
+no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
+passed on before it has come (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
+first writes by number (D14)|ring/allreduce_ring.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
 members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
 a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recv.*//
-others' words are the root's (D12)|ring/plan.c|s/if (from == p->r.root) x->size = /x->size = /
+others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->root) x->size = /x->size = /
 never asks to be called (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
 asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
 an old CALL counts (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
