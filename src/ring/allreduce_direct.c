@@ -16,12 +16,13 @@
 #include <string.h>
 
 struct allreduce_direct_state {
-    uint8_t *received;    /* bit set over the pieces that are added up here, and
-                             then over those whose sum has come to be passed on */
+    /* Bit set over the pieces that are added up here, and then over those whose
+     * sum has come to be passed on. */
+    uint8_t *received;
     uint8_t *came;        /* bit set: (part, segment) is in the slots */
     uint8_t *slots;       /* what came before its turn */
     uint16_t *turns;      /* by piece: partners that are added */
-    struct backup backup; /* over the pieces */
+    struct backup backup; /* of the pieces */
 };
 
 /* --------------------------------------------------------------- the plan */

@@ -8,7 +8,7 @@
  *
  * User buffers go to and come from the streams directly. Private memory comes
  * from a pool and is bounded: an in-place all-reduce keeps a copy of its
- * input, an exchange one vector per member, a connection one segment. */
+ * input, a flat one has one vector per member, a connection one segment. */
 #ifndef PCCL_ENGINE_H
 #define PCCL_ENGINE_H
 
@@ -157,7 +157,7 @@ struct engine {
     struct fast_path fast;
     struct single_copy single_copy;
     bool
-        single_copy_on; /* members of this host lend; the same on all of them */
+        single_copy_on; /* members of this host have regions; the same on all */
 };
 
 /* As engine_new, in a struct that is zeroed. False: out of memory. */

@@ -188,7 +188,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
 
 /* -------------------------------------------------------------- finishing */
 
-/* Rule D3, as the fold of an exchange. */
+/* Rule D3, as a flat all-reduce folds. */
 static void fold(struct engine *e, struct fast_path *q)
 {
     const struct op_request *r = q->r;

@@ -1,4 +1,4 @@
-/* hierarchy.h - which way the parts of a pairwise all-reduce take where members
+/* hierarchy.h - which way the parts of a direct all-reduce take where members
  * are at several sites (rule D15): pure arithmetic.
  *
  * A chunk has an owner, and at every other site one member that adds up what

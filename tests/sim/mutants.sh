@@ -74,7 +74,7 @@ ${CC:-cc} obj/*.o -o original
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized
 core/test_flush core/test_master core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
-core/test_generation core/test_links core/test_probes core/test_session core/test_single_copy core/test_algorithms message/test_message
+core/test_generation core/test_links core/test_probes core/test_session core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message
 message/test_message_ends"
 build_unit() {
     more=
