@@ -15,11 +15,6 @@ COLUMNS = 80
 # A contract that its reader has in one place may be long.
 CONTRACTS = ("include/pccl.h",)
 
-# Their folders are being divided by algorithm and by face; each goes from this
-# list when it is short enough.
-DIVIDED_SOON = ("src/elastic/session.c", "src/link/conn.c",
-                "src/message/message.c", "src/ring/op.c", "src/ring/plan.c")
-
 # Written by a program, for nobody to read: any length and width.
 GENERATED = ("src/mpi/stubs.c",)
 
@@ -120,10 +115,6 @@ BANNED_OUTSIDE_TESTS = {
 }
 
 
-# These still say assert(); each goes from here when it says PCCL_ASSERT().
-ASSERTS_SOON = ("src/link/", "src/ring/", "src/message/", "src/elastic/",
-                "src/peer/")
-
 # Names under which code has what another process sent.
 RECEIVED = r"\b(?:msg|hello|f|w)\s*->|[.>](?:rx|msg)\b"
 
@@ -148,7 +139,7 @@ def check_text(path, lines):
         yield 1, f"the first line does not name the file: /* {name} - ..."
     if path in GENERATED:
         return
-    if len(lines) > FILE_LINES and path not in CONTRACTS + DIVIDED_SOON:
+    if len(lines) > FILE_LINES and path not in CONTRACTS:
         yield len(lines), f"{len(lines)} lines, more than {FILE_LINES}"
     for number, line in enumerate(lines, 1):
         if len(line) > COLUMNS:
@@ -189,8 +180,7 @@ def check_asserts(path, code):
     if not path.startswith("src/"):
         return
     wanted = ("src/base/base.h" in (longest(LAYERS, path) or ()) and
-              path != "src/base/base.h" and
-              not path.startswith(ASSERTS_SOON))
+              path != "src/base/base.h")
     for match in re.finditer(r"\b(assert|PCCL_ASSERT)\s*\(([^;]*);", code):
         number = code.count("\n", 0, match.start()) + 1
         call, condition = match.groups()

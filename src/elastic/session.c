@@ -201,7 +201,7 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
 
 void session_hello(struct session *s, const struct wire_msg *hello)
 {
-    assert(s->state == SESSION_NEW);
+    PCCL_ASSERT(s->state == SESSION_NEW);
     s->state = SESSION_JOINING;
     links_set_host(s->links, hello->hello.self.host);
     s->heartbeat_at = s->now;

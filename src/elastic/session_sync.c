@@ -32,7 +32,7 @@ int session_sync(struct session *s, struct state_list *list,
 int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
                       uint64_t *rx_bytes)
 {
-    assert(s->sync == SYNC_OVER);
+    PCCL_ASSERT(s->sync == SYNC_OVER);
     s->sync = SYNC_IDLE;
     *revision = s->sync_revision;
     *tx_bytes = s->sync_given;

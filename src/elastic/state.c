@@ -16,7 +16,7 @@ struct state_partner *state_partner(struct state_sync *s, uint64_t id)
 
 void state_begin(struct state_sync *s, struct state_list *list, bool fellows)
 {
-    assert(s->phase == STATE_IDLE);
+    PCCL_ASSERT(s->phase == STATE_IDLE);
     *s = (struct state_sync){.links = s->links,
                              .over = s->over,
                              .user = s->user,

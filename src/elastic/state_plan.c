@@ -251,7 +251,7 @@ void state_plan_release(struct state_sync *s, struct state_flight *f)
         s->names_asked = false;
         return;
     case STATE_BLOCKS:
-        assert(s->again_count < STATE_FLIGHTS_MAX);
+        PCCL_ASSERT(s->again_count < STATE_FLIGHTS_MAX);
         s->again[s->again_count++] = piece;
         return;
     case STATE_BYTES: {
@@ -384,7 +384,7 @@ static void note_taken(struct state_sync *s, uint64_t peer, uint64_t size)
     uint32_t i = 0;
     while (i < s->taken_count && s->taken[i] != peer) i += 2;
     if (i == s->taken_count) {
-        assert(s->taken_count < s->taken_room);
+        PCCL_ASSERT(s->taken_count < s->taken_room);
         s->taken_count += 2;
         s->taken[i] = peer;
         s->taken[i + 1] = 0;

@@ -18,12 +18,12 @@ static void hello_body(struct cursor *c, struct wire_key *key, uint64_t *from,
 
 bool conn_accepted(struct links *n, uint32_t number)
 {
-    assert(number < CONNS_MAX);
+    PCCL_ASSERT(number < CONNS_MAX);
     if (!n->conns[number])
         n->conns[number] = calloc(1, sizeof *n->conns[number]);
     struct conn *c = n->conns[number];
     if (!c) return false;
-    assert(c->state == CONN_FREE);
+    PCCL_ASSERT(c->state == CONN_FREE);
     uint8_t *scratch = c->scratch;
     memset(c, 0, sizeof *c);
     c->scratch = scratch;
@@ -145,7 +145,7 @@ void conn_measured(struct links *n, uint32_t number, pccl_ns rtt)
 void conn_dialed(struct links *n, uint32_t number, bool success)
 {
     struct conn *c = n->conns[number];
-    assert(c && c->state == CONN_DIALED);
+    PCCL_ASSERT(c && c->state == CONN_DIALED);
     if (success)
         conn_queue_hello(n, c);
     else

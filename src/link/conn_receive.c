@@ -92,9 +92,9 @@ bool conn_rx(struct links *n, uint32_t number, size_t size)
     if (c->state == CONN_OPEN) c->last_recv = n->now;
     if (c->rx_state == RX_HEADER || c->rx_filled > 0) {
         c->rx_filled += (uint32_t)size;
-        assert(c->rx_filled <= RX_BUFFER_SIZE);
+        PCCL_ASSERT(c->rx_filled <= RX_BUFFER_SIZE);
     } else {
-        assert(size <= c->rx_left);
+        PCCL_ASSERT(size <= c->rx_left);
         if (c->rx_state != RX_DISCARD && c->rx_to) c->rx_to += size;
         c->rx_left -= (uint32_t)size;
         if (c->rx_left > 0) return true;

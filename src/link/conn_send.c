@@ -82,7 +82,7 @@ void conn_tx(struct links *n, uint32_t number, size_t size)
     if (head > size) head = (uint32_t)size;
     c->tx_head_done += head;
     uint32_t body = (uint32_t)size - head;
-    assert(body <= c->tx_left);
+    PCCL_ASSERT(body <= c->tx_left);
     c->tx_left -= body;
     if (c->tx_from) c->tx_from += body;
     if (c->tx_left > 0 || c->tx_head_done < c->tx_head_size) {

@@ -30,7 +30,7 @@ void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE])
     struct frame copy = *f;
     struct cursor c = {.out = out, .left = FRAME_SIZE};
     frame_fields(&c, &copy);
-    assert(!c.failed && c.left == 0);
+    PCCL_ASSERT(!c.failed && c.left == 0);
 }
 
 bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f)

@@ -25,7 +25,7 @@ void link_drop_half_unexpected(struct links *n, struct conn *c)
     if (!c->rx_unexpected) return;
     struct unexpected **slot = &l->unexpected;
     while (*slot && *slot != c->rx_unexpected) slot = &(*slot)->next;
-    assert(*slot);
+    PCCL_ASSERT(*slot);
     *slot = c->rx_unexpected->next;
     l->unexpected_end = &l->unexpected;
     while (*l->unexpected_end) l->unexpected_end = &(*l->unexpected_end)->next;

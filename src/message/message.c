@@ -132,7 +132,7 @@ static void drop_items(struct messages *m, struct p2p_link *l)
 
 static void link_free(struct messages *m, struct p2p_link *l)
 {
-    assert(l->conn == NO_CONN && !l->sends.count && !l->expects.count);
+    PCCL_ASSERT(l->conn == NO_CONN && !l->sends.count && !l->expects.count);
     *slot_of(m, l->id) = l->next;
     (void)keyed_take_all(&l->sends); /* empty, but for their slots */
     (void)keyed_take_all(&l->expects);
@@ -244,7 +244,7 @@ static void on_closed(void *user, struct conn *c, bool dialed)
 {
     struct messages *m = user;
     struct p2p_link *l = c->peer;
-    assert(l->conn == c->number);
+    PCCL_ASSERT(l->conn == c->number);
     detach(m, l);
     if (l->gone) {
         finish_lost(m, l, pcclRankConnectionLost);

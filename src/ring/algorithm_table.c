@@ -213,7 +213,7 @@ const struct choice *algorithm_row_of(const struct plan_request *r)
     for (size_t i = 0; i < ARRAY_COUNT(choices); i++) {
         if (applies(&choices[i], r)) return &choices[i];
     }
-    assert(false && "algorithm_row_of: not a collective");
+    PCCL_ASSERT(false && "algorithm_row_of: not a collective");
     return &choices[0];
 }
 

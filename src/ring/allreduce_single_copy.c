@@ -135,7 +135,7 @@ static void take_slot(struct engine *e, struct op *op)
 {
     struct allreduce_single_copy_state *s = op->state;
     if (!op->confirm || !e->links.region) return;
-    assert(op->plan.segment <= place_size(&op->plan));
+    PCCL_ASSERT(op->plan.segment <= place_size(&op->plan));
     /* The first one rather, which is in the caches. */
     for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
         if (e->single_copy.users[slot]) continue;

@@ -266,7 +266,7 @@ struct op *fast_convert(struct engine *e)
     q->tag->next = q->frame.seq;
     struct op *op = engine_launch(e, r, false);
     if (!op) return NULL;
-    assert(op->phase == PHASE_RUNNING && op->seq == q->frame.seq);
+    PCCL_ASSERT(op->phase == PHASE_RUNNING && op->seq == q->frame.seq);
     op->confirm = false; /* as was said; `kept` makes room */
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];

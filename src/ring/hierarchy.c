@@ -22,7 +22,7 @@ static uint32_t delegate(const uint16_t *site, uint32_t world, uint16_t at,
 void hierarchy_init(struct hierarchy *t, const uint16_t *site, uint32_t world,
                     uint32_t rank)
 {
-    assert(world >= 2 && world <= HIERARCHY_MAX && rank < world);
+    PCCL_ASSERT(world >= 2 && world <= HIERARCHY_MAX && rank < world);
     memset(t, 0, sizeof *t);
     t->world = world;
     t->rank = rank;
@@ -55,7 +55,7 @@ uint32_t hierarchy_chunk(const struct hierarchy *t, uint32_t from, uint32_t to,
 {
     for (uint32_t c = 0; c < t->world; c++)
         if (sends_part(t, c, from, to) && i-- == 0) return c;
-    assert(false && "tree_chunk: no such chunk");
+    PCCL_ASSERT(false && "tree_chunk: no such chunk");
     return 0;
 }
 
@@ -84,6 +84,6 @@ uint32_t hierarchy_partner(const struct hierarchy *t, uint32_t chunk,
         uint32_t rank = (t->rank + i) % t->world;
         if (sends_part(t, chunk, rank, t->rank) && --turn == 0) return rank;
     }
-    assert(false && "tree_partner: no such turn");
+    PCCL_ASSERT(false && "tree_partner: no such turn");
     return 0;
 }

@@ -11,7 +11,7 @@ static uint32_t position_of(const struct plan *p, uint32_t rank)
     for (uint32_t i = 0; i < p->r.world; i++) {
         if (p->r.order[i] == rank) return i;
     }
-    assert(false && "position_of: the rank is not in the ring");
+    PCCL_ASSERT(false && "position_of: the rank is not in the ring");
     return 0;
 }
 

@@ -20,7 +20,7 @@ void op_check_endpoint(struct engine *e, struct op *op,
                        const struct endpoint *ep)
 {
     if (ep->sent < ep->sends || ep->received < ep->recvs) return;
-    assert(op->eps_left > 0);
+    PCCL_ASSERT(op->eps_left > 0);
     if (--op->eps_left == 0) op_hold(e, op);
 }
 

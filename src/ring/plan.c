@@ -6,8 +6,8 @@
 
 void plan_init(struct plan *p, const struct plan_request *request)
 {
-    assert(request->world > 0 && request->rank < request->world);
-    assert(request->root < request->world);
+    PCCL_ASSERT(request->world > 0 && request->rank < request->world);
+    PCCL_ASSERT(request->root < request->world);
     memset(p, 0, sizeof *p);
     p->r = *request;
     if (p->r.coll == COLL_BARRIER) p->r.count = 0;
@@ -30,7 +30,7 @@ uint32_t plan_partners(const struct plan *p)
 
 uint32_t plan_partner(const struct plan *p, uint32_t i)
 {
-    assert(i < plan_partners(p));
+    PCCL_ASSERT(i < plan_partners(p));
     return p->algorithm->partner(p, i);
 }
 
@@ -47,7 +47,7 @@ uint32_t plan_recvs(const struct plan *p, uint32_t from)
 void plan_send(const struct plan *p, uint32_t to, uint32_t k,
                struct plan_xfer *x)
 {
-    assert(k < plan_sends(p, to));
+    PCCL_ASSERT(k < plan_sends(p, to));
     *x = (struct plan_xfer){.space = SPACE_SEND, .after = PLAN_NOTHING};
     p->algorithm->send(p, to, k, x);
 }
@@ -55,7 +55,7 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
 void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
                struct plan_xfer *x)
 {
-    assert(k < plan_recvs(p, from));
+    PCCL_ASSERT(k < plan_recvs(p, from));
     *x = (struct plan_xfer){.space = SPACE_RECV, .after = PLAN_NOTHING};
     p->algorithm->recv(p, from, k, x);
 }

@@ -5,7 +5,7 @@
 void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
                      enum dtype code)
 {
-    assert(r->plan.coll == COLL_ALLREDUCE);
+    PCCL_ASSERT(r->plan.coll == COLL_ALLREDUCE);
     r->quant = (struct quant){algorithm, r->dtype, code};
     r->count = r->plan.count;
     struct plan_request *p = &r->plan;

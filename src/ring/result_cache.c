@@ -82,7 +82,7 @@ void op_release_result(struct engine *e, struct op *op)
 /* Rule D5. A slot was reserved at the launch. */
 bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
 {
-    assert(~e->results_used != 0);
+    PCCL_ASSERT(~e->results_used != 0);
     uint32_t number = (uint32_t)__builtin_ctzll(~e->results_used);
     struct cached_result *r = &e->results[number];
     r->bytes = pool_take(&e->links.pool, size);

@@ -81,7 +81,7 @@ bool op_fails(const struct op *op)
 
 struct op_outcome engine_take(struct engine *e, struct op *op)
 {
-    assert(op->phase == PHASE_DONE);
+    PCCL_ASSERT(op->phase == PHASE_DONE);
     struct op_outcome out = {.result = op->result,
                              .contributors = op->contributors,
                              .loss = op->loss,
