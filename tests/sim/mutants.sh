@@ -272,7 +272,7 @@ read by one that is left out (L8)|ring/allreduce_single_copy.c|s/return single_c
 a room of two operations (L8)|ring/allreduce_single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
 a room is not signed (L8)|ring/allreduce_single_copy.c|s/^        sign(e, op, slot);//
 lent to one that has not opened it (L7)|ring/allreduce_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
-each decides alone who lends (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->single_copy.area ? e->single_copy_world : 0;/
+each decides alone who lends (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->links.region ? e->single_copy_world : 0;/
 no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
 passed on before it has come (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/allreduce_ring.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
