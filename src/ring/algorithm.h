@@ -24,6 +24,7 @@ struct algorithm {
     const char *(*unfit)(const struct plan_request *r);
 
     /* Properties. */
+    bool codes;  /* of a quantized vector: its elements are blocks of codes */
     bool defers; /* rule D5: the result implies that all have launched, and may
                     be returned before it is known that they hold it */
     bool awaits_all;   /* rule D7: nobody sends DONE before all have launched */

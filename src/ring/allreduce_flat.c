@@ -215,6 +215,7 @@ const struct algorithm allreduce_flat_codes = {
     .name = "flat",
     .colls = BIT(COLL_ALLREDUCE),
     .unfit = unfit_codes,
+    .codes = true,
     .defers = true,
     .awaits_all = true,
     .partners = plan_all_partners,

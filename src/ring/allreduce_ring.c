@@ -313,6 +313,7 @@ const struct algorithm allreduce_ring_codes = {
     .name = "ring",
     .colls = BIT(COLL_ALLREDUCE),
     .unfit = unfit_codes,
+    .codes = true,
     .awaits_all = true,
     .is_long = true,
     .widens = true,

@@ -92,7 +92,7 @@ static void print_row(const struct choice *c)
         printf(", times others up to %s", size_text(c->total_max, text));
     if (c->world_max > 0) printf(", up to %u ranks", c->world_max);
     printf("): %s%s\n    %s", c->algorithm->name,
-           strstr(c->why, "codes") ? " of codes" : "", c->why);
+           c->algorithm->codes ? " of codes" : "", c->why);
     if (c->measured) printf(" [NOTES.md: %s]", c->measured);
     printf("\n");
 }
