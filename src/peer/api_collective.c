@@ -133,8 +133,8 @@ static struct op_request request_of(const struct engine *e,
     enum plan_coll coll = colls[op->kind];
     struct op_request r = {
         .tag = op->tag,
-        .send = op->sendbuf,
-        .recv = op->recvbuf,
+        .sendbuf = op->sendbuf,
+        .recvbuf = op->recvbuf,
         .digest = digest_of(op, q, engine_forced(e, coll)),
         .members = op->members,
         .member_count = (uint32_t)op->member_count,

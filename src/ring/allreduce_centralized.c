@@ -77,7 +77,7 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
     (void)ep;
     (void)k;
     bool root = plan_is_root(&op->plan);
-    return root || op_in_place(op) ? s->slots + x->offset : op->r.recv;
+    return root || op_in_place(op) ? s->slots + x->offset : op->r.recvbuf;
 }
 
 /* Of an in-place operation. */
@@ -92,7 +92,7 @@ static void keep_input(struct op *op)
 {
     struct allreduce_centralized_state *s = op->state;
     if (op_in_place(op) && !s->folded && fold_size(op) > 0)
-        memcpy(kept_input(op), op->r.recv, fold_size(op));
+        memcpy(kept_input(op), op->r.recvbuf, fold_size(op));
     s->folded = true;
 }
 
@@ -124,14 +124,14 @@ static void complete(struct op *op)
     if (plan_is_root(&op->plan)) return;
     keep_input(op);
     if (op_in_place(op) && fold_size(op) > 0)
-        memcpy(op->r.recv, s->slots, fold_size(op));
+        memcpy(op->r.recvbuf, s->slots, fold_size(op));
 }
 
 static void undo(struct op *op)
 {
     const struct allreduce_centralized_state *s = op->state;
     if (s->folded && fold_size(op) > 0)
-        memcpy(op->r.recv, kept_input(op), fold_size(op));
+        memcpy(op->r.recvbuf, kept_input(op), fold_size(op));
 }
 
 const struct algorithm allreduce_centralized = {

@@ -190,7 +190,7 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
     uint32_t piece = direct_piece(p, ep->rank, k);
     if (x->action == ACTION_STORE) {
         pieces_save(op, &s->backup, piece);
-        return (uint8_t *)op->r.recv + x->offset;
+        return (uint8_t *)op->r.recvbuf + x->offset;
     }
     uint32_t turn = direct_turn(p, piece, ep->rank);
     return s->turns[piece] + 1u == turn ? NULL : slot(op, piece, turn);

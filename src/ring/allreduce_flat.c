@@ -78,7 +78,7 @@ static void keep_input(struct op *op)
 {
     struct allreduce_flat_state *s = op->state;
     if (op_in_place(op) && !s->folded && fold_size(op) > 0)
-        memcpy(own_slot(op), op->r.send, fold_size(op));
+        memcpy(own_slot(op), op->r.sendbuf, fold_size(op));
     s->folded = true;
 }
 
@@ -100,8 +100,8 @@ static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
 {
     uint32_t rank = op->plan.r.rank;
     size_t count = size / op->plan.r.element;
-    const uint8_t *own = (const uint8_t *)op->r.send + at;
-    uint8_t *to = (uint8_t *)op->r.recv + at;
+    const uint8_t *own = (const uint8_t *)op->r.sendbuf + at;
+    uint8_t *to = (uint8_t *)op->r.recvbuf + at;
     (void)ep;
     (void)k;
     if (count == 0) return;
@@ -129,7 +129,7 @@ static void undo(struct op *op)
 {
     const struct allreduce_flat_state *s = op->state;
     if (s->folded && fold_size(op) > 0)
-        memcpy(op->r.recv, own_slot(op), fold_size(op));
+        memcpy(op->r.recvbuf, own_slot(op), fold_size(op));
 }
 
 const struct algorithm allreduce_flat = {
@@ -166,7 +166,8 @@ static bool begin_codes(struct engine *e, struct op *op)
         s->input = pool_take(&e->links.pool, op_vector_size(op) + 1);
         if (!s->input) return false;
     }
-    quant_encode(&op->r.quant, own_slot(op), op->r.send, (size_t)op->r.count);
+    quant_encode(&op->r.quant, own_slot(op), op->r.sendbuf,
+                 (size_t)op->r.count);
     return true;
 }
 
@@ -185,7 +186,7 @@ static void keep_input_codes(struct op *op)
 {
     struct allreduce_flat_state *s = op->state;
     if (s->input && !s->folded)
-        memcpy(s->input, op->r.send, op_vector_size(op));
+        memcpy(s->input, op->r.sendbuf, op_vector_size(op));
     s->folded = true;
 }
 
@@ -195,15 +196,16 @@ static void complete_codes(struct op *op)
     const struct plan *p = &op->plan;
     keep_input_codes(op);
     if (fold_size(op) == 0) return;
-    quant_fold(&op->r.quant, op->r.redop, op->r.recv, s->slots, fold_size(op),
-               p->r.world, (size_t)op->r.count,
+    quant_fold(&op->r.quant, op->r.redop, op->r.recvbuf, s->slots,
+               fold_size(op), p->r.world, (size_t)op->r.count,
                op->r.redop == REDOP_AVG ? p->r.world : 1);
 }
 
 static void undo_codes(struct op *op)
 {
     const struct allreduce_flat_state *s = op->state;
-    if (s->input && s->folded) memcpy(op->r.recv, s->input, op_vector_size(op));
+    if (s->input && s->folded)
+        memcpy(op->r.recvbuf, s->input, op_vector_size(op));
 }
 
 static const char *unfit_codes(const struct plan_request *r)

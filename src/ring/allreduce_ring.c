@@ -168,7 +168,7 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
     (void)ep;
     if (x->action != ACTION_STORE) return NULL;
     if (ring_is_first_write(&op->plan, k)) backup_save(op, &s->backup, k, x);
-    return (uint8_t *)op->r.recv + x->offset;
+    return (uint8_t *)op->r.recvbuf + x->offset;
 }
 
 static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
@@ -179,8 +179,8 @@ static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
     plan_recv(&op->plan, ep->rank, k, &x);
     if (at == 0) backup_save(op, &s->backup, k, &x);
     size_t count = size / op->plan.r.element;
-    uint8_t *to = (uint8_t *)op->r.recv + x.offset + at;
-    const uint8_t *own = (const uint8_t *)op->r.send + x.offset + at;
+    uint8_t *to = (uint8_t *)op->r.recvbuf + x.offset + at;
+    const uint8_t *own = (const uint8_t *)op->r.sendbuf + x.offset + at;
     reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
     if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
         reduce_divide(op->r.dtype, to, count, op->plan.r.world);
@@ -259,7 +259,7 @@ static const uint8_t *source_codes(struct op *op, const struct plan_xfer *x)
         struct plan_xfer y = *x;
         op_to_elements(op, &y);
         quant_encode(&op->r.quant, s->codes + x->offset,
-                     (const uint8_t *)op->r.send + y.offset,
+                     (const uint8_t *)op->r.sendbuf + y.offset,
                      y.size / dtype_size(op->r.dtype));
     }
     return s->codes + x->offset;
@@ -288,10 +288,11 @@ static void take_codes(struct op *op, uint32_t k, const struct plan_xfer *x,
     if (divisor == 1 && op->r.redop == REDOP_AVG) divisor = op->plan.r.world;
     if (x->action != ACTION_STORE)
         quant_combine(q, op->r.redop, s->codes + x->offset, body,
-                      (const uint8_t *)op->r.send + y.offset, count, divisor);
+                      (const uint8_t *)op->r.sendbuf + y.offset, count,
+                      divisor);
     if (x->action == ACTION_REDUCE) return;
     backup_save(op, &s->backup, k, x);
-    quant_decode(q, (uint8_t *)op->r.recv + y.offset, s->codes + x->offset,
+    quant_decode(q, (uint8_t *)op->r.recvbuf + y.offset, s->codes + x->offset,
                  count);
 }
 

@@ -245,7 +245,7 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
     uint32_t turn = turn_of(op, ep);
     if (single_copy_is_sum(&op->plan, k, &g)) {
         pieces_save(op, &s->backup, ep->rank * op->plan.segments + g);
-        return (uint8_t *)op->r.recv + x->offset;
+        return (uint8_t *)op->r.recvbuf + x->offset;
     }
     return s->turns[g] + 1u == turn ? NULL : queue_slot(op, turn, g);
 }
@@ -369,7 +369,7 @@ static void put(struct engine *e, struct op *op, const struct endpoint *ep,
     uint32_t g;
     bool sum = single_copy_is_sum(&op->plan, k, &g);
     uint32_t rank = sum ? op->plan.r.rank : ep->rank;
-    const void *from = sum ? op->r.recv : op->r.send;
+    const void *from = sum ? op->r.recvbuf : op->r.sendbuf;
     f->flags |= FLAG_SINGLE_COPY;
     f->size = 0;
     if (sum && g < s->sums_put) return; /* is there already */
@@ -386,7 +386,7 @@ static bool take_sum(struct op *op, const struct endpoint *ep, uint32_t g,
 {
     struct allreduce_single_copy_state *s = op->state;
     pieces_save(op, &s->backup, ep->rank * op->plan.segments + g);
-    uint8_t *to = (uint8_t *)op->r.recv + x->offset;
+    uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
     const uint8_t *from = region + offset_of(&op->plan, slot, g, ep->rank);
     if (op->plan.streamed)
         stream_copy(to, from, x->size);

@@ -30,7 +30,7 @@ void backup_save(const struct op *op, struct backup *b, uint32_t k,
     struct plan_xfer y = *x;
     op_to_elements(op, &y);
     uint8_t *to = b->bytes + y.offset;
-    const uint8_t *from = (uint8_t *)op->r.recv + y.offset;
+    const uint8_t *from = (uint8_t *)op->r.recvbuf + y.offset;
     if (op->plan.streamed)
         stream_copy(to, from, y.size); /* nobody reads it but after a failure */
     else
@@ -48,5 +48,5 @@ void backup_restore(const struct op *op, const struct backup *b,
 {
     struct plan_xfer y = *x;
     op_to_elements(op, &y);
-    memcpy((uint8_t *)op->r.recv + y.offset, b->bytes + y.offset, y.size);
+    memcpy((uint8_t *)op->r.recvbuf + y.offset, b->bytes + y.offset, y.size);
 }

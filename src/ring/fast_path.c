@@ -132,7 +132,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
             channel_room(q->eps[i].conn->channel, &to) < FRAME_SIZE + q->sends)
             return false;
     }
-    return coll != COLL_ALLREDUCE || r->send != r->recv ||
+    return coll != COLL_ALLREDUCE || r->sendbuf != r->recvbuf ||
            own_fits(e, q, q->size);
 }
 
@@ -173,7 +173,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
     e->clock++;
     make_head(e, q);
     const void *head = q->sends > 0 ? q->head : q->empty;
-    const void *body = r->plan.coll == COLL_BROADCAST ? r->recv : r->send;
+    const void *body = r->plan.coll == COLL_BROADCAST ? r->recvbuf : r->sendbuf;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         struct channel *channel = q->eps[i].conn->channel;
         uint8_t *to = NULL;
@@ -193,27 +193,27 @@ static void fold(struct engine *e, struct fast_path *q)
 {
     const struct op_request *r = q->r;
     size_t count = (size_t)r->plan.count;
-    const uint8_t *own = r->send;
-    if (r->send == r->recv && e->rank > 1) {
-        memcpy(q->own, r->send, q->size);
+    const uint8_t *own = r->sendbuf;
+    if (r->sendbuf == r->recvbuf && e->rank > 1) {
+        memcpy(q->own, r->sendbuf, q->size);
         own = q->own;
     }
     uint32_t ep = 0;
     const uint8_t *sum = e->rank == 0 ? own : q->eps[ep++].body;
     for (uint32_t i = 1; i < e->links.world; i++) {
         const uint8_t *x = i == e->rank ? own : q->eps[ep++].body;
-        reduce_apply(r->dtype, r->redop, r->recv, sum, x, count);
-        sum = r->recv;
+        reduce_apply(r->dtype, r->redop, r->recvbuf, sum, x, count);
+        sum = r->recvbuf;
     }
     if (r->redop == REDOP_AVG)
-        reduce_divide(r->dtype, r->recv, count, e->links.world);
+        reduce_divide(r->dtype, r->recvbuf, count, e->links.world);
 }
 
 static void take_root(const struct fast_path *q)
 {
     for (uint32_t i = 0; i < q->ep_count; i++) {
         const struct fast_endpoint *ep = &q->eps[i];
-        if (ep->recvs > 0) memcpy(q->r->recv, ep->body, q->size);
+        if (ep->recvs > 0) memcpy(q->r->recvbuf, ep->body, q->size);
     }
 }
 
@@ -224,7 +224,7 @@ static void finish(struct engine *e, struct fast_path *q)
             take_root(q);
         else
             fold(e, q);
-        memcpy(q->cached->bytes, q->r->recv, q->size);
+        memcpy(q->cached->bytes, q->r->recvbuf, q->size);
     }
     for (uint32_t i = 0; i < q->ep_count; i++)
         channel_read(q->eps[i].conn->channel, FRAME_SIZE + q->eps[i].recvs);

@@ -13,17 +13,17 @@ void fold_slots(struct op *op, uint8_t *slots)
     if (size == 0) return;
     /* Out of place the own vector stays where it is; in place the copy is
      * also what an abort restores. */
-    const uint8_t *own = op->r.send;
+    const uint8_t *own = op->r.sendbuf;
     if (op_in_place(op)) {
-        memcpy(slots + p->r.rank * size, op->r.send, size);
+        memcpy(slots + p->r.rank * size, op->r.sendbuf, size);
         own = slots + p->r.rank * size;
     }
     const uint8_t *sum = p->r.rank == 0 ? own : slots;
     for (uint32_t r = 1; r < p->r.world; r++) {
         const uint8_t *x = r == p->r.rank ? own : slots + r * size;
-        reduce_apply(op->r.dtype, op->r.redop, op->r.recv, sum, x, count);
-        sum = op->r.recv;
+        reduce_apply(op->r.dtype, op->r.redop, op->r.recvbuf, sum, x, count);
+        sum = op->r.recvbuf;
     }
     if (op->r.redop == REDOP_AVG)
-        reduce_divide(op->r.dtype, op->r.recv, count, p->r.world);
+        reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world);
 }

@@ -217,7 +217,7 @@ const char *engine_unfit(const struct engine *e, const struct op_request *r,
 /* In place is what overwrites its input. */
 bool op_in_place(const struct op *op)
 {
-    return op->r.plan.coll == COLL_ALLREDUCE && op->r.send == op->r.recv;
+    return op->r.plan.coll == COLL_ALLREDUCE && op->r.sendbuf == op->r.recvbuf;
 }
 
 uint64_t op_result_size(const struct op *op)
@@ -282,8 +282,8 @@ static void announce(struct engine *e, struct op *op, struct endpoint *ep)
 static void place_own(struct op *op)
 {
     const struct plan_request *p = &op->plan.r;
-    uint8_t *to = op->r.recv;
-    const uint8_t *from = op->r.send;
+    uint8_t *to = op->r.recvbuf;
+    const uint8_t *from = op->r.sendbuf;
     size_t size = op_vector_size(op);
     if (p->coll == COLL_ALLTOALLV) {
         size = p->send_bytes[p->rank];
@@ -294,7 +294,7 @@ static void place_own(struct op *op)
     } else if (p->coll != COLL_ALLREDUCE || p->world > 1) {
         return;
     }
-    if (op->r.send && size > 0 && to != from) memmove(to, from, size);
+    if (op->r.sendbuf && size > 0 && to != from) memmove(to, from, size);
 }
 
 static bool open_endpoints(struct engine *e, struct op *op)

@@ -16,7 +16,7 @@ bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);
 bool op_in_place(const struct op *op);
-uint64_t op_result_size(const struct op *op); /* in r.recv */
+uint64_t op_result_size(const struct op *op); /* in r.recvbuf */
 /* What a request asks for in the view in force, for plan_init(). */
 void op_plan_request(const struct engine *e, const struct op_request *r,
                      struct plan_request *p);

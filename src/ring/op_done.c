@@ -154,6 +154,6 @@ void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
     if (size != op_result_size(op)) return;
     conn_cut_sending(&e->links, op);
     if (op->plan.algorithm->keep_input) op->plan.algorithm->keep_input(op);
-    if (size > 0) memcpy(op->r.recv, bytes, size);
+    if (size > 0) memcpy(op->r.recvbuf, bytes, size);
     op->phase = PHASE_COMPLETE;
 }

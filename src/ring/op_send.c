@@ -73,7 +73,8 @@ static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
 {
     const struct algorithm *a = op->plan.algorithm;
     if (a->source) return a->source(op, x);
-    const uint8_t *base = x->space == SPACE_SEND ? op->r.send : op->r.recv;
+    const uint8_t *base =
+        x->space == SPACE_SEND ? op->r.sendbuf : op->r.recvbuf;
     return base + x->offset;
 }
 

@@ -87,7 +87,7 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
     struct cached_result *r = &e->results[number];
     r->bytes = pool_take(&e->links.pool, size);
     if (!r->bytes) return false;
-    if (size > 0) memcpy(r->bytes, op->r.recv, size);
+    if (size > 0) memcpy(r->bytes, op->r.recvbuf, size);
     e->results_used |= (uint64_t)1 << number;
     op_tag_entry(e, op->r.tag)->cached = (uint8_t)(number + 1);
     op_release_result(e, op);

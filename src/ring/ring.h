@@ -30,8 +30,8 @@ enum op_phase {
 struct op_request {
     uint64_t tag;
     struct plan_request plan; /* world, rank, mesh, order are filled in */
-    const void *send;
-    void *recv;
+    const void *sendbuf;
+    void *recvbuf;
     enum dtype dtype;
     enum redop redop;
     struct quant quant;      /* set by engine_quantize() */

@@ -133,7 +133,7 @@ static void fill(const struct run *r, uint32_t rank)
 static void check(const struct run *r, uint32_t rank)
 {
     size_t size = dtype_size(r->type);
-    const uint8_t *got = ops[rank]->r.recv;
+    const uint8_t *got = ops[rank]->r.recvbuf;
     uint8_t want[8];
     size_t wrong = 0;
     assert_int_equal(ops[rank]->phase, PHASE_DONE);
@@ -166,8 +166,8 @@ static struct op_request request_of(struct run *r, uint32_t rank)
     struct op_request q = {.tag = tag,
                            .dtype = r->type,
                            .redop = r->redop,
-                           .send = in[rank],
-                           .recv = one_buffer ? in[rank] : out[rank]};
+                           .sendbuf = in[rank],
+                           .recvbuf = one_buffer ? in[rank] : out[rank]};
     q.plan.coll = r->coll;
     q.plan.root = r->coll == COLL_BROADCAST ? world / 2 : 0;
     q.plan.count = r->count;
@@ -202,7 +202,7 @@ static bool run(struct run r, const struct algorithm *a)
         assert_int_equal(ops[i]->phase, PHASE_DONE);
         if (!r.codes) check(&r, i);
         if (r.codes)
-            assert_memory_equal(ops[i]->r.recv, ops[0]->r.recv,
+            assert_memory_equal(ops[i]->r.recvbuf, ops[0]->r.recvbuf,
                                 r.count * dtype_size(r.type));
     }
     for (uint32_t i = 0; i < world; i++) engine_release(engines[i], ops[i]);

@@ -33,8 +33,8 @@ static void launch(uint32_t i, uint64_t count, bool in_place)
     struct op_request r = {.tag = TAG,
                            .dtype = DTYPE_U64,
                            .redop = REDOP_SUM,
-                           .send = in[i],
-                           .recv = in_place ? in[i] : out[i]};
+                           .sendbuf = in[i],
+                           .recvbuf = in_place ? in[i] : out[i]};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = count;
     r.plan.element = 8;
@@ -54,7 +54,7 @@ static void check_sums(uint64_t count)
     for (uint32_t i = 0; i < WORLD; i++) {
         assert_int_equal(ops[i]->phase, PHASE_DONE);
         assert_int_equal(ops[i]->result, pcclSuccess);
-        const uint64_t *sum = ops[i]->r.recv;
+        const uint64_t *sum = ops[i]->r.recvbuf;
         for (uint64_t k = 0; k < count; k++)
             assert_int_equal(sum[k], 6 * (k + 1));
     }

@@ -18,8 +18,8 @@ static struct op *launch(uint32_t i, uint64_t tag, uint64_t *result)
     struct op_request r = {.tag = tag,
                            .dtype = DTYPE_U64,
                            .redop = REDOP_SUM,
-                           .send = in,
-                           .recv = result,
+                           .sendbuf = in,
+                           .recvbuf = result,
                            .members = scope,
                            .member_count = 2};
     r.plan.coll = COLL_ALLREDUCE;

@@ -14,8 +14,8 @@ static void launch(uint64_t count, bool in_place)
         for (uint64_t k = 0; k < count; k++) in[i][k] = (i + 1) * (k + 1);
         struct op_request r = {.dtype = DTYPE_U64,
                                .redop = REDOP_SUM,
-                               .send = in[i],
-                               .recv = in_place ? in[i] : out[i]};
+                               .sendbuf = in[i],
+                               .recvbuf = in_place ? in[i] : out[i]};
         r.plan.coll = COLL_ALLREDUCE;
         r.plan.count = count;
         r.plan.element = 8;
@@ -52,7 +52,7 @@ static bool freezes_after(uint32_t rounds, uint64_t count, uint32_t *half)
     for (uint32_t i = 0; i < ops[0]->ep_count; i++) sent -= ops[0]->eps[i].sent;
     assert_int_equal(sent, 0); /* ... and changed nothing here */
     for (uint32_t i = 0; i < WORLD; i++) {
-        const uint64_t *sum = ops[i]->r.recv;
+        const uint64_t *sum = ops[i]->r.recvbuf;
         bool whole =
             ops[i]->phase == PHASE_DONE || ops[i]->phase == PHASE_COMPLETE;
         for (uint64_t k = 0; whole && k < count; k++)

@@ -26,8 +26,8 @@ static void launch(size_t count, bool in_place, enum quant_algorithm algorithm,
         struct op_request q = {.tag = tag,
                                .dtype = DTYPE_F32,
                                .redop = REDOP_SUM,
-                               .send = send[r],
-                               .recv = in_place ? send[r] : recv[r]};
+                               .sendbuf = send[r],
+                               .recvbuf = in_place ? send[r] : recv[r]};
         q.plan.coll = COLL_ALLREDUCE;
         q.plan.count = count;
         q.plan.element = sizeof(float);

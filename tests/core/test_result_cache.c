@@ -20,8 +20,8 @@ static struct op *launch(uint32_t i, uint64_t tag, bool broadcast,
     r.plan.coll = broadcast ? COLL_BROADCAST : COLL_ALLREDUCE;
     r.plan.count = broadcast ? 8 : 1;
     r.plan.element = broadcast ? 1 : 8;
-    r.send = &in[i];
-    r.recv = broadcast ? &text[i] : &out[i];
+    r.sendbuf = &in[i];
+    r.recvbuf = broadcast ? &text[i] : &out[i];
     return engine_launch(engines[i], &r, false);
 }
 
@@ -110,8 +110,8 @@ static struct op *launch_ring(uint32_t i, uint64_t tag, const uint64_t *scope,
     struct op_request r = {.tag = tag,
                            .dtype = DTYPE_U64,
                            .redop = REDOP_SUM,
-                           .send = much[0][i],
-                           .recv = much[1][i],
+                           .sendbuf = much[0][i],
+                           .recvbuf = much[1][i],
                            .members = scope,
                            .member_count = scope_size};
     r.plan.coll = COLL_ALLREDUCE;

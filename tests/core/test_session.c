@@ -102,8 +102,8 @@ static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)
     struct op_request r = {.tag = tag,
                            .dtype = DTYPE_U64,
                            .redop = REDOP_SUM,
-                           .send = &in,
-                           .recv = &out,
+                           .sendbuf = &in,
+                           .recvbuf = &out,
                            .members = scope,
                            .member_count = scope_size};
     r.plan.coll = COLL_ALLREDUCE;

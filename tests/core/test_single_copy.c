@@ -69,8 +69,8 @@ static void launch(uint32_t which, uint32_t i, bool in_place)
     struct op_request r = {.tag = which,
                            .dtype = DTYPE_U32,
                            .redop = REDOP_SUM,
-                           .send = in[which][i],
-                           .recv = in_place ? in[which][i] : out[which][i]};
+                           .sendbuf = in[which][i],
+                           .recvbuf = in_place ? in[which][i] : out[which][i]};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = COUNT;
     r.plan.element = 4;
@@ -90,7 +90,7 @@ static void check_sums(uint32_t which)
         const struct op *op = ops[which][i];
         assert_int_equal(op->phase, PHASE_DONE);
         assert_int_equal(op->result, pcclSuccess);
-        const uint32_t *sum = op->r.recv;
+        const uint32_t *sum = op->r.recvbuf;
         for (uint32_t k = 0; k < COUNT; k++) {
             uint32_t all = 0;
             for (uint32_t j = 0; j < WORLD; j++) all += value(which, j, k);
@@ -308,8 +308,8 @@ static void test_lies(void **state)
     struct op_request r = {.tag = 1,
                            .dtype = DTYPE_U32,
                            .redop = REDOP_SUM,
-                           .send = &one,
-                           .recv = &sum};
+                           .sendbuf = &one,
+                           .recvbuf = &sum};
     r.plan.coll = COLL_ALLREDUCE;
     r.plan.count = 1;
     r.plan.element = 4;

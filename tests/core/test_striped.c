@@ -275,8 +275,8 @@ static int setup(void **state)
         memset(out[i], 0xff, sizeof out[i]);
         struct op_request r = {.dtype = DTYPE_U64,
                                .redop = REDOP_SUM,
-                               .send = in[i],
-                               .recv = i == 1 ? in[i] : out[i]};
+                               .sendbuf = in[i],
+                               .recvbuf = i == 1 ? in[i] : out[i]};
         r.plan.coll = COLL_ALLREDUCE;
         r.plan.count = COUNT;
         r.plan.element = 8;
@@ -302,7 +302,7 @@ static void finish(void)
         assert_int_equal(sent_by(i), TRANSFERS);
         assert_int_equal(ops[i]->phase, PHASE_DONE);
         assert_int_equal(ops[i]->result, pcclSuccess);
-        const uint64_t *sum = ops[i]->r.recv;
+        const uint64_t *sum = ops[i]->r.recvbuf;
         for (size_t k = 0; k < COUNT; k++) assert_int_equal(sum[k], 6 * k);
     }
 }

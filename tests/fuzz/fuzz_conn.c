@@ -123,8 +123,8 @@ static void launch(struct universe *u, struct fuzz_input *in)
         return;
     }
     struct op_request r = {.tag = tag,
-                           .send = buffers[tag],
-                           .recv = buffers[tag],
+                           .sendbuf = buffers[tag],
+                           .recvbuf = buffers[tag],
                            .dtype = DTYPE_F32,
                            .redop = REDOP_SUM};
     r.plan.coll = bits & 1 ? COLL_BROADCAST : COLL_ALLREDUCE;

@@ -152,7 +152,7 @@ no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush)
 no restore|elastic/session_view.c|s/if (op_phase(op) != PHASE_QUEUED) engine_restore(e, op);//
 stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
-wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recv, count, p->r.world + 1)/
+wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round.c|s/op->commit = op->complete >= op->op.survivors;/op->commit = op->complete > 0;/
@@ -206,7 +206,7 @@ codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((dist
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
 codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/
 codes: AVG not divided|ring/allreduce_ring.c|s/divisor = op->plan.r.world;/divisor = 1;/
-codes: owner keeps its exact sum|ring/allreduce_ring.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recv + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.send + y.offset, count); return; }\n&/
+codes: owner keeps its exact sum|ring/allreduce_ring.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recvbuf + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.sendbuf + y.offset, count); return; }\n&/
 codes: no restore of a ring|ring/allreduce_ring.c|s/^    backup_save(op, &s->backup, k, x);//
 codes: no restore of a flat one|ring/allreduce_flat.c|s/^    keep_input_codes(op);/    ((struct allreduce_flat_state *)op->state)->folded = true;/
 codes: own part left out|ring/allreduce_ring.c|s/s->codes + x->offset, body,/s->codes + x->offset, s->codes + x->offset,/
@@ -246,7 +246,7 @@ a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
 late call is taken (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
 DONE before all have said it (D11)|ring/op_done.c|s/if (plan_is_root(&op->plan) \&\& !all_done(op)) return;//
 center does not ask all (D11)|ring/allreduce_centralized.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
-result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recv, fold_size(op));/(void)0;/
+result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
 launched, and left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->tag, f->seq);/true;/
 left by who waits (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
 half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer || c->rx_state != RX_HEADER ||$/c->state != CONN_OPEN || c->peer ||/
@@ -277,7 +277,7 @@ no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)
 passed on before it has come (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/allreduce_ring.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
 members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
-a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recv.*//
+a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recvbuf.*//
 others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->root) x->size = /x->size = /
 never asks to be called (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
 asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//

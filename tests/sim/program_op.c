@@ -193,13 +193,13 @@ static void make_buffers(const struct sim *s, const struct sim_proc *p,
         int64_t step = (int64_t)p->program.step;
         memcpy(send, &step, 8);
     }
-    q->send = send;
-    q->recv = recv;
+    q->sendbuf = send;
+    q->recvbuf = recv;
     uint64_t own = spec->coll == COLL_ALLGATHER ? spec->self * size : 0;
     bool whole = spec->coll == COLL_BROADCAST && spec->self == spec->root;
     if ((spec->in_place && spec->coll <= COLL_ALLGATHER) || whole) {
         if (o->send_size > 0) memcpy(recv + own, send, o->send_size);
-        q->send = recv + own;
+        q->sendbuf = recv + own;
     }
     o->copy = buffer_new(o->recv_size);
     memcpy(o->copy, o->recv, o->recv_size + 2 * SIM_GUARD);
