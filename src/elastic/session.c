@@ -77,7 +77,8 @@ static void on_fault(void *user, enum engine_fault fault, const struct op *op,
         msg.fault.cause = REFRESH_TAGS;
         break;
     }
-    /* One report closes the epoch; those with a verdict are news beside it. */
+    /* One report closes the epoch. Reports that carry a verdict are sent in
+     * addition. */
     bool first = s->fault_epoch != s->view->epoch;
     bool news = fault == FAULT_MISMATCH || fault == FAULT_FAIL;
     s->fault_epoch = s->view->epoch;
@@ -114,7 +115,7 @@ void session_free(struct session *s)
     s->engine = NULL;
 }
 
-/* Nothing more will come of this membership: every waiting call ends. */
+/* This membership is over: every waiting call ends. */
 void session_gone(struct session *s, const char *reason)
 {
     if (s->state == SESSION_GONE) return;
@@ -135,7 +136,7 @@ void session_gone(struct session *s, const char *reason)
 
 /* ------------------------------------------------------------------- votes */
 
-/* Inside a vote beside which nothing else is allowed. */
+/* The group is in a vote that excludes all other calls. */
 bool session_votes_topology(const struct session *s)
 {
     return s->votes[VOTE_UPDATE] == VOTE_WAITING ||
@@ -191,7 +192,7 @@ static void on_answer(struct session *s, const struct wire_msg *msg)
     s->answers[kind] = msg->vote.flag;
     if (msg->vote.flag == 0xff && msg->epoch == s->view->epoch)
         s->refused_epoch = s->view->epoch;
-    /* Rule T3: an update notifies of everything. */
+    /* Rule T3: an update notifies the program of all losses. */
     if (kind != VOTE_PENDING && msg->vote.flag != 0xff)
         notified_all(&s->notified, s->view);
     s->out.changed(s->out.user);
@@ -265,8 +266,8 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
     }
 }
 
-/* Without a master nothing can be repaired or voted, but collectives that
- * need neither go on (architecture: the master may die). */
+/* Without a master no repair and no vote is possible. Collectives that need
+ * neither go on (architecture: the master may die). */
 void session_master_gone(struct session *s, const char *reason)
 {
     if (s->state == SESSION_GONE || s->master_lost) return;
@@ -295,7 +296,7 @@ void session_tick(struct session *s, pccl_ns now)
         session_send(s, &beat);
         session_report_links(s);
     }
-    /* Rule M9: nobody reports that the others have removed this member. */
+    /* Rule M9: the removed member receives no report of its removal. */
     bool lacks =
         engine_lacks_link(s->engine) || message_lacks_link(&s->messages);
     if (!s->master_lost || !lacks) s->linked_at = now;

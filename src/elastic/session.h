@@ -1,9 +1,10 @@
-/* session.h - one peer as a pure state machine: where membership (the master's
- * word) and the data plane (ring/ring.h) meet.
+/* session.h - one peer as a pure state machine. It joins the membership, which
+ * the master decides, and the data plane (ring/ring.h).
  *
- * No sockets, clock or threads: comm.c drives it for real, tests/sim from a
- * seed. Everything happens inside the calls below; the caller then moves the
- * bytes that the engine's connections offer. Rules: master/PROTOCOL.md. */
+ * It has no sockets, clock or threads: comm.c drives it for real, tests/sim
+ * from a seed. Everything happens inside the calls below; the caller then
+ * moves the bytes that the engine's connections offer. Rules:
+ * master/PROTOCOL.md. */
 #ifndef PCCL_SESSION_H
 #define PCCL_SESSION_H
 
@@ -16,7 +17,7 @@ enum session_state {
     SESSION_NEW,
     SESSION_JOINING, /* HELLO sent, not yet in a view */
     SESSION_MEMBER,
-    SESSION_GONE, /* evicted, left, or the run is over for us */
+    SESSION_GONE, /* evicted, left, or the run is over */
 };
 
 enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
@@ -25,11 +26,11 @@ enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
 
 enum { PENDING_ABORTS_MAX = 64, BLOCKERS_MAX = 8 };
 
-/* What a session reports, beside what it asks of its driver. */
+/* The events of a session, beside the requests to its driver. */
 struct session_events {
     void *user;
     void (*to_master)(void *user, const struct wire_msg *msg);
-    /* Something an API caller may be waiting for has changed. */
+    /* A condition that an API caller may wait for has changed. */
     void (*changed)(void *user);
 };
 
@@ -55,27 +56,27 @@ struct session {
     uint64_t removed[PEERS_MAX]; /* by the proposal */
     uint32_t removed_count;
     pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
-    uint32_t fault_epoch; /* last epoch reported as broken */
+    uint32_t fault_epoch; /* last epoch that was reported as broken */
     struct notified notified;
     /* Verdicts on operations this peer has not launched yet. */
     struct {
         uint64_t tag;
-        uint32_t loss; /* the next one then (rule P1) */
+        uint32_t loss; /* number of the next loss at that time (rule P1) */
         int result;
     } pending_aborts[PENDING_ABORTS_MAX];
     uint32_t pending_abort_count;
-    uint64_t blockers[BLOCKERS_MAX][2]; /* pairs for which there is no ring */
+    uint64_t blockers[BLOCKERS_MAX][2]; /* pairs that prevent a ring */
     uint32_t blocker_count;
-    uint32_t refused_epoch; /* in which this peer's update was refused */
+    uint32_t refused_epoch; /* this peer's update was refused in it */
 
     enum session_vote votes[VOTE_KIND_COUNT];
     uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */
 
     enum session_sync sync;
-    int sync_result;        /* OVER; then `sync_error` in words: why not, or
-                               who was refused for other tensors */
-    uint64_t sync_revision; /* OVER: the group's, as far as known */
-    uint64_t sync_given;    /* OVER: bytes that others took of this peer */
+    int sync_result; /* OVER; `sync_error` has the reason of a failure, or the
+                        members that were refused for other tensors */
+    uint64_t sync_revision; /* OVER: the group's revision, as far as known */
+    uint64_t sync_given; /* OVER: bytes that others received from this peer */
     char sync_error[WIRE_TEXT_MAX + 1];
 };
 
@@ -97,7 +98,8 @@ void session_on_message(struct session *s, const struct wire_msg *msg);
 void session_master_gone(struct session *s, const char *reason);
 void session_tick(struct session *s, pccl_ns now);
 
-/* To be called after the engine has moved bytes: what waits for links. */
+/* The caller calls it after the engine has moved bytes. It handles the work
+ * that waits for links. */
 void session_settle(struct session *s);
 
 /* Starts an operation. Results as pcclCollectiveAsync; on success *out is an
@@ -105,19 +107,21 @@ void session_settle(struct session *s);
 int session_launch(struct session *s, const struct op_request *r,
                    uint64_t view_epoch, struct op **out);
 
-/* Begins a small operation without a launch, if nothing speaks against it:
- * then fast_poll(), until it is done (and taken), or fast_convert(). */
+/* Begins a small operation without a launch, if no condition prevents it. The
+ * caller then calls fast_poll() until the operation is done (and taken), or
+ * fast_convert(). */
 bool session_fast(struct session *s, const struct op_request *r,
                   uint64_t view_epoch);
 
-/* Rule D10: the operation is to fail for all its members. */
+/* Rule D10: asks that the operation fail for all its members. */
 int session_fail(struct session *s, uint64_t tag);
 
-/* Takes the result of a DONE operation: notifies of its loss, frees it. */
+/* Takes the result of a DONE operation: notifies the program of its loss and
+ * frees it. */
 int session_take(struct session *s, struct op *op, uint32_t *contributors,
                  uint64_t *tx_bytes, uint64_t *rx_bytes);
 
-bool session_busy(const struct session *s); /* an operation is not taken */
+bool session_busy(const struct session *s); /* an operation is open */
 bool session_votes_topology(const struct session *s);
 
 /* Votes; the answer is there when votes[kind] is ANSWERED (then set it to

@@ -1,5 +1,5 @@
-/* session_launch.c - operations as the program sees them: what a launch meets,
- * and what it gets back. Rules P1, T2, D10 of master/PROTOCOL.md. */
+/* session_launch.c - operations as the program sees them: the conditions that
+ * a launch meets, and its result. Rules P1, T2, D10 of master/PROTOCOL.md. */
 #include "session.h"
 
 #include "../../include/pccl.h"
@@ -23,7 +23,8 @@ bool session_scope_lives(const struct session *s, const uint64_t *ids,
     return true;
 }
 
-/* Rule P1: what a launch meets, in the order of the program's history. */
+/* Rule P1: the conditions that a launch meets, in the order of the program's
+ * history. */
 static bool launch_is_over(struct session *s, const struct op_request *r,
                            int *result, uint32_t *loss)
 {
@@ -89,7 +90,8 @@ int session_take(struct session *s, struct op *op, uint32_t *contributors,
     *contributors = out.contributors;
     *tx_bytes = out.tx_bytes;
     *rx_bytes = out.rx_bytes;
-    /* Rule T2: notified by this result, and only up to the loss it met. */
+    /* Rule T2: this result notifies the program, up to the loss that the
+     * operation met and no further. */
     if (out.loss > 0) notified_advance(&s->notified, out.loss, s->id);
     return out.result;
 }

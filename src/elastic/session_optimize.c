@@ -1,12 +1,12 @@
-/* session_optimize.c - what one peer knows of its links and does for the order
- * of the ring. Rules O1.. */
+/* session_optimize.c - the links as one peer measures them, and its part in
+ * the order of the ring. Rules O1.. */
 #include "session.h"
 
 #include "../link/probe.h"
 
 #include <string.h>
 
-/* Rule O3. Only inside the vote is nothing else under way. */
+/* Rule O3. No other work is under way only inside the vote. */
 void session_probe(struct session *s, const struct wire_msg *msg)
 {
     if (s->votes[VOTE_OPTIMIZE] != VOTE_WAITING || links_is_frozen(s->links))
@@ -32,7 +32,7 @@ void session_probed(void *user, uint32_t step, const struct wire_edge *edge)
     session_send(s, &msg);
 }
 
-/* Rule O1: with the heartbeat, and only what is news. */
+/* Rule O1: reports new measurements with the heartbeat. */
 void session_report_links(struct session *s)
 {
     struct wire_edge edges[WIRE_EDGES_MAX];
@@ -46,7 +46,7 @@ void session_report_links(struct session *s)
     session_send(s, &msg);
 }
 
-/* Rule O3: how far away those are with whom there are connections. */
+/* Rule O3: the round trips to the members that are connected. */
 void session_report_ways(struct session *s)
 {
     struct wire_edge edges[WIRE_EDGES_MAX];
@@ -64,7 +64,7 @@ void session_report_ways(struct session *s)
     if (msg.edge_count > 0) session_send(s, &msg);
 }
 
-/* Rule R4: why there is no ring, for whoever asks. */
+/* Rule R4: the reason why there is no ring, for the call that asks. */
 void session_keep_blockers(struct session *s, const struct wire_msg *msg)
 {
     s->blocker_count = 0;

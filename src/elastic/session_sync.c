@@ -1,5 +1,6 @@
-/* session_sync.c - synchronization of shared state, as one peer sees it: asks
- * the master, moves what it says, reports. Rules S1.. */
+/* session_sync.c - synchronization of shared state, as one peer sees it: it
+ * asks the master, moves the data that the master's lists name, and reports.
+ * Rules S1.. */
 #include "session.h"
 
 #include "../../include/pccl.h"
@@ -112,7 +113,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
         session_gone(s, "out of memory for the synchronization");
 }
 
-/* The engine has all of it, or has given up. */
+/* The engine has all data, or has given up. */
 void session_sync_over(void *user)
 {
     struct session *s = user;

@@ -1,4 +1,4 @@
-/* session_verdict.c - verdicts that are no commit or abort, and those of them
+/* session_verdict.c - verdicts other than commit and abort, and the verdicts
  * that wait for a launch. Rule numbers refer to master/PROTOCOL.md. */
 #include "session.h"
 
@@ -25,7 +25,7 @@ int session_forced(enum op_verdict verdict)
     return pcclSuccess;
 }
 
-/* The oldest verdict that is kept for the tag; pending_abort_count: there is
+/* The oldest pending verdict for the tag; pending_abort_count: there is
  * none. */
 static uint32_t find_pending_abort(const struct session *s, uint64_t tag)
 {
@@ -60,7 +60,8 @@ bool session_take_verdict(struct session *s, const struct op_request *r,
     return true;
 }
 
-/* The oldest makes room: its operation was another scope's, or never came. */
+/* The oldest verdict is dropped: its operation belonged to another scope, or
+ * was never launched. */
 static void add_pending_abort(struct session *s, uint64_t tag, int result)
 {
     if (s->pending_abort_count == PENDING_ABORTS_MAX) drop_pending_abort(s, 0);
@@ -70,8 +71,9 @@ static void add_pending_abort(struct session *s, uint64_t tag, int result)
     s->pending_aborts[s->pending_abort_count++].result = result;
 }
 
-/* Rule F6: a verdict on an operation not launched here waits for it. Whose
- * vote was refused for its sake (V4) has had his error. */
+/* Rule F6: a verdict on an operation that is not launched here waits for the
+ * launch. A peer whose vote was refused for that operation (V4) has had its
+ * error. */
 void session_keep_verdicts(struct session *s, const struct wire_msg *msg)
 {
     for (uint32_t i = 0; i < msg->op_count; i++) {

@@ -1,5 +1,5 @@
 /* session_view.c - from one view to the next: flush, proposal, installation,
- * and what becomes of the operations under way. Rules F1.., R3, R5, T1 of
+ * and the fate of the operations under way. Rules F1.., R3, R5, T1 of
  * master/PROTOCOL.md. */
 #include "session.h"
 
@@ -7,7 +7,7 @@
 
 /* -------------------------------------------------------------- the flush */
 
-/* Rule F2: stop, then report what is known. */
+/* Rule F2: the peer stops, then reports its operations. */
 void session_on_flush(struct session *s, const struct wire_msg *msg)
 {
     s->round = msg->round;
@@ -23,7 +23,7 @@ void session_on_flush(struct session *s, const struct wire_msg *msg)
     session_send(s, &reply);
 }
 
-/* Rule V4: the master cannot know who has a part in a narrower operation. */
+/* Rule V4: the master does not know the members of a narrower operation. */
 static void send_scopes(struct session *s)
 {
     for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
@@ -114,7 +114,8 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
     links_unwant(s->links);
     links_set_directions(s->links, msg->pairs, msg->pair_count);
     want_links(s);
-    /* Nobody can need them before INSTALL, and both ends see them so (O7). */
+    /* No member can need them before INSTALL, and both ends see them so
+     * (O7). */
     if (msg->view.optimize) links_close_unwanted(s->links);
     session_settle(s);
 }
@@ -148,7 +149,8 @@ static const struct wire_op *verdict_on(const struct wire_msg *msg,
     return NULL;
 }
 
-/* The master's verdict on an operation that was under way; NULL: none. */
+/* The master's verdict on an operation that was under way; NULL: there is
+ * none. */
 static const struct wire_op *verdict_of(const struct wire_msg *msg,
                                         const struct op *op)
 {
@@ -157,7 +159,7 @@ static const struct wire_op *verdict_of(const struct wire_msg *msg,
     return verdict_on(msg, name.tag, name.seq);
 }
 
-/* Only an operation that is complete here can be committed. */
+/* Only an operation that is locally complete can be committed. */
 static bool verdicts_fit(struct session *s, const struct wire_msg *msg)
 {
     for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
@@ -170,8 +172,8 @@ static bool verdicts_fit(struct session *s, const struct wire_msg *msg)
     return true;
 }
 
-/* What becomes of an operation that was under way when the epoch closed.
- * True: it goes on in the new view. */
+/* The fate of an operation that was under way when the epoch closed. True: it
+ * goes on in the new view. */
 static bool judge(struct session *s, struct op *op, const struct wire_msg *msg,
                   uint32_t loss)
 {

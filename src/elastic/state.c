@@ -1,5 +1,5 @@
 /* state.c - the peers of a transfer of shared state, and its frames. See
- * state.h; what is asked of whom stands in state_plan.c. */
+ * state.h; state_plan.c chooses the pieces and the partners. */
 #include "state.h"
 
 #include "../link/link.h"
@@ -68,7 +68,7 @@ static bool is_power(uint32_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-/* Receivers pair up sparsely, so that their number costs little. */
+/* Receivers pair up sparsely, so that a large number of them costs little. */
 static bool pairs_with(const struct state_orders *w, bool fellows,
                        uint32_t self, uint32_t other)
 {
@@ -95,7 +95,8 @@ static void describe_partner(const struct state_sync *s,
     p->to = blocks;
     p->cursor = blocks / receivers * (self - w->holders);
     if (p->holder) return;
-    /* A fellow begins at its own place and has that first. */
+    /* A fellow begins at its own place, so it has the blocks from there
+     * first. */
     uint32_t place = other - w->holders;
     p->from = p->cursor = blocks / receivers * place;
     if (place + 1 < receivers) p->to = blocks / receivers * (place + 1);
@@ -112,8 +113,8 @@ static void dial_partner(struct state_sync *s, const struct state_partner *p)
     link_dirty(s->links, l);
 }
 
-/* Whatever was asked of the peer is wanted anew; what comes in of it is thrown
- * away from here on. */
+/* All pieces that were asked of the peer are wanted again. Bytes of them that
+ * still arrive are dropped. */
 static void release_all(struct state_sync *s, uint64_t peer)
 {
     struct link *l = link_find(s->links, peer, false);
@@ -154,7 +155,7 @@ static void apply_early(struct state_sync *s)
     s->unexpected_count = kept;
 }
 
-/* Room to note what is taken of so many new partners. */
+/* Makes room for the byte counts of so many new partners. */
 static bool make_taken(struct state_sync *s, uint32_t more)
 {
     uint32_t room = s->taken_count + 2 * more;
@@ -355,14 +356,15 @@ static void asked(struct state_sync *s, struct link *l, const struct frame *f)
             (struct state_unexpected){l->id, f->digest, piece};
         return;
     }
-    /* Over here: answer so, or it waits until its patience ends. */
+    /* The transfer is over here. The partner gets an answer; without it, it
+     * would wait until its patience ends. */
     struct frame no = *f;
     no.type = FRAME_STATE_DATA;
     (void)link_control(s->links, l, &no);
 }
 
-/* An answer names what was asked, its size included: one that comes late must
- * not be taken for that to a later question about the same place. */
+/* An answer names the question, including the size. A late answer must not
+ * match a later question about the same place. */
 static struct state_flight *find_flight(struct state_sync *s, uint64_t peer,
                                         const struct frame *f)
 {
@@ -382,7 +384,7 @@ static void over(struct state_sync *s)
     if (s->outcome != STATE_OPEN && s->over) s->over(s->user);
 }
 
-/* The partner did not give what it was asked for. */
+/* The partner did not send the piece that was asked for. */
 static void disappoint(struct state_sync *s, struct state_flight *f)
 {
     struct state_partner *p = state_partner(s, f->peer);
@@ -440,7 +442,8 @@ static bool end_data(void *user, struct conn *c)
 
 /* --- losses and time --- */
 
-/* What was to come over a broken connection is unknown: ask anew for all. */
+/* The frames in flight on a broken connection are unknown: all pieces are
+ * asked for again. */
 static void closed(void *user, struct link *l, const struct conn_loss *loss)
 {
     struct state_sync *s = user;

@@ -1,12 +1,12 @@
-/* state.h - moving shared state between peers, over their links.
+/* state.h - moves shared state between peers, over their links.
  *
  * The master names the holders of the elected content and the receivers (rules
  * S6..S8). A receiver asks for pieces: hashes of the tensors, then hashes of
- * the blocks of tensors that differ, then the blocks that differ, from all
- * holders side by side and from fellow receivers what they have by then. Each
- * level is checked against the one above, the first against the master's
- * digest. Pieces go from the holder's tensor to the receiver's tensor, with
- * nothing between but sockets. Pure. */
+ * the blocks of tensors that differ, then the blocks that differ. It asks all
+ * holders in parallel, and fellow receivers for the blocks that they have by
+ * then. Each level is checked against the one above, the first against the
+ * master's digest. Pieces go from the holder's tensor to the receiver's tensor
+ * through sockets alone. Pure. */
 #ifndef PCCL_STATE_H
 #define PCCL_STATE_H
 
@@ -17,8 +17,8 @@ enum {
     STATE_PIECE_BLOCKS = 8,  /* blocks asked for at a time */
     STATE_WINDOW = 16,       /* pieces asked of one partner at a time */
     STATE_FLIGHTS_MAX = 512, /* ... and of all */
-    STATE_TODO_MAX = 8 * STATE_WINDOW, /* asks of one partner, unanswered */
-    STATE_UNEXPECTED_MAX = 256, /* asks that came before the master's word */
+    STATE_TODO_MAX = 8 * STATE_WINDOW, /* unanswered questions to one partner */
+    STATE_UNEXPECTED_MAX = 256,        /* questions before the master's STATE */
 };
 
 enum state_kind {
@@ -38,9 +38,9 @@ struct state_piece {
 
 struct state_partner {
     uint64_t id;
-    bool holder;       /* has everything */
-    bool receiver;     /* may ask */
-    bool bad;          /* gave wrong bytes, or none */
+    bool holder;       /* the partner has everything */
+    bool receiver;     /* the partner may ask */
+    bool bad;          /* the partner sent wrong bytes, or none */
     uint64_t from, to; /* blocks to ask a fellow for */
     uint64_t cursor;
     uint32_t asked; /* pieces in flight */
@@ -59,12 +59,12 @@ struct state_stage {
 
 struct state_flight {
     bool used;
-    bool receiving; /* its body is coming in */
+    bool receiving; /* its body is arriving */
     uint64_t peer;
     struct state_piece piece;
     pccl_ns since;
     uint32_t steals;
-    struct state_stage *stage; /* where a device's piece comes in */
+    struct state_stage *stage; /* where a device's piece arrives */
 };
 
 struct state_unexpected {
@@ -79,10 +79,10 @@ enum state_phase {
 };
 
 enum state_outcome {
-    STATE_OPEN,      /* nothing to say yet */
-    STATE_RECEIVED,  /* all is here */
-    STATE_EXPLAINED, /* this peer's tensors are others: see explanation */
-    STATE_FAILED,    /* no holder gave what it should, or: explanation */
+    STATE_OPEN,      /* there is no outcome yet */
+    STATE_RECEIVED,  /* all data are here */
+    STATE_EXPLAINED, /* this peer's tensors differ: see explanation */
+    STATE_FAILED,    /* no holder sent correct data, or: explanation */
 };
 
 struct state_sync {
@@ -90,11 +90,11 @@ struct state_sync {
     void (*over)(void *user); /* `outcome` has been found */
     void *user;
     enum state_phase phase;
-    struct state_list *list; /* borrowed */
+    struct state_list *list; /* owned by the caller */
     uint64_t id, id_before;
     uint64_t structure, content; /* elected */
     bool receives, differs;
-    bool serves;  /* has everything and may give it */
+    bool serves;  /* has everything and may send it */
     bool fellows; /* receivers may serve each other */
     struct state_partner *partners;
     uint32_t partner_count;
@@ -107,7 +107,7 @@ struct state_sync {
     uint8_t *names;    /* STATE_NAMES or STATE_TENSORS so far */
     uint32_t names_size, names_got;
     bool names_asked;
-    uint64_t *theirs;        /* block hashes as they come, wire order */
+    uint64_t *theirs;        /* received block hashes, wire order */
     uint64_t *have, *wanted; /* bit sets over blocks */
     uint64_t have_count, wanted_count;
     struct state_gain {
@@ -121,43 +121,44 @@ struct state_sync {
     uint32_t flight_end;
     struct state_stage *stages; /* all there are */
     pccl_ns progress_at;
-    uint64_t rx_bytes; /* of blocks that came, were right and are written */
+    uint64_t rx_bytes; /* of blocks that were received, correct and written */
     uint64_t *taken;   /* ids of partners, and bytes of rx_bytes, by turns */
     uint32_t taken_count, taken_room; /* words */
     char explanation[240];
 };
 
-/* Zeroed before; the links, initialized, are borrowed. */
+/* The caller zeroes it before. The links are initialized, and belong to the
+ * caller. */
 void state_init(struct state_sync *s, struct links *links,
                 void (*on_over)(void *user), void *user);
 void state_tick(struct state_sync *s);
 
-/* This peer has voted with this list; it may be asked from now on. */
+/* This peer has voted with this list. From now on others may ask it. */
 void state_begin(struct state_sync *s, struct state_list *list, bool fellows);
 
-/* The master's word, at first or again after a loss. False: no memory. */
+/* The master's STATE, at first or again after a loss. False: no memory. */
 struct state_orders {
     uint64_t id, structure, content;
     bool receives, differs;
-    const uint64_t *ids; /* holders, receivers, and who has other tensors */
+    const uint64_t *ids; /* holders, receivers, others */
     uint32_t holders, receivers, count;
 };
 bool state_parts(struct state_sync *s, const struct state_orders *word);
 
-/* Nobody touches the tensors any more after this. */
+/* No thread touches the tensors after this. */
 void state_end(struct state_sync *s);
 
 /* --- state.c and state_plan.c only --- */
 bool state_plan_begin(struct state_sync *s);
 void state_plan_end(struct state_sync *s);
-/* The next piece to ask of a partner; false: nothing now. */
+/* The next piece to ask a partner for; false: nothing now. */
 bool state_plan_next(struct state_sync *s, struct state_partner *p,
                      struct state_piece *piece);
 void state_plan_release(struct state_sync *s, struct state_flight *f);
-/* Where the piece goes; NULL: it is not what was asked for. */
+/* The destination of the piece; NULL: it does not match the question. */
 uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
                            uint32_t size, uint32_t total);
-/* The piece is there. False: it is wrong, or what it completes is. */
+/* The piece is there. False: it is wrong, or the data that it completes are. */
 bool state_plan_take(struct state_sync *s, const struct state_flight *f,
                      uint32_t size);
 struct state_stage *state_stage_take(struct state_sync *s,

@@ -37,7 +37,7 @@ uint64_t state_content(const uint8_t *hashes, uint32_t count)
     return hash_bytes(hashes, 8 * (uint64_t)count, 1);
 }
 
-/* One tensor of the encoded structure; *name is borrowed, not terminated. */
+/* One tensor of the encoded structure; *name points into it, not terminated. */
 static void entry_field(struct cursor *c, uint8_t *dtype, bool *is_free,
                         uint64_t *count, const uint8_t **name, uint16_t *size)
 {
@@ -148,7 +148,7 @@ void state_list_free(struct state_list *l)
     memset(l, 0, sizeof *l);
 }
 
-/* --- what differs, in words --- */
+/* --- the differences, in words --- */
 
 enum { NAME_SHOWN = 48 }; /* bytes of a name; two of them fit a line */
 

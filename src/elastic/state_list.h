@@ -12,8 +12,9 @@ enum {
     STATE_NAMES_MAX = 64 * 1024 * 1024, /* of all of them, encoded */
 };
 
-/* Memory that the host cannot touch, a GPU's, by its driver's functions. They
- * block until the work is done and may be called from any thread. */
+/* Device memory (a GPU's), which the host cannot touch, as functions of its
+ * driver. They block until the work is done and may be called from any
+ * thread. */
 struct state_device {
     void *user;
     /* blocks[i] = hash of block i of the tensor (hash.h). False: failed. */
@@ -51,21 +52,22 @@ struct state_list {
     const char *failure;         /* of state_list_make() */
 };
 
-/* Copies the descriptions (first and blocks are filled in), reads all tensors
- * once with at most `threads` threads (0: all cores), which takes as long as
- * reading takes. False: l->failure says why, and nothing is to be freed. */
+/* Copies the descriptions (first and blocks are filled in) and reads all
+ * tensors once with at most `threads` threads (0: all cores). It takes as long
+ * as reading takes. False: l->failure is the reason, and nothing is to be
+ * freed. */
 bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
                      uint32_t count, unsigned threads);
 void state_list_free(struct state_list *l);
 
-/* Hashes as they travel; for good. */
+/* Converts the hashes to wire order, permanently. */
 void state_list_to_wire(struct state_list *l);
 uint64_t state_word(const uint8_t *bytes); /* big-endian */
 
 /* Digest of tensor hashes in wire order. */
 uint64_t state_content(const uint8_t *hashes, uint32_t count);
 
-/* Says in one line in what the list of a member differs from the names that
+/* Describes in one line how the list of a member differs from the names that
  * its group has. */
 void state_list_explain(const struct state_list *l, uint32_t rank,
                         const struct wire_member *owner, const uint8_t *names,

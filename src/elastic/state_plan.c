@@ -1,5 +1,5 @@
-/* state_plan.c - what a receiver of shared state asks whom for, and whether
- * what comes is right. See state.h. */
+/* state_plan.c - the questions of a receiver of shared state: it picks the
+ * pieces and the partners, and checks the answers. See state.h. */
 #include "state.h"
 
 #include "../hash/hash.h"
@@ -63,7 +63,7 @@ void state_plan_end(struct state_sync *s)
     s->names = NULL;
 }
 
-/* --- what to ask for --- */
+/* --- the questions --- */
 
 static uint32_t at_most_a_body(uint64_t size)
 {
@@ -114,7 +114,7 @@ static uint32_t tensor_of(const struct state_list *l, uint64_t block)
         else
             high = middle;
     }
-    /* Tensors without blocks stand where the next one begins. */
+    /* A tensor without blocks has the place where the next one begins. */
     while (l->tensors[low].blocks == 0) low--;
     return low;
 }
@@ -137,7 +137,7 @@ static uint64_t find_wanted(const struct state_sync *s, uint64_t from,
     return to;
 }
 
-/* Wanted blocks that lie side by side in one tensor, from `block` on. */
+/* The wanted blocks that are contiguous in one tensor, from `block` on. */
 static void take_run(struct state_sync *s, uint64_t block,
                      struct state_piece *piece)
 {
@@ -172,8 +172,9 @@ static bool next_bytes(struct state_sync *s, struct state_partner *p,
     return true;
 }
 
-/* Near the end an idle holder takes over what another one is slow with. Each
- * time the patience doubles, so that a slow network gets there as well. */
+/* Near the end an idle holder takes over a piece that another holder sends
+ * slowly. Each time the patience doubles, so that a slow network also
+ * completes. */
 static bool steal(struct state_sync *s, const struct state_partner *p,
                   struct state_piece *piece)
 {
@@ -237,7 +238,7 @@ bool state_plan_next(struct state_sync *s, struct state_partner *p,
     return true;
 }
 
-/* The piece will not come from where it was asked: it is wanted again. */
+/* The partner that was asked will not send the piece: it is wanted again. */
 void state_plan_release(struct state_sync *s, struct state_flight *f)
 {
     const struct state_piece piece = f->piece;
@@ -266,7 +267,7 @@ void state_plan_release(struct state_sync *s, struct state_flight *f)
     }
 }
 
-/* --- what comes --- */
+/* --- the answers --- */
 
 static uint8_t *names_target(struct state_sync *s, const struct state_flight *f,
                              uint32_t size, uint32_t total)
@@ -297,7 +298,7 @@ uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
     return f->stage ? f->stage->bytes : NULL;
 }
 
-/* Tensor hashes that give the digest the master named. */
+/* Tensor hashes that match the digest of the master. */
 static bool learn_tensors(struct state_sync *s)
 {
     struct state_list *l = s->list;
@@ -378,7 +379,8 @@ static bool block_right(struct state_sync *s, uint32_t index, uint64_t block,
     return true;
 }
 
-/* Partners are many only as holders come and go, so few are looked through. */
+/* There are many partners only as holders come and go, so the search visits
+ * few. */
 static void note_taken(struct state_sync *s, uint64_t peer, uint64_t size)
 {
     uint32_t i = 0;
@@ -393,7 +395,7 @@ static void note_taken(struct state_sync *s, uint64_t peer, uint64_t size)
     s->rx_bytes += size;
 }
 
-/* What came for a device is checked on the host, and only what is right gets
+/* A piece for a device is checked on the host. Only a correct piece is copied
  * to the device. */
 static bool write_block(struct state_sync *s, const struct state_flight *f,
                         uint64_t at, uint64_t size)
@@ -433,7 +435,8 @@ static bool take_bytes(struct state_sync *s, const struct state_flight *f)
     return right;
 }
 
-/* It may be listed as a holder before it hears of it itself. */
+/* The master may list the peer as a holder before the peer receives that
+ * list. */
 static void received(struct state_sync *s)
 {
     s->outcome = STATE_RECEIVED;
@@ -456,7 +459,7 @@ bool state_plan_take(struct state_sync *s, const struct state_flight *f,
     return right;
 }
 
-/* Blocks that a receiver can pass on already. */
+/* The blocks that a receiver can pass on already. */
 bool state_plan_has(const struct state_sync *s, const struct state_piece *p)
 {
     if (!s->receives || !s->hashes_known || p->kind != STATE_BYTES)

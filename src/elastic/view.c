@@ -31,7 +31,7 @@ static bool order_valid(const struct wire_msg *msg, uint32_t size)
     return true;
 }
 
-/* Of so few members a tree is made (rule D15). */
+/* So few members may form a hierarchy (rule D15). */
 static bool sites_valid(const struct wire_msg *msg, uint32_t size)
 {
     if (msg->site_count == 0) return true;

@@ -1,9 +1,9 @@
-/* view.h - the membership view of one peer, and what the program was notified
- * of.
+/* view.h - the membership view of one peer, and the view that the program was
+ * notified of.
  *
- * The view in force follows the master. What the program sees (`notified`)
- * moves only where the contract allows: one loss at a time with a failing
- * operation, or everything at once with a topology update (rules T1..T3). */
+ * The view in force follows the master. The program's view (`notified`) moves
+ * only where the contract allows: one loss at a time with a failing operation,
+ * or everything at once with a topology update (rules T1..T3). */
 #ifndef PCCL_VIEW_H
 #define PCCL_VIEW_H
 
@@ -18,7 +18,7 @@ struct view {
     uint64_t ids[PEERS_MAX];
     uint16_t order[PEERS_MAX]; /* ring order as ranks, if has_order */
     bool has_sites;
-    uint16_t sites[PEERS_MAX]; /* by rank, if has_sites: who is near whom */
+    uint16_t sites[PEERS_MAX]; /* by rank, if has_sites: each member's site */
 };
 
 struct loss {
@@ -30,8 +30,8 @@ struct notified {
     uint32_t epoch, size, rank;
     uint32_t world, groups, largest;
     struct wire_member members[PEERS_MAX];
-    /* Losses the program was not notified of, oldest first. Each removes at
-     * least one member and none comes back, so PEERS_MAX is enough. */
+    /* Losses that the program was not notified of, oldest first. Each removes
+     * at least one member and no member comes back, so PEERS_MAX is enough. */
     struct loss losses[PEERS_MAX];
     uint32_t loss_first, loss_count; /* numbered from loss_first */
     uint64_t removed[PEERS_MAX];
@@ -46,14 +46,14 @@ bool view_propose(struct view *next, const struct view *base,
 /* Index of a member, or view->size. */
 uint32_t view_find(const struct view *v, uint64_t id);
 
-/* The program sees the view in force; nothing is left untold. */
+/* The program sees the view in force. No loss is pending. */
 void notified_all(struct notified *t, const struct view *v);
 
-/* Members `ids` are gone since the last view. False: more than there can be. */
+/* Members `ids` have left since the last view. False: more than possible. */
 bool notified_push(struct notified *t, const struct view *now,
                    const uint64_t *ids, uint32_t count);
 
-/* Tells losses up to and including number `loss`. */
+/* Notifies the program of the losses up to and including number `loss`. */
 void notified_advance(struct notified *t, uint32_t loss, uint64_t self);
 
 #endif

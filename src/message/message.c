@@ -36,7 +36,7 @@ struct p2p_link *p2p_link_find(struct messages *m, uint64_t id, bool create)
         for (struct p2p_link *l = (m)->table[l##_i], *l##_next;                \
              l && (l##_next = l->next, true); l = l##_next)
 
-/* Something of ours has not arrived, or is not known to have. */
+/* An item of this member has not arrived, or its arrival is not known. */
 static bool needs_conn(const struct p2p_link *l)
 {
     return l->count > 0 || l->running;
@@ -137,7 +137,7 @@ static void link_free(struct messages *m, struct p2p_link *l)
     (void)keyed_take_all(&l->sends); /* empty, but for their slots */
     (void)keyed_take_all(&l->expects);
     drop_items(m, l);
-    pool_give(&m->links->pool, l->rx_block); /* half a message */
+    pool_give(&m->links->pool, l->rx_block); /* part of a message */
     free(l->items);
     free(l);
 }
@@ -190,7 +190,8 @@ static void finish_lost(struct messages *m, struct p2p_link *l, int result)
     }
 }
 
-/* Rule P2P-7: what has arrived from a lost member is read before its end. */
+/* Rule P2P-7: items that have arrived from a lost member are read before its
+ * end. */
 void message_lose(struct messages *m, uint64_t id)
 {
     struct p2p_link *l = p2p_link_find(m, id, true);
@@ -226,7 +227,7 @@ static void hello(const struct p2p_link *l, struct frame *f)
     f->index = l->dials;
 }
 
-/* The connection is no longer this link's; the caller closes it. */
+/* The connection no longer belongs to this link; the caller closes it. */
 static void detach(struct messages *m, struct p2p_link *l)
 {
     m->links->conns[l->conn]->peer = NULL;
@@ -292,13 +293,13 @@ static void dial(struct messages *m, struct p2p_link *l)
 /* This end's dials for the collectives did not get through (rule R3). */
 static bool is_walled(struct messages *m, const struct p2p_link *l)
 {
-    if (l->dials > 0 || l->peer_dials > 0) return false; /* we know better */
+    if (l->dials > 0 || l->peer_dials > 0) return false; /* own dials decide */
     const struct link *other = link_find(m->links, l->id, false);
     return other && other->reversed && other->open > 0 &&
            !link_dials(m->links, other);
 }
 
-/* Rule P2P-10: by turns this end dials, and asks the other one to dial. */
+/* Rule P2P-10: this end dials, and asks the other one to dial, in turn. */
 static void attempt(struct messages *m, struct p2p_link *l)
 {
     bool asks = (l->asks || (!l->asked && is_walled(m, l))) && m->out.ask;
@@ -350,8 +351,8 @@ void p2p_link_want(struct messages *m, struct p2p_link *l)
     message_progress(m);
 }
 
-/* Rule P2P-3: which of two dials stands. A HELLO that is not the dialer's
- * latest word has been overtaken by another connection. */
+/* Rule P2P-3: decides which of two dials stands. A HELLO that does not match
+ * the dialer's latest dial has been overtaken by another connection. */
 static bool may_replace(struct messages *m, struct p2p_link *l, uint32_t dials)
 {
     if ((int32_t)(dials - l->peer_dials) <= 0) return false;
@@ -362,7 +363,7 @@ static bool may_replace(struct messages *m, struct p2p_link *l, uint32_t dials)
     return true;
 }
 
-/* The body of a HELLO is there and right. False: close. */
+/* The body of a HELLO is complete and valid. False: close. */
 static bool on_open(void *user, struct conn *c, uint64_t from)
 {
     struct messages *m = user;

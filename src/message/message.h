@@ -1,11 +1,11 @@
 /* message.h - messages between two members, as a pure state machine beside the
- * collectives of the engine. Rules P2P-1.. stand in master/PROTOCOL.md.
+ * collectives of the engine. Rules P2P-1.. are in master/PROTOCOL.md.
  *
- * Two members that talk have one connection for it, of its own. What travels
- * on it in one direction is a sequence of numbered items (messages, requests
- * for rendezvous data, pieces of such data) that the sender keeps until they
- * are acknowledged; a connection that is made anew goes on with the first item
- * that the other end has not got. */
+ * Two members that send each other messages have one connection of its own for
+ * them. Each direction carries a sequence of numbered items (messages,
+ * requests for rendezvous data, pieces of such data). The sender keeps an item
+ * until it is acknowledged. A connection that is made again continues with the
+ * first item that the other end has not received. */
 #ifndef PCCL_MESSAGE_H
 #define PCCL_MESSAGE_H
 
@@ -24,20 +24,20 @@ enum {
     MESSAGE_ACK_COUNT = 64,            /* items after which to acknowledge */
     MESSAGE_ACK_BYTES = 256 * 1024,
     RNDV_PIECE = 256 * 1024,
-    RNDV_PIECES_MAX = 32,  /* on their way to one member */
-    CMA_MIN = 1536 * 1024, /* less is copied twice in less time */
+    RNDV_PIECES_MAX = 32,  /* under way to one member */
+    CMA_MIN = 1536 * 1024, /* for a smaller body two copies take less time */
     CMA_PIECE = 8 * 1024 * 1024,
-    CMA_PIECES_MAX = 2,    /* pieces on offer to one member */
+    CMA_PIECES_MAX = 2,    /* pieces queued to one member */
     EXPECTS_MAX = 1 << 20, /* of one member, with a send or without */
     UNTOLD_MAX = 1024,     /* losses kept before the first one takes events */
-    POLL_SET_MAX = 256,    /* connections that are worth to be polled */
+    POLL_SET_MAX = 256,    /* connections that are worth polling */
 };
 
 enum message_event_kind {
     EVENT_MESSAGE,
     EVENT_SENT,     /* rendezvous */
     EVENT_RECEIVED, /* rendezvous */
-    EVENT_ROOM,     /* a post that was refused has a chance now */
+    EVENT_ROOM,     /* a post that was refused can succeed now */
     EVENT_LOST,     /* the last one of this member */
 };
 
@@ -83,7 +83,7 @@ struct expected {
     bool uses_cma;
 };
 
-/* One other member. */
+/* The state of messages with one other member. */
 struct p2p_link {
     struct p2p_link *next;
     uint64_t id, host;
@@ -93,8 +93,8 @@ struct p2p_link {
     bool starved;  /* a post was refused */
     bool barred;   /* its memory could not be read */
     bool asks;     /* the next attempt asks the other end to dial */
-    bool asked;    /* ... and was, since there was a connection */
-    bool inward;   /* only the other end's dials got through, the last time */
+    bool asked;    /* ... and has asked, since there was a connection */
+    bool inward;   /* the last time only the other end's dials passed */
     bool ack_due, answer_due;
     uint32_t dials, peer_dials; /* dials made, dials known to be made */
     uint32_t failures;          /* since the last connection */
@@ -103,16 +103,16 @@ struct p2p_link {
     /* Sending: a ring of items, the first `sent` of them on the connection. */
     struct message_item *items;
     uint32_t capacity, first, count, sent;
-    bool tx_item; /* what is being sent is the first of the others */
+    bool tx_item; /* the item being sent is the first one not yet sent */
     uint32_t first_seq;
     uint32_t posted, pieces;
     size_t posted_bytes;
     struct keyed_table sends;
     struct rndv *running, *running_last; /* of those, in their order */
-    struct keyed_table expected;         /* by the other end, before our send */
+    struct keyed_table expected; /* by the other end, before the send here */
 
     /* Receiving. */
-    bool rx_numbered; /* the frame that comes counts in the sequence */
+    bool rx_numbered; /* the frame being received counts in the sequence */
     struct message_block *rx_block;
     struct rndv *rx_rndv;
     uint32_t seq;           /* of the last item */
@@ -126,19 +126,19 @@ struct p2p_link {
     struct message_event lost, room;
 };
 
-/* The connections that messages may come by, for who polls their memory. */
+/* The poll set: the connections that a caller polls for messages. */
 struct poll_set {
-    bool known;  /* what follows is true */
-    bool others; /* some do without shared memory, or there are too many */
+    bool known;  /* the next fields are valid */
+    bool others; /* some share no memory, or there are too many */
     uint32_t count, conns[POLL_SET_MAX];
 };
 
-/* What messages report to their owner. */
+/* The events of messages, for their owner. */
 struct message_events {
     void *user;
     void (*event)(void *user); /* message_take() has something; or NULL */
-    /* Rule P2P-10: has the member asked to dial; false, or NULL: nobody can
-     * pass that on. */
+    /* Rule P2P-10: asks through the master that the member dial. False, or
+     * NULL: the request cannot be forwarded. */
     bool (*ask)(void *user, uint64_t member, uint32_t dials, uint32_t known);
 };
 
@@ -148,12 +148,13 @@ struct messages {
     struct p2p_link *table[256]; /* hash by id */
     struct poll_set poll_set;
     struct message_event *first, *last;
-    bool used;       /* all losses are kept for somebody who takes events */
+    bool used;       /* a consumer exists: all losses are stored */
     uint32_t untold; /* losses before that */
     bool pending;    /* a link may need to be dialed */
 };
 
-/* Zeroed before; the links, initialized, are borrowed. */
+/* The caller zeroes it before. The links are initialized, and belong to the
+ * caller. */
 void message_init(struct messages *m, struct links *links,
                   const struct message_events *events);
 /* Before the links are freed. */
@@ -169,7 +170,7 @@ int message_recv_rndv(struct messages *m, uint64_t from, uint64_t key,
 int message_cancel_recv(struct messages *m, uint64_t from, uint64_t key);
 int message_cancel_send(struct messages *m, uint64_t to, uint64_t key);
 
-/* The next event or NULL; it belongs to the caller until released. */
+/* The next event or NULL; it belongs to the consumer until released. */
 struct message_event *message_take(struct messages *m);
 void message_release(struct messages *m, struct message_event *event);
 void message_use(struct messages *m); /* from here on all losses are events */
@@ -177,13 +178,14 @@ void message_use(struct messages *m); /* from here on all losses are events */
 /* --- for the owner of the engine --- */
 void message_lose(struct messages *m, uint64_t id); /* removed from the view */
 void message_stop(struct messages *m, int result);  /* out of the run */
-/* The member asks to be dialed (rule P2P-10). */
+/* The member asks this peer to dial it (rule P2P-10). */
 void message_dial_requested(struct messages *m, uint64_t id, uint32_t dials,
                             uint32_t known);
 void message_progress(
     struct messages *m); /* makes the connections that are due */
-bool message_pending(const struct messages *m); /* pump soon */
-/* Acknowledges, and asks for it; false: nothing is left to wait for. */
+bool message_pending(const struct messages *m); /* progress is due soon */
+/* Sends acknowledgements, and asks for them; false: nothing is left to wait
+ * for. */
 bool message_flush(struct messages *m);
 bool message_lacks_link(const struct messages *m);
 const struct poll_set *message_poll_set(struct messages *m);
@@ -214,7 +216,7 @@ void p2p_link_end_rndv(struct messages *m, struct p2p_link *l, struct rndv *b,
                        int result);
 void p2p_link_end_all(struct messages *m, struct keyed_table *table,
                       int result);
-/* A send has something to be sent, or has not. */
+/* A send has data to send, or has none. */
 void p2p_link_run(struct p2p_link *l, struct rndv *b);
 void p2p_link_pause(struct p2p_link *l, struct rndv *b);
 bool p2p_link_control(struct messages *m, struct p2p_link *l,
@@ -226,7 +228,7 @@ bool p2p_link_flagged(struct messages *m, struct p2p_link *l,
 bool p2p_link_announce(struct messages *m, struct p2p_link *l,
                        const struct rndv *b);
 void p2p_link_want(struct messages *m, struct p2p_link *l);
-/* The expect that a frame is about; NULL: it is cancelled. */
+/* The expect that a frame refers to; NULL: it is cancelled. */
 struct rndv *p2p_link_find_rndv(struct p2p_link *l, const struct frame *f);
 bool p2p_link_on_expect(struct messages *m, struct p2p_link *l,
                         const struct frame *f);

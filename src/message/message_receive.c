@@ -1,5 +1,5 @@
-/* message_receive.c - what comes on a connection for messages. See message.h;
- * rules in master/PROTOCOL.md. */
+/* message_receive.c - receives the frames of a connection for messages. See
+ * message.h; rules in master/PROTOCOL.md. */
 #include "message.h"
 
 #include "../../include/pccl.h"
@@ -89,8 +89,8 @@ static void deliver(struct messages *m, struct p2p_link *l,
     p2p_link_push(m, &block->event);
 }
 
-/* A message that lies in shared memory as a whole, taken in one go. 0: it is
- * anything else, which the general way is for. */
+/* Takes a message that is complete in shared memory in one step. 0: any other
+ * case, which the general path handles. */
 size_t message_take_whole(void *messages, struct conn *c, const uint8_t *bytes,
                           size_t size)
 {
@@ -124,7 +124,8 @@ static void end_piece(struct messages *m, struct p2p_link *l, struct rndv *b,
     p2p_link_end_rndv(m, l, b, pcclSuccess);
 }
 
-/* Rule P2P-9. What cannot be read is asked for again, to be sent. */
+/* Rule P2P-9. If the memory cannot be read, the receiver asks the sender to
+ * send the piece. */
 static void cma_read_piece(struct messages *m, const struct conn *c)
 {
     struct p2p_link *l = c->peer;

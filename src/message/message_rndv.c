@@ -129,7 +129,7 @@ int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
     return pcclSuccess;
 }
 
-/* Rule P2P-9: of a member of this host large data are fetched. */
+/* Rule P2P-9: large data of a member of this host are read by CMA. */
 bool p2p_link_announce(struct messages *m, struct p2p_link *l,
                        const struct rndv *b)
 {
@@ -177,14 +177,14 @@ int message_cancel_recv(struct messages *m, uint64_t from, uint64_t key)
     return pcclSuccess;
 }
 
-/* What the other end expects is kept until it cancels. */
+/* The expects of the other end are stored until it cancels them. */
 int message_cancel_send(struct messages *m, uint64_t to, uint64_t key)
 {
     struct p2p_link *l = p2p_link_find(m, to, false);
     struct rndv *b = l ? find_key(&l->sends, key) : NULL;
     if (!b) return pcclInvalidUsage;
     if (b->state != RNDV_WAITS) return pcclPendingAsyncOps;
-    /* Pieces that were cut before a cancel are sent to their end. */
+    /* A piece that was begun before a cancel is sent to its end. */
     for (uint32_t i = 0; i < l->count; i++) {
         const struct frame *f =
             &l->items[(l->first + i) & (l->capacity - 1)].frame;
@@ -222,7 +222,7 @@ void p2p_link_on_word(struct messages *m, struct p2p_link *l,
     if (f->type == FRAME_CANCEL && take_expected(l, f->tag, &x)) return;
     struct rndv *b = find_key(&l->sends, f->tag);
     if (!b || b->state == RNDV_WAITS || b->number != f->index) return;
-    /* Pieces under way are dropped over there. */
+    /* The other end drops the pieces under way. */
     if (f->type == FRAME_CANCEL) {
         p2p_link_pause(l, b);
         b->state = RNDV_WAITS;

@@ -62,7 +62,7 @@ struct p2p_link *p2p_link_to(struct messages *m, uint64_t id, int *result)
     return l ? l : p2p_link_find(m, id, true);
 }
 
-/* What every frame on the connection carries beside its own. */
+/* The fields that every frame on the connection carries beside its own. */
 static void frame_finish(struct p2p_link *l, struct frame *f)
 {
     if (l->answer_due) f->flags |= FLAG_ANSWER;

@@ -1,5 +1,5 @@
 /* api.c - pccl.h entry points: check, call the communicator, map the result.
- * The contracts stand in include/pccl.h. */
+ * The contracts are in include/pccl.h. */
 #include "api.h"
 
 #include "comm_device.h"

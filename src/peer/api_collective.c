@@ -10,8 +10,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
-/* Of everything the members must agree on (contract C4); `forced` names the
- * algorithm by PCCL_ALGORITHM, or is NULL. */
+/* Digest of all arguments that the members must agree on (contract C4).
+ * `forced` names the algorithm by PCCL_ALGORITHM, or is NULL. */
 static uint64_t digest_of(const pcclCollective_t *op,
                           const pcclQuantizationOptions_t *q,
                           const char *forced)
@@ -69,7 +69,7 @@ static const char *check_quantization(const pcclCollective_t *op,
     return quant_check(&quant, (enum redop)op->op);
 }
 
-/* NULL, or what is wrong with the arguments. */
+/* Returns the error of the arguments, or NULL. */
 static const char *check(const pcclCollective_t *op, uint32_t world)
 {
     bool arrays =
@@ -113,7 +113,7 @@ static bool names_twice(const pcclCollective_t *op)
     return false;
 }
 
-/* NULL, or what is wrong with the members of an operation's scope. */
+/* Returns the error in the members of an operation's scope, or NULL. */
 static const char *check_scope(const pcclCollective_t *op, uint64_t self)
 {
     if (op->member_count > PEERS_MAX)
@@ -228,7 +228,7 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pcclReduceInfo_t *info)
     return (pcclResult_t)result;
 }
 
-/* Locked. The whole of a blocking operation. */
+/* Locked. Runs a blocking operation from launch to result. */
 static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
                         const pcclQuantizationOptions_t *q,
                         pcclReduceInfo_t *info)

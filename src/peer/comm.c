@@ -70,8 +70,8 @@ uint32_t comm_members_here(const pcclComm_t *c)
 
 /* ----------------------------------------------------- background thread */
 
-/* The peers that dial stay queued, so the listener stays readable: to go on
- * watching it would be a loop without end. */
+/* The peers that dial stay queued, so the listener stays readable. To watch it
+ * further would be an endless loop. */
 void comm_pause_accepting(pcclComm_t *c)
 {
     if (!c->io.accept_paused)
@@ -132,7 +132,7 @@ static void *background_thread(void *comm)
 
 static bool start_thread(pcclComm_t *c)
 {
-    /* Signals are the program's business, not this thread's. */
+    /* Signals belong to the program, not to this thread. */
     sigset_t all;
     sigset_t old;
     sigfillset(&all);

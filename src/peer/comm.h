@@ -1,8 +1,8 @@
 /* comm.h - struct pcclComm_t: one session, its sockets and its threads.
  *
- * One lock protects everything. A background thread (libev) answers the master,
- * accepts and dials, and sends heartbeats. Which thread moves the data is the
- * business of progress.h. */
+ * One lock protects everything. A background thread (libev) answers the
+ * master, accepts and dials, and sends heartbeats. progress.h decides which
+ * thread moves the data. */
 #ifndef PCCL_COMM_H
 #define PCCL_COMM_H
 
@@ -23,14 +23,15 @@ enum { COMM_LISTENERS_MAX = 2 };
 enum comm_transport {
     TRANSPORT_AUTO, /* shared memory, else TCP */
     TRANSPORT_TCP,
-    TRANSPORT_SHM, /* as auto; logs where it has to be TCP */
+    TRANSPORT_SHM, /* as auto; logs the cases that must use TCP */
 };
 
 struct comm_socket {
     int fd; /* -1: free */
     bool connecting;
     bool blocked;  /* a send would block */
-    bool high_rtt; /* it, or others in the ring, is RTT_HIGH away or more */
+    bool high_rtt; /* its RTT, or that of others in the ring, is RTT_HIGH or
+                      more */
     bool expected; /* bytes that the owner waits for may arrive here */
     struct send_window window;
     struct ev_io watcher;
@@ -38,8 +39,8 @@ struct comm_socket {
     /* With a channel the socket carries doorbells only, and shows the end: */
     struct shared_memory share;
     bool event_pending; /* something may have arrived on the socket */
-    bool ended;         /* nothing more arrives but what the channel holds */
-    bool armed;         /* the doorbell of this end */
+    bool ended; /* nothing more arrives but the bytes that the channel holds */
+    bool armed; /* the doorbell of this end */
 };
 
 /* The thread that runs as long as the communicator is connected. */
@@ -54,7 +55,7 @@ struct comm_background {
 /* The connection to the master. */
 struct comm_master {
     int fd;            /* -1: none */
-    pccl_ns last_recv; /* when something came last */
+    pccl_ns last_recv; /* time of the last received byte */
     int poll_fd;       /* epoll set of fd alone; the loop watches it */
     uint32_t watched;  /* events of fd in that set */
     struct ev_io watcher;
@@ -79,12 +80,12 @@ struct comm_io {
 struct pcclComm_t {
     pthread_mutex_t lock;
     atomic_int waiting;     /* threads that want the lock: comm_yield_lock() */
-    pthread_cond_t changed; /* what a caller waits for may have come */
+    pthread_cond_t changed; /* what a caller waits for may have changed */
     pcclCommCreateParams_t params;
     int32_t rank_hint;
     uint32_t deadline_ms; /* 0: not set */
     char error[256];      /* of the last call that failed */
-    bool explained;       /* by the call under way */
+    bool explained;       /* error text of the call under way */
 
     struct session *session; /* NULL: not connected */
     struct progress progress;
@@ -95,18 +96,19 @@ struct pcclComm_t {
 
 /* --- comm.c --- */
 void comm_lock(pcclComm_t *c);
-/* A thread that waits for the lock has it in between. */
+/* Lets a thread that waits for the lock have it in between. */
 void comm_yield_lock(pcclComm_t *c);
 int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
-/* pcclSynchronizeSharedState without the checks of every call. Locked; not
- * while it reads the tensors. */
+/* pcclSynchronizeSharedState without the checks of every call. The lock is
+ * held, except while it reads the tensors. */
 int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
                      pcclSharedStateSyncStrategy_t strategy,
                      pcclSharedStateSyncInfo_t *info);
-/* Members of the view on this host, with this one. */
+/* Number of members of the view on this host, including this one. */
 uint32_t comm_members_here(const pcclComm_t *c);
-/* No descriptor is left: accepts no connections until the next tick. */
+/* No descriptor is left: the communicator accepts no connections until the
+ * next tick (accept paused). */
 void comm_pause_accepting(pcclComm_t *c);
 /* The master may have set another deadline: ticks follow it. Background
  * thread. */
@@ -128,15 +130,16 @@ bool comm_io_move(pcclComm_t *c);
 /* The same, but reads only where something for op may arrive. */
 bool comm_io_move_expected(pcclComm_t *c);
 void comm_io_expect(pcclComm_t *c, const struct op *op); /* NULL: anywhere */
-/* Sends what can leave now, without reading. True: something waits to leave. */
+/* Sends all bytes that can leave now, without reading. True: bytes wait to
+ * leave. */
 bool comm_io_push(pcclComm_t *c);
-/* The same for what was just posted to a member; the background thread minds
- * what waits. */
+/* The same for the bytes just posted to a member. The background thread sends
+ * the bytes that wait. */
 void comm_io_push_to(pcclComm_t *c, uint64_t member);
 void comm_io_start_watchers(pcclComm_t *c);
 
 /* --- comm_watch.c; all locked --- */
-/* Tells the background thread what to watch in the present state. */
+/* Sets the events that the background thread watches in the present state. */
 void comm_watch(pcclComm_t *c);
 /* Sleeps, unlocked, until a connection can move or the owner is woken, or for
  * the time given. */
@@ -165,16 +168,17 @@ void comm_shm_settled(void *comm, uint32_t number, bool taken);
 uint8_t *comm_shm_region_export(void *comm, struct channel_offer *offer);
 const uint8_t *comm_shm_region_attach(void *comm, uint32_t number,
                                       const struct channel_offer *offer);
-/* The bytes of this connection go through a channel from here on. */
+/* The bytes of this connection use a channel from here on. */
 bool comm_shm_sends(const pcclComm_t *c, uint32_t number);
 bool comm_shm_receives(const pcclComm_t *c, uint32_t number);
 /* One pass; true if bytes moved. May close the connection. */
 bool comm_shm_transmit(pcclComm_t *c, uint32_t number);
 bool comm_shm_receive(pcclComm_t *c, uint32_t number);
-/* Arms this end's doorbell for what is missing. True: something is there. */
+/* Arms this end's doorbell for the missing data or room. True: something is
+ * there. */
 bool comm_shm_arm(pcclComm_t *c, uint32_t number);
 void comm_shm_disarm(pcclComm_t *c, uint32_t number);
-/* Rings the other end's doorbell if it sleeps for what this one has done. */
+/* Rings the doorbell of the other end if it sleeps until this end acts. */
 void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what);
 
 #endif

@@ -1,9 +1,9 @@
 /* comm_device.c - tensors on a GPU, by the CUDA runtime, or "not built". See
  * comm_device.h.
  *
- * A device is opened with the first tensor on it, and kept. Copies and kernels
- * go to a stream of their own. It is ordered after the default stream, as a
- * program that uses no streams expects. */
+ * The first tensor on a device opens it, and it stays open. Copies and kernels
+ * use a stream of their own. That stream is ordered after the default stream,
+ * as a program that uses no streams expects. */
 #include "comm_device.h"
 
 #ifdef PCCL_HAVE_CUDA
@@ -32,7 +32,8 @@ bool comm_device_built(void)
 static bool done(cudaError_t error)
 {
     if (error == cudaSuccess) return true;
-    (void)cudaGetLastError(); /* or the program's next check would see it */
+    (void)cudaGetLastError(); /* the program's next check would see it otherwise
+                               */
     return false;
 }
 

@@ -8,7 +8,7 @@
 bool comm_device_built(void);
 
 /* The device that holds the memory at `data`; it lives as long as the process.
- * NULL: *wrong says why (static text). Any thread. */
+ * NULL: *wrong is the reason (static text). Any thread may call it. */
 const struct state_device *comm_device_of(const void *data, const char **wrong);
 
 #endif

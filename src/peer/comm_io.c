@@ -125,8 +125,8 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
     return (uint64_t)least;
 }
 
-/* Limits of one connection in one pass. The others do not wait longer than for
- * that, and the other end reads the bytes while they are in the cache. */
+/* Limits of one connection in one pass. They bound the time that the others
+ * wait, and the other end reads the bytes while they are in the cache. */
 enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
 static bool receive(pcclComm_t *c, uint32_t number)
@@ -222,7 +222,8 @@ static bool move(pcclComm_t *c, bool all)
             moved |= finish_connecting(c, i);
             if (s->fd < 0 || s->connecting) continue;
         }
-        /* Send first, as others wait for it. Received bytes make new work. */
+        /* A pass sends first, because others wait for it. Received bytes make
+         * new work. */
         if (s->blocked || engine_may_send(e, i)) moved |= transmit(c, i);
         if (s->fd >= 0 && (all || s->expected)) moved |= receive(c, i);
         if (s->fd >= 0 && engine_may_send(e, i)) moved |= transmit(c, i);
@@ -334,7 +335,7 @@ static int listen_on(int family)
     return -1;
 }
 
-/* One port for everything; an IPv6 socket accepts IPv4 as well. */
+/* One port serves everything; an IPv6 socket accepts IPv4 as well. */
 bool comm_io_listen(pcclComm_t *c)
 {
     int fd = listen_on(AF_INET6);

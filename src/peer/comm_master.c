@@ -60,7 +60,7 @@ void comm_master_flush(pcclComm_t *c)
     m->out_first = 0;
 }
 
-/* Rule M8. Bytes that arrived while this thread was held up count. */
+/* Rule M8. Bytes that arrived while this thread was delayed count. */
 void comm_master_judge(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
@@ -123,16 +123,16 @@ static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
     pcclComm_t *c = w->data;
     c->session->now = comm_now();
     links_set_now(c->session->links, c->session->now);
-    /* Bytes that peers sent before this message count first: the last bytes of
-     * a member that died complete operations, which a flush would otherwise
-     * abort. */
+    /* Bytes that peers sent before this message are handled first: the last
+     * bytes of a member that died complete operations that a flush would
+     * otherwise abort. */
     (void)comm_io_move(c);
     (void)comm_master_read(c);
     comm_pace(c); /* WELCOME has the run's deadline */
     progress_changed(c);
 }
 
-/* The error of a connect() that was begun, or 0; waits for it. */
+/* Waits for a connect() that was begun, and returns its error or 0. */
 static int await_connect(int fd, pccl_ns deadline)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};

@@ -1,7 +1,7 @@
-/* comm_shm.c - connections between processes of one host: their bytes go
- * through shared memory; their sockets carry doorbells, and their end is the
- * death of the other process. See comm.h; rules L1 to L5 of master/PROTOCOL.md.
- */
+/* comm_shm.c - connections between processes of one host. Their bytes go
+ * through shared memory. Their sockets carry doorbells, and the end of a
+ * socket is the death of the other process. See comm.h; rules L1 to L5 of
+ * master/PROTOCOL.md. */
 #include "comm.h"
 
 #include "../base/log.h"
@@ -13,7 +13,7 @@
 
 enum {
     PIECE = 64 * 1024, /* copied before the other end sees any of it */
-    PIECES_MAX = 16,   /* in one pass: the other connections wait for it */
+    PIECES_MAX = 16,   /* bytes in one pass, as other connections wait */
 };
 
 /* ------------------------------------------------------------ negotiation */
@@ -62,7 +62,7 @@ struct channel *comm_shm_join(void *comm, uint32_t number,
     pcclComm_t *c = comm;
     struct shared_memory *share = &c->io.sockets[number].share;
     if (shared_memory_open(share, offer)) return &share->channel;
-    /* A dialer that has given up meanwhile took its memory with it. */
+    /* A dialer that has given up meanwhile has removed its memory. */
     if (!has_ended(c->io.sockets[number].fd))
         report_tcp(c, "what it offers cannot be opened here");
     return NULL;
@@ -113,13 +113,14 @@ void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what)
 {
     struct comm_socket *s = &c->io.sockets[number];
     if (!channel_ring(&s->share.channel, what)) return;
-    /* With no room in the socket it has bytes that the other end has not read
-     * yet: they wake it as well. */
+    /* A socket without room has bytes that the other end has not read yet.
+     * They wake it as well. */
     ssize_t ignored = send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)ignored;
 }
 
-/* The bytes mean nothing; what counts is whether the socket has ended. */
+/* The bytes have no meaning. The caller needs to know only whether the socket
+ * has ended. */
 static void read_socket(struct comm_socket *s)
 {
     uint8_t rings[256];
@@ -157,7 +158,7 @@ void comm_shm_disarm(pcclComm_t *c, uint32_t number)
 
 /* ------------------------------------------------------------------ moving */
 
-/* Copies what may leave now into the channel; false: nothing could. */
+/* Copies the bytes that may leave now into the channel; false: none could. */
 static bool put(struct engine *e, uint32_t number, struct channel *channel)
 {
     struct conn_part parts[2];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NULL, or what is wrong with an entry; fills in *t. */
+/* Returns the error of an entry, or NULL; fills in *t. */
 static const char *read_tensor(const pcclTensorInfo_t *info,
                                struct state_tensor *t)
 {
@@ -48,7 +48,7 @@ static int compare_names(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* No two tensors share a name; those without one go by their place. */
+/* No two tensors share a name; a tensor without one is named by its place. */
 static pcclResult_t
 check_names(pcclComm_t *c, const struct state_tensor *tensors, uint32_t count)
 {
@@ -91,7 +91,7 @@ static pcclResult_t read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
     return check_names(c, tensors, count);
 }
 
-/* Reads all tensors; unlocked, for it may take long. */
+/* Reads all tensors. The lock is released, because reading may take long. */
 static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
                                struct state_list *list)
 {

@@ -1,6 +1,6 @@
-/* comm_watch.c - what the background thread watches, and what a blocking owner
- * sleeps for: sockets, the master, and the doorbells of channels. See comm.h.
- */
+/* comm_watch.c - the events that the background thread watches, and those that
+ * a blocking owner sleeps for: sockets, the master, and the doorbells of
+ * channels. See comm.h. */
 #include "comm.h"
 
 #include <poll.h>
@@ -29,9 +29,10 @@ static bool has_work(const struct session *s)
            engine_has_work(s->engine);
 }
 
-/* Events of a connection that the background thread waits for. What is not open
- * yet it watches always. Of open ones it reads while there is work: the frames
- * for an idle member wait in the kernel until the program calls. */
+/* Events of a connection that the background thread waits for. It always
+ * watches connections that are not open yet. It reads open ones while there is
+ * work: the frames for an idle member wait in the kernel until the program
+ * calls. */
 static int events_for(const pcclComm_t *c, uint32_t number, bool work)
 {
     const struct session *s = c->session;
@@ -49,7 +50,7 @@ static int events_for(const pcclComm_t *c, uint32_t number, bool work)
     if (conn_is_parked(n, number)) reads = false;
     if (k->connecting || (k->blocked && !shares)) events |= EV_WRITE;
     if (!k->connecting && reads) events |= EV_READ;
-    /* With a channel a byte on the socket says that there is room. */
+    /* With a channel a byte on the socket means that there is room. */
     if (shares && k->blocked && owns) events |= EV_READ;
     return events;
 }
@@ -84,7 +85,7 @@ void comm_watch(pcclComm_t *c)
 
 /* ----------------------------------------------------- a sleeping owner */
 
-/* True: something is there already. */
+/* True: an event is there already. */
 static bool arm_all(pcclComm_t *c)
 {
     bool there = false;
@@ -145,7 +146,7 @@ void comm_watch_sleep(pcclComm_t *c, pccl_ns most)
     size_t room = ARRAY_COUNT(few);
     if (c->io.end + 2 > room) {
         struct pollfd *many = malloc((c->io.end + 2) * sizeof *many);
-        if (many) { /* else it watches some; the timeout covers the rest */
+        if (many) { /* otherwise it watches some; the timeout covers the rest */
             fds = many;
             room = c->io.end + 2;
         }
