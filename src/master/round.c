@@ -1,5 +1,5 @@
-/* round.c - one round of a group: flush, decide, propose, install. What the
- * next view is and what its proposal says: round_view.c.
+/* round.c - one round of a group: flush, decide, propose, install. The next
+ * view and its proposal are in round_view.c.
  *
  * The flush of virtual synchrony with the master as coordinator (Birman &
  * Joseph, SOSP 1987). Rule numbers refer to PROTOCOL.md. */
@@ -56,8 +56,8 @@ void round_force(struct master_group *g, const struct wire_msg *msg,
                                                     .state = (uint8_t)verdict};
 }
 
-/* Rule R1. A broken link or a member's request closes the epoch; reports about
- * an epoch that is closed already are old news. */
+/* Rule R1. A broken link or a member's request closes the epoch. Reports about
+ * an epoch that is already closed are ignored. */
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
@@ -77,7 +77,7 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
     g->restart = true;
 }
 
-/* Rule F7: members that all sit in such a vote have nothing in flight. */
+/* Rule F7: members that all wait in such a vote have nothing in flight. */
 static bool flush_needed(const struct master *m, uint32_t group)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -153,8 +153,9 @@ void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
     p->answer = ANSWER_FLUSHED;
 }
 
-/* Rule F4, first half: what the lists alone decide. An operation is in doubt
- * if a survivor of its scope did not list it: it returned, or never began. */
+/* Rule F4, first half: the decisions that follow from the lists alone. An
+ * operation is in doubt if a survivor of its scope did not list it: the
+ * survivor returned it, or never began it. */
 static bool decide_by_lists(struct master_group *g)
 {
     bool doubt = false;
@@ -200,8 +201,9 @@ static void notified_in_round(struct master *m, uint32_t link,
     m->peers[link].answer = ANSWER_TOLD;
 }
 
-/* Rule F4, second half: committed if a survivor has returned it or all hold
- * it. Rule F5: whoever lacks the result gets it from one who has it. */
+/* Rule F4, second half: an operation is committed if a survivor has returned
+ * it or all survivors have the result. Rule F5: a survivor that lacks the
+ * result gets it from one that has it. */
 static void decide_by_answers(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
@@ -305,7 +307,7 @@ static bool all_ready(const struct master *m, uint32_t group)
     return true;
 }
 
-/* Who is called does not know that the call failed, and would wait for it. */
+/* The acceptor does not know that the dial failed, and would wait for it. */
 static bool all_tried(const struct master *m, uint32_t group)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -330,7 +332,7 @@ static bool may_install(const struct master *m, uint32_t group)
     return true;
 }
 
-/* Accepted peers of a group as they will be when this round is over. */
+/* The accepted peers of a group as they will be when this round is over. */
 static uint32_t size_after(const struct master *m, uint32_t group)
 {
     const struct master_group *g = &m->groups[group];
@@ -355,7 +357,7 @@ static void measure_world(const struct master *m, struct wire_msg *msg)
     }
 }
 
-/* Rule R4: the pairs for which there is no ring. */
+/* Rule R4: the pairs that prevent a ring. */
 static uint32_t blocker_ids(struct master *m, const struct master_group *g)
 {
     uint32_t count = 0;
@@ -401,8 +403,8 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
         m->ops[msg.op_count] = g->ops[i].op;
         m->ops[msg.op_count++].state = VERDICT_COMMIT;
     }
-    /* A commit stands before a complaint about the same operation: someone
-     * may have returned it (F4). */
+    /* A commit precedes a complaint about the same operation: a member may
+     * have returned it (F4). */
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct master_op *op =
             find_op(g, g->forced[i].tag, g->forced[i].seq);
@@ -474,12 +476,12 @@ static void end_round(struct master *m, uint32_t group)
     edges_linked(m, group, count);
     if (count > 0 && !g->ring) note_blockers(m, group);
     for (uint32_t i = 0; i < count; i++) {
-        /* Someone asked to leave while the view was being installed. */
+        /* A member asked to leave while the view was being installed. */
         if (m->peers[m->sorted[i]].leaving) g->restart = true;
     }
 }
 
-/* True if the state changed and is to be looked at again. */
+/* True if the state changed and the caller must check it again. */
 static bool advance(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
@@ -508,7 +510,7 @@ static bool advance(struct master *m, uint32_t group)
         propose(m, group);
         return true;
     case GROUP_PROPOSED:
-        /* Of all that cannot be linked so, the other end is to call. */
+        /* For every pair that cannot be linked so, the other end is to dial. */
         if (g->unlinked && all_tried(m, group)) {
             g->restart = true;
             return true;

@@ -1,4 +1,4 @@
-/* progress.c - does what the table of progress_core.c says. See progress.h. */
+/* progress.c - carries out the table of progress_core.h. See progress.h. */
 #include "comm.h"
 
 #include <sched.h>
@@ -28,7 +28,8 @@ static void wake_owner(struct progress *p)
 }
 
 /* Bytes that arrive on one connection may have to leave on another one that
- * has had its turn. A call that tests leaves that to the next one. */
+ * this pass has already visited. A testing call leaves that to the next
+ * call. */
 static void move(pcclComm_t *c, enum progress_event event)
 {
     if (comm_io_move(c) && event != PROGRESS_ON_TEST) (void)comm_io_move(c);
@@ -131,8 +132,8 @@ void progress_launched(pcclComm_t *c)
     engine_set_defers(e, !progress_has_owner(c));
     progress_tested(c);
     engine_set_defers(e, false);
-    /* Calls come so close to each other that no other thread would get the
-     * lock, but be woken by each of them. */
+    /* Such calls follow each other so closely that no other thread would get
+     * the lock, and each call would wake it. */
     comm_yield_lock(c);
 }
 

@@ -1,11 +1,11 @@
-/* progress.h - the progress engine: which thread moves a communicator's bytes,
- * and how a call waits.
+/* progress.h - the progress engine: it decides which thread moves a
+ * communicator's bytes, and how a call waits.
  *
- * progress_core.h has the states and the table of transitions; this module does
- * what the table says: it moves, watches, ticks and wakes. A blocking caller
+ * progress_core.h has the states and the table of transitions; this module
+ * carries the table out: it moves, watches, ticks and wakes. A blocking caller
  * moves the bytes itself, so that a collective needs no hand-over between
- * threads. One such caller owns at a time; others wait for its signal, or for
- * what they wait for. All functions are called with the lock held. */
+ * threads. One such caller is the owner at a time; others wait for its signal,
+ * or for their own operation. All functions are called with the lock held. */
 #ifndef PCCL_PEER_PROGRESS_H
 #define PCCL_PEER_PROGRESS_H
 
@@ -36,8 +36,8 @@ struct progress {
     const struct wait_policy *policy; /* of the view `policy_epoch` */
     uint32_t policy_epoch;
     uint32_t takes; /* of message events */
-    /* Fast operations in a row that a yield has handed on, and how many of
-     * them make a caller nap. */
+    /* The number of fast operations in a row that a yield has completed, and
+     * the number after which a caller naps. */
     uint32_t handed_on, nap_after;
 };
 
@@ -50,13 +50,13 @@ void progress_start(pcclComm_t *c); /* the loop is there */
 void progress_woken(pcclComm_t *c);
 
 /* --- calls that do not wait; progress.c --- */
-/* The session, or a connection, has something to do: what can leave now leaves,
+/* The session, or a connection, has work: bytes that can leave now are sent,
  * and the background thread watches for the rest. */
 void progress_changed(pcclComm_t *c);
-/* An operation is tested: moves what can be moved. */
+/* An operation is tested: moves all bytes that can move. */
 void progress_tested(pcclComm_t *c);
-/* The same after one has been started. Leaves in memory what the next calls are
- * for (rule D2), and gives way to a thread that waits for the lock. */
+/* The same after an operation has been started. Bytes for the next calls stay
+ * in memory (rule D2), and a thread that waits for the lock gets it. */
 void progress_launched(pcclComm_t *c);
 
 /* --- the blocking owner; progress.c --- */
@@ -75,9 +75,9 @@ const struct wait_policy *progress_policy(pcclComm_t *c);
 /* --- polling; progress.c --- */
 enum look {
     LOOK_IDLE,
-    LOOK_MOVED, /* bytes moved: patience begins anew */
+    LOOK_MOVED, /* bytes moved: the idle count begins again */
     LOOK_DONE,
-    LOOK_ELSE, /* there is something else to do than to look */
+    LOOK_ELSE, /* there is other work than to poll */
 };
 
 struct poll_loop {
@@ -89,8 +89,8 @@ struct poll_loop {
     uint32_t looks;  /* so far */
 };
 
-/* Looks until something else than IDLE or MOVED is found, or (IDLE) patience or
- * time is over. */
+/* Polls until the result is neither IDLE nor MOVED, or until (IDLE) the
+ * patience or the time is over. */
 enum look progress_poll(pcclComm_t *c, struct poll_loop *loop);
 
 /* --- calls that wait; progress_wait.c --- */
@@ -111,8 +111,7 @@ enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
                                  uint64_t view_epoch, struct op **rest);
 /* The next event of messages; NULL: none until then, or GONE. */
 struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until);
-/* Rule P2P-8: posted messages reach the members that live, within a deadline.
- */
+/* Rule P2P-8: posted messages reach the live members within a deadline. */
 void progress_flush_messages(pcclComm_t *c);
 
 #endif

@@ -31,9 +31,9 @@ struct row {
 };
 
 static const struct row rows[] = {
-    /* A change has effects that leave at once, by whoever may move bytes. It
-     * ends the turn of the testing calls: the caller may wait for an answer
-     * without moving anything, so the background thread watches. */
+    /* A change has effects that leave at once, by any thread that may move
+     * bytes. It ends the phase of the testing calls: the caller may wait for
+     * an answer without moving bytes, so the background thread watches. */
     {BACKGROUND, PROGRESS_ON_CHANGE, SAME, MOVE | WATCH,
      "the caller moves what it changed; other connections may matter now"},
     {TESTING, PROGRESS_ON_CHANGE, PROGRESS_BACKGROUND, MOVE | WATCH,
@@ -47,7 +47,7 @@ static const struct row rows[] = {
     {SLEEPING_TESTED, PROGRESS_ON_CHANGE, PROGRESS_SLEEPING,
      MOVE | WATCH | WAKE, "the same; and nobody may test from here on"},
 
-    /* Testing calls move bytes themselves. They tell the background thread
+    /* Testing calls move bytes themselves. They notify the background thread
      * once, not each time. */
     {BACKGROUND, PROGRESS_ON_TEST, PROGRESS_TESTING, MOVE | START | WATCH,
      "calls come: each of them moves what it can"},

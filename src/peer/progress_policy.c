@@ -7,20 +7,20 @@
 /* The words in quotes are headings and bullets of tests/bench/NOTES.md.
  *
  * An operation: 200 us. A wake-up across processors costs a tenth of that. But
- * a rank that sleeps is no load, and the kernel leaves two ranks, of which one
- * or the other sleeps, on the same processor. Where ranks take all processors
- * each idle pass yields, and 200 us are the turns of the others: 30 us were
- * too short ("Connections that the progress owner reads"), 300 us brought no
- * more ("Before that"). To sleep at once took 2 to 3 times as long with 4 and 8
+ * a rank that sleeps is no load, and the kernel leaves two ranks on the same
+ * processor if one of them always sleeps. Where ranks take all processors each
+ * idle pass yields, and the others run during the 200 us: 30 us were too short
+ * ("Connections that the progress owner reads"), 300 us brought no more
+ * ("Before that"). To sleep at once took 2 to 3 times as long with 4 and 8
  * ranks on 2 processors ("Tried, and not taken").
  *
  * The fast path: 20 us, in which a partner that is ready answers many times
- * over; oversubscribed 100 us, until each rank has had its turn. A partner that
- * has not answered after 64 looks may wait for this very processor, whatever
- * the numbers are, for other programs run here too ("Swings of the small
- * figures": 0.27 against 50 us).
+ * over; oversubscribed 100 us, until each rank has run. A partner that has not
+ * answered after 64 polls may wait for this very processor, whatever the
+ * numbers are, because other programs use the processors too ("Swings of the
+ * small figures": 0.27 against 50 us).
  *
- * Messages: 60 us, for the sender may be computing the message, or moving
+ * Messages: 60 us, because the sender may be computing the message, or moving
  * others ("Point-to-point": 8 bytes took 16 us where a receive slept at once,
  * and take 0.25). */
 static const struct wait_policy policies[] = {

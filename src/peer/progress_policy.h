@@ -1,17 +1,17 @@
 /* progress_policy.h - how a call waits: it polls, then yields the processor
- * between two looks, then sleeps in the kernel. How long it does each follows
- * from the number of this host's members for each of its processors.
+ * between two polls, then sleeps in the kernel. The time for each depends on
+ * the number of this host's members for each of its processors.
  *
- * All time constants of progress stand here and in progress_policy.c, with what
- * they rest on; figures are from tests/bench/NOTES.md. Pure. */
+ * All time constants of progress are here and in progress_policy.c, with their
+ * reasons; figures are from tests/bench/NOTES.md. Pure. */
 #ifndef PCCL_PROGRESS_POLICY_H
 #define PCCL_PROGRESS_POLICY_H
 
 #include "../base/base.h"
 
-/* One kind of polling. A look is one call of what the loop looks with. */
+/* One kind of polling. A look is one call of the loop's poll function. */
 struct poll_policy {
-    pccl_ns patience;         /* without anything found, until it gives up */
+    pccl_ns patience;         /* idle time until the polling gives up */
     uint32_t looks_per_clock; /* idle looks for each reading of the clock; a
                                  power of two */
     uint32_t spins;           /* idle looks before it yields between two */
@@ -28,38 +28,39 @@ struct wait_policy {
 /* Of a view with so many members on a host with so many processors. */
 const struct wait_policy *wait_policy(uint32_t members, uint32_t processors);
 
-/* The longest sleep of a blocking caller. Doorbells end it earlier; this bounds
- * what a lost one would cost, and was never seen to matter (rule L3). */
+/* The longest sleep of a blocking caller. Doorbells end it earlier. It bounds
+ * the cost of a lost doorbell, which no measurement has shown (rule L3). */
 #define SLEEP_MAX (200 * PCCL_MS)
 /* The same while a connection for messages waits to be dialed again: the first
  * pause between two attempts is as long. */
 #define RETRY_SLEEP_MAX (10 * PCCL_MS)
 
-/* Between two poll ticks, at first and at most. Each tick doubles it. A tick
- * replaces one wake-up of the background thread for each arrival: 45 % of the
- * time of 256 small operations was in the kernel ("Many at once"). */
+/* The time between two poll ticks, at first and at most. Each tick doubles it.
+ * A tick replaces one wake-up of the background thread for each arrival: 45 %
+ * of the time of 256 small operations was in the kernel ("Many at once"). */
 #define TICK_FIRST ((pccl_ns)100000)
 #define TICK_RAREST ((pccl_ns)1600000)
 
-/* Two ranks that take turns on one processor, while another one is free, stay
- * together: to the scheduler neither ever waits. It finds a free processor for
- * a rank that wakes up, so one naps. Without it 9 of 28 medians of 8 bytes were
- * above 2 us, with it 3 of 28. */
+/* Two ranks that alternate on one processor, while another one is free, stay
+ * together: to the scheduler neither ever waits. The scheduler finds a free
+ * processor for a rank that wakes up, so one rank naps. Without the nap 9 of
+ * 28 medians of 8 bytes were above 2 us, with it 3 of 28. */
 #define NAP_NS ((pccl_ns)10000)
 
 enum {
-    /* An operation that is done at most so many looks after the first yield
-     * was handed on by that yield. */
+    /* A yield has completed an operation that is done at most so many polls
+     * after its first yield. */
     HANDED_ON_LOOKS = 16,
-    /* So many of them in a row make a caller nap. Where that does not help it
-     * is tried ever more rarely. */
+    /* So many of them in a row make a caller nap. Where the nap does not help,
+     * it is tried ever more rarely. */
     NAP_AFTER_MIN = 16,
     NAP_AFTER_MAX = 1 << 20,
 
-    /* Every so many passes of a caller that waits for an operation read all
-     * connections; the others only those where something for it may come. What
-     * else comes is mostly the next operation of a member that is done with
-     * this one, and would have to be copied until it is launched here. */
+    /* One pass of so many, of a caller that waits for an operation, reads all
+     * connections. The other passes read only the connections that the
+     * operation receives from. Other bytes mostly belong to the next operation
+     * of a member that has completed this one; they would have to be copied
+     * until that operation is launched here. */
     PASSES_PER_FULL_PASS = 64,
     /* The same for a caller that takes messages, in calls. */
     TAKES_PER_FULL_PASS = 64,

@@ -6,12 +6,12 @@
 
 /* ------------------------------------------- operations, synchronizations */
 
-/* What a blocking owner waits for: op to be DONE, or, without one, the end of
- * the synchronization (it reads the master's messages then) or a message event.
- */
+/* The goal of a blocking owner: op is DONE, or, without an op, the end of the
+ * synchronization (the owner then reads the master's messages) or a message
+ * event. */
 struct goal {
     const struct op *op;
-    bool events; /* a message event ends it although there is an operation */
+    bool events; /* a message event ends the wait in spite of op */
     bool sync;
     pccl_ns until;
 };
@@ -175,7 +175,7 @@ static bool is_all_shared(struct messages *m)
     return set->count > 0 && !set->others && !message_pending(m);
 }
 
-/* Moves what shared memory has. False: there is more to do than that. */
+/* Moves the bytes that shared memory has. False: there is other work. */
 static bool move_messages(pcclComm_t *c, const struct poll_set *set)
 {
     struct engine *e = c->session->engine;
@@ -194,7 +194,7 @@ static bool move_messages(pcclComm_t *c, const struct poll_set *set)
     return true;
 }
 
-/* loop->user is where the event goes. */
+/* loop->user is the destination of the event. */
 static enum look look_for_messages(pcclComm_t *c, struct poll_loop *loop)
 {
     struct message_event **event = loop->user;
@@ -206,8 +206,8 @@ static enum look look_for_messages(pcclComm_t *c, struct poll_loop *loop)
     return all ? LOOK_IDLE : LOOK_ELSE;
 }
 
-/* Messages through shared memory, with the lock and nothing else. NULL: it is
- * time for all there is to do, or to sleep. */
+/* Messages through shared memory. The call holds the lock and touches nothing
+ * else. NULL: the full progress is due, or a sleep. */
 static struct message_event *poll_messages(pcclComm_t *c, pccl_ns until)
 {
     struct message_event *event = NULL;
@@ -222,7 +222,7 @@ static struct message_event *poll_messages(pcclComm_t *c, pccl_ns until)
     return event;
 }
 
-/* One turn as the owner; sleeps no longer than until then. */
+/* One pass as the owner; it sleeps until `until` at most. */
 static void own_for_event(pcclComm_t *c, pccl_ns until)
 {
     struct goal event = {.until = PCCL_NEVER};
@@ -241,7 +241,7 @@ static void own_for_event(pcclComm_t *c, pccl_ns until)
     progress_leave(c);
 }
 
-/* All connections have their turn. */
+/* All connections are polled. */
 static void move_all(pcclComm_t *c)
 {
     if (!progress_has_owner(c) && comm_io_move(c)) comm_master_flush(c);
@@ -252,7 +252,7 @@ struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
     message_use(&c->session->messages);
     comm_yield_lock(c);
     struct message_event *event = message_take(&c->session->messages);
-    /* Now and then, whatever comes. */
+    /* All connections are polled every so many calls. */
     if (++c->progress.takes % TAKES_PER_FULL_PASS == 0) move_all(c);
     if (!event) event = poll_messages(c, until);
     if (!event && (until != 0 || !is_all_shared(&c->session->messages)))
