@@ -1,5 +1,6 @@
-/* engines.h - engines whose links the test moves by hand; it decides what each
- * receives, and how far things go. Three, unless ENGINES says otherwise. */
+/* engines.h - engines whose links the test moves by hand; it decides which
+ * bytes each engine receives, and how far operations proceed. Three, unless
+ * ENGINES names another number. */
 #ifndef CORE_ENGINES_H
 #define CORE_ENGINES_H
 
@@ -22,7 +23,7 @@ static bool mute[WORLD][WORLD]; /* [from][to] */
 static struct {
     uint8_t bytes[FLYING_MAX];
     size_t size;
-} flying[WORLD][WORLD];  /* sent to the deaf */
+} flying[WORLD][WORLD];  /* sent to an engine that receives nothing */
 static uint64_t carried; /* bytes sent by all */
 
 static uint32_t self_of(const void *user)
@@ -33,7 +34,7 @@ static uint32_t self_of(const void *user)
 static uint32_t on_dial(void *user, const struct wire_addr *addr)
 {
     (void)user;
-    return addr->port; /* a connection is named by the other end */
+    return addr->port; /* the other end's number names a connection */
 }
 
 static void on_close(void *user, uint32_t conn)
@@ -55,7 +56,7 @@ static void on_finished(void *user, struct op *op)
     (void)op;
 }
 
-/* Moves what can be moved from a to b; false if nothing. */
+/* Moves the bytes that can move from a to b; false: there were none. */
 static bool carry(uint32_t a, uint32_t b)
 {
     struct conn_part parts[2];
@@ -79,7 +80,7 @@ static bool carry(uint32_t a, uint32_t b)
     return true;
 }
 
-/* At most so many rounds. */
+/* Runs at most so many rounds. */
 static void settle_for(uint32_t rounds)
 {
     bool moved = true;
@@ -96,7 +97,7 @@ static void settle(void)
     settle_for(UINT32_MAX);
 }
 
-/* All in one view, all linked. */
+/* All engines are in one view and linked. */
 static void install_all(uint32_t epoch)
 {
     for (uint32_t i = 0; i < world; i++) {

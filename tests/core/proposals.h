@@ -1,4 +1,4 @@
-/* proposals.h - a master of one group, and what it said last: the fixture of
+/* proposals.h - a master of one group, and its last messages: the fixture of
  * test_links and test_probes. */
 #ifndef CORE_PROPOSALS_H
 #define CORE_PROPOSALS_H
@@ -13,7 +13,7 @@ static struct master *master;
 static void *store;
 static pccl_ns now;
 
-/* What the master said last. */
+/* The last messages of the master. */
 static struct wire_msg proposed, installed;
 static uint16_t order[WORLD], places[WORLD];
 static struct wire_pair pairs[WIRE_PAIRS_MAX];

@@ -1,7 +1,7 @@
 /* test_algorithms.c - every algorithm, forced by name, over every collective,
- * layout, type and world of 1 to 9 that it fits: the right result, in place and
- * out of place, in engines whose bytes the test moves. And the table: what it
- * chooses, and what PCCL_ALGORITHM may say. */
+ * layout, type and world of 1 to 9 that it fits: the right result, in place
+ * and out of place, in engines whose bytes the test moves. It also tests the
+ * table: its choices, and the values that PCCL_ALGORITHM may have. */
 #define ENGINES 9
 #include "engines.h"
 
@@ -56,7 +56,7 @@ static void end(void)
 
 /* ------------------------------------------------------------------ values */
 
-/* Small numbers, which every type holds and adds exactly. */
+/* Small numbers, which every type represents and adds exactly. */
 static uint32_t number(uint32_t rank, size_t i)
 {
     return (uint32_t)((rank * 5 + i * 3 + i / 7) % 6);
@@ -270,7 +270,7 @@ static void test_every_algorithm(void **state)
         assert_true(ran[i] > 0);
 }
 
-/* ------------------------------------------------------- what may be forced */
+/* ------------------------------------------------------ forced algorithms */
 
 static void test_names(void **state)
 {
@@ -302,8 +302,8 @@ static void test_names(void **state)
     }
 }
 
-/* Said before the launch; where it does not fit after all, the table decides.
- */
+/* The request forces the algorithm before the launch; where the algorithm does
+ * not fit, the table decides. */
 static void test_one_that_does_not_fit(void **state)
 {
     (void)state;

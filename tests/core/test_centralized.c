@@ -1,7 +1,7 @@
-/* test_centralized.c - members of one host that share no memory speak through
- * one of them (rule D11): who learns when that all hold the result, who may
- * send when, and what stands where the result came into. Three engines, of
- * which the first is the center. */
+/* test_centralized.c - members of one host that share no memory reduce at a
+ * root (rule D11): when each member knows that all have the result, when each
+ * may send, and the contents of the buffers where the operation stops. Three
+ * engines, of which the first is the root. */
 #include "engines.h"
 
 #include "../../src/ring/algorithm.h"
@@ -60,7 +60,7 @@ static void check_sums(uint64_t count)
     }
 }
 
-/* Nobody wants to hear that all hold it: who has the result returns. */
+/* No member waits for the DONE of all: a member that has the result returns. */
 static void test_returns_at_once(void **state)
 {
     (void)state;
@@ -75,8 +75,9 @@ static void test_returns_at_once(void **state)
     check_sums(1);
 }
 
-/* `who` has no room to keep the result: it waits for all, and so does the
- * center, which alone can tell; the other one as well, as it was asked. */
+/* `who` has no room in its result cache, so it waits for all. The root waits
+ * too, because it alone can send the DONE of all. So does the other member,
+ * because it was asked. */
 static void one_wants_done(uint32_t who)
 {
     uint32_t promised = engines[who]->reserved;
@@ -108,7 +109,7 @@ static void test_the_center_wants_to_know(void **state)
     one_wants_done(CENTER);
 }
 
-/* Rule D7: what the center says is clean only if all were. */
+/* Rule D7: a DONE of the root is clean only if all were. */
 static void clean_through_the_center(uint32_t busy)
 {
     struct op_request r = {
@@ -134,8 +135,8 @@ static void test_clean_if_all_are(void **state)
     }
 }
 
-/* Who has sent ahead as much as it may asks, and the center answers when it
- * has launched (D2); to others it says nothing. */
+/* A member that has used up its eager credit sends a query, and the root
+ * answers when it has launched (D2); it sends nothing to the others. */
 static void test_the_center_says_ready_when_asked(void **state)
 {
     (void)state;
@@ -159,8 +160,8 @@ static void test_the_center_says_ready_when_asked(void **state)
     l->eager_bytes = 0;
 }
 
-/* In place the result replaces the input, which comes back if the result does
- * not stand (contract C2), wherever it was stopped. */
+/* In place the result replaces the input. The input is restored if the result
+ * does not stand (contract C2), wherever the operation was stopped. */
 static void test_the_input_comes_back(void **state)
 {
     bool held[WORLD] = {false};

@@ -1,6 +1,6 @@
 /* test_channel.c - queues in memory that two processes share, and the memory
- * itself: order and completeness across a real process, partners that lie
- * about their indices, offers that are not what they say. */
+ * itself: order and completeness across a real process, partners with false
+ * indices, and offers with false descriptions. */
 #include "unit.h"
 
 #include "../../src/link/shared_memory.h"
@@ -49,7 +49,7 @@ static size_t write_some(struct channel *c, size_t at, size_t most)
     return size;
 }
 
-/* False: what came is not what was written. */
+/* False: the bytes read are not the bytes written. */
 static bool read_some(struct channel *c, size_t *at, size_t most)
 {
     const uint8_t *from;
@@ -63,7 +63,7 @@ static bool read_some(struct channel *c, size_t *at, size_t most)
     return true;
 }
 
-/* Pieces of odd sizes, so that they lie across the end of the queue. */
+/* Pieces of odd sizes cross the end of the queue. */
 static void test_order(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void test_order(void **state)
     assert_false(maker.channel.broken || opener.channel.broken);
 }
 
-/* Never more than fits, and the room comes back. */
+/* The queue never takes more than fits, and the room comes back. */
 static void test_full(void **state)
 {
     (void)state;
@@ -92,9 +92,9 @@ static void test_full(void **state)
     assert_int_equal(channel_room(&opener.channel, &to), 100);
 }
 
-/* What passes in small portions stays at the start of the queue; while there
- * is something to read it goes on behind that, and a partner's base leads
- * nowhere else. */
+/* Small portions stay at the start of the queue. While there are bytes to
+ * read, writing goes on behind them. A partner's base cannot lead outside the
+ * queue. */
 static void test_begins_anew(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void test_across_processes(void **state)
     shared_memory_free(&s);
 }
 
-/* An end that sleeps is woken once, and only for what it sleeps for. */
+/* A sleeping end is woken once, and only by the event that it sleeps for. */
 static void test_sleep(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_sleep(void **state)
     assert_false(channel_ring(&maker.channel, CHANNEL_WANTS_ROOM));
 }
 
-/* An end that arms its doorbell finds what is there already. */
+/* An end that arms its doorbell finds the bytes that are there already. */
 static void test_arm_looks(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void test_arm_looks(void **state)
     assert_false(channel_arm(&opener.channel, CHANNEL_WANTS_DATA));
 }
 
-/* Indices that cannot be: nothing is read or written outside the queue. */
+/* Impossible indices: nothing is read or written outside the queue. */
 static void test_lies(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void test_offers(void **state)
     wrong.pid = 0;
     assert_false(shared_memory_open(&other, &wrong));
     assert_int_equal(ftruncate(s.fd, 0), -1); /* sealed */
-    /* The same size, but it could be cut under our feet. */
+    /* The same size, but its owner could truncate it while it is mapped. */
     int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, CHANNEL_PAGE + 2 * SIZE), 0);
@@ -254,7 +254,8 @@ static void test_offers(void **state)
     shared_memory_free(&s);
 }
 
-/* Memory that is lent: others read it, and only if it is what was offered. */
+/* A region: other members read it, and accept it only if it matches the
+ * offer. */
 static void test_area(void **state)
 {
     (void)state;
@@ -290,7 +291,7 @@ static void test_area(void **state)
     wrong = own.offer;
     wrong.fd = 0xffffffff;
     assert_false(shared_region_open(&other, &wrong));
-    /* The same size, but it could be cut under our feet. */
+    /* The same size, but its owner could truncate it while it is mapped. */
     int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, AREA), 0);
@@ -300,7 +301,7 @@ static void test_area(void **state)
     shared_region_free(&own);
 }
 
-/* A limit of files' sizes is a reason to do without, and no signal. */
+/* Under a limit of file sizes no shared memory is made, and no signal comes. */
 static void test_limit(void **state)
 {
     (void)state;

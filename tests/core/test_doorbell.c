@@ -1,8 +1,8 @@
-/* test_doorbell.c - no wake-up is lost (rule L3): in each round one end gives
- * what the other one is about to sleep for, at the same moment. The end that
- * sleeps finds it, or the other end rings.
+/* test_doorbell.c - no wake-up is lost (rule L3): in each round one end
+ * provides the data or room that the other end is about to sleep for, at the
+ * same moment. The sleeping end finds it, or the other end rings.
  *
- * Two threads, for a bounded number of rounds. Each round is a race of a few
+ * Two threads run a bounded number of rounds. Each round is a race of a few
  * instructions, and a different delay in each meets most of their orders. */
 #include "unit.h"
 
@@ -35,7 +35,7 @@ static void delay(int steps)
     for (int i = 0; i < steps; i++) __asm__ volatile("" ::: "memory");
 }
 
-/* Both leave it at nearly the same time. */
+/* Both threads leave it at nearly the same time. */
 static void meet(int round)
 {
     atomic_fetch_add(&ready, 1);

@@ -1,5 +1,5 @@
-/* test_eager.c - what is sent before the other end is known to have launched
- * (D2). Three engines, whose links the test moves. */
+/* test_eager.c - the data that are sent before the other end is known to have
+ * launched (D2). Three engines, whose links the test moves. */
 #include "engines.h"
 
 #include "../../src/ring/algorithm.h"
@@ -31,8 +31,9 @@ static struct op *launch(uint32_t i, uint64_t tag, uint64_t *result)
     return op;
 }
 
-/* Both begin as much as may be sent ahead, of which the other will launch
- * nothing before what they have in common is done; and that as the last. */
+/* Both engines begin as many operations as eager credit allows, and launch the
+ * common one last. Neither launches the other's operations before the common
+ * one is done. */
 static void test_what_is_common_passes_what_is_not(void **state)
 {
     (void)state;
@@ -51,8 +52,8 @@ static void test_what_is_common_passes_what_is_not(void **state)
     }
 }
 
-/* What engine 0 has sent to engine 1 lies before it; how much of the first
- * `part` bytes does that one take? */
+/* The bytes that engine 0 has sent to engine 1 are in the link. Returns how
+ * many of the first `part` bytes engine 1 takes. */
 static size_t take_part(bool defers, size_t part)
 {
     engines[1]->defers = defers;
@@ -69,8 +70,9 @@ static size_t take(bool defers)
     return take_part(defers, flying[1][0].size);
 }
 
-/* Who launches leaves what he has not launched where it lies, and takes it from
- * there as soon as he has; who waits keeps it, for more may lie behind it. */
+/* An engine that launches leaves the frames of operations that it has not
+ * launched where they are, and takes them after their launch. An engine that
+ * waits copies them, because other frames may follow. */
 static void test_launches_leave_what_is_ahead(void **state)
 {
     (void)state;
@@ -101,8 +103,8 @@ static void test_launches_leave_what_is_ahead(void **state)
     }
 }
 
-/* A frame that has begun is gone on with, wherever it is cut, and whatever its
- * body looks like. */
+/* A frame that has begun is continued, wherever it is cut, and whatever its
+ * body contains. */
 static void test_a_frame_that_has_begun_is_taken(void **state)
 {
     (void)state;
@@ -118,8 +120,9 @@ static void test_a_frame_that_has_begun_is_taken(void **state)
     assert_int_equal(take(true), 0);
 }
 
-/* Of many in a row the results are not kept, though each was done before the
- * next was launched: the others say that they have them (D4). */
+/* Of many operations in a row the results are not cached, although each was
+ * done before the next was launched: the DONEs of the others confirm them
+ * (D4). */
 static void test_many_in_a_row_are_confirmed(void **state)
 {
     (void)state;
@@ -127,7 +130,7 @@ static void test_many_in_a_row_are_confirmed(void **state)
     for (uint64_t k = 0; k < 2 * MANY; k++) (void)launch(0, k, out[k]);
     settle();
     deaf[1][0] = false;
-    settle(); /* early */
+    settle(); /* unexpected */
     deaf[0][1] = true;
     for (uint64_t k = 0; k < 2 * MANY; k++) {
         const struct op *op = launch(1, k, out[2 * MANY + k]);

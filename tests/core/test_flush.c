@@ -1,6 +1,7 @@
-/* test_flush.c - a member that has frozen while others have not: nothing begins
- * there, the state of nothing changes (rule F1), and what was half sent goes on
- * with its real bytes (rule F2). Three engines, one of which freezes first. */
+/* test_flush.c - a member that has frozen while others have not: nothing
+ * begins there, the state of nothing changes (rule F1), and a frame that was
+ * half sent goes on with its real bytes (rule F2). Three engines, one of which
+ * freezes first. */
 #include "engines.h"
 
 #include "../../include/pccl.h"
@@ -34,8 +35,8 @@ static uint32_t in_flight(void)
     return count;
 }
 
-/* What the others make of it when engine 0 freezes after so many rounds. True:
- * it was over by then. */
+/* The others continue when engine 0 freezes after so many rounds. True: the
+ * operation was over by then. */
 static bool freezes_after(uint32_t rounds, uint64_t count, uint32_t *half)
 {
     settle_for(rounds);
@@ -61,7 +62,7 @@ static bool freezes_after(uint32_t rounds, uint64_t count, uint32_t *half)
     return phase == PHASE_DONE;
 }
 
-/* An exchange, of which the others may return, and a ring. */
+/* A flat all-reduce, of which the others may return, and a ring. */
 static void test_half_sent_goes_on(void **state)
 {
     static const uint64_t counts[] = {6000, 40960};

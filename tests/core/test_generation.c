@@ -1,6 +1,6 @@
-/* test_generation.c - a connection that its caller has given up carries nothing
- * any more, even if its end has not come to who was called; the other end calls
- * where that works better (rule R3); and a link that has lost one of its
+/* test_generation.c - a connection that its dialer has given up carries
+ * nothing any more, even if its end has not reached the acceptor. The other
+ * end dials where that works better (rule R3). A link that has lost one of its
  * connections is lost (rule R6). */
 #include "unit.h"
 
@@ -80,7 +80,7 @@ static enum conn_state state_at(uint32_t who, uint32_t conn)
     return engines[who]->links.conns[conn]->state;
 }
 
-/* What `who` says first on a new connection to the other. */
+/* The first bytes that `who` sends on a new connection to the other. */
 static size_t call(uint32_t who, uint8_t *hello)
 {
     uint32_t conn = dials;
@@ -141,7 +141,7 @@ static void test_a_late_call_is_refused(void **state)
     assert_int_equal(closed[CALLED], 2);
 }
 
-/* Where calls pass in the other direction alone. */
+/* Dials pass in the other direction alone. */
 static void test_the_other_end_calls_back(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void test_the_other_end_calls_back(void **state)
     assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_FAILED);
     turn(CALLER, false);
     links_want(&engines[CALLER]->links, &members[CALLED], 1);
-    assert_int_equal(dials, 1); /* it waits, and does not call */
+    assert_int_equal(dials, 1); /* it waits, and does not dial */
     assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_WAITS);
     turn(CALLED, true);
     assert_true(hear(CALLER, 5, hello, call(CALLED, hello)));
@@ -170,7 +170,7 @@ static void test_a_call_ahead_of_the_turn_waits(void **state)
     assert_int_equal(state_at(CALLER, 5), CONN_OPEN);
 }
 
-/* The master tells one of two newcomers of the other before the other one has
+/* The master's PROPOSE reaches one of two newcomers before the other one has
  * its name. */
 static void test_a_call_ahead_of_the_welcome_waits(void **state)
 {
@@ -215,13 +215,13 @@ static void test_an_unwelcome_call_ends_by_its_silence(void **state)
     assert_int_equal(closed[CALLER], 1 << 5);
 }
 
-/* What was there is closed at both ends, and old numbers do not stand in the
- * way of the new caller's, nor the other way round. */
+/* The old connections are closed at both ends. Old numbers do not conflict
+ * with those of the new dialer, in either direction. */
 static void test_turning_begins_anew(void **state)
 {
     (void)state;
     uint8_t hello[RX_BUFFER_SIZE];
-    for (uint32_t i = 0; i < 3; i++) { /* the caller's numbers grow */
+    for (uint32_t i = 0; i < 3; i++) { /* the dialer's numbers grow */
         (void)call(CALLER, hello);
         engine_closed(engines[CALLER], i);
     }
@@ -257,7 +257,8 @@ static void test_proposals_turn_all_links(void **state)
                             link_find(&engines[CALLED]->links, 10, false)));
 }
 
-/* Moves what one end has to say on a connection; lost if nobody is there. */
+/* Moves the bytes that one end has to send on a connection. They are lost if
+ * the connection has no other end. */
 static void carry(int from, uint32_t conn)
 {
     int to = from == CALLER ? CALLED : CALLER;
@@ -332,7 +333,7 @@ static void test_no_call_mends_a_lost_link(void **state)
     size_t size = parts[0].size;
     memcpy(late, parts[0].from, size);
     engine_tx(engines[CALLER], 2, size);
-    engine_closed(engines[CALLED], 1); /* ...who is called loses one */
+    engine_closed(engines[CALLED], 1); /* ...the acceptor loses one */
     assert_false(hear(CALLED, 2, late, size));
     assert_int_equal(state_at(CALLED, 2), CONN_FREE);
     engine_closed(engines[CALLER], 1);
@@ -343,15 +344,15 @@ static void test_no_call_mends_a_lost_link(void **state)
     assert_int_equal(state_at(CALLED, 3), CONN_OPEN);
 }
 
-/* What one end sends on a connection that the other has lost is lost; nobody
- * may be left waiting for it in silence. */
+/* Bytes that one end sends on a connection that the other has lost are lost;
+ * no member may wait for them forever. */
 static void test_what_a_lost_connection_took_is_missed(void **state)
 {
     (void)state;
     float in[ENGINES] = {1, 2}, out[ENGINES];
     struct op *op[ENGINES];
     connect_two();
-    engine_closed(engines[CALLED], 1); /* its other end has not heard yet */
+    engine_closed(engines[CALLED], 1); /* its other end does not know yet */
     for (int i = 0; i < ENGINES; i++) {
         struct op_request r = {.sendbuf = &in[i],
                                .recvbuf = &out[i],
@@ -369,8 +370,8 @@ static void test_what_a_lost_connection_took_is_missed(void **state)
     assert_true(op[CALLED]->phase == PHASE_DONE || faults > 0);
 }
 
-/* One connection is enough for a near member, but not when a ring leads over
- * it from far away: whoever called, far or near. */
+/* One connection is enough for a low-RTT member, but not when a ring leads
+ * over it from a high-RTT member, whichever of them dialed. */
 static void test_a_near_link_of_a_far_ring_is_wide(void **state)
 {
     (void)state;

@@ -4,8 +4,8 @@
 
 #include "../../src/ring/hierarchy.h"
 
-/* What two sites send each other is one vector, and between any two members
- * there is at most the part of a chunk and the sum of one. */
+/* Two sites send each other one vector. Between any two members there is at
+ * most the part of a chunk and the sum of one. */
 static void test_sites_cross_once(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* test_links.c - who is to call whom, and the order and sites of the views that
- * the master proposes: rules D15, R3, R4, O6 and O8. */
+/* test_links.c - the dial directions, and the order and sites of the views
+ * that the master proposes: rules D15, R3, R4, O6 and O8. */
 #include "proposals.h"
 
-/* --------------------------------------------------------- who calls (R3) */
+/* ---------------------------------------------------- dial direction (R3) */
 
 static void test_the_other_end_is_told_to_call(void **state)
 {
@@ -11,7 +11,7 @@ static void test_the_other_end_is_told_to_call(void **state)
     for (uint32_t i = 0; i < 3; i++) hello(i, 0, 0);
     assert_int_equal(proposed.pair_count, 0);
     ready(0, 2);
-    assert_int_equal(proposals, 1); /* 3 may have more to say, 2 cannot */
+    assert_int_equal(proposals, 1); /* 3 may report more, 2 cannot */
     ready(2, 0);
     assert_int_equal(proposals, 2);
     assert_int_equal(proposed.pair_count, 1);
@@ -20,7 +20,7 @@ static void test_the_other_end_is_told_to_call(void **state)
     for (uint32_t i = 0; i < 3; i++) ready(i, 0);
     assert_int_equal(installed.round, proposed.round);
     assert_true(installed.view.mesh);
-    /* It is remembered. */
+    /* The master remembers it. */
     step(MASTER_CLOSED, 2, NULL);
     struct wire_msg flushed = {.type = WIRE_FLUSHED,
                                .round = master->groups[0].round};
@@ -52,7 +52,7 @@ static void flush_three(void)
     for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &flushed);
 }
 
-/* A peer that counts itself among those that it cannot reach. */
+/* A peer that lists itself among those that it cannot reach. */
 static void test_nobody_has_a_link_to_itself(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_nobody_has_a_link_to_itself(void **state)
 
 /* ------------------------------------------------------ no such pair (R4) */
 
-/* The search that is asked for where an order cannot be repaired. */
+/* The search that is requested where an order cannot be repaired. */
 static void no_ring_is_found(void)
 {
     if (master->groups[0].phase != GROUP_SOLVING) return;
@@ -124,7 +124,7 @@ static void test_a_newcomer_is_told_of_the_pair(void **state)
     assert_true(installed.view.ring);
 }
 
-/* Of many pairs the one that all have in common goes. */
+/* Of many pairs the member that all have in common is removed. */
 static void test_the_unreachable_newcomer_is_refused(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_members_are_never_thrown_out(void **state)
         step(MASTER_RECEIVED, i, &flushed);
     }
     for (uint32_t k = 0; k < 200 && installed.round == 1; k++) {
-        /* Everybody flushes, and 1 and 2 do not reach each other. */
+        /* Every member flushes, and 1 and 2 do not reach each other. */
         struct wire_msg flushed = {.type = WIRE_FLUSHED,
                                    .round = master->groups[0].round};
         for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &flushed);
@@ -193,7 +193,7 @@ static void test_then_networks(void **state)
     assert_order("021435");
 }
 
-/* No two are on one host, so only the networks tell. */
+/* No two are on one host, so only the networks decide. */
 static void test_networks_become_neighbours(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void test_hosts_are_sites(void **state)
 {
     (void)state;
     quorum(6);
-    /* The last bit of a host says nothing of where it is; 0: nobody knows. */
+    /* The last bit of a host has no information about its place; 0: unknown. */
     static const uint64_t hosts[] = {2, 4, 3, 0, 5, 2};
     for (uint32_t i = 0; i < 6; i++) hello(i, hosts[i], 0);
     assert_sites("010310");
@@ -252,7 +252,7 @@ static void round_trip(uint32_t a, uint32_t b, pccl_ns rtt)
     step(MASTER_RECEIVED, b, &m);
 }
 
-/* A newcomer, of whom nothing is known, is admitted. */
+/* A newcomer without measurements is admitted. */
 static void admit(uint32_t count)
 {
     hello(count, 0, 0);

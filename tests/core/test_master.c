@@ -1,5 +1,6 @@
-/* test_master.c - the coordinator's rules as transcripts: what is sent to
- * whom after each event. Rule numbers refer to master/PROTOCOL.md. */
+/* test_master.c - the coordinator's rules as transcripts: the messages that
+ * each member gets after each event. Rule numbers refer to
+ * master/PROTOCOL.md. */
 #include "unit.h"
 
 #include "../../src/master/master.h"
@@ -173,7 +174,7 @@ static void test_founders_only(void **state) /* M2 */
     HELLO(2, "2 WELCOME id=3\n2 PROPOSE r3 -0 +1\n", .join = false);
 }
 
-/* Only groups with peers are looked at, in the order of their places. */
+/* Only groups with peers are visited, in the order of their places. */
 static void test_groups_in_use(void **state)
 {
     (void)state;

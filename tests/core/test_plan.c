@@ -1,5 +1,6 @@
 /* test_plan.c - the arithmetic of the algorithms: both ends agree on every
- * transfer, no order of waiting deadlocks, and the data end where they should.
+ * transfer, no order of waiting deadlocks, and the data end in the right
+ * places.
  *
  * The little machine below moves bytes as the engine does, one transfer at a
  * time, with u8 sums that wrap: every contribution must be counted once. */
@@ -15,12 +16,12 @@ enum { WORLD_MAX = 9, BYTES_MAX = 1 << 20, XFERS_MAX = 4096 };
 struct node {
     struct plan plan;
     uint8_t *send, *recv, *slots;
-    uint8_t *wrote; /* ring: what was last written to each byte of recv */
+    uint8_t *wrote; /* ring: the last value written to each byte of recv */
     uint32_t sent[WORLD_MAX], received[WORLD_MAX];
     struct hierarchy hierarchy;
-    /* Transfers from `prev`; pairwise: pieces that are summed up, and those
-     * that came as sums; lent: segments of the own chunk that are summed up,
-     * and those of which all other sums came. */
+    /* Counts. ring: transfers from `prev`; direct: pieces that are summed up,
+     * and pieces received as sums; single copy: segments of the own chunk that
+     * are summed up, and segments of which all other sums have arrived. */
     bool got[XFERS_MAX];
     uint32_t summed[XFERS_MAX], sums[XFERS_MAX];
     size_t send_bytes[WORLD_MAX], send_displs[WORLD_MAX];
@@ -144,7 +145,7 @@ static void deliver(struct node *to, uint32_t from, const uint8_t *bytes,
     if (from == to->plan.prev && k < XFERS_MAX) to->got[k] = true;
 }
 
-/* What the engine does when all vectors are in their slots. */
+/* The engine's fold when all vectors are in their slots. */
 static bool fold(struct node *n, uint64_t size)
 {
     const struct plan *p = &n->plan;
@@ -332,7 +333,7 @@ static void test_blocks(void **state)
     }
 }
 
-/* Nobody but the center speaks with more than one, and messages are few. */
+/* Only the root has more than one partner, and messages are few. */
 static void test_star(void **state)
 {
     (void)state;
@@ -382,8 +383,8 @@ static void test_same_kind_everywhere(void **state)
     }
 }
 
-/* Members that share memory: every piece of the vector has one number, and each
- * partner has one turn. */
+/* Members that share memory: every piece of the vector has one number, and
+ * each partner has one turn. */
 static void test_pairwise(void **state)
 {
     (void)state;
@@ -436,8 +437,8 @@ static void test_pairwise(void **state)
     }
 }
 
-/* Lent: no more than two segments are under way. The input of the next but one
- * waits for all sums of a segment, a sum for the own one. */
+/* Single copy: no more than two segments are under way. The input of the next
+ * but one waits for all sums of a segment, a sum for the own one. */
 static void test_lent(void **state)
 {
     (void)state;
@@ -477,8 +478,8 @@ static void test_lent(void **state)
     assert_ptr_equal(p.algorithm, &allreduce_ring);
 }
 
-/* Members that are far apart and all linked: small sums take two distances, and
- * all of a ring hear of each other that they are done. */
+/* High-RTT members that are all linked: small sums take two distances, and all
+ * members of a ring receive the DONE of all. */
 static void test_far(void **state)
 {
     (void)state;
@@ -512,7 +513,7 @@ static void test_far(void **state)
     assert_int_equal(plan_partners(&p), 2);
 }
 
-/* Rule D15: every division into sites gives the sums, at every place of the
+/* Rule D15: every division into sites gives the sums, at every position of the
  * members in them. */
 static void test_sites(void **state)
 {
@@ -543,7 +544,8 @@ static void test_sites(void **state)
     sites = NULL;
 }
 
-/* Between hosts the chunks come in more pieces, for connections to share. */
+/* Between hosts the chunks come in more pieces, so that connections can share
+ * them. */
 static void test_pieces_for_many_connections(void **state)
 {
     (void)state;

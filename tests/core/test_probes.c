@@ -1,5 +1,5 @@
-/* test_probes.c - which links the master has probed, and the rings that are
- * searched: rules O4 to O6. */
+/* test_probes.c - the links that the master has probed, and the rings that it
+ * has searched: rules O4 to O6. */
 #include "proposals.h"
 
 /* ------------------------------------------------------------ probes (O4) */
@@ -25,7 +25,7 @@ static void probe_two(void)
     assert_true(probes[0].due && probes[1].due);
 }
 
-/* It is begun again at once, though the other end says nothing. */
+/* The probe is begun again at once, though the other end reports nothing. */
 static void test_a_failed_probe_is_turned(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void test_a_silent_probe_ends_by_time(void **state)
     }
 }
 
-/* Of a world that takes longer to measure than a measurement is good for. */
+/* A world whose measurement takes longer than a measurement stays valid. */
 static void test_a_sweep_measures_nothing_twice(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void test_a_guess_says_what_to_probe(void **state)
             count++;
         }
     }
-    assert_int_equal(count, 6 * 2); /* every edge, and its way back */
+    assert_int_equal(count, 6 * 2); /* every edge, and its reverse */
     assert_int_equal(master->groups[0].phase, GROUP_SOLVING);
     found(ring);
     assert_order("024135");
@@ -145,7 +145,7 @@ static void in_the_background(void)
     view_of(4);
     optimize(4);
     assert_false(search.background);
-    /* The search of a hopeful ring may be asked for once more. */
+    /* The search of a promising ring may be asked for once more. */
     for (uint32_t k = 0; k < 8 && master->groups[0].phase == GROUP_SOLVING; k++)
         found(ring);
     assert_order("0213");
@@ -176,7 +176,7 @@ static void test_a_better_ring_of_other_members_is_dropped(void **state)
     assert_false(optimize_has_better(master, 0));
 }
 
-/* Its indexes are those of a world that is no more. */
+/* Its indexes belong to a world that no longer exists. */
 static void test_a_ring_with_one_lost_since_is_dropped(void **state)
 {
     (void)state;

@@ -1,15 +1,15 @@
-/* test_progress.c - which thread moves the bytes: all sequences of events, with
- * calls, a background thread and partners as a model around the table. After
- * each step somebody looks after what is pending, an owner that sleeps is
- * woken, and a caller that waits is signalled. Every effect of the table is
- * needed: without it some sequence breaks one of these. */
+/* test_progress.c - which thread moves the bytes: all sequences of events,
+ * with calls, a background thread and partners as a model around the table.
+ * After each step some thread handles pending work, a sleeping owner is woken,
+ * and a waiting caller is signalled. Every effect of the table is needed:
+ * without it some sequence breaks one of these rules. */
 #include "unit.h"
 
 #include "../../src/peer/progress_core.h"
 
 enum tick { TICK_OFF, TICK_DUE, TICK_ON };
 
-/* All that matters, as small numbers. */
+/* The complete state, as small numbers. */
 struct world {
     enum progress_state state;
     enum tick tick;   /* DUE: the background thread is to start it */
@@ -18,9 +18,9 @@ struct world {
     bool waiter;      /* another one waits for it */
     bool signalled;   /* ... and has been signalled */
     bool armed, rung; /* the sleeper's doorbells; one of them, or its eventfd */
-    bool pending;     /* bytes have come that nobody has looked at */
-    bool unsent;      /* a call has made something to send */
-    bool left;        /* something came up in the pass of a testing call */
+    bool pending;     /* bytes have arrived that no thread has seen */
+    bool unsent;      /* a call has made bytes to send */
+    bool left;        /* new work came up in a testing call's pass */
     bool stale;       /* the watched set is not that of the session */
 };
 
@@ -44,14 +44,14 @@ enum action {
 
 enum { WORLDS = 6 * 3 << 10, NO_ROW = 1000 };
 
-/* An effect that is left out, and what the table has. */
+/* The omitted effect, and the effect in the table. */
 static struct {
     uint32_t row, effect;
 } left_out;
 static bool used[NO_ROW];
 static uint32_t effects_of[NO_ROW];
 
-static bool explain; /* prints what breaks */
+static bool explain; /* prints the broken rule */
 
 static bool check(bool holds, const char *what, const struct world *w)
 {
@@ -67,8 +67,8 @@ static bool is_tested(enum progress_state state)
            state == PROGRESS_SLEEPING_TESTED;
 }
 
-/* What progress.c does with an event. A testing call makes one pass, which may
- * leave something to send; others go on while bytes move. */
+/* The reaction of progress.c to an event. A testing call makes one pass, which
+ * may leave bytes to send; others go on while bytes move. */
 static bool step(struct world *w, enum progress_event event)
 {
     struct progress_step s = progress_core_step(w->state, event);
@@ -117,7 +117,7 @@ static bool invariants(const struct world *w)
                  "a caller waits for nobody", w);
 }
 
-/* A call that something has changed for. */
+/* A call that reports a change. */
 static bool call(struct world *w, enum progress_event event)
 {
     w->unsent = true;
@@ -152,7 +152,7 @@ static bool leave(struct world *w, enum progress_event event)
 static bool sleeps(struct world *w)
 {
     w->armed = true;
-    w->rung = w->pending; /* it looks once more */
+    w->rung = w->pending; /* it polls once more */
     return step(w, PROGRESS_ON_SLEEP);
 }
 
@@ -252,8 +252,8 @@ static uint32_t number_of(const struct world *w)
     return ((uint32_t)w->state * 3 + (uint32_t)w->tick) << 10 | bits;
 }
 
-/* Every world that any sequence of actions leads to. False: a rule is broken
- * in one of them. */
+/* Visits every world that any sequence of actions leads to. False: a rule is
+ * broken in one of them. */
 static bool explore(uint32_t *count)
 {
     static struct world queue[WORLDS];
@@ -290,7 +290,7 @@ static void test_every_sequence(void **state)
     for (uint32_t i = 0; i < progress_core_rows(); i++) assert_true(used[i]);
 }
 
-/* The tick's pace is a matter of speed alone. */
+/* The tick's pace affects speed alone. */
 static void test_every_effect_is_needed(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void check(size_t count, bool in_place)
                             count * sizeof *first);
         engine_release(engines[r], ops[r]);
     }
-    /* Blocks span at most 1, 2 and 3 on their way, in 255 steps each. */
+    /* Blocks span at most 1, 2 and 3 in transit, in 255 steps each. */
     for (size_t i = 0; i < count; i++) {
         float want = element(0, i) + element(1, i) + element(2, i);
         float off = first[i] - want;
@@ -55,7 +55,7 @@ static void check(size_t count, bool in_place)
     }
 }
 
-/* Exchanges and rings; the last block full and not. */
+/* Flat all-reduces and rings; the last block full and not. */
 static const size_t counts[] = {1, 511, 513, 1024, 20000, COUNT_MAX};
 
 static void test_same_bits_everywhere(void **state)
@@ -105,7 +105,7 @@ static void stop_after(size_t count, uint32_t rounds)
     }
 }
 
-/* At any moment, results held or half made: contract C2. */
+/* At any moment, with complete or partial results: contract C2. */
 static void test_restored_wherever_stopped(void **state)
 {
     static const size_t sizes[] = {20000, COUNT_MAX};
@@ -126,7 +126,8 @@ static void test_restored_wherever_stopped(void **state)
     assert_true(held);
 }
 
-/* Who lacks a committed result is given the elements, not the codes. */
+/* A member that lacks a committed result is given the elements, not the
+ * codes. */
 static void test_a_donation_is_elements(void **state)
 {
     (void)state;

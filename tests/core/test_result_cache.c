@@ -1,8 +1,9 @@
-/* test_result_cache.c - how long a returned result is kept for others (D5..D7).
+/* test_result_cache.c - how long a returned result is cached for others
+ * (D5..D7).
  *
- * Three engines; the test decides which of them hears whom. Engine 0 has
- * returned operation X, engine 1 still lacks engine 2's part of it: whatever
- * happens next, 0 must be able to donate X until 1 has it. */
+ * Three engines; the test decides which of them receives from which. Engine 0
+ * has returned operation X, engine 1 still lacks engine 2's part of it.
+ * Whatever happens next, 0 must be able to donate X until 1 has it. */
 #include "engines.h"
 
 #include "../../src/ring/algorithm.h"
@@ -25,7 +26,7 @@ static struct op *launch(uint32_t i, uint64_t tag, bool broadcast,
     return engine_launch(engines[i], &r, false);
 }
 
-/* Tag 1, sequence 0: is engine 0 able to give it away? */
+/* Tag 1, sequence 0: true if engine 0 can donate it. */
 static bool donor(void)
 {
     struct wire_op op = {.tag = 1};
@@ -72,7 +73,7 @@ static void test_kept_while_another_operation_ends(void **state)
     (void)state;
     x_in_doubt();
     broadcast_from_0(2, NULL, 0);
-    assert_true(donor()); /* engine 1 said DONE, but not clean */
+    assert_true(donor()); /* engine 1 sent DONE, but not clean */
 }
 
 static void test_kept_though_a_scope_is_clean(void **state)
@@ -84,7 +85,7 @@ static void test_kept_though_a_scope_is_clean(void **state)
     assert_true(donor()); /* engine 2 was clean, but 1 was not asked */
 }
 
-/* Engine 1 was clean when it said DONE, and began X only then. */
+/* Engine 1 was clean when it sent DONE, and began X only then. */
 static void test_kept_if_it_ended_after_the_launch(void **state)
 {
     (void)state;
@@ -98,7 +99,7 @@ static void test_kept_if_it_ended_after_the_launch(void **state)
     assert_true(donor());
 }
 
-/* A ring, whose result nobody holds before all have launched. Its DONEs are
+/* A ring, whose result no member has before all have launched. Its DONEs are
  * passed on along it, or go from everyone to everyone (rule D4). */
 static bool direct;
 
@@ -150,8 +151,8 @@ static void test_kept_though_a_ring_of_a_scope_is_clean(void **state)
     assert_true(donor());
 }
 
-/* Y is a ring, and engine 2 sends the last of it to engine 0 only behind its
- * part of X, when it has X: it is clean then, and engine 1 was before X. */
+/* Y is a ring. Engine 2 sends the last of it to engine 0 only behind its part
+ * of X, when it has X. It is clean then, and engine 1 was before X. */
 static void test_kept_if_it_was_begun_in_a_ring(void **state)
 {
     (void)state;
@@ -178,7 +179,7 @@ static void test_kept_if_it_was_begun_in_a_ring(void **state)
     assert_true(y[0]->cleared); /* all were clean */
 }
 
-/* Engine 1 runs X all through a ring of everybody, and says so. */
+/* Engine 1 runs X all through a ring of all members, and reports it. */
 static void test_kept_if_a_member_is_not_clean(void **state)
 {
     (void)state;
@@ -224,14 +225,14 @@ static void test_dropped_by_the_next_of_its_tag(void **state)
     engine_release(engines[1], x[1]);
     for (uint32_t i = 0; i < WORLD; i++) launch(i, 5, false, NULL, 0);
     settle();
-    assert_true(donor()); /* another tag says nothing */
+    assert_true(donor()); /* another tag confirms nothing */
     for (uint32_t i = 0; i < WORLD; i++) launch(i, 1, false, NULL, 0);
     settle();
     assert_false(donor());
 }
 
-/* There are RESULTS_MAX slots. What is dropped gives its own back, so another
- * lot of operations returns at once as well (D5). */
+/* There are RESULTS_MAX slots. A dropped result returns its slot, so another
+ * batch of operations returns at once as well (D5). */
 static void test_slots_are_given_back(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* test_session.c - what a member answers when the master asks what keeps it
- * (rule V4), what it closes when the ring is another one (rule O7), and that it
- * has an operation fail until the master has heard of it (rule D10). */
+/* test_session.c - a member's answer when the master asks for the operations
+ * that delay it (rule V4), the links that it closes when the ring is another
+ * one (rule O7), and its request that an operation fail, until the master has
+ * received it (rule D10). */
 #include "unit.h"
 
 #include "../../include/pccl.h"
@@ -114,8 +115,8 @@ static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)
     assert_int_equal(op->phase, PHASE_RUNNING);
 }
 
-/* What keeps it: a scope's operations come with their members, and before the
- * list of all, which ends the answer. */
+/* The operations that delay it: those of a scope come with their members, and
+ * before the list of all, which ends the answer. */
 static void test_scopes_are_told_first(void **state)
 {
     (void)state;
@@ -151,7 +152,8 @@ static void propose(uint32_t round, bool optimize, const uint16_t *order)
                             .view = {.ring = true, .optimize = optimize}});
 }
 
-/* Rule O7. Otherwise what was called for the old ring or for probes stays. */
+/* Rule O7. Otherwise the links that were dialed for the old ring or for probes
+ * stay. */
 static void test_an_optimization_closes_what_the_new_ring_lacks(void **state)
 {
     (void)state;
@@ -183,8 +185,8 @@ static void next_epoch(uint32_t round, struct wire_op *verdict)
     hear(&m);
 }
 
-/* What the master sends is checked: nobody holds the result of this operation
- * here, so no verdict can make it one. */
+/* The master's messages are checked: no member has the result of this
+ * operation here, so no verdict can commit it. */
 static void test_a_commit_of_what_is_not_complete(void **state)
 {
     (void)state;
@@ -196,9 +198,9 @@ static void test_a_commit_of_what_is_not_complete(void **state)
                                          "that is not complete");
 }
 
-/* Rule D10: the report may cross a flush, and then it was of an epoch that is
- * over. The operation starts again, and so does the report, until the verdict
- * comes; those of others are none of its concern. */
+/* Rule D10: the report may cross a flush, and then its epoch is over. The
+ * operation starts again, and so does the report, until the verdict comes.
+ * Verdicts on other operations do not affect it. */
 static void test_a_failure_is_reported_again(void **state)
 {
     (void)state;

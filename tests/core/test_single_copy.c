@@ -1,8 +1,7 @@
-/* test_single_copy.c - large all-reduces of members of one host go through
- * memory that they lend each other (rules D16, L7, L8): what passes over the
- * connections then, what if memory was not taken or there are more operations
- * than rooms, and what never counts. Three engines, whose memory is one
- * process's. */
+/* test_single_copy.c - large all-reduces of members of one host use regions
+ * (rules D16, L7, L8): the frames that pass over the connections, regions that
+ * were not accepted, more operations than slots, and frames that never count.
+ * Three engines, whose memory is one process's. */
 #include "engines.h"
 
 #include "../../src/ring/algorithm.h"
@@ -107,7 +106,7 @@ static void all_rooms_are_free(void)
     }
 }
 
-/* Many segments, in place and not: headers alone are carried. */
+/* Many segments, in place and not: only headers are carried. */
 static void test_headers_only(void **state)
 {
     (void)state;
@@ -123,7 +122,7 @@ static void test_headers_only(void **state)
     all_rooms_are_free();
 }
 
-/* One that has no memory, and one that could not open another's. */
+/* One engine has no region, and one could not open another's. */
 static void test_some_do_not_lend(void **state)
 {
     (void)state;
@@ -139,7 +138,7 @@ static void test_some_do_not_lend(void **state)
     all_rooms_are_free();
 }
 
-/* Launched here in one order and there in another; one finds no room. */
+/* The launches have different orders at two engines; one finds no slot. */
 static void test_more_than_rooms(void **state)
 {
     (void)state;
@@ -155,7 +154,7 @@ static void test_more_than_rooms(void **state)
     all_rooms_are_free();
 }
 
-/* As a lender does that goes on in a view without the reader. */
+/* The owner of a region goes on in a view without the reader. */
 static void give_room_to_another(uint32_t lender, const struct op *op)
 {
     struct single_copy_head *heads =
@@ -204,13 +203,13 @@ static void test_overwritten_while_it_waits(void **state)
         assert_int_equal(in[0][0][k], value(0, 0, k));
 }
 
-/* A room belongs to its operation until all are known to hold the result, and
- * a new view takes it from all. */
+/* A slot belongs to its operation until all are known to have the result. A
+ * new view frees all slots. */
 static void test_room_until_all_are_done(void **state)
 {
     (void)state;
     launch_all(0, false);
-    deaf[2][0] = true; /* hears no sum of 0's chunk: cannot be done */
+    deaf[2][0] = true; /* receives no sum of 0's chunk: cannot be done */
     settle();
     assert_int_equal(state_of(ops[0][0])->slot, 1);
     launch(1, 0, false);
@@ -228,7 +227,8 @@ static void test_room_until_all_are_done(void **state)
     all_rooms_are_free();
 }
 
-/* Who lends is the same for all, whatever memory they have: by the view. */
+/* All members agree on the use of regions, whatever memory they have: the view
+ * decides. */
 static void test_by_the_view_alone(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_by_the_view_alone(void **state)
         assert_false(engines[i]->single_copy_on);
 }
 
-/* Engine 0 hears a frame from another one; false: it breaks the protocol. */
+/* Engine 0 receives a frame of another one; false: it breaks the protocol. */
 static bool hear(uint32_t from, const struct frame *f)
 {
     uint8_t *to;
@@ -281,12 +281,13 @@ static void test_words_out_of_place(void **state)
     engines[0]->links.conns[1]->region.memory = NULL;
     const struct frame lent = {
         .type = FRAME_DATA, .flags = FLAG_SINGLE_COPY, .epoch = 2};
-    assert_false(hear(1, &lent)); /* it has lent nothing */
+    assert_false(hear(1, &lent)); /* it has exported nothing */
     const struct frame area = {.type = FRAME_REGION, .seq = SINGLE_COPY_SIZE};
     assert_false(hear(2, &area)); /* the connection shares no memory */
 }
 
-/* Lent transfers that are none, in a lent operation and in another one. */
+/* Invalid single-copy transfers, in a single-copy operation and in another
+ * one. */
 static void test_lies(void **state)
 {
     (void)state;
@@ -337,8 +338,8 @@ static const uint8_t *on_borrow(void *user, uint32_t conn,
     return offer->nonce == NONCE ? areas[conn] : NULL;
 }
 
-/* Memory of another size is not opened, what was opened is not opened again,
- * and nobody has taken what was not offered. */
+/* A region of another size is not opened, an open region is not opened again,
+ * and no member has accepted a region without an offer. */
 static void test_offers(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* test_striped.c - a ring over links of several connections: what has come is
- * passed on in any order, once, and nothing before it has come (rule D13); a
- * connection that is lost takes the operation back to its beginning (rule R6).
- * Three engines; the test decides what each connection carries, and when. */
+/* test_striped.c - a ring over links of several connections. Received data are
+ * passed on in any order, once, and none before it has arrived (rule D13). A
+ * lost connection takes the operation back to its beginning (rule R6). Three
+ * engines; the test decides which bytes each connection carries, and when. */
 #include "unit.h"
 
 #include "../../include/pccl.h"
@@ -24,7 +24,7 @@ struct way {
     bool stopped; /* nothing comes out of it */
     uint8_t bytes[2 * SEGMENT];
     size_t size;
-    uint32_t body; /* bytes that the frame that goes in lacks */
+    uint32_t body; /* missing bytes of the frame that goes in */
     struct {
         struct frame frame;
         size_t size; /* bytes that have not come out */
@@ -38,7 +38,7 @@ static uint64_t ids[WORLD];
 static struct op *ops[WORLD];
 static uint64_t in[WORLD][COUNT], out[WORLD][COUNT];
 
-/* By the end that sends or holds it, the other end, and the connection. */
+/* By the end that sends or receives, the other end, and the connection. */
 static struct way ways[WORLD][WORLD][STRIPES];
 static bool held[WORLD][WORLD][STRIPES];
 static bool called[WORLD][WORLD][STRIPES];
@@ -87,7 +87,7 @@ static void on_finished(void *user, struct op *op)
     (void)user, (void)op;
 }
 
-/* --------------------------------------------------- what may be sent, when */
+/* ----------------------------------------------------- permission to send */
 
 /* The k-th transfer of step s passes on what came a step before. */
 static bool has_come(uint32_t a, uint32_t k)
@@ -115,7 +115,7 @@ static void move_in(uint32_t a, uint32_t b, uint32_t j)
     struct way *w = &ways[a][b][j];
     uint32_t conn = b * STRIPES + j;
     struct conn_part parts[2];
-    /* Socket buffers hold little, and a driver asks who may send. */
+    /* Socket buffers are small, and a driver asks which endpoint may send. */
     if (w->size >= SEGMENT || !engine_may_send(engines[a], conn)) return;
     uint32_t count = engine_tx_window(engines[a], conn, parts);
     if (count == 0) {
@@ -188,8 +188,8 @@ static void answer_calls(void)
     }
 }
 
-/* Ends hear of what the other ones have closed, and what was under way there
- * is lost. */
+/* Each end receives the closes of the other end. Bytes under way there are
+ * lost. */
 static void hear_ends(void)
 {
     for (uint32_t i = 0; i < WORLD * WORLD * STRIPES; i++) {
@@ -309,8 +309,8 @@ static void finish(void)
 
 /* -------------------------------------------------------------------- tests */
 
-/* A segment is late: only what depends on it waits, one transfer of each
- * member, everything else goes round the whole ring. */
+/* A segment is late: only the transfers that depend on it wait, one of each
+ * member. All others go round the whole ring. */
 static void test_what_is_late_keeps_nothing_else(void **state)
 {
     for (uint32_t j = 0; j < STRIPES; j++) {
@@ -328,7 +328,7 @@ static void test_what_is_late_keeps_nothing_else(void **state)
     }
 }
 
-/* Whatever comes in whatever order. */
+/* The data arrive in any order. */
 static void test_any_order(void **state)
 {
     uint32_t all = 0;
@@ -356,7 +356,7 @@ static bool any_done(void)
     return done;
 }
 
-/* As a flush and a view of the same members do when nobody was lost. */
+/* A flush and a view of the same members do this when no member was lost. */
 static void begin_again(void)
 {
     for (uint32_t i = 0; i < WORLD; i++) {
@@ -369,8 +369,8 @@ static void begin_again(void)
         assert_true(engine_start(engines[i], ops[i]));
 }
 
-/* One connection ends at any moment, with what it had under way: somebody says
- * so, and in the next view every transfer is made again, each once. */
+/* One connection ends at any moment, with the bytes under way on it. An end
+ * reports it, and in the next view every transfer is made again, each once. */
 static void test_a_lost_connection(void **state)
 {
     bool last = false;

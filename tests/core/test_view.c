@@ -1,4 +1,5 @@
-/* test_view.c - a peer's view, and what its program is told (T1..T3). */
+/* test_view.c - a peer's view, and the losses that its program is notified of
+ * (T1..T3). */
 #include "unit.h"
 
 #include "../../src/elastic/view.h"
@@ -114,7 +115,7 @@ static void push(uint32_t epoch, const uint64_t *ids, uint32_t count)
     free(v);
 }
 
-/* A master that errs: each loss takes a member, so there are no more. */
+/* A faulty master: each loss takes a member, so there are no more. */
 static void test_more_losses_than_members(void **state)
 {
     (void)state;
@@ -132,7 +133,7 @@ static void test_losses_are_told_in_order(void **state)
     notified_all(told, base);
     push(6, (uint64_t[]){10}, 1);
     push(7, (uint64_t[]){13, 11}, 2);
-    assert_int_equal(told->epoch, 5); /* T1: nothing until it is told */
+    assert_int_equal(told->epoch, 5); /* T1: nothing until it is notified */
     assert_int_equal(told->size, 4);
     assert_int_equal(told->rank, 2);
     notified_advance(told, 1, 12);

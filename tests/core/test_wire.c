@@ -145,8 +145,8 @@ static void test_values_arrive(void **state)
     assert_int_equal(got.abort.code, -2);
 }
 
-/* A decoder may take a corrupted frame for another good one, but what it says
- * is within limits: it can be encoded, to the very bytes that came. */
+/* A decoder may accept a corrupted frame as another valid one. Its values are
+ * then within limits: it can be encoded, to the very bytes received. */
 static void test_every_corruption(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* unit.h - what CMocka wants included, in its order. */
+/* unit.h - the headers that CMocka requires, in its order. */
 #ifndef PCCL_TESTS_UNIT_H
 #define PCCL_TESTS_UNIT_H
 
