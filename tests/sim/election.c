@@ -1,8 +1,9 @@
 /* election.c - counts the votes of a synchronization again (rules S1..S9).
  *
- * Written from the rules, with ballots of its own: it sees what members sent
- * to the master and what the master sent to them, and takes only the
- * membership from it. What the master says must be what the recount gives. */
+ * It is written from the rules, with ballots of its own: it sees the messages
+ * that members and the master send to each other, and takes only the
+ * membership from the master. The master's STATE must equal the result of the
+ * recount. */
 #include "election.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ enum part { PART_OUT, PART_GIVES, PART_MUTE, PART_WANTS, PART_ODD };
 
 struct ballot {
     bool cast;    /* not decided yet */
-    bool decided; /* `want` is the master's next word to this member */
+    bool decided; /* `want` is the master's next STATE to this member */
     enum part part;
     enum sync_role want;
     uint8_t strategy;
@@ -27,15 +28,15 @@ struct ballot {
 struct chronicle {
     bool any; /* there has been a synchronization */
     uint64_t revision, structure, content;
-    uint64_t had[HAD_MAX]; /* members that had it then */
+    uint64_t had[HAD_MAX]; /* members that had the content then */
     uint32_t had_count;
     bool under_way, ending;
     uint64_t id;               /* of the last one in which bytes moved */
-    uint32_t completed, taken; /* told COMPLETE, seen by the programs */
+    uint32_t completed, taken; /* notified COMPLETE, seen by the programs */
     uint64_t sum_tx, sum_rx;   /* by the programs, and of the lost */
-    bool spoiled;              /* one left in the middle: sums say nothing */
+    bool spoiled;              /* one left in the middle: sums mean nothing */
     bool stale;                /* one was lost since the lists went out */
-    bool named;                /* one has said in what its tensors differ */
+    bool named;                /* one has reported how its tensors differ */
 };
 
 struct election {
@@ -53,7 +54,7 @@ void election_free(struct election *e)
     free(e);
 }
 
-/* Members of a group in the order of links; those who leave do not count. */
+/* Members of a group in the order of links; leaving members do not count. */
 static uint32_t members(const struct sim *s, uint32_t number, uint32_t *links)
 {
     const struct master *m = s->master;
@@ -344,9 +345,10 @@ static void decide(struct sim *s, uint32_t number)
     sim_coverage.sync_two += together > 1;
 }
 
-/* ------------------------------------------------------- the master's word */
+/* ------------------------------------------------------ the master's STATE */
 
-/* S6: who holds, who receives, who has other tensors; all of them. */
+/* S6: the holders, the receivers, and the members with other tensors; all of
+ * them. */
 static void check_lists(struct sim *s, uint32_t number,
                         const struct wire_msg *msg)
 {
@@ -451,13 +453,14 @@ void election_said(struct sim *s, const uint32_t *links, uint32_t count,
     for (uint32_t i = 0; i < count; i++) said_to(s, links[i], msg);
 }
 
-/* Bytes that all gave are bytes that all took, the lost ones included. */
+/* The bytes that all sent are the bytes that all received, including the lost
+ * members. */
 void election_taken(struct sim *s, uint32_t number, uint64_t member,
                     uint64_t id, uint64_t tx, uint64_t rx)
 {
     struct chronicle *c = &s->election->groups[number];
     if (id != c->id) {
-        /* An evicted member may read the word on an older one late. */
+        /* An evicted member may read the STATE of an older one late. */
         bool late = id > 0 && id < c->id && !sim_is_member(s, member);
         SIM_CHECK(s, late || tx + rx == 0, "bytes without a transfer");
         return;
@@ -472,7 +475,7 @@ void election_taken(struct sim *s, uint32_t number, uint64_t member,
     sim_coverage.sync_exact += c->sum_rx > 0;
 }
 
-/* S8: after a loss the lists go out again before anything else happens. */
+/* S8: after a loss the lists are sent again before anything else happens. */
 void election_settled(struct sim *s)
 {
     for (uint32_t i = 0; i < SIM_GROUPS; i++) {
@@ -485,7 +488,8 @@ void election_settled(struct sim *s)
     }
 }
 
-/* Nobody here gives wrong bytes, so nobody may be thought to (S7). */
+/* No member here sends wrong bytes, so no member may be suspected of it
+ * (S7). */
 void election_watch(struct sim *s, const struct sim_proc *p)
 {
     const struct state_sync *sync = &p->session->sync_state;

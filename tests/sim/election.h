@@ -12,7 +12,7 @@ void election_asked(struct sim *s, uint32_t link, const struct wire_msg *msg);
 void election_reported(struct sim *s, uint32_t link,
                        const struct wire_msg *msg);
 void election_gone(struct sim *s, uint32_t link);
-/* The master has done all that it does about an event. */
+/* The master has completed its reaction to an event. */
 void election_settled(struct sim *s);
 
 /* The master sends STATE. */
@@ -23,7 +23,7 @@ void election_said(struct sim *s, const uint32_t *links, uint32_t count,
 void election_taken(struct sim *s, uint32_t number, uint64_t member,
                     uint64_t id, uint64_t tx, uint64_t rx);
 
-/* What must be true of a process while it synchronizes. */
+/* The conditions that a process must meet while it synchronizes. */
 void election_watch(struct sim *s, const struct sim_proc *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* fail.c - members that have an operation fail for all (rule D10), while one
- * of them does not launch it before it is told so. */
+ * of them does not launch it before it is notified. */
 #include "sim.h"
 
 #include "../../include/pccl.h"
@@ -11,16 +11,16 @@ static bool is_doomed(const struct sim *s, const struct sim_spec *spec)
            sim_mix(s->seed, 78, spec->ident, 0) % 3 == 0;
 }
 
-/* Those who lost a member launch the operation again, and have it fail again:
- * with two things to learn, the older one comes first (rule P1). */
+/* Members that lost a member launch the operation again, and have it fail
+ * again: of two losses, they are notified of the older one first (rule P1). */
 static bool insists(const struct sim *s, const struct sim_spec *spec)
 {
     return !spec->scoped && !s->options.variant_skip &&
            !s->options.variant_resync;
 }
 
-/* The same in every launch of the operation as long as it is a member: two who
- * launch it in different views must not both be the late one. */
+/* The same in every launch of the operation as long as it is a member: two
+ * members that launch it in different views must not both be the late one. */
 static uint32_t late_one(const struct sim *s, const struct sim_spec *spec)
 {
     uint32_t late = 0;
@@ -63,7 +63,8 @@ static bool is_late(const struct sim *s, const struct sim_proc *p)
     return false;
 }
 
-/* Asked for once, which must do; where nobody else may help, by one. */
+/* Requested once, which must suffice; where no other member may help, by
+ * one. */
 bool fail_asks(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
@@ -74,8 +75,8 @@ bool fail_asks(struct sim *s, struct sim_proc *p)
         if (!insists(s, &o->spec) && o->spec.ids[one] != p->session->id)
             continue;
         if (o->op->phase == PHASE_DONE) continue;
-        /* At some moment while much happens, and before long when nothing
-         * else does: the late one waits for it. */
+        /* At some moment while much happens, and before long when nothing else
+         * does: the late one waits for it. */
         bool still = s->now - g->progress_at > SIM_DEADLINE / 2;
         if (!still && sim_pick(s, is_late(s, p) ? 2 : 16) > 0) continue;
         int result = session_fail(p->session, o->spec.tag);

@@ -23,7 +23,7 @@ static void noted(struct sim *s, pccl_ns until)
     if (until > s->last_fault) s->last_fault = until;
 }
 
-/* A launcher tells the master when a process it counted on is no more. */
+/* A launcher notifies the master when a process that it expected has ended. */
 void sim_lower_quorum(struct sim *s)
 {
     if (s->master->founded || s->master->quorum <= 1) return;
@@ -32,9 +32,9 @@ void sim_lower_quorum(struct sim *s)
     master_step(s->master, &e);
 }
 
-/* Whom the process waits for in its transfer, if that is as far as the moment
- * at which somebody is to die: asked for tensor hashes, or for block hashes,
- * amid a body, or when it has given some blocks already. */
+/* The process that this process waits for in its transfer, if the transfer has
+ * reached the moment of the death: tensor hashes or block hashes are asked
+ * for, a body is half received, or some blocks have arrived. */
 static uint64_t giver_of(const struct sim_proc *p, uint64_t moment)
 {
     const struct state_sync *state = &p->session->sync_state;
@@ -52,8 +52,9 @@ static uint64_t giver_of(const struct sim_proc *p, uint64_t moment)
     return 0;
 }
 
-/* Who is to die in the transfer under way: in each one of its parties at one
- * moment, so that the others have a chance to end it. */
+/* Selects the process that dies in the transfer under way: in each transfer
+ * one of its parties at one moment, so that the others have a chance to end
+ * it. */
 static struct sim_proc *party(struct sim *s)
 {
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
@@ -71,7 +72,7 @@ static struct sim_proc *party(struct sim *s)
     return NULL;
 }
 
-/* In a storm rather one that moves shared state. */
+/* In a storm prefers a process that moves shared state. */
 static struct sim_proc *unlucky_proc(struct sim *s)
 {
     struct sim_proc *one = s->options.storm ? party(s) : NULL;
@@ -139,8 +140,8 @@ static struct net_stream *random_stream(struct sim *s, bool control)
     return NULL;
 }
 
-/* One end learns of a reset later than the other; until then what it writes
- * is lost without a word. */
+/* One end notices a reset later than the other. Until then the bytes that it
+ * writes are lost silently. */
 static void delay_notice(struct sim *s, struct net_stream *st)
 {
     pccl_ns until = s->now + sim_pick(s, (uint32_t)(2 * SIM_DEADLINE));
@@ -151,7 +152,7 @@ static void delay_notice(struct sim *s, struct net_stream *st)
     sim_coverage.reset_half++;
 }
 
-/* Of a link with others, while it carries an operation. */
+/* One connection of a link with others, while it carries an operation. */
 static bool is_striped(const struct sim *s, const struct net_stream *st)
 {
     int proc = st->end[0].proc;
@@ -193,7 +194,7 @@ static void refuse(struct sim *s)
     s->refusals[i].until = s->now + sim_pick(s, (uint32_t)longest);
     noted(s, s->refusals[i].until);
     SIM_TRACE(s, "refusals between %u and %u", a->uid, b->uid);
-    reset(s, false); /* something must need the connection */
+    reset(s, false); /* some traffic must need the connection */
     for (uint32_t k = 0; k < s->stream_end; k++) {
         struct net_stream *st = &s->streams[k];
         int x = (int)(a - s->procs);
@@ -249,7 +250,7 @@ void sim_faults(struct sim *s)
     const struct sim_options *o = &s->options;
     thaw(s);
     if (s->healing) return;
-    /* A transfer is over before long. */
+    /* A transfer ends soon. */
     uint32_t storm = o->storm && party(s) ? 1000 : 1;
     if (happens(s, o->crash * storm)) crash(s);
     if (happens(s, o->freeze)) freeze(s);

@@ -1,9 +1,9 @@
 /* letters.c - messages between members, beside everything else that happens.
- * Of many pairs only one writes, and where walls stand perhaps the one whose
- * calls do not pass: it has to be called (rule P2P-10). Whatever happens, what
- * a member gets of another one is what that one wrote, in its order, none
- * twice and none left out, until the last word: that it is lost (P2P-4, P2P-7).
- * When all faults are over everything arrives. */
+ * Of many pairs only one writes. Where walls stand, it may be the member whose
+ * dials do not pass: the other one has to dial (rule P2P-10). In all cases a
+ * member receives from another one all messages that it wrote, in order, none
+ * twice and none left out, until the last event: its loss (P2P-4, P2P-7). When
+ * all faults are over every message arrives. */
 #include "sim.h"
 
 #include "../../include/pccl.h"
@@ -74,7 +74,7 @@ static void take(struct sim *s, struct sim_proc *p, struct message_event *event)
     sim_coverage.letters++;
 }
 
-/* A last one to everybody when the faults are over. */
+/* A last message to every member when the faults are over. */
 static bool write_last(struct sim *s, struct sim_proc *p)
 {
     const struct view *v = p->session->view;

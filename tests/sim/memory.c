@@ -1,6 +1,6 @@
 /* memory.c - connections of a universe that go through shared memory: real
- * memory, mapped once for each end, so that what a channel does is what it
- * does between processes. */
+ * memory, mapped once for each end, so that a channel behaves as it does
+ * between processes. */
 #include "sim.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static struct channel *make(void *user, uint32_t conn,
     return &share->channel;
 }
 
-/* Offers that cannot be opened, or are not what they say, are turned down. */
+/* Offers that cannot be opened, or whose description is false, are refused. */
 static struct channel *join(void *user, uint32_t conn,
                             const struct channel_offer *offer)
 {
@@ -130,7 +130,7 @@ bool memory_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
     size_t room = channel_room(channel, &to);
     SIM_CHECK(s, !channel->broken, "indices of a channel");
-    p->conns[conn].blocked = true; /* until there is nothing to send */
+    p->conns[conn].blocked = true; /* until there are no bytes to send */
     if (room == 0) return false;
     size_t want = sim_chunk(s, total < room ? total : room);
     size_t head = want < parts[0].size ? want : parts[0].size;

@@ -13,12 +13,12 @@ struct net_pipe {
     size_t first, count, capacity;
     size_t limit;       /* bytes in flight at most, as socket buffers do */
     pccl_ns open_at;    /* stalled until then */
-    bool ended;         /* the writer is gone; what is in flight still comes */
+    bool ended;         /* the writer is gone; bytes in flight still come */
     pccl_ns deaf_until; /* the reader is gone, and the writer does not know */
 };
 
 struct net_end {
-    int proc;      /* -1: the master, -2: nobody any more */
+    int proc;      /* -1: the master, -2: none any more */
     uint32_t conn; /* number there, UINT32_MAX: not accepted yet */
 };
 

@@ -1,4 +1,4 @@
-/* oracle.c - what must be true in every universe (contract.md). */
+/* oracle.c - the conditions that every universe must meet (contract.md). */
 #include "sim.h"
 
 #include "../../include/pccl.h"
@@ -37,8 +37,8 @@ struct seen {
 struct oracle {
     struct entry entries[KEYS_MAX];
     struct seen views[VIEWS_MAX];
-    struct seen next[VIEWS_MAX]; /* told epoch -> the one told next */
-    uint64_t next_by[VIEWS_MAX]; /* member that was told */
+    struct seen next[VIEWS_MAX]; /* notified epoch -> the next notified one */
+    uint64_t next_by[VIEWS_MAX]; /* member that was notified */
 };
 
 struct oracle *oracle_new(void)
@@ -163,7 +163,7 @@ void oracle_offer(struct sim *s, const struct sim_op *o, uint64_t id,
     e->offers[e->offer_count++].value = value;
 }
 
-/* Contract C4: whoever lives, or gave a part of the result, agreed. */
+/* Contract C4: every live member, and every contributor to a result, agreed. */
 static void check_arguments(struct sim *s, const struct sim_op *o,
                             const struct entry *e)
 {
@@ -190,8 +190,8 @@ static double number_of(enum dtype type, const uint8_t *from)
     return f;
 }
 
-/* Contributions are at most 3, so results keep the bound of pccl.h; that
- * members have the same bits is seen in compare(). */
+/* Contributions are at most 3, so results keep the bound of pccl.h. compare()
+ * checks that members have the same bits. */
 static void check_near(struct sim *s, const struct sim_op *o)
 {
     const struct sim_spec *spec = &o->spec;
@@ -332,8 +332,8 @@ void oracle_view(struct sim *s, struct sim_proc *p)
     SIM_CHECK(s, v->ids[v->rank] == p->session->id, "wrong rank");
 }
 
-/* What the program has been told changes only where the contract allows, and
- * through the same epochs for everybody. */
+/* The program's view changes only where the contract allows, and through the
+ * same epochs for all members. */
 void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
 {
     const struct notified *t = &p->session->notified;

@@ -1,8 +1,8 @@
-/* program.c - what every process runs: the same steps in the same order.
+/* program.c - the steps that every process runs, in the same order.
  *
  * All decisions are a function of (seed, step), so that members agree without
- * talking. After an admission, an update and (by variant) a failure everyone
- * agrees on the step by an all-reduce MAX, the resync. */
+ * communication. After an admission, an update and (by variant) a failure all
+ * members agree on the step by an all-reduce MAX, the resync. */
 #include "program.h"
 
 #include "../../include/pccl.h"
@@ -137,7 +137,7 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     if (kind == VOTE_PENDING) {
         sim_count_pending(flag, g->odd_vote);
         if (flag == 0 || g->odd_vote)
-            begin_launch(s, p); /* if odd, what the others wait in */
+            begin_launch(s, p); /* if odd, the call that the others wait in */
         else if (flag == 0xff)
             begin_resync(s, p);
         else
@@ -156,7 +156,7 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     bool unreachable = false;
     for (uint32_t i = 0; i < g->count; i++) {
         int r = g->ops[i].result;
-        /* Who is outside of the scope goes on. */
+        /* A member outside of the scope goes on. */
         if (r == pcclOperationFailed && g->ops[i].spec.scoped) continue;
         lost |= r == pcclRankConnectionLost && !g->ops[i].spec.scoped;
         unreachable |= r == pcclRankConnectionFailed;
@@ -164,7 +164,7 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     }
     bool special = !g->resync && program_special(s, g->step);
     bool variant = s->options.variant_resync && lost;
-    /* Without refusals this is rare, and the program is not made for it. */
+    /* Without refusals this is rare, and the program does not handle it. */
     if (unreachable && !s->options.refuse) s->over = true;
     if (!g->resync && (failed || special || variant)) {
         g->step++;
@@ -193,7 +193,7 @@ static void after_ops(struct sim *s, struct sim_proc *p)
             continue;
         uint32_t index = (uint32_t)(g->ops[i].spec.ident % 8);
         program_spec(s, p, index, &g->ops[again].spec);
-        /* What was whole stays whole. */
+        /* Complete results stay complete. */
         g->order[again] = (uint8_t)again;
         again++;
     }
@@ -243,7 +243,8 @@ static bool synchronize(struct sim *s, struct sim_proc *p)
     return true;
 }
 
-/* Evicted, left or without a master: start again, or end. */
+/* A process that is evicted, has left or has no master starts again, or
+ * ends. */
 static bool gone(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;

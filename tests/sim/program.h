@@ -7,7 +7,7 @@
 
 uint64_t program_hash(const struct sim *s, uint64_t a, uint64_t b);
 
-/* One in which somebody does something else than the others. */
+/* A step in which one member calls something else than the others. */
 bool program_special(const struct sim *s, uint64_t step);
 
 /* The i-th operation of the process's step. */

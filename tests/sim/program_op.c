@@ -1,5 +1,5 @@
-/* program_op.c - the operations of a program: which they are, their buffers,
- * and what must hold of these when one ends. */
+/* program_op.c - the operations of a program: their choice, their buffers, and
+ * the conditions on the buffers when an operation ends. */
 #include "program.h"
 
 #include "../../include/pccl.h"
@@ -12,7 +12,7 @@ uint64_t program_hash(const struct sim *s, uint64_t a, uint64_t b)
     return sim_mix(s->seed, 77, a, b);
 }
 
-/* One in which somebody does something else than the others. */
+/* A step in which one member calls something else than the others. */
 bool program_special(const struct sim *s, uint64_t step)
 {
     return (s->options.odd_vote || s->options.mismatch) &&
@@ -213,7 +213,7 @@ static void free_op(struct sim_op *o)
     o->send = o->recv = o->copy = NULL;
 }
 
-/* A step is run once per told epoch, a resync as often as it takes. */
+/* A step is run once per notified epoch, a resync as often as it takes. */
 static void make_key(struct sim_proc *p, struct sim_op *o)
 {
     struct sim_program *g = &p->program;

@@ -1,5 +1,5 @@
-/* search.c - what the master's driver does for the order of rings: searches
- * that take their time, and one in the background now and then. */
+/* search.c - the part of the master's driver that orders rings: searches that
+ * take their time, and one in the background now and then. */
 #include "sim.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ bool sim_search(void *user, const struct master_search *q)
         sim_coverage.searched++;
         return true;
     }
-    /* Any ring will do to see what becomes of it. */
+    /* Any ring suffices to see its installation. */
     j->found = true;
     for (uint32_t k = 0; k < q->n; k++) {
         uint32_t at = sim_pick(s, k + 1);

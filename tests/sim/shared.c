@@ -1,9 +1,10 @@
-/* shared.c - shared state in the simulator: what processes synchronize, and
- * what must be true of it (rules S1..S9).
+/* shared.c - shared state in the simulator: the tensors that processes
+ * synchronize, and the conditions on them (rules S1..S9).
  *
  * A process that was synchronized changes its state as all others do before
- * the next time, but for some who err; a newcomer has bytes of its own. Who is
- * refused for lack of the run's state loads the last checkpoint. */
+ * the next time, but for some that err; a newcomer has bytes of its own. A
+ * process that is refused because it lacks the run's state loads the last
+ * checkpoint. */
 #include "election.h"
 
 #include "../../include/pccl.h"
@@ -14,7 +15,7 @@
 
 enum { BLOCK = 65536 };
 
-/* --- a device: its addresses are none of the host's --- */
+/* --- a device: the host cannot use its addresses --- */
 
 #define DEVICE_BASE ((uintptr_t)1 << 62)
 
@@ -64,7 +65,7 @@ static void device_give(void *user, uint8_t *host)
 static const struct state_device device = {
     NULL, device_hash, device_read, device_write, device_take, device_give};
 
-/* --- what processes hold --- */
+/* --- the state of processes --- */
 
 static uint64_t fold(const uint8_t *bytes, size_t size)
 {
@@ -131,7 +132,7 @@ static void choose_strategy(struct sim *s, struct sim_proc *p)
     x->strategy = x->member ? SYNC_SEND_ONLY : SYNC_RECEIVE_ONLY;
 }
 
-/* Some do not call as the others do. */
+/* Some processes do not call as the others do. */
 static void err(struct sim *s, struct sim_shared *x)
 {
     if (sim_pick(s, 60) > 0) return;
@@ -202,7 +203,7 @@ static struct sim_checkpoint *checkpoint(struct sim *s, uint32_t group)
     return &s->checkpoints[group % SIM_GROUPS];
 }
 
-/* Where in a transfer one has died. */
+/* The moment in a transfer at which a process has died. */
 void shared_killed(struct sim *s, const struct sim_proc *dead)
 {
     const struct state_sync *own = &dead->session->sync_state;

@@ -49,7 +49,7 @@ static int stream_new(struct sim *s, bool control)
     return (int)i;
 }
 
-/* One end is gone; the other still reads what is in flight. */
+/* One end is gone; the other still reads the bytes in flight. */
 void sim_stream_leave(struct sim *s, int stream, int side)
 {
     struct net_stream *st = &s->streams[stream];
@@ -272,7 +272,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     p->used = false;
 }
 
-/* Of no pair both. */
+/* Of each pair only one direction. */
 static bool walled(const struct sim *s, uint32_t caller, uint32_t called)
 {
     bool lower = caller < called;
@@ -410,8 +410,8 @@ static bool control_read(struct sim *s, struct sim_proc *p)
     return true;
 }
 
-/* All who have called: links of many connections would not be made in time if
- * each took a turn. */
+/* All processes that have dialed: links of many connections would not be made
+ * in time if each took a turn. */
 static bool proc_accept(struct sim *s, struct sim_proc *p)
 {
     bool any = false;
@@ -515,13 +515,13 @@ static void step(struct sim *s)
             break;
         }
     }
-    /* Time flies only when nobody has anything to do. */
+    /* Time advances only when no process has work. */
     s->idle = done ? 0 : s->idle + 1;
     s->now += sim_pick(s, s->idle > 48 ? 150000 : 5000);
     sim_faults(s);
 }
 
-/* Everybody who lives is a member of one view and goes on. */
+/* All live processes are members of one view and go on. */
 static bool healthy(const struct sim *s)
 {
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {

@@ -1,9 +1,9 @@
 /* sim.h - one universe: a master, its peers and the network between them, in
  * one thread, from one seed, in virtual time.
  *
- * sim.c moves bytes and injects faults; program.c is what every peer runs, and
- * letters.c what it does beside that; oracle.c and election.c know what must be
- * true. */
+ * sim.c moves bytes and injects faults; program.c runs in every peer, and
+ * letters.c sends messages beside it; oracle.c and election.c check the
+ * conditions that must hold. */
 #ifndef PCCL_SIM_H
 #define PCCL_SIM_H
 
@@ -30,7 +30,7 @@ enum {
 #define SIM_DEADLINE (50 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
 
-/* What happened in all universes; zero in any of them fails a long run. */
+/* The events of all universes; zero in any of them fails a long run. */
 /* clang-format off */
 #define SIM_COVERAGE(X) \
     X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) \
@@ -85,14 +85,14 @@ struct sim_spec {
 
 struct sim_key {
     uint64_t ident;
-    uint32_t group, epoch, nth; /* told epoch at the launch */
+    uint32_t group, epoch, nth; /* notified epoch at the launch */
 };
 
 struct sim_op {
     struct sim_spec spec;
     struct sim_key key;
     struct op *op;
-    bool taken, asked; /* asked: to have it fail */
+    bool taken, asked; /* asked: the request to have it fail */
     bool cached;       /* over at the launch */
     int result;
     uint8_t *send, *recv, *copy; /* allocations; payload after SIM_GUARD */
@@ -124,10 +124,10 @@ struct sim_program {
     uint32_t count, launched;
     uint8_t order[SIM_OPS_MAX];
     struct sim_op ops[SIM_OPS_MAX];
-    uint32_t resync_epoch, resyncs; /* told epoch, resyncs begun in it */
+    uint32_t resync_epoch, resyncs; /* notified epoch, resyncs begun in it */
 };
 
-/* What one process synchronizes. */
+/* The tensors that one process synchronizes. */
 struct sim_shared {
     uint8_t *bytes, *before; /* all tensors; `before` at the call */
     size_t size;
@@ -172,7 +172,7 @@ struct sim_proc {
         struct shared_memory share;
     } conns[SIM_CONNS_MAX];
     struct sim_program program;
-    struct sim_op *fast; /* begun without a launch; nothing else happens */
+    struct sim_op *fast;       /* a fast operation; nothing else happens */
     struct op_request request; /* ... of it */
     struct sim_shared shared;
     struct sim_letters letters;
@@ -180,7 +180,7 @@ struct sim_proc {
     uint32_t told_epoch, told_size, told_rank, view_epoch;
 };
 
-/* Swarm: what this universe does; rates are per million steps. */
+/* Swarm: the features of this universe; rates are per million steps. */
 struct sim_options {
     uint32_t procs, pool, groups, quorum;
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
@@ -188,15 +188,15 @@ struct sim_options {
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
     bool one_host;
-    uint32_t sites;        /* hosts of several members each; 0: all the same */
-    bool cut;              /* two of the first cannot link until all heals */
-    bool one_way;          /* of some pairs only one may ever call the other */
-    bool letters;          /* members write messages to each other */
-    bool half_reset;       /* one end learns of a reset later than the other */
-    bool pairwise;         /* ... whose members reduce through shared memory */
-    bool interleaved;      /* ... and whose rings are skewed, however small */
-    bool lends;            /* ... which lend each other vectors of any size */
-    uint32_t piece;        /* bytes of a segment then */
+    uint32_t sites;   /* hosts of several members each; 0: all the same */
+    bool cut;         /* two of the first cannot link until all heals */
+    bool one_way;     /* of some pairs only one may ever dial the other */
+    bool letters;     /* members write messages to each other */
+    bool half_reset;  /* one end notices a reset later than the other */
+    bool pairwise;    /* ... whose members reduce through shared memory */
+    bool interleaved; /* ... and whose rings are interleaved, even if small */
+    bool lends;       /* ... with single copy for vectors of any size */
+    uint32_t piece;   /* bytes of a segment then */
     const char *algorithm; /* to be taken wherever it fits, or NULL */
     uint32_t share;        /* bytes of a channel; 0: no shared memory */
     bool share_fails;
@@ -219,7 +219,7 @@ struct sim {
     pccl_ns now, last_fault;
     bool healing, over;
     uint32_t idle;     /* steps without effect in a row */
-    uint64_t storm_id; /* last transfer in which a party was made to die */
+    uint64_t storm_id; /* last transfer in which a party died */
     struct sim_options options;
     struct master *master;
     void *edges; /* the master's store */
@@ -272,7 +272,7 @@ void sim_free(struct sim *s);
 
 /* sim.c */
 uint32_t sim_pick(struct sim *s, uint32_t count);
-/* Bytes of a vector that no exchange takes, from any n and h. */
+/* Bytes of a vector too large for a flat all-reduce, from any n and h. */
 /* Counts an operation that has ended. */
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
                     bool mapped, int result);
@@ -284,7 +284,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group);
 /* Messages between the master and a process: into a stream; from a stream into
- * rx, false if nothing is there; out of rx. */
+ * rx, false if there are no bytes; out of rx. */
 void sim_send_control(struct sim *s, int stream, int side,
                       const struct wire_msg *msg);
 bool sim_pull_control(struct sim *s, struct net_pipe *from,
@@ -303,9 +303,9 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p);
 /* sim_master.c */
 void sim_master_start(struct sim *s);
 void sim_master_accept(struct sim *s, int stream);
-bool sim_master_turn(struct sim *s); /* true if it did something */
+bool sim_master_turn(struct sim *s); /* true if it had work */
 
-/* program.c: one turn; true if something was done. */
+/* program.c: one turn; true if there was work. */
 bool program_turn(struct sim *s, struct sim_proc *p);
 bool program_quick(struct sim *s, struct sim_proc *p);
 void program_free(struct sim_proc *p);
@@ -334,8 +334,8 @@ void shared_end(struct sim *s, struct sim_proc *p);
 void shared_killed(struct sim *s, const struct sim_proc *dead);
 
 /* letters.c */
-bool letters_turn(struct sim *s, struct sim_proc *p); /* true: did something */
-bool letters_delivered(const struct sim *s);          /* among those who live */
+bool letters_turn(struct sim *s, struct sim_proc *p); /* true: there was work */
+bool letters_delivered(const struct sim *s); /* among the live processes */
 
 /* oracle.c */
 struct oracle *oracle_new(void);

@@ -1,7 +1,7 @@
-/* test_sim.c - the whole protocol under every fault we can imagine.
+/* test_sim.c - the whole protocol under every fault that its authors know.
  *
- * Goal: members never disagree about an operation, a view or a loss, nobody
- * waits for the dead, and once the faults stop everyone goes on.
+ * Goal: members never disagree about an operation, a view or a loss, no member
+ * waits for a dead one, and once the faults stop all members go on.
  * Method: each seed is one universe; see sim.h.
  * Replay: ./test_sim SEED 1 runs exactly the same events again; with
  * SIM_TRACE=1 in the environment it prints them. PCCL_SOAK=1 runs many. */
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UNIVERSES = 2500 }; /* of which each must show everything */
+enum { UNIVERSES = 2500 }; /* of which each must show every event */
 
 static const char *program_name;
 
@@ -43,7 +43,7 @@ static bool on(uint64_t *r, uint32_t one_in)
     return net_pick(r, one_in) == 0;
 }
 
-/* What goes wrong. */
+/* The faults. */
 static void choose_faults(struct sim_options *o, uint64_t *r, uint32_t rate)
 {
     if (on(r, 2)) o->crash = rate;
@@ -56,7 +56,7 @@ static void choose_faults(struct sim_options *o, uint64_t *r, uint32_t rate)
     if (on(r, 2)) o->join = rate;
 }
 
-/* What the program does. */
+/* The calls of the program. */
 static void choose_calls(struct sim_options *o, uint64_t *r)
 {
     o->variant_skip = on(r, 3);
@@ -68,11 +68,11 @@ static void choose_calls(struct sim_options *o, uint64_t *r)
         o->variant_resync = true;
         o->variant_skip = false;
     }
-    /* Groups vote in step, which a step of one group's own would break. */
+    /* Groups vote in step; a step of one group alone would break that. */
     if (o->refuse) o->steps += 6000;
     if (o->refuse || o->odd_vote || o->reset || o->stall || o->freeze)
         o->groups = 1;
-    /* An unreachable scope would part the ways of those inside it. */
+    /* An unreachable scope would separate the steps of its members. */
     o->scoped = on(r, 3) && !o->refuse;
     o->large = on(r, 6);
     o->local = on(r, 2);
@@ -101,7 +101,7 @@ static void choose_moments(struct sim_options *o, uint64_t *r)
     }
 }
 
-/* Connections, memory between members, and where they are. */
+/* Connections, shared memory, and the places of members. */
 static void choose_links(struct sim_options *o, uint64_t *r, uint64_t seed)
 {
     uint32_t procs = o->procs;

@@ -49,7 +49,7 @@ bool sim_is_member(const struct sim *s, uint64_t id)
     return false;
 }
 
-/* Nobody waits for long once the faults have stopped. */
+/* No process waits for long once the faults have stopped. */
 void sim_check_progress(const struct sim *s, const struct sim_proc *p)
 {
     const struct sim_program *g = &p->program;
@@ -61,7 +61,8 @@ void sim_check_progress(const struct sim *s, const struct sim_proc *p)
                     SIM_DEADLINE;
     /* Of a vector that travels over many connections each turn moves little. */
     if (s->options.large && s->options.pool == 0) limit *= 2;
-    /* Who has other tensors asks again while they still move theirs. */
+    /* A member with other tensors asks again while the others still move
+     * theirs. */
     if (g->stage == STAGE_SYNC) limit *= 3;
     /* A sweep has as many steps as there are members. */
     if (g->stage == STAGE_OPTIMIZE) limit *= 5;
