@@ -1,7 +1,7 @@
 #!/bin/sh
-# mutants.sh [-n FIRST[-LAST]] [SEEDS [PATTERN]] - breaks the cores in one way
-# at a time and shows that the simulator notices: a rule whose removal no test
-# notices is not tested.
+# mutants.sh [-n FIRST[-LAST]] [SEEDS [PATTERN]] - breaks one rule of the cores
+# at a time and shows that the simulator fails: a rule is not tested if no test
+# fails without it.
 #
 # Each line below: name | file under src | sed script. The tree is copied; the
 # original is never touched. Mutants are numbered from 1 in the order of the
@@ -156,33 +156,33 @@ wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, 
 wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round.c|s/op->commit = op->complete >= op->op.survivors;/op->commit = op->complete > 0;/
-ASK skipped|master/round.c|s/if (op->complete + op->running < op->op.survivors) doubt = true;//
+QUERY skipped|master/round.c|s/if (op->complete + op->running < op->op.survivors) doubt = true;//
 returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
 result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < seq) drop/if (r) drop/
 result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) drop/drop/
 a scope's DONE clears all (D7)|ring/op_done.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op_done.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
-told twice (update forgets losses)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
-never told|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
-loss told at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
+notified twice (update forgets)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
+never notified|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
+notified of a loss at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//
 DONE of some is that of all (D4)|ring/op_done.c|s/if (!op->eps\[i\].done) return false;/if (i < 2 \&\& !op->eps[i].done) return false;/
-sent before it has come|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
+sent before it was received|ring/op_send.c|s/return x->after == PLAN_NOTHING/return true/
 taken by two connections|ring/op_send.c|s/if (ep->begun) op_bit_set(ep->begun, k);//
-those behind a late one wait (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
+transfers behind a late one (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
 taken in an epoch before (D13)|ring/neighbors.c|s/memset(next->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
-mismatch told to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
+mismatch reported to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|s/^        c->tx_from = NULL;/        c->tx_from = NULL; c->tx_left = 0;/
 padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op, NULL);/conn_forget(\&e->links, op);/
 frames of another epoch's operation|ring/op.c|s/return op->epoch == e->links.epoch ? op : NULL;/return op;/
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
-no probe (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
+no deadlock detection (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
 votes are not refused (V4)|master/deadlock.c|s/if (g->restart) refuse_waiting(m, p->group);//
-scopes are not told (V4)|elastic/session_view.c|s/^        send_scopes(s);//
+scopes are not reported (V4)|elastic/session_view.c|s/^        send_scopes(s);//
 one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
@@ -194,11 +194,11 @@ probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_cl
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
-verdict not kept (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v->tag, result);/(void)result;/
+verdict not stored (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v->tag, result);/(void)result;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
-failure of one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
-early frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
+failure reported to one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
+unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/master.c|s/m->now - p->last_recv >= m->deadline/false/
@@ -206,7 +206,7 @@ codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((dist
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
 codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/
 codes: AVG not divided|ring/allreduce_ring.c|s/divisor = op->plan.r.world;/divisor = 1;/
-codes: owner keeps its exact sum|ring/allreduce_ring.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recvbuf + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.sendbuf + y.offset, count); return; }\n&/
+codes: owner takes its exact sum|ring/allreduce_ring.c|s/^    quant_decode(q, (uint8_t/    if (x->action == ACTION_DIVIDE) { uint8_t *to = (uint8_t *)op->r.recvbuf + y.offset; quant_decode(q, to, body, count); reduce_apply(op->r.dtype, op->r.redop, to, to, (const uint8_t *)op->r.sendbuf + y.offset, count); return; }\n&/
 codes: no restore of a ring|ring/allreduce_ring.c|s/^    backup_save(op, &s->backup, k, x);//
 codes: no restore of a flat one|ring/allreduce_flat.c|s/^    keep_input_codes(op);/    ((struct allreduce_flat_state *)op->state)->folded = true;/
 codes: own part left out|ring/allreduce_ring.c|s/s->codes + x->offset, body,/s->codes + x->offset, s->codes + x->offset,/
@@ -216,7 +216,7 @@ decided without the late (S1)|master/state_vote.c|s/if (!master_waits(p) \&\& !p
 strategies mix (S2)|master/state_vote.c|s/return popular \&\& other;/return false;/
 receive-only is elected (S2)|master/state_vote.c|s/if (!votes(m, link, group) || s->strategy == SYNC_RECEIVE_ONLY)/if (!votes(m, link, group))/
 receive-only serves (S2)|master/state_vote.c|s/s->part = s->strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/s->part = PART_SERVES;/
-receiver turned server (S8)|master/state_vote.c|s/p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/PART_SERVES;/
+receiver becomes a holder (S8)|master/state_vote.c|s/p->sync.strategy == SYNC_RECEIVE_ONLY ? PART_HAS : PART_SERVES;/PART_SERVES;/
 revision stands still (S3)|master/state_vote.c|s/e.resume ? r->revision : r->revision + 1/r->revision/
 ahead is welcome (S3)|master/state_vote.c|s/if (s->revision > e->expected) {/if (s->revision > e->expected + 1) {/
 any checkpoint resumes (S4)|master/state_vote.c|s/answer(m, i, SYNC_FOREIGN, e->expected);/e->current = true;/
@@ -224,7 +224,7 @@ the run is forgotten (S4)|master/state_vote.c|s/if (s->synced) e.resume = false;
 those behind are candidates (S5)|master/state_vote.c|s/return s->revision == e->expected || .*;/return true;/
 least popular wins (S5)|master/state_vote.c|s/count < best_votes ||/count > best_votes ||/
 tie by link (S5)|master/state_vote.c|s/rank > best_rank)/false)/
-outvoted sender is written to (S5)|master/state_vote.c|s/if (!same \&\& s->strategy == SYNC_SEND_ONLY) {/if (false) {/
+outvoted sender receives (S5)|master/state_vote.c|s/if (!same \&\& s->strategy == SYNC_SEND_ONLY) {/if (false) {/
 other tensors as receivers (S6)|master/state_vote.c|s/s->structure == winner.structure ? PART_LACKS : PART_DIFFERS/PART_LACKS/
 leaver is listed (S6)|master/state_vote.c|s/if (!in_group(p, group) || p->leaving || p->sync.part != part) continue;/if (!in_group(p, group) || p->sync.part != part) continue;/
 complete though one receives (S8)|master/state_vote.c|s/if (open == 0 || /if (open <= 1 || /
@@ -235,60 +235,60 @@ receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_PO
 retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
-given up, and still written to (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
-no call back (R3)|master/edges.c|s/e->reversed = !e->reversed;//
-dialer is told alone (R3)|link/link.c|s/if (p->dialer == id \&\& p->acceptor == n->self) return n->self < id;//
-call ahead of its PROPOSE (R3)|link/conn.c|s/if (l ? link_dials(n, l) : !older) return park(c);/if (l ? link_dials(n, l) : !older) return false;/
+old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
+dial direction not reversed (R3)|master/edges.c|s/e->reversed = !e->reversed;//
+dialer alone is reversed (R3)|link/link.c|s/if (p->dialer == id \&\& p->acceptor == n->self) return n->self < id;//
+dial ahead of its PROPOSE (R3)|link/conn.c|s/if (l ? link_dials(n, l) : !older) return park(c);/if (l ? link_dials(n, l) : !older) return false;/
 generations go on at a turn (R3)|link/link.c|s/l->generation = link_dials(n, l) ? ++n->generation : 0;//
 restart at the first failure (R3)|master/round.c|s/if (g->unlinked \&\& all_tried(m, group)) {/if (false) {/
-one connection lost, the rest kept (R6)|link/conn.c|s/if (dialer \&\& (was_open || loss.answered)) close_rest(n, l);//
-a lost link takes old calls (R6)|link/conn.c|s/l->generation++; .*//
-late call is taken (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
-DONE before all have said it (D11)|ring/op_done.c|s/if (plan_is_root(&op->plan) \&\& !all_done(op)) return;//
-center does not ask all (D11)|ring/allreduce_centralized.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
+one lost, the others stay (R6)|link/conn.c|s/if (dialer \&\& (was_open || loss.answered)) close_rest(n, l);//
+a lost link takes old dials (R6)|link/conn.c|s/l->generation++; .*//
+late dial is accepted (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
+DONE before that of all (D11)|ring/op_done.c|s/if (plan_is_root(&op->plan) \&\& !all_done(op)) return;//
+root does not ask all (D11)|ring/allreduce_centralized.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
-launched, and left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->tag, f->seq);/true;/
-left by who waits (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
+launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->tag, f->seq);/true;/
+frame left by a waiting one (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
 half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer || c->rx_state != RX_HEADER ||$/c->state != CONN_OPEN || c->peer ||/
-many in a row are kept (D4)|ring/op.c|s/ || e->in_a_row > e->many//
-no READY for want of budget (D2)|ring/op_send.c|s/^    ask(e, op, ep);//
-center is clean though a member is not (D11)|ring/op_done.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
+many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//
+no READY without credit (D2)|ring/op_send.c|s/^    ask(e, op, ep);//
+root clean, a member not (D11)|ring/op_done.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
 frames sent count after a flush (F1)|ring/op_done.c|s/if (e->links.frozen) return; .. what FLUSHED said stands.*//
-READY of a center not said (D11)|ring/op_receive.c|s/if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);//
+root sends no READY (D11)|ring/op_receive.c|s/if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);//
 out of turn (D3)|ring/allreduce_direct.c|s/s->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/allreduce_direct.c|s/if (turn > direct_turns(p, piece)) mark/mark/
 wish for DONE not passed on (D15)|ring/op_send.c|s/op->confirm .. op->tells_all ?/op->confirm ?/
-DONE only to who said so itself (D15)|ring/op_done.c|s/bool tells = op->tells_all .. /bool tells = /
-sum passed on before it has come (D15)|ring/allreduce_direct.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
+DONE only to direct askers (D15)|ring/op_done.c|s/bool tells = op->tells_all .. /bool tells = /
+sum sent before received (D15)|ring/allreduce_direct.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
 site's sum sent without the others (D15)|ring/allreduce_direct.c|s/if (part \&\& direct_turns(p, piece) == 0) return;/if (part) return;/
 members see other sites (D15)|ring/engine.c|s/e->has_hierarchy = view->sites \&\& /e->has_hierarchy = view->sites \&\& view->rank % 2 == 0 \&\& /
 average by a site (D15)|ring/allreduce_direct.c|s/piece . p->segments == p->r.rank \&\& turn/turn/
-lent out of turn (D3)|ring/allreduce_single_copy.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
+single copy out of turn (D3)|ring/allreduce_single_copy.c|s/if (\*where == CAME_NOT) return false;/if (*where == CAME_NOT) { s->turns[g]++; continue; }/
 slot before its turn (D3)|ring/allreduce_single_copy.c|s/s->turns\[g\] + 1u == turn ? NULL/true ? NULL/
 next input before all sums (D16)|ring/allreduce_single_copy.c|s/x->after = p->segments + g - 2;/x->after = PLAN_NOTHING;/
 sums of some are all (D16)|ring/allreduce_single_copy.c|s/if (++sums\[g\] + 1u == op->plan.r.world)/++sums[g];/
-no restore of a lent one|ring/allreduce_single_copy.c|s/^    pieces_save(op, &s->backup, ep->rank \* op->plan.segments + g);//
-read by one that is left out (L8)|ring/allreduce_single_copy.c|s/return single_copy_is_valid(op, region, slot);/return true;/
-a room of two operations (L8)|ring/allreduce_single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
-a room is not signed (L8)|ring/allreduce_single_copy.c|s/^        sign(e, op, slot);//
-lent to one that has not opened it (L7)|ring/allreduce_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
-each decides alone who lends (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->links.region ? e->single_copy_world : 0;/
+no restore of a single copy|ring/allreduce_single_copy.c|s/^    pieces_save(op, &s->backup, ep->rank \* op->plan.segments + g);//
+read by an excluded member (L8)|ring/allreduce_single_copy.c|s/return single_copy_is_valid(op, region, slot);/return true;/
+a slot of two operations (L8)|ring/allreduce_single_copy.c|s/if (e->single_copy.users\[slot\]) continue;//
+a slot is not signed (L8)|ring/allreduce_single_copy.c|s/^        sign(e, op, slot);//
+region used before opened (L7)|ring/allreduce_single_copy.c|s/s->slot > 0 \&\& c->region.taken/s->slot > 0/
+each decides alone (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;/p->single_copy_world = e->single_copy_on \&\& e->links.region ? e->single_copy_world : 0;/
 no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
-passed on before it has come (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
+passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/allreduce_ring.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
-members skew differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
-a broadcast's root is not heard (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recvbuf.*//
+members interleave differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
+root's broadcast not copied (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recvbuf.*//
 others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->root) x->size = /x->size = /
-never asks to be called (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
-asks and calls at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
-an old CALL counts (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
-a CALL ends no lost connection (P2P-10)|message/message.c|s/^        hang_up(m, l);/        return;/
-an overtaken call is taken (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
+never asks for a dial (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
+asks and dials at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
+an old DIAL_REQUEST (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
+DIAL_REQUEST ends no conn (P2P-10)|message/message.c|s/^        hang_up(m, l);/        return;/
+an overtaken dial stands (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
 lost before its last words (P2P-7)|message/message.c|s/    else if (l->conn == NO_CONN)/    else/
 a lost member's connection stays (P2P-7)|link/conn_receive.c|s/if (c \&\& c->peer \&\& n->p2p.ended(c->peer)) (void)conn_reject(n, number);//
-CALL is not passed on (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
+DIAL_REQUEST not forwarded (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
-a call ahead of the WELCOME is refused (R3)|link/conn.c|s/if (n->self == 0) return park(c);/if (false) return park(c);/
+dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return park(c);/if (false) return park(c);/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
 MUTANTS
 [ "$survived" -eq 0 ]
