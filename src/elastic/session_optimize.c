@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Rule O3. No other work is under way only inside the vote. */
+/* Rule O3. Only inside the vote no other work is under way. */
 void session_probe(struct session *s, const struct wire_msg *msg)
 {
     if (s->votes[VOTE_OPTIMIZE] != VOTE_WAITING || links_is_frozen(s->links))

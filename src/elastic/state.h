@@ -115,7 +115,7 @@ struct state_sync {
         bool differs, known;     /* known: the block hashes are verified */
     } * gains;                   /* one per tensor */
     uint32_t gain_next, unknown; /* tensors whose block hashes are due */
-    struct state_piece again[STATE_FLIGHTS_MAX]; /* block hashes to ask anew */
+    struct state_piece again[STATE_FLIGHTS_MAX]; /* hashes to ask again for */
     uint32_t again_count;
     struct state_flight flights[STATE_FLIGHTS_MAX];
     uint32_t flight_end;

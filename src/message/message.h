@@ -29,7 +29,7 @@ enum {
     CMA_PIECE = 8 * 1024 * 1024,
     CMA_PIECES_MAX = 2,    /* pieces queued to one member */
     EXPECTS_MAX = 1 << 20, /* of one member, with a send or without */
-    UNTOLD_MAX = 1024,     /* losses kept before the first one takes events */
+    UNTOLD_MAX = 1024,     /* losses stored before events are taken */
     POLL_SET_MAX = 256,    /* connections that are worth polling */
 };
 

@@ -80,7 +80,7 @@ struct comm_io {
 struct pcclComm_t {
     pthread_mutex_t lock;
     atomic_int waiting;     /* threads that want the lock: comm_yield_lock() */
-    pthread_cond_t changed; /* what a caller waits for may have changed */
+    pthread_cond_t changed; /* the goal of a caller may be reached */
     pcclCommCreateParams_t params;
     int32_t rank_hint;
     uint32_t deadline_ms; /* 0: not set */

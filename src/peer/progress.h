@@ -84,7 +84,7 @@ struct poll_loop {
     const struct poll_policy *policy;
     enum look (*look)(pcclComm_t *c, struct poll_loop *loop);
     void *user;
-    pccl_ns until;   /* PCCL_NEVER: as long as the policy says */
+    pccl_ns until;   /* PCCL_NEVER: the policy decides */
     bool keeps_lock; /* for a thread that wants the lock it ends with ELSE */
     uint32_t looks;  /* so far */
 };

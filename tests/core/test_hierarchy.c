@@ -38,7 +38,7 @@ static void test_sites_cross_once(void **state)
             if (site[i] == 0) cross += there + back;
         }
     }
-    assert_int_equal(cross, 8); /* chunks: a vector each way */
+    assert_int_equal(cross, 8); /* chunks: one vector per direction */
 }
 
 int main(void)

@@ -562,7 +562,7 @@ static void test_pieces_for_many_connections(void **state)
     plan_init(&p, &r);
     assert_true(p.segments <= 5);
     assert_true(p.segment <= PLAN_SEGMENT_MAX);
-    r.shared_memory = false; /* few calls of the system */
+    r.shared_memory = false; /* few system calls */
     plan_init(&p, &r);
     assert_int_equal(p.segments, (r.count * 4 / 6 - 1) / PLAN_SEGMENT_MAX + 1);
     r.count = PLAN_SEGMENT_MAX / 4 * 6;

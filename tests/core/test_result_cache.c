@@ -2,8 +2,8 @@
  * (D5..D7).
  *
  * Three engines; the test decides which of them receives from which. Engine 0
- * has returned operation X, engine 1 still lacks engine 2's part of it.
- * Whatever happens next, 0 must be able to donate X until 1 has it. */
+ * has returned operation X, engine 1 still lacks engine 2's part of it. In
+ * every continuation 0 must be able to donate X until 1 has it. */
 #include "engines.h"
 
 #include "../../src/ring/algorithm.h"

@@ -89,7 +89,7 @@ static void on_finished(void *user, struct op *op)
 
 /* ----------------------------------------------------- permission to send */
 
-/* The k-th transfer of step s passes on what came a step before. */
+/* The k-th transfer of step s passes on the one received a step before. */
 static bool has_come(uint32_t a, uint32_t k)
 {
     return k < SEGMENTS || came[a][k - SEGMENTS];

@@ -197,7 +197,7 @@ crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
 verdict not stored (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v->tag, result);/(void)result;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
-failure reported to one alone (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
+failure reported to one only (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
@@ -276,7 +276,7 @@ each decides alone (D16)|ring/op.c|s/p->single_copy_world = e->single_copy_on ? 
 no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)) return;/return;/
 passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/allreduce_ring.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
-members interleave differently (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
+interleaving differs (D14)|ring/plan.c|s/plan_vector_size(p) \* p->r.world >= p->r.cached/p->r.rank % 2 == 0/
 root's broadcast not copied (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recvbuf.*//
 others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->root) x->size = /x->size = /
 never asks for a dial (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
@@ -286,7 +286,7 @@ DIAL_REQUEST ends no conn (P2P-10)|message/message.c|s/^        hang_up(m, l);/ 
 an overtaken dial stands (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
 lost before its last words (P2P-7)|message/message.c|s/    else if (l->conn == NO_CONN)/    else/
 a lost member's connection stays (P2P-7)|link/conn_receive.c|s/if (c \&\& c->peer \&\& n->p2p.ended(c->peer)) (void)conn_reject(n, number);//
-DIAL_REQUEST not forwarded (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
+DIAL_REQUEST not relayed (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
 dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return park(c);/if (false) return park(c);/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//

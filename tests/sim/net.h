@@ -26,7 +26,7 @@ struct net_stream {
     bool used, control; /* control: to the master */
     bool pending;       /* not accepted yet */
     struct net_end end[2];
-    struct net_pipe pipe[2]; /* pipe[i] carries what end[i] writes */
+    struct net_pipe pipe[2]; /* pipe[i] carries the bytes of end[i] */
 };
 
 uint64_t net_random(uint64_t *state);

@@ -188,7 +188,7 @@ void sim_watch(struct sim_proc *p)
     }
 }
 
-/* Half of what can be quantized. */
+/* Half of the operations that quantization supports. */
 void sim_quantize(struct sim_spec *spec, uint64_t h)
 {
     static const enum dtype codes[] = {DTYPE_U8, DTYPE_I8, DTYPE_U16,
