@@ -1,22 +1,23 @@
-/* channel.h - two byte queues, one each way, in memory that two processes of
- * one host share.
+/* channel.h - two byte queues, one in each direction, in memory that two
+ * processes of one host share.
  *
  * A connection whose ends share memory sends its bytes through a channel once
  * both HELLOs have passed (rule L1); nothing else about it changes. Pure: the
  * memory comes from the driver (shared_memory.h), and so does the byte that
  * wakes a partner that sleeps in the kernel.
  *
- * The partner may write anything at any time: of its indices only those are
- * believed that fit the own ones, which are kept in private memory. Its bytes
- * may change while they are read, so a header is copied before it is judged.
+ * The partner may write anything at any time. This end accepts only indices of
+ * the partner that fit its own, which are in private memory. The partner's
+ * bytes may change while they are read, so a header is copied before it is
+ * checked.
  *
  * The queues are mapped twice in a row, so that whatever lies in one, or fits
  * into it, is contiguous.
  *
  * A queue that is empty begins anew at its start (rule L6), if it is not far
- * from there: what passes through it in small portions stays in the processors'
- * caches, instead of touching all of the queue in turn. Large ones do better
- * with memory that the reader's processor has let go of. */
+ * from there: data in small portions stay in the processors' caches, instead of
+ * touching all of the queue in turn. Large portions do better with memory that
+ * the reader's processor has let go of. */
 #ifndef PCCL_CHANNEL_H
 #define PCCL_CHANNEL_H
 
@@ -27,22 +28,21 @@
 enum {
     CHANNEL_SIZE = 512 * 1024, /* bytes of one queue; a power of two */
     CHANNEL_SIZE_PAIR = 2 * 1024 * 1024, /* ... where a host has two members */
-    CHANNEL_PAGE = 64 * 1024, /* indices, before the queues; whole pages */
-    CHANNEL_LINE = 128,       /* what processors pass to each other */
-    CHANNEL_REWIND =
-        8 * 1024, /* bytes from the start where it may begin anew */
+    CHANNEL_PAGE = 64 * 1024,  /* indices, before the queues; whole pages */
+    CHANNEL_LINE = 128,        /* unit that processors pass to each other */
+    CHANNEL_REWIND = 8 * 1024, /* an empty queue past this may begin anew */
     CHANNEL_REWIND_END = 24 * 1024, /* ... and where it may no more */
     CHANNEL_MAGIC = 0x4c4e4844,
 };
 
-/* What the doorbell of one end is armed for. */
+/* The reason for which the doorbell of one end is armed. */
 enum channel_doorbell {
     CHANNEL_AWAKE = 0,      /* not armed */
     CHANNEL_WANTS_DATA = 1, /* sleeps until there is something to read */
     CHANNEL_WANTS_ROOM = 2, /* sleeps until something can be written */
 };
 
-/* In shared memory: what one side writes and the other one reads. */
+/* In shared memory: one side writes it and the other one reads it. */
 struct channel_side {
     _Alignas(CHANNEL_LINE) _Atomic uint64_t written; /* bytes so far */
     _Atomic uint64_t base; /* index of the byte at the start of the queue */
@@ -54,11 +54,11 @@ struct channel_side {
 struct channel_page {
     uint32_t magic;
     uint32_t size;  /* of one queue */
-    uint64_t nonce; /* proves that this is the memory that was offered */
+    uint64_t nonce; /* proves that this is the offered memory */
     struct channel_side sides[2];
 };
 
-/* What a dialer sends in its HELLO about the memory that it made. */
+/* The dialer's HELLO carries this offer of the memory that it made. */
 struct channel_offer {
     uint32_t pid, fd; /* where to find it */
     uint32_t size;
@@ -88,8 +88,8 @@ static inline void channel_init(struct channel *c, struct channel_page *page,
 
 /* ---------------------------------------------------------------- writing */
 
-/* Bytes that can be written now, and where; *to is not set when there are
- * none. */
+/* Bytes that can be written now, and their address. *to is not set when there
+ * are none. */
 static inline size_t channel_room(struct channel *c, uint8_t **to)
 {
     uint64_t used = c->written - c->seen_read;
@@ -115,8 +115,8 @@ static inline size_t channel_room(struct channel *c, uint8_t **to)
     return (size_t)(c->size - used);
 }
 
-/* Shows to the other end what was written. It may sleep: channel_ring() is to
- * follow, once for any number of writes. */
+/* Shows the written bytes to the other end, which may sleep: call
+ * channel_ring() after any number of writes. */
 static inline void channel_write(struct channel *c, size_t size)
 {
     c->written += size;
@@ -125,7 +125,7 @@ static inline void channel_write(struct channel *c, size_t size)
 
 /* ---------------------------------------------------------------- reading */
 
-/* Bytes that are there, and where; *from is not set when there are none. */
+/* Bytes to read, and their address. *from is not set when there are none. */
 static inline size_t channel_ready(struct channel *c, const uint8_t **from)
 {
     uint64_t written =
@@ -175,7 +175,7 @@ static inline void channel_read(struct channel *c, size_t size)
  * clears a doorbell that was armed anew meanwhile, that byte wakes the sleeper,
  * which looks and arms again. */
 
-/* Arms the own doorbell. True: what it would sleep for is there already. */
+/* Arms the own doorbell. True: the data or the room is there already. */
 static inline bool channel_arm(struct channel *c, uint32_t what)
 {
     atomic_store_explicit(&c->own->asleep, what, memory_order_seq_cst);

@@ -1,5 +1,5 @@
-/* conn.c - a connection begins, opens with a HELLO each way, and ends. See
- * conn.h; rules R3, R6, L1. */
+/* conn.c - the beginning of a connection, the HELLOs of both ends, and its end.
+ * See conn.h; rules R3, R6, L1. */
 #include "link.h"
 
 #include "../base/cursor.h"
@@ -152,8 +152,8 @@ void conn_dialed(struct links *n, uint32_t number, bool success)
         conn_close(n, number);
 }
 
-/* What the dialer has closed must carry nothing any more, even if its end has
- * not come here yet (rule R3). */
+/* A connection that the dialer has closed must carry nothing any more, even if
+ * its end has not arrived here yet (rule R3). */
 static bool close_older(struct links *n, struct conn *c)
 {
     struct link *l = c->link;
@@ -177,7 +177,8 @@ static void changed(struct links *n)
     }
 }
 
-/* Perhaps what explains the HELLO is on its way: it is judged again later. */
+/* The message of the master that explains the HELLO may be under way: the HELLO
+ * is checked again later. */
 static bool park(struct conn *c)
 {
     c->parked = c->stranger = true;
@@ -224,7 +225,7 @@ bool conn_open(struct links *n, struct conn *c)
     hello_body(&body, &key, &from, &to);
     changed(n);
     if (n->p2p.changed) n->p2p.changed(n->p2p.user);
-    if (n->self == 0) return park(c); /* WELCOME and PROPOSE are on their way */
+    if (n->self == 0) return park(c); /* WELCOME and PROPOSE are under way */
     bool ours = key.word[0] == n->key.word[0] && key.word[1] == n->key.word[1];
     if (!ours || to != n->self || from == n->self) return false;
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) return open_p2p(n, c, from);
@@ -266,8 +267,9 @@ static void let_go(struct links *n, struct conn *c)
     changed(n);
 }
 
-/* Rule R6: what the other end has sent on a connection that is lost, or sends
- * before it hears of it, is missed only if nothing else of the link works. */
+/* Rule R6: data that the other end has sent on a lost connection, or sends
+ * before it notices the loss, are missed only if nothing else of the link
+ * works. */
 static void close_rest(struct links *n, const struct link *l)
 {
     for (uint32_t i = 0; i < n->conn_end; i++) {
@@ -306,7 +308,7 @@ void conn_closed(struct links *n, uint32_t number)
     if (dialer && (was_open || loss.answered)) close_rest(n, l);
     if (dialer && l->open + l->dialing == 0) l->generation = ++n->generation;
     if (!dialer && was_open && generation == l->generation) {
-        l->generation++; /* its dialer comes with a higher one */
+        l->generation++; /* its dialer will use a higher one */
         close_rest(n, l);
     }
     report_closed(n, CLIENT_BEFORE_CONTROL, l, &loss);

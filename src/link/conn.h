@@ -1,11 +1,11 @@
 /* conn.h - one connection: a byte stream (TCP, or shared memory within a host)
- * that carries frames both ways.
+ * that carries frames in both directions.
  *
  * Pure: the driver asks a connection where the next bytes go or come from,
- * moves them, and reports how many. A table says how frames of each type are
- * received: in which states they are legal, and which functions take the header
- * and the end of the body. The folder knows the frames of links only; the
- * owners of all others register theirs (links_receive). */
+ * moves them, and reports their number. A table defines how frames of each type
+ * are received: the states in which they are legal, and the functions for the
+ * header and for the end of the body. The folder knows the frames of links
+ * only; the owners of all others register theirs (links_receive). */
 #ifndef PCCL_CONN_H
 #define PCCL_CONN_H
 
@@ -27,22 +27,22 @@ struct unexpected;
 
 enum conn_state {
     CONN_FREE,
-    CONN_DIALED,   /* this end dials; its HELLO is out or on its way */
+    CONN_DIALED,   /* this end dials; its HELLO is sent or under way */
     CONN_ACCEPTED, /* the other end dialed; its HELLO has not come */
     CONN_OPEN,
 };
 
-/* What a connection serves. */
+/* The use of a connection. */
 enum conn_use { CONN_OF_LINK, CONN_OF_P2P_LINK, CONN_USE_COUNT };
 
-/* Where received bytes go. */
+/* The destination of received bytes. */
 enum conn_rx {
     RX_HEADER,  /* between frames: to the receive buffer */
     RX_DISCARD, /* the body is dropped */
     RX_BODY,    /* the body goes to rx_to */
 };
 
-/* How frames of one type are received. */
+/* The reception of frames of one type. */
 struct frame_handler {
     uint8_t states; /* bit set over enum conn_state; in all others the frame
                        breaks the protocol */
@@ -71,7 +71,7 @@ struct conn {
     struct p2p_link *peer; /* of a connection for messages */
     uint64_t to, to_host;  /* the member at the other end, as far as known */
     pccl_ns last_recv, last_sent;
-    struct channel *channel; /* what follows the HELLOs goes through it */
+    struct channel *channel; /* carries everything after the HELLOs */
     struct channel *offered; /* in the own HELLO; the answer has not come */
     uint32_t generation;     /* of the link, when the connection was made */
     bool greets;             /* the own HELLO is not all out */
@@ -86,7 +86,7 @@ struct conn {
     bool ping;     /* one is due on this very connection */
     uint8_t *rx_to;
     uint32_t rx_left;
-    /* Of the handler: whose memory rx_to is, and a part of it. */
+    /* Set by the handler: the owner of rx_to, and a part of it. */
     void *rx_owner;
     void *rx_part;
     /* Of the handler, or NULL: takes bytes where they lie in shared memory,
@@ -101,7 +101,8 @@ struct conn {
     uint32_t tx_head_size, tx_head_done;
     const uint8_t *tx_from; /* NULL with tx_left > 0: padding */
     uint32_t tx_left;
-    /* Of who gave the frame: whose memory tx_from is, and a part of it. */
+    /* Set by the client that gave the frame: the owner of tx_from, and a
+     * part. */
     const struct link_client *tx_client;
     void *tx_owner;
     void *tx_part;
@@ -125,12 +126,12 @@ static inline bool conn_sent_all(const struct conn *c)
 {
     return c->tx_head_done == c->tx_head_size && c->tx_left == 0;
 }
-/* What is half received for an owner is dropped: on the connections of one
- * link, or (NULL) on all. */
+/* Drops the half-received body of an owner: on the connections of one link, or
+ * (NULL) on all. */
 void conn_stop_receiving(struct links *n, const void *owner,
                          const struct link *l);
-/* The owner's memory goes back to it: what is half received is dropped, what is
- * half sent is padded. */
+/* The owner takes its memory back: its half-received body is dropped, its
+ * half-sent body is padded. */
 void conn_forget(struct links *n, const void *owner);
 /* Closes the connections on which something of the owner is half sent. */
 void conn_cut_sending(struct links *n, const void *owner);
@@ -139,7 +140,7 @@ void conn_resume(struct links *n);
 void conn_resume_one(struct links *n, uint32_t number);
 /* Closes; false, for the caller to return. */
 bool conn_reject(struct links *n, uint32_t number);
-/* Has the driver close it, and what follows. */
+/* Lets the driver close it, and handles the consequences. */
 void conn_close(struct links *n, uint32_t number);
 /* A dial that the driver has begun for a client. False: out of memory. */
 bool conn_begin_dial(struct links *n, uint32_t number, uint64_t to,

@@ -1,11 +1,11 @@
-/* conn_receive.c - received bytes to frames, and frames to their handlers. See
- * conn.h. */
+/* conn_receive.c - makes frames of received bytes, and passes them to their
+ * handlers. See conn.h. */
 #include "link.h"
 
 #include <string.h>
 
-/* Where the body goes is decided by the handler of the frame's type. False: the
- * frame breaks the protocol. */
+/* The handler of the frame's type decides where the body goes. False: the frame
+ * breaks the protocol. */
 static bool begin_frame(struct links *n, struct conn *c)
 {
     const struct frame_route *r =
@@ -73,8 +73,8 @@ size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to)
     if (c->peer && c->rx_state == RX_HEADER && n->p2p.full(c->peer)) return 0;
     if (c->rx_state == RX_HEADER || c->rx_filled > 0) {
         *to = c->rx_buffer + c->rx_filled;
-        /* What follows a HELLO may come another way; and what comes through a
-         * channel goes to its place at once. */
+        /* Bytes after a HELLO may come through another path, and bytes of a
+         * channel go to their place at once. */
         if (c->state != CONN_OPEN || c->channel)
             return FRAME_SIZE - c->rx_filled;
         return RX_BUFFER_SIZE - c->rx_filled;
@@ -88,7 +88,7 @@ size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to)
 bool conn_rx(struct links *n, uint32_t number, size_t size)
 {
     struct conn *c = n->conns[number];
-    /* A HELLO that comes byte by byte has no longer for it. */
+    /* A HELLO that arrives byte by byte does not extend its deadline. */
     if (c->state == CONN_OPEN) c->last_recv = n->now;
     if (c->rx_state == RX_HEADER || c->rx_filled > 0) {
         c->rx_filled += (uint32_t)size;
@@ -128,8 +128,8 @@ void conn_resume_one(struct links *n, uint32_t number)
 
 /* ------------------------------------------------------------ shared memory */
 
-/* A client wants the next frame to stay where it is. Of a header that comes in
- * parts the first are taken already. */
+/* A client wants the next frame to stay where it is. If a header arrives in
+ * parts, the first parts are taken already. */
 static bool is_deferred(const struct links *n, const struct conn *c,
                         const uint8_t *bytes, size_t size)
 {

@@ -1,4 +1,5 @@
-/* conn_send.c - frames to bytes: what a connection sends next. See conn.h. */
+/* conn_send.c - makes bytes of frames: chooses the next bytes of a connection.
+ * See conn.h. */
 #include "link.h"
 
 static const uint8_t padding[64 * 1024];
@@ -100,7 +101,7 @@ void conn_tx(struct links *n, uint32_t number, size_t size)
         client->sent(client->user, owner, c->tx_part);
 }
 
-/* The buffers of an owner go back to it. By now every receiver has flushed and
+/* The owner takes its buffers back. By now every receiver has flushed and
  * discards the rest (rule F2). */
 void conn_forget(struct links *n, const void *owner)
 {

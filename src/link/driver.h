@@ -1,6 +1,6 @@
-/* driver.h - what a driver does for the links of a member: it connects, closes,
- * and makes shared memory. The owner fills the struct in, and every layer hands
- * it on as it is. */
+/* driver.h - the functions of a driver for the links of a member: it connects,
+ * closes, and makes shared memory. The owner fills the struct in, and every
+ * layer passes it on unchanged. */
 #ifndef PCCL_DRIVER_H
 #define PCCL_DRIVER_H
 
@@ -9,11 +9,11 @@
 
 #define NO_CONN UINT32_MAX
 
-/* Functions may be NULL where a comment says so. */
+/* Functions may be NULL where a comment allows it. */
 struct driver {
     void *user;
-    /* Starts to connect. Returns a connection number, then conn_dialed() says
-     * how it went; or NO_CONN: impossible now. */
+    /* Starts to connect. Returns a connection number, and later conn_dialed()
+     * reports the result; or NO_CONN: impossible now. */
     uint32_t (*dial)(void *user, const struct wire_addr *addr);
     void (*close)(void *user, uint32_t conn);
     /* Rule L1; all three or none, and each may return NULL: no shared memory

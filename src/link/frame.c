@@ -3,7 +3,7 @@
 
 #include "../base/cursor.h"
 
-/* Twice in the code, so that each way is only moves and swaps of bytes. */
+/* Written twice, so that each direction is only moves and swaps of bytes. */
 __attribute__((always_inline)) static inline void frame_fields(struct cursor *c,
                                                                struct frame *f)
 {

@@ -16,7 +16,7 @@ enum {
 };
 
 enum frame_type {
-    FRAME_HELLO = 1, /* first on a connection, both ways */
+    FRAME_HELLO = 1, /* first on a connection, in both directions */
     FRAME_DATA,      /* transfer `index` of operation (epoch, tag, seq) */
     FRAME_READY,     /* the sender has launched the operation */
     FRAME_DONE,      /* the sender, and index-1 before it, hold the result */
@@ -51,7 +51,8 @@ enum frame_flag {
     FLAG_MESSAGES = 4, /* HELLO: the connection is for messages */
     FLAG_ANSWER = 8,   /* messages: acknowledge at once; ECHO: the answer */
     /* HELLO of a dialer: seq, tag and digest offer shared memory (rule L1).
-     * HELLO of an acceptor: what follows goes through it, both ways. */
+     * HELLO of an acceptor: the shared memory carries everything after the
+     * HELLOs, in both directions. */
     FLAG_SHARE = 16,
     FLAG_LAST = 32,       /* PROBE: the end of it */
     FLAG_CMA = 16,        /* EXPECT: the sender's memory can be read */

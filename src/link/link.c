@@ -1,5 +1,5 @@
-/* link.c - the links to other members: which end dials, how many connections,
- * and whether there are any. See link.h; rules R3 and R6. */
+/* link.c - the links to other members: the dialer, the number of connections,
+ * and the state. See link.h; rules R3 and R6. */
 #include "link.h"
 
 bool link_dials(const struct links *n, const struct link *l)
@@ -104,12 +104,12 @@ void links_unwant(struct links *n)
     }
 }
 
-/* Both ends close what there is: what follows is of one dialer, whose
- * generations the other end counts from there on. */
+/* Both ends close all connections. From now on one end dials, and the other end
+ * counts its generations from there. */
 static void link_set_direction(struct links *n, struct link *l, bool reversed)
 {
     if (l->reversed == reversed) return;
-    l->wanted = false; /* a dial would come back the old way */
+    l->wanted = false; /* a dial would restore the old direction */
     link_close(n, l);
     l->reversed = reversed;
     l->failed = 0;
@@ -147,7 +147,7 @@ void links_set_directions(struct links *n, const struct wire_pair *pairs,
         for (struct link *l = n->table[i]; l; l = l->next)
             link_set_direction(n, l, is_reversed(n, l->id, pairs, count));
     }
-    conn_resume(n); /* dials that were ahead of this */
+    conn_resume(n); /* frames that came before this */
 }
 
 enum link_status links_status(struct links *n, uint64_t id)

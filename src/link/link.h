@@ -1,5 +1,4 @@
-/* link.h - what two members exchange bytes with: a link is a set of connections
- * to one other member.
+/* link.h - a link is the set of connections to one other member.
  *
  * Three clients use links and connections: operations, shared state and
  * messages. Each registers its functions here; this folder knows nothing else
@@ -17,10 +16,10 @@
 
 enum {
     POOL_HIGH_RTT = 8,             /* connections of a high-RTT link */
-    POOL_VERY_HIGH_RTT = 16,       /* ... over an ocean */
+    POOL_VERY_HIGH_RTT = 16,       /* ... of a very high RTT */
     EAGER_MAX = 64 * 1024,         /* bytes sent before READY, a transfer */
-    EAGER_LINK_MAX = 1024 * 1024,  /* ... and a link */
-    UNEXPECTED_MAX = 16 * OPS_MAX, /* unexpected frames kept per link */
+    EAGER_LINK_MAX = 1024 * 1024,  /* ... of all transfers on a link */
+    UNEXPECTED_MAX = 16 * OPS_MAX, /* unexpected messages per link */
     CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
 };
 
@@ -67,14 +66,14 @@ struct link_client {
     void *user;
     /* The next frame over a connection of a link; conn.tx_from is its body. */
     bool (*next_send)(void *user, struct conn *c, struct frame *f);
-    /* A frame with a conn.tx_owner has gone, body and all. */
+    /* A frame with a conn.tx_owner is sent completely. */
     void (*sent)(void *user, void *owner, void *part);
     void (*closed)(void *user, struct link *l, const struct conn_loss *loss);
-    /* Something is to come over the link: silence means that it is dead. */
+    /* The client expects data over the link: silence means that it is dead. */
     bool (*uses)(const void *user, const struct link *l);
     /* Connections opened or closed. */
     void (*changed)(void *user);
-    /* The frame, at the front of shared memory, is to be left there for now. */
+    /* The frame, at the front of shared memory, must stay there for now. */
     bool (*defers)(const void *user, const struct frame *f);
 };
 
@@ -85,7 +84,7 @@ enum client_order { CLIENT_BEFORE_CONTROL, CLIENT_AFTER_CONTROL, CLIENT_COUNT };
 struct p2p_client {
     void *user;
     void (*hello)(const struct p2p_link *l, struct frame *f);
-    /* The body of a HELLO is there and right. False: close. */
+    /* The body of a HELLO is received and right. False: close. */
     bool (*open)(void *user, struct conn *c, uint64_t from);
     void (*closed)(void *user, struct conn *c, bool dialed);
     bool (*next_send)(void *user, struct conn *c, struct frame *f);
@@ -106,7 +105,7 @@ struct frame_route {
     bool known;
 };
 
-/* All connections and links of one member, and what they need to know. */
+/* All connections and links of one member, and the facts that they need. */
 struct links {
     struct driver driver;
     struct conn *conns[CONNS_MAX];
@@ -120,10 +119,10 @@ struct links {
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbor, at least */
     bool pool_auto;     /* more of them to one with a high RTT (rule R3) */
-    bool high_rtt;      /* somebody is RTT_HIGH away: a ring is a long one */
+    bool high_rtt;      /* a member has a high RTT: the ring is a long one */
     bool frozen;        /* between FLUSH and INSTALL */
     uint32_t epoch;
-    /* The view in force; borrowed from the owner. */
+    /* The view in force; the owner of the links owns the arrays. */
     const struct wire_member *members;
     uint32_t world;
 
@@ -139,7 +138,8 @@ struct links {
  * trip suggests. False: out of memory. */
 bool links_init(struct links *n, const struct driver *driver,
                 uint32_t pool_size, pccl_ns deadline);
-/* All links and connections; then, when nobody uses the pool any more, that. */
+/* Frees all links and connections; then, when nobody uses the pool, the
+ * pool. */
 void links_free(struct links *n);
 void links_free_pool(struct links *n);
 void links_tick(struct links *n, pccl_ns now);
@@ -150,12 +150,12 @@ void links_receive(struct links *n, enum conn_use use, enum frame_type type,
 const struct wire_member *links_member(const struct links *n, uint64_t id);
 uint32_t links_rank(const struct links *n, uint64_t id);
 
-/* The epoch is closed: what was received or queued in it is dropped. */
+/* The epoch is closed: drops everything received or queued in it. */
 void links_freeze(struct links *n);
 
 struct link *link_find(struct links *n, uint64_t id, bool create);
 void link_dial(struct links *n, struct link *l);
-/* From now on, as many connections as a ring over the link has. */
+/* From now on the link has as many connections as a ring needs. */
 void link_widen(const struct links *n, struct link *l);
 /* Whether this end dials (rule R3). */
 bool link_dials(const struct links *n, const struct link *l);
@@ -163,13 +163,14 @@ void link_close(struct links *n, const struct link *l);
 bool link_control(struct links *n, struct link *l, const struct frame *f);
 void link_dirty(struct links *n, const struct link *l);
 
-/* Unexpected frames. NULL: more than rule D2 lets anybody send. */
+/* Unexpected messages. NULL: the other end has sent more than rule D2
+ * allows. */
 struct unexpected *link_keep_unexpected(struct links *n, struct link *l,
                                         const struct frame *f);
 void link_drop_unexpected(struct links *n, struct link *l);
 
-/* Regions (rule L7): each connection to a member of this host that knows
- * nothing of the own region offers it. */
+/* Regions (rule L7): offers the own region on each connection to a member of
+ * this host that does not know it. */
 void region_offer(struct links *n);
 /* The region of the other end of a link; NULL: it has none, or is gone. */
 const uint8_t *region_of(const struct links *n, const struct link *l);
@@ -177,7 +178,7 @@ const uint8_t *region_of(const struct links *n, const struct link *l);
 /* --- this folder only --- */
 bool region_next_frame(struct links *n, struct conn *c, struct frame *f);
 bool region_accept(void *user, struct conn *c);
-/* Half an unexpected frame is none. */
+/* Drops an unexpected message of which only a part has arrived. */
 void link_drop_half_unexpected(struct links *n, struct conn *c);
 
 #endif

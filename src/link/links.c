@@ -145,7 +145,7 @@ const struct wire_member *links_member(const struct links *n, uint64_t id)
     return rank < n->world ? &n->members[rank] : NULL;
 }
 
-/* The epoch is closed: what came or was queued in it is void. */
+/* The epoch is closed: everything received or queued in it is void. */
 void links_freeze(struct links *n)
 {
     n->frozen = true;
@@ -170,12 +170,12 @@ static bool is_used(const struct links *n, const struct link *l)
     return false;
 }
 
-/* A link on which something waits must show life within a deadline; pings see
- * to it, so silence means that the link is dead though both ends live. */
+/* A link that anything waits for must show life within a deadline. Pings ensure
+ * it, so silence means that the link is dead even if both ends live. */
 static void check_silence(struct links *n, const struct conn *c)
 {
     bool stranger = c->state != CONN_OPEN;
-    /* Nobody waits for one more, and giving it up may cost a round. */
+    /* Nobody waits for an additional one, and closing it may cost a round. */
     bool more = c->link && c->link->open > 0;
     pccl_ns limit = stranger && !more ? n->deadline / 2 : n->deadline;
     if (n->now - c->last_recv < limit) return;

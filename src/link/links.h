@@ -1,9 +1,9 @@
-/* links.h - the face of this folder: what the owner of a member's links and its
- * driver may call. The structs are in link.h and conn.h, for the clients of
- * the links.
+/* links.h - the face of this folder: the functions for the owner of a member's
+ * links and for its driver. The structs are in link.h and conn.h, for the
+ * clients of the links.
  *
  * Pure: the driver asks a connection where the next bytes go or come from,
- * moves them, and reports how many. */
+ * moves them, and reports their number. */
 #ifndef PCCL_LINKS_H
 #define PCCL_LINKS_H
 
@@ -21,9 +21,9 @@ enum {
     REGION_SIZE = REGION_HEAD + 8 * 2 * 1024 * 1024,
 };
 
-/* Round trips from which on a link has several connections: one alone needs
- * many of them to fill it, and providers hold connections to a rate that falls
- * with the distance. Too many fight each other for the queues. */
+/* A link with at least this round trip has several connections: a single one
+ * needs many round trips to fill it, and providers limit a connection to a rate
+ * that falls with the distance. Too many compete for the queues. */
 #define RTT_HIGH (3 * PCCL_MS)
 #define RTT_VERY_HIGH (30 * PCCL_MS)
 
@@ -41,11 +41,11 @@ void links_set_direction(struct links *n, uint64_t id, bool dials);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
 enum link_status links_status(struct links *n, uint64_t id);
 void links_drop(struct links *n, uint64_t id);
-/* Closes what probes opened and nobody wants now. */
+/* Closes the connections that probes opened and nobody wants now. */
 void links_close_unwanted(struct links *n);
 void links_close_all(struct links *n);
 
-/* What HELLO and WELCOME carry about this member. */
+/* HELLO and WELCOME carry these facts about this member. */
 void links_set_host(struct links *n, uint64_t host);
 void links_set_self(struct links *n, uint64_t self, const struct wire_key *key);
 void links_set_deadline(struct links *n, pccl_ns deadline);
@@ -72,24 +72,25 @@ void links_on_probed(struct links *n,
 /* A number comes from the driver (its table index). */
 bool conn_accepted(struct links *n, uint32_t number);
 void conn_dialed(struct links *n, uint32_t number, bool success);
-/* How long the other end took to answer: after conn_accepted, or before
+/* The time that the other end took to answer: after conn_accepted, or before
  * conn_dialed. */
 void conn_measured(struct links *n, uint32_t number, pccl_ns rtt);
-/* The connection is part of a ring that may lead far away, even if it is short
- * itself: what waits in its queues delays all the others. */
+/* The connection is part of a ring that may cross a high RTT, even if its own
+ * is low: data that wait in its queues delay all others. */
 bool conn_is_long(const struct links *n, uint32_t number);
 void conn_closed(struct links *n, uint32_t number);
-/* Where received bytes go; 0: do not read now. */
+/* The address for received bytes; 0: do not read now. */
 size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to);
 /* False: the bytes break the protocol; the connection was closed. */
 bool conn_rx(struct links *n, uint32_t number, size_t size);
-/* Takes bytes from where they lie, as many as can be used now; fewer when the
- * connection is parked, or was closed, or a client defers what follows. */
+/* Takes bytes from where they lie, as many as can be used now. It takes fewer
+ * when the connection is parked or closed, or when a client defers the next
+ * frame. */
 size_t conn_rx_from(struct links *n, uint32_t number, const uint8_t *bytes,
                     size_t size);
 /* Everything that had arrived has been read. */
 void conn_rx_dry(struct links *n, uint32_t number);
-/* What to send next, at most two parts; 0: nothing. Stable until conn_tx. */
+/* The next bytes to send, at most two parts; 0: none. Stable until conn_tx. */
 struct conn_part {
     const uint8_t *from;
     size_t size;
@@ -100,7 +101,7 @@ void conn_tx(struct links *n, uint32_t number, size_t size);
 bool conn_may_send(const struct links *n, uint32_t number);
 void conn_clear_dirty(struct links *n, uint32_t number);
 
-/* What a connection is now; all false and 0 for a number without one. */
+/* The state of a connection; all false and 0 for a number without one. */
 bool conn_is_free(const struct links *n, uint32_t number);
 bool conn_is_open(const struct links *n, uint32_t number);
 bool conn_is_parked(const struct links *n, uint32_t number);
@@ -109,8 +110,8 @@ bool conn_is_p2p(const struct links *n, uint32_t number);
 bool conn_is_full(const struct links *n, uint32_t number);
 /* The member at the other end of an open connection of a link; or 0. */
 uint64_t conn_member(const struct links *n, uint32_t number);
-/* The shared memory that carries it, or NULL; and whether what is sent now goes
- * through it: the own HELLO does not. */
+/* The shared memory that carries the connection, or NULL; whether the next
+ * bytes go through it: the own HELLO does not. */
 struct channel *conn_channel(const struct links *n, uint32_t number);
 bool conn_sends_shared(const struct links *n, uint32_t number);
 

@@ -1,4 +1,4 @@
-/* links_face.c - what the owner of the links and its driver ask and set. See
+/* links_face.c - functions for the owner of the links and its driver. See
  * links.h. */
 #include "link.h"
 

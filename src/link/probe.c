@@ -110,8 +110,8 @@ static void echoed(struct links *n, struct link *l, const struct frame *f)
     link_dirty(n, l);
 }
 
-/* Of the second half of the time: by then TCP has found its rate, and what
- * buffers on the way swallowed at first has come out. */
+/* Measures the second half of the time only: by then TCP has found its rate,
+ * and the buffers on the path are full. */
 static uint64_t stream_rate(const struct probe *p)
 {
     uint32_t last = p->sample_count - 1;
@@ -123,8 +123,8 @@ static uint64_t stream_rate(const struct probe *p)
     pccl_ns time = end - p->samples[from].at;
     uint64_t bytes = p->samples[last].bytes - p->samples[from].bytes;
     uint64_t taken = bytes * 1000000 / ((uint64_t)time / 1000 + 1) + 1;
-    /* Whoever was not scheduled finds all of it in the socket's buffer: each
-     * end sees too much at times, and hardly both. */
+    /* A receiver that was not scheduled finds all data in the socket's buffer.
+     * Each end measures too much at times, but rarely both. */
     uint64_t micros = (uint64_t)p->given_time / 1000 + 1;
     uint64_t given = p->expected * 1000000 / micros + 1;
     return taken < given ? taken : given;
@@ -138,7 +138,7 @@ static void judge_stream(struct links *n)
     over(n);
 }
 
-/* Keeps at most PROBE_SAMPLES, every second one of them when they are full. */
+/* Stores at most PROBE_SAMPLES, every second one of them when they are full. */
 static void sample(struct links *n)
 {
     struct probe *p = &n->probe;
@@ -162,7 +162,7 @@ bool probe_accept(struct links *n, struct link *l, const struct frame *f)
 {
     struct probe *p = &n->probe;
     bool mine = is_for(n, l, f->seq);
-    if (mine) { /* what is measured is what a ring would have */
+    if (mine) { /* the probe measures the connection of a ring */
         link_widen(n, l);
         link_dial(n, l);
     }
@@ -175,7 +175,7 @@ bool probe_accept(struct links *n, struct link *l, const struct frame *f)
         p->unexpected.index = f->index;
         return true;
     }
-    if (!mine) return true; /* of a probe given up */
+    if (!mine) return true; /* of a probe that was given up */
     if (f->type == FRAME_ECHO) {
         echoed(n, l, f);
     } else if ((f->flags & FLAG_LAST) && p->order.takes) {
@@ -253,7 +253,7 @@ void measure_link(struct link *link, const struct endpoint_speed *s)
     l->full = full;
 }
 
-/* News: by more than an eighth, or once in a while. */
+/* An edge is news if it differs by more than an eighth, or once in a while. */
 static bool is_news(const struct link_speed *s, pccl_ns now)
 {
     if (s->rate == 0) return false;

@@ -1,9 +1,9 @@
-/* probe.h - what the links of this peer can do, as a pure state machine.
+/* probe.h - measures the links of this peer, as a pure state machine.
  *
- * Two sources: a probe that the master orders between two peers that are in
- * no operation (rules O3, O4), and the transfers of large operations, which are
- * timed where they arrive and cost nothing (rule O1). Both speak of the edge
- * from the other peer to this one. */
+ * There are two sources: a probe that the master orders between two peers that
+ * are in no operation (rules O3, O4), and the transfers of large operations,
+ * which are timed on arrival at no cost (rule O1). Both measure the edge from
+ * the other peer to this one. */
 #ifndef PCCL_PROBE_H
 #define PCCL_PROBE_H
 
@@ -36,7 +36,7 @@ struct probe {
     void (*report)(void *user, uint32_t step, const struct wire_edge *edge);
     void *user;
 
-    /* The other one has its order already, and asks whether we have ours. */
+    /* The other end has its order already, and asks for ours. */
     struct {
         uint64_t peer;
         uint32_t step, index;
@@ -52,8 +52,8 @@ struct probe {
     uint64_t sent;
 
     bool taken;
-    uint64_t received, expected;   /* expected: 0 until the sender said so */
-    pccl_ns taken_rtt, given_time; /* as the sender says */
+    uint64_t received, expected;   /* expected: 0 until the sender reports it */
+    pccl_ns taken_rtt, given_time; /* as the sender reports them */
     struct {
         pccl_ns at;
         uint64_t bytes;
@@ -79,8 +79,8 @@ void probe_begin(struct links *n, const struct probe_order *order);
 void probe_cancel(struct links *n);
 void probe_tick(struct links *n);
 
-/* What is worth telling the master, at most WIRE_EDGES_MAX; the round-trip
- * times are the caller's to fill in. */
+/* The edges to report to the master, at most WIRE_EDGES_MAX. The caller fills
+ * in the round-trip times. */
 uint32_t measure_report(struct links *n, struct wire_edge *edges);
 
 /* --- for connections and operations --- */

@@ -1,4 +1,4 @@
-/* region.c - members of one host send each other where their regions lie:
+/* region.c - members of one host send each other the place of their regions:
  * memory for single copies, which the others map. See link.h; rule L7. */
 #include "link.h"
 

@@ -30,11 +30,11 @@ bool send_window_is_lossy(const struct send_path *path)
            path->rtt < path->rtt_least + path->rtt_least / 2;
 }
 
-/* What the kernel keeps of a connection until it is acknowledged. */
+/* Sets the size of the kernel's buffer for data that are not acknowledged. */
 static void set_size(int fd, uint32_t size)
 {
-    /* The kernel doubles it, for what it takes beside the bytes; and says that
-     * there is room when a third of it is free. */
+    /* The kernel doubles it for its own overhead, and reports room when a third
+     * of it is free. */
     int half = (int)(size * 5 / 8);
     int lock = 0;
     if (size > 0)

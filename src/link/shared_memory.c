@@ -1,4 +1,4 @@
-/* shared_memory.c - see share.h. */
+/* shared_memory.c - see shared_memory.h. */
 #include "shared_memory.h"
 
 #include <fcntl.h>
@@ -139,7 +139,7 @@ void shared_memory_free(struct shared_memory *s)
     s->memory = NULL;
 }
 
-/* ---------------------------------------------------------- lent memory */
+/* -------------------------------------------------------------- regions */
 
 static bool map_area(struct shared_region *a, int fd, size_t size, int access)
 {

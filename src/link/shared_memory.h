@@ -1,18 +1,19 @@
 /* shared_memory.h - memory that two processes of one host share, for a channel.
  *
- * It has no name: when both ends are gone, however they ended, so is the
- * memory. The maker offers its process and descriptor; the other end opens
- * that through /proc, which the kernel allows only to who may look into the
- * maker's memory anyway. The size is sealed, so that no access can fail
- * later. */
+ * It has no name: when both ends are gone, for whatever reason, so is the
+ * memory. The maker offers its process and descriptor. The other end opens the
+ * descriptor through /proc, which the kernel allows only to processes that may
+ * read the maker's memory anyway. The size is sealed, so that no access can
+ * fail later. */
 #ifndef PCCL_SHARE_H
 #define PCCL_SHARE_H
 
 #include "channel.h"
 
-enum { SHARE_NONCE_AT = 4096 - 8 }; /* in a shared_region, not for its user */
+/* In a shared_region; its user must not write there. */
+enum { SHARE_NONCE_AT = 4096 - 8 };
 
-/* Memory of one process that others read. */
+/* Region: memory of one process that others read. */
 struct shared_region {
     uint8_t *memory; /* NULL: none */
     size_t size;
@@ -25,11 +26,11 @@ struct shared_memory {
     size_t mapped;
     int fd; /* -1: none; the maker's, until the other end has answered */
     struct channel channel;
-    struct shared_region lent; /* by the other end, mapped to be read */
+    struct shared_region lent; /* region of the other end, mapped to be read */
 };
 
-/* New memory with queues of `size` bytes each (a power of two, whole pages),
- * and how another process finds it. False: not possible here. */
+/* Makes memory with queues of `size` bytes each (a power of two, whole pages),
+ * and describes how another process finds it. False: not possible here. */
 bool shared_memory_make(struct shared_memory *s, uint32_t size,
                         struct channel_offer *offer);
 
@@ -45,7 +46,7 @@ void shared_memory_free(struct shared_memory *s);
 /* `size` bytes, whole pages and at least one, which others can only read.
  * False: not possible here. */
 bool shared_region_make(struct shared_region *a, size_t size);
-/* What another process made. False: as shared_memory_open(). */
+/* Opens a region that another process made. False: as shared_memory_open(). */
 bool shared_region_open(struct shared_region *a,
                         const struct channel_offer *offer);
 void shared_region_free(struct shared_region *a);

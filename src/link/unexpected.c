@@ -1,5 +1,5 @@
-/* unexpected.c - frames that came before their operation was launched are kept
- * with the link (rule D2). See link.h. */
+/* unexpected.c - unexpected messages: frames that came before the launch of
+ * their operation stay with the link (rule D2). See link.h. */
 #include "link.h"
 
 struct unexpected *link_keep_unexpected(struct links *n, struct link *l,
@@ -40,7 +40,8 @@ void link_drop_unexpected(struct links *n, struct link *l)
     struct unexpected *keep = NULL;
     while (l->unexpected) {
         struct unexpected *next = l->unexpected->next;
-        /* One still being received is kept: its connection points at it. */
+        /* A message that is still being received stays: its connection points
+         * at it. */
         if (l->unexpected->complete) {
             pool_give(&n->pool, l->unexpected);
         } else {

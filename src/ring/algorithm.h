@@ -1,10 +1,10 @@
-/* algorithm.h - what an algorithm of a collective is: one struct, which a file
- * of its own fills in, and a row or more of algorithm_table.c.
+/* algorithm.h - one algorithm of a collective. An algorithm is one struct,
+ * which a file of its own defines, and one or more rows of algorithm_table.c.
  *
- * The first part is arithmetic, which a plan asks (plan.h). The second acts on
- * an operation under way; the algorithm keeps what it knows of it in
- * `op->state`, a struct of its own. The rest of the operation is op.c's: links,
- * frames, credit, completion, results kept for others. */
+ * The first part is arithmetic for a plan (plan.h). The second part acts on an
+ * operation under way; the algorithm has its own struct in `op->state`. op.c
+ * does the rest of the operation: links, frames, credit, completion, result
+ * cache. */
 #ifndef PCCL_ALGORITHM_H
 #define PCCL_ALGORITHM_H
 
@@ -18,25 +18,28 @@ struct op;
 
 struct algorithm {
     const char *name; /* of PCCL_ALGORITHM; unique among those that fit */
-    uint32_t colls;   /* BIT(COLL_..): what it can do */
-    /* What must hold that it gives the right result, or NULL if it does;
-     * what is fast is the table's to know. */
+    uint32_t colls;   /* BIT(COLL_..): collectives that it implements */
+    /* Returns why the algorithm cannot give the right result for the request,
+     * or NULL if it can. The table decides whether it is fast. */
     const char *(*unfit)(const struct plan_request *r);
 
     /* Properties. */
-    bool codes;  /* of a quantized vector: its elements are blocks of codes */
-    bool defers; /* rule D5: the result implies that all have launched, and may
-                    be returned before it is known that they hold it */
-    bool awaits_all;   /* rule D7: nobody sends DONE before all have launched */
+    bool codes; /* of a quantized vector: its elements are blocks of codes */
+    /* Rule D5: the result implies that all have launched; the call may return
+     * before all are known to hold the result. */
+    bool defers;
+    /* Rule D7: no member sends DONE before all have launched. */
+    bool awaits_all;
     bool confirms;     /* rule D4: never deferred, however small */
-    bool is_long;      /* sends when operations that are not have sent */
-    bool widens;       /* between hosts it takes all connections of a link */
+    bool is_long;      /* sends after the operations that are not long */
+    bool widens;       /* between hosts it uses all connections of a link */
     bool counts;       /* READY has the number of transfers, which must agree */
-    bool whole_bodies; /* what is received is not reduced part by part */
-    bool is_fast;      /* the fast path has the same frames (rule D9) */
+    bool whole_bodies; /* a received body is not reduced part by part */
+    bool is_fast;      /* the fast path sends the same frames (rule D9) */
 
-    /* The plan: segments, root and `done` of a request; the rest see plan.h,
-     * with *x set to a transfer of nothing that may be sent at once. */
+    /* The plan. shape() sets segments, root and `done` of a plan. For the other
+     * functions see plan.h; *x is preset to an empty transfer that depends on
+     * nothing. */
     void (*shape)(struct plan *p); /* or NULL */
     uint32_t (*partners)(const struct plan *p);
     uint32_t (*partner)(const struct plan *p, uint32_t i);
@@ -47,38 +50,41 @@ struct algorithm {
     void (*recv)(const struct plan *p, uint32_t from, uint32_t k,
                  struct plan_xfer *x);
 
-    /* The operation; each may be NULL where there is nothing to do. Takes
-     * buffers and makes op->state, false: no memory. Then gives them back,
-     * whatever begin() came to. */
+    /* The operation. A function may be NULL if it has nothing to do. begin()
+     * takes buffers and makes op->state; false: no memory. end() frees them,
+     * also after a begin() that failed. */
     bool (*begin)(struct engine *e, struct op *op);
     void (*end)(struct engine *e, struct op *op);
-    /* What `after` of a transfer stands for is here. */
+    /* The dependency `after` of a transfer is met here. */
     bool (*has)(const struct op *op, uint32_t after);
-    /* Where the bytes of a transfer are, if not where `space` says. */
+    /* Returns the address of the bytes of a transfer, if `space` does not give
+     * it. */
     const uint8_t *(*source)(struct op *op, const struct plan_xfer *x);
-    /* Where the body of transfer k goes if not to the caller's buffer; NULL: it
-     * is reduced from where it lies. */
+    /* Returns the address for the body of transfer k, if it is not in the
+     * caller's buffer. NULL: the body is reduced from where it lies. */
     uint8_t *(*place)(struct op *op, const struct endpoint *ep, uint32_t k,
                       const struct plan_xfer *x);
     /* Reduces bytes of transfer k, from byte `at` of it on. */
     void (*reduce)(struct op *op, const struct endpoint *ep, uint32_t k,
                    size_t at, const uint8_t *bytes, size_t size);
-    /* Transfer k is here; `body` is where place() said, or what is still to be
-     * reduced, or NULL: nothing, or it has been. */
+    /* Transfer k is complete. `body` is the address that place() returned or
+     * the bytes still to be reduced. NULL: the transfer is empty or is reduced
+     * already. */
     void (*arrived)(struct engine *e, struct op *op, struct endpoint *ep,
                     uint32_t k, const struct plan_xfer *x, const uint8_t *body);
-    /* All transfers are sent and here: makes the result. */
+    /* All transfers are sent and received: makes the result. */
     void (*complete)(struct op *op);
-    /* Puts an in-place buffer back to what it held (contract C2). */
+    /* Restores an in-place buffer to its value at the launch (contract C2). */
     void (*undo)(struct op *op);
-    /* The result comes from another member: saves what undo() will need. */
+    /* The result comes from another member: saves the data that undo() will
+     * need. */
     void (*keep_input)(struct op *op);
-    /* Nobody reads what transfer k brings before the call returns. */
+    /* Nobody reads the bytes of transfer k before the call returns. */
     bool (*streams)(const struct plan *p, uint32_t k);
 
-    /* Transfers through memory of the host (rule D16): whether this one can
-     * go that way; puts it there and makes f say so; takes one that another
-     * member has put there, true: it counts. */
+    /* Single copy (rule D16). Returns whether this transfer can go through the
+     * region; puts its data into the region and marks f; takes data from the
+     * region of another member (true: the transfer counts). */
     bool (*may_put)(const struct op *op, const struct conn *c,
                     const struct plan_xfer *x);
     void (*put)(struct engine *e, struct op *op, const struct endpoint *ep,

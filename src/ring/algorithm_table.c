@@ -6,8 +6,8 @@
 #define K(n) ((uint64_t)(n)*1024)
 #define REDUCES (BIT(COLL_ALLREDUCE) | BIT(COLL_BARRIER))
 
-/* Condition -> algorithm -> why -> where it was measured. A barrier is an
- * all-reduce of nothing. */
+/* Condition -> algorithm -> reason -> place of the measurement. A barrier is an
+ * all-reduce of zero bytes. */
 static const struct choice choices[] = {
     {.algorithm = &local_algorithm,
      .colls = ~0u,
@@ -134,8 +134,8 @@ static const struct choice choices[] = {
      .why = "what a pair exchanges concerns nobody else"},
 };
 
-/* All that may be forced. Of those of one name, for one collective, at most
- * one fits a request. */
+/* All algorithms that may be forced. Of those with one name for one collective,
+ * at most one fits a request. */
 static const struct algorithm *const algorithms[] = {
     &allreduce_flat,       &allreduce_flat_codes,  &allreduce_centralized,
     &allreduce_direct,     &allreduce_single_copy, &allreduce_ring,
@@ -188,7 +188,7 @@ static bool applies(const struct choice *c, const struct plan_request *r)
     return !unfit(c->algorithm, r);
 }
 
-/* The first of that name that fits; or NULL. */
+/* Returns the first algorithm of that name that fits, or NULL. */
 static const struct algorithm *find_forced(const struct plan_request *r,
                                            const char **why)
 {
@@ -259,7 +259,7 @@ static bool is_word(const char *word, size_t size, const char *name)
     return strlen(name) == size && memcmp(word, name, size) == 0;
 }
 
-/* Of the collectives in the set, those that have an algorithm of that name. */
+/* Returns those collectives of the set that have an algorithm of that name. */
 static bool force(uint32_t colls, const char *word, size_t size,
                   const char *forced[COLL_COUNT])
 {

@@ -1,8 +1,7 @@
-/* algorithm_table.h - which algorithm a collective takes. Pure.
+/* algorithm_table.h - chooses the algorithm of a collective. Pure.
  *
- * All members choose alike: the choice depends on the request, without the
- * rank, and on what PCCL_ALGORITHM forces, which the digest of an operation
- * holds. */
+ * All members choose alike: the choice depends on the request without the rank,
+ * and on PCCL_ALGORITHM, which is part of the digest of an operation. */
 #ifndef PCCL_ALGORITHM_TABLE_H
 #define PCCL_ALGORITHM_TABLE_H
 
@@ -11,12 +10,12 @@
 enum choice_where {
     WHERE_ANY,
     WHERE_MEMORY,  /* all members share the memory of one host */
-    WHERE_SOCKETS, /* ... are on one host, and share none */
+    WHERE_SOCKETS, /* ... are on one host and share no memory */
     WHERE_HOSTS,   /* ... are on several hosts */
-    WHERE_SITES,   /* ... of which some share a site (rule D15) */
+    WHERE_SITES,   /* ... and some of them share a site (rule D15) */
 };
 
-/* A row: the first one that applies, and whose algorithm fits, is taken. */
+/* A row. The first row that applies, and whose algorithm fits, is taken. */
 struct choice {
     uint32_t colls; /* BIT(COLL_..) */
     enum choice_where where;
@@ -25,28 +24,30 @@ struct choice {
     uint32_t world_max; /* members; 0: any */
     const struct algorithm *algorithm;
     const char *why;
-    const char *measured; /* where: a heading of tests/bench/NOTES.md */
+    /* Heading of tests/bench/NOTES.md with the measurement. */
+    const char *measured;
 };
 
 const struct algorithm *algorithm_choose(const struct plan_request *r);
 
-/* The row that is taken where nothing is forced. */
+/* Returns the row that is taken if no algorithm is forced. */
 const struct choice *algorithm_row_of(const struct plan_request *r);
 
-/* Of the table, for those who print it: rows by number, NULL after the last. */
+/* Rows of the table by number, for printing; NULL after the last. */
 const struct choice *algorithm_row(uint32_t i);
 /* All algorithms but "local", by number, NULL after the last. */
 const struct algorithm *algorithm_by_number(uint32_t i);
 
-/* What PCCL_ALGORITHM says: NAME, or COLLECTIVE:NAME, or several of them with
- * commas; NAME alone is for all collectives that have it. Sets forced[coll] to
- * names that stay, or NULL. False: not understood. */
+/* Parses PCCL_ALGORITHM: NAME, or COLLECTIVE:NAME, or several of them with
+ * commas. NAME alone applies to all collectives that have it. Sets forced[coll]
+ * to static names or NULL. False: not understood. */
 bool algorithm_parse(const char *text, const char *forced[COLL_COUNT]);
-/* Why r->forced cannot be taken, in words; NULL: it can, or none is forced. */
+/* Returns why r->forced cannot be used, in words. NULL: it can, or none is
+ * forced. */
 const char *algorithm_unfit(const struct plan_request *r);
-/* Names for it, each once, by number; NULL after the last. */
+/* Names for PCCL_ALGORITHM, each once, by number; NULL after the last. */
 const char *algorithm_name(uint32_t i);
-/* "allreduce", as PCCL_ALGORITHM has it. */
+/* Name of a collective in PCCL_ALGORITHM, as "allreduce". */
 const char *algorithm_coll_name(enum plan_coll coll);
 
 #endif

@@ -1,5 +1,5 @@
-/* allgather_linear.c - "linear": everybody's block to everybody else, for small
- * blocks. One's own is in its place from the start. Pure. */
+/* allgather_linear.c - "linear": every member sends its block to every other
+ * one, for small blocks. The own block is in its place from the start. Pure. */
 #include "algorithm.h"
 #include "geometry.h"
 

@@ -1,5 +1,5 @@
-/* allgather_ring.c - "ring": blocks travel round the ring, segment by segment;
- * nobody sends a block to more than one member. Pure. */
+/* allgather_ring.c - "ring": blocks travel round the ring, segment by segment.
+ * A member sends a block to at most one other member. Pure. */
 #include "neighbors.h"
 
 static void shape(struct plan *p)
@@ -19,7 +19,7 @@ static uint32_t recvs(const struct plan *p, uint32_t from)
     return from == p->prev ? (p->r.world - 1) * p->segments : 0;
 }
 
-/* Of the block of the member at a position of the ring. */
+/* Segment of the block of the member at a position of the ring. */
 static void block_cut(const struct plan *p, uint32_t position, uint32_t g,
                       struct plan_xfer *x)
 {

@@ -1,7 +1,7 @@
-/* allreduce_centralized.c - "centralized": all vectors to a root, which makes
- * the sum, and the result back (rule D11). Members of one host share its
- * processors, and then what counts with sockets is how many messages there are
- * in all: 2(n-1) instead of n(n-1). Pure. */
+/* allreduce_centralized.c - "centralized": all members send their vectors to a
+ * root, which makes the sum and sends the result back (rule D11). Members of
+ * one host share its processors; with sockets the total number of messages
+ * decides, and this takes 2(n-1) instead of n(n-1). Pure. */
 #include "algorithm.h"
 #include "fold.h"
 #include "geometry.h"
@@ -9,9 +9,10 @@
 #include <string.h>
 
 struct allreduce_centralized_state {
-    bool folded; /* recv has the result; in place, what stood there is kept */
-    /* Root: a vector of each member. Others, in place: the result as it comes,
-     * and then the input. */
+    /* Recv has the result; in place, the slots have the input. */
+    bool folded;
+    /* Root: a vector of each member. Others, in place: first the result as it
+     * arrives, then the input. */
     _Alignas(64) uint8_t slots[];
 };
 
@@ -80,7 +81,7 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
     return root || op_in_place(op) ? s->slots + x->offset : op->r.recvbuf;
 }
 
-/* Of an in-place operation. */
+/* The input of an in-place operation. */
 static uint8_t *kept_input(const struct op *op)
 {
     struct allreduce_centralized_state *s = op->state;
@@ -96,8 +97,8 @@ static void keep_input(struct op *op)
     s->folded = true;
 }
 
-/* The root has all vectors. A member that wants to know that all hold the
- * result learns it from the root, which then asks all. */
+/* The root has all vectors. A member that needs to know that all hold the
+ * result asks the root, which then asks all others. */
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
                     uint32_t k, const struct plan_xfer *x, const uint8_t *body)
 {

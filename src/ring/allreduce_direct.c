@@ -1,14 +1,16 @@
 /* allreduce_direct.c - "direct": a reduce-scatter and an all-gather among all
  * pairs (rule D12). Pure.
  *
- * Everybody sends each owner its part of the owner's chunk, and each owner
- * sends everybody the sum. As many bytes as in a ring, but a member waits
- * twice, and not 2(world-1) times, for another one: for members that are far
- * apart, where each step of a ring takes a distance. Where members share a
- * site, what crosses to another one is added up before, by one of them
- * (hierarchy.h, rule D15). Parts are added in the order of turns (rule D3):
- * what comes in its turn is reduced from where it lies, what comes earlier
- * waits in a slot. */
+ * Every member sends each owner its part of the owner's chunk, and each owner
+ * sends every member the sum. It sends as many bytes as a ring, but a member
+ * waits for others twice instead of 2(world-1) times. This suits members that
+ * are far apart, because each step of a ring takes one network distance. Where
+ * members share a site, one of them adds up the parts before they cross to
+ * another site (hierarchy.h, rule D15).
+ *
+ * Parts are added in the order of turns (rule D3). A part that arrives in its
+ * turn is reduced from where it lies; a part that arrives earlier waits in a
+ * slot. */
 #include "algorithm.h"
 #include "geometry.h"
 #include "pieces.h"
@@ -16,12 +18,12 @@
 #include <string.h>
 
 struct allreduce_direct_state {
-    /* Bit set over the pieces that are added up here, and then over those whose
-     * sum has come to be passed on. */
+    /* Bit set over the pieces: first those that are added up here, then those
+     * whose sum has arrived and is to be passed on. */
     uint8_t *received;
-    uint8_t *came;        /* bit set: (part, segment) is in the slots */
-    uint8_t *slots;       /* what came before its turn */
-    uint16_t *turns;      /* by piece: partners that are added */
+    uint8_t *came;   /* bit set: (part, segment) is in the slots */
+    uint8_t *slots;  /* parts that arrived before their turn */
+    uint16_t *turns; /* by piece: number of partners whose parts are added */
     struct backup backup; /* of the pieces */
 };
 
@@ -33,7 +35,7 @@ static void shape(struct plan *p)
     plan_choose_segment(p, PLAN_SEGMENT_MIN, plan_chunk_size(p, 0));
 }
 
-/* Chunks of which `from` sends its part to `to`, and the i-th of them. */
+/* Number of chunks of which `from` sends its part to `to`; the i-th of them. */
 static uint32_t parts_to(const struct plan *p, uint32_t from, uint32_t to)
 {
     return p->r.hierarchy ? hierarchy_chunks(p->r.hierarchy, from, to) : 1;
@@ -45,8 +47,8 @@ static uint32_t part_to(const struct plan *p, uint32_t from, uint32_t to,
     return p->r.hierarchy ? hierarchy_chunk(p->r.hierarchy, from, to, i) : to;
 }
 
-/* From one to the other: its parts, and then the sums that it has for the
- * other's parts. */
+/* Transfers from one to the other: its parts, and then the sums that it has for
+ * the other's parts. */
 static uint32_t transfers(const struct plan *p, uint32_t partner)
 {
     uint32_t self = p->r.rank;
@@ -90,7 +92,8 @@ uint32_t direct_turn(const struct plan *p, uint32_t piece, uint32_t from)
     return plan_wrap(p, from, p->r.rank);
 }
 
-/* Chunks that come here from others as their parts; of those before one. */
+/* Number of chunks whose parts arrive here from others; those before one
+ * chunk. */
 static uint32_t all_parts(const struct plan *p)
 {
     return p->r.hierarchy ? p->r.hierarchy->parts : p->r.world - 1;
@@ -166,7 +169,7 @@ static bool has(const struct op *op, uint32_t after)
     return op_bit_get(s->received, after);
 }
 
-/* The number of a part among all that come here, by segments. */
+/* The number of a part among all parts that arrive here, by segments. */
 static uint32_t part_number(const struct plan *p, uint32_t piece, uint32_t turn)
 {
     uint32_t before = parts_before(p, piece / p->segments);
@@ -215,7 +218,7 @@ static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
     add(op, piece, direct_turn(&op->plan, piece, ep->rank), at, bytes, size);
 }
 
-/* Whoever waits for a piece may send it now. */
+/* Partners that wait for a piece may send it now. */
 static void mark(struct engine *e, struct op *op, uint32_t bit)
 {
     struct allreduce_direct_state *s = op->state;

@@ -1,5 +1,6 @@
-/* allreduce_flat.c - "flat" (one-shot): everybody's vector to everybody, each
- * of whom makes the same sum; one message deep, for small vectors. Pure. */
+/* allreduce_flat.c - "flat" (one-shot): every member sends its vector to every
+ * other one, and all compute the same sum. One message deep, for small vectors.
+ * Pure. */
 #include "algorithm.h"
 #include "fold.h"
 #include "geometry.h"
@@ -9,16 +10,19 @@
 #include <string.h>
 
 enum {
-    /* Of two members, what one sends is added to the own vector where it lies
-     * from this size on; smaller ones are in the caches anyway. */
+    /* With two members, the received vector is added to the own one from where
+     * it lies if it has at least this size. Smaller vectors are in the caches
+     * anyway. */
     TWO_MIN = 16 * 1024,
 };
 
 struct allreduce_flat_state {
-    bool reduced;   /* of two: the sum is made as the other vector comes */
-    bool folded;    /* recv has the result; in place, what stood there is in
-                       the own slot, or in `input` */
-    uint8_t *input; /* of codes, in place: the elements that stood there */
+    /* Two members: the sum is made while the other vector arrives. */
+    bool reduced;
+    /* Recv has the result; in place, the input is in the own slot or in
+     * `input`. */
+    bool folded;
+    uint8_t *input; /* of codes, in place: the elements of the input */
     _Alignas(64) uint8_t slots[]; /* a vector of each member */
 };
 
@@ -82,7 +86,7 @@ static void keep_input(struct op *op)
     s->folded = true;
 }
 
-/* In place not before the own vector is sent. */
+/* In place, this waits until the own vector is sent. */
 static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
                       const struct plan_xfer *x)
 {

@@ -3,27 +3,29 @@
  *
  * After Patarasuk & Yuan, JPDC 69(2), 2009: world-1 steps of reduce-scatter,
  * world-1 of all-gather. In step s the member at position p sends chunk p-s and
- * receives chunk p-s-1; it ends up owning chunk p+1, and the all-gather passes
- * on what was received one step before. Both halves are one stream of
- * 2(world-1) steps, each of `segments` transfers, in which the k-th sent
- * depends on the one received a step earlier. Within a host, of vectors that no
- * cache holds (`streamed`), the segments are not sent step by step but
- * interleaved (rule D14), by the sum of step and segment: what has just come is
- * passed on before the next segment comes, and need not be read from memory
- * again. */
+ * receives chunk p-s-1. It ends up as the owner of chunk p+1, and the
+ * all-gather passes on the data received one step before. Both halves are one
+ * stream of 2(world-1) steps, each of `segments` transfers; the k-th sent
+ * depends on the one received a step earlier.
+ *
+ * Within a host, for vectors that no cache holds (`streamed`), the segments are
+ * not sent step by step but interleaved (rule D14), in the order of step plus
+ * segment. A segment is passed on before the next one arrives, and need not be
+ * read from memory again. */
 #include "backup.h"
 #include "neighbors.h"
 
 #include "../reduce/reduce.h"
 
 enum {
-    INTERLEAVED_MAX = 256 * 1024, /* bytes of a segment that stays in a cache */
+    /* Largest segment that stays in a cache, bytes. */
+    INTERLEAVED_MAX = 256 * 1024,
 };
 
 struct allreduce_ring_state {
     struct ring_state ring;
     struct backup backup; /* over the transfers from `prev` */
-    uint8_t *codes;       /* of a quantized vector: its codes */
+    uint8_t *codes;       /* of a quantized vector */
 };
 
 /* --------------------------------------------------------------- the plan */
@@ -33,8 +35,8 @@ static void shape(struct plan *p)
     ring_shape(p);
     uint64_t size = plan_chunk_size(p, 0);
     uint64_t segment = plan_segment_of(p, size);
-    /* Sockets within a host give more by few large calls than by overlap,
-     * where everybody sends at all times. */
+    /* Within a host, sockets are faster with few large calls than with overlap,
+     * because all members send all the time. */
     bool sockets = p->r.one_host && !p->r.shared_memory && !p->r.codes;
     if (sockets && size > PLAN_SEGMENT_MIN) segment = size;
     if (p->streamed && segment > INTERLEAVED_MAX) segment = INTERLEAVED_MAX;
@@ -56,8 +58,8 @@ static uint32_t recvs(const struct plan *p, uint32_t from)
     return from == p->prev ? steps_of(p) * p->segments : 0;
 }
 
-/* Interleaved: transfers of which step and segment add up to less than
- * `diagonal`. Diagonals grow, stay, and shrink again. */
+/* Interleaved: number of transfers with step + segment < `diagonal`. Diagonals
+ * grow, stay, and shrink again. */
 static uint32_t before_diagonal(const struct plan *p, uint32_t diagonal)
 {
     uint32_t steps = steps_of(p);
@@ -237,10 +239,9 @@ const struct algorithm allreduce_ring = {
 
 /* --------------------------------------------------------------- quantized
  *
- * Rule D8. What is passed on, partial sums and then results, is kept in
- * `codes`. The caller's input is read when the first codes of it are made and
- * when a partial sum comes by, and the result is written only with values made
- * from codes that all members have. */
+ * Rule D8. `codes` holds the data to pass on: partial sums and then results.
+ * The caller's input is read when its first codes are made and when a partial
+ * sum arrives. The result is made only from codes that all members have. */
 
 static bool begin_codes(struct engine *e, struct op *op)
 {
@@ -250,8 +251,8 @@ static bool begin_codes(struct engine *e, struct op *op)
     return s->codes != NULL;
 }
 
-/* One's own codes are made when the link can take them, so that they are made
- * while others travel. */
+/* The own codes are made when the link can take them, so that the work overlaps
+ * with the transfer of others. */
 static const uint8_t *source_codes(struct op *op, const struct plan_xfer *x)
 {
     const struct allreduce_ring_state *s = op->state;
@@ -274,8 +275,9 @@ static uint8_t *place_codes(struct op *op, const struct endpoint *ep,
     return x->action == ACTION_STORE ? s->codes + x->offset : NULL;
 }
 
-/* A partial sum is sent as it is made, one step later; a place of `codes` is
- * written again only with results, which come after it has been sent. */
+/* A partial sum is sent as soon as it is made, one step later. A place of
+ * `codes` is written again only by results, which arrive after the partial sum
+ * has been sent. */
 static void take_codes(struct op *op, uint32_t k, const struct plan_xfer *x,
                        const uint8_t *body)
 {

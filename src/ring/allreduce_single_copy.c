@@ -1,14 +1,14 @@
 /* allreduce_single_copy.c - "single_copy": members of one host reduce from
  * regions of memory that all of them have mapped (rules D16, L7, L8). Pure.
  *
- * Each owns a chunk and adds what the others have of it, as in
- * allreduce_direct.c, but segment by segment: the sum of one follows the input
- * of the next, and the input after that waits for all sums of the first, so
- * that no more than two are anywhere under way. What is sent to one member, or
- * the same to all, is put once into the own region, and an empty frame says
- * that it is there: nothing passes through the queues of all pairs, and what is
- * reduced or taken is read from where it lies when its turn has come. What
- * could not be put there comes through a queue. */
+ * Each member owns a chunk and adds the parts of the others, as in
+ * allreduce_direct.c, but segment by segment: the sum of one segment follows
+ * the input of the next, and the input after that waits for all sums of the
+ * first. So at most two segments are under way anywhere. A member writes its
+ * data once into the own region, and an empty frame announces them. The queues
+ * of all pairs carry no bodies, and the receivers reduce or copy the data from
+ * where they lie when their turn has come. Data that have no place in the
+ * region come through a queue. */
 #include "allreduce_single_copy.h"
 
 #include "algorithm.h"
@@ -19,28 +19,28 @@
 #include <string.h>
 
 enum {
-    WORLD_MIN = 3, /* two have a queue of their own, as good */
+    WORLD_MIN = 3, /* two members have a large queue, which is as fast */
     SEGMENT_LEAST = 32 * 1024,
     SEGMENT_MOST = 256 * 1024,
-    SEGMENTS_TOTAL = 4 * 1024 * 1024, /* bytes of one for each pair together */
+    /* Bytes of one segment for all pairs together. */
+    SEGMENTS_TOTAL = 4 * 1024 * 1024,
 };
 
 static_assert(SINGLE_COPY_SLOTS * sizeof(struct single_copy_head) <=
                   SINGLE_COPY_HEAD / 2,
               "the heads lie before the places");
 
-/* In `came`: an input that waits for its turn. */
+/* In `came`: the place of an input that waits for its turn. */
 enum {
     CAME_NOT,
-    CAME_QUEUE, /* through a queue: is in the slots */
-    CAME_PUT,   /* is in this slot of the region of its sender, and so on */
+    CAME_QUEUE, /* it came through a queue and is in the slots */
+    CAME_PUT,   /* it is in this slot of its sender's region, and so on */
 };
 
 /* --------------------------------------------------------------- the plan */
 
-/* What all have put down, and wait for others to take, stays in a cache; the
- * fewer members, the larger are the portions between two turns of the others.
- */
+/* The data that wait in all regions stay in a cache. The fewer members there
+ * are, the larger are the portions between two turns of the others. */
 static void shape(struct plan *p)
 {
     uint64_t segment = SEGMENTS_TOTAL / p->r.world / p->r.world;
@@ -103,8 +103,8 @@ static size_t place_size(const struct plan *p)
     return SINGLE_COPY_BUFFER / p->r.world / PAGE * PAGE;
 }
 
-/* Segment g of the input for a member lies in its place, of the sum in that of
- * the member that made it. */
+/* A segment of the input for a member lies in that member's place, a segment of
+ * the sum in the place of the member that made it. */
 static size_t offset_of(const struct plan *p, uint32_t slot, uint32_t g,
                         uint32_t rank)
 {
@@ -119,9 +119,8 @@ static uint64_t name_of(const struct op *op)
     return (uint64_t)op->epoch << 32 | op->seq;
 }
 
-/* Before anything else is written there: a member that still reads what was put
- * there before, and was left out of the view meanwhile, must not take this for
- * it. */
+/* This comes before any other write to the slot. A member that was left out of
+ * the view may still read the slot and must not take new data for old. */
 static void sign(struct engine *e, const struct op *op, uint32_t slot)
 {
     struct single_copy_head *head =
@@ -136,7 +135,7 @@ static void take_slot(struct engine *e, struct op *op)
     struct allreduce_single_copy_state *s = op->state;
     if (!op->confirm || !e->links.region) return;
     PCCL_ASSERT(op->plan.segment <= place_size(&op->plan));
-    /* The first one rather, which is in the caches. */
+    /* Prefers the first free slot, which is in the caches. */
     for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {
         if (e->single_copy.users[slot]) continue;
         e->single_copy.users[slot] = op;
@@ -221,7 +220,8 @@ static uint32_t turn_of(const struct op *op, const struct endpoint *ep)
     return plan_wrap(&op->plan, ep->rank, op->plan.r.rank);
 }
 
-/* Of two segments: the next but one comes when all have this one (D16). */
+/* Of two segments: the next but one is sent when all members have this one
+ * (D16). */
 static uint8_t *queue_slot(const struct op *op, uint32_t turn, uint32_t g)
 {
     const struct allreduce_single_copy_state *s = op->state;
@@ -269,8 +269,9 @@ static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
     add(op, turn_of(op, ep), g, at, bytes, size);
 }
 
-/* False: it cannot be read any more, for its sender has left the operation, and
- * this end is about to learn why. It never counts (rule L8). */
+/* False: the data cannot be read any more, because the sender has left the
+ * operation; this end will soon learn why. The transfer never counts (rule
+ * L8). */
 static bool add_put(const struct engine *e, struct op *op,
                     const struct endpoint *ep, uint32_t g, uint32_t size,
                     uint32_t slot)
@@ -283,7 +284,8 @@ static bool add_put(const struct engine *e, struct op *op,
     return single_copy_is_valid(op, region, slot);
 }
 
-/* What came before its turn, as far as it goes; true: the sum is complete. */
+/* Adds the inputs that came before their turn, as far as possible. True: the
+ * sum is complete. */
 static bool take_waiting(const struct engine *e, struct op *op, uint32_t g,
                          uint32_t size)
 {
@@ -306,7 +308,7 @@ static bool take_waiting(const struct engine *e, struct op *op, uint32_t g,
     return true;
 }
 
-/* Whoever waits for these sums may send now. */
+/* Partners that wait for these sums may send now. */
 static void mark(struct engine *e, struct op *op, uint32_t bit)
 {
     struct allreduce_single_copy_state *s = op->state;
@@ -372,8 +374,8 @@ static void put(struct engine *e, struct op *op, const struct endpoint *ep,
     const void *from = sum ? op->r.recvbuf : op->r.sendbuf;
     f->flags |= FLAG_SINGLE_COPY;
     f->size = 0;
-    if (sum && g < s->sums_put) return; /* is there already */
-    /* The sum will come here: what it replaces is read once, not twice. */
+    if (sum && g < s->sums_put) return; /* it is there already */
+    /* The sum arrives here: the overwritten input is read once, not twice. */
     if (!sum) pieces_save(op, &s->backup, rank * op->plan.segments + g);
     if (sum) s->sums_put = g + 1;
     memcpy(e->links.region + offset_of(&op->plan, s->slot - 1, g, rank),

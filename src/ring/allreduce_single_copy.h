@@ -1,4 +1,4 @@
-/* allreduce_single_copy.h - the state of a single-copy all-reduce, and of its
+/* allreduce_single_copy.h - the state of a single-copy all-reduce and of its
  * slots in regions, for its file and its tests. */
 #ifndef PCCL_ALLREDUCE_SINGLE_COPY_H
 #define PCCL_ALLREDUCE_SINGLE_COPY_H
@@ -6,25 +6,26 @@
 #include "pieces.h"
 
 struct allreduce_single_copy_state {
-    uint8_t *received;    /* bit set over the segments of the own chunk that are
-                             sums of all, and then those of which all other sums
-                             are here */
-    uint8_t *came;        /* by turn and buffer, where it is */
-    uint8_t *slots;       /* what came through a queue before its turn */
-    uint16_t *turns;      /* by segment: partners that are added; and then
-                             partners whose sums are here */
-    uint32_t slot;        /* of the own region, plus 1; 0: none */
-    uint32_t sums_put;    /* segments of the own chunk whose sums are there */
+    /* Bit set over the segments of the own chunk: first those with the sum of
+     * all members, then those of which all other sums are here. */
+    uint8_t *received;
+    uint8_t *came;  /* by turn and buffer: place of the input */
+    uint8_t *slots; /* inputs that came through a queue before their turn */
+    /* By segment: partners added; then partners whose sums are here. */
+    uint16_t *turns;
+    uint32_t slot; /* of the own region, plus 1; 0: none */
+    /* Segments of the own chunk whose sums are in the region. */
+    uint32_t sums_put;
     struct backup backup; /* over the pieces */
 };
 
-/* The segment that the k-th transfer to or from a partner is of; true if it is
- * the sum. */
+/* Sets the segment of the k-th transfer to or from a partner. True: the
+ * transfer is the sum. */
 bool single_copy_is_sum(const struct plan *p, uint32_t k, uint32_t *segment);
-/* The slot of an operation in another member's region; SINGLE_COPY_SLOTS: it
+/* The slot of an operation in another member's region. SINGLE_COPY_SLOTS: it
  * has none there any more. */
 uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region);
-/* After reading: it was the operation's all the time (rule L8). */
+/* After reading: the slot belonged to the operation all the time (rule L8). */
 bool single_copy_is_valid(const struct op *op, const uint8_t *region,
                           uint32_t slot);
 

@@ -1,6 +1,6 @@
-/* alltoallv_pairwise.c - "pairwise": every pair exchanges what it has for each
- * other, directly. Sizes are known to the two of a pair only, so READY has the
- * number of transfers, which must agree. Pure. */
+/* alltoallv_pairwise.c - "pairwise": the members of every pair send each other
+ * their blocks directly. Only the two of a pair know its sizes, so READY has
+ * the number of transfers, which must agree. Pure. */
 #include "algorithm.h"
 #include "geometry.h"
 

@@ -32,7 +32,7 @@ void backup_save(const struct op *op, struct backup *b, uint32_t k,
     uint8_t *to = b->bytes + y.offset;
     const uint8_t *from = (uint8_t *)op->r.recvbuf + y.offset;
     if (op->plan.streamed)
-        stream_copy(to, from, y.size); /* nobody reads it but after a failure */
+        stream_copy(to, from, y.size); /* read after a failure only */
     else
         memcpy(to, from, y.size);
     op_bit_set(b->saved, k);

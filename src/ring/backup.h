@@ -1,5 +1,5 @@
-/* backup.h - what an in-place operation has overwritten so far, transfer by
- * transfer, to be put back if it fails (contract C2). Pure. */
+/* backup.h - saves the parts that an in-place operation overwrites, transfer by
+ * transfer, to restore them if it fails (contract C2). Pure. */
 #ifndef PCCL_BACKUP_H
 #define PCCL_BACKUP_H
 
@@ -7,13 +7,15 @@
 
 struct backup {
     uint8_t *bytes; /* a vector; NULL: the operation is not in place */
-    uint8_t *saved; /* bit set over transfers or pieces: those in `bytes` */
+    /* Bit set over transfers or pieces: those saved in `bytes`. */
+    uint8_t *saved;
 };
 
 bool backup_take(struct engine *e, const struct op *op, struct backup *b,
                  uint32_t count);
 void backup_give(struct engine *e, struct backup *b);
-/* Before the first write to the target of x, which has the number k. */
+/* Saves the target of x, the transfer with number k, before the first write to
+ * it. */
 void backup_save(const struct op *op, struct backup *b, uint32_t k,
                  const struct plan_xfer *x);
 bool backup_has(const struct backup *b, uint32_t k);

@@ -1,5 +1,5 @@
-/* broadcast_chain.c - "chain": along the ring from the root on, segment by
- * segment; nobody sends more than one vector. Pure. */
+/* broadcast_chain.c - "chain": the vector travels along the ring from the root,
+ * segment by segment. No member sends more than one vector. Pure. */
 #include "neighbors.h"
 
 static void shape(struct plan *p)

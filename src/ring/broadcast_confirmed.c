@@ -1,6 +1,6 @@
-/* broadcast_confirmed.c - "confirmed": the vector from the root to everyone,
- * and an empty word from everyone to everyone (rule D12). The word implies that
- * all have launched, so that nobody waits for DONE. Pure. */
+/* broadcast_confirmed.c - "confirmed": the root sends the vector to every
+ * member, and every member sends an empty word to every other one (rule D12).
+ * The word implies that all have launched, so nobody waits for DONE. Pure. */
 #include "algorithm.h"
 #include "geometry.h"
 

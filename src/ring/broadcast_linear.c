@@ -1,6 +1,6 @@
-/* broadcast_linear.c - "linear": the vector from the root to everyone. Where
- * members of one host share no memory, DONE goes through the root: 2(n-1)
- * messages and not n(n-1) (rule D11). Pure. */
+/* broadcast_linear.c - "linear": the root sends the vector to every member.
+ * Where members of one host share no memory, DONE goes through the root: 2(n-1)
+ * messages instead of n(n-1) (rule D11). Pure. */
 #include "algorithm.h"
 #include "geometry.h"
 

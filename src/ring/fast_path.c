@@ -1,4 +1,4 @@
-/* fast_path.c - see quick.h. Rule numbers refer to master/PROTOCOL.md. */
+/* fast_path.c - see fast_path.h. Rule numbers refer to master/PROTOCOL.md. */
 #include "op.h"
 
 #include "algorithm_table.h"
@@ -34,8 +34,7 @@ static bool table_has(const struct engine *e, enum plan_coll coll,
     return algorithm_choose(&p)->is_fast;
 }
 
-/* Sizes below this one, of the whole view, have an algorithm that may be fast.
- */
+/* Whole-view operations below this size have an algorithm that may be fast. */
 static uint64_t table_limit(const struct engine *e, enum plan_coll coll)
 {
     uint64_t low = 0;
@@ -68,7 +67,7 @@ static void find_endpoints(struct engine *e)
     q->limit[COLL_BARRIER] = table_has(e, COLL_BARRIER, 0);
 }
 
-/* Nothing is half sent or half read, nothing else waits. */
+/* Nothing is half sent or half read, and nothing else waits. */
 static bool endpoint_is_idle(const struct fast_endpoint *ep)
 {
     const struct conn *c = ep->conn;
@@ -78,7 +77,8 @@ static bool endpoint_is_idle(const struct fast_endpoint *ep)
 
 /* --------------------------------------------------------------- starting */
 
-/* The copy of (tag, n-1) makes room for the one of (tag, n): rules D5, D6. */
+/* The result of (tag, n) takes the slot of the result of (tag, n-1): rules D5,
+ * D6. */
 static struct cached_result *find_cached(struct engine *e,
                                          const struct fast_path *q,
                                          uint64_t tag, uint32_t size)
@@ -99,7 +99,7 @@ static bool own_fits(struct engine *e, struct fast_path *q, uint32_t size)
     return true;
 }
 
-/* Who sends how much: of a broadcast only the root has something. */
+/* Sets the bytes of each sender: in a broadcast only the root has any. */
 static void divide_up(const struct engine *e, struct fast_path *q,
                       const struct op_request *r)
 {
@@ -136,7 +136,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
            own_fits(e, q, q->size);
 }
 
-/* Mostly only the sequence differs from the last one. */
+/* Usually only the sequence differs from the last header. */
 static void make_head(struct engine *e, struct fast_path *q)
 {
     enum { SEQ_AT = 16 };
@@ -188,7 +188,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
 
 /* -------------------------------------------------------------- finishing */
 
-/* Rule D3, as a flat all-reduce folds. */
+/* Rule D3: folds as a flat all-reduce does. */
 static void fold(struct engine *e, struct fast_path *q)
 {
     const struct op_request *r = q->r;
@@ -257,7 +257,8 @@ enum fast_status fast_poll(struct engine *e)
 
 /* ------------------------------------------------------------- converting */
 
-/* Nothing has been read: what came is read again by the operation. */
+/* The fast path has taken nothing from the channels: the operation reads again
+ * all frames that have arrived. */
 struct op *fast_convert(struct engine *e)
 {
     struct fast_path *q = &e->fast;
@@ -267,7 +268,7 @@ struct op *fast_convert(struct engine *e)
     struct op *op = engine_launch(e, r, false);
     if (!op) return NULL;
     PCCL_ASSERT(op->phase == PHASE_RUNNING && op->seq == q->frame.seq);
-    op->confirm = false; /* as was said; `kept` makes room */
+    op->confirm = false; /* as its DATA had it; `cached` gives the slot */
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
         ep->send_next = ep->sent = ep->sends;

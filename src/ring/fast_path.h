@@ -1,12 +1,11 @@
-/* fast_path.h - a flat collective of members that are ready, without an
- * operation.
+/* fast_path.h - a flat collective between ready members, without an operation.
  *
- * Small all-reduces, broadcasts and barriers of the whole view, one at a time,
- * between members of one host: the frames are written to the channels, those
- * of the others are awaited there and folded from where they lie. On the wire
- * it is a flat all-reduce (or a confirmed broadcast) like any other (rule D9).
- * Whatever is not as it mostly is, now or later, is left to the operation that
- * fast_convert() makes of it, which goes on from there. */
+ * It covers small all-reduces, broadcasts and barriers of the whole view, one
+ * at a time, between members of one host. It writes its frames to the channels,
+ * polls the channels for the frames of the others, and folds them from where
+ * they lie. On the wire it is a flat all-reduce (or a confirmed broadcast) like
+ * any other (rule D9). As soon as anything is unusual, fast_convert() makes an
+ * operation of it, which goes on from there. */
 #ifndef PCCL_QUICK_H
 #define PCCL_QUICK_H
 
@@ -29,25 +28,27 @@ struct fast_endpoint {
     struct conn *conn;
     struct link *link;
     uint32_t number;     /* of the connection */
-    uint32_t recvs;      /* bytes of what is to come */
-    const uint8_t *body; /* of what has come; NULL: nothing yet */
+    uint32_t recvs;      /* bytes expected */
+    const uint8_t *body; /* bytes received; NULL: none yet */
 };
 
 struct fast_path {
-    bool known; /* `able` and the endpoints are those of view and connections */
-    bool able;  /* every member of the view has a channel and nothing else */
-    /* By collective: bytes from which on the algorithm is another one. */
+    /* `able` and the endpoints match the view and the connections */
+    bool known;
+    /* Every member of the view has a channel and no other connection. */
+    bool able;
+    /* By collective: bytes from which on another algorithm is chosen. */
     uint64_t limit[COLL_COUNT];
     uint32_t ep_count, left;
     struct fast_endpoint eps[FAST_WORLD_MAX]; /* in the order of ranks */
-    const struct op_request *r;               /* NULL: none is under way */
+    const struct op_request *r; /* NULL: no operation is under way */
     struct tag_entry *tag;
-    struct cached_result *cached; /* of the operation before with this tag */
+    struct cached_result *cached; /* of the previous operation with this tag */
     uint32_t size;                /* of a vector */
     uint32_t sends;               /* bytes to each of the others */
-    struct frame frame;           /* what the heads encode, */
-    uint8_t head[FRAME_SIZE];     /* with a vector, */
-    uint8_t empty[FRAME_SIZE];    /* and without */
+    struct frame frame;           /* of both heads: */
+    uint8_t head[FRAME_SIZE];     /* the header with a vector, */
+    uint8_t empty[FRAME_SIZE];    /* the header without one */
     uint8_t *own;                 /* copy of an in-place input */
     size_t own_size;
 };

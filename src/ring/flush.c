@@ -1,5 +1,5 @@
-/* flush.c - the data plane while an epoch is closed: what it reports, and what
- * it gives to others. Pure; rules F1 to F6. */
+/* flush.c - the data plane while an epoch is closed: its report, and its
+ * donations to other members. Pure; rules F1 to F6. */
 #include "op.h"
 
 void engine_freeze(struct engine *e)

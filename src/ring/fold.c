@@ -11,8 +11,8 @@ void fold_slots(struct op *op, uint8_t *slots)
     size_t size = fold_size(op);
     size_t count = (size_t)p->r.count;
     if (size == 0) return;
-    /* Out of place the own vector stays where it is; in place the copy is
-     * also what an abort restores. */
+    /* Out of place, the own vector stays where it is. In place it is copied; an
+     * abort also restores this copy. */
     const uint8_t *own = op->r.sendbuf;
     if (op_in_place(op)) {
         memcpy(slots + p->r.rank * size, op->r.sendbuf, size);

@@ -44,9 +44,9 @@ void plan_chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
              g, x);
 }
 
-/* Small enough that transfer and reduction overlap, large enough that a frame
- * header costs nothing. Between hosts each of many connections is to have one
- * under way, and while it travels a next. */
+/* Segments are small enough to overlap transfer and reduction, and large enough
+ * to make a frame header cheap. Between hosts each of many connections needs
+ * one segment under way and a next one to follow. */
 uint64_t plan_segment_of(const struct plan *p, uint64_t size)
 {
     uint64_t least = p->r.one_host ? PLAN_SEGMENT_MIN : PLAN_SEGMENT_WAN_MIN;
@@ -57,7 +57,7 @@ uint64_t plan_segment_of(const struct plan *p, uint64_t size)
 void plan_choose_segment(struct plan *p, uint64_t segment, uint64_t size)
 {
     if (segment > PLAN_SEGMENT_MAX) segment = PLAN_SEGMENT_MAX;
-    /* Elements are powers of two up to 64 bytes, or larger blocks. */
+    /* An element is a power of two of at most 64 bytes, or a larger block. */
     segment -= segment % (p->r.element > 64 ? p->r.element : 64);
     p->segment = segment;
     p->segments = (uint32_t)((size + segment - 1) / segment);

@@ -1,5 +1,5 @@
-/* geometry.h - arithmetic that several algorithms share: chunks and segments
- * of a vector, partners, places in a ring. Pure. */
+/* geometry.h - arithmetic that several algorithms share: chunks and segments of
+ * a vector, partners, positions in a ring. Pure. */
 #ifndef PCCL_GEOMETRY_H
 #define PCCL_GEOMETRY_H
 
@@ -10,22 +10,24 @@ uint32_t plan_wrap(const struct plan *p, uint32_t from, uint32_t back);
 /* The rank at a position of the ring. */
 uint32_t plan_at(const struct plan *p, uint32_t position);
 
-/* Chunk i of the vector is that of rank i; none has more than chunk 0. */
+/* Chunk i of the vector belongs to rank i; no chunk is larger than chunk 0. */
 uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk); /* bytes */
-/* Segment g of a span of `size` bytes that starts at `first`; of a chunk; part
- * k of what a pair exchanges. */
+/* Segment g of a span of `size` bytes that starts at `first`; of a chunk;
+ * segment k of the block of a pair. */
 void plan_cut(const struct plan *p, uint64_t first, uint64_t size, uint32_t g,
               struct plan_xfer *x);
 void plan_chunk_cut(const struct plan *p, uint32_t chunk, uint32_t g,
                     struct plan_xfer *x);
-/* Segments of that many bytes for spans of `size`, in whole elements. */
+/* Number of segments of that many bytes for spans of `size`, in whole
+ * elements. */
 void plan_choose_segment(struct plan *p, uint64_t segment, uint64_t size);
-/* Segments as most algorithms have them. */
+/* Segments of most algorithms. */
 uint64_t plan_segment_of(const struct plan *p, uint64_t size);
 /* All other members are partners. */
 uint32_t plan_all_partners(const struct plan *p);
 uint32_t plan_all_partner(const struct plan *p, uint32_t i);
-/* Of the root all other members are partners, of them only the root. */
+/* All other members are partners of the root, and the root is their only
+ * one. */
 uint32_t plan_root_partners(const struct plan *p);
 uint32_t plan_root_partner(const struct plan *p, uint32_t i);
 uint32_t plan_one_transfer(const struct plan *p, uint32_t rank);

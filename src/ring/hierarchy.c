@@ -1,10 +1,10 @@
-/* hierarchy.c - see tree.h. */
+/* hierarchy.c - see hierarchy.h. */
 #include "hierarchy.h"
 
 #include <string.h>
 
-/* The member of a site that adds up its parts of a chunk of another site: they
- * take turns. */
+/* The leader for a chunk: the member of a site that adds up its parts of a
+ * chunk of another site. The members take turns over the chunks. */
 static uint32_t delegate(const uint16_t *site, uint32_t world, uint16_t at,
                          uint32_t chunk)
 {
@@ -64,7 +64,7 @@ uint32_t hierarchy_turns(const struct hierarchy *t, uint32_t chunk)
     return hierarchy_turn(t, chunk, t->rank);
 }
 
-/* Of this member itself: how many there are. */
+/* For this member itself: the number of turns. */
 uint32_t hierarchy_turn(const struct hierarchy *t, uint32_t chunk,
                         uint32_t partner)
 {

@@ -1,4 +1,4 @@
-/* local.c - "local": a world of one, which exchanges nothing. Pure. */
+/* local.c - "local": a world of one, which sends nothing. Pure. */
 #include "algorithm.h"
 
 static uint32_t none(const struct plan *p)

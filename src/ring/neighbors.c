@@ -15,8 +15,8 @@ static uint32_t position_of(const struct plan *p, uint32_t rank)
     return 0;
 }
 
-/* Where members are far apart, a count that is passed along the ring takes as
- * many distances as there are members. */
+/* Where members are far apart, a count that travels along the ring takes as
+ * many network distances as there are members. */
 void ring_shape(struct plan *p)
 {
     p->position = position_of(p, p->r.rank);
@@ -31,7 +31,7 @@ uint32_t ring_partners(const struct plan *p)
     return p->prev == p->next ? 1 : 2;
 }
 
-/* Those beside the neighbours, by rank. */
+/* The partners beside the neighbours, by rank. */
 static uint32_t nth_other(const struct plan *p, uint32_t i)
 {
     uint32_t rank = 0;
@@ -49,8 +49,8 @@ uint32_t ring_partner(const struct plan *p, uint32_t i)
 
 /* ---------------------------------------------------------- the operation */
 
-/* Over several connections transfers to the next member arrive in any order,
- * and so they may be sent (rule D13). */
+/* Over several connections, transfers to the next member arrive in any order,
+ * so they may be sent in any order (rule D13). */
 bool ring_take(struct engine *e, struct op *op, size_t size)
 {
     const struct plan *p = &op->plan;

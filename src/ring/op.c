@@ -1,4 +1,4 @@
-/* op.c - one collective operation: found, launched, started. Pure.
+/* op.c - finds, launches and starts collective operations. Pure.
  *
  * Rule numbers refer to master/PROTOCOL.md. */
 #include "op.h"
@@ -25,8 +25,8 @@ struct endpoint *op_endpoint(struct op *op, const struct link *l)
     return NULL;
 }
 
-/* A frame for an operation under way here, from whoever: do both ends agree
- * on its arguments (contract C4)? */
+/* A frame of any member for an operation under way here: true if both ends
+ * agree on its arguments (contract C4). */
 bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
                uint64_t peer)
 {
@@ -146,7 +146,7 @@ struct op *engine_launch(struct engine *e, const struct op_request *r,
     return op;
 }
 
-/* The host that all members are on; 0: there are several. */
+/* The host of all members; 0: there are several hosts. */
 static uint64_t common_host(const struct engine *e, const struct op_request *r)
 {
     if (!r->members) return e->one_host;
@@ -167,7 +167,7 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
     p->one_host = host != 0;
     p->shared_memory = host != 0 && host % 2 == 0;
     p->codes = r->quant.algorithm != QUANT_NONE;
-    /* Operations side by side have roots that differ. */
+    /* Concurrent operations have different roots. */
     p->center = (uint32_t)(r->tag ^ r->tag >> 32);
     p->cached = e->cached;
     p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;
@@ -214,7 +214,7 @@ const char *engine_unfit(const struct engine *e, const struct op_request *r,
     return algorithm_unfit(&p);
 }
 
-/* In place is what overwrites its input. */
+/* In place: the operation overwrites its input. */
 bool op_in_place(const struct op *op)
 {
     return op->r.plan.coll == COLL_ALLREDUCE && op->r.sendbuf == op->r.recvbuf;
@@ -263,8 +263,9 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
         e->out.fault(e->out.user, FAULT_BROKEN, op, ep->link->id);
 }
 
-/* Rule D2: a sender of much waits until the receiver says that it has launched;
- * DATA says so as well. The root of a centralized one is asked first. */
+/* Rule D2: a sender of large data waits until the receiver is known to have
+ * launched. READY or DATA from the receiver shows it. The root of a centralized
+ * one never sends READY first. */
 static void announce(struct engine *e, struct op *op, struct endpoint *ep)
 {
     bool every = op->plan.algorithm->counts;
@@ -278,7 +279,7 @@ static void announce(struct engine *e, struct op *op, struct endpoint *ep)
     op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
 }
 
-/* What one's own part of the result is needs no transfer. */
+/* The own part of the result needs no transfer. */
 static void place_own(struct op *op)
 {
     const struct plan_request *p = &op->plan.r;
@@ -312,8 +313,8 @@ static bool open_endpoints(struct engine *e, struct op *op)
     return true;
 }
 
-/* Rules D4, D5. Of many large ones each DONE hides behind the next one's data,
- * and is cheaper than a copy. */
+/* Rules D4, D5. With many large operations each DONE hides behind the data of
+ * the next one, and is cheaper than a copy. */
 static bool must_confirm(struct engine *e, struct op *op)
 {
     bool many = (e->active > e->many || e->in_a_row > e->many) &&

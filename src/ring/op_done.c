@@ -1,5 +1,5 @@
-/* op_done.c - how an operation ends: the result is complete here, others are
- * known to hold it, it is taken back. Pure.
+/* op_done.c - the end of an operation: the result is complete here, the others
+ * are known to hold it, the operation is finished. Pure.
  *
  * Rule numbers refer to master/PROTOCOL.md. */
 #include "op.h"
@@ -26,7 +26,7 @@ void op_check_endpoint(struct engine *e, struct op *op,
 
 void op_sent(struct engine *e, struct op *op, struct endpoint *ep)
 {
-    if (e->links.frozen) return; /* what FLUSHED said stands */
+    if (e->links.frozen) return; /* the report in FLUSHED stands */
     ep->sent++;
     op_check_endpoint(e, op, ep);
 }
@@ -50,9 +50,9 @@ static bool all_done(const struct op *op)
     return true;
 }
 
-/* Rule D4. In a ring a count is passed along: "I and the index-1 before me hold
- * the result"; otherwise all partners are notified, by a root not before it has
- * heard of all (rule D11). */
+/* Rule D4. A ring passes a count along: this member and the index-1 before it
+ * hold the result. Otherwise this member sends DONE to its partners; a root
+ * waits for the DONE of all before (rule D11). */
 static void send_done(struct engine *e, struct op *op)
 {
     uint8_t clean = op->cleared && idle_but(e, op) ? FLAG_CLEAN : 0;
@@ -116,8 +116,8 @@ void op_hold(struct engine *e, struct op *op)
     }
     op_drop_older(e, op->r.tag, op->seq);
     if (!op_cache_result(e, op, (uint32_t)op_result_size(op))) {
-        /* No memory for the copy: wait for the others instead; they were not
-         * asked to confirm, so only a flush can tell. */
+        /* No memory for the copy. Waits for the others instead; they were not
+         * asked for DONE, so only a flush can resolve it. */
         e->out.fault(e->out.user, FAULT_TAGS, op, 0);
         return;
     }

@@ -1,20 +1,20 @@
-/* op_frame.c - operations as a client of the links: frames that come for them,
- * what they send next, and what a lost connection means to them. Pure; rules
- * D2, F1, F2 of master/PROTOCOL.md. */
+/* op_frame.c - operations as a client of the links: receives their frames,
+ * chooses the next frame, and handles the loss of a connection. Pure; rules D2,
+ * F1, F2 of master/PROTOCOL.md. */
 #include "op.h"
 
 #include "../reduce/stream.h"
 
 /* ---------------------------------------------------------------- receiving */
 
-/* Not launched here (rule D2). */
+/* The operation is not launched here (rule D2). */
 static bool begin_unknown(struct engine *e, struct conn *c)
 {
     const struct frame *f = &c->rx;
     c->rx_to = NULL;
     if (engine_is_past(e, f->tag, f->seq)) return true;
     struct unexpected *k = link_keep_unexpected(&e->links, c->link, f);
-    if (!k) return false; /* more than rule D2 lets anybody send */
+    if (!k) return false; /* rule D2 lets nobody send so much */
     if (f->size == 0) return true;
     c->rx_state = RX_BODY;
     c->rx_unexpected = k;
@@ -91,7 +91,7 @@ static bool end_frame(void *user, struct conn *c)
     struct op *op = c->rx_owner;
     c->rx_owner = NULL;
     if (k) {
-        /* The operation may have been launched while the body came in. */
+        /* The operation may have been launched while the body arrived. */
         c->rx_unexpected = NULL;
         k->complete = true;
         op = op_find(e, k->frame.tag, k->frame.seq);
@@ -104,8 +104,8 @@ static bool end_frame(void *user, struct conn *c)
     return true;
 }
 
-/* Data of an operation that is not launched here: the caller is launching, and
- * may launch this one next. */
+/* The next frame has data of an operation that is not launched here, and the
+ * caller is launching and may launch this one next. */
 static bool defers(const void *user, const struct frame *f)
 {
     const struct engine *e = user;
@@ -141,7 +141,7 @@ static void closed(void *user, struct link *l, const struct conn_loss *loss)
     const struct engine *e = user;
     const struct op *op = NULL;
     if (e->links.frozen || !op_uses_link(e, l, &op)) return;
-    /* One more would have been nice, and nothing was sent on it. */
+    /* The connection was an optional additional one, and carried nothing. */
     if (loss->dialed && loss->others && !loss->answered) return;
     bool never = loss->dialed && !loss->others;
     e->out.fault(e->out.user, never ? FAULT_UNREACHABLE : FAULT_BROKEN, op,

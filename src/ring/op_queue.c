@@ -1,5 +1,5 @@
-/* op_queue.c - operations by tag, and those that have something to send. Pure.
- */
+/* op_queue.c - operations by tag, and operations with something to send.
+ * Pure. */
 #include "op.h"
 
 #include "algorithm.h"

@@ -1,5 +1,5 @@
-/* op_receive.c - what an operation receives: transfers and control frames, and
- * what came before the launch. Pure.
+/* op_receive.c - receives transfers, control frames, and the frames that came
+ * before the launch. Pure.
  *
  * Rule numbers refer to master/PROTOCOL.md. */
 #include "op.h"
@@ -109,7 +109,7 @@ void op_control(struct engine *e, struct op *op, struct endpoint *ep,
     if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
 }
 
-/* Frames that came before the launch, in the order they came. */
+/* Applies the frames that came before the launch, in their order of arrival. */
 void engine_apply_unexpected(struct engine *e, struct op *op,
                              struct endpoint *ep)
 {

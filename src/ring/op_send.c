@@ -1,11 +1,11 @@
-/* op_send.c - what an operation sends next. Pure.
+/* op_send.c - chooses the next transfer of an operation to send. Pure.
  *
  * Rule numbers refer to master/PROTOCOL.md. */
 #include "op.h"
 
 #include "algorithm.h"
 
-/* Transfers looked at beyond the first that cannot be sent yet. */
+/* Number of transfers to look at after the first that cannot be sent yet. */
 enum { SEND_AHEAD = 256 };
 
 bool op_eager_fits(const struct endpoint *ep, uint32_t size)
@@ -13,8 +13,9 @@ bool op_eager_fits(const struct endpoint *ep, uint32_t size)
     return size <= EAGER_MAX && ep->link->eager_bytes + size <= EAGER_LINK_MAX;
 }
 
-/* A sender whose credit is used up sends READY, if the other end has anything
- * to send: it may wait for that as well. Rule D11: the root only answers. */
+/* A sender without credit sends READY if the other end has anything to send,
+ * because the other end may wait for READY as well. Rule D11: the root only
+ * answers. */
 static void ask(struct engine *e, struct op *op, struct endpoint *ep)
 {
     if (ep->asked || ep->recvs == 0 || plan_is_root(&op->plan)) return;
@@ -29,7 +30,7 @@ static bool may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
     return x->after == PLAN_NOTHING || op->plan.algorithm->has(op, x->after);
 }
 
-/* Through memory of the host, for which no credit is needed. */
+/* The transfer goes through the region, which needs no credit. */
 static bool may_put(const struct op *op, const struct conn *c,
                     const struct plan_xfer *x)
 {
@@ -37,9 +38,9 @@ static bool may_put(const struct op *op, const struct conn *c,
     return a->may_put && a->may_put(op, c, x);
 }
 
-/* The first transfer that has what it depends on. Over several connections
- * they arrive in any order, and those that wait for a late one must not keep
- * the others: what one link has lost, every link after it would lose again. */
+/* The first transfer whose dependency is met. Over several connections,
+ * transfers arrive in any order, and one that waits for a late arrival must not
+ * block the others: a delay on one link would repeat on every link after it. */
 static bool sendable(struct engine *e, const struct conn *c, struct op *op,
                      struct endpoint *ep, uint32_t *which, struct plan_xfer *x)
 {
@@ -92,7 +93,7 @@ static struct op *first_sendable(struct engine *e, const struct op_queue *q,
 bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                   const uint8_t **from, struct op **which, struct endpoint **at)
 {
-    enum { TURNS = 4 }; /* of which one is that of long ones */
+    enum { TURNS = 4 }; /* one turn in this many is for long operations */
     bool long_first = ++e->turn % TURNS == 0;
     const struct op_queue *first = long_first ? &e->longs : &e->shorts;
     const struct op_queue *second = long_first ? &e->shorts : &e->longs;

@@ -1,8 +1,9 @@
-/* pieces.h - what the all-reduces share in which each member owns a chunk and
- * adds what the others send of it, one partner after the other (rule D3).
+/* pieces.h - functions shared by the all-reduces in which each member owns a
+ * chunk and adds the parts of the other members, one partner after the other
+ * (rule D3).
  *
- * A piece is a segment of the vector by its number, of which there are world *
- * segments, those of chunk 0 first. Chunk i is owned by rank i. Pure. */
+ * A piece is a numbered segment of the vector. There are world * segments of
+ * them, those of chunk 0 first. Rank i owns chunk i. Pure. */
 #ifndef PCCL_PIECES_H
 #define PCCL_PIECES_H
 
@@ -15,24 +16,24 @@ static inline uint32_t pieces_count(const struct plan *p)
 
 void pieces_place(const struct plan *p, uint32_t piece, struct plan_xfer *x);
 
-/* Whose turn: the order of partners in which their parts are added. */
+/* Turn: the order in which the parts of the partners are added. */
 enum pieces_turn {
-    TURN_FIRST = 1, /* to the input */
-    TURN_LAST = 2,  /* of all members: an average is divided */
+    TURN_FIRST = 1, /* added to the input */
+    TURN_LAST = 2,  /* the last of all members: divides an average */
 };
 
 /* Adds bytes, from `at` on, of one partner's part of a piece. */
 void pieces_add(struct op *op, struct backup *b, uint32_t piece, unsigned turns,
                 size_t at, const uint8_t *bytes, size_t size);
-/* Before every write to a piece; to all that have not been written. */
+/* Saves a piece before each write to it; saves all pieces not written yet. */
 void pieces_save(const struct op *op, struct backup *b, uint32_t piece);
 void pieces_save_all(const struct op *op, struct backup *b);
 void pieces_restore(const struct op *op, const struct backup *b);
 
-/* Of the direct all-reduce (allreduce_direct.c): the piece that the k-th
- * transfer from a partner brings, and whether it is a part to be added, or the
- * sum; partners whose parts of a piece this member adds to its own, and the
- * turn of one of them, from 1 on; bytes of the largest chunk. */
+/* For the direct all-reduce (allreduce_direct.c): the piece of the k-th
+ * transfer from a partner, and whether the transfer is a part to add or the
+ * sum; number of partners whose parts of a piece this member adds to its own;
+ * the turn of one of them, from 1 on; bytes of the largest chunk. */
 uint32_t direct_piece(const struct plan *p, uint32_t from, uint32_t k);
 bool direct_is_part(const struct plan *p, uint32_t from, uint32_t k);
 uint32_t direct_turns(const struct plan *p, uint32_t piece);

@@ -1,11 +1,11 @@
-/* plan.h - the arithmetic of one operation: which transfers it consists of.
+/* plan.h - the arithmetic of one operation: its list of transfers.
  *
- * A plan answers, for one member, "what is the k-th transfer from or to that
- * member". Both ends compute the same sizes in the same order, so the k-th
- * transfer sent is the k-th expected, and a frame needs to carry only k.
- * Members are named by rank in the operation's scope, 0..world-1. The algorithm
- * is chosen by algorithm_table.c from the request, which is equal on all
- * members but for the rank. Pure. */
+ * A plan gives, for one member, the k-th transfer from or to each other member.
+ * Both ends compute the same sizes in the same order. Therefore the k-th
+ * transfer sent is the k-th expected, and a frame carries only k. Members are
+ * named by rank in the operation's scope, 0..world-1. algorithm_table.c chooses
+ * the algorithm from the request, which is equal on all members but for the
+ * rank. Pure. */
 #ifndef PCCL_PLAN_H
 #define PCCL_PLAN_H
 
@@ -16,7 +16,7 @@ enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
     PLAN_SEGMENT_WAN_MIN = 16 * 1024, /* between hosts */
     PLAN_SEGMENT_MAX = 512 * 1024,    /* bytes of the largest transfer */
-    PLAN_CACHED = 16 * 1024 * 1024,  /* bytes of vectors that caches may hold */
+    PLAN_CACHED = 16 * 1024 * 1024,  /* bytes of vectors that fit into caches */
     PLAN_SINGLE_COPY_WORLD_MAX = 16, /* members of a host with regions */
 };
 
@@ -31,52 +31,57 @@ enum plan_coll {
 
 struct algorithm;
 
-/* What a plan is made for; equal on all members but rank. */
+/* The request for a plan; equal on all members but for the rank. */
 struct plan_request {
     enum plan_coll coll;
     uint32_t world, rank;
     uint32_t root;
     bool mesh;          /* all pairs are linked */
     bool one_host;      /* all members are on one host */
-    bool shared_memory; /* ... and share its memory */
+    bool shared_memory; /* ... and share memory */
     bool codes;         /* all-reduce: an element is a block of codes (D8) */
-    uint32_t center; /* any number, by which a centralized one has its root */
-    uint64_t cached; /* bytes of all vectors that no cache holds any more */
-    uint32_t single_copy_world; /* members up to which they have regions */
-    uint32_t piece;   /* single copy: bytes of a segment; 0: as fits */
-    uint64_t count;   /* elements (all-reduce) or bytes */
-    uint32_t element; /* bytes of one element */
-    uint32_t spare;   /* all-reduce: bytes that the last element is short of */
-    const char *forced; /* algorithm to take where it fits, or NULL */
-    /* Ring order as ranks (world entries), NULL for the identity; borrowed
-     * while the plan lives. */
+    uint32_t center;    /* any number; selects the root of a centralized one */
+    /* Bytes of all vectors from which on no cache holds them. */
+    uint64_t cached;
+    uint32_t single_copy_world; /* largest world with regions */
+    uint32_t piece;     /* single copy: bytes of a segment; 0: as fits */
+    uint64_t count;     /* elements (all-reduce) or bytes */
+    uint32_t element;   /* bytes of one element */
+    uint32_t spare;     /* all-reduce: bytes missing from the last element */
+    const char *forced; /* algorithm to use where it fits, or NULL */
+    /* Ring order as ranks (world entries); NULL: the identity. Must live as
+     * long as the plan. */
     const uint16_t *order;
-    /* Members at several sites, NULL: as if each had its own; borrowed. */
+    /* Members at several sites; NULL: each member has a site of its own. Must
+     * live as long as the plan. */
     const struct hierarchy *hierarchy;
-    /* COLL_ALLTOALLV: bytes and byte displacements per rank; borrowed. */
+    /* COLL_ALLTOALLV: bytes and byte displacements per rank. They must live as
+     * long as the plan. */
     const size_t *send_bytes, *send_displs, *recv_bytes, *recv_displs;
 };
 
-/* Who is sent DONE by whom (rules D4, D11). */
+/* Sender and receiver of DONE (rules D4, D11). */
 enum plan_done {
-    DONE_PAIRS, /* every partner by every partner */
-    DONE_RING,  /* the next member, with the number of those before it */
-    DONE_ROOT,  /* the root by all, and then all by the root */
+    DONE_PAIRS, /* every partner sends it to every partner */
+    /* Each sends it to the next, with the number of members before it. */
+    DONE_RING,
+    DONE_ROOT, /* all send it to the root, and then the root to all */
 };
 
 struct plan {
     const struct algorithm *algorithm;
     struct plan_request r;
     enum plan_done done;
-    uint32_t root;       /* rank; the partner of all others if DONE_ROOT */
-    uint32_t position;   /* of a ring: that of rank, */
+    uint32_t root;       /* rank; with DONE_ROOT, the partner of all others */
+    uint32_t position;   /* of this rank in the ring, */
     uint32_t prev, next; /* ... and the ranks beside it */
     uint32_t segments;   /* per chunk or block */
     uint64_t segment;    /* bytes */
-    bool streamed;       /* no cache holds all vectors, and all share memory */
+    /* No cache holds all vectors, and all members share memory. */
+    bool streamed;
 };
 
-/* Where a transfer's bytes come from or go to. */
+/* Memory that a transfer's bytes come from or go to. */
 enum plan_space {
     SPACE_SEND, /* the caller's send buffer */
     SPACE_RECV, /* the caller's receive buffer */
@@ -84,9 +89,9 @@ enum plan_space {
 };
 
 enum plan_action {
-    ACTION_STORE,  /* the bytes are as they stay */
+    ACTION_STORE,  /* store the bytes unchanged */
     ACTION_REDUCE, /* recv = op(bytes, send), same offset */
-    ACTION_DIVIDE, /* as REDUCE, then the end of an average */
+    ACTION_DIVIDE, /* as REDUCE, then divide by the world for an average */
 };
 
 #define PLAN_NOTHING UINT32_MAX
@@ -96,13 +101,14 @@ struct plan_xfer {
     enum plan_action action; /* received transfers */
     uint64_t offset;         /* bytes in the space */
     uint32_t size;           /* bytes; an empty transfer is sent as well */
-    uint32_t after; /* sent: what must be here first, by a number of the
-                       algorithm's own, or PLAN_NOTHING */
+    /* sent: the dependency that must be met first, by a number of the
+     * algorithm's own, or PLAN_NOTHING */
+    uint32_t after;
 };
 
 void plan_init(struct plan *p, const struct plan_request *request);
 
-/* Members this one exchanges bytes with: i < plan_partners() gives a rank. */
+/* The partners of this member, as ranks: i < plan_partners(). */
 uint32_t plan_partners(const struct plan *p);
 uint32_t plan_partner(const struct plan *p, uint32_t i);
 
@@ -114,13 +120,14 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
 void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
                struct plan_xfer *x);
 
-/* The partner of all others, which have no other one. */
+/* This member is the root: the partner of all others, which have no other
+ * one. */
 static inline bool plan_is_root(const struct plan *p)
 {
     return p->done == DONE_ROOT && p->r.rank == p->root;
 }
 
-/* Bytes of the vector that an all-reduce works on, of a block, or of what is
+/* Bytes of the vector of an all-reduce, of a block, or of the data of a
  * broadcast. */
 static inline uint64_t plan_vector_size(const struct plan *p)
 {

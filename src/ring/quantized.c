@@ -1,5 +1,5 @@
-/* quantized.c - all-reduces that send codes instead of elements (rule D8): what
- * is the same in all of them. Pure. */
+/* quantized.c - functions shared by all-reduces that send codes instead of
+ * elements (rule D8). Pure. */
 #include "op.h"
 
 void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,

@@ -1,6 +1,6 @@
-/* result_cache.c - what an engine remembers of operations that are over: the
- * sequence numbers of tags, and results kept for others. Pure; rules D1, D5 to
- * D7 of master/PROTOCOL.md. */
+/* result_cache.c - the memory of finished operations: the sequence numbers of
+ * tags, and the result cache. Pure; rules D1, D5 to D7 of
+ * master/PROTOCOL.md. */
 #include "op.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
     return t->epoch == e->links.epoch && t->next > seq;
 }
 
-/* There is one at most of each tag, see op_drop_older(). */
+/* Each tag has at most one result, see op_drop_older(). */
 struct cached_result *op_cached_result(struct engine *e, uint64_t tag)
 {
     const struct tag_entry *t = op_tag_entry(e, tag);
@@ -60,8 +60,8 @@ static void drop(struct engine *e, struct cached_result *r)
     r->bytes = NULL;
 }
 
-/* A result that is kept for others goes when this peer holds the next one of
- * its tag (D6), whose slot is the same. */
+/* A cached result is dropped when this peer holds the next result of its tag
+ * (D6). Both use the same slot. */
 bool op_reserve_result(struct engine *e, struct op *op)
 {
     struct cached_result *before = op_cached_result(e, op->r.tag);
@@ -79,7 +79,7 @@ void op_release_result(struct engine *e, struct op *op)
     op->reserved = false;
 }
 
-/* Rule D5. A slot was reserved at the launch. */
+/* Rule D5. The launch has reserved a slot. */
 bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
 {
     PCCL_ASSERT(~e->results_used != 0);
@@ -100,15 +100,17 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
     return true;
 }
 
-/* Rule D6: who has begun (tag, seq) has returned from (tag, seq - 1). */
+/* Rule D6: a member that has begun (tag, seq) has returned from (tag, seq -
+ * 1). */
 void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq)
 {
     struct cached_result *r = op_cached_result(e, tag);
     if (r && r->seq < seq) drop(e, r);
 }
 
-/* Rule D7: everybody was idle but for this operation when he held it, so all
- * hold what this peer had finished before it launched it. */
+/* Rule D7: each member was idle except for this operation when it held the
+ * result. So all hold the results that this peer had before it launched this
+ * operation. */
 void op_drop_finished_before(struct engine *e, uint64_t launched)
 {
     for (uint64_t left = e->results_used; left != 0; left &= left - 1) {

@@ -21,22 +21,22 @@ enum op_phase {
     PHASE_FREE,
     PHASE_QUEUED, /* launched while the epoch is closed */
     PHASE_RUNNING,
-    PHASE_COMPLETE, /* result complete here, others may lack it */
-    PHASE_DONE,     /* `result` is final; waits for its await */
+    PHASE_COMPLETE, /* the result is complete here; others may lack it */
+    PHASE_DONE,     /* `result` is final; the operation waits for its await */
 };
 
-/* Buffers, ids and arrays belong to the caller until the operation is DONE,
- * except `members` and the four arrays, which are copied. */
+/* Buffers, ids and arrays belong to the caller until the operation is DONE.
+ * `members` and the four arrays are copied. */
 struct op_request {
     uint64_t tag;
-    struct plan_request plan; /* world, rank, mesh, order are filled in */
+    struct plan_request plan; /* the engine fills in world, rank, mesh, order */
     const void *sendbuf;
     void *recvbuf;
     enum dtype dtype;
     enum redop redop;
-    struct quant quant;      /* set by engine_quantize() */
-    uint64_t count;          /* quantized: elements; the plan counts blocks */
-    uint64_t digest;         /* of everything that must agree */
+    struct quant quant; /* set by engine_quantize() */
+    uint64_t count;  /* elements; the plan of a quantized one counts blocks */
+    uint64_t digest; /* of all arguments that must agree */
     const uint64_t *members; /* scope, or NULL: the whole view */
     uint32_t member_count;
 };
@@ -49,7 +49,7 @@ enum engine_fault {
     FAULT_TAGS,        /* the table of tags is nearly full */
 };
 
-/* What the operations report to their owner. */
+/* The operations report these events to their owner. */
 struct engine_events {
     void *user;
     void (*fault)(void *user, enum engine_fault fault, const struct op *op,
@@ -57,15 +57,16 @@ struct engine_events {
     void (*finished)(void *user, struct op *op); /* phase is DONE now */
 };
 
-/* pool_size 0: as many connections to a neighbor as its round trip suggests.
+/* pool_size 0: the round trip to a neighbor decides the number of connections.
  * NULL: out of memory. */
 struct engine *engine_new(const struct driver *driver,
                           const struct engine_events *events,
                           uint32_t pool_size, pccl_ns deadline);
-void engine_delete(struct engine *e); /* or NULL */
+void engine_delete(struct engine *e); /* NULL is allowed */
 struct links *engine_links(struct engine *e);
 
-/* For the driver: link/conn.h, of this engine's connections. */
+/* For the driver: the functions of link/conn.h, for the connections of this
+ * engine. */
 bool engine_accepted(struct engine *e, uint32_t conn);
 void engine_dialed(struct engine *e, uint32_t conn, bool success);
 void engine_measured(struct engine *e, uint32_t conn, pccl_ns rtt);
@@ -86,25 +87,25 @@ void engine_tick(struct engine *e, pccl_ns now);
 /* An operation under way needs a link that has no connection. */
 bool engine_lacks_link(const struct engine *e);
 
-/* PCCL_ALGORITHM (algorithm_table.h): forces algorithms; false: it names one
- * that does not exist. Must be the same on all members. Where one does not fit
- * an operation the table's choice is taken; engine_unfit() says so before: why,
- * and which one, or NULL. */
+/* PCCL_ALGORITHM (algorithm_table.h) forces algorithms. False: it names one
+ * that does not exist. All members must have the same value. Where a forced
+ * algorithm does not fit an operation, the table chooses; engine_unfit()
+ * returns the reason and sets the name, or returns NULL. */
 bool engine_force(struct engine *e, const char *text);
 const char *engine_unfit(const struct engine *e, const struct op_request *r,
                          const char **name);
 const char *engine_forced(const struct engine *e, enum plan_coll coll);
-/* Names for it, by number; NULL after the last. */
+/* Names for PCCL_ALGORITHM, by number; NULL after the last. */
 const char *engine_algorithm_name(uint32_t i);
 
 /* Operations: op.c. */
 struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
 struct op *engine_launch(struct engine *e, const struct op_request *r,
-                         bool queue); /* NULL: no memory or slot */
+                         bool queue); /* NULL: no memory or no slot */
 void engine_start_queued(struct engine *e, struct op *op);
 void engine_finish(struct engine *e, struct op *op, int result);
 void engine_release(struct engine *e, struct op *op); /* after its await */
-/* Makes a complete request for an all-reduce one of codes. */
+/* Turns a complete request for an all-reduce into a quantized one. */
 void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
                      enum dtype code);
 
@@ -113,17 +114,18 @@ void engine_freeze(struct engine *e);
 uint32_t engine_list(const struct engine *e, const uint64_t *dead,
                      uint32_t dead_count, struct wire_op *out);
 void engine_query(const struct engine *e, struct wire_op *op);
-/* (tag, seq) has been launched here in this epoch. */
+/* This member has launched (tag, seq) in this epoch. */
 bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
 const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
                                uint32_t seq, uint32_t *size);
 void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
                             const uint8_t *bytes, uint32_t size);
-/* Puts the in-place buffer back to what it held at the launch (contract C2). */
+/* Restores the in-place buffer to its value at the launch (contract C2). */
 void engine_restore(struct engine *e, struct op *op);
 
-/* The next view is in force; operations that go on are started again by the
- * owner. Forgets tags, retained results and early frames of older epochs. */
+/* The next view is in force. Removes tags, cached results and unexpected
+ * messages of older epochs. The owner starts the operations that go on
+ * again. */
 struct engine_view {
     uint32_t epoch, world, rank;
     const struct wire_member *members;
@@ -135,65 +137,68 @@ struct engine_view {
 void engine_install(struct engine *e, const struct engine_view *view);
 bool engine_start(struct engine *e, struct op *op); /* in the view in force */
 
-/* What an operation is. */
+/* State of an operation. */
 enum op_phase op_phase(const struct op *op);
 static inline bool op_is_done(const struct op *op)
 {
     return op_phase(op) == PHASE_DONE;
 }
-/* Running, or complete while others may lack the result. */
+/* The operation is running, or it is complete while others may lack the
+ * result. */
 bool op_is_active(const struct op *op);
 bool op_is_whole(const struct op *op);       /* its scope is the whole view */
 struct wire_op op_name(const struct op *op); /* its tag and sequence */
 const uint64_t *op_scope(const struct op *op, uint32_t *count);
 void op_set_loss(struct op *op, uint32_t loss);
-/* Somebody waits for the result: it is not to be found again. */
+/* A caller waits for the result: no other call finds the operation. */
 bool op_is_awaited(const struct op *op);
 void op_set_awaited(struct op *op);
-/* Rule D10: this member wants the operation to fail. Reported once an epoch,
- * or in any case if `again`. */
+/* Rule D10: this member wants the operation to fail. It reports this once an
+ * epoch, or in any case if `again`. */
 void engine_fail(struct engine *e, struct op *op, bool again);
 bool op_fails(const struct op *op);
-/* Takes the result of a DONE operation and frees it. */
+/* Takes the result of a DONE operation and frees the operation. */
 struct op_outcome {
     int result;
     uint32_t contributors;
-    uint32_t loss; /* losses up to this one are notified with it; 0: none */
+    /* The result notifies of all losses up to this one; 0: none. */
+    uint32_t loss;
     uint64_t tx_bytes, rx_bytes;
 };
 struct op_outcome engine_take(struct engine *e, struct op *op);
 
-/* All operations: number 0 to engine_op_end - 1; NULL: none of that number. */
+/* All operations: numbers 0 to engine_op_end - 1. NULL: the number is free. */
 uint32_t engine_op_end(const struct engine *e);
 struct op *engine_op(struct engine *e, uint32_t number);
 bool engine_has_work(const struct engine *e); /* one is active */
-bool engine_is_full(const struct engine *e);  /* nothing more can be launched */
-/* Bytes that op waits for may arrive on this connection. Also true without an
- * operation, for messages, and before the HELLOs have passed. */
+bool engine_is_full(const struct engine *e);  /* no operation can be launched */
+/* Bytes for op may arrive on this connection. Also true without an operation,
+ * for messages, and before both HELLOs have passed. */
 bool engine_expects_from(const struct engine *e, const struct op *op,
                          uint32_t conn);
-/* The caller is launching, and may launch what the next frame in shared memory
- * is for: it is left there, instead of being kept (rule D2). A caller that
- * waits for anything must not set this, for that may lie behind. */
+/* The caller is launching operations and may launch the operation of the next
+ * frame in shared memory: the frame stays there instead of going to the
+ * unexpected messages (rule D2). A caller that waits for anything must not set
+ * this, because the awaited frame may lie behind. */
 void engine_set_defers(struct engine *e, bool defers);
-/* A caller waits for an operation: it launches no others now (rule D4). */
+/* A caller waits for an operation and launches no others now (rule D4). */
 void engine_wait_begins(struct engine *e);
 
-/* The fast path (fast_path.h): begins a small operation without a launch. The
- * request is borrowed until it is done or converted. False: nothing has
- * happened, it is for engine_launch(). */
+/* The fast path (fast_path.h) begins a small operation without a launch. It
+ * uses the request until the operation is done or converted. False: nothing has
+ * happened, and the caller uses engine_launch(). */
 enum fast_status {
     FAST_WAITS,
-    FAST_DONE,    /* the result is there and cached */
-    FAST_STRANGE, /* something else has come */
+    FAST_DONE,    /* the result is complete and cached */
+    FAST_STRANGE, /* another frame or event has come: convert */
 };
 bool fast_start(struct engine *e, const struct op_request *r);
 enum fast_status fast_poll(struct engine *e);
-/* What was begun as an operation under way; NULL: out of memory. */
+/* Makes an operation of the fast one under way. NULL: out of memory. */
 struct op *fast_convert(struct engine *e);
-/* Connection i of those it uses; NO_CONN: there are no more. */
+/* Connection i that the fast path uses; NO_CONN after the last. */
 uint32_t fast_conn(const struct engine *e, uint32_t i);
-/* Bytes that the last one has sent and received. */
+/* Bytes that the last fast operation has sent and received. */
 void fast_bytes(const struct engine *e, uint64_t *tx, uint64_t *rx);
 
 #endif

@@ -1,4 +1,5 @@
-/* ring_face.c - what session and driver ask of operations. See ring.h. */
+/* ring_face.c - functions of the operations for the session and the driver. See
+ * ring.h. */
 #include "op.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@ struct engine *engine_new(const struct driver *driver,
                           const struct engine_events *events,
                           uint32_t pool_size, pccl_ns deadline)
 {
-    struct engine *e = calloc(1, sizeof *e); /* untouched until it is used */
+    struct engine *e = calloc(1, sizeof *e); /* not touched before it is used */
     if (!e || engine_init(e, driver, events, pool_size, deadline)) return e;
     engine_delete(e);
     return NULL;

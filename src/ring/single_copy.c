@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Where a host has two members a queue of their own does as well. */
+/* With two members on a host, their own queue is as fast. */
 static bool is_worth_it(const struct engine *e)
 {
     const struct links *n = &e->links;

@@ -253,7 +253,7 @@ half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer
 many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY without credit (D2)|ring/op_send.c|s/^    ask(e, op, ep);//
 root clean, a member not (D11)|ring/op_done.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
-frames sent count after a flush (F1)|ring/op_done.c|s/if (e->links.frozen) return; .. what FLUSHED said stands.*//
+frames sent count after a flush (F1)|ring/op_done.c|s/if (e->links.frozen) return; .. the report in FLUSHED stands.*//
 root sends no READY (D11)|ring/op_receive.c|s/if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);//
 out of turn (D3)|ring/allreduce_direct.c|s/s->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/allreduce_direct.c|s/if (turn > direct_turns(p, piece)) mark/mark/
