@@ -124,8 +124,9 @@ static void fill(const struct run *r, uint32_t rank)
     size_t size = r->coll == COLL_ALLREDUCE ? dtype_size(r->type) : 1;
     size_t count = r->coll == COLL_ALLTOALLV ? 4 * world * r->count : r->count;
     enum dtype type = r->coll == COLL_ALLREDUCE ? r->type : DTYPE_U8;
-    assert_true(count * size <= SIZE_MAX_TESTED);
-    memset(out[rank], 0xee, r->count * size * world);
+    size_t blocks = r->coll == COLL_ALLGATHER ? world : 1;
+    assert_true(count * size * blocks <= SIZE_MAX_TESTED);
+    memset(out[rank], 0xee, count * size * blocks);
     for (size_t i = 0; i < count; i++)
         encode(type, number(rank, i), in[rank] + i * size);
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CLUSTER_RANKS_MAX = 64, CLUSTER_PATIENCE_MS = 30000 };
+enum { CLUSTER_RANKS_MAX = 64, CLUSTER_PATIENCE_MS = 90000 };
 
 struct report {
     int32_t kind;
