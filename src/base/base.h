@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* An invariant of this process, in every build: when it does not hold, the
- * process ends with file, line and condition. What comes from the network or
+ * process ends with file, line and condition. Input from the network or from
  * another process is checked and refused, never asserted (CONTRIBUTING.md). */
 #define PCCL_ASSERT(condition) assert(condition)
 

@@ -102,7 +102,6 @@ const char *engine_algorithm_name(uint32_t i);
 struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
 struct op *engine_launch(struct engine *e, const struct op_request *r,
                          bool queue); /* NULL: no memory or no slot */
-void engine_start_queued(struct engine *e, struct op *op);
 void engine_finish(struct engine *e, struct op *op, int result);
 void engine_release(struct engine *e, struct op *op); /* after its await */
 /* Turns a complete request for an all-reduce into a quantized one. */
