@@ -181,7 +181,8 @@ static bool make_partners(struct state_sync *s, const struct state_orders *w)
     if (!made) return false;
     uint32_t count = 0;
     for (uint32_t i = 0; i < w->count && self < w->count; i++) {
-        if (!pairs_with(w, s->fellows, self, i)) continue;
+        if (w->ids[i] == s->links->self || !pairs_with(w, s->fellows, self, i))
+            continue;
         struct state_partner *p = &made[count++];
         const struct state_partner *was = state_partner(s, w->ids[i]);
         if (was) *p = *was;
@@ -251,8 +252,7 @@ static struct frame frame_of(const struct state_sync *s, enum frame_type type,
 
 static bool inside(uint64_t offset, uint32_t size, uint64_t total)
 {
-    return size > 0 && size <= FRAME_BODY_MAX && offset <= total &&
-           size <= total - offset;
+    return offset <= total && size <= total - offset;
 }
 
 /* A piece of a tensor, on the host. */
@@ -273,11 +273,14 @@ static const uint8_t *read_tensor(struct state_sync *s,
     return NULL;
 }
 
-/* The bytes of a piece, or NULL: this peer does not have them. */
+/* The bytes of a piece, or NULL: this peer does not have them, or the question
+ * is none. */
 static const uint8_t *find_piece(struct state_sync *s, struct state_piece *p,
                                  struct state_stage **stage)
 {
     const struct state_list *l = s->list;
+    if (p->kind >= STATE_KIND_COUNT || p->size == 0 || p->size > FRAME_BODY_MAX)
+        return NULL;
     if (p->kind == STATE_NAMES) {
         if (!s->serves || p->offset >= l->names_size) return NULL;
         uint64_t left = l->names_size - p->offset;

@@ -106,6 +106,7 @@ struct state_sync {
     bool hashes_known; /* of the tensors */
     uint8_t *names;    /* STATE_NAMES or STATE_TENSORS so far */
     uint32_t names_size, names_got;
+    uint64_t names_from; /* the holder that sends them */
     bool names_asked;
     uint64_t *theirs;        /* received block hashes, wire order */
     uint64_t *have, *wanted; /* bit sets over blocks */

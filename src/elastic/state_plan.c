@@ -70,10 +70,16 @@ static uint32_t at_most_a_body(uint64_t size)
     return size < FRAME_BODY_MAX ? (uint32_t)size : FRAME_BODY_MAX;
 }
 
-/* The structure, or the tensor hashes: one piece at a time. */
-static bool next_names(struct state_sync *s, struct state_piece *piece)
+/* The structure, or the tensor hashes: one piece at a time, and all pieces from
+ * one holder, so that whoever sent something wrong is known (rule S7d). */
+static bool next_names(struct state_sync *s, const struct state_partner *p,
+                       struct state_piece *piece)
 {
     if (s->names_asked) return false;
+    const struct state_partner *from = state_partner(s, s->names_from);
+    if (s->names_got > 0 && from && !from->bad && from != p) return false;
+    if (s->names_from != p->id) s->names_got = 0;
+    s->names_from = p->id;
     s->names_asked = true;
     *piece =
         (struct state_piece){.kind = s->differs ? STATE_NAMES : STATE_TENSORS,
@@ -230,7 +236,7 @@ bool state_plan_next(struct state_sync *s, struct state_partner *p,
         return false;
     if (!room_to_fly(s)) return false;
     if (!s->hashes_known)
-        return p->holder && next_names(s, piece) && fly(s, p, piece);
+        return p->holder && next_names(s, p, piece) && fly(s, p, piece);
     if (p->holder && next_hashes(s, piece)) return fly(s, p, piece);
     if (next_bytes(s, p, piece)) return fly(s, p, piece);
     if (!steal(s, p, piece)) return false;
@@ -250,6 +256,7 @@ void state_plan_release(struct state_sync *s, struct state_flight *f)
     case STATE_NAMES:
     case STATE_TENSORS:
         s->names_asked = false;
+        s->names_got = 0;
         return;
     case STATE_BLOCKS:
         PCCL_ASSERT(s->again_count < STATE_FLIGHTS_MAX);
@@ -272,7 +279,10 @@ void state_plan_release(struct state_sync *s, struct state_flight *f)
 static uint8_t *names_target(struct state_sync *s, const struct state_flight *f,
                              uint32_t size, uint32_t total)
 {
-    if (f->piece.kind == STATE_NAMES) {
+    bool first = f->piece.offset == 0;
+    if (f->piece.kind == STATE_NAMES && !first && total != s->names_size)
+        return NULL;
+    if (f->piece.kind == STATE_NAMES && first) {
         if (total == 0 || total > STATE_NAMES_MAX) return NULL;
         uint8_t *more = realloc(s->names, total + (size_t)1);
         if (!more) return NULL;

@@ -74,7 +74,7 @@ ${CC:-cc} obj/*.o -o original
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized
 core/test_flush core/test_master core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
-core/test_generation core/test_links core/test_probes core/test_session core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message
+core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message
 message/test_message_ends"
 build_unit() {
     more=
@@ -231,6 +231,9 @@ complete though one receives (S8)|master/state_vote.c|s/if (open == 0 || /if (op
 lists not sent again (S8)|master/master.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
 block not checked (S7)|elastic/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
 late answer taken (S7)|elastic/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
+a second size of the structure (S7d)|elastic/state_plan.c|s/ \&\& !first \&\& total != s->names_size)/ \&\& false)/
+names begun by one, ended by another (S7d)|elastic/state_plan.c|s/if (s->names_from != p->id) s->names_got = 0;//;s/^        s->names_got = 0;$//
+a question of more than a frame (S7d)|elastic/state.c|s/ || p->size > FRAME_BODY_MAX)/)/
 receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/
 retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
