@@ -18,7 +18,7 @@ enum {
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
     WIRE_TEXT_MAX = 240,
     WIRE_EDGES_MAX = 64,  /* measured edges in one message */
-    WIRE_PAIRS_MAX = 256, /* pairs with the reversed dial direction, likewise */
+    WIRE_PAIRS_MAX = 512, /* pairs with the reversed dial direction, likewise */
 };
 
 enum wire_type {

@@ -90,36 +90,85 @@ static struct master_edge *find(struct master_group *g, uint64_t a, uint64_t b)
     return NULL;
 }
 
-static struct master_edge *take(struct master_group *g, uint64_t a, uint64_t b)
+static bool neighbours(const struct master_peer *a, const struct master_peer *b,
+                       uint32_t count)
 {
+    uint32_t gap =
+        a->place > b->place ? a->place - b->place : b->place - a->place;
+    return gap == 1 || gap == count - 1;
+}
+
+/* The view in force has the link. */
+static bool linked(const struct master *m, const struct master_edge *e,
+                   uint32_t group, uint32_t count)
+{
+    uint32_t x = edges_link_of(m, group, e->a);
+    uint32_t y = edges_link_of(m, group, e->b);
+    const struct master_group *g = &m->groups[group];
+    return m->peers[x].state == PEER_MEMBER &&
+           m->peers[y].state == PEER_MEMBER &&
+           (g->mesh ||
+            (g->ring && neighbours(&m->peers[x], &m->peers[y], count)));
+}
+
+static void drop_gone(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    for (uint32_t i = g->edge_count; i-- > 0;) {
+        if (edges_link_of(m, group, g->edges[i].a) == MASTER_NO_LINK ||
+            edges_link_of(m, group, g->edges[i].b) == MASTER_NO_LINK)
+            g->edges[i] = g->edges[--g->edge_count];
+    }
+}
+
+/* Rule R4e: gives up the pair that is missed least. */
+static void make_room(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    drop_gone(m, group);
+    if (g->edge_count < MASTER_EDGES_MAX) return;
+    uint32_t count = round_live_links(m, group);
+    uint32_t least = UINT32_MAX;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct master_edge *e = &g->edges[i];
+        uint32_t worth = e->tries;
+        if (linked(m, e, group, count)) worth += MASTER_EDGE_TRIES;
+        if (worth >= least) continue;
+        least = worth;
+        at = i;
+    }
+    g->edges[at] = g->edges[--g->edge_count];
+}
+
+static struct master_edge *take(struct master *m, uint32_t group, uint64_t a,
+                                uint64_t b)
+{
+    struct master_group *g = &m->groups[group];
     struct master_edge *e = find(g, a, b);
     if (e) return e;
-    uint32_t at = 0;
-    if (g->edge_count < MASTER_EDGES_MAX) {
-        at = g->edge_count++;
-    } else {
-        for (uint32_t i = 1; i < g->edge_count; i++)
-            if (g->edges[i].tries < g->edges[at].tries) at = i;
-    }
-    g->edges[at] = (struct master_edge){.a = a, .b = b};
-    return &g->edges[at];
+    if (g->edge_count == MASTER_EDGES_MAX) make_room(m, group);
+    e = &g->edges[g->edge_count++];
+    *e = (struct master_edge){.a = a, .b = b};
+    return e;
 }
 
 bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
                   uint64_t attempt)
 {
     struct master_group *g = &m->groups[group];
-    if (a == b) return true; /* says a peer of itself; it has no such link */
-    struct master_edge *e = take(g, a, b);
+    uint32_t x = edges_link_of(m, group, a);
+    uint32_t y = edges_link_of(m, group, b);
+    /* A peer may name itself, or any number. */
+    if (x == y || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return true;
+    struct master_edge *e = take(m, group, a, b);
     if (e->attempt != attempt) {
         e->attempt = attempt;
         e->reversed = !e->reversed;
         e->tries++;
     }
     if (e->tries < MASTER_EDGE_TRIES) return true;
-    uint32_t x = edges_link_of(m, group, a);
-    uint32_t y = edges_link_of(m, group, b);
-    if (x != MASTER_NO_LINK && y != MASTER_NO_LINK) unreachable(m, x, y);
+    unreachable(m, x, y);
     g->wish = 0; /* the ring found uses this edge: drop it */
     return false;
 }
@@ -157,26 +206,12 @@ static void forgive(struct master_group *g, uint32_t i)
     if (!g->edges[i].reversed) g->edges[i] = g->edges[--g->edge_count];
 }
 
-static bool neighbours(const struct master_peer *a, const struct master_peer *b,
-                       uint32_t count)
-{
-    uint32_t gap =
-        a->place > b->place ? a->place - b->place : b->place - a->place;
-    return gap == 1 || gap == count - 1;
-}
-
 void edges_linked(struct master *m, uint32_t group, uint32_t count)
 {
     struct master_group *g = &m->groups[group];
-    for (uint32_t i = g->edge_count; i-- > 0;) {
-        uint32_t x = edges_link_of(m, group, g->edges[i].a);
-        uint32_t y = edges_link_of(m, group, g->edges[i].b);
-        if (x == MASTER_NO_LINK || y == MASTER_NO_LINK)
-            g->edges[i] = g->edges[--g->edge_count];
-        else if (g->mesh ||
-                 (g->ring && neighbours(&m->peers[x], &m->peers[y], count)))
-            forgive(g, i);
-    }
+    drop_gone(m, group);
+    for (uint32_t i = g->edge_count; i-- > 0;)
+        if (linked(m, &g->edges[i], group, count)) forgive(g, i);
 }
 
 void edges_retry(struct master *m, uint32_t group)

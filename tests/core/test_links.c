@@ -73,6 +73,55 @@ static void test_nobody_has_a_link_to_itself(void **state)
     assert_true(installed.view.mesh);
 }
 
+static void reverse_first_two(void)
+{
+    quorum(3);
+    for (uint32_t i = 0; i < 3; i++) hello(i, 0, 0);
+    ready(0, 2);
+    ready(2, 0);
+    for (uint32_t i = 0; i < 3; i++) ready(i, 0);
+    assert_int_equal(installed.round, proposed.round);
+    assert_true(edges_dials(master, 1, 0));
+}
+
+/* A member may name any number of peers that never were. */
+static void test_unknown_peers_make_no_pair(void **state)
+{
+    (void)state;
+    reverse_first_two();
+    for (uint64_t i = 0; i < 2 * MASTER_EDGES_MAX; i++)
+        assert_true(edges_failed(master, 0, 3, 1000 + i, i));
+    assert_int_equal(master->groups[0].edge_count, 1);
+    assert_true(edges_dials(master, 1, 0));
+}
+
+/* Newcomers that cannot reach each other, more pairs than the master keeps, and
+ * newcomers that have gone. */
+static void test_a_full_table_keeps_the_links_of_the_view(void **state)
+{
+    (void)state;
+    enum { NEWCOMERS = 40 };
+    uint32_t pairs_met = 0;
+    reverse_first_two();
+    for (uint32_t i = 3; i < 3 + NEWCOMERS; i++) hello(i, 0, 0);
+    for (uint32_t i = 3; i < 3 + NEWCOMERS; i++) {
+        for (uint32_t j = 3; j < i; j++) {
+            (void)edges_failed(master, 0, i + 1, j + 1, 5000 + i);
+            assert_false(edges_dials(master, j, i));
+            assert_true(edges_dials(master, 1, 0));
+            pairs_met++;
+        }
+    }
+    assert_true(pairs_met > MASTER_EDGES_MAX);
+    assert_int_equal(master->groups[0].edge_count, MASTER_EDGES_MAX);
+    /* Pairs of peers that have gone are the first that make room. */
+    for (uint32_t i = 4; i < 3 + NEWCOMERS; i++) step(MASTER_CLOSED, i, NULL);
+    (void)edges_failed(master, 0, 3, 4, 6000);
+    assert_int_equal(master->groups[0].edge_count, 2);
+    assert_true(edges_dials(master, 1, 0));
+    assert_true(edges_dials(master, 3, 2));
+}
+
 /* ------------------------------------------------------ no such pair (R4) */
 
 /* The search that is requested where an order cannot be repaired. */
@@ -301,6 +350,8 @@ int main(void)
         TEST(test_the_other_end_is_told_to_call),
         TEST(test_an_attempt_counts_once),
         TEST(test_nobody_has_a_link_to_itself),
+        TEST(test_unknown_peers_make_no_pair),
+        TEST(test_a_full_table_keeps_the_links_of_the_view),
         TEST(test_a_ring_round_a_pair),
         TEST(test_a_newcomer_is_told_of_the_pair),
         TEST(test_the_unreachable_newcomer_is_refused),

@@ -240,6 +240,9 @@ credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
 old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 dial direction not reversed (R3)|master/edges.c|s/e->reversed = !e->reversed;//
+a full table forgets any pair (R4e)|master/edges.c|s/if (linked(m, e, group, count)) worth += MASTER_EDGE_TRIES;//;s/if (worth >= least) continue;/if (worth > least) continue;/
+pairs of unknown peers (R4e)|master/edges.c|s/if (x == y || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return true;/if (a == b) return true;/
+pairs of gone peers stay (R4e)|master/edges.c|s/for (uint32_t i = g->edge_count; i-- > 0;) {/for (uint32_t i = 0; i-- > 0;) {/
 dialer alone is reversed (R3)|link/link.c|s/if (p->dialer == id \&\& p->acceptor == n->self) return n->self < id;//
 dial ahead of its PROPOSE (R3)|link/conn.c|s/if (l ? link_dials(n, l) : !older) return park(c);/if (l ? link_dials(n, l) : !older) return false;/
 generations go on at a turn (R3)|link/link.c|s/l->generation = link_dials(n, l) ? ++n->generation : 0;//
