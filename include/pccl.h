@@ -355,11 +355,12 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  *             not sendbuf; restored to its old content when it is.
  * descriptor  count may be zero. count, op, datatype and quantization must be
  *             equal on all members. tag names the operation among those in
- *             flight on this communicator (from launch to await). Programs
- *             should use tags again: each 49,152 different tags cost a change
- *             of the epoch. The distribution hint is accepted and not used:
- *             quantization follows the data itself.
- * info        written on success; may be NULL.
+ *             flight on this communicator (from launch to await); scopes
+ *             may use the same tags, one after the other. Programs should use
+ *             tags again: each 49,152 different pairs of tag and scope cost a
+ *             change of the epoch. The distribution hint is accepted and not
+ * used: quantization follows the data itself. info        written on success;
+ * may be NULL.
  *
  * Uniform: if one surviving member succeeds, every one does, with the same
  * bits. pcclReduceInfo_t.local_world_size is the number of contributors.
@@ -617,8 +618,8 @@ typedef struct pcclCollective_t {
      * all of them, each once, this peer among them. Ranks and "world" then mean
      * positions in this array, and view_epoch is ignored. The operation fails
      * with pcclRankConnectionLost if and only if a member of the scope is gone,
-     * as often as it is tried. Tags of operations with different scopes must be
-     * distinct while in flight. */
+     * as often as it is tried. A tag is in flight at a member in one scope at a
+     * time, and may be used in another one after the await. */
     const uint64_t *members;
     size_t member_count;
 } pcclCollective_t;

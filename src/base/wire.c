@@ -77,6 +77,7 @@ static void member_field(struct cursor *c, struct wire_member *m)
 
 static void op_field(struct cursor *c, struct wire_op *op)
 {
+    cursor_u64(c, &op->scope);
     cursor_u64(c, &op->tag);
     cursor_u32(c, &op->seq);
     cursor_u32(c, &op->survivors);
@@ -121,6 +122,7 @@ static void text_field(struct cursor *c, char *text)
 
 static void result_field(struct cursor *c, struct wire_msg *m)
 {
+    cursor_u64(c, &m->result.scope);
     cursor_u64(c, &m->result.tag);
     cursor_u32(c, &m->result.seq);
     if (m->type == WIRE_DONATE) return;
@@ -207,6 +209,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
         cursor_u8(c, &m->fault.cause);
+        cursor_u64(c, &m->fault.scope);
         cursor_u64(c, &m->fault.tag);
         cursor_u32(c, &m->fault.seq);
         cursor_u64(c, &m->fault.peer);

@@ -112,9 +112,9 @@ enum op_verdict {
 
 enum refresh_cause {
     REFRESH_TAGS,        /* the peer's table of tags is full */
-    REFRESH_MISMATCH,    /* operation (tag, seq): digests differ */
-    REFRESH_UNREACHABLE, /* operation (tag, seq): no link to `peer` */
-    REFRESH_FAIL,        /* operation (tag, seq) is to fail */
+    REFRESH_MISMATCH,    /* the operation: digests differ */
+    REFRESH_UNREACHABLE, /* the operation: no link to `peer` */
+    REFRESH_FAIL,        /* the operation is to fail */
     REFRESH_CAUSE_COUNT,
 };
 
@@ -134,12 +134,20 @@ struct wire_member {
 };
 
 struct wire_op {
+    uint64_t scope; /* number of the scope (scope.h) */
     uint64_t tag;
     uint32_t seq;
     uint32_t survivors; /* FLUSHED: members of its scope still alive */
     uint8_t state;      /* op_state, or op_verdict in INSTALL */
     bool donor; /* FLUSHED, TOLD: the sender has the result and can donate it */
 };
+
+/* Both name the same operation of an epoch. */
+static inline bool wire_same_op(const struct wire_op *a,
+                                const struct wire_op *b)
+{
+    return a->tag == b->tag && a->seq == b->seq && a->scope == b->scope;
+}
 
 /* Kind of a link measurement; values are those of enum bandwidth_source. */
 enum edge_kind {
@@ -190,12 +198,12 @@ struct wire_msg {
         } vote;
         struct {
             uint8_t cause;
-            uint64_t tag;
+            uint64_t scope, tag;
             uint32_t seq;
             uint64_t peer; /* SUSPECT, REFRESH_UNREACHABLE */
         } fault;
         struct {
-            uint64_t tag;
+            uint64_t scope, tag;
             uint32_t seq;
             uint32_t size;
             const uint8_t *bytes; /* borrowed */

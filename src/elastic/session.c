@@ -56,6 +56,7 @@ static void on_fault(void *user, enum engine_fault fault, const struct op *op,
     struct wire_msg msg = {.type = WIRE_REFRESH, .epoch = s->view->epoch};
     if (op) {
         struct wire_op name = op_name(op);
+        msg.fault.scope = name.scope;
         msg.fault.tag = name.tag;
         msg.fault.seq = name.seq;
     }
@@ -241,7 +242,8 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
         break;
     case WIRE_RESULT:
         if (msg->round == s->round)
-            engine_accept_donation(s->engine, msg->result.tag, msg->result.seq,
+            engine_accept_donation(s->engine, msg->result.scope,
+                                   msg->result.tag, msg->result.seq,
                                    msg->result.bytes, msg->result.size);
         break;
     case WIRE_PROPOSE:

@@ -60,7 +60,7 @@ struct session {
     struct notified notified;
     /* Verdicts on operations this peer has not launched yet. */
     struct {
-        uint64_t tag;
+        uint64_t scope, tag;
         uint32_t loss; /* number of the next loss at that time (rule P1) */
         int result;
     } pending_aborts[PENDING_ABORTS_MAX];
@@ -157,7 +157,7 @@ void session_report_ways(struct session *s);
 int session_forced(enum op_verdict verdict);
 /* Rule F6: those on operations that have not been launched here wait. */
 void session_keep_verdicts(struct session *s, const struct wire_msg *msg);
-bool session_keeps_verdict(const struct session *s, uint64_t tag);
+bool session_keeps_verdict(const struct session *s, const struct op_request *r);
 bool session_take_verdict(struct session *s, const struct op_request *r,
                           int *result);
 void session_keep_blockers(struct session *s, const struct wire_msg *msg);

@@ -67,7 +67,7 @@ bool session_fast(struct session *s, const struct op_request *r,
         s->sync != SYNC_IDLE || s->notified.loss_count > 0 ||
         links_is_frozen(s->links))
         return false;
-    if (session_keeps_verdict(s, r->tag)) return false;
+    if (session_keeps_verdict(s, r)) return false;
     if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
     return fast_start(s->engine, r);
 }

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "../../include/pccl.h"
+#include "../base/scope.h"
 
 #include <string.h>
 
@@ -25,12 +26,17 @@ int session_forced(enum op_verdict verdict)
     return pcclSuccess;
 }
 
-/* The oldest pending verdict for the tag; pending_abort_count: there is
- * none. */
-static uint32_t find_pending_abort(const struct session *s, uint64_t tag)
+/* The oldest pending verdict for the tag in the scope; pending_abort_count:
+ * there is none. */
+static uint32_t find_pending_abort(const struct session *s,
+                                   const struct op_request *r)
 {
+    if (s->pending_abort_count == 0) return 0;
+    uint64_t scope = scope_number(r->members, r->member_count);
     uint32_t i = 0;
-    while (i < s->pending_abort_count && s->pending_aborts[i].tag != tag) i++;
+    while (i < s->pending_abort_count && (s->pending_aborts[i].tag != r->tag ||
+                                          s->pending_aborts[i].scope != scope))
+        i++;
     return i;
 }
 
@@ -41,16 +47,16 @@ static void drop_pending_abort(struct session *s, uint32_t i)
             (s->pending_abort_count - i) * sizeof s->pending_aborts[0]);
 }
 
-bool session_keeps_verdict(const struct session *s, uint64_t tag)
+bool session_keeps_verdict(const struct session *s, const struct op_request *r)
 {
-    return find_pending_abort(s, tag) < s->pending_abort_count;
+    return find_pending_abort(s, r) < s->pending_abort_count;
 }
 
 /* Rule P1: an older loss comes first. */
 bool session_take_verdict(struct session *s, const struct op_request *r,
                           int *result)
 {
-    uint32_t i = find_pending_abort(s, r->tag);
+    uint32_t i = find_pending_abort(s, r);
     if (i == s->pending_abort_count) return false;
     bool lost = !r->members && s->notified.loss_count > 0;
     if (lost && s->notified.loss_first < s->pending_aborts[i].loss)
@@ -62,10 +68,12 @@ bool session_take_verdict(struct session *s, const struct op_request *r,
 
 /* The oldest verdict is dropped: its operation belonged to another scope, or
  * was never launched. */
-static void add_pending_abort(struct session *s, uint64_t tag, int result)
+static void add_pending_abort(struct session *s, const struct wire_op *v,
+                              int result)
 {
     if (s->pending_abort_count == PENDING_ABORTS_MAX) drop_pending_abort(s, 0);
-    s->pending_aborts[s->pending_abort_count].tag = tag;
+    s->pending_aborts[s->pending_abort_count].scope = v->scope;
+    s->pending_aborts[s->pending_abort_count].tag = v->tag;
     s->pending_aborts[s->pending_abort_count].loss =
         s->notified.loss_first + s->notified.loss_count;
     s->pending_aborts[s->pending_abort_count++].result = result;
@@ -80,12 +88,13 @@ void session_keep_verdicts(struct session *s, const struct wire_msg *msg)
         const struct wire_op *v = &msg->ops[i];
         int result = session_forced((enum op_verdict)v->state);
         if (result == pcclSuccess) continue;
-        if (engine_is_past(s->engine, v->tag, v->seq)) continue;
+        if (engine_is_past(s->engine, v->scope, v->tag, v->seq)) continue;
         struct op *op = engine_find(s->engine, v->tag);
-        if (op && op_phase(op) == PHASE_QUEUED)
+        bool same = op && op_name(op).scope == v->scope;
+        if (same && op_phase(op) == PHASE_QUEUED)
             engine_finish(s->engine, op, result);
         else if (v->state != VERDICT_USAGE ||
                  s->refused_epoch != s->view->epoch)
-            add_pending_abort(s, v->tag, result);
+            add_pending_abort(s, v, result);
     }
 }

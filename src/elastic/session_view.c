@@ -63,10 +63,12 @@ void session_on_query(struct session *s, const struct wire_msg *msg)
 void session_on_donate(struct session *s, const struct wire_msg *msg)
 {
     struct wire_msg reply = {.type = WIRE_RESULT, .round = msg->round};
+    reply.result.scope = msg->result.scope;
     reply.result.tag = msg->result.tag;
     reply.result.seq = msg->result.seq;
-    reply.result.bytes = engine_donation(s->engine, msg->result.tag,
-                                         msg->result.seq, &reply.result.size);
+    reply.result.bytes =
+        engine_donation(s->engine, msg->result.scope, msg->result.tag,
+                        msg->result.seq, &reply.result.size);
     if (reply.result.bytes) session_send(s, &reply);
 }
 
@@ -139,16 +141,6 @@ void session_settle(struct session *s)
     session_send(s, &ready);
 }
 
-static const struct wire_op *verdict_on(const struct wire_msg *msg,
-                                        uint64_t tag, uint32_t seq)
-{
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        if (msg->ops[i].tag == tag && msg->ops[i].seq == seq)
-            return &msg->ops[i];
-    }
-    return NULL;
-}
-
 /* The master's verdict on an operation that was under way; NULL: there is
  * none. */
 static const struct wire_op *verdict_of(const struct wire_msg *msg,
@@ -156,7 +148,10 @@ static const struct wire_op *verdict_of(const struct wire_msg *msg,
 {
     if (op_phase(op) == PHASE_QUEUED) return NULL;
     struct wire_op name = op_name(op);
-    return verdict_on(msg, name.tag, name.seq);
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        if (wire_same_op(&msg->ops[i], &name)) return &msg->ops[i];
+    }
+    return NULL;
 }
 
 /* Only an operation that is locally complete can be committed. */

@@ -20,6 +20,7 @@ __attribute__((always_inline)) static inline void frame_fields(struct cursor *c,
     cursor_u32(c, &f->index);
     cursor_u32(c, &f->size);
     cursor_u64(c, &f->digest);
+    cursor_u64(c, &f->scope);
     cursor_u32(c, &reserved);
     if (magic != FRAME_MAGIC || version != FRAME_VERSION || reserved != 0)
         c->failed = true;

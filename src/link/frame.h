@@ -8,7 +8,7 @@
 #include "../base/base.h"
 
 enum {
-    FRAME_SIZE = 40,
+    FRAME_SIZE = 48,
     FRAME_MAGIC = 0xb5,
     FRAME_VERSION = 1,
     FRAME_BODY_MAX = 512 * 1024,
@@ -17,9 +17,9 @@ enum {
 
 enum frame_type {
     FRAME_HELLO = 1, /* first on a connection, in both directions */
-    FRAME_DATA,      /* transfer `index` of operation (epoch, tag, seq) */
-    FRAME_READY,     /* the sender has launched the operation */
-    FRAME_DONE,      /* the sender, and index-1 before it, hold the result */
+    FRAME_DATA,  /* transfer `index` of operation (epoch, scope, tag, seq) */
+    FRAME_READY, /* the sender has launched the operation */
+    FRAME_DONE,  /* the sender, and index-1 before it, hold the result */
     FRAME_PING,
     /* Shared state (state.h): digest = synchronization, flags = kind, seq =
      * tensor, tag = offset, index = bytes asked for; no epoch. */
@@ -69,6 +69,7 @@ struct frame {
     uint32_t index;
     uint32_t size;
     uint64_t digest; /* of the operation's arguments (contract C4) */
+    uint64_t scope;  /* of the operation (base/scope.h); else 0 */
 };
 
 void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE]);

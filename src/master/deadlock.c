@@ -131,6 +131,7 @@ void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
     for (uint32_t i = 0; i < msg->op_count; i++) {
         if (msg->ops[i].state != OP_NOT_LAUNCHED) continue;
         struct wire_msg fault = {.type = WIRE_REFRESH};
+        fault.fault.scope = msg->ops[i].scope;
         fault.fault.tag = msg->ops[i].tag;
         fault.fault.seq = msg->ops[i].seq;
         round_force(g, &fault, VERDICT_USAGE);

@@ -33,12 +33,11 @@ uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers)
     return count;
 }
 
-static struct master_op *find_op(struct master_group *g, uint64_t tag,
-                                 uint32_t seq)
+static struct master_op *find_op(struct master_group *g,
+                                 const struct wire_op *name)
 {
     for (uint32_t i = 0; i < g->op_count; i++) {
-        if (g->ops[i].op.tag == tag && g->ops[i].op.seq == seq)
-            return &g->ops[i];
+        if (wire_same_op(&g->ops[i].op, name)) return &g->ops[i];
     }
     return NULL;
 }
@@ -46,14 +45,15 @@ static struct master_op *find_op(struct master_group *g, uint64_t tag,
 void round_force(struct master_group *g, const struct wire_msg *msg,
                  enum op_verdict verdict)
 {
+    struct wire_op forced = {.scope = msg->fault.scope,
+                             .tag = msg->fault.tag,
+                             .seq = msg->fault.seq,
+                             .state = (uint8_t)verdict};
     for (uint32_t i = 0; i < g->forced_count; i++) {
-        const struct wire_op *f = &g->forced[i];
-        if (f->tag == msg->fault.tag && f->seq == msg->fault.seq) return;
+        if (wire_same_op(&g->forced[i], &forced)) return;
     }
     if (g->forced_count == MASTER_FORCED_MAX) return;
-    g->forced[g->forced_count++] = (struct wire_op){.tag = msg->fault.tag,
-                                                    .seq = msg->fault.seq,
-                                                    .state = (uint8_t)verdict};
+    g->forced[g->forced_count++] = forced;
 }
 
 /* Rule R1. A broken link or a member's request closes the epoch. Reports about
@@ -137,7 +137,7 @@ void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (p->answer != ANSWER_DUE) return;
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *w = &msg->ops[i];
-        struct master_op *op = find_op(g, w->tag, w->seq);
+        struct master_op *op = find_op(g, w);
         if (w->state != OP_RUNNING && w->state != OP_COMPLETE) continue;
         if (!op) {
             if (g->op_count == WIRE_OPS_MAX) {
@@ -190,7 +190,7 @@ static void notified_in_round(struct master *m, uint32_t link,
     struct master_group *g = group_of(m, link);
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *w = &msg->ops[i];
-        struct master_op *op = find_op(g, w->tag, w->seq);
+        struct master_op *op = find_op(g, w);
         if (!op) continue;
         op->complete += w->state == OP_COMPLETE;
         op->running += w->state == OP_RUNNING;
@@ -217,6 +217,7 @@ static void decide_by_answers(struct master *m, uint32_t group)
         }
         op->relayed = false;
         struct wire_msg donate = {.type = WIRE_DONATE, .round = g->round};
+        donate.result.scope = op->op.scope;
         donate.result.tag = op->op.tag;
         donate.result.seq = op->op.seq;
         master_send(m, op->donor, &donate);
@@ -227,7 +228,10 @@ void round_result(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
     if (g->phase != GROUP_DONATING || msg->round != g->round) return;
-    struct master_op *op = find_op(g, msg->result.tag, msg->result.seq);
+    struct wire_op name = {.scope = msg->result.scope,
+                           .tag = msg->result.tag,
+                           .seq = msg->result.seq};
+    struct master_op *op = find_op(g, &name);
     if (!op || op->relayed || op->donor != link) return;
     op->relayed = true;
     uint32_t count = round_live_links(m, m->peers[link].group);
@@ -406,8 +410,7 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     /* A commit precedes a complaint about the same operation: a member may
      * have returned it (F4). */
     for (uint32_t i = 0; i < g->forced_count; i++) {
-        const struct master_op *op =
-            find_op(g, g->forced[i].tag, g->forced[i].seq);
+        const struct master_op *op = find_op(g, &g->forced[i]);
         bool stands = !op || !op->commit;
         if (stands && msg.op_count < WIRE_OPS_MAX)
             m->ops[msg.op_count++] = g->forced[i];

@@ -125,6 +125,7 @@ static void sign(struct engine *e, const struct op *op, uint32_t slot)
 {
     struct single_copy_head *head =
         (struct single_copy_head *)(void *)e->links.region + slot;
+    atomic_store_explicit(&head->scope, op->scope_number, memory_order_relaxed);
     atomic_store_explicit(&head->tag, op->r.tag, memory_order_relaxed);
     atomic_store_explicit(&head->number, name_of(op), memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
@@ -149,7 +150,9 @@ static bool is_named(const struct op *op, const uint8_t *region, uint32_t slot)
 {
     const struct single_copy_head *head =
         (const struct single_copy_head *)(const void *)region + slot;
-    return atomic_load_explicit(&head->tag, memory_order_relaxed) ==
+    return atomic_load_explicit(&head->scope, memory_order_relaxed) ==
+               op->scope_number &&
+           atomic_load_explicit(&head->tag, memory_order_relaxed) ==
                op->r.tag &&
            atomic_load_explicit(&head->number, memory_order_relaxed) ==
                name_of(op);

@@ -71,7 +71,8 @@ struct op {
     struct op *unsent_prev, *unsent_next; /* see struct op_queue */
     uint32_t unsent; /* transfers that no connection has begun */
     struct op_request r;
-    /* Identify the operation together with the tag; epoch 0: never started. */
+    /* Name the operation together with the tag (F3); epoch 0: never started. */
+    uint64_t scope_number;
     uint32_t epoch, seq;
     uint32_t contributors; /* members in the result */
     uint32_t loss;     /* the result notifies of all losses up to this one */
@@ -106,16 +107,17 @@ struct op_queue {
 };
 
 struct cached_result {
-    uint64_t tag;
+    uint64_t scope, tag;
     uint32_t seq;
     uint32_t size, room;
     uint64_t finished; /* engine clock */
-    bool replaced;     /* (tag, seq+1) runs and takes this slot */
+    bool replaced;     /* the next of this tag runs and takes this slot */
     uint8_t *bytes;    /* NULL: slot is free */
 };
 
+/* A tag of a scope. */
 struct tag_entry {
-    uint64_t tag;
+    uint64_t scope, tag;
     uint32_t next;  /* sequence of the next launch, at least 1 */
     uint32_t epoch; /* in every other epoch the slot is free */
     /* Number of the cached result of this tag, plus 1; 0: none. */

@@ -84,7 +84,8 @@ static struct cached_result *find_cached(struct engine *e,
                                          uint64_t tag, uint32_t size)
 {
     struct cached_result *r = q->cached;
-    if (!r || !r->bytes || r->tag != tag) r = op_cached_result(e, tag);
+    if (!r || !r->bytes || r->tag != tag || r->scope != 0)
+        r = op_cached_result(e, 0, tag);
     return r && r->room >= size ? r : NULL;
 }
 
@@ -122,7 +123,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (coll == COLL_ALLREDUCE) size *= r->plan.element;
     if (size >= q->limit[coll]) return false;
     q->size = (uint32_t)size;
-    q->tag = op_tag_entry(e, r->tag);
+    q->tag = op_tag_entry(e, 0, r->tag);
     q->cached = q->tag ? find_cached(e, q, r->tag, q->size) : NULL;
     if (!q->cached) return false;
     divide_up(e, q, r);

@@ -42,6 +42,7 @@ uint32_t engine_list(const struct engine *e, const uint64_t *dead,
         const struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
         out[count++] = (struct wire_op){
+            .scope = op->scope_number,
             .tag = op->r.tag,
             .seq = op->seq,
             .survivors = survivors(e, op, dead, dead_count),
@@ -61,36 +62,39 @@ bool engine_awaits(const struct op *op, const struct endpoint *ep)
     return !ep->done;
 }
 
-static const struct cached_result *find_result(const struct engine *e,
-                                               uint64_t tag, uint32_t seq)
+static const struct cached_result *
+find_result(const struct engine *e, uint64_t scope, uint64_t tag, uint32_t seq)
 {
     for (size_t i = 0; i < RESULTS_MAX; i++) {
         const struct cached_result *r = &e->results[i];
-        if (r->bytes && r->tag == tag && r->seq == seq) return r;
+        bool named = r->scope == scope && r->tag == tag && r->seq == seq;
+        if (r->bytes && named) return r;
     }
     return NULL;
 }
 
-/* Fills in state and donor of (tag, seq). */
+/* Fills in state and donor of the operation. */
 void engine_query(const struct engine *e, struct wire_op *op)
 {
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *o = &e->ops[i];
-        if (o->r.tag != op->tag || o->seq != op->seq) continue;
+        if (o->r.tag != op->tag || o->seq != op->seq ||
+            o->scope_number != op->scope)
+            continue;
         if (o->phase != PHASE_RUNNING && o->phase != PHASE_COMPLETE) continue;
         op->state = o->phase == PHASE_COMPLETE ? OP_COMPLETE : OP_RUNNING;
         op->donor = false;
         return;
     }
-    bool past = engine_is_past(e, op->tag, op->seq);
+    bool past = engine_is_past(e, op->scope, op->tag, op->seq);
     op->state = past ? OP_RETURNED : OP_NOT_LAUNCHED;
-    op->donor = past && find_result(e, op->tag, op->seq) != NULL;
+    op->donor = past && find_result(e, op->scope, op->tag, op->seq) != NULL;
 }
 
-const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
-                               uint32_t seq, uint32_t *size)
+const uint8_t *engine_donation(const struct engine *e, uint64_t scope,
+                               uint64_t tag, uint32_t seq, uint32_t *size)
 {
-    const struct cached_result *r = find_result(e, tag, seq);
+    const struct cached_result *r = find_result(e, scope, tag, seq);
     if (!r) return NULL;
     *size = r->size;
     return r->bytes;

@@ -6,15 +6,18 @@
 #include "algorithm.h"
 #include "algorithm_table.h"
 
+#include "../base/scope.h"
+
 #include <string.h>
 
 /* ----------------------------------------------------------------- search */
 
-struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq)
+struct op *op_find(struct engine *e, uint64_t scope, uint64_t tag, uint32_t seq)
 {
     struct op *op = engine_find(e, tag);
     if (!op || op->phase == PHASE_QUEUED || op->seq != seq) return NULL;
-    return op->epoch == e->links.epoch ? op : NULL;
+    bool same = op->epoch == e->links.epoch && op->scope_number == scope;
+    return same ? op : NULL;
 }
 
 struct endpoint *op_endpoint(struct op *op, const struct link *l)
@@ -104,6 +107,7 @@ static bool copy_request(struct engine *e, struct op *op,
 {
     op->r = *r;
     op->whole = r->members == NULL;
+    op->scope_number = scope_number(r->members, r->member_count);
     if (!op->whole) {
         size_t size = r->member_count * sizeof *op->scope;
         op->scope = pool_take(&e->links.pool, size);
@@ -255,6 +259,7 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
     struct frame f = {.type = (uint8_t)type,
                       .flags = flags,
                       .epoch = e->links.epoch,
+                      .scope = op->scope_number,
                       .tag = op->r.tag,
                       .seq = op->seq,
                       .index = index,
@@ -329,7 +334,7 @@ static bool make_plan(struct engine *e, struct op *op)
     op->r.plan = p;
     plan_init(&op->plan, &p);
     op->contributors = p.world;
-    if (!op_take_sequence(e, op->r.tag, &op->seq)) return false;
+    if (!op_take_sequence(e, op)) return false;
     if (!open_endpoints(e, op)) return false;
     place_own(op);
     op->confirm = must_confirm(e, op);

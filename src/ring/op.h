@@ -9,7 +9,8 @@
 /* Search and launch: op.c. */
 void engine_apply_unexpected(struct engine *e, struct op *op,
                              struct endpoint *ep);
-struct op *op_find(struct engine *e, uint64_t tag, uint32_t seq);
+struct op *op_find(struct engine *e, uint64_t scope, uint64_t tag,
+                   uint32_t seq);
 struct endpoint *op_endpoint(struct op *op, const struct link *l);
 bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
                uint64_t peer);
@@ -30,18 +31,19 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
                      enum frame_type type, uint32_t index, uint8_t flags);
 
 /* Sequence numbers and the result cache: result_cache.c. NULL: this epoch has
- * not seen the tag. */
-struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag);
-bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq);
+ * not seen the tag in this scope. */
+struct tag_entry *op_tag_entry(const struct engine *e, uint64_t scope,
+                               uint64_t tag);
+bool op_take_sequence(struct engine *e, struct op *op);
 /* Reserves a slot of the result cache for this operation. False: none is
  * free. */
 bool op_reserve_result(struct engine *e, struct op *op);
 void op_release_result(struct engine *e, struct op *op);
 bool op_cache_result(struct engine *e, struct op *op, uint32_t size);
-struct cached_result *op_cached_result(struct engine *e,
+struct cached_result *op_cached_result(struct engine *e, uint64_t scope,
                                        uint64_t tag); /* or NULL */
 void op_drop_results(struct engine *e);               /* all of them */
-void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq);
+void op_drop_older(struct engine *e, const struct op *op);
 void op_drop_finished_before(struct engine *e, uint64_t launched);
 
 /* The next transfer to send: op_send.c. Rule D2: a transfer of that size may be

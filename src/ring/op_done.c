@@ -95,7 +95,7 @@ static void check_done(struct engine *e, struct op *op)
     if (op->phase != PHASE_COMPLETE || !all_done(op)) return;
     if (op->cleared && op->whole && op->plan.algorithm->awaits_all)
         op_drop_finished_before(e, op->launched);
-    op_drop_older(e, op->r.tag, op->seq);
+    op_drop_older(e, op);
     engine_finish(e, op, pcclSuccess);
 }
 
@@ -114,7 +114,7 @@ void op_hold(struct engine *e, struct op *op)
         check_done(e, op);
         return;
     }
-    op_drop_older(e, op->r.tag, op->seq);
+    op_drop_older(e, op);
     if (!op_cache_result(e, op, (uint32_t)op_result_size(op))) {
         /* No memory for the copy. Waits for the others instead; they were not
          * asked for DONE, so only a flush can resolve it. */
@@ -146,10 +146,10 @@ void engine_restore(struct engine *e, struct op *op)
     if (op_in_place(op) && op->state && a->undo) a->undo(op);
 }
 
-void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
-                            const uint8_t *bytes, uint32_t size)
+void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
+                            uint32_t seq, const uint8_t *bytes, uint32_t size)
 {
-    struct op *op = op_find(e, tag, seq);
+    struct op *op = op_find(e, scope, tag, seq);
     if (!op || op->phase != PHASE_RUNNING || !e->links.frozen) return;
     if (size != op_result_size(op)) return;
     conn_cut_sending(&e->links, op);

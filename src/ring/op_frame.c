@@ -12,7 +12,7 @@ static bool begin_unknown(struct engine *e, struct conn *c)
 {
     const struct frame *f = &c->rx;
     c->rx_to = NULL;
-    if (engine_is_past(e, f->tag, f->seq)) return true;
+    if (engine_is_past(e, f->scope, f->tag, f->seq)) return true;
     struct unexpected *k = link_keep_unexpected(&e->links, c->link, f);
     if (!k) return false; /* rule D2 lets nobody send so much */
     if (f->size == 0) return true;
@@ -73,7 +73,7 @@ static bool begin_frame(void *user, struct conn *c)
     if (frame_is_single_copy(f) && !c->region.memory) return false;
     bool is_old = f->epoch < n->epoch || (f->epoch == n->epoch && n->frozen);
     if (is_old) return true;
-    struct op *op = op_find(e, f->tag, f->seq);
+    struct op *op = op_find(e, f->scope, f->tag, f->seq);
     if (!op) return begin_unknown(e, c);
     if (op->phase == PHASE_DONE) return true;
     struct endpoint *ep = op_endpoint(op, c->link);
@@ -94,7 +94,7 @@ static bool end_frame(void *user, struct conn *c)
         /* The operation may have been launched while the body arrived. */
         c->rx_unexpected = NULL;
         k->complete = true;
-        op = op_find(e, k->frame.tag, k->frame.seq);
+        op = op_find(e, k->frame.scope, k->frame.tag, k->frame.seq);
         if (op) engine_apply_unexpected(e, op, op_endpoint(op, c->link));
     } else if (op) {
         bool reduced = c->rx_consume == reduce_body;
@@ -110,7 +110,7 @@ static bool defers(const void *user, const struct frame *f)
 {
     const struct engine *e = user;
     return e->defers && f->type == FRAME_DATA && f->epoch == e->links.epoch &&
-           !engine_is_past(e, f->tag, f->seq);
+           !engine_is_past(e, f->scope, f->tag, f->seq);
 }
 
 /* ------------------------------------------------------------------ sending */

@@ -118,7 +118,8 @@ void engine_apply_unexpected(struct engine *e, struct op *op,
     struct unexpected **slot = &l->unexpected;
     while (*slot) {
         struct unexpected *k = *slot;
-        bool mine = k->frame.tag == op->r.tag && k->frame.seq == op->seq;
+        bool mine = k->frame.scope == op->scope_number &&
+                    k->frame.tag == op->r.tag && k->frame.seq == op->seq;
         if (!mine || !k->complete) {
             slot = &k->next;
             continue;

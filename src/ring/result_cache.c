@@ -5,31 +5,36 @@
 
 #include <string.h>
 
-static struct tag_entry *tag_slot(const struct engine *e, uint64_t tag)
+static struct tag_entry *tag_slot(const struct engine *e, uint64_t scope,
+                                  uint64_t tag)
 {
-    uint64_t mixed = tag * 0x9e3779b97f4a7c15u;
+    uint64_t mixed = (tag ^ scope) * 0x9e3779b97f4a7c15u;
     uint32_t at = (uint32_t)(mixed >> 48) % TAGS_MAX;
-    while (e->tags[at].epoch == e->links.epoch && e->tags[at].tag != tag)
+    while (e->tags[at].epoch == e->links.epoch &&
+           (e->tags[at].tag != tag || e->tags[at].scope != scope))
         at = (at + 1) % TAGS_MAX;
     return &e->tags[at];
 }
 
-struct tag_entry *op_tag_entry(const struct engine *e, uint64_t tag)
+struct tag_entry *op_tag_entry(const struct engine *e, uint64_t scope,
+                               uint64_t tag)
 {
-    struct tag_entry *t = tag_slot(e, tag);
+    struct tag_entry *t = tag_slot(e, scope, tag);
     return t->epoch == e->links.epoch ? t : NULL;
 }
 
-/* Rule D1: operations of one tag are numbered within the epoch. */
-bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
+/* Rule D1: operations of one tag and scope are numbered within the epoch. */
+bool op_take_sequence(struct engine *e, struct op *op)
 {
-    struct tag_entry *t = tag_slot(e, tag);
+    struct tag_entry *t = tag_slot(e, op->scope_number, op->r.tag);
     if (t->epoch != e->links.epoch) {
         if (e->tag_count >= TAGS_MAX - 1) return false;
-        *t = (struct tag_entry){.tag = tag, .epoch = e->links.epoch};
+        *t = (struct tag_entry){.scope = op->scope_number,
+                                .tag = op->r.tag,
+                                .epoch = e->links.epoch};
         e->tag_count++;
     }
-    *seq = t->next++;
+    op->seq = t->next++;
     if (e->tag_count > TAGS_MAX / 4 * 3 && !e->tags_reported) {
         e->tags_reported = true;
         e->out.fault(e->out.user, FAULT_TAGS, NULL, 0);
@@ -37,22 +42,24 @@ bool op_take_sequence(struct engine *e, uint64_t tag, uint32_t *seq)
     return true;
 }
 
-bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq)
+bool engine_is_past(const struct engine *e, uint64_t scope, uint64_t tag,
+                    uint32_t seq)
 {
-    const struct tag_entry *t = tag_slot(e, tag);
+    const struct tag_entry *t = tag_slot(e, scope, tag);
     return t->epoch == e->links.epoch && t->next > seq;
 }
 
-/* Each tag has at most one result, see op_drop_older(). */
-struct cached_result *op_cached_result(struct engine *e, uint64_t tag)
+/* Each tag of a scope has at most one result, see op_drop_older(). */
+struct cached_result *op_cached_result(struct engine *e, uint64_t scope,
+                                       uint64_t tag)
 {
-    const struct tag_entry *t = op_tag_entry(e, tag);
+    const struct tag_entry *t = op_tag_entry(e, scope, tag);
     return t && t->cached > 0 ? &e->results[t->cached - 1] : NULL;
 }
 
 static void drop(struct engine *e, struct cached_result *r)
 {
-    struct tag_entry *t = op_tag_entry(e, r->tag);
+    struct tag_entry *t = op_tag_entry(e, r->scope, r->tag);
     if (t) t->cached = 0;
     e->results_used &= ~((uint64_t)1 << (r - e->results));
     e->reserved -= !r->replaced;
@@ -64,7 +71,8 @@ static void drop(struct engine *e, struct cached_result *r)
  * (D6). Both use the same slot. */
 bool op_reserve_result(struct engine *e, struct op *op)
 {
-    struct cached_result *before = op_cached_result(e, op->r.tag);
+    struct cached_result *before =
+        op_cached_result(e, op->scope_number, op->r.tag);
     if (before && before->replaced) before = NULL;
     if (!before && e->reserved >= RESULTS_MAX) return false;
     if (before) before->replaced = true;
@@ -89,10 +97,12 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
     if (!r->bytes) return false;
     if (size > 0) memcpy(r->bytes, op->r.recvbuf, size);
     e->results_used |= (uint64_t)1 << number;
-    op_tag_entry(e, op->r.tag)->cached = (uint8_t)(number + 1);
+    op_tag_entry(e, op->scope_number, op->r.tag)->cached =
+        (uint8_t)(number + 1);
     op_release_result(e, op);
     e->reserved++;
     r->replaced = false;
+    r->scope = op->scope_number;
     r->tag = op->r.tag;
     r->seq = op->seq;
     r->size = r->room = size;
@@ -100,12 +110,12 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
     return true;
 }
 
-/* Rule D6: a member that has begun (tag, seq) has returned from (tag, seq -
- * 1). */
-void op_drop_older(struct engine *e, uint64_t tag, uint32_t seq)
+/* Rule D6: a member that has begun an operation has returned from the one of
+ * the same tag and scope before it. */
+void op_drop_older(struct engine *e, const struct op *op)
 {
-    struct cached_result *r = op_cached_result(e, tag);
-    if (r && r->seq < seq) drop(e, r);
+    struct cached_result *r = op_cached_result(e, op->scope_number, op->r.tag);
+    if (r && r->seq < op->seq) drop(e, r);
 }
 
 /* Rule D7: each member was idle except for this operation when it held the

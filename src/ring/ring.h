@@ -98,7 +98,7 @@ const char *engine_forced(const struct engine *e, enum plan_coll coll);
 /* Names for PCCL_ALGORITHM, by number; NULL after the last. */
 const char *engine_algorithm_name(uint32_t i);
 
-/* Operations: op.c. */
+/* Operations: op.c. A tag is in flight here in one scope at a time. */
 struct op *engine_find(struct engine *e, uint64_t tag); /* not FREE */
 struct op *engine_launch(struct engine *e, const struct op_request *r,
                          bool queue); /* NULL: no memory or no slot */
@@ -113,12 +113,13 @@ void engine_freeze(struct engine *e);
 uint32_t engine_list(const struct engine *e, const uint64_t *dead,
                      uint32_t dead_count, struct wire_op *out);
 void engine_query(const struct engine *e, struct wire_op *op);
-/* This member has launched (tag, seq) in this epoch. */
-bool engine_is_past(const struct engine *e, uint64_t tag, uint32_t seq);
-const uint8_t *engine_donation(const struct engine *e, uint64_t tag,
-                               uint32_t seq, uint32_t *size);
-void engine_accept_donation(struct engine *e, uint64_t tag, uint32_t seq,
-                            const uint8_t *bytes, uint32_t size);
+/* This member has launched the operation in this epoch. */
+bool engine_is_past(const struct engine *e, uint64_t scope, uint64_t tag,
+                    uint32_t seq);
+const uint8_t *engine_donation(const struct engine *e, uint64_t scope,
+                               uint64_t tag, uint32_t seq, uint32_t *size);
+void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
+                            uint32_t seq, const uint8_t *bytes, uint32_t size);
 /* Restores the in-place buffer to its value at the launch (contract C2). */
 void engine_restore(struct engine *e, struct op *op);
 
@@ -146,7 +147,7 @@ static inline bool op_is_done(const struct op *op)
  * result. */
 bool op_is_active(const struct op *op);
 bool op_is_whole(const struct op *op);       /* its scope is the whole view */
-struct wire_op op_name(const struct op *op); /* its tag and sequence */
+struct wire_op op_name(const struct op *op); /* scope, tag and sequence */
 const uint64_t *op_scope(const struct op *op, uint32_t *count);
 void op_set_loss(struct op *op, uint32_t loss);
 /* A caller waits for the result: no other call finds the operation. */

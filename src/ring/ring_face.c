@@ -45,7 +45,8 @@ bool op_is_whole(const struct op *op)
 
 struct wire_op op_name(const struct op *op)
 {
-    return (struct wire_op){.tag = op->r.tag, .seq = op->seq};
+    return (struct wire_op){
+        .scope = op->scope_number, .tag = op->r.tag, .seq = op->seq};
 }
 
 const uint64_t *op_scope(const struct op *op, uint32_t *count)

@@ -27,7 +27,8 @@ struct op;
 
 /* In a region: the operation that owns a slot. */
 struct single_copy_head {
-    _Alignas(CHANNEL_LINE) _Atomic uint64_t tag;
+    _Alignas(CHANNEL_LINE) _Atomic uint64_t scope;
+    _Atomic uint64_t tag;
     _Atomic uint64_t number; /* epoch and sequence */
 };
 

@@ -11,7 +11,8 @@ static struct frame example(uint8_t type)
                       .tag = UINT64_MAX - 1,
                       .seq = 5,
                       .index = 6,
-                      .digest = 0x1122334455667788};
+                      .digest = 0x1122334455667788,
+                      .scope = 0x99aabbccddeeff00};
     if (type == FRAME_HELLO) f.size = FRAME_HELLO_SIZE;
     if (type == FRAME_DATA) f.size = FRAME_BODY_MAX;
     return f;
@@ -29,6 +30,7 @@ static void test_round_trip(void **state)
         assert_int_equal(got.flags, f.flags);
         assert_int_equal(got.epoch, f.epoch);
         assert_true(got.tag == f.tag && got.digest == f.digest);
+        assert_true(got.scope == f.scope);
         assert_int_equal(got.seq, f.seq);
         assert_int_equal(got.index, f.index);
         assert_int_equal(got.size, f.size);

@@ -137,12 +137,12 @@ static void test_a_donation_is_elements(void **state)
     assert_int_equal(ops[0]->phase, PHASE_DONE);
     assert_int_equal(ops[1]->phase, PHASE_RUNNING);
     uint32_t size = 0;
-    const uint8_t *bytes = engine_donation(engines[0], 1, 0, &size);
+    const uint8_t *bytes = engine_donation(engines[0], 0, 1, 0, &size);
     assert_non_null(bytes);
     assert_int_equal(size, 1000 * sizeof(float));
     engine_freeze(engines[1]);
     memcpy(before, send[1], size);
-    engine_accept_donation(engines[1], 1, 0, bytes, size);
+    engine_accept_donation(engines[1], 0, 1, 0, bytes, size);
     assert_int_equal(ops[1]->phase, PHASE_COMPLETE);
     assert_memory_equal(send[1], send[0], size);
     engine_restore(engines[1], ops[1]);

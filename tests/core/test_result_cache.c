@@ -258,11 +258,11 @@ static void test_a_donation_is_the_result(void **state)
     (void)state;
     x_in_doubt();
     uint32_t size = 0;
-    const uint8_t *bytes = engine_donation(engines[0], 1, 0, &size);
+    const uint8_t *bytes = engine_donation(engines[0], 0, 1, 0, &size);
     assert_non_null(bytes);
     assert_int_equal(size, 8);
     engine_freeze(engines[1]);
-    engine_accept_donation(engines[1], 1, 0, bytes, size);
+    engine_accept_donation(engines[1], 0, 1, 0, bytes, size);
     assert_int_equal(x[1]->phase, PHASE_COMPLETE);
     assert_int_equal(out[1], 7);
 }

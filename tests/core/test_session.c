@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "../../include/pccl.h"
+#include "../../src/base/scope.h"
 #include "../../src/elastic/session.h"
 #include "../../src/ring/op.h"
 
@@ -131,7 +132,8 @@ static void test_only_what_was_asked_for_is_told(void **state)
 {
     (void)state;
     static const uint64_t scope[] = {10, 12};
-    struct wire_op asked[] = {{.tag = 8}, {.tag = 9}};
+    struct wire_op asked[] = {{.scope = scope_number(scope, 2), .tag = 8},
+                              {.tag = 9}};
     launch(8, scope, 2);
     hear(&(struct wire_msg){
         .type = WIRE_QUERY, .epoch = 1, .ops = asked, .op_count = 2});
@@ -226,6 +228,28 @@ static void test_a_failure_is_reported_again(void **state)
     assert_int_equal(op->phase, PHASE_RUNNING);
 }
 
+/* Rules F6, P1: scope {10, 11} disagreed on tag 7. This member has a part in
+ * it, and in two other scopes that use the tag. */
+static void test_a_verdict_belongs_to_its_scope(void **state)
+{
+    (void)state;
+    static const uint64_t scope[] = {10, 11};
+    static const uint64_t other[] = {10, 12};
+    struct wire_op v = {
+        .scope = scope_number(scope, 2), .tag = 7, .state = VERDICT_INVALID};
+    launch(7, other, 2);
+    next_epoch(2, &v);
+    struct op *op = engine_find(session->engine, 7);
+    assert_int_equal(op->phase, PHASE_RUNNING);
+    engine_release(session->engine, op);
+    launch(7, NULL, 0);
+    engine_release(session->engine, engine_find(session->engine, 7));
+    struct op_request r = {.tag = 7, .members = scope, .member_count = 2};
+    assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+    assert_int_equal(op->phase, PHASE_DONE);
+    assert_int_equal(op->result, pcclInvalidArgument);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -235,6 +259,7 @@ int main(void)
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
         TEST(test_a_failure_is_reported_again),
         TEST(test_a_commit_of_what_is_not_complete),
+        TEST(test_a_verdict_belongs_to_its_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,9 @@
 static uint8_t frame[WIRE_FRAME_MAX];
 static struct wire_store store;
 
-static const struct wire_op ops[] = {{1, 2, 3, OP_COMPLETE, true},
-                                     {UINT64_MAX, 0, 9, OP_RUNNING, false}};
+static const struct wire_op ops[] = {
+    {0, 1, 2, 3, OP_COMPLETE, true},
+    {UINT64_MAX, UINT64_MAX, 0, 9, OP_RUNNING, false}};
 static const uint64_t ids[] = {7, UINT64_MAX, 0};
 static const uint16_t order[] = {2, 0, 1};
 static const uint16_t sites[] = {7, 9};
@@ -40,12 +41,14 @@ static struct wire_msg example(enum wire_type type)
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
         m.fault.cause = REFRESH_UNREACHABLE;
+        m.fault.scope = 10;
         m.fault.tag = 11;
         m.fault.seq = 12;
         m.fault.peer = 13;
         break;
     case WIRE_DONATE:
     case WIRE_RESULT:
+        m.result.scope = 4;
         m.result.tag = 5;
         m.result.seq = 6;
         if (type == WIRE_DONATE) break;

@@ -24,7 +24,7 @@
 enum {
     RANKS = 5,
     FDS = 1024,
-    FRAME = 40, /* header of the frames between peers */
+    FRAME = 48, /* header of the frames between peers */
     HELLO = 1,
     PROBE = 8,
     SLOW_RATE = 500 * 1000, /* bytes/s; other edges are not limited */

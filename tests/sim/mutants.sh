@@ -159,7 +159,7 @@ commit though a survivor runs|master/round.c|s/op->commit = op->complete >= op->
 QUERY skipped|master/round.c|s/if (op->complete + op->running < op->op.survivors) doubt = true;//
 returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
-result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < seq) drop/if (r) drop/
+result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < op->seq) drop/if (r) drop/
 result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) drop/drop/
 a scope's DONE clears all (D7)|ring/op_done.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op_done.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
@@ -176,7 +176,7 @@ digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return tr
 mismatch reported to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|s/^        c->tx_from = NULL;/        c->tx_from = NULL; c->tx_left = 0;/
 padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op, NULL);/conn_forget(\&e->links, op);/
-frames of another epoch's operation|ring/op.c|s/return op->epoch == e->links.epoch ? op : NULL;/return op;/
+frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
 no deadlock detection (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
@@ -194,7 +194,12 @@ probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_cl
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
-verdict not stored (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v->tag, result);/(void)result;/
+scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//
+scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
+scope ignored in verdicts (F3)|base/wire.h|s/ \&\& a->scope == b->scope//
+scope ignored in frames (F3)|ring/op.c|s/ \&\& op->scope_number == scope;/;/
+scope ignored in unexpected frames (D2)|ring/op_receive.c|s/bool mine = k->frame.scope == op->scope_number \&\&/bool mine =/
+verdict not stored (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v, result);/(void)result;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
 failure reported to one only (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
@@ -253,7 +258,7 @@ late dial is accepted (R3)|link/conn.c|s/if (c->generation < l->generation) retu
 DONE before that of all (D11)|ring/op_done.c|s/if (plan_is_root(&op->plan) \&\& !all_done(op)) return;//
 root does not ask all (D11)|ring/allreduce_centralized.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
-launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->tag, f->seq);/true;/
+launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq);/true;/
 frame left by a waiting one (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
 half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer || c->rx_state != RX_HEADER ||$/c->state != CONN_OPEN || c->peer ||/
 many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//

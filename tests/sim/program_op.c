@@ -59,9 +59,6 @@ static void choose_scope(const struct sim *s, const struct sim_proc *p,
         spec->ids[spec->size++] = id;
     }
     if (spec->size < 2) spec->absent = spec->scoped;
-    /* A tag belongs to one scope (rule D1). */
-    for (uint32_t i = 0; spec->scoped && i < spec->size; i++)
-        spec->tag = sim_mix(spec->tag, spec->ids[i], i, 1) | (uint64_t)1 << 40;
     if (spec->size > 0) spec->root = (uint32_t)(h >> 20) % spec->size;
 }
 
