@@ -25,9 +25,12 @@ void *pool_take(struct pool *p, size_t size)
 {
     uint32_t class = class_of(size + sizeof(struct pool_block));
     size_t bytes = (size_t)1 << class;
-    struct pool_block *block = p->lists[class];
+    struct pool_list *list = &p->lists[class];
+    struct pool_block *block = list->first;
     if (block) {
-        p->lists[class] = block->next;
+        list->first = block->next;
+        list->count--;
+        if (list->idle > list->count) list->idle = list->count;
         p->cached -= bytes;
     } else {
         size_t align = class >= HUGE_CLASS ? (size_t)1 << HUGE_CLASS : 64;
@@ -46,20 +49,40 @@ void pool_give(struct pool *p, void *memory)
     if (!memory) return;
     struct pool_block *block = (struct pool_block *)memory - 1;
     size_t bytes = (size_t)1 << block->class;
-    block->next = p->lists[block->class];
-    p->lists[block->class] = block;
+    struct pool_list *list = &p->lists[block->class];
+    block->next = list->first;
+    list->first = block;
+    list->count++;
     p->in_use -= bytes;
     p->cached += bytes;
+}
+
+static void free_some(struct pool *p, uint32_t class, uint32_t count)
+{
+    struct pool_list *list = &p->lists[class];
+    for (; count > 0; count--) {
+        struct pool_block *next = list->first->next;
+        free(list->first);
+        list->first = next;
+        list->count--;
+        p->cached -= (size_t)1 << class;
+    }
+}
+
+void pool_age(struct pool *p, pccl_ns now)
+{
+    if (now - p->aged_at < POOL_IDLE) return;
+    p->aged_at = now;
+    for (uint32_t i = 0; i <= POOL_CLASS_MAX; i++) {
+        free_some(p, i, p->lists[i].idle);
+        p->lists[i].idle = p->lists[i].count;
+    }
 }
 
 void pool_trim(struct pool *p)
 {
     for (uint32_t i = 0; i <= POOL_CLASS_MAX; i++) {
-        while (p->lists[i]) {
-            struct pool_block *next = p->lists[i]->next;
-            free(p->lists[i]);
-            p->lists[i] = next;
-        }
+        free_some(p, i, p->lists[i].count);
+        p->lists[i].idle = 0;
     }
-    p->cached = 0;
 }

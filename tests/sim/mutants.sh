@@ -74,7 +74,7 @@ ${CC:-cc} obj/*.o -o original
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized
 core/test_flush core/test_master core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
-core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message
+core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
 message/test_message_ends"
 build_unit() {
     more=
@@ -245,6 +245,8 @@ credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
 old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 dial direction not reversed (R3)|master/edges.c|s/e->reversed = !e->reversed;//
+idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
+blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
 a full table forgets any pair (R4e)|master/edges.c|s/if (linked(m, e, group, count)) worth += MASTER_EDGE_TRIES;//;s/if (worth >= least) continue;/if (worth > least) continue;/
 pairs of unknown peers (R4e)|master/edges.c|s/if (x == y || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return true;/if (a == b) return true;/
 pairs of gone peers stay (R4e)|master/edges.c|s/for (uint32_t i = g->edge_count; i-- > 0;) {/for (uint32_t i = 0; i-- > 0;) {/
