@@ -567,6 +567,24 @@ PCCL_EXPORT pcclResult_t pcclGetView(const pcclComm_t *comm, uint64_t *epoch,
                                      int *rank, int *size,
                                      pcclMember_t *members, size_t capacity);
 
+/* Traits: bits of a member that mean what the program wants them to mean. With
+ * them the survivors of a loss agree on what to do about it, without another
+ * operation: the report of a loss carries the traits of all survivors, joined
+ * by a bitwise or, as they were when the epoch was closed. All survivors read
+ * the same value. 0 at first; the bits stay until they are set anew. Never
+ * blocks.
+ *
+ * pcclInvalidUsage  not connected. */
+PCCL_EXPORT pcclResult_t pcclSetTraits(pcclComm_t *comm, uint32_t traits);
+/* The traits of the survivors of the losses that were reported last, by the
+ * last call that ended with pcclRankConnectionLost; 0 after pcclUpdateTopology
+ * and pcclOptimizeTopology. Never blocks.
+ *
+ * pcclInvalidUsage     not connected.
+ * pcclInvalidArgument  traits_out is NULL. */
+PCCL_EXPORT pcclResult_t pcclGetTraits(const pcclComm_t *comm,
+                                       uint32_t *traits_out);
+
 /* Options for the next pcclConnect; see the variables of README.md. */
 typedef struct pcclCommOptions_t {
     size_t size;          /* sizeof(pcclCommOptions_t), for growth */

@@ -153,6 +153,7 @@ static void view_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->view.world);
     cursor_u32(c, &m->view.groups);
     cursor_u32(c, &m->view.largest);
+    cursor_u32(c, &m->view.traits);
 }
 
 static void probe_field(struct cursor *c, struct wire_msg *m)
@@ -219,6 +220,9 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_RESULT:
         result_field(c, m);
         return;
+    case WIRE_FLUSHED:
+        cursor_u32(c, &m->flushed.traits);
+        return;
     case WIRE_ABORT:
     case WIRE_EVICT:
         cursor_i32(c, &m->abort.code);
@@ -246,7 +250,6 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_HEARTBEAT:
     case WIRE_LEAVE:
     case WIRE_FLUSH:
-    case WIRE_FLUSHED:
     case WIRE_QUERY:
     case WIRE_REPLY:
     case WIRE_READY:

@@ -209,6 +209,9 @@ struct wire_msg {
             const uint8_t *bytes; /* borrowed */
         } result;                 /* RESULT; DONATE without bytes */
         struct {
+            uint32_t traits; /* of the sender (rule T4) */
+        } flushed;
+        struct {
             uint64_t id;       /* of the round; 0 in SYNC */
             uint64_t revision; /* SYNC: of the peer. STATE: of the group */
             uint64_t structure, content; /* digests; STATE: the elected */
@@ -250,6 +253,7 @@ struct wire_msg {
             uint32_t world;   /* admitted peers of the run */
             uint32_t groups;  /* distinct groups */
             uint32_t largest; /* members of the largest group */
+            uint32_t traits;  /* INSTALL: of all survivors (rule T4) */
         } view;
     };
     /* Lists; wire.c defines the lists of each type. Borrowed. */

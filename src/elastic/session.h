@@ -55,6 +55,7 @@ struct session {
     bool proposed, ready_sent;
     uint64_t removed[PEERS_MAX]; /* by the proposal */
     uint32_t removed_count;
+    uint32_t traits; /* of this member, see pcclSetTraits */
     pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
     uint32_t fault_epoch; /* last epoch that was reported as broken */
     struct notified notified;

@@ -18,6 +18,7 @@ void session_on_flush(struct session *s, const struct wire_msg *msg)
     struct wire_msg reply = {.type = WIRE_FLUSHED,
                              .round = msg->round,
                              .epoch = s->view->epoch,
+                             .flushed.traits = s->traits,
                              .ops = ops};
     reply.op_count = engine_list(s->engine, msg->ids, msg->id_count, ops);
     session_send(s, &reply);
@@ -232,8 +233,8 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
     s->view->largest = msg->view.largest;
     uint32_t loss = 0;
     if (s->removed_count > 0 && !update && s->state == SESSION_MEMBER) {
-        if (!notified_push(&s->notified, s->view, s->removed,
-                           s->removed_count)) {
+        if (!notified_push(&s->notified, s->view, s->removed, s->removed_count,
+                           msg->view.traits)) {
             session_gone(s, "the master removed more members than there are");
             return;
         }

@@ -77,6 +77,7 @@ void notified_all(struct notified *t, const struct view *v)
     t->world = v->world;
     t->groups = v->groups;
     t->largest = v->largest;
+    t->traits = 0;
     memcpy(t->members, v->members, v->size * sizeof v->members[0]);
     t->loss_first += t->loss_count;
     t->loss_count = 0;
@@ -84,14 +85,14 @@ void notified_all(struct notified *t, const struct view *v)
 }
 
 bool notified_push(struct notified *t, const struct view *now,
-                   const uint64_t *ids, uint32_t count)
+                   const uint64_t *ids, uint32_t count, uint32_t traits)
 {
     if (t->loss_count == 0) t->removed_count = 0;
     if (t->loss_count == PEERS_MAX || count > PEERS_MAX - t->removed_count)
         return false;
     t->losses[t->loss_count++] =
-        (struct loss){now->epoch,   now->world,       now->groups,
-                      now->largest, t->removed_count, count};
+        (struct loss){now->epoch,       now->world, now->groups, now->largest,
+                      t->removed_count, count,      traits};
     memcpy(t->removed + t->removed_count, ids, count * sizeof ids[0]);
     t->removed_count += count;
     return true;
@@ -111,6 +112,7 @@ static void tell_one(struct notified *t, uint64_t self)
     t->world = l->world;
     t->groups = l->groups;
     t->largest = l->largest;
+    t->traits |= l->traits;
     t->loss_first++;
     t->loss_count--;
     memmove(t->losses, t->losses + 1, t->loss_count * sizeof t->losses[0]);
@@ -118,5 +120,6 @@ static void tell_one(struct notified *t, uint64_t self)
 
 void notified_advance(struct notified *t, uint32_t loss, uint64_t self)
 {
+    if (t->loss_count > 0 && t->loss_first <= loss) t->traits = 0;
     while (t->loss_count > 0 && t->loss_first <= loss) tell_one(t, self);
 }

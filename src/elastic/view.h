@@ -24,11 +24,13 @@ struct view {
 struct loss {
     uint32_t epoch, world, groups, largest;
     uint32_t first, count; /* in `removed` */
+    uint32_t traits;       /* of the survivors (rule T4) */
 };
 
 struct notified {
     uint32_t epoch, size, rank;
     uint32_t world, groups, largest;
+    uint32_t traits; /* of the survivors of the losses last reported (T4) */
     struct wire_member members[PEERS_MAX];
     /* Losses that the program was not notified of, oldest first. Each removes
      * at least one member and no member comes back, so PEERS_MAX is enough. */
@@ -49,9 +51,10 @@ uint32_t view_find(const struct view *v, uint64_t id);
 /* The program sees the view in force. No loss is pending. */
 void notified_all(struct notified *t, const struct view *v);
 
-/* Members `ids` have left since the last view. False: more than possible. */
+/* Members `ids` have left since the last view, and those that stayed have these
+ * traits. False: more than possible. */
 bool notified_push(struct notified *t, const struct view *now,
-                   const uint64_t *ids, uint32_t count);
+                   const uint64_t *ids, uint32_t count, uint32_t traits);
 
 /* Notifies the program of the losses up to and including number `loss`. */
 void notified_advance(struct notified *t, uint32_t loss, uint64_t self);

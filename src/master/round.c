@@ -95,6 +95,7 @@ static void begin(struct master *m, uint32_t group)
     g->restart = g->unlinked = false;
     g->round = ++m->round_last;
     g->op_count = 0;
+    g->traits = 0;
     g->sweeping = g->searched = false;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
@@ -150,6 +151,7 @@ void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
         op->complete += w->state == OP_COMPLETE;
         op->running += w->state == OP_RUNNING;
     }
+    g->traits |= msg->flushed.traits;
     p->answer = ANSWER_FLUSHED;
 }
 
@@ -399,6 +401,7 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     msg.view.mesh = g->mesh;
     msg.view.update = g->update;
     msg.view.optimize = g->optimize;
+    msg.view.traits = g->traits;
     if (!g->ring) msg.id_count = blocker_ids(m, g);
     msg.ids = m->ids;
     measure_world(m, &msg);

@@ -181,6 +181,25 @@ pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
     return api_leave(c, pcclSuccess);
 }
 
+pcclResult_t pcclSetTraits(pcclComm_t *comm, uint32_t traits)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    c->session->traits = traits;
+    return api_leave(c, pcclSuccess);
+}
+
+pcclResult_t pcclGetTraits(const pcclComm_t *comm, uint32_t *traits_out)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!traits_out) return api_leave(c, pcclInvalidArgument);
+    *traits_out = c->session->notified.traits;
+    return api_leave(c, pcclSuccess);
+}
+
 pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf, size_t size)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;

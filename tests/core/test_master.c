@@ -31,6 +31,8 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
             say(" r%u -%u +%u", m->round, m->id_count, m->member_count);
         if (m->type == WIRE_INSTALL)
             say(" r%u world=%u", m->round, m->view.world);
+        if (m->type == WIRE_INSTALL && m->view.traits)
+            say(" traits=%u", m->view.traits);
         if (m->type == WIRE_FLUSH) say(" r%u dead=%u", m->round, m->id_count);
         if (m->type == WIRE_STATE) {
             say(" role=%u r%u +%u:", m->sync.role, (unsigned)m->sync.revision,
@@ -255,6 +257,25 @@ static void test_crossed_votes_are_refused(void **state) /* V5 */
 static void lose_link_0(void)
 {
     CLOSED(0, "1 FLUSH r2 dead=1\n2 FLUSH r2 dead=1\n");
+}
+
+/* T4: of those that flushed in the round that is installed. */
+static void test_traits(void **state)
+{
+    (void)state;
+    const struct wire_msg a = {
+        .type = WIRE_FLUSHED, .round = 2, .flushed.traits = 4};
+    three();
+    lose_link_0();
+    step(MASTER_RECEIVED, 1, &a);
+    SEND(2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n", .type = WIRE_FLUSHED,
+         .round = 2, .flushed.traits = 1);
+    READY(1, 2, "");
+    READY(2, 2,
+          "2 INSTALL r2 world=2 traits=5\n1 INSTALL r2 world=2 traits=5\n");
+    CLOSED(1, "2 FLUSH r3 dead=1\n");
+    IDLE(2, 3, "2 PROPOSE r3 -1 +0\n");
+    READY(2, 3, "2 INSTALL r3 world=1\n");
 }
 
 static void test_abort(void **state) /* F4: one runs, one never began */
@@ -508,6 +529,7 @@ int main(void)
         TEST(test_admission_is_unanimous),
         TEST(test_loss_in_an_update),
         TEST(test_crossed_votes_are_refused),
+        TEST(test_traits),
         TEST(test_abort),
         TEST(test_commit_when_all_hold),
         TEST(test_donation),

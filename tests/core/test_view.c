@@ -111,7 +111,7 @@ static void push(uint32_t epoch, const uint64_t *ids, uint32_t count)
     assert_non_null(v);
     v->epoch = epoch;
     v->world = 100 - epoch;
-    assert_true(notified_push(told, v, ids, count));
+    assert_true(notified_push(told, v, ids, count, epoch % 4));
     free(v);
 }
 
@@ -122,7 +122,7 @@ static void test_more_losses_than_members(void **state)
     const uint64_t lost[] = {10};
     notified_all(told, base);
     for (uint32_t i = 0; i < PEERS_MAX; i++) push(6 + i % 50, lost, 1);
-    assert_false(notified_push(told, base, lost, 1));
+    assert_false(notified_push(told, base, lost, 1, 0));
     notified_all(told, base);
     push(6, lost, 1);
 }
@@ -138,12 +138,15 @@ static void test_losses_are_told_in_order(void **state)
     assert_int_equal(told->rank, 2);
     notified_advance(told, 1, 12);
     assert_int_equal(told->epoch, 6);
+    assert_int_equal(told->traits, 2); /* T4: of this loss alone */
     assert_int_equal(told->size, 3);
     assert_int_equal(told->rank, 1);
     assert_int_equal(told->world, 94);
     notified_advance(told, 1, 12); /* T2: once */
     assert_int_equal(told->epoch, 6);
+    assert_int_equal(told->traits, 2);
     notified_advance(told, 2, 12);
+    assert_int_equal(told->traits, 3);
     assert_int_equal(told->size, 1);
     assert_int_equal(told->rank, 0);
     assert_int_equal(told->members[0].id, 12);
@@ -155,11 +158,12 @@ static void test_one_result_tells_several(void **state)
 {
     (void)state;
     notified_all(told, base);
-    push(6, (uint64_t[]){10}, 1);
-    push(7, (uint64_t[]){11}, 1);
-    push(8, (uint64_t[]){13}, 1);
+    push(5, (uint64_t[]){10}, 1);
+    push(6, (uint64_t[]){11}, 1);
+    push(7, (uint64_t[]){13}, 1);
     notified_advance(told, 2, 12);
-    assert_int_equal(told->epoch, 7);
+    assert_int_equal(told->epoch, 6);
+    assert_int_equal(told->traits, 5 % 4 | 6 % 4); /* T4 */
     assert_int_equal(told->loss_count, 1);
 }
 
@@ -173,6 +177,7 @@ static void test_an_update_tells_everything(void **state)
     notified_all(told, next);
     assert_int_equal(told->size, 5);
     assert_int_equal(told->loss_count, 0);
+    assert_int_equal(told->traits, 0);
     assert_int_equal(told->loss_first, 2);
     notified_advance(told, 1, 12); /* a result that is taken late */
     assert_int_equal(told->epoch, 6);

@@ -67,6 +67,10 @@ static struct wire_msg example(enum wire_type type)
         m.view.world = 5;
         m.view.groups = 2;
         m.view.largest = 3;
+        m.view.traits = 6;
+        break;
+    case WIRE_FLUSHED:
+        m.flushed.traits = 0x80000001u;
         break;
     default:
         break;

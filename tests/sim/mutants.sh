@@ -164,6 +164,9 @@ result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) 
 a scope's DONE clears all (D7)|ring/op_done.c|s/op->cleared \&\& op->whole/op->cleared/
 clean not asked (D7)|ring/op_done.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
 notified twice (update forgets)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
+traits of one survivor (T4)|master/round.c|s/g->traits |= msg->flushed.traits;/g->traits = msg->flushed.traits;/
+traits of the round before (T4)|master/round.c|s/^    g->traits = 0;//
+traits of the last loss (T4)|elastic/view.c|s/t->traits |= l->traits;/t->traits = l->traits;/
 never notified|elastic/view.c|s/t->loss_first <= loss/t->loss_first < loss/
 notified of a loss at once|elastic/session_view.c|s/^        loss = s->notified.loss_first + .*/& notified_advance(\&s->notified, UINT32_MAX, s->id);/
 READY not awaited|master/round.c|s/if (p->group == group && p->proposed && !p->ready) return false;//

@@ -37,7 +37,8 @@ struct seen {
 struct oracle {
     struct entry entries[KEYS_MAX];
     struct seen views[VIEWS_MAX];
-    struct seen next[VIEWS_MAX]; /* notified epoch -> the next notified one */
+    /* Notified epoch -> the next notified one; hash: its traits (T4). */
+    struct seen next[VIEWS_MAX];
     uint64_t next_by[VIEWS_MAX]; /* member that was notified */
 };
 
@@ -358,7 +359,14 @@ void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
                       s->options.odd_vote,
                   "epoch %u was told %u after %u, another one %u", t->epoch,
                   t->epoch, p->told_epoch, next->epoch);
+        SIM_CHECK(s,
+                  next->epoch != t->epoch || next->hash == t->traits ||
+                      !sim_is_member(s, *by) || unsteady(s) ||
+                      s->options.odd_vote,
+                  "T4: epoch %u was told with traits %x, and with %x", t->epoch,
+                  t->traits, (unsigned)next->hash);
         next->epoch = t->epoch;
+        next->hash = t->traits;
         *by = p->session->id;
     }
     p->told_epoch = t->epoch;

@@ -28,6 +28,8 @@ static bool odd_one(const struct sim *s, const struct sim_proc *p, uint64_t key)
 static void begin_launch(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
+    p->session->traits =
+        (uint32_t)program_hash(s, g->step, 700 + p->session->id);
     g->count =
         program_special(s, g->step)
             ? 1
