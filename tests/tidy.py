@@ -21,8 +21,8 @@ GENERATED = ("src/mpi/stubs.c",)
 # File, by longest prefix -> the project's files that it may include, by
 # prefix. Arrows point down only; "" is anything.
 BASE = ["src/base/base.h", "src/base/cursor.h", "src/base/dtype",
-        "src/base/pool", "src/base/scope.h", "src/base/wire",
-        "src/base/keyed.h"]
+        "src/base/evidence.h", "src/base/pool", "src/base/scope.h",
+        "src/base/wire", "src/base/keyed.h"]
 LAYERS = {
     "include/": ["include/"],
     "src/base/": BASE,

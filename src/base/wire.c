@@ -32,7 +32,7 @@ static const struct wire_shape {
     [WIRE_ABORT] = {"ABORT", 0, 512},
     [WIRE_SYNC] = {"SYNC", 0, 64},
     [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 512},
-    [WIRE_HEARTBEAT] = {"BEAT", 0, 64},
+    [WIRE_HEARTBEAT] = {"BEAT", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
     [WIRE_WELCOME] = {"WELCOME", 0, 64},
     [WIRE_EVICT] = {"EVICT", 0, 512},

@@ -264,7 +264,8 @@ struct wire_msg {
                             participants. SYNCED: alternately a sender and the
                             bytes received from it. TOLD: the scope of its
                             operation; none: no scope, or the whole view.
-                            INSTALL without a ring: pairs without a link */
+                            INSTALL without a ring: pairs without a link.
+                            HEARTBEAT of the master: silent peers */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */

@@ -263,6 +263,8 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
                                msg->call.heard);
         break;
     case WIRE_HEARTBEAT:
+        links_excuse(s->links, msg->ids, msg->id_count);
+        break;
     default:
         break;
     }

@@ -186,7 +186,7 @@ static void check_silence(struct links *n, const struct conn *c)
 
 void links_tick(struct links *n, pccl_ns now)
 {
-    n->now = now;
+    links_set_now(n, now);
     pool_age(&n->pool, now);
     for (uint32_t i = 0; i < n->conn_end; i++) {
         struct conn *c = n->conns[i];

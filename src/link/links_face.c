@@ -18,11 +18,6 @@ void links_set_deadline(struct links *n, pccl_ns deadline)
     n->deadline = deadline;
 }
 
-void links_set_now(struct links *n, pccl_ns now)
-{
-    n->now = now;
-}
-
 uint64_t links_host(const struct links *n)
 {
     return n->host;

@@ -252,7 +252,7 @@ static void on_received(struct master *m, uint32_t link,
         master_drop(m, link, "sent a message that is not allowed in its state");
         return;
     }
-    p->last_recv = m->now;
+    silence_heard(m, link);
     switch (msg->type) {
     case WIRE_HELLO:
         on_hello(m, link, msg);
@@ -300,26 +300,9 @@ static void on_received(struct master *m, uint32_t link,
     }
 }
 
-/* Heartbeats (M8): a peer that was silent for a deadline is lost. The master
- * sends heartbeats too, so that peers can tell a dead master from an idle
- * one. */
 static void on_tick(struct master *m)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
-        if (p->state == PEER_FREE || p->state == PEER_DEAD) continue;
-        if (m->now - p->last_recv >= m->deadline) {
-            master_drop(m, i,
-                        p->state == PEER_CONNECTED
-                            ? "did not say HELLO within the deadline"
-                            : "was silent for longer than the deadline");
-            continue;
-        }
-        if (p->state != PEER_CONNECTED) m->links[count++] = i;
-    }
-    struct wire_msg beat = {.type = WIRE_HEARTBEAT};
-    if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
+    silence_tick(m);
     for (uint32_t i = 0; i < m->group_count; i++) {
         deadlock_probe(m, m->group_list[i]);
         optimize_tick(m, m->group_list[i]);
@@ -511,6 +494,9 @@ void master_step(struct master *m, const struct master_event *event)
     case MASTER_SEARCHED:
         optimize_found(m, event);
         break;
+    case MASTER_EVIDENCE:
+        silence_evidence(m, event);
+        return; /* nothing follows before the next tick */
     }
     if (plain && m->peers[event->link].state != PEER_FREE) return;
     settle(m);

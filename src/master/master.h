@@ -23,6 +23,7 @@
 #define PCCL_MASTER_H
 
 #include "../base/base.h"
+#include "../base/evidence.h"
 #include "../base/wire.h"
 #include "bandwidth.h"
 
@@ -84,6 +85,15 @@ struct master_place {
     uint32_t at;
 };
 
+/* Silence of a peer (silence.c). */
+struct master_silence {
+    pccl_ns since;             /* it counts from here; later than last_recv
+                                  after a time in which nobody was heard (M11) */
+    pccl_ns asked_at, seen_at; /* the driver was asked; has answered */
+    enum evidence evidence;    /* the last answer */
+    enum evidence told;        /* in a note, or NONE */
+};
+
 struct master_peer {
     enum master_peer_state state;
     enum master_answer answer; /* to FLUSH or ASK of this round */
@@ -106,6 +116,7 @@ struct master_peer {
     uint32_t probe_with; /* link */
     pccl_ns last_recv;   /* time of the last complete frame; CONNECTED: of the
                             connection */
+    struct master_silence silence;
     pccl_ns voted_at;
     struct master_peer_sync sync;
     struct wire_member info;
@@ -200,6 +211,8 @@ enum master_note_kind {
     NOTE_JOINED,
     NOTE_VIEW,
     NOTE_EVICTED,
+    NOTE_SILENT, /* silent for `took`, and waited for; reason: why */
+    NOTE_HEARD,  /* that one is heard again, after `took` */
     NOTE_ABORTED,
     NOTE_DIFFERS, /* its tensors differ; reason: which tensor, and whose */
     NOTE_NO_RING, /* reported after VIEW for some of the unreachable pairs */
@@ -240,12 +253,17 @@ struct master_output {
      * background search delivers any number of results, each a better ring.
      * False: impossible. NULL: rings keep the order of ranks. */
     bool (*search)(void *user, const struct master_search *search);
+    /* Asks the host of a silent peer what it sees of that process. A
+     * MASTER_EVIDENCE event may deliver the answer, soon; never inside of the
+     * call. NULL: nobody knows. */
+    void (*look)(void *user, const struct wire_member *peer);
 };
 
 struct master {
     struct master_output out;
     pccl_ns deadline;
     pccl_ns now;
+    pccl_ns heard_at; /* the last frame of anybody */
     uint32_t quorum;
     uint32_t round_last;
     uint64_t id_last;
@@ -285,6 +303,7 @@ enum master_event_type {
     MASTER_TICK,   /* time has passed; link unused */
     MASTER_QUORUM, /* quorum has changed */
     MASTER_SEARCHED,
+    MASTER_EVIDENCE,
 };
 
 struct master_event {
@@ -298,6 +317,9 @@ struct master_event {
      * ring found. */
     uint32_t group, ticket;
     const uint16_t *order;
+    /* EVIDENCE: the peer, and what its host sees. */
+    uint64_t id;
+    enum evidence evidence;
 };
 
 struct master_config {
@@ -378,6 +400,14 @@ uint32_t round_next_view(struct master *m, uint32_t group);
 /* Of a view without a ring: true if a newcomer was refused for it (rule R4). */
 bool round_refuse_newcomer(struct master *m, uint32_t group, uint32_t count);
 void round_send_proposal(struct master *m, uint32_t group, uint32_t count);
+
+/* silence.c: heartbeats, and who is lost for lack of them. */
+void silence_tick(struct master *m);
+void silence_heard(struct master *m, uint32_t link);
+void silence_evidence(struct master *m, const struct master_event *event);
+/* What the peer owes may not count against it now: it is alive and cannot run,
+ * or the master hears nobody. */
+bool silence_is_excused(const struct master *m, uint32_t link);
 
 /* deadlock.c: members that wait for each other in different calls (V4). */
 void deadlock_probe(struct master *m, uint32_t group);

@@ -114,12 +114,47 @@ static void freeze(struct sim *s)
     SIM_TRACE(s, "process %u freezes", p->uid);
 }
 
+/* It lives, and runs again at some time. */
+static void starve(struct sim *s)
+{
+    struct sim_proc *p = random_proc(s);
+    if (!p || p->frozen) return;
+    p->frozen = p->starved = true;
+    p->starved_at = s->now;
+    p->thaw_at = s->now + sim_pick(s, 8 * (uint32_t)SIM_DEADLINE);
+    sim_coverage.starved++;
+    SIM_TRACE(s, "process %u starves", p->uid);
+}
+
+/* The master is stopped, or its network is down. TCP tries again within the
+ * time of the outage. */
+static void pause_master(struct sim *s)
+{
+    if (s->master_paused_until > s->now) return;
+    uint32_t longest = 4 * (uint32_t)SIM_DEADLINE;
+    pccl_ns until = s->now + sim_pick(s, longest);
+    bool cut = sim_pick(s, 2) == 0;
+    for (uint32_t i = 0; cut && i < s->stream_end; i++) {
+        struct net_stream *st = &s->streams[i];
+        if (!st->used || !st->control) continue;
+        for (int side = 0; side < 2; side++)
+            st->pipe[side].open_at =
+                until + sim_pick(s, (uint32_t)(until - s->now) + 1);
+    }
+    /* After a stop the driver reads before it judges. */
+    if (!cut) s->master_tick_at = until + SIM_DEADLINE / 5;
+    if (!cut) s->master_paused_until = until;
+    noted(s, cut ? until + longest : until);
+    sim_coverage.paused++;
+    SIM_TRACE(s, "the master %s", cut ? "is cut off" : "pauses");
+}
+
 static void thaw(struct sim *s)
 {
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         struct sim_proc *p = &s->procs[i];
         if (!p->used || !p->frozen || p->thaw_at > s->now) continue;
-        p->frozen = false;
+        p->frozen = p->starved = false;
         noted(s, s->now);
         p->program.progress_at = s->now;
         SIM_TRACE(s, "process %u thaws", p->uid);
@@ -254,6 +289,8 @@ void sim_faults(struct sim *s)
     uint32_t storm = o->storm && party(s) ? 1000 : 1;
     if (happens(s, o->crash * storm)) crash(s);
     if (happens(s, o->freeze)) freeze(s);
+    if (happens(s, o->starve)) starve(s);
+    if (happens(s, o->pause)) pause_master(s);
     if (happens(s, o->reset)) reset(s, false);
     if (happens(s, o->control_reset)) reset(s, true);
     if (happens(s, o->refuse)) refuse(s);
@@ -266,6 +303,7 @@ void sim_heal(struct sim *s)
 {
     s->healing = true;
     s->last_fault = s->now;
+    s->master_paused_until = 0;
     for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) s->refusals[i].until = 0;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         for (int side = 0; side < 2; side++) {

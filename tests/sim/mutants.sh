@@ -33,7 +33,7 @@ cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/reduce" \
 cd "$work"
 
 core="base/wire base/pool base/dtype
-link/frame link/conn link/conn_receive link/conn_send link/link link/links link/links_face
+link/frame link/conn link/conn_receive link/conn_send link/link link/link_patience link/links link/links_face
 link/probe link/region link/unexpected link/shared_memory
 ring/algorithm_table ring/allgather_linear ring/allgather_ring
 ring/allreduce_centralized ring/allreduce_direct ring/allreduce_flat
@@ -51,7 +51,7 @@ elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_view master/order master/sites
-master/deadlock
+master/deadlock master/silence
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
@@ -72,7 +72,7 @@ ${CC:-cc} obj/*.o -o original
 
 # Unit tests need cmocka; where it is, each of them must build.
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized
-core/test_flush core/test_master core/test_view core/test_plan core/test_order
+core/test_flush core/test_master core/test_silence core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
 core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
 message/test_message_ends"
@@ -209,7 +209,17 @@ failure reported to one only (D10)|master/round.c|s/round_force(g, msg, VERDICT_
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
-silence is no loss|master/master.c|s/m->now - p->last_recv >= m->deadline/false/
+silence is no loss|master/silence.c|s/^    master_drop(m, link,$/    return false;\n&/
+who gets no CPU time is lost (M10)|master/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/
+who was stopped is waited for (M10)|master/silence.c|s/e == EVIDENCE_TRACED)/e != EVIDENCE_NONE)/
+evidence for ever (M10)|master/silence.c|s/m->now - p->silence.seen_at < m->deadline/true/
+evidence of another silence (M10)|master/silence.c|s/p->silence = (struct master_silence){.since = m->now};/p->silence.since = m->now;/
+the silent are not told (M10)|master/silence.c|s/if (is_suspect(m, p)) m->ids/if (false) m->ids/
+links of the silent are judged (M10)|elastic/session.c|s/links_excuse(s->links, msg->ids, msg->id_count);//
+dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at = n->now;//
+a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= m->deadline . 2;/return false;/
+no time after an outage (M11)|master/silence.c|s/\*since = m->now + gap;/*since = m->now;/
+a sleeper judges (M12)|link/link_patience.c|s/^    if (first || slept.*/    return;/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
 codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/

@@ -123,7 +123,8 @@ static void expect(struct sim *s, const struct sim_op *o, uint8_t *out)
 static bool unsteady(const struct sim *s)
 {
     const struct sim_options *o = &s->options;
-    return o->refuse > 0 || o->reset > 0 || o->stall > 0 || o->freeze > 0;
+    return o->refuse > 0 || o->reset > 0 || o->stall > 0 || o->freeze > 0 ||
+           o->starve > 0 || o->pause > 0;
 }
 
 /* Where launches may fail on one member alone, its resyncs are numbered
@@ -287,6 +288,10 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
                  (o->result == pcclOperationFailed && s->options.fails) ||
                  (o->result == pcclRankConnectionFailed && unsteady(s));
     SIM_CHECK(s, known, "unexpected result %d", o->result);
+    bool fault = o->result == pcclRankConnectionLost ||
+                 o->result == pcclRankConnectionFailed;
+    SIM_CHECK(s, !fault || !s->options.calm, "result %d without a fault",
+              o->result);
     SIM_CHECK(
         s, o->result != pcclInvalidUsage || s->options.odd_vote || unsteady(s),
         "nobody was in a vote");

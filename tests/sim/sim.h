@@ -33,7 +33,8 @@ enum {
 /* The events of all universes; zero in any of them fails a long run. */
 /* clang-format off */
 #define SIM_COVERAGE(X) \
-    X(crash) X(crash_joining) X(crash_many) X(freeze) X(evicted) X(reset) \
+    X(crash) X(crash_joining) X(crash_many) X(freeze) X(starved) X(waited_for) \
+    X(stopped) X(paused) X(calm) X(evicted) X(reset) \
     X(reset_half) X(striped_cut) \
     X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
@@ -155,11 +156,13 @@ struct sim_checkpoint {
 };
 
 struct sim_proc {
-    bool used, frozen, joiner, leave_soon;
-    uint32_t uid; /* also its port */
+    bool used, joiner, leave_soon;
+    bool frozen, starved; /* does nothing; ... for lack of CPU time */
+    bool looked;          /* the master asks for evidence */
+    uint32_t uid;         /* also its port */
     uint32_t group;
     int32_t hint;
-    pccl_ns thaw_at, tick_at, start_at;
+    pccl_ns thaw_at, starved_at, tick_at, start_at;
     struct session *session;
     struct sim *sim;
     int control; /* stream, -1: closed */
@@ -184,6 +187,8 @@ struct sim_proc {
 struct sim_options {
     uint32_t procs, pool, groups, quorum;
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
+    uint32_t starve, pause; /* a process gets no CPU time; the master */
+    bool calm;              /* ... and nothing else: nobody may be lost */
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
     bool fails;
@@ -224,7 +229,7 @@ struct sim {
     struct master *master;
     void *edges; /* the master's store */
     size_t edges_size;
-    pccl_ns master_tick_at;
+    pccl_ns master_tick_at, master_paused_until;
     int links[MASTER_LINKS_MAX]; /* link -> stream */
     struct net_pipe link_rx[MASTER_LINKS_MAX];
     uint32_t link_count;

@@ -33,12 +33,49 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     }
 }
 
+static struct sim_proc *proc_of(struct sim *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        struct sim_proc *p = &s->procs[i];
+        if (p->used && p->session->id == id) return p;
+    }
+    return NULL;
+}
+
+/* Rules M10, M11: who lives is waited for. */
+static void check_eviction(struct sim *s, const struct master_peer *peer,
+                           const char *reason)
+{
+    const struct sim_proc *p = proc_of(s, peer->info.id);
+    bool left = strstr(reason, "left") || strstr(reason, "HELLO");
+    /* For so long that the master has asked, and heard nothing else. */
+    bool known = p && p->starved && !s->options.pause &&
+                 s->now - p->starved_at > SIM_DEADLINE;
+    SIM_CHECK(s, !known || left, "evicted for lack of CPU time: %s", reason);
+    SIM_CHECK(s, !s->options.calm || left, "evicted without a fault: %s",
+              reason);
+}
+
+static void look_out(void *user, const struct wire_member *peer)
+{
+    struct sim_proc *p = proc_of(user, peer->id);
+    if (p) p->looked = true;
+}
+
+static void note_out(void *user, const struct master_note *note)
+{
+    (void)user;
+    sim_coverage.waited_for += note->kind == NOTE_SILENT;
+}
+
 static void master_close_out(void *user, uint32_t link, const char *reason)
 {
     struct sim *s = user;
     SIM_TRACE(s, "master closes %llu: %s",
               (unsigned long long)s->master->peers[link].info.id, reason);
     sim_coverage.evicted += strstr(reason, "silent") != NULL;
+    sim_coverage.stopped += strstr(reason, "stopped") != NULL;
+    check_eviction(s, &s->master->peers[link], reason);
     election_gone(s, link);
     int stream = s->links[link];
     SIM_CHECK(s, stream >= 0, "the master closes a link twice");
@@ -100,8 +137,27 @@ void sim_master_accept(struct sim *s, int stream)
     master_event(s, &e);
 }
 
+static bool evidence_turn(struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        struct sim_proc *p = &s->procs[i];
+        if (!p->used || !p->looked) continue;
+        p->looked = false;
+        struct master_event e = {.type = MASTER_EVIDENCE,
+                                 .id = p->session->id,
+                                 .evidence = p->starved  ? EVIDENCE_RUNNABLE
+                                             : p->frozen ? EVIDENCE_STOPPED
+                                                         : EVIDENCE_NONE};
+        master_event(s, &e);
+        return true;
+    }
+    return false;
+}
+
 bool sim_master_turn(struct sim *s)
 {
+    if (s->master_paused_until > s->now) return false;
+    if (evidence_turn(s)) return true;
     if (sim_search_turn(s)) return true;
     if (s->now >= s->master_tick_at) {
         struct master_event e = {.type = MASTER_TICK};
@@ -124,7 +180,8 @@ void sim_master_start(struct sim *s)
     s->edges = calloc(1, s->edges_size);
     SIM_CHECK(s, s->master && s->edges, "no memory");
     struct master_config config = {
-        .out = {s, master_send_out, master_close_out, NULL, sim_search},
+        .out = {s, master_send_out, master_close_out, note_out, sim_search,
+                look_out},
         .edges = bandwidth_init(s->edges, s->edges_size, PEERS_MAX),
         .probe_bytes = 600,
         .probe_time = SIM_DEADLINE / 20,

@@ -144,6 +144,23 @@ static void choose_links(struct sim_options *o, uint64_t *r, uint64_t seed)
     if (seed % 3 == 1) o->algorithm = some_algorithm(seed / 3);
 }
 
+/* Universes without CPU time for some, and nothing else. */
+static void choose_calm(struct sim_options *o, uint64_t *r, uint64_t seed)
+{
+    uint32_t rate = 200 + net_pick(r, 1000);
+    if (seed % 12 == 7 || on(r, 8)) o->starve = rate;
+    if (seed % 12 == 7 || on(r, 8)) o->pause = rate / 2;
+    if (o->starve || o->pause) o->groups = 1;
+    if (seed % 12 != 7 || o->slow || o->storm || o->mismatch || o->odd_vote ||
+        o->one_way)
+        return;
+    o->crash = o->freeze = o->reset = o->control_reset = o->refuse = o->stall =
+        o->leave = 0;
+    o->half_reset = o->cut = false;
+    o->calm = true;
+    sim_coverage.calm++;
+}
+
 /* Swarm testing: many universes know only one or two kinds of fault. The draws
  * have an order, by which a seed means the same universe tomorrow. */
 static struct sim_options choose(uint64_t seed)
@@ -160,6 +177,7 @@ static struct sim_options choose(uint64_t seed)
     choose_calls(&o, &r);
     choose_moments(&o, &r);
     choose_links(&o, &r, seed);
+    choose_calm(&o, &r, seed);
     return o;
 }
 

@@ -1,0 +1,35 @@
+/* link_patience.c - time that does not count against other members. See
+ * link.h; rules M10c and M12. */
+#include "link.h"
+
+static void forgive(struct links *n, pccl_ns *time, pccl_ns by)
+{
+    *time = n->now - *time > by ? *time + by : n->now;
+}
+
+/* Rule M12: ticks come every fifth of a deadline. If none came for longer, this
+ * member slept, and what others sent meanwhile may not be read yet. */
+void links_set_now(struct links *n, pccl_ns now)
+{
+    pccl_ns slept = now - n->now - n->deadline / 5;
+    bool first = n->now == 0;
+    n->now = now;
+    if (first || slept <= n->deadline / 5) return;
+    for (uint32_t i = 0; i < n->conn_end; i++)
+        if (n->conns[i]) forgive(n, &n->conns[i]->last_recv, slept);
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)
+        for (struct link *l = n->table[i]; l; l = l->next)
+            forgive(n, &l->wanted_at, slept);
+}
+
+void links_excuse(struct links *n, const uint64_t *ids, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        struct link *l = link_find(n, ids[k], false);
+        if (l) l->wanted_at = n->now;
+        for (uint32_t i = 0; i < n->conn_end; i++) {
+            struct conn *c = n->conns[i];
+            if (c && c->to == ids[k]) c->last_recv = n->now;
+        }
+    }
+}

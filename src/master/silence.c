@@ -1,0 +1,128 @@
+/* silence.c - whom the master does not hear, and what follows (rules M8, M10,
+ * M11).
+ *
+ * Silence alone does not tell a process without CPU time from a dead host. The
+ * driver is asked for evidence when the first heartbeats are missing, so that
+ * it is there when the deadline has passed. */
+#include "master.h"
+
+static bool is_known(const struct master_peer *p)
+{
+    return p->state == PEER_MEMBER || p->state == PEER_REGISTERED;
+}
+
+/* One heartbeat is missing, at least. */
+static bool is_suspect(const struct master *m, const struct master_peer *p)
+{
+    return is_known(p) && m->now - p->last_recv >= m->deadline / 10 * 3;
+}
+
+/* Rule M11: it slept, it was starved, or its network is down. */
+static bool is_deaf(const struct master *m)
+{
+    return m->now - m->heard_at >= m->deadline / 2;
+}
+
+static bool is_fresh(const struct master *m, const struct master_peer *p)
+{
+    return p->silence.evidence != EVIDENCE_NONE &&
+           m->now - p->silence.seen_at < m->deadline;
+}
+
+bool silence_is_excused(const struct master *m, uint32_t link)
+{
+    const struct master_peer *p = &m->peers[link];
+    enum evidence e = p->silence.evidence;
+    return is_deaf(m) ||
+           (is_fresh(m, p) && (e == EVIDENCE_RUNNABLE || e == EVIDENCE_TRACED));
+}
+
+static void note(struct master *m, uint32_t link, enum master_note_kind kind)
+{
+    const struct master_peer *p = &m->peers[link];
+    struct master_note n = {.kind = kind,
+                            .peer = p,
+                            .took = m->now - p->last_recv,
+                            .reason = p->silence.told == EVIDENCE_TRACED
+                                          ? "a debugger holds it"
+                                          : "it gets no CPU time"};
+    master_note_send(m, &n);
+}
+
+void silence_heard(struct master *m, uint32_t link)
+{
+    struct master_peer *p = &m->peers[link];
+    pccl_ns gap = m->now - m->heard_at;
+    bool deaf = is_deaf(m);
+    m->heard_at = m->now;
+    for (uint32_t i = 0; deaf && i < m->link_end; i++) {
+        pccl_ns *since = &m->peers[i].silence.since;
+        if (!is_known(&m->peers[i])) continue;
+        /* TCP tries again within the time of the outage. */
+        if (*since < m->now + gap) *since = m->now + gap;
+    }
+    if (p->silence.told != EVIDENCE_NONE) note(m, link, NOTE_HEARD);
+    p->last_recv = m->now;
+    p->silence = (struct master_silence){.since = m->now};
+}
+
+void silence_evidence(struct master *m, const struct master_event *event)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (!is_known(p) || p->info.id != event->id) continue;
+        if (!is_suspect(m, p)) return;
+        p->silence.evidence = event->evidence;
+        p->silence.seen_at = m->now;
+    }
+}
+
+static void look(struct master *m, uint32_t link)
+{
+    struct master_silence *s = &m->peers[link].silence;
+    if (!m->out.look || m->now - s->asked_at < m->deadline / 5 * 2) return;
+    s->asked_at = m->now;
+    m->out.look(m->out.user, &m->peers[link].info);
+}
+
+/* True: it was dropped. */
+static bool judge(struct master *m, uint32_t link)
+{
+    struct master_peer *p = &m->peers[link];
+    struct master_silence *s = &p->silence;
+    if (p->state == PEER_CONNECTED) {
+        if (m->now - p->last_recv < m->deadline) return false;
+        master_drop(m, link, "did not say HELLO within the deadline");
+        return true;
+    }
+    bool asked = s->asked_at > 0 || !m->out.look;
+    if (is_suspect(m, p)) look(m, link);
+    /* The answer may be under way, if the master slept for a while. */
+    if (!asked || m->now - s->since < m->deadline || is_deaf(m)) return false;
+    if (silence_is_excused(m, link)) {
+        if (s->told == s->evidence) return false;
+        s->told = s->evidence;
+        note(m, link, NOTE_SILENT);
+        return false;
+    }
+    bool stopped = is_fresh(m, p) && s->evidence == EVIDENCE_STOPPED;
+    master_drop(m, link,
+                stopped ? "was stopped by a signal for longer than the deadline"
+                        : "was silent for longer than the deadline");
+    return true;
+}
+
+void silence_tick(struct master *m)
+{
+    uint32_t count = 0;
+    struct wire_msg beat = {.type = WIRE_HEARTBEAT};
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state == PEER_FREE || p->state == PEER_DEAD) continue;
+        if (judge(m, i) || p->state == PEER_CONNECTED) continue;
+        m->links[count++] = i;
+        if (is_suspect(m, p)) m->ids[beat.id_count++] = p->info.id;
+    }
+    beat.ids = m->ids;
+    if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
+}

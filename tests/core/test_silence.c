@@ -1,0 +1,252 @@
+/* test_silence.c - whom the master evicts for silence, and whom it waits for
+ * (rules M8, M10, M11): one master, three members, one deadline of 100. */
+#include "unit.h"
+
+#include "../../src/master/master.h"
+
+enum { DEADLINE = 100, BEAT = DEADLINE / 5 };
+
+static struct master *master;
+static pccl_ns now;
+static char said[4096];
+
+static void say(const char *format, ...)
+{
+    size_t used = strlen(said);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(said + used, sizeof said - used, format, args);
+    va_end(args);
+}
+
+static void expect(const char *text)
+{
+    assert_string_equal(said, text);
+    said[0] = '\0';
+}
+
+static void on_send(void *user, const uint32_t *links, uint32_t count,
+                    const struct wire_msg *m)
+{
+    (void)user, (void)links, (void)count;
+    if (m->type != WIRE_HEARTBEAT || m->id_count == 0) return;
+    say("silent");
+    for (uint32_t i = 0; i < m->id_count; i++) say(" %u", (unsigned)m->ids[i]);
+    say("\n");
+}
+
+static void on_close(void *user, uint32_t link, const char *reason)
+{
+    (void)user;
+    say("%u lost: %s\n", (unsigned)master->peers[link].info.id, reason);
+}
+
+static void on_note(void *user, const struct master_note *n)
+{
+    (void)user;
+    if (n->kind == NOTE_SILENT)
+        say("%u waited for after %d: %s\n", (unsigned)n->peer->info.id,
+            (int)n->took, n->reason);
+    if (n->kind == NOTE_HEARD)
+        say("%u heard after %d\n", (unsigned)n->peer->info.id, (int)n->took);
+}
+
+static void on_look(void *user, const struct wire_member *peer)
+{
+    (void)user;
+    say("look %u\n", (unsigned)peer->id);
+}
+
+static void step(enum master_event_type type, uint32_t link,
+                 const struct wire_msg *m)
+{
+    struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
+    master_step(master, &e);
+}
+
+static void send_as(uint32_t link, enum wire_type type, uint32_t round)
+{
+    struct wire_msg m = {.type = type, .round = round};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void seen(uint64_t id, enum evidence evidence)
+{
+    struct master_event e = {
+        .type = MASTER_EVIDENCE, .now = now, .id = id, .evidence = evidence};
+    master_step(master, &e);
+}
+
+/* Links 0..2, ids 1..3. */
+static int setup(void **state)
+{
+    (void)state;
+    master = calloc(1, sizeof *master);
+    if (!master) return 1;
+    now = 1;
+    struct master_config c = {
+        .out = {NULL, on_send, on_close, on_note, NULL, on_look},
+        .deadline = DEADLINE,
+        .quorum = 3};
+    master_init(master, &c);
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_CONNECTED, i, NULL);
+    for (uint32_t i = 0; i < 3; i++) send_as(i, WIRE_HELLO, 0);
+    for (uint32_t i = 0; i < 3; i++) send_as(i, WIRE_READY, 1);
+    said[0] = '\0';
+    return master_count(master, PEER_MEMBER) == 3 ? 0 : 1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(master);
+    return 0;
+}
+
+/* A fifth of the deadline, in which the links of `beats` (bits) send. */
+static void pass(uint32_t beats)
+{
+    now += BEAT;
+    for (uint32_t i = 0; i < 3; i++)
+        if (beats & BIT(i)) send_as(i, WIRE_HEARTBEAT, 0);
+    step(MASTER_TICK, 0, NULL);
+}
+
+#define OTHERS 6 /* all but link 0, which is id 1 */
+#define ALL 7
+
+/* Asks early enough to know, and tells the members whom it does not hear. */
+static void asked(enum evidence answer)
+{
+    pass(OTHERS);
+    expect("");
+    pass(OTHERS);
+    expect("look 1\nsilent 1\n");
+    pass(OTHERS);
+    expect("silent 1\n");
+    pass(OTHERS);
+    expect("look 1\nsilent 1\n");
+    seen(1, answer);
+    expect("");
+}
+
+static void test_nothing_known(void **state)
+{
+    (void)state;
+    asked(EVIDENCE_NONE);
+    pass(OTHERS);
+    expect("1 lost: was silent for longer than the deadline\n");
+}
+
+static void test_stopped(void **state)
+{
+    (void)state;
+    asked(EVIDENCE_STOPPED);
+    pass(OTHERS);
+    expect("1 lost: was stopped by a signal for longer than the deadline\n");
+}
+
+static void test_without_cpu_time(void **state)
+{
+    (void)state;
+    asked(EVIDENCE_RUNNABLE);
+    pass(OTHERS);
+    expect("1 waited for after 100: it gets no CPU time\nsilent 1\n");
+    for (int round = 0; round < 20; round++) {
+        assert_true(silence_is_excused(master, 0));
+        pass(OTHERS);
+        expect("look 1\nsilent 1\n");
+        seen(1, EVIDENCE_RUNNABLE);
+        pass(OTHERS);
+        expect("silent 1\n");
+    }
+    send_as(0, WIRE_HEARTBEAT, 0);
+    expect("1 heard after 900\n");
+    assert_false(silence_is_excused(master, 0));
+    pass(ALL);
+    expect("");
+}
+
+static void test_in_a_debugger_then_stopped(void **state)
+{
+    (void)state;
+    asked(EVIDENCE_TRACED);
+    pass(OTHERS);
+    expect("1 waited for after 100: a debugger holds it\nsilent 1\n");
+    pass(OTHERS);
+    expect("look 1\nsilent 1\n");
+    seen(1, EVIDENCE_STOPPED);
+    pass(OTHERS);
+    expect("1 lost: was stopped by a signal for longer than the deadline\n");
+}
+
+static void test_evidence_wears_out(void **state)
+{
+    (void)state;
+    asked(EVIDENCE_RUNNABLE); /* at 80; no answer follows */
+    pass(OTHERS);
+    said[0] = '\0';
+    for (int i = 0; i < 3; i++) pass(OTHERS);
+    expect("look 1\nsilent 1\nsilent 1\nlook 1\nsilent 1\n");
+    pass(OTHERS);
+    expect("1 lost: was silent for longer than the deadline\n");
+}
+
+static void test_evidence_about_nobody(void **state)
+{
+    (void)state;
+    pass(ALL);
+    seen(1, EVIDENCE_RUNNABLE); /* not asked: it is heard */
+    assert_false(silence_is_excused(master, 0));
+    seen(77, EVIDENCE_RUNNABLE);
+    expect("");
+}
+
+/* Stopped, or its network is down: the clock of everybody stands. */
+static void test_a_master_that_hears_nobody(void **state)
+{
+    (void)state;
+    pass(ALL);
+    now += 10 * DEADLINE;
+    step(MASTER_TICK, 0, NULL);
+    assert_null(strstr(said, "lost"));
+    said[0] = '\0';
+    send_as(1, WIRE_HEARTBEAT, 0);
+    send_as(2, WIRE_HEARTBEAT, 0);
+    assert_false(silence_is_excused(master, 0));
+    /* The third has a deadline, and as long as the outage was. */
+    for (int i = 0; i < 10 * DEADLINE / BEAT; i++) pass(OTHERS);
+    assert_null(strstr(said, "lost"));
+    said[0] = '\0';
+    for (int i = 0; i < DEADLINE / BEAT; i++) pass(OTHERS);
+    assert_non_null(
+        strstr(said, "1 lost: was silent for longer than the deadline\n"));
+}
+
+static void test_a_stranger_has_one_deadline(void **state)
+{
+    (void)state;
+    step(MASTER_CONNECTED, 3, NULL);
+    for (int i = 0; i < DEADLINE / BEAT; i++) {
+        expect("");
+        pass(ALL);
+    }
+    expect("0 lost: did not say HELLO within the deadline\n");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_known),
+        TEST(test_stopped),
+        TEST(test_without_cpu_time),
+        TEST(test_in_a_debugger_then_stopped),
+        TEST(test_evidence_wears_out),
+        TEST(test_evidence_about_nobody),
+        TEST(test_a_master_that_hears_nobody),
+        TEST(test_a_stranger_has_one_deadline),
+    };
+    return cmocka_run_group_tests_name("core/silence", tests, NULL, NULL);
+}
