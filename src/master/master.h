@@ -87,8 +87,8 @@ struct master_place {
 
 /* Silence of a peer (silence.c). */
 struct master_silence {
-    pccl_ns since;             /* it counts from here; later than last_recv
-                                  after a time in which nobody was heard (M11) */
+    /* It counts from here: last_recv, or later (M11). */
+    pccl_ns since;
     pccl_ns asked_at, seen_at; /* the driver was asked; has answered */
     enum evidence evidence;    /* the last answer */
     enum evidence told;        /* in a note, or NONE */

@@ -117,6 +117,15 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
         add_peer(line, note->peer);
         add(line, " evicted: %s", note->reason);
         return !r->aborted;
+    case NOTE_SILENT:
+        add_peer(line, note->peer);
+        add(line, " is silent since %.1f s and waited for: %s",
+            (double)note->took / PCCL_S, note->reason);
+        return true;
+    case NOTE_HEARD:
+        add_peer(line, note->peer);
+        add(line, " is heard again after %.1f s", (double)note->took / PCCL_S);
+        return true;
     case NOTE_ABORTED:
         r->aborted = true;
         add_peer(line, note->peer);
