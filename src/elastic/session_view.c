@@ -202,9 +202,10 @@ static void go_on(struct session *s, const bool *again)
     for (uint32_t i = 0; i < OPS_MAX; i++) {
         if (!again[i]) continue;
         struct op *op = engine_op(s->engine, i);
-        if (!engine_start(s->engine, op))
+        bool started = engine_start(s->engine, op);
+        if (!started && !engine_start_failing(s->engine, op))
             engine_finish(s->engine, op, pcclInternalError);
-        else if (op_fails(op) && !op_is_done(op))
+        if (started && op_fails(op) && !op_is_done(op))
             /* Rule D10: the epoch was closed before the master received it. */
             engine_fail(s->engine, op, true);
     }

@@ -134,7 +134,7 @@ static void sign(struct engine *e, const struct op *op, uint32_t slot)
 static void take_slot(struct engine *e, struct op *op)
 {
     struct allreduce_single_copy_state *s = op->state;
-    if (!op->confirm || !e->links.region) return;
+    if (!e->links.region) return;
     PCCL_ASSERT(op->plan.segment <= place_size(&op->plan));
     /* Prefers the first free slot, which is in the caches. */
     for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {

@@ -327,6 +327,7 @@ static bool must_confirm(struct engine *e, struct op *op)
     return op_all_confirm(op) || many || !op_reserve_result(e, op);
 }
 
+/* False: no memory; nothing has happened (rule D1). */
 static bool make_plan(struct engine *e, struct op *op)
 {
     struct plan_request p;
@@ -334,11 +335,14 @@ static bool make_plan(struct engine *e, struct op *op)
     op->r.plan = p;
     plan_init(&op->plan, &p);
     op->contributors = p.world;
-    if (!op_take_sequence(e, op)) return false;
+    op->seq = op_next_sequence(e, op);
     if (!open_endpoints(e, op)) return false;
-    place_own(op);
+    const struct algorithm *a = op->plan.algorithm;
+    if (a->begin && !a->begin(e, op)) return false;
+    if (!op_take_sequence(e, op)) return false;
     op->confirm = must_confirm(e, op);
-    return !op->plan.algorithm->begin || op->plan.algorithm->begin(e, op);
+    place_own(op);
+    return true;
 }
 
 bool engine_start(struct engine *e, struct op *op)
@@ -367,5 +371,14 @@ bool engine_start(struct engine *e, struct op *op)
     }
     for (uint32_t i = 0; i < op->ep_count && op->phase != PHASE_DONE; i++)
         engine_apply_unexpected(e, op, &op->eps[i]);
+    return true;
+}
+
+bool engine_start_failing(struct engine *e, struct op *op)
+{
+    op_free_run(e, op);
+    if (!op_take_sequence(e, op)) return false;
+    op_begin_sending(e, op);
+    engine_fail(e, op, true);
     return true;
 }

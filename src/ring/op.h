@@ -34,7 +34,10 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
  * not seen the tag in this scope. */
 struct tag_entry *op_tag_entry(const struct engine *e, uint64_t scope,
                                uint64_t tag);
-bool op_take_sequence(struct engine *e, struct op *op);
+/* The sequence number of the operation; takes it. False: the table of tags is
+ * full. */
+uint32_t op_next_sequence(const struct engine *e, const struct op *op);
+bool op_take_sequence(struct engine *e, const struct op *op);
 /* Reserves a slot of the result cache for this operation. False: none is
  * free. */
 bool op_reserve_result(struct engine *e, struct op *op);

@@ -153,7 +153,8 @@ void engine_accept_donation(struct engine *e, uint64_t scope, uint64_t tag,
     if (!op || op->phase != PHASE_RUNNING || !e->links.frozen) return;
     if (size != op_result_size(op)) return;
     conn_cut_sending(&e->links, op);
-    if (op->plan.algorithm->keep_input) op->plan.algorithm->keep_input(op);
+    const struct algorithm *a = op->plan.algorithm;
+    if (op->state && a->keep_input) a->keep_input(op);
     if (size > 0) memcpy(op->r.recvbuf, bytes, size);
     op->phase = PHASE_COMPLETE;
 }

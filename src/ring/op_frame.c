@@ -78,7 +78,7 @@ static bool begin_frame(void *user, struct conn *c)
     if (op->phase == PHASE_DONE) return true;
     struct endpoint *ep = op_endpoint(op, c->link);
     if (!op_agrees(e, op, f, c->link->id)) return true;
-    if (!ep) return false;
+    if (!ep) return op->fails; /* it may have no endpoints */
     if (f->type == FRAME_DATA) return begin_data(e, c, op, ep);
     op_control(e, op, ep, f);
     return true;

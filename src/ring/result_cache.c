@@ -24,7 +24,13 @@ struct tag_entry *op_tag_entry(const struct engine *e, uint64_t scope,
 }
 
 /* Rule D1: operations of one tag and scope are numbered within the epoch. */
-bool op_take_sequence(struct engine *e, struct op *op)
+uint32_t op_next_sequence(const struct engine *e, const struct op *op)
+{
+    const struct tag_entry *t = op_tag_entry(e, op->scope_number, op->r.tag);
+    return t ? t->next : 0;
+}
+
+bool op_take_sequence(struct engine *e, const struct op *op)
 {
     struct tag_entry *t = tag_slot(e, op->scope_number, op->r.tag);
     if (t->epoch != e->links.epoch) {
@@ -34,7 +40,7 @@ bool op_take_sequence(struct engine *e, struct op *op)
                                 .epoch = e->links.epoch};
         e->tag_count++;
     }
-    op->seq = t->next++;
+    t->next++;
     if (e->tag_count > TAGS_MAX / 4 * 3 && !e->tags_reported) {
         e->tags_reported = true;
         e->out.fault(e->out.user, FAULT_TAGS, NULL, 0);

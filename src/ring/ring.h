@@ -135,7 +135,12 @@ struct engine_view {
     bool ring, mesh;
 };
 void engine_install(struct engine *e, const struct engine_view *view);
-bool engine_start(struct engine *e, struct op *op); /* in the view in force */
+/* Starts an operation in the view in force. False: no memory, and nothing has
+ * happened. */
+bool engine_start(struct engine *e, struct op *op);
+/* After that: the others may start it, so it takes part without sending
+ * anything, and asks to fail (rule D10). False: the table of tags is full. */
+bool engine_start_failing(struct engine *e, struct op *op);
 
 /* State of an operation. */
 enum op_phase op_phase(const struct op *op);

@@ -75,10 +75,12 @@ units="core/test_result_cache core/test_eager core/test_striped core/test_centra
 core/test_flush core/test_master core/test_silence core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
 core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
+core/test_no_memory
 message/test_message_ends"
 build_unit() {
     more=
     [ "$1" != message/test_message ] || more=tests/message/pair.c
+    [ "$1" != core/test_no_memory ] || more=-Wl,--wrap=pool_take
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$1.c" $more \
         $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit
 }
@@ -316,5 +318,8 @@ DIAL_REQUEST not relayed (P2P-10)|master/master.c|s/^    master_send(m, to, \&ca
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
 dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return park(c);/if (false) return park(c);/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
+number before the buffers (D1)|ring/op.c|s/op->seq = op_next_sequence(e, op);/& if (!op_take_sequence(e, op)) return false;/;s/^    if (!op_take_sequence(e, op)) return false;//
+no memory to start again (D1)|elastic/session_view.c|s/ \&\& !engine_start_failing(s->engine, op)//
+frames to one that cannot start (D1)|ring/op_frame.c|s/if (!ep) return op->fails;/if (!ep) return false;/
 MUTANTS
 [ "$survived" -eq 0 ]
