@@ -47,6 +47,10 @@ struct endpoint {
     bool done, done_sent, wants_done; /* received; sent; partner wants it */
     /* Bit set: transfers that connections have taken out of order; or NULL. */
     uint8_t *begun;
+    /* Bit set: transfers from the partner that have come, as far as their
+     * header. In `came_few` if it has room. */
+    uint8_t *came;
+    uint8_t came_few[8];
     struct endpoint_speed speed;
 };
 
@@ -81,6 +85,7 @@ struct op {
     struct endpoint *eps;
     uint32_t ep_count, eps_left; /* partners; those with transfers left */
     void *state;     /* of the plan's algorithm; NULL: it has none */
+    uint8_t *came;   /* bit sets of the endpoints; NULL: none is large */
     uint64_t *scope; /* copy of r.members */
     size_t *arrays;  /* copy of the four arrays of an all-to-all-v */
     /* Ring: members known to hold the result, as received and as sent. */

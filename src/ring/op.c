@@ -81,8 +81,10 @@ void op_free_run(struct engine *e, struct op *op)
     if (op->state && a->end) a->end(e, op);
     pool_give(&e->links.pool, op->state);
     pool_give(&e->links.pool, op->eps);
+    pool_give(&e->links.pool, op->came);
     op->state = NULL;
     op->eps = NULL;
+    op->came = NULL;
     op->ep_count = 0;
 }
 
@@ -303,6 +305,30 @@ static void place_own(struct op *op)
     if (op->r.sendbuf && size > 0 && to != from) memmove(to, from, size);
 }
 
+static size_t bit_set_size(const struct endpoint *ep)
+{
+    size_t size = ep->recvs / 8 + 1;
+    return size > sizeof ep->came_few ? size : 0;
+}
+
+static bool make_bit_sets(struct engine *e, struct op *op)
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        size += bit_set_size(&op->eps[i]);
+    if (size > 0) op->came = pool_take(&e->links.pool, size);
+    if (size > 0 && !op->came) return false;
+    if (size > 0) memset(op->came, 0, size);
+    uint8_t *at = op->came;
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        struct endpoint *ep = &op->eps[i];
+        size = bit_set_size(ep);
+        ep->came = size > 0 ? at : ep->came_few;
+        if (size > 0) at += size;
+    }
+    return true;
+}
+
 static bool open_endpoints(struct engine *e, struct op *op)
 {
     uint32_t count = plan_partners(&op->plan);
@@ -315,7 +341,7 @@ static bool open_endpoints(struct engine *e, struct op *op)
     for (uint32_t i = 0; i < count; i++) {
         if (!open_endpoint(e, op, i)) return false;
     }
-    return true;
+    return make_bit_sets(e, op);
 }
 
 /* Rules D4, D5. With many large operations each DONE hides behind the data of

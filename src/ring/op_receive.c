@@ -23,6 +23,14 @@ static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
     (void)op_agrees(e, op, &other, peer);
 }
 
+/* Rule D2d. The index is one of the plan. */
+static bool comes_first(struct endpoint *ep, const struct frame *f)
+{
+    if (op_bit_get(ep->came, f->index)) return false;
+    op_bit_set(ep->came, f->index);
+    return true;
+}
+
 bool op_takes_parts(const struct op *op)
 {
     return !op->plan.algorithm->whole_bodies;
@@ -45,6 +53,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
         report_mismatch(e, op, ep->link->id);
         return ACCEPT_DISCARD;
     }
+    if (!comes_first(ep, f)) return ACCEPT_DISCARD;
     *to = scratch;
     if (x.size == 0 && x.action == ACTION_STORE) return ACCEPT_BODY;
     uint8_t *place = a->place ? a->place(op, ep, f->index, &x)
@@ -80,7 +89,7 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
     const struct algorithm *a = op->plan.algorithm;
     struct plan_xfer x;
     if (op->phase != PHASE_RUNNING || !a->take_put || f->index >= ep->recvs ||
-        !region_of(&e->links, ep->link))
+        !region_of(&e->links, ep->link) || !comes_first(ep, f))
         return;
     op_endpoint_ready(e, ep);
     if (f->flags & FLAG_CONFIRM) ep->wants_done = true;

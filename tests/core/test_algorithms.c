@@ -3,56 +3,18 @@
  * and out of place, in engines whose bytes the test moves. It also tests the
  * table: its choices, and the values that PCCL_ALGORITHM may have. */
 #define ENGINES 9
-#include "engines.h"
+#include "layouts.h"
 
 #include "../../include/pccl.h"
 #include "../../src/ring/algorithm_table.h"
-#include "../../src/ring/allreduce_single_copy.h"
 
 enum { SIZE_MAX_TESTED = 1 << 21, ALGORITHMS_MAX = 32 };
 
-/* Of hosts, as wire_member has them. */
-enum layout { SHARED_MEMORY, REGIONS, SOCKETS, SEVERAL, LAYOUTS };
-
 static uint8_t in[WORLD][SIZE_MAX_TESTED], out[WORLD][SIZE_MAX_TESTED];
-static uint8_t *regions[WORLD];
 static struct op *ops[WORLD];
 static uint32_t ran[ALGORITHMS_MAX];
 static uint64_t tag;
-
-static uint64_t host_of(enum layout layout, uint32_t i)
-{
-    if (layout == SEVERAL) return 2 + 2 * (i / 2);
-    return layout == SOCKETS ? 1 : 2;
-}
-
-static void begin(enum layout layout, uint32_t members_count)
-{
-    void *none = NULL;
-    world = members_count;
-    assert_int_equal(setup(&none), 0);
-    for (uint32_t i = 0; i < world; i++) {
-        members[i].host = engines[i]->links.host = host_of(layout, i);
-        engines[i]->piece = 8192;
-    }
-    install_all(2);
-    for (uint32_t a = 0; layout == REGIONS && a < world; a++) {
-        memset(regions[a], 0, SINGLE_COPY_HEAD);
-        engines[a]->links.region = regions[a];
-        for (uint32_t b = 0; b < world; b++) {
-            if (a == b) continue;
-            engines[a]->links.conns[b]->region.taken = true;
-            engines[a]->links.conns[b]->region.memory = regions[b];
-        }
-    }
-}
-
-static void end(void)
-{
-    void *none = NULL;
-    for (uint32_t i = 0; i < WORLD; i++) members[i].host = 0;
-    assert_int_equal(teardown(&none), 0);
-}
+static bool twice; /* frames arrive twice, some of them before the launch */
 
 /* ------------------------------------------------------------------ values */
 
@@ -197,6 +159,7 @@ static bool run(struct run r, const struct algorithm *a)
         ops[i] = engine_launch(engines[i], &q, false);
         assert_non_null(ops[i]);
         if (world > 1) assert_ptr_equal(ops[i]->plan.algorithm, a);
+        if (twice) settle_twice();
     }
     settle();
     for (uint32_t i = 0; i < world; i++) {
@@ -243,7 +206,7 @@ static void run_all(uint32_t number, const struct algorithm *a)
         if (!(a->colls >> coll & 1)) continue;
         for (uint32_t i = 0; i < world; i++)
             assert_true(engine_force(engines[i], a->name));
-        ran[number] += run_types(a, coll);
+        if (!twice) ran[number] += run_types(a, coll);
         /* Many segments. */
         struct run r = {.coll = coll,
                         .type = is_codes(a) ? DTYPE_F32 : DTYPE_U8,
@@ -269,6 +232,23 @@ static void test_every_algorithm(void **state)
     }
     for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++)
         assert_true(ran[i] > 0);
+}
+
+/* A transfer that has come counts once (rule D2). */
+static void test_every_frame_twice(void **state)
+{
+    (void)state;
+    const struct algorithm *a;
+    twice = true;
+    for (unsigned layout = 0; layout < LAYOUTS; layout++) {
+        for (uint32_t size = 2; size <= 4; size++) {
+            begin((enum layout)layout, size);
+            for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++)
+                if (layout != REGIONS || a->put) run_all(i, a);
+            end();
+        }
+    }
+    twice = false;
 }
 
 /* ------------------------------------------------------ forced algorithms */
@@ -372,23 +352,6 @@ static void test_rows(void **state)
     }
 }
 
-static int make_regions(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < WORLD; i++) {
-        regions[i] = aligned_alloc(4096, SINGLE_COPY_SIZE);
-        if (!regions[i]) return 1;
-    }
-    return 0;
-}
-
-static int free_regions(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < WORLD; i++) free(regions[i]);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_one_that_does_not_fit),
         cmocka_unit_test(test_every_algorithm),
+        cmocka_unit_test(test_every_frame_twice),
     };
     return cmocka_run_group_tests(tests, make_regions, free_regions);
 }

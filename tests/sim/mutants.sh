@@ -319,7 +319,7 @@ items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
 dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return park(c);/if (false) return park(c);/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
 number before the buffers (D1)|ring/op.c|s/op->seq = op_next_sequence(e, op);/& if (!op_take_sequence(e, op)) return false;/;s/^    if (!op_take_sequence(e, op)) return false;//
-no memory to start again (D1)|elastic/session_view.c|s/ \&\& !engine_start_failing(s->engine, op)//
 frames to one that cannot start (D1)|ring/op_frame.c|s/if (!ep) return op->fails;/if (!ep) return false;/
+a transfer counts twice (D2)|ring/op_receive.c|s/^    if (op_bit_get(ep->came, f->index)) return false;//
 MUTANTS
 [ "$survived" -eq 0 ]
