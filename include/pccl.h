@@ -365,7 +365,8 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  * Uniform: if one surviving member succeeds, every one does, with the same
  * bits. pcclReduceInfo_t.local_world_size is the number of contributors.
  * Integers wrap; their average truncates towards zero. Half types are added in
- * f32.
+ * f32. Numbers are rounded to nearest even and subnormals are kept, whatever
+ * floating-point environment the calling threads have.
  *
  * Quantized (algorithm other than pcclQuantNone), vectors travel as codes of
  * quantized_datatype, each block of 512 elements with a scale of its own:

@@ -22,6 +22,7 @@ GENERATED = ("src/mpi/stubs.c",)
 # prefix. Arrows point down only; "" is anything.
 BASE = ["src/base/base.h", "src/base/cursor.h", "src/base/dtype",
         "src/base/evidence.h", "src/base/pool", "src/base/scope.h",
+        "src/base/float_env.h",
         "src/base/wire", "src/base/keyed.h"]
 LAYERS = {
     "include/": ["include/"],
@@ -75,6 +76,7 @@ LAYERS = {
     "src/launch/main.c": ["src/launch/launch.h"],
     # The MPI facade is a client like any other.
     "src/mpi/": ["include/", "src/mpi/"],
+    "src/mpi/mpi_op.c": ["include/", "src/mpi/", "src/base/float_env.h"],
     "examples/": ["include/", "examples/"],
     "tests/": [""],
 }
@@ -82,6 +84,7 @@ LAYERS = {
 # Cores decide; they do no I/O, read no clock and start no thread, so these
 # are all the system headers they may see. Allocation at start needs stdlib.h.
 CORE = ("src/base/base.h", "src/base/cursor.h", "src/base/dtype",
+        "src/base/float_env.h",
         "src/base/pool", "src/base/wire", "src/base/keyed.h", "src/reduce/",
         "src/link/", "src/ring/", "src/message/", "src/elastic/",
         "src/hash/hash.", "src/hash/hash_core.h", "src/master/deadlock.",

@@ -1,6 +1,7 @@
 /* mpi_op.c - MPI_Op: predefined and user-defined operators. */
 #include "mpi_op.h"
 #include "mpi_comm.h"
+#include "../base/float_env.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -68,7 +69,9 @@ void op_apply(const struct mpi_op *op, const struct type *type, const void *in,
     MPI_Datatype handle = type->object.handle;
     if (op->predefined) {
         op_kernel *kernel = op_kernel_find(op->object.handle, type->element);
+        struct float_env env = float_env_enter();
         if (kernel) kernel(in, inout, (size_t)count);
+        float_env_leave(&env);
     } else if (op->function_c) {
         op->function_c(input, inout, &count, &handle);
     } else {

@@ -2,6 +2,7 @@
 #include "comm.h"
 
 #include "../base/env.h"
+#include "../base/float_env.h"
 #include "../base/log.h"
 
 #include <errno.h>
@@ -124,6 +125,7 @@ static void loop_acquire(struct ev_loop *loop)
 static void *background_thread(void *comm)
 {
     pcclComm_t *c = comm;
+    (void)float_env_enter(); /* not the one of the thread that connected */
     pthread_mutex_lock(&c->lock);
     ev_run(c->background.loop, 0);
     pthread_mutex_unlock(&c->lock);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../base/float_env.h"
 #include "isa.h"
 #include "quant_kernels.h"
 #include "reduce.h"
@@ -132,6 +133,7 @@ void quant_encode(const struct quant *q, void *codes, const void *from,
     const uint8_t *in = from;
     uint8_t *out = codes;
     union room room;
+    struct float_env env = float_env_enter();
 
     for (size_t n; count > 0; count -= n) {
         n = block_count(count);
@@ -139,6 +141,7 @@ void quant_encode(const struct quant *q, void *codes, const void *from,
         in += n * w.element;
         out += w.step;
     }
+    float_env_leave(&env);
 }
 
 void quant_decode(const struct quant *q, void *to, const void *codes,
@@ -148,6 +151,7 @@ void quant_decode(const struct quant *q, void *to, const void *codes,
     const uint8_t *in = codes;
     uint8_t *out = to;
     union room room;
+    struct float_env env = float_env_enter();
 
     for (size_t n; count > 0; count -= n) {
         n = block_count(count);
@@ -161,6 +165,7 @@ void quant_decode(const struct quant *q, void *to, const void *codes,
         in += w.step;
         out += n * w.element;
     }
+    float_env_leave(&env);
 }
 
 /* Converts a result to the source type; an overflow becomes infinite. */
@@ -183,6 +188,7 @@ void quant_combine(const struct quant *q, enum redop op, void *out,
     const uint8_t *in = codes, *mine = own;
     uint8_t *to = out;
     union room sum, room;
+    struct float_env env = float_env_enter();
 
     for (size_t n; count > 0; count -= n) {
         n = block_count(count);
@@ -195,6 +201,7 @@ void quant_combine(const struct quant *q, enum redop op, void *out,
         to += w.step;
         mine += n * w.element;
     }
+    float_env_leave(&env);
 }
 
 void quant_fold(const struct quant *q, enum redop op, void *to,
@@ -205,6 +212,7 @@ void quant_fold(const struct quant *q, enum redop op, void *to,
     const uint8_t *in = codes;
     uint8_t *out = to;
     union room sum, one;
+    struct float_env env = float_env_enter();
 
     for (size_t n; count > 0; count -= n) {
         n = block_count(count);
@@ -223,4 +231,5 @@ void quant_fold(const struct quant *q, enum redop op, void *to,
         in += w.step;
         out += n * w.element;
     }
+    float_env_leave(&env);
 }

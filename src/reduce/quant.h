@@ -37,8 +37,8 @@
  * range of 256 normal numbers is 7 % less than that of 512), longer ones save 1
  * %.
  *
- * Pure, and like reduce.h: bits depend on the operands alone, and the caller's
- * thread must have the default floating-point environment. */
+ * Pure, and like reduce.h: bits depend on the operands alone, not on the
+ * floating-point environment of the caller's thread. */
 #ifndef PCCL_QUANT_H
 #define PCCL_QUANT_H
 

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "../base/float_env.h"
 #include "isa.h"
 #include "reduce_kernels.h"
 
@@ -38,11 +39,15 @@ void reduce_apply(enum dtype type, enum redop op, void *dst, const void *a,
                   const void *b, size_t count)
 {
     PCCL_ASSERT((unsigned)type < DTYPE_COUNT && (unsigned)op < REDOP_COUNT);
+    struct float_env env = float_env_enter();
     kernels_best()->apply[type][op](dst, a, b, count);
+    float_env_leave(&env);
 }
 
 void reduce_divide(enum dtype type, void *dst, size_t count, uint32_t world)
 {
     PCCL_ASSERT((unsigned)type < DTYPE_COUNT && world >= 1);
+    struct float_env env = float_env_enter();
     kernels_best()->divide[type](dst, count, world);
+    float_env_leave(&env);
 }

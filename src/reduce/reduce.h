@@ -14,8 +14,8 @@
  *   +0. They are commutative, as are SUM and PROD.
  * - AVG reduces as SUM; reduce_divide() ends it.
  *
- * The caller's thread must have the default floating-point environment: round
- * to nearest, and subnormals neither flushed nor taken as zero. */
+ * The floating-point environment of the caller's thread does not matter: the
+ * functions enter the default one and restore the caller's. */
 #ifndef PCCL_REDUCE_H
 #define PCCL_REDUCE_H
 

@@ -1,6 +1,10 @@
 /* mpi_coll.c - tests every blocking collective, for any number of ranks. */
 #include "conform.h"
 
+#include <complex.h>
+#include <fenv.h>
+#include <float.h>
+
 static int rank, size;
 
 static void test_allreduce_types(void)
@@ -393,6 +397,29 @@ static void test_derived(void)
     OK(MPI_Type_free(&column));
 }
 
+/* The last rank rounds upwards: no result may depend on it. MPICH's do. */
+static void test_rounding(void)
+{
+    if (conform_is_mpich()) return;
+    volatile long double wide = 1, more = LDBL_EPSILON / 4;
+    volatile float complex narrow = 1, less = FLT_EPSILON / 4;
+    long double wide_in = rank == 0 ? wide : more / (size + 1), wide_out = 0;
+    float complex in = rank == 0 ? narrow : less / (float)(size + 1), out = 0;
+    if (rank == size - 1) fesetround(FE_UPWARD);
+    OK(MPI_Allreduce(&wide_in, &wide_out, 1, MPI_LONG_DOUBLE, MPI_SUM,
+                     MPI_COMM_WORLD));
+    OK(MPI_Allreduce(&in, &out, 1, MPI_C_FLOAT_COMPLEX, MPI_SUM,
+                     MPI_COMM_WORLD));
+    CHECK(wide_out == wide && out == narrow);
+    wide_in = more;
+    in = less;
+    OK(MPI_Reduce_local(&wide_in, &wide_out, 1, MPI_LONG_DOUBLE, MPI_SUM));
+    OK(MPI_Reduce_local(&in, &out, 1, MPI_C_FLOAT_COMPLEX, MPI_SUM));
+    CHECK(wide_out == wide && out == narrow);
+    CHECK(rank < size - 1 || fegetround() == FE_UPWARD);
+    fesetround(FE_TONEAREST);
+}
+
 static void test_empty(void)
 {
     OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -417,6 +444,7 @@ int main(int argc, char **argv)
     test_alltoall();
     test_scatter_reductions();
     test_derived();
+    test_rounding();
     test_empty();
     return conform_end();
 }
