@@ -12,8 +12,13 @@ enum {
     LIST_ORDER = 8,
     LIST_EDGES = 16,
     LIST_PAIRS = 32,
-    LIST_SITES = 64
+    LIST_SITES = 64,
+    LIST_SETS = 128
 };
+
+/* A member's operations, and the sets of their scopes. */
+enum { LISTED_MAX = 32 * WIRE_OPS_MAX + WIRE_SETS_MAX * WIRE_SET_SIZE + 64 };
+static_assert(LISTED_MAX <= (int)WIRE_BODY_MAX, "lists fit a message");
 
 static const struct wire_shape {
     const char *name;
@@ -24,9 +29,8 @@ static const struct wire_shape {
     [WIRE_VOTE] = {"VOTE", 0, 64},
     [WIRE_SUSPECT] = {"SUSPECT", 0, 64},
     [WIRE_REFRESH] = {"REFRESH", 0, 64},
-    [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
-    [WIRE_REPLY] = {"TOLD", LIST_OPS | LIST_IDS,
-                    32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
+    [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS | LIST_SETS, LISTED_MAX},
+    [WIRE_REPLY] = {"TOLD", LIST_OPS | LIST_SETS, LISTED_MAX},
     [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
     [WIRE_ABORT] = {"ABORT", 0, 512},
@@ -44,8 +48,8 @@ static const struct wire_shape {
                       LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_PAIRS |
                           LIST_SITES,
                       WIRE_BODY_MAX},
-    [WIRE_INSTALL] = {"INSTALL", LIST_OPS | LIST_IDS,
-                      32 * WIRE_OPS_MAX + 8 * PEERS_MAX + 64},
+    [WIRE_VERDICT] = {"VERDICT", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
@@ -80,7 +84,6 @@ static void op_field(struct cursor *c, struct wire_op *op)
     cursor_u64(c, &op->scope);
     cursor_u64(c, &op->tag);
     cursor_u32(c, &op->seq);
-    cursor_u32(c, &op->survivors);
     cursor_u8(c, &op->state);
     cursor_flag(c, &op->donor);
     if (op->state >= VERDICT_COUNT) c->failed = true;
@@ -120,6 +123,23 @@ static void text_field(struct cursor *c, char *text)
         if (text[i] < ' ' || text[i] > '~') c->failed = true;
 }
 
+/* Bytes that a decoded message borrows from its frame. */
+static void raw_field(struct cursor *c, const uint8_t **bytes, size_t size)
+{
+    if (size > c->left) {
+        c->failed = true;
+        return;
+    }
+    if (c->out && size > 0) memcpy(c->out, *bytes, size);
+    if (c->out) c->out += size;
+    if (c->in) {
+        *bytes = c->in;
+        c->in += size;
+    }
+    c->left -= size;
+    c->done += size;
+}
+
 static void result_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_u64(c, &m->result.scope);
@@ -128,20 +148,7 @@ static void result_field(struct cursor *c, struct wire_msg *m)
     if (m->type == WIRE_DONATE) return;
     cursor_u32(c, &m->result.size);
     limit(c, m->result.size, WIRE_RESULT_MAX + 1);
-    if (c->failed || m->result.size > c->left) {
-        c->failed = true;
-        return;
-    }
-    if (c->out) {
-        memcpy(c->out, m->result.bytes, m->result.size);
-        c->out += m->result.size;
-    }
-    if (c->in) {
-        m->result.bytes = c->in;
-        c->in += m->result.size;
-    }
-    c->left -= m->result.size;
-    c->done += m->result.size;
+    if (!c->failed) raw_field(c, &m->result.bytes, m->result.size);
 }
 
 static void view_field(struct cursor *c, struct wire_msg *m)
@@ -251,6 +258,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_LEAVE:
     case WIRE_FLUSH:
     case WIRE_QUERY:
+    case WIRE_VERDICT:
     case WIRE_REPLY:
     case WIRE_READY:
         return;
@@ -287,6 +295,16 @@ WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
 WIRE_LIST(pairs, struct wire_pair, WIRE_PAIRS_MAX, pair_field)
 #undef WIRE_LIST
 
+/* When decoding, the sets stay in the message. */
+static void sets_list(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u32(c, &m->set_count);
+    cursor_u32(c, &m->set_size);
+    limit(c, m->set_count, WIRE_SETS_MAX + 1);
+    limit(c, m->set_size, WIRE_SET_SIZE + 1);
+    if (!c->failed) raw_field(c, &m->sets, (size_t)m->set_count * m->set_size);
+}
+
 static void wire_body(struct cursor *c, struct wire_msg *m,
                       struct wire_store *store)
 {
@@ -294,6 +312,7 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
     uint8_t lists = shapes[m->type].lists;
     struct wire_store *s = store;
     if (lists & LIST_OPS) ops_list(c, &m->op_count, &m->ops, s ? s->ops : NULL);
+    if (lists & LIST_SETS) sets_list(c, m);
     if (lists & LIST_IDS) ids_list(c, &m->id_count, &m->ids, s ? s->ids : NULL);
     if (lists & LIST_MEMBERS)
         members_list(c, &m->member_count, &m->members, s ? s->members : NULL);

@@ -17,6 +17,8 @@ enum {
     WIRE_OPS_MAX = 2 * OPS_MAX,  /* operations in one list */
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
     WIRE_TEXT_MAX = 240,
+    WIRE_SETS_MAX = OPS_MAX, /* scopes of the operations of one member */
+    WIRE_SET_SIZE = PEERS_MAX / 8,
     WIRE_EDGES_MAX = 64,  /* measured edges in one message */
     WIRE_PAIRS_MAX = 512, /* pairs with the reversed dial direction, likewise */
 };
@@ -46,6 +48,8 @@ enum wire_type {
     WIRE_QUERY,
     WIRE_DONATE,
     WIRE_PROPOSE,
+    WIRE_VERDICT, /* on operations of one scope; the INSTALL of its round
+                     follows */
     WIRE_INSTALL,
     WIRE_STATE, /* progress or result of a synchronization */
     WIRE_PROBE, /* measure a link */
@@ -137,9 +141,8 @@ struct wire_op {
     uint64_t scope; /* number of the scope (scope.h) */
     uint64_t tag;
     uint32_t seq;
-    uint32_t survivors; /* FLUSHED: members of its scope still alive */
-    uint8_t state;      /* op_state, or op_verdict in INSTALL */
-    bool donor; /* FLUSHED, TOLD: the sender has the result and can donate it */
+    uint8_t state; /* op_state, or op_verdict in VERDICT */
+    bool donor;    /* REPLY: the sender has the result and can donate it */
 };
 
 /* Both name the same operation of an epoch. */
@@ -259,11 +262,15 @@ struct wire_msg {
     /* Lists; wire.c defines the lists of each type. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
     uint32_t pair_count, site_count;
+    /* FLUSHED, REPLY with round 0: the scopes of the operations but the whole
+     * view, each once, as bit sets over the ranks of the view (rank 0: bit 0 of
+     * byte 0). */
+    uint32_t set_count, set_size; /* bytes of each */
+    const uint8_t *sets;
     const struct wire_op *ops;
     const uint64_t *ids; /* FLUSH: dead. PROPOSE: removed. READY: failed. STATE:
                             participants. SYNCED: alternately a sender and the
-                            bytes received from it. TOLD: the scope of its
-                            operation; none: no scope, or the whole view.
+                            bytes received from it.
                             INSTALL without a ring: pairs without a link.
                             HEARTBEAT of the master: silent peers */
     const struct wire_member *members; /* PROPOSE: added */

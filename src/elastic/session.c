@@ -249,6 +249,9 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
     case WIRE_PROPOSE:
         session_on_propose(s, msg);
         break;
+    case WIRE_VERDICT:
+        session_on_verdict(s, msg);
+        break;
     case WIRE_INSTALL:
         session_on_install(s, msg);
         break;

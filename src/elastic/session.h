@@ -154,10 +154,10 @@ void session_probe(struct session *s, const struct wire_msg *msg);
 void session_probed(void *session, uint32_t step, const struct wire_edge *edge);
 void session_report_links(struct session *s);
 void session_report_ways(struct session *s);
-/* Result that a verdict of INSTALL forces, or pcclSuccess. */
+/* Result that a verdict forces on what is not complete, or pcclSuccess. */
 int session_forced(enum op_verdict verdict);
 /* Rule F6: those on operations that have not been launched here wait. */
-void session_keep_verdicts(struct session *s, const struct wire_msg *msg);
+void session_on_verdict(struct session *s, const struct wire_msg *msg);
 bool session_keeps_verdict(const struct session *s, const struct op_request *r);
 bool session_take_verdict(struct session *s, const struct op_request *r,
                           int *result);

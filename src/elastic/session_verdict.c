@@ -18,7 +18,8 @@ int session_forced(enum op_verdict verdict)
         return pcclRankConnectionFailed;
     case VERDICT_FAILED:
         return pcclOperationFailed;
-    case VERDICT_COMMIT:
+    case VERDICT_COMMIT: /* of a result that no donor has delivered: F8 */
+        return pcclInternalError;
     case VERDICT_ABORT:
     case VERDICT_COUNT:
         break;
@@ -82,19 +83,30 @@ static void add_pending_abort(struct session *s, const struct wire_op *v,
 /* Rule F6: a verdict on an operation that is not launched here waits for the
  * launch. A peer whose vote was refused for that operation (V4) has had its
  * error. */
-void session_keep_verdicts(struct session *s, const struct wire_msg *msg)
+static void keep_verdict(struct session *s, const struct wire_op *v)
 {
+    int result = session_forced((enum op_verdict)v->state);
+    bool told = v->state == VERDICT_USAGE && s->refused_epoch == s->view->epoch;
+    struct op *op = engine_find(s->engine, v->tag);
+    if (v->state == VERDICT_COMMIT || result == pcclSuccess) return;
+    if (op && op_phase(op) == PHASE_QUEUED && op_name(op).scope == v->scope)
+        engine_finish(s->engine, op, result);
+    else if (!told)
+        add_pending_abort(s, v, result);
+}
+
+/* The INSTALL of the same round follows. */
+void session_on_verdict(struct session *s, const struct wire_msg *msg)
+{
+    if (!s->proposed || msg->round != s->round) return;
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *v = &msg->ops[i];
-        int result = session_forced((enum op_verdict)v->state);
-        if (result == pcclSuccess) continue;
-        if (engine_is_past(s->engine, v->scope, v->tag, v->seq)) continue;
         struct op *op = engine_find(s->engine, v->tag);
-        bool same = op && op_name(op).scope == v->scope;
-        if (same && op_phase(op) == PHASE_QUEUED)
-            engine_finish(s->engine, op, result);
-        else if (v->state != VERDICT_USAGE ||
-                 s->refused_epoch != s->view->epoch)
-            add_pending_abort(s, v, result);
+        struct wire_op name = {0};
+        if (op && op_is_active(op)) name = op_name(op);
+        if (op && op_is_active(op) && wire_same_op(&name, v))
+            op_set_verdict(op, (enum op_verdict)v->state);
+        else if (!engine_is_past(s->engine, v->scope, v->tag, v->seq))
+            keep_verdict(s, v);
     }
 }

@@ -7,6 +7,18 @@
 
 /* -------------------------------------------------------------- the flush */
 
+/* The operations under way here, with the members of their scopes. */
+static void send_list(struct session *s, struct wire_msg *msg)
+{
+    struct wire_op ops[OPS_MAX];
+    if (!engine_list(s->engine, msg, ops)) {
+        session_gone(s, "out of memory for the list of operations");
+        return;
+    }
+    session_send(s, msg);
+    engine_listed(s->engine, msg);
+}
+
 /* Rule F2: the peer stops, then reports its operations. */
 void session_on_flush(struct session *s, const struct wire_msg *msg)
 {
@@ -14,31 +26,11 @@ void session_on_flush(struct session *s, const struct wire_msg *msg)
     s->proposed = false;
     if (!links_is_frozen(s->links)) s->closed_at = links_now(s->links);
     engine_freeze(s->engine);
-    struct wire_op ops[OPS_MAX];
     struct wire_msg reply = {.type = WIRE_FLUSHED,
                              .round = msg->round,
                              .epoch = s->view->epoch,
-                             .flushed.traits = s->traits,
-                             .ops = ops};
-    reply.op_count = engine_list(s->engine, msg->ids, msg->id_count, ops);
-    session_send(s, &reply);
-}
-
-/* Rule V4: the master does not know the members of a narrower operation. */
-static void send_scopes(struct session *s)
-{
-    for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
-        const struct op *op = engine_op(s->engine, i);
-        if (!op || !op_is_active(op) || op_is_whole(op)) continue;
-        struct wire_op one = op_name(op);
-        engine_query(s->engine, &one);
-        struct wire_msg reply = {.type = WIRE_REPLY,
-                                 .epoch = s->view->epoch,
-                                 .ops = &one,
-                                 .op_count = 1};
-        reply.ids = op_scope(op, &reply.id_count);
-        session_send(s, &reply);
-    }
+                             .flushed.traits = s->traits};
+    send_list(s, &reply);
 }
 
 void session_on_query(struct session *s, const struct wire_msg *msg)
@@ -49,14 +41,13 @@ void session_on_query(struct session *s, const struct wire_msg *msg)
                              .epoch = s->view->epoch,
                              .ops = ops};
     if (msg->op_count == 0) {
-        send_scopes(s);
-        reply.op_count = engine_list(s->engine, NULL, 0, ops);
-    } else {
-        reply.op_count = msg->op_count;
-        for (uint32_t i = 0; i < msg->op_count; i++) {
-            ops[i] = msg->ops[i];
-            engine_query(s->engine, &ops[i]);
-        }
+        send_list(s, &reply);
+        return;
+    }
+    reply.op_count = msg->op_count;
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        ops[i] = msg->ops[i];
+        engine_query(s->engine, &ops[i]);
     }
     session_send(s, &reply);
 }
@@ -142,45 +133,19 @@ void session_settle(struct session *s)
     session_send(s, &ready);
 }
 
-/* The master's verdict on an operation that was under way; NULL: there is
- * none. */
-static const struct wire_op *verdict_of(const struct wire_msg *msg,
-                                        const struct op *op)
-{
-    if (op_phase(op) == PHASE_QUEUED) return NULL;
-    struct wire_op name = op_name(op);
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        if (wire_same_op(&msg->ops[i], &name)) return &msg->ops[i];
-    }
-    return NULL;
-}
-
-/* Only an operation that is locally complete can be committed. */
-static bool verdicts_fit(struct session *s, const struct wire_msg *msg)
-{
-    for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
-        const struct op *op = engine_op(s->engine, i);
-        if (!op || op_is_done(op)) continue;
-        const struct wire_op *v = verdict_of(msg, op);
-        if (v && v->state == VERDICT_COMMIT && op_phase(op) != PHASE_COMPLETE)
-            return false;
-    }
-    return true;
-}
-
 /* The fate of an operation that was under way when the epoch closed. True: it
  * goes on in the new view. */
-static bool judge(struct session *s, struct op *op, const struct wire_msg *msg,
-                  uint32_t loss)
+static bool judge(struct session *s, struct op *op, uint32_t loss)
 {
     struct engine *e = s->engine;
-    const struct wire_op *v = verdict_of(msg, op);
-    if (v && v->state == VERDICT_COMMIT) {
+    bool queued = op_phase(op) == PHASE_QUEUED;
+    enum op_verdict verdict = queued ? VERDICT_ABORT : op_verdict_of(op);
+    if (verdict == VERDICT_COMMIT && op_phase(op) == PHASE_COMPLETE) {
         engine_finish(e, op, pcclSuccess);
         return false;
     }
-    if (op_phase(op) != PHASE_QUEUED) engine_restore(e, op);
-    int result = v ? session_forced((enum op_verdict)v->state) : pcclSuccess;
+    if (!queued) engine_restore(e, op);
+    int result = session_forced(verdict);
     if (result != pcclSuccess) {
         engine_finish(e, op, result);
         return false;
@@ -215,13 +180,7 @@ static void go_on(struct session *s, const bool *again)
 void session_on_install(struct session *s, const struct wire_msg *msg)
 {
     if (!s->proposed || msg->round != s->round) return;
-    if (!verdicts_fit(s, msg)) {
-        session_gone(s,
-                     "the master committed an operation that is not complete");
-        return;
-    }
     bool update = msg->view.update || msg->view.optimize;
-    session_keep_verdicts(s, msg);
     struct view *old = s->view;
     s->view = s->next;
     s->next = old;
@@ -244,7 +203,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
     bool again[OPS_MAX] = {false};
     for (uint32_t i = 0; i < engine_op_end(s->engine); i++) {
         struct op *op = engine_op(s->engine, i);
-        if (op && !op_is_done(op)) again[i] = judge(s, op, msg, loss);
+        if (op && !op_is_done(op)) again[i] = judge(s, op, loss);
     }
     for (uint32_t i = 0; i < s->removed_count; i++)
         links_drop(s->links, s->removed[i]);

@@ -38,38 +38,42 @@ void deadlock_probe(struct master *m, uint32_t group)
     m->out.send(m->out.user, m->links, count, &probe);
 }
 
-static bool has_part(const struct wire_msg *report, uint64_t id)
+/* Asks the waiting members of a scope about the operations listed of it. */
+static void query_scope(struct master *m, uint32_t group,
+                        const struct wire_msg *report,
+                        const struct master_set *set)
 {
-    for (uint32_t i = 0; i < report->id_count; i++) {
-        if (report->ids[i] == id) return true;
-    }
-    return report->id_count == 0; /* of the whole view */
-}
-
-/* `report` lists operations of the whole view, or one of the scope `ids`. */
-static void query_waiting(struct master *m, uint32_t group,
-                          const struct wire_msg *report)
-{
-    struct master_group *g = &m->groups[group];
-    struct wire_msg question = {.type = WIRE_QUERY, .epoch = g->epoch};
-    uint32_t members = round_live_links(m, group);
+    struct wire_msg question = {
+        .type = WIRE_QUERY, .epoch = m->groups[group].epoch, .ops = m->ops};
     for (uint32_t i = 0; i < report->op_count; i++) {
         const struct wire_op *op = &report->ops[i];
         bool waits = op->state == OP_RUNNING || op->state == OP_COMPLETE;
-        bool asked = report->id_count > 0 || op->survivors == members;
-        if (waits && asked) m->ops[question.op_count++] = *op;
+        if (waits && op->scope == set->number)
+            m->ops[question.op_count++] = *op;
     }
-    question.ops = m->ops;
     if (question.op_count == 0) return;
     uint32_t count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->group != group || !waits_long(m, p)) continue;
-        if (!has_part(report, p->info.id)) continue;
+        if (set->number != 0 && !(set->bits[p->rank / 64] >> p->rank % 64 & 1))
+            continue;
         p->questions++;
         m->links[count++] = i;
     }
     if (count > 0) m->out.send(m->out.user, m->links, count, &question);
+}
+
+static void query_waiting(struct master *m, uint32_t link,
+                          const struct wire_msg *report)
+{
+    uint32_t group = m->peers[link].group;
+    struct master_set set = {0};
+    query_scope(m, group, report, &set); /* the whole view */
+    for (uint32_t k = 0; k < report->set_count; k++) {
+        if (round_read_set(m, link, report, k, &set))
+            query_scope(m, group, report, &set);
+    }
 }
 
 /* Refuses the vote of all waiting members: no operation has completed that one
@@ -118,23 +122,17 @@ void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (g->phase != GROUP_OPEN || g->restart || msg->epoch != g->epoch) return;
     if (p->questions == 0) return;
     if (!master_waits(p)) {
-        /* Reports on scoped operations come one by one, before the whole
-         * list. */
-        if (msg->id_count == 0) p->questions--;
+        p->questions--;
         if (p->voted[VOTE_PENDING] && lacks_one(msg))
             master_answer(m, VOTE_PENDING, 0xff);
         else
-            query_waiting(m, p->group, msg);
+            query_waiting(m, link, msg);
         return;
     }
     p->questions--;
     for (uint32_t i = 0; i < msg->op_count; i++) {
         if (msg->ops[i].state != OP_NOT_LAUNCHED) continue;
-        struct wire_msg fault = {.type = WIRE_REFRESH};
-        fault.fault.scope = msg->ops[i].scope;
-        fault.fault.tag = msg->ops[i].tag;
-        fault.fault.seq = msg->ops[i].seq;
-        round_force(g, &fault, VERDICT_USAGE);
+        round_force(g, p, &msg->ops[i], VERDICT_USAGE);
         g->restart = true;
         g->broken_at = m->now;
     }

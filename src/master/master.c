@@ -49,6 +49,11 @@ void master_init(struct master *m, const struct master_config *config)
         config->probe_time > 0 ? config->probe_time : MASTER_PROBE_TIME;
 }
 
+void master_free(struct master *m)
+{
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) round_ops_clear(&m->groups[i]);
+}
+
 /* The only writer of a peer's state. */
 static void move(struct master *m, uint32_t link, enum master_peer_state next)
 {

@@ -1,6 +1,6 @@
 /* master.h - the coordinator as a pure state machine.
  *
- * No sockets, clock, threads, allocation or logging: events come in through
+ * No sockets, clock, threads or logging: events come in through
  * master_step(), messages go out through a callback, time is a field of the
  * event. master_server.c drives it from libev, tests/sim from a seed. The
  * rules it implements are numbered in PROTOCOL.md.
@@ -31,7 +31,7 @@ enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
     MASTER_LINKS_MAX = PEERS_MAX + MASTER_STRANGERS_MAX,
     MASTER_EDGES_MAX = WIRE_PAIRS_MAX, /* failed pairs kept per group */
-    MASTER_FORCED_MAX = 64,
+    MASTER_FORCED_MAX = WIRE_OPS_MAX,
     MASTER_MESH_MAX = 8,      /* worlds up to this size link all pairs */
     MASTER_MESH_WAN_MAX = 24, /* ... if they are on several hosts */
     MASTER_EDGE_TRIES =
@@ -48,6 +48,7 @@ enum {
 
 #define MASTER_NO_LINK UINT32_MAX
 #define MASTER_NO_PLACE UINT32_MAX
+#define MASTER_NO_OP UINT32_MAX
 
 enum master_peer_state {
     PEER_FREE,
@@ -105,6 +106,7 @@ struct master_peer {
     bool join;     /* no founder: neither counted nor admitted first (M2) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
+    uint32_t asked;     /* operation whose state it owes next (F4) */
     uint32_t group;     /* index */
     uint32_t rank;      /* in the current view; MEMBER and DEAD */
     uint32_t place;     /* in the current ring, or MASTER_NO_PLACE */
@@ -134,11 +136,46 @@ enum group_phase {
 };
 
 struct master_op {
-    struct wire_op op; /* survivors as in the first report */
-    uint32_t complete, running, returned, absent;
-    uint32_t donor; /* link, or MASTER_NO_LINK */
+    struct wire_op op;
+    uint32_t scope;     /* number in the table */
+    uint32_t next;      /* of the scope, or MASTER_NO_OP */
+    uint32_t same_head; /* with the same hash: number plus 1; 0: none */
+    uint32_t complete, running, returned;
+    uint32_t lister; /* the last link that listed it */
+    uint32_t donor;  /* link, or MASTER_NO_LINK */
+    uint8_t forced;  /* op_verdict */
     bool commit;
+    bool doubt;   /* a survivor did not list it */
     bool relayed; /* the donated result was sent, or none is needed */
+};
+
+struct master_scope {
+    uint64_t number; /* 0: the whole view */
+    uint32_t survivors;
+    uint32_t first, last; /* operations, or MASTER_NO_OP */
+};
+
+/* The operations of a round and their scopes; it grows as members list them. */
+struct master_table {
+    uint32_t world, words; /* ranks of the view that ends; 64 to a word */
+    uint32_t op_count, op_room, scope_count, scope_room;
+    struct master_op *ops;
+    struct master_scope *scopes; /* the first one is the whole view */
+    uint64_t *bits;              /* the ranks of each scope: `words` words */
+    uint32_t *heads;             /* hash of the operations, twice op_room */
+};
+
+/* A set of members in a message. */
+struct master_set {
+    uint64_t number; /* scope.h */
+    uint32_t live;
+    uint64_t bits[PEERS_MAX / 64]; /* by rank */
+};
+
+/* A complaint: the verdict that it asks for, and the rank of its sender. */
+struct master_forced {
+    struct wire_op op; /* state: op_verdict */
+    uint32_t rank;
 };
 
 /* A pair whose dial attempt failed, or whose dial direction is reversed. */
@@ -197,9 +234,9 @@ struct master_group {
     bool sync_changed;       /* a member of it was lost: send the lists again */
     uint32_t sync_text_rank; /* rank whose text is reported, if any */
     char sync_text[WIRE_TEXT_MAX + 1];
-    uint32_t op_count, forced_count, edge_count;
-    struct master_op ops[WIRE_OPS_MAX];
-    struct wire_op forced[MASTER_FORCED_MAX]; /* state: op_verdict */
+    uint32_t forced_count, edge_count;
+    struct master_table table; /* empty but in a round */
+    struct master_forced forced[MASTER_FORCED_MAX];
     struct master_edge edges[MASTER_EDGES_MAX];
 };
 
@@ -339,6 +376,7 @@ struct master_config {
 
 /* The struct is large (about 7 MiB): allocate it zeroed. */
 void master_init(struct master *m, const struct master_config *config);
+void master_free(struct master *m); /* what it holds, not the struct */
 
 /* A link number for a new connection, or MASTER_NO_LINK at the limit. The
  * CONNECTED event takes it. */
@@ -391,8 +429,30 @@ void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg);
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg);
 uint32_t round_live_links(struct master *m, uint32_t group);
 uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers);
-void round_force(struct master_group *g, const struct wire_msg *msg,
-                 enum op_verdict verdict);
+
+/* round_ops.c: what is known of the operations. Where a function returns text,
+ * the member has broken the protocol: the reason to drop it, or NULL. */
+void round_ops_clear(struct master_group *g);
+void round_ops_begin(struct master *m, uint32_t group); /* FLUSH goes out */
+const char *round_ops_list(struct master *m, uint32_t link,
+                           const struct wire_msg *msg); /* FLUSHED */
+/* All lists are there: true if an operation is in doubt. */
+bool round_ops_in_doubt(struct master_group *g);
+void round_ops_ask(struct master *m, uint32_t group);
+const char *round_ops_reply(struct master *m, uint32_t link,
+                            const struct wire_msg *msg);
+void round_ops_decide(struct master *m, uint32_t group);
+void round_ops_result(struct master *m, uint32_t link,
+                      const struct wire_msg *msg);
+bool round_ops_relayed(const struct master_group *g); /* all results due */
+void round_ops_send_verdicts(struct master *m, uint32_t group);
+/* The set number k of a message: its members as bits over the ranks, and the
+ * number that they give. False: it cannot be a scope of the sender. */
+bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
+                    uint32_t k, struct master_set *set);
+/* A verdict that `by` asks for, when the epoch is closed for it. */
+void round_force(struct master_group *g, const struct master_peer *by,
+                 const struct wire_op *name, enum op_verdict verdict);
 
 /* round_view.c: the view that a round proposes, into m->sorted and m->members,
  * and its size. */

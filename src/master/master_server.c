@@ -545,6 +545,7 @@ void master_server_close(struct master_server *server)
     ev_timer_stop(loop, &server->tick);
     while (server->conns) conn_destroy(server->conns);
     searcher_close(server->searcher);
+    master_free(&server->machine);
     free(server->edges);
     close(server->fd);
     free(server);

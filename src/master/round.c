@@ -1,5 +1,6 @@
-/* round.c - one round of a group: flush, decide, propose, install. The next
- * view and its proposal are in round_view.c.
+/* round.c - one round of a group: flush, decide, propose, install. What is
+ * known of the operations is in round_ops.c, the next view and its proposal in
+ * round_view.c.
  *
  * The flush of virtual synchrony with the master as coordinator (Birman &
  * Joseph, SOSP 1987). Rule numbers refer to PROTOCOL.md. */
@@ -33,45 +34,25 @@ uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers)
     return count;
 }
 
-static struct master_op *find_op(struct master_group *g,
-                                 const struct wire_op *name)
-{
-    for (uint32_t i = 0; i < g->op_count; i++) {
-        if (wire_same_op(&g->ops[i].op, name)) return &g->ops[i];
-    }
-    return NULL;
-}
-
-void round_force(struct master_group *g, const struct wire_msg *msg,
-                 enum op_verdict verdict)
-{
-    struct wire_op forced = {.scope = msg->fault.scope,
-                             .tag = msg->fault.tag,
-                             .seq = msg->fault.seq,
-                             .state = (uint8_t)verdict};
-    for (uint32_t i = 0; i < g->forced_count; i++) {
-        if (wire_same_op(&g->forced[i], &forced)) return;
-    }
-    if (g->forced_count == MASTER_FORCED_MAX) return;
-    g->forced[g->forced_count++] = forced;
-}
-
 /* Rule R1. A broken link or a member's request closes the epoch. Reports about
  * an epoch that is already closed are ignored. */
 void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
-    uint64_t self = m->peers[link].info.id;
+    const struct master_peer *p = &m->peers[link];
+    const struct wire_op name = {.scope = msg->fault.scope,
+                                 .tag = msg->fault.tag,
+                                 .seq = msg->fault.seq};
     if (g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
     if (msg->type == WIRE_REFRESH) {
         if (msg->fault.cause == REFRESH_MISMATCH)
-            round_force(g, msg, VERDICT_INVALID);
+            round_force(g, p, &name, VERDICT_INVALID);
         if (msg->fault.cause == REFRESH_FAIL)
-            round_force(g, msg, VERDICT_FAILED);
+            round_force(g, p, &name, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
-            !edges_failed(m, m->peers[link].group, self, msg->fault.peer,
+            !edges_failed(m, p->group, p->info.id, msg->fault.peer,
                           master_attempt(ATTEMPT_EPOCH, g->epoch)))
-            round_force(g, msg, VERDICT_UNREACHABLE);
+            round_force(g, p, &name, VERDICT_UNREACHABLE);
     }
     g->broken_at = m->now;
     g->restart = true;
@@ -94,7 +75,6 @@ static void begin(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     g->restart = g->unlinked = false;
     g->round = ++m->round_last;
-    g->op_count = 0;
     g->traits = 0;
     g->sweeping = g->searched = false;
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -106,11 +86,13 @@ static void begin(struct master *m, uint32_t group)
         p->questions = 0;
         p->probe = 0;
     }
+    round_ops_clear(g);
     if (!flush_needed(m, group)) {
         g->phase = GROUP_DONATING;
         return;
     }
     g->phase = GROUP_FLUSHING;
+    round_ops_begin(m, group);
     struct wire_msg flush = {
         .type = WIRE_FLUSH, .round = g->round, .epoch = g->epoch};
     flush.id_count = round_dead_ids(m, group, false);
@@ -136,116 +118,20 @@ void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
     struct master_peer *p = &m->peers[link];
     if (g->phase != GROUP_FLUSHING || msg->round != g->round) return;
     if (p->answer != ANSWER_DUE) return;
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        const struct wire_op *w = &msg->ops[i];
-        struct master_op *op = find_op(g, w);
-        if (w->state != OP_RUNNING && w->state != OP_COMPLETE) continue;
-        if (!op) {
-            if (g->op_count == WIRE_OPS_MAX) {
-                master_drop(m, link, "too many operations in flight");
-                return;
-            }
-            op = &g->ops[g->op_count++];
-            *op = (struct master_op){.op = *w, .donor = MASTER_NO_LINK};
-        }
-        op->complete += w->state == OP_COMPLETE;
-        op->running += w->state == OP_RUNNING;
+    const char *wrong = round_ops_list(m, link, msg);
+    if (wrong) {
+        master_drop(m, link, wrong);
+        return;
     }
     g->traits |= msg->flushed.traits;
     p->answer = ANSWER_FLUSHED;
 }
 
-/* Rule F4, first half: the decisions that follow from the lists alone. An
- * operation is in doubt if a survivor of its scope did not list it: the
- * survivor returned it, or never began it. */
-static bool decide_by_lists(struct master_group *g)
-{
-    bool doubt = false;
-    for (uint32_t i = 0; i < g->op_count; i++) {
-        struct master_op *op = &g->ops[i];
-        op->commit = op->complete >= op->op.survivors;
-        op->relayed = true;
-        if (op->complete + op->running < op->op.survivors) doubt = true;
-    }
-    return doubt;
-}
-
-static void ask(struct master *m, uint32_t group)
-{
-    struct master_group *g = &m->groups[group];
-    struct wire_msg question = {
-        .type = WIRE_QUERY, .round = g->round, .epoch = g->epoch};
-    for (uint32_t i = 0; i < g->op_count; i++) {
-        struct master_op *op = &g->ops[i];
-        if (op->complete + op->running >= op->op.survivors) continue;
-        m->ops[question.op_count++] = op->op;
-        op->complete = op->running = 0;
-    }
-    question.ops = m->ops;
-    uint32_t count = round_live_links(m, group);
-    m->out.send(m->out.user, m->links, count, &question);
-}
-
-static void notified_in_round(struct master *m, uint32_t link,
-                              const struct wire_msg *msg)
-{
-    struct master_group *g = group_of(m, link);
-    for (uint32_t i = 0; i < msg->op_count; i++) {
-        const struct wire_op *w = &msg->ops[i];
-        struct master_op *op = find_op(g, w);
-        if (!op) continue;
-        op->complete += w->state == OP_COMPLETE;
-        op->running += w->state == OP_RUNNING;
-        op->returned += w->state == OP_RETURNED;
-        op->absent += w->state == OP_NOT_LAUNCHED;
-        if (w->donor && w->state >= OP_COMPLETE) op->donor = link;
-    }
-    m->peers[link].answer = ANSWER_TOLD;
-}
-
-/* Rule F4, second half: an operation is committed if a survivor has returned
- * it or all survivors have the result. Rule F5: a survivor that lacks the
- * result gets it from one that has it. */
-static void decide_by_answers(struct master *m, uint32_t group)
-{
-    struct master_group *g = &m->groups[group];
-    for (uint32_t i = 0; i < g->op_count; i++) {
-        struct master_op *op = &g->ops[i];
-        op->commit = op->returned > 0 || op->complete >= op->op.survivors;
-        if (!op->commit || op->running == 0) continue;
-        if (op->donor == MASTER_NO_LINK) {
-            op->commit = false; /* a peer broke rule D5: nobody has it */
-            continue;
-        }
-        op->relayed = false;
-        struct wire_msg donate = {.type = WIRE_DONATE, .round = g->round};
-        donate.result.scope = op->op.scope;
-        donate.result.tag = op->op.tag;
-        donate.result.seq = op->op.seq;
-        master_send(m, op->donor, &donate);
-    }
-}
-
 void round_result(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_group *g = group_of(m, link);
-    if (g->phase != GROUP_DONATING || msg->round != g->round) return;
-    struct wire_op name = {.scope = msg->result.scope,
-                           .tag = msg->result.tag,
-                           .seq = msg->result.seq};
-    struct master_op *op = find_op(g, &name);
-    if (!op || op->relayed || op->donor != link) return;
-    op->relayed = true;
-    uint32_t count = round_live_links(m, m->peers[link].group);
-    m->out.send(m->out.user, m->links, count, msg);
-}
-
-static bool all_relayed(const struct master_group *g)
-{
-    for (uint32_t i = 0; i < g->op_count; i++) {
-        if (g->ops[i].commit && !g->ops[i].relayed) return false;
-    }
-    return true;
+    if (g->phase == GROUP_DONATING && msg->round == g->round)
+        round_ops_result(m, link, msg);
 }
 
 static bool any_bad_pair(const struct master_group *g)
@@ -405,20 +291,6 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
     if (!g->ring) msg.id_count = blocker_ids(m, g);
     msg.ids = m->ids;
     measure_world(m, &msg);
-    for (uint32_t i = 0; i < g->op_count; i++) {
-        if (!g->ops[i].commit) continue;
-        m->ops[msg.op_count] = g->ops[i].op;
-        m->ops[msg.op_count++].state = VERDICT_COMMIT;
-    }
-    /* A commit precedes a complaint about the same operation: a member may
-     * have returned it (F4). */
-    for (uint32_t i = 0; i < g->forced_count; i++) {
-        const struct master_op *op = find_op(g, &g->forced[i]);
-        bool stands = !op || !op->commit;
-        if (stands && msg.op_count < WIRE_OPS_MAX)
-            m->ops[msg.op_count++] = g->forced[i];
-    }
-    msg.ops = m->ops;
     m->out.send(m->out.user, m->sorted, count, &msg);
 }
 
@@ -451,6 +323,7 @@ static void end_round(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     uint32_t count = g->phase == GROUP_PROPOSED ? round_next_view(m, group) : 0;
     note_departures(m, group, count);
+    round_ops_send_verdicts(m, group);
     if (count > 0) send_install(m, group, count);
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
@@ -477,7 +350,7 @@ static void end_round(struct master *m, uint32_t group)
     g->phase = GROUP_OPEN;
     g->update = false;
     g->forced_count = 0;
-    g->op_count = 0;
+    round_ops_clear(g);
     optimize_installed(m, group, count);
     edges_linked(m, group, count);
     if (count > 0 && !g->ring) note_blockers(m, group);
@@ -499,18 +372,18 @@ static bool advance(struct master *m, uint32_t group)
     case GROUP_FLUSHING:
         if (!all_answered(m, group, ANSWER_FLUSHED)) return false;
         g->phase = GROUP_DONATING;
-        if (decide_by_lists(g)) {
+        if (round_ops_in_doubt(g)) {
             g->phase = GROUP_ASKING;
-            ask(m, group);
+            round_ops_ask(m, group);
         }
         return true;
     case GROUP_ASKING:
         if (!all_answered(m, group, ANSWER_TOLD)) return false;
         g->phase = GROUP_DONATING;
-        decide_by_answers(m, group);
+        round_ops_decide(m, group);
         return true;
     case GROUP_DONATING:
-        if (!all_relayed(g)) return false;
+        if (!round_ops_relayed(g)) return false;
         if (optimize_search_due(m, group) && optimize_search(m, group, false))
             return true;
         propose(m, group);
@@ -548,6 +421,7 @@ void round_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
         return;
     }
     if (g->phase != GROUP_ASKING || msg->round != g->round) return;
-    if (m->peers[link].answer == ANSWER_FLUSHED)
-        notified_in_round(m, link, msg);
+    if (m->peers[link].answer != ANSWER_FLUSHED) return;
+    const char *wrong = round_ops_reply(m, link, msg);
+    if (wrong) master_drop(m, link, wrong);
 }

@@ -78,7 +78,8 @@ struct op {
     /* Name the operation together with the tag (F3); epoch 0: never started. */
     uint64_t scope_number;
     uint32_t epoch, seq;
-    uint32_t contributors; /* members in the result */
+    enum op_verdict verdict; /* for the next INSTALL */
+    uint32_t contributors;   /* members in the result */
     uint32_t loss;     /* the result notifies of all losses up to this one */
     uint64_t launched; /* engine clock */
     struct plan plan;

@@ -2,6 +2,8 @@
  * donations to other members. Pure; rules F1 to F6. */
 #include "op.h"
 
+#include <string.h>
+
 void engine_freeze(struct engine *e)
 {
     e->fast.known = false;
@@ -14,42 +16,56 @@ void engine_freeze(struct engine *e)
     links_freeze(&e->links);
 }
 
-static bool contains(const uint64_t *ids, uint32_t count, uint64_t id)
+/* The members of a scope, as bits over the ranks of the view. */
+static void write_set(const struct engine *e, const struct op *op, uint8_t *set)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (ids[i] == id) return true;
+    for (uint32_t i = 0; i < op->r.member_count; i++) {
+        uint32_t rank = links_rank(&e->links, op->scope[i]);
+        if (rank < e->links.world)
+            set[rank / 8] = (uint8_t)(set[rank / 8] | 1u << rank % 8);
+    }
+}
+
+static bool lists_scope(const struct wire_msg *msg, uint64_t scope)
+{
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        if (msg->ops[i].scope == scope) return true;
     }
     return false;
 }
 
-static uint32_t survivors(const struct engine *e, const struct op *op,
-                          const uint64_t *dead, uint32_t dead_count)
+bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops)
 {
-    uint32_t world = op->plan.r.world;
-    if (op->whole)
-        return dead_count < e->links.world ? e->links.world - dead_count : 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < world; i++)
-        count += !contains(dead, dead_count, op->scope[i]);
-    return count;
-}
-
-uint32_t engine_list(const struct engine *e, const uint64_t *dead,
-                     uint32_t dead_count, struct wire_op *out)
-{
-    uint32_t count = 0;
+    uint8_t *sets = NULL;
+    msg->ops = ops;
+    msg->op_count = msg->set_count = 0;
+    msg->set_size = (e->links.world + 7) / 8;
     for (uint32_t i = 0; i < e->op_end; i++) {
         const struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
-        out[count++] = (struct wire_op){
+        if (!op->whole && !lists_scope(msg, op->scope_number)) {
+            size_t size = (size_t)OPS_MAX * msg->set_size;
+            if (!sets) sets = pool_take(&e->links.pool, size);
+            if (!sets) return false;
+            if (msg->set_count == 0) memset(sets, 0, size);
+            write_set(e, op, sets + (size_t)msg->set_count++ * msg->set_size);
+        }
+        ops[msg->op_count++] = (struct wire_op){
             .scope = op->scope_number,
             .tag = op->r.tag,
             .seq = op->seq,
-            .survivors = survivors(e, op, dead, dead_count),
             .state = op->phase == PHASE_COMPLETE ? OP_COMPLETE : OP_RUNNING,
         };
     }
-    return count;
+    msg->sets = sets;
+    return true;
+}
+
+void engine_listed(struct engine *e, struct wire_msg *msg)
+{
+    if (msg->set_count > 0)
+        pool_give(&e->links.pool, (void *)(uintptr_t)msg->sets);
+    msg->sets = NULL;
 }
 
 bool engine_awaits(const struct op *op, const struct endpoint *ep)

@@ -384,6 +384,7 @@ bool engine_start(struct engine *e, struct op *op)
     op->tx_bytes = op->rx_bytes = op->mapped_bytes = 0;
     op->launched = ++e->clock;
     op->epoch = e->links.epoch;
+    op->verdict = VERDICT_ABORT;
     if (!make_plan(e, op)) return false;
     op_begin_sending(e, op);
     if (op->eps_left == 0) {

@@ -110,8 +110,11 @@ void engine_quantize(struct op_request *r, enum quant_algorithm algorithm,
 
 /* The flush (rules F1..F6). */
 void engine_freeze(struct engine *e);
-uint32_t engine_list(const struct engine *e, const uint64_t *dead,
-                     uint32_t dead_count, struct wire_op *out);
+/* Lists the operations under way and the sets of their scopes in a message;
+ * `ops` has OPS_MAX places. False: out of memory. engine_listed() frees the
+ * sets. */
+bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops);
+void engine_listed(struct engine *e, struct wire_msg *msg);
 void engine_query(const struct engine *e, struct wire_op *op);
 /* This member has launched the operation in this epoch. */
 bool engine_is_past(const struct engine *e, uint64_t scope, uint64_t tag,
@@ -155,6 +158,9 @@ bool op_is_whole(const struct op *op);       /* its scope is the whole view */
 struct wire_op op_name(const struct op *op); /* scope, tag and sequence */
 const uint64_t *op_scope(const struct op *op, uint32_t *count);
 void op_set_loss(struct op *op, uint32_t loss);
+/* The master's verdict, which counts at INSTALL; ABORT in a new epoch. */
+void op_set_verdict(struct op *op, enum op_verdict verdict);
+enum op_verdict op_verdict_of(const struct op *op);
 /* A caller waits for the result: no other call finds the operation. */
 bool op_is_awaited(const struct op *op);
 void op_set_awaited(struct op *op);

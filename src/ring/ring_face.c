@@ -60,6 +60,16 @@ void op_set_loss(struct op *op, uint32_t loss)
     op->loss = loss;
 }
 
+void op_set_verdict(struct op *op, enum op_verdict verdict)
+{
+    op->verdict = verdict;
+}
+
+enum op_verdict op_verdict_of(const struct op *op)
+{
+    return op->verdict;
+}
+
 bool op_is_awaited(const struct op *op)
 {
     return op->awaited;

@@ -98,6 +98,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    master_free(master);
     free(master);
     free(store);
     return 0;

@@ -111,6 +111,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    master_free(master);
     free(master);
     return 0;
 }
@@ -251,8 +252,9 @@ static void test_crossed_votes_are_refused(void **state) /* V5 */
     VOTE(2, VOTE_UPDATE, "0 ANSWER 0=255\n2 ANSWER 0=255\n1 ANSWER 1=255\n");
 }
 
+/* A verdict goes to the members of its scope, before INSTALL. */
 #define INSTALL2(r, ops)                                                       \
-    "2 INSTALL r" #r " world=2" ops "\n1 INSTALL r" #r " world=2" ops "\n"
+    ops "2 INSTALL r" #r " world=2\n1 INSTALL r" #r " world=2\n"
 
 static void lose_link_0(void)
 {
@@ -283,7 +285,7 @@ static void test_abort(void **state) /* F4: one runs, one never began */
     (void)state;
     three();
     lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_RUNNING});
+    FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
     IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
     TOLD(1, 2, "", {.tag = 7, .state = OP_RUNNING});
     TOLD(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
@@ -297,11 +299,11 @@ static void test_commit_when_all_hold(void **state) /* F4 */
     (void)state;
     three();
     lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_COMPLETE});
+    FLUSHED(1, 2, "", {.tag = 7, .state = OP_COMPLETE});
     FLUSHED(2, 2, "2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
-            {.tag = 7, .survivors = 2, .state = OP_COMPLETE});
+            {.tag = 7, .state = OP_COMPLETE});
     READY(2, 2, "");
-    READY(1, 2, INSTALL2(2, " 7.0:1"));
+    READY(1, 2, INSTALL2(2, "1 VERDICT 7.0:1\n2 VERDICT 7.0:1\n"));
 }
 
 static void test_donation(void **state) /* F5 */
@@ -309,14 +311,14 @@ static void test_donation(void **state) /* F5 */
     (void)state;
     three();
     lose_link_0();
-    FLUSHED(1, 2, "", {.tag = 7, .survivors = 2, .state = OP_RUNNING});
+    FLUSHED(1, 2, "", {.tag = 7, .state = OP_RUNNING});
     IDLE(2, 2, "1 ASK 7.0:1\n2 ASK 7.0:1\n");
     TOLD(2, 2, "", {.tag = 7, .state = OP_RETURNED, .donor = true});
     TOLD(1, 2, "2 DONATE\n", {.tag = 7, .state = OP_RUNNING});
     SEND(2, "1 RESULT\n2 RESULT\n2 PROPOSE r2 -1 +0\n1 PROPOSE r2 -1 +0\n",
          .type = WIRE_RESULT, .round = 2, .result = {.tag = 7});
     READY(2, 2, "");
-    READY(1, 2, INSTALL2(2, " 7.0:1"));
+    READY(1, 2, INSTALL2(2, "1 VERDICT 7.0:1\n2 VERDICT 7.0:1\n"));
 }
 
 static void test_second_loss_starts_again(void **state) /* R2 */
@@ -351,6 +353,11 @@ static void test_leaving(void **state)
     READY(2, 3, "2 INSTALL r3 world=1\n1 EVICT\n1 closed\n");
 }
 
+#define PROPOSE3 "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n"
+#define VERDICT3(op) "0 VERDICT " op "\n1 VERDICT " op "\n2 VERDICT " op "\n"
+#define INSTALL3                                                               \
+    "2 INSTALL r2 world=3\n1 INSTALL r2 world=3\n0 INSTALL r2 world=3\n"
+
 static void test_mismatch(void **state) /* F6 */
 {
     (void)state;
@@ -360,13 +367,16 @@ static void test_mismatch(void **state) /* F6 */
          .fault = {.cause = REFRESH_MISMATCH, .tag = 9, .seq = 4});
     SEND(1, "", .type = WIRE_REFRESH, .epoch = 1,
          .fault = {.cause = REFRESH_MISMATCH, .tag = 9, .seq = 4});
-    for (uint32_t i = 0; i < 2; i++) IDLE(i, 2, "");
-    IDLE(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n");
+    FLUSHED(0, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
+    FLUSHED(1, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
+    IDLE(2, 2, "0 ASK 9.4:1\n1 ASK 9.4:1\n2 ASK 9.4:1\n");
+    TOLD(0, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
+    TOLD(1, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
+    TOLD(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n",
+         {.tag = 9, .seq = 4});
     READY(0, 2, "");
     READY(1, 2, "");
-    READY(2, 2,
-          "2 INSTALL r2 world=3 9.4:2\n1 INSTALL r2 world=3 9.4:2\n"
-          "0 INSTALL r2 world=3 9.4:2\n");
+    READY(2, 2, VERDICT3("9.4:2") INSTALL3);
 }
 
 static void test_fail(void **state) /* D10 */
@@ -376,13 +386,12 @@ static void test_fail(void **state) /* D10 */
     SEND(0, "0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n2 FLUSH r2 dead=0\n",
          .type = WIRE_REFRESH, .epoch = 1,
          .fault = {.cause = REFRESH_FAIL, .tag = 9, .seq = 4});
-    for (uint32_t i = 0; i < 2; i++) IDLE(i, 2, "");
-    IDLE(2, 2, "2 PROPOSE r2 -0 +0\n1 PROPOSE r2 -0 +0\n0 PROPOSE r2 -0 +0\n");
+    for (uint32_t i = 0; i < 2; i++)
+        FLUSHED(i, 2, "", {.tag = 9, .seq = 4, .state = OP_RUNNING});
+    FLUSHED(2, 2, PROPOSE3, {.tag = 9, .seq = 4, .state = OP_RUNNING});
     READY(0, 2, "");
     READY(1, 2, "");
-    READY(2, 2,
-          "2 INSTALL r2 world=3 9.4:5\n1 INSTALL r2 world=3 9.4:5\n"
-          "0 INSTALL r2 world=3 9.4:5\n");
+    READY(2, 2, VERDICT3("9.4:5") INSTALL3);
 }
 
 static void test_probe(void **state) /* V4 */
@@ -392,12 +401,11 @@ static void test_probe(void **state) /* V4 */
     VOTE(0, VOTE_UPDATE, "");
     now += 51;
     TICK("1 ASK\n2 ASK\n");
-    TOLD(1, 0, "0 ASK 7.0:1\n",
-         {.tag = 7, .survivors = 3, .state = OP_RUNNING});
+    TOLD(1, 0, "0 ASK 7.0:1\n", {.tag = 7, .state = OP_RUNNING});
     TOLD(0, 0,
          "0 ANSWER 0=255\n0 FLUSH r2 dead=0\n1 FLUSH r2 dead=0\n"
          "2 FLUSH r2 dead=0\n",
-         {.tag = 7, .survivors = 3, .state = OP_NOT_LAUNCHED});
+         {.tag = 7, .state = OP_NOT_LAUNCHED});
 }
 
 static void test_silence_is_a_loss(void **state) /* M8 */

@@ -32,8 +32,8 @@ static void on_send(void *user, const struct wire_msg *m)
     say("%s", wire_type_name(m->type));
     for (uint32_t i = 0; i < m->op_count; i++)
         say(" %d.%u:%u", (int)m->ops[i].tag, m->ops[i].seq, m->ops[i].state);
-    for (uint32_t i = 0; i < m->id_count; i++)
-        say("%s%d", i == 0 ? " of " : ", ", (int)m->ids[i]);
+    for (uint32_t i = 0; i < m->set_count * m->set_size; i++)
+        say(" %x", m->sets[i]);
     say("\n");
 }
 
@@ -116,16 +116,18 @@ static void launch(uint64_t tag, const uint64_t *scope, uint32_t scope_size)
     assert_int_equal(op->phase, PHASE_RUNNING);
 }
 
-/* The operations that delay it: those of a scope come with their members, and
- * before the list of all, which ends the answer. */
-static void test_scopes_are_told_first(void **state)
+/* The operations that delay it, and the members of each scope once, by rank. */
+static void test_scopes_are_told_once(void **state)
 {
     (void)state;
     static const uint64_t scope[] = {10, 12};
+    static const uint64_t other[] = {11, 10};
     launch(7, NULL, 0);
     launch(8, scope, 2);
+    launch(9, other, 2);
+    launch(6, scope, 2);
     hear(&(struct wire_msg){.type = WIRE_QUERY, .epoch = 1});
-    assert_string_equal(said, "TOLD 8.0:1 of 10, 12\nTOLD 7.0:1 8.0:1\n");
+    assert_string_equal(said, "TOLD 7.0:1 8.0:1 9.0:1 6.0:1 5 3\n");
 }
 
 static void test_only_what_was_asked_for_is_told(void **state)
@@ -183,21 +185,27 @@ static void next_epoch(uint32_t round, struct wire_op *verdict)
     hear(&m);
     m.type = WIRE_PROPOSE;
     hear(&m);
+    m.type = WIRE_VERDICT;
+    if (verdict) hear(&m);
     m.type = WIRE_INSTALL;
     hear(&m);
 }
 
-/* The master's messages are checked: no member has the result of this
- * operation here, so no verdict can commit it. */
+/* Rule F8: another member has lied that it has the result of this operation, so
+ * it cannot be committed here. It ends, and nothing else. */
 static void test_a_commit_of_what_is_not_complete(void **state)
 {
     (void)state;
     launch(7, NULL, 0);
     struct wire_op commit = {.tag = 7, .state = VERDICT_COMMIT};
+    launch(8, NULL, 0);
     next_epoch(2, &commit);
-    assert_int_equal(session->state, SESSION_GONE);
-    assert_string_equal(session->reason, "the master committed an operation "
-                                         "that is not complete");
+    assert_int_equal(session->state, SESSION_MEMBER);
+    const struct op *op = engine_find(session->engine, 7);
+    assert_int_equal(op->phase, PHASE_DONE);
+    assert_int_equal(op->result, pcclInternalError);
+    op = engine_find(session->engine, 8);
+    assert_int_equal(op->phase, PHASE_RUNNING);
 }
 
 /* Rule D10: the report may cross a flush, and then its epoch is over. The
@@ -254,7 +262,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_scopes_are_told_first),
+        TEST(test_scopes_are_told_once),
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
         TEST(test_a_failure_is_reported_again),

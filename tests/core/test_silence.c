@@ -99,6 +99,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    master_free(master);
     free(master);
     return 0;
 }

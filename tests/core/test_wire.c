@@ -8,8 +8,8 @@ static uint8_t frame[WIRE_FRAME_MAX];
 static struct wire_store store;
 
 static const struct wire_op ops[] = {
-    {0, 1, 2, 3, OP_COMPLETE, true},
-    {UINT64_MAX, UINT64_MAX, 0, 9, OP_RUNNING, false}};
+    {0, 1, 2, OP_COMPLETE, true},
+    {UINT64_MAX, UINT64_MAX, 0, OP_RUNNING, false}};
 static const uint64_t ids[] = {7, UINT64_MAX, 0};
 static const uint16_t order[] = {2, 0, 1};
 static const uint16_t sites[] = {7, 9};
@@ -17,6 +17,26 @@ static const struct wire_member members[] = {
     {.id = 5, .host = 6, .hint = -1, .pid = 8, .addr = {6, {1, 2, 3}, 99}},
     {.id = 9, .hint = 3, .addr = {4, {127, 0, 0, 1}, 65535}},
 };
+
+static void fill_lists(struct wire_msg *m)
+{
+    bool has_ops = m->type == WIRE_FLUSHED || m->type == WIRE_REPLY ||
+                   m->type == WIRE_QUERY || m->type == WIRE_VERDICT;
+    bool has_ids = m->type == WIRE_READY || m->type == WIRE_FLUSH ||
+                   m->type == WIRE_PROPOSE;
+    if (has_ops) m->op_count = 2;
+    if (m->type == WIRE_FLUSHED || m->type == WIRE_REPLY) {
+        m->set_count = 2;
+        m->set_size = 3;
+        m->sets = (const uint8_t *)"abcdef";
+    }
+    if (has_ids) m->id_count = 3;
+    if (m->type == WIRE_PROPOSE) {
+        m->member_count = 2;
+        m->order_count = 3;
+        m->site_count = 2;
+    }
+}
 
 static struct wire_msg example(enum wire_type type)
 {
@@ -75,22 +95,12 @@ static struct wire_msg example(enum wire_type type)
     default:
         break;
     }
-    bool has_ops = type == WIRE_FLUSHED || type == WIRE_REPLY ||
-                   type == WIRE_QUERY || type == WIRE_INSTALL;
-    bool has_ids =
-        type == WIRE_READY || type == WIRE_FLUSH || type == WIRE_PROPOSE;
-    if (has_ops) m.op_count = 2;
-    if (has_ids) m.id_count = 3;
-    if (type == WIRE_PROPOSE) {
-        m.member_count = 2;
-        m.order_count = 3;
-        m.site_count = 2;
-    }
     m.ops = ops;
     m.ids = ids;
     m.members = members;
     m.order = order;
     m.sites = sites;
+    fill_lists(&m);
     return m;
 }
 
@@ -196,7 +206,7 @@ static void test_size_is_judged_by_type(void **state)
         head[7] = 255;
         s = wire_decode(head, sizeof head, &store, &got, &used);
         bool small = type == 0 || type >= WIRE_TYPE_COUNT ||
-                     type == WIRE_HELLO || type == WIRE_HEARTBEAT ||
+                     type == WIRE_HELLO || type == WIRE_WELCOME ||
                      type == WIRE_VOTE;
         if (small) assert_int_equal(s, WIRE_BAD);
     }
@@ -210,8 +220,15 @@ static void test_full_lists_fit(void **state)
     struct wire_msg m = {.type = WIRE_READY, .id_count = PEERS_MAX};
     m.ids = big->ids;
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
-    m = (struct wire_msg){.type = WIRE_INSTALL, .op_count = WIRE_OPS_MAX};
+    m = (struct wire_msg){.type = WIRE_VERDICT, .op_count = WIRE_OPS_MAX};
     m.ops = big->ops;
+    assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
+    m = (struct wire_msg){.type = WIRE_FLUSHED,
+                          .op_count = WIRE_OPS_MAX,
+                          .set_count = WIRE_SETS_MAX,
+                          .set_size = WIRE_SET_SIZE,
+                          .ops = big->ops,
+                          .sets = (const uint8_t *)big->members};
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
     m = (struct wire_msg){.type = WIRE_PROPOSE, .member_count = PEERS_MAX};
     m.members = big->members;

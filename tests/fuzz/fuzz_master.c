@@ -71,7 +71,7 @@ static uint32_t fill_ops(struct fuzz_input *in, struct wire_op *ops)
         uint8_t bits = fuzz_u8(in);
         ops[i] = (struct wire_op){.tag = bits & 1,
                                   .seq = bits >> 1 & 1,
-                                  .survivors = bits >> 2 & 3,
+                                  .scope = bits >> 2 & 1 ? ~(uint64_t)0 : 0,
                                   .state = bits >> 4 & 3,
                                   .donor = bits >> 7};
     }

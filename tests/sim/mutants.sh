@@ -50,7 +50,7 @@ elastic/session elastic/session_launch elastic/session_view
 elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
-master/master master/round master/round_view master/order master/sites
+master/master master/round master/round_ops master/round_view master/order master/sites
 master/deadlock master/silence
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
@@ -151,16 +151,16 @@ while IFS='|' read -r name file script; do
     cp "$root/src/$file" "src/$file"
 done <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
-no restore|elastic/session_view.c|s/if (op_phase(op) != PHASE_QUEUED) engine_restore(e, op);//
+no restore|elastic/session_view.c|s/if (!queued) engine_restore(e, op);//
 stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
 wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
 newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
-commit though a survivor runs|master/round.c|s/op->commit = op->complete >= op->op.survivors;/op->commit = op->complete > 0;/
-QUERY skipped|master/round.c|s/if (op->complete + op->running < op->op.survivors) doubt = true;//
-returned does not commit|master/round.c|s/op->commit = op->returned > 0 || /op->commit = /
-donation not relayed|master/round.c|s/m->out.send(m->out.user, m->links, count, msg);//
+commit though a survivor runs|master/round_ops.c|s/op->commit = op->complete == survivors;/op->commit = op->complete > 0;/
+QUERY skipped|master/round_ops.c|s/op->doubt = op->complete + op->running < survivors;/op->doubt = false;/
+returned does not commit|master/round_ops.c|s/op->commit = op->returned > 0 || /op->commit = /
+donation not relayed|master/round_ops.c|s/m->out.send(m->out.user, m->links, count, msg);//
 result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < op->seq) drop/if (r) drop/
 result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) drop/drop/
 a scope's DONE clears all (D7)|ring/op_done.c|s/op->cleared \&\& op->whole/op->cleared/
@@ -178,16 +178,16 @@ taken by two connections|ring/op_send.c|s/if (ep->begun) op_bit_set(ep->begun, k
 transfers behind a late one (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
 taken in an epoch before (D13)|ring/neighbors.c|s/memset(next->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == op->r.digest) return true;/return true;/
-mismatch reported to one only|master/round.c|s/round_force(g, msg, VERDICT_INVALID);/;/
+mismatch reported to one only|master/round.c|s/round_force(g, p, \&name, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|s/^        c->tx_from = NULL;/        c->tx_from = NULL; c->tx_left = 0;/
 padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op, NULL);/conn_forget(\&e->links, op);/
 frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
-verdict before commit|master/round.c|s/bool stands = !op || !op->commit;/bool stands = true;/;s/if (!g->ops\[i\].commit) continue;/if (!g->ops[i].commit || g->forced_count > 0) continue;/
+verdict before commit|master/round_ops.c|s/uint8_t verdict = op->commit ?/uint8_t verdict = op->commit \&\& !op->forced ?/
 no deadlock detection (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
 votes are not refused (V4)|master/deadlock.c|s/if (g->restart) refuse_waiting(m, p->group);//
-scopes are not reported (V4)|elastic/session_view.c|s/^        send_scopes(s);//
+scopes are not reported (V4)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_count = 0;/
 one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
@@ -199,6 +199,9 @@ probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_cl
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
 crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
+the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
+the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
+verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->out.user, m->links, links, \&msg);/m->out.send(m->out.user, m->links, type == WIRE_VERDICT ? 1 : links, \&msg);/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
 scope ignored in verdicts (F3)|base/wire.h|s/ \&\& a->scope == b->scope//
@@ -207,7 +210,7 @@ scope ignored in unexpected frames (D2)|ring/op_receive.c|s/bool mine = k->frame
 verdict not stored (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v, result);/(void)result;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
-failure reported to one only (D10)|master/round.c|s/round_force(g, msg, VERDICT_FAILED);/;/
+failure reported to one only (D10)|master/round.c|s/round_force(g, p, \&name, VERDICT_FAILED);/;/
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//

@@ -85,9 +85,10 @@ void sim_trace_message(const struct sim *s, const char *who, uint64_t to,
             (unsigned long long)to, wire_type_name(m->type), m->round, m->epoch,
             m->op_count, m->id_count, m->member_count);
     for (uint32_t i = 0; i < m->op_count; i++)
-        sim_say(s, "    op %llx.%u survivors %u state %u donor %d",
+        sim_say(s, "    op %llx: %llx.%u state %u donor %d",
+                (unsigned long long)m->ops[i].scope,
                 (unsigned long long)m->ops[i].tag, m->ops[i].seq,
-                m->ops[i].survivors, m->ops[i].state, m->ops[i].donor);
+                m->ops[i].state, m->ops[i].donor);
     for (uint32_t i = 0; i < m->id_count; i++)
         sim_say(s, "    id %llu", (unsigned long long)m->ids[i]);
 }
@@ -572,6 +573,7 @@ void sim_free(struct sim *s)
     for (uint32_t i = 0; i < SIM_GROUPS; i++) free(s->checkpoints[i].bytes);
     oracle_free(s->oracle);
     election_free(s->election);
+    master_free(s->master);
     free(s->master);
     free(s->edges);
 }

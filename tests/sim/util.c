@@ -122,6 +122,8 @@ void sim_count_message(const struct wire_msg *msg)
     case WIRE_INSTALL:
         c->update += msg->view.update;
         c->optimize += msg->view.optimize;
+        return;
+    case WIRE_VERDICT:
         for (uint32_t i = 0; i < msg->op_count; i++) {
             c->commit += msg->ops[i].state == VERDICT_COMMIT;
             c->invalid += msg->ops[i].state == VERDICT_INVALID;

@@ -1,0 +1,359 @@
+/* test_master_ops.c - the master's tables of operations: scopes, many
+ * operations, and members whose lists lie (rules F4, F6, F8). */
+#include "unit.h"
+
+#include "../../src/base/scope.h"
+#include "../../src/master/master.h"
+
+static struct master *master;
+static char said[65536];
+static uint32_t closed;
+
+static void say(const char *format, ...)
+{
+    size_t used = strlen(said);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(said + used, sizeof said - used, format, args);
+    va_end(args);
+}
+
+/* Of many operations only their number. */
+static void on_send(void *user, const uint32_t *links, uint32_t count,
+                    const struct wire_msg *m)
+{
+    (void)user;
+    bool shown = m->type == WIRE_QUERY || m->type == WIRE_VERDICT ||
+                 m->type == WIRE_DONATE || m->type == WIRE_RESULT ||
+                 m->type == WIRE_PROPOSE;
+    for (uint32_t i = 0; i < count && shown; i++) {
+        say("%u %s", links[i], wire_type_name(m->type));
+        if (m->op_count > 4) say(" %u operations", m->op_count);
+        for (uint32_t k = 0; k < m->op_count && m->op_count <= 4; k++)
+            say(" %d:%u", (int)m->ops[k].tag, m->ops[k].state);
+        say("\n");
+    }
+}
+
+static void on_close(void *user, uint32_t link, const char *reason)
+{
+    (void)user;
+    say("%u closed: %s\n", link, reason);
+    closed++;
+}
+
+static void expect(const char *text)
+{
+    assert_string_equal(said, text);
+    said[0] = '\0';
+}
+
+static void step(enum master_event_type type, uint32_t link,
+                 const struct wire_msg *m)
+{
+    struct master_event e = {.type = type, .link = link, .now = 1, .msg = m};
+    master_step(master, &e);
+}
+
+enum { PEERS = 5 };
+
+/* Links 0..4 are ids 1..5 and ranks 0..4, and link 4 dies. */
+static int setup(void **state)
+{
+    (void)state;
+    master = calloc(1, sizeof *master);
+    if (!master) return 1;
+    struct master_config c = {.out = {.send = on_send, .close = on_close},
+                              .deadline = 100,
+                              .quorum = PEERS};
+    master_init(master, &c);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct wire_msg hello = {.type = WIRE_HELLO,
+                                 .hello = {.self.hint = (int32_t)i}};
+        step(MASTER_CONNECTED, i, NULL);
+        step(MASTER_RECEIVED, i, &hello);
+    }
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct wire_msg ready = {.type = WIRE_READY, .round = 1};
+        step(MASTER_RECEIVED, i, &ready);
+    }
+    closed = 0;
+    said[0] = '\0';
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    master_free(master);
+    free(master);
+    return 0;
+}
+
+static void lose_link_4(void)
+{
+    step(MASTER_CLOSED, 4, NULL);
+}
+
+static void ready_all(void)
+{
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct wire_msg ready = {.type = WIRE_READY,
+                                 .round = master->round_last};
+        if (master->peers[i].state == PEER_MEMBER)
+            step(MASTER_RECEIVED, i, &ready);
+    }
+}
+
+static uint64_t number_of(uint8_t ranks)
+{
+    uint64_t ids[8];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        if (ranks >> i & 1) ids[count++] = i + 1;
+    }
+    return scope_number(ids, count);
+}
+
+/* FLUSHED with operations of at most one scope, which is a byte of ranks. */
+static void flushed(uint32_t link, uint8_t ranks, const struct wire_op *ops,
+                    uint32_t count)
+{
+    struct wire_msg m = {.type = WIRE_FLUSHED,
+                         .round = master->round_last,
+                         .ops = ops,
+                         .op_count = count,
+                         .sets = &ranks,
+                         .set_size = 1,
+                         .set_count = ranks != 0};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void idle(uint32_t link)
+{
+    flushed(link, 0, NULL, 0);
+}
+
+static void told(uint32_t link, const struct wire_op *ops, uint32_t count)
+{
+    struct wire_msg m = {.type = WIRE_REPLY,
+                         .round = master->round_last,
+                         .ops = ops,
+                         .op_count = count};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+#define PROPOSED "0 PROPOSE\n1 PROPOSE\n2 PROPOSE\n3 PROPOSE\n"
+static const char lie[] = "closed: sent a list of operations that cannot be\n";
+
+static void expect_lie(uint32_t link)
+{
+    char text[128];
+    (void)snprintf(text, sizeof text, "%u %s", link, lie);
+    expect(text);
+    assert_int_equal(closed, 1);
+}
+
+/* Survivors are those of the scope; only they are asked and hear the verdict,
+ * and the same tag in another scope is another operation. */
+static void test_a_scope_is_judged_alone(void **state)
+{
+    (void)state;
+    struct wire_op pair = {number_of(3), 7, 0, OP_COMPLETE, false};
+    struct wire_op other = {number_of(12), 7, 0, OP_RUNNING, false};
+    lose_link_4();
+    flushed(0, 3, &pair, 1);
+    flushed(1, 3, &pair, 1);
+    flushed(2, 12, &other, 1);
+    idle(3);
+    expect("2 ASK 7:1\n3 ASK 7:1\n");
+    told(2, &other, 1);
+    other.state = OP_NOT_LAUNCHED;
+    told(3, &other, 1);
+    expect(PROPOSED);
+    ready_all();
+    expect("0 VERDICT 7:1\n1 VERDICT 7:1\n");
+}
+
+/* As many operations as members can list: nobody is evicted. Questions and
+ * verdicts come in messages of WIRE_OPS_MAX. */
+static void test_many_operations(void **state)
+{
+    (void)state;
+    static struct wire_op ops[4][OPS_MAX];
+    lose_link_4();
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t k = 0; k < OPS_MAX; k++)
+            ops[i][k] =
+                (struct wire_op){0, i * 1000 + k, 0, OP_COMPLETE, false};
+        flushed(i, 0, ops[i], OPS_MAX);
+    }
+    idle(3);
+    assert_int_equal(closed, 0);
+    expect("0 ASK 512 operations\n1 ASK 512 operations\n"
+           "2 ASK 512 operations\n3 ASK 512 operations\n"
+           "0 ASK 256 operations\n1 ASK 256 operations\n"
+           "2 ASK 256 operations\n3 ASK 256 operations\n");
+    for (uint32_t link = 0; link < 4; link++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            for (uint32_t k = 0; k < OPS_MAX; k++)
+                ops[i][k].state = link == i ? OP_COMPLETE : OP_RETURNED;
+            told(link, ops[i], OPS_MAX);
+        }
+    }
+    expect(PROPOSED);
+    ready_all();
+    assert_int_equal(closed, 0);
+    assert_non_null(strstr(said, "0 VERDICT 512 operations\n"));
+    assert_non_null(strstr(said, "3 VERDICT 256 operations\n"));
+}
+
+static void test_a_scope_without_the_sender(void **state)
+{
+    (void)state;
+    struct wire_op op = {number_of(6), 7, 0, OP_RUNNING, false};
+    lose_link_4();
+    flushed(0, 6, &op, 1);
+    expect_lie(0);
+}
+
+static void test_a_scope_of_strangers(void **state)
+{
+    (void)state;
+    struct wire_op op = {number_of(65), 7, 0, OP_RUNNING, false};
+    lose_link_4();
+    flushed(0, 65, &op, 1);
+    expect_lie(0);
+}
+
+static void test_an_operation_without_its_scope(void **state)
+{
+    (void)state;
+    struct wire_op op = {number_of(5), 7, 0, OP_RUNNING, false};
+    lose_link_4();
+    flushed(0, 3, &op, 1);
+    expect_lie(0);
+}
+
+/* It would count as two members. */
+static void test_an_operation_listed_twice(void **state)
+{
+    (void)state;
+    struct wire_op ops[2] = {{0, 7, 0, OP_COMPLETE, false},
+                             {0, 7, 0, OP_COMPLETE, false}};
+    lose_link_4();
+    flushed(0, 0, ops, 2);
+    expect_lie(0);
+}
+
+static void test_a_state_that_cannot_be(void **state)
+{
+    (void)state;
+    struct wire_op op = {0, 7, 0, OP_RETURNED, false};
+    lose_link_4();
+    flushed(0, 0, &op, 1);
+    expect_lie(0);
+}
+
+static void test_an_answer_to_no_question(void **state)
+{
+    (void)state;
+    struct wire_op op = {0, 7, 0, OP_RUNNING, false};
+    lose_link_4();
+    flushed(0, 0, &op, 1);
+    for (uint32_t i = 1; i < 4; i++) idle(i);
+    said[0] = '\0';
+    op.tag = 8;
+    told(1, &op, 1);
+    expect_lie(1);
+}
+
+static void test_more_answers_than_questions(void **state)
+{
+    (void)state;
+    struct wire_op ops[2] = {{0, 7, 0, OP_COMPLETE, false},
+                             {0, 7, 0, OP_COMPLETE, false}};
+    lose_link_4();
+    flushed(0, 0, ops, 1);
+    for (uint32_t i = 1; i < 4; i++) idle(i);
+    said[0] = '\0';
+    told(1, ops, 2);
+    expect_lie(1);
+}
+
+/* It has not returned, so nobody asks it for the result. */
+static void test_a_donor_of_nothing(void **state)
+{
+    (void)state;
+    struct wire_op op = {0, 7, 0, OP_RUNNING, false};
+    lose_link_4();
+    flushed(0, 0, &op, 1);
+    for (uint32_t i = 1; i < 4; i++) idle(i);
+    said[0] = '\0';
+    op.donor = true;
+    for (uint32_t i = 0; i < 3; i++) told(i, &op, 1);
+    op.donor = false;
+    op.state = OP_RETURNED;
+    told(3, &op, 1);
+    expect(PROPOSED);
+    ready_all();
+    expect(""); /* no commit */
+}
+
+static void complain(uint32_t link, uint64_t scope)
+{
+    struct wire_msg m = {
+        .type = WIRE_REFRESH,
+        .epoch = 1,
+        .fault = {.cause = REFRESH_FAIL, .scope = scope, .tag = 7}};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+/* Member 2 has no part in the operation that it wants to fail. */
+static void test_a_complaint_of_another_scope(void **state)
+{
+    (void)state;
+    struct wire_op op = {number_of(3), 7, 0, OP_RUNNING, false};
+    complain(2, number_of(3));
+    flushed(0, 3, &op, 1);
+    flushed(1, 3, &op, 1);
+    for (uint32_t i = 2; i < PEERS; i++) idle(i);
+    said[0] = '\0';
+    ready_all();
+    expect("");
+    complain(1, number_of(3)); /* of an old epoch */
+    expect("");
+}
+
+static void test_a_complaint_of_a_member(void **state)
+{
+    (void)state;
+    struct wire_op op = {number_of(3), 7, 0, OP_RUNNING, false};
+    complain(1, number_of(3));
+    flushed(0, 3, &op, 1);
+    flushed(1, 3, &op, 1);
+    for (uint32_t i = 2; i < PEERS; i++) idle(i);
+    said[0] = '\0';
+    ready_all();
+    expect("0 VERDICT 7:5\n1 VERDICT 7:5\n");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_scope_is_judged_alone),
+        TEST(test_many_operations),
+        TEST(test_a_scope_without_the_sender),
+        TEST(test_a_scope_of_strangers),
+        TEST(test_an_operation_without_its_scope),
+        TEST(test_an_operation_listed_twice),
+        TEST(test_a_state_that_cannot_be),
+        TEST(test_an_answer_to_no_question),
+        TEST(test_more_answers_than_questions),
+        TEST(test_a_donor_of_nothing),
+        TEST(test_a_complaint_of_another_scope),
+        TEST(test_a_complaint_of_a_member),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
