@@ -36,7 +36,7 @@ static const struct wire_shape {
     [WIRE_ABORT] = {"ABORT", 0, 512},
     [WIRE_SYNC] = {"SYNC", 0, 64},
     [WIRE_SYNCED] = {"SYNCED", LIST_IDS, 8 * PEERS_MAX + 512},
-    [WIRE_HEARTBEAT] = {"BEAT", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_HEARTBEAT] = {"BEAT", 0, 64},
     [WIRE_RESULT] = {"RESULT", 0, WIRE_RESULT_MAX + 64},
     [WIRE_WELCOME] = {"WELCOME", 0, 64},
     [WIRE_EVICT] = {"EVICT", 0, 512},
@@ -54,6 +54,7 @@ static const struct wire_shape {
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
     [WIRE_DIAL_REQUEST] = {"CALL", 0, 64},
+    [WIRE_SILENT] = {"SILENT", LIST_IDS, 8 * PEERS_MAX + 64},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -255,6 +256,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
         return;
     case WIRE_MEASURED:
     case WIRE_HEARTBEAT:
+    case WIRE_SILENT:
     case WIRE_LEAVE:
     case WIRE_FLUSH:
     case WIRE_QUERY:

@@ -56,6 +56,8 @@ enum wire_type {
     /* member -> master -> member */
     WIRE_DIAL_REQUEST, /* asks the peer to dial, for messages: dialing it has
                           failed */
+    /* master -> peer */
+    WIRE_SILENT, /* peers that it does not hear; their links are not judged */
     WIRE_TYPE_COUNT,
 };
 
@@ -272,7 +274,7 @@ struct wire_msg {
                             participants. SYNCED: alternately a sender and the
                             bytes received from it.
                             INSTALL without a ring: pairs without a link.
-                            HEARTBEAT of the master: silent peers */
+                            SILENT: peers */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */

@@ -265,9 +265,10 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
         message_dial_requested(&s->messages, msg->call.peer, msg->call.dials,
                                msg->call.heard);
         break;
-    case WIRE_HEARTBEAT:
+    case WIRE_SILENT:
         links_excuse(s->links, msg->ids, msg->id_count);
         break;
+    case WIRE_HEARTBEAT:
     default:
         break;
     }

@@ -2,6 +2,7 @@
 #include "agent.h"
 
 #include "../base/env.h"
+#include "../base/host.h"
 #include "bind.h"
 #include "guard.h"
 #include "agent_link.h"
@@ -45,6 +46,8 @@ struct agent {
     struct rlimit files;
     struct bind_machine machine;
     struct agent_rank *ranks;
+    uint64_t host;
+    struct host_watch watch;
 };
 
 static struct agent_rank *rank_find(struct agent *agent, uint32_t number)
@@ -337,6 +340,23 @@ static void on_signal(struct agent *agent, struct agent_rank *rank,
         proc_signal(&rank->proc, (int)number);
 }
 
+/* The coordinator misses a peer that may be on this host (rule M10). */
+static void on_look(struct agent *agent, const struct link_frame *frame)
+{
+    struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
+                               .size = frame->size};
+    struct link_texts answer = {0};
+    int64_t id, host, pid;
+    if (!link_get_number(&texts, &id) || !link_get_number(&texts, &host) ||
+        !link_get_number(&texts, &pid) || (uint64_t)host != agent->host)
+        return;
+    pccl_ns now = (pccl_ns)(ev_now(agent->loop) * 1e9);
+    link_put_number(&answer, id);
+    link_put_number(&answer, host_look(&agent->watch, (uint32_t)pid, now));
+    send_text_frame(agent, LINK_SEEN, 0, &answer);
+    free(answer.bytes);
+}
+
 static bool on_frame(struct agent_link *link, const struct link_frame *frame)
 {
     struct agent *agent = link->user;
@@ -359,6 +379,9 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
         if (rank && frame->size > 0)
             stream_close(frame->bytes[0] == '1' ? &rank->proc.out
                                                 : &rank->proc.err);
+        break;
+    case LINK_LOOK:
+        on_look(agent, frame);
         break;
     default: /* LINK_ALIVE */
         break;
@@ -396,7 +419,7 @@ static void beat(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)events;
     struct agent *agent = timer->data;
-    bool silent = ev_now(loop) - agent->link.last_recv > LINK_SILENCE;
+    bool silent = link_is_silent(&agent->link);
     if (silent && !agent->patient) ev_break(loop, EVBREAK_ALL);
     (void)sink_frame(&agent->sink, LINK_ALIVE, 0, NULL, 0);
 }
@@ -408,6 +431,7 @@ static bool agent_open(struct agent *agent)
     setrlimit(RLIMIT_NOFILE, &most);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     agent->loop = ev_default_loop(0);
+    agent->host = host_id();
     int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     if (!agent->loop || in < 0 ||
         !sink_open(&agent->sink, agent->loop, STDOUT_FILENO))

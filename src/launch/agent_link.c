@@ -198,13 +198,21 @@ void link_open(struct agent_link *link, struct ev_loop *loop, int in_fd,
     link->rx = memory_get(link->rx_space, 1);
     link->rx_size = link->tx_begin = link->tx_end = 0;
     link->broken = link->paused = false;
-    link->last_recv = ev_now(loop);
+    link->last_recv = link->judged = ev_now(loop);
     nonblocking(in_fd);
     if (out_fd >= 0) nonblocking(out_fd);
     ev_io_init(&link->in, link_readable, in_fd, EV_READ);
     ev_io_init(&link->out, link_writable, out_fd, EV_WRITE);
     link->in.data = link->out.data = link;
     ev_io_start(loop, &link->in);
+}
+
+bool link_is_silent(struct agent_link *link)
+{
+    ev_tstamp now = ev_now(link->loop);
+    if (now - link->judged > LINK_SILENCE / 2) link->last_recv = now;
+    link->judged = now;
+    return now - link->last_recv > LINK_SILENCE;
 }
 
 void link_send(struct agent_link *link, enum link_type type, uint32_t rank,

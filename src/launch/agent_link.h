@@ -30,6 +30,7 @@ enum link_type {
     LINK_INPUT,     /* input of a rank; empty: end of input */
     LINK_SIGNAL,    /* number; to the process group of the rank */
     LINK_CLOSE,     /* "1" or "2": this output has no reader any more */
+    LINK_LOOK,      /* a silent peer's id, host and process id */
     /* agent to launcher */
     LINK_READY,   /* address of the coordinator as seen from the agent */
     LINK_REFUSED, /* the agent cannot work; the reason */
@@ -40,6 +41,7 @@ enum link_type {
     LINK_TAKEN, /* INPUT was written; 1: more is wanted, 0: not */
     LINK_ENDED, /* wait status */
     LINK_GONE,  /* the process group is empty, and all output was sent */
+    LINK_SEEN,  /* id of LOOK, and the evidence; of the peer's host only */
     /* both */
     LINK_ALIVE,
 };
@@ -79,7 +81,7 @@ struct agent_link {
     ev_io in, out; /* out: unused in an agent, which writes through a sink */
     char *rx, *tx;
     size_t rx_size, rx_space, tx_begin, tx_end, tx_space;
-    ev_tstamp last_recv;
+    ev_tstamp last_recv, judged;
     bool broken, paused;
     bool prefixed; /* the magic has not arrived yet */
     /* False: not now; link_resume delivers the frame again. */
@@ -95,6 +97,9 @@ void link_open(struct agent_link *link, struct ev_loop *loop, int in_fd,
 void link_send(struct agent_link *link, enum link_type type, uint32_t rank,
                const void *bytes, size_t size);
 void link_resume(struct agent_link *link);
+/* Called with each heartbeat: whether the peer has been silent for too long.
+ * Time in which this process was stopped does not count. */
+bool link_is_silent(struct agent_link *link);
 /* Shuts down the output, which the peer notices. */
 void link_finish(struct agent_link *link);
 void link_close(struct agent_link *link);

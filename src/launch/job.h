@@ -9,6 +9,7 @@
 #include "guard.h"
 #include "options.h"
 
+#include <stdint.h>
 #include <sys/resource.h>
 
 struct job;
@@ -32,6 +33,10 @@ struct job *job_start(const struct job_setup *setup);
 
 /* A rank called MPI_Abort. */
 void job_abort(struct job *job, int code, int rank);
+
+/* Asks the agents of all hosts about a silent peer; that of its host answers
+ * to the server. */
+void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid);
 
 /* Prints "pccl-master: ..." on err, ordered with the ranks' output. */
 __attribute__((format(printf, 2, 3))) void job_message(struct sink *err,

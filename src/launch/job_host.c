@@ -1,4 +1,5 @@
 /* job_host.c - hosts of a job, and reports of their agents. */
+#include "../master/master_server.h"
 #include "job_rank.h"
 #include "reach.h"
 
@@ -83,6 +84,31 @@ static void on_failed(struct rank *rank, struct link_texts *texts)
         rank_not_started(rank);
 }
 
+static void on_seen(const struct job *job, struct link_texts *texts)
+{
+    int64_t id, evidence;
+    if (!job->setup.server || !link_get_number(texts, &id) ||
+        !link_get_number(texts, &evidence))
+        return;
+    if (evidence >= EVIDENCE_NONE && evidence < EVIDENCE_COUNT)
+        master_server_evidence(job->setup.server, (uint64_t)id,
+                               (enum evidence)evidence);
+}
+
+void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid)
+{
+    struct link_texts texts = {0};
+    link_put_number(&texts, (int64_t)id);
+    link_put_number(&texts, (int64_t)host);
+    link_put_number(&texts, pid);
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        const struct host *h = &job->hosts[i];
+        if (h->remote && h->ready && !h->lost)
+            remote_send(h->remote, LINK_LOOK, 0, texts.bytes, texts.size);
+    }
+    free(texts.bytes);
+}
+
 static bool on_frame(void *user, const struct link_frame *frame)
 {
     struct host *host = user;
@@ -90,6 +116,10 @@ static bool on_frame(void *user, const struct link_frame *frame)
     struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
                                .size = frame->size};
     int64_t number = 0;
+    if (frame->type == LINK_SEEN) {
+        on_seen(job, &texts);
+        return true;
+    }
     if (frame->rank >= job->count) return true;
     struct rank *rank = &job->ranks[frame->rank];
     if (rank->host != host) return true;

@@ -75,6 +75,12 @@ static void aborted(void *user, int code, int rank)
         complain("rank %d aborted its run with code %d", rank, code);
 }
 
+static void look(void *user, uint64_t id, uint64_t host, uint32_t pid)
+{
+    const struct launch *launch = user;
+    if (launch->job) job_look(launch->job, id, host, pid);
+}
+
 /* The coordinator takes only numeric addresses, but users write "localhost". It
  * is resolved here without a lookup: some machines lack it in their tables, and
  * some list ::1 first, where a connection to 127.0.0.1 fails. */
@@ -138,6 +144,7 @@ static bool server_open(struct launch *launch)
         .user = launch,
         .report = report,
         .aborted = aborted,
+        .look = look,
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];

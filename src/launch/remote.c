@@ -65,6 +65,7 @@ static bool on_frame(struct agent_link *link, const struct link_frame *frame)
     case LINK_TAKEN:
     case LINK_ENDED:
     case LINK_GONE:
+    case LINK_SEEN:
         return remote->setup.events.on_frame(remote->setup.events.user, frame);
     default:
         break;
@@ -84,11 +85,11 @@ static void on_closed(struct agent_link *link, const char *why)
 
 static void beat(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    (void)loop;
     (void)events;
     struct remote *remote = timer->data;
     link_send(&remote->link, LINK_ALIVE, 0, NULL, 0);
-    if (ev_now(loop) - remote->link.last_recv > LINK_SILENCE &&
-        !remote->link.paused)
+    if (link_is_silent(&remote->link) && !remote->link.paused)
         remote_lose(remote, "it has been silent for too long");
 }
 

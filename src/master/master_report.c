@@ -119,7 +119,7 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
         return !r->aborted;
     case NOTE_SILENT:
         add_peer(line, note->peer);
-        add(line, " is silent since %.1f s and waited for: %s",
+        add(line, " has been silent for %.1f s and is waited for: %s",
             (double)note->took / PCCL_S, note->reason);
         return true;
     case NOTE_HEARD:

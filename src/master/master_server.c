@@ -6,6 +6,7 @@
  * lost becomes an event there, never inside a step. */
 #include "master_server.h"
 
+#include "../base/host.h"
 #include "../base/io_addr.h"
 #include "../base/log.h"
 #include "master.h"
@@ -53,6 +54,15 @@ struct master_server {
     struct master_conn *dirty[SERVER_CONNS_MAX];
     struct master_conn *lost[SERVER_CONNS_MAX];
     uint32_t dirty_count, lost_count;
+
+    /* Silent peers that the machine asks about. */
+    struct master_look {
+        uint64_t id, host;
+        uint32_t pid;
+    } looks[PEERS_MAX];
+    uint32_t look_count;
+    uint64_t host; /* this one */
+    struct host_watch watch;
 
     struct searcher *searcher;
     void *edges; /* the store of edges */
@@ -150,6 +160,14 @@ static bool search_effect(void *user, const struct master_search *search)
     return searcher_begin(s->searcher, search);
 }
 
+static void look_effect(void *user, const struct wire_member *peer)
+{
+    struct master_server *s = user;
+    if (s->look_count == ARRAY_COUNT(s->looks)) return;
+    s->looks[s->look_count++] =
+        (struct master_look){peer->id, peer->host & ~(uint64_t)1, peer->pid};
+}
+
 static void feed(struct master_server *s, struct master_event event)
 {
     PCCL_ASSERT(!s->stepping); /* a callback of the options called back */
@@ -241,6 +259,24 @@ static void accept_resume(struct master_server *s)
     ev_io_start(s->options.loop, &s->listener);
 }
 
+/* Rule M10. Without an answer the peer is judged by its silence. */
+static void take_looks(struct master_server *s)
+{
+    for (uint32_t i = 0; i < s->look_count; i++) {
+        const struct master_look *l = &s->looks[i];
+        if (l->host != s->host) {
+            if (s->options.look)
+                s->options.look(s->options.user, l->id, l->host, l->pid);
+            continue;
+        }
+        feed(s, (struct master_event){
+                    .type = MASTER_EVIDENCE,
+                    .id = l->id,
+                    .evidence = host_look(&s->watch, l->pid, now_ns())});
+    }
+    s->look_count = 0;
+}
+
 /* The last action of every callback: `aborted` may close the server, so the
  * server may not exist afterwards. */
 static void finish_turn(struct master_server *s)
@@ -250,6 +286,7 @@ static void finish_turn(struct master_server *s)
         s->dirty_count = 0;
         if (s->lost_count > 0) conn_end(s->lost[--s->lost_count]);
     }
+    take_looks(s);
     tick_arm(s);
     accept_resume(s);
     if (!s->abort_due) return;
@@ -454,7 +491,8 @@ static int listen_open(const char *host, uint16_t port, char *error,
 static void machine_init(struct master_server *s, const struct wire_key *key)
 {
     struct master_config config = {
-        .out = {s, send_effect, close_effect, note_effect, search_effect},
+        .out = {s, send_effect, close_effect, note_effect, search_effect,
+                look_effect},
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
         .key = *key,
@@ -494,6 +532,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
         return NULL;
     }
     s->options = *o;
+    s->host = host_id();
     s->options.host = NULL; /* borrowed for this call only */
     if (s->options.deadline <= 0)
         s->options.deadline = DEADLINE_DEFAULT_MS * PCCL_MS;
@@ -523,6 +562,14 @@ void master_server_set_quorum(struct master_server *server, uint32_t quorum)
 {
     feed(server,
          (struct master_event){.type = MASTER_QUORUM, .quorum = quorum});
+    finish_turn(server);
+}
+
+void master_server_evidence(struct master_server *server, uint64_t id,
+                            enum evidence evidence)
+{
+    feed(server, (struct master_event){
+                     .type = MASTER_EVIDENCE, .id = id, .evidence = evidence});
     finish_turn(server);
 }
 

@@ -6,6 +6,7 @@
 #define PCCL_MASTER_SERVER_H
 
 #include "../base/base.h"
+#include "../base/evidence.h"
 
 struct ev_loop;
 struct master_server;
@@ -21,6 +22,10 @@ struct master_server_options {
     void (*report)(void *user, const char *line);
     /* A peer called pcclAbortRun. */
     void (*aborted)(void *user, int code, int rank);
+    /* The server asks what the host sees of the silent process of a peer (rule
+     * M10); master_server_evidence() may answer later, not inside of this
+     * call. For hosts other than this one; NULL: nobody knows. */
+    void (*look)(void *user, uint64_t id, uint64_t host, uint32_t pid);
 };
 
 /* NULL on failure, with the reason in error. */
@@ -31,6 +36,10 @@ uint16_t master_server_port(const struct master_server *server);
 /* Changes the number of peers that the first view waits for, for example when a
  * process died before it registered. No effect after the first view. */
 void master_server_set_quorum(struct master_server *server, uint32_t quorum);
+
+/* The answer to `look` about the peer with that id. */
+void master_server_evidence(struct master_server *server, uint64_t id,
+                            enum evidence evidence);
 
 /* Current members, and registered peers that wait for admission. */
 uint32_t master_server_members(const struct master_server *server);

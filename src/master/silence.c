@@ -96,7 +96,7 @@ static bool judge(struct master *m, uint32_t link)
         return true;
     }
     bool asked = s->asked_at > 0 || !m->out.look;
-    if (is_suspect(m, p)) look(m, link);
+    if (is_suspect(m, p) && !is_deaf(m)) look(m, link);
     /* The answer may be under way, if the master slept for a while. */
     if (!asked || m->now - s->since < m->deadline || is_deaf(m)) return false;
     if (silence_is_excused(m, link)) {
@@ -116,13 +116,14 @@ void silence_tick(struct master *m)
 {
     uint32_t count = 0;
     struct wire_msg beat = {.type = WIRE_HEARTBEAT};
+    struct wire_msg silent = {.type = WIRE_SILENT, .ids = m->ids};
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->state == PEER_DEAD) continue;
         if (judge(m, i) || p->state == PEER_CONNECTED) continue;
         m->links[count++] = i;
-        if (is_suspect(m, p)) m->ids[beat.id_count++] = p->info.id;
+        if (is_suspect(m, p)) m->ids[silent.id_count++] = p->info.id;
     }
-    beat.ids = m->ids;
     if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
+    if (silent.id_count > 0) m->out.send(m->out.user, m->links, count, &silent);
 }

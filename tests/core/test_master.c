@@ -22,7 +22,7 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
 {
     (void)user;
-    if (m->type == WIRE_HEARTBEAT) return;
+    if (m->type == WIRE_HEARTBEAT || m->type == WIRE_SILENT) return;
     for (uint32_t i = 0; i < count; i++) {
         say("%u %s", links[i], wire_type_name(m->type));
         if (m->type == WIRE_WELCOME) say(" id=%d", (int)m->welcome.id);

@@ -29,7 +29,7 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
 {
     (void)user, (void)links, (void)count;
-    if (m->type != WIRE_HEARTBEAT || m->id_count == 0) return;
+    if (m->type != WIRE_SILENT) return;
     say("silent");
     for (uint32_t i = 0; i < m->id_count; i++) say(" %u", (unsigned)m->ids[i]);
     say("\n");

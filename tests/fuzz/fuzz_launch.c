@@ -66,7 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t size)
     decode((const char *)in, size);
     char *framed = malloc(LINK_HEADER + size + 1);
     assert(framed);
-    link_header(framed, (enum link_type)(1 + (size > 0 ? in[0] % 15 : 0)), 3,
+    link_header(framed,
+                (enum link_type)(1 + (size > 0 ? in[0] % LINK_ALIVE : 0)), 3,
                 size);
     if (size > 0) memcpy(framed + LINK_HEADER, in, size);
     decode(framed, LINK_HEADER + size);

@@ -172,6 +172,7 @@ const struct wire_msg *peer_expect(struct peer *p, enum wire_type type)
             p->in_used += used;
             if (p->msg.type == WIRE_HEARTBEAT && type != WIRE_HEARTBEAT)
                 continue;
+            if (p->msg.type == WIRE_SILENT && type != WIRE_SILENT) continue;
             if (p->msg.type != type) {
                 fail_msg("%s instead of %s", wire_type_name(p->msg.type),
                          wire_type_name(type));

@@ -49,7 +49,7 @@ void peer_send(struct peer *p, const struct wire_msg *msg);
 void peer_say(struct peer *p, enum wire_type type);
 void peer_hello(struct peer *p, int32_t hint, bool join);
 
-/* Waits for a message of this type; skips heartbeats. */
+/* Waits for a message of this type; skips HEARTBEAT and SILENT. */
 const struct wire_msg *peer_expect(struct peer *p, enum wire_type type);
 void peer_expect_end(struct peer *p);
 /* Exchanges PROPOSE, READY and INSTALL for all of them. */

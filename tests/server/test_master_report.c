@@ -103,6 +103,23 @@ static void test_evictions_and_aborts(void **state)
     assert_string_equal(view(0, 10, 0, 1, 1), "first view: epoch 10, 1 rank");
 }
 
+static void test_who_is_waited_for(void **state)
+{
+    (void)state;
+    struct master_peer p = {.state = PEER_MEMBER, .rank = 2, .info.pid = 9};
+    struct master_note note = {.kind = NOTE_SILENT,
+                               .peer = &p,
+                               .took = 3100 * PCCL_MS,
+                               .reason = "a debugger holds it"};
+    assert_true(master_report_note(&report, &note, line));
+    assert_string_equal(line, "rank 2 (pid 9) has been silent for 3.1 s and is "
+                              "waited for: a debugger holds it");
+    note.kind = NOTE_HEARD;
+    note.took = 7200 * PCCL_MS;
+    assert_true(master_report_note(&report, &note, line));
+    assert_string_equal(line, "rank 2 (pid 9) is heard again after 7.2 s");
+}
+
 static void test_no_ring(void **state)
 {
     (void)state;
@@ -126,6 +143,7 @@ int main(void)
         cmocka_unit_test(test_other_tensors),
         cmocka_unit_test(test_many_departures_fit_a_line),
         cmocka_unit_test(test_evictions_and_aborts),
+        cmocka_unit_test(test_who_is_waited_for),
         cmocka_unit_test(test_no_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

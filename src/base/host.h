@@ -1,0 +1,37 @@
+/* host.h - which host this is, and what it sees of its processes. */
+#ifndef PCCL_HOST_H
+#define PCCL_HOST_H
+
+#include "base.h"
+#include "evidence.h"
+
+#define HOST_IO_THREAD                                                         \
+    "pccl-io" /* name of the thread that sends heartbeats                      \
+               */
+
+enum { HOST_WATCHED_MAX = 256, HOST_IO_THREADS_MAX = 4 };
+
+/* Equal for processes that can share memory: same boot, same namespaces. The
+ * last bit is 0. */
+uint64_t host_id(void);
+
+/* What was seen of some processes, to compare with. Zeroed before. */
+struct host_watch {
+    struct host_seen {
+        uint32_t pid;
+        pccl_ns at;
+        uint32_t count;
+        struct host_thread {
+            long id;
+            uint64_t sleeps; /* times that it waited of its own will */
+            pccl_ns delay;   /* total time that it waited for a CPU */
+        } threads[HOST_IO_THREADS_MAX];
+    } seen[HOST_WATCHED_MAX];
+};
+
+/* Looks at a process that was silent for a while. The second look at it, two
+ * heartbeats later, knows more than the first: what did not happen meanwhile.
+ * `now` may come from any clock. */
+enum evidence host_look(struct host_watch *w, uint32_t pid, pccl_ns now);
+
+#endif
