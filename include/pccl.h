@@ -17,7 +17,13 @@
  * Time. No call waits for a dead, stopped or unreachable peer longer than the
  * run's deadline plus its own work. The deadline is PCCL_DEADLINE (environment,
  * seconds, default 3) of the master, which sends it to the peers. A call does
- * wait without limit for a live peer that has not called yet.
+ * wait without limit for a live peer that has not called yet, or that cannot:
+ * one that gets no CPU time, or that a debugger holds, as far as the master or
+ * the launcher's agent sees it on its host. The master's log names it. Stopped
+ * means: by a signal, while others run. While the master itself is silent
+ * (stopped, or its network is down), collectives go on, and calls that need it
+ * wait for up to PCCL_MASTER_PATIENCE (environment of the peer, seconds,
+ * default 60); a connection to it that ends, ends the waiting.
  *
  * Threads. Any thread may call; calls on one communicator may run in parallel
  * where the operations themselves may (collectives with distinct tags, and

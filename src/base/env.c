@@ -37,9 +37,9 @@ void env_warn_unknown(void (*warn)(const char *name))
     }
 }
 
-int64_t env_deadline_ns(void (*warn)(const char *text))
+static int64_t seconds_ns(const char *name, void (*warn)(const char *text))
 {
-    const char *text = getenv("PCCL_DEADLINE");
+    const char *text = getenv(name);
     if (!text || *text == '\0') return 0;
     char *end = NULL;
     double seconds = strtod(text, &end);
@@ -47,4 +47,14 @@ int64_t env_deadline_ns(void (*warn)(const char *text))
         return (int64_t)(seconds * 1e9);
     warn(text);
     return 0;
+}
+
+int64_t env_deadline_ns(void (*warn)(const char *text))
+{
+    return seconds_ns("PCCL_DEADLINE", warn);
+}
+
+int64_t env_patience_ns(void (*warn)(const char *text))
+{
+    return seconds_ns("PCCL_MASTER_PATIENCE", warn);
 }

@@ -16,6 +16,7 @@
     X(PCCL_JOIN, "1: join a running job instead of starting one")              \
     X(PCCL_SPARE, "1: wait for a line on standard input before joining")       \
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
+    X(PCCL_MASTER_PATIENCE, "seconds of silence after which a master is lost") \
     X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
     X(PCCL_ALGORITHM, "NAME or COLLECTIVE:NAME,...: forces algorithms")        \
     X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \
@@ -33,5 +34,7 @@ void env_warn_unknown(void (*warn)(const char *name));
 /* PCCL_DEADLINE in nanoseconds. 0: unset, or not a number of seconds between
  * 0.01 and 1e6; in that case warn gets its text. */
 int64_t env_deadline_ns(void (*warn)(const char *text));
+/* PCCL_MASTER_PATIENCE, likewise. */
+int64_t env_patience_ns(void (*warn)(const char *text));
 
 #endif

@@ -161,6 +161,12 @@ static pccl_ns own_deadline(const pcclComm_t *c)
     return set > 0 ? set : DEADLINE_DEFAULT_MS * PCCL_MS;
 }
 
+static void warn_patience(const char *text)
+{
+    LOG(LOG_WARN, "PCCL_MASTER_PATIENCE=%s is not a number of seconds; ignored",
+        text);
+}
+
 static uint32_t own_processors(void)
 {
     cpu_set_t set;
@@ -317,6 +323,8 @@ int comm_open(pcclComm_t *c)
     pccl_ns deadline = own_deadline(c);
     c->background.stopping = c->io.accept_paused = false;
     c->io.transport = own_transport();
+    c->patience = env_patience_ns(warn_patience);
+    if (c->patience == 0) c->patience = MASTER_PATIENCE_DEFAULT;
     spare_wait();
     if (!allocate(c, deadline)) {
         release(c);

@@ -19,6 +19,8 @@
 
 enum { COMM_LISTENERS_MAX = 2 };
 
+#define MASTER_PATIENCE_DEFAULT (60 * PCCL_S)
+
 /* PCCL_TRANSPORT: between members of one host. */
 enum comm_transport {
     TRANSPORT_AUTO, /* shared memory, else TCP */
@@ -56,6 +58,8 @@ struct comm_background {
 struct comm_master {
     int fd;            /* -1: none */
     pccl_ns last_recv; /* time of the last received byte */
+    pccl_ns judged_at; /* the last time */
+    bool missed;       /* it is waited for, and that was logged */
     int poll_fd;       /* epoll set of fd alone; the loop watches it */
     uint32_t watched;  /* events of fd in that set */
     struct ev_io watcher;
@@ -84,6 +88,7 @@ struct pcclComm_t {
     pcclCommCreateParams_t params;
     int32_t rank_hint;
     uint32_t deadline_ms; /* 0: not set */
+    pccl_ns patience;     /* with a silent master */
     char error[256];      /* of the last call that failed */
     bool explained;       /* error text of the call under way */
 

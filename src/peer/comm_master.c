@@ -3,6 +3,7 @@
 #include "comm.h"
 
 #include "../base/io_addr.h"
+#include "../base/log.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -60,15 +61,39 @@ void comm_master_flush(pcclComm_t *c)
     m->out_first = 0;
 }
 
-/* Rule M8. Bytes that arrived while this thread was delayed count. */
+/* Rule M13. */
+static pccl_ns patience_with_master(const pcclComm_t *c)
+{
+    pccl_ns deadline = links_deadline(c->session->links);
+    if (c->session->id == 0) return deadline;
+    return c->patience > deadline ? c->patience : deadline;
+}
+
+/* Rules M12, M13: time in which this thread did not run does not count, and
+ * bytes that arrived meanwhile do. */
 void comm_master_judge(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
+    pccl_ns now = comm_now();
+    pccl_ns deadline = links_deadline(c->session->links);
+    pccl_ns slept = now - m->judged_at - deadline / 5;
+    m->judged_at = now;
     if (m->fd < 0) return;
-    if (comm_now() - m->last_recv < links_deadline(c->session->links)) return;
+    if (slept > deadline / 5) m->last_recv += slept;
+    if (m->last_recv > now) m->last_recv = now;
+    pccl_ns silent = now - m->last_recv;
+    pccl_ns patience = patience_with_master(c);
     struct pollfd p = {.fd = m->fd, .events = POLLIN};
-    if (poll(&p, 1, 0) == 0)
-        master_lost(c, "the master was silent for longer than the deadline");
+    if (silent < deadline || poll(&p, 1, 0) != 0) return;
+    if (silent >= patience) {
+        master_lost(c, "the master was silent for too long");
+    } else if (!m->missed) {
+        m->missed = true;
+        LOG(LOG_WARN,
+            "the master has been silent for %.1f s; waiting for it for up to "
+            "%.0f s (PCCL_MASTER_PATIENCE)",
+            (double)silent / PCCL_S, (double)patience / PCCL_S);
+    }
 }
 
 static void read_frames(pcclComm_t *c)
@@ -109,6 +134,10 @@ bool comm_master_read(pcclComm_t *c)
     links_set_now(c->session->links, c->session->now);
     if (n > 0) {
         m->in_size += (size_t)n;
+        if (m->missed)
+            LOG(LOG_WARN, "the master is heard again after %.1f s",
+                (double)(c->session->now - m->last_recv) / PCCL_S);
+        m->missed = false;
         m->last_recv = c->session->now;
         read_frames(c);
     } else {
@@ -192,7 +221,8 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline)
     }
     m->fd = fd;
     m->watched = event.events;
-    m->last_recv = comm_now();
+    m->last_recv = m->judged_at = comm_now();
+    m->missed = false;
     return true;
 }
 
