@@ -14,6 +14,7 @@
     X(PCCL_WORLD_SIZE, "number of ranks that the launcher started")            \
     X(PCCL_ON_FAILURE, "abort, shrink or return")                              \
     X(PCCL_JOIN, "1: join a running job instead of starting one")              \
+    X(PCCL_RESTART, "how often the launcher has started the job again")        \
     X(PCCL_SPARE, "1: wait for a line on standard input before joining")       \
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
     X(PCCL_MASTER_PATIENCE, "seconds of silence after which a master is lost") \

@@ -305,6 +305,39 @@ uint32_t hosts_slots(const struct host_list *list)
     return sum > RANKS_MAX ? RANKS_MAX + 1u : (uint32_t)sum;
 }
 
+void hosts_add(struct host_list *list, const char *name)
+{
+    list_add(list, name, strlen(name), 1);
+}
+
+static bool is_listed(const struct host_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->entries[i].name, name) == 0) return true;
+    return false;
+}
+
+bool hosts_without(struct host_list *made, const struct host_list *list,
+                   const struct host_list *out, bool ranked)
+{
+    size_t turn = 0;
+    size_t left = 0;
+    *made = (struct host_list){0};
+    for (size_t i = 0; i < list->count; i++)
+        left += !is_listed(out, list->entries[i].name);
+    if (left == 0) return list->count == 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct host_entry *entry = &list->entries[i];
+        bool gone = is_listed(out, entry->name);
+        if (gone && !ranked) continue;
+        while (gone && is_listed(out, list->entries[turn % list->count].name))
+            turn++;
+        if (gone) entry = &list->entries[turn++ % list->count];
+        list_add(made, entry->name, strlen(entry->name), entry->slots);
+    }
+    return true;
+}
+
 void hosts_free(struct host_list *list)
 {
     for (size_t i = 0; i < list->count; i++) free(list->entries[i].name);

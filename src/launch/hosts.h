@@ -39,6 +39,13 @@ bool hosts_parse_slurm(struct host_list *list, const char *nodes,
 
 /* The sum of all slots. */
 uint32_t hosts_slots(const struct host_list *list);
+
+/* Makes a list without the hosts of `out`. Where there is one entry for each
+ * rank, an entry of such a host names one of the others in turn, so that the
+ * ranks of those stay. False: no host is left. */
+bool hosts_without(struct host_list *made, const struct host_list *list,
+                   const struct host_list *out, bool ranked);
+void hosts_add(struct host_list *list, const char *name);
 void hosts_free(struct host_list *list);
 
 struct place {

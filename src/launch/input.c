@@ -157,6 +157,7 @@ void input_stop(struct input *input)
     ev_timer_stop(input->loop, &input->retry);
     close(input->in_fd);
     while (input->targets) input_remove(input->targets);
+    if (input->again) return;
     /* gives the writer of our input an error, because it has no reader */
     int null = isatty(STDIN_FILENO) ? -1 : descriptor_null();
     if (null < 0) return;

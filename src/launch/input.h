@@ -30,6 +30,7 @@ struct input {
     ev_timer retry; /* while this process is in the terminal's background */
     int in_fd;
     bool running;
+    bool again; /* our input stays open for another start of the job */
     struct input_target *targets;
     char buffer[32 * 1024];
     size_t size;

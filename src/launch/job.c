@@ -104,7 +104,10 @@ static void blame_expired(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop;
     (void)events;
     struct job *job = timer->data;
-    job_end(job, EXIT_AFTER_LOSS);
+    if (job->setup.options->restarts > 0)
+        job_fail(job, EXIT_AFTER_LOSS, "a rank was lost;");
+    else
+        job_end(job, EXIT_AFTER_LOSS);
 }
 
 void job_abort(struct job *job, int code, int rank)
@@ -124,6 +127,10 @@ void job_abort(struct job *job, int code, int rank)
     sink_message(job->setup.err, line);
     int status = code & 0xff;
     if (status == 0 && code != 0) status = EXIT_FAILURE;
+    if (!job->ending && status != 0 && job->setup.options->restarts > 0) {
+        snprintf(line, sizeof line, "rank %d aborted the job;", rank);
+        job_fail(job, status, line);
+    }
     job_end(job, status);
     job->status = status; /* the status of MPI_Abort replaces a rank's */
 }
@@ -235,10 +242,10 @@ static void failure_tolerate(struct rank *rank)
         return;
     }
     if (alive + good < options->ranks_min) {
-        job_message(job->setup.err,
-                    "%s; %u left of at least %u, ending the job", text,
-                    alive + good, options->ranks_min);
-        job_end(job, job->first_failure);
+        char line[MESSAGE_SIZE];
+        snprintf(line, sizeof line, "%s; %u left of at least %u,", text,
+                 alive + good, options->ranks_min);
+        job_fail(job, job->first_failure, line);
         return;
     }
     bool again = good == 0 && respawn_plan(rank);
@@ -284,9 +291,10 @@ static void news_handle(struct job *job, struct rank *rank)
         blame_later(job);
     } else {
         char text[MESSAGE_SIZE / 2];
+        char line[MESSAGE_SIZE];
         describe(rank, text, sizeof text);
-        job_message(job->setup.err, "%s; ending the job", text);
-        job_end(job, status_of(rank));
+        snprintf(line, sizeof line, "%s;", text);
+        job_fail(job, status_of(rank), line);
     }
 }
 
@@ -322,7 +330,10 @@ static void leave_expired(struct ev_loop *loop, ev_timer *timer, int events)
 /* Starts the ranks only when all hosts are ready. */
 static void job_begin(struct job *job)
 {
-    if (job->started || job->ending || !hosts_are_ready(job)) return;
+    if (job->started || job->ending || ev_is_active(&job->pause)) return;
+    if (job->unreached && hosts_are_known(job)) job_end(job, EXIT_FAILURE);
+    if (job->ending || !hosts_are_ready(job)) return;
+    ev_timer_stop(job->setup.loop, &job->reach);
     int status = ranks_start(job);
     if (status != 0) job_end(job, status);
 }
@@ -361,6 +372,7 @@ static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
     if (job->ending) return;
     job_message(job->setup.err, "the job ran for %g s (--timeout); ending it",
                 job->setup.options->timeout);
+    job->final = true;
     job_end(job, EXIT_TIMEOUT);
 }
 
@@ -369,6 +381,7 @@ static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
 static void interrupt(struct job *job, int number)
 {
     job->interrupts++;
+    job_no_restart(job);
     if (count_alive(job) == 0) {
         respawns_cancel(job);
         if (job->status == 0) job->status = EXIT_SIGNAL + number;
@@ -400,6 +413,7 @@ static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
         raise(SIGSTOP);
         break;
     default:
+        if (watcher->signum == SIGHUP) job_no_restart(job);
         signal_all(job, watcher->signum);
     }
 }
@@ -429,7 +443,8 @@ struct job *job_start(const struct job_setup *setup)
     ev_prepare_init(&job->settle, settle);
     ev_timer_init(&job->killer, killer_expired, 0., 0.);
     ev_timer_init(&job->blame, blame_expired, 0., 0.);
-    ev_timer_init(&job->timeout, timeout_expired, setup->options->timeout, 0.);
+    double left = setup->options->timeout - (ev_time() - setup->begun);
+    ev_timer_init(&job->timeout, timeout_expired, left > 0 ? left : 0, 0.);
     job->settle.data = job->killer.data = job->timeout.data = job;
     ev_timer_init(&job->leave, leave_expired, LAUNCH_GRACE, 0.);
     ev_timer_init(&job->answer, answer_expired, LAUNCH_ANSWER, 0.);
@@ -437,10 +452,9 @@ struct job *job_start(const struct job_setup *setup)
     ev_prepare_start(setup->loop, &job->settle);
     if (setup->options->timeout > 0) ev_timer_start(setup->loop, &job->timeout);
     signals_start(job);
-    if (hosts_open(job))
-        job_begin(job);
-    else
-        job_end(job, EXIT_FAILURE);
+    job->input.again = setup->options->restarts > 0;
+    job_open(job);
+    job_begin(job);
     return job;
 }
 
@@ -466,6 +480,7 @@ int job_finish(struct job *job)
     ev_timer_stop(job->setup.loop, &job->blame);
     ev_timer_stop(job->setup.loop, &job->answer);
     ev_timer_stop(job->setup.loop, &job->leave);
+    job_open_stop(job);
     for (size_t i = 0; i < JOB_SIGNALS; i++)
         ev_signal_stop(job->setup.loop, &job->signals[i]);
     free(job->ranks);

@@ -20,16 +20,28 @@ struct job_setup {
     const struct options *options;
     struct guard *guard;
     struct sink *out, *err;
-    struct master_server *server; /* NULL with --join */
-    const char *master;           /* HOST:PORT for the ranks */
-    const char *library_path;     /* or NULL */
-    bool ignore_hangup;           /* nohup */
-    struct rlimit files;          /* descriptor limit of the ranks */
+    struct master_server *server;  /* NULL with --join */
+    const char *master;            /* HOST:PORT for the ranks */
+    const char *library_path;      /* or NULL */
+    bool ignore_hangup;            /* nohup */
+    struct rlimit files;           /* descriptor limit of the ranks */
+    const struct host_list *hosts; /* those of the options that are in use */
+    struct host_list *left_out; /* gets the hosts that a restart cannot reach */
+    uint32_t restart;           /* number of this start; 0: the first */
+    double pause;               /* s before it */
+    double begun;               /* time of the first start */
 };
 
 /* Starts the ranks. The loop ends with the job; if starting fails, it ends as
  * soon as all started processes are gone. Copies setup. */
 struct job *job_start(const struct job_setup *setup);
+
+/* What is due when the loop has ended: nothing; another start; the same start
+ * with the hosts that are left. */
+enum job_next { JOB_OVER, JOB_AGAIN, JOB_WITHOUT_HOSTS };
+enum job_next job_next(const struct job *job);
+/* Seconds to wait before another start. */
+double job_pause(const struct job *job);
 
 /* A rank called MPI_Abort. */
 void job_abort(struct job *job, int code, int rank);

@@ -20,8 +20,11 @@ static void on_lost(void *user, const char *why)
     struct host *host = user;
     struct job *job = host->job;
     host->lost = true;
+    if (job->started) job->host_lost_at = ev_now(job->setup.loop);
     if (!job->ending)
-        job_message(job->setup.err, "host %s is lost: %s", host->name, why);
+        job_message(
+            job->setup.err, "host %s is %s: %s", host->name,
+            job->started || job->setup.restart == 0 ? "lost" : "left out", why);
     for (uint32_t i = 0; i < job->count; i++) {
         struct rank *rank = &job->ranks[i];
         if (rank->host != host) continue;
@@ -32,7 +35,11 @@ static void on_lost(void *user, const char *why)
         rank->host_lost = true;
         rank_ended(rank);
     }
-    if (!job->started) job_end(job, EXIT_FAILURE);
+    if (job->started) return;
+    if (job->setup.restart == 0) job_end(job, EXIT_FAILURE);
+    if (job->ending) return;
+    job->unreached = true;
+    hosts_add(job->setup.left_out, host->name);
 }
 
 /* Tells the host that an output of ours has no reader; a local rank would
@@ -192,7 +199,7 @@ bool hosts_open(struct job *job)
     struct link_texts addresses = {0};
     const struct options *options = job->setup.options;
     bool good = true;
-    placement_make(&job->placement, &options->hosts, options->per_host,
+    placement_make(&job->placement, job->setup.hosts, options->per_host,
                    job->count);
     job->host_count = job->placement.host_count;
     job->hosts = memory_get(job->host_count, sizeof *job->hosts);
@@ -231,6 +238,20 @@ bool hosts_are_ready(struct job *job)
         if (!job->hosts[i].ready) return false;
     master_choose(job);
     return true;
+}
+
+bool hosts_are_known(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->host_count; i++)
+        if (!job->hosts[i].ready && !job->hosts[i].lost) return false;
+    return true;
+}
+
+void hosts_give_up_late(struct job *job)
+{
+    for (uint32_t i = 0; i < job->host_count; i++)
+        if (!job->hosts[i].ready && job->hosts[i].remote)
+            remote_give_up(job->hosts[i].remote);
 }
 
 void hosts_settle(struct job *job)

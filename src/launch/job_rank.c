@@ -162,6 +162,7 @@ static char **env_make(const struct rank *rank)
         .index = rank->index,
         .local = rank->local,
         .local_count = job->placement.locals[rank->host - job->hosts],
+        .restart = job->setup.restart,
         .newcomer = rank->newcomer,
         .spare = rank->spare};
     return rank_env_build(&facts);
@@ -385,14 +386,15 @@ int ranks_start(struct job *job)
             rank_init(&job->ranks[index], job, index, &options->apps[i]);
     for (; index < job->count; index++)
         rank_init(&job->ranks[index], job, index, last);
-    for (index = 0; index < job->count; index++)
+    for (index = 0; index < job->count && job->setup.restart == 0; index++)
         files_empty(&job->ranks[index]);
     if (options->bind.kind != BIND_NONE) bind_read(&job->machine);
     int status = 0;
     for (index = 0; index < job->count && status == 0; index++)
         status = rank_start(&job->ranks[index]);
     /* if rank 0 closes our input, its writer gets an error */
-    if (!options->respawn && !job->input.running && !isatty(STDIN_FILENO))
+    bool again = options->respawn || options->restarts > 0;
+    if (!again && !job->input.running && !isatty(STDIN_FILENO))
         dup2(job->null_fd, STDIN_FILENO);
     return status;
 }

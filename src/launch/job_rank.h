@@ -49,8 +49,12 @@ struct job {
     char host[HOST_SIZE];
     struct input input;
     int null_fd;
-    bool started; /* starting was attempted */
-    bool ending;  /* the job is ending; ranks get SIGTERM, then SIGKILL */
+    bool started;   /* starting was attempted */
+    bool ending;    /* the job is ending; ranks get SIGTERM, then SIGKILL */
+    bool again;     /* ... and is to be started again */
+    bool final;     /* no further start: interrupted, or out of time */
+    bool unreached; /* this restart lacks hosts */
+    ev_tstamp host_lost_at; /* a host with ranks was lost, or 0 */
     int status;
     int first_failure; /* status, 0: none yet */
     int interrupts;
@@ -59,6 +63,8 @@ struct job {
     ev_timer blame;  /* wait for the rank whose loss made another one give up */
     ev_timer answer; /* wait until hosts confirm that killed ranks are gone */
     ev_timer leave;  /* wait for agents to end */
+    ev_timer pause;  /* before a restart */
+    ev_timer reach;  /* until all hosts of a restart must have answered */
     ev_signal signals[JOB_SIGNALS];
 };
 
@@ -67,6 +73,10 @@ struct job {
 bool hosts_open(struct job *job);
 /* Whether all can start ranks; selects the coordinator's address for each. */
 bool hosts_are_ready(struct job *job);
+/* Whether each is ready or lost. */
+bool hosts_are_known(const struct job *job);
+/* Hosts that are not ready count as lost. */
+void hosts_give_up_late(struct job *job);
 /* After every turn. */
 void hosts_settle(struct job *job);
 /* Whether all agents are gone; asks them to end. */
@@ -98,5 +108,14 @@ void rank_not_started(struct rank *rank);
 
 /* job.c: SIGTERM now, SIGKILL after the grace; only the first call counts. */
 void job_end(struct job *job, int status);
+
+/* job_restart.c: a failure of ranks ends the job, or this start of it; `text`
+ * has the reason, up to the ';' or ','. */
+void job_fail(struct job *job, int status, const char *text);
+/* A signal to the launcher, or --timeout: there is no further start. */
+void job_no_restart(struct job *job);
+/* Begins a start of the job, at once or after the pause. */
+void job_open(struct job *job);
+void job_open_stop(struct job *job);
 
 #endif

@@ -31,7 +31,9 @@ struct launch {
     struct master_server *server;
     struct job *job;
     char master[ADDRESS_SIZE];
-    bool visited; /* the coordinator has reported an event */
+    bool visited;              /* the coordinator has reported an event */
+    sigset_t mask;             /* of signals, as we were started */
+    struct host_list left_out; /* hosts that a restart could not reach */
 };
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *format,
@@ -255,6 +257,64 @@ static bool sinks_open(struct launch *launch)
     return sink_open(&launch->err_sink, launch->loop, STDERR_FILENO);
 }
 
+/* Until the next start watches for them. */
+static void signals_hold(void)
+{
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGQUIT, SIGHUP,
+                                  SIGUSR1, SIGUSR2, SIGTSTP};
+    sigset_t held;
+    sigemptyset(&held);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
+        sigaddset(&held, numbers[i]);
+    sigprocmask(SIG_BLOCK, &held, NULL);
+}
+
+/* One start of the job. What is to follow is written to setup. */
+static int run_start(struct launch *launch, struct job_setup *setup,
+                     enum job_next *next)
+{
+    if (launch->options.join)
+        address_print(&launch->options.master, launch->master,
+                      sizeof launch->master);
+    else if (!server_open(launch))
+        return EXIT_FAILURE;
+    setup->server = launch->server;
+    launch->job = job_start(setup);
+    sigprocmask(SIG_SETMASK, &launch->mask, NULL);
+    ev_run(launch->loop, 0);
+    signals_hold();
+    *next = job_next(launch->job);
+    setup->pause = *next == JOB_AGAIN ? job_pause(launch->job) : 0;
+    if (*next == JOB_AGAIN) hosts_free(&launch->left_out);
+    setup->restart += *next == JOB_AGAIN;
+    int status = job_finish(launch->job);
+    launch->job = NULL;
+    if (launch->server) master_server_close(launch->server);
+    launch->server = NULL;
+    return status;
+}
+
+/* All starts of the job. The status is that of the last one. */
+static int run_starts(struct launch *launch, struct job_setup *setup)
+{
+    int status = EXIT_FAILURE;
+    for (enum job_next next = JOB_AGAIN; next != JOB_OVER;) {
+        struct host_list hosts;
+        setup->hosts = &hosts;
+        setup->left_out = &launch->left_out;
+        if (!hosts_without(&hosts, &launch->options.hosts, &launch->left_out,
+                           launch->options.ranked)) {
+            complain("no host is left to start the job again");
+            break;
+        }
+        next = JOB_OVER;
+        int ended = run_start(launch, setup, &next);
+        if (next != JOB_WITHOUT_HOSTS) status = ended;
+        hosts_free(&hosts);
+    }
+    return status;
+}
+
 static int run_job(struct launch *launch)
 {
     struct options *options = &launch->options;
@@ -271,19 +331,15 @@ static int run_job(struct launch *launch)
                               .out = launch->out,
                               .err = launch->err,
                               .master = launch->master,
+                              .begun = ev_time(),
                               .ignore_hangup = hangup.sa_handler == SIG_IGN};
     files_raise(&setup.files);
-    if (options->join)
-        address_print(&options->master, launch->master, sizeof launch->master);
-    else if (!server_open(launch))
-        return EXIT_FAILURE;
     char *library_path = library_path_find();
     setup.library_path = library_path;
-    setup.server = launch->server;
-    launch->job = job_start(&setup);
-    ev_run(launch->loop, 0);
-    int status = job_finish(launch->job);
-    launch->job = NULL;
+    sigprocmask(SIG_BLOCK, NULL, &launch->mask);
+    int status = run_starts(launch, &setup);
+    sigprocmask(SIG_SETMASK, &launch->mask, NULL);
+    hosts_free(&launch->left_out);
     free(library_path);
     return status;
 }

@@ -11,6 +11,8 @@
     0.02             /* s between checks for remaining processes of a rank */
 #define RUN_LOOK 0.5 /* s between checks whether a run is over */
 #define RUN_PATIENCE 300.0     /* s for the first peer to connect */
+#define RESTART_PAUSE 1.0      /* s before a job starts again */
+#define RESTART_REACH 30.0     /* s for its hosts to answer then */
 #define RESPAWN_DELAY_MIN 0.1  /* s before the first respawn */
 #define RESPAWN_DELAY_MAX 10.0 /* s; the delay doubles up to here */
 #define RESPAWN_HEALTHY 10.0   /* s of life after which the delay resets */
@@ -21,7 +23,8 @@ enum {
     SINK_SIZE = 4 * LINE_SIZE, /* largest output pending for our reader */
     MESSAGE_SIZE = 1024,       /* one line of the launcher */
     MESSAGE_RESERVE =
-        LINE_SIZE,     /* of SINK_SIZE, for lines of the launcher only */
+        LINE_SIZE, /* of SINK_SIZE, for lines of the launcher only */
+    RESTARTS_MAX = 1000000,
     RESPAWNS_MAX = 16, /* in a row, without RESPAWN_HEALTHY */
     HOST_SIZE = 256,   /* host name with its '\0' */
     EXIT_USAGE = 2,

@@ -46,6 +46,33 @@ static bool seconds_parse(struct parser *p, const char *text, double *seconds)
                        p->name, text);
 }
 
+static bool restart_fail(struct parser *p, const char *value)
+{
+    return option_fail(p->options,
+                       "%s needs N or N,SECONDS with N from 0 to %d, not '%s'",
+                       p->name, RESTARTS_MAX, value);
+}
+
+static bool apply_restart(struct parser *p, const char *value,
+                          const char *unused)
+{
+    (void)unused;
+    struct options *o = p->options;
+    size_t digits = strspn(value, "0123456789");
+    const char *rest = value + digits;
+    unsigned long count = strtoul(value, NULL, 10);
+    p->has_app_options = true;
+    if (digits == 0 || digits > 9 || count > RESTARTS_MAX)
+        return restart_fail(p, value);
+    o->restarts = (uint32_t)count;
+    o->has_pause = *rest == ',';
+    o->restart_pause = 0;
+    if (*rest == '\0') return true;
+    if (*rest != ',') return restart_fail(p, value);
+    if (rest[1] == '0' && rest[2] == '\0') return true;
+    return seconds_parse(p, rest + 1, &o->restart_pause);
+}
+
 static bool apply_ranks(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
@@ -374,6 +401,8 @@ static const struct option_entry table[] = {
     {"enable-recovery", VALUE_NONE, apply_no_cleanup},
     {"respawn", VALUE_NONE, apply_respawn},
     {"spares", VALUE_ONE, apply_spares},
+    {"restart", VALUE_ONE, apply_restart},
+    {"max-restarts", VALUE_ONE, apply_restart},
     {"l", VALUE_NONE, apply_label},
     {"label", VALUE_NONE, apply_label},
     {"prepend-rank", VALUE_NONE, apply_label},

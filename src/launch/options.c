@@ -126,6 +126,9 @@ static bool options_check(struct parser *p)
         return option_fail(o, "--join takes part in a job that has its "
                               "coordinator: no --listen, no --quorum");
     }
+    if (o->join && o->restarts)
+        return option_fail(o, "--join takes part in a job that only its own "
+                              "pccl-master can start again: no --restart");
     if (o->join) o->elastic = o->shrink = true;
     return true;
 }

@@ -62,8 +62,11 @@ struct options {
     uint32_t ranks_min;
     uint32_t ranks_max; /* 0: no limit */
     bool respawn;
-    const char *label; /* pattern, or NULL */
-    bool merge;        /* errors of ranks go to the same place as output */
+    uint32_t restarts;    /* --restart, 0: none */
+    bool has_pause;       /* with SECONDS: */
+    double restart_pause; /* s before a start */
+    const char *label;    /* pattern, or NULL */
+    bool merge;           /* errors of ranks go to the same place as output */
     bool verbose;
     bool until_done; /* a coordinator that ends with its run */
     struct host_list hosts;

@@ -160,6 +160,7 @@ char **rank_env_build(const struct rank_env *in)
     list_remove(&list, "PCCL_JOIN");
     list_remove(&list, "PCCL_SPARE");
     put_text(&list, "PCCL_MASTER", in->master);
+    env_put(&list, memory_print("PCCL_RESTART=%u", in->restart));
     put_place(&list, in);
     put_policy(&list, in);
     put_settings(&list, in->options->settings, in->options->setting_count);

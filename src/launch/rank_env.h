@@ -14,8 +14,9 @@ struct rank_env {
     uint32_t index;           /* rank, or number within --join's ranks */
     uint32_t local;           /* number on its host, of local_count */
     uint32_t local_count;
-    bool newcomer; /* joins the running job: --join, respawn, spares */
-    bool spare;    /* waits for its release on standard input before it joins */
+    uint32_t restart; /* number of the start; 0: the first */
+    bool newcomer;    /* joins the running job: --join, respawn, spares */
+    bool spare; /* waits for its release on standard input before it joins */
 };
 
 /* A growing, NULL-terminated list of variables; owns them. */

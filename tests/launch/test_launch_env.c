@@ -85,6 +85,7 @@ static void test_all(void **state)
     assert_env(env, "PMI_PORT", NULL);
     assert_env(env, "PMIX_RANK", NULL);
     assert_env(env, "PCCL_JOIN", NULL);
+    assert_env(env, "PCCL_RESTART", "0");
     assert_env(env, "PCCL_DEADLINE", NULL);
     rank_env_free(env);
 }

@@ -92,6 +92,43 @@ static void test_lists(void **state)
     }
 }
 
+static void test_hosts_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        enum source source;
+        const char *text, *out, *expected; /* "": no host is left */
+    } cases[] = {
+        {COMMAND, "a,b:4,c:2", "b", "a:1 c:2"},
+        {COMMAND, "a:2,b,a", "a", "b:1"},
+        {COMMAND, "a,b", "c", "a:1 b:1"},
+        {COMMAND, "a,b", "b,a", ""},
+        {RANK_FILE, "rank 0=b\nrank 1=a\nrank 2=b\nrank 3=c\nrank 4=b\n", "b",
+         "a:1 a:1 c:1 c:1 a:1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct host_list list, out, made;
+        char error[256], text[256] = "";
+        assert_true(
+            read_list(&list, cases[i].source, cases[i].text, NULL, error));
+        assert_true(hosts_parse(memset(&out, 0, sizeof out), cases[i].out,
+                                error, sizeof error));
+        bool left =
+            hosts_without(&made, &list, &out, cases[i].source == RANK_FILE);
+        assert_int_equal(left, *cases[i].expected != '\0');
+        for (size_t k = 0; k < made.count; k++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s:%u",
+                     k ? " " : "", made.entries[k].name, made.entries[k].slots);
+        assert_string_equal(text, cases[i].expected);
+        hosts_free(&made);
+        hosts_free(&out);
+        hosts_free(&list);
+    }
+    struct host_list none = {0}, made;
+    assert_true(hosts_without(&made, &none, &none, false)); /* this host */
+    assert_int_equal(made.count, 0);
+}
+
 static void test_placement(void **state)
 {
     (void)state;
@@ -216,9 +253,8 @@ static void test_frames(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_placement),
-        cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_lists),     cmocka_unit_test(test_hosts_left_out),
+        cmocka_unit_test(test_placement), cmocka_unit_test(test_binding),
         cmocka_unit_test(test_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

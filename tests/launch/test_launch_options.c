@@ -79,6 +79,18 @@ static const struct {
     {"--timeout nan a", "--timeout needs a number"},
     {"--deadline 3s", "not '3s'"},
     {"--deadline", "--deadline needs a value"},
+    {"--restart x a", "--restart needs N or N,SECONDS with N from 0 to"},
+    {"--restart -1 a", "from 0 to 1000000, not '-1'"},
+    {"--restart 1000001 a", "not '1000001'"},
+    {"--restart 99999999999999999999 a", "from 0 to 1000000, not '9999"},
+    {"--restart 3x a", "from 0 to 1000000, not '3x'"},
+    {"--restart ,3 a", "from 0 to 1000000, not ',3'"},
+    {"--restart 3, a", "--restart needs a number of seconds above 0, not ''"},
+    {"--restart 3,-1 a", "needs a number of seconds above 0, not '-1'"},
+    {"--restart 3,nan a", "needs a number of seconds above 0, not 'nan'"},
+    {"--restart", "--restart needs a value"},
+    {"--restart 3", "no program to run"},
+    {"--restart 3 --join a:1 p", "only its own pccl-master can start again"},
     {"--quorum 0", "--quorum needs a number of 1 or more"},
     {"--listen 70000", "'70000' is no address"},
     {"--listen [::1", "'[::1' is no address"},
@@ -308,6 +320,15 @@ static void test_failures(void **state)
     options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "--respawn -n 4 p", argv));
     assert_true(o.elastic && o.shrink && o.respawn);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "--restart 3 -n 4 p", argv));
+    assert_true(o.restarts == 3 && !o.has_pause && !o.elastic);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "-max-restarts=3,0 p", argv));
+    assert_true(o.restarts == 3 && o.has_pause && o.restart_pause == 0);
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "--restart 1000000,2.5 p", argv));
+    assert_true(o.restarts == 1000000 && o.restart_pause == 2.5);
     options_free(&o);
     assert_true(
         parse(&o, copy, sizeof copy, "-disable-auto-cleanup -n 4 p", argv));
