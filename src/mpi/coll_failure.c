@@ -95,7 +95,7 @@ int coll_failed(struct coll *coll, pcclResult_t result)
     (void)pcclGetLastError(world.pccl, detail, sizeof detail);
     const char *text = *detail ? detail : pcclGetErrorString(result);
     /* This failure may arrive before the message that revokes. */
-    if (result == pcclOperationFailed) revoke_received(coll->comm->context);
+    if (result == pcclOperationFailed) revoke_learned(coll->comm);
     if (comm_revoked(coll->comm))
         return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
     switch (result) {

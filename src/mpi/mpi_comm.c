@@ -83,6 +83,7 @@ static void comm_destroy(struct object *object)
 {
     struct comm *comm = (struct comm *)object;
     struct group *members = atomic_load(&comm->members);
+    revoke_forget(comm);
     if (members) object_release(&members->object);
     if (comm->handler) object_release(&comm->handler->object);
     if (comm->failed) object_release(&comm->failed->object);

@@ -76,7 +76,8 @@ struct comm {
     atomic_uint votes;        /* agreements and shrinks */
     /* Tag of the blocking collective in which a thread waits, or 0. */
     _Atomic uint64_t running;
-    atomic_uint lost; /* members removed by PCCL_ON_FAILURE=shrink */
+    atomic_bool revoked; /* revoke.c */
+    atomic_uint lost;    /* members removed by PCCL_ON_FAILURE=shrink */
     struct group
         *failed; /* known failures, in the order in which this process learned
                     of them; owned, or NULL; guarded by facade_lock */

@@ -10,48 +10,105 @@
 /* Revoked contexts. Taken after facade_lock and p2p's lock; no function is
  * called while it is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *contexts;
-static atomic_uint context_count;
-static unsigned context_room;
+/* Those with a communicator here. */
+static uint32_t *live;
+static unsigned live_room;
+static atomic_uint live_count;
+/* The last of the others (V5): not made here yet, or freed. `left`: some of
+ * their messages could not be ended yet. */
+enum { RECENT_MAX = 1024 };
+static struct {
+    uint32_t context;
+    bool left;
+} recent[RECENT_MAX];
+static unsigned recent_next; /* where the next one goes */
+static atomic_uint recent_count;
+
+/* The caller holds the lock. Each returns an index, or the count. */
+static unsigned find_live(uint32_t context)
+{
+    unsigned count = atomic_load(&live_count), i = 0;
+    while (i < count && live[i] != context) i++;
+    return i;
+}
+
+static unsigned find_recent(uint32_t context)
+{
+    unsigned count = atomic_load(&recent_count), i = 0;
+    while (i < count && recent[i].context != context) i++;
+    return i;
+}
 
 bool context_revoked(uint32_t context)
 {
-    bool found = false;
-    if (atomic_load(&context_count) == 0) return false;
+    if (atomic_load(&live_count) == 0 && atomic_load(&recent_count) == 0)
+        return false;
+    context &= CONTEXT_MASK;
     pthread_mutex_lock(&lock);
-    unsigned count = atomic_load(&context_count);
-    for (unsigned i = 0; i < count && !found; i++)
-        found = contexts[i] == (context & CONTEXT_MASK);
+    bool found = find_live(context) < atomic_load(&live_count) ||
+                 find_recent(context) < atomic_load(&recent_count);
     pthread_mutex_unlock(&lock);
     return found;
 }
 
 bool comm_revoked(const struct comm *comm)
 {
-    return context_revoked(comm->context);
+    return atomic_load(&comm->revoked);
+}
+
+/* The caller holds the lock. */
+static void add_recent(uint32_t context)
+{
+    unsigned count = atomic_load(&recent_count);
+    recent[recent_next].context = context;
+    recent[recent_next].left = true;
+    recent_next = (recent_next + 1) % RECENT_MAX;
+    if (count < RECENT_MAX) atomic_store(&recent_count, count + 1);
+}
+
+/* The caller holds the lock. */
+static void add_live(uint32_t context)
+{
+    unsigned count = atomic_load(&live_count);
+    if (count == live_room) {
+        unsigned room = 2 * live_room + 16;
+        uint32_t *more = realloc(live, room * sizeof *more);
+        if (!more) env_abort(MPI_ERR_NO_MEM, "out of memory for a revocation");
+        live = more;
+        live_room = room;
+    }
+    live[count] = context;
+    atomic_store(&live_count, count + 1);
 }
 
 /* False: already known. */
-static bool add(uint32_t context)
+static bool add(uint32_t context, struct comm *comm)
 {
-    bool known = false;
     pthread_mutex_lock(&lock);
-    unsigned count = atomic_load(&context_count);
-    for (unsigned i = 0; i < count && !known; i++)
-        known = contexts[i] == context;
-    if (!known && count == context_room) {
-        unsigned room = 2 * context_room + 16;
-        uint32_t *more = realloc(contexts, room * sizeof *more);
-        if (!more) env_abort(MPI_ERR_NO_MEM, "out of memory for a revocation");
-        contexts = more;
-        context_room = room;
-    }
-    if (!known) {
-        contexts[count] = context;
-        atomic_store(&context_count, count + 1);
+    bool known = find_live(context) < atomic_load(&live_count);
+    bool early = find_recent(context) < atomic_load(&recent_count);
+    if (comm && !known) {
+        add_live(context);
+        atomic_store(&comm->revoked, true);
+    } else if (!known && !early) {
+        add_recent(context);
     }
     pthread_mutex_unlock(&lock);
-    return !known;
+    return !known && (comm || !early);
+}
+
+void revoke_forget(const struct comm *comm)
+{
+    if (!comm_revoked(comm)) return;
+    pthread_mutex_lock(&lock);
+    unsigned at = find_live(comm->context), count = atomic_load(&live_count);
+    if (at < count) {
+        live[at] = live[count - 1];
+        atomic_store(&live_count, count - 1);
+        if (find_recent(comm->context) == atomic_load(&recent_count))
+            add_recent(comm->context);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---------------------------------------------------------------- collectives
@@ -88,18 +145,46 @@ static bool fail_blocking(void)
     return count > 0;
 }
 
-bool revoke_enforce(void)
+/* Ends messages of recent contexts; true: some are left. */
+static bool drop_recent(void)
 {
-    unsigned count = atomic_load(&context_count);
-    if (count == 0 || !world.pccl) return false;
-    bool more = fail_blocking();
+    bool more = false;
+    unsigned count = atomic_load(&recent_count);
     for (unsigned i = 0; i < count; i++) {
         pthread_mutex_lock(&lock);
-        uint32_t context = contexts[i];
+        uint32_t context = recent[i].context;
+        bool left = recent[i].left;
         pthread_mutex_unlock(&lock);
-        more = transport_drop(context, MPIX_ERR_REVOKED) || more;
+        if (!left) continue;
+        left = transport_drop(context, MPIX_ERR_REVOKED);
+        more = more || left;
+        pthread_mutex_lock(&lock);
+        if (!left && recent[i].context == context) recent[i].left = false;
+        pthread_mutex_unlock(&lock);
     }
     return more;
+}
+
+/* The i-th live context; false: there is none. */
+static bool live_at(unsigned i, uint32_t *context)
+{
+    pthread_mutex_lock(&lock);
+    bool there = i < atomic_load(&live_count);
+    if (there) *context = live[i];
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
+bool revoke_enforce(void)
+{
+    uint32_t context;
+    if (!world.pccl ||
+        (atomic_load(&live_count) == 0 && atomic_load(&recent_count) == 0))
+        return false;
+    bool more = atomic_load(&live_count) > 0 && fail_blocking();
+    for (unsigned i = 0; live_at(i, &context); i++)
+        more = transport_drop(context, MPIX_ERR_REVOKED) || more;
+    return drop_recent() || more;
 }
 
 /* ----------------------------------------------------------------- spreading
@@ -137,29 +222,34 @@ static void apply(uint32_t context, const struct comm *comm)
 
 void revoke_received(uint32_t context)
 {
-    if (!add(context)) return;
     struct comm *comm = comm_of(context);
-    apply(context, comm);
+    if (add(context, comm)) apply(context, comm);
     if (comm) object_release(&comm->object);
 }
 
-void revoke_made(const struct comm *comm)
+void revoke_learned(struct comm *comm)
 {
-    if (comm_revoked(comm)) apply(comm->context, comm);
+    if (add(comm->context, comm)) apply(comm->context, comm);
+}
+
+void revoke_made(struct comm *comm)
+{
+    if (context_revoked(comm->context)) revoke_learned(comm);
 }
 
 void revoke_stop(void)
 {
-    free(contexts);
-    contexts = NULL;
-    context_room = 0;
-    atomic_store(&context_count, 0);
+    free(live);
+    live = NULL;
+    live_room = recent_next = 0;
+    atomic_store(&live_count, 0);
+    atomic_store(&recent_count, 0);
 }
 
 MPIX_PUBLIC(Comm_revoke);
 int PMPIX_Comm_revoke(MPI_Comm handle)
 {
     COMM_OR_RETURN(comm, handle);
-    if (add(comm->context)) apply(comm->context, comm);
+    revoke_learned(comm);
     return MPI_SUCCESS;
 }

@@ -10,9 +10,10 @@
  *     its members (pcclFailCollective). A collective that all have completed by
  *     then is not affected.
  * V4  Agreement and shrinking have slots of their own and go on.
- *
- * Context ids are used once, so a revocation is the number of a context. It may
- * arrive before the communicator is made here. */
+ * V5  Context ids are used once, so a revocation is the number of a context. It
+ *     may arrive before the communicator is made here, and messages may arrive
+ *     after it is freed. So of the contexts without communicator the last 1024
+ *     that were revoked are remembered. */
 #ifndef REVOKE_H
 #define REVOKE_H
 
@@ -22,10 +23,14 @@ bool comm_revoked(const struct comm *comm);
 bool context_revoked(uint32_t context);
 /* A member has sent a revocation (V1). */
 void revoke_received(uint32_t context);
+/* The communicator is revoked, as an operation on it shows. */
+void revoke_learned(struct comm *comm);
 /* Continues what was not possible at once (V2, V3); true: not finished. */
 bool revoke_enforce(void);
 /* A communicator with this context was made: applies an earlier revocation. */
-void revoke_made(const struct comm *comm);
+void revoke_made(struct comm *comm);
+/* It is freed. */
+void revoke_forget(const struct comm *comm);
 void revoke_stop(void);
 
 #endif
