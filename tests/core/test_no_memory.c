@@ -133,8 +133,11 @@ static void test_no_memory_to_start_again(void **state)
         settle();
         for (uint32_t i = 0; i < WORLD; i++) {
             engine_freeze(engines[i]);
-            assert_int_equal(engine_list(engines[i], NULL, 0, listed), 1);
+            struct wire_msg list = {.type = WIRE_FLUSHED};
+            assert_true(engine_list(engines[i], &list, listed));
+            assert_int_equal(list.op_count, 1);
             assert_int_equal(listed[0].state, OP_RUNNING);
+            engine_listed(engines[i], &list);
             engine_finish(engines[i], engine_find(engines[i], 7),
                           pcclOperationFailed);
             engine_release(engines[i], engine_find(engines[i], 7));
