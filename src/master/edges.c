@@ -161,6 +161,7 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
     uint32_t y = edges_link_of(m, group, b);
     /* A peer may name itself, or any number. */
     if (x == y || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return true;
+    if (silence_is_suspect(m, x) || silence_is_suspect(m, y)) return true;
     struct master_edge *e = take(m, group, a, b);
     if (e->attempt != attempt) {
         e->attempt = attempt;

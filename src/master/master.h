@@ -465,6 +465,8 @@ void round_send_proposal(struct master *m, uint32_t group, uint32_t count);
 void silence_tick(struct master *m);
 void silence_heard(struct master *m, uint32_t link);
 void silence_evidence(struct master *m, const struct master_event *event);
+/* The peer is silent: one heartbeat is missing, at least. */
+bool silence_is_suspect(const struct master *m, uint32_t link);
 /* What the peer owes may not count against it now: it is alive and cannot run,
  * or the master hears nobody. */
 bool silence_is_excused(const struct master *m, uint32_t link);

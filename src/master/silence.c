@@ -11,9 +11,9 @@ static bool is_known(const struct master_peer *p)
     return p->state == PEER_MEMBER || p->state == PEER_REGISTERED;
 }
 
-/* One heartbeat is missing, at least. */
-static bool is_suspect(const struct master *m, const struct master_peer *p)
+bool silence_is_suspect(const struct master *m, uint32_t link)
 {
+    const struct master_peer *p = &m->peers[link];
     return is_known(p) && m->now - p->last_recv >= m->deadline / 10 * 3;
 }
 
@@ -71,7 +71,7 @@ void silence_evidence(struct master *m, const struct master_event *event)
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (!is_known(p) || p->info.id != event->id) continue;
-        if (!is_suspect(m, p)) return;
+        if (!silence_is_suspect(m, i)) return;
         p->silence.evidence = event->evidence;
         p->silence.seen_at = m->now;
     }
@@ -96,7 +96,7 @@ static bool judge(struct master *m, uint32_t link)
         return true;
     }
     bool asked = s->asked_at > 0 || !m->out.look;
-    if (is_suspect(m, p) && !is_deaf(m)) look(m, link);
+    if (silence_is_suspect(m, link) && !is_deaf(m)) look(m, link);
     /* The answer may be under way, if the master slept for a while. */
     if (!asked || m->now - s->since < m->deadline || is_deaf(m)) return false;
     if (silence_is_excused(m, link)) {
@@ -122,7 +122,7 @@ void silence_tick(struct master *m)
         if (p->state == PEER_FREE || p->state == PEER_DEAD) continue;
         if (judge(m, i) || p->state == PEER_CONNECTED) continue;
         m->links[count++] = i;
-        if (is_suspect(m, p)) m->ids[silent.id_count++] = p->info.id;
+        if (silence_is_suspect(m, i)) m->ids[silent.id_count++] = p->info.id;
     }
     if (count > 0) m->out.send(m->out.user, m->links, count, &beat);
     if (silent.id_count > 0) m->out.send(m->out.user, m->links, count, &silent);

@@ -72,7 +72,7 @@ ${CC:-cc} obj/*.o -o original
 
 # Unit tests need cmocka; where it is, each of them must build.
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized
-core/test_flush core/test_master core/test_silence core/test_view core/test_plan core/test_order
+core/test_flush core/test_master core/test_silence core/test_link_patience core/test_view core/test_plan core/test_order
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
 core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
 core/test_no_memory
@@ -219,9 +219,10 @@ who gets no CPU time is lost (M10)|master/silence.c|s/e == EVIDENCE_RUNNABLE ||/
 who was stopped is waited for (M10)|master/silence.c|s/e == EVIDENCE_TRACED)/e != EVIDENCE_NONE)/
 evidence for ever (M10)|master/silence.c|s/m->now - p->silence.seen_at < m->deadline/true/
 evidence of another silence (M10)|master/silence.c|s/p->silence = (struct master_silence){.since = m->now};/p->silence.since = m->now;/
-the silent are not told (M10)|master/silence.c|s/if (is_suspect(m, p)) m->ids/if (false) m->ids/
+the silent are not told (M10)|master/silence.c|s/if (silence_is_suspect(m, i)) m->ids/if (false) m->ids/
 links of the silent are judged (M10)|elastic/session.c|s/links_excuse(s->links, msg->ids, msg->id_count);//
 dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at = n->now;//
+an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspect(m, x) .*//
 a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= m->deadline . 2;/return false;/
 no time after an outage (M11)|master/silence.c|s/\*since = m->now + gap;/*since = m->now;/
 a sleeper judges (M12)|link/link_patience.c|s/^    if (first || slept.*/    return;/

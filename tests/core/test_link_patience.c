@@ -1,0 +1,123 @@
+/* test_link_patience.c - time that does not count against other members, with a
+ * driver that dials and hears nothing (rules M10c and M12). */
+#include "unit.h"
+
+#include "../../src/link/link.h"
+
+enum { DEADLINE = 1000, TICK = DEADLINE / 5 };
+
+static struct links *links;
+static uint32_t closed;
+
+static uint32_t dial(void *user, const struct wire_addr *addr)
+{
+    (void)user, (void)addr;
+    return 0;
+}
+
+static void hang_up(void *user, uint32_t number)
+{
+    (void)user, (void)number;
+    closed++;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    const struct driver driver = {.dial = dial, .close = hang_up};
+    const struct wire_key key = {{1, 2}};
+    const struct wire_member member = {.id = 2};
+    closed = 0;
+    links = calloc(1, sizeof *links);
+    if (!links || !links_init(links, &driver, 1, DEADLINE)) return 1;
+    links_set_now(links, 1000000);
+    links_set_self(links, 1, &key);
+    links_want(links, &member, 1); /* dials: no answer comes */
+    return links_status(links, 2) == LINK_WAITS ? 0 : 1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    links_close_all(links);
+    links_free(links);
+    links_free_pool(links);
+    free(links);
+    return 0;
+}
+
+static void ticks(uint32_t count)
+{
+    while (count-- > 0) links_tick(links, links_now(links) + TICK);
+}
+
+static void test_half_a_deadline(void **state)
+{
+    (void)state;
+    ticks(2);
+    assert_int_equal(links_status(links, 2), LINK_WAITS);
+    ticks(1);
+    assert_int_equal(links_status(links, 2), LINK_FAILED);
+    assert_int_equal(closed, 1);
+}
+
+static void test_a_silent_one_is_waited_for(void **state)
+{
+    (void)state;
+    const uint64_t silent[] = {7, 2};
+    for (int i = 0; i < 10; i++) {
+        ticks(2);
+        links_excuse(links, silent, 2);
+        assert_int_equal(links_status(links, 2), LINK_WAITS);
+    }
+    assert_int_equal(closed, 0);
+    ticks(3);
+    assert_int_equal(links_status(links, 2), LINK_FAILED);
+}
+
+static void test_another_one_is_judged(void **state)
+{
+    (void)state;
+    const uint64_t silent[] = {7};
+    ticks(2);
+    links_excuse(links, silent, 1);
+    ticks(1);
+    assert_int_equal(links_status(links, 2), LINK_FAILED);
+}
+
+/* Stopped for ten deadlines: the answer may wait in the kernel. */
+static void test_own_sleep_does_not_count(void **state)
+{
+    (void)state;
+    ticks(1);
+    links_tick(links, links_now(links) + 10 * DEADLINE);
+    assert_int_equal(links_status(links, 2), LINK_WAITS);
+    assert_int_equal(closed, 0);
+    ticks(1);
+    assert_int_equal(links_status(links, 2), LINK_FAILED);
+    assert_int_equal(closed, 1);
+}
+
+/* Any call of the driver ends the sleep, not only a tick. */
+static void test_a_message_may_end_the_sleep(void **state)
+{
+    (void)state;
+    links_set_now(links, links_now(links) + 10 * DEADLINE);
+    assert_int_equal(links_status(links, 2), LINK_WAITS);
+    links_tick(links, links_now(links) + 1);
+    assert_int_equal(closed, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_half_a_deadline),
+        TEST(test_a_silent_one_is_waited_for),
+        TEST(test_another_one_is_judged),
+        TEST(test_own_sleep_does_not_count),
+        TEST(test_a_message_may_end_the_sleep),
+    };
+    return cmocka_run_group_tests_name("core/link_patience", tests, NULL, NULL);
+}
