@@ -30,6 +30,12 @@
  * pcclArePeersPending beside them). pcclDestroyCommunicator must be the last
  * call on its communicator.
  *
+ * Processes. A communicator or a master belongs to the process that created it.
+ * In a forked child its functions return pcclInvalidUsage, at once and without
+ * effect on the parent's run; pcclDestroyCommunicator and pcclDestroyMaster
+ * return pcclSuccess and only free the child's copy. The child may create its
+ * own. All descriptors are closed at exec.
+ *
  * NULL where a pointer is required is pcclInvalidArgument. Before pcclInit any
  * call is pcclNotInitialized, except the master functions, pcclGetBuildInfo and
  * pcclGetErrorString.

@@ -2,6 +2,7 @@
 #include "../../include/pccl.h"
 #include "../base/io_addr.h"
 #include "../base/env.h"
+#include "../base/fork_guard.h"
 #include "../base/log.h"
 #include "master_server.h"
 
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 struct pcclMasterInstanceState_t {
+    unsigned process; /* fork_guard_now() of the process that made it */
     char host[INET6_ADDRSTRLEN];
     uint16_t port;
     int stop_fd;         /* eventfd; pcclInterruptMaster only writes to it */
@@ -79,6 +81,8 @@ pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
         return pcclInvalidArgument;
     pcclMasterInstance_t *m = calloc(1, sizeof *m);
     if (!m) return pcclInternalError;
+    fork_guard_start();
+    m->process = fork_guard_now();
     const void *ip = v6 ? inet->ipv6.data : inet->ipv4.data;
     inet_ntop(v6 ? AF_INET6 : AF_INET, ip, m->host, sizeof m->host);
     m->port = listen_address.port;
@@ -123,9 +127,15 @@ static pcclResult_t run(pcclMasterInstance_t *m)
     return pcclSuccess;
 }
 
+static bool is_inherited(const pcclMasterInstance_t *m)
+{
+    return m->process != fork_guard_now();
+}
+
 pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance)
 {
     if (!master_instance) return pcclInvalidArgument;
+    if (is_inherited(master_instance)) return pcclInvalidUsage;
     pthread_mutex_lock(&master_instance->mutex);
     pcclResult_t result = pcclInvalidUsage;
     if (!atomic_load(&master_instance->running)) result = run(master_instance);
@@ -137,6 +147,7 @@ pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance)
 pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance)
 {
     if (!master_instance) return pcclInvalidArgument;
+    if (is_inherited(master_instance)) return pcclInvalidUsage;
     if (!atomic_load(&master_instance->running)) return pcclInvalidUsage;
     uint64_t one = 1;
     int keep = errno;
@@ -149,6 +160,7 @@ pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *master_instance)
 pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance)
 {
     if (!master_instance) return pcclInvalidArgument;
+    if (is_inherited(master_instance)) return pcclInvalidUsage;
     if (!atomic_load(&master_instance->running)) return pcclInvalidUsage;
     pthread_mutex_lock(&master_instance->mutex);
     while (!master_instance->stopped)
@@ -160,6 +172,12 @@ pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *master_instance)
 pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance)
 {
     if (!master_instance) return pcclInvalidArgument;
+    /* Its thread and its connections are the parent's. */
+    if (is_inherited(master_instance)) {
+        close(master_instance->stop_fd);
+        free(master_instance);
+        return pcclSuccess;
+    }
     if (pcclInterruptMaster(master_instance) == pcclSuccess)
         pthread_join(master_instance->thread, NULL);
     close(master_instance->stop_fd);
@@ -172,6 +190,7 @@ pcclResult_t pcclDestroyMaster(pcclMasterInstance_t *master_instance)
 pcclResult_t pcclGetMasterPort(pcclMasterInstance_t *master, uint16_t *port_out)
 {
     if (!master || !port_out) return pcclInvalidArgument;
+    if (is_inherited(master)) return pcclInvalidUsage;
     if (!atomic_load(&master->running)) return pcclInvalidUsage;
     *port_out = master->port;
     return pcclSuccess;

@@ -236,7 +236,10 @@ int error_raise(struct comm *comm, int error_class, const char *function,
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    error_note(error_class, "%s: %s", public_name(function), text);
+    error_note(error_class, "%s: %s%s", public_name(function), text,
+               env_forked() ? " (this process was forked from a rank, and is "
+                              "no part of its run)"
+                            : "");
     return dispatch(comm, error_class, function);
 }
 

@@ -104,6 +104,8 @@ _Noreturn void env_abort(int code, const char *message);
 
 /* Whether a call is between MPI_Init and MPI_Finalize, or a session exists. */
 bool env_active(void);
+/* This process was forked from a rank: no call may touch the rank's run. */
+bool env_forked(void);
 /* Only between MPI_Init and MPI_Finalize: MPI_COMM_WORLD and _SELF exist. */
 bool env_world_active(void);
 /* For sessions. Connects to the run if needed; errors end the process. */

@@ -17,8 +17,15 @@
 #include <unistd.h>
 
 /* Phases of the connection, and of the world model on top of it. Sessions may
- * exist without MPI_Init, before it and after MPI_Finalize. */
-enum phase { PHASE_BEFORE, PHASE_STARTING, PHASE_ACTIVE, PHASE_OVER };
+ * exist without MPI_Init, before it and after MPI_Finalize. A process that was
+ * forked after the connection was made has no part in it (PHASE_FORKED). */
+enum phase {
+    PHASE_BEFORE,
+    PHASE_STARTING,
+    PHASE_ACTIVE,
+    PHASE_OVER,
+    PHASE_FORKED
+};
 
 static _Atomic(enum phase) run_phase, world_phase;
 static int thread_level;
@@ -31,6 +38,16 @@ static bool sessions_used;
 bool env_active(void)
 {
     return atomic_load(&run_phase) == PHASE_ACTIVE;
+}
+
+bool env_forked(void)
+{
+    return atomic_load(&run_phase) == PHASE_FORKED;
+}
+
+static void in_child(void)
+{
+    atomic_store(&run_phase, PHASE_FORKED);
 }
 
 bool env_world_active(void)
@@ -61,7 +78,11 @@ static void run_start(int required, const char *function)
     if (atomic_load(&run_phase) == PHASE_OVER)
         env_abort(MPI_ERR_OTHER, "MPI cannot be initialized again: the process "
                                  "has left the run");
+    if (env_forked())
+        env_abort(MPI_ERR_OTHER, "MPI cannot be initialized in a process that "
+                                 "was forked from a rank");
     atomic_store(&run_phase, PHASE_STARTING);
+    (void)pthread_atfork(NULL, NULL, in_child);
     if (required < MPI_THREAD_SINGLE) required = MPI_THREAD_SINGLE;
     thread_level =
         required > MPI_THREAD_MULTIPLE ? MPI_THREAD_MULTIPLE : required;
@@ -102,6 +123,7 @@ static void run_stop(void)
  * it exits; an open session then is a failure. */
 static void leave_at_exit(void)
 {
+    if (env_forked()) return;
     pthread_mutex_lock(&lifecycle);
     if (env_active() && session_count == 0 &&
         atomic_load(&world_phase) != PHASE_ACTIVE)

@@ -22,6 +22,7 @@ static void warn_unknown(const char *name)
 
 pcclResult_t pcclInit(void)
 {
+    fork_guard_start();
     if (!atomic_exchange(&initialized, true)) env_warn_unknown(warn_unknown);
     return pcclSuccess;
 }
@@ -42,6 +43,7 @@ pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm) return pcclInvalidArgument;
+    if (comm_is_inherited(comm)) return pcclInvalidUsage;
     *c = (pcclComm_t *)(uintptr_t)comm;
     comm_lock(*c);
     if ((*c)->session) return pcclSuccess;
@@ -73,6 +75,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, &attr);
     pthread_condattr_destroy(&attr);
+    c->process = fork_guard_now();
     c->params = *params;
     c->rank_hint = -1;
     c->master.fd = c->master.poll_fd = c->background.doorbell.fd = -1;
@@ -87,6 +90,7 @@ pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm || !options || options->size < sizeof *options)
         return pcclInvalidArgument;
+    if (comm_is_inherited(comm)) return pcclInvalidUsage;
     pthread_mutex_lock(&comm->lock);
     if (comm->session) return api_leave(comm, pcclInvalidUsage);
     comm->rank_hint = options->rank_hint;
@@ -98,6 +102,7 @@ pcclResult_t pcclConnect(pcclComm_t *comm)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm) return pcclInvalidArgument;
+    if (comm_is_inherited(comm)) return pcclInvalidUsage;
     pthread_mutex_lock(&comm->lock);
     if (comm->session && comm->session->state != SESSION_GONE)
         return api_leave(comm, pcclInvalidUsage);
@@ -109,6 +114,10 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm) return pcclInvalidArgument;
+    if (comm_is_inherited(comm)) {
+        comm_abandon(comm);
+        return pcclSuccess;
+    }
     pthread_mutex_lock(&comm->lock);
     comm_close(comm);
     pthread_mutex_unlock(&comm->lock);
@@ -204,6 +213,7 @@ pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf, size_t size)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm || !buf || size == 0) return pcclInvalidArgument;
+    if (comm_is_inherited(comm)) return pcclInvalidUsage;
     pcclComm_t *c = (pcclComm_t *)(uintptr_t)comm;
     pthread_mutex_lock(&c->lock);
     const char *text = c->error;

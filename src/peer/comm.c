@@ -385,3 +385,34 @@ void comm_close(pcclComm_t *c)
     pthread_mutex_lock(&c->lock);
     release(c);
 }
+
+/* The other ends do not notice that a copy of a descriptor is closed. Shared
+ * memory is not mapped in a child; what operations hold stays until the child
+ * ends or calls exec. */
+void comm_abandon(pcclComm_t *c)
+{
+    /* A thread of the parent was changing it: nothing in it can be trusted. */
+    if (pthread_mutex_trylock(&c->lock) != 0) return;
+    if (c->session) {
+        for (uint32_t i = 0; i < c->io.end; i++) {
+            struct comm_socket *s = &c->io.sockets[i];
+            if (s->fd < 0) continue;
+            close(s->fd);
+            shared_memory_settle(&s->share);
+        }
+        c->io.end = 0;
+        if (c->io.region.memory && c->io.region.fd >= 0) close(c->io.region.fd);
+        comm_io_close_all(c);
+        progress_close(c);
+        close(c->background.doorbell.fd);
+        close(c->master.poll_fd);
+        ev_loop_destroy(c->background.loop);
+        free(c->master.store);
+        free(c->master.in);
+        free(c->master.out);
+        free(c->io.sockets);
+    }
+    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}

@@ -7,6 +7,7 @@
 #define PCCL_COMM_H
 
 #include "../../include/pccl.h"
+#include "../base/fork_guard.h"
 #include "../base/io_wake.h"
 #include "../elastic/session.h"
 #include "../link/send_window.h"
@@ -82,6 +83,7 @@ struct comm_io {
 };
 
 struct pcclComm_t {
+    unsigned process; /* fork_guard_now() of the process that made it */
     pthread_mutex_t lock;
     atomic_int waiting;     /* threads that want the lock: comm_yield_lock() */
     pthread_cond_t changed; /* the goal of a caller may be reached */
@@ -105,6 +107,13 @@ void comm_lock(pcclComm_t *c);
 void comm_yield_lock(pcclComm_t *c);
 int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
+/* In a child that inherited the communicator: frees it, unlocked, and does
+ * nothing that another process could notice. */
+void comm_abandon(pcclComm_t *c);
+static inline bool comm_is_inherited(const pcclComm_t *c)
+{
+    return c->process != fork_guard_now();
+}
 /* pcclSynchronizeSharedState without the checks of every call. The lock is
  * held, except while it reads the tensors. */
 int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
