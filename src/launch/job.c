@@ -248,8 +248,12 @@ static void failure_tolerate(struct rank *rank)
         job_fail(job, job->first_failure, line);
         return;
     }
-    bool again = good == 0 && respawn_plan(rank);
-    if (again) {
+    bool ended = job->setup.server && rank->newcomer &&
+                 master_server_has_ended(job->setup.server);
+    bool again = good == 0 && !ended && respawn_plan(rank);
+    if (ended) {
+        job_message(job->setup.err, "%s; it came when the job had ended", text);
+    } else if (again) {
         job_message(job->setup.err, "%s; %u left, a new one starts in %.1f s",
                     text, alive, rank->delay);
     } else {

@@ -143,6 +143,7 @@ static bool server_open(struct launch *launch)
         .port = listen.port,
         .deadline = options->deadline_ns,
         .quorum = options->quorum ? options->quorum : ranks,
+        .job = options->mode == MODE_LAUNCH,
         .user = launch,
         .report = report,
         .aborted = aborted,

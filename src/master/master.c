@@ -39,6 +39,7 @@ void master_init(struct master *m, const struct master_config *config)
     m->out = config->out;
     m->deadline = config->deadline;
     m->quorum = config->quorum > 0 ? config->quorum : 1;
+    m->job = config->job;
     m->key = config->key;
     m->edges = config->edges;
     m->probe_bytes =
@@ -229,6 +230,7 @@ static void on_leave(struct master *m, uint32_t link)
     }
     if (p->leaving) return;
     p->leaving = true;
+    m->left = true;
     bool waits = g->phase == GROUP_PROBING || g->phase == GROUP_SOLVING;
     if (g->phase == GROUP_OPEN || waits) {
         if (!g->restart) g->broken_at = m->now;
@@ -370,6 +372,15 @@ static bool any_ring_due(const struct master *m)
     return false;
 }
 
+/* Rule M2b. */
+static void refuse_latecomers(struct master *m)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        if (m->peers[i].state == PEER_REGISTERED && m->peers[i].join)
+            master_drop(m, i, "the job has ended");
+    }
+}
+
 /* Rules M2, M3: the first view waits for the quorum; a later newcomer waits for
  * a unanimous VOTE_UPDATE of all members of all groups. If no ring could be
  * made, an update retries without newcomers (R4). */
@@ -377,6 +388,7 @@ static void admit(struct master *m)
 {
     if (!all_groups_open(m)) return;
     uint32_t members = master_count(m, PEER_MEMBER);
+    if (m->job && m->left && members == 0) refuse_latecomers(m);
     uint32_t waiting = 0;
     uint32_t quorum = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -389,6 +401,7 @@ static void admit(struct master *m)
         members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
     bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);
     if (!first && !voted) return;
+    if (first) m->left = false;
     if (waiting == 0 && !any_ring_due(m)) {
         master_answer(m, VOTE_UPDATE, 1);
         return;

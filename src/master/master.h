@@ -311,6 +311,8 @@ struct master {
     uint16_t group_list[GROUPS_MAX]; /* indices of those in use, ascending */
     uint32_t group_count;
     bool founded; /* there has been a first view */
+    bool job;     /* as configured */
+    bool left;    /* a member has left since there was none */
     uint64_t sync_last;
     struct master_record records[GROUPS_MAX];
     struct bandwidth *edges; /* slots: peers; NULL: no measurements */
@@ -363,6 +365,7 @@ struct master_config {
     struct master_output out;
     pccl_ns deadline;
     uint32_t quorum;
+    bool job; /* the members are ranks of one job, for rule M2b */
     struct wire_key key; /* random; proof of membership between peers */
     /* An empty store of PEERS_MAX slots that lives as long as the master, or
      * NULL: no measurements, and rings are not optimized. */

@@ -11,12 +11,12 @@
 #include "../base/log.h"
 #include "master.h"
 #include "master_conn.h"
+#include "master_listen.h"
 #include "master_report.h"
 #include "master_search.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,6 @@
 enum {
     /* connections of the master, and as many that are closing */
     SERVER_CONNS_MAX = 2 * MASTER_LINKS_MAX,
-    SERVER_BACKLOG = 4096,
     ACCEPTS_MAX = 64, /* per turn, so that other connections are served */
     READS_MAX = 16,   /* per turn, likewise */
 };
@@ -448,46 +447,6 @@ static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
 
 /* ------------------------------------------------------- opening, closing */
 
-static int listen_at(const struct io_addr *addr, const char **step)
-{
-    int on = 1;
-    int off = 0;
-    *step = "socket";
-    int fd = socket(addr->name.ss_family,
-                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) return -1;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (addr->name.ss_family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    *step = "bind";
-    if (bind(fd, (const struct sockaddr *)&addr->name, addr->size) == 0) {
-        *step = "listen";
-        io_addr_tune_early(fd, NULL);
-        if (listen(fd, SERVER_BACKLOG) == 0) return fd;
-    }
-    int keep = errno;
-    close(fd);
-    errno = keep;
-    return -1;
-}
-
-/* All interfaces: IPv4 and IPv6, or IPv4 alone on hosts without IPv6. */
-static int listen_open(const char *host, uint16_t port, char *error,
-                       size_t error_size)
-{
-    struct io_addr addr;
-    const char *step = "address";
-    bool any = !host || *host == '\0';
-    errno = EADDRNOTAVAIL;
-    int fd = -1;
-    if (io_addr_numeric(host, port, true, &addr)) fd = listen_at(&addr, &step);
-    if (fd < 0 && any && errno != EADDRINUSE &&
-        io_addr_numeric(host, port, false, &addr))
-        fd = listen_at(&addr, &step);
-    if (fd < 0) snprintf(error, error_size, "%s: %s", step, strerror(errno));
-    return fd;
-}
-
 static void machine_init(struct master_server *s, const struct wire_key *key)
 {
     struct master_config config = {
@@ -495,6 +454,7 @@ static void machine_init(struct master_server *s, const struct wire_key *key)
                 look_effect},
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
+        .job = s->options.job,
         .key = *key,
         .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),
     };
@@ -526,7 +486,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
         snprintf(error, error_size, "out of memory");
         return NULL;
     }
-    s->fd = listen_open(o->host, o->port, error, error_size);
+    s->fd = master_listen(o->host, o->port, error, error_size);
     if (s->fd < 0) {
         free(s);
         return NULL;
@@ -581,6 +541,11 @@ uint32_t master_server_members(const struct master_server *server)
 uint32_t master_server_pending(const struct master_server *server)
 {
     return master_count(&server->machine, PEER_REGISTERED);
+}
+
+bool master_server_has_ended(const struct master_server *server)
+{
+    return server->machine.left && master_server_members(server) == 0;
 }
 
 void master_server_close(struct master_server *server)

@@ -1,6 +1,6 @@
 /* stub_server.c - a stub of master_server for tests of the launcher. It
- * executes one command line per connection: "abort CODE RANK", "report TEXT" or
- * "members N". Reports the quorum that it gets. */
+ * executes one command line per connection: "abort CODE RANK", "report TEXT",
+ * "members N" or "ended". Reports the quorum that it gets. */
 #include "../../src/master/master_server.h"
 
 #include <arpa/inet.h>
@@ -18,6 +18,7 @@ struct master_server {
     ev_io io;
     int fd;
     uint32_t members;
+    bool ended;
 };
 
 static void command_run(struct master_server *server, char *line)
@@ -31,6 +32,8 @@ static void command_run(struct master_server *server, char *line)
         o->report(o->user, line + 7);
     else if (strncmp(line, "members ", 8) == 0)
         server->members = (uint32_t)atoi(line + 8);
+    else if (strcmp(line, "ended") == 0)
+        server->ended = true;
 }
 
 static void connection_came(struct ev_loop *loop, ev_io *io, int events)
@@ -92,6 +95,11 @@ void master_server_set_quorum(struct master_server *server, uint32_t quorum)
 uint32_t master_server_members(const struct master_server *server)
 {
     return server->members;
+}
+
+bool master_server_has_ended(const struct master_server *server)
+{
+    return server->ended;
 }
 
 uint32_t master_server_pending(const struct master_server *server)

@@ -284,6 +284,22 @@ static void test_respawn(void **state)
 }
 
 /* The program is missing when it is needed again: retried until it is back. */
+/* The survivors have left the run, and their ends are not known yet. */
+static void test_respawn_too_late(void **state)
+{
+    (void)state;
+    struct run run;
+    RUN(&run, "--respawn", "-n", "2", "sh", "-c",
+        "[ \"$PCCL_JOIN\" ] && { \"$HELPER\" tell ended; exit 15; }; "
+        "[ $RANK = 1 ] && kill -9 $$; read x; exit 0");
+    run_errors_await(&run, "exited with status 15; it came when the job had "
+                           "ended\n");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_has_not(run.errors, "starts in 0.2 s");
+    run_free(&run);
+}
+
 static void test_respawn_missing(void **state)
 {
     (void)state;
@@ -346,6 +362,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_respawn),
+        cmocka_unit_test(test_respawn_too_late),
         cmocka_unit_test(test_respawn_missing),
         cmocka_unit_test(test_join),
     };

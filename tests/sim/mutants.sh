@@ -266,6 +266,8 @@ old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation
 dial direction not reversed (R3)|master/edges.c|s/e->reversed = !e->reversed;//
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
+a job that has ended begins anew (M2b)|master/master.c|s/if (m->job \&\& m->left \&\& members == 0) refuse_latecomers(m);//
+a job that has died ends (M2b)|master/master.c|s/if (m->job \&\& m->left \&\& members == 0)/if (m->job \&\& m->founded \&\& members == 0)/
 a full table forgets any pair (R4e)|master/edges.c|s/if (linked(m, e, group, count)) worth += MASTER_EDGE_TRIES;//;s/if (worth >= least) continue;/if (worth > least) continue;/
 pairs of unknown peers (R4e)|master/edges.c|s/if (x == y || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return true;/if (a == b) return true;/
 pairs of gone peers stay (R4e)|master/edges.c|s/for (uint32_t i = g->edge_count; i-- > 0;) {/for (uint32_t i = 0; i-- > 0;) {/
