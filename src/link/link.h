@@ -110,8 +110,9 @@ struct links {
     struct driver driver;
     struct conn *conns[CONNS_MAX];
     uint32_t conn_end;
-    struct link *table[1024]; /* hash by id */
-    uint32_t generation;      /* of links, the highest */
+    struct link *table[1024];  /* hash by id */
+    uint32_t unexpected_links; /* number of links with unexpected messages */
+    uint32_t generation;       /* of links, the highest */
     uint64_t *dirty; /* bit set over conns that may have something to send */
     struct pool pool;
     pccl_ns now, deadline;
@@ -167,6 +168,9 @@ void link_dirty(struct links *n, const struct link *l);
  * allows. */
 struct unexpected *link_keep_unexpected(struct links *n, struct link *l,
                                         const struct frame *f);
+/* Takes the message in this place of the list; the caller frees it. */
+void link_remove_unexpected(struct links *n, struct link *l,
+                            struct unexpected **slot);
 void link_drop_unexpected(struct links *n, struct link *l);
 
 /* Regions (rule L7): offers the own region on each connection to a member of

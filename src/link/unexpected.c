@@ -14,9 +14,19 @@ struct unexpected *link_keep_unexpected(struct links *n, struct link *l,
     k->complete = f->size == 0;
     *l->unexpected_end = k;
     l->unexpected_end = &k->next;
-    l->unexpected_count++;
+    if (l->unexpected_count++ == 0) n->unexpected_links++;
     l->unexpected_bytes += f->size;
     return k;
+}
+
+void link_remove_unexpected(struct links *n, struct link *l,
+                            struct unexpected **slot)
+{
+    struct unexpected *k = *slot;
+    *slot = k->next;
+    if (l->unexpected_end == &k->next) l->unexpected_end = slot;
+    if (--l->unexpected_count == 0) n->unexpected_links--;
+    l->unexpected_bytes -= k->frame.size;
 }
 
 void link_drop_half_unexpected(struct links *n, struct conn *c)
@@ -26,11 +36,7 @@ void link_drop_half_unexpected(struct links *n, struct conn *c)
     struct unexpected **slot = &l->unexpected;
     while (*slot && *slot != c->rx_unexpected) slot = &(*slot)->next;
     PCCL_ASSERT(*slot);
-    *slot = c->rx_unexpected->next;
-    l->unexpected_end = &l->unexpected;
-    while (*l->unexpected_end) l->unexpected_end = &(*l->unexpected_end)->next;
-    l->unexpected_count--;
-    l->unexpected_bytes -= c->rx_unexpected->frame.size;
+    link_remove_unexpected(n, l, slot);
     pool_give(&n->pool, c->rx_unexpected);
     c->rx_unexpected = NULL;
 }
@@ -62,6 +68,7 @@ void link_drop_unexpected(struct links *n, struct link *l)
         k = next;
     }
     l->unexpected_end = &l->unexpected;
+    if (l->unexpected_count > 0) n->unexpected_links--;
     l->unexpected_count = 0;
     l->unexpected_bytes = 0;
 }

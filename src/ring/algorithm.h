@@ -33,7 +33,6 @@ struct algorithm {
     bool confirms;     /* rule D4: never deferred, however small */
     bool is_long;      /* sends after the operations that are not long */
     bool widens;       /* between hosts it uses all connections of a link */
-    bool counts;       /* READY has the number of transfers, which must agree */
     bool whole_bodies; /* a received body is not reduced part by part */
     bool is_fast;      /* the fast path sends the same frames (rule D9) */
 

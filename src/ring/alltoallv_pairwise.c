@@ -1,11 +1,13 @@
 /* alltoallv_pairwise.c - "pairwise": the members of every pair send each other
- * their blocks directly. Only the two of a pair know its sizes, so READY has
- * the number of transfers, which must agree. Pure. */
+ * their blocks directly. Only the two of a pair know its sizes; the digest
+ * between them covers them (rule D2c). Pure. */
 #include "algorithm.h"
 #include "geometry.h"
 
+/* At least one, so that every pair agrees before any is complete (D2e). */
 static uint32_t transfers(uint64_t size)
 {
+    if (size == 0) return 1;
     return (uint32_t)((size + PLAN_SEGMENT_MAX - 1) / PLAN_SEGMENT_MAX);
 }
 
@@ -44,7 +46,6 @@ const struct algorithm alltoallv_pairwise = {
     .name = "pairwise",
     .colls = BIT(COLL_ALLTOALLV),
     .is_long = true,
-    .counts = true,
     .partners = plan_all_partners,
     .partner = plan_all_partner,
     .sends = sends,

@@ -41,9 +41,14 @@ struct endpoint {
     uint32_t sends, sent;     /* to the partner: of the plan; sent */
     uint32_t send_next;       /* first transfer that no connection has taken */
     uint32_t recvs, received; /* from the partner: of the plan; received */
-    uint32_t eager;           /* bytes sent before `ready` (rule D2) */
-    bool ready;               /* the partner is known to have launched */
-    bool asked;               /* this end has sent its READY to the partner */
+    /* Digests of frames to and from the partner (rule D2c). */
+    uint64_t tx_digest, rx_digest;
+    uint32_t eager; /* credit that is used or reserved before `ready` (D2b) */
+    /* A frame with the right digest has come: the partner has launched, with
+     * the same arguments. */
+    bool ready;
+    bool announced; /* the partner is told of the launch, or will be by ... */
+    bool reserved;  /* ... the first transfer to it, which has its credit */
     bool done, done_sent, wants_done; /* received; sent; partner wants it */
     /* Bit set: transfers that connections have taken out of order; or NULL. */
     uint8_t *begun;
@@ -53,6 +58,13 @@ struct endpoint {
     uint8_t came_few[8];
     struct endpoint_speed speed;
 };
+
+/* Transfers go between this member and the partner. Otherwise only DONE does.
+ */
+static inline bool op_exchanges(const struct endpoint *ep)
+{
+    return ep->sends > 0 || ep->recvs > 0;
+}
 
 /* One collective operation, from its launch until its result is taken. */
 struct op {

@@ -273,8 +273,6 @@ struct op *fast_convert(struct engine *e)
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
         ep->send_next = ep->sent = ep->sends;
-        ep->eager = q->sends;
-        ep->link->eager_bytes += q->sends;
         op->tx_bytes += q->sends;
     }
     op_unqueue(e, op);

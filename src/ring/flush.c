@@ -71,7 +71,7 @@ void engine_listed(struct engine *e, struct wire_msg *msg)
 bool engine_awaits(const struct op *op, const struct endpoint *ep)
 {
     if (ep->received < ep->recvs) return true;
-    if (ep->sent < ep->sends && !ep->ready) return true;
+    if (op_exchanges(ep) && !ep->ready) return true;
     if (!op->confirm) return false;
     if (op->plan.done == DONE_RING)
         return ep == op->eps && op->done_prev + 1 < op->plan.r.world;

@@ -28,12 +28,21 @@ struct endpoint *op_endpoint(struct op *op, const struct link *l)
     return NULL;
 }
 
-/* A frame of any member for an operation under way here: true if both ends
- * agree on its arguments (contract C4). */
-bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
-               uint64_t peer)
+bool op_has_member(const struct op *op, uint64_t id)
 {
-    if (f->digest == op->r.digest) return true;
+    if (op->whole) return true; /* links lead to members of the view */
+    for (uint32_t i = 0; i < op->r.member_count; i++) {
+        if (op->scope[i] == id) return true;
+    }
+    return false;
+}
+
+/* A frame of a member for an operation under way here: true if both ends agree
+ * on its arguments (contract C4). ep NULL: here it is no partner. */
+bool op_agrees(struct engine *e, struct op *op, const struct endpoint *ep,
+               const struct frame *f, uint64_t peer)
+{
+    if (f->digest == (ep ? ep->rx_digest : op->r.digest)) return true;
     if (!op->mismatch) e->out.fault(e->out.user, FAULT_MISMATCH, op, peer);
     op->mismatch = true;
     return false;
@@ -233,6 +242,27 @@ uint64_t op_result_size(const struct op *op)
     return size;
 }
 
+/* Rule D2c: sizes that only the two of a pair know are part of the digest
+ * between them. */
+static uint64_t pair_digest(const struct op *op, size_t there, size_t back)
+{
+    uint64_t hash = op->r.digest;
+    hash = (hash ^ there) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32 ^ back) * 0xd6e8feb86659fd93u;
+    return hash ^ hash >> 32;
+}
+
+static void set_digests(const struct op *op, struct endpoint *ep)
+{
+    const struct plan_request *p = &op->plan.r;
+    ep->tx_digest = ep->rx_digest = op->r.digest;
+    if (p->coll != COLL_ALLTOALLV) return;
+    size_t sends = p->send_bytes[ep->rank];
+    size_t recvs = p->recv_bytes[ep->rank];
+    ep->tx_digest = pair_digest(op, sends, recvs);
+    ep->rx_digest = pair_digest(op, recvs, sends);
+}
+
 static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
 {
     const struct plan *p = &op->plan;
@@ -240,6 +270,7 @@ static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
     ep->rank = plan_partner(p, i);
     ep->sends = plan_sends(p, ep->rank);
     ep->recvs = plan_recvs(p, ep->rank);
+    set_digests(op, ep);
     const struct wire_member *m =
         op->whole ? &e->links.members[ep->rank]
                   : links_member(&e->links, op->scope[ep->rank]);
@@ -248,7 +279,7 @@ static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
     ep->link->addr = m->addr;
     ep->link->host = m->host;
     ep->link->known = true;
-    bool used = ep->sends > 0 || ep->recvs > 0;
+    bool used = op_exchanges(ep);
     if (p->algorithm->widens && (used || p->done == DONE_RING))
         link_widen(&e->links, ep->link);
     if (used) op->eps_left++;
@@ -265,25 +296,46 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
                       .tag = op->r.tag,
                       .seq = op->seq,
                       .index = index,
-                      .digest = op->r.digest};
+                      .digest = ep->tx_digest};
     if (!link_control(&e->links, ep->link, &f))
         e->out.fault(e->out.user, FAULT_BROKEN, op, ep->link->id);
 }
 
-/* Rule D2: a sender of large data waits until the receiver is known to have
- * launched. READY or DATA from the receiver shows it. The root of a centralized
- * one never sends READY first. */
-static void announce(struct engine *e, struct op *op, struct endpoint *ep)
+/* Rule D11c: the root of a centralized one has nothing to send before it has
+ * the data of all. It announces its launch to a member that asks. */
+static bool waits_to_be_asked(const struct op *op, const struct endpoint *ep)
 {
-    bool every = op->plan.algorithm->counts;
-    if (ep->recvs == 0 && !every) return;
-    if (plan_is_root(&op->plan)) return;
-    struct plan_xfer x = {.size = UINT32_MAX, .after = 0};
-    if (ep->sends > 0) plan_send(&op->plan, ep->rank, 0, &x);
-    bool speaks = x.after == PLAN_NOTHING && op_eager_fits(ep, x.size);
-    if (speaks && !every) return;
-    ep->asked = true;
-    op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
+    if (!plan_is_root(&op->plan) || ep->recvs == 0) return false;
+    return !ep->ready || ep->received > 0;
+}
+
+void op_announce(struct engine *e, struct op *op, struct endpoint *ep)
+{
+    struct plan_xfer x;
+    if (ep->announced || !op_exchanges(ep) || waits_to_be_asked(op, ep)) return;
+    ep->announced = true;
+    if (ep->sends > 0 && op_may_send(op, ep, 0, &x))
+        ep->reserved = ep->ready || op_eager_fits(ep, x.size);
+    if (!ep->reserved) {
+        op_control_send(e, op, ep, FRAME_READY, 0, 0);
+    } else if (!ep->ready) {
+        ep->eager = x.size;
+        ep->link->eager_bytes += x.size;
+    }
+}
+
+/* Members whose plan of this operation is another one may have sent frames
+ * here, although they are no partners by this member's plan (rule D2c). */
+static void check_others(struct engine *e, struct op *op)
+{
+    uint32_t partners = 0;
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        partners += op->eps[i].link->unexpected_count > 0;
+    if (e->links.unexpected_links == partners) return;
+    for (uint32_t i = 0; i < e->links.world; i++) {
+        struct link *l = link_find(&e->links, e->ids[i], false);
+        if (l && !op_endpoint(op, l)) engine_apply_unexpected(e, op, l);
+    }
 }
 
 /* The own part of the result needs no transfer. */
@@ -392,12 +444,14 @@ bool engine_start(struct engine *e, struct op *op)
         if (op->phase != PHASE_COMPLETE) return true;
     }
     for (uint32_t i = 0; i < op->ep_count; i++) {
-        announce(e, op, &op->eps[i]);
         link_dial(&e->links, op->eps[i].link);
         link_dirty(&e->links, op->eps[i].link);
     }
     for (uint32_t i = 0; i < op->ep_count && op->phase != PHASE_DONE; i++)
-        engine_apply_unexpected(e, op, &op->eps[i]);
+        engine_apply_unexpected(e, op, op->eps[i].link);
+    if (op->phase == PHASE_DONE) return true;
+    for (uint32_t i = 0; i < op->ep_count; i++) op_announce(e, op, &op->eps[i]);
+    check_others(e, op);
     return true;
 }
 

@@ -7,13 +7,14 @@
 #include "engine.h"
 
 /* Search and launch: op.c. */
-void engine_apply_unexpected(struct engine *e, struct op *op,
-                             struct endpoint *ep);
+/* Applies the frames of one link that came before the launch. */
+void engine_apply_unexpected(struct engine *e, struct op *op, struct link *l);
 struct op *op_find(struct engine *e, uint64_t scope, uint64_t tag,
                    uint32_t seq);
 struct endpoint *op_endpoint(struct op *op, const struct link *l);
-bool op_agrees(struct engine *e, struct op *op, const struct frame *f,
-               uint64_t peer);
+bool op_has_member(const struct op *op, uint64_t id); /* of its scope */
+bool op_agrees(struct engine *e, struct op *op, const struct endpoint *ep,
+               const struct frame *f, uint64_t peer);
 bool op_uses_link(const struct engine *e, const struct link *l,
                   const struct op **which);
 bool op_in_place(const struct op *op);
@@ -49,8 +50,14 @@ void op_drop_results(struct engine *e);               /* all of them */
 void op_drop_older(struct engine *e, const struct op *op);
 void op_drop_finished_before(struct engine *e, uint64_t launched);
 
-/* The next transfer to send: op_send.c. Rule D2: a transfer of that size may be
- * sent before READY. */
+/* Rule D2b: tells the partner of the launch, by the first transfer to it or by
+ * READY. The credit of that transfer is reserved, as no other frame tells it.
+ */
+void op_announce(struct engine *e, struct op *op, struct endpoint *ep);
+/* The next transfer to send: op_send.c. The dependency of transfer k is met. */
+bool op_may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
+                 struct plan_xfer *x);
+/* Rule D2b: a transfer of that size may be sent before `ready`. */
 bool op_eager_fits(const struct endpoint *ep, uint32_t size);
 /* Chooses the next DATA frame for the connection. False: nothing can be sent
  * now. */
@@ -92,8 +99,8 @@ void op_control(struct engine *e, struct op *op, struct endpoint *ep,
  * here. */
 void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
                     const struct frame *f);
-/* The partner is now known to have launched. */
-void op_endpoint_ready(struct engine *e, struct endpoint *ep);
+/* A frame with the right digest has come. */
+void op_endpoint_ready(struct engine *e, struct op *op, struct endpoint *ep);
 
 /* Quantized all-reduces (rule D8): quantized.c. The elements of the plan are
  * blocks of codes. A world of one sends nothing, and its result is exact. */

@@ -19,7 +19,7 @@ bool op_all_confirm(const struct op *op)
 void op_check_endpoint(struct engine *e, struct op *op,
                        const struct endpoint *ep)
 {
-    if (ep->sent < ep->sends || ep->received < ep->recvs) return;
+    if (ep->sent < ep->sends || ep->received < ep->recvs || !ep->ready) return;
     PCCL_ASSERT(op->eps_left > 0);
     if (--op->eps_left == 0) op_hold(e, op);
 }

@@ -77,7 +77,8 @@ static bool begin_frame(void *user, struct conn *c)
     if (!op) return begin_unknown(e, c);
     if (op->phase == PHASE_DONE) return true;
     struct endpoint *ep = op_endpoint(op, c->link);
-    if (!op_agrees(e, op, f, c->link->id)) return true;
+    if (!op_has_member(op, c->link->id)) return false;
+    if (!op_agrees(e, op, ep, f, c->link->id)) return true;
     if (!ep) return op->fails; /* it may have no endpoints */
     if (f->type == FRAME_DATA) return begin_data(e, c, op, ep);
     op_control(e, op, ep, f);
@@ -95,7 +96,7 @@ static bool end_frame(void *user, struct conn *c)
         c->rx_unexpected = NULL;
         k->complete = true;
         op = op_find(e, k->frame.scope, k->frame.tag, k->frame.seq);
-        if (op) engine_apply_unexpected(e, op, op_endpoint(op, c->link));
+        if (op) engine_apply_unexpected(e, op, c->link);
     } else if (op) {
         bool reduced = c->rx_consume == reduce_body;
         op_received(e, op, c->rx_part, &c->rx,

@@ -8,19 +8,23 @@
 
 #include <string.h>
 
-void op_endpoint_ready(struct engine *e, struct endpoint *ep)
+void op_endpoint_ready(struct engine *e, struct op *op, struct endpoint *ep)
 {
     if (ep->ready) return;
     ep->ready = true;
     ep->link->eager_bytes -= ep->eager;
     ep->eager = 0;
     link_dirty(&e->links, ep->link);
+    if (op_exchanges(ep)) op_check_endpoint(e, op, ep);
 }
 
-static void report_mismatch(struct engine *e, struct op *op, uint64_t peer)
+/* The transfer is not one of the plan: whatever the digest says, the two ends
+ * have different plans. */
+static void report_mismatch(struct engine *e, struct op *op,
+                            const struct endpoint *ep)
 {
-    const struct frame other = {.digest = ~op->r.digest};
-    (void)op_agrees(e, op, &other, peer);
+    const struct frame other = {.digest = ~ep->rx_digest};
+    (void)op_agrees(e, op, ep, &other, ep->link->id);
 }
 
 /* Rule D2d. The index is one of the plan. */
@@ -41,19 +45,18 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
 {
     const struct algorithm *a = op->plan.algorithm;
     if (op->phase != PHASE_RUNNING) return ACCEPT_DISCARD;
-    op_endpoint_ready(e, ep);
+    struct plan_xfer x = {.size = UINT32_MAX};
+    if (f->index < ep->recvs) plan_recv(&op->plan, ep->rank, f->index, &x);
+    if (f->size != x.size) {
+        report_mismatch(e, op, ep);
+        return ACCEPT_DISCARD;
+    }
+    if (!comes_first(ep, f)) return ACCEPT_DISCARD;
+    op_endpoint_ready(e, op, ep);
     if (f->flags & FLAG_CONFIRM) {
         ep->wants_done = true;
         op->tells_all = op->plan.r.hierarchy != NULL; /* rule D15 */
     }
-    struct plan_xfer x = {.size = UINT32_MAX};
-    if (f->index < ep->recvs) plan_recv(&op->plan, ep->rank, f->index, &x);
-    if (!op_agrees(e, op, f, ep->link->id)) return ACCEPT_DISCARD;
-    if (f->size != x.size) {
-        report_mismatch(e, op, ep->link->id);
-        return ACCEPT_DISCARD;
-    }
-    if (!comes_first(ep, f)) return ACCEPT_DISCARD;
     *to = scratch;
     if (x.size == 0 && x.action == ACTION_STORE) return ACCEPT_BODY;
     uint8_t *place = a->place ? a->place(op, ep, f->index, &x)
@@ -91,7 +94,7 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
     if (op->phase != PHASE_RUNNING || !a->take_put || f->index >= ep->recvs ||
         !region_of(&e->links, ep->link) || !comes_first(ep, f))
         return;
-    op_endpoint_ready(e, ep);
+    op_endpoint_ready(e, op, ep);
     if (f->flags & FLAG_CONFIRM) ep->wants_done = true;
     plan_recv(&op->plan, ep->rank, f->index, &x);
     if (!a->take_put(e, op, ep, f->index, &x)) return;
@@ -104,54 +107,48 @@ void op_single_copy(struct engine *e, struct op *op, struct endpoint *ep,
 void op_control(struct engine *e, struct op *op, struct endpoint *ep,
                 const struct frame *f)
 {
-    if (!op_agrees(e, op, f, ep->link->id)) return;
-    op_endpoint_ready(e, ep);
-    if (f->type != FRAME_READY) {
-        op_take_done(e, op, ep, f);
-        return;
-    }
-    if (op->plan.algorithm->counts && f->index != ep->sends)
-        report_mismatch(e, op, ep->link->id);
-    /* Rule D11: the root only answers. */
-    bool asks = plan_is_root(&op->plan) && op->phase == PHASE_RUNNING &&
-                ep->received < ep->recvs;
-    if (asks) op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
+    if (f->type == FRAME_DONE) op_take_done(e, op, ep, f);
+    if (op->phase != PHASE_DONE) op_endpoint_ready(e, op, ep);
+    if (op->phase == PHASE_RUNNING) op_announce(e, op, ep);
 }
 
-/* Applies the frames that came before the launch, in their order of arrival. */
-void engine_apply_unexpected(struct engine *e, struct op *op,
-                             struct endpoint *ep)
+static void apply(struct engine *e, struct op *op, struct endpoint *ep,
+                  struct unexpected *k)
 {
-    if (!ep) return;
-    struct link *l = ep->link;
+    const struct frame *f = &k->frame;
+    uint8_t *to = NULL;
+    if (f->type != FRAME_DATA) {
+        op_control(e, op, ep, f);
+    } else if (frame_is_single_copy(f)) {
+        op_single_copy(e, op, ep, f);
+    } else if (op_accept(e, op, ep, f, k->body, &to) != ACCEPT_DISCARD) {
+        if (to != k->body) memcpy(to, k->body, f->size);
+        op_received(e, op, ep, f, to);
+    }
+}
+
+static bool is_of(const struct unexpected *k, const struct op *op)
+{
+    return k->complete && k->frame.scope == op->scope_number &&
+           k->frame.tag == op->r.tag && k->frame.seq == op->seq;
+}
+
+/* In the order of arrival. */
+void engine_apply_unexpected(struct engine *e, struct op *op, struct link *l)
+{
     struct unexpected **slot = &l->unexpected;
-    while (*slot) {
+    while (*slot && op->phase != PHASE_DONE) {
         struct unexpected *k = *slot;
-        bool mine = k->frame.scope == op->scope_number &&
-                    k->frame.tag == op->r.tag && k->frame.seq == op->seq;
-        if (!mine || !k->complete) {
+        if (!is_of(k, op)) {
             slot = &k->next;
             continue;
         }
-        *slot = k->next;
-        l->unexpected_count--;
-        l->unexpected_bytes -= k->frame.size;
-        if (op->phase == PHASE_RUNNING || op->phase == PHASE_COMPLETE) {
-            uint8_t *to = NULL;
-            if (k->frame.type != FRAME_DATA) {
-                op_control(e, op, ep, &k->frame);
-            } else if (frame_is_single_copy(&k->frame)) {
-                if (op_agrees(e, op, &k->frame, l->id))
-                    op_single_copy(e, op, ep, &k->frame);
-            } else if (op_accept(e, op, ep, &k->frame, k->body, &to) !=
-                       ACCEPT_DISCARD) {
-                if (to != k->body) memcpy(to, k->body, k->frame.size);
-                op_received(e, op, ep, &k->frame, to);
-            }
-        }
+        link_remove_unexpected(&e->links, l, slot);
+        struct endpoint *ep = op_endpoint(op, l);
+        bool active = op->phase == PHASE_RUNNING || op->phase == PHASE_COMPLETE;
+        active &= op_has_member(op, l->id);
+        if (active && op_agrees(e, op, ep, &k->frame, l->id) && ep)
+            apply(e, op, ep, k);
         pool_give(&e->links.pool, k);
-        if (op->phase == PHASE_DONE) break;
     }
-    l->unexpected_end = &l->unexpected;
-    while (*l->unexpected_end) l->unexpected_end = &(*l->unexpected_end)->next;
 }

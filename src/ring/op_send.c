@@ -13,18 +13,8 @@ bool op_eager_fits(const struct endpoint *ep, uint32_t size)
     return size <= EAGER_MAX && ep->link->eager_bytes + size <= EAGER_LINK_MAX;
 }
 
-/* A sender without credit sends READY if the other end has anything to send,
- * because the other end may wait for READY as well. Rule D11: the root only
- * answers. */
-static void ask(struct engine *e, struct op *op, struct endpoint *ep)
-{
-    if (ep->asked || ep->recvs == 0 || plan_is_root(&op->plan)) return;
-    ep->asked = true;
-    op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
-}
-
-static bool may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
-                     struct plan_xfer *x)
+bool op_may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
+                 struct plan_xfer *x)
 {
     plan_send(&op->plan, ep->rank, k, x);
     return x->after == PLAN_NOTHING || op->plan.algorithm->has(op, x->after);
@@ -38,26 +28,31 @@ static bool may_put(const struct op *op, const struct conn *c,
     return a->may_put && a->may_put(op, c, x);
 }
 
+/* The credit of this transfer has been reserved at the launch. */
+static bool has_credit(const struct endpoint *ep, uint32_t k)
+{
+    return k == 0 && ep->reserved;
+}
+
 /* The first transfer whose dependency is met. Over several connections,
  * transfers arrive in any order, and one that waits for a late arrival must not
  * block the others: a delay on one link would repeat on every link after it. */
-static bool sendable(struct engine *e, const struct conn *c, struct op *op,
-                     struct endpoint *ep, uint32_t *which, struct plan_xfer *x)
+static bool sendable(const struct conn *c, const struct op *op,
+                     const struct endpoint *ep, uint32_t *which,
+                     struct plan_xfer *x)
 {
     if (op->phase != PHASE_RUNNING || ep->send_next == ep->sends) return false;
     uint32_t k = ep->send_next;
     uint32_t end = k + 1;
     if (ep->begun && ep->link->open > 1) end = k + SEND_AHEAD;
     if (end > ep->sends) end = ep->sends;
-    while (k < end &&
-           ((ep->begun && op_bit_get(ep->begun, k)) || !may_send(op, ep, k, x)))
+    while (k < end && ((ep->begun && op_bit_get(ep->begun, k)) ||
+                       !op_may_send(op, ep, k, x)))
         k++;
     if (k == end) return false;
     *which = k;
-    if (ep->ready || may_put(op, c, x) || op_eager_fits(ep, x->size))
-        return true;
-    ask(e, op, ep);
-    return false;
+    return ep->ready || has_credit(ep, k) || may_put(op, c, x) ||
+           op_eager_fits(ep, x->size);
 }
 
 static void begin(struct endpoint *ep, uint32_t k)
@@ -79,13 +74,13 @@ static const uint8_t *source_of(struct op *op, const struct plan_xfer *x)
     return base + x->offset;
 }
 
-static struct op *first_sendable(struct engine *e, const struct op_queue *q,
-                                 const struct conn *c, struct endpoint **ep,
-                                 uint32_t *k, struct plan_xfer *x)
+static struct op *first_sendable(const struct op_queue *q, const struct conn *c,
+                                 struct endpoint **ep, uint32_t *k,
+                                 struct plan_xfer *x)
 {
     for (struct op *op = q->first; op; op = op->unsent_next) {
         *ep = op_endpoint(op, c->link);
-        if (*ep && sendable(e, c, op, *ep, k, x)) return op;
+        if (*ep && sendable(c, op, *ep, k, x)) return op;
     }
     return NULL;
 }
@@ -100,8 +95,8 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
     struct endpoint *ep;
     struct plan_xfer x;
     uint32_t k;
-    struct op *op = first_sendable(e, first, c, &ep, &k, &x);
-    if (!op) op = first_sendable(e, second, c, &ep, &k, &x);
+    struct op *op = first_sendable(first, c, &ep, &k, &x);
+    if (!op) op = first_sendable(second, c, &ep, &k, &x);
     if (!op) return false;
     *f =
         (struct frame){.type = FRAME_DATA,
@@ -112,14 +107,14 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                        .seq = op->seq,
                        .index = k,
                        .size = x.size,
-                       .digest = op->r.digest};
+                       .digest = ep->tx_digest};
     begin(ep, k);
     bool put = may_put(op, c, &x);
     if (put) op->plan.algorithm->put(e, op, ep, k, &x, f);
     *from = x.size > 0 && !put ? source_of(op, &x) : NULL;
     *which = op;
     *at = ep;
-    if (!ep->ready && !put) {
+    if (!ep->ready && !put && !has_credit(ep, k)) {
         ep->eager += x.size;
         c->link->eager_bytes += x.size;
     }

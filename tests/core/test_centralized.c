@@ -135,9 +135,9 @@ static void test_clean_if_all_are(void **state)
     }
 }
 
-/* A member that has used up its eager credit sends a query, and the root
- * answers when it has launched (D2); it sends nothing to the others. */
-static void test_the_center_says_ready_when_asked(void **state)
+/* A member without eager credit announces its launch by READY, and the root
+ * answers when it has launched (D11c); it sends nothing to the others. */
+static void test_launches_are_announced(void **state)
 {
     (void)state;
     struct link *l = link_find(&engines[LEAF]->links, ids[CENTER], false);
@@ -187,12 +187,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_star, teardown_star)
     const struct CMUnitTest tests[] = {
-        TEST(test_returns_at_once),
-        TEST(test_one_wants_to_know),
-        TEST(test_the_center_wants_to_know),
-        TEST(test_clean_if_all_are),
-        TEST(test_the_center_says_ready_when_asked),
-        TEST(test_the_input_comes_back),
+        TEST(test_returns_at_once),          TEST(test_one_wants_to_know),
+        TEST(test_the_center_wants_to_know), TEST(test_clean_if_all_are),
+        TEST(test_launches_are_announced),   TEST(test_the_input_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ static void check_arguments(struct sim *s, const struct sim_op *o,
     bool all = o->spec.coll == COLL_ALLREDUCE;
     for (uint32_t i = 0; i < e->offer_count; i++) {
         SIM_CHECK(s,
-                  e->offers[i].value == (int64_t)o->spec.count ||
+                  e->offers[i].value == (int64_t)spec_arguments(&o->spec) ||
                       (!all && !sim_is_member(s, e->offers[i].id)),
                   "C4: success in spite of a mismatch");
     }

@@ -25,6 +25,21 @@ static bool odd_one(const struct sim *s, const struct sim_proc *p, uint64_t key)
                            p->session->notified.rank;
 }
 
+/* One argument of this member differs from the others'. */
+static void make_odd(const struct sim *s, const struct sim_program *g,
+                     struct sim_spec *spec)
+{
+    uint64_t which = program_hash(s, g->step, 503) % 3;
+    spec->quant.algorithm = QUANT_NONE;
+    if (which == 0 && spec->coll == COLL_BROADCAST)
+        spec->root = (spec->root + 1) % spec->size;
+    else if (which == 1)
+        spec->coll =
+            spec->coll == COLL_ALLREDUCE ? COLL_BROADCAST : COLL_ALLREDUCE;
+    else
+        spec->count++;
+}
+
 static void begin_launch(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
@@ -44,11 +59,11 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
     }
     if (program_special(s, g->step)) {
         struct sim_spec *spec = &g->ops[0].spec;
-        if (spec->coll > COLL_BROADCAST) spec->coll = COLL_ALLREDUCE;
-        if (s->options.mismatch && odd_one(s, p, 502)) {
-            spec->wrong = true;
-            spec->count++;
-        }
+        if (!s->options.mismatch && spec->coll > COLL_BROADCAST)
+            spec->coll = COLL_ALLREDUCE;
+        if (s->options.mismatch && spec->coll == COLL_BARRIER)
+            spec->coll = COLL_BROADCAST;
+        if (s->options.mismatch && odd_one(s, p, 502)) make_odd(s, g, spec);
     }
     for (uint32_t i = g->count; i > 1; i--) {
         uint32_t k = sim_pick(s, i);

@@ -222,6 +222,14 @@ static void make_key(struct sim_proc *p, struct sim_op *o)
                               resync ? g->resyncs++ : 0};
 }
 
+uint64_t spec_arguments(const struct sim_spec *spec)
+{
+    uint64_t count = spec->coll != COLL_ALLTOALLV ? spec->count : 0;
+    bool rooted = spec->coll == COLL_BROADCAST;
+    return sim_mix(spec->ident, count, spec->dtype * 16 + spec->redop,
+                   spec->coll * 16 + (rooted ? spec->root : 0));
+}
+
 void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     struct sim_spec *spec = &o->spec;
@@ -234,11 +242,10 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
         o->result = pcclSuccess;
         return;
     }
-    struct op_request q = {
-        .tag = spec->tag,
-        .dtype = spec->dtype,
-        .redop = spec->redop,
-        .digest = sim_mix(spec->ident, spec->count, spec->dtype, spec->redop)};
+    struct op_request q = {.tag = spec->tag,
+                           .dtype = spec->dtype,
+                           .redop = spec->redop,
+                           .digest = spec_arguments(spec)};
     q.plan.coll = spec->coll;
     q.plan.root = spec->root;
     q.plan.count = spec->count;
@@ -254,7 +261,7 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     }
     oracle_offer(s, o, p->session->id,
                  spec->ident == SIM_RESYNC ? (int64_t)p->program.step
-                                           : (int64_t)spec->count);
+                                           : (int64_t)spec_arguments(spec));
     p->request = q;
     if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
         p->fast = o;

@@ -79,8 +79,8 @@ struct sim_spec {
     enum dtype dtype;
     enum redop redop;
     struct quant quant; /* of an all-reduce of floats, or QUANT_NONE */
-    bool in_place, scoped, absent, wrong; /* absent: not in the scope */
-    uint32_t root, size, self;            /* in the scope */
+    bool in_place, scoped, absent; /* absent: not in the scope */
+    uint32_t root, size, self;     /* in the scope */
     uint64_t ids[SIM_PROCS_MAX];
 };
 
@@ -354,6 +354,10 @@ void oracle_answer(struct sim *s, const struct sim_proc *p, enum vote_kind kind,
 void oracle_view(struct sim *s, struct sim_proc *p);
 void oracle_told(struct sim *s, struct sim_proc *p, bool allowed);
 void oracle_update(struct sim *s, const uint32_t *links, uint32_t count);
+
+/* Hash of the arguments that must be equal, but for the sizes of an
+ * all-to-all. */
+uint64_t spec_arguments(const struct sim_spec *spec);
 
 /* Contribution of member `id` to an operation, `size` bytes; `to` is the
  * receiver of an all-to-all. */
