@@ -51,6 +51,7 @@ static const struct wire_shape {
     [WIRE_VERDICT] = {"VERDICT", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
     [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
+    [WIRE_BLOCKED] = {"BLOCKED", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
     [WIRE_DIAL_REQUEST] = {"CALL", 0, 64},
@@ -255,6 +256,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
         cursor_u32(c, &m->call.heard);
         return;
     case WIRE_MEASURED:
+    case WIRE_BLOCKED:
     case WIRE_HEARTBEAT:
     case WIRE_SILENT:
     case WIRE_LEAVE:

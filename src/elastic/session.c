@@ -290,6 +290,18 @@ void session_master_gone(struct session *s, const char *reason)
         session_gone(s, reason);
 }
 
+/* Rule V6. Repeated as long as it lasts; where the program is only faster here
+ * than elsewhere it does no harm. */
+static void report_blocked(struct session *s)
+{
+    struct wire_op pairs[WIRE_OPS_MAX];
+    struct wire_msg msg = {
+        .type = WIRE_BLOCKED, .epoch = s->view->epoch, .ops = pairs};
+    if (s->state != SESSION_MEMBER) return;
+    msg.op_count = engine_blocked(s->engine, pairs);
+    if (msg.op_count > 0) session_send(s, &msg);
+}
+
 void session_tick(struct session *s, pccl_ns now)
 {
     s->now = now;
@@ -303,6 +315,7 @@ void session_tick(struct session *s, pccl_ns now)
         s->heartbeat_at = now;
         session_send(s, &beat);
         session_report_links(s);
+        report_blocked(s);
     }
     /* Rule M9: the removed member receives no report of its removal. */
     bool lacks =

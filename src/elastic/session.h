@@ -64,6 +64,7 @@ struct session {
         uint64_t scope, tag;
         uint32_t loss; /* number of the next loss at that time (rule P1) */
         int result;
+        bool crossed; /* VERDICT_CROSSED of the round under way */
     } pending_aborts[PENDING_ABORTS_MAX];
     uint32_t pending_abort_count;
     uint64_t blockers[BLOCKERS_MAX][2]; /* pairs that prevent a ring */
@@ -158,6 +159,8 @@ void session_report_ways(struct session *s);
 int session_forced(enum op_verdict verdict);
 /* Rule F6: those on operations that have not been launched here wait. */
 void session_on_verdict(struct session *s, const struct wire_msg *msg);
+void session_drop_crossed(struct session *s, const struct op *op);
+void session_end_verdicts(struct session *s); /* INSTALL has judged */
 bool session_keeps_verdict(const struct session *s, const struct op_request *r);
 bool session_take_verdict(struct session *s, const struct op_request *r,
                           int *result);

@@ -11,6 +11,7 @@ int session_forced(enum op_verdict verdict)
 {
     switch (verdict) {
     case VERDICT_INVALID:
+    case VERDICT_CROSSED:
         return pcclInvalidArgument;
     case VERDICT_USAGE:
         return pcclInvalidUsage;
@@ -75,6 +76,8 @@ static void add_pending_abort(struct session *s, const struct wire_op *v,
     if (s->pending_abort_count == PENDING_ABORTS_MAX) drop_pending_abort(s, 0);
     s->pending_aborts[s->pending_abort_count].scope = v->scope;
     s->pending_aborts[s->pending_abort_count].tag = v->tag;
+    s->pending_aborts[s->pending_abort_count].crossed =
+        v->state == VERDICT_CROSSED;
     s->pending_aborts[s->pending_abort_count].loss =
         s->notified.loss_first + s->notified.loss_count;
     s->pending_aborts[s->pending_abort_count++].result = result;
@@ -109,4 +112,21 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg)
         else if (!engine_is_past(s->engine, v->scope, v->tag, v->seq))
             keep_verdict(s, v);
     }
+}
+
+/* Rule V6: this member has the error for the operation that it launched in
+ * another scope instead. */
+void session_drop_crossed(struct session *s, const struct op *op)
+{
+    uint64_t tag = op_name(op).tag;
+    for (uint32_t i = s->pending_abort_count; i-- > 0;) {
+        if (s->pending_aborts[i].crossed && s->pending_aborts[i].tag == tag)
+            drop_pending_abort(s, i);
+    }
+}
+
+void session_end_verdicts(struct session *s)
+{
+    for (uint32_t i = 0; i < s->pending_abort_count; i++)
+        s->pending_aborts[i].crossed = false;
 }

@@ -145,6 +145,7 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
         return false;
     }
     if (!queued) engine_restore(e, op);
+    if (verdict == VERDICT_CROSSED) session_drop_crossed(s, op);
     int result = session_forced(verdict);
     if (result != pcclSuccess) {
         engine_finish(e, op, result);
@@ -205,6 +206,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
         struct op *op = engine_op(s->engine, i);
         if (op && !op_is_done(op)) again[i] = judge(s, op, loss);
     }
+    session_end_verdicts(s);
     for (uint32_t i = 0; i < s->removed_count; i++)
         links_drop(s->links, s->removed[i]);
     struct engine_view view = {

@@ -30,6 +30,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_SYNC] = STATE_BIT(MEMBER),
     [WIRE_SYNCED] = STATE_BIT(MEMBER),
     [WIRE_MEASURED] = STATE_BIT(MEMBER),
+    [WIRE_BLOCKED] = STATE_BIT(MEMBER),
     [WIRE_DIAL_REQUEST] = STATE_BIT(MEMBER),
     [WIRE_HEARTBEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
 };
@@ -52,7 +53,10 @@ void master_init(struct master *m, const struct master_config *config)
 
 void master_free(struct master *m)
 {
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) round_ops_clear(&m->groups[i]);
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        round_ops_clear(&m->groups[i]);
+        blocked_clear(&m->groups[i]);
+    }
 }
 
 /* The only writer of a peer's state. */
@@ -297,6 +301,9 @@ static void on_received(struct master *m, uint32_t link,
         return;
     case WIRE_MEASURED:
         optimize_measured(m, link, msg);
+        return;
+    case WIRE_BLOCKED:
+        blocked_reported(m, link, msg);
         return;
     case WIRE_DIAL_REQUEST:
         forward_dial_request(m, link, msg);

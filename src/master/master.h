@@ -176,6 +176,15 @@ struct master_set {
 struct master_forced {
     struct wire_op op; /* state: op_verdict */
     uint32_t rank;
+    struct wire_op lacks; /* CROSSED: as in struct master_wait */
+};
+
+/* A member runs an operation and can therefore not launch another one of the
+ * same tag, in another scope. */
+struct master_wait {
+    struct wire_op runs, lacks;
+    uint32_t rank;
+    uint32_t from; /* while a circle is searched */
 };
 
 /* A pair whose dial attempt failed, or whose dial direction is reversed. */
@@ -234,7 +243,8 @@ struct master_group {
     bool sync_changed;       /* a member of it was lost: send the lists again */
     uint32_t sync_text_rank; /* rank whose text is reported, if any */
     char sync_text[WIRE_TEXT_MAX + 1];
-    uint32_t forced_count, edge_count;
+    uint32_t forced_count, edge_count, wait_count;
+    struct master_wait *waits; /* of the epoch (blocked.c) */
     struct master_table table; /* empty but in a round */
     struct master_forced forced[MASTER_FORCED_MAX];
     struct master_edge edges[MASTER_EDGES_MAX];
@@ -456,6 +466,8 @@ bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
 /* A verdict that `by` asks for, when the epoch is closed for it. */
 void round_force(struct master_group *g, const struct master_peer *by,
                  const struct wire_op *name, enum op_verdict verdict);
+/* The same for an operation of a circle (V6). */
+void round_force_circle(struct master_group *g, const struct master_wait *w);
 
 /* round_view.c: the view that a round proposes, into m->sorted and m->members,
  * and its size. */
@@ -478,6 +490,11 @@ bool silence_is_excused(const struct master *m, uint32_t link);
 void deadlock_probe(struct master *m, uint32_t group);
 void deadlock_reply(struct master *m, uint32_t link,
                     const struct wire_msg *msg);
+
+/* blocked.c: members that disagree on the scope of an operation (V6). */
+void blocked_reported(struct master *m, uint32_t link,
+                      const struct wire_msg *msg);
+void blocked_clear(struct master_group *g);
 
 /* edges.c: links between peers. */
 void edges_add(struct master *m, uint32_t link);

@@ -87,6 +87,7 @@ static void begin(struct master *m, uint32_t group)
         p->probe = 0;
     }
     round_ops_clear(g);
+    blocked_clear(g);
     if (!flush_needed(m, group)) {
         g->phase = GROUP_DONATING;
         return;

@@ -386,22 +386,47 @@ void round_force(struct master_group *g, const struct master_peer *by,
 {
     /* One message closes the epoch, and has no more operations. */
     if (g->forced_count == MASTER_FORCED_MAX) return;
-    g->forced[g->forced_count] = (struct master_forced){*name, by->rank};
+    g->forced[g->forced_count] =
+        (struct master_forced){.op = *name, .rank = by->rank};
     g->forced[g->forced_count++].op.state = (uint8_t)verdict;
 }
 
-/* Rule F6. A commit precedes a complaint about the same operation: a member may
- * have returned it (F4). A complaint counts if its sender is in the scope. */
+void round_force_circle(struct master_group *g, const struct master_wait *w)
+{
+    if (g->forced_count == MASTER_FORCED_MAX) return;
+    g->forced[g->forced_count] =
+        (struct master_forced){w->runs, w->rank, w->lacks};
+    g->forced[g->forced_count++].op.state = VERDICT_CROSSED;
+}
+
+static bool is_listed(const struct master_group *g, const struct wire_op *name,
+                      uint32_t rank)
+{
+    const struct master_op *op = find_op(&g->table, name);
+    return op && has_rank(&g->table, op->scope, rank);
+}
+
+/* Rule F6. A complaint counts if its sender is in the scope; one about a circle
+ * if that holds for all reports of the circle, and both scopes of each. */
 static void apply_forced(struct master_group *g)
 {
+    bool circle = true;
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct master_forced *f = &g->forced[i];
-        struct master_op *op = find_op(&g->table, &f->op);
-        if (op && has_rank(&g->table, op->scope, f->rank))
-            op->forced = f->op.state;
+        if (f->op.state == VERDICT_CROSSED)
+            circle &= is_listed(g, &f->op, f->rank) &&
+                      is_listed(g, &f->lacks, f->rank);
+    }
+    for (uint32_t i = 0; i < g->forced_count; i++) {
+        const struct master_forced *f = &g->forced[i];
+        bool counts = circle || f->op.state != VERDICT_CROSSED;
+        if (counts && is_listed(g, &f->op, f->rank))
+            find_op(&g->table, &f->op)->forced = f->op.state;
     }
 }
 
+/* A commit precedes a complaint about the same operation: a member may have
+ * returned it (F4). */
 void round_ops_send_verdicts(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];

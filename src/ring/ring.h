@@ -115,6 +115,9 @@ void engine_freeze(struct engine *e);
  * sets. */
 bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops);
 void engine_listed(struct engine *e, struct wire_msg *msg);
+/* Rule V6, now and then: lists pairs of an operation under way here and one
+ * that cannot be launched for it, at most WIRE_OPS_MAX operations. */
+uint32_t engine_blocked(struct engine *e, struct wire_op *pairs);
 void engine_query(const struct engine *e, struct wire_op *op);
 /* This member has launched the operation in this epoch. */
 bool engine_is_past(const struct engine *e, uint64_t scope, uint64_t tag,

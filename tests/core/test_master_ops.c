@@ -1,5 +1,6 @@
 /* test_master_ops.c - the master's tables of operations: scopes, many
- * operations, and members whose lists lie (rules F4, F6, F8). */
+ * operations, members whose lists lie, and members that disagree on a scope
+ * (rules F4, F6, F8, V6). */
 #include "unit.h"
 
 #include "../../src/base/scope.h"
@@ -338,6 +339,99 @@ static void test_a_complaint_of_a_member(void **state)
     expect("0 VERDICT 7:5\n1 VERDICT 7:5\n");
 }
 
+/* Rule V6: `link` runs tag 7 in one scope and cannot launch it in the other. */
+static void blocked(uint32_t link, uint8_t runs, uint8_t lacks)
+{
+    struct wire_op pair[2] = {{number_of(runs), 7, 0, 0, false},
+                              {number_of(lacks), 7, 0, 0, false}};
+    struct wire_msg m = {
+        .type = WIRE_BLOCKED, .epoch = 1, .ops = pair, .op_count = 2};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void runs(uint32_t link, uint8_t ranks)
+{
+    struct wire_op op = {number_of(ranks), 7, 0, OP_RUNNING, false};
+    flushed(link, ranks, &op, 1);
+}
+
+/* All who were asked and did not list the operation have not launched it. */
+static void tell_all(const uint8_t *scopes)
+{
+    for (uint32_t link = 0; link < PEERS; link++) {
+        while (master->peers[link].asked != MASTER_NO_OP) {
+            struct wire_op op =
+                master->groups[0].table.ops[master->peers[link].asked].op;
+            bool here = op.scope == number_of(scopes[link]);
+            op.state = here ? OP_RUNNING : OP_NOT_LAUNCHED;
+            told(link, &op, 1);
+        }
+    }
+}
+
+static void test_scopes_that_wait_for_each_other(void **state)
+{
+    (void)state;
+    static const uint8_t scopes[PEERS] = {3, 7, 7, 0, 0};
+    blocked(1, 7, 3);
+    assert_int_equal(master->round_last, 1); /* 1 is only slower */
+    blocked(0, 3, 7);
+    assert_int_equal(master->round_last, 2);
+    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
+    for (uint32_t i = 3; i < PEERS; i++) idle(i);
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n"
+           "0 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n");
+}
+
+/* Ranks 0, 1, 2 run {0, 1}, {1, 2}, {0, 2}. */
+static void test_three_scopes_in_a_circle(void **state)
+{
+    (void)state;
+    static const uint8_t scopes[PEERS] = {3, 6, 5, 0, 0};
+    blocked(1, 6, 3);
+    blocked(2, 5, 6);
+    assert_int_equal(master->round_last, 1);
+    blocked(0, 3, 5);
+    assert_int_equal(master->round_last, 2);
+    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
+    for (uint32_t i = 3; i < PEERS; i++) idle(i);
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n"
+           "0 VERDICT 7:6\n2 VERDICT 7:6\n");
+}
+
+/* Rule F8: link 3 is in neither scope, and link 1 is only slower. */
+static void test_a_circle_that_a_stranger_reports(void **state)
+{
+    (void)state;
+    static const uint8_t scopes[PEERS] = {3, 6, 6, 0, 0};
+    blocked(1, 6, 3);
+    blocked(3, 3, 6);
+    assert_int_equal(master->round_last, 2);
+    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
+    for (uint32_t i = 3; i < PEERS; i++) idle(i);
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    expect("");
+}
+
+/* A report replaces the last one of its sender. */
+static void test_reports_do_not_add_up(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) blocked(1, 7, 3);
+    assert_int_equal(master->groups[0].wait_count, 1);
+    blocked(0, 5, 9);
+    assert_int_equal(master->groups[0].wait_count, 2);
+    assert_int_equal(master->round_last, 1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -354,6 +448,10 @@ int main(void)
         TEST(test_a_donor_of_nothing),
         TEST(test_a_complaint_of_another_scope),
         TEST(test_a_complaint_of_a_member),
+        TEST(test_scopes_that_wait_for_each_other),
+        TEST(test_three_scopes_in_a_circle),
+        TEST(test_a_circle_that_a_stranger_reports),
+        TEST(test_reports_do_not_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

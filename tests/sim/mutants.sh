@@ -38,7 +38,7 @@ link/probe link/region link/unexpected link/shared_memory
 ring/algorithm_table ring/allgather_linear ring/allgather_ring
 ring/allreduce_centralized ring/allreduce_direct ring/allreduce_flat
 ring/allreduce_ring ring/allreduce_single_copy ring/alltoallv_pairwise
-ring/backup ring/broadcast_chain ring/broadcast_confirmed
+ring/backup ring/blocked_tags ring/broadcast_chain ring/broadcast_confirmed
 ring/broadcast_linear ring/engine ring/engine_io ring/fast_path ring/flush
 ring/fold ring/geometry ring/hierarchy ring/local ring/neighbors ring/op
 ring/op_done ring/op_frame ring/op_queue ring/op_receive ring/op_send
@@ -51,7 +51,7 @@ elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_ops master/round_view master/order master/sites
-master/deadlock master/silence
+master/blocked master/deadlock master/silence
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
@@ -202,6 +202,9 @@ crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
 the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
 the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
 verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->out.user, m->links, links, \&msg);/m->out.send(m->out.user, m->links, type == WIRE_VERDICT ? 1 : links, \&msg);/
+circles of scopes are not found (V6)|master/blocked.c|s/ || !finds_circle(g, i)/ || true/
+partners without data are not told (V6)|ring/blocked_tags.c|s/^        announce_late(e, \&e->ops\[i\]);/        continue;/
+the other scope's verdict is kept (V6)|elastic/session_view.c|s/if (verdict == VERDICT_CROSSED) session_drop_crossed(s, op);//
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
 scope ignored in verdicts (F3)|base/wire.h|s/ \&\& a->scope == b->scope//

@@ -40,6 +40,25 @@ static void make_odd(const struct sim *s, const struct sim_program *g,
         spec->count++;
 }
 
+/* Some of the view instead of all of it (rule V6). */
+static bool narrow_scope(const struct sim *s, const struct sim_proc *p,
+                         struct sim_spec *spec)
+{
+    uint64_t h = program_hash(s, p->program.step, 506);
+    struct sim_spec all = *spec;
+    if (h % 2 == 0 || all.size < 3) return false;
+    spec->size = 0;
+    spec->scoped = true;
+    for (uint32_t i = 0; i < all.size; i++) {
+        bool in = i == all.self || i == (all.self + 1) % all.size ||
+                  (h >> (i + 8) & 1 && i != (all.self + 2) % all.size);
+        if (i == all.self) spec->self = spec->size;
+        if (in) spec->ids[spec->size++] = all.ids[i];
+    }
+    spec->root %= spec->size;
+    return true;
+}
+
 static void begin_launch(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
@@ -63,7 +82,10 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
             spec->coll = COLL_ALLREDUCE;
         if (s->options.mismatch && spec->coll == COLL_BARRIER)
             spec->coll = COLL_BROADCAST;
-        if (s->options.mismatch && odd_one(s, p, 502)) make_odd(s, g, spec);
+        if (s->options.mismatch && odd_one(s, p, 502)) {
+            spec->wrong = true;
+            if (!narrow_scope(s, p, spec)) make_odd(s, g, spec);
+        }
     }
     for (uint32_t i = g->count; i > 1; i--) {
         uint32_t k = sim_pick(s, i);

@@ -260,8 +260,9 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
         sim_coverage.scoped++;
     }
     oracle_offer(s, o, p->session->id,
-                 spec->ident == SIM_RESYNC ? (int64_t)p->program.step
-                                           : (int64_t)spec_arguments(spec));
+                 spec->ident == SIM_RESYNC     ? (int64_t)p->program.step
+                 : spec->wrong && spec->scoped ? -1
+                                               : (int64_t)spec_arguments(spec));
     p->request = q;
     if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
         p->fast = o;

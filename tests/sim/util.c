@@ -126,6 +126,7 @@ void sim_count_message(const struct wire_msg *msg)
     case WIRE_VERDICT:
         for (uint32_t i = 0; i < msg->op_count; i++) {
             c->commit += msg->ops[i].state == VERDICT_COMMIT;
+            c->crossed += msg->ops[i].state == VERDICT_CROSSED;
             c->invalid += msg->ops[i].state == VERDICT_INVALID;
             c->usage += msg->ops[i].state == VERDICT_USAGE;
             c->unreachable += msg->ops[i].state == VERDICT_UNREACHABLE;

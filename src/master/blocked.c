@@ -1,0 +1,83 @@
+/* blocked.c - finds members that use a tag in scopes that wait for each other
+ * (rule V6).
+ *
+ * A member has a tag in flight in one scope at a time. While it runs operation
+ * R it cannot launch operation L of the same tag, of which it has received a
+ * frame: L waits for R, which the member reports. A circle of such facts is a
+ * disagreement of scopes that no member can end. */
+#include "master.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void blocked_clear(struct master_group *g)
+{
+    free(g->waits);
+    g->waits = NULL;
+    g->wait_count = 0;
+}
+
+/* Replaces the facts of a member by those of its report. */
+static bool replace(struct master_group *g, uint32_t rank,
+                    const struct wire_msg *msg)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < g->wait_count; i++) {
+        if (g->waits[i].rank != rank) g->waits[kept++] = g->waits[i];
+    }
+    g->wait_count = kept;
+    uint32_t more = msg->op_count / 2;
+    struct master_wait *waits =
+        realloc(g->waits, ((size_t)kept + more + 1) * sizeof *waits);
+    if (!waits) return false;
+    g->waits = waits;
+    for (uint32_t i = 0; i < more; i++)
+        waits[g->wait_count++] = (struct master_wait){
+            .runs = msg->ops[2 * i], .lacks = msg->ops[2 * i + 1], rank};
+    return true;
+}
+
+/* Whether the fact number `first` is in a circle; then `from` of each of them
+ * is the number of the one before it. */
+static bool finds_circle(struct master_group *g, uint32_t first)
+{
+    struct master_wait *w = g->waits;
+    for (uint32_t i = 0; i < g->wait_count; i++) w[i].from = MASTER_NO_OP;
+    bool changed = true;
+    while (changed && w[first].from == MASTER_NO_OP) {
+        changed = false;
+        for (uint32_t i = 0; i < g->wait_count; i++) {
+            for (uint32_t k = 0; k < g->wait_count && w[i].from == MASTER_NO_OP;
+                 k++) {
+                bool known = k == first || w[k].from != MASTER_NO_OP;
+                if (!known || !wire_same_op(&w[k].runs, &w[i].lacks)) continue;
+                w[i].from = k;
+                changed = true;
+            }
+        }
+    }
+    return w[first].from != MASTER_NO_OP;
+}
+
+/* All facts of a circle hold at the time of the last report, however old they
+ * are: an operation that a member lacks cannot end, so neither does the next
+ * one. The lists of the flush prove the scopes (round_ops.c). */
+void blocked_reported(struct master *m, uint32_t link,
+                      const struct wire_msg *msg)
+{
+    const struct master_peer *p = &m->peers[link];
+    struct master_group *g = &m->groups[p->group];
+    if (g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
+    if (!replace(g, p->rank, msg)) return; /* it reports again */
+    for (uint32_t i = 0; i < g->wait_count && !g->restart; i++) {
+        if (g->waits[i].rank != p->rank || !finds_circle(g, i)) continue;
+        uint32_t at = i;
+        do {
+            const struct master_wait *w = &g->waits[at];
+            round_force_circle(g, w);
+            at = w->from;
+        } while (at != i);
+        g->broken_at = m->now;
+        g->restart = true;
+    }
+}

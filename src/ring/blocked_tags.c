@@ -1,0 +1,65 @@
+/* blocked_tags.c - members that use a tag in scopes that wait for each other:
+ * the part of the data plane in rule V6.
+ *
+ * A member that runs an operation and has received a frame of another one of
+ * the same tag cannot launch that one. So that each operation is known to some
+ * member that lacks it, all partners get a frame sooner or later: those to whom
+ * the algorithm has nothing to send yet, late. */
+#include "op.h"
+
+/* Frames of the operation that cannot be launched came from several members. */
+static bool has_pair(const struct wire_op *pairs, uint32_t count,
+                     const struct wire_op *lacks)
+{
+    for (uint32_t i = 1; i < count; i += 2) {
+        if (wire_same_op(&pairs[i], lacks)) return true;
+    }
+    return false;
+}
+
+static uint32_t add_blocked(struct engine *e, const struct link *l,
+                            struct wire_op *pairs, uint32_t count)
+{
+    for (const struct unexpected *k = l->unexpected;
+         k && count + 2 <= WIRE_OPS_MAX; k = k->next) {
+        const struct frame *f = &k->frame;
+        const struct wire_op lacks = {
+            .scope = f->scope, .tag = f->tag, .seq = f->seq};
+        const struct op *op = engine_find(e, f->tag);
+        if (!op || !op_is_active(op) || op->scope_number == f->scope) continue;
+        if (has_pair(pairs, count, &lacks)) continue;
+        pairs[count++] = op_name(op);
+        pairs[count++] = lacks;
+    }
+    return count;
+}
+
+/* Nothing has gone to this partner, and nothing has come from it. */
+static bool is_silent(const struct endpoint *ep)
+{
+    return !ep->asked && !ep->ready && ep->send_next == 0 &&
+           (ep->sends > 0 || ep->recvs > 0);
+}
+
+static void announce_late(struct engine *e, struct op *op)
+{
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        struct endpoint *ep = &op->eps[i];
+        if (op->phase != PHASE_RUNNING || !is_silent(ep)) continue;
+        ep->asked = true;
+        op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
+    }
+}
+
+uint32_t engine_blocked(struct engine *e, struct wire_op *pairs)
+{
+    uint32_t count = 0;
+    if (!engine_has_work(e) || e->links.frozen) return 0;
+    for (uint32_t i = 0; i < e->op_end && !e->links.frozen; i++)
+        announce_late(e, &e->ops[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
+        for (const struct link *l = e->links.table[i]; l; l = l->next)
+            count = add_blocked(e, l, pairs, count);
+    }
+    return count;
+}
