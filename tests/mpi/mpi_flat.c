@@ -7,7 +7,12 @@
 
 /* The table of tags in use grows to 1 MiB and is then made anew: 20 bytes for
  * each communicator. One that stays behind has more than 1,000. */
-enum { CYCLES = 11000, REVOCATIONS = 1100, GROWTH_MAX = 512 * 1024 };
+enum {
+    WARM = 1000,
+    CYCLES = 11000,
+    REVOCATIONS = 2000,
+    GROWTH_MAX = 512 * 1024
+};
 
 static int rank, size;
 
@@ -53,7 +58,7 @@ static void check(void (*run)(int), const char *name, int cycles)
 {
     long before = 0;
     for (int i = 0; i < cycles; i++) {
-        if (i == cycles / 11) before = resident();
+        if (i == WARM) before = resident();
         run(i);
     }
     long growth = resident() - before;
