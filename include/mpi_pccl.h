@@ -13,6 +13,24 @@
  * the members they were made of. A process can take part in the creation of
  * about four million communicators (2^22), freed ones included.
  *
+ * What a loss does under PCCL_ON_FAILURE=shrink (pccl-master --elastic):
+ *
+ *   the program                                    a loss
+ *   uses MPI_Barrier, _Allreduce, _Bcast and       the survivors repeat the
+ *   _Reduce of the world and its duplicates only   collective; told on stderr
+ *   addresses ranks: point-to-point, other         MPIX_ERR_PROC_FAILED now and
+ *   collectives, communicators that are no         in each call that needs the
+ *   duplicates, topologies, persistent requests    lost rank; no rank changes
+ *   the same, asks for rank and size again in      as in the first row
+ *   every step, and keeps no communicators or
+ *   persistent requests
+ *   has called a PCCL_ or MPIX_ function           the same, not told
+ *   any, with PCCL_ON_FAILURE=force                as in the first row
+ *
+ * All survivors get the same: the second row holds if it does for one of them.
+ * After PCCL_Update_topology ranks are those that MPI_Comm_rank returns.
+ * README.md has the rules for a lost root (PCCL_LOST_ROOT).
+ *
  * Errors are raised as in MPI: through the error handler of the communicator,
  * which by default ends the job. */
 #ifndef MPI_PCCL_H

@@ -617,7 +617,10 @@ PCCL_EXPORT pcclResult_t pcclSetOptions(pcclComm_t *comm,
 typedef enum pcclCollectiveKind_t {
     pcclKindAllReduce = 0, /* count elements of datatype, op */
     pcclKindBroadcast = 1, /* recvbuf on all, count bytes, from root; on the
-                              root recvbuf is the source and not written */
+                              root recvbuf is the source and not written.
+                              After pcclRankConnectionLost the rx_bytes of
+                              pcclReduceInfo_t are count if recvbuf holds the
+                              data of the root all the same, else less */
     pcclKindBarrier = 2,   /* no buffers */
     pcclKindAllGather = 3, /* count bytes from each; recvbuf world*count in
                               rank order; sendbuf NULL: own block is in place */

@@ -12,7 +12,8 @@
     X(PCCL_MASTER, "HOST:PORT of the coordinator")                             \
     X(PCCL_RANK, "rank that the launcher gave to this process")                \
     X(PCCL_WORLD_SIZE, "number of ranks that the launcher started")            \
-    X(PCCL_ON_FAILURE, "abort, shrink or return")                              \
+    X(PCCL_ON_FAILURE, "abort, shrink, force or return")                       \
+    X(PCCL_LOST_ROOT, "end or promote: a broadcast whose root was lost")       \
     X(PCCL_JOIN, "1: join a running job instead of starting one")              \
     X(PCCL_RESTART, "how often the launcher has started the job again")        \
     X(PCCL_SPARE, "1: wait for a line on standard input before joining")       \

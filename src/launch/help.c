@@ -44,6 +44,7 @@ const char options_help[] =
     "\n"
     "failures\n"
     "  --elastic [MIN[:MAX]]  ranks may die while at least MIN (1) are left\n"
+    "  --elastic=force        ... and change under programs that address them\n"
     "  --respawn              elastic; a new process replaces a dead rank\n"
     "  --spares N             elastic; N waiting processes replace dead ranks\n"
     "  --restart N[,SECONDS]  start a job that fails again, up to N times, "

@@ -124,7 +124,8 @@ void job_abort(struct job *job, int code, int rank)
              "Abort(%d) on node %d (rank %d in comm 0): application called "
              "MPI_Abort(MPI_COMM_WORLD, %d) - process %d",
              code, rank, rank, code, rank);
-    sink_message(job->setup.err, line);
+    /* with that code the MPI library has ended it, and has said why */
+    if (code != EXIT_AFTER_LOSS) sink_message(job->setup.err, line);
     int status = code & 0xff;
     if (status == 0 && code != 0) status = EXIT_FAILURE;
     if (!job->ending && status != 0 && job->setup.options->restarts > 0) {

@@ -153,6 +153,10 @@ static bool apply_elastic(struct parser *p, const char *value,
     p->has_app_options = true;
     o->elastic = o->shrink = true;
     if (!value) return true;
+    if (strcmp(value, "force") == 0) {
+        o->force = true;
+        return true;
+    }
     char min[16] = {0};
     size_t length = strcspn(value, ":");
     if (length >= sizeof min) length = sizeof min - 1;

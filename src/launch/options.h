@@ -59,6 +59,7 @@ struct options {
     double timeout;        /* s, 0: none */
     bool elastic;          /* continues after losses of ranks */
     bool shrink; /* survivors repair the communicator themselves (--elastic) */
+    bool force;  /* under any program (--elastic=force) */
     uint32_t ranks_min;
     uint32_t ranks_max; /* 0: no limit */
     bool respawn;

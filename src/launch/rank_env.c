@@ -123,7 +123,10 @@ static void put_policy(struct env_list *list, const struct rank_env *in)
 {
     const struct options *o = in->options;
     if (o->elastic)
-        put_text(list, "PCCL_ON_FAILURE", o->shrink ? "shrink" : "return");
+        put_text(list, "PCCL_ON_FAILURE",
+                 o->force    ? "force"
+                 : o->shrink ? "shrink"
+                             : "return");
     else if (list_find(list, "PCCL_ON_FAILURE") == list->count)
         put_text(list, "PCCL_ON_FAILURE", "abort");
     if (o->deadline) put_text(list, "PCCL_DEADLINE", o->deadline);

@@ -1,5 +1,6 @@
 /* coll.c - the collective engine: runs the steps of a collective. */
 #include "coll.h"
+#include "rank_use.h"
 #include "revoke.h"
 #include "transport.h"
 
@@ -53,7 +54,7 @@ void *coll_stage(struct coll *coll, int index, size_t size)
 
 int coll_root_now(const struct coll *coll)
 {
-    if (coll->called == coll->members) return coll->root;
+    if (coll->orphan || coll->called == coll->members) return coll->root;
     return group_rank_of(coll->members, coll->called->ids[coll->root]);
 }
 
@@ -143,6 +144,9 @@ static void op_address(struct coll *coll)
     coll->op.members = comm->follows_world ? NULL : coll->members->ids;
     coll->op.member_count =
         comm->follows_world ? 0 : (size_t)coll->members->size;
+    /* All members get an error, and none a wrong result (E6, E7): no two
+     * processes have this digest. */
+    if (coll->unaware) coll->op.user_digest += (world.self << 1 | 1) << 20;
 }
 
 /* Advances through steps that need no waiting. COLL_RUN: an operation is ready
@@ -152,6 +156,8 @@ static int next_operation(struct coll *coll)
     for (;;) {
         int step = coll->step(coll);
         if (step != COLL_RUN) return step;
+        if (coll->unaware && coll->members->size == 1)
+            return coll_failed(coll, pcclInvalidArgument);
         if (coll->members->size > 1) {
             op_address(coll);
             return COLL_RUN;
@@ -167,15 +173,30 @@ static int revoked_error(const struct coll *coll)
     return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
 }
 
+/* A failed broadcast may have brought all data of the root. They leave the
+ * buffer that a restart frees. */
+static void note_data(struct coll *coll, const pcclReduceInfo_t *info)
+{
+    if (coll->op.kind != pcclKindBroadcast || coll->has_data ||
+        info->rx_bytes < coll->op.count || coll->op.count == 0)
+        return;
+    coll->has_data = true;
+    if (coll->op.recvbuf != coll->recvbuf)
+        type_unpack(coll->recvbuf, coll->recvcount, coll->recvtype, 0,
+                    coll->op.recvbuf, (MPI_Count)coll->op.count);
+}
+
 static int run_blocking(struct coll *coll)
 {
     for (;;) {
         int step = revoked_error(coll);
         if (step == MPI_SUCCESS) step = next_operation(coll);
         if (step != COLL_RUN) return step;
+        pcclReduceInfo_t info = {0};
         atomic_store(&coll->comm->running, coll->op.tag);
-        pcclResult_t result = pcclCollective(&coll->op, world.pccl, NULL);
+        pcclResult_t result = pcclCollective(&coll->op, world.pccl, &info);
         atomic_store(&coll->comm->running, 0);
+        if (result != pcclSuccess) note_data(coll, &info);
         if (result == pcclSuccess) {
             coll->round++;
             continue;
@@ -220,9 +241,13 @@ bool coll_advance(struct coll *coll, enum coll_care care)
             coll->failed = pcclSuccess;
         } else if (coll->launched) {
             if (in_flight(coll, care)) return false;
-            result = pcclAwaitAsyncReduce(&coll->handle, NULL);
+            pcclReduceInfo_t info = {0};
+            result = pcclAwaitAsyncReduce(&coll->handle, &info);
             coll->launched = false;
-            if (result == pcclSuccess) coll->round++;
+            if (result == pcclSuccess)
+                coll->round++;
+            else
+                note_data(coll, &info);
         } else {
             int step = revoked_error(coll);
             if (step == MPI_SUCCESS) step = next_operation(coll);
@@ -250,6 +275,7 @@ bool coll_advance(struct coll *coll, enum coll_care care)
 int coll_settle(struct coll *coll)
 {
     coll->slot = SLOT_BLOCKING;
+    rank_use_collective(coll);
     /* Other members may wait for messages from here, or for their reception. */
     bool alone = !coll_any_pending() && !transport_busy();
     if (coll->members->size == 1 || alone)
@@ -298,6 +324,7 @@ int coll_barrier(struct comm *comm)
 {
     struct coll coll = {.comm = comm, .function = "MPI internal"};
     coll.step = step_barrier;
+    coll.uses = USES_NOTHING;
     coll_begin(&coll);
     return coll_settle(&coll);
 }

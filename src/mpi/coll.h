@@ -55,8 +55,19 @@ struct coll {
     MPI_Count sendcount, recvcount;
     struct type *sendtype, *recvtype;
     struct mpi_op *reducer;
-    bool rooted; /* losing the root ends it */
-    int root;    /* in `called` */
+    bool rooted;
+    int root; /* in `called` */
+    /* What it needs ranks for (rank_use.h): the default is safe. */
+    enum {
+        USES_RANKS,
+        USES_NOTHING,
+        USES_ROOT,     /* for the result */
+        USES_ROOT_DATA /* a broadcast */
+    } uses;
+    unsigned long call; /* its number among those of the world */
+    bool unaware;       /* it must fail: this process may not know its rank */
+    bool orphan;        /* the root was lost: `root` is its number alone */
+    bool has_data;      /* of a lost root, in recvbuf */
     char *input; /* copy of an in-place input, restored on failure; owned */
     bool in_place;
     bool even; /* blocks of equal size, in rank order */
@@ -66,6 +77,8 @@ struct coll {
     MPI_Aint *senddispls, *recvdispls; /* in bytes */
     struct type **sendtypes, **recvtypes;
     void (*describe)(struct coll *, struct block *send, struct block *recv);
+    /* This process takes the place of a lost root; NULL: none can. */
+    void (*to_root)(struct coll *);
     /* Of a reduction: the members to fold, and the elements that this one
      * keeps. */
     enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
@@ -144,6 +157,8 @@ void coll_pending_add(struct coll *coll);
 /* Applies PCCL_ON_FAILURE to a failed operation. MPI_SUCCESS: restart the
  * steps. */
 int coll_failed(struct coll *coll, pcclResult_t result);
+/* Why a broadcast fails whose data were lost with the root. */
+extern const char lost_root_text[];
 
 /* Small collectives for internal use; they return a noted class. */
 int coll_gather_bytes(struct comm *comm, const void *mine, size_t size,

@@ -2,6 +2,7 @@
  * struct coll. Each exists blocking, nonblocking and persistent, with narrow
  * and wide counts; the VARIANT macros generate the six forms. */
 #include "coll_check.h"
+#include "rank_use.h"
 
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ static int barrier(MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
     coll.step = step_barrier;
+    coll.uses = USES_NOTHING;
     return coll_go(&coll, mode);
 }
 
@@ -50,6 +52,7 @@ static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
     coll.recvcount = count;
     coll.rooted = !comm->remote;
     coll.root = root;
+    coll.uses = USES_ROOT_DATA;
     if (root == MPI_PROC_NULL) return coll_go(&coll, mode);
     CHECK(check_data(buffer, count, type, &coll.recvtype));
     return coll_go(&coll, mode);
@@ -139,6 +142,7 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     BEGIN(handle);
     coll.keep = coll.everyone = true;
     coll.keep_count = count;
+    coll.uses = USES_NOTHING;
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
@@ -164,6 +168,25 @@ static int exscan(const void *sendbuf, void *recvbuf, MPI_Count count,
     return reduction(&coll, sendbuf, recvbuf, count, type, op, mode);
 }
 
+/* The root gets the result, and a process that takes itself for it (E7). A
+ * process that does not know that it is the root may have passed no buffer. */
+static bool gets_result(const struct coll *coll, const void *sendbuf,
+                        const void *recvbuf)
+{
+    bool root = coll_is_root(coll);
+    if (!coll->comm->follows_world || !rank_use_unaware()) return root;
+    if (rank_use_believes(coll->root)) return true;
+    return root && recvbuf && recvbuf != MPI_IN_PLACE && recvbuf != sendbuf;
+}
+
+static void reduce_to_root(struct coll *coll)
+{
+    coll->keep =
+        coll->keep || (coll->recvbuf && coll->recvbuf != MPI_IN_PLACE &&
+                       coll->recvbuf != coll->sendbuf);
+    coll->keep_count = coll->keep ? coll->recvcount : 0;
+}
+
 static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                   MPI_Datatype type, MPI_Op op, int root, MPI_Comm handle,
                   struct mode mode, const char *function)
@@ -172,7 +195,9 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
     CHECK(check_root(&coll, root));
     coll.rooted = true;
     coll.root = root;
-    coll.keep = coll_is_root(&coll);
+    coll.uses = USES_ROOT;
+    coll.to_root = reduce_to_root;
+    coll.keep = gets_result(&coll, sendbuf, recvbuf);
     coll.keep_count = coll.keep ? count : 0;
     if (!coll.keep && !comm->remote && sendbuf == MPI_IN_PLACE)
         CHECK(MPI_ERR_BUFFER);

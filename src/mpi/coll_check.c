@@ -1,5 +1,6 @@
 /* coll_check.c - checks arguments of collectives. */
 #include "coll_check.h"
+#include "rank_use.h"
 
 #include <stdlib.h>
 
@@ -20,7 +21,9 @@ int check_root(const struct coll *coll, int root)
 {
     if (coll->comm->remote && (root == MPI_ROOT || root == MPI_PROC_NULL))
         return MPI_SUCCESS;
-    return root >= 0 && root < coll->entries ? MPI_SUCCESS : MPI_ERR_ROOT;
+    if (root >= 0 && root < coll->entries) return MPI_SUCCESS;
+    bool left = root > 0 && rank_use_has_changed();
+    return left ? MPIX_ERR_PROC_FAILED : MPI_ERR_ROOT;
 }
 
 int check_op(MPI_Op handle, const struct type *type, struct mpi_op **op)
@@ -100,7 +103,7 @@ const char *check_text(int error_class)
     case MPI_ERR_TOPOLOGY:
         return "the communicator has no topology";
     case MPIX_ERR_PROC_FAILED:
-        return "a neighbour may have been lost";
+        return "a process that it needs was lost";
     case MPI_ERR_COMM:
         return "not defined for intercommunicators";
     default:

@@ -1,8 +1,14 @@
 /* coll_failure.c - decides how a collective handles the loss of a member. */
 #include "coll.h"
+#include "rank_use.h"
 #include "revoke.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+const char lost_root_text[] =
+    "the root was lost and no rank has its data; PCCL_LOST_ROOT=promote lets "
+    "the rank that now has its number send its own";
 
 /* Lists the members of `before` that are missing in `after`. */
 static void lost_describe(const struct group *before, const struct group *after,
@@ -59,26 +65,82 @@ static int members_filter(struct comm *comm)
     return MPI_SUCCESS;
 }
 
+/* Ranks stay (E5): the error of a loss. */
+static int failure_stays(const struct coll *coll)
+{
+    char text[128] = "";
+    const struct group *members = coll->members;
+    size_t used = 0;
+    bool *lost = calloc((size_t)members->size, sizeof *lost);
+    bool known = lost && world_lost(members, lost);
+    for (int i = 0; known && i < members->size && used < sizeof text; i++) {
+        if (!lost[i]) continue;
+        int n = snprintf(text + used, sizeof text - used, "%s%d",
+                         used ? ", " : "rank ", i);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    free(lost);
+    return error_note(MPIX_ERR_PROC_FAILED, "%s was lost",
+                      used ? text : "a member of the communicator");
+}
+
+/* Another process takes the place of a lost root, or the call fails. The same
+ * on all members. */
+static int failure_root(struct coll *coll)
+{
+    coll->orphan = true;
+    if (coll->root >= coll->members->size)
+        return error_note(MPIX_ERR_PROC_FAILED,
+                          "the root was lost, and no rank has its number %d",
+                          coll->root);
+    if (coll->uses == USES_RANKS && !coll->to_root)
+        return error_note(MPIX_ERR_PROC_FAILED,
+                          "the root was lost, and no rank can take its place");
+    if (coll->root == coll->members->rank && coll->to_root) coll->to_root(coll);
+    return MPI_SUCCESS;
+}
+
 static int failure_shrink(struct coll *coll)
 {
     struct comm *comm = coll->comm;
     if (comm->remote)
         return error_note(MPIX_ERR_PROC_FAILED,
                           "a member of an intercommunicator was lost");
-    bool learned = comm->follows_world || world_learn(coll->members);
-    if (!learned || !world_refresh())
+    if (!comm->follows_world && !world_learn(coll->members))
         return error_note(MPI_ERR_OTHER, "cannot read the view of the run");
+    if (!rank_use_allows_change()) return failure_stays(coll);
+    const struct group *before = atomic_load(&world.view);
+    if (!world_refresh())
+        return error_note(MPI_ERR_OTHER, "cannot read the view of the run");
+    rank_use_changed(before, coll->call);
     /* Another operation may have handled the loss already. */
     if (!comm->follows_world && comm_members(comm) == coll->members) {
         int result = members_filter(comm);
         if (result != MPI_SUCCESS) return result;
     }
     coll->members = comm_members(comm);
-    if (coll->rooted && coll_root_now(coll) == MPI_UNDEFINED)
-        return error_note(MPIX_ERR_PROC_FAILED, "the root was lost");
     coll->round = 0;
     coll_stages_free(coll);
-    return MPI_SUCCESS;
+    bool orphan =
+        coll->rooted && (coll->orphan || coll_root_now(coll) == MPI_UNDEFINED);
+    return orphan ? failure_root(coll) : MPI_SUCCESS;
+}
+
+/* The members disagree on the arguments, or one of them made the operation fail
+ * because it may not know its rank (E6, E7). */
+static int failure_mismatch(const struct coll *coll, const char *text)
+{
+    bool changed = coll->comm->follows_world && rank_use_has_changed() &&
+                   coll->uses != USES_NOTHING;
+    if (!changed && !coll->unaware && !coll->orphan)
+        return error_note(MPI_ERR_NOT_SAME,
+                          "the members do not agree on the arguments: %s",
+                          text);
+    if (coll->uses == USES_ROOT_DATA)
+        return error_note(MPIX_ERR_PROC_FAILED, "%s", lost_root_text);
+    return error_note(MPIX_ERR_PROC_FAILED,
+                      "ranks have changed with a loss, and a process has not "
+                      "asked for its rank and the size since");
 }
 
 /* A handler that the program installed has precedence over the default. */
@@ -111,9 +173,7 @@ int coll_failed(struct coll *coll, pcclResult_t result)
                           "this process was evicted or the run is over: %s",
                           text);
     case pcclInvalidArgument:
-        return error_note(MPI_ERR_NOT_SAME,
-                          "the members do not agree on the arguments: %s",
-                          text);
+        return failure_mismatch(coll, text);
     case pcclInternalError:
         return error_note(MPI_ERR_NO_MEM, "%s", text);
     default:

@@ -112,6 +112,22 @@ static int check_place(const struct coll *coll)
 /* -------------------------------------------------------------------- gather
  */
 
+/* The arguments of the receiving side are significant only at the root. If
+ * they do not fit here, the call fails on all members. */
+static void gather_to_root(struct coll *coll)
+{
+    const struct type *type = coll->recvtype;
+    if (coll->recvcounts) return;
+    bool fits =
+        type && coll->recvbuf && coll->recvbuf != MPI_IN_PLACE &&
+        coll->recvbuf != coll->sendbuf &&
+        coll->recvcount * type->size == coll->sendcount * coll->sendtype->size;
+    if (!fits ||
+        check_even(coll, coll->recvcount, type->extent, &coll->recvcounts,
+                   &coll->recvdispls) != MPI_SUCCESS)
+        coll->unaware = true;
+}
+
 static int gather(const void *sendbuf, MPI_Count sendcount,
                   MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount,
                   struct numbers counts, struct numbers displs,
@@ -135,6 +151,12 @@ static int gather(const void *sendbuf, MPI_Count sendcount,
     CHECK(check_place(&coll));
     if (!coll.in_place && root != MPI_ROOT)
         CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
+    if (coll.even && !comm->remote) coll.to_root = gather_to_root;
+    if (!mine && coll.to_root) {
+        struct type *type = type_find(recvtype);
+        coll.recvcount = recvcount;
+        coll.recvtype = type && type->committed ? type : NULL;
+    }
     if (!mine) return coll_go(&coll, mode);
     CHECK(check_data(recvbuf, coll.even ? recvcount : 0, recvtype,
                      &coll.recvtype));

@@ -2,6 +2,7 @@
  * ones beside them. Every waiting thread makes progress on all of them, because
  * other members may need one before another can complete. */
 #include "coll.h"
+#include "rank_use.h"
 #include "transport.h"
 
 #include <assert.h>
@@ -276,12 +277,15 @@ static int request_start(struct request *request)
     if (!laid_out(coll))
         return error_note(MPI_ERR_OTHER, "the communicator has grown since the "
                                          "request was made");
+    coll->orphan = false;
     if (coll->rooted && coll_root_now(coll) == MPI_UNDEFINED)
         return error_note(MPIX_ERR_PROC_FAILED, "the root was lost");
     coll_stages_free(coll);
     free(coll->input);
     coll->input = NULL;
     coll->round = 0;
+    coll->has_data = false;
+    rank_use_collective(coll);
     atomic_store(&coll->finished, false);
     coll_pending_add(coll);
     (void)coll_progress(coll);
@@ -334,6 +338,10 @@ int coll_go(struct coll *from, struct mode mode)
 {
     if (mode.how == MODE_NOW) return coll_run(from);
     if (!mode.request) return coll_refuse(from, MPI_ERR_ARG, "null request");
+    if (mode.how == MODE_STARTED)
+        rank_use_collective(from);
+    else if (from->uses == USES_RANKS)
+        rank_use_keep(from->function);
     struct request *request = request_make(from);
     if (!request) return coll_refuse(from, MPI_ERR_NO_MEM, "out of memory");
     struct coll *coll = request->state;

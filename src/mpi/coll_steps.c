@@ -23,13 +23,32 @@ int step_barrier(struct coll *coll)
     return COLL_RUN;
 }
 
+/* The root was lost: the lowest rank that has its data sends them. */
+static int holder_round(struct coll *coll)
+{
+    coll->mine = coll->has_data ? (uint32_t)coll->members->rank : UINT32_MAX;
+    coll->op.kind = pcclKindAllReduce;
+    coll->op.sendbuf = &coll->mine;
+    coll->op.recvbuf = &coll->all;
+    coll->op.count = 1;
+    coll->op.datatype = pcclUint32;
+    coll->op.op = pcclMin;
+    coll->op.user_digest = digest(7, (uint64_t)coll->root, world.promotes);
+    return COLL_RUN;
+}
+
 int step_broadcast(struct coll *coll)
 {
     const struct type *type = coll->recvtype;
     MPI_Count size = coll->recvcount * type->size;
     int root = coll_root_now(coll);
+    if (coll->orphan && coll->round == 0) return holder_round(coll);
+    if (coll->orphan && coll->all != UINT32_MAX)
+        root = (int)coll->all;
+    else if (coll->orphan && !world.promotes && size > 0)
+        return error_note(MPIX_ERR_PROC_FAILED, "%s", lost_root_text);
     bool sender = coll->members->rank == root;
-    if (coll->round == 1) {
+    if (coll->round == 1 + coll->orphan) {
         if (coll->stages[0] && !sender)
             type_unpack(coll->recvbuf, coll->recvcount, type, 0,
                         coll->stages[0], size);

@@ -1,6 +1,7 @@
 /* elastic.c - implements mpi_pccl.h. */
 #include "coll.h"
 #include "mpi_comm.h"
+#include "rank_use.h"
 #include "type.h"
 
 #include <mpi_pccl.h>
@@ -22,6 +23,7 @@ static int elastic_error(struct comm *comm, pcclResult_t result,
 
 int PCCL_Update_topology(MPI_Comm handle)
 {
+    rank_use_opt_in();
     COMM_OR_RETURN(comm, handle);
     if (!comm->follows_world)
         return RAISE(comm, MPI_ERR_COMM,
@@ -30,12 +32,14 @@ int PCCL_Update_topology(MPI_Comm handle)
     pcclResult_t result = pcclUpdateTopology(world.pccl);
     if (result != pcclSuccess) return elastic_error(comm, result, __func__);
     if (!world_refresh()) return RAISE_NO_MEMORY(comm);
+    rank_use_updated();
     world_restart_sequences();
     return MPI_SUCCESS;
 }
 
 int PCCL_Optimize_topology(MPI_Comm handle)
 {
+    rank_use_opt_in();
     COMM_OR_RETURN(comm, handle);
     if (!comm->follows_world)
         return RAISE(comm, MPI_ERR_COMM,
@@ -44,12 +48,14 @@ int PCCL_Optimize_topology(MPI_Comm handle)
     pcclResult_t result = pcclOptimizeTopology(world.pccl);
     if (result != pcclSuccess) return elastic_error(comm, result, __func__);
     if (!world_refresh()) return RAISE_NO_MEMORY(comm);
+    rank_use_updated();
     world_restart_sequences();
     return MPI_SUCCESS;
 }
 
 int PCCL_Are_peers_pending(MPI_Comm handle, int *flag)
 {
+    rank_use_opt_in();
     COMM_OR_RETURN(comm, handle);
     bool pending = false;
     if (!flag) return RAISE_ARG(comm, "null flag");
@@ -75,6 +81,7 @@ struct PCCL_Shared_state {
 
 int PCCL_State_create(PCCL_Shared_state **state)
 {
+    rank_use_opt_in();
     if (!state) return RAISE_ARG(NULL, "null state");
     *state = calloc(1, sizeof **state);
     return *state ? MPI_SUCCESS : RAISE_NO_MEMORY(NULL);
@@ -82,6 +89,7 @@ int PCCL_State_create(PCCL_Shared_state **state)
 
 int PCCL_State_free(PCCL_Shared_state **state)
 {
+    rank_use_opt_in();
     if (!state || !*state) return RAISE_ARG(NULL, "null state");
     for (int i = 0; i < (*state)->count; i++)
         free((char *)(uintptr_t)(*state)->infos[i].name);
@@ -94,6 +102,7 @@ int PCCL_State_free(PCCL_Shared_state **state)
 int PCCL_State_add(PCCL_Shared_state *state, const char *name, void *buffer,
                    MPI_Count count, MPI_Datatype datatype)
 {
+    rank_use_opt_in();
     if (!state || !name) return RAISE_ARG(NULL, "null state or name");
     if (count < 0) return RAISE(NULL, MPI_ERR_COUNT, "negative count");
     if (count > 0 && !buffer) return RAISE(NULL, MPI_ERR_BUFFER, "null buffer");
@@ -125,6 +134,7 @@ int PCCL_State_add(PCCL_Shared_state *state, const char *name, void *buffer,
 
 int PCCL_State_get_revision(const PCCL_Shared_state *state, uint64_t *revision)
 {
+    rank_use_opt_in();
     if (!state || !revision) return RAISE_ARG(NULL, "null state or revision");
     *revision = state->revision;
     return MPI_SUCCESS;
@@ -132,6 +142,7 @@ int PCCL_State_get_revision(const PCCL_Shared_state *state, uint64_t *revision)
 
 int PCCL_State_set_revision(PCCL_Shared_state *state, uint64_t revision)
 {
+    rank_use_opt_in();
     if (!state) return RAISE_ARG(NULL, "null state");
     state->revision = revision;
     state->synced = false;
@@ -153,6 +164,7 @@ static int sync_error(struct comm *comm, pcclResult_t result,
 int PCCL_Sync_shared_state(MPI_Comm handle, PCCL_Shared_state *state,
                            int strategy, MPI_Count *received)
 {
+    rank_use_opt_in();
     COMM_OR_RETURN(comm, handle);
     if (!state) return RAISE_ARG(comm, "null state");
     if (strategy < PCCL_SYNC_POPULAR || strategy > PCCL_SYNC_SEND)

@@ -2,6 +2,7 @@
  * its own class, because programs compare codes with classes. */
 #include "mpi_comm.h"
 #include "errhandler.h"
+#include "rank_use.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -160,15 +161,16 @@ static const char *public_name(const char *function)
 static _Noreturn void fatal(struct comm *comm, int code, const char *function)
 {
     const struct group *members = env_active() ? comm_members(comm) : NULL;
-    char line[MPI_MAX_ERROR_STRING + 256];
+    char line[MPI_MAX_ERROR_STRING + 640], advice[320] = "";
     const char *text = text_of(code);
+    if (code == MPIX_ERR_PROC_FAILED) rank_use_advice(advice, sizeof advice);
     snprintf(line, sizeof line,
              "Abort(%d) on node %d (rank %d in comm 0x%08x): Fatal error in "
-             "%s: %s: %s",
+             "%s: %s: %s%s",
              code, members ? atomic_load(&world.view)->rank : 0,
              members ? members->rank : 0,
              comm ? (unsigned)comm->object.handle : 0, function,
-             text ? text : "User-defined error", last.text);
+             text ? text : "User-defined error", last.text, advice);
     env_abort(code & 0xff ? code & 0xff : 1, line);
 }
 

@@ -6,6 +6,7 @@
 #include "graph.h"
 #include "info.h"
 #include "partitioned.h"
+#include "rank_use.h"
 #include "revoke.h"
 
 #include <assert.h>
@@ -117,6 +118,8 @@ int comm_publish(struct comm *comm, MPI_Comm *out)
         return error_note(MPI_ERR_NO_MEM, "no room for another handle");
     }
     *out = comm->object.handle;
+    if (!comm->follows_world && !comm->local)
+        rank_use_keep("a communicator that is no duplicate of the world");
     revoke_made(comm);
     return MPI_SUCCESS;
 }
@@ -187,6 +190,7 @@ int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
 {
     struct coll coll = {.comm = parent, .function = "MPI internal"};
     coll.step = step_context;
+    coll.uses = USES_NOTHING;
     coll.wanted = (uint32_t)wanted;
     coll_begin(&coll);
     int result = coll_settle(&coll);
@@ -255,6 +259,7 @@ int PMPI_Comm_size(MPI_Comm handle, int *size)
     COMM_OR_RETURN(comm, handle);
     if (!size) return RAISE_ARG(comm, "null size");
     *size = comm_members(comm)->size;
+    rank_use_asked_size(comm);
     return MPI_SUCCESS;
 }
 
@@ -264,6 +269,7 @@ int PMPI_Comm_rank(MPI_Comm handle, int *rank)
     COMM_OR_RETURN(comm, handle);
     if (!rank) return RAISE_ARG(comm, "null rank");
     *rank = comm_members(comm)->rank;
+    rank_use_asked_rank(comm, *rank);
     return MPI_SUCCESS;
 }
 
@@ -370,6 +376,7 @@ static int duplicate_later(struct comm *comm, struct info *info, MPI_Comm *out,
     if (result != MPI_SUCCESS) return error_raise_noted(comm, result, function);
     struct coll coll = {.comm = comm, .function = function};
     coll.step = step_context;
+    coll.uses = USES_NOTHING;
     coll.wanted = 1;
     coll.made = comm_find(*out);
     coll_begin(&coll);

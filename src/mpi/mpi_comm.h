@@ -172,6 +172,8 @@ struct world {
     _Atomic(struct group *) view;
     uint64_t self; /* this process's member id */
     enum failure_policy policy;
+    bool forced;   /* ranks change under any program (rank_use.h) */
+    bool promotes; /* PCCL_LOST_ROOT=promote */
 };
 
 extern struct world world;

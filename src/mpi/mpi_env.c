@@ -5,6 +5,7 @@
 #include "mpi_op.h"
 #include "p2p.h"
 #include "mpi_progress.h"
+#include "rank_use.h"
 #include "revoke.h"
 #include "transport.h"
 #include "type.h"
@@ -94,6 +95,7 @@ static void run_start(int required, const char *function)
         snprintf(line, sizeof line, "Fatal error in %s: %s", function, message);
         env_abort(MPI_ERR_OTHER, line);
     }
+    rank_use_start();
     atomic_store(&run_phase, PHASE_ACTIVE);
     /* Losses are reported only after a first poll for events. */
     (void)transport_progress(0);
@@ -189,6 +191,7 @@ int PMPI_Finalize(void)
      * use their delete callbacks for finalization. */
     (void)attr_delete_all(MPI_COMM_SELF, &comm_self.attributes);
     (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
+    rank_use_tell_end();
     pthread_mutex_lock(&lifecycle);
     if (!sessions_used) run_stop();
     atomic_store(&world_phase, PHASE_OVER);

@@ -2,6 +2,7 @@
 #include "p2p.h"
 #include "coll.h"
 #include "partner.h"
+#include "rank_use.h"
 #include "request.h"
 #include "revoke.h"
 #include "transport.h"
@@ -129,9 +130,8 @@ static bool any_lost(const struct comm *comm)
 int p2p_pending_error(const struct receive *receive)
 {
     if (receive->entry.key.source != MATCH_ANY_SOURCE) return MPI_SUCCESS;
-    /* with `shrink`, any other member may still send */
-    if (world.policy == FAILURE_SHRINK || !transport_lost(0) ||
-        !any_lost(receive->comm))
+    if (!transport_lost(0) || !any_lost(receive->comm) ||
+        rank_use_has_opted_in())
         return MPI_SUCCESS;
     return MPIX_ERR_PROC_FAILED_PENDING;
 }
@@ -339,6 +339,8 @@ static int data_check(const void *buffer, MPI_Count count, MPI_Datatype handle,
 
 static int rank_check(const struct comm *comm, int rank, bool any)
 {
+    int result = rank_use_name(comm, "point-to-point");
+    if (result != MPI_SUCCESS) return result;
     if (rank == MPI_PROC_NULL || (any && rank == MPI_ANY_SOURCE))
         return MPI_SUCCESS;
     if (rank >= 0 && rank < comm_peers(comm)->size) return MPI_SUCCESS;

@@ -2,6 +2,7 @@
  * probes, with narrow and wide counts. */
 #include "p2p.h"
 #include "coll.h"
+#include "rank_use.h"
 #include "request.h"
 #include "transport.h"
 
@@ -102,6 +103,7 @@ static int send_request(const struct send *from, bool persistent,
     }
     *send = *from;
     type_use(send->type, true);
+    if (persistent) rank_use_keep(function);
     request->persistent = persistent;
     int result = persistent ? MPI_SUCCESS : send_begin(send);
     if (result != MPI_SUCCESS) {
@@ -296,6 +298,7 @@ static int receive_request(const struct receive *from, int source, int tag,
     if (!request)
         return error_raise(from->comm, MPI_ERR_NO_MEM, function,
                            "out of memory");
+    if (persistent) rank_use_keep(function);
     request->persistent = persistent;
     if (!persistent) (void)receive_start(request);
     request->active = !persistent;

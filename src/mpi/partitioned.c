@@ -3,6 +3,7 @@
 #include "partitioned.h"
 #include "coll.h"
 #include "p2p.h"
+#include "rank_use.h"
 #include "request.h"
 #include "transport.h"
 
@@ -145,6 +146,7 @@ static int parts_publish(struct parts *parts, struct comm *comm, int peer,
         return error_note(MPI_ERR_NO_MEM, "out of memory");
     }
     parts->out.channel = parts->channel;
+    rank_use_keep("a partitioned message");
     request->persistent = true;
     return request_publish(request, out);
 }

@@ -2,6 +2,7 @@
 #include "revoke.h"
 #include "coll.h"
 #include "p2p.h"
+#include "rank_use.h"
 #include "transport.h"
 
 #include <pthread.h>
@@ -250,6 +251,7 @@ MPIX_PUBLIC(Comm_revoke);
 int PMPIX_Comm_revoke(MPI_Comm handle)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     revoke_learned(comm);
     return MPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
  * and related calls. */
 #include "ulfm.h"
 #include "coll.h"
+#include "rank_use.h"
 #include "request.h"
 #include "revoke.h"
 #include "transport.h"
@@ -100,6 +101,7 @@ MPIX_PUBLIC(Comm_failure_ack);
 int PMPIX_Comm_failure_ack(MPI_Comm handle)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     struct group *list = failed_list(comm);
     if (!list) return RAISE_NO_MEMORY(comm);
     (void)acknowledge(comm, list->size);
@@ -111,6 +113,7 @@ MPIX_PUBLIC(Comm_failure_get_acked);
 int PMPIX_Comm_failure_get_acked(MPI_Comm handle, MPI_Group *out)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!out) return RAISE_ARG(comm, "null group");
     struct group *list = failed_list(comm);
     if (!list) return RAISE_NO_MEMORY(comm);
@@ -123,6 +126,7 @@ MPIX_PUBLIC(Comm_get_failed);
 int PMPIX_Comm_get_failed(MPI_Comm handle, MPI_Group *out)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!out) return RAISE_ARG(comm, "null group");
     struct group *list = failed_list(comm);
     if (!list) return RAISE_NO_MEMORY(comm);
@@ -135,6 +139,7 @@ MPIX_PUBLIC(Comm_ack_failed);
 int PMPIX_Comm_ack_failed(MPI_Comm handle, int wanted, int *acknowledged)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!acknowledged) return RAISE_ARG(comm, "null pointer");
     *acknowledged = acknowledge(comm, wanted);
     return MPI_SUCCESS;
@@ -144,6 +149,7 @@ MPIX_PUBLIC(Comm_is_revoked);
 int PMPIX_Comm_is_revoked(MPI_Comm handle, int *flag)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!flag) return RAISE_ARG(comm, "null flag");
     *flag = comm_revoked(comm);
     return MPI_SUCCESS;
@@ -420,6 +426,7 @@ MPIX_PUBLIC(Comm_agree);
 int PMPIX_Comm_agree(MPI_Comm handle, int *flag)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!flag) return RAISE_ARG(comm, "null flag");
     struct ballot ballot = {.flag = *flag, .agreed = flag};
     return ballot_now(&ballot, comm, __func__);
@@ -429,6 +436,7 @@ MPIX_PUBLIC(Comm_iagree);
 int PMPIX_Comm_iagree(MPI_Comm handle, int *flag, MPI_Request *request)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!flag || !request) return RAISE_ARG(comm, "null pointer");
     struct ballot ballot = {.flag = *flag, .agreed = flag};
     return ballot_later(&ballot, comm, request, __func__);
@@ -438,6 +446,7 @@ MPIX_PUBLIC(Comm_shrink);
 int PMPIX_Comm_shrink(MPI_Comm handle, MPI_Comm *out)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!out) return RAISE_ARG(comm, "null communicator");
     *out = MPI_COMM_NULL;
     struct ballot ballot = {.shrinks = true, .made = out};
@@ -448,6 +457,7 @@ MPIX_PUBLIC(Comm_ishrink);
 int PMPIX_Comm_ishrink(MPI_Comm handle, MPI_Comm *out, MPI_Request *request)
 {
     COMM_OR_RETURN(comm, handle);
+    rank_use_opt_in();
     if (!out || !request) return RAISE_ARG(comm, "null pointer");
     *out = MPI_COMM_NULL;
     struct ballot ballot = {.shrinks = true, .made = out};

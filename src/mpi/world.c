@@ -21,21 +21,35 @@ static void policy_read(void)
     static const struct {
         const char *name;
         enum failure_policy policy;
-    } known[] = {{"abort", FAILURE_ABORT},
-                 {"shrink", FAILURE_SHRINK},
-                 {"return", FAILURE_RETURN}};
+        bool forced;
+    } known[] = {{"abort", FAILURE_ABORT, false},
+                 {"shrink", FAILURE_SHRINK, false},
+                 {"force", FAILURE_SHRINK, true},
+                 {"return", FAILURE_RETURN, false}};
     const char *text = getenv("PCCL_ON_FAILURE");
     world.policy = FAILURE_ABORT;
     if (!text || !*text) return;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcasecmp(text, known[i].name) == 0) {
             world.policy = known[i].policy;
+            world.forced = known[i].forced;
             return;
         }
     }
     fprintf(stderr,
-            "pccl: PCCL_ON_FAILURE=%s is none of abort, shrink, return; "
+            "pccl: PCCL_ON_FAILURE=%s is none of abort, shrink, force, return; "
             "taking abort\n",
+            text);
+}
+
+static void lost_root_read(void)
+{
+    const char *text = getenv("PCCL_LOST_ROOT");
+    world.promotes = text && strcasecmp(text, "promote") == 0;
+    if (!text || !*text || world.promotes || strcasecmp(text, "end") == 0)
+        return;
+    fprintf(stderr,
+            "pccl: PCCL_LOST_ROOT=%s is none of end, promote; taking end\n",
             text);
 }
 
@@ -165,6 +179,7 @@ bool world_connect(char *message, size_t size)
     struct slurm_task task;
     bool is_task = (!master || !*master) && slurm_task_read(&task);
     policy_read();
+    lost_root_read();
     snprintf(message, size, "out of memory");
     if (!is_task && (!master || !*master)) return view_alone();
     pcclResult_t result = pcclInit();

@@ -224,6 +224,7 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pcclReduceInfo_t *info)
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
     if (result == pcclSuccess && info) *info = got;
+    if (result == pcclRankConnectionLost && info) info->rx_bytes = got.rx_bytes;
     if (result != pcclSuccess) describe(c, result);
     return (pcclResult_t)result;
 }

@@ -315,7 +315,13 @@ static void test_failures(void **state)
     assert_int_equal(o.ranks_min, 2);
     assert_int_equal(o.ranks_max, 5);
     options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy,
+                      "--elastic=2 --elastic=force -n 4 p", argv));
+    assert_true(o.elastic && o.shrink && o.force);
+    assert_int_equal(o.ranks_min, 2);
+    options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "--elastic -n 4 p", argv));
+    assert_false(o.force);
     assert_int_equal(o.ranks_min, 1);
     options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "--respawn -n 4 p", argv));

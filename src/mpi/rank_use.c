@@ -1,0 +1,255 @@
+/* rank_use.c - observes what the program does with ranks (rules E1 to E8). */
+#include "rank_use.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum { TRAIT_REFUSES = 1 };
+
+/* Facts about this process, all of which stay. */
+enum {
+    NAMED = 1,     /* it has named ranks */
+    UNASKED = 2,   /* ... without asking after a collective of the world */
+    KEPT = 4,      /* it keeps ranks */
+    AGAIN = 8,     /* it has asked again after a collective of the world */
+    FUNCTION = 16, /* it has called a PCCL_ or MPIX_ function */
+};
+enum { ASKED_RANK = 1, ASKED_SIZE = 2, ASKED_BOTH = 3 };
+
+static bool watched; /* constant after the start */
+static atomic_uint facts;
+static atomic_uint asked;   /* since the last collective of the world */
+static atomic_uint current; /* since the last change of ranks */
+static atomic_int believed; /* what MPI_Comm_rank has returned last */
+static atomic_bool changed; /* ranks have, without PCCL_Update_topology */
+static atomic_ulong calls;  /* collectives of the world */
+static _Atomic(const char *) reason; /* the first call that named ranks */
+
+/* Guards what follows. No other lock is taken while it is held, and no call is
+ * made but to pccl. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t trait;      /* as pccl knows it */
+static uint64_t decided;    /* epoch of the last loss that was decided */
+static bool stays;          /* ranks do not change (E5) */
+static uint64_t changed_at; /* epoch of the last change */
+static int size_first, size_last, lost;
+static unsigned long call_first, call_last;
+
+void rank_use_start(void)
+{
+    const struct group *view = atomic_load(&world.view);
+    watched = world.pccl && world.policy == FAILURE_SHRINK;
+    atomic_store(&believed, view->rank);
+    changed_at = view->epoch;
+}
+
+/* ------------------------------------------------------------ observation */
+
+static bool refuses(unsigned known)
+{
+    if (world.forced || known & FUNCTION) return false;
+    if (known & (UNASKED | KEPT)) return true;
+    return known & NAMED && !(known & AGAIN);
+}
+
+static void learn(unsigned more)
+{
+    if ((atomic_fetch_or(&facts, more) & more) == more) return;
+    pthread_mutex_lock(&lock);
+    uint32_t now = refuses(atomic_load(&facts)) ? TRAIT_REFUSES : 0;
+    if (now != trait && world.pccl) (void)pcclSetTraits(world.pccl, now);
+    trait = now;
+    pthread_mutex_unlock(&lock);
+}
+
+static void ask(const struct comm *comm, unsigned what)
+{
+    if (!watched || !comm->follows_world) return;
+    atomic_fetch_or(&current, what);
+    unsigned all = atomic_fetch_or(&asked, what) | what;
+    if (all == ASKED_BOTH && atomic_load(&calls) > 0) learn(AGAIN);
+}
+
+void rank_use_asked_rank(const struct comm *comm, int rank)
+{
+    if (watched && comm->follows_world) atomic_store(&believed, rank);
+    ask(comm, ASKED_RANK);
+}
+
+void rank_use_asked_size(const struct comm *comm)
+{
+    ask(comm, ASKED_SIZE);
+}
+
+void rank_use_opt_in(void)
+{
+    if (watched) learn(FUNCTION);
+}
+
+static void give_reason(const char *function)
+{
+    const char *none = NULL;
+    if (function[0] == 'P' && function[1] == 'M') function++;
+    (void)atomic_compare_exchange_strong(&reason, &none, function);
+}
+
+void rank_use_keep(const char *function)
+{
+    if (!watched) return;
+    give_reason(function);
+    learn(NAMED | KEPT);
+}
+
+/* Names ranks of the world. */
+static void name(const char *function)
+{
+    bool late = atomic_load(&calls) > 0 && atomic_load(&asked) != ASKED_BOTH;
+    if (!atomic_load(&reason)) give_reason(function);
+    learn(late ? NAMED | UNASKED : NAMED);
+}
+
+int rank_use_name(const struct comm *comm, const char *function)
+{
+    if (!watched || !comm->follows_world) return MPI_SUCCESS;
+    name(function);
+    if (!rank_use_unaware()) return MPI_SUCCESS;
+    return error_note(MPIX_ERR_PROC_FAILED,
+                      "ranks have changed with a loss, and this one has not "
+                      "asked for its rank and the size since");
+}
+
+void rank_use_collective(struct coll *coll)
+{
+    coll->unaware = false;
+    if (!watched || !coll->comm->follows_world) return;
+    if (coll->uses == USES_RANKS) {
+        coll->unaware = rank_use_unaware();
+        name(coll->function);
+    }
+    coll->call = atomic_fetch_add(&calls, 1) + 1;
+    if (coll->uses == USES_ROOT_DATA && !world.promotes && rank_use_unaware())
+        coll->unaware = (coll->members->rank == coll->root) !=
+                        rank_use_believes(coll->root);
+    atomic_store(&asked, 0);
+}
+
+/* --------------------------------------------------------------- decisions */
+
+bool rank_use_allows_change(void)
+{
+    uint64_t epoch;
+    uint32_t traits;
+    int rank, size;
+    if (world.forced) return true;
+    pthread_mutex_lock(&lock);
+    bool read =
+        pcclGetView(world.pccl, &epoch, &rank, &size, NULL, 0) == pcclSuccess;
+    if (read && epoch != decided &&
+        pcclGetTraits(world.pccl, &traits) == pcclSuccess) {
+        stays = stays || traits & TRAIT_REFUSES;
+        decided = epoch;
+    }
+    bool allowed = !stays;
+    pthread_mutex_unlock(&lock);
+    return allowed;
+}
+
+static void tell(int gone, int before, unsigned long first, unsigned long last,
+                 int left)
+{
+    char where[64];
+    if (first == last)
+        snprintf(where, sizeof where, "call %lu", first);
+    else
+        snprintf(where, sizeof where, "calls %lu to %lu", first, last);
+    fprintf(stderr,
+            "pccl: %d of %d ranks %s lost in %s; results hold what %d "
+            "rank%s contributed\n",
+            gone, before, gone == 1 ? "was" : "were", where, left,
+            left == 1 ? "" : "s");
+    fflush(stderr);
+}
+
+void rank_use_changed(const struct group *before, unsigned long call)
+{
+    const struct group *now = atomic_load(&world.view);
+    int gone = 0;
+    for (int i = 0; i < before->size; i++)
+        gone += group_rank_of(now, before->ids[i]) == MPI_UNDEFINED;
+    pthread_mutex_lock(&lock);
+    bool news = now->epoch > changed_at && gone > 0;
+    if (now->epoch > changed_at) changed_at = now->epoch;
+    if (news) {
+        if (lost == 0) size_first = before->size;
+        if (lost == 0) call_first = call;
+        lost += gone;
+        size_last = now->size;
+        call_last = call;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!news) return;
+    atomic_store(&current, 0);
+    atomic_store(&changed, true);
+    if (now->rank == 0 && !(atomic_load(&facts) & FUNCTION))
+        tell(gone, before->size, call, call, now->size);
+}
+
+void rank_use_updated(void)
+{
+    const struct group *view = atomic_load(&world.view);
+    pthread_mutex_lock(&lock);
+    stays = false;
+    decided = changed_at = view->epoch;
+    pthread_mutex_unlock(&lock);
+}
+
+void rank_use_tell_end(void)
+{
+    const struct group *view = atomic_load(&world.view);
+    pthread_mutex_lock(&lock);
+    bool due = lost > 0 && view->rank == 0;
+    pthread_mutex_unlock(&lock);
+    if (!due || atomic_load(&facts) & FUNCTION) return;
+    tell(lost, size_first, call_first, call_last, size_last);
+}
+
+/* ----------------------------------------------------------------- inquiry */
+
+bool rank_use_has_changed(void)
+{
+    return atomic_load(&changed);
+}
+
+bool rank_use_unaware(void)
+{
+    if (!atomic_load(&changed) || world.forced) return false;
+    return !(atomic_load(&facts) & FUNCTION) &&
+           atomic_load(&current) != ASKED_BOTH;
+}
+
+bool rank_use_believes(int rank)
+{
+    return atomic_load(&believed) == rank;
+}
+
+bool rank_use_has_opted_in(void)
+{
+    return watched && !refuses(atomic_load(&facts));
+}
+
+void rank_use_advice(char *text, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    bool why = watched && (stays || trait);
+    pthread_mutex_unlock(&lock);
+    const char *function = atomic_load(&reason);
+    *text = 0;
+    bool late = rank_use_unaware() && atomic_load(&facts) & NAMED; /* E6 */
+    if (!why && !late) return;
+    snprintf(text, size,
+             "; ranks do not change under a program that addresses them (%s): "
+             "handle MPIX_ERR_PROC_FAILED (ULFM), call PCCL_Update_topology, "
+             "ask for rank and size in every step, or use --restart or "
+             "--elastic=force",
+             function ? function : "another rank does");
+}
