@@ -34,9 +34,12 @@ int private_receive(uint64_t from, uint32_t context, int tag, void *data,
         coll_progress_all();
     if (size) *size = (size_t)status_count(&receive.status);
     if (receive.error == MPI_SUCCESS) return MPI_SUCCESS;
-    return error_note(receive.error, receive.error == MPIX_ERR_REVOKED
-                                         ? "the communicator was revoked"
-                                         : "a process needed for it was lost");
+    const char *gone = transport_gone();
+    return error_note(receive.error, "%s",
+                      receive.error == MPIX_ERR_REVOKED
+                          ? "the communicator was revoked"
+                      : gone ? gone
+                             : "a process needed for it was lost");
 }
 
 struct word {

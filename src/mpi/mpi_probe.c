@@ -68,8 +68,8 @@ static int probe(int source, int tag, MPI_Comm handle, int *flag,
         bool lost = source == MPI_ANY_SOURCE ? p2p_pending_error(&check) != 0
                                              : transport_lost(key.source);
         if (!there && lost)
-            return error_raise(comm, MPIX_ERR_PROC_FAILED, function,
-                               "the sender, or one that may be it, was lost");
+            return error_raise(comm, MPIX_ERR_PROC_FAILED, function, "%s",
+                               p2p_error_text(MPIX_ERR_PROC_FAILED, false));
         if (there) status_copy(status, &found);
         if (flag) *flag = there;
         if (there || flag) return MPI_SUCCESS;

@@ -100,6 +100,9 @@ void p2p_pulled(struct message *message, int error)
 
 const char *p2p_error_text(int error, bool sending)
 {
+    const char *gone = transport_gone();
+    if (gone && error != MPI_ERR_TRUNCATE && error != MPIX_ERR_REVOKED)
+        return gone;
     switch (error) {
     case MPI_ERR_TRUNCATE:
         return "the message is longer than the buffer";

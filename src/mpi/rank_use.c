@@ -1,5 +1,6 @@
 /* rank_use.c - observes what the program does with ranks (rules E1 to E8). */
 #include "rank_use.h"
+#include "transport.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -245,7 +246,7 @@ void rank_use_advice(char *text, size_t size)
     const char *function = atomic_load(&reason);
     *text = 0;
     bool late = rank_use_unaware() && atomic_load(&facts) & NAMED; /* E6 */
-    if (!why && !late) return;
+    if ((!why && !late) || transport_gone()) return;
     snprintf(text, size,
              "; ranks do not change under a program that addresses them (%s): "
              "handle MPIX_ERR_PROC_FAILED (ULFM), call PCCL_Update_topology, "

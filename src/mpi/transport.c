@@ -5,6 +5,7 @@
 #include "revoke.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,9 @@ enum {
 static struct message_table outgoing; /* until acknowledged or pulled */
 static struct message_table incoming; /* being pulled */
 static uint64_t last_cookie;
+/* Out of the run, and why; the text is constant once the flag is set. */
+static atomic_bool gone;
+static char gone_text[320];
 /* One thread at a time takes events, which keeps their order. */
 static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
 
@@ -25,6 +29,11 @@ bool transport_lost(uint64_t member)
     if (!partners_some_lost()) return false;
     struct partner *partner = member ? partner_of(member) : NULL;
     return !member || (partner && atomic_load(&partner->lost));
+}
+
+const char *transport_gone(void)
+{
+    return atomic_load(&gone) ? gone_text : NULL;
 }
 
 bool transport_is_large(uint64_t member, MPI_Count size)
@@ -40,8 +49,12 @@ bool transport_is_large(uint64_t member, MPI_Count size)
 static int send_error(pcclResult_t result)
 {
     if (result == pcclSuccess) return MPI_SUCCESS;
+    const char *text = transport_gone();
     if (result == pcclRankConnectionLost)
-        return error_note(MPIX_ERR_PROC_FAILED, "the receiver was lost");
+        return error_note(MPIX_ERR_PROC_FAILED, "%s",
+                          text ? text : "the receiver was lost");
+    if (result == pcclMasterConnectionFailed && text)
+        return error_note(MPI_ERR_OTHER, "%s", text);
     return error_note(result == pcclInternalError ? MPI_ERR_NO_MEM
                                                   : MPI_ERR_OTHER,
                       "%s", pcclGetErrorString(result));
@@ -265,9 +278,17 @@ static void handle(const pcclEvent_t *event)
     }
 }
 
-/* Evicted: all members count as lost. */
+/* The caller holds `taking`. Evicted: all members count as lost. */
 static void all_lost(void)
 {
+    char reason[256] = "";
+    if (!atomic_load(&gone)) {
+        (void)pcclGetLastError(world.pccl, reason, sizeof reason);
+        snprintf(gone_text, sizeof gone_text,
+                 "this process was evicted or the run is over%s%s",
+                 *reason ? ": " : "", reason);
+        atomic_store(&gone, true);
+    }
     const struct group *view = atomic_load(&world.view);
     for (int i = 0; view && i < view->size; i++)
         if (view->ids[i] != world.self && !transport_lost(view->ids[i]))

@@ -33,6 +33,8 @@ void transport_want(uint64_t member);
 /* Pulls the data of an announced message; p2p_pulled follows. Returns a noted
  * class. */
 int transport_pull(struct message *message, char *to);
+/* Why this process is out of the run; NULL: it is not. */
+const char *transport_gone(void);
 /* Whether the member is lost; 0: whether any member is. */
 bool transport_lost(uint64_t member);
 
