@@ -52,6 +52,16 @@ void *coll_stage(struct coll *coll, int index, size_t size)
     return coll->stages[index];
 }
 
+/* FNV-1a on words. */
+uint64_t coll_digest(const struct coll *coll, uint64_t a, uint64_t b)
+{
+    uint64_t root = coll->rooted ? (uint64_t)coll_root_now(coll) + 1 : 0;
+    const uint64_t words[] = {coll->call, root, a, b};
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int i = 0; i < 4; i++) hash = (hash ^ words[i]) * 0x100000001b3u;
+    return hash;
+}
+
 int coll_root_now(const struct coll *coll)
 {
     if (coll->orphan || coll->called == coll->members) return coll->root;

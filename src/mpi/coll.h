@@ -32,10 +32,30 @@ struct block {
     const struct type *type;
 };
 
+/* The function that was called, in any of its forms. */
+enum coll_call {
+    CALL_INTERNAL,
+    CALL_BARRIER,
+    CALL_BCAST,
+    CALL_GATHER,
+    CALL_SCATTER,
+    CALL_ALLGATHER,
+    CALL_ALLTOALL,
+    CALL_REDUCE,
+    CALL_ALLREDUCE,
+    CALL_REDUCE_SCATTER,
+    CALL_REDUCE_SCATTER_BLOCK,
+    CALL_SCAN,
+    CALL_EXSCAN,
+    CALL_NEIGHBOR_ALLGATHER,
+    CALL_NEIGHBOR_ALLTOALL
+};
+
 struct coll {
     struct comm
         *comm; /* holds a reference while the collective is nonblocking */
     const char *function;
+    enum coll_call call;
     int (*step)(struct coll *);
     uint32_t slot; /* of the communicator, see comm.h */
     uint32_t turn; /* number of predecessors in the slot, if ordered */
@@ -84,7 +104,8 @@ struct coll {
     enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
     MPI_Count keep_first, keep_count, block_count;
     bool keep;
-    bool everyone; /* between groups: all members of both get a result */
+    bool everyone;  /* between groups: all members of both get a result */
+    uint64_t split; /* digest of the counts that every member keeps */
     /* Of an agreement on context ids, see step_context: */
     uint32_t wanted, candidate, mine, all;
     struct comm *made; /* gets the context at the end, or NULL */
@@ -115,6 +136,10 @@ int coll_go(struct coll *coll, struct mode mode);
 int coll_settle(struct coll *coll);
 /* Raises the error and frees all that coll owns. */
 int coll_refuse(struct coll *coll, int error_class, const char *text);
+
+/* A digest for pccl to compare: of the function, the root, and two numbers that
+ * the members must agree on beyond the arguments of the operation. */
+uint64_t coll_digest(const struct coll *coll, uint64_t a, uint64_t b);
 
 int coll_root_now(const struct coll *coll);
 /* Whether this process is the root. In an intercommunicator a root is a rank of

@@ -12,6 +12,7 @@
 static int barrier(MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_BARRIER;
     coll.step = step_barrier;
     coll.uses = USES_NOTHING;
     return coll_go(&coll, mode);
@@ -45,6 +46,7 @@ static int bcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
                  MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_BCAST;
     CHECK(check_root(&coll, root));
     coll.step = comm->remote ? step_exchange : step_broadcast;
     coll.describe = describe_bcast;
@@ -140,6 +142,7 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                      struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_ALLREDUCE;
     coll.keep = coll.everyone = true;
     coll.keep_count = count;
     coll.uses = USES_NOTHING;
@@ -151,6 +154,7 @@ static int scan(const void *sendbuf, void *recvbuf, MPI_Count count,
                 const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_SCAN;
     coll.keep = true;
     coll.keep_count = count;
     coll.fold = FOLD_UP_TO;
@@ -162,6 +166,7 @@ static int exscan(const void *sendbuf, void *recvbuf, MPI_Count count,
                   struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_EXSCAN;
     coll.keep = true;
     coll.keep_count = count;
     coll.fold = FOLD_BEFORE;
@@ -192,6 +197,7 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count,
                   struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_REDUCE;
     CHECK(check_root(&coll, root));
     coll.rooted = true;
     coll.root = root;
@@ -210,6 +216,7 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
                           const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_REDUCE_SCATTER;
     MPI_Count total = 0;
     if (numbers_null(counts)) CHECK(MPI_ERR_ARG);
     const struct group *members = comm_members(comm);
@@ -221,6 +228,7 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
             coll.keep_count = count;
         }
         total += count;
+        coll.split = (coll.split ^ (uint64_t)count) * 0x100000001b3u;
     }
     coll.keep = coll.keep_count > 0;
     coll.everyone = true;
@@ -233,6 +241,7 @@ static int reduce_scatter_block(const void *sendbuf, void *recvbuf,
                                 const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_REDUCE_SCATTER_BLOCK;
     if (count < 0) CHECK(MPI_ERR_COUNT);
     const struct group *members = comm_members(comm);
     coll.keep = count > 0;

@@ -135,6 +135,7 @@ static int gather(const void *sendbuf, MPI_Count sendcount,
                   struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_GATHER;
     CHECK(check_root(&coll, root));
     coll.step = step_exchange;
     coll.describe = describe_gather;
@@ -223,6 +224,7 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
                    struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_SCATTER;
     CHECK(check_root(&coll, root));
     bool even = numbers_null(counts);
     coll.step = step_exchange;
@@ -296,6 +298,7 @@ static int allgather(const void *sendbuf, MPI_Count sendcount,
                      const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_ALLGATHER;
     coll.step = step_allgather;
     coll.in_place = sendbuf == MPI_IN_PLACE;
     if (!coll.in_place)
@@ -339,6 +342,7 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount,
                       const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_ALLGATHER;
     coll.step = step_exchange;
     coll.describe = describe_allgather;
     coll.in_place = sendbuf == MPI_IN_PLACE;
@@ -381,6 +385,7 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount,
                     const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_ALLTOALL;
     coll.step = step_exchange;
     coll.describe = describe_alltoall;
     coll.even = true;
@@ -422,6 +427,7 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
                      MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_ALLTOALL;
     coll.step = step_exchange;
     coll.describe = describe_alltoall;
     coll.in_place = sendbuf == MPI_IN_PLACE;
@@ -467,6 +473,7 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                      MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_ALLTOALL;
     coll.step = step_exchange;
     coll.describe = describe_alltoall;
     coll.in_place = sendbuf == MPI_IN_PLACE;

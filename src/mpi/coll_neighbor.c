@@ -114,7 +114,7 @@ static int prepare(struct coll *coll)
     coll->op.send_displs = sends + n;
     coll->op.recv_bytes = recvs;
     coll->op.recv_displs = recvs + n;
-    coll->op.user_digest = 7;
+    coll->op.user_digest = coll_digest(coll, 0, 0);
     return COLL_RUN;
 }
 
@@ -174,6 +174,7 @@ static int allgather(const void *sendbuf, MPI_Count sendcount,
                      const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_NEIGHBOR_ALLGATHER;
     CHECK(open_topology(&coll, sendbuf, recvbuf));
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     side_out(&coll);
@@ -239,6 +240,7 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount,
                     const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_NEIGHBOR_ALLTOALL;
     CHECK(open_topology(&coll, sendbuf, recvbuf));
     CHECK(check_data(sendbuf, sendcount, sendtype, &coll.sendtype));
     CHECK(check_data(recvbuf, recvcount, recvtype, &coll.recvtype));
@@ -274,6 +276,7 @@ static int alltoallv(const void *sendbuf, struct numbers sendcounts,
                      MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_NEIGHBOR_ALLTOALL;
     CHECK(open_topology(&coll, sendbuf, recvbuf));
     CHECK(check_data(sendbuf, 0, sendtype, &coll.sendtype));
     CHECK(check_data(recvbuf, 0, recvtype, &coll.recvtype));
@@ -318,6 +321,7 @@ static int alltoallw(const void *sendbuf, struct numbers sendcounts,
                      MPI_Comm handle, struct mode mode, const char *function)
 {
     BEGIN(handle);
+    coll.call = CALL_NEIGHBOR_ALLTOALL;
     CHECK(open_topology(&coll, sendbuf, recvbuf));
     side_out(&coll);
     CHECK(check_types(&coll, sendtypes, &coll.sendtypes));

@@ -13,13 +13,12 @@
 /* Bytes gathered at once, over all members. */
 enum { FOLD_MEMORY = 16 << 20 };
 
-static uint64_t digest(const struct coll *coll, uint64_t count)
+static uint64_t digest(const struct coll *coll)
 {
     const struct mpi_op *op = coll->reducer;
-    uint64_t root = coll->rooted ? (uint64_t)coll_root_now(coll) + 1 : 0;
     uint64_t name = op->predefined ? (uint64_t)op->object.handle & 0xff : 0xff;
-    return name << 56 ^ (uint64_t)coll->recvtype->element << 48 ^ root << 32 ^
-           count << 4 ^ 5;
+    return coll_digest(coll, (uint64_t)coll->recvcount ^ coll->split,
+                       name << 56 ^ (uint64_t)coll->recvtype->element);
 }
 
 /* Stores elements [keep_first, keep_first + keep_count) of a full result. */
@@ -42,7 +41,6 @@ int step_reduce_direct(struct coll *coll)
         if (coll->stages[0]) keep(coll, coll->stages[0]);
         return COLL_DONE;
     }
-    if (coll->recvcount == 0) return COLL_DONE;
     coll->op.recvbuf = coll->recvbuf;
     if (!whole) {
         coll->op.recvbuf =
@@ -56,7 +54,7 @@ int step_reduce_direct(struct coll *coll)
     coll->op.kind = pcclKindAllReduce;
     coll->op.sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
     coll->op.count = (size_t)coll->recvcount * (size_t)scale;
-    coll->op.user_digest = digest(coll, coll->op.count);
+    coll->op.user_digest = digest(coll);
     return COLL_RUN;
 }
 
@@ -224,7 +222,7 @@ int step_reduce_fold(struct coll *coll)
     }
     if (result != MPI_SUCCESS) return result;
     MPI_Count count = fold_block(coll, coll->round, &first);
-    if (count <= 0) return COLL_DONE;
+    if (count <= 0 && coll->round > 0) return COLL_DONE;
     MPI_Count size = count * type->size;
     char *stage = coll->stages[0];
     fold_pack(coll, first, count, stage + coll->members->rank * size);
@@ -232,7 +230,7 @@ int step_reduce_fold(struct coll *coll)
     coll->op.sendbuf = NULL;
     coll->op.recvbuf = stage;
     coll->op.count = (size_t)size;
-    coll->op.user_digest = digest(coll, (uint64_t)size);
+    coll->op.user_digest = digest(coll);
     return COLL_RUN;
 }
 

@@ -5,21 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Part of the digest that pccl compares, so that members with different calls
- * or sizes get an error. FNV-1a on words. */
-static uint64_t digest(uint64_t what, uint64_t a, uint64_t b)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    const uint64_t words[] = {what, a, b};
-    for (int i = 0; i < 3; i++) hash = (hash ^ words[i]) * 0x100000001b3u;
-    return hash;
-}
-
 int step_barrier(struct coll *coll)
 {
     if (coll->round == 1) return COLL_DONE;
     coll->op.kind = pcclKindBarrier;
-    coll->op.user_digest = digest(1, 0, 0);
+    coll->op.user_digest = coll_digest(coll, 0, 0);
     return COLL_RUN;
 }
 
@@ -65,7 +55,7 @@ int step_broadcast(struct coll *coll)
     coll->op.kind = pcclKindBroadcast;
     coll->op.count = (size_t)size;
     coll->op.root = root;
-    coll->op.user_digest = digest(2, (uint64_t)root, (uint64_t)size);
+    coll->op.user_digest = coll_digest(coll, 0, 0);
     return COLL_RUN;
 }
 
@@ -87,7 +77,7 @@ int step_allgather(struct coll *coll)
     coll->op.count = (size_t)size;
     coll->op.sendbuf = coll->sendbuf;
     coll->op.recvbuf = coll->recvbuf;
-    coll->op.user_digest = digest(3, 0, (uint64_t)size);
+    coll->op.user_digest = coll_digest(coll, 0, 0);
     /* In place, the own block is at the rank of the call, and a failed
      * operation may overwrite any part of the receive buffer: keep a copy. */
     bool staged = !type->dense || coll->in_place;
@@ -196,7 +186,7 @@ static int exchange_prepare(struct coll *coll)
     op->send_displs = arrays + n;
     op->recv_bytes = arrays + 2 * n;
     op->recv_displs = arrays + 3 * n;
-    op->user_digest = digest(4, 0, 0);
+    op->user_digest = coll_digest(coll, 0, 0);
     return COLL_RUN;
 }
 
