@@ -6,20 +6,21 @@
 #   --fast           without the tests that are labelled slow
 #   --soak           with PCCL_SOAK=1: the long version of every random test
 #   --werror         a warning of the compiler is an error
+#   --rounds N       runs them N times and counts who fails (tests/repeat.sh),
+#   --load L         ... beside L processes that only spin
 #
 # Every combination has a build folder of its own: build, build-asan,
 # build-tsan, each also with -clang. What the build lacks is installed first
 # (cmake/deps.sh). The tests run one after the other, because many of them run
-# several processes and measure how long those take. Ends with the summary of
-# ctest and its exit status.
+# several processes. Ends with the summary of ctest and its exit status.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-sanitize='' clang='' fast='' werror=OFF build=$root/build
+sanitize='' clang='' fast='' werror=OFF build=$root/build rounds='' load=''
 
 usage()
 {
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -33,6 +34,10 @@ while [ $# != 0 ]; do
     --fast) fast=1 ;;
     --soak) export PCCL_SOAK=1 ;;
     --werror) werror=ON ;;
+    --rounds | --load)
+        if [ $# -lt 2 ]; then usage; fi
+        if [ "$1" = --load ]; then load=$2; else rounds=$2; fi
+        shift ;;
     -h | --help) usage ;;
     --) shift; break ;;
     *) break ;;
@@ -68,6 +73,11 @@ if [ -n "$clang" ]; then export CC=clang; fi
 cmake -S "$root" -B "$build" -DPCCL_SANITIZE="$sanitize" -DBUILD_TESTING=ON \
     -DPCCL_WERROR="$werror"
 $fixed cmake --build "$build" -j "$(nproc)"
+if [ -n "$rounds$load" ]; then
+    # shellcheck disable=SC2086 # a command and its arguments, or nothing
+    exec $fixed sh "$root/tests/repeat.sh" "$build" "${rounds:-1}" "${load:-0}" \
+        ${fast:+-LE slow} "$@"
+fi
 cd "$build"
 # shellcheck disable=SC2086 # a command and its arguments, or nothing
 $fixed ctest --output-on-failure ${fast:+-LE slow} "$@"

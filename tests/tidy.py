@@ -11,6 +11,7 @@ FOLDERS = ("include", "src", "kernels", "tests", "examples")
 FILE_LINES = 600
 FUNCTION_LINES = 75
 COLUMNS = 80
+PATIENCE = 300  # seconds; as in tests/patience.h
 
 # A contract that its reader has in one place may be long.
 CONTRACTS = ("include/pccl.h",)
@@ -274,7 +275,22 @@ def check_names(files):
             structs.setdefault(struct, path)
 
 
+def check_patience(text):
+    """Faults in a CMakeLists.txt, script or program of a test: a time limit
+    that judges how busy the machine is."""
+    return [(text.count("\n", 0, found.start()) + 1,
+             f"a time limit of {found.group(1)} s: {PATIENCE} is the least")
+            for found in re.finditer(
+                r"\b(?:TIMEOUT |timeout |alarm\()(\d+)\b", text)
+            if 0 < int(found.group(1)) < PATIENCE]
+
+
 def self_test():
+    hasty = [number for number, _ in check_patience(
+        "PROPERTIES TIMEOUT 60\ntimeout 299 x\n"
+        "alarm(100);\ntimeout 300 x; alarm(0);\n--timeout 0.2\n")]
+    if hasty != [1, 2, 3]:
+        sys.exit(f"self-test: time limits -> {hasty}")
     twice = [fault for _, fault in check_names(
         {"src/ring/a.c": "struct op {\n", "src/mpi/b.c": "struct op {\n",
          "tests/mpi/b.c": "struct op {\n"})]
@@ -354,6 +370,12 @@ def main(root):
     for path, fault in check_names(texts):
         print(f"{path}: {fault}")
         count += 1
+    for file in sorted((root / "tests").rglob("*")):
+        if file.name != "CMakeLists.txt" and file.suffix not in (".c", ".sh"):
+            continue
+        for number, fault in check_patience(file.read_text(encoding="utf-8")):
+            print(f"{file.relative_to(root).as_posix()}:{number}: {fault}")
+            count += 1
     print(f"{len(files)} files, {count} faults")
     sys.exit(1 if count else 0)
 

@@ -20,7 +20,7 @@ fail()
 # The time limit is for bugs only.
 launch() # pccl-master arguments, -- program's arguments
 {
-    "$bin/pccl-master" --timeout 50 "$@" --outer $steps --inner 8 --batch 16 \
+    "$bin/pccl-master" --timeout 300 "$@" --outer $steps --inner 8 --batch 16 \
         --hidden 16 --hashes "$text" >"$work/out" 2>&1 3<&- &
     jobs="$jobs $!"
 }

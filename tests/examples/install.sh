@@ -43,7 +43,7 @@ build mpi_pccl "$work/readme" "$work/readme.c"
 build pccl "$work/native" "$examples/all_reduce.c"
 build mpi_pccl "$work/mpi" "$examples/elastic_train.c" \
     "$examples/train_args.c" "$examples/text_model.c"
-master() { "$prefix/bin/pccl-master" --timeout 30 "$@"; }
+master() { "$prefix/bin/pccl-master" --timeout 300 "$@"; }
 master -n 3 "$work/readme" >"$work/out"
 [ "$(grep -c 'mean 1 of 3 ranks' "$work/out")" = 10 ]
 

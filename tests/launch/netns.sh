@@ -27,7 +27,7 @@ far=$!
 tries=0
 until [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do
     tries=$((tries + 1))
-    [ $tries != 1000 ] || exit 1
+    [ $tries != 30000 ] || exit 1
     sleep 0.01 # for a step of another process
 done
 ip link set lo up
@@ -44,7 +44,7 @@ END
 chmod +x "$work/ssh"
 
 status=0
-timeout 40 "$master" -l --launcher-exec "$work/ssh" -hosts localhost:2,far:2 \
+timeout 300 "$master" -l --launcher-exec "$work/ssh" -hosts localhost:2,far:2 \
     sh -c 'echo at $PCCL_MASTER; exec "$0"' "$program" >"$work/out" 2>&1 ||
     status=$?
 for rank in 0 1 2 3; do

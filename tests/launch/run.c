@@ -1,6 +1,8 @@
 /* run.c - runs pccl-master and reads its output. */
 #include "run.h"
 
+#include "../patience.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,8 +15,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { DEADLINE_MS = 20000 };
 
 const char *run_master;
 const char *run_helper;
@@ -84,7 +84,7 @@ static void run_read(struct run *run)
 {
     struct pollfd fds[2] = {{.fd = run->out, .events = POLLIN},
                             {.fd = run->err, .events = POLLIN}};
-    if (poll(fds, 2, DEADLINE_MS) <= 0) {
+    if (poll(fds, 2, PATIENCE_MS) <= 0) {
         kill(run->pid, SIGKILL);
         fail_msg("no output and no end; out: %s err: %s", run->output,
                  run->errors);
@@ -151,7 +151,7 @@ void run_free(struct run *run)
 void assert_gone(int pidfd)
 {
     struct pollfd pollfd = {.fd = pidfd, .events = POLLIN};
-    assert_int_equal(poll(&pollfd, 1, DEADLINE_MS), 1);
+    assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
     close(pidfd);
 }
 

@@ -1,4 +1,4 @@
-/* run.h - runs pccl-master in a test, with deadlines for every wait. */
+/* run.h - runs pccl-master in a test, with a limit for every wait. */
 #ifndef PCCL_TEST_LAUNCH_RUN_H
 #define PCCL_TEST_LAUNCH_RUN_H
 
@@ -42,7 +42,7 @@ void run_errors_await(struct run *run, const char *text);
 void run_finish(struct run *run);
 void run_free(struct run *run);
 
-/* Asserts that the process ends within the deadline; closes pidfd. */
+/* Asserts that the process ends within PATIENCE_MS; closes pidfd. */
 void assert_gone(int pidfd);
 void assert_has(const char *text, const char *part);
 void assert_has_not(const char *text, const char *part);

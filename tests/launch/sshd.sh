@@ -42,7 +42,7 @@ Host *
     LogLevel ERROR
     BatchMode yes
 END
-if ! timeout 20 ssh -F "$work/ssh.conf" far true 2>"$work/error"; then
+if ! timeout 300 ssh -F "$work/ssh.conf" far true 2>"$work/error"; then
     cat "$work/error"
     echo "skipped: ssh to this machine does not work"
     exit 77 # no login here, for reasons of this machine
@@ -58,7 +58,7 @@ fail()
 run()
 {
     status=0
-    timeout 40 "$master" --launcher-exec "ssh -F $work/ssh.conf" "$@" \
+    timeout 300 "$master" --launcher-exec "ssh -F $work/ssh.conf" "$@" \
         >"$work/out" 2>"$work/error" || status=$?
 }
 

@@ -2,6 +2,8 @@
  * and dead readers, environment. */
 #include "run.h"
 
+#include "../patience.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
@@ -171,7 +173,7 @@ static void test_input(void **state)
     /* rank 0 closes its input; the writer gets an error */
     RUN(&run, "-n", "2", "sh", "-c", "exec \"$HELPER\" hold up <&-");
     struct pollfd pollfd = {.fd = run.in, .events = 0};
-    assert_int_equal(poll(&pollfd, 1, 20000), 1);
+    assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
     assert_true(pollfd.revents & POLLERR);
     kill(run.pid, SIGTERM);
     run_finish(&run);

@@ -2,6 +2,8 @@
  * without ranks. */
 #include "run.h"
 
+#include "../patience.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,7 +77,7 @@ static char process_state(pid_t pid)
 
 static void await_state(pid_t pid, bool stopped)
 {
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < PATIENCE_MS; i++) {
         if ((process_state(pid) == 'T') == stopped) return;
         poll(NULL, 0, 1);
     }

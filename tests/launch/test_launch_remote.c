@@ -3,6 +3,8 @@
  * namespace. */
 #include "run.h"
 
+#include "../patience.h"
+
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
@@ -360,7 +362,7 @@ static void test_stop_and_continue(void **state)
     for (int round = 0; round < 2; round++) {
         char wanted = round == 0 ? 'T' : 'S';
         kill(run.pid, round == 0 ? SIGTSTP : SIGCONT);
-        for (int i = 0; i < 20000; i++) {
+        for (int i = 0; i < PATIENCE_MS; i++) {
             FILE *file = fopen(path, "r");
             assert_non_null(file);
             assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &stat), 1);

@@ -2,6 +2,7 @@
  * repeatedly breaks its connections, one dies, one leaves early. With "late"
  * one dies at once, before any message. */
 #include "../../include/pccl.h"
+#include "../patience.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -36,7 +37,7 @@ static pcclEvent_t take(void)
 {
     pcclEvent_t event;
     do {
-        CHECK(pcclTakeEvent(comm, 20000, &event) == pcclSuccess);
+        CHECK(pcclTakeEvent(comm, PATIENCE_MS, &event) == pcclSuccess);
         CHECK(event.kind != pcclEventNone); /* would hang */
     } while (event.kind == pcclEventRoom);
     return event;
@@ -67,7 +68,7 @@ static void post(uint64_t to, int number)
     memset(body, number, size);
     while ((rc = pcclPostMessage(comm, to, &number, sizeof number, body,
                                  size)) == pcclPendingAsyncOps)
-        CHECK(pcclTakeEvent(comm, 20000, &event) == pcclSuccess &&
+        CHECK(pcclTakeEvent(comm, PATIENCE_MS, &event) == pcclSuccess &&
               event.kind == pcclEventRoom);
     CHECK(rc == pcclSuccess);
 }
@@ -95,7 +96,8 @@ static void exchange_bulk(uint64_t other, bool cutting)
     for (int events = 0; events < 2;) {
         pcclEvent_t event;
         if (cutting) cut();
-        CHECK(pcclTakeEvent(comm, cutting ? 3 : 20000, &event) == pcclSuccess);
+        CHECK(pcclTakeEvent(comm, cutting ? 3 : PATIENCE_MS, &event) ==
+              pcclSuccess);
         CHECK(cutting || event.kind != pcclEventNone);
         cutting = false;
         if (event.kind == pcclEventNone) continue;
@@ -193,7 +195,7 @@ static void member(int hint)
     int size = 0;
     params.master_address.inet.ipv4 = (ccoip_ipv4_address_t){{127, 0, 0, 1}};
     params.master_address.port = master_port;
-    alarm(50);
+    alarm(PATIENCE_S);
     CHECK(pcclInit() == pcclSuccess);
     CHECK(pcclCreateCommunicator(&params, &comm) == pcclSuccess);
     CHECK(pcclSetOptions(comm, &options) == pcclSuccess);
@@ -217,6 +219,7 @@ int main(int argc, char **argv)
 {
     late = argc > 1 && strcmp(argv[1], "late") == 0;
     int ports[2], killed = 0, failed = 0;
+    (void)setenv("PCCL_DEADLINE", "20", 1);
     CHECK(pipe(ports) == 0);
     for (int i = 0; i < 3; i++) {
         if (fork() != 0) continue;

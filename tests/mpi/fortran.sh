@@ -16,7 +16,7 @@ run() # NAME COMMAND...: it says that all is right
 {
     name=$1
     shift
-    out=$(timeout 60 "$@" 2>&1) || {
+    out=$(timeout 300 "$@" 2>&1) || {
         echo "$name: $*: $out"
         exit 1
     }

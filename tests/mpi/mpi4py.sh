@@ -8,7 +8,7 @@ python=${TEST_PYTHON:-python3}
     exit 77
 }
 for ranks in 1 2 3; do
-    out=$(timeout 60 "$1" -n $ranks "$python" -m mpi4py.run "$2" 2>&1) || {
+    out=$(timeout 300 "$1" -n $ranks "$python" -m mpi4py.run "$2" 2>&1) || {
         echo "$out"
         exit 1
     }

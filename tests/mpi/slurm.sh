@@ -13,7 +13,7 @@ export SLURM_JOB_ID=$$ SLURM_STEP_ID=1 SLURM_STEP_NUM_TASKS=3
 export SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST='node[07-09]'
 status=0
 for rank in 2 1 0; do
-    SLURM_PROCID=$rank timeout 40 "$join" 3 >"$work/$rank" 2>&1 &
+    SLURM_PROCID=$rank timeout 300 "$join" 3 >"$work/$rank" 2>&1 &
     pids="$pids $!"
 done
 for pid in $pids; do wait $pid || status=$?; done
@@ -24,7 +24,7 @@ port=$(printf ':%04X ' $((20000 + ($$ % 12000 * 64 + 1) % 12000)))
 tries=0
 while cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q "$port.* 0A "; do
     tries=$((tries + 1))
-    if [ $tries = 200 ]; then
+    if [ $tries = 6000 ]; then
         echo "the coordinator is still there"
         status=1
         break

@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
 
 status=0
-timeout 40 "$master" --spares 2 -n 2 sh -c \
+timeout 300 "$master" --spares 2 -n 2 sh -c \
     '[ "${RANK-}" != 1 ] || kill -9 $$; exec "$0" 2' "$join" \
     >"$work/out" 2>&1 || status=$?
 grep -q '^2 ranks, 1 of them newcomers' "$work/out" || status=1

@@ -169,7 +169,7 @@ bool cluster_has_report(const struct cluster *c, int rank, int timeout_ms)
 int64_t cluster_await(struct cluster *c, int rank, int kind)
 {
     struct report r = {0};
-    if (!cluster_has_report(c, rank, CLUSTER_PATIENCE_MS))
+    if (!cluster_has_report(c, rank, PATIENCE_MS))
         fail_msg("rank %d says nothing; expected report %d", rank, kind);
     ssize_t n = read(c->ranks[rank].report_fd, &r, sizeof r);
     if (n != sizeof r)
@@ -189,7 +189,7 @@ void cluster_order(struct cluster *c, int rank, int32_t order)
 void cluster_finish(struct cluster *c, int rank)
 {
     struct report r;
-    if (!cluster_has_report(c, rank, CLUSTER_PATIENCE_MS))
+    if (!cluster_has_report(c, rank, PATIENCE_MS))
         fail_msg("rank %d does not end", rank);
     ssize_t n = read(c->ranks[rank].report_fd, &r, sizeof r);
     if (n != 0) fail_msg("rank %d reports %d instead of ending", rank, r.kind);

@@ -2,17 +2,19 @@
  *
  * The test process starts a master and forks ranks that run a given body. It
  * receives their reports, sends them orders and signals. Every child dies with
- * its parent, cluster_stop() kills and reaps the rest, and an alarm ends a test
- * that hangs. All waits are on pipes. */
+ * its parent, and cluster_stop() kills and reaps the rest. All waits are on
+ * pipes, and end after PATIENCE_MS. */
 #ifndef PROC_CLUSTER_H
 #define PROC_CLUSTER_H
 
 #include "pccl.h"
 
+#include "../patience.h"
+
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { CLUSTER_RANKS_MAX = 64, CLUSTER_PATIENCE_MS = 90000 };
+enum { CLUSTER_RANKS_MAX = 64 };
 
 struct report {
     int32_t kind;

@@ -418,6 +418,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(ipv6),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    alarm(100);
     return cmocka_run_group_tests_name("proc/api", tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void lend(struct seat *seat)
     cut(seat);
     memset(data, AFTER, BYTES);
     seat_report(seat, WRITTEN, 0);
-    SEAT_EQUAL(seat, pcclTakeEvent(comm, 20000, &event), pcclSuccess);
+    SEAT_EQUAL(seat, pcclTakeEvent(comm, PATIENCE_MS, &event), pcclSuccess);
     SEAT_EQUAL(seat, event.kind, pcclEventBulkSent);
     SEAT_EQUAL(seat, event.result, pcclSuccess);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -103,7 +103,7 @@ static void borrow(struct seat *seat)
     SEAT_EQUAL(seat, pcclExpectBulk(comm, other, KEY, data, BYTES),
                pcclSuccess);
     pcclEvent_t event;
-    SEAT_EQUAL(seat, pcclTakeEvent(comm, 20000, &event), pcclSuccess);
+    SEAT_EQUAL(seat, pcclTakeEvent(comm, PATIENCE_MS, &event), pcclSuccess);
     SEAT_EQUAL(seat, event.kind, pcclEventBulkReceived);
     SEAT_EQUAL(seat, event.result, pcclSuccess);
     int64_t old = 0;
@@ -116,7 +116,7 @@ static void borrow(struct seat *seat)
 static void test_what_may_be_gone_is_not_believed(void **state)
 {
     struct cluster *c = *state;
-    cluster_start(c, "10");
+    cluster_start(c, "20");
     int lender = cluster_add(c, lend, NULL);
     int borrower = cluster_add(c, borrow, NULL);
     (void)cluster_await(c, borrower, READ);

@@ -107,7 +107,7 @@ static void collect(struct cluster *c, const struct stream *s, int64_t *first)
         int told = 0;
         struct report r;
         for (;;) {
-            if (!cluster_has_report(c, i, CLUSTER_PATIENCE_MS))
+            if (!cluster_has_report(c, i, PATIENCE_MS))
                 fail_msg("survivor %d says nothing", i);
             ssize_t n = read(c->ranks[i].report_fd, &r, sizeof r);
             if (n != sizeof r) fail_msg("survivor %d ended", i);
@@ -444,7 +444,6 @@ static void orphan_body(struct seat *seat)
     pcclAsyncReduceOp_t handle;
     if (seat->index > 0) begin_without_first(&v, &handle);
     (void)seat_hear(seat);
-    int64_t begun = now_ms();
     if (seat->index == 0) /* the others cannot request a repair */
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclUpdateTopologyFailed);
     else
@@ -456,7 +455,6 @@ static void orphan_body(struct seat *seat)
     SEAT_EQUAL(seat, vector_reduce(&v, 41), pcclMasterConnectionFailed);
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
-    SEAT_CHECK(seat, now_ms() - begun < 6000);
 }
 
 static void run_orphans(struct cluster *c, int sig)
@@ -501,6 +499,5 @@ int main(int argc, char **argv)
         TEST(master_stopped),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    alarm(100);
     return cmocka_run_group_tests_name("proc/faults", tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void storm_body(struct seat *seat)
 static void signals_interrupt_nothing(void **state)
 {
     struct cluster *c = *state;
-    cluster_start(c, "5");
+    cluster_start(c, "20");
     for (int i = 0; i < RANKS; i++) cluster_add(c, storm_body, NULL);
     for (int i = 0; i < RANKS; i++) (void)cluster_await(c, i, READY);
     for (int i = 0; i < RANKS; i++) cluster_order(c, i, GO);
@@ -173,7 +173,7 @@ static void strangers_are_closed(void **state)
     struct cluster *c = *state;
     enum { MANY = 200 };
     static int fds[MANY];
-    cluster_start(c, "1");
+    cluster_start(c, "2");
     for (int i = 0; i < 2; i++) cluster_add(c, visited_body, NULL);
     uint16_t port = (uint16_t)cluster_await(c, 0, PORT);
     (void)cluster_await(c, 1, PORT);
@@ -190,14 +190,15 @@ static void strangers_are_closed(void **state)
     work(c);
     for (int i = 0; i < MANY; i++) {
         if (i % 4 == 3) continue;
-        assert_true(is_closed(fds[i], CLUSTER_PATIENCE_MS));
+        assert_true(is_closed(fds[i], PATIENCE_MS));
         close(fds[i]);
     }
     /* A peer that sends byte by byte has no more time either. */
     enum { HEADER = 40 }; /* is parsed as a whole */
     int slow = call(port);
     int said = 0;
-    while (said < HEADER && !is_closed(slow, 200)) {
+    while (said < HEADER &&
+           !is_closed(slow, said < HEADER - 1 ? 200 : PATIENCE_MS)) {
         if (send(slow, "", 1, MSG_NOSIGNAL) != 1) break;
         said++;
     }
@@ -289,7 +290,7 @@ static void few_master_body(struct seat *seat)
 static void connecting_without_descriptors(void **state)
 {
     struct cluster *c = *state;
-    cluster_start(c, "3");
+    cluster_start(c, "20");
     cluster_add(c, few_body, NULL);
     cluster_add(c, few_master_body, NULL);
     for (int i = 0; i < 2; i++) (void)cluster_await(c, i, DONE);
@@ -333,7 +334,7 @@ static void full_body(struct seat *seat)
 static void callers_without_descriptors(void **state)
 {
     struct cluster *c = *state;
-    cluster_start(c, "1");
+    cluster_start(c, "2");
     for (int i = 0; i < 2; i++) cluster_add(c, full_body, NULL);
     uint16_t port = (uint16_t)cluster_await(c, 0, PORT);
     (void)cluster_await(c, 1, PORT);
@@ -342,8 +343,8 @@ static void callers_without_descriptors(void **state)
     assert_false(cluster_has_report(c, 0, 1000)); /* idle */
     for (int i = 0; i < 2; i++) cluster_order(c, i, GO);
     for (int i = 0; i < 2; i++) (void)cluster_await(c, i, DONE);
-    assert_true(is_closed(first, CLUSTER_PATIENCE_MS));
-    assert_true(is_closed(second, CLUSTER_PATIENCE_MS));
+    assert_true(is_closed(first, PATIENCE_MS));
+    assert_true(is_closed(second, PATIENCE_MS));
     close(first);
     close(second);
     for (int i = 0; i < 2; i++) cluster_finish(c, i);
@@ -366,7 +367,7 @@ static void parent_body(struct seat *seat)
         SEAT_CHECK(seat, child >= 0);
         if (child == 0) {
             (void)prctl(PR_SET_PDEATHSIG, 0);
-            alarm(30);
+            alarm(PATIENCE_S);
             for (;;) pause();
         }
         seat_report(seat, CHILD, child);
@@ -389,7 +390,7 @@ static void parent_body(struct seat *seat)
 static void children_keep_sockets(void **state)
 {
     struct cluster *c = *state;
-    cluster_start(c, "1");
+    cluster_start(c, "2");
     for (int i = 0; i < RANKS; i++) cluster_add(c, parent_body, NULL);
     pid_t child = (pid_t)cluster_await(c, 0, CHILD);
     for (int i = 0; i < RANKS; i++) (void)cluster_await(c, i, READY);
@@ -427,7 +428,7 @@ static void no_files_body(struct seat *seat)
 static void no_memory_files(void **state)
 {
     struct cluster *c = *state;
-    cluster_start(c, "3");
+    cluster_start(c, "20");
     for (int i = 0; i < RANKS; i++) cluster_add(c, no_files_body, NULL);
     for (int i = 0; i < RANKS; i++) (void)cluster_await(c, i, DONE);
     for (int i = 0; i < RANKS; i++) cluster_finish(c, i);
@@ -513,6 +514,5 @@ int main(int argc, char **argv)
         TEST(master_dies_under_every_call),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    alarm(100);
     return cmocka_run_group_tests_name("proc/hostile", tests, NULL, NULL);
 }

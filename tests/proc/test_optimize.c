@@ -178,7 +178,7 @@ static void test_the_fast_ring_is_found_and_used(void **state)
 {
     (void)state;
     struct cluster c;
-    cluster_start(&c, "3");
+    cluster_start(&c, "20");
     for (int i = 0; i < RANKS; i++) cluster_add(&c, body, NULL);
     int64_t ring = cluster_await(&c, 0, SAID_RING);
     for (int i = 1; i < RANKS; i++)
@@ -209,7 +209,7 @@ static void test_a_death_while_measuring(void **state)
 {
     (void)state;
     struct cluster c;
-    cluster_start(&c, "3");
+    cluster_start(&c, "20");
     for (int i = 0; i < RANKS; i++) cluster_add(&c, mortal_body, NULL);
     for (int i = 0; i < RANKS; i++) {
         if (i == 2) continue;

@@ -462,6 +462,5 @@ int main(int argc, char **argv)
         TEST(same_bits_when_members_die),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    alarm(100);
     return cmocka_run_group_tests_name("proc/quantized", tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void test_quiet(void **state)
 {
     struct cluster *c = *state;
     int64_t quiet[RANKS];
-    cluster_start(c, "10");
+    cluster_start(c, "20");
     for (int r = 0; r < RANKS; r++)
         assert_int_equal(cluster_add(c, body, NULL), r);
     for (int k = 0; k < 3; k++) {

@@ -74,7 +74,7 @@ static void test_environments_of_callers(void **state)
     struct cluster c;
     memset(&c, 0, sizeof c);
     int64_t first[SIZES];
-    cluster_start(&c, "5");
+    cluster_start(&c, "20");
     for (int i = 0; i < RANKS; i++) cluster_add(&c, body, NULL);
     for (int env = 0; env < ENVS; env++) {
         for (int s = 0; s < SIZES; s++) {

@@ -124,6 +124,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(many_with_retry, start, stop)};
-    alarm(100);
     return cmocka_run_group_tests_name("proc/retry", tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ static void body(struct seat *seat)
 static void run(void **state, const struct variant *v)
 {
     struct cluster *c = *state;
-    cluster_start(c, "5");
+    cluster_start(c, "20");
     for (int i = 0; i < RANKS; i++) (void)cluster_add(c, body, v);
     for (int i = 0; i < RANKS; i++)
         assert_int_equal(cluster_await(c, i, SHARED), v->shared[i]);
@@ -157,7 +157,7 @@ static void crossing(struct seat *seat)
 static void test_orders_may_cross(void **state)
 {
     struct cluster *c = *state;
-    cluster_start(c, "5");
+    cluster_start(c, "20");
     for (int i = 0; i < 2; i++) (void)cluster_add(c, crossing, NULL);
     assert_int_equal(cluster_await(c, 0, SHARED), 1);
     cluster_order(c, 1, 1);

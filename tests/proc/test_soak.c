@@ -267,6 +267,18 @@ static int pick(const struct cluster *c, uint64_t *seed)
     return rank;
 }
 
+/* Ranks that get no processor have done nothing yet. */
+static void await_outcomes(uint32_t least)
+{
+    int64_t end = now_ms() + PATIENCE_MS;
+    for (uint32_t total = 0; total <= least && now_ms() < end;) {
+        pass_time(10000);
+        total = 0;
+        for (int i = 0; i < CLUSTER_RANKS_MAX; i++)
+            total += *(volatile uint32_t *)&board->notes[i].count;
+    }
+}
+
 static void soak(const char *transport)
 {
     static struct cluster c;
@@ -294,6 +306,7 @@ static void soak(const char *transport)
         }
         pass_time(next_random(&seed, 3) * next_random(&seed, 60000));
     }
+    await_outcomes((uint32_t)c.count);
     board->over = true;
     uint64_t total = 0;
     bool survivor[CLUSTER_RANKS_MAX];

@@ -224,12 +224,10 @@ static void different_calls_body(struct seat *seat)
     float buffer[1000];
     for (int i = 0; i < 2; i++) {
         for (int k = 0; k < 1000; k++) buffer[k] = 1;
-        int64_t begun = now_ms();
         pcclResult_t rc = seat->index == i
                               ? pcclUpdateTopology(comm)
                               : pcclAllReduce(buffer, buffer, &d, comm, NULL);
         SEAT_EQUAL(seat, rc, pcclInvalidUsage);
-        SEAT_CHECK(seat, now_ms() - begun < 4000);
         SEAT_EQUAL(seat, buffer[999], 1);
         SEAT_EQUAL(seat, pcclUpdateTopology(comm), pcclSuccess);
         rc = pcclAllReduce(buffer, buffer, &d, comm, NULL);
@@ -300,6 +298,5 @@ int main(int argc, char **argv)
         TEST(concurrent_tags),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    alarm(100);
     return cmocka_run_group_tests_name("proc/types", tests, NULL, NULL);
 }

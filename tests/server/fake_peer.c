@@ -1,6 +1,8 @@
 /* fake_peer.c - a scripted peer for tests of the master. */
 #include "fake_peer.h"
 
+#include "../patience.h"
+
 #include "../../src/base/io_addr.h"
 #include "../../src/master/master.h"
 
@@ -14,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define WATCHDOG 20. /* seconds */
 
 static void on_watchdog(struct ev_loop *loop, ev_timer *timer, int events)
 {
@@ -59,7 +59,7 @@ void bench_open(struct bench *b, const char *host, uint32_t quorum,
                                       .aborted = keep_abort};
     b->server = master_server_open(&o, error, sizeof error);
     if (!b->server) fail_msg("%s", error);
-    ev_timer_init(&b->watchdog, on_watchdog, WATCHDOG, 0.);
+    ev_timer_init(&b->watchdog, on_watchdog, PATIENCE_S, 0.);
     ev_timer_start(b->loop, &b->watchdog);
 }
 

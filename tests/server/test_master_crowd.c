@@ -2,6 +2,8 @@
  * the coordinator at most one link and a few KiB, and its members nothing. */
 #include "fake_peer.h"
 
+#include "../patience.h"
+
 #include "../../src/master/master.h"
 
 #include <stdarg.h>
@@ -14,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LONG (30 * PCCL_S)
+#define LONG (2 * PATIENCE_S * PCCL_S)
 #define SHORT (200 * PCCL_MS)
 
 /* A member that is served before and after the trouble. */
@@ -127,7 +129,7 @@ static void test_an_unfinished_hello_ends_with_the_deadline(void **state)
     ev_tstamp start = ev_now(b.loop);
     peer_expect_end(&p);
     double took = ev_now(b.loop) - start;
-    assert_true(took > .15 && took < 5.);
+    assert_true(took > .15);
     peer_expect(&p, WIRE_EVICT);
     assert_non_null(strstr(p.msg.abort.text, "HELLO"));
     peer_close(&p);

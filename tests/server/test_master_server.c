@@ -2,6 +2,8 @@
  * from HELLO to the view and the loss of members. */
 #include "fake_peer.h"
 
+#include "../patience.h"
+
 #include <stdarg.h>
 #include <setjmp.h>
 #include <cmocka.h>
@@ -13,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONG (30 * PCCL_S)
+#define LONG (2 * PATIENCE_S * PCCL_S)
 #define SHORT (200 * PCCL_MS)
 
 static pccl_ns now(void)

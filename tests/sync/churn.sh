@@ -28,7 +28,7 @@ fail()
 }
 
 exec 3<>"$work/out"
-launch -n 3 --elastic --timeout 50
+launch -n 3 --elastic --timeout 300
 joins=0 kills=0 waits=no next=60 lacked=0 received=0 done=0 pids= weights=
 ended=no
 while [ "$ended" = no ] && IFS= read -r line <&3; do

@@ -5,6 +5,7 @@
  * The first ranks hold 1s, the last one or two receive. The parent kills one of
  * them some milliseconds after all have called; the times only choose where. */
 #include "../../include/pccl.h"
+#include "../patience.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -130,7 +131,7 @@ static pid_t start(int rank)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        alarm(40);
+        alarm(PATIENCE_S);
         be_peer(rank);
     }
     return pid;
@@ -255,7 +256,7 @@ static struct report alone(uint64_t revision, uint8_t content)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        alarm(40);
+        alarm(PATIENCE_S);
         go_on(revision, content, ready[1]);
     }
     close(ready[1]);

@@ -22,7 +22,7 @@ static struct cast cast;
 static int setup(void **state)
 {
     (void)state;
-    cast_open(&cast, 2000);
+    cast_open(&cast, 20000);
     memset(fake_devices, 0, sizeof fake_devices);
     return 0;
 }

@@ -28,7 +28,7 @@ await_nothing()
     tries=0
     while [ -n "$(left)" ]; do
         tries=$((tries + 1))
-        if [ $tries = 150 ]; then die "$1: still there: $(left)"; fi
+        if [ $tries = 3000 ]; then die "$1: still there: $(left)"; fi
         sleep 0.1
     done
 }
