@@ -1,9 +1,9 @@
 /* patience.h - how long a test waits for what must happen.
  *
  * A process that gets no processor is slow, not stuck: a shorter wait judges
- * the machine. So a test shows that something does not wait for a timer by making
- * the timer longer than its own patience (PATIENT, for PCCL_DEADLINE), not by a
- * stopwatch. tests/tidy.py refuses shorter limits. */
+ * the machine. So a test shows that something does not wait for a timer by
+ * making the timer longer than its own patience (PATIENT, for PCCL_DEADLINE),
+ * not by a stopwatch. tests/tidy.py refuses shorter limits. */
 #ifndef PCCL_TEST_PATIENCE_H
 #define PCCL_TEST_PATIENCE_H
 

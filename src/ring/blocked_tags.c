@@ -3,8 +3,8 @@
  *
  * A member that runs an operation and has received a frame of another one of
  * the same tag cannot launch that one. So that each operation is known to some
- * member that lacks it, all partners get a frame sooner or later: those to whom
- * the algorithm has nothing to send yet, late. */
+ * member that lacks it, all partners get a frame sooner or later: those whom
+ * the launch did not tell (rule D2c), late. */
 #include "op.h"
 
 /* Frames of the operation that cannot be launched came from several members. */
@@ -34,20 +34,15 @@ static uint32_t add_blocked(struct engine *e, const struct link *l,
     return count;
 }
 
-/* Nothing has gone to this partner, and nothing has come from it. */
-static bool is_silent(const struct endpoint *ep)
-{
-    return !ep->asked && !ep->ready && ep->send_next == 0 &&
-           (ep->sends > 0 || ep->recvs > 0);
-}
-
+/* A centralized root is silent until it is asked (rule D11c). */
 static void announce_late(struct engine *e, struct op *op)
 {
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
-        if (op->phase != PHASE_RUNNING || !is_silent(ep)) continue;
-        ep->asked = true;
-        op_control_send(e, op, ep, FRAME_READY, ep->recvs, 0);
+        bool told = ep->announced || ep->ready || !op_exchanges(ep);
+        if (told || op->phase != PHASE_RUNNING) continue;
+        ep->announced = true;
+        op_control_send(e, op, ep, FRAME_READY, 0, 0);
     }
 }
 

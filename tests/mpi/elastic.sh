@@ -36,7 +36,7 @@ pccl | mpix | scatter) told=0 ;;
 forced | gather) option=--elastic=force ;;
 esac
 status=0
-timeout 100 "$master" "$option" -n "$ranks" "$program" "$case" \
+timeout 300 "$master" "$option" -n "$ranks" "$program" "$case" \
     >"$work/out" 2>&1 || status=$?
 [ $status = $expected ] || fail "status $status, not $expected"
 [ "$told" = "any number of" ] || [ "$(count "$sentence")" = "$told" ] ||

@@ -20,7 +20,7 @@ restart()
     status=0
     rm -f "$work"/checkpoint*
     eval "victim=\${$#}"
-    timeout 100 "$master" --restart 2,0 -n 3 $1 "$program" "$work" 10 \
+    timeout 300 "$master" --restart 2,0 -n 3 $1 "$program" "$work" 10 \
         "$victim" >"$work/out" 2>&1 || status=$?
     [ $status = 0 ] || fail "$*: status $status"
     grep -q '^start 0 from step 0$' "$work/out" || fail "$*: no first start"
@@ -36,7 +36,7 @@ restart '--elastic 3' 2
 
 status=0
 rm -f "$work/replaced"
-timeout 100 "$master" --respawn -n 3 "$program" "$work" 0 >"$work/out" 2>&1 ||
+timeout 300 "$master" --respawn -n 3 "$program" "$work" 0 >"$work/out" 2>&1 ||
     status=$?
 [ $status = 0 ] || fail "respawn: status $status"
 [ "$(grep -c '^run$' "$work/out")" = 3 ] ||

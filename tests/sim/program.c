@@ -82,10 +82,9 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
             spec->coll = COLL_ALLREDUCE;
         if (s->options.mismatch && spec->coll == COLL_BARRIER)
             spec->coll = COLL_BROADCAST;
-        if (s->options.mismatch && odd_one(s, p, 502)) {
-            spec->wrong = true;
-            if (!narrow_scope(s, p, spec)) make_odd(s, g, spec);
-        }
+        if (s->options.mismatch && odd_one(s, p, 502) &&
+            !narrow_scope(s, p, spec))
+            make_odd(s, g, spec);
     }
     for (uint32_t i = g->count; i > 1; i--) {
         uint32_t k = sim_pick(s, i);

@@ -226,6 +226,7 @@ uint64_t spec_arguments(const struct sim_spec *spec)
 {
     uint64_t count = spec->coll != COLL_ALLTOALLV ? spec->count : 0;
     bool rooted = spec->coll == COLL_BROADCAST;
+    if (spec->scoped) count += (uint64_t)spec->size << 32;
     return sim_mix(spec->ident, count, spec->dtype * 16 + spec->redop,
                    spec->coll * 16 + (rooted ? spec->root : 0));
 }
@@ -260,9 +261,8 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
         sim_coverage.scoped++;
     }
     oracle_offer(s, o, p->session->id,
-                 spec->ident == SIM_RESYNC     ? (int64_t)p->program.step
-                 : spec->wrong && spec->scoped ? -1
-                                               : (int64_t)spec_arguments(spec));
+                 spec->ident == SIM_RESYNC ? (int64_t)p->program.step
+                                           : (int64_t)spec_arguments(spec));
     p->request = q;
     if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
         p->fast = o;
