@@ -84,10 +84,10 @@ struct coll {
         USES_ROOT,     /* for the result */
         USES_ROOT_DATA /* a broadcast */
     } uses;
-    unsigned long call; /* its number among those of the world */
-    bool unaware;       /* it must fail: this process may not know its rank */
-    bool orphan;        /* the root was lost: `root` is its number alone */
-    bool has_data;      /* of a lost root, in recvbuf */
+    unsigned long number; /* among the collectives of the world */
+    bool unaware;         /* it must fail: this process may not know its rank */
+    bool orphan;          /* the root was lost: `root` is its number alone */
+    bool has_data;        /* of a lost root, in recvbuf */
     char *input; /* copy of an in-place input, restored on failure; owned */
     bool in_place;
     bool even; /* blocks of equal size, in rank order */

@@ -112,7 +112,7 @@ static int failure_shrink(struct coll *coll)
     const struct group *before = atomic_load(&world.view);
     if (!world_refresh())
         return error_note(MPI_ERR_OTHER, "cannot read the view of the run");
-    rank_use_changed(before, coll->call);
+    rank_use_changed(before, coll->number);
     /* Another operation may have handled the loss already. */
     if (!comm->follows_world && comm_members(comm) == coll->members) {
         int result = members_filter(comm);

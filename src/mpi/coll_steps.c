@@ -23,7 +23,7 @@ static int holder_round(struct coll *coll)
     coll->op.count = 1;
     coll->op.datatype = pcclUint32;
     coll->op.op = pcclMin;
-    coll->op.user_digest = digest(7, (uint64_t)coll->root, world.promotes);
+    coll->op.user_digest = coll_digest(coll, 1, world.promotes);
     return COLL_RUN;
 }
 

@@ -127,7 +127,7 @@ void rank_use_collective(struct coll *coll)
         coll->unaware = rank_use_unaware();
         name(coll->function);
     }
-    coll->call = atomic_fetch_add(&calls, 1) + 1;
+    coll->number = atomic_fetch_add(&calls, 1) + 1;
     if (coll->uses == USES_ROOT_DATA && !world.promotes && rank_use_unaware())
         coll->unaware = (coll->members->rank == coll->root) !=
                         rank_use_believes(coll->root);

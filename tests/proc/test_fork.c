@@ -96,7 +96,7 @@ static void lives(const struct seat *seat)
 
 static void child(const struct seat *seat, pcclComm_t *comm, int number)
 {
-    alarm(CLUSTER_PATIENCE_MS / 1000);
+    alarm(PATIENCE_S);
     refused(seat, comm);
     if (number > 0)
         SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
@@ -145,7 +145,7 @@ static void busy_body(struct seat *seat)
         SEAT_EQUAL(seat, pcclCollectiveAsync(&c, comm, &handle), pcclSuccess);
         if (seat->index == 0) pid = fork();
         if (pid == 0) {
-            alarm(CLUSTER_PATIENCE_MS / 1000);
+            alarm(PATIENCE_S);
             MISUSED(pcclAwaitAsyncReduce(&handle, NULL));
             SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
             exit(0);
@@ -222,7 +222,7 @@ static void test_inherited_master(void **state)
     assert_int_equal(pcclRunMaster(master), pcclSuccess);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(CLUSTER_PATIENCE_MS / 1000);
+        alarm(PATIENCE_S);
         bool ok = pcclInterruptMaster(master) == pcclInvalidUsage &&
                   pcclRunMaster(master) == pcclInvalidUsage &&
                   pcclMasterAwaitTermination(master) == pcclInvalidUsage &&
