@@ -31,7 +31,7 @@ bcast_promoted)
     export PCCL_LOST_ROOT=promote
     ;;
 halo) expected=101 told=0 ;;
-halo_ulfm | mix | derived | gather_all) told=0 ;;
+halo_ulfm | pending | mix | derived | gather_all) told=0 ;;
 pccl | mpix | scatter) told=0 ;;
 forced | gather) option=--elastic=force ;;
 esac

@@ -193,6 +193,29 @@ static void test_halo_ulfm(void)
     OK(MPI_Comm_free(&left));
 }
 
+/* Requests of all kinds that need the lost rank end. */
+static void test_pending(void)
+{
+    int in, out = rank, sum[2], *large = calloc(LARGE, sizeof *large);
+    MPI_Request requests[5];
+    return_errors();
+    exchange(&in);
+    OK(MPI_Recv_init(&in, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &requests[0]));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Irecv(&in, 1, MPI_INT, 1, 8, MPI_COMM_WORLD, &requests[1]));
+    OK(MPI_Isend(large, LARGE, MPI_INT, 1, 9, MPI_COMM_WORLD, &requests[2]));
+    die_if(1);
+    OK(MPI_Start(&requests[0]));
+    OK(MPI_Iallreduce(&out, &sum[0], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                      &requests[3]));
+    OK(MPI_Ibarrier(MPI_COMM_WORLD, &requests[4]));
+    for (int i = 4; i >= 0; i--)
+        LOST(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&requests[0]));
+    LOST(sum_of(1, MPI_COMM_WORLD, &sum[1]));
+    free(large);
+}
+
 /* Two ranks name ranks, the others do not: all get the same. */
 static void test_mix(void)
 {
@@ -358,6 +381,7 @@ int main(int argc, char **argv)
                  {"reduce_moved", test_reduce_moved},
                  {"halo", test_halo},
                  {"halo_ulfm", test_halo_ulfm},
+                 {"pending", test_pending},
                  {"mix", test_mix},
                  {"derived", test_derived},
                  {"gather_all", test_gather_all},
