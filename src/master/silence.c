@@ -20,7 +20,7 @@ bool silence_is_suspect(const struct master *m, uint32_t link)
 /* Rule M11: it slept, it was starved, or its network is down. */
 static bool is_deaf(const struct master *m)
 {
-    return m->now - m->heard_at >= m->deadline / 2;
+    return m->now - m->heard_at >= m->deadline / 10 * 3;
 }
 
 static bool is_fresh(const struct master *m, const struct master_peer *p)
@@ -59,7 +59,8 @@ void silence_heard(struct master *m, uint32_t link)
         pccl_ns *since = &m->peers[i].silence.since;
         if (!is_known(&m->peers[i])) continue;
         /* TCP tries again within the time of the outage. */
-        if (*since < m->now + gap) *since = m->now + gap;
+        pccl_ns grace = gap - m->deadline / 2;
+        if (*since < m->now + grace) *since = m->now + grace;
     }
     if (p->silence.told != EVIDENCE_NONE) note(m, link, NOTE_HEARD);
     p->last_recv = m->now;
@@ -80,7 +81,7 @@ void silence_evidence(struct master *m, const struct master_event *event)
 static void look(struct master *m, uint32_t link)
 {
     struct master_silence *s = &m->peers[link].silence;
-    if (!m->out.look || m->now - s->asked_at < m->deadline / 5 * 2) return;
+    if (!m->out.look || m->now - s->asked_at < m->deadline / 20 * 7) return;
     s->asked_at = m->now;
     m->out.look(m->out.user, &m->peers[link].info);
 }

@@ -144,6 +144,7 @@ static void pause_master(struct sim *s)
     /* After a stop the driver reads before it judges. */
     if (!cut) s->master_tick_at = until + SIM_DEADLINE / 5;
     if (!cut) s->master_paused_until = until;
+    if (cut && until > s->master_cut_until) s->master_cut_until = until;
     noted(s, cut ? until + longest : until);
     sim_coverage.paused++;
     SIM_TRACE(s, "the master %s", cut ? "is cut off" : "pauses");
@@ -303,7 +304,7 @@ void sim_heal(struct sim *s)
 {
     s->healing = true;
     s->last_fault = s->now;
-    s->master_paused_until = 0;
+    s->master_paused_until = s->master_cut_until = 0;
     for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) s->refusals[i].until = 0;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         for (int side = 0; side < 2; side++) {

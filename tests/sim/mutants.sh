@@ -226,8 +226,8 @@ the silent are not told (M10)|master/silence.c|s/if (silence_is_suspect(m, i)) m
 links of the silent are judged (M10)|elastic/session.c|s/links_excuse(s->links, msg->ids, msg->id_count);//
 dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at = n->now;//
 an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspect(m, x) .*//
-a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= m->deadline . 2;/return false;/
-no time after an outage (M11)|master/silence.c|s/\*since = m->now + gap;/*since = m->now;/
+a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= m->deadline .*;/return false;/
+no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*since = m->now;/
 a sleeper judges (M12)|link/link_patience.c|s/^    if (first || slept.*/    return;/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/

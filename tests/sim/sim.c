@@ -40,6 +40,7 @@ static int stream_new(struct sim *s, bool control)
     st->used = true;
     st->control = control;
     for (int k = 0; k < 2; k++) {
+        if (control) st->pipe[k].open_at = s->master_cut_until;
         size_t span = s->options.pipe_max - s->options.pipe_min;
         st->pipe[k].limit =
             control ? SIZE_MAX / 2

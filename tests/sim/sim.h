@@ -229,7 +229,7 @@ struct sim {
     struct master *master;
     void *edges; /* the master's store */
     size_t edges_size;
-    pccl_ns master_tick_at, master_paused_until;
+    pccl_ns master_tick_at, master_paused_until, master_cut_until;
     int links[MASTER_LINKS_MAX]; /* link -> stream */
     struct net_pipe link_rx[MASTER_LINKS_MAX];
     uint32_t link_count;
