@@ -1,7 +1,7 @@
 /* peer.c - wan-peer: the benchmark and test program in the nodes of an emulated
  * network.
  *
- * wan-peer reduce|vanish|partition|stranded|messages [options]
+ * wan-peer reduce|vanish|partition|outage|stranded|messages [options]
  *
  * wan-emulator starts it. The member of rank 0 prints the measurements, one
  * JSON object per line. Every peer checks every result; exit status 1 if one is
@@ -213,7 +213,8 @@ double peer_span(struct peer *p, double begin, double end)
 /* -------------------------------------------------------------------- main */
 
 static const char help[] =
-    "usage: wan-peer reduce|vanish|partition|stranded|messages [options]\n"
+    "usage: wan-peer reduce|vanish|partition|outage|stranded|messages "
+    "[options]\n"
     "  --load LIST      what is reduced, see load.h; reduce: all of "
     "them, else the first (8M)\n"
     "  --repeat R       measurements of each load (3)\n"
@@ -260,11 +261,9 @@ int main(int argc, char **argv)
     static const struct mode {
         const char *name;
         int (*run)(struct peer *p);
-    } modes[] = {{"reduce", peer_reduce},
-                 {"vanish", peer_vanish},
-                 {"partition", peer_partition},
-                 {"stranded", peer_stranded},
-                 {"messages", peer_messages}};
+    } modes[] = {{"reduce", peer_reduce},       {"vanish", peer_vanish},
+                 {"partition", peer_partition}, {"outage", peer_outage},
+                 {"stranded", peer_stranded},   {"messages", peer_messages}};
     struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)

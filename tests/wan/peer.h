@@ -65,6 +65,7 @@ double peer_span(struct peer *p, double begin, double end);
 int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
 int peer_vanish(struct peer *p);    /* some vanish without a packet */
 int peer_partition(struct peer *p); /* some are cut off and come back */
+int peer_outage(struct peer *p);    /* the master is cut off for a while */
 int peer_stranded(struct peer *p);  /* no ring is left */
 int peer_messages(struct peer *p); /* to the listed peers, which only receive */
 

@@ -193,6 +193,24 @@ int peer_partition(struct peer *p)
     return 0;
 }
 
+/* The master alone is cut off, for several deadlines. Operations go on, nobody
+ * is lost, and the call that needs the master ends when the network heals. */
+int peer_outage(struct peer *p)
+{
+    enum { OUTAGE = 6 };
+    double begin = peer_now();
+    if (p->number == 1) peer_control(p, "path master <-> * block");
+    while (peer_most(p, peer_now() - begin) < OUTAGE) (void)one_reduce(p, 1);
+    if (p->number == 1) peer_control(p, "path master <-> * open");
+    pcclResult_t rc = pcclUpdateTopology(p->comm);
+    if (rc != pcclSuccess) peer_fail(p, "update: %s", pcclGetErrorString(rc));
+    (void)one_reduce(p, 1);
+    if (peer_world(p) != p->peers)
+        peer_fail(p, "%d peers, not %d", peer_world(p), p->peers);
+    tell(p, "outlasted", begin);
+    return 0;
+}
+
 /* ----------------------------------------------------------------- no ring */
 
 /* The last error names both unreachable pairs on every member. */

@@ -80,6 +80,9 @@ partition)
     run "$source/quick.wan" partition --load 1M --lose 2,4
     need '"recovered":.*"peers":2' out
     need '"gathered":.*"peers":4' out ;;
+outage)
+    run "$source/quick.wan" outage --load 64K
+    need '"outlasted":.*"peers":4' out ;;
 *)
     echo "unknown case $case"
     exit 2 ;;
