@@ -78,7 +78,8 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     c->process = fork_guard_now();
     c->params = *params;
     c->rank_hint = -1;
-    c->master.fd = c->master.poll_fd = c->background.doorbell.fd = -1;
+    c->master.fd = c->master.poll_fd = -1;
+    c->background.loop.fd = c->background.loop.bell_fd = -1;
     progress_init(c);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->io.listeners[i] = -1;
     *comm_out = c;

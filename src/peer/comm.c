@@ -81,23 +81,26 @@ void comm_pause_accepting(pcclComm_t *c)
     c->io.accept_paused = true;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
         if (c->io.listeners[i] >= 0)
-            ev_io_stop(c->background.loop, &c->io.listener_watchers[i]);
+            (void)io_loop_watch(&c->background.loop, &c->io.listener_watches[i],
+                                0);
     }
 }
 
 static void resume_accepting(pcclComm_t *c)
 {
+    bool ok = true;
     for (int i = 0; c->io.accept_paused && i < COMM_LISTENERS_MAX; i++) {
         if (c->io.listeners[i] >= 0)
-            ev_io_start(c->background.loop, &c->io.listener_watchers[i]);
+            ok = io_loop_watch(&c->background.loop, &c->io.listener_watches[i],
+                               IO_READ) &&
+                 ok;
     }
-    c->io.accept_paused = false;
+    if (ok) c->io.accept_paused = false;
 }
 
-static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
+static void on_tick(void *comm)
 {
-    (void)loop, (void)events;
-    pcclComm_t *c = w->data;
+    pcclComm_t *c = comm;
     comm_master_judge(c);
     resume_accepting(c);
     session_tick(c->session, comm_now());
@@ -107,20 +110,19 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 static void on_wake(void *comm)
 {
     pcclComm_t *c = comm;
-    if (c->background.stopping) ev_break(c->background.loop, EVBREAK_ALL);
+    if (c->background.stopping) io_loop_stop(&c->background.loop);
     progress_woken(c);
 }
 
-static void loop_release(struct ev_loop *loop)
+static void loop_release(void *comm)
 {
-    pcclComm_t *c = ev_userdata(loop);
+    pcclComm_t *c = comm;
     pthread_mutex_unlock(&c->lock);
 }
 
-static void loop_acquire(struct ev_loop *loop)
+static void loop_acquire(void *comm)
 {
-    pcclComm_t *c = ev_userdata(loop);
-    comm_lock(c);
+    comm_lock(comm);
 }
 
 static void *background_thread(void *comm)
@@ -130,7 +132,7 @@ static void *background_thread(void *comm)
     /* Who judges this process by its silence finds the thread by its name. */
     (void)pthread_setname_np(pthread_self(), HOST_IO_THREAD);
     pthread_mutex_lock(&c->lock);
-    ev_run(c->background.loop, 0);
+    io_loop_run(&c->background.loop);
     pthread_mutex_unlock(&c->lock);
     return NULL;
 }
@@ -220,11 +222,10 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     c->session = calloc(1, sizeof *c->session);
     c->master.store = calloc(1, sizeof *c->master.store);
     c->io.sockets = calloc(CONNS_MAX, sizeof *c->io.sockets);
-    c->background.loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     c->master.poll_fd = epoll_create1(EPOLL_CLOEXEC);
-    bool wakes = wake_open(&c->background.doorbell) && progress_open(c);
-    if (!c->session || !c->master.store || !c->io.sockets ||
-        !c->background.loop || !wakes || c->master.poll_fd < 0)
+    bool wakes = io_loop_open(&c->background.loop) && progress_open(c);
+    if (!c->session || !c->master.store || !c->io.sockets || !wakes ||
+        c->master.poll_fd < 0)
         return false;
     for (uint32_t i = 0; i < CONNS_MAX; i++) c->io.sockets[i].fd = -1;
     struct session_config config = {
@@ -254,9 +255,8 @@ static void release(pcclComm_t *c)
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
     shared_region_free(&c->io.region);
-    wake_close(&c->background.doorbell);
     progress_close(c);
-    if (c->background.loop) ev_loop_destroy(c->background.loop);
+    io_loop_close(&c->background.loop);
     if (c->master.poll_fd >= 0) close(c->master.poll_fd);
     free(c->session);
     free(c->master.store);
@@ -266,35 +266,33 @@ static void release(pcclComm_t *c)
     c->session = NULL;
     c->master.store = NULL;
     c->io.sockets = NULL;
-    c->background.loop = NULL;
     c->master.poll_fd = -1;
     c->master.in = c->master.out = NULL;
     c->master.in_capacity = c->master.out_capacity = 0;
 }
 
-/* The time between two ticks, in seconds. */
-static double pace(const pcclComm_t *c)
+/* The time between two ticks. */
+static pccl_ns pace(const pcclComm_t *c)
 {
-    return (double)links_deadline(c->session->links) / 5e9;
+    return links_deadline(c->session->links) / 5;
 }
 
 void comm_pace(pcclComm_t *c)
 {
-    if (c->background.tick.repeat == pace(c)) return;
-    c->background.tick.repeat = pace(c);
-    ev_timer_again(c->background.loop, &c->background.tick);
+    if (c->background.loop.period != pace(c))
+        io_loop_pace(&c->background.loop, pace(c));
 }
 
-static void start_loop(pcclComm_t *c)
+static bool start_loop(pcclComm_t *c)
 {
-    ev_set_userdata(c->background.loop, c);
-    ev_set_loop_release_cb(c->background.loop, loop_release, loop_acquire);
-    wake_start(&c->background.doorbell, c->background.loop, on_wake, c);
-    progress_start(c);
-    ev_timer_init(&c->background.tick, on_tick, pace(c), pace(c));
-    c->background.tick.data = c;
-    ev_timer_start(c->background.loop, &c->background.tick);
-    comm_io_start_watchers(c);
+    struct io_loop *l = &c->background.loop;
+    l->user = c;
+    l->tick = on_tick;
+    l->woken = on_wake;
+    l->release = loop_release;
+    l->acquire = loop_acquire;
+    io_loop_pace(l, pace(c));
+    return progress_start(c) && comm_io_start_watchers(c);
 }
 
 /* PCCL_ALGORITHM. False: it names an algorithm that does not exist. */
@@ -343,8 +341,7 @@ int comm_open(pcclComm_t *c)
     struct session *s = c->session;
     s->now = comm_now();
     links_set_now(s->links, s->now);
-    start_loop(c);
-    if (!start_thread(c)) {
+    if (!start_loop(c) || !start_thread(c)) {
         release(c);
         comm_set_error(c, "cannot start a thread");
         return pcclInternalError;
@@ -379,7 +376,7 @@ void comm_close(pcclComm_t *c)
     if (c->session->state == SESSION_MEMBER) progress_flush_messages(c);
     if (c->session->state == SESSION_MEMBER) leave(c);
     c->background.stopping = true;
-    wake_send(&c->background.doorbell);
+    io_loop_wake(&c->background.loop);
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->background.thread, NULL);
     pthread_mutex_lock(&c->lock);
@@ -404,9 +401,8 @@ void comm_abandon(pcclComm_t *c)
         if (c->io.region.memory && c->io.region.fd >= 0) close(c->io.region.fd);
         comm_io_close_all(c);
         progress_close(c);
-        close(c->background.doorbell.fd);
+        io_loop_close(&c->background.loop);
         close(c->master.poll_fd);
-        ev_loop_destroy(c->background.loop);
         free(c->master.store);
         free(c->master.in);
         free(c->master.out);

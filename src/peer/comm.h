@@ -1,6 +1,6 @@
 /* comm.h - struct pcclComm_t: one session, its sockets and its threads.
  *
- * One lock protects everything. A background thread (libev) answers the
+ * One lock protects everything. A background thread answers the
  * master, accepts and dials, and sends heartbeats. progress.h decides which
  * thread moves the data. */
 #ifndef PCCL_COMM_H
@@ -8,13 +8,12 @@
 
 #include "../../include/pccl.h"
 #include "../base/fork_guard.h"
-#include "../base/io_wake.h"
+#include "../base/io_loop.h"
 #include "../elastic/session.h"
 #include "../link/send_window.h"
 #include "../link/shared_memory.h"
 #include "progress.h"
 
-#include <ev.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -37,8 +36,7 @@ struct comm_socket {
                       more */
     bool expected; /* bytes that the owner waits for may arrive here */
     struct send_window window;
-    struct ev_io watcher;
-    int watched; /* events the watcher waits for now */
+    struct io_watch watch;
     /* With a channel the socket carries doorbells only, and shows the end: */
     struct shared_memory share;
     bool event_pending; /* something may have arrived on the socket */
@@ -48,11 +46,9 @@ struct comm_socket {
 
 /* The thread that runs as long as the communicator is connected. */
 struct comm_background {
-    struct ev_loop *loop;
+    struct io_loop loop; /* its tick: heartbeats and deadlines */
     pthread_t thread;
     bool stopping;
-    struct wake doorbell; /* wakes the loop from other threads */
-    struct ev_timer tick; /* heartbeats and deadlines */
 };
 
 /* The connection to the master. */
@@ -63,7 +59,7 @@ struct comm_master {
     bool missed;       /* it is waited for, and that was logged */
     int poll_fd;       /* epoll set of fd alone; the loop watches it */
     uint32_t watched;  /* events of fd in that set */
-    struct ev_io watcher;
+    struct io_watch watch;
     uint8_t *in, *out; /* bytes that are not parsed, or not sent yet */
     size_t in_size, in_capacity;
     size_t out_first, out_size, out_capacity;
@@ -73,7 +69,7 @@ struct comm_master {
 /* The sockets that lead to other members. */
 struct comm_io {
     int listeners[COMM_LISTENERS_MAX]; /* -1: none */
-    struct ev_io listener_watchers[COMM_LISTENERS_MAX];
+    struct io_watch listener_watches[COMM_LISTENERS_MAX];
     bool accept_paused; /* out of descriptors, until the next tick */
     uint16_t port;
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
@@ -150,7 +146,8 @@ bool comm_io_push(pcclComm_t *c);
 /* The same for the bytes just posted to a member. The background thread sends
  * the bytes that wait. */
 void comm_io_push_to(pcclComm_t *c, uint64_t member);
-void comm_io_start_watchers(pcclComm_t *c);
+/* False: the system has no memory for it; likewise below. */
+bool comm_io_start_watchers(pcclComm_t *c);
 
 /* --- comm_watch.c; all locked --- */
 /* Sets the events that the background thread watches in the present state. */
@@ -161,7 +158,7 @@ void comm_watch_sleep(pcclComm_t *c, pccl_ns most);
 
 /* --- comm_master.c; all locked --- */
 bool comm_master_connect(pcclComm_t *c, pccl_ns deadline);
-void comm_master_start(pcclComm_t *c); /* the loop reads it */
+bool comm_master_start(pcclComm_t *c); /* the loop reads it */
 void comm_master_close(pcclComm_t *c);
 void comm_master_send(void *comm, const struct wire_msg *msg);
 void comm_master_flush(pcclComm_t *c);

@@ -25,7 +25,7 @@ static uint32_t free_number(const pcclComm_t *c)
     return NO_CONN;
 }
 
-static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events);
+static void on_conn_event(void *comm, struct io_watch *w);
 
 static uint32_t take_number(pcclComm_t *c, int fd)
 {
@@ -35,8 +35,7 @@ static uint32_t take_number(pcclComm_t *c, int fd)
     memset(s, 0, sizeof *s);
     s->fd = fd;
     s->share.fd = -1;
-    ev_io_init(&s->watcher, on_conn_event, fd, 0);
-    s->watcher.data = c;
+    s->watch = (struct io_watch){.fd = fd, .ready = on_conn_event};
     if (number >= c->io.end) c->io.end = number + 1;
     return number;
 }
@@ -66,10 +65,9 @@ void comm_io_close(void *comm, uint32_t number)
     pcclComm_t *c = comm;
     struct comm_socket *s = &c->io.sockets[number];
     if (s->fd < 0) return;
-    ev_io_stop(c->background.loop, &s->watcher);
+    (void)io_loop_watch(&c->background.loop, &s->watch, 0);
     close(s->fd);
     s->fd = -1;
-    s->watched = 0;
     shared_memory_free(&s->share);
 }
 
@@ -279,23 +277,21 @@ void comm_io_push_to(pcclComm_t *c, uint64_t member)
     if (comm_io_push(c)) progress_changed(c);
 }
 
-static void on_conn_event(struct ev_loop *loop, struct ev_io *w, int events)
+static void on_conn_event(void *comm, struct io_watch *w)
 {
-    (void)loop, (void)events;
-    pcclComm_t *c = w->data;
+    pcclComm_t *c = comm;
     struct comm_socket *s =
         (struct comm_socket *)(void *)((char *)w -
-                                       offsetof(struct comm_socket, watcher));
+                                       offsetof(struct comm_socket, watch));
     s->event_pending = true;
     progress_changed(c);
 }
 
 /* -------------------------------------------------------------- listening */
 
-static void on_listener_event(struct ev_loop *loop, struct ev_io *w, int events)
+static void on_listener_event(void *comm, struct io_watch *w)
 {
-    (void)loop, (void)events;
-    pcclComm_t *c = w->data;
+    pcclComm_t *c = comm;
     links_set_now(c->session->links, comm_now());
     for (;;) {
         int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -350,16 +346,17 @@ bool comm_io_listen(pcclComm_t *c)
     return true;
 }
 
-void comm_io_start_watchers(pcclComm_t *c)
+bool comm_io_start_watchers(pcclComm_t *c)
 {
-    comm_master_start(c);
+    bool ok = comm_master_start(c);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
-        if (c->io.listeners[i] < 0) continue;
-        ev_io_init(&c->io.listener_watchers[i], on_listener_event,
-                   c->io.listeners[i], EV_READ);
-        c->io.listener_watchers[i].data = c;
-        ev_io_start(c->background.loop, &c->io.listener_watchers[i]);
+        struct io_watch *w = &c->io.listener_watches[i];
+        *w = (struct io_watch){.fd = c->io.listeners[i],
+                               .ready = on_listener_event};
+        if (w->fd >= 0)
+            ok = io_loop_watch(&c->background.loop, w, IO_READ) && ok;
     }
+    return ok;
 }
 
 void comm_io_close_all(pcclComm_t *c)

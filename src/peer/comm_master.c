@@ -37,7 +37,7 @@ static void master_lost(pcclComm_t *c, const char *reason)
 {
     struct comm_master *m = &c->master;
     if (m->fd < 0) return;
-    ev_io_stop(c->background.loop, &m->watcher);
+    (void)io_loop_watch(&c->background.loop, &m->watch, 0);
     close(m->fd);
     m->fd = -1;
     m->out_size = 0;
@@ -146,10 +146,10 @@ bool comm_master_read(pcclComm_t *c)
     return true;
 }
 
-static void on_master_event(struct ev_loop *loop, struct ev_io *w, int events)
+static void on_master_event(void *comm, struct io_watch *w)
 {
-    (void)loop, (void)events;
-    pcclComm_t *c = w->data;
+    (void)w;
+    pcclComm_t *c = comm;
     c->session->now = comm_now();
     links_set_now(c->session->links, c->session->now);
     /* Bytes that peers sent before this message are handled first: the last
@@ -226,12 +226,11 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline)
     return true;
 }
 
-void comm_master_start(pcclComm_t *c)
+bool comm_master_start(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
-    ev_io_init(&m->watcher, on_master_event, m->poll_fd, EV_READ);
-    m->watcher.data = c;
-    ev_io_start(c->background.loop, &m->watcher);
+    m->watch = (struct io_watch){.fd = m->poll_fd, .ready = on_master_event};
+    return io_loop_watch(&c->background.loop, &m->watch, IO_READ);
 }
 
 void comm_master_close(pcclComm_t *c)

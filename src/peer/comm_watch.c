@@ -33,7 +33,7 @@ static bool has_work(const struct session *s)
  * watches connections that are not open yet. It reads open ones while there is
  * work: the frames for an idle member wait in the kernel until the program
  * calls. */
-static int events_for(const pcclComm_t *c, uint32_t number, bool work)
+static uint32_t events_for(const pcclComm_t *c, uint32_t number, bool work)
 {
     const struct session *s = c->session;
     const struct comm_socket *k = &c->io.sockets[number];
@@ -42,27 +42,26 @@ static int events_for(const pcclComm_t *c, uint32_t number, bool work)
     bool open = conn_is_open(n, number);
     bool shares = comm_shm_receives(c, number);
     bool reads = work;
-    int events = 0;
+    uint32_t events = 0;
     if (shares && k->ended) return 0;
     if (open && !owns) return 0;
     if (conn_is_p2p(n, number)) reads = s->leaving && !conn_is_full(n, number);
     if (!open) reads = true;
     if (conn_is_parked(n, number)) reads = false;
-    if (k->connecting || (k->blocked && !shares)) events |= EV_WRITE;
-    if (!k->connecting && reads) events |= EV_READ;
+    if (k->connecting || (k->blocked && !shares)) events |= IO_WRITE;
+    if (!k->connecting && reads) events |= IO_READ;
     /* With a channel a byte on the socket means that there is room. */
-    if (shares && k->blocked && owns) events |= EV_READ;
+    if (shares && k->blocked && owns) events |= IO_READ;
     return events;
 }
 
 void comm_watch(pcclComm_t *c)
 {
     bool work = has_work(c->session);
-    bool changed = false;
     for (uint32_t i = 0; i < c->io.end; i++) {
         struct comm_socket *k = &c->io.sockets[i];
         if (k->fd < 0) continue;
-        int want = events_for(c, i, work);
+        uint32_t want = events_for(c, i, work);
         /* A sleeping owner has armed its doorbells for itself. */
         if (comm_shm_receives(c, i) && !progress_sleeps(c)) {
             if (want == 0)
@@ -70,17 +69,11 @@ void comm_watch(pcclComm_t *c)
             else if (comm_shm_arm(c, i))
                 c->progress.wake_pending = true;
         }
-        if (want == k->watched) continue;
-        ev_io_stop(c->background.loop, &k->watcher);
-        ev_io_set(&k->watcher, k->fd, want);
-        if (want) ev_io_start(c->background.loop, &k->watcher);
-        k->watched = want;
-        changed = true;
+        /* If that fails, the next pass or tick tries again. */
+        (void)io_loop_watch(&c->background.loop, &k->watch, want);
     }
     watch_master(c);
-    bool self = pthread_equal(pthread_self(), c->background.thread) != 0;
-    if ((changed && !self) || c->progress.wake_pending)
-        wake_send(&c->background.doorbell);
+    if (c->progress.wake_pending) io_loop_wake(&c->background.loop);
 }
 
 /* ----------------------------------------------------- a sleeping owner */

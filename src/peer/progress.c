@@ -46,7 +46,7 @@ static void apply(pcclComm_t *c, enum progress_event event)
     if (step.effects & PROGRESS_MOVE) move(c, event);
     if (step.effects & PROGRESS_START_TICK) {
         p->tick_due = true;
-        wake_send(&c->background.doorbell);
+        io_loop_wake(&c->background.loop);
     }
     if (step.effects & PROGRESS_SLOW_TICK && p->tick_period < TICK_RAREST)
         set_tick(p, 2 * p->tick_period);
@@ -57,10 +57,10 @@ static void apply(pcclComm_t *c, enum progress_event event)
 
 /* ------------------------------------------------------- background thread */
 
-static void on_poll_tick(struct ev_loop *loop, struct ev_io *w, int events)
+static void on_poll_tick(void *comm, struct io_watch *w)
 {
-    (void)loop, (void)events;
-    pcclComm_t *c = w->data;
+    (void)w;
+    pcclComm_t *c = comm;
     struct progress *p = &c->progress;
     uint64_t count;
     ssize_t ignored = read(p->tick_fd, &count, sizeof count);
@@ -92,12 +92,11 @@ void progress_close(pcclComm_t *c)
     progress_init(c);
 }
 
-void progress_start(pcclComm_t *c)
+bool progress_start(pcclComm_t *c)
 {
     struct progress *p = &c->progress;
-    ev_io_init(&p->tick_watcher, on_poll_tick, p->tick_fd, EV_READ);
-    p->tick_watcher.data = c;
-    ev_io_start(c->background.loop, &p->tick_watcher);
+    p->tick_watch = (struct io_watch){.fd = p->tick_fd, .ready = on_poll_tick};
+    return io_loop_watch(&c->background.loop, &p->tick_watch, IO_READ);
 }
 
 void progress_woken(pcclComm_t *c)

@@ -10,10 +10,9 @@
 #define PCCL_PEER_PROGRESS_H
 
 #include "../../include/pccl.h"
+#include "../base/io_loop.h"
 #include "progress_core.h"
 #include "progress_policy.h"
-
-#include <ev.h>
 
 struct op;
 struct op_request;
@@ -30,7 +29,7 @@ struct progress {
     bool tick_due;       /* the background thread is to start the poll tick */
     pccl_ns tick_period;
     int tick_fd;
-    struct ev_io tick_watcher;
+    struct io_watch tick_watch;
 
     uint32_t processors;              /* that this process may use */
     const struct wait_policy *policy; /* of the view `policy_epoch` */
@@ -45,7 +44,7 @@ struct progress {
 void progress_init(pcclComm_t *c);  /* closed */
 bool progress_open(pcclComm_t *c);  /* false: no descriptor */
 void progress_close(pcclComm_t *c); /* also if it was not opened */
-void progress_start(pcclComm_t *c); /* the loop is there */
+bool progress_start(pcclComm_t *c); /* the loop is there */
 /* The doorbell of the background thread has rung. */
 void progress_woken(pcclComm_t *c);
 
