@@ -24,22 +24,23 @@ static void group_forget(struct proc *proc)
 }
 
 /* The process is dead. Its children get the rest of its grace period, then
- * SIGKILL. A pipe that another process still holds is closed when it is
- * empty. */
+ * SIGKILL, and count until they are dead, unless nothing kills them. A pipe
+ * that another process still holds is closed when it is empty. */
 static void sweep_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)events;
     struct proc *proc = timer->data;
     bool late = ev_now(loop) >= proc->sweep_until;
-    if (proc->lingering && kill(-proc->pid, late ? SIGKILL : 0) != 0)
+    bool immortal = ev_now(loop) >= proc->sweep_until + LAUNCH_ANSWER;
+    if (proc->lingering &&
+        (kill(-proc->pid, late ? SIGKILL : 0) != 0 || immortal))
         group_forget(proc);
     if (late) {
-        if (proc->lingering) group_forget(proc);
         stream_abandon(&proc->out);
         stream_abandon(&proc->err);
     }
     bool open = stream_is_open(&proc->out) || stream_is_open(&proc->err);
-    if (late || (!proc->lingering && !open)) ev_timer_stop(loop, timer);
+    if (!proc->lingering && (late || !open)) ev_timer_stop(loop, timer);
 }
 
 static void child_ended(struct ev_loop *loop, ev_child *child, int events)
