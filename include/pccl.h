@@ -410,7 +410,9 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  * pcclRankConnectionLost  a member was lost. When this returns, the world has
  *                         shrunk and the input is as it was: call again.
  * pcclRankConnectionFailed  the members cannot all reach each other.
- * pcclInvalidArgument     a rule above is broken, or members disagree.
+ * pcclInvalidArgument     a rule above is broken, or members disagree:
+ *                         pcclGetLastError names the argument, its values and
+ *                         the ranks that have them.
  * pcclInvalidUsage        not connected; or another member sits in an update
  *                         that excludes this operation.
  * pcclMasterConnectionFailed  evicted, or the run is over; connect anew.

@@ -3,6 +3,7 @@
 #include "wire.h"
 
 #include "cursor.h"
+#include "dtype.h"
 
 /* Lists that follow the fixed fields of a type. */
 enum {
@@ -17,7 +18,7 @@ enum {
 };
 
 /* A member's operations, and the sets of their scopes. */
-enum { LISTED_MAX = 32 * WIRE_OPS_MAX + WIRE_SETS_MAX * WIRE_SET_SIZE + 64 };
+enum { LISTED_MAX = 32 * WIRE_OPS_MAX + WIRE_SETS_MAX * WIRE_SET_SIZE + 128 };
 static_assert(LISTED_MAX <= (int)WIRE_BODY_MAX, "lists fit a message");
 
 static const struct wire_shape {
@@ -41,14 +42,14 @@ static const struct wire_shape {
     [WIRE_WELCOME] = {"WELCOME", 0, 64},
     [WIRE_EVICT] = {"EVICT", 0, 512},
     [WIRE_ANSWER] = {"ANSWER", 0, 64},
-    [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 128},
     [WIRE_QUERY] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
     [WIRE_DONATE] = {"DONATE", 0, 64},
     [WIRE_PROPOSE] = {"PROPOSE",
                       LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_PAIRS |
                           LIST_SITES,
                       WIRE_BODY_MAX},
-    [WIRE_VERDICT] = {"VERDICT", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_VERDICT] = {"VERDICT", LIST_OPS, 32 * WIRE_OPS_MAX + 512},
     [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
     [WIRE_BLOCKED] = {"BLOCKED", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
@@ -89,6 +90,24 @@ static void op_field(struct cursor *c, struct wire_op *op)
     cursor_u8(c, &op->state);
     cursor_flag(c, &op->donor);
     if (op->state >= VERDICT_COUNT) c->failed = true;
+}
+
+static void args_field(struct cursor *c, struct wire_args *a)
+{
+    cursor_u8(c, &a->coll);
+    cursor_u8(c, &a->dtype);
+    cursor_u8(c, &a->redop);
+    cursor_u8(c, &a->quant);
+    cursor_u8(c, &a->code);
+    cursor_u32(c, &a->root);
+    cursor_u64(c, &a->count);
+    cursor_u64(c, &a->sends);
+    cursor_u64(c, &a->recvs);
+    cursor_u64(c, &a->digest);
+    if (a->coll >= WIRE_COLLS || a->dtype >= DTYPE_COUNT ||
+        a->redop >= REDOP_COUNT || a->quant >= WIRE_QUANTS ||
+        a->code >= DTYPE_COUNT)
+        c->failed = true;
 }
 
 static void edge_field(struct cursor *c, struct wire_edge *e)
@@ -193,6 +212,26 @@ static void sync_field(struct cursor *c, struct wire_msg *m)
     if (m->type != WIRE_SYNC) text_field(c, m->sync.text);
 }
 
+/* The messages of rule F9. */
+static void dispute_field(struct cursor *c, struct wire_msg *m)
+{
+    if (m->type == WIRE_FLUSH) {
+        cursor_flag(c, &m->flush.disputed);
+        if (!m->flush.disputed) return;
+        op_field(c, &m->flush.op);
+        cursor_u64(c, &m->flush.pair[0]);
+        cursor_u64(c, &m->flush.pair[1]);
+    } else if (m->type == WIRE_FLUSHED) {
+        cursor_u32(c, &m->flushed.traits);
+        cursor_flag(c, &m->flushed.described);
+        if (m->flushed.described) args_field(c, &m->flushed.args);
+    } else {
+        cursor_u32(c, &m->verdict.about);
+        limit(c, m->verdict.about, WIRE_OPS_MAX + 1);
+        text_field(c, m->verdict.text);
+    }
+}
+
 static void wire_fields(struct cursor *c, struct wire_msg *m)
 {
     cursor_u32(c, &m->round);
@@ -229,8 +268,10 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_RESULT:
         result_field(c, m);
         return;
+    case WIRE_FLUSH:
     case WIRE_FLUSHED:
-        cursor_u32(c, &m->flushed.traits);
+    case WIRE_VERDICT:
+        dispute_field(c, m);
         return;
     case WIRE_ABORT:
     case WIRE_EVICT:
@@ -260,9 +301,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_HEARTBEAT:
     case WIRE_SILENT:
     case WIRE_LEAVE:
-    case WIRE_FLUSH:
     case WIRE_QUERY:
-    case WIRE_VERDICT:
     case WIRE_REPLY:
     case WIRE_READY:
         return;

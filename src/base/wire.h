@@ -157,6 +157,20 @@ static inline bool wire_same_op(const struct wire_op *a,
     return a->tag == b->tag && a->seq == b->seq && a->scope == b->scope;
 }
 
+/* The arguments of one member's call, as far as the collective has them; others
+ * are 0. */
+struct wire_args {
+    uint8_t coll;          /* enum plan_coll */
+    uint8_t dtype, redop;  /* all-reduce */
+    uint8_t quant, code;   /* enum quant_algorithm and the type of codes */
+    uint32_t root;         /* rank in the scope */
+    uint64_t count;        /* elements (all-reduce) or bytes */
+    uint64_t sends, recvs; /* all-to-all: bytes to and from one partner */
+    uint64_t digest;       /* of all that must agree */
+};
+
+enum { WIRE_COLLS = 5, WIRE_QUANTS = 3 }; /* COLL_COUNT etc. */
+
 /* Kind of a link measurement; values are those of enum bandwidth_source. */
 enum edge_kind {
     EDGE_SATURATED, /* the link's capacity */
@@ -217,8 +231,23 @@ struct wire_msg {
             const uint8_t *bytes; /* borrowed */
         } result;                 /* RESULT; DONATE without bytes */
         struct {
+            /* An operation whose arguments differ between two members (rule
+             * F9), or none. */
+            bool disputed;
+            struct wire_op op; /* its name */
+            uint64_t pair[2];
+        } flush;
+        struct {
             uint32_t traits; /* of the sender (rule T4) */
+            bool described;  /* the disputed operation is under way here: */
+            struct wire_args args;
         } flushed;
+        struct {
+            /* The place in the list of the operation that the text is about;
+             * the length of the list: of none. */
+            uint32_t about;
+            char text[WIRE_TEXT_MAX + 1];
+        } verdict;
         struct {
             uint64_t id;       /* of the round; 0 in SYNC */
             uint64_t revision; /* SYNC: of the peer. STATE: of the group */

@@ -67,6 +67,9 @@ struct session {
         bool crossed; /* VERDICT_CROSSED of the round under way */
     } pending_aborts[PENDING_ABORTS_MAX];
     uint32_t pending_abort_count;
+    /* The last operation whose members disagreed, and on what (rule F9). */
+    struct wire_op disputed;
+    char dispute[WIRE_TEXT_MAX + 1];
     uint64_t blockers[BLOCKERS_MAX][2]; /* pairs that prevent a ring */
     uint32_t blocker_count;
     uint32_t refused_epoch; /* this peer's update was refused in it */
@@ -114,6 +117,11 @@ int session_launch(struct session *s, const struct op_request *r,
  * fast_convert(). */
 bool session_fast(struct session *s, const struct op_request *r,
                   uint64_t view_epoch);
+
+/* On what the members of an operation disagreed that ended with
+ * pcclInvalidArgument; NULL: not known. */
+const char *session_dispute(const struct session *s,
+                            const struct wire_op *name);
 
 /* Rule D10: asks that the operation fail for all its members. */
 int session_fail(struct session *s, uint64_t tag);

@@ -98,10 +98,27 @@ static void keep_verdict(struct session *s, const struct wire_op *v)
         add_pending_abort(s, v, result);
 }
 
+/* Rule F9. */
+static void keep_text(struct session *s, const struct wire_msg *msg)
+{
+    if (msg->verdict.about >= msg->op_count) return;
+    s->disputed = msg->ops[msg->verdict.about];
+    memcpy(s->dispute, msg->verdict.text, sizeof s->dispute);
+}
+
+const char *session_dispute(const struct session *s, const struct wire_op *name)
+{
+    /* An operation that was not launched then has no number. */
+    bool same = s->disputed.tag == name->tag &&
+                s->disputed.scope == name->scope && s->dispute[0] != '\0';
+    return same ? s->dispute : NULL;
+}
+
 /* The INSTALL of the same round follows. */
 void session_on_verdict(struct session *s, const struct wire_msg *msg)
 {
     if (!s->proposed || msg->round != s->round) return;
+    keep_text(s, msg);
     for (uint32_t i = 0; i < msg->op_count; i++) {
         const struct wire_op *v = &msg->ops[i];
         struct op *op = engine_find(s->engine, v->tag);

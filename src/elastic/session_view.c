@@ -19,6 +19,22 @@ static void send_list(struct session *s, struct wire_msg *msg)
     engine_listed(s->engine, msg);
 }
 
+/* Rule F9: the arguments of the disputed operation, and what this member sends
+ * to the other one of the pair. */
+static void describe(const struct session *s, const struct wire_msg *flush,
+                     struct wire_msg *reply)
+{
+    const uint64_t *pair = flush->flush.pair;
+    const struct op *op = engine_find(s->engine, flush->flush.op.tag);
+    if (!op || !op_is_active(op)) return;
+    struct wire_op name = op_name(op);
+    if (!wire_same_op(&name, &flush->flush.op)) return;
+    uint64_t other = pair[0] == s->id ? pair[1] : 0;
+    if (pair[1] == s->id) other = pair[0];
+    reply->flushed.described = true;
+    op_describe(op, other, &reply->flushed.args);
+}
+
 /* Rule F2: the peer stops, then reports its operations. */
 void session_on_flush(struct session *s, const struct wire_msg *msg)
 {
@@ -30,6 +46,7 @@ void session_on_flush(struct session *s, const struct wire_msg *msg)
                              .round = msg->round,
                              .epoch = s->view->epoch,
                              .flushed.traits = s->traits};
+    if (msg->flush.disputed) describe(s, msg, &reply);
     send_list(s, &reply);
 }
 

@@ -121,6 +121,8 @@ struct master_peer {
     struct master_silence silence;
     pccl_ns voted_at;
     struct master_peer_sync sync;
+    bool described; /* in this round: the arguments of the disputed operation */
+    struct wire_args args;
     struct wire_member info;
 };
 
@@ -187,6 +189,13 @@ struct master_wait {
     uint32_t from; /* while a circle is searched */
 };
 
+/* The operation on whose arguments two members disagree (rule F9). */
+struct master_dispute {
+    bool open; /* there is one */
+    struct wire_op op;
+    uint64_t pair[2]; /* ids: who reported it, and of whom */
+};
+
 /* A pair whose dial attempt failed, or whose dial direction is reversed. */
 struct master_edge {
     uint64_t a, b;    /* member ids */
@@ -247,6 +256,7 @@ struct master_group {
     struct master_wait *waits; /* of the epoch (blocked.c) */
     struct master_table table; /* empty but in a round */
     struct master_forced forced[MASTER_FORCED_MAX];
+    struct master_dispute dispute;
     struct master_edge edges[MASTER_EDGES_MAX];
 };
 
@@ -468,6 +478,16 @@ void round_force(struct master_group *g, const struct master_peer *by,
                  const struct wire_op *name, enum op_verdict verdict);
 /* The same for an operation of a circle (V6). */
 void round_force_circle(struct master_group *g, const struct master_wait *w);
+
+/* dispute.c: members disagree on the arguments of an operation. Asks for them
+ * in FLUSH, takes the answer of a FLUSHED that has been checked, and makes a
+ * text of WIRE_TEXT_MAX bytes at most; empty: too little is known. */
+void dispute_begin(struct master_group *g, const struct wire_op *name,
+                   uint64_t reporter, uint64_t other);
+void dispute_ask(const struct master_group *g, struct wire_msg *flush);
+void dispute_answer(struct master *m, uint32_t link,
+                    const struct wire_msg *msg);
+void dispute_text(struct master *m, uint32_t group, char *text);
 
 /* round_view.c: the view that a round proposes, into m->sorted and m->members,
  * and its size. */

@@ -45,8 +45,10 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
                                  .seq = msg->fault.seq};
     if (g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
     if (msg->type == WIRE_REFRESH) {
-        if (msg->fault.cause == REFRESH_MISMATCH)
+        if (msg->fault.cause == REFRESH_MISMATCH) {
             round_force(g, p, &name, VERDICT_INVALID);
+            dispute_begin(g, &name, p->info.id, msg->fault.peer);
+        }
         if (msg->fault.cause == REFRESH_FAIL)
             round_force(g, p, &name, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
@@ -82,7 +84,7 @@ static void begin(struct master *m, uint32_t group)
         if (p->state == PEER_FREE || p->group != group) continue;
         p->answer = ANSWER_DUE;
         p->proposed = false;
-        p->ready = p->excused = false;
+        p->ready = p->excused = p->described = false;
         p->questions = 0;
         p->probe = 0;
     }
@@ -98,6 +100,7 @@ static void begin(struct master *m, uint32_t group)
         .type = WIRE_FLUSH, .round = g->round, .epoch = g->epoch};
     flush.id_count = round_dead_ids(m, group, false);
     flush.ids = m->ids;
+    dispute_ask(g, &flush);
     uint32_t count = round_live_links(m, group);
     m->out.send(m->out.user, m->links, count, &flush);
 }
@@ -124,6 +127,7 @@ void round_flushed(struct master *m, uint32_t link, const struct wire_msg *msg)
         master_drop(m, link, wrong);
         return;
     }
+    dispute_answer(m, link, msg);
     g->traits |= msg->flushed.traits;
     p->answer = ANSWER_FLUSHED;
 }
@@ -351,6 +355,7 @@ static void end_round(struct master *m, uint32_t group)
     g->phase = GROUP_OPEN;
     g->update = false;
     g->forced_count = 0;
+    g->dispute.open = false;
     round_ops_clear(g);
     optimize_installed(m, group, count);
     edges_linked(m, group, count);

@@ -272,6 +272,18 @@ static uint32_t next_asked(const struct master_table *t, uint32_t rank,
     }
 }
 
+/* Rule F9: the text about a disputed operation among the verdicts. */
+static void explain(struct master *m, uint32_t group, struct wire_msg *msg)
+{
+    const struct master_dispute *d = &m->groups[group].dispute;
+    uint32_t i = 0;
+    while (i < msg->op_count && !(msg->ops[i].state == VERDICT_INVALID &&
+                                  wire_same_op(&msg->ops[i], &d->op)))
+        i++;
+    msg->verdict.about = i;
+    if (d->open && i < msg->op_count) dispute_text(m, group, msg->verdict.text);
+}
+
 /* Sends m->ops to members of a scope. */
 static void send_ops(struct master *m, uint32_t group, uint32_t scope,
                      enum wire_type type, uint32_t count)
@@ -282,6 +294,7 @@ static void send_ops(struct master *m, uint32_t group, uint32_t scope,
                            .epoch = g->epoch,
                            .ops = m->ops,
                            .op_count = count};
+    if (type == WIRE_VERDICT) explain(m, group, &msg);
     uint32_t links = links_of(m, group, scope, type == WIRE_VERDICT);
     if (count > 0 && links > 0) m->out.send(m->out.user, m->links, links, &msg);
 }

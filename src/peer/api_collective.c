@@ -202,11 +202,15 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
     return rc;
 }
 
-static void describe(pcclComm_t *c, int result)
+static void describe(pcclComm_t *c, int result, const struct wire_op *name)
 {
+    const char *dispute = session_dispute(c->session, name);
     if (result == pcclInvalidArgument)
-        comm_set_error(c, "the members disagree on the kind, count, datatype, "
-                          "operator, quantization, root or sizes");
+        comm_set_error(c, "%s",
+                       dispute ? dispute
+                               : "members disagree on the kind, count, "
+                                 "datatype, operator, quantization, root or "
+                                 "sizes");
     if (result == pcclInvalidUsage)
         comm_set_error(c, "another peer sits in a topology update and never "
                           "launched this operation");
@@ -221,11 +225,12 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pcclReduceInfo_t *info)
 {
     progress_wait(c, op);
     pcclReduceInfo_t got = {0};
+    struct wire_op name = op_name(op);
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
     if (result == pcclSuccess && info) *info = got;
     if (result == pcclRankConnectionLost && info) info->rx_bytes = got.rx_bytes;
-    if (result != pcclSuccess) describe(c, result);
+    if (result != pcclSuccess) describe(c, result, &name);
     return (pcclResult_t)result;
 }
 

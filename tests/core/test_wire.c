@@ -38,6 +38,32 @@ static void fill_lists(struct wire_msg *m)
     }
 }
 
+static void fill_dispute(struct wire_msg *m)
+{
+    if (m->type == WIRE_FLUSHED) {
+        m->flushed.traits = 0x80000001u;
+        m->flushed.described = true;
+        m->flushed.args = (struct wire_args){.coll = 4,
+                                             .dtype = 11,
+                                             .redop = 4,
+                                             .quant = 2,
+                                             .code = 3,
+                                             .root = 1u << 31,
+                                             .count = 1ull << 63,
+                                             .sends = 5,
+                                             .recvs = 6,
+                                             .digest = 1ull << 62};
+    } else if (m->type == WIRE_FLUSH) {
+        m->flush.disputed = true;
+        m->flush.op = (struct wire_op){.scope = 9, .tag = 8, .seq = 7};
+        m->flush.pair[0] = 1ull << 60;
+        m->flush.pair[1] = 2;
+    } else {
+        m->verdict.about = 1;
+        snprintf(m->verdict.text, sizeof m->verdict.text, "members disagree");
+    }
+}
+
 static struct wire_msg example(enum wire_type type)
 {
     struct wire_msg m = {.type = type, .round = 3, .epoch = 0x01020304};
@@ -90,7 +116,9 @@ static struct wire_msg example(enum wire_type type)
         m.view.traits = 6;
         break;
     case WIRE_FLUSHED:
-        m.flushed.traits = 0x80000001u;
+    case WIRE_FLUSH:
+    case WIRE_VERDICT:
+        fill_dispute(&m);
         break;
     default:
         break;
@@ -221,12 +249,14 @@ static void test_full_lists_fit(void **state)
     m.ids = big->ids;
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
     m = (struct wire_msg){.type = WIRE_VERDICT, .op_count = WIRE_OPS_MAX};
+    memset(m.verdict.text, 'x', WIRE_TEXT_MAX);
     m.ops = big->ops;
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
     m = (struct wire_msg){.type = WIRE_FLUSHED,
                           .op_count = WIRE_OPS_MAX,
                           .set_count = WIRE_SETS_MAX,
                           .set_size = WIRE_SET_SIZE,
+                          .flushed.described = true,
                           .ops = big->ops,
                           .sets = (const uint8_t *)big->members};
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);

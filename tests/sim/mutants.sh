@@ -51,7 +51,7 @@ elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_ops master/round_view master/order master/sites
-master/blocked master/deadlock master/silence
+master/blocked master/deadlock master/dispute master/silence
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
@@ -72,7 +72,7 @@ ${CC:-cc} obj/*.o -o original
 
 # Unit tests need cmocka; where it is, each of them must build.
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_silence core/test_link_patience core/test_view core/test_plan
-core/test_order core/test_disagree
+core/test_order core/test_disagree core/test_dispute
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
 core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
 core/test_no_memory
@@ -335,5 +335,8 @@ slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before
 number before the buffers (D1)|ring/op.c|s/op->seq = op_next_sequence(e, op);/& if (!op_take_sequence(e, op)) return false;/;s/^    if (!op_take_sequence(e, op)) return false;//
 frames to one that cannot start (D1)|ring/op_frame.c|s/if (!ep) return op->fails;/if (!ep) return false;/
 a transfer counts twice (D2)|ring/op_receive.c|s/^    if (op_bit_get(ep->came, f->index)) return false;//
+no argument is asked for (F9)|master/round.c|s/^    dispute_ask(g, &flush);//
+sizes of a pair exchanged (F9)|master/dispute.c|s/if (from->args.sends == to->args.recvs) return false;/if (from->args.sends == to->args.sends) return false;/
+believes what is not listed (F9)|master/dispute.c|s/if (!d->open || !wire_same_op(&msg->ops\[i\], &d->op)) continue;//;s/i < msg->op_count \&\& msg->flushed.described/i < 1 \&\& msg->flushed.described/
 MUTANTS
 [ "$survived" -eq 0 ]

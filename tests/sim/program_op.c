@@ -345,8 +345,11 @@ void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o)
     const struct plan plan = o->op->plan;
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
     bool confirm = o->op->confirm, mapped = o->op->mapped_bytes > 0;
+    const struct wire_op name = op_name(o->op);
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
     sim_cover_plan(&plan, quantized, confirm, mapped, o->result);
+    const char *text = session_dispute(p->session, &name);
+    sim_coverage.disputed += o->result == pcclInvalidArgument && text != NULL;
     sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
     end_op(s, p, o, contributors);
 }

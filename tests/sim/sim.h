@@ -61,7 +61,8 @@ enum {
     X(fast) X(fast_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost) X(one_way) X(reversed) \
-    X(crossed) X(pending_refused) X(letters) X(letters_lost) X(reverse_dial)
+    X(crossed) X(disputed) X(pending_refused) X(letters) X(letters_lost) \
+    X(reverse_dial)
 /* clang-format on */
 
 struct sim_coverage {
