@@ -385,7 +385,7 @@ struct master_config {
     struct master_output out;
     pccl_ns deadline;
     uint32_t quorum;
-    bool job; /* the members are ranks of one job, for rule M2b */
+    bool job;            /* the members are ranks of one job, for rule M2b */
     struct wire_key key; /* random; proof of membership between peers */
     /* An empty store of PEERS_MAX slots that lives as long as the master, or
      * NULL: no measurements, and rings are not optimized. */
