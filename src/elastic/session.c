@@ -4,6 +4,7 @@
 #include "../../include/pccl.h"
 #include "../link/probe.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void set_reason(struct session *s, const char *reason)
@@ -114,6 +115,8 @@ void session_free(struct session *s)
     }
     engine_delete(s->engine);
     s->engine = NULL;
+    free(s->pending_aborts);
+    s->pending_aborts = NULL;
 }
 
 /* This membership is over: every waiting call ends. */

@@ -24,7 +24,15 @@ enum session_vote { VOTE_IDLE, VOTE_WAITING, VOTE_ANSWERED };
 
 enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
 
-enum { PENDING_ABORTS_MAX = 64, BLOCKERS_MAX = 8 };
+enum { PENDING_ABORTS_MAX = 4096, BLOCKERS_MAX = 8 };
+
+/* A verdict on an operation that this peer has not launched yet. */
+struct pending_abort {
+    uint64_t scope, tag;
+    uint32_t loss; /* number of the next loss at that time (rule P1) */
+    int result;
+    bool crossed; /* VERDICT_CROSSED of the round under way */
+};
 
 /* The events of a session, beside the requests to its driver. */
 struct session_events {
@@ -59,13 +67,8 @@ struct session {
     pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
     uint32_t fault_epoch; /* last epoch that was reported as broken */
     struct notified notified;
-    /* Verdicts on operations this peer has not launched yet. */
-    struct {
-        uint64_t scope, tag;
-        uint32_t loss; /* number of the next loss at that time (rule P1) */
-        int result;
-        bool crossed; /* VERDICT_CROSSED of the round under way */
-    } pending_aborts[PENDING_ABORTS_MAX];
+    struct pending_abort *pending_aborts; /* the oldest first */
+    uint32_t pending_abort_room;
     uint32_t pending_abort_count;
     /* The last operation whose members disagreed, and on what (rule F9). */
     struct wire_op disputed;

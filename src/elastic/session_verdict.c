@@ -5,6 +5,7 @@
 #include "../../include/pccl.h"
 #include "../base/scope.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int session_forced(enum op_verdict verdict)
@@ -68,19 +69,31 @@ bool session_take_verdict(struct session *s, const struct op_request *r,
     return true;
 }
 
-/* The oldest verdict is dropped: its operation belonged to another scope, or
- * was never launched. */
+/* No verdict may be dropped: the launch would wait for members that have ended
+ * the operation. A member that never launches what others launch and fail again
+ * and again is out in the end, and nobody else. */
 static void add_pending_abort(struct session *s, const struct wire_op *v,
                               int result)
 {
-    if (s->pending_abort_count == PENDING_ABORTS_MAX) drop_pending_abort(s, 0);
-    s->pending_aborts[s->pending_abort_count].scope = v->scope;
-    s->pending_aborts[s->pending_abort_count].tag = v->tag;
-    s->pending_aborts[s->pending_abort_count].crossed =
-        v->state == VERDICT_CROSSED;
-    s->pending_aborts[s->pending_abort_count].loss =
-        s->notified.loss_first + s->notified.loss_count;
-    s->pending_aborts[s->pending_abort_count++].result = result;
+    if (s->pending_abort_count == s->pending_abort_room) {
+        uint32_t room = 2 * s->pending_abort_room + 16;
+        struct pending_abort *more = NULL;
+        if (s->pending_abort_count < PENDING_ABORTS_MAX)
+            more = realloc(s->pending_aborts, room * sizeof *more);
+        if (!more) {
+            session_gone(s, "too many operations have failed that this peer "
+                            "has not launched");
+            return;
+        }
+        s->pending_aborts = more;
+        s->pending_abort_room = room;
+    }
+    s->pending_aborts[s->pending_abort_count++] = (struct pending_abort){
+        .scope = v->scope,
+        .tag = v->tag,
+        .loss = s->notified.loss_first + s->notified.loss_count,
+        .result = result,
+        .crossed = v->state == VERDICT_CROSSED};
 }
 
 /* Rule F6: a verdict on an operation that is not launched here waits for the

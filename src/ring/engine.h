@@ -92,8 +92,7 @@ struct op {
     uint32_t epoch, seq;
     enum op_verdict verdict; /* for the next INSTALL */
     uint32_t contributors;   /* members in the result */
-    uint32_t loss;     /* the result notifies of all losses up to this one */
-    uint64_t launched; /* engine clock */
+    uint32_t loss; /* the result notifies of all losses up to this one */
     struct plan plan;
     struct endpoint *eps;
     uint32_t ep_count, eps_left; /* partners; those with transfers left */
@@ -128,9 +127,9 @@ struct cached_result {
     uint64_t scope, tag;
     uint32_t seq;
     uint32_t size, room;
-    uint64_t finished; /* engine clock */
-    bool replaced;     /* the next of this tag runs and takes this slot */
-    uint8_t *bytes;    /* NULL: slot is free */
+    bool old;       /* older than the launch of engine.sweeper */
+    bool replaced;  /* the next of this tag runs and takes this slot */
+    uint8_t *bytes; /* NULL: slot is free */
 };
 
 /* A tag of a scope. */
@@ -147,7 +146,6 @@ struct tag_entry {
 struct engine {
     struct engine_events out;
     struct links links;         /* connections, time and facts about the run */
-    uint64_t clock;             /* counts launches and completions */
     uint64_t cached;            /* PLAN_CACHED; the same on all members */
     uint32_t many;              /* MANY */
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
@@ -179,6 +177,9 @@ struct engine {
     struct op_queue shorts, longs; /* operations on small vectors; all others */
     struct cached_result results[RESULTS_MAX];
     uint64_t results_used; /* bit set over `results` */
+    /* Confirmed operation of the whole view that may prove that all hold the
+     * old results (rule D7), or NULL. */
+    const struct op *sweeper;
     uint32_t reserved; /* slots in use or reserved for a running operation */
     struct tag_entry *tags; /* TAGS_MAX */
     uint32_t tag_count;

@@ -171,7 +171,6 @@ bool fast_start(struct engine *e, const struct op_request *r)
     if (!may_start(e, r)) return false;
     q->r = r;
     q->left = q->ep_count;
-    e->clock++;
     make_head(e, q);
     const void *head = q->sends > 0 ? q->head : q->empty;
     const void *body = r->plan.coll == COLL_BROADCAST ? r->recvbuf : r->sendbuf;
@@ -231,7 +230,7 @@ static void finish(struct engine *e, struct fast_path *q)
         channel_read(q->eps[i].conn->channel, FRAME_SIZE + q->eps[i].recvs);
     q->cached->seq = q->frame.seq;
     q->cached->size = q->size;
-    q->cached->finished = ++e->clock;
+    q->cached->old = false;
     q->r = NULL;
 }
 

@@ -419,6 +419,7 @@ static bool make_plan(struct engine *e, struct op *op)
     if (a->begin && !a->begin(e, op)) return false;
     if (!op_take_sequence(e, op)) return false;
     op->confirm = must_confirm(e, op);
+    op_begin_sweep(e, op);
     place_own(op);
     return true;
 }
@@ -429,12 +430,12 @@ bool engine_start(struct engine *e, struct op *op)
     op_unqueue(e, op);
     op_release_result(e, op);
     op_free_run(e, op);
+    if (e->sweeper == op) e->sweeper = NULL;
     op->phase = PHASE_RUNNING;
     op->mismatch = op->tells_all = false;
     op->cleared = true;
     op->done_prev = op->done_sent = 0;
     op->tx_bytes = op->rx_bytes = op->mapped_bytes = 0;
-    op->launched = ++e->clock;
     op->epoch = e->links.epoch;
     op->verdict = VERDICT_ABORT;
     if (!make_plan(e, op)) return false;

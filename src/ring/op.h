@@ -48,7 +48,9 @@ struct cached_result *op_cached_result(struct engine *e, uint64_t scope,
                                        uint64_t tag); /* or NULL */
 void op_drop_results(struct engine *e);               /* all of them */
 void op_drop_older(struct engine *e, const struct op *op);
-void op_drop_finished_before(struct engine *e, uint64_t launched);
+/* Rule D7, at the launch and at the success of a confirmed operation. */
+void op_begin_sweep(struct engine *e, const struct op *op);
+void op_sweep(struct engine *e, const struct op *op);
 
 /* Rule D2b: tells the partner of the launch, by the first transfer to it or by
  * READY. The credit of that transfer is reserved, as no other frame tells it.

@@ -93,8 +93,7 @@ void engine_finish(struct engine *e, struct op *op, int result)
 static void check_done(struct engine *e, struct op *op)
 {
     if (op->phase != PHASE_COMPLETE || !all_done(op)) return;
-    if (op->cleared && op->whole && op->plan.algorithm->awaits_all)
-        op_drop_finished_before(e, op->launched);
+    op_sweep(e, op);
     op_drop_older(e, op);
     engine_finish(e, op, pcclSuccess);
 }
@@ -104,7 +103,6 @@ void op_hold(struct engine *e, struct op *op)
     const struct algorithm *a = op->plan.algorithm;
     if (a->complete) a->complete(op);
     op->phase = PHASE_COMPLETE;
-    e->clock++;
     if (op->ep_count == 0) {
         engine_finish(e, op, pcclSuccess);
         return;

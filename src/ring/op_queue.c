@@ -71,6 +71,7 @@ void op_end_activity(struct engine *e, struct op *op)
 {
     op_unqueue(e, op);
     op_release_result(e, op);
+    if (e->sweeper == op) e->sweeper = NULL;
     if (op->counted) e->active--;
     op->counted = false;
 }

@@ -3,6 +3,8 @@
  * master/PROTOCOL.md. */
 #include "op.h"
 
+#include "algorithm.h"
+
 #include <string.h>
 
 static struct tag_entry *tag_slot(const struct engine *e, uint64_t scope,
@@ -112,7 +114,7 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
     r->tag = op->r.tag;
     r->seq = op->seq;
     r->size = r->room = size;
-    r->finished = e->clock;
+    r->old = false;
     return true;
 }
 
@@ -124,18 +126,30 @@ void op_drop_older(struct engine *e, const struct op *op)
     if (r && r->seq < op->seq) drop(e, r);
 }
 
-/* Rule D7: each member was idle except for this operation when it held the
- * result. So all hold the results that this peer had before it launched this
- * operation. */
-void op_drop_finished_before(struct engine *e, uint64_t launched)
+/* Rule D7. One operation at a time: where many are under way, hardly any DONE
+ * is clean. */
+void op_begin_sweep(struct engine *e, const struct op *op)
 {
+    if (e->sweeper || !op->confirm || !op->whole) return;
+    if (!op->plan.algorithm->awaits_all) return;
+    e->sweeper = op;
+    for (uint64_t left = e->results_used; left != 0; left &= left - 1)
+        e->results[__builtin_ctzll(left)].old = true;
+}
+
+/* Each member was idle except for this operation when it held the result. So
+ * all hold the results that this peer had before it launched this operation. */
+void op_sweep(struct engine *e, const struct op *op)
+{
+    if (e->sweeper != op || !op->cleared) return;
     for (uint64_t left = e->results_used; left != 0; left &= left - 1) {
         struct cached_result *r = &e->results[__builtin_ctzll(left)];
-        if (r->finished < launched) drop(e, r);
+        if (r->old) drop(e, r);
     }
 }
 
 void op_drop_results(struct engine *e)
 {
-    op_drop_finished_before(e, UINT64_MAX);
+    for (uint64_t left = e->results_used; left != 0; left &= left - 1)
+        drop(e, &e->results[__builtin_ctzll(left)]);
 }

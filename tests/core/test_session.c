@@ -258,6 +258,26 @@ static void test_a_verdict_belongs_to_its_scope(void **state)
     assert_int_equal(op->result, pcclInvalidArgument);
 }
 
+/* None is dropped, however many there are. */
+static void test_many_verdicts_wait(void **state)
+{
+    (void)state;
+    enum { VERDICTS = 1000 };
+    struct op *op;
+    for (uint32_t i = 0; i < VERDICTS; i++) {
+        struct wire_op v = {.tag = i, .state = VERDICT_FAILED};
+        next_epoch(2 + i, &v);
+    }
+    for (uint32_t i = 0; i < VERDICTS; i++) {
+        struct op_request r = {.tag = i};
+        assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+        assert_int_equal(op->result, pcclOperationFailed);
+        engine_release(session->engine, op);
+    }
+    launch(0, NULL, 0);
+    assert_int_equal(session->pending_abort_count, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -268,6 +288,7 @@ int main(void)
         TEST(test_a_failure_is_reported_again),
         TEST(test_a_commit_of_what_is_not_complete),
         TEST(test_a_verdict_belongs_to_its_scope),
+        TEST(test_many_verdicts_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,8 +162,8 @@ QUERY skipped|master/round_ops.c|s/op->doubt = op->complete + op->running < surv
 returned does not commit|master/round_ops.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round_ops.c|s/m->out.send(m->out.user, m->links, count, msg);//
 result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < op->seq) drop/if (r) drop/
-result dropped too early (D7)|ring/result_cache.c|s/if (r->finished < launched) drop/drop/
-a scope's DONE clears all (D7)|ring/op_done.c|s/op->cleared \&\& op->whole/op->cleared/
+result dropped too early (D7)|ring/result_cache.c|s/if (r->old) drop/drop/
+a scope's DONE clears all (D7)|ring/result_cache.c|s/ || !op->whole) return;/) return;/
 clean not asked (D7)|ring/op_done.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
 notified twice (update forgets)|elastic/session_view.c|s/if (update || s->state == SESSION_JOINING)/if (s->state == SESSION_JOINING)/
 traits of one survivor (T4)|master/round.c|s/g->traits |= msg->flushed.traits;/g->traits = msg->flushed.traits;/
