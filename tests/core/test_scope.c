@@ -101,6 +101,42 @@ static void test_the_number_is_that_of_a_set(void **state)
     assert_true(scope_number(pair, 1) != 0);
 }
 
+static bool tags_are_short;
+
+static void on_tags(void *user, enum engine_fault fault, const struct op *op,
+                    uint64_t peer)
+{
+    (void)user;
+    (void)op;
+    (void)peer;
+    assert_int_equal(fault, FAULT_TAGS);
+    tags_are_short = true;
+}
+
+/* Each name is used once. The next epoch comes some launches later than the
+ * request for it. */
+static void test_a_million_names(void **state)
+{
+    (void)state;
+    enum { NAMES = 1000 * 1000, LATER = 1000 };
+    static const uint64_t self[] = {10};
+    uint32_t epoch = 1;
+    uint32_t due = 0;
+    size_t used = 0;
+    engines[0]->out.fault = on_tags;
+    for (uint32_t i = 0; i < NAMES; i++) {
+        take(0, launch(0, i, self, 1), 1);
+        if (i == 0) used = engines[0]->links.pool.in_use;
+        due += tags_are_short;
+        if (due < LATER) continue;
+        due = 0;
+        tags_are_short = false;
+        install_all(++epoch);
+    }
+    assert_in_range(epoch, NAMES / TAGS_MAX, 2 * NAMES / TAGS_MAX);
+    assert_int_equal(engines[0]->links.pool.in_use, used);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -109,6 +145,7 @@ int main(void)
         TEST(test_each_scope_keeps_its_own_frames),
         TEST(test_a_result_belongs_to_its_scope),
         TEST(test_the_number_is_that_of_a_set),
+        TEST(test_a_million_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
