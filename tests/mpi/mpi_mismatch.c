@@ -296,8 +296,8 @@ static void pairs(const struct args *usual)
 {
     struct args a = *usual;
     enum what what = usual->what;
-    if (what != SCATTERV && (what != ALLTOALLV && what != ALLTOALLW)) {
-        if (rank == size - 1) a.send[0] = 1;
+    if (what == GATHER || what == GATHERV || what == ALLGATHERV) {
+        if (rank == size - 1) a.send[0] = a.recv[rank] = 1;
         disagree(&a, usual, "counts: one more from the last rank");
         a = *usual;
     }
@@ -317,7 +317,7 @@ static void pairs(const struct args *usual)
     if (what != ALLTOALLV && what != ALLTOALLW) return;
     if (usual->count == 0) return;
     a = *usual;
-    for (int r = 0; r < size; r++) a.recv[r] = -a.count;
+    for (int r = 0; r < size; r++) a.recv[r] = r == rank ? 0 : -a.count;
     disagree(&a, usual, "counts: nothing is expected");
     memcpy(a.send, a.recv, sizeof a.send);
     memset(a.recv, 0, sizeof a.recv);

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNIT = 8, QUANTIZED = 4 /* floats are that much larger than codes */ };
+enum {
+    UNIT = 8,
+    MANY = 40000,
+    QUANTIZED = 4, /* floats are that much larger than codes */
+};
 
 static const char *const kind_names[] = {"all-reduce", "broadcast", "barrier",
                                          "all-gather", "all-to-all"};
@@ -174,7 +178,20 @@ static void add_kinds(struct mismatch_list *list, size_t bytes)
     }
 }
 
-/* No scope is complete: nobody can succeed. */
+/* The members of the scope in another order, at one of them. */
+static void add_orders(struct mismatch_list *list, pcclCollectiveKind_t kind,
+                       size_t bytes)
+{
+    struct member_call call = usual(kind, bytes);
+    call.scope_count = list->world;
+    for (int r = 0; r < list->world; r++) call.scope[r] = r;
+    struct member_call turned = call;
+    turned.scope[0] = 1;
+    turned.scope[1] = 0;
+    add_odd(list, &call, &turned, "scope", "in another order");
+}
+
+/* Other members. No scope is complete: nobody can succeed. */
 static void add_scopes(struct mismatch_list *list, pcclCollectiveKind_t kind,
                        size_t bytes)
 {
@@ -184,11 +201,7 @@ static void add_scopes(struct mismatch_list *list, pcclCollectiveKind_t kind,
     call.scope_count = n;
     for (int r = 0; r < n; r++) call.scope[r] = r;
     add_odd(list, &call, &view, "scope", "the view");
-    struct member_call turned = call;
-    turned.scope[0] = 1;
-    turned.scope[1] = 0;
-    add_odd(list, &call, &turned, "scope", "in another order");
-    if (n == 2) return;
+    if (n != 3) return;
     struct mismatch *m = add(list, &call, "scope", "each without the next");
     for (int r = 0; r < n; r++) {
         struct member_call *c = &m->calls[r];
@@ -226,29 +239,32 @@ static const struct {
              {pcclKindAllGather, COLL_ALLGATHER},
              {pcclKindAllToAllV, COLL_ALLTOALLV}};
 
-static const uint64_t few[] = {0, UNIT, 40000, 200000};
-
-static void add_common(struct mismatch_list *list)
-{
-    add_digest(list, pcclKindBarrier, 0);
-    add_scopes(list, pcclKindBarrier, 0);
-    for (size_t i = 0; i < ARRAY_COUNT(few); i++) {
-        add_kinds(list, (size_t)few[i]);
-        for (size_t k = 0; k < ARRAY_COUNT(sized); k++)
-            add_scopes(list, sized[k].kind, (size_t)few[i]);
-    }
-}
+static const uint64_t few[] = {0, UNIT, MANY, 200000};
 
 void mismatch_every(struct mismatch_list *list, int world, bool tcp)
 {
     *list = (struct mismatch_list){.world = world, .tcp = tcp};
-    add_common(list);
+    add_digest(list, pcclKindBarrier, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(few); i++)
+        add_kinds(list, (size_t)few[i]);
     for (size_t k = 0; k < ARRAY_COUNT(sized); k++) {
         uint64_t sizes[BORDERS_MAX];
         size_t count =
             borders_find(sized[k].coll, tcp ? WHERE_SOCKETS : WHERE_MEMORY,
                          (uint32_t)world, UNIT, sizes);
         add_sized(list, sized[k].kind, sizes, count, true);
+    }
+}
+
+void mismatch_scopes(struct mismatch_list *list, int world, bool tcp)
+{
+    *list = (struct mismatch_list){.world = world, .tcp = tcp};
+    add_orders(list, pcclKindBarrier, 0);
+    add_scopes(list, pcclKindBarrier, 0);
+    for (size_t k = 0; k < ARRAY_COUNT(sized); k++) {
+        add_orders(list, sized[k].kind, UNIT);
+        add_orders(list, sized[k].kind, MANY);
+        add_scopes(list, sized[k].kind, MANY);
     }
 }
 

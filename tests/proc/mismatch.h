@@ -37,8 +37,12 @@ struct mismatch_list {
     struct mismatch *cases; /* the caller frees them */
 };
 
-/* Every argument of every collective, at every size of borders.h. */
+/* Every argument of every collective but the scope, at every size of
+ * borders.h. */
 void mismatch_every(struct mismatch_list *list, int world, bool tcp);
+/* Scopes. Some are found to differ only when half of the deadline has passed.
+ */
+void mismatch_scopes(struct mismatch_list *list, int world, bool tcp);
 /* Every argument of one collective that any algorithm of it takes, at a few
  * sizes. */
 void mismatch_few(struct mismatch_list *list, enum plan_coll coll, int world,

@@ -230,11 +230,11 @@ static int hear(struct cluster *c, const int *seats,
 /* Runs cases from `first` on in one cluster, to the end or to one after which
  * the members cannot go on. Returns the number of the next case. */
 static size_t run_some(struct cluster *c, const struct mismatch_list *list,
-                       size_t first, size_t *wrong)
+                       size_t first, const char *deadline, size_t *wrong)
 {
     const struct job job = {list, first};
     size_t i = first;
-    cluster_start(c, "60");
+    cluster_start(c, deadline);
     for (int r = 0; r < list->world; r++)
         (void)cluster_add(c, mismatch_seat, &job);
     int seats[MISMATCH_WORLD_MAX];
@@ -253,13 +253,14 @@ static size_t run_some(struct cluster *c, const struct mismatch_list *list,
 }
 
 /* Returns the number of cases that went wrong. */
-static size_t run(struct cluster *c, struct mismatch_list *list)
+static size_t run(struct cluster *c, struct mismatch_list *list,
+                  const char *deadline)
 {
     size_t wrong = 0;
     assert_int_equal(setenv("PCCL_TRANSPORT", list->tcp ? "tcp" : "auto", 1),
                      0);
     for (size_t i = 0; i < list->count;) {
-        i = run_some(c, list, i, &wrong);
+        i = run_some(c, list, i, deadline, &wrong);
         if (i < list->count && !goes_on) break;
     }
     if (wrong > 0) fprintf(stderr, "%zu cases of %zu\n", wrong, list->count);
@@ -271,7 +272,10 @@ static void run_every(void **state, int world, bool tcp)
 {
     struct mismatch_list list;
     mismatch_every(&list, world, tcp);
-    assert_int_equal(run(*state, &list), 0);
+    size_t wrong = run(*state, &list, "60");
+    mismatch_scopes(&list, world, tcp);
+    wrong += run(*state, &list, "1");
+    assert_int_equal(wrong, 0);
 }
 
 static void memory_2(void **state)
@@ -334,7 +338,7 @@ static void forced(void **state)
                            algorithm_coll_name(coll), a->name);
             assert_int_equal(setenv("PCCL_ALGORITHM", text, 1), 0);
             mismatch_few(&list, coll, 3, k % 2);
-            size_t these = run(*state, &list);
+            size_t these = run(*state, &list, "60");
             if (these > 0) fprintf(stderr, "... with %s\n", text);
             wrong += these;
             assert_int_equal(unsetenv("PCCL_ALGORITHM"), 0);
