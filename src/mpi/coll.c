@@ -12,9 +12,19 @@ enum { FINISH_TRIES = 1000 };
 
 /* ---------------------------------------------------------------- resources */
 
+void coll_members_set(struct coll *coll, const struct group *members)
+{
+    struct group *old = coll->members;
+    coll->members = (struct group *)(uintptr_t)members;
+    object_retain(&coll->members->object);
+    if (old) object_release(&old->object);
+}
+
 void coll_begin(struct coll *coll)
 {
-    coll->called = coll->members = comm_scope(coll->comm);
+    coll_members_set(coll, comm_scope(coll->comm));
+    coll->called = coll->members;
+    object_retain(&coll->called->object);
     coll->entries = comm_peers(coll->comm)->size;
     coll->op.size = sizeof coll->op;
 }
@@ -41,6 +51,9 @@ void coll_arguments_free(struct coll *coll)
     free(coll->recvdispls);
     free(coll->sendtypes);
     free(coll->recvtypes);
+    if (coll->called) object_release(&coll->called->object);
+    if (coll->members) object_release(&coll->members->object);
+    coll->called = coll->members = NULL;
 }
 
 void *coll_stage(struct coll *coll, int index, size_t size)
@@ -336,7 +349,9 @@ int coll_barrier(struct comm *comm)
     coll.step = step_barrier;
     coll.uses = USES_NOTHING;
     coll_begin(&coll);
-    return coll_settle(&coll);
+    int error = coll_settle(&coll);
+    coll_arguments_free(&coll);
+    return error;
 }
 
 /* The barrier of MPI_Finalize. A survivor's MPI_Finalize succeeds: losses are

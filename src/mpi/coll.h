@@ -60,9 +60,10 @@ struct coll {
     uint32_t slot; /* of the communicator, see comm.h */
     uint32_t turn; /* number of predecessors in the slot, if ordered */
     bool ordered;
-    const struct group *called;  /* members at the time of the call */
-    const struct group *members; /* members that take part now */
-    int round;                   /* operations that succeeded since round 0 */
+    /* Members at the time of the call, and those that take part now; with a
+     * reference each. */
+    struct group *called, *members;
+    int round; /* operations that succeeded since round 0 */
     pcclCollective_t op;
     size_t *exchange;          /* the four arrays of an all-to-all, or NULL */
     void *stages[COLL_STAGES]; /* buffers until the restart or the end */
@@ -126,7 +127,9 @@ struct coll {
     COMM_OR_RETURN(comm, handle);                                              \
     struct coll coll = {.comm = comm, .function = __func__}
 
-/* Sets the members; root is a rank at this point. */
+/* Sets the members; root is a rank at this point. The coll owns what is set
+ * here and by its user, until coll_run, coll_go, coll_refuse or
+ * coll_arguments_free. */
 void coll_begin(struct coll *coll);
 /* Runs to the end, raises any error, and frees all that it owns. */
 int coll_run(struct coll *coll);
@@ -169,6 +172,7 @@ void coll_progress_background(void);
 bool coll_attended(unsigned *seen);
 
 /* Internal to the coll_*.c files. */
+void coll_members_set(struct coll *coll, const struct group *members);
 void coll_stages_free(struct coll *coll);
 void coll_arguments_free(struct coll *coll);
 /* Polls the operation in flight and launches the next; true when done. */

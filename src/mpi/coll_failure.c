@@ -118,7 +118,7 @@ static int failure_shrink(struct coll *coll)
         int result = members_filter(comm);
         if (result != MPI_SUCCESS) return result;
     }
-    coll->members = comm_members(comm);
+    coll_members_set(coll, comm_members(comm));
     coll->round = 0;
     coll_stages_free(coll);
     bool orphan =

@@ -264,7 +264,7 @@ static bool request_progress(struct request *request)
  * among the remaining ones of them, without newcomers. */
 static bool laid_out(struct coll *coll)
 {
-    coll->members = comm_scope(coll->comm);
+    coll_members_set(coll, comm_scope(coll->comm));
     for (int i = 0; i < coll->members->size; i++)
         if (group_rank_of(coll->called, coll->members->ids[i]) == MPI_UNDEFINED)
             return false;

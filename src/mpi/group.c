@@ -8,7 +8,10 @@
 static struct group group_empty = {
     .object = {.handle = MPI_GROUP_EMPTY, .references = 1},
     .rank = MPI_UNDEFINED};
-static struct group *retired;
+/* The lists that were replaced last, the oldest first. */
+enum { RETIRED_MAX = 64 };
+static struct group *retired, **retired_end = &retired;
+static int retired_count;
 
 static void group_destroy(struct object *object)
 {
@@ -41,8 +44,13 @@ void group_place(struct group *group, uint64_t self)
 
 void group_retire(struct group *group)
 {
-    group->retired_next = retired;
-    retired = group;
+    *retired_end = group;
+    retired_end = &group->retired_next;
+    if (++retired_count <= RETIRED_MAX) return;
+    struct group *oldest = retired;
+    retired = oldest->retired_next;
+    retired_count--;
+    object_release(&oldest->object);
 }
 
 void groups_release_retired(void)
@@ -52,6 +60,8 @@ void groups_release_retired(void)
         object_release(&retired->object);
         retired = next;
     }
+    retired_end = &retired;
+    retired_count = 0;
 }
 
 struct group *group_find(MPI_Group handle)

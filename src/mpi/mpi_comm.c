@@ -194,6 +194,7 @@ int comm_agree_context(struct comm *parent, int wanted, uint32_t *first_out)
     coll.wanted = (uint32_t)wanted;
     coll_begin(&coll);
     int result = coll_settle(&coll);
+    coll_arguments_free(&coll);
     *first_out = coll.candidate;
     /* The same on all members. Beyond the limit, ids would collide with
      * others. */

@@ -24,9 +24,10 @@ struct group {
 struct group *group_new(int size);
 void group_place(struct group *group, uint64_t self);
 int group_rank_of(const struct group *group, uint64_t id);
-/* Keeps a replaced list until groups_release_retired, because other threads may
- * read it; there is one per change of membership. The caller holds facade_lock.
- * Takes the reference over. */
+/* Keeps a replaced list, because other threads may read it, until 64 more are
+ * replaced. Who reads it for longer than a few changes of membership take has a
+ * reference (struct coll). The caller holds facade_lock. Takes the reference
+ * over. */
 void group_retire(struct group *group);
 void groups_release_retired(void);
 struct group *group_find(MPI_Group handle);

@@ -1,5 +1,5 @@
-/* mpi_flat.c - tests that communicators which are made and freed leave nothing
- * behind: the process does not grow. */
+/* mpi_flat.c - tests that communicators which are made and freed, and views
+ * that are replaced, leave nothing behind: the process does not grow. */
 #include "conform.h"
 
 #include <mpi_pccl.h>
@@ -43,6 +43,13 @@ static void split(int cycle)
     OK(MPI_Comm_free(&made));
 }
 
+/* A new view with the same members. */
+static void change_view(int cycle)
+{
+    (void)cycle;
+    OK(PCCL_Optimize_topology(MPI_COMM_WORLD));
+}
+
 static void end_revoked(int cycle)
 {
     MPI_Comm made;
@@ -74,6 +81,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     check(duplicate, "duplicates", CYCLES);
     check(split, "splits", CYCLES);
+    check(change_view, "views", CYCLES);
     check(end_revoked, "revocations", REVOCATIONS);
     return conform_end();
 }
