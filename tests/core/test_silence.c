@@ -224,6 +224,22 @@ static void test_a_master_that_hears_nobody(void **state)
         strstr(said, "1 lost: was silent for longer than the deadline\n"));
 }
 
+/* It could answer nobody: whoever dials it says nothing about the pair. */
+static void test_dials_to_a_silent_one_do_not_count(void **state)
+{
+    (void)state;
+    uint32_t group = master->peers[0].group;
+    uint64_t attempt = 1000;
+    pass(OTHERS);
+    pass(OTHERS);
+    for (int i = 0; i < 2 * MASTER_EDGE_TRIES; i++)
+        assert_true(edges_failed(master, group, 1, 2, attempt++));
+    pass(ALL);
+    for (int i = 1; i < MASTER_EDGE_TRIES; i++)
+        assert_true(edges_failed(master, group, 1, 2, attempt++));
+    assert_false(edges_failed(master, group, 1, 2, attempt));
+}
+
 static void test_a_stranger_has_one_deadline(void **state)
 {
     (void)state;
@@ -247,6 +263,7 @@ int main(void)
         TEST(test_evidence_wears_out),
         TEST(test_evidence_about_nobody),
         TEST(test_a_master_that_hears_nobody),
+        TEST(test_dials_to_a_silent_one_do_not_count),
         TEST(test_a_stranger_has_one_deadline),
     };
     return cmocka_run_group_tests_name("core/silence", tests, NULL, NULL);
