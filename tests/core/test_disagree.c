@@ -224,8 +224,13 @@ static void test_all_but_sizes(void **state)
 /* One member sends or expects something else than its partner says. */
 static void pairs(void)
 {
-    static const size_t sizes[] = {
-        0, 1, 1000, EAGER_MAX, EAGER_MAX + 1, PLAN_SEGMENT_MAX};
+    static const size_t sizes[] = {0,
+                                   1,
+                                   1000,
+                                   EAGER_MAX,
+                                   EAGER_MAX + 1,
+                                   PLAN_SEGMENT_MAX,
+                                   2 * PLAN_SEGMENT_MAX};
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
         for (size_t k = 0; k < ARRAY_COUNT(sizes); k++) {
             struct call c = {.coll = COLL_ALLTOALLV};

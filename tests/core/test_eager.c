@@ -143,6 +143,27 @@ static void test_many_in_a_row_are_confirmed(void **state)
     assert_int_equal(engines[1]->active, 0);
 }
 
+/* All launches come before anything is sent. No more goes out than credit
+ * allows, and the others announce themselves. */
+static void test_announcements_have_their_credit(void **state)
+{
+    (void)state;
+    enum { MANY_OPS = 2 * FILLING };
+    const struct link *from = link_find(&engines[1]->links, ids[0], false);
+    for (uint32_t i = 0; i < COUNT; i++) in[i] = i;
+    for (uint64_t k = 0; k < MANY_OPS; k++) (void)launch(0, k, out[k]);
+    settle();
+    assert_true(from->unexpected_bytes <= EAGER_LINK_MAX);
+    assert_int_equal(from->unexpected_count, MANY_OPS);
+    for (uint64_t k = 0; k < MANY_OPS; k++) {
+        const struct op *op = launch(1, k, out[MANY_OPS]);
+        settle();
+        assert_int_equal(op->phase, PHASE_DONE);
+        for (uint32_t i = 0; i < COUNT; i++)
+            assert_int_equal(out[MANY_OPS][i], 2 * i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +175,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_in_a_row_are_confirmed, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_announcements_have_their_credit,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

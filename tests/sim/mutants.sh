@@ -72,7 +72,7 @@ ${CC:-cc} obj/*.o -o original
 
 # Unit tests need cmocka; where it is, each of them must build.
 units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_silence core/test_link_patience core/test_view core/test_plan
-core/test_order core/test_disagree core/test_dispute
+core/test_order core/test_disagree core/test_dispute core/test_scope
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
 core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
 core/test_no_memory
