@@ -205,9 +205,9 @@ verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->ou
 circles of scopes are not found (V6)|master/blocked.c|s/ || !finds_circle(g, i)/ || true/
 partners without data are not told (V6)|ring/blocked_tags.c|s/^        announce_late(e, \&e->ops\[i\]);/        continue;/
 the other scope's verdict is kept (V6)|elastic/session_view.c|s/if (verdict == VERDICT_CROSSED) session_drop_crossed(s, op);//
-scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//
+scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
-scope ignored in verdicts (F3)|base/wire.h|s/ \&\& a->scope == b->scope//
+scope ignored in verdicts (F3)|elastic/session_verdict.c|s/wire_same_op(\&name, v)/name.tag == v->tag \&\& name.seq == v->seq/
 scope ignored in frames (F3)|ring/op.c|s/ \&\& op->scope_number == scope;/;/
 scope ignored in unexpected frames (D2)|ring/op_receive.c|s/return k->complete \&\& k->frame.scope == op->scope_number \&\&/return k->complete \&\&/
 verdict not stored (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v, result);/(void)result;/
