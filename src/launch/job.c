@@ -120,10 +120,11 @@ void job_abort(struct job *job, int code, int rank)
         blame_later(job);
         return;
     }
+    /* The rank has said why: a fatal error, or MPI_Abort. */
     snprintf(line, sizeof line,
-             "Abort(%d) on node %d (rank %d in comm 0): application called "
-             "MPI_Abort(MPI_COMM_WORLD, %d) - process %d",
-             code, rank, rank, code, rank);
+             "Abort(%d) on node %d (rank %d in comm 0): process %d ended the "
+             "job",
+             code, rank, rank, rank);
     /* with that code the MPI library has ended it, and has said why */
     if (code != EXIT_AFTER_LOSS) sink_message(job->setup.err, line);
     int status = code & 0xff;

@@ -43,7 +43,7 @@ enum job_next job_next(const struct job *job);
 /* Seconds to wait before another start. */
 double job_pause(const struct job *job);
 
-/* A rank called MPI_Abort. */
+/* A rank ended the job, by MPI_Abort or by a fatal error. */
 void job_abort(struct job *job, int code, int rank);
 
 /* Asks the agents of all hosts about a silent peer; that of its host answers
