@@ -24,6 +24,14 @@ typedef int64_t pccl_ns;
 #define PCCL_MS ((pccl_ns)1000000)
 #define PCCL_S ((pccl_ns)1000000000)
 
+/* The budget of one deadline (rule R7): a link or a peer is silent, the link is
+ * made anew or cannot be made; what is left is for the messages of the rounds.
+ * A silent end sends something by PING. */
+#define PCCL_TIME_TO_DETECT(deadline) ((deadline) / 2)
+#define PCCL_TIME_TO_LINK(deadline) ((deadline) / 3)
+#define PCCL_TIME_TO_PING(deadline) ((deadline) / 10)
+#define PCCL_TIME_OF_TICK(deadline) ((deadline) / 20)
+
 enum {
     PEERS_MAX = 4096,    /* members of a run, over all groups */
     GROUPS_MAX = 256,    /* distinct peer groups of one run */

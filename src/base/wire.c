@@ -12,9 +12,8 @@ enum {
     LIST_MEMBERS = 4,
     LIST_ORDER = 8,
     LIST_EDGES = 16,
-    LIST_PAIRS = 32,
-    LIST_SITES = 64,
-    LIST_SETS = 128
+    LIST_SITES = 32,
+    LIST_SETS = 64
 };
 
 /* A member's operations, and the sets of their scopes. */
@@ -46,8 +45,7 @@ static const struct wire_shape {
     [WIRE_QUERY] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
     [WIRE_DONATE] = {"DONATE", 0, 64},
     [WIRE_PROPOSE] = {"PROPOSE",
-                      LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_PAIRS |
-                          LIST_SITES,
+                      LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_SITES,
                       WIRE_BODY_MAX},
     [WIRE_VERDICT] = {"VERDICT", LIST_OPS, 32 * WIRE_OPS_MAX + 512},
     [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 64},
@@ -119,12 +117,6 @@ static void edge_field(struct cursor *c, struct wire_edge *e)
     if (e->kind >= EDGE_KIND_COUNT) c->failed = true;
 }
 
-static void pair_field(struct cursor *c, struct wire_pair *p)
-{
-    cursor_u64(c, &p->dialer);
-    cursor_u64(c, &p->acceptor);
-}
-
 static void limit(struct cursor *c, uint32_t value, uint32_t count)
 {
     if (value >= count) c->failed = true;
@@ -172,12 +164,22 @@ static void result_field(struct cursor *c, struct wire_msg *m)
     if (!c->failed) raw_field(c, &m->result.bytes, m->result.size);
 }
 
+static void hello_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u32(c, &m->hello.group);
+    cursor_u16(c, &m->hello.pool);
+    cursor_flag(c, &m->hello.join);
+    cursor_flag(c, &m->hello.stays);
+    member_field(c, &m->hello.self);
+}
+
 static void view_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_flag(c, &m->view.ring);
     cursor_flag(c, &m->view.mesh);
     cursor_flag(c, &m->view.update);
     cursor_flag(c, &m->view.optimize);
+    cursor_flag(c, &m->view.survey);
     cursor_u32(c, &m->view.world);
     cursor_u32(c, &m->view.groups);
     cursor_u32(c, &m->view.largest);
@@ -189,7 +191,6 @@ static void probe_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->probe.peer);
     cursor_flag(c, &m->probe.gives);
     cursor_flag(c, &m->probe.takes);
-    cursor_flag(c, &m->probe.calls);
     cursor_u32(c, &m->probe.bytes);
     cursor_u32(c, &m->probe.time_us);
 }
@@ -238,10 +239,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->epoch);
     switch (m->type) { /* no default: -Wswitch reports a missing type */
     case WIRE_HELLO:
-        cursor_u32(c, &m->hello.group);
-        cursor_u16(c, &m->hello.pool);
-        cursor_flag(c, &m->hello.join);
-        member_field(c, &m->hello.self);
+        hello_field(c, m);
         return;
     case WIRE_WELCOME:
         cursor_u64(c, &m->welcome.id);
@@ -335,7 +333,6 @@ WIRE_LIST(ids, uint64_t, PEERS_MAX, cursor_u64)
 WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
 WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
 WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
-WIRE_LIST(pairs, struct wire_pair, WIRE_PAIRS_MAX, pair_field)
 #undef WIRE_LIST
 
 /* When decoding, the sets stay in the message. */
@@ -363,8 +360,6 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
         order_list(c, &m->order_count, &m->order, s ? s->order : NULL);
     if (lists & LIST_EDGES)
         edges_list(c, &m->edge_count, &m->edges, s ? s->edges : NULL);
-    if (lists & LIST_PAIRS)
-        pairs_list(c, &m->pair_count, &m->pairs, s ? s->pairs : NULL);
     if (lists & LIST_SITES)
         order_list(c, &m->site_count, &m->sites, s ? s->sites : NULL);
 }

@@ -19,8 +19,7 @@ enum {
     WIRE_TEXT_MAX = 240,
     WIRE_SETS_MAX = OPS_MAX, /* scopes of the operations of one member */
     WIRE_SET_SIZE = PEERS_MAX / 8,
-    WIRE_EDGES_MAX = 64,  /* measured edges in one message */
-    WIRE_PAIRS_MAX = 512, /* pairs with the reversed dial direction, likewise */
+    WIRE_EDGES_MAX = 64, /* measured edges in one message */
 };
 
 enum wire_type {
@@ -188,11 +187,6 @@ struct wire_edge {
     uint8_t kind;  /* edge_kind */
 };
 
-/* A pair whose link is not dialed by the lower of the two ids (rule R3). */
-struct wire_pair {
-    uint64_t dialer, acceptor;
-};
-
 struct wire_key {
     uint64_t word[2];
 };
@@ -206,7 +200,8 @@ struct wire_msg {
         struct {
             uint32_t group;
             uint16_t pool;
-            bool join; /* joins a running job: does not count for the quorum */
+            bool join;  /* joins a running job: does not count for the quorum */
+            bool stays; /* its group evicts nobody for lack of a ring (R4b) */
             struct wire_member self; /* id 0; addr.ip may be unknown */
         } hello;
         struct {
@@ -219,7 +214,7 @@ struct wire_msg {
             uint8_t flag; /* ANSWER: the answer or 0xff: refused */
         } vote;
         struct {
-            uint8_t cause;
+            uint8_t cause; /* SUSPECT: 0, the link was useless (R4e) */
             uint64_t scope, tag;
             uint32_t seq;
             uint64_t peer; /* SUSPECT, REFRESH_UNREACHABLE */
@@ -267,7 +262,6 @@ struct wire_msg {
             uint64_t peer;
             bool gives;       /* send to it */
             bool takes;       /* receive from it, and report */
-            bool calls;       /* dial the link if there is none (R3) */
             uint32_t bytes;   /* at most */
             uint32_t time_us; /* at most */
         } probe;
@@ -287,6 +281,7 @@ struct wire_msg {
             bool mesh;        /* link all pairs */
             bool update;      /* answers the VOTE_UPDATE of all */
             bool optimize;    /* ... or VOTE_OPTIMIZE */
+            bool survey;      /* PROPOSE: link pairs at distances 2^k too */
             uint32_t world;   /* admitted peers of the run */
             uint32_t groups;  /* distinct groups */
             uint32_t largest; /* members of the largest group */
@@ -295,7 +290,7 @@ struct wire_msg {
     };
     /* Lists; wire.c defines the lists of each type. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
-    uint32_t pair_count, site_count;
+    uint32_t site_count;
     /* FLUSHED, REPLY with round 0: the scopes of the operations but the whole
      * view, each once, as bit sets over the ranks of the view (rank 0: bit 0 of
      * byte 0). */
@@ -311,8 +306,6 @@ struct wire_msg {
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */
     const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
-    const struct wire_pair
-        *pairs; /* PROPOSE: pairs with the reversed dial direction */
 };
 
 /* Memory for the lists of one decoded message. */
@@ -323,7 +316,6 @@ struct wire_store {
     uint16_t order[PEERS_MAX];
     uint16_t sites[PEERS_MAX];
     struct wire_edge edges[WIRE_EDGES_MAX];
-    struct wire_pair pairs[WIRE_PAIRS_MAX];
 };
 
 enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };

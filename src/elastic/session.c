@@ -65,6 +65,7 @@ static void on_fault(void *user, enum engine_fault fault, const struct op *op,
     switch (fault) {
     case FAULT_BROKEN:
         msg.type = WIRE_SUSPECT;
+        msg.fault.cause = !links_was_useless(s->links, peer);
         break;
     case FAULT_MISMATCH:
         msg.fault.cause = REFRESH_MISMATCH;
@@ -87,6 +88,11 @@ static void on_fault(void *user, enum engine_fault fault, const struct op *op,
     if (first || news) session_send(s, &msg);
 }
 
+static void on_sync_broken(void *user, uint64_t member)
+{
+    on_fault(user, FAULT_BROKEN, NULL, member);
+}
+
 bool session_init(struct session *s, const struct session_config *config)
 {
     struct engine_events events = {
@@ -103,6 +109,7 @@ bool session_init(struct session *s, const struct session_config *config)
     s->links = engine_links(s->engine);
     message_init(&s->messages, s->links, &message_events);
     state_init(&s->sync_state, s->links, session_sync_over, s);
+    s->sync_state.broken = on_sync_broken;
     links_on_probed(s->links, session_probed, s);
     return true;
 }
@@ -313,9 +320,8 @@ void session_tick(struct session *s, pccl_ns now)
     state_tick(&s->sync_state);
     probe_tick(s->links);
     bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
-    /* Every tick of a fifth of the deadline, also one that comes early. */
-    pccl_ns period = links_deadline(s->links) / 20 * 3;
-    if (speaks && now - s->heartbeat_at >= period) {
+    if (speaks &&
+        now - s->heartbeat_at >= PCCL_TIME_TO_PING(links_deadline(s->links))) {
         struct wire_msg beat = {.type = WIRE_HEARTBEAT};
         s->heartbeat_at = now;
         session_send(s, &beat);

@@ -17,8 +17,8 @@ void session_probe(struct session *s, const struct wire_msg *msg)
                                 .takes = msg->probe.takes,
                                 .bytes = msg->probe.bytes,
                                 .time = (pccl_ns)msg->probe.time_us * 1000};
-    links_set_direction(s->links, order.peer, msg->probe.calls);
     probe_begin(s->links, &order);
+    links_resume(s->links);
 }
 
 void session_probed(void *user, uint32_t step, const struct wire_edge *edge)

@@ -104,6 +104,12 @@ static void want_links(struct session *s)
     want(s, v->has_order ? v->order[after] : after, pool);
     want(s, v->has_order ? v->order[before] : before, pool);
     for (uint32_t i = 0; v->mesh && i < v->size; i++) want(s, i, 1);
+    for (uint32_t d = 2; v->survey && d <= v->size / 2; d *= 2) {
+        after = (at + d) % v->size;
+        before = (at + v->size - d) % v->size;
+        want(s, v->has_order ? v->order[after] : after, 1);
+        want(s, v->has_order ? v->order[before] : before, 1);
+    }
 }
 
 void session_on_propose(struct session *s, const struct wire_msg *msg)
@@ -123,8 +129,9 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
     }
     s->proposed_at = links_now(s->links);
     links_unwant(s->links);
-    links_set_directions(s->links, msg->pairs, msg->pair_count);
+    if (msg->view.update) links_retry(s->links);
     want_links(s);
+    links_resume(s->links);
     /* No member can need them before INSTALL, and both ends see them so
      * (O7). */
     if (msg->view.optimize) links_close_unwanted(s->links);

@@ -19,6 +19,7 @@ void state_begin(struct state_sync *s, struct state_list *list, bool fellows)
     PCCL_ASSERT(s->phase == STATE_IDLE);
     *s = (struct state_sync){.links = s->links,
                              .over = s->over,
+                             .broken = s->broken,
                              .user = s->user,
                              .id_before = s->id_before,
                              .phase = STATE_VOTED,
@@ -109,7 +110,7 @@ static void dial_partner(struct state_sync *s, const struct state_partner *p)
     if (!l) return;
     l->addr = m->addr;
     l->known = true;
-    link_dial(s->links, l);
+    link_need(s->links, l);
     link_dirty(s->links, l);
 }
 
@@ -445,28 +446,42 @@ static bool end_data(void *user, struct conn *c)
 
 /* --- losses and time --- */
 
-/* The frames in flight on a broken connection are unknown: all pieces are
- * asked for again. */
-static void closed(void *user, struct link *l, const struct conn_loss *loss)
-{
-    struct state_sync *s = user;
-    (void)loss;
-    if (s->phase != STATE_MOVING) return;
-    struct state_partner *p = state_partner(s, l->id);
-    if (!p) return;
-    release_all(s, l->id);
-    if (l->open == 0) p->todo_count = 0;
-    wake_all(s);
-}
-
+/* A holder misses nothing, but only it can notice that no request arrives. */
 static bool uses(const void *user, const struct link *l)
 {
     const struct state_sync *s = user;
     if (s->phase != STATE_MOVING) return false;
-    for (uint32_t i = 0; i < s->flight_end; i++) {
-        if (s->flights[i].used && s->flights[i].peer == l->id) return true;
-    }
+    for (uint32_t i = 0; i < s->partner_count; i++)
+        if (s->partners[i].id == l->id) return true;
     return false;
+}
+
+/* The frames in flight on a broken connection are unknown: all pieces are
+ * asked for again. */
+static void closed(void *user, struct link *l, bool never)
+{
+    struct state_sync *s = user;
+    (void)never;
+    if (s->phase != STATE_MOVING) return;
+    struct state_partner *p = state_partner(s, l->id);
+    if (!p) return;
+    release_all(s, l->id);
+    p->todo_count = 0;
+    wake_all(s);
+    if (l->wanted && s->broken) s->broken(s->user, l->id);
+}
+
+/* No holder can be reached (rule S7d). */
+static bool is_alone(const struct state_sync *s)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < s->partner_count; i++) {
+        const struct state_partner *p = &s->partners[i];
+        if (!p->holder) continue;
+        any = true;
+        if (links_status(s->links, p->id) != LINK_FAILED) return false;
+    }
+    return any;
 }
 
 static void give_up_slow(struct state_sync *s)
@@ -492,8 +507,8 @@ void state_tick(struct state_sync *s)
     if (!s->receives && !s->differs) return;
     give_up_slow(s);
     wake_all(s);
-    if (s->outcome == STATE_OPEN &&
-        s->links->now - s->progress_at > 3 * s->links->deadline) {
+    bool late = s->links->now - s->progress_at > 3 * s->links->deadline;
+    if (s->outcome == STATE_OPEN && (late || is_alone(s))) {
         s->outcome = STATE_FAILED;
         over(s);
     }

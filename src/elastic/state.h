@@ -88,6 +88,8 @@ enum state_outcome {
 struct state_sync {
     struct links *links;
     void (*over)(void *user); /* `outcome` has been found */
+    /* A link of the view is lost that the transfer uses. May be NULL. */
+    void (*broken)(void *user, uint64_t member);
     void *user;
     enum state_phase phase;
     struct state_list *list; /* owned by the caller */

@@ -118,7 +118,7 @@ void conn_queue_hello(struct links *n, struct conn *c)
 {
     struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
     if (c->peer) n->p2p.hello(c->peer, &f);
-    if (!c->peer) f.index = c->link->generation;
+    if (!c->peer) f.index = c->generation = c->link->generation;
     if (c->state == CONN_DIALED) offer_memory(n, c, &f);
     if (c->channel) f.flags |= FLAG_SHARE;
     frame_encode(&f, c->tx_head);
@@ -128,25 +128,34 @@ void conn_queue_hello(struct links *n, struct conn *c)
     uint64_t self = n->self;
     uint64_t to = c->to;
     hello_body(&body, &key, &self, &to);
-    c->tx_head_size = FRAME_SIZE + FRAME_HELLO_SIZE;
+    struct frame fill = {.type = FRAME_FILL, .size = n->fill_size};
+    frame_encode(&fill, c->tx_head + FRAME_SIZE + FRAME_HELLO_SIZE);
+    c->tx_head_size = sizeof c->tx_head;
+    c->tx_left = n->fill_size; /* padding */
     c->tx_head_done = 0;
     c->greets = true;
     conn_dirty(n, c->number);
 }
 
+static void link_measured(const struct conn *c)
+{
+    if (c->rtt > 0 && (c->link->rtt == 0 || c->rtt < c->link->rtt))
+        c->link->rtt = c->rtt;
+}
+
 void conn_measured(struct links *n, uint32_t number, pccl_ns rtt)
 {
-    const struct conn *c = n->conns[number];
+    struct conn *c = n->conns[number];
     if (rtt >= RTT_HIGH) n->high_rtt = true;
-    if (c->state != CONN_DIALED || !c->link) return;
-    if (c->link->rtt == 0 || rtt < c->link->rtt) c->link->rtt = rtt;
+    c->rtt = rtt;
+    if (c->state == CONN_DIALED && c->link) link_measured(c);
 }
 
 void conn_dialed(struct links *n, uint32_t number, bool success)
 {
     struct conn *c = n->conns[number];
     PCCL_ASSERT(c && c->state == CONN_DIALED);
-    if (success)
+    if (success && (!c->link || link_has_room(n, c->link)))
         conn_queue_hello(n, c);
     else
         conn_close(n, number);
@@ -198,22 +207,48 @@ static bool open_p2p(struct links *n, struct conn *c, uint64_t from)
 
 static bool open_accepted(struct links *n, struct conn *c, uint64_t from)
 {
-    /* Rule R3: a lower id that is not in the view has been removed. */
-    const struct link *l = link_find(n, from, false);
-    bool older = from < n->self;
-    if (older && n->world > 0 && !links_member(n, from)) return false;
-    if (l ? link_dials(n, l) : !older) return park(c); /* before its PROPOSE */
-    c->link = link_find(n, from, true);
+    struct link *l = link_find(n, from, false);
+    if (!links_member(n, from) && !(l && l->wanted)) {
+        /* Rule R3g: a lower id that is not in the view has been removed. */
+        return from < n->self && n->world > 0 ? false : park(c);
+    }
+    /* Rule R3b: of two dials under way at once that of the lower id stands. */
+    bool mine = l && n->self < from;
+    if (mine && l->open > 0 && l->outward && c->rx.index == l->generation)
+        return false;
+    if (mine && link_greets(n, l)) return park(c);
+    c->link = l ? l : link_find(n, from, true);
     if (!c->link) return false;
     if (!close_older(n, c)) {
         c->link = NULL;
         return false;
     }
+    link_measured(c);
     c->to = from;
     c->state = CONN_OPEN;
     conn_settle_memory(n, c, false);
     conn_queue_hello(n, c);
     return true;
+}
+
+static void opened(struct links *n, struct conn *c, bool dialed)
+{
+    struct link *l = c->link;
+    c->state = CONN_OPEN;
+    c->last_recv = n->now;
+    if (!dialed) link_forget_dials(n, l);
+    if (l->open++ == 0) {
+        l->outward = dialed;
+        l->carried = l->silent = false;
+    }
+    c->asked = l->attempt;
+    c->alive = l->attempt - !dialed;
+    c->accepted = !dialed;
+    c->ping = dialed;
+    link_settle(n, l);
+    link_dirty(n, l);
+    link_need(n, l);
+    if (dialed) conn_resume(n); /* those that waited for this dial */
 }
 
 bool conn_open(struct links *n, struct conn *c)
@@ -225,23 +260,21 @@ bool conn_open(struct links *n, struct conn *c)
     hello_body(&body, &key, &from, &to);
     changed(n);
     if (n->p2p.changed) n->p2p.changed(n->p2p.user);
+    bool dialed = c->state == CONN_DIALED;
     if (n->self == 0) return park(c); /* WELCOME and PROPOSE are under way */
     bool ours = key.word[0] == n->key.word[0] && key.word[1] == n->key.word[1];
     if (!ours || to != n->self || from == n->self) return false;
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) return open_p2p(n, c, from);
     if (c->state == CONN_DIALED) {
-        if (from != c->link->id) return false;
+        if (from != c->link->id || c->generation != c->link->generation)
+            return false;
         c->link->dialing--;
         conn_settle_memory(n, c, true);
     } else {
         if (!open_accepted(n, c, from)) return false;
         if (c->state != CONN_OPEN) return true;
     }
-    c->state = CONN_OPEN;
-    c->last_recv = n->now;
-    c->link->open++;
-    c->link->failed = 0;
-    link_dirty(n, c->link);
+    opened(n, c, dialed);
     return true;
 }
 
@@ -267,6 +300,12 @@ static void let_go(struct links *n, struct conn *c)
     changed(n);
 }
 
+void conn_forget_dial(struct links *n, struct conn *c)
+{
+    n->driver.close(n->driver.user, c->number);
+    let_go(n, c);
+}
+
 /* Rule R6: data that the other end has sent on a lost connection, or sends
  * before it notices the loss, are missed only if nothing else of the link
  * works. */
@@ -280,11 +319,23 @@ static void close_rest(struct links *n, const struct link *l)
     }
 }
 
-static void report_closed(struct links *n, enum client_order which,
-                          struct link *l, const struct conn_loss *loss)
+void link_lost(struct links *n, struct link *l, bool never)
 {
-    const struct link_client *client = &n->clients[which];
-    if (client->closed) client->closed(client->user, l, loss);
+    for (int i = 0; i < CLIENT_COUNT; i++) {
+        const struct link_client *client = &n->clients[i];
+        if (client->closed) client->closed(client->user, l, never);
+        if (i == CLIENT_BEFORE_CONTROL) probe_closed(n, l);
+    }
+}
+
+/* Rule R3d: what a dial lacked may be there by now, a little later it is more
+ * likely. */
+static void redial(struct links *n, struct link *l)
+{
+    enum { AT_ONCE = 2 };
+    if (!l->sought || l->open > 0 || l->dialing > 0) return;
+    if (l->redials++ < AT_ONCE) l->dial_at = n->now;
+    link_need(n, l);
 }
 
 void conn_closed(struct links *n, uint32_t number)
@@ -292,30 +343,27 @@ void conn_closed(struct links *n, uint32_t number)
     struct conn *c = n->conns[number];
     if (!c || c->state == CONN_FREE) return;
     struct link *l = c->link;
-    bool was_open = c->state == CONN_OPEN;
-    struct conn_loss loss = {.dialed = c->state == CONN_DIALED,
-                             .answered = c->tx_head_size > 0};
+    bool dialed = c->state == CONN_DIALED;
+    bool had = l && l->open > 0;
+    /* The other end may have taken the connection, and sent on it. */
+    bool used = c->state == CONN_OPEN || (dialed && c->tx_head_size > 0);
     uint32_t generation = c->generation;
     let_go(n, c);
     if (c->peer) {
-        n->p2p.closed(n->p2p.user, c, loss.dialed);
+        n->p2p.closed(n->p2p.user, c, dialed);
         return;
     }
     if (!l) return;
-    bool dialer = link_dials(n, l);
-    loss.others = l->open > 0;
-    if (loss.dialed) l->failed++;
-    if (dialer && (was_open || loss.answered)) close_rest(n, l);
-    if (dialer && l->open + l->dialing == 0) l->generation = ++n->generation;
-    if (!dialer && was_open && generation == l->generation) {
-        l->generation++; /* its dialer will use a higher one */
+    if (used && generation == l->generation) {
+        l->generation++; /* rule R6a */
         close_rest(n, l);
     }
-    report_closed(n, CLIENT_BEFORE_CONTROL, l, &loss);
-    probe_closed(n, l);
-    report_closed(n, CLIENT_AFTER_CONTROL, l, &loss);
-    /* READY may have been sent already, and the other end waits (R3). */
-    if (n->frozen && l->wanted && was_open) link_dial(n, l);
+    if (had && l->open == 0) {
+        link_lost(n, l, false);
+        if (n->frozen && l->wanted) link_again(n, l);
+        return;
+    }
+    redial(n, l);
 }
 
 void conn_close(struct links *n, uint32_t number)

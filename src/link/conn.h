@@ -73,7 +73,12 @@ struct conn {
     pccl_ns last_recv, last_sent;
     struct channel *channel; /* carries everything after the HELLOs */
     struct channel *offered; /* in the own HELLO; the answer has not come */
-    uint32_t generation;     /* of the link, when the connection was made */
+    uint32_t generation;     /* of the link, when the HELLO was made */
+    pccl_ns rtt;             /* when it was made; 0: unknown */
+    uint32_t asked, alive;   /* attempt in which a PING went, an answer came */
+    uint32_t asks;           /* an answer to that attempt is due, or 0 */
+    bool accepted;           /* ... and no PING has shown that the answer to the
+                                other end's HELLO has arrived there */
     bool greets;             /* the own HELLO is not all out */
 
     /* receiving */
@@ -95,9 +100,10 @@ struct conn {
     struct unexpected *rx_unexpected;
     uint8_t *scratch; /* one segment, taken when first needed */
     uint8_t hello[FRAME_HELLO_SIZE];
+    struct frame hello_frame; /* of the other end; type 0: not complete */
 
     /* sending */
-    uint8_t tx_head[FRAME_SIZE + FRAME_HELLO_SIZE];
+    uint8_t tx_head[2 * FRAME_SIZE + FRAME_HELLO_SIZE];
     uint32_t tx_head_size, tx_head_done;
     const uint8_t *tx_from; /* NULL with tx_left > 0: padding */
     uint32_t tx_left;
@@ -154,5 +160,7 @@ bool conn_open(struct links *n, struct conn *c);
 /* Rule L1: the other end's HELLO is here and right. */
 void conn_settle_memory(struct links *n, struct conn *c, bool dialed);
 void conn_drop_tx(struct conn *c);
+/* Closes a dial that nobody has accepted. */
+void conn_forget_dial(struct links *n, struct conn *c);
 
 #endif

@@ -19,6 +19,13 @@ static bool next_of_link(struct links *n, struct conn *c, struct frame *f)
     struct link *l = c->link;
     if (c->ping) {
         *f = (struct frame){.type = FRAME_PING, .epoch = n->epoch};
+        if (c->asks > 0) {
+            f->flags = FLAG_ANSWER;
+            f->index = c->asks;
+            c->asks = 0;
+        } else if (c->asked != l->attempt) {
+            f->index = c->asked = l->attempt;
+        }
         return true;
     }
     if (give(n, CLIENT_BEFORE_CONTROL, c, f)) return true;
@@ -46,7 +53,8 @@ static bool next_frame(struct links *n, struct conn *c)
     } else if (!next_of_link(n, c, &f)) {
         return false;
     }
-    c->ping = false;
+    c->ping = c->state == CONN_OPEN && c->link && f.type == FRAME_PING &&
+              c->asked != c->link->attempt;
     frame_encode(&f, c->tx_head);
     c->tx_head_size = FRAME_SIZE;
     c->tx_head_done = 0;

@@ -13,6 +13,9 @@ enum {
     FRAME_VERSION = 1,
     FRAME_BODY_MAX = 512 * 1024,
     FRAME_HELLO_SIZE = 32, /* body of HELLO: key, sender, receiver */
+    /* Body of FILL. More than the largest packet of Ethernet (9000), so that
+     * it takes a full one; and no more than TCP sends at once at first. */
+    FRAME_FILL_SIZE = 12 * 1024,
 };
 
 enum frame_type {
@@ -42,6 +45,7 @@ enum frame_type {
     FRAME_RNDV,    /* tag, index: the expect, digest: offset of the body */
     FRAME_GOT,     /* tag, index: an expect that is fulfilled */
     FRAME_ACK,
+    FRAME_FILL, /* after HELLO: shows that full packets pass (rule R3d) */
     FRAME_TYPE_COUNT,
 };
 

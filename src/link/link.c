@@ -2,11 +2,6 @@
  * and the state. See link.h; rules R3 and R6. */
 #include "link.h"
 
-bool link_dials(const struct links *n, const struct link *l)
-{
-    return (n->self < l->id) != l->reversed;
-}
-
 void link_close(struct links *n, const struct link *l)
 {
     for (uint32_t i = 0; i < n->conn_end; i++) {
@@ -53,25 +48,169 @@ bool link_control(struct links *n, struct link *l, const struct frame *f)
     return true;
 }
 
-/* Rule R3: one of two members dials. */
-void link_dial(struct links *n, struct link *l)
+/* ------------------------------------------------------------------ dialing
+ */
+
+pccl_ns link_time(const struct links *n, const struct link *l, pccl_ns share)
 {
-    if (!link_dials(n, l) || !l->known) return;
+    pccl_ns least = l ? 8 * l->rtt : 0;
+    pccl_ns time = share > least ? share : least;
+    return time < n->deadline ? time : n->deadline;
+}
+
+/* Rule R3d: how long a link may take. Its dialer knows the round trip as soon
+ * as a dial was answered. */
+static pccl_ns time_to_link(const struct links *n, const struct link *l)
+{
+    return link_time(n, l, PCCL_TIME_TO_LINK(n->deadline));
+}
+
+/* Rule R3b: of two ends one dials first. */
+static void begin_dialing(struct links *n, struct link *l)
+{
+    bool first = n->self < l->id || l->outward;
+    l->redials = 0;
+    l->dial_at = n->now + (first ? 0 : time_to_link(n, l) / 4);
+    /* The time of a link that could not be made is over (R3h). */
+    if (l->failed) l->dial_at = PCCL_NEVER;
+}
+
+static uint32_t width(const struct links *n, const struct link *l)
+{
     /* More than one would only cost memory within a host. */
     bool shares = n->driver.share && l->host == n->host;
-    while (l->open + l->dialing < (shares ? 1 : l->want)) {
-        uint32_t number = n->driver.dial(n->driver.user, &l->addr);
-        if (number == NO_CONN) {
-            l->failed++;
-            return;
-        }
-        if (!conn_begin_dial(n, number, l->id, l->host)) {
-            l->failed++;
-            return;
-        }
-        n->conns[number]->link = l;
-        l->dialing++;
+    return shares ? 1 : l->want;
+}
+
+static bool may_dial(const struct links *n, const struct link *l)
+{
+    if (!l->known) return false;
+    if (l->open > 0) return l->outward && l->open + l->dialing < width(n, l);
+    return l->sought && n->now >= l->dial_at;
+}
+
+static void dial_once(struct links *n, struct link *l)
+{
+    uint32_t number = n->driver.dial(n->driver.user, &l->addr);
+    if (number == NO_CONN || !conn_begin_dial(n, number, l->id, l->host))
+        return;
+    n->conns[number]->link = l;
+    l->dialing++;
+}
+
+/* The first dials make all connections, later ones try once more beside the
+ * dials under way: a lost packet delays a dial by a second. */
+static void dial(struct links *n, struct link *l)
+{
+    if (!may_dial(n, l)) return;
+    uint32_t before = l->open + l->dialing;
+    do {
+        uint32_t dialing = l->dialing;
+        dial_once(n, l);
+        if (l->dialing == dialing) break;
+    } while (before == 0 && l->dialing < width(n, l) && may_dial(n, l));
+    l->dial_at = n->now + time_to_link(n, l) / 4;
+}
+
+void link_need(struct links *n, struct link *l)
+{
+    if (l->open == 0 && !l->sought) {
+        l->sought = true;
+        if (!l->failed) l->wanted_at = n->now;
+        begin_dialing(n, l);
     }
+    for (uint32_t before = UINT32_MAX; before != l->dialing;) {
+        before = l->dialing;
+        dial(n, l);
+        if (l->open == 0) return;
+    }
+}
+
+static uint32_t greeting(const struct links *n, const struct link *l)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        const struct conn *c = n->conns[i];
+        count +=
+            c && c->state == CONN_DIALED && c->link == l && c->tx_head_size > 0;
+    }
+    return count;
+}
+
+bool link_greets(const struct links *n, const struct link *l)
+{
+    return greeting(n, l) > 0;
+}
+
+bool link_has_room(const struct links *n, const struct link *l)
+{
+    bool inward = l->open > 0 && !l->outward;
+    return !inward && l->open + greeting(n, l) < width(n, l);
+}
+
+void link_forget_dials(struct links *n, const struct link *l)
+{
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        struct conn *c = n->conns[i];
+        if (c && c->state == CONN_DIALED && c->link == l)
+            conn_forget_dial(n, c);
+    }
+}
+
+static bool is_alive(const struct links *n, const struct link *l)
+{
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        const struct conn *c = n->conns[i];
+        bool open = c && c->link == l && c->state == CONN_OPEN;
+        if (open && c->alive != l->attempt) return false;
+    }
+    return l->open > 0;
+}
+
+void link_settle(const struct links *n, struct link *l)
+{
+    if (l->sought && is_alive(n, l)) l->sought = l->failed = false;
+}
+
+/* Rule R3d: each open connection is to show that it is alive. */
+static void verify(struct links *n, struct link *l)
+{
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        struct conn *c = n->conns[i];
+        if (!c || c->link != l || c->state != CONN_OPEN) continue;
+        c->ping = true;
+        conn_dirty(n, i);
+    }
+}
+
+void link_tick(struct links *n, struct link *l)
+{
+    if (!l->sought) return;
+    pccl_ns since = n->now - l->wanted_at;
+    if (since < time_to_link(n, l)) {
+        pccl_ns patience = PCCL_TIME_TO_LINK(n->deadline) / 3;
+        if (l->open == 0)
+            dial(n, l);
+        else if (since >= link_time(n, l, patience))
+            link_close(n, l); /* and it is dialed anew */
+        return;
+    }
+    l->sought = false;
+    l->failed = true;
+    link_close(n, l);
+    link_lost(n, l, true);
+}
+
+/* READY may have been sent already, and the other end waits (R3f). */
+void link_again(struct links *n, struct link *l)
+{
+    if (l->sought) begin_dialing(n, l);
+    link_need(n, l);
+}
+
+bool link_is_inward(const struct links *n, const struct link *l)
+{
+    return l->open > 0 && n->self < l->id && !l->outward;
 }
 
 void link_widen(const struct links *n, struct link *l)
@@ -91,72 +230,41 @@ void links_want(struct links *n, const struct wire_member *m,
     l->host = m->host;
     l->known = true;
     l->wanted = true;
-    l->wanted_at = n->now;
-    l->failed = 0;
     if (connections > l->want) l->want = connections;
-    link_dial(n, l);
+    l->sought = true; /* a new attempt */
+    l->failed = false;
+    l->wanted_at = n->now;
+    l->attempt++;
+    begin_dialing(n, l);
+    verify(n, l);
+    link_need(n, l);
+}
+
+void links_retry(struct links *n)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)
+        for (struct link *l = n->table[i]; l; l = l->next) l->failed = false;
 }
 
 void links_unwant(struct links *n)
 {
     for (size_t i = 0; i < ARRAY_COUNT(n->table); i++) {
-        for (struct link *l = n->table[i]; l; l = l->next) l->wanted = false;
-    }
-}
-
-/* Both ends close all connections. From now on one end dials, and the other end
- * counts its generations from there. */
-static void link_set_direction(struct links *n, struct link *l, bool reversed)
-{
-    if (l->reversed == reversed) return;
-    l->wanted = false; /* a dial would restore the old direction */
-    link_close(n, l);
-    l->reversed = reversed;
-    l->failed = 0;
-    l->generation = link_dials(n, l) ? ++n->generation : 0;
-}
-
-void links_set_direction(struct links *n, uint64_t id, bool dials)
-{
-    struct link *l = link_find(n, id, true);
-    if (l) link_set_direction(n, l, (n->self < id) != dials);
-    conn_resume(n);
-}
-
-static bool is_reversed(const struct links *n, uint64_t id,
-                        const struct wire_pair *pairs, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct wire_pair *p = &pairs[i];
-        if (p->dialer == id && p->acceptor == n->self) return n->self < id;
-        if (p->acceptor == id && p->dialer == n->self) return n->self > id;
-    }
-    return false;
-}
-
-void links_set_directions(struct links *n, const struct wire_pair *pairs,
-                          uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        bool dialer = pairs[i].dialer == n->self;
-        if (dialer || pairs[i].acceptor == n->self)
-            (void)link_find(n, dialer ? pairs[i].acceptor : pairs[i].dialer,
-                            true);
-    }
-    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++) {
         for (struct link *l = n->table[i]; l; l = l->next)
-            link_set_direction(n, l, is_reversed(n, l->id, pairs, count));
+            l->wanted = l->sought = false;
     }
-    conn_resume(n); /* frames that came before this */
+}
+
+void links_resume(struct links *n)
+{
+    conn_resume(n);
 }
 
 enum link_status links_status(struct links *n, uint64_t id)
 {
     struct link *l = link_find(n, id, false);
     if (!l) return LINK_FAILED;
-    if (l->open > 0) return LINK_OPEN;
-    if (l->failed > 0 && l->dialing == 0) return LINK_FAILED;
-    if (n->now - l->wanted_at >= n->deadline / 2) return LINK_FAILED;
+    if (l->open > 0 && !l->sought) return LINK_OPEN;
+    if (l->failed) return LINK_FAILED;
     return LINK_WAITS;
 }
 

@@ -39,12 +39,18 @@ struct link {
     struct wire_addr addr;
     bool known;    /* addr is valid: the peer has been in a proposal */
     bool wanted;   /* a proposal needs it (rule R3) */
-    bool reversed; /* the one with the higher id dials (rule R3) */
+    bool sought;   /* something needs it, and it is not open yet, or has yet to
+                      show that it is alive (rule R3d) */
+    bool failed;   /* ... and could not be made in time */
+    bool carried;  /* data passed over it since it was opened */
+    bool silent;   /* that is why it was lost */
+    bool outward;  /* a dial of this end opened it, the last time */
     uint32_t want; /* connections to have, once something needs the link */
-    uint32_t open, dialing, failed;
-    uint32_t generation; /* the dialer has closed all of lower ones (R3) */
-    pccl_ns wanted_at;
-    pccl_ns rtt; /* shortest seen by its dialer, 0: unknown */
+    uint32_t open, dialing, redials;
+    uint32_t generation; /* all connections of lower ones are closed (R3f) */
+    uint32_t attempt;    /* number of the last proposal that wanted it */
+    pccl_ns wanted_at, dial_at;
+    pccl_ns rtt; /* shortest seen, 0: unknown */
     struct unexpected *unexpected, **unexpected_end;
     uint32_t unexpected_count;
     size_t unexpected_bytes;
@@ -54,13 +60,6 @@ struct link {
     uint32_t control_first, control_count;
 };
 
-/* How a connection of a link ended. */
-struct conn_loss {
-    bool others;   /* the link has open connections left */
-    bool dialed;   /* it never opened; this end dialed, */
-    bool answered; /* and the other end may have sent data already */
-};
-
 /* A user of the links. All functions but next_send may be NULL. */
 struct link_client {
     void *user;
@@ -68,7 +67,8 @@ struct link_client {
     bool (*next_send)(void *user, struct conn *c, struct frame *f);
     /* A frame with a conn.tx_owner is sent completely. */
     void (*sent)(void *user, void *owner, void *part);
-    void (*closed)(void *user, struct link *l, const struct conn_loss *loss);
+    /* The link was lost as a whole; never: it could not be made (R3d). */
+    void (*closed)(void *user, struct link *l, bool never);
     /* The client expects data over the link: silence means that it is dead. */
     bool (*uses)(const void *user, const struct link *l);
     /* Connections opened or closed. */
@@ -112,7 +112,6 @@ struct links {
     uint32_t conn_end;
     struct link *table[1024];  /* hash by id */
     uint32_t unexpected_links; /* number of links with unexpected messages */
-    uint32_t generation;       /* of links, the highest */
     uint64_t *dirty; /* bit set over conns that may have something to send */
     struct pool pool;
     pccl_ns now, deadline;
@@ -121,6 +120,7 @@ struct links {
     uint32_t pool_size; /* connections to a ring neighbor, at least */
     bool pool_auto;     /* more of them to one with a high RTT (rule R3) */
     bool high_rtt;      /* a member has a high RTT: the ring is a long one */
+    uint32_t fill_size; /* of FILL; smaller in tests */
     bool frozen;        /* between FLUSH and INSTALL */
     uint32_t epoch;
     /* The view in force; the owner of the links owns the arrays. */
@@ -155,11 +155,12 @@ uint32_t links_rank(const struct links *n, uint64_t id);
 void links_freeze(struct links *n);
 
 struct link *link_find(struct links *n, uint64_t id, bool create);
-void link_dial(struct links *n, struct link *l);
+/* Something needs the link: it is made, and widened, by rule R3. */
+void link_need(struct links *n, struct link *l);
 /* From now on the link has as many connections as a ring needs. */
 void link_widen(const struct links *n, struct link *l);
-/* Whether this end dials (rule R3). */
-bool link_dials(const struct links *n, const struct link *l);
+/* Only the other end's dials pass, although this one dials first (rule R3). */
+bool link_is_inward(const struct links *n, const struct link *l);
 void link_close(struct links *n, const struct link *l);
 bool link_control(struct links *n, struct link *l, const struct frame *f);
 void link_dirty(struct links *n, const struct link *l);
@@ -180,6 +181,23 @@ void region_offer(struct links *n);
 const uint8_t *region_of(const struct links *n, const struct link *l);
 
 /* --- this folder only --- */
+/* Rule R7: that share of the deadline. With a high RTT a lost packet needs
+ * longer, and may take all of it. */
+pccl_ns link_time(const struct links *n, const struct link *l, pccl_ns share);
+/* Dials where that is due, or gives up (rule R3d). */
+void link_tick(struct links *n, struct link *l);
+/* A link that a proposal needs was lost. */
+void link_again(struct links *n, struct link *l);
+/* A connection was opened, or has shown that it is alive. */
+void link_settle(const struct links *n, struct link *l);
+/* A HELLO of this end is not answered yet. */
+bool link_greets(const struct links *n, const struct link *l);
+/* The link needs one more connection. */
+bool link_has_room(const struct links *n, const struct link *l);
+/* The other end's dial stands. This end's dials under way have not been
+ * accepted there, and will not be. */
+void link_forget_dials(struct links *n, const struct link *l);
+void link_lost(struct links *n, struct link *l, bool never);
 bool region_next_frame(struct links *n, struct conn *c, struct frame *f);
 bool region_accept(void *user, struct conn *c);
 /* Drops an unexpected message of which only a part has arrived. */

@@ -17,7 +17,44 @@ static bool begin_hello(void *user, struct conn *c)
 
 static bool end_hello(void *user, struct conn *c)
 {
+    (void)user;
+    if (c->hello_frame.type == FRAME_HELLO) return false;
+    c->hello_frame = c->rx;
+    return true;
+}
+
+static bool begin_fill(void *user, struct conn *c)
+{
+    const struct links *n = user;
+    return c->hello_frame.type == FRAME_HELLO && c->rx.size >= n->fill_size;
+}
+
+/* Rule R3d: the HELLO counts once a full packet has come as well. */
+static bool end_fill(void *user, struct conn *c)
+{
+    c->rx = c->hello_frame;
     return conn_open(user, c);
+}
+
+/* Rule R3d: a PING with a number is answered, an answer shows that the link is
+ * alive in both directions. */
+static bool begin_ping(void *user, struct conn *c)
+{
+    if (c->accepted) {
+        c->accepted = false;
+        if (c->asked == c->link->attempt) c->alive = c->asked;
+        link_settle(user, c->link);
+    }
+    if (c->rx.index == 0) return true;
+    if (!(c->rx.flags & FLAG_ANSWER)) {
+        c->asks = c->rx.index;
+        c->ping = true;
+        conn_dirty(user, c->number);
+    } else {
+        c->alive = c->rx.index;
+        link_settle(user, c->link);
+    }
+    return true;
 }
 
 static bool begin_probe(void *user, struct conn *c)
@@ -46,7 +83,9 @@ static void receive_own(struct links *n)
     } rows[] = {
         {CONN_OF_LINK, FRAME_HELLO, {ON_GREETING, begin_hello, end_hello}},
         {CONN_OF_P2P_LINK, FRAME_HELLO, {ON_GREETING, begin_hello, end_hello}},
-        {CONN_OF_LINK, FRAME_PING, {ON_OPEN, NULL, NULL}},
+        {CONN_OF_LINK, FRAME_FILL, {ON_GREETING, begin_fill, end_fill}},
+        {CONN_OF_P2P_LINK, FRAME_FILL, {ON_GREETING, begin_fill, end_fill}},
+        {CONN_OF_LINK, FRAME_PING, {ON_OPEN, begin_ping, NULL}},
         {CONN_OF_LINK, FRAME_REGION, {ON_OPEN, region_accept, NULL}},
         {CONN_OF_LINK, FRAME_PROBE, {ON_OPEN, begin_probe, end_probe}},
         {CONN_OF_LINK, FRAME_ECHO, {ON_OPEN, begin_probe, NULL}},
@@ -62,6 +101,7 @@ bool links_init(struct links *n, const struct driver *driver,
 {
     n->driver = *driver;
     n->deadline = deadline;
+    n->fill_size = FRAME_FILL_SIZE;
     n->pool_auto = pool_size == 0;
     n->pool_size = pool_size > 0 ? pool_size : 1;
     if (n->pool_size > POOL_MAX) n->pool_size = POOL_MAX;
@@ -115,7 +155,6 @@ struct link *link_find(struct links *n, uint64_t id, bool create)
     struct link *l = calloc(1, sizeof *l);
     if (!l) return NULL;
     l->id = id;
-    if (n->self < id) l->generation = n->generation;
     l->want = 1;
     l->unexpected_end = &l->unexpected;
     *slot = l;
@@ -127,6 +166,7 @@ void links_drop(struct links *n, uint64_t id)
     struct link **slot = slot_of(n, id);
     struct link *l = *slot;
     if (!l) return;
+    l->wanted = l->sought = false; /* nothing is dialed again */
     link_close(n, l);
     *slot = l->next;
     free_link(n, l);
@@ -170,18 +210,23 @@ static bool is_used(const struct links *n, const struct link *l)
     return false;
 }
 
-/* A link that anything waits for must show life within a deadline. Pings ensure
- * it, so silence means that the link is dead even if both ends live. */
+/* A link that anything waits for must show life. Pings ensure it, so silence
+ * means that the link is dead even if both ends live (rule R7). */
 static void check_silence(struct links *n, const struct conn *c)
 {
-    bool stranger = c->state != CONN_OPEN;
-    /* Nobody waits for an additional one, and closing it may cost a round. */
-    bool more = c->link && c->link->open > 0;
-    pccl_ns limit = stranger && !more ? n->deadline / 2 : n->deadline;
+    pccl_ns limit = link_time(n, c->link, PCCL_TIME_TO_DETECT(n->deadline));
     if (n->now - c->last_recv < limit) return;
-    if (!stranger && c->peer && !n->p2p.waits(c->peer)) return;
-    if (!stranger && !c->peer && !is_used(n, c->link)) return;
+    if (c->state == CONN_DIALED && c->link) return; /* link_tick() judges */
+    if (c->state == CONN_OPEN && c->peer && !n->p2p.waits(c->peer)) return;
+    if (c->state == CONN_OPEN && !c->peer && !is_used(n, c->link)) return;
+    if (c->link) c->link->silent = true;
     conn_close(n, c->number);
+}
+
+static void tick_links(struct links *n)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)
+        for (struct link *l = n->table[i]; l; l = l->next) link_tick(n, l);
 }
 
 void links_tick(struct links *n, pccl_ns now)
@@ -191,10 +236,12 @@ void links_tick(struct links *n, pccl_ns now)
     for (uint32_t i = 0; i < n->conn_end; i++) {
         struct conn *c = n->conns[i];
         if (!c || c->state == CONN_FREE) continue;
-        if (c->state == CONN_OPEN && now - c->last_sent >= n->deadline / 5) {
+        if (c->state == CONN_OPEN &&
+            now - c->last_sent >= PCCL_TIME_TO_PING(n->deadline)) {
             c->ping = true;
             conn_dirty(n, i);
         }
         check_silence(n, c);
     }
+    tick_links(n);
 }

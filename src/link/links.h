@@ -33,11 +33,10 @@ enum {
 void links_want(struct links *n, const struct wire_member *m,
                 uint32_t connections);
 void links_unwant(struct links *n);
-/* Sets which member of a pair dials, against the order of ids: of all links, or
- * of one. Closes the connections of a link whose dialer changes. */
-void links_set_directions(struct links *n, const struct wire_pair *pairs,
-                          uint32_t count);
-void links_set_direction(struct links *n, uint64_t id, bool dials);
+/* Links that could not be made may be tried again. */
+void links_retry(struct links *n);
+/* A message of the master may explain connections that wait for it. */
+void links_resume(struct links *n);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
 enum link_status links_status(struct links *n, uint64_t id);
 void links_drop(struct links *n, uint64_t id);
@@ -60,6 +59,8 @@ pccl_ns links_now(const struct links *n);
 uint32_t links_pool_size(const struct links *n);
 /* Between FLUSH and INSTALL. */
 bool links_is_frozen(const struct links *n);
+/* The link was made, carried no data, and fell silent (rule R4e). */
+bool links_was_useless(struct links *n, uint64_t id);
 /* A proposal needs the link. */
 bool links_is_wanted(struct links *n, uint64_t id);
 /* As in struct driver; 0: unknown. */

@@ -43,6 +43,12 @@ bool links_is_frozen(const struct links *n)
     return n->frozen;
 }
 
+bool links_was_useless(struct links *n, uint64_t id)
+{
+    const struct link *l = link_find(n, id, false);
+    return l && l->silent && !l->carried;
+}
+
 bool links_is_wanted(struct links *n, uint64_t id)
 {
     const struct link *l = link_find(n, id, false);

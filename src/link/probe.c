@@ -164,7 +164,7 @@ bool probe_accept(struct links *n, struct link *l, const struct frame *f)
     bool mine = is_for(n, l, f->seq);
     if (mine) { /* the probe measures the connection of a ring */
         link_widen(n, l);
-        link_dial(n, l);
+        link_need(n, l);
     }
     if (f->type == FRAME_ECHO && !(f->flags & FLAG_ANSWER)) {
         struct frame answer = *f;
@@ -208,10 +208,8 @@ static void fail(struct links *n, enum edge_kind kind)
 void probe_closed(struct links *n, const struct link *l)
 {
     struct probe *p = &n->probe;
-    if (!p->on || p->order.peer != l->id || l->open > 0 || l->dialing > 0)
-        return;
-    bool never = p->received == 0 && p->echoes == 0;
-    fail(n, never && l->failed > 0 ? EDGE_FAILED : EDGE_SILENT);
+    if (!p->on || p->order.peer != l->id) return;
+    fail(n, l->failed ? EDGE_FAILED : EDGE_SILENT);
 }
 
 /* Time to make the link, and to send with a margin. */
@@ -220,8 +218,7 @@ void probe_tick(struct links *n)
     struct probe *p = &n->probe;
     if (!p->on) return;
     if (links_status(n, p->order.peer) == LINK_FAILED) {
-        bool used = p->received > 0 || p->echoes > 0;
-        fail(n, used ? EDGE_SILENT : EDGE_FAILED);
+        fail(n, EDGE_FAILED);
     } else if (n->now - p->begun >= n->deadline / 2 + 4 * p->order.time) {
         fail(n, EDGE_SILENT);
     }

@@ -5,6 +5,8 @@
  * HELLO on. Peers with the same address prefix count as one site. */
 #include "master.h"
 
+#include <string.h>
+
 uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -90,135 +92,89 @@ static struct master_edge *find(struct master_group *g, uint64_t a, uint64_t b)
     return NULL;
 }
 
-static bool neighbours(const struct master_peer *a, const struct master_peer *b,
-                       uint32_t count)
+/* The oldest pair makes room: it costs a member one more attempt to link. */
+static struct master_edge *take(struct master_group *g, uint64_t a, uint64_t b)
 {
-    uint32_t gap =
-        a->place > b->place ? a->place - b->place : b->place - a->place;
-    return gap == 1 || gap == count - 1;
-}
-
-/* The view in force has the link. */
-static bool linked(const struct master *m, const struct master_edge *e,
-                   uint32_t group, uint32_t count)
-{
-    uint32_t x = edges_link_of(m, group, e->a);
-    uint32_t y = edges_link_of(m, group, e->b);
-    const struct master_group *g = &m->groups[group];
-    return m->peers[x].state == PEER_MEMBER &&
-           m->peers[y].state == PEER_MEMBER &&
-           (g->mesh ||
-            (g->ring && neighbours(&m->peers[x], &m->peers[y], count)));
-}
-
-static void drop_gone(struct master *m, uint32_t group)
-{
-    struct master_group *g = &m->groups[group];
-    for (uint32_t i = g->edge_count; i-- > 0;) {
-        if (edges_link_of(m, group, g->edges[i].a) == MASTER_NO_LINK ||
-            edges_link_of(m, group, g->edges[i].b) == MASTER_NO_LINK)
-            g->edges[i] = g->edges[--g->edge_count];
-    }
-}
-
-/* Rule R4e: gives up the pair that is missed least. */
-static void make_room(struct master *m, uint32_t group)
-{
-    struct master_group *g = &m->groups[group];
-    drop_gone(m, group);
-    if (g->edge_count < MASTER_EDGES_MAX) return;
-    uint32_t count = round_live_links(m, group);
-    uint32_t least = UINT32_MAX;
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < g->edge_count; i++) {
-        const struct master_edge *e = &g->edges[i];
-        uint32_t worth = e->tries;
-        if (linked(m, e, group, count)) worth += MASTER_EDGE_TRIES;
-        if (worth >= least) continue;
-        least = worth;
-        at = i;
-    }
-    g->edges[at] = g->edges[--g->edge_count];
-}
-
-static struct master_edge *take(struct master *m, uint32_t group, uint64_t a,
-                                uint64_t b)
-{
-    struct master_group *g = &m->groups[group];
     struct master_edge *e = find(g, a, b);
     if (e) return e;
-    if (g->edge_count == MASTER_EDGES_MAX) make_room(m, group);
+    if (g->edge_count == MASTER_EDGES_MAX) {
+        g->edge_count--;
+        memmove(g->edges, g->edges + 1, g->edge_count * sizeof g->edges[0]);
+    }
     e = &g->edges[g->edge_count++];
     *e = (struct master_edge){.a = a, .b = b};
     return e;
 }
 
-bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
-                  uint64_t attempt)
+static void drop(struct master_group *g, uint32_t i)
 {
-    struct master_group *g = &m->groups[group];
-    uint32_t x = edges_link_of(m, group, a);
-    uint32_t y = edges_link_of(m, group, b);
-    /* A peer may name itself, or any number. */
-    if (x == y || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return true;
-    if (silence_is_suspect(m, x) || silence_is_suspect(m, y)) return true;
-    struct master_edge *e = take(m, group, a, b);
-    if (e->attempt != attempt) {
-        e->attempt = attempt;
-        e->reversed = !e->reversed;
-        e->tries++;
-    }
-    if (e->tries < MASTER_EDGE_TRIES) return true;
+    g->edges[i] = g->edges[--g->edge_count];
+}
+
+static void fail(struct master *m, struct master_group *g, uint32_t x,
+                 uint32_t y, struct master_edge *e)
+{
+    if (e->bad) return;
+    e->bad = true;
     unreachable(m, x, y);
     g->wish = 0; /* the ring found uses this edge: drop it */
-    return false;
+    struct master_note note = {
+        .kind = NOTE_CUT, .peer = &m->peers[x], .other = &m->peers[y]};
+    master_note_send(m, &note);
 }
 
-bool edges_dials(const struct master *m, uint32_t a, uint32_t b)
+/* A peer may name any number, itself as well. */
+static bool both_known(const struct master *m, uint32_t group, uint64_t a,
+                       uint64_t b, uint32_t *x, uint32_t *y)
 {
-    const struct master_group *g = &m->groups[m->peers[a].group];
-    uint64_t x = m->peers[a].info.id;
-    uint64_t y = m->peers[b].info.id;
-    for (uint32_t i = 0; i < g->edge_count; i++) {
-        const struct master_edge *e = &g->edges[i];
-        bool same = (e->a == x && e->b == y) || (e->a == y && e->b == x);
-        if (same) return (x < y) != e->reversed;
-    }
-    return x < y;
+    *x = edges_link_of(m, group, a);
+    *y = edges_link_of(m, group, b);
+    return *x != *y && *x != MASTER_NO_LINK && *y != MASTER_NO_LINK;
 }
 
-uint32_t edges_reversed(const struct master_group *g, struct wire_pair *pairs)
+bool edges_is_pair(const struct master *m, uint32_t group, uint64_t a,
+                   uint64_t b)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < g->edge_count; i++) {
-        const struct master_edge *e = &g->edges[i];
-        if (!e->reversed) continue;
-        pairs[count++] =
-            (struct wire_pair){.dialer = e->a > e->b ? e->a : e->b,
-                               .acceptor = e->a < e->b ? e->a : e->b};
-    }
-    return count;
+    uint32_t x, y;
+    return both_known(m, group, a, b, &x, &y);
 }
 
-/* Keeps the dial direction of the last successful link. */
-static void forgive(struct master_group *g, uint32_t i)
+/* Rule M10: a silent peer has answered nobody. Its silence is judged. */
+bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b)
 {
-    g->edges[i].tries = 0;
-    if (!g->edges[i].reversed) g->edges[i] = g->edges[--g->edge_count];
+    uint32_t x, y;
+    struct master_group *g = &m->groups[group];
+    if (!both_known(m, group, a, b, &x, &y)) return false;
+    if (silence_is_suspect(m, x) || silence_is_suspect(m, y)) return false;
+    fail(m, g, x, y, take(g, a, b));
+    return true;
 }
 
-void edges_linked(struct master *m, uint32_t group, uint32_t count)
+void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
+                  bool carried)
+{
+    uint32_t x, y;
+    struct master_group *g = &m->groups[group];
+    if (!both_known(m, group, a, b, &x, &y)) return;
+    struct master_edge *e = take(g, a, b);
+    e->breaks = carried ? 0 : e->breaks + 1;
+    if (e->breaks > MASTER_BREAKS_MAX) fail(m, g, x, y, e);
+}
+
+void edges_forget_gone(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    drop_gone(m, group);
-    for (uint32_t i = g->edge_count; i-- > 0;)
-        if (linked(m, &g->edges[i], group, count)) forgive(g, i);
+    for (uint32_t i = g->edge_count; i-- > 0;) {
+        uint32_t x, y;
+        const struct master_edge *e = &g->edges[i];
+        if (!both_known(m, group, e->a, e->b, &x, &y)) drop(g, i);
+    }
 }
 
 void edges_retry(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    for (uint32_t i = g->edge_count; i-- > 0;) forgive(g, i);
+    g->edge_count = 0;
     for (uint32_t i = 0; m->edges && i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         bool has = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;

@@ -185,6 +185,7 @@ static void on_hello(struct master *m, uint32_t link,
     }
     p->group = group;
     p->join = msg->hello.join;
+    p->stays = msg->hello.stays;
     move(m, link, PEER_REGISTERED);
     edges_add(m, link);
 

@@ -30,13 +30,13 @@
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
     MASTER_LINKS_MAX = PEERS_MAX + MASTER_STRANGERS_MAX,
-    MASTER_EDGES_MAX = WIRE_PAIRS_MAX, /* failed pairs kept per group */
+    MASTER_EDGES_MAX = 1024, /* failed pairs kept per group */
     MASTER_FORCED_MAX = WIRE_OPS_MAX,
     MASTER_MESH_MAX = 8,      /* worlds up to this size link all pairs */
     MASTER_MESH_WAN_MAX = 24, /* ... if they are on several hosts */
-    MASTER_EDGE_TRIES =
-        4, /* dial attempts before a pair counts as unreachable */
-    MASTER_SERVERS_MAX = 16, /* holders that serve shared state at a time */
+    MASTER_EXACT_MAX = 16,    /* worlds up to this size are split exactly */
+    MASTER_BREAKS_MAX = 1,    /* silent losses of a link without data */
+    MASTER_SERVERS_MAX = 16,  /* holders that serve shared state at a time */
     MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned per step */
     MASTER_LOOPS_MAX = 4,  /* optimistic rings tried per optimization */
     MASTER_PAIRS_TOLD = 8, /* unreachable pairs named in a report */
@@ -102,8 +102,8 @@ struct master_peer {
     bool lost;     /* DEAD: lost, did not leave */
     bool proposed; /* part of the view being proposed */
     bool ready;    /* READY received for this round */
-    bool excused;  /* another peer's READY explains what it waits for */
     bool join;     /* no founder: neither counted nor admitted first (M2) */
+    bool stays;    /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
     uint32_t asked;     /* operation whose state it owes next (F4) */
@@ -111,6 +111,7 @@ struct master_peer {
     uint32_t rank;      /* in the current view; MEMBER and DEAD */
     uint32_t place;     /* in the current ring, or MASTER_NO_PLACE */
     uint32_t proposed_place;
+    uint32_t lacks; /* survey: bit k, no link to the 2^k-th after it */
     struct master_place searched, improved; /* index in the search's world */
     struct master_place wish;               /* place in the ring it found */
     uint32_t slot;       /* in the store of edges, MASTER_NO_PLACE: none */
@@ -196,21 +197,12 @@ struct master_dispute {
     uint64_t pair[2]; /* ids: who reported it, and of whom */
 };
 
-/* A pair whose dial attempt failed, or whose dial direction is reversed. */
+/* A pair whose link was lost, or could not be made. */
 struct master_edge {
-    uint64_t a, b;    /* member ids */
-    uint32_t tries;   /* since the last link; they alternate the direction */
-    bool reversed;    /* the higher id dials next (rule R3) */
-    uint64_t attempt; /* the last one that failed */
+    uint64_t a, b;   /* member ids */
+    uint32_t breaks; /* silent losses since data passed */
+    bool bad;        /* it cannot be linked, or passes no data (rule R4) */
 };
-
-/* Names an attempt to link pairs. */
-enum attempt_kind { ATTEMPT_ROUND, ATTEMPT_PROBE, ATTEMPT_EPOCH };
-
-static inline uint64_t master_attempt(enum attempt_kind kind, uint32_t number)
-{
-    return (uint64_t)(kind + 1) << 32 | number;
-}
 
 /* Record of a group's shared state; it outlives the members (rule S4). */
 struct master_record {
@@ -227,6 +219,9 @@ struct master_group {
     bool optimize; /* it answers VOTE_OPTIMIZE; set from the vote to INSTALL */
     bool ring, mesh; /* of the proposal */
     bool unlinked;   /* a link of the proposal could not be made */
+    bool survey;     /* the proposal tries more links than it needs (R4d) */
+    bool surveyed;   /* ... and has, and some could not be made */
+    uint32_t survey_size;
     enum group_phase phase;
     uint32_t number;   /* the peers' peer_group */
     uint32_t epoch;    /* of the current view; 0 before the first */
@@ -272,6 +267,7 @@ enum master_note_kind {
     NOTE_HEARD,  /* that one is heard again, after `took` */
     NOTE_ABORTED,
     NOTE_DIFFERS, /* its tensors differ; reason: which tensor, and whose */
+    NOTE_CUT,     /* `peer` and `other` cannot exchange data */
     NOTE_NO_RING, /* reported after VIEW for some of the unreachable pairs */
 };
 
@@ -352,7 +348,7 @@ struct master {
     uint32_t sorted[PEERS_MAX];
     struct wire_member members[PEERS_MAX];
     struct wire_op ops[WIRE_OPS_MAX];
-    struct wire_pair pairs[WIRE_PAIRS_MAX];
+    uint16_t paths[1 << MASTER_EXACT_MAX];
 };
 
 enum master_event_type {
@@ -492,8 +488,9 @@ void dispute_text(struct master *m, uint32_t group, char *text);
 /* round_view.c: the view that a round proposes, into m->sorted and m->members,
  * and its size. */
 uint32_t round_next_view(struct master *m, uint32_t group);
-/* Of a view without a ring: true if a newcomer was refused for it (rule R4). */
-bool round_refuse_newcomer(struct master *m, uint32_t group, uint32_t count);
+/* partition.c: of a view without a ring: true if newcomers were refused or
+ * members evicted for it (rule R4). */
+bool partition_resolve(struct master *m, uint32_t group, uint32_t count);
 void round_send_proposal(struct master *m, uint32_t group, uint32_t count);
 
 /* silence.c: heartbeats, and who is lost for lack of them. */
@@ -521,18 +518,17 @@ void edges_add(struct master *m, uint32_t link);
 void edges_remove(struct master *m, uint32_t link);
 void edges_measured(struct master *m, uint32_t link,
                     const struct wire_edge *edge);
-/* The attempt to link the pair failed, as either end reports: the next attempt
- * has the other dial direction. False: both directions have failed
- * MASTER_EDGE_TRIES times (rule R4). */
-bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b,
-                  uint64_t attempt);
-/* All links of the view of `count` members exist. */
-void edges_linked(struct master *m, uint32_t group, uint32_t count);
-void edges_retry(struct master *m, uint32_t group); /* clears failed attempts */
-/* Rule R3: whether link a dials b; and all pairs with the reversed direction,
- * at most WIRE_PAIRS_MAX. */
-bool edges_dials(const struct master *m, uint32_t a, uint32_t b);
-uint32_t edges_reversed(const struct master_group *g, struct wire_pair *pairs);
+/* Both are peers of the group. */
+bool edges_is_pair(const struct master *m, uint32_t group, uint64_t a,
+                   uint64_t b);
+/* The pair cannot be linked, as either end reports (R4a). False: that does not
+ * count, because one of them is not known, or silent. */
+bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b);
+/* The link of the pair was lost, as either end reports (R4e). */
+void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
+                  bool carried);
+void edges_forget_gone(struct master *m, uint32_t group);
+void edges_retry(struct master *m, uint32_t group); /* every pair, anew */
 uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
 
 /* optimize.c: PROBING and SOLVING. True: the state has changed. */
@@ -555,11 +551,18 @@ void optimize_order(struct master *m, uint32_t group, uint32_t count);
  * number of sites if hierarchical all-reduce pays off, else 0. */
 uint32_t sites_find(struct master *m, uint32_t count);
 
-/* order.c: a ring over members[0..count) without the group's unreachable pairs.
- * order[i] is an index into members; the given permutation is changed as little
- * as needed. False if no ring was found. */
-bool order_ring(const struct master_group *g, const struct wire_member *members,
-                uint32_t count, uint16_t *order);
+/* order.c: a ring over m->members[0..count) without the group's bad pairs.
+ * m->order[i] is an index into members; the given permutation is changed as
+ * little as needed. False if no ring was found; in worlds of up to
+ * MASTER_EXACT_MAX there is none. */
+bool order_ring(struct master *m, uint32_t group, uint32_t count);
+/* The set of members that goes on where there is no ring for all (rule R4b),
+ * as kept[0..count); its size. */
+uint32_t order_split(struct master *m, uint32_t group, uint32_t count,
+                     bool *kept);
+/* After a survey: the largest set that is connected by the links it made. */
+uint32_t order_component(struct master *m, uint32_t group, uint32_t count,
+                         bool *kept);
 /* World size up to which all pairs are linked. It is larger across hosts: with
  * direct links a member waits for one delay, in a ring for all of them. */
 uint32_t order_mesh_max(const struct wire_member *members, uint32_t count);

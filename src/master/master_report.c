@@ -134,6 +134,13 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
     case NOTE_DIFFERS:
         add(line, "refused: %s", note->reason);
         return true;
+    case NOTE_CUT:
+        add_peer(line, note->peer);
+        add(line, " cannot exchange data with ");
+        add_peer(line, note->other);
+        add(line, ": no connection was made, or it passes small packets only "
+                  "(check firewalls, routes and the MTU)");
+        return true;
     case NOTE_NO_RING:
         add(line, "no ring connects all peers: ");
         add_peer(line, note->peer);

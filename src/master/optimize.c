@@ -228,7 +228,6 @@ static void order_probe(struct master *m, uint32_t link, uint32_t with,
     msg.probe.peer = m->peers[with].info.id;
     msg.probe.gives = gives;
     msg.probe.takes = takes;
-    msg.probe.calls = edges_dials(m, link, with);
     msg.probe.bytes = m->probe_bytes;
     msg.probe.time_us = (uint32_t)(m->probe_time / 1000);
     p->probe = takes ? msg.round : 0;
@@ -364,8 +363,7 @@ void optimize_measured(struct master *m, uint32_t link,
     p->probe = 0;
     if (failed) {
         other->probe = 0;
-        (void)edges_failed(m, p->group, p->info.id, other->info.id,
-                           master_attempt(ATTEMPT_PROBE, g->step));
+        (void)edges_failed(m, p->group, p->info.id, other->info.id);
     } else {
         edges_measured(m, link, &msg->edges[0]);
     }

@@ -1,8 +1,10 @@
-/* order.c - repairs a ring order around unreachable pairs (rule R4). Pure.
+/* order.c - ring orders round bad pairs, and the set that goes on where there
+ * is none (rule R4). Pure.
  *
- * Unreachable pairs are rare, so the order is repaired locally. Small worlds
- * are searched exhaustively; in large worlds one end of each bad edge moves to
- * a place where no edge is bad. */
+ * Up to MASTER_EXACT_MAX members by dynamic programming over sets (Held & Karp,
+ * 1962): a table of the members at which a path through a set can end. Beyond,
+ * bad pairs are rare or many at once, so an order is repaired locally, and a
+ * split takes those members away first that have most bad pairs. */
 #include "master.h"
 
 bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b)
@@ -10,7 +12,7 @@ bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b)
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct master_edge *e = &g->edges[i];
         bool same = (e->a == a && e->b == b) || (e->a == b && e->b == a);
-        if (same && e->tries >= MASTER_EDGE_TRIES) return true;
+        if (same && e->bad) return true;
     }
     return false;
 }
@@ -20,8 +22,6 @@ struct ring_search {
     const struct wire_member *members;
     uint32_t count;
     uint16_t *order;
-    uint16_t first[MASTER_MESH_MAX]; /* the given order, small worlds only */
-    uint32_t used;                   /* bit set of members in use */
 };
 
 static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
@@ -29,20 +29,96 @@ static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
     return order_is_bad(s->group, s->members[a].id, s->members[b].id);
 }
 
-/* MASTER_MESH_MAX bounds the depth. */
-static bool extend(struct ring_search *s, uint32_t depth)
+/* ------------------------------------------------------------- small worlds */
+
+static uint32_t first_of(uint32_t set)
 {
-    if (depth == s->count) return !bad(s, s->order[depth - 1], s->order[0]);
-    for (uint16_t i = 0; i < s->count; i++) {
-        uint16_t next = s->first[i];
-        if (s->used & BIT(i) || bad(s, s->order[depth - 1], next)) continue;
-        s->used |= BIT(i);
-        s->order[depth] = next;
-        if (extend(s, depth + 1)) return true;
-        s->used &= ~BIT(i);
-    }
-    return false;
+    return (uint32_t)__builtin_ctz(set);
 }
+
+/* links[i]: the members that i can be linked to. */
+static void find_links(const struct ring_search *s, uint16_t *links)
+{
+    for (uint16_t i = 0; i < s->count; i++) {
+        links[i] = 0;
+        for (uint16_t j = 0; j < s->count; j++)
+            if (i != j && !bad(s, i, j)) links[i] |= (uint16_t)BIT(j);
+    }
+}
+
+/* ends[set]: where a path can end that begins at the first of the set and
+ * leads through all of it. */
+static void find_paths(const uint16_t *links, uint32_t count, uint16_t *ends)
+{
+    for (uint32_t set = 1; set < BIT(count); set++) {
+        uint32_t first = first_of(set);
+        ends[set] = set == BIT(first) ? (uint16_t)set : 0;
+        for (uint32_t left = set & ~BIT(first); left > 0; left &= left - 1) {
+            uint32_t last = first_of(left);
+            if (ends[set & ~BIT(last)] & links[last])
+                ends[set] |= (uint16_t)BIT(last);
+        }
+    }
+}
+
+static bool has_ring(const uint16_t *links, const uint16_t *ends, uint32_t set)
+{
+    uint32_t first = first_of(set);
+    return set == BIT(first) || (ends[set] & links[first]) != 0;
+}
+
+/* The ring that begins as the given order does, as far as there is one. */
+static bool exact_ring(const struct ring_search *s, uint16_t *ends)
+{
+    uint16_t links[MASTER_EXACT_MAX], given[MASTER_EXACT_MAX];
+    uint32_t all = BIT(s->count) - 1;
+    find_links(s, links);
+    find_paths(links, s->count, ends);
+    if (!has_ring(links, ends, all)) return false;
+    /* The table knows paths from member 0: the ring begins there. */
+    uint32_t zero = 0;
+    while (s->order[zero] != 0) zero++;
+    for (uint32_t i = 0; i < s->count; i++)
+        given[i] = s->order[(zero + i) % s->count];
+    uint32_t rest = all & ~1u;
+    uint16_t at = 0;
+    for (uint32_t depth = 0; depth < s->count; depth++) {
+        s->order[(zero + depth) % s->count] = at;
+        for (uint32_t i = 0; i < s->count && rest > 0; i++) {
+            uint16_t next = given[i];
+            if (!(rest & links[at] & BIT(next))) continue;
+            /* The ring closes by a path from 0 through the rest to `next`. */
+            if (!(ends[rest | 1u] & BIT(next))) continue;
+            rest &= ~BIT(next);
+            at = next;
+            break;
+        }
+    }
+    return true;
+}
+
+/* Of two sets of one size the one with the lowest rank that the other lacks. */
+static bool is_better(uint32_t set, uint32_t than)
+{
+    int size = __builtin_popcount(set);
+    int other = __builtin_popcount(than);
+    if (size != other) return size > other;
+    uint32_t differ = set ^ than;
+    return differ > 0 && (set & (differ & (~differ + 1))) != 0;
+}
+
+static uint32_t exact_split(const struct ring_search *s, uint16_t *ends)
+{
+    uint16_t links[MASTER_EXACT_MAX];
+    uint32_t best = 1;
+    find_links(s, links);
+    find_paths(links, s->count, ends);
+    for (uint32_t set = 1; set < BIT(s->count); set++)
+        if (has_ring(links, ends, set) && is_better(set, best)) best = set;
+    return best;
+}
+
+/* ------------------------------------------------------------- large worlds */
 
 static uint32_t bad_around(const struct ring_search *s, uint32_t at)
 {
@@ -78,18 +154,112 @@ static bool repair(struct ring_search *s)
     return true;
 }
 
-bool order_ring(const struct master_group *g, const struct wire_member *members,
-                uint32_t count, uint16_t *order)
+bool order_ring(struct master *m, uint32_t group, uint32_t count)
 {
+    const struct master_group *g = &m->groups[group];
     if (count < 2 || g->edge_count == 0) return true;
-    struct ring_search s = {.group = g,
-                            .members = members,
+    struct ring_search s = {
+        .group = g, .members = m->members, .count = count, .order = m->order};
+    return count <= MASTER_EXACT_MAX ? exact_ring(&s, m->paths) : repair(&s);
+}
+
+static uint16_t root_of(uint16_t *parents, uint16_t i)
+{
+    while (parents[i] != i) i = parents[i] = parents[parents[i]];
+    return i;
+}
+
+/* A survey has tried pairs at distances 1, 2, 4, ... of the proposed order. */
+static void unite(struct master *m, uint32_t group, uint32_t count,
+                  uint16_t *parents)
+{
+    uint32_t size = m->groups[group].survey_size;
+    uint16_t *at = m->slots; /* place -> index + 1; scratch */
+    for (uint32_t i = 0; i < size; i++) at[i] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t place = m->peers[m->sorted[i]].proposed_place;
+        if (place < size) at[place] = (uint16_t)(i + 1);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct master_peer *p = &m->peers[m->sorted[i]];
+        for (uint32_t k = 0; BIT(k) <= size / 2; k++) {
+            uint16_t other = at[(p->proposed_place + BIT(k)) % size];
+            if (p->lacks & BIT(k) || other == 0) continue;
+            uint16_t root = root_of(parents, (uint16_t)i);
+            parents[root_of(parents, (uint16_t)(other - 1))] = root;
+        }
+    }
+}
+
+uint32_t order_component(struct master *m, uint32_t group, uint32_t count,
+                         bool *kept)
+{
+    uint16_t parents[PEERS_MAX] = {0}, sizes[PEERS_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        parents[i] = (uint16_t)i;
+        sizes[i] = 0;
+    }
+    unite(m, group, count, parents);
+    for (uint32_t i = 0; i < count; i++) sizes[root_of(parents, (uint16_t)i)]++;
+    uint16_t best = root_of(parents, 0);
+    for (uint32_t i = 1; i < count; i++) {
+        uint16_t root = root_of(parents, (uint16_t)i);
+        if (sizes[root] > sizes[best]) best = root;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        kept[i] = root_of(parents, (uint16_t)i) == best;
+    return sizes[best];
+}
+
+/* The member that lacks most links to those that are kept; of several the one
+ * with the highest rank. */
+static uint32_t worst_of(const struct ring_search *s, const bool *kept)
+{
+    uint32_t worst = 0;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t lacks = 0;
+        for (uint32_t j = 0; j < s->count && kept[i]; j++)
+            lacks += kept[j] && bad(s, (uint16_t)i, (uint16_t)j);
+        if (!kept[i] || lacks < most) continue;
+        most = lacks;
+        worst = i;
+    }
+    return worst;
+}
+
+static uint32_t greedy_split(struct ring_search *s, bool *kept)
+{
+    uint32_t all = s->count;
+    for (uint32_t left = all; left > 1; left--) {
+        s->count = 0;
+        for (uint32_t i = 0; i < all; i++)
+            if (kept[i]) s->order[s->count++] = (uint16_t)i;
+        if (repair(s)) return left;
+        s->count = all;
+        kept[worst_of(s, kept)] = false;
+    }
+    return 1;
+}
+
+uint32_t order_split(struct master *m, uint32_t group, uint32_t count,
+                     bool *kept)
+{
+    struct ring_search s = {.group = &m->groups[group],
+                            .members = m->members,
                             .count = count,
-                            .order = order,
-                            .used = BIT(0)};
-    if (count > MASTER_MESH_MAX) return repair(&s);
-    for (uint32_t i = 0; i < count; i++) s.first[i] = order[i];
-    return extend(&s, 1);
+                            .order = m->order};
+    if (m->groups[group].surveyed) {
+        uint32_t size = order_component(m, group, count, kept);
+        if (size < count) return size;
+    }
+    if (count <= MASTER_EXACT_MAX) {
+        uint32_t set = exact_split(&s, m->paths);
+        for (uint32_t i = 0; i < count; i++) kept[i] = (set >> i & 1) != 0;
+        return (uint32_t)__builtin_popcount(set);
+    }
+    for (uint32_t i = 0; i < count; i++) kept[i] = true;
+    return greedy_split(&s, kept);
 }
 
 uint32_t order_mesh_max(const struct wire_member *members, uint32_t count)

@@ -44,6 +44,11 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
                                  .tag = msg->fault.tag,
                                  .seq = msg->fault.seq};
     if (g->phase != GROUP_OPEN || msg->epoch != g->epoch) return;
+    if (msg->type == WIRE_SUSPECT) {
+        g->survey = true;
+        edges_broken(m, p->group, p->info.id, msg->fault.peer,
+                     msg->fault.cause > 0);
+    }
     if (msg->type == WIRE_REFRESH) {
         if (msg->fault.cause == REFRESH_MISMATCH) {
             round_force(g, p, &name, VERDICT_INVALID);
@@ -52,8 +57,7 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
         if (msg->fault.cause == REFRESH_FAIL)
             round_force(g, p, &name, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
-            !edges_failed(m, p->group, p->info.id, msg->fault.peer,
-                          master_attempt(ATTEMPT_EPOCH, g->epoch)))
+            edges_failed(m, p->group, p->info.id, msg->fault.peer))
             round_force(g, p, &name, VERDICT_UNREACHABLE);
     }
     g->broken_at = m->now;
@@ -84,7 +88,7 @@ static void begin(struct master *m, uint32_t group)
         if (p->state == PEER_FREE || p->group != group) continue;
         p->answer = ANSWER_DUE;
         p->proposed = false;
-        p->ready = p->excused = p->described = false;
+        p->ready = p->described = false;
         p->questions = 0;
         p->probe = 0;
     }
@@ -142,12 +146,20 @@ void round_result(struct master *m, uint32_t link, const struct wire_msg *msg)
 static bool any_bad_pair(const struct master_group *g)
 {
     for (uint32_t i = 0; i < g->edge_count; i++) {
-        if (g->edges[i].tries >= MASTER_EDGE_TRIES) return true;
+        if (g->edges[i].bad) return true;
     }
     return false;
 }
 
 static void end_round(struct master *m, uint32_t group);
+
+/* Rule R4d: a survey has found sets without a link between them. */
+static bool is_split(struct master *m, uint32_t group, uint32_t count)
+{
+    bool kept[PEERS_MAX];
+    return m->groups[group].surveyed &&
+           order_component(m, group, count, kept) < count;
+}
 
 static void propose(struct master *m, uint32_t group)
 {
@@ -158,25 +170,40 @@ static void propose(struct master *m, uint32_t group)
         return;
     }
     optimize_order(m, group, count);
-    g->ring = order_ring(g, m->members, count, m->order);
-    if (!g->ring && !g->searched) {
+    g->ring = !is_split(m, group, count) && order_ring(m, group, count);
+    if (!g->ring && !g->surveyed && !g->searched && count > MASTER_EXACT_MAX) {
         g->stuck = true;
         if (optimize_search(m, group, false)) return;
         count = round_next_view(m, group);
     }
-    if (!g->ring && round_refuse_newcomer(m, group, count)) return;
+    if (!g->ring && partition_resolve(m, group, count)) return;
     if (!g->ring) {
         for (uint32_t i = 0; i < count; i++) m->order[i] = (uint16_t)i;
     }
     g->mesh = g->ring && count <= order_mesh_max(m->members, count) &&
               !any_bad_pair(g);
     g->phase = GROUP_PROPOSED;
+    g->survey = g->survey && g->ring && !g->surveyed &&
+                count > order_mesh_max(m->members, count);
+    g->survey_size = count;
     for (uint32_t i = 0; i < count; i++) {
         m->peers[m->sorted[i]].proposed = true;
+        m->peers[m->sorted[i]].lacks = 0;
         m->peers[m->sorted[i]].ready = false;
         m->peers[m->sorted[m->order[i]]].proposed_place = i;
     }
     round_send_proposal(m, group, count);
+}
+
+static void lack(const struct master_group *g, struct master_peer *a,
+                 struct master_peer *b)
+{
+    uint32_t size = g->survey_size;
+    uint32_t after = (b->proposed_place + size - a->proposed_place) % size;
+    if (after > 0 && (after & (after - 1)) == 0)
+        a->lacks |= BIT(__builtin_ctz(after));
+    if (size - after > 0 && ((size - after) & (size - after - 1)) == 0)
+        b->lacks |= BIT(__builtin_ctz(size - after));
 }
 
 void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -186,12 +213,12 @@ void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (g->phase != GROUP_PROPOSED || msg->round != g->round) return;
     if (!p->proposed || p->ready) return;
     for (uint32_t i = 0; i < msg->id_count; i++) {
+        if (!edges_is_pair(m, p->group, p->info.id, msg->ids[i])) continue;
+        g->unlinked = true;
+        if (!edges_failed(m, p->group, p->info.id, msg->ids[i])) continue;
         uint32_t other = edges_link_of(m, p->group, msg->ids[i]);
-        if (other != MASTER_NO_LINK) m->peers[other].excused = true;
-        (void)edges_failed(m, p->group, p->info.id, msg->ids[i],
-                           master_attempt(ATTEMPT_ROUND, g->round));
+        if (m->peers[other].proposed) lack(g, p, &m->peers[other]);
     }
-    if (msg->id_count > 0) g->unlinked = true;
     p->ready = true;
 }
 
@@ -200,17 +227,6 @@ static bool all_ready(const struct master *m, uint32_t group)
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->group == group && p->proposed && !p->ready) return false;
-    }
-    return true;
-}
-
-/* The acceptor does not know that the dial failed, and would wait for it. */
-static bool all_tried(const struct master *m, uint32_t group)
-{
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->group == group && p->proposed && !p->ready && !p->excused)
-            return false;
     }
     return true;
 }
@@ -259,7 +275,7 @@ static uint32_t blocker_ids(struct master *m, const struct master_group *g)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->edge_count; i++) {
-        if (g->edges[i].tries < MASTER_EDGE_TRIES) continue;
+        if (!g->edges[i].bad) continue;
         m->ids[count++] = g->edges[i].a;
         m->ids[count++] = g->edges[i].b;
     }
@@ -353,12 +369,12 @@ static void end_round(struct master *m, uint32_t group)
     if (count > 0) m->founded = true;
     g->epoch = count > 0 ? g->round : 0;
     g->phase = GROUP_OPEN;
-    g->update = false;
+    g->update = g->survey = g->surveyed = false;
     g->forced_count = 0;
     g->dispute.open = false;
     round_ops_clear(g);
     optimize_installed(m, group, count);
-    edges_linked(m, group, count);
+    edges_forget_gone(m, group);
     if (count > 0 && !g->ring) note_blockers(m, group);
     for (uint32_t i = 0; i < count; i++) {
         /* A member asked to leave while the view was being installed. */
@@ -395,8 +411,10 @@ static bool advance(struct master *m, uint32_t group)
         propose(m, group);
         return true;
     case GROUP_PROPOSED:
-        /* For every pair that cannot be linked so, the other end is to dial. */
-        if (g->unlinked && all_tried(m, group)) {
+        /* The next proposal does without the pairs that cannot be linked. */
+        if (g->unlinked && all_ready(m, group)) {
+            g->surveyed = g->survey;
+            g->survey = !g->surveyed;
             g->restart = true;
             return true;
         }

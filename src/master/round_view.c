@@ -1,8 +1,6 @@
-/* round_view.c - the view that a round proposes: its order, a newcomer that
- * cannot be in it, and the proposal's text for the members. */
+/* round_view.c - the view that a round proposes: its order, and the proposal's
+ * text for the members. */
 #include "master.h"
-
-#include <string.h>
 
 /* Rule M5: survivors keep their order, newcomers follow; the first view is
  * ordered by rank hints. */
@@ -58,68 +56,6 @@ uint32_t round_next_view(struct master *m, uint32_t group)
     return count;
 }
 
-static uint32_t bad_pairs(const struct master *m, uint32_t group,
-                          uint32_t count, uint32_t i, uint32_t *with)
-{
-    uint32_t bad = 0;
-    for (uint32_t j = count; j-- > 0;) {
-        const struct master_group *g = &m->groups[group];
-        if (!order_is_bad(g, m->members[i].id, m->members[j].id)) continue;
-        bad++;
-        *with = j;
-    }
-    return bad;
-}
-
-/* Appends unless the text would exceed WIRE_TEXT_MAX bytes. */
-static void append(char *text, const char *more)
-{
-    size_t used = strnlen(text, WIRE_TEXT_MAX);
-    size_t size = strnlen(more, WIRE_TEXT_MAX - used);
-    memcpy(text + used, more, size);
-    text[used + size] = '\0';
-}
-
-static void add_number(char *text, uint32_t value)
-{
-    char digits[12];
-    char *at = digits + sizeof digits;
-    *--at = '\0';
-    do *--at = (char)('0' + value % 10);
-    while ((value /= 10) > 0);
-    append(text, at);
-}
-
-/* Rule R4: a newcomer without a place in any ring is refused, and the refusal
- * names the pair without a link. Members are never evicted for a missing
- * link. */
-bool round_refuse_newcomer(struct master *m, uint32_t group, uint32_t count)
-{
-    struct master_group *g = &m->groups[group];
-    uint32_t worst = 0;
-    uint32_t most = 0;
-    uint32_t with = 0;
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t other;
-        if (m->peers[m->sorted[i]].state != PEER_REGISTERED) continue;
-        uint32_t bad = bad_pairs(m, group, count, i, &other);
-        if (bad <= most) continue;
-        most = bad;
-        worst = i;
-        with = other;
-    }
-    if (most == 0) return false;
-    char why[WIRE_TEXT_MAX + 1] = "cannot exchange data with rank ";
-    add_number(why, with);
-    append(why, " (pid ");
-    add_number(why, m->members[with].pid);
-    append(why, "), and there is no ring without this pair: neither can "
-                "call the other");
-    master_drop(m, m->sorted[worst], why);
-    g->restart = true;
-    return true;
-}
-
 void round_send_proposal(struct master *m, uint32_t group, uint32_t count)
 {
     struct master_group *g = &m->groups[group];
@@ -133,12 +69,11 @@ void round_send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.view.mesh = g->mesh;
     msg.view.update = g->update;
     msg.view.optimize = g->optimize;
+    msg.view.survey = g->survey;
     msg.order_count = identity ? 0 : count;
     msg.order = m->order;
     msg.site_count = g->mesh ? sites_find(m, count) : 0;
     msg.sites = m->sites;
-    msg.pair_count = edges_reversed(g, m->pairs);
-    msg.pairs = m->pairs;
     msg.epoch = 0;
     msg.member_count = count;
     msg.members = m->members;

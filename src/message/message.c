@@ -295,8 +295,7 @@ static bool is_walled(struct messages *m, const struct p2p_link *l)
 {
     if (l->dials > 0 || l->peer_dials > 0) return false; /* own dials decide */
     const struct link *other = link_find(m->links, l->id, false);
-    return other && other->reversed && other->open > 0 &&
-           !link_dials(m->links, other);
+    return other && link_is_inward(m->links, other);
 }
 
 /* Rule P2P-10: this end dials, and asks the other one to dial, in turn. */

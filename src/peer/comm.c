@@ -274,7 +274,7 @@ static void release(pcclComm_t *c)
 /* The time between two ticks. */
 static pccl_ns pace(const pcclComm_t *c)
 {
-    return links_deadline(c->session->links) / 5;
+    return PCCL_TIME_OF_TICK(links_deadline(c->session->links));
 }
 
 void comm_pace(pcclComm_t *c)

@@ -445,7 +445,7 @@ bool engine_start(struct engine *e, struct op *op)
         if (op->phase != PHASE_COMPLETE) return true;
     }
     for (uint32_t i = 0; i < op->ep_count; i++) {
-        link_dial(&e->links, op->eps[i].link);
+        link_need(&e->links, op->eps[i].link);
         link_dirty(&e->links, op->eps[i].link);
     }
     for (uint32_t i = 0; i < op->ep_count && op->phase != PHASE_DONE; i++)

@@ -91,6 +91,8 @@ static bool end_frame(void *user, struct conn *c)
     struct unexpected *k = c->rx_unexpected;
     struct op *op = c->rx_owner;
     c->rx_owner = NULL;
+    /* DONE shows that the other end has what this one sent. */
+    if (c->rx.type != FRAME_READY) c->link->carried = true;
     if (k) {
         /* The operation may have been launched while the body arrived. */
         c->rx_unexpected = NULL;
@@ -137,15 +139,15 @@ static void sent(void *user, void *op, void *ep)
 
 /* -------------------------------------------------------------- connections */
 
-static void closed(void *user, struct link *l, const struct conn_loss *loss)
+/* A link that the view wants is lost; one that only this operation needs cannot
+ * be made. */
+static void closed(void *user, struct link *l, bool never)
 {
     const struct engine *e = user;
     const struct op *op = NULL;
     if (e->links.frozen || !op_uses_link(e, l, &op)) return;
-    /* The connection was an optional additional one, and carried nothing. */
-    if (loss->dialed && loss->others && !loss->answered) return;
-    bool never = loss->dialed && !loss->others;
-    e->out.fault(e->out.user, never ? FAULT_UNREACHABLE : FAULT_BROKEN, op,
+    bool alone = never && !l->wanted;
+    e->out.fault(e->out.user, alone ? FAULT_UNREACHABLE : FAULT_BROKEN, op,
                  l->id);
 }
 

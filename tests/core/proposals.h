@@ -7,7 +7,7 @@
 
 #include "../../src/master/master.h"
 
-enum { WORLD = 7 };
+enum { WORLD = 20 };
 
 static struct master *master;
 static void *store;
@@ -16,15 +16,14 @@ static pccl_ns now;
 /* The last messages of the master. */
 static struct wire_msg proposed, installed;
 static uint16_t order[WORLD], places[WORLD];
-static struct wire_pair pairs[WIRE_PAIRS_MAX];
-static uint64_t blockers[2 * WIRE_PAIRS_MAX];
+static uint64_t blockers[2 * MASTER_EDGES_MAX];
 static char evicted[WIRE_TEXT_MAX + 1];
+static uint32_t evictions, cuts;
 static uint32_t notes, searches, proposals;
 static struct {
     bool due;
     uint64_t with;
     uint32_t step;
-    bool calls;
 } probes[WORLD];
 static struct master_search search;
 
@@ -38,18 +37,17 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
         for (uint32_t i = 0; i < WORLD; i++) order[i] = (uint16_t)i;
         memcpy(order, m->order, m->order_count * sizeof *order);
         memcpy(places, m->sites, m->site_count * sizeof *places);
-        memcpy(pairs, m->pairs, m->pair_count * sizeof *pairs);
     }
     if (m->type == WIRE_INSTALL) {
         installed = *m;
         memcpy(blockers, m->ids, m->id_count * sizeof *blockers);
     }
+    evictions += m->type == WIRE_EVICT;
     if (m->type == WIRE_EVICT) memcpy(evicted, m->abort.text, sizeof evicted);
     for (uint32_t i = 0; i < count && m->type == WIRE_PROBE; i++) {
         probes[links[i]].due = m->probe.takes;
         probes[links[i]].with = m->probe.peer;
         probes[links[i]].step = m->round;
-        probes[links[i]].calls = m->probe.calls;
     }
 }
 
@@ -62,6 +60,7 @@ static void on_note(void *user, const struct master_note *note)
 {
     (void)user;
     notes += note->kind == NOTE_NO_RING;
+    cuts += note->kind == NOTE_CUT;
 }
 
 static bool on_search(void *user, const struct master_search *s)
@@ -80,7 +79,7 @@ static int setup(void **state)
     store = calloc(1, size);
     if (!master || !store) return 1;
     now = 1;
-    notes = searches = proposals = 0;
+    notes = searches = proposals = evictions = cuts = 0;
     evicted[0] = '\0';
     memset(probes, 0, sizeof probes);
     struct master_config c = {.out = {.send = on_send,

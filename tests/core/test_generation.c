@@ -1,12 +1,13 @@
 /* test_generation.c - a connection that its dialer has given up carries
  * nothing any more, even if its end has not reached the acceptor. The other
- * end dials where that works better (rule R3). A link that has lost one of its
+ * end dials as well (rule R3). A link that has lost one of its
  * connections is lost (rule R6). */
 #include "unit.h"
 
 #include "../../src/ring/op.h"
 
 enum { CALLER, CALLED, ENGINES };
+enum { SMALL = 100 }; /* bytes of FILL */
 
 static struct engine *engines[ENGINES];
 static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
@@ -52,6 +53,7 @@ static int setup(void **state)
         if (!engines[i] || !engine_init(engines[i], &d, &o, 1, PCCL_S))
             return 1;
         engines[i]->links.self = ids[i];
+        engines[i]->links.fill_size = SMALL;
         struct engine_view v = {.epoch = 1,
                                 .world = ENGINES,
                                 .rank = i,
@@ -80,18 +82,27 @@ static enum conn_state state_at(uint32_t who, uint32_t conn)
     return engines[who]->links.conns[conn]->state;
 }
 
-/* The first bytes that `who` sends on a new connection to the other. */
+/* The first bytes that `who` sends on a connection that it has dialed. */
+static size_t greet(uint32_t who, uint32_t conn, uint8_t *hello)
+{
+    struct conn_part parts[2];
+    engine_dialed(engines[who], conn, true);
+    uint32_t count = engine_tx_window(engines[who], conn, parts);
+    size_t size = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(hello + size, parts[i].from, parts[i].size);
+        size += parts[i].size;
+    }
+    engine_tx(engines[who], conn, size);
+    return size;
+}
+
 static size_t call(uint32_t who, uint8_t *hello)
 {
     uint32_t conn = dials;
-    struct conn_part parts[2];
     links_want(&engines[who]->links, &members[!who], 1);
     assert_int_equal(dials, conn + 1);
-    engine_dialed(engines[who], conn, true);
-    assert_int_equal(engine_tx_window(engines[who], conn, parts), 1);
-    memcpy(hello, parts[0].from, parts[0].size);
-    engine_tx(engines[who], conn, parts[0].size);
-    return parts[0].size;
+    return greet(who, conn, hello);
 }
 
 static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
@@ -108,11 +119,6 @@ static bool hear(uint32_t who, uint32_t conn, const uint8_t *bytes, size_t size)
         size -= room;
     }
     return true;
-}
-
-static void turn(uint32_t who, bool caller)
-{
-    links_set_direction(&engines[who]->links, ids[!who], caller);
 }
 
 static void test_a_later_call_ends_the_earlier(void **state)
@@ -141,33 +147,63 @@ static void test_a_late_call_is_refused(void **state)
     assert_int_equal(closed[CALLED], 2);
 }
 
-/* Dials pass in the other direction alone. */
+/* Dials pass in the other direction alone: the end with the higher id dials a
+ * little later. */
 static void test_the_other_end_calls_back(void **state)
 {
     (void)state;
     uint8_t hello[RX_BUFFER_SIZE];
-    (void)call(CALLER, hello);
-    engine_dialed(engines[CALLER], 0, false);
-    assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_FAILED);
-    turn(CALLER, false);
+    struct links *called = &engines[CALLED]->links;
     links_want(&engines[CALLER]->links, &members[CALLED], 1);
-    assert_int_equal(dials, 1); /* it waits, and does not dial */
-    assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_WAITS);
-    turn(CALLED, true);
-    assert_true(hear(CALLER, 5, hello, call(CALLED, hello)));
-    assert_int_equal(links_status(&engines[CALLER]->links, 11), LINK_OPEN);
+    assert_int_equal(dials, 1); /* whose result never comes */
+    links_want(called, &members[CALLER], 1);
+    assert_int_equal(dials, 1);
+    engine_tick(engines[CALLED], PCCL_TIME_TO_LINK(PCCL_S) / 4 - 1);
+    assert_int_equal(dials, 1);
+    engine_tick(engines[CALLED], PCCL_TIME_TO_LINK(PCCL_S) / 4 + 1);
+    assert_int_equal(dials, 2);
+    assert_true(hear(CALLER, 5, hello, greet(CALLED, 1, hello)));
+    assert_int_equal(state_at(CALLER, 5), CONN_OPEN);
+    assert_int_equal(state_at(CALLER, 0), CONN_FREE); /* not needed */
 }
 
-static void test_a_call_ahead_of_the_turn_waits(void **state)
+/* Rule R3b: of two dials under way at once that of the lower id stands. */
+static void test_crossing_calls(void **state)
 {
     (void)state;
-    uint8_t hello[RX_BUFFER_SIZE], *to;
-    turn(CALLED, true);
-    assert_true(hear(CALLER, 5, hello, call(CALLED, hello)));
+    uint8_t first[RX_BUFFER_SIZE], second[RX_BUFFER_SIZE], *to;
+    size_t size = call(CALLER, first);
+    links_want(&engines[CALLED]->links, &members[CALLER], 1);
+    engine_tick(engines[CALLED], PCCL_TIME_TO_LINK(PCCL_S) / 4 + 1);
+    assert_true(hear(CALLER, 5, second, greet(CALLED, 1, second)));
     assert_int_equal(state_at(CALLER, 5), CONN_ACCEPTED);
     assert_int_equal(engine_rx_window(engines[CALLER], 5, &to), 0);
-    turn(CALLER, false);
-    assert_int_equal(state_at(CALLER, 5), CONN_OPEN);
+    assert_true(hear(CALLED, 6, first, size));
+    assert_int_equal(state_at(CALLED, 6), CONN_OPEN);
+    assert_int_equal(state_at(CALLED, 1), CONN_FREE); /* its own dial */
+}
+
+/* Rule R3d: both ends give up, and say so; the time is not begun again until
+ * the next proposal. */
+static void test_a_link_that_cannot_be_made(void **state)
+{
+    (void)state;
+    struct links *n = &engines[CALLER]->links;
+    links_want(n, &members[CALLED], 1);
+    pccl_ns time = PCCL_TIME_TO_LINK(PCCL_S);
+    for (pccl_ns t = 0; t < time; t += time / 10) {
+        engine_tick(engines[CALLER], t);
+        assert_int_equal(links_status(n, 11), LINK_WAITS);
+    }
+    assert_in_range(dials, 3, 5); /* lost packets delay no dial for long */
+    engine_tick(engines[CALLER], time + 1);
+    assert_int_equal(links_status(n, 11), LINK_FAILED);
+    uint32_t before = dials;
+    link_need(n, link_find(n, 11, false));
+    assert_int_equal(dials, before);
+    links_want(n, &members[CALLED], 1);
+    assert_int_equal(dials, before + 1);
+    assert_int_equal(links_status(n, 11), LINK_WAITS);
 }
 
 /* The master's PROPOSE reaches one of two newcomers before the other one has
@@ -184,7 +220,8 @@ static void test_a_call_ahead_of_the_welcome_waits(void **state)
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
     engines[CALLED]->links.self = ids[CALLED];
     engines[CALLED]->links.key = key;
-    links_set_directions(&engines[CALLED]->links, NULL, 0);
+    links_want(&engines[CALLED]->links, &members[CALLER], 1);
+    links_resume(&engines[CALLED]->links);
     assert_int_equal(state_at(CALLED, 5), CONN_OPEN);
 }
 
@@ -202,59 +239,31 @@ static void test_who_closes_all_calls_nobody(void **state)
     assert_int_equal(dials, 1);
 }
 
+/* The HELLO of a peer of which no PROPOSE has come. */
 static void test_an_unwelcome_call_ends_by_its_silence(void **state)
 {
     (void)state;
     uint8_t hello[RX_BUFFER_SIZE];
-    turn(CALLED, true);
-    assert_true(hear(CALLER, 5, hello, call(CALLED, hello)));
-    engine_tick(engines[CALLER], PCCL_S / 2 - 1);
-    assert_int_equal(state_at(CALLER, 5), CONN_ACCEPTED);
-    engine_tick(engines[CALLER], PCCL_S / 2);
-    assert_int_equal(state_at(CALLER, 5), CONN_FREE);
-    assert_int_equal(closed[CALLER], 1 << 5);
+    size_t size = call(CALLER, hello);
+    engines[CALLED]->links.world = 0;
+    assert_true(hear(CALLED, 5, hello, size));
+    engine_tick(engines[CALLED], PCCL_S / 2 - 1);
+    assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
+    engine_tick(engines[CALLED], PCCL_S / 2);
+    assert_int_equal(state_at(CALLED, 5), CONN_FREE);
+    assert_int_equal(closed[CALLED], 1 << 5);
 }
 
-/* The old connections are closed at both ends. Old numbers do not conflict
- * with those of the new dialer, in either direction. */
-static void test_turning_begins_anew(void **state)
+/* Rule R3d: a HELLO counts with a full packet behind it. */
+static void test_small_packets_make_no_link(void **state)
 {
     (void)state;
     uint8_t hello[RX_BUFFER_SIZE];
-    for (uint32_t i = 0; i < 3; i++) { /* the dialer's numbers grow */
-        (void)call(CALLER, hello);
-        engine_closed(engines[CALLER], i);
-    }
-    assert_true(hear(CALLED, 0, hello, call(CALLER, hello)));
-    turn(CALLER, false);
-    assert_int_equal(state_at(CALLER, 3), CONN_FREE);
-    turn(CALLED, true);
-    assert_int_equal(state_at(CALLED, 0), CONN_FREE);
-    assert_true(hear(CALLER, 0, hello, call(CALLED, hello)));
-    assert_int_equal(state_at(CALLER, 0), CONN_OPEN);
-    turn(CALLER, true);
-    turn(CALLED, false);
-    assert_true(hear(CALLED, 0, hello, call(CALLER, hello)));
-    assert_int_equal(state_at(CALLED, 0), CONN_OPEN);
-}
-
-static void test_proposals_turn_all_links(void **state)
-{
-    (void)state;
-    const struct wire_pair pairs[] = {{.dialer = 11, .acceptor = 10},
-                                      {.dialer = 99, .acceptor = 98}};
-    for (uint32_t i = 0; i < ENGINES; i++)
-        links_set_directions(&engines[i]->links, pairs, 2);
-    assert_false(link_dials(&engines[CALLER]->links,
-                            link_find(&engines[CALLER]->links, 11, false)));
-    assert_true(link_dials(&engines[CALLED]->links,
-                           link_find(&engines[CALLED]->links, 10, false)));
-    for (uint32_t i = 0; i < ENGINES; i++)
-        links_set_directions(&engines[i]->links, NULL, 0);
-    assert_true(link_dials(&engines[CALLER]->links,
-                           link_find(&engines[CALLER]->links, 11, false)));
-    assert_false(link_dials(&engines[CALLED]->links,
-                            link_find(&engines[CALLED]->links, 10, false)));
+    size_t size = call(CALLER, hello);
+    assert_true(hear(CALLED, 5, hello, FRAME_SIZE + FRAME_HELLO_SIZE));
+    assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
+    engines[CALLED]->links.fill_size = SMALL + 1;
+    assert_false(hear(CALLED, 6, hello, size)); /* not a full one */
 }
 
 /* Moves the bytes that one end has to send on a connection. They are lost if
@@ -327,20 +336,14 @@ static void test_no_call_mends_a_lost_link(void **state)
     uint8_t late[RX_BUFFER_SIZE];
     connect_two();
     links_want(&engines[CALLER]->links, &members[CALLED], 3);
-    engine_dialed(engines[CALLER], 2, true); /* under way when... */
-    struct conn_part parts[2];
-    assert_int_equal(engine_tx_window(engines[CALLER], 2, parts), 1);
-    size_t size = parts[0].size;
-    memcpy(late, parts[0].from, size);
-    engine_tx(engines[CALLER], 2, size);
-    engine_closed(engines[CALLED], 1); /* ...the acceptor loses one */
+    size_t size = greet(CALLER, 2, late); /* under way when... */
+    engine_closed(engines[CALLED], 1);    /* ...the acceptor loses one */
     assert_false(hear(CALLED, 2, late, size));
     assert_int_equal(state_at(CALLED, 2), CONN_FREE);
     engine_closed(engines[CALLER], 1);
     links_want(&engines[CALLER]->links, &members[CALLED], 3);
-    engine_dialed(engines[CALLER], 3, true);
-    assert_int_equal(engine_tx_window(engines[CALLER], 3, parts), 1);
-    assert_true(hear(CALLED, 3, parts[0].from, parts[0].size));
+    size = greet(CALLER, 3, late);
+    assert_true(hear(CALLED, 3, late, size));
     assert_int_equal(state_at(CALLED, 3), CONN_OPEN);
 }
 
@@ -403,12 +406,12 @@ int main(void)
         TEST(test_a_later_call_ends_the_earlier),
         TEST(test_a_late_call_is_refused),
         TEST(test_the_other_end_calls_back),
-        TEST(test_a_call_ahead_of_the_turn_waits),
+        TEST(test_crossing_calls),
+        TEST(test_a_link_that_cannot_be_made),
+        TEST(test_small_packets_make_no_link),
         TEST(test_a_call_ahead_of_the_welcome_waits),
         TEST(test_who_closes_all_calls_nobody),
         TEST(test_an_unwelcome_call_ends_by_its_silence),
-        TEST(test_turning_begins_anew),
-        TEST(test_proposals_turn_all_links),
         TEST(test_a_link_is_lost_as_a_whole),
         TEST(test_no_call_mends_a_lost_link),
         TEST(test_what_a_lost_connection_took_is_missed),

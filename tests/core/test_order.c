@@ -1,25 +1,43 @@
-/* test_order.c - rings round unreachable pairs (rule R4). */
+/* test_order.c - rings round bad pairs, and the set that goes on where there is
+ * none (rule R4). */
 #include "unit.h"
 
 #include "../../src/master/master.h"
 
-static struct master_group group;
-static struct wire_member members[600];
-static uint16_t order[600];
+static struct master *master;
+static uint16_t *order;
+static bool kept[600];
+
+static int make(void **state)
+{
+    (void)state;
+    master = calloc(1, sizeof *master);
+    if (master) order = master->order;
+    return master ? 0 : 1;
+}
+
+static int destroy(void **state)
+{
+    (void)state;
+    free(master);
+    return 0;
+}
 
 static void setup(uint32_t count)
 {
-    memset(&group, 0, sizeof group);
+    memset(&master->groups[0], 0, sizeof master->groups[0]);
     for (uint32_t i = 0; i < count; i++) {
-        members[i].id = 100 + i;
+        master->members[i].id = 100 + i;
+        master->sorted[i] = i;
         order[i] = (uint16_t)i;
     }
 }
 
-static void cut(uint32_t a, uint32_t b, uint32_t tries)
+static void cut(uint32_t a, uint32_t b, bool bad)
 {
-    group.edges[group.edge_count++] = (struct master_edge){
-        .a = members[a].id, .b = members[b].id, .tries = tries};
+    struct master_group *g = &master->groups[0];
+    g->edges[g->edge_count++] =
+        (struct master_edge){.a = 100 + a, .b = 100 + b, .bad = bad};
 }
 
 static void assert_ring(uint32_t count)
@@ -28,9 +46,9 @@ static void assert_ring(uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         assert_true(order[i] < count && !seen[order[i]]);
         seen[order[i]] = true;
-        uint64_t a = members[order[i]].id;
-        uint64_t b = members[order[(i + 1) % count]].id;
-        assert_false(count > 1 && order_is_bad(&group, a, b));
+        uint64_t a = 100 + order[i];
+        uint64_t b = 100 + order[(i + 1) % count];
+        assert_false(count > 1 && order_is_bad(&master->groups[0], a, b));
     }
 }
 
@@ -39,8 +57,8 @@ static void test_identity_when_all_is_well(void **state)
     (void)state;
     for (uint32_t count = 1; count <= 20; count++) {
         setup(count);
-        if (count > 1) cut(0, 1, MASTER_EDGE_TRIES - 1); /* not yet bad */
-        assert_true(order_ring(&group, members, count, order));
+        if (count > 1) cut(0, 1, false); /* not yet bad */
+        assert_true(order_ring(master, 0, count));
         for (uint32_t i = 0; i < count; i++) assert_int_equal(order[i], i);
     }
 }
@@ -49,14 +67,14 @@ static void test_small_worlds(void **state)
 {
     (void)state;
     setup(4);
-    cut(0, 1, MASTER_EDGE_TRIES);
-    assert_true(order_ring(&group, members, 4, order));
+    cut(0, 1, true);
+    assert_true(order_ring(master, 0, 4));
     assert_ring(4);
-    cut(2, 3, MASTER_EDGE_TRIES);
-    assert_true(order_ring(&group, members, 4, order));
+    cut(2, 3, true);
+    assert_true(order_ring(master, 0, 4));
     assert_ring(4);
-    cut(2, 1, MASTER_EDGE_TRIES); /* 1 reaches only 3 */
-    assert_false(order_ring(&group, members, 4, order));
+    cut(2, 1, true); /* 1 reaches only 3 */
+    assert_false(order_ring(master, 0, 4));
 }
 
 static void test_no_ring_of_two_or_three(void **state)
@@ -64,8 +82,8 @@ static void test_no_ring_of_two_or_three(void **state)
     (void)state;
     for (uint32_t count = 2; count <= 3; count++) {
         setup(count);
-        cut(1, 0, MASTER_EDGE_TRIES);
-        assert_false(order_ring(&group, members, count, order));
+        cut(1, 0, true);
+        assert_false(order_ring(master, 0, count));
     }
 }
 
@@ -73,8 +91,8 @@ static void test_large_world(void **state)
 {
     (void)state;
     setup(600);
-    for (uint32_t i = 0; i < 60; i++) cut(i * 2, i * 2 + 1, MASTER_EDGE_TRIES);
-    assert_true(order_ring(&group, members, 600, order));
+    for (uint32_t i = 0; i < 60; i++) cut(i * 2, i * 2 + 1, true);
+    assert_true(order_ring(master, 0, 600));
     assert_ring(600);
 }
 
@@ -82,8 +100,121 @@ static void test_member_cut_off_from_all(void **state)
 {
     (void)state;
     setup(40);
-    for (uint32_t i = 0; i < 39; i++) cut(39, i, MASTER_EDGE_TRIES);
-    assert_false(order_ring(&group, members, 40, order));
+    for (uint32_t i = 0; i < 39; i++) cut(39, i, true);
+    assert_false(order_ring(master, 0, 40));
+}
+
+/* ---------------------------------------------------------------- partitions
+ */
+
+static void assert_kept(uint32_t count, const char *expected)
+{
+    uint32_t size = order_split(master, 0, count, kept);
+    assert_int_equal(size, strlen(expected));
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(kept[i] == (strchr(expected, (int)('a' + i)) != NULL));
+}
+
+static void test_halves(void **state)
+{
+    (void)state;
+    setup(4);
+    for (uint32_t i = 0; i < 4; i++) cut(i % 2 ? 1 : 0, i < 2 ? 2 : 3, true);
+    assert_kept(4, "ab"); /* the half with the lowest rank */
+    setup(4);
+    cut(0, 1, true);
+    cut(0, 3, true);
+    cut(2, 1, true);
+    cut(2, 3, true);
+    assert_kept(4, "ac");
+}
+
+static void test_the_larger_set_goes_on(void **state)
+{
+    (void)state;
+    setup(5);
+    for (uint32_t i = 2; i < 5; i++)
+        for (uint32_t k = 0; k < 2; k++) cut(i, k, true);
+    assert_kept(5, "cde");
+}
+
+static void test_one_without_any_link(void **state)
+{
+    (void)state;
+    setup(6);
+    for (uint32_t i = 1; i < 6; i++) cut(0, i, true);
+    assert_kept(6, "bcdef");
+}
+
+/* Of three with one bad pair, one of the pair has to go. */
+static void test_three_with_a_bad_pair(void **state)
+{
+    (void)state;
+    setup(3);
+    cut(1, 2, true);
+    assert_kept(3, "ab");
+    setup(2);
+    cut(0, 1, true);
+    assert_kept(2, "a");
+}
+
+/* A path has no ring; the largest set with one is a triangle in it. */
+static void test_a_set_needs_a_ring(void **state)
+{
+    (void)state;
+    setup(5);
+    static const uint8_t links[][2] = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {2, 4}};
+    for (uint32_t i = 0; i < 5; i++) {
+        for (uint32_t k = i + 1; k < 5; k++) {
+            bool linked = false;
+            for (uint32_t x = 0; x < ARRAY_COUNT(links); x++)
+                linked |= links[x][0] == i && links[x][1] == k;
+            if (!linked) cut(i, k, true);
+        }
+    }
+    assert_kept(5, "cde");
+}
+
+static void survey(uint32_t count)
+{
+    struct master_group *g = &master->groups[0];
+    g->surveyed = true;
+    g->survey_size = count;
+    for (uint32_t i = 0; i < count; i++) {
+        master->peers[i].proposed_place = i;
+        master->peers[i].lacks = 0;
+    }
+}
+
+/* A large world knows of a split by the links that a survey tried. */
+static void test_a_large_world_splits(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        setup(300);
+        survey(300);
+        for (uint32_t i = 0; i < 300; i++) {
+            for (uint32_t k = 0; BIT(k) <= 150; k++) {
+                uint32_t other = (i + BIT(k)) % 300;
+                bool apart = turn ? (i % 3 == 0) != (other % 3 == 0)
+                                  : (i < 150) != (other < 150);
+                if (apart) master->peers[i].lacks |= BIT(k);
+            }
+        }
+        uint32_t size = order_split(master, 0, 300, kept);
+        for (uint32_t i = 0; i < 300; i++)
+            assert_true(kept[i] == (turn ? i % 3 != 0 : i < 150));
+        assert_int_equal(size, turn ? 200 : 150);
+    }
+}
+
+static void test_a_large_world_loses_the_worst(void **state)
+{
+    (void)state;
+    setup(40);
+    for (uint32_t i = 0; i < 39; i++) cut(39, i, true);
+    assert_int_equal(order_split(master, 0, 40, kept), 39);
+    assert_false(kept[39]);
 }
 
 int main(void)
@@ -94,6 +225,13 @@ int main(void)
         cmocka_unit_test(test_no_ring_of_two_or_three),
         cmocka_unit_test(test_large_world),
         cmocka_unit_test(test_member_cut_off_from_all),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_the_larger_set_goes_on),
+        cmocka_unit_test(test_one_without_any_link),
+        cmocka_unit_test(test_three_with_a_bad_pair),
+        cmocka_unit_test(test_a_set_needs_a_ring),
+        cmocka_unit_test(test_a_large_world_splits),
+        cmocka_unit_test(test_a_large_world_loses_the_worst),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make, destroy);
 }

@@ -40,7 +40,7 @@ static void on_send(void *user, const struct wire_msg *m)
 static uint32_t on_dial(void *user, const struct wire_addr *addr)
 {
     (void)user;
-    return addr->port;
+    return conn_is_free(session->links, addr->port) ? addr->port : NO_CONN;
 }
 
 static void on_close(void *user, uint32_t conn)

@@ -128,9 +128,12 @@ static void move_in(uint32_t a, uint32_t b, uint32_t j)
         struct frame f;
         assert_true(frame_decode(parts[0].from, &f));
         assert_true(w->frame_count < FRAMES_MAX);
-        w->frames[w->frame_count].size = FRAME_SIZE + f.size;
+        uint32_t whole = FRAME_SIZE + f.size;
+        if (f.type == FRAME_HELLO) /* and FILL behind it */
+            whole += FRAME_SIZE + engines[a]->links.fill_size;
+        w->frames[w->frame_count].size = whole;
         w->frames[w->frame_count++].frame = f;
-        w->body = FRAME_SIZE + f.size;
+        w->body = whole;
         check_sent(a, &f);
     }
     memcpy(w->bytes + w->size, parts[0].from, size);
@@ -266,6 +269,7 @@ static int setup(void **state)
         if (!engines[i] || !engine_init(engines[i], &d, &o, STRIPES, PCCL_S))
             return 1;
         engines[i]->links.self = ids[i];
+        engines[i]->links.fill_size = 8;
     }
     install();
     link_all();

@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SELF = 1, OTHER = 2, COUNT = 20000, TAGS = 3 };
+enum { SELF = 1, OTHER = 2, COUNT = 20000, TAGS = 3, FILL = 8 };
 
 static float buffers[TAGS][COUNT];
 
 struct universe {
     struct session *s;
     bool open; /* connection 0 */
+    uint32_t closes;
     struct op *ops[TAGS];
     pccl_ns now;
 };
@@ -43,6 +44,7 @@ static void closed(void *user, uint32_t conn)
     struct universe *u = user;
     assert(conn == 0 && u->open);
     u->open = false;
+    u->closes++;
 }
 
 static void changed(void *user)
@@ -60,7 +62,10 @@ static void receive(struct universe *u, const uint8_t *bytes, size_t size)
         memcpy(to, bytes, part);
         bytes += part;
         size -= part;
-        if (!engine_rx(u->s->engine, 0, part)) assert(!u->open);
+        uint32_t before = u->closes;
+        bool right = engine_rx(u->s->engine, 0, part);
+        assert(right || u->closes > before);
+        if (u->closes > before) return; /* perhaps dialed again */
     }
 }
 
@@ -78,9 +83,11 @@ static void drain(struct universe *u)
 
 static void greet(struct universe *u)
 {
-    uint8_t bytes[FRAME_SIZE + FRAME_HELLO_SIZE] = {0};
+    uint8_t bytes[2 * FRAME_SIZE + FRAME_HELLO_SIZE + FILL] = {0};
     struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
+    struct frame fill = {.type = FRAME_FILL, .size = FILL};
     frame_encode(&f, bytes);
+    frame_encode(&fill, bytes + FRAME_SIZE + FRAME_HELLO_SIZE);
     bytes[FRAME_SIZE + 23] = OTHER; /* the key is zero; from, to */
     bytes[FRAME_SIZE + 31] = SELF;
     receive(u, bytes, sizeof bytes);
@@ -97,6 +104,7 @@ static void join(struct universe *u)
     view.members = members;
     view.ids = (const uint64_t[1]){0}; /* never NULL when decoded */
     view.view.ring = view.view.mesh = true;
+    u->s->engine->links.fill_size = FILL;
     session_hello(u->s, &hello);
     session_on_message(u->s, &welcome);
     session_on_message(u->s, &view);

@@ -149,6 +149,7 @@ void pair_start(uint64_t seed)
         assert_non_null(boxes[i]);
         message_init(boxes[i], &ends[i]->links, &m);
         ends[i]->links.self = ids[i];
+        ends[i]->links.fill_size = 8;
         ends[i]->links.now = now;
     }
 }

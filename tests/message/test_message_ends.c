@@ -45,6 +45,7 @@ static int setup(void **state)
         message_init(&messages[i], &engines[i]->links,
                      &(struct message_events){0});
         engines[i]->links.self = ids[i];
+        engines[i]->links.fill_size = 8;
         struct engine_view v = {.epoch = 1,
                                 .world = ENGINES,
                                 .rank = i,

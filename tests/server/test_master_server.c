@@ -157,8 +157,7 @@ static void test_a_large_frame_fits(void **state)
     struct wire_msg ready = {.type = WIRE_READY, .round = p.round, .ids = ids};
     ready.id_count = PEERS_MAX;
     peer_send(&p, &ready);
-    peer_expect(&p, WIRE_PROPOSE);
-    assert_int_equal(p.round, 2);
+    peer_expect(&p, WIRE_INSTALL); /* it names nobody that there is */
     peer_close(&p);
     bench_close(&b);
 }

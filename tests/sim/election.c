@@ -128,8 +128,8 @@ void election_reported(struct sim *s, uint32_t link, const struct wire_msg *msg)
     if (msg->sync.id != c->id) return;
     if (b->part == PART_WANTS && msg->sync.role != SYNC_COMPLETE) {
         const struct sim_options *o = &s->options;
-        bool faults = o->reset || o->refuse || o->stall || o->freeze ||
-                      o->starve || o->pause;
+        bool faults = o->single || o->reset || o->refuse || o->stall ||
+                      o->freeze || o->starve || o->pause;
         sim_coverage.sync_gave_up++;
         SIM_CHECK(s,
                   faults || o->liars || count_part(s, number, PART_GIVES) == 0,

@@ -15,6 +15,8 @@ struct net_pipe {
     pccl_ns open_at;    /* stalled until then */
     bool ended;         /* the writer is gone; bytes in flight still come */
     pccl_ns deaf_until; /* the reader is gone, and the writer does not know */
+    bool holed;         /* a packet that does not pass blocks what follows... */
+    size_t before;      /* ... these bytes, which still come */
 };
 
 struct net_end {
@@ -26,6 +28,7 @@ struct net_stream {
     bool used, control; /* control: to the master */
     bool pending;       /* not accepted yet */
     struct net_end end[2];
+    uint32_t uid[2];         /* processes of a data stream */
     struct net_pipe pipe[2]; /* pipe[i] carries the bytes of end[i] */
 };
 

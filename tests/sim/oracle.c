@@ -123,8 +123,8 @@ static void expect(struct sim *s, const struct sim_op *o, uint8_t *out)
 static bool unsteady(const struct sim *s)
 {
     const struct sim_options *o = &s->options;
-    return o->refuse > 0 || o->reset > 0 || o->stall > 0 || o->freeze > 0 ||
-           o->starve > 0 || o->pause > 0;
+    return o->single || o->refuse > 0 || o->reset > 0 || o->stall > 0 ||
+           o->freeze > 0 || o->starve > 0 || o->pause > 0;
 }
 
 /* Where launches may fail on one member alone, its resyncs are numbered

@@ -203,7 +203,9 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     bool special = !g->resync && program_special(s, g->step);
     bool variant = s->options.variant_resync && lost;
     /* Without refusals this is rare, and the program does not handle it. */
-    if (unreachable && !s->options.refuse) s->over = true;
+    if (unreachable && !s->options.refuse && !s->options.single) s->over = true;
+    /* An update would try the pair again. */
+    if (s->options.single) unreachable = false;
     if (!g->resync && (failed || special || variant)) {
         g->step++;
         if (unreachable)
@@ -297,6 +299,10 @@ static bool gone(struct sim *s, struct sim_proc *p)
     uint32_t group = p->group, again = !p->session->leaving || s->healing;
     if (!p->joiner && !p->leave_soon) sim_lower_quorum(s);
     sim_proc_end(s, p, false);
+    if (s->options.single != SINGLE_NONE) {
+        s->evictions++;
+        return true;
+    }
     if (again && (s->healing || sim_pick(s, 3) > 0))
         (void)sim_proc_start(s, true, -1, group);
     return true;

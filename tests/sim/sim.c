@@ -165,6 +165,8 @@ static uint32_t proc_dial(void *user, const struct wire_addr *addr)
     struct net_stream *st = &s->streams[stream];
     st->end[0] = (struct net_end){slot_of(s, p), conn};
     st->end[1] = (struct net_end){-3, addr->port};
+    st->uid[0] = p->uid;
+    st->uid[1] = addr->port;
     s->dialing[stream] = true;
     s->dial_at[stream] = s->now + sim_pick(s, s->options.delay_max + 1);
     return conn;
@@ -223,6 +225,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->now = p->session->engine->links.now = s->now;
+    p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
     if (s->options.interleaved) p->session->engine->cached = 0;
     if (s->options.sites) p->session->engine->many = p->uid % 4;
     if (!s->options.lends) p->session->engine->single_copy_world = 0;
@@ -274,48 +277,30 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     p->used = false;
 }
 
-/* Of each pair only one direction. */
-static bool walled(const struct sim *s, uint32_t caller, uint32_t called)
-{
-    bool lower = caller < called;
-    uint64_t pair =
-        (uint64_t)(lower ? caller : called) << 32 | (lower ? called : caller);
-    uint64_t what = sim_mix(s->seed, pair, 0, 0) % 6;
-    return s->options.one_way && (lower ? what < 2 : what == 2);
-}
-
-static bool refused(const struct sim *s, uint32_t a, uint32_t b)
-{
-    if (walled(s, a, b)) return true;
-    for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) {
-        if (s->refusals[i].until <= s->now) continue;
-        bool same = (s->refusals[i].a == a && s->refusals[i].b == b) ||
-                    (s->refusals[i].a == b && s->refusals[i].b == a);
-        if (same) return true;
-    }
-    return false;
-}
-
 static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
 {
     int stream = p->conns[conn].stream;
     if (s->dial_at[stream] > s->now) return false;
     struct net_stream *st = &s->streams[stream];
+    if (!sim_passes(s, st->uid[0], st->uid[1]) ||
+        !sim_passes(s, st->uid[1], st->uid[0]))
+        return false;
     s->dialing[stream] = false;
     uint32_t port = st->end[1].conn;
     struct sim_proc *to = NULL;
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         if (s->procs[i].used && s->procs[i].uid == port) to = &s->procs[i];
     }
-    bool success = to && !refused(s, p->uid, port);
+    bool success = to && !sim_refused(s, p->uid, port);
     if (to && !success) sim_coverage.refused++;
     if (success) st->pending = true;
     st->end[1] = success ? (struct net_end){slot_of(s, to), NO_CONN}
                          : (struct net_end){-2, 0};
     SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
-    sim_coverage.one_way += to && walled(s, p->uid, port);
+    sim_coverage.one_way += to && sim_walled(s, p->uid, port);
     sim_coverage.reversed += success && p->uid > port;
-    pccl_ns rtt = port % 4 == 0 ? RTT_VERY_HIGH : PCCL_MS;
+    bool distant = port % 4 == 0 && !s->options.single;
+    pccl_ns rtt = distant ? RTT_VERY_HIGH : PCCL_MS;
     if (success) engine_measured(p->session->engine, conn, rtt);
     engine_dialed(p->session->engine, conn, success);
     return true;
@@ -327,9 +312,12 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     int side = p->conns[conn].side;
     if (stream < 0) return false;
     if (s->dialing[stream]) return dial_ends(s, p, conn);
-    struct net_pipe *pipe = &s->streams[stream].pipe[!side];
+    struct net_stream *st = &s->streams[stream];
+    struct net_pipe *pipe = &st->pipe[!side];
     struct engine *e = p->session->engine;
     bool empty = true;
+    if (!sim_passes(s, st->uid[!side], p->uid)) return false;
+    if (pipe->holed && pipe->before == 0) return false;
     if (p->program.stage != STAGE_LAUNCH) engine_wait_begins(e);
     if (e->links.conns[conn]->channel) {
         if (memory_read(s, p, conn, &empty)) return true;
@@ -346,6 +334,8 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     if (e->links.conns[conn]->parked) sim_coverage.parked++;
     if (window == 0) return false;
     size_t size = sim_chunk(s, window < pipe->count ? window : pipe->count);
+    if (pipe->holed && size > pipe->before) size = pipe->before;
+    if (pipe->holed) pipe->before -= size;
     net_read(pipe, to, size);
     (void)engine_rx(e, conn, size);
     return true;
@@ -357,7 +347,9 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     if (stream < 0 || s->dialing[stream]) return false;
     struct engine *e = p->session->engine;
     if (!engine_may_send(e, conn) && !p->conns[conn].blocked) return false;
-    struct net_pipe *pipe = &s->streams[stream].pipe[p->conns[conn].side];
+    int side = p->conns[conn].side;
+    struct net_stream *st = &s->streams[stream];
+    struct net_pipe *pipe = &st->pipe[side];
     struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, conn, parts);
     if (count == 0) {
@@ -369,7 +361,13 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
         return memory_write(s, p, conn);
     size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
     size_t want = sim_chunk(s, total);
-    if (pipe->ended && pipe->deaf_until > s->now) {
+    if (st->uid[!side] <= SIM_PROCS_MAX && p->uid <= SIM_PROCS_MAX &&
+        s->small[p->uid][st->uid[!side]] && total > SIM_HOLE && !pipe->holed) {
+        pipe->holed = true;
+        pipe->before = pipe->count;
+    }
+    bool untold = !sim_passes(s, st->uid[!side], p->uid);
+    if (pipe->ended && (untold || pipe->deaf_until > s->now)) {
         engine_tx(e, conn, want);
         return true;
     }
@@ -452,7 +450,8 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
     bool done = false;
     bool program = false;
     if (s->now >= p->tick_at) {
-        p->tick_at = s->now + SIM_DEADLINE / 10 + sim_pick(s, 5000000);
+        p->tick_at = s->now + PCCL_TIME_OF_TICK(SIM_DEADLINE) / 2 +
+                     sim_pick(s, PCCL_TIME_OF_TICK(SIM_DEADLINE));
         session_tick(p->session, s->now);
         sim_watch(p);
         done = true;
@@ -502,14 +501,23 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     sim_coverage.two_groups += options->groups > 1;
 }
 
-static void step(struct sim *s)
+/* Where time counts, every process gets the same share of it. */
+static uint32_t first_proc(struct sim *s)
+{
+    uint32_t first = sim_pick(s, SIM_PROCS_MAX);
+    for (int i = 0; i < 64 && s->options.single && !s->procs[first].used; i++)
+        first = sim_pick(s, SIM_PROCS_MAX);
+    return first;
+}
+
+void sim_step(struct sim *s)
 {
     uint32_t who = sim_pick(s, SIM_PROCS_MAX / 2 + 1);
     bool done = false;
     if (who == 0) {
         done = sim_master_turn(s);
     } else {
-        uint32_t first = sim_pick(s, SIM_PROCS_MAX);
+        uint32_t first = first_proc(s);
         for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
             struct sim_proc *p = &s->procs[(first + i) % SIM_PROCS_MAX];
             if (!p->used) continue;
@@ -544,9 +552,10 @@ static bool healthy(const struct sim *s)
 
 void sim_run(struct sim *s)
 {
-    for (uint32_t i = 0; i < s->options.steps && !s->over; i++) step(s);
+    for (uint32_t i = 0; i < s->options.steps && !s->over; i++) sim_step(s);
     sim_heal(s);
-    for (uint32_t i = 0; i < 400000 && !s->over && !healthy(s); i++) step(s);
+    for (uint32_t i = 0; i < 400000 && !s->over && !healthy(s); i++)
+        sim_step(s);
     if (s->over) return;
     if (!healthy(s)) {
         for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {

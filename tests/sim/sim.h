@@ -26,8 +26,9 @@ enum {
     SIM_GROUPS = 2,
     SIM_SEARCHES_MAX = 8,
     SIM_IDS_MAX = 2048, /* of one universe */
+    SIM_HOLE = 100,     /* bytes of the largest packet that is small */
 };
-#define SIM_DEADLINE (50 * PCCL_MS)
+#define SIM_DEADLINE (120 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
 
 /* The events of all universes; zero in any of them fails a long run. */
@@ -184,6 +185,19 @@ struct sim_proc {
     uint32_t told_epoch, told_size, told_rank, view_epoch;
 };
 
+/* One fault that lasts, in a universe without any other (stall.c). */
+enum sim_single {
+    SINGLE_NONE,
+    SINGLE_PROCESS, /* killed */
+    SINGLE_HOST,    /* nothing passes to or from it */
+    SINGLE_PAIR,    /* nothing passes between two */
+    SINGLE_ONE_WAY, /* nothing passes from one to another */
+    SINGLE_SMALL,   /* ... but small packets */
+    SINGLE_SPLIT,   /* of the data network; all reach the master */
+    SINGLE_LONELY,  /* one reaches the master, and no other */
+    SINGLE_COUNT,
+};
+
 /* Swarm: the features of this universe; rates are per million steps. */
 struct sim_options {
     uint32_t procs, pool, groups, quorum;
@@ -211,6 +225,7 @@ struct sim_options {
     size_t pipe_min, pipe_max;
     uint32_t delay_max; /* ns */
     uint32_t steps;
+    enum sim_single single;
 };
 
 struct sim_search_job {
@@ -244,6 +259,11 @@ struct sim {
         uint32_t a, b; /* uids */
         pccl_ns until;
     } refusals[SIM_REFUSALS_MAX];
+    /* The paths between the first processes, by uid. */
+    bool cut[SIM_PROCS_MAX + 1][SIM_PROCS_MAX + 1];
+    bool small[SIM_PROCS_MAX + 1][SIM_PROCS_MAX + 1];
+    pccl_ns single_at, stall; /* since when; the longest call since then */
+    uint32_t evictions;       /* since then */
     struct sim_search_job searches[SIM_SEARCHES_MAX];
     struct oracle *oracle;
     struct election *election;
@@ -302,9 +322,14 @@ void sim_count_message(const struct wire_msg *msg);
 void sim_count_pending(uint32_t flag, bool odd);
 bool sim_is_member(const struct sim *s, uint64_t id);
 void sim_watch(struct sim_proc *p);
+void sim_step(struct sim *s);
+/* Whether bytes pass from one process to another; a dial passes. */
+bool sim_passes(const struct sim *s, uint32_t from, uint32_t to);
+bool sim_walled(const struct sim *s, uint32_t caller, uint32_t called);
+bool sim_refused(const struct sim *s, uint32_t a, uint32_t b);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
-void sim_check_progress(const struct sim *s, const struct sim_proc *p);
+void sim_check_progress(struct sim *s, const struct sim_proc *p);
 
 /* sim_master.c */
 void sim_master_start(struct sim *s);

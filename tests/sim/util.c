@@ -49,11 +49,47 @@ bool sim_is_member(const struct sim *s, uint64_t id)
     return false;
 }
 
+/* Of each pair only one direction. */
+bool sim_walled(const struct sim *s, uint32_t caller, uint32_t called)
+{
+    bool lower = caller < called;
+    uint64_t pair =
+        (uint64_t)(lower ? caller : called) << 32 | (lower ? called : caller);
+    uint64_t what = sim_mix(s->seed, pair, 0, 0) % 6;
+    return s->options.one_way && (lower ? what < 2 : what == 2);
+}
+
+bool sim_refused(const struct sim *s, uint32_t a, uint32_t b)
+{
+    if (sim_walled(s, a, b)) return true;
+    for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) {
+        if (s->refusals[i].until <= s->now) continue;
+        bool same = (s->refusals[i].a == a && s->refusals[i].b == b) ||
+                    (s->refusals[i].a == b && s->refusals[i].b == a);
+        if (same) return true;
+    }
+    return false;
+}
+
+bool sim_passes(const struct sim *s, uint32_t from, uint32_t to)
+{
+    return from > SIM_PROCS_MAX || to > SIM_PROCS_MAX || !s->cut[from][to];
+}
+
 /* No process waits for long once the faults have stopped. */
-void sim_check_progress(const struct sim *s, const struct sim_proc *p)
+void sim_check_progress(struct sim *s, const struct sim_proc *p)
 {
     const struct sim_program *g = &p->program;
     if (g->stage == STAGE_JOIN || p->session->state != SESSION_MEMBER) return;
+    if (s->options.single != SINGLE_NONE) {
+        pccl_ns from =
+            g->progress_at > s->single_at ? g->progress_at : s->single_at;
+        if (s->single_at == 0 || s->now - from <= s->stall) return;
+        SIM_TRACE(s, "process %u stands for %lld us in stage %d", p->uid,
+                  (long long)(s->now - from) / 1000, (int)g->stage);
+        s->stall = s->now - from;
+        return;
+    }
     /* A deadline or two to notice, one to reconnect, and own time. */
     pccl_ns limit = (s->options.large  ? 15
                      : s->options.slow ? 10
