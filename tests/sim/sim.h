@@ -28,7 +28,7 @@ enum {
     SIM_IDS_MAX = 2048, /* of one universe */
     SIM_HOLE = 100,     /* bytes of the largest packet that is small */
 };
-#define SIM_DEADLINE (120 * PCCL_MS)
+#define SIM_DEADLINE (200 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
 
 /* The events of all universes; zero in any of them fails a long run. */
