@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 enum {
-    SEEDS = 24, /* of each kind of fault */
-    WARM_STEPS = 60000,
-    AFTER = 6, /* deadlines that each universe goes on after its fault */
+    SEEDS = 18, /* of each kind of fault */
+    WARM_STEPS = 25000,
+    AFTER = 2, /* deadlines that each universe goes on after its fault */
 };
 
 /* The most that a call may take, in thousandths of a deadline: one deadline,
