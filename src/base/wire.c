@@ -301,7 +301,9 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_LEAVE:
     case WIRE_QUERY:
     case WIRE_REPLY:
+        return;
     case WIRE_READY:
+        cursor_flag(c, &m->ready.late);
         return;
     case WIRE_TYPE_COUNT:
         break;

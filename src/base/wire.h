@@ -233,6 +233,9 @@ struct wire_msg {
             uint64_t pair[2];
         } flush;
         struct {
+            bool late; /* the sender could not run all the time (rule R4f) */
+        } ready;
+        struct {
             uint32_t traits; /* of the sender (rule T4) */
             bool described;  /* the disputed operation is under way here: */
             struct wire_args args;

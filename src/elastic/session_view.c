@@ -128,6 +128,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
         engine_freeze(s->engine);
     }
     s->proposed_at = links_now(s->links);
+    s->late_at = links_late(s->links);
     links_unwant(s->links);
     if (msg->view.update) links_retry(s->links);
     want_links(s);
@@ -154,6 +155,8 @@ void session_settle(struct session *s)
         if (status == LINK_FAILED) failed[ready.id_count++] = id;
     }
     s->ready_sent = true;
+    ready.ready.late = links_late(s->links) - s->late_at >=
+                       PCCL_TIME_TO_LINK(links_deadline(s->links)) / 4;
     session_send(s, &ready);
 }
 

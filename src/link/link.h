@@ -115,6 +115,7 @@ struct links {
     uint64_t *dirty; /* bit set over conns that may have something to send */
     struct pool pool;
     pccl_ns now, deadline;
+    pccl_ns late; /* time in which no tick came, in all */
     uint64_t self, host;
     struct wire_key key;
     uint32_t pool_size; /* connections to a ring neighbor, at least */

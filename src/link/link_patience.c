@@ -7,14 +7,16 @@ static void forgive(struct links *n, pccl_ns *time, pccl_ns by)
     *time = n->now - *time > by ? *time + by : n->now;
 }
 
-/* Rule M12: ticks come every fifth of a deadline. If none came for longer, this
- * member slept, and what others sent meanwhile may not be read yet. */
+/* Rule M12: if no tick came for more than two of them, this member slept, and
+ * what others sent meanwhile may not be read yet. */
 void links_set_now(struct links *n, pccl_ns now)
 {
-    pccl_ns slept = now - n->now - n->deadline / 5;
+    pccl_ns tick = PCCL_TIME_OF_TICK(n->deadline);
+    pccl_ns slept = now - n->now - tick;
     bool first = n->now == 0;
     n->now = now;
-    if (first || slept <= n->deadline / 5) return;
+    if (first || slept <= tick) return;
+    n->late += slept;
     for (uint32_t i = 0; i < n->conn_end; i++)
         if (n->conns[i]) forgive(n, &n->conns[i]->last_recv, slept);
     for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)

@@ -56,6 +56,8 @@ void links_excuse(struct links *n, const uint64_t *ids, uint32_t count);
 uint64_t links_host(const struct links *n);
 pccl_ns links_deadline(const struct links *n);
 pccl_ns links_now(const struct links *n);
+/* Time in which the owner should have called and did not, in all. */
+pccl_ns links_late(const struct links *n);
 uint32_t links_pool_size(const struct links *n);
 /* Between FLUSH and INSTALL. */
 bool links_is_frozen(const struct links *n);

@@ -33,6 +33,11 @@ pccl_ns links_now(const struct links *n)
     return n->now;
 }
 
+pccl_ns links_late(const struct links *n)
+{
+    return n->late;
+}
+
 uint32_t links_pool_size(const struct links *n)
 {
     return n->pool_size;

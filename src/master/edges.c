@@ -150,6 +150,12 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b)
     return true;
 }
 
+void edges_report(struct master *m, uint32_t group, uint64_t a, uint64_t b)
+{
+    struct master_group *g = &m->groups[group];
+    if (edges_is_pair(m, group, a, b)) take(g, a, b)->failed = g->round;
+}
+
 void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
                   bool carried)
 {

@@ -35,6 +35,7 @@ enum {
     MASTER_MESH_MAX = 8,      /* worlds up to this size link all pairs */
     MASTER_MESH_WAN_MAX = 24, /* ... if they are on several hosts */
     MASTER_EXACT_MAX = 16,    /* worlds up to this size are split exactly */
+    MASTER_SPARED_MAX = 6,    /* rounds that a member may repeat (R4f) */
     MASTER_BREAKS_MAX = 1,    /* silent losses of a link without data */
     MASTER_SERVERS_MAX = 16,  /* holders that serve shared state at a time */
     MASTER_PROBES_MAX = 4 * PEERS_MAX, /* planned per step */
@@ -102,6 +103,7 @@ struct master_peer {
     bool lost;     /* DEAD: lost, did not leave */
     bool proposed; /* part of the view being proposed */
     bool ready;    /* READY received for this round */
+    bool late;     /* it could not run while links were made (R4f) */
     bool join;     /* no founder: neither counted nor admitted first (M2) */
     bool stays;    /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
@@ -202,6 +204,7 @@ struct master_edge {
     uint64_t a, b;   /* member ids */
     uint32_t breaks; /* silent losses since data passed */
     bool bad;        /* it cannot be linked, or passes no data (rule R4) */
+    uint32_t failed; /* last round whose READY reports that it has no link */
 };
 
 /* Record of a group's shared state; it outlives the members (rule S4). */
@@ -222,6 +225,7 @@ struct master_group {
     bool survey;     /* the proposal tries more links than it needs (R4d) */
     bool surveyed;   /* ... and has, and some could not be made */
     uint32_t survey_size;
+    uint32_t spared; /* proposals in a row that late members repeated (R4f) */
     enum group_phase phase;
     uint32_t number;   /* the peers' peer_group */
     uint32_t epoch;    /* of the current view; 0 before the first */
@@ -524,6 +528,8 @@ bool edges_is_pair(const struct master *m, uint32_t group, uint64_t a,
 /* The pair cannot be linked, as either end reports (R4a). False: that does not
  * count, because one of them is not known, or silent. */
 bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b);
+/* The same, to be judged when the round has all reports. */
+void edges_report(struct master *m, uint32_t group, uint64_t a, uint64_t b);
 /* The link of the pair was lost, as either end reports (R4e). */
 void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
                   bool carried);

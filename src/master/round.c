@@ -215,11 +215,38 @@ void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg)
     for (uint32_t i = 0; i < msg->id_count; i++) {
         if (!edges_is_pair(m, p->group, p->info.id, msg->ids[i])) continue;
         g->unlinked = true;
-        if (!edges_failed(m, p->group, p->info.id, msg->ids[i])) continue;
-        uint32_t other = edges_link_of(m, p->group, msg->ids[i]);
-        if (m->peers[other].proposed) lack(g, p, &m->peers[other]);
+        edges_report(m, p->group, p->info.id, msg->ids[i]);
     }
+    p->late = msg->ready.late;
     p->ready = true;
+}
+
+/* Rule R4f. True: this pair says nothing, because an end could not run. */
+static bool is_spared(const struct master_group *g, const struct master_peer *a,
+                      const struct master_peer *b)
+{
+    return (a->late || b->late) && g->spared < MASTER_SPARED_MAX;
+}
+
+/* All reports of the round are there. False: they say nothing. */
+static bool judge_pairs(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    bool any = false;
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct master_edge *e = &g->edges[i];
+        if (e->failed != g->round) continue;
+        uint32_t x = edges_link_of(m, group, e->a);
+        uint32_t y = edges_link_of(m, group, e->b);
+        if (x == MASTER_NO_LINK || y == MASTER_NO_LINK) continue;
+        struct master_peer *a = &m->peers[x];
+        struct master_peer *b = &m->peers[y];
+        if (is_spared(g, a, b) || !edges_failed(m, group, e->a, e->b)) continue;
+        any = true;
+        if (a->proposed && b->proposed) lack(g, a, b);
+    }
+    g->spared = any ? 0 : g->spared + 1;
+    return any;
 }
 
 static bool all_ready(const struct master *m, uint32_t group)
@@ -370,6 +397,7 @@ static void end_round(struct master *m, uint32_t group)
     g->epoch = count > 0 ? g->round : 0;
     g->phase = GROUP_OPEN;
     g->update = g->survey = g->surveyed = false;
+    g->spared = 0;
     g->forced_count = 0;
     g->dispute.open = false;
     round_ops_clear(g);
@@ -413,8 +441,10 @@ static bool advance(struct master *m, uint32_t group)
     case GROUP_PROPOSED:
         /* The next proposal does without the pairs that cannot be linked. */
         if (g->unlinked && all_ready(m, group)) {
-            g->surveyed = g->survey;
-            g->survey = !g->surveyed;
+            if (judge_pairs(m, group)) {
+                g->surveyed = g->survey;
+                g->survey = !g->surveyed;
+            }
             g->restart = true;
             return true;
         }

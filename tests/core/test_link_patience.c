@@ -4,15 +4,15 @@
 
 #include "../../src/link/link.h"
 
-enum { DEADLINE = 1000, TICK = DEADLINE / 5 };
+enum { DEADLINE = 1000, TICK = DEADLINE / 20 };
 
 static struct links *links;
-static uint32_t closed;
+static uint32_t dials, closed;
 
 static uint32_t dial(void *user, const struct wire_addr *addr)
 {
     (void)user, (void)addr;
-    return 0;
+    return dials++;
 }
 
 static void hang_up(void *user, uint32_t number)
@@ -27,7 +27,7 @@ static int setup(void **state)
     const struct driver driver = {.dial = dial, .close = hang_up};
     const struct wire_key key = {{1, 2}};
     const struct wire_member member = {.id = 2};
-    closed = 0;
+    dials = closed = 0;
     links = calloc(1, sizeof *links);
     if (!links || !links_init(links, &driver, 1, DEADLINE)) return 1;
     links_set_now(links, 1000000);
@@ -51,14 +51,14 @@ static void ticks(uint32_t count)
     while (count-- > 0) links_tick(links, links_now(links) + TICK);
 }
 
-static void test_half_a_deadline(void **state)
+static void test_a_third_of_a_deadline(void **state)
 {
     (void)state;
-    ticks(2);
+    ticks(6);
     assert_int_equal(links_status(links, 2), LINK_WAITS);
     ticks(1);
     assert_int_equal(links_status(links, 2), LINK_FAILED);
-    assert_int_equal(closed, 1);
+    assert_int_equal(closed, dials);
 }
 
 static void test_a_silent_one_is_waited_for(void **state)
@@ -66,12 +66,12 @@ static void test_a_silent_one_is_waited_for(void **state)
     (void)state;
     const uint64_t silent[] = {7, 2};
     for (int i = 0; i < 10; i++) {
-        ticks(2);
+        ticks(6);
         links_excuse(links, silent, 2);
         assert_int_equal(links_status(links, 2), LINK_WAITS);
     }
     assert_int_equal(closed, 0);
-    ticks(3);
+    ticks(7);
     assert_int_equal(links_status(links, 2), LINK_FAILED);
 }
 
@@ -79,7 +79,7 @@ static void test_another_one_is_judged(void **state)
 {
     (void)state;
     const uint64_t silent[] = {7};
-    ticks(2);
+    ticks(6);
     links_excuse(links, silent, 1);
     ticks(1);
     assert_int_equal(links_status(links, 2), LINK_FAILED);
@@ -89,13 +89,25 @@ static void test_another_one_is_judged(void **state)
 static void test_own_sleep_does_not_count(void **state)
 {
     (void)state;
-    ticks(1);
+    ticks(4);
     links_tick(links, links_now(links) + 10 * DEADLINE);
     assert_int_equal(links_status(links, 2), LINK_WAITS);
     assert_int_equal(closed, 0);
-    ticks(1);
+    ticks(2);
     assert_int_equal(links_status(links, 2), LINK_FAILED);
-    assert_int_equal(closed, 1);
+    assert_int_equal(closed, dials);
+}
+
+/* Time without a tick adds up (R4f). */
+static void test_late(void **state)
+{
+    (void)state;
+    pccl_ns before = links_late(links);
+    for (int i = 0; i < 20; i++)
+        links_tick(links, links_now(links) + DEADLINE / 20);
+    assert_int_equal(links_late(links), before);
+    links_tick(links, links_now(links) + DEADLINE);
+    assert_int_equal(links_late(links), before + DEADLINE - DEADLINE / 20);
 }
 
 /* Any call of the driver ends the sleep, not only a tick. */
@@ -113,10 +125,11 @@ static void test_a_message_may_end_the_sleep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_half_a_deadline),
+        TEST(test_a_third_of_a_deadline),
         TEST(test_a_silent_one_is_waited_for),
         TEST(test_another_one_is_judged),
         TEST(test_own_sleep_does_not_count),
+        TEST(test_late),
         TEST(test_a_message_may_end_the_sleep),
     };
     return cmocka_run_group_tests_name("core/link_patience", tests, NULL, NULL);

@@ -85,6 +85,31 @@ static void test_the_unreachable_newcomer_is_refused(void **state)
     assert_int_equal(installed.view.world, 3);
 }
 
+/* Rule R4f: a member that could not run reports pairs that work. */
+static void test_a_late_member_has_no_bad_pair(void **state)
+{
+    (void)state;
+    view_of(2);
+    suspect(0, 2, true);
+    flush(2);
+    for (uint32_t k = 0; k <= MASTER_SPARED_MAX; k++) {
+        assert_int_equal(master->peers[0].state, PEER_MEMBER);
+        assert_int_equal(master->peers[1].state, PEER_MEMBER);
+        for (uint32_t i = 0; i < 2; i++) {
+            uint64_t failed = 2 - i;
+            struct wire_msg m = {.type = WIRE_READY,
+                                 .round = proposed.round,
+                                 .ready.late = i == 1,
+                                 .ids = &failed,
+                                 .id_count = 1};
+            step(MASTER_RECEIVED, i, &m);
+        }
+        flush(2);
+    }
+    /* Whoever says so for ever is judged in the end. */
+    assert_int_not_equal(master->peers[1].state, PEER_MEMBER);
+}
+
 /* A split of four members: nobody of one half reaches the other. */
 static void split_in_halves(void)
 {
@@ -287,6 +312,7 @@ int main(void)
         TEST(test_false_reports_are_ignored),
         TEST(test_a_newcomer_is_told_of_the_pair),
         TEST(test_the_unreachable_newcomer_is_refused),
+        TEST(test_a_late_member_has_no_bad_pair),
         TEST(test_the_half_with_the_lowest_rank_goes_on),
         TEST(test_a_group_that_stays),
         TEST(test_a_link_without_data_is_bad_in_the_end),

@@ -349,5 +349,6 @@ a transfer counts twice (D2)|ring/op_receive.c|s/^    if (op_bit_get(ep->came, f
 no argument is asked for (F9)|master/round.c|s/^    dispute_ask(g, &flush);//
 sizes of a pair exchanged (F9)|master/dispute.c|s/if (from->args.sends == to->args.recvs) return false;/if (from->args.sends == to->args.sends) return false;/
 believes what is not listed (F9)|master/dispute.c|s/if (!d->open || !wire_same_op(&msg->ops\[i\], &d->op)) continue;//;s/i < msg->op_count \&\& msg->flushed.described/i < 1 \&\& msg->flushed.described/
+late members are not excused (R4f)|master/round.c|s/return (a->late || b->late)/return false/
 MUTANTS
 [ "$survived" -eq 0 ]
