@@ -32,7 +32,7 @@ static void describe(const struct session *s, const struct wire_msg *flush,
     uint64_t other = pair[0] == s->id ? pair[1] : 0;
     if (pair[1] == s->id) other = pair[0];
     reply->flushed.described = true;
-    op_describe(op, other, &reply->flushed.args);
+    op_describe(s->engine, op, other, &reply->flushed.args);
 }
 
 /* Rule F2: the peer stops, then reports its operations. */

@@ -37,14 +37,19 @@ bool op_has_member(const struct op *op, uint64_t id)
     return false;
 }
 
+void op_disagrees(struct engine *e, struct op *op, uint64_t peer)
+{
+    if (!op->mismatch) e->out.fault(e->out.user, FAULT_MISMATCH, op, peer);
+    op->mismatch = true;
+}
+
 /* A frame of a member for an operation under way here: true if both ends agree
  * on its arguments (contract C4). ep NULL: here it is no partner. */
 bool op_agrees(struct engine *e, struct op *op, const struct endpoint *ep,
                const struct frame *f, uint64_t peer)
 {
     if (f->digest == (ep ? ep->rx_digest : op->r.digest)) return true;
-    if (!op->mismatch) e->out.fault(e->out.user, FAULT_MISMATCH, op, peer);
-    op->mismatch = true;
+    op_disagrees(e, op, peer);
     return false;
 }
 
@@ -338,8 +343,9 @@ static void check_others(struct engine *e, struct op *op)
     }
 }
 
-/* The own part of the result needs no transfer. */
-static void place_own(struct op *op)
+/* The own part of the result needs no transfer. Rule D2f: a member that sends
+ * itself something else than it expects of itself waits for itself. */
+static void place_own(struct engine *e, struct op *op)
 {
     const struct plan_request *p = &op->plan.r;
     uint8_t *to = op->r.recvbuf;
@@ -347,6 +353,11 @@ static void place_own(struct op *op)
     size_t size = op_vector_size(op);
     if (p->coll == COLL_ALLTOALLV) {
         size = p->send_bytes[p->rank];
+        if (p->recv_bytes[p->rank] != size) {
+            op->eps_left++;
+            op_disagrees(e, op, e->links.self);
+            return;
+        }
         to += p->recv_displs[p->rank];
         from += p->send_displs[p->rank];
     } else if (p->coll == COLL_ALLGATHER) {
@@ -420,7 +431,7 @@ static bool make_plan(struct engine *e, struct op *op)
     if (!op_take_sequence(e, op)) return false;
     op->confirm = must_confirm(e, op);
     op_begin_sweep(e, op);
-    place_own(op);
+    place_own(e, op);
     return true;
 }
 

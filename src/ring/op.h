@@ -13,6 +13,9 @@ struct op *op_find(struct engine *e, uint64_t scope, uint64_t tag,
                    uint32_t seq);
 struct endpoint *op_endpoint(struct op *op, const struct link *l);
 bool op_has_member(const struct op *op, uint64_t id); /* of its scope */
+/* Reports once that the arguments here are not those of that member, which may
+ * be this one. */
+void op_disagrees(struct engine *e, struct op *op, uint64_t peer);
 bool op_agrees(struct engine *e, struct op *op, const struct endpoint *ep,
                const struct frame *f, uint64_t peer);
 bool op_uses_link(const struct engine *e, const struct link *l,

@@ -18,15 +18,6 @@ void op_endpoint_ready(struct engine *e, struct op *op, struct endpoint *ep)
     if (op_exchanges(ep)) op_check_endpoint(e, op, ep);
 }
 
-/* The transfer is not one of the plan: whatever the digest says, the two ends
- * have different plans. */
-static void report_mismatch(struct engine *e, struct op *op,
-                            const struct endpoint *ep)
-{
-    const struct frame other = {.digest = ~ep->rx_digest};
-    (void)op_agrees(e, op, ep, &other, ep->link->id);
-}
-
 /* Rule D2d. The index is one of the plan. */
 static bool comes_first(struct endpoint *ep, const struct frame *f)
 {
@@ -48,7 +39,8 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
     struct plan_xfer x = {.size = UINT32_MAX};
     if (f->index < ep->recvs) plan_recv(&op->plan, ep->rank, f->index, &x);
     if (f->size != x.size) {
-        report_mismatch(e, op, ep);
+        /* Whatever the digest says, the two ends have different plans. */
+        op_disagrees(e, op, ep->link->id);
         return ACCEPT_DISCARD;
     }
     if (!comes_first(ep, f)) return ACCEPT_DISCARD;

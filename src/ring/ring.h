@@ -161,8 +161,9 @@ bool op_is_whole(const struct op *op);       /* its scope is the whole view */
 struct wire_op op_name(const struct op *op); /* scope, tag and sequence */
 const uint64_t *op_scope(const struct op *op, uint32_t *count);
 /* The arguments of the call; of an all-to-all the bytes to and from that
- * member. */
-void op_describe(const struct op *op, uint64_t other, struct wire_args *args);
+ * member, which may be this one. */
+void op_describe(const struct engine *e, const struct op *op, uint64_t other,
+                 struct wire_args *args);
 void op_set_loss(struct op *op, uint32_t loss);
 /* The master's verdict, which counts at INSTALL; ABORT in a new epoch. */
 void op_set_verdict(struct op *op, enum op_verdict verdict);

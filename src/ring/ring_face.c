@@ -58,18 +58,20 @@ const uint64_t *op_scope(const struct op *op, uint32_t *count)
 static_assert((int)WIRE_COLLS == COLL_COUNT, "the coordinator names them");
 static_assert((int)WIRE_QUANTS == QUANT_ALGORITHM_COUNT, "likewise");
 
-static void describe_pair(const struct op *op, uint64_t other,
-                          struct wire_args *args)
+static void describe_pair(const struct engine *e, const struct op *op,
+                          uint64_t other, struct wire_args *args)
 {
     const struct plan_request *p = &op->plan.r;
-    for (uint32_t i = 0; i < op->ep_count; i++) {
-        if (op->eps[i].link->id != other) continue;
-        args->sends = p->send_bytes[op->eps[i].rank];
-        args->recvs = p->recv_bytes[op->eps[i].rank];
-    }
+    uint32_t rank = other == e->links.self ? p->rank : p->world;
+    for (uint32_t i = 0; i < op->ep_count; i++)
+        if (op->eps[i].link->id == other) rank = op->eps[i].rank;
+    if (rank == p->world) return;
+    args->sends = p->send_bytes[rank];
+    args->recvs = p->recv_bytes[rank];
 }
 
-void op_describe(const struct op *op, uint64_t other, struct wire_args *args)
+void op_describe(const struct engine *e, const struct op *op, uint64_t other,
+                 struct wire_args *args)
 {
     const struct plan_request *p = &op->r.plan;
     bool reduces = p->coll == COLL_ALLREDUCE;
@@ -86,7 +88,7 @@ void op_describe(const struct op *op, uint64_t other, struct wire_args *args)
     }
     if (sized) args->count = args->quant > 0 ? op->r.count : p->count;
     if (p->coll == COLL_BROADCAST) args->root = p->root;
-    if (p->coll == COLL_ALLTOALLV) describe_pair(op, other, args);
+    if (p->coll == COLL_ALLTOALLV) describe_pair(e, op, other, args);
 }
 
 void op_set_loss(struct op *op, uint32_t loss)

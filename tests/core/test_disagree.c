@@ -257,6 +257,36 @@ static void test_sizes_of_pairs(void **state)
     in_each_world(pairs);
 }
 
+/* A member sends itself something else than it expects of itself. It reports
+ * that, and writes nothing behind the block that is too small. */
+static void of_itself(void)
+{
+    static const size_t sizes[] = {0, 100, 40};
+    for (uint32_t k = 0; k < 9 * world; k++) {
+        struct call c = {.coll = COLL_ALLTOALLV};
+        uint32_t who = runs % world;
+        for (uint32_t j = 0; j < world; j++)
+            c.send_bytes[j] = c.recv_bytes[j] = sizes[k / 3 % 3];
+        struct call odd = c;
+        odd.send_bytes[who] = 100;
+        odd.recv_bytes[who] = k % 3 * 45;
+        memset(in[who], 1, 200);
+        memset(out[who], 0, 200);
+        disagree("bytes to itself", &c, &odd);
+        size_t most = odd.recv_bytes[who] > c.recv_bytes[0]
+                          ? odd.recv_bytes[who]
+                          : c.recv_bytes[0];
+        for (size_t i = most; i < 200; i++) assert_int_equal(out[who][i], 0);
+        memset(in[who], 0, 200);
+    }
+}
+
+static void test_sizes_of_a_member_to_itself(void **state)
+{
+    (void)state;
+    in_each_world(of_itself);
+}
+
 /* Everyone expects of the next member what it does not send, and sends to it:
  * each of them alone would wait for the other. */
 static void cycles(void)
@@ -286,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_all_but_sizes),
         cmocka_unit_test(test_sizes_of_pairs),
         cmocka_unit_test(test_cycles_of_sizes),
+        cmocka_unit_test(test_sizes_of_a_member_to_itself),
     };
     return cmocka_run_group_tests(tests, make_regions, free_regions);
 }

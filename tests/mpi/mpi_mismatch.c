@@ -291,11 +291,27 @@ static void counts(const struct args *usual, int next)
     odd(&none, usual, "count: something");
 }
 
+/* What rank 0, the root, sends to itself and expects of itself. */
+static void own(const struct args *usual)
+{
+    struct args a = *usual;
+    enum what what = usual->what;
+    if (what != SCATTER) {
+        if (rank == 0) a.send[0] = 1;
+        disagree(&a, usual, "counts: one more to itself at rank 0");
+        a = *usual;
+    }
+    if (what == GATHER || usual->count == 0) return;
+    if (rank == 0) a.recv[0] = -a.count;
+    disagree(&a, usual, "counts: nothing expected of itself at rank 0");
+}
+
 /* Counts of pairs: what one sends and another one expects. */
 static void pairs(const struct args *usual)
 {
     struct args a = *usual;
     enum what what = usual->what;
+    own(usual);
     if (what == GATHER || what == GATHERV || what == ALLGATHERV) {
         if (rank == size - 1) a.send[0] = a.recv[rank] = 1;
         disagree(&a, usual, "counts: one more from the last rank");

@@ -141,7 +141,13 @@ static void add_pairs(struct mismatch_list *list, size_t bytes)
     m->calls[0].send[1]++;
     m = add(list, &call, "sizes", "one more expected by the last rank");
     m->calls[n - 1].recv[0]++;
+    m = add(list, &call, "sizes", "one more from the last rank to itself");
+    m->calls[n - 1].send[n - 1]++;
+    m = add(list, &call, "sizes", "each expects one more of itself");
+    for (int r = 0; r < n; r++) m->calls[r].recv[r]++;
     if (bytes == 0) return;
+    m = add(list, &call, "sizes", "rank 0 expects nothing of itself");
+    m->calls[0].recv[0] = 0;
     m = add(list, &call, "sizes", "nothing is expected");
     for (int r = 0; r < n; r++) memset(m->calls[r].recv, 0, sizeof call.recv);
     m = add(list, &call, "sizes", "nothing is sent");

@@ -347,6 +347,8 @@ number before the buffers (D1)|ring/op.c|s/op->seq = op_next_sequence(e, op);/& 
 frames to one that cannot start (D1)|ring/op_frame.c|s/if (!ep) return op->fails;/if (!ep) return false;/
 a transfer counts twice (D2)|ring/op_receive.c|s/^    if (op_bit_get(ep->came, f->index)) return false;//
 no argument is asked for (F9)|master/round.c|s/^    dispute_ask(g, &flush);//
+sizes of a member to itself are not compared (D2f)|ring/op.c|s/if (p->recv_bytes\[p->rank\] != size) {/if (false) {/
+a member that disagrees with itself is complete (D2f)|ring/op.c|s/^            op->eps_left++;//
 sizes of a pair exchanged (F9)|master/dispute.c|s/if (from->args.sends == to->args.recvs) return false;/if (from->args.sends == to->args.sends) return false;/
 believes what is not listed (F9)|master/dispute.c|s/if (!d->open || !wire_same_op(&msg->ops\[i\], &d->op)) continue;//;s/i < msg->op_count \&\& msg->flushed.described/i < 1 \&\& msg->flushed.described/
 late members are not excused (R4f)|master/round.c|s/return (a->late || b->late)/return false/
