@@ -31,7 +31,8 @@ struct pending_abort {
     uint64_t scope, tag;
     uint32_t loss; /* number of the next loss at that time (rule P1) */
     int result;
-    bool crossed; /* VERDICT_CROSSED of the round under way */
+    bool crossed;   /* VERDICT_CROSSED of the round under way */
+    bool any_scope; /* it is for the next launch of the tag (rule V6e) */
 };
 
 /* The events of a session, beside the requests to its driver. */
@@ -171,7 +172,9 @@ void session_report_ways(struct session *s);
 int session_forced(enum op_verdict verdict);
 /* Rule F6: those on operations that have not been launched here wait. */
 void session_on_verdict(struct session *s, const struct wire_msg *msg);
-void session_drop_crossed(struct session *s, const struct op *op);
+/* Drops the verdicts CROSSED of this round on operations of the tag that were
+ * not launched here. False: there are none. */
+bool session_drop_crossed(struct session *s, uint64_t tag);
 void session_end_verdicts(struct session *s); /* INSTALL has judged */
 bool session_keeps_verdict(const struct session *s, const struct op_request *r);
 bool session_take_verdict(struct session *s, const struct op_request *r,

@@ -37,8 +37,10 @@ static uint32_t find_pending_abort(const struct session *s,
     if (s->pending_abort_count == 0) return 0;
     uint64_t scope = scope_number(r->members, r->member_count);
     uint32_t i = 0;
-    while (i < s->pending_abort_count && (s->pending_aborts[i].tag != r->tag ||
-                                          s->pending_aborts[i].scope != scope))
+    while (i < s->pending_abort_count &&
+           (s->pending_aborts[i].tag != r->tag ||
+            (s->pending_aborts[i].scope != scope &&
+             !s->pending_aborts[i].any_scope)))
         i++;
     return i;
 }
@@ -105,7 +107,9 @@ static void keep_verdict(struct session *s, const struct wire_op *v)
     bool told = v->state == VERDICT_USAGE && s->refused_epoch == s->view->epoch;
     struct op *op = engine_find(s->engine, v->tag);
     if (v->state == VERDICT_COMMIT || result == pcclSuccess) return;
-    if (op && op_phase(op) == PHASE_QUEUED && op_name(op).scope == v->scope)
+    bool crossed = v->state == VERDICT_CROSSED; /* INSTALL judges */
+    if (op && op_phase(op) == PHASE_QUEUED && op_name(op).scope == v->scope &&
+        !crossed)
         engine_finish(s->engine, op, result);
     else if (!told)
         add_pending_abort(s, v, result);
@@ -144,19 +148,24 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg)
     }
 }
 
-/* Rule V6: this member has the error for the operation that it launched in
- * another scope instead. */
-void session_drop_crossed(struct session *s, const struct op *op)
+bool session_drop_crossed(struct session *s, uint64_t tag)
 {
-    uint64_t tag = op_name(op).tag;
+    uint32_t before = s->pending_abort_count;
     for (uint32_t i = s->pending_abort_count; i-- > 0;) {
         if (s->pending_aborts[i].crossed && s->pending_aborts[i].tag == tag)
             drop_pending_abort(s, i);
     }
+    return s->pending_abort_count < before;
 }
 
+/* Rule V6e. */
 void session_end_verdicts(struct session *s)
 {
-    for (uint32_t i = 0; i < s->pending_abort_count; i++)
-        s->pending_aborts[i].crossed = false;
+    for (uint32_t i = 0; i < s->pending_abort_count; i++) {
+        struct pending_abort *a = &s->pending_aborts[i];
+        if (!a->crossed) continue;
+        a->crossed = false;
+        a->any_scope = true;
+        (void)session_drop_crossed(s, a->tag);
+    }
 }

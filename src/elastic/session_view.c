@@ -172,7 +172,9 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
         return false;
     }
     if (!queued) engine_restore(e, op);
-    if (verdict == VERDICT_CROSSED) session_drop_crossed(s, op);
+    /* Rule V6e: one error of the tag. */
+    if (verdict == VERDICT_CROSSED || queued)
+        if (session_drop_crossed(s, op_name(op).tag)) verdict = VERDICT_CROSSED;
     int result = session_forced(verdict);
     if (result != pcclSuccess) {
         engine_finish(e, op, result);

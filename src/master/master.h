@@ -108,6 +108,7 @@ struct master_peer {
     bool stays;    /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
+    uint32_t runs;      /* operation of the circle's tag that it lists (V6b) */
     uint32_t asked;     /* operation whose state it owes next (F4) */
     uint32_t group;     /* index */
     uint32_t rank;      /* in the current view; MEMBER and DEAD */
@@ -149,6 +150,7 @@ struct master_op {
     uint32_t lister; /* the last link that listed it */
     uint32_t donor;  /* link, or MASTER_NO_LINK */
     uint8_t forced;  /* op_verdict */
+    uint8_t reach;   /* REACHED, REACHES (V6b) */
     bool commit;
     bool doubt;   /* a survivor did not list it */
     bool relayed; /* the donated result was sent, or none is needed */
@@ -181,7 +183,6 @@ struct master_set {
 struct master_forced {
     struct wire_op op; /* state: op_verdict */
     uint32_t rank;
-    struct wire_op lacks; /* CROSSED: as in struct master_wait */
 };
 
 /* A member runs an operation and can therefore not launch another one of the
@@ -253,6 +254,8 @@ struct master_group {
     char sync_text[WIRE_TEXT_MAX + 1];
     uint32_t forced_count, edge_count, wait_count;
     struct master_wait *waits; /* of the epoch (blocked.c) */
+    bool circle;               /* some operations wait for each other (V6) */
+    struct wire_op circled;    /* one of them */
     struct master_table table; /* empty but in a round */
     struct master_forced forced[MASTER_FORCED_MAX];
     struct master_dispute dispute;
@@ -476,8 +479,6 @@ bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
 /* A verdict that `by` asks for, when the epoch is closed for it. */
 void round_force(struct master_group *g, const struct master_peer *by,
                  const struct wire_op *name, enum op_verdict verdict);
-/* The same for an operation of a circle (V6). */
-void round_force_circle(struct master_group *g, const struct master_wait *w);
 
 /* dispute.c: members disagree on the arguments of an operation. Asks for them
  * in FLUSH, takes the answer of a FLUSHED that has been checked, and makes a

@@ -124,8 +124,9 @@ void round_ops_begin(struct master *m, uint32_t group)
     round_ops_clear(g);
     uint32_t world = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
+        struct master_peer *p = &m->peers[i];
         bool stood = p->state == PEER_MEMBER || p->state == PEER_DEAD;
+        if (p->group == group) p->runs = MASTER_NO_OP;
         if (p->group == group && stood && p->rank >= world) world = p->rank + 1;
     }
     g->table.world = world;
@@ -201,7 +202,8 @@ static const char *list_op(struct master_table *t, uint32_t link,
 const char *round_ops_list(struct master *m, uint32_t link,
                            const struct wire_msg *msg)
 {
-    struct master_table *t = &m->groups[m->peers[link].group].table;
+    struct master_group *g = &m->groups[m->peers[link].group];
+    struct master_table *t = &g->table;
     uint32_t scopes[OPS_MAX];
     const char *wrong = NULL;
     if (t->scope_count == 0) return "the coordinator is out of memory";
@@ -216,6 +218,8 @@ const char *round_ops_list(struct master *m, uint32_t link,
         const struct wire_op *w = &msg->ops[i];
         wrong =
             list_op(t, link, w, scope_of(t, scopes, msg->set_count, w->scope));
+        if (!wrong && g->circle && w->tag == g->circled.tag)
+            m->peers[link].runs = (uint32_t)(find_op(t, w) - t->ops);
     }
     return wrong;
 }
@@ -404,38 +408,74 @@ void round_force(struct master_group *g, const struct master_peer *by,
     g->forced[g->forced_count++].op.state = (uint8_t)verdict;
 }
 
-void round_force_circle(struct master_group *g, const struct master_wait *w)
-{
-    if (g->forced_count == MASTER_FORCED_MAX) return;
-    g->forced[g->forced_count] =
-        (struct master_forced){w->runs, w->rank, w->lacks};
-    g->forced[g->forced_count++].op.state = VERDICT_CROSSED;
-}
-
-static bool is_listed(const struct master_group *g, const struct wire_op *name,
-                      uint32_t rank)
-{
-    const struct master_op *op = find_op(&g->table, name);
-    return op && has_rank(&g->table, op->scope, rank);
-}
-
-/* Rule F6. A complaint counts if its sender is in the scope; one about a circle
- * if that holds for all reports of the circle, and both scopes of each. */
+/* Rule F6. A complaint counts if its sender is in the scope. */
 static void apply_forced(struct master_group *g)
 {
-    bool circle = true;
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct master_forced *f = &g->forced[i];
-        if (f->op.state == VERDICT_CROSSED)
-            circle &= is_listed(g, &f->op, f->rank) &&
-                      is_listed(g, &f->lacks, f->rank);
+        struct master_op *op = find_op(&g->table, &f->op);
+        if (op && has_rank(&g->table, op->scope, f->rank))
+            op->forced = f->op.state;
     }
-    for (uint32_t i = 0; i < g->forced_count; i++) {
-        const struct master_forced *f = &g->forced[i];
-        bool counts = circle || f->op.state != VERDICT_CROSSED;
-        if (counts && is_listed(g, &f->op, f->rank))
-            find_op(&g->table, &f->op)->forced = f->op.state;
+}
+
+enum { REACHED = 1, REACHES = 2, IN_CIRCLE = REACHED | REACHES };
+
+/* Adds an operation to those in m->links, if it is none of them. */
+static uint32_t reach(struct master *m, struct master_table *t, uint32_t i,
+                      uint8_t mark, uint32_t count)
+{
+    if (t->ops[i].reach & mark || t->ops[i].commit) return count;
+    if (count == PEERS_MAX) return count; /* there are no more runners */
+    t->ops[i].reach |= mark;
+    m->links[count] = i;
+    return count + 1;
+}
+
+/* Rule V6b: operation L waits for X where a member of L's scope runs X instead.
+ * Marks `first` and the operations that it waits for, or that wait for it,
+ * through any number of others. Returns how many. */
+static uint32_t follow(struct master *m, uint32_t group, uint32_t first,
+                       uint8_t mark)
+{
+    struct master_table *t = &m->groups[group].table;
+    uint32_t count = reach(m, t, first, mark, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = m->links[i];
+        for (uint32_t k = 0; k < m->link_end; k++) {
+            const struct master_peer *p = &m->peers[k];
+            if (p->state != PEER_MEMBER || p->group != group) continue;
+            if (p->runs == MASTER_NO_OP) continue;
+            if (mark == REACHED && has_rank(t, t->ops[at].scope, p->rank))
+                count = reach(m, t, p->runs, mark, count);
+            for (uint32_t l = 0;
+                 mark == REACHES && p->runs == at && l < m->link_end; l++) {
+                const struct master_peer *q = &m->peers[l];
+                if (q->state != PEER_MEMBER || q->group != group) continue;
+                if (q->runs == MASTER_NO_OP) continue;
+                if (has_rank(t, t->ops[q->runs].scope, p->rank))
+                    count = reach(m, t, q->runs, mark, count);
+            }
+        }
     }
+    return count;
+}
+
+/* Rule V6b: all operations that wait for each other with the one that was
+ * reported. */
+static void apply_circle(struct master *m, uint32_t group)
+{
+    struct master_group *g = &m->groups[group];
+    struct master_table *t = &g->table;
+    const struct master_op *op = g->circle ? find_op(t, &g->circled) : NULL;
+    if (!op) return;
+    (void)follow(m, group, (uint32_t)(op - t->ops), REACHED);
+    (void)follow(m, group, (uint32_t)(op - t->ops), REACHES);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < t->op_count; i++)
+        count += t->ops[i].reach == IN_CIRCLE;
+    for (uint32_t i = 0; i < t->op_count && count > 1; i++)
+        if (t->ops[i].reach == IN_CIRCLE) t->ops[i].forced = VERDICT_CROSSED;
 }
 
 /* A commit precedes a complaint about the same operation: a member may have
@@ -445,6 +485,7 @@ void round_ops_send_verdicts(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     struct master_table *t = &g->table;
     apply_forced(g);
+    apply_circle(m, group);
     for (uint32_t s = 0; s < t->scope_count; s++) {
         uint32_t count = 0;
         for (uint32_t i = t->scopes[s].first; i != MASTER_NO_OP;

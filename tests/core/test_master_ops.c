@@ -405,6 +405,44 @@ static void test_three_scopes_in_a_circle(void **state)
            "0 VERDICT 7:6\n2 VERDICT 7:6\n");
 }
 
+/* Ranks 0 to 4 run the scope of all but the next one. Two of them are known to
+ * wait for each other; the lists show that all do. */
+static void test_all_that_wait_for_each_other(void **state)
+{
+    (void)state;
+    static const uint8_t scopes[PEERS] = {0x1d, 0x1b, 0x17, 0x0f, 0x1e};
+    blocked(0, 0x1d, 0x17);
+    assert_int_equal(master->round_last, 1);
+    blocked(2, 0x17, 0x1d);
+    assert_int_equal(master->round_last, 2);
+    for (uint32_t i = 0; i < 5; i++) runs(i, scopes[i]);
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    uint32_t verdicts = 0;
+    for (const char *at = said; (at = strstr(at, "VERDICT 7:6\n")); at++)
+        verdicts++;
+    assert_int_equal(verdicts, 5 * 4);
+}
+
+/* Rank 2 waits for 1, which is in a circle, and nobody waits for 2: 1 may
+ * launch the operation yet. */
+static void test_one_that_waits_for_a_circle(void **state)
+{
+    (void)state;
+    static const uint8_t scopes[PEERS] = {3, 11, 6, 11, 0};
+    blocked(1, 11, 3);
+    blocked(0, 3, 11);
+    assert_int_equal(master->round_last, 2);
+    for (uint32_t i = 0; i < 4; i++) runs(i, scopes[i]);
+    idle(4);
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n"
+           "0 VERDICT 7:6\n1 VERDICT 7:6\n3 VERDICT 7:6\n");
+}
+
 /* Rule F8: link 3 is in neither scope, and link 1 is only slower. */
 static void test_a_circle_that_a_stranger_reports(void **state)
 {
@@ -450,6 +488,8 @@ int main(void)
         TEST(test_a_complaint_of_a_member),
         TEST(test_scopes_that_wait_for_each_other),
         TEST(test_three_scopes_in_a_circle),
+        TEST(test_all_that_wait_for_each_other),
+        TEST(test_one_that_waits_for_a_circle),
         TEST(test_a_circle_that_a_stranger_reports),
         TEST(test_reports_do_not_add_up),
     };

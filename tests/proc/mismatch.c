@@ -207,7 +207,7 @@ static void add_scopes(struct mismatch_list *list, pcclCollectiveKind_t kind,
     call.scope_count = n;
     for (int r = 0; r < n; r++) call.scope[r] = r;
     add_odd(list, &call, &view, "scope", "the view");
-    if (n != 3) return;
+    if (n < 3) return;
     struct mismatch *m = add(list, &call, "scope", "each without the next");
     for (int r = 0; r < n; r++) {
         struct member_call *c = &m->calls[r];

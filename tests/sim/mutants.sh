@@ -76,7 +76,7 @@ ${CC:-cc} obj/*.o -o original
 ./original 1 20 >/dev/null || { echo "the original fails"; exit 1; }
 
 # Unit tests need cmocka; where it is, each of them must build.
-units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_silence core/test_link_patience core/test_view core/test_plan
+units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_master_ops core/test_silence core/test_link_patience core/test_view core/test_plan
 core/test_order core/test_disagree core/test_dispute core/test_scope
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
 core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
@@ -211,7 +211,9 @@ the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == P
 verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->out.user, m->links, links, \&msg);/m->out.send(m->out.user, m->links, type == WIRE_VERDICT ? 1 : links, \&msg);/
 circles of scopes are not found (V6)|master/blocked.c|s/ || !finds_circle(g, i)/ || true/
 partners without data are not told (V6)|ring/blocked_tags.c|s/^        announce_late(e, \&e->ops\[i\]);/        continue;/
-the other scope's verdict is kept (V6)|elastic/session_view.c|s/if (verdict == VERDICT_CROSSED) session_drop_crossed(s, op);//
+the other scope's verdict is kept (V6e)|elastic/session_view.c|s/if (session_drop_crossed(s, op_name(op).tag)) verdict = VERDICT_CROSSED;//
+those that only wait for a circle end, too (V6b)|master/round_ops.c|s/t->ops\[i\].reach == IN_CIRCLE/t->ops[i].reach \& REACHES/
+only the reported operation is in the circle (V6b)|master/round_ops.c|s/^            if (mark == REACHED \&\& has_rank/            if (false \&\& has_rank/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
 scope ignored in verdicts (F3)|elastic/session_verdict.c|s/wire_same_op(\&name, v)/name.tag == v->tag \&\& name.seq == v->seq/
