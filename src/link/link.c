@@ -55,7 +55,8 @@ pccl_ns link_time(const struct links *n, const struct link *l, pccl_ns share)
 {
     pccl_ns least = l ? 8 * l->rtt : 0;
     pccl_ns time = share > least ? share : least;
-    return time < n->deadline ? time : n->deadline;
+    pccl_ns most = n->deadline / 4 * 3;
+    return time < most ? time : most;
 }
 
 /* Rule R3d: how long a link may take. Its dialer knows the round trip as soon

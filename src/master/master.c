@@ -318,6 +318,7 @@ static void on_received(struct master *m, uint32_t link,
 static void on_tick(struct master *m)
 {
     silence_tick(m);
+    limits_tick(m);
     for (uint32_t i = 0; i < m->group_count; i++) {
         deadlock_probe(m, m->group_list[i]);
         optimize_tick(m, m->group_list[i]);
@@ -417,6 +418,8 @@ static void admit(struct master *m)
     for (uint32_t i = 0; i < m->group_count; i++) {
         struct master_group *g = &m->groups[m->group_list[i]];
         g->update = true;
+        g->admitted = m->id_last;
+        g->update_at = m->now;
         g->restart = true;
         edges_retry(m, m->group_list[i]); /* every pair may be tried again */
         g->broken_at = m->now;

@@ -96,6 +96,12 @@ struct master_silence {
     enum evidence told;        /* in a note, or NONE */
 };
 
+/* The answer that the peer owes in this round (limits.c). */
+struct master_debt {
+    pccl_ns since; /* the message went out, or later (rule R8) */
+    bool silent;   /* the peer was silent meanwhile */
+};
+
 struct master_peer {
     enum master_peer_state state;
     enum master_answer answer; /* to FLUSH or ASK of this round */
@@ -123,6 +129,7 @@ struct master_peer {
     pccl_ns last_recv;   /* time of the last complete frame; CONNECTED: of the
                             connection */
     struct master_silence silence;
+    struct master_debt debt;
     pccl_ns voted_at;
     struct master_peer_sync sync;
     bool described; /* in this round: the arguments of the disputed operation */
@@ -218,8 +225,10 @@ struct master_record {
 
 struct master_group {
     bool used;
-    bool restart;  /* a round must begin */
-    bool update;   /* this round answers the VOTE_UPDATE of all */
+    bool restart;      /* a round must begin */
+    bool update;       /* this round answers the VOTE_UPDATE of all */
+    uint64_t admitted; /* ... and takes newcomers up to this id (M3) */
+    pccl_ns update_at; /* ... which began at this time */
     bool optimize; /* it answers VOTE_OPTIMIZE; set from the vote to INSTALL */
     bool ring, mesh; /* of the proposal */
     bool unlinked;   /* a link of the proposal could not be made */
@@ -471,6 +480,7 @@ void round_ops_decide(struct master *m, uint32_t group);
 void round_ops_result(struct master *m, uint32_t link,
                       const struct wire_msg *msg);
 bool round_ops_relayed(const struct master_group *g); /* all results due */
+bool round_ops_owes(const struct master_group *g, uint32_t link); /* RESULT */
 void round_ops_send_verdicts(struct master *m, uint32_t group);
 /* The set number k of a message: its members as bits over the ranks, and the
  * number that they give. False: it cannot be a scope of the sender. */
@@ -497,6 +507,12 @@ uint32_t round_next_view(struct master *m, uint32_t group);
  * members evicted for it (rule R4). */
 bool partition_resolve(struct master *m, uint32_t group, uint32_t count);
 void round_send_proposal(struct master *m, uint32_t group, uint32_t count);
+
+/* limits.c: how long a peer may owe an answer (R8). A question has gone out to
+ * the group; time has passed; the master was deaf until now. */
+void limits_begin(struct master *m, uint32_t group);
+void limits_tick(struct master *m);
+void limits_extend(struct master *m, uint32_t link, pccl_ns since);
 
 /* silence.c: heartbeats, and who is lost for lack of them. */
 void silence_tick(struct master *m);

@@ -83,6 +83,8 @@ static void begin(struct master *m, uint32_t group)
     g->round = ++m->round_last;
     g->traits = 0;
     g->sweeping = g->searched = false;
+    /* Rule M3b. */
+    if (m->now - g->update_at >= 2 * m->deadline) g->admitted = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         if (p->state == PEER_FREE || p->group != group) continue;
@@ -107,6 +109,7 @@ static void begin(struct master *m, uint32_t group)
     dispute_ask(g, &flush);
     uint32_t count = round_live_links(m, group);
     m->out.send(m->out.user, m->links, count, &flush);
+    limits_begin(m, group);
 }
 
 static bool all_answered(const struct master *m, uint32_t group,
@@ -193,6 +196,7 @@ static void propose(struct master *m, uint32_t group)
         m->peers[m->sorted[m->order[i]]].proposed_place = i;
     }
     round_send_proposal(m, group, count);
+    limits_begin(m, group);
 }
 
 static void lack(const struct master_group *g, struct master_peer *a,
@@ -426,12 +430,14 @@ static bool advance(struct master *m, uint32_t group)
         if (round_ops_in_doubt(g)) {
             g->phase = GROUP_ASKING;
             round_ops_ask(m, group);
+            limits_begin(m, group);
         }
         return true;
     case GROUP_ASKING:
         if (!all_answered(m, group, ANSWER_TOLD)) return false;
         g->phase = GROUP_DONATING;
         round_ops_decide(m, group);
+        limits_begin(m, group);
         return true;
     case GROUP_DONATING:
         if (!round_ops_relayed(g)) return false;

@@ -396,6 +396,15 @@ bool round_ops_relayed(const struct master_group *g)
     return true;
 }
 
+bool round_ops_owes(const struct master_group *g, uint32_t link)
+{
+    for (uint32_t i = 0; i < g->table.op_count; i++) {
+        const struct master_op *op = &g->table.ops[i];
+        if (op->commit && !op->relayed && op->donor == link) return true;
+    }
+    return false;
+}
+
 /* --------------------------------------------------------------- verdicts */
 
 void round_force(struct master_group *g, const struct master_peer *by,

@@ -35,7 +35,8 @@ static void sort_links(const struct master *m, uint32_t *links, uint32_t count)
 }
 
 /* Writes the next view's links in rank order to m->sorted. A peer with `join`
- * is no founder (M2). A proposed view is installed as proposed: a member that
+ * is no founder (M2), and who registered after the
+ * vote waits (M3a). A proposed view is installed as proposed: a member that
  * asks to leave meanwhile leaves in the next round (M7). */
 uint32_t round_next_view(struct master *m, uint32_t group)
 {
@@ -46,7 +47,7 @@ uint32_t round_next_view(struct master *m, uint32_t group)
         if (p->group != group) continue;
         bool stays = p->state == PEER_MEMBER && !p->leaving;
         bool joins = g->update && p->state == PEER_REGISTERED &&
-                     (m->founded || !p->join);
+                     p->info.id <= g->admitted && (m->founded || !p->join);
         bool takes = g->phase == GROUP_PROPOSED ? p->proposed : stays || joins;
         if (takes && count < PEERS_MAX) m->sorted[count++] = i;
     }

@@ -61,6 +61,7 @@ void silence_heard(struct master *m, uint32_t link)
         /* TCP tries again within the time of the outage. */
         pccl_ns grace = gap - m->deadline / 2;
         if (*since < m->now + grace) *since = m->now + grace;
+        limits_extend(m, i, *since);
     }
     if (p->silence.told != EVIDENCE_NONE) note(m, link, NOTE_HEARD);
     p->last_recv = m->now;

@@ -51,7 +51,7 @@ elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_ops master/round_view master/order master/partition master/sites
-master/blocked master/deadlock master/dispute master/silence
+master/blocked master/deadlock master/dispute master/limits master/silence
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
@@ -76,7 +76,8 @@ ${CC:-cc} obj/*.o -o original
 ./original 1 20 >/dev/null || { echo "the original fails"; exit 1; }
 
 # Unit tests need cmocka; where it is, each of them must build.
-units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_master_ops core/test_silence core/test_link_patience core/test_view core/test_plan
+units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_master_ops core/test_silence core/test_link_patience core/test_view
+core/test_plan core/test_limits
 core/test_order core/test_disagree core/test_dispute core/test_scope
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
 core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
@@ -228,6 +229,16 @@ stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
 silence is no loss|master/silence.c|s/^    master_drop(m, link,$/    return false;\n&/
 who gets no CPU time is lost (M10)|master/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/
+silent FLUSHED is waited for (R8)|master/limits.c|s/p->answer < ANSWER_FLUSHED ? "FLUSH"/false ? "FLUSH"/
+silent REPLY is waited for (R8)|master/limits.c|s/p->answer < ANSWER_TOLD ? "QUERY"/false ? "QUERY"/
+silent RESULT is waited for (R8)|master/limits.c|s/round_ops_owes(g, link) ? "DONATE"/false ? "DONATE"/
+silent READY is waited for (R8)|master/limits.c|s/p->proposed \&\& !p->ready ? "PROPOSE"/false ? "PROPOSE"/
+no CPU time, and no answer (R8a)|master/limits.c|s/silence_is_excused(m, link) || //
+stopped for a while, and no answer (R8a)|master/limits.c|s/(d->silent ? 2 : 1)/1/
+links to the silent are owed (R8b)|master/limits.c|s/ || (delayed \&\& !silent)//
+answers not read while it slept (R8a)|master/silence.c|s/limits_extend(m, i, \*since);//
+newcomers while an update runs (M3a)|master/round_view.c|s/p->info.id <= g->admitted \&\&//
+an update of many newcomers (M3b)|master/round.c|s/>= 2 \* m->deadline) g->admitted = 0/>= 2 * m->deadline) g->admitted += 0/
 who was stopped is waited for (M10)|master/silence.c|s/e == EVIDENCE_TRACED)/e != EVIDENCE_NONE)/
 evidence for ever (M10)|master/silence.c|s/m->now - p->silence.seen_at < m->deadline/true/
 evidence of another silence (M10)|master/silence.c|s/p->silence = (struct master_silence){.since = m->now};/p->silence.since = m->now;/
