@@ -46,8 +46,8 @@ uint32_t round_next_view(struct master *m, uint32_t group)
         const struct master_peer *p = &m->peers[i];
         if (p->group != group) continue;
         bool stays = p->state == PEER_MEMBER && !p->leaving;
-        bool joins = g->update && p->state == PEER_REGISTERED &&
-                     p->info.id <= g->admitted && (m->founded || !p->join);
+        bool waited = m->founded ? p->info.id <= g->admitted : !p->join;
+        bool joins = g->update && p->state == PEER_REGISTERED && waited;
         bool takes = g->phase == GROUP_PROPOSED ? p->proposed : stays || joins;
         if (takes && count < PEERS_MAX) m->sorted[count++] = i;
     }

@@ -126,6 +126,17 @@ static void starve(struct sim *s)
     SIM_TRACE(s, "process %u starves", p->uid);
 }
 
+/* It lives, and does not answer the master. */
+static void mute(struct sim *s)
+{
+    static const enum wire_type answers[] = {WIRE_FLUSHED, WIRE_REPLY,
+                                             WIRE_RESULT, WIRE_READY};
+    struct sim_proc *p = random_proc(s);
+    if (!p || p->mute) return;
+    p->mute = answers[sim_pick(s, ARRAY_COUNT(answers))];
+    SIM_TRACE(s, "process %u never sends %s", p->uid, wire_type_name(p->mute));
+}
+
 /* The master is stopped, or its network is down. TCP tries again within the
  * time of the outage. */
 static void pause_master(struct sim *s)
@@ -291,6 +302,7 @@ void sim_faults(struct sim *s)
     if (happens(s, o->crash * storm)) crash(s);
     if (happens(s, o->freeze)) freeze(s);
     if (happens(s, o->starve)) starve(s);
+    if (happens(s, o->mute)) mute(s);
     if (happens(s, o->pause)) pause_master(s);
     if (happens(s, o->reset)) reset(s, false);
     if (happens(s, o->control_reset)) reset(s, true);
@@ -316,6 +328,7 @@ void sim_heal(struct sim *s)
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         struct sim_proc *p = &s->procs[i];
         p->thaw_at = s->now;
+        p->mute = 0;
         p->program.steps_done = 0;
     }
     thaw(s);

@@ -237,7 +237,7 @@ no CPU time, and no answer (R8a)|master/limits.c|s/silence_is_excused(m, link) |
 stopped for a while, and no answer (R8a)|master/limits.c|s/(d->silent ? 2 : 1)/1/
 links to the silent are owed (R8b)|master/limits.c|s/ || (delayed \&\& !silent)//
 answers not read while it slept (R8a)|master/silence.c|s/limits_extend(m, i, \*since);//
-newcomers while an update runs (M3a)|master/round_view.c|s/p->info.id <= g->admitted \&\&//
+newcomers while an update runs (M3a)|master/round_view.c|s/p->info.id <= g->admitted :/true :/
 an update of many newcomers (M3b)|master/round.c|s/>= 2 \* m->deadline) g->admitted = 0/>= 2 * m->deadline) g->admitted += 0/
 who was stopped is waited for (M10)|master/silence.c|s/e == EVIDENCE_TRACED)/e != EVIDENCE_NONE)/
 evidence for ever (M10)|master/silence.c|s/m->now - p->silence.seen_at < m->deadline/true/

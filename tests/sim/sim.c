@@ -132,6 +132,10 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
 {
     struct sim_proc *p = user;
     struct sim *s = p->sim;
+    if (p->mute && msg->type == p->mute && msg->round > 0) {
+        sim_coverage.muted++;
+        return;
+    }
     sim_count_message(msg);
     sim_trace_message(s, "master <-", p->session->id, msg);
     if (p->control >= 0) sim_send_control(s, p->control, 0, msg);

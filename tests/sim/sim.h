@@ -35,7 +35,7 @@ enum {
 /* clang-format off */
 #define SIM_COVERAGE(X) \
     X(crash) X(crash_joining) X(crash_many) X(freeze) X(starved) X(waited_for) \
-    X(stopped) X(paused) X(calm) X(evicted) X(reset) \
+    X(stopped) X(muted) X(unanswered) X(paused) X(calm) X(evicted) X(reset) \
     X(reset_half) X(striped_cut) \
     X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
@@ -161,6 +161,7 @@ struct sim_proc {
     bool used, joiner, leave_soon;
     bool frozen, starved; /* does nothing; ... for lack of CPU time */
     bool looked;          /* the master asks for evidence */
+    enum wire_type mute;  /* the answer that it never gives, or 0 */
     uint32_t uid;         /* also its port */
     uint32_t group;
     int32_t hint;
@@ -203,6 +204,7 @@ struct sim_options {
     uint32_t procs, pool, groups, quorum;
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     uint32_t starve, pause; /* a process gets no CPU time; the master */
+    uint32_t mute;          /* a process sends heartbeats, and no answer */
     bool calm;              /* ... and nothing else: nobody may be lost */
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;

@@ -74,6 +74,7 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
     SIM_TRACE(s, "master closes %llu: %s",
               (unsigned long long)s->master->peers[link].info.id, reason);
     sim_coverage.evicted += strstr(reason, "silent") != NULL;
+    sim_coverage.unanswered += strstr(reason, "did not answer") != NULL;
     sim_coverage.stopped += strstr(reason, "stopped") != NULL;
     check_eviction(s, &s->master->peers[link], reason);
     election_gone(s, link);

@@ -151,11 +151,12 @@ static void choose_calm(struct sim_options *o, uint64_t *r, uint64_t seed)
     if (seed % 12 == 7 || on(r, 8)) o->starve = rate;
     if (seed % 12 == 7 || on(r, 8)) o->pause = rate / 2;
     if (o->starve || o->pause) o->groups = 1;
+    if (seed % 8 == 3) o->mute = rate / 2;
     if (seed % 12 != 7 || o->slow || o->storm || o->mismatch || o->odd_vote ||
         o->one_way)
         return;
     o->crash = o->freeze = o->reset = o->control_reset = o->refuse = o->stall =
-        o->leave = 0;
+        o->leave = o->mute = 0;
     o->half_reset = o->cut = false;
     o->calm = true;
     sim_coverage.calm++;
