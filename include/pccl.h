@@ -606,10 +606,16 @@ typedef struct pcclCommOptions_t {
     int32_t rank_hint;    /* wanted order among first members; -1: none */
     uint32_t deadline_ms; /* for reaching the master; after that the master's
                              deadline counts. 0: PCCL_DEADLINE or the default */
+    /* 1: nobody is evicted from this peer's group because members cannot reach
+     * each other. Collectives that need them end with
+     * pcclRankConnectionFailed. 0, or a smaller size: the largest set that can
+     * goes on. */
+    uint32_t evicts_nobody;
 } pcclCommOptions_t;
 
 /* pcclInvalidUsage     connected already.
- * pcclInvalidArgument  options->size is not that of this header. */
+ * pcclInvalidArgument  options->size is less than that of the first two
+ *                      options. */
 PCCL_EXPORT pcclResult_t pcclSetOptions(pcclComm_t *comm,
                                         const pcclCommOptions_t *options);
 

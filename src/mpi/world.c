@@ -103,7 +103,11 @@ static pcclResult_t connect_to(const ccoip_socket_address_t *address, int hint)
 {
     pcclCommCreateParams_t params = {.master_address = *address,
                                      .p2p_connection_pool_size = 0};
-    pcclCommOptions_t options = {.size = sizeof options, .rank_hint = hint};
+    /* In this mode the program repairs its world itself. */
+    pcclCommOptions_t options = {.size = sizeof options,
+                                 .rank_hint = hint,
+                                 .evicts_nobody =
+                                     world.policy == FAILURE_RETURN};
     pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
     if (result != pcclSuccess) return result;
     result = pcclSetOptions(world.pccl, &options);

@@ -89,13 +89,15 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
 pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;
-    if (!comm || !options || options->size < sizeof *options)
-        return pcclInvalidArgument;
+    const size_t first = offsetof(pcclCommOptions_t, evicts_nobody);
+    if (!comm || !options || options->size < first) return pcclInvalidArgument;
     if (comm_is_inherited(comm)) return pcclInvalidUsage;
     pthread_mutex_lock(&comm->lock);
     if (comm->session) return api_leave(comm, pcclInvalidUsage);
     comm->rank_hint = options->rank_hint;
     comm->deadline_ms = options->deadline_ms;
+    bool more = options->size >= first + sizeof options->evicts_nobody;
+    comm->evicts_nobody = more && options->evicts_nobody != 0;
     return api_leave(comm, pcclSuccess);
 }
 

@@ -209,6 +209,7 @@ static void send_hello(pcclComm_t *c)
     hello.hello.pool = (uint16_t)links_pool_size(c->session->links);
     const char *join = getenv("PCCL_JOIN");
     hello.hello.join = join && strcmp(join, "1") == 0;
+    hello.hello.stays = c->evicts_nobody;
     hello.hello.self.host = host_id();
     hello.hello.self.host |= c->io.transport == TRANSPORT_TCP;
     hello.hello.self.hint = c->rank_hint;

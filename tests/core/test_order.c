@@ -187,6 +187,19 @@ static void survey(uint32_t count)
 }
 
 /* A large world knows of a split by the links that a survey tried. */
+/* A member that said so in HELLO: there is no ring, and nobody goes. */
+static void test_who_stays_keeps_all(void **state) /* R4b */
+{
+    (void)state;
+    setup(3);
+    for (uint32_t i = 0; i < 3; i++) master->peers[i].state = PEER_MEMBER;
+    cut(0, 1, true);
+    master->peers[2].stays = true;
+    assert_false(partition_resolve(master, 0, 3));
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(master->peers[i].state, PEER_MEMBER);
+}
+
 static void test_a_large_world_splits(void **state)
 {
     (void)state;
@@ -230,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_one_without_any_link),
         cmocka_unit_test(test_three_with_a_bad_pair),
         cmocka_unit_test(test_a_set_needs_a_ring),
+        cmocka_unit_test(test_who_stays_keeps_all),
         cmocka_unit_test(test_a_large_world_splits),
         cmocka_unit_test(test_a_large_world_loses_the_worst),
     };

@@ -55,6 +55,10 @@ static void silent_master(void **state)
     pcclCommOptions_t options = {
         .size = sizeof options, .rank_hint = -1, .deadline_ms = 300};
     OK(pcclSetOptions(comm, &options));
+    options.size = offsetof(pcclCommOptions_t, evicts_nobody); /* older */
+    OK(pcclSetOptions(comm, &options));
+    options.size--;
+    assert_int_equal(pcclSetOptions(comm, &options), pcclInvalidArgument);
     int64_t begun = now_ms();
     assert_int_equal(pcclConnect(comm), pcclMasterConnectionFailed);
     assert_in_range(now_ms() - begun, 300, PATIENCE_MS);
