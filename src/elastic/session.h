@@ -66,7 +66,7 @@ struct session {
     uint32_t removed_count;
     uint32_t traits; /* of this member, see pcclSetTraits */
     pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
-    pccl_ns late_at; /* links_late() at the proposal */
+    pccl_ns late_at;      /* links_late() at the proposal */
     uint32_t fault_epoch; /* last epoch that was reported as broken */
     struct notified notified;
     struct pending_abort *pending_aborts; /* the oldest first */
