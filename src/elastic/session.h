@@ -119,9 +119,13 @@ int session_launch(struct session *s, const struct op_request *r,
 
 /* Begins a small operation without a launch, if no condition prevents it. The
  * caller then calls fast_poll() until the operation is done (and taken), or
- * fast_convert(). */
+ * session_convert(). */
 bool session_fast(struct session *s, const struct op_request *r,
                   uint64_t view_epoch);
+
+/* Makes an operation of the fast one under way. NULL: out of memory. The others
+ * may have the result already, so this member is out. */
+struct op *session_convert(struct session *s);
 
 /* On what the members of an operation disagreed that ended with
  * pcclInvalidArgument; NULL: not known. */

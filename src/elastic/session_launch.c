@@ -72,6 +72,13 @@ bool session_fast(struct session *s, const struct op_request *r,
     return fast_start(s->engine, r);
 }
 
+struct op *session_convert(struct session *s)
+{
+    struct op *op = fast_convert(s->engine);
+    if (!op) session_gone(s, "out of memory for an operation under way");
+    return op;
+}
+
 int session_fail(struct session *s, uint64_t tag)
 {
     struct op *op = engine_find(s->engine, tag);

@@ -162,7 +162,7 @@ enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
                                  loop.looks <= spins + HANDED_ON_LOOKS);
         return FAST_TAKEN;
     }
-    *rest = fast_convert(e);
+    *rest = session_convert(c->session);
     return *rest ? FAST_REST : FAST_FAILED;
 }
 

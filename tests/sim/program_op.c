@@ -367,7 +367,7 @@ bool program_quick(struct sim *s, struct sim_proc *p)
         p->program.progress_at = s->now;
         return true;
     }
-    o->op = fast_convert(p->session->engine);
+    o->op = session_convert(p->session);
     SIM_CHECK(s, o->op != NULL, "no memory");
     sim_coverage.fast_converted++;
     return true;
