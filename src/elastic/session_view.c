@@ -173,8 +173,9 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
     }
     if (!queued) engine_restore(e, op);
     /* Rule V6e: one error of the tag. */
-    if (verdict == VERDICT_CROSSED || queued)
-        if (session_drop_crossed(s, op_name(op).tag)) verdict = VERDICT_CROSSED;
+    bool crossed = verdict == VERDICT_CROSSED || queued;
+    if (crossed && session_drop_crossed(s, op_name(op).tag))
+        verdict = VERDICT_CROSSED;
     int result = session_forced(verdict);
     if (result != pcclSuccess) {
         engine_finish(e, op, result);

@@ -212,7 +212,7 @@ the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == P
 verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->out.user, m->links, links, \&msg);/m->out.send(m->out.user, m->links, type == WIRE_VERDICT ? 1 : links, \&msg);/
 circles of scopes are not found (V6)|master/blocked.c|s/ || !finds_circle(g, i)/ || true/
 partners without data are not told (V6)|ring/blocked_tags.c|s/^        announce_late(e, \&e->ops\[i\]);/        continue;/
-the other scope's verdict is kept (V6e)|elastic/session_view.c|s/if (session_drop_crossed(s, op_name(op).tag)) verdict = VERDICT_CROSSED;//
+the other scope's verdict is kept (V6e)|elastic/session_view.c|s/if (crossed \&\& session_drop_crossed(s, op_name(op).tag))/if (false)/
 those that only wait for a circle end, too (V6b)|master/round_ops.c|s/t->ops\[i\].reach == IN_CIRCLE/t->ops[i].reach \& REACHES/
 only the reported operation is in the circle (V6b)|master/round_ops.c|s/^            if (mark == REACHED \&\& has_rank/            if (false \&\& has_rank/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
