@@ -1,7 +1,7 @@
 /* peer.c - wan-peer: the benchmark and test program in the nodes of an emulated
  * network.
  *
- * wan-peer reduce|vanish|partition|outage|stranded|messages [options]
+ * wan-peer reduce|vanish|partition|outage|stranded|split|messages [options]
  *
  * wan-emulator starts it. The member of rank 0 prints the measurements, one
  * JSON object per line. Every peer checks every result; exit status 1 if one is
@@ -64,7 +64,8 @@ static void create(struct peer *p)
     pcclCommCreateParams_t params = {.p2p_connection_pool_size =
                                          (uint32_t)p->pool};
     pcclCommOptions_t options = {.size = sizeof options,
-                                 .rank_hint = p->number - 1};
+                                 .rank_hint = p->number - 1,
+                                 .evicts_nobody = p->stays};
     const char *master = environment("WAN_MASTER");
     unsigned ip[4];
     if (sscanf(master, "%u.%u.%u.%u", &ip[0], &ip[1], &ip[2], &ip[3]) != 4)
@@ -213,7 +214,7 @@ double peer_span(struct peer *p, double begin, double end)
 /* -------------------------------------------------------------------- main */
 
 static const char help[] =
-    "usage: wan-peer reduce|vanish|partition|outage|stranded|messages "
+    "usage: wan-peer reduce|vanish|partition|outage|stranded|split|messages "
     "[options]\n"
     "  --load LIST      what is reduced, see load.h; reduce: all of "
     "them, else the first (8M)\n"
@@ -223,7 +224,8 @@ static const char help[] =
     "  --optimize       reduce: again on an optimized ring\n"
     "  --quantize       reduce: 8-bit codes, minimum and maximum\n"
     "  --lose LIST      vanish, partition: peers that are lost (the last)\n"
-    "                   messages: peers that only listen\n";
+    "                   messages: peers that only listen\n"
+    "  --stay           nobody is evicted where members lack links\n";
 
 static bool options_read(struct peer *p, int argc, char **argv)
 {
@@ -231,7 +233,7 @@ static bool options_read(struct peer *p, int argc, char **argv)
         {"load", 1, NULL, 'L'},     {"repeat", 1, NULL, 'r'},
         {"pool", 1, NULL, 'p'},     {"optimize", 0, NULL, 'o'},
         {"quantize", 0, NULL, 'q'}, {"lose", 1, NULL, 'l'},
-        {NULL, 0, NULL, 0}};
+        {"stay", 0, NULL, 's'},     {NULL, 0, NULL, 0}};
     const char *list = "8M";
     int repeat = 3;
     int c;
@@ -246,6 +248,8 @@ static bool options_read(struct peer *p, int argc, char **argv)
             p->optimize = true;
         else if (c == 'q')
             p->quantize = true;
+        else if (c == 's')
+            p->stays = true;
         else if (c == 'l')
             p->lose = optarg;
         else
@@ -263,7 +267,8 @@ int main(int argc, char **argv)
         int (*run)(struct peer *p);
     } modes[] = {{"reduce", peer_reduce},       {"vanish", peer_vanish},
                  {"partition", peer_partition}, {"outage", peer_outage},
-                 {"stranded", peer_stranded},   {"messages", peer_messages}};
+                 {"stranded", peer_stranded},   {"split", peer_split},
+                 {"messages", peer_messages}};
     struct peer p = {.load_count = 0};
     const struct mode *mode = NULL;
     for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++)

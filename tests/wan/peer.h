@@ -17,6 +17,7 @@ struct peer {
     int pool; /* connections per neighbour */
     bool optimize;
     bool quantize;    /* 8-bit codes */
+    bool stays;       /* nobody is evicted where members lack links */
     const char *lose; /* peers that get lost: "4,5" */
     pcclComm_t *comm;
     float *send, *recv; /* `concurrent` vectors each */
@@ -66,7 +67,8 @@ int peer_reduce(struct peer *p);    /* speed, before and after optimizing */
 int peer_vanish(struct peer *p);    /* some vanish without a packet */
 int peer_partition(struct peer *p); /* some are cut off and come back */
 int peer_outage(struct peer *p);    /* the master is cut off for a while */
-int peer_stranded(struct peer *p);  /* no ring is left */
+int peer_stranded(struct peer *p);  /* no ring is left, and all stay */
+int peer_split(struct peer *p);     /* no ring is left: most go on */
 int peer_messages(struct peer *p); /* to the listed peers, which only receive */
 
 #endif

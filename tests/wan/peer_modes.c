@@ -258,6 +258,34 @@ int peer_stranded(struct peer *p)
     return 0;
 }
 
+/* The same, and nobody asked that all stay: the others go on without 1, which
+ * is told why. */
+int peer_split(struct peer *p)
+{
+    pcclAsyncReduceOp_t handles[HANDLES_MAX];
+    char why[512] = "";
+    (void)one_reduce(p, 1);
+    if (p->number == 1) peer_control(p, "path 1 <-> 2,3 block");
+    pcclResult_t rc = pcclSuccess;
+    while (rc == pcclSuccess) {
+        rc = peer_launch(p, handles);
+        if (rc == pcclSuccess) rc = peer_await(p, handles);
+    }
+    (void)pcclGetLastError(p->comm, why, sizeof why);
+    bool evicted = p->number == 1;
+    if (rc != (evicted ? pcclMasterConnectionFailed : pcclRankConnectionLost))
+        peer_fail(p, "all-reduce: %s", pcclGetErrorString(rc));
+    if (evicted && !strstr(why, "cannot exchange data with rank"))
+        peer_fail(p, "no reason: %s", why);
+    if (evicted) return 0;
+    (void)one_reduce(p, 1);
+    if (peer_world(p) != p->peers - 1)
+        peer_fail(p, "%d peers, not %d", peer_world(p), p->peers - 1);
+    if (peer_rank(p) == 0)
+        printf("{\"split\":true,\"peers\":%d}\n", peer_world(p));
+    return 0;
+}
+
 /* ---------------------------------------------------------------- messages */
 
 enum { MESSAGES = 3 }; /* to each */

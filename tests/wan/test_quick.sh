@@ -60,9 +60,13 @@ firewall)
     need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
 stranded)
     # Peer 1 reaches only peer 4, so there is no ring; every peer gets the
-    # cause.
-    run "$source/quick.wan" stranded --load 1M
+    # cause, and stays.
+    run "$source/quick.wan" stranded --stay --load 1M
     need '"stranded":true,"peers":4' out ;;
+split)
+    # As above, but the largest set that can goes on.
+    run "$source/quick.wan" split --load 1M
+    need '"split":true,"peers":3' out ;;
 messages)
     # No peer may connect to 2. In the small world all pairs are linked; in the
     # large one most members have no link from which they know its direction.
