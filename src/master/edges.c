@@ -153,7 +153,9 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b)
 void edges_report(struct master *m, uint32_t group, uint64_t a, uint64_t b)
 {
     struct master_group *g = &m->groups[group];
-    if (edges_is_pair(m, group, a, b)) take(g, a, b)->failed = g->round;
+    if (!edges_is_pair(m, group, a, b)) return;
+    struct master_edge *e = take(g, a, b);
+    e->failed[e->a == a ? 0 : 1] = g->round;
 }
 
 void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,

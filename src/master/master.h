@@ -209,10 +209,10 @@ struct master_dispute {
 
 /* A pair whose link was lost, or could not be made. */
 struct master_edge {
-    uint64_t a, b;   /* member ids */
-    uint32_t breaks; /* silent losses since data passed */
-    bool bad;        /* it cannot be linked, or passes no data (rule R4) */
-    uint32_t failed; /* last round whose READY reports that it has no link */
+    uint64_t a, b;      /* member ids */
+    uint32_t breaks;    /* silent losses since data passed */
+    bool bad;           /* it cannot be linked, or passes no data (rule R4) */
+    uint32_t failed[2]; /* last round in which a, b reported it (R4f) */
 };
 
 /* Record of a group's shared state; it outlives the members (rule S4). */

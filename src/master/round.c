@@ -225,11 +225,13 @@ void round_ready(struct master *m, uint32_t link, const struct wire_msg *msg)
     p->ready = true;
 }
 
-/* Rule R4f. True: this pair says nothing, because an end could not run. */
-static bool is_spared(const struct master_group *g, const struct master_peer *a,
-                      const struct master_peer *b)
+/* Rule R4f. True: this says nothing about the pair, because an end could not
+ * run, or because only one end misses the link. */
+static bool is_spared(const struct master_group *g, const struct master_edge *e,
+                      const struct master_peer *a, const struct master_peer *b)
 {
-    return (a->late || b->late) && g->spared < MASTER_SPARED_MAX;
+    bool both = e->failed[0] == g->round && e->failed[1] == g->round;
+    return (!both || a->late || b->late) && g->spared < MASTER_SPARED_MAX;
 }
 
 /* All reports of the round are there. False: they say nothing. */
@@ -239,13 +241,14 @@ static bool judge_pairs(struct master *m, uint32_t group)
     bool any = false;
     for (uint32_t i = 0; i < g->edge_count; i++) {
         const struct master_edge *e = &g->edges[i];
-        if (e->failed != g->round) continue;
+        if (e->failed[0] != g->round && e->failed[1] != g->round) continue;
         uint32_t x = edges_link_of(m, group, e->a);
         uint32_t y = edges_link_of(m, group, e->b);
         if (x == MASTER_NO_LINK || y == MASTER_NO_LINK) continue;
         struct master_peer *a = &m->peers[x];
         struct master_peer *b = &m->peers[y];
-        if (is_spared(g, a, b) || !edges_failed(m, group, e->a, e->b)) continue;
+        if (is_spared(g, e, a, b) || !edges_failed(m, group, e->a, e->b))
+            continue;
         any = true;
         if (a->proposed && b->proposed) lack(g, a, b);
     }

@@ -30,7 +30,8 @@ static void test_all_report_their_pairs(void **state)
     for (uint32_t i = 0; i < 4; i++) hello(i, 0, 0);
     assert_order("0123");
     ready(0, 2);
-    for (uint32_t i = 1; i < 3; i++) ready(i, 0);
+    ready(1, 1);
+    ready(2, 0);
     assert_int_equal(proposals, 1);
     ready(3, 0);
     assert_int_equal(proposals, 2);
@@ -64,7 +65,8 @@ static void test_a_newcomer_is_told_of_the_pair(void **state)
     quorum(3);
     for (uint32_t i = 0; i < 3; i++) hello(i, 0, 0);
     ready(0, 3);
-    for (uint32_t i = 1; i < 3; i++) ready(i, 0);
+    ready(1, 0);
+    ready(2, 1);
     assert_non_null(strstr(evicted, "rank 0 (pid 1000)"));
     for (uint32_t i = 0; i < 2; i++) ready(i, 0);
     assert_int_equal(installed.view.world, 2);
@@ -77,11 +79,31 @@ static void test_the_unreachable_newcomer_is_refused(void **state)
     (void)state;
     quorum(4);
     for (uint32_t i = 0; i < 4; i++) hello(i, 0, 0);
+    const uint64_t others[] = {2, 3, 4};
+    struct wire_msg m = {.type = WIRE_READY,
+                         .round = proposed.round,
+                         .ids = others,
+                         .id_count = 3};
     for (uint32_t i = 1; i < 4; i++) ready(i, 1);
-    ready(0, 2);
+    step(MASTER_RECEIVED, 0, &m);
     assert_int_equal(cuts, 3);
     assert_int_equal(master->peers[0].state, PEER_FREE);
     for (uint32_t i = 1; i < 4; i++) ready(i, 0);
+    assert_int_equal(installed.view.world, 3);
+}
+
+/* Rule R4f: the link has broken after the READY of the other end. */
+static void test_one_end_alone_makes_no_bad_pair(void **state)
+{
+    (void)state;
+    quorum(3);
+    for (uint32_t i = 0; i < 3; i++) hello(i, 0, 0);
+    ready(0, 0);
+    ready(1, 3);
+    ready(2, 0);
+    assert_int_equal(proposals, 2);
+    assert_int_equal(cuts, 0);
+    for (uint32_t i = 0; i < 3; i++) ready(i, 0);
     assert_int_equal(installed.view.world, 3);
 }
 
@@ -312,6 +334,7 @@ int main(void)
         TEST(test_false_reports_are_ignored),
         TEST(test_a_newcomer_is_told_of_the_pair),
         TEST(test_the_unreachable_newcomer_is_refused),
+        TEST(test_one_end_alone_makes_no_bad_pair),
         TEST(test_a_late_member_has_no_bad_pair),
         TEST(test_the_half_with_the_lowest_rank_goes_on),
         TEST(test_a_group_that_stays),

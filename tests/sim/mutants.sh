@@ -364,6 +364,7 @@ sizes of a member to itself are not compared (D2f)|ring/op.c|s/if (p->recv_bytes
 a member that disagrees with itself is complete (D2f)|ring/op.c|s/^            op->eps_left++;//
 sizes of a pair exchanged (F9)|master/dispute.c|s/if (from->args.sends == to->args.recvs) return false;/if (from->args.sends == to->args.sends) return false;/
 believes what is not listed (F9)|master/dispute.c|s/if (!d->open || !wire_same_op(&msg->ops\[i\], &d->op)) continue;//;s/i < msg->op_count \&\& msg->flushed.described/i < 1 \&\& msg->flushed.described/
-late members are not excused (R4f)|master/round.c|s/return (a->late || b->late)/return false/
+late members are not excused (R4f)|master/round.c|s/return (!both || a->late || b->late)/return (!both)/
+a pair that one end misses is bad (R4f)|master/round.c|s/return (!both || a->late/return (a->late/
 MUTANTS
 [ "$survived" -eq 0 ]
