@@ -558,7 +558,7 @@ void sim_run(struct sim *s)
 {
     for (uint32_t i = 0; i < s->options.steps && !s->over; i++) sim_step(s);
     sim_heal(s);
-    for (uint32_t i = 0; i < 400000 && !s->over && !healthy(s); i++)
+    for (uint32_t i = 0; i < 1000000 && !s->over && !healthy(s); i++)
         sim_step(s);
     if (s->over) return;
     if (!healthy(s)) {
