@@ -21,8 +21,8 @@ enum { RANKS = 3, SPINNERS = 4 };
 enum { READY = 1, STEPS, EVICTED };
 enum { COUNT = 1, END };
 
-/* Several deadlines of half a second. */
-enum { LONG_MS = 3000 };
+/* Several deadlines of a second. */
+enum { LONG_MS = 6000 };
 
 static int start(void **state)
 {
@@ -74,7 +74,7 @@ static void reduce_body(struct seat *seat)
 
 static void begin(struct cluster *c, seat_body *body)
 {
-    cluster_start(c, "0.5");
+    cluster_start(c, "1");
     for (int i = 0; i < RANKS; i++) cluster_add(c, body, NULL);
     for (int i = 0; i < RANKS; i++) (void)cluster_await(c, i, READY);
 }

@@ -208,6 +208,13 @@ static int report_algorithms(uint64_t count)
     return missing;
 }
 
+/* A link that a probe cannot make is rare since both ends dial. The cases of
+ * core/test_probes have it. */
+static bool is_rare(const uint64_t *event)
+{
+    return event == &sim_coverage.probe_failed;
+}
+
 static int report(uint64_t count, double seconds)
 {
     int missing = 0;
@@ -215,7 +222,8 @@ static int report(uint64_t count, double seconds)
            (double)count / seconds);
 #define X(name)                                                                \
     printf(#name " %" PRIu64 ", ", sim_coverage.name);                         \
-    if (sim_coverage.name == 0 && count >= UNIVERSES) {                        \
+    if (sim_coverage.name == 0 && count >= UNIVERSES &&                        \
+        !is_rare(&sim_coverage.name)) {                                        \
         fprintf(stderr, "never happened: " #name "\n");                        \
         missing++;                                                             \
     }
