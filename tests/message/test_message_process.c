@@ -120,6 +120,26 @@ static void take_loss(uint64_t member)
           pcclRankConnectionLost);
 }
 
+/* In either order: they come from different members. */
+static void take_loss_and_message(uint64_t member, uint64_t from)
+{
+    bool lost = false, told = false;
+    while (!lost || !told) {
+        pcclEvent_t event = take();
+        if (event.kind == pcclEventMemberLost) {
+            CHECK(!lost && event.member == member);
+            lost = true;
+        } else {
+            CHECK(!told && event.kind == pcclEventMessage);
+            CHECK(event.member == from);
+            told = true;
+        }
+        CHECK(pcclReleaseEvent(comm, &event) == pcclSuccess);
+    }
+    CHECK(pcclPostMessage(comm, member, NULL, 0, NULL, 0) ==
+          pcclRankConnectionLost);
+}
+
 static void be_first(void)
 {
     char unused[10];
@@ -147,19 +167,7 @@ static void be_second(void)
         if (i % CUT_EVERY == 0) cut();
     }
     exchange_bulk(members[0].id, true);
-    /* In either order: they come from different members. */
-    bool lost = false, told = false;
-    while (!lost || !told) {
-        pcclEvent_t event = take();
-        if (event.kind == pcclEventMemberLost) {
-            CHECK(!lost && event.member == members[2].id);
-            lost = true;
-        } else {
-            CHECK(!told && event.kind == pcclEventMessage);
-            told = true;
-        }
-        CHECK(pcclReleaseEvent(comm, &event) == pcclSuccess);
-    }
+    take_loss_and_message(members[2].id, members[0].id);
     for (int i = 0; i < LAST; i++) post(members[0].id, i);
 }
 
@@ -182,10 +190,10 @@ static void meet_loss_late(void)
     if (rank == 0)    /* a refused call counts as use */
         CHECK(pcclPostMessage(comm, members[2].id, NULL, 0, NULL, 0) ==
               pcclRankConnectionLost);
-    take_loss(members[2].id);
-    /* wait until the other one has seen that */
+    /* The other one's message tells that it has seen the loss too. It can come
+     * before this one's report: they come from different members. */
     post(members[1 - rank].id, 0);
-    take_number(members[1 - rank].id, 0);
+    take_loss_and_message(members[2].id, members[1 - rank].id);
 }
 
 static void member(int hint)

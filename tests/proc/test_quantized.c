@@ -19,7 +19,8 @@ enum { STEP = 1, DONE };
 
 /* ------------------------------------------------------- bytes on sockets */
 
-static uint64_t socket_bytes; /* written by this process */
+/* Written by this process, whose threads share it. */
+static _Atomic uint64_t socket_bytes;
 
 /* Replaces the C library's function, also for libpccl.so. */
 __attribute__((visibility("default"))) ssize_t
