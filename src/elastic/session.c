@@ -107,6 +107,8 @@ bool session_init(struct session *s, const struct session_config *config)
                            config->deadline);
     if (!s->engine) return false;
     s->links = engine_links(s->engine);
+    s->now = config->now;
+    links_begin(s->links, config->now);
     message_init(&s->messages, s->links, &message_events);
     state_init(&s->sync_state, s->links, session_sync_over, s);
     s->sync_state.broken = on_sync_broken;

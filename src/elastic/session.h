@@ -95,6 +95,7 @@ struct session_config {
     struct session_events events;
     uint32_t pool_size;
     pccl_ns deadline;
+    pccl_ns now; /* by the clock of session_tick() */
 };
 
 /* The struct is large (a few MiB, untouched until used): allocate it zeroed.

@@ -7,15 +7,19 @@ static void forgive(struct links *n, pccl_ns *time, pccl_ns by)
     *time = n->now - *time > by ? *time + by : n->now;
 }
 
+void links_begin(struct links *n, pccl_ns now)
+{
+    n->now = now;
+}
+
 /* Rule M12: if no tick came for more than two of them, this member slept, and
  * what others sent meanwhile may not be read yet. */
 void links_set_now(struct links *n, pccl_ns now)
 {
     pccl_ns tick = PCCL_TIME_OF_TICK(n->deadline);
     pccl_ns slept = now - n->now - tick;
-    bool first = n->now == 0;
     n->now = now;
-    if (first || slept <= tick) return;
+    if (slept <= tick) return;
     n->late += slept;
     for (uint32_t i = 0; i < n->conn_end; i++)
         if (n->conns[i]) forgive(n, &n->conns[i]->last_recv, slept);

@@ -239,6 +239,7 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
                    .changed = on_changed},
         .pool_size = c->params.p2p_connection_pool_size,
         .deadline = deadline,
+        .now = comm_now(),
     };
     if (c->io.transport != TRANSPORT_TCP) {
         config.driver.share = comm_shm_make;

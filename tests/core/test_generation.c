@@ -247,6 +247,11 @@ static void test_an_unwelcome_call_ends_by_its_silence(void **state)
     size_t size = call(CALLER, hello);
     engines[CALLED]->links.world = 0;
     assert_true(hear(CALLED, 5, hello, size));
+    /* A longer time without a tick counts against nobody (M12). */
+    for (pccl_ns now = 0; now < PCCL_S / 2; now += PCCL_TIME_OF_TICK(PCCL_S)) {
+        engine_tick(engines[CALLED], now);
+        assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
+    }
     engine_tick(engines[CALLED], PCCL_S / 2 - 1);
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
     engine_tick(engines[CALLED], PCCL_S / 2);

@@ -225,10 +225,10 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
         .driver = {p, proc_dial, proc_close, .round_trip = proc_round_trip},
         .events = {p, proc_to_master, proc_changed},
         .pool_size = s->options.pool,
-        .deadline = SIM_DEADLINE};
+        .deadline = SIM_DEADLINE,
+        .now = s->now};
     if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
-    p->session->now = p->session->engine->links.now = s->now;
     p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
     if (s->options.interleaved) p->session->engine->cached = 0;
     if (s->options.sites) p->session->engine->many = p->uid % 4;
