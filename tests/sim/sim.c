@@ -446,6 +446,12 @@ static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
     return false;
 }
 
+static void settle(struct sim *s, struct sim_proc *p)
+{
+    session_settle(p->session);
+    oracle_told(s, p, false);
+}
+
 static bool proc_turn(struct sim *s, struct sim_proc *p)
 {
     if (p->frozen) return false;
@@ -474,8 +480,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
         done = program_turn(s, p);
         if (!p->used) return true;
     } else {
-        session_settle(p->session);
-        oracle_told(s, p, false);
+        settle(s, p);
     }
     oracle_view(s, p);
     sim_check_progress(s, p);
@@ -514,6 +519,20 @@ static uint32_t first_proc(struct sim *s)
     return first;
 }
 
+static bool anybody_works(struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        struct sim_proc *p = &s->procs[i];
+        if (!p->used || p->frozen || p->fast) continue;
+        if (!proc_io(s, p, false) && !proc_io(s, p, true) && !proc_accept(s, p))
+            continue;
+        settle(s, p);
+        oracle_view(s, p);
+        return true;
+    }
+    return false;
+}
+
 void sim_step(struct sim *s)
 {
     uint32_t who = sim_pick(s, SIM_PROCS_MAX / 2 + 1);
@@ -529,8 +548,10 @@ void sim_step(struct sim *s)
             break;
         }
     }
-    /* Time advances only when no process has work. */
+    /* Time advances only when no process has work, as far as a number of vain
+     * attempts tells. Where nobody may be lost it has to be true. */
     s->idle = done ? 0 : s->idle + 1;
+    if (s->idle > 48 && s->options.calm && anybody_works(s)) s->idle = 0;
     s->now += sim_pick(s, s->idle > 48 ? 150000 : 5000);
     sim_faults(s);
 }
