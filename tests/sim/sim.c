@@ -1,7 +1,6 @@
 /* sim.c - bytes, time and faults. See sim.h. */
 #include "sim.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +12,6 @@ struct sim_coverage sim_coverage;
 uint64_t sim_coverage_algorithms[SIM_ALGORITHMS_MAX];
 bool sim_trace;
 uint64_t sim_seed;
-
-void sim_fail(const struct sim *s, const char *condition, const char *format,
-              ...)
-{
-    va_list args;
-    printf("\nseed %llu at %lld us: %s\n  ", (unsigned long long)s->seed,
-           (long long)(s->now / 1000), condition);
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    printf("\n");
-    fflush(stdout);
-    abort(); /* the handler prints how to replay */
-}
 
 /* ---------------------------------------------------------------- streams */
 
@@ -77,22 +62,6 @@ void sim_send_control(struct sim *s, int stream, int side,
 }
 
 /* ----------------------------------------------------- messages with master */
-
-void sim_trace_message(const struct sim *s, const char *who, uint64_t to,
-                       const struct wire_msg *m)
-{
-    if (!sim_trace || m->type == WIRE_HEARTBEAT) return;
-    sim_say(s, "%s %llu %s round %u epoch %u ops %u ids %u members %u", who,
-            (unsigned long long)to, wire_type_name(m->type), m->round, m->epoch,
-            m->op_count, m->id_count, m->member_count);
-    for (uint32_t i = 0; i < m->op_count; i++)
-        sim_say(s, "    op %llx: %llx.%u state %u donor %d",
-                (unsigned long long)m->ops[i].scope,
-                (unsigned long long)m->ops[i].tag, m->ops[i].seq,
-                m->ops[i].state, m->ops[i].donor);
-    for (uint32_t i = 0; i < m->id_count; i++)
-        sim_say(s, "    id %llu", (unsigned long long)m->ids[i]);
-}
 
 size_t sim_chunk(struct sim *s, size_t available)
 {

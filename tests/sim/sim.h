@@ -160,9 +160,9 @@ struct sim_checkpoint {
 struct sim_proc {
     bool used, joiner, leave_soon;
     bool frozen, starved; /* does nothing; ... for lack of CPU time */
-    bool looked;          /* the master asks for evidence */
-    enum wire_type mute;  /* the answer that it never gives, or 0 */
-    uint32_t uid;         /* also its port */
+    uint64_t looked; /* the id with which the master asks for evidence, or 0 */
+    enum wire_type mute; /* the answer that it never gives, or 0 */
+    uint32_t uid;        /* also its port */
     uint32_t group;
     int32_t hint;
     pccl_ns thaw_at, starved_at, tick_at, start_at;

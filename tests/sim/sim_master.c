@@ -58,8 +58,12 @@ static void check_eviction(struct sim *s, const struct master_peer *peer,
 
 static void look_out(void *user, const struct wire_member *peer)
 {
-    struct sim_proc *p = proc_of(user, peer->id);
-    if (p) p->looked = true;
+    /* By what the peer said in HELLO: it may not have read its id yet. */
+    struct sim *s = user;
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        struct sim_proc *p = &s->procs[i];
+        if (p->used && p->uid == peer->addr.port) p->looked = peer->id;
+    }
 }
 
 static void note_out(void *user, const struct master_note *note)
@@ -143,12 +147,12 @@ static bool evidence_turn(struct sim *s)
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         struct sim_proc *p = &s->procs[i];
         if (!p->used || !p->looked) continue;
-        p->looked = false;
         struct master_event e = {.type = MASTER_EVIDENCE,
-                                 .id = p->session->id,
+                                 .id = p->looked,
                                  .evidence = p->starved  ? EVIDENCE_RUNNABLE
                                              : p->frozen ? EVIDENCE_STOPPED
                                                          : EVIDENCE_NONE};
+        p->looked = 0;
         master_event(s, &e);
         return true;
     }
