@@ -517,10 +517,10 @@ void sim_step(struct sim *s)
             break;
         }
     }
-    /* Time advances only when no process has work, as far as a number of vain
-     * attempts tells. Where nobody may be lost it has to be true. */
+    /* Time advances only when no process has work. A number of vain attempts
+     * tells that somebody may have none, not that nobody has. */
     s->idle = done ? 0 : s->idle + 1;
-    if (s->idle > 48 && s->options.calm && anybody_works(s)) s->idle = 0;
+    if (s->idle > 48 && anybody_works(s)) s->idle = 0;
     s->now += sim_pick(s, s->idle > 48 ? 150000 : 5000);
     sim_faults(s);
 }
