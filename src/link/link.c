@@ -173,6 +173,19 @@ void link_settle(const struct links *n, struct link *l)
     if (l->sought && is_alive(n, l)) l->sought = l->failed = false;
 }
 
+/* A connection that was open at PROPOSE has not answered. One that was made
+ * since then has the time of a link that is being made. */
+static bool is_stale(const struct links *n, const struct link *l)
+{
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        const struct conn *c = n->conns[i];
+        bool open = c && c->link == l && c->state == CONN_OPEN;
+        if (open && c->asked != l->attempt && c->alive != l->attempt)
+            return true;
+    }
+    return false;
+}
+
 /* Rule R3d: each open connection is to show that it is alive. */
 static void verify(struct links *n, struct link *l)
 {
@@ -192,7 +205,7 @@ void link_tick(struct links *n, struct link *l)
         pccl_ns patience = PCCL_TIME_TO_LINK(n->deadline) / 3;
         if (l->open == 0)
             dial(n, l);
-        else if (since >= link_time(n, l, patience))
+        else if (since >= link_time(n, l, patience) && is_stale(n, l))
             link_close(n, l); /* and it is dialed anew */
         return;
     }

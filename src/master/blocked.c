@@ -62,7 +62,7 @@ static bool finds_circle(struct master_group *g, uint32_t first)
 /* All facts of a circle hold at the time of the last report, however old they
  * are: an operation that a member lacks cannot end, so neither does the next
  * one. The lists of the flush show all that wait for each other, and prove it
- * (round_ops.c). */
+ * (crossed.c). */
 void blocked_reported(struct master *m, uint32_t link,
                       const struct wire_msg *msg)
 {
@@ -72,8 +72,6 @@ void blocked_reported(struct master *m, uint32_t link,
     if (!replace(g, p->rank, msg)) return; /* it reports again */
     for (uint32_t i = 0; i < g->wait_count && !g->restart; i++) {
         if (g->waits[i].rank != p->rank || !finds_circle(g, i)) continue;
-        g->circle = true;
-        g->circled = g->waits[i].runs;
         g->broken_at = m->now;
         g->restart = true;
     }

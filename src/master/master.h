@@ -114,7 +114,6 @@ struct master_peer {
     bool stays;    /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
-    uint32_t runs;      /* operation of the circle's tag that it lists (V6b) */
     uint32_t asked;     /* operation whose state it owes next (F4) */
     uint32_t group;     /* index */
     uint32_t rank;      /* in the current view; MEMBER and DEAD */
@@ -157,7 +156,6 @@ struct master_op {
     uint32_t lister; /* the last link that listed it */
     uint32_t donor;  /* link, or MASTER_NO_LINK */
     uint8_t forced;  /* op_verdict */
-    uint8_t reach;   /* REACHED, REACHES (V6b) */
     bool commit;
     bool doubt;   /* a survivor did not list it */
     bool relayed; /* the donated result was sent, or none is needed */
@@ -169,6 +167,11 @@ struct master_scope {
     uint32_t first, last; /* operations, or MASTER_NO_OP */
 };
 
+/* A member lists an operation. */
+struct master_listing {
+    uint64_t tag;
+    uint32_t op, rank;
+};
 /* The operations of a round and their scopes; it grows as members list them. */
 struct master_table {
     uint32_t world, words; /* ranks of the view that ends; 64 to a word */
@@ -177,6 +180,8 @@ struct master_table {
     struct master_scope *scopes; /* the first one is the whole view */
     uint64_t *bits;              /* the ranks of each scope: `words` words */
     uint32_t *heads;             /* hash of the operations, twice op_room */
+    uint32_t listing_count, listing_room;
+    struct master_listing *listings;
 };
 
 /* A set of members in a message. */
@@ -192,8 +197,7 @@ struct master_forced {
     uint32_t rank;
 };
 
-/* A member runs an operation and can therefore not launch another one of the
- * same tag, in another scope. */
+/* A member runs an operation and cannot launch another one of its tag. */
 struct master_wait {
     struct wire_op runs, lacks;
     uint32_t rank;
@@ -263,8 +267,6 @@ struct master_group {
     char sync_text[WIRE_TEXT_MAX + 1];
     uint32_t forced_count, edge_count, wait_count;
     struct master_wait *waits; /* of the epoch (blocked.c) */
-    bool circle;               /* some operations wait for each other (V6) */
-    struct wire_op circled;    /* one of them */
     struct master_table table; /* empty but in a round */
     struct master_forced forced[MASTER_FORCED_MAX];
     struct master_dispute dispute;
@@ -482,6 +484,10 @@ void round_ops_result(struct master *m, uint32_t link,
 bool round_ops_relayed(const struct master_group *g); /* all results due */
 bool round_ops_owes(const struct master_group *g, uint32_t link); /* RESULT */
 void round_ops_send_verdicts(struct master *m, uint32_t group);
+bool round_ops_has_rank(const struct master_table *t, uint32_t scope,
+                        uint32_t rank);
+/* crossed.c: the verdict of the operations that wait for each other (V6b). */
+void crossed_judge(struct master_table *t);
 /* The set number k of a message: its members as bits over the ranks, and the
  * number that they give. False: it cannot be a scope of the sender. */
 bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,

@@ -406,7 +406,6 @@ static void end_round(struct master *m, uint32_t group)
     g->update = g->survey = g->surveyed = false;
     g->spared = 0;
     g->forced_count = 0;
-    g->circle = false;
     g->dispute.open = false;
     round_ops_clear(g);
     optimize_installed(m, group, count);

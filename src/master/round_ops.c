@@ -22,11 +22,12 @@ void round_ops_clear(struct master_group *g)
     free(g->table.scopes);
     free(g->table.bits);
     free(g->table.heads);
+    free(g->table.listings);
     g->table = (struct master_table){0};
 }
 
-static bool has_rank(const struct master_table *t, uint32_t scope,
-                     uint32_t rank)
+bool round_ops_has_rank(const struct master_table *t, uint32_t scope,
+                        uint32_t rank)
 {
     if (t->scopes[scope].number == 0) return true;
     const uint64_t *bits = t->bits + (size_t)scope * t->words;
@@ -126,7 +127,6 @@ void round_ops_begin(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < m->link_end; i++) {
         struct master_peer *p = &m->peers[i];
         bool stood = p->state == PEER_MEMBER || p->state == PEER_DEAD;
-        if (p->group == group) p->runs = MASTER_NO_OP;
         if (p->group == group && stood && p->rank >= world) world = p->rank + 1;
     }
     g->table.world = world;
@@ -183,19 +183,33 @@ static uint32_t scope_of(const struct master_table *t, const uint32_t *scopes,
     return MASTER_NO_OP;
 }
 
-/* One operation of a member's list. False: it cannot be. */
-static const char *list_op(struct master_table *t, uint32_t link,
+static bool make_room_for_listing(struct master_table *t)
+{
+    if (t->listing_count < t->listing_room) return true;
+    uint32_t room = 2 * t->listing_room + 64;
+    struct master_listing *all = realloc(t->listings, room * sizeof *all);
+    if (!all) return false;
+    t->listings = all;
+    t->listing_room = room;
+    return true;
+}
+
+/* One operation of a member's list. NULL: it can be. */
+static const char *list_op(struct master_table *t, uint32_t link, uint32_t rank,
                            const struct wire_op *w, uint32_t scope)
 {
     if (scope == MASTER_NO_OP) return lie;
     if (w->state != OP_RUNNING && w->state != OP_COMPLETE) return lie;
     struct master_op *op = find_op(t, w);
     if (!op) op = add_op(t, w, scope);
-    if (!op) return "the coordinator is out of memory";
+    if (!op || !make_room_for_listing(t))
+        return "the coordinator is out of memory";
     if (op->scope != scope || op->lister == link) return lie;
     op->lister = link;
     op->complete += w->state == OP_COMPLETE;
     op->running += w->state == OP_RUNNING;
+    t->listings[t->listing_count++] =
+        (struct master_listing){w->tag, (uint32_t)(op - t->ops), rank};
     return NULL;
 }
 
@@ -216,10 +230,8 @@ const char *round_ops_list(struct master *m, uint32_t link,
     }
     for (uint32_t i = 0; i < msg->op_count && !wrong; i++) {
         const struct wire_op *w = &msg->ops[i];
-        wrong =
-            list_op(t, link, w, scope_of(t, scopes, msg->set_count, w->scope));
-        if (!wrong && g->circle && w->tag == g->circled.tag)
-            m->peers[link].runs = (uint32_t)(find_op(t, w) - t->ops);
+        uint32_t scope = scope_of(t, scopes, msg->set_count, w->scope);
+        wrong = list_op(t, link, m->peers[link].rank, w, scope);
     }
     return wrong;
 }
@@ -254,7 +266,8 @@ static uint32_t links_of(struct master *m, uint32_t group, uint32_t scope,
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         if (p->state != PEER_MEMBER || p->group != group) continue;
-        if (!has_rank(t, scope, p->rank) || (proposed && !p->proposed))
+        if (!round_ops_has_rank(t, scope, p->rank) ||
+            (proposed && !p->proposed))
             continue;
         m->links[count++] = i;
     }
@@ -270,7 +283,7 @@ static uint32_t next_asked(const struct master_table *t, uint32_t rank,
         while (op != MASTER_NO_OP && !t->ops[op].doubt) op = t->ops[op].next;
         if (op != MASTER_NO_OP) return op;
         do scope++;
-        while (scope < t->scope_count && !has_rank(t, scope, rank));
+        while (scope < t->scope_count && !round_ops_has_rank(t, scope, rank));
         if (scope == t->scope_count) return MASTER_NO_OP;
         op = t->scopes[scope].first;
     }
@@ -423,68 +436,9 @@ static void apply_forced(struct master_group *g)
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct master_forced *f = &g->forced[i];
         struct master_op *op = find_op(&g->table, &f->op);
-        if (op && has_rank(&g->table, op->scope, f->rank))
+        if (op && round_ops_has_rank(&g->table, op->scope, f->rank))
             op->forced = f->op.state;
     }
-}
-
-enum { REACHED = 1, REACHES = 2, IN_CIRCLE = REACHED | REACHES };
-
-/* Adds an operation to those in m->links, if it is none of them. */
-static uint32_t reach(struct master *m, struct master_table *t, uint32_t i,
-                      uint8_t mark, uint32_t count)
-{
-    if (t->ops[i].reach & mark || t->ops[i].commit) return count;
-    if (count == PEERS_MAX) return count; /* there are no more runners */
-    t->ops[i].reach |= mark;
-    m->links[count] = i;
-    return count + 1;
-}
-
-/* Rule V6b: operation L waits for X where a member of L's scope runs X instead.
- * Marks `first` and the operations that it waits for, or that wait for it,
- * through any number of others. Returns how many. */
-static uint32_t follow(struct master *m, uint32_t group, uint32_t first,
-                       uint8_t mark)
-{
-    struct master_table *t = &m->groups[group].table;
-    uint32_t count = reach(m, t, first, mark, 0);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = m->links[i];
-        for (uint32_t k = 0; k < m->link_end; k++) {
-            const struct master_peer *p = &m->peers[k];
-            if (p->state != PEER_MEMBER || p->group != group) continue;
-            if (p->runs == MASTER_NO_OP) continue;
-            if (mark == REACHED && has_rank(t, t->ops[at].scope, p->rank))
-                count = reach(m, t, p->runs, mark, count);
-            for (uint32_t l = 0;
-                 mark == REACHES && p->runs == at && l < m->link_end; l++) {
-                const struct master_peer *q = &m->peers[l];
-                if (q->state != PEER_MEMBER || q->group != group) continue;
-                if (q->runs == MASTER_NO_OP) continue;
-                if (has_rank(t, t->ops[q->runs].scope, p->rank))
-                    count = reach(m, t, q->runs, mark, count);
-            }
-        }
-    }
-    return count;
-}
-
-/* Rule V6b: all operations that wait for each other with the one that was
- * reported. */
-static void apply_circle(struct master *m, uint32_t group)
-{
-    struct master_group *g = &m->groups[group];
-    struct master_table *t = &g->table;
-    const struct master_op *op = g->circle ? find_op(t, &g->circled) : NULL;
-    if (!op) return;
-    (void)follow(m, group, (uint32_t)(op - t->ops), REACHED);
-    (void)follow(m, group, (uint32_t)(op - t->ops), REACHES);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < t->op_count; i++)
-        count += t->ops[i].reach == IN_CIRCLE;
-    for (uint32_t i = 0; i < t->op_count && count > 1; i++)
-        if (t->ops[i].reach == IN_CIRCLE) t->ops[i].forced = VERDICT_CROSSED;
 }
 
 /* A commit precedes a complaint about the same operation: a member may have
@@ -494,7 +448,7 @@ void round_ops_send_verdicts(struct master *m, uint32_t group)
     struct master_group *g = &m->groups[group];
     struct master_table *t = &g->table;
     apply_forced(g);
-    apply_circle(m, group);
+    crossed_judge(t);
     for (uint32_t s = 0; s < t->scope_count; s++) {
         uint32_t count = 0;
         for (uint32_t i = t->scopes[s].first; i != MASTER_NO_OP;

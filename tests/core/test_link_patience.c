@@ -1,5 +1,5 @@
 /* test_link_patience.c - time that does not count against other members, with a
- * driver that dials and hears nothing (rules M10c and M12). */
+ * driver that dials and hears nothing (rules M10c, M12 and R3d). */
 #include "unit.h"
 
 #include "../../src/link/link.h"
@@ -120,6 +120,39 @@ static void test_a_message_may_end_the_sleep(void **state)
     assert_int_equal(closed, 0);
 }
 
+/* A connection that the other end has not shown to be alive yet. */
+static void half_open(uint32_t attempt)
+{
+    struct link *l = link_find(links, 2, false);
+    struct conn *c = links->conns[0];
+    l->dialing--;
+    l->open++;
+    c->state = CONN_OPEN;
+    c->asked = attempt;
+    c->alive = attempt - 1;
+}
+
+/* Rule R3d: of many connections some are open, and the others are made. */
+static void test_a_link_in_the_making_is_not_closed(void **state)
+{
+    (void)state;
+    half_open(link_find(links, 2, false)->attempt);
+    ticks(6);
+    assert_int_equal(closed, 0);
+    ticks(1);
+    assert_int_equal(links_status(links, 2), LINK_FAILED);
+}
+
+static void test_a_stale_link_is_dialed_anew(void **state)
+{
+    (void)state;
+    half_open(link_find(links, 2, false)->attempt - 1);
+    ticks(2);
+    assert_int_equal(closed, 0);
+    ticks(1);
+    assert_int_equal(closed, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -131,6 +164,8 @@ int main(void)
         TEST(test_own_sleep_does_not_count),
         TEST(test_late),
         TEST(test_a_message_may_end_the_sleep),
+        TEST(test_a_link_in_the_making_is_not_closed),
+        TEST(test_a_stale_link_is_dialed_anew),
     };
     return cmocka_run_group_tests_name("core/link_patience", tests, NULL, NULL);
 }

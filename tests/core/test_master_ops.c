@@ -359,7 +359,8 @@ static void runs(uint32_t link, uint8_t ranks)
 static void tell_all(const uint8_t *scopes)
 {
     for (uint32_t link = 0; link < PEERS; link++) {
-        while (master->peers[link].asked != MASTER_NO_OP) {
+        while (master->peers[link].state == PEER_MEMBER &&
+               master->peers[link].asked != MASTER_NO_OP) {
             struct wire_op op =
                 master->groups[0].table.ops[master->peers[link].asked].op;
             bool here = op.scope == number_of(scopes[link]);
@@ -384,6 +385,42 @@ static void test_scopes_that_wait_for_each_other(void **state)
     ready_all();
     expect("0 VERDICT 7:6\n1 VERDICT 7:6\n"
            "0 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n");
+}
+
+/* A loss closed the epoch before a report came. */
+static void test_a_circle_that_nobody_reported(void **state)
+{
+    (void)state;
+    static const uint8_t scopes[PEERS] = {3, 7, 7, 0, 0};
+    lose_link_4();
+    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
+    idle(3);
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n"
+           "0 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n");
+}
+
+/* Tags are judged one by one, whatever was reported. */
+static void test_another_tag_than_the_reported(void **state)
+{
+    (void)state;
+    blocked(1, 7, 3);
+    blocked(0, 3, 7);
+    assert_int_equal(master->round_last, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint8_t ranks = i ? 7 : 3;
+        struct wire_op op = {number_of(ranks), 8, 0, OP_RUNNING, false};
+        flushed(i, ranks, &op, 1);
+    }
+    for (uint32_t i = 2; i < PEERS; i++) idle(i);
+    static const uint8_t scopes[PEERS] = {3, 7, 0, 0, 0};
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    expect("0 VERDICT 8:6\n1 VERDICT 8:6\n"
+           "0 VERDICT 8:6\n1 VERDICT 8:6\n2 VERDICT 8:6\n");
 }
 
 /* Ranks 0, 1, 2 run {0, 1}, {1, 2}, {0, 2}. */
@@ -487,6 +524,8 @@ int main(void)
         TEST(test_a_complaint_of_another_scope),
         TEST(test_a_complaint_of_a_member),
         TEST(test_scopes_that_wait_for_each_other),
+        TEST(test_a_circle_that_nobody_reported),
+        TEST(test_another_tag_than_the_reported),
         TEST(test_three_scopes_in_a_circle),
         TEST(test_all_that_wait_for_each_other),
         TEST(test_one_that_waits_for_a_circle),

@@ -51,7 +51,7 @@ elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_ops master/round_view master/order master/partition master/sites
-master/blocked master/deadlock master/dispute master/limits master/silence
+master/blocked master/crossed master/deadlock master/dispute master/limits master/silence
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
@@ -213,8 +213,11 @@ verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->ou
 circles of scopes are not found (V6)|master/blocked.c|s/ || !finds_circle(g, i)/ || true/
 partners without data are not told (V6)|ring/blocked_tags.c|s/^        announce_late(e, \&e->ops\[i\]);/        continue;/
 the other scope's verdict is kept (V6e)|elastic/session_view.c|s/if (crossed \&\& session_drop_crossed(s, op_name(op).tag))/if (false)/
-those that only wait for a circle end, too (V6b)|master/round_ops.c|s/t->ops\[i\].reach == IN_CIRCLE/t->ops[i].reach \& REACHES/
-only the reported operation is in the circle (V6b)|master/round_ops.c|s/^            if (mark == REACHED \&\& has_rank/            if (false \&\& has_rank/
+those that only wait for a circle end, too (V6b)|master/crossed.c|s/bool several = s->top != op;/bool several = s->visits > 1;/
+a circle of three is none (V6b)|master/crossed.c|s/^            if (from != MASTER_NO_OP \&\& n->low < /            if (false \&\& n->low < /
+circles are sought when reported only (V6b)|master/round_ops.c|s/^    crossed_judge(t);/    if (g->wait_count > 0) crossed_judge(t);/
+committed operations are in circles (V6b)|master/crossed.c|s/!s->t->ops\[op\].commit \&\& //;s/if (!s->t->ops\[list\[i\].op\].commit) //
+a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
 scope ignored in verdicts (F3)|elastic/session_verdict.c|s/wire_same_op(\&name, v)/name.tag == v->tag \&\& name.seq == v->seq/

@@ -182,13 +182,46 @@ static struct sim_options choose(uint64_t seed)
     return o;
 }
 
+/* Members that disagree, and lose others at the same moment. */
+static void disagree(struct sim_options *o, uint64_t seed)
+{
+    o->mismatch = o->variant_resync = true;
+    o->odd_vote = o->variant_skip = o->fails = o->calm = false;
+    o->starve = o->pause = o->mute = o->freeze = o->refuse = o->stall = 0;
+    o->reset = o->control_reset = 0;
+    o->half_reset = o->cut = o->one_way = o->storm = o->large = false;
+    o->crash = seed % 2 ? 1500 : 0;
+    o->leave = seed % 2 ? 0 : 2500;
+    o->join = 3000;
+}
+
+static const char *kind;
+
 static void universe(uint64_t seed)
 {
     static struct sim s;
     struct sim_options options = choose(seed);
+    if (kind && strcmp(kind, "disagree") == 0) disagree(&options, seed);
     sim_init(&s, seed, &options);
     sim_run(&s);
     sim_free(&s);
+}
+
+/* Universes that have failed once, in the kinds of above. */
+static const struct {
+    const char *kind;
+    uint64_t seed;
+} failed_once[] = {
+    {NULL, 2774}, /* V6b: a loss while scopes cross */
+};
+
+static void repeat_failed(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(failed_once); i++) {
+        kind = failed_once[i].kind;
+        universe(failed_once[i].seed);
+    }
+    kind = NULL;
 }
 
 static int report_algorithms(uint64_t count)
@@ -196,13 +229,13 @@ static int report_algorithms(uint64_t count)
     int missing = 0;
     const struct algorithm *a;
     for (uint32_t i = 0; (a = algorithm_by_number(i)) != NULL; i++) {
-        const char *kind = a->colls & BIT(COLL_ALLREDUCE)   ? "reduce"
+        const char *type = a->colls & BIT(COLL_ALLREDUCE)   ? "reduce"
                            : a->colls & BIT(COLL_BROADCAST) ? "broadcast"
                                                             : "all";
-        printf("%s %s %" PRIu64 ", ", kind, a->name,
+        printf("%s %s %" PRIu64 ", ", type, a->name,
                sim_coverage_algorithms[i]);
         if (sim_coverage_algorithms[i] > 0 || count < UNIVERSES) continue;
-        fprintf(stderr, "never happened: %s %s\n", kind, a->name);
+        fprintf(stderr, "never happened: %s %s\n", type, a->name);
         missing++;
     }
     return missing;
@@ -244,9 +277,11 @@ int main(int argc, char **argv)
     const char *soak = getenv("PCCL_SOAK");
     uint64_t count = soak && *soak ? 300000 : UNIVERSES;
     if (argc > 2) count = strtoull(argv[2], NULL, 0);
+    if (argc > 3) kind = argv[3];
     const char *trace = getenv("SIM_TRACE");
     sim_trace = trace && *trace;
     struct timespec a, b;
+    if (argc <= 1) repeat_failed();
     clock_gettime(CLOCK_MONOTONIC, &a);
     for (uint64_t i = 0; i < count; i++) universe(first + i);
     clock_gettime(CLOCK_MONOTONIC, &b);
