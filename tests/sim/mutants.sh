@@ -251,7 +251,7 @@ dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at 
 an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspect(m, x) .*//
 a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= m->deadline .*;/return false;/
 no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*since = m->now;/
-a sleeper judges (M12)|link/link_patience.c|s/^    if (first || slept.*/    return;/
+a sleeper judges (M12)|link/link_patience.c|s/^    if (slept <= tick).*/    return;/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
 codes: overflowing range|reduce/quant_real.h|s/if (!(s.most - s.least <= QMAX))/if (false)/

@@ -463,7 +463,6 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     memset(s, 0, sizeof *s);
     sim_seed = s->seed = s->random = seed;
     s->options = *options;
-    s->now = 1; /* 0 is no time */
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
     s->oracle = oracle_new();
     s->election = election_new();
