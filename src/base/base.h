@@ -24,11 +24,14 @@ typedef int64_t pccl_ns;
 #define PCCL_MS ((pccl_ns)1000000)
 #define PCCL_S ((pccl_ns)1000000000)
 
-/* The budget of one deadline (rule R7): a link or a peer is silent, the link is
- * made anew or cannot be made; what is left is for the messages of the rounds.
- * A silent end sends something by PING. */
+/* The budget of one deadline (rule R7). Of a link: it is silent, and is made
+ * anew or cannot be made. Of a peer: the master misses it, and gives it up.
+ * What is left is for the messages of the rounds. Who has nothing to say sends
+ * something by PING. */
 #define PCCL_TIME_TO_DETECT(deadline) ((deadline) / 2)
 #define PCCL_TIME_TO_LINK(deadline) ((deadline) / 3)
+#define PCCL_TIME_TO_MISS(deadline) ((deadline) / 10 * 3)
+#define PCCL_TIME_TO_LOSE(deadline) ((deadline) / 4 * 3)
 #define PCCL_TIME_TO_PING(deadline) ((deadline) / 10)
 #define PCCL_TIME_OF_TICK(deadline) ((deadline) / 20)
 

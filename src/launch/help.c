@@ -51,7 +51,7 @@ const char options_help[] =
     "after\n"
     "                         a pause; PCCL_RESTART counts the starts from 0\n"
     "  --disable-auto-cleanup ranks may die; the program repairs itself\n"
-    "  --deadline SECONDS     silence after which a peer counts as lost\n"
+    "  --deadline SECONDS     longest wait of a call for one fault\n"
     "  --timeout SECONDS      end the job after this time with status 124\n"
     "\n"
     "coordinator\n"

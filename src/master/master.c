@@ -329,7 +329,8 @@ pccl_ns master_next_tick(const struct master *m)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
         enum master_peer_state s = m->peers[i].state;
-        if (s != PEER_FREE && s != PEER_DEAD) return m->now + m->deadline / 5;
+        if (s != PEER_FREE && s != PEER_DEAD)
+            return m->now + PCCL_TIME_TO_PING(m->deadline);
     }
     return PCCL_NEVER;
 }

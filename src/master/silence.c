@@ -3,8 +3,10 @@
  *
  * Silence alone does not tell a process without CPU time from a dead host. The
  * driver is asked for evidence when the first heartbeats are missing, so that
- * it is there when the deadline has passed. */
+ * it is there when the peer is to be judged. */
 #include "master.h"
+
+#include <stdio.h>
 
 static bool is_known(const struct master_peer *p)
 {
@@ -14,13 +16,14 @@ static bool is_known(const struct master_peer *p)
 bool silence_is_suspect(const struct master *m, uint32_t link)
 {
     const struct master_peer *p = &m->peers[link];
-    return is_known(p) && m->now - p->last_recv >= m->deadline / 10 * 3;
+    return is_known(p) &&
+           m->now - p->last_recv >= PCCL_TIME_TO_MISS(m->deadline);
 }
 
 /* Rule M11: it slept, it was starved, or its network is down. */
 static bool is_deaf(const struct master *m)
 {
-    return m->now - m->heard_at >= m->deadline / 10 * 3;
+    return m->now - m->heard_at >= PCCL_TIME_TO_MISS(m->deadline);
 }
 
 static bool is_fresh(const struct master *m, const struct master_peer *p)
@@ -59,7 +62,7 @@ void silence_heard(struct master *m, uint32_t link)
         pccl_ns *since = &m->peers[i].silence.since;
         if (!is_known(&m->peers[i])) continue;
         /* TCP tries again within the time of the outage. */
-        pccl_ns grace = gap - m->deadline / 2;
+        pccl_ns grace = gap + m->deadline / 2 - PCCL_TIME_TO_LOSE(m->deadline);
         if (*since < m->now + grace) *since = m->now + grace;
         limits_extend(m, i, *since);
     }
@@ -82,9 +85,21 @@ void silence_evidence(struct master *m, const struct master_event *event)
 static void look(struct master *m, uint32_t link)
 {
     struct master_silence *s = &m->peers[link].silence;
-    if (!m->out.look || m->now - s->asked_at < m->deadline / 20 * 7) return;
+    if (!m->out.look || m->now - s->asked_at < m->deadline / 20 * 3) return;
     s->asked_at = m->now;
     m->out.look(m->out.user, &m->peers[link].info);
+}
+
+static void drop(struct master *m, uint32_t link)
+{
+    const struct master_peer *p = &m->peers[link];
+    bool stopped = is_fresh(m, p) && p->silence.evidence == EVIDENCE_STOPPED;
+    char text[WIRE_TEXT_MAX];
+    (void)snprintf(text, sizeof text, "was %s for %.1f s (deadline %.1f s)",
+                   stopped ? "stopped by a signal" : "silent",
+                   (double)(m->now - p->last_recv) / PCCL_S,
+                   (double)m->deadline / PCCL_S);
+    master_drop(m, link, text);
 }
 
 /* True: it was dropped. */
@@ -100,17 +115,15 @@ static bool judge(struct master *m, uint32_t link)
     bool asked = s->asked_at > 0 || !m->out.look;
     if (silence_is_suspect(m, link) && !is_deaf(m)) look(m, link);
     /* The answer may be under way, if the master slept for a while. */
-    if (!asked || m->now - s->since < m->deadline || is_deaf(m)) return false;
+    bool late = m->now - s->since >= PCCL_TIME_TO_LOSE(m->deadline);
+    if (!asked || !late || is_deaf(m)) return false;
     if (silence_is_excused(m, link)) {
         if (s->told == s->evidence) return false;
         s->told = s->evidence;
         note(m, link, NOTE_SILENT);
         return false;
     }
-    bool stopped = is_fresh(m, p) && s->evidence == EVIDENCE_STOPPED;
-    master_drop(m, link,
-                stopped ? "was stopped by a signal for longer than the deadline"
-                        : "was silent for longer than the deadline");
+    drop(m, link);
     return true;
 }
 

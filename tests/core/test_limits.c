@@ -4,7 +4,7 @@
 
 #include "../../src/master/master.h"
 
-enum { DEADLINE = 100, BEAT = DEADLINE / 5, LINKS = 6, ALL = 63 };
+enum { DEADLINE = 100, BEAT = DEADLINE / 10, LINKS = 6, ALL = 63 };
 
 static struct master *master;
 static pccl_ns now;
@@ -94,7 +94,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A tick after a fifth of the deadline, in which the links of `beats` send. */
+/* A tick after a tenth of the deadline, in which the links of `beats` send. */
 static void pass(uint32_t beats)
 {
     now += BEAT;
@@ -258,9 +258,9 @@ static void test_silent_for_a_while(void **state)
     send_as(1, WIRE_FLUSHED);
     send_as(2, WIRE_FLUSHED);
     said[0] = '\0';
-    for (int i = 1; i < DEADLINE / BEAT; i++) pass(ALL - BIT(2));
+    for (int i = 1; i < DEADLINE / 2 / BEAT; i++) pass(ALL - BIT(2));
     send_as(1, WIRE_READY);
-    wait(ALL);
+    for (pccl_ns end = now + 3 * DEADLINE / 2; now < end;) pass(ALL);
     expect("");
     pass(ALL);
     expect("2 did not answer PROPOSE within the deadline\nFLUSH to 1\n");

@@ -153,7 +153,7 @@ static void pause_master(struct sim *s)
                 until + sim_pick(s, (uint32_t)(until - s->now) + 1);
     }
     /* After a stop the driver reads before it judges. */
-    if (!cut) s->master_tick_at = until + SIM_DEADLINE / 5;
+    if (!cut) s->master_tick_at = until + PCCL_TIME_TO_PING(SIM_DEADLINE);
     if (!cut) s->master_paused_until = until;
     if (cut && until > s->master_cut_until) s->master_cut_until = until;
     noted(s, cut ? until + longest : until);

@@ -230,7 +230,8 @@ failure reported to one only (D10)|master/round.c|s/round_force(g, p, \&name, VE
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
-silence is no loss|master/silence.c|s/^    master_drop(m, link,$/    return false;\n&/
+silence is no loss|master/silence.c|s/^    drop(m, link);$/    return false;\n&/
+a whole deadline of silence (M8)|master/silence.c|s/ >= PCCL_TIME_TO_LOSE(m->deadline);/ >= m->deadline;/
 who gets no CPU time is lost (M10)|master/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/
 silent FLUSHED is waited for (R8)|master/limits.c|s/p->answer < ANSWER_FLUSHED ? "FLUSH"/false ? "FLUSH"/
 silent REPLY is waited for (R8)|master/limits.c|s/p->answer < ANSWER_TOLD ? "QUERY"/false ? "QUERY"/
@@ -249,7 +250,7 @@ the silent are not told (M10)|master/silence.c|s/if (silence_is_suspect(m, i)) m
 links of the silent are judged (M10)|elastic/session.c|s/links_excuse(s->links, msg->ids, msg->id_count);//
 dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at = n->now;//
 an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspect(m, x) .*//
-a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= m->deadline .*;/return false;/
+a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= .*;/return false;/
 no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*since = m->now;/
 a sleeper judges (M12)|link/link_patience.c|s/^    if (slept <= tick).*/    return;/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/

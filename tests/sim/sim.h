@@ -161,6 +161,7 @@ struct sim_proc {
     bool used, joiner, leave_soon;
     bool frozen, starved; /* does nothing; ... for lack of CPU time */
     uint64_t looked; /* the id with which the master asks for evidence, or 0 */
+    bool outcast;    /* no survivor: its calls may wait (M13) */
     enum wire_type mute; /* the answer that it never gives, or 0 */
     uint32_t uid;        /* also its port */
     uint32_t group;
@@ -196,6 +197,7 @@ enum sim_single {
     SINGLE_SMALL,   /* ... but small packets */
     SINGLE_SPLIT,   /* of the data network; all reach the master */
     SINGLE_LONELY,  /* one reaches the master, and no other */
+    SINGLE_MASTER,  /* one reaches the others, and not the master */
     SINGLE_COUNT,
 };
 

@@ -166,7 +166,7 @@ bool sim_master_turn(struct sim *s)
     if (sim_search_turn(s)) return true;
     if (s->now >= s->master_tick_at) {
         struct master_event e = {.type = MASTER_TICK};
-        s->master_tick_at = s->now + SIM_DEADLINE / 5;
+        s->master_tick_at = s->now + PCCL_TIME_TO_PING(SIM_DEADLINE);
         master_event(s, &e);
         return true;
     }

@@ -112,6 +112,7 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p)
 {
     const struct sim_program *g = &p->program;
     if (g->stage == STAGE_JOIN || p->session->state != SESSION_MEMBER) return;
+    if (p->outcast) return;
     if (s->options.single != SINGLE_NONE) {
         pccl_ns from =
             g->progress_at > s->single_at ? g->progress_at : s->single_at;
