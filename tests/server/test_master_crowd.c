@@ -93,6 +93,27 @@ static void test_a_member_that_sends_garbage_is_lost(void **state)
     bench_close(&b);
 }
 
+/* Its queue is bounded, and it costs the others nothing but the loss. */
+static void test_a_member_that_does_not_read_is_lost(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct peer p[3];
+    bench_open(&b, NULL, 3, LONG);
+    peers_found(p, 3, &b);
+    ev_io_stop(b.loop, &p[1].io);
+    struct wire_msg request = {.type = WIRE_DIAL_REQUEST};
+    request.call.peer = p[1].id;
+    while (master_server_members(b.server) == 3) {
+        peer_send(&p[0], &request);
+        bench_turn(&b);
+    }
+    peer_expect(&p[2], WIRE_FLUSH);
+    peer_expect(&p[0], WIRE_FLUSH);
+    for (int i = 0; i < 3; i++) peer_close(&p[i]);
+    bench_close(&b);
+}
+
 static void test_port_scanners_leave_nothing_behind(void **state)
 {
     (void)state;
@@ -275,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_garbage_is_closed_at_once),
         cmocka_unit_test(test_a_stranger_gets_no_large_frame),
         cmocka_unit_test(test_a_member_that_sends_garbage_is_lost),
+        cmocka_unit_test(test_a_member_that_does_not_read_is_lost),
         cmocka_unit_test(test_port_scanners_leave_nothing_behind),
         cmocka_unit_test(test_an_unfinished_hello_ends_with_the_deadline),
         cmocka_unit_test(test_lingering_is_bounded),
