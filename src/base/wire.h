@@ -37,7 +37,8 @@ enum wire_type {
     WIRE_SYNCED,   /* a receiver of shared state is complete, or gave up */
     WIRE_MEASURED, /* measurements of links to this peer */
     WIRE_BLOCKED,  /* operations in pairs: one under way here, one of its tag
-                      that therefore cannot be launched here (rule V6) */
+                      that therefore cannot be launched here (rule V6); state
+                      OP_RETURNED: any that ended with a loss after epoch seq */
     /* both ways */
     WIRE_HEARTBEAT,
     WIRE_RESULT,
@@ -115,6 +116,7 @@ enum op_verdict {
     VERDICT_UNREACHABLE, /* two members cannot connect */
     VERDICT_FAILED,      /* a member requested its failure */
     VERDICT_CROSSED,     /* members disagreed on its scope (rule V6) */
+    VERDICT_MISPLACED,   /* ... where some had a loss instead (rule V6f) */
     VERDICT_COUNT,
 };
 

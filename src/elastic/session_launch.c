@@ -11,6 +11,7 @@ static struct op *finished_op(struct session *s, const struct op_request *r,
     if (!op) return NULL;
     op_set_loss(op, loss);
     engine_finish(s->engine, op, result);
+    if (loss > 0) engine_ended(s->engine, r->tag, s->notified.losses[0].epoch);
     return op;
 }
 
@@ -53,10 +54,12 @@ int session_launch(struct session *s, const struct op_request *r,
         return pcclRankConnectionLost;
     int result;
     uint32_t loss;
+    engine_used(s->engine, r->tag);
     if (launch_is_over(s, r, &result, &loss))
         *out = finished_op(s, r, result, loss);
     else
         *out = engine_launch(s->engine, r, links_is_frozen(s->links));
+    if (*out) op_set_told(*out, s->notified.epoch);
     return *out ? pcclSuccess : pcclInternalError;
 }
 
@@ -69,7 +72,9 @@ bool session_fast(struct session *s, const struct op_request *r,
         return false;
     if (session_keeps_verdict(s, r)) return false;
     if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
-    return fast_start(s->engine, r);
+    if (!fast_start(s->engine, r)) return false;
+    engine_used(s->engine, r->tag);
+    return true;
 }
 
 struct op *session_convert(struct session *s)

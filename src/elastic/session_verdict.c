@@ -13,6 +13,7 @@ int session_forced(enum op_verdict verdict)
     switch (verdict) {
     case VERDICT_INVALID:
     case VERDICT_CROSSED:
+    case VERDICT_MISPLACED:
         return pcclInvalidArgument;
     case VERDICT_USAGE:
         return pcclInvalidUsage;
@@ -107,6 +108,7 @@ static void keep_verdict(struct session *s, const struct wire_op *v)
     bool told = v->state == VERDICT_USAGE && s->refused_epoch == s->view->epoch;
     struct op *op = engine_find(s->engine, v->tag);
     if (v->state == VERDICT_COMMIT || result == pcclSuccess) return;
+    if (v->state == VERDICT_MISPLACED) return;  /* rule V6f */
     bool crossed = v->state == VERDICT_CROSSED; /* INSTALL judges */
     if (op && op_phase(op) == PHASE_QUEUED && op_name(op).scope == v->scope &&
         !crossed)

@@ -188,6 +188,7 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
     bool ring = s->view->ring || s->view->size == 1;
     if (!lost && ring) return true;
     op_set_loss(op, whole && lost ? loss : 0);
+    if (whole && lost) engine_ended(e, op_name(op).tag, s->view->epoch);
     engine_finish(e, op,
                   lost ? pcclRankConnectionLost : pcclRankConnectionFailed);
     return false;

@@ -37,6 +37,16 @@ static bool replace(struct master_group *g, uint32_t rank,
     return true;
 }
 
+/* One member lacks the operation that another one runs, or any operation of
+ * that tag that met a loss of a later epoch than its program knows (V6f). */
+static bool is_meant(const struct wire_op *runs, const struct wire_op *lacks)
+{
+    bool ended = runs->state == OP_RETURNED;
+    if (ended != (lacks->state == OP_RETURNED)) return false;
+    return ended ? runs->tag == lacks->tag && runs->seq > lacks->seq
+                 : wire_same_op(runs, lacks);
+}
+
 /* Whether the fact number `first` is in a circle; then `from` of each of them
  * is the number of the one before it. */
 static bool finds_circle(struct master_group *g, uint32_t first)
@@ -50,13 +60,26 @@ static bool finds_circle(struct master_group *g, uint32_t first)
             for (uint32_t k = 0; k < g->wait_count && w[i].from == MASTER_NO_OP;
                  k++) {
                 bool known = k == first || w[k].from != MASTER_NO_OP;
-                if (!known || !wire_same_op(&w[k].runs, &w[i].lacks)) continue;
+                if (!known || !is_meant(&w[k].runs, &w[i].lacks)) continue;
                 w[i].from = k;
                 changed = true;
             }
         }
     }
     return w[first].from != MASTER_NO_OP;
+}
+
+/* Rule V6f: what has ended is in no list, so the operations that wait for it
+ * are named here. Both ends must be in the scope. */
+static void end_misplaced(struct master_group *g, uint32_t first)
+{
+    uint32_t i = first;
+    do {
+        const struct master_wait *w = &g->waits[i];
+        i = w->from;
+        if (w->lacks.state != OP_RETURNED) continue;
+        round_force(g, w->rank, g->waits[i].rank, &w->runs, VERDICT_MISPLACED);
+    } while (i != first);
 }
 
 /* All facts of a circle hold at the time of the last report, however old they
@@ -72,6 +95,7 @@ void blocked_reported(struct master *m, uint32_t link,
     if (!replace(g, p->rank, msg)) return; /* it reports again */
     for (uint32_t i = 0; i < g->wait_count && !g->restart; i++) {
         if (g->waits[i].rank != p->rank || !finds_circle(g, i)) continue;
+        end_misplaced(g, i);
         g->broken_at = m->now;
         g->restart = true;
     }

@@ -132,7 +132,7 @@ void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
     p->questions--;
     for (uint32_t i = 0; i < msg->op_count; i++) {
         if (msg->ops[i].state != OP_NOT_LAUNCHED) continue;
-        round_force(g, p, &msg->ops[i], VERDICT_USAGE);
+        round_force(g, p->rank, p->rank, &msg->ops[i], VERDICT_USAGE);
         g->restart = true;
         g->broken_at = m->now;
     }

@@ -191,10 +191,10 @@ struct master_set {
     uint64_t bits[PEERS_MAX / 64]; /* by rank */
 };
 
-/* A complaint: the verdict that it asks for, and the rank of its sender. */
+/* A complaint: the verdict that it asks for, and the ranks it is true of. */
 struct master_forced {
     struct wire_op op; /* state: op_verdict */
-    uint32_t rank;
+    uint32_t rank, other;
 };
 
 /* A member runs an operation and cannot launch another one of its tag. */
@@ -492,8 +492,8 @@ void crossed_judge(struct master_table *t);
  * number that they give. False: it cannot be a scope of the sender. */
 bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
                     uint32_t k, struct master_set *set);
-/* A verdict that `by` asks for, when the epoch is closed for it. */
-void round_force(struct master_group *g, const struct master_peer *by,
+/* A verdict when the epoch is closed, if both ranks are in the scope. */
+void round_force(struct master_group *g, uint32_t rank, uint32_t other,
                  const struct wire_op *name, enum op_verdict verdict);
 
 /* dispute.c: members disagree on the arguments of an operation. Asks for them

@@ -51,14 +51,14 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
     }
     if (msg->type == WIRE_REFRESH) {
         if (msg->fault.cause == REFRESH_MISMATCH) {
-            round_force(g, p, &name, VERDICT_INVALID);
+            round_force(g, p->rank, p->rank, &name, VERDICT_INVALID);
             dispute_begin(g, &name, p->info.id, msg->fault.peer);
         }
         if (msg->fault.cause == REFRESH_FAIL)
-            round_force(g, p, &name, VERDICT_FAILED);
+            round_force(g, p->rank, p->rank, &name, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
             edges_failed(m, p->group, p->info.id, msg->fault.peer))
-            round_force(g, p, &name, VERDICT_UNREACHABLE);
+            round_force(g, p->rank, p->rank, &name, VERDICT_UNREACHABLE);
     }
     g->broken_at = m->now;
     g->restart = true;

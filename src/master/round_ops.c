@@ -420,13 +420,13 @@ bool round_ops_owes(const struct master_group *g, uint32_t link)
 
 /* --------------------------------------------------------------- verdicts */
 
-void round_force(struct master_group *g, const struct master_peer *by,
+void round_force(struct master_group *g, uint32_t rank, uint32_t other,
                  const struct wire_op *name, enum op_verdict verdict)
 {
     /* One message closes the epoch, and has no more operations. */
     if (g->forced_count == MASTER_FORCED_MAX) return;
     g->forced[g->forced_count] =
-        (struct master_forced){.op = *name, .rank = by->rank};
+        (struct master_forced){.op = *name, .rank = rank, .other = other};
     g->forced[g->forced_count++].op.state = (uint8_t)verdict;
 }
 
@@ -436,7 +436,8 @@ static void apply_forced(struct master_group *g)
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct master_forced *f = &g->forced[i];
         struct master_op *op = find_op(&g->table, &f->op);
-        if (op && round_ops_has_rank(&g->table, op->scope, f->rank))
+        if (op && round_ops_has_rank(&g->table, op->scope, f->rank) &&
+            round_ops_has_rank(&g->table, op->scope, f->other))
             op->forced = f->op.state;
     }
 }

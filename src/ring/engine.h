@@ -29,7 +29,8 @@ enum {
     MANY = 3,         /* more operations than this at once are many */
     MANY_SIZE = 4096, /* from this size on, a copy costs more than a DONE */
     TAG_HEADS = 2 * OPS_MAX, /* size of the hash of operations by tag */
-    TAGS_MAX = 65536,        /* tags of an epoch that the table can hold */
+    ENDED_MAX = 64,
+    TAGS_MAX = 65536, /* tags of an epoch that the table can hold */
 };
 
 /* ------------------------------------------------------------- operations */
@@ -79,6 +80,7 @@ struct op {
     bool mismatch; /* this member has reported it to the master */
     /* This member has requested the failure of the operation (rule D10). */
     bool fails;
+    uint32_t told; /* epoch that the program knew at the launch in a scope */
     /* A caller waits for the result: no other call finds the operation. */
     bool awaited;
     bool counted;        /* is part of `active` of the engine */
@@ -143,6 +145,12 @@ struct tag_entry {
 
 /* ------------------------------------------------------------------ engine */
 
+/* A tag whose last operation ended with the loss of this epoch; 0: none. */
+struct ended_tag {
+    uint64_t tag;
+    uint32_t epoch;
+};
+
 struct engine {
     struct engine_events out;
     struct links links;         /* connections, time and facts about the run */
@@ -185,6 +193,8 @@ struct engine {
     uint32_t tag_count;
     bool tags_reported;
     uint32_t turn; /* counts the turns of short and long operations */
+    struct ended_tag ended[ENDED_MAX]; /* the last ones (rule V6f) */
+    uint32_t ended_last;
     struct fast_path fast;
     struct single_copy single_copy;
     bool single_copy_on; /* members of this host have regions; the same on all

@@ -118,6 +118,12 @@ void engine_listed(struct engine *e, struct wire_msg *msg);
 /* Rule V6, now and then: lists pairs of an operation under way here and one
  * that cannot be launched for it, at most WIRE_OPS_MAX operations. */
 uint32_t engine_blocked(struct engine *e, struct wire_op *pairs);
+/* Rule V6f. An operation of the whole view has ended here with the loss of that
+ * epoch; the tag is used again; the epoch that the program knew when it
+ * launched an operation in a scope. */
+void engine_ended(struct engine *e, uint64_t tag, uint32_t epoch);
+void engine_used(struct engine *e, uint64_t tag);
+void op_set_told(struct op *op, uint32_t epoch);
 void engine_query(const struct engine *e, struct wire_op *op);
 /* This member has launched the operation in this epoch. */
 bool engine_is_past(const struct engine *e, uint64_t scope, uint64_t tag,

@@ -507,6 +507,58 @@ static void test_reports_do_not_add_up(void **state)
     assert_int_equal(master->round_last, 1);
 }
 
+/* Rule V6f: `link` lacks the operation in a scope; its last one with the tag
+ * ended with the loss of an epoch. Or it runs it, and knows an epoch. */
+static void ended(uint32_t link, uint32_t loss, uint8_t lacks)
+{
+    struct wire_op pair[2] = {{0, 7, loss, OP_RETURNED, false},
+                              {number_of(lacks), 7, 0, 0, false}};
+    struct wire_msg m = {
+        .type = WIRE_BLOCKED, .epoch = 1, .ops = pair, .op_count = 2};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void runs_untold(uint32_t link, uint8_t runs, uint32_t knows)
+{
+    struct wire_op pair[2] = {{number_of(runs), 7, 0, 0, false},
+                              {0, 7, knows, OP_RETURNED, false}};
+    struct wire_msg m = {
+        .type = WIRE_BLOCKED, .epoch = 1, .ops = pair, .op_count = 2};
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void end_of_round(void)
+{
+    runs(0, 3);
+    for (uint32_t i = 1; i < PEERS; i++) idle(i);
+    tell_all((const uint8_t[PEERS]){3, 0, 0, 0, 0});
+    said[0] = '\0';
+    ready_all();
+}
+
+static void test_a_scope_before_and_after_a_loss(void **state)
+{
+    (void)state;
+    ended(1, 5, 3);
+    runs_untold(0, 3, 5); /* it knows of that loss */
+    assert_int_equal(master->round_last, 1);
+    runs_untold(0, 3, 4);
+    assert_int_equal(master->round_last, 2);
+    end_of_round();
+    expect("0 VERDICT 7:7\n1 VERDICT 7:7\n");
+}
+
+/* Rule F8: nobody outside of a scope ends its operations. */
+static void test_a_loss_of_a_stranger(void **state)
+{
+    (void)state;
+    ended(2, 5, 3);
+    runs_untold(0, 3, 4);
+    assert_int_equal(master->round_last, 2);
+    end_of_round();
+    expect("");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -531,6 +583,8 @@ int main(void)
         TEST(test_one_that_waits_for_a_circle),
         TEST(test_a_circle_that_a_stranger_reports),
         TEST(test_reports_do_not_add_up),
+        TEST(test_a_scope_before_and_after_a_loss),
+        TEST(test_a_loss_of_a_stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,7 +186,7 @@ taken by two connections|ring/op_send.c|s/if (ep->begun) op_bit_set(ep->begun, k
 transfers behind a late one (D13)|ring/op_send.c|s/end = k + SEND_AHEAD;/end = k + 1;/
 taken in an epoch before (D13)|ring/neighbors.c|s/memset(next->begun, 0, sends);//
 digest ignored|ring/op.c|s/if (f->digest == (ep ? ep->rx_digest : op->r.digest)) return true;/return true;/
-mismatch reported to one only|master/round.c|s/round_force(g, p, \&name, VERDICT_INVALID);/;/
+mismatch reported to one only|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_INVALID);/;/
 padding omitted|link/conn_send.c|s/^        c->tx_from = NULL;/        c->tx_from = NULL; c->tx_left = 0;/
 padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op, NULL);/conn_forget(\&e->links, op);/
 frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
@@ -217,6 +217,11 @@ those that only wait for a circle end, too (V6b)|master/crossed.c|s/bool several
 a circle of three is none (V6b)|master/crossed.c|s/^            if (from != MASTER_NO_OP \&\& n->low < /            if (false \&\& n->low < /
 circles are sought when reported only (V6b)|master/round_ops.c|s/^    crossed_judge(t);/    if (g->wait_count > 0) crossed_judge(t);/
 committed operations are in circles (V6b)|master/crossed.c|s/!s->t->ops\[op\].commit \&\& //;s/if (!s->t->ops\[list\[i\].op\].commit) //
+operations before a loss are not reported (V6f)|ring/blocked_tags.c|s/if (op->told >= e->links.epoch || /if (true || /
+those that know the loss wait for it, too (V6f)|master/blocked.c|s/runs->tag == lacks->tag \&\& runs->seq > lacks->seq/runs->tag == lacks->tag/
+anybody ends what a scope runs (V6f)|master/round_ops.c|s/round_ops_has_rank(\&g->table, op->scope, f->other)/true/
+a tag is not used again (V6f)|elastic/session_launch.c|s/^    engine_used(s->engine, r->tag);//
+the verdict is kept for a launch (V6f)|elastic/session_verdict.c|s/^    if (v->state == VERDICT_MISPLACED) return;.*//
 a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
@@ -226,7 +231,7 @@ scope ignored in unexpected frames (D2)|ring/op_receive.c|s/return k->complete \
 verdict not stored (F6)|elastic/session_verdict.c|s/add_pending_abort(s, v, result);/(void)result;/
 younger verdict first (P1)|elastic/session_verdict.c|s/if (lost \&\& s->notified.loss_first < s->pending_aborts\[i\].loss)/(void)lost; if (false)/
 failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !op_is_done(op)/false/
-failure reported to one only (D10)|master/round.c|s/round_force(g, p, \&name, VERDICT_FAILED);/;/
+failure reported to one only (D10)|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_FAILED);/;/
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//

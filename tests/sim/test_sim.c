@@ -213,6 +213,12 @@ static const struct {
     uint64_t seed;
 } failed_once[] = {
     {NULL, 2774}, /* V6b: a loss while scopes cross */
+    {NULL, 2795}, /* V6f: ... and one is launched after the loss */
+    {NULL, 4314},
+    {"disagree", 8849}, /* ... and one meets the loss at its launch */
+    {"disagree", 3182},
+    {"disagree", 5744},
+    {"disagree", 3704}, /* R3d: a link in the making is closed */
 };
 
 static void repeat_failed(void)
