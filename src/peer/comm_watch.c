@@ -40,19 +40,28 @@ static uint32_t events_for(const pcclComm_t *c, uint32_t number, bool work)
     const struct links *n = s->links;
     bool owns = c->progress.state == PROGRESS_BACKGROUND;
     bool open = conn_is_open(n, number);
-    bool shares = comm_shm_receives(c, number);
+    bool sends_shared = comm_shm_sends(c, number);
     bool reads = work;
     uint32_t events = 0;
-    if (shares && k->ended) return 0;
+    if (comm_shm_receives(c, number) && k->ended) return 0;
     if (open && !owns) return 0;
     if (conn_is_p2p(n, number)) reads = s->leaving && !conn_is_full(n, number);
     if (!open) reads = true;
     if (conn_is_parked(n, number)) reads = false;
-    if (k->connecting || (k->blocked && !shares)) events |= IO_WRITE;
+    if (k->connecting || (k->blocked && !sends_shared)) events |= IO_WRITE;
     if (!k->connecting && reads) events |= IO_READ;
     /* With a channel a byte on the socket means that there is room. */
-    if (shares && k->blocked && owns) events |= IO_READ;
+    if (sends_shared && k->blocked && owns) events |= IO_READ;
     return events;
+}
+
+/* What the last connections of a pass received may have to leave on the first
+ * ones, and no event of those will come. */
+static bool was_left(const pcclComm_t *c, uint32_t number)
+{
+    const struct comm_socket *k = &c->io.sockets[number];
+    return c->progress.state == PROGRESS_BACKGROUND && !k->connecting &&
+           !k->blocked && engine_may_send(c->session->engine, number);
 }
 
 void comm_watch(pcclComm_t *c)
@@ -69,6 +78,7 @@ void comm_watch(pcclComm_t *c)
             else if (comm_shm_arm(c, i))
                 c->progress.wake_pending = true;
         }
+        if (was_left(c, i)) c->progress.wake_pending = true;
         /* If that fails, the next pass or tick tries again. */
         (void)io_loop_watch(&c->background.loop, &k->watch, want);
     }
@@ -104,14 +114,14 @@ static void disarm_all(pcclComm_t *c, const struct pollfd *fds, uint32_t count)
 static short events_for_owner(pcclComm_t *c, uint32_t number)
 {
     const struct comm_socket *k = &c->io.sockets[number];
-    bool shares = comm_shm_receives(c, number);
+    bool sends_shared = comm_shm_sends(c, number);
     uint8_t *to;
     short events = 0;
-    if (shares && k->ended) return 0;
-    if (k->connecting || (k->blocked && !shares)) events |= POLLOUT;
+    if (comm_shm_receives(c, number) && k->ended) return 0;
+    if (k->connecting || (k->blocked && !sends_shared)) events |= POLLOUT;
     if (!k->connecting && engine_rx_window(c->session->engine, number, &to) > 0)
         events |= POLLIN;
-    if (shares && k->blocked) events |= POLLIN;
+    if (sends_shared && k->blocked) events |= POLLIN;
     return events;
 }
 
