@@ -115,8 +115,9 @@ void comm_shm_ring(pcclComm_t *c, uint32_t number, uint32_t what)
     if (!channel_ring(&s->share.channel, what)) return;
     /* A socket without room has bytes that the other end has not read yet.
      * They wake it as well. */
-    ssize_t ignored = send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)ignored;
+    while (send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+           errno == EINTR)
+        continue;
 }
 
 /* The bytes have no meaning. The caller needs to know only whether the socket
@@ -139,7 +140,9 @@ bool comm_shm_arm(pcclComm_t *c, uint32_t number)
     struct comm_socket *s = &c->io.sockets[number];
     struct channel *channel = &s->share.channel;
     uint8_t *to;
-    uint32_t what = s->blocked ? CHANNEL_WANTS_ROOM : CHANNEL_AWAKE;
+    uint32_t what = CHANNEL_AWAKE;
+    /* Until the HELLO has left, it is the socket that has no room. */
+    if (s->blocked && comm_shm_sends(c, number)) what = CHANNEL_WANTS_ROOM;
     if (engine_rx_window(c->session->engine, number, &to) > 0)
         what |= CHANNEL_WANTS_DATA;
     s->armed = true;
