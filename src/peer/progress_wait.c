@@ -190,6 +190,10 @@ static bool move_messages(pcclComm_t *c, const struct poll_set *set)
         if (channel_ready(channel, &from) > 0 || channel->broken)
             (void)comm_shm_receive(c, number);
         if (!set->known) return false;
+        /* An acknowledgement that the other end waits for: there may be no
+         * next call for long. */
+        if (engine_may_send(e, number)) (void)comm_shm_transmit(c, number);
+        if (!set->known) return false;
     }
     return true;
 }
