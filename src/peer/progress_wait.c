@@ -251,6 +251,19 @@ static void move_all(pcclComm_t *c)
     if (!progress_has_owner(c) && comm_io_move(c)) comm_master_flush(c);
 }
 
+/* Bytes wait for room, and there may be no next call for long. */
+static bool is_blocked(pcclComm_t *c)
+{
+    const struct poll_set *set = message_poll_set(&c->session->messages);
+    uint32_t count = set->others ? c->io.end : set->count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = set->others ? i : set->conns[i];
+        const struct comm_socket *s = &c->io.sockets[number];
+        if (s->fd >= 0 && s->blocked) return true;
+    }
+    return false;
+}
+
 struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
 {
     message_use(&c->session->messages);
@@ -270,6 +283,7 @@ struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
         else
             own_for_event(c, next);
     }
+    if (is_blocked(c)) progress_changed(c);
     return event;
 }
 
