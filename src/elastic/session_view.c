@@ -166,7 +166,7 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
 {
     struct engine *e = s->engine;
     bool queued = op_phase(op) == PHASE_QUEUED;
-    enum op_verdict verdict = queued ? VERDICT_ABORT : op_verdict_of(op);
+    enum op_verdict verdict = op_verdict_of(op);
     if (verdict == VERDICT_COMMIT && op_phase(op) == PHASE_COMPLETE) {
         engine_finish(e, op, pcclSuccess);
         return false;
