@@ -1,17 +1,23 @@
 #!/bin/sh
-# mutants.sh [-n FIRST[-LAST]] [SEEDS [PATTERN]] - breaks one rule of the cores
+# mutants.sh [-u] [-n FIRST[-LAST]] [SEEDS [PATTERN]] - breaks one rule of the cores
 # at a time and shows that the simulator fails: a rule is not tested if no test
 # fails without it.
+#
+# It tells who finds each: the oracle of the simulator (what programs see, and
+# that nobody waits for ever), the model (tests/model), both, or a unit test
+# alone.
 #
 # Each line below: name | file under src | sed script. The tree is copied; the
 # original is never touched. Mutants are numbered from 1 in the order of the
 # list; -n 20 begins at the 20th, -n 20-29 takes ten: all of them take an hour.
+# -u leaves the unit tests out.
 # Exit status 1 if a mutant survives.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-first=1 last=999999
-while getopts n: option; do
+first=1 last=999999 with_units=yes
+while getopts n:u option; do
     case $option in
+    u) with_units= ;;
     n)
         first=${OPTARG%%-*}
         case $OPTARG in *-*) last=${OPTARG#*-} ;; esac ;;
@@ -29,7 +35,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 cp -r "$root/src" "$root/include" "$work/"
 mkdir -p "$work/tests" "$work/obj"
 cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/reduce" \
-    "$root/tests/message" "$work/tests/"
+    "$root/tests/message" "$root/tests/model" "$work/tests/"
 cd "$work"
 
 core="base/wire base/pool base/dtype
@@ -58,15 +64,18 @@ master/topology_climb master/topology_branch master/state_vote
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
 sim="test_sim sim sim_master util faults program program_op oracle shared election
-memory search fail letters net"
+memory search fail letters net witness judge"
+model="model model_calls model_round model_master model_member"
+ccache=$(command -v ccache || true)
 compile() {
-    ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
+    $ccache ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
 }
 object() {
     echo "obj/$(echo "$1" | tr / _).o"
 }
 for name in $core; do compile "src/$name.c" "$(object "$name")"; done
 for name in $sim; do compile "tests/sim/$name.c" "obj/sim_$name.o"; done
+for name in $model; do compile "tests/model/$name.c" "obj/sim_$name.o"; done
 # The stalls have a program of their own: test_stall with the other objects.
 compile tests/sim/test_stall.c stall.o
 link_stall() {
@@ -90,7 +99,7 @@ build_unit() {
     ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$1.c" $more \
         $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit
 }
-if echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - -lcmocka \
+if [ -n "$with_units" ] && echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - -lcmocka \
     -o unit 2>/dev/null; then
     for test in $units; do
         build_unit $test || { echo "$test does not build"; exit 1; }
@@ -101,6 +110,7 @@ fi
 
 # Names the first unit test that fails.
 unit_tests() {
+    [ -n "$with_units" ] || return 0
     link_stall && { timeout --foreground 120 ./stall >unit.out 2>&1 ||
         echo "test_stall"; }
     for test in $units; do
@@ -112,7 +122,7 @@ unit_tests() {
 }
 
 survived=0 number=0
-printf '%3s %-34s %s\n' "" "mutant" "caught by"
+printf '%3s %-34s %-10s %s\n' "" "mutant" "found by" "seed and words"
 while IFS='|' read -r name file script; do
     number=$((number + 1))
     [ $number -ge "$first" ] && [ $number -le "$last" ] || continue
@@ -136,25 +146,20 @@ while IFS='|' read -r name file script; do
         continue
     fi
     ${CC:-cc} obj/*.o -o mutant
-    if timeout --foreground 300 ./mutant 1 "$seeds" >out 2>&1; then
-        unit_test=$(unit_tests)
-        if [ -n "$unit_test" ]; then
-            printf '%-34s %s\n' "$name" "$unit_test"
-            cp kept.o "$object"
-            cp "$root/src/$file" "src/$file"
-            continue
-        fi
-        printf '%-34s %s\n' "$name" "SURVIVED $seeds seeds"
-        survived=$((survived + 1))
-    else
-        status=$?
-        seed=$(grep -ao 'seed [0-9]* failed' out | head -1 | cut -d' ' -f2)
-        why=$(grep -a -A1 '^seed [0-9]* at' out | tail -1 | cut -c3-62)
-        [ -n "$why" ] || why=$(grep -ao 'Assertion.*failed' out | head -1)
-        [ -n "$why" ] || why=$(grep -a '^never happened' out | head -1)
-        [ "$status" -ne 124 ] || why="does not end"
-        printf '%-34s seed %s: %s\n' "$name" "$seed" "$why"
-    fi
+    ./mutant --judge 1 "$seeds" >out 2>&1 || true
+    oracle=$(sed -n 's/^oracle //p' out | cut -c1-60)
+    refusal=$(sed -n 's/^model //p' out | cut -c1-60)
+    unit_test=
+    [ -n "$oracle" ] || unit_test=$(unit_tests)
+    case ${oracle:+o}${refusal:+m}${unit_test:+u} in
+    om) by=both why="$oracle | $refusal" ;;
+    o) by=oracle why=$oracle ;;
+    mu) by=model+unit why="$refusal | $unit_test" ;;
+    m) by=model why=$refusal ;;
+    u) by=unit why=$unit_test ;;
+    *) by=none why="SURVIVED $seeds seeds" survived=$((survived + 1)) ;;
+    esac
+    printf '%-34s %-10s %s\n' "$name" "$by" "$why"
     cp kept.o "$object"
     cp "$root/src/$file" "src/$file"
 done <<'MUTANTS'

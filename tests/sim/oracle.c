@@ -1,5 +1,5 @@
 /* oracle.c - the conditions that every universe must meet (contract.md). */
-#include "sim.h"
+#include "witness.h"
 
 #include "../../include/pccl.h"
 #include "../../src/reduce/quant_kernels.h"
@@ -329,6 +329,7 @@ void oracle_view(struct sim *s, struct sim_proc *p)
     SIM_CHECK(s, v->epoch > p->view_epoch && v->epoch < VIEWS_MAX,
               "epoch %u after %u", v->epoch, p->view_epoch);
     p->view_epoch = v->epoch;
+    witness_view(p);
     uint64_t h = hash_bytes((const uint8_t *)v->ids, v->size * 8);
     if (v->has_order) h ^= hash_bytes((const uint8_t *)v->order, v->size * 2);
     h = sim_mix(h, v->ring, v->mesh, v->world * 256 + v->groups) ^ v->largest;
@@ -349,6 +350,7 @@ void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
     bool same = t->epoch == p->told_epoch && t->size == p->told_size &&
                 t->rank == p->told_rank;
     if (same) return;
+    witness_told(p);
     SIM_CHECK(s,
               allowed || voted || joined || p->session->leaving ||
                   p->program.stage == STAGE_LEAVING,

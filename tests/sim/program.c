@@ -4,6 +4,7 @@
  * communication. After an admission, an update and (by variant) a failure all
  * members agree on the step by an all-reduce MAX, the resync. */
 #include "program.h"
+#include "witness.h"
 
 #include "../../include/pccl.h"
 
@@ -171,6 +172,7 @@ static bool vote(struct sim *s, struct sim_proc *p, enum vote_kind kind)
     x->votes[kind] = VOTE_IDLE;
     uint32_t flag = x->answers[kind];
     oracle_answer(s, p, kind, flag);
+    witness_answer(p, kind, flag);
     g->waiting = false;
     if (kind == VOTE_PENDING) {
         sim_count_pending(flag, g->odd_vote);

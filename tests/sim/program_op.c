@@ -1,6 +1,7 @@
 /* program_op.c - the operations of a program: their choice, their buffers, and
  * the conditions on the buffers when an operation ends. */
 #include "program.h"
+#include "witness.h"
 
 #include "../../include/pccl.h"
 
@@ -235,7 +236,7 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     struct sim_spec *spec = &o->spec;
     o->op = NULL;
-    o->taken = o->asked = o->cached = false;
+    o->taken = o->asked = o->cached = o->fast = false;
     make_key(p, o);
     if (spec->absent ||
         (spec->size == 1 && spec->coll == COLL_ALLREDUCE && s->options.local)) {
@@ -266,8 +267,10 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     p->request = q;
     if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
         p->fast = o;
+        witness_launch(p, o);
         return;
     }
+    witness_launch(p, o);
     int result = session_launch(p->session, &q, 0, &o->op);
     SIM_TRACE(s,
               "process %u (id %llu) launches %llu tag %llu coll %u count "
@@ -282,6 +285,7 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
               result);
     o->taken = true;
     o->result = result;
+    witness_result(p, o, 0, false);
     free_op(o);
 }
 
@@ -326,6 +330,7 @@ static void end_op(struct sim *s, struct sim_proc *p, struct sim_op *o,
     fail_taken(o);
     sim_coverage.scoped_lost +=
         o->result == pcclRankConnectionLost && o->spec.scoped;
+    witness_result(p, o, contributors, o->fast);
     check_buffers(s, o);
     oracle_told(s, p, o->result == pcclRankConnectionLost && !o->spec.scoped);
     if (p->session->state != SESSION_GONE)
@@ -363,6 +368,7 @@ bool program_quick(struct sim *s, struct sim_proc *p)
     if (state == FAST_DONE) {
         sim_coverage.fast++;
         o->result = pcclSuccess;
+        o->fast = true;
         end_op(s, p, o, p->session->notified.size);
         p->program.progress_at = s->now;
         return true;

@@ -7,6 +7,7 @@
 
 #include "election.h"
 #include "faults.h"
+#include "witness.h"
 
 struct sim_coverage sim_coverage;
 uint64_t sim_coverage_algorithms[SIM_ALGORITHMS_MAX];
@@ -102,12 +103,14 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
     struct sim_proc *p = user;
     struct sim *s = p->sim;
     if (p->mute && msg->type == p->mute && msg->round > 0) {
-        sim_coverage.muted++;
+        witness_mute(p);
         return;
     }
     sim_count_message(msg);
     sim_trace_message(s, "master <-", p->session->id, msg);
-    if (p->control >= 0) sim_send_control(s, p->control, 0, msg);
+    if (p->control < 0) return;
+    witness_to_master(p, msg);
+    sim_send_control(s, p->control, 0, msg);
 }
 
 static uint32_t proc_conn(struct sim_proc *p, int stream, int side)
@@ -167,12 +170,6 @@ static void conn_lost(struct sim_proc *p, uint32_t conn)
     engine_closed(p->session->engine, conn);
 }
 
-static uint64_t proc_round_trip(void *user, uint64_t peer)
-{
-    uint64_t sum = ((const struct sim_proc *)user)->uid + peer;
-    return peer % 16 == 15 ? 0 : sum % 4 == 0 ? RTT_VERY_HIGH : PCCL_MS;
-}
-
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group)
 {
@@ -191,7 +188,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     p->session = calloc(1, sizeof *p->session);
     SIM_CHECK(s, p->session != NULL, "no memory");
     struct session_config config = {
-        .driver = {p, proc_dial, proc_close, .round_trip = proc_round_trip},
+        .driver = {p, proc_dial, proc_close, .round_trip = sim_round_trip},
         .events = {p, proc_to_master, proc_changed},
         .pool_size = s->options.pool,
         .deadline = SIM_DEADLINE,
@@ -205,6 +202,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     p->session->engine->piece = s->options.piece;
     if (s->options.algorithm)
         (void)engine_force(p->session->engine, s->options.algorithm);
+    witness_frames(p);
     shared_init(s, p);
     p->control = stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
@@ -240,6 +238,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
             sim_stream_leave(s, (int)i, side);
         }
     }
+    witness_over(p, crash);
     memory_free(p);
     program_free(p);
     if (crash) shared_killed(s, p);
@@ -370,6 +369,7 @@ static bool control_read(struct sim *s, struct sim_proc *p)
         enum wire_status status;
         while ((status = sim_next_message(&p->rx, &msg)) == WIRE_OK) {
             sim_trace_message(s, "read by", p->session->id, &msg);
+            witness_at_proc(p, &msg);
             session_on_message(p->session, &msg);
         }
         SIM_CHECK(s, status != WIRE_BAD, "process %u cannot decode", p->uid);
@@ -378,6 +378,7 @@ static bool control_read(struct sim *s, struct sim_proc *p)
     if (pipe->count > 0 || !pipe->ended || pipe->open_at > s->now) return false;
     sim_stream_leave(s, p->control, 0);
     p->control = -1;
+    witness_cut(p);
     session_master_gone(p->session, "the connection to the master ended");
     sim_coverage.master_lost += p->session->state == SESSION_MEMBER;
     return true;
@@ -467,6 +468,7 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     s->oracle = oracle_new();
     s->election = election_new();
     SIM_CHECK(s, s->oracle && s->election, "no memory");
+    s->witness = witness_new(s);
     sim_master_start(s);
     for (uint32_t i = 0; i < options->procs; i++)
         (void)sim_proc_start(s, false, (int32_t)(options->procs - i),
@@ -565,10 +567,12 @@ void sim_run(struct sim *s)
         }
     }
     SIM_CHECK(s, healthy(s), "no recovery after the faults stopped");
+    witness_end(s);
 }
 
 void sim_free(struct sim *s)
 {
+    witness_free(s);
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         if (s->procs[i].used) sim_proc_end(s, &s->procs[i], false);
     }

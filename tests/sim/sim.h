@@ -97,6 +97,7 @@ struct sim_op {
     struct op *op;
     bool taken, asked; /* asked: the request to have it fail */
     bool cached;       /* over at the launch */
+    bool fast;         /* ended without one */
     int result;
     uint8_t *send, *recv, *copy; /* allocations; payload after SIM_GUARD */
     size_t send_size, recv_size;
@@ -185,6 +186,7 @@ struct sim_proc {
     struct sim_letters letters;
     struct shared_region area;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
+    struct frame_route routes[FRAME_TYPE_COUNT]; /* as they were */
 };
 
 /* One fault that lasts, in a universe without any other (stall.c). */
@@ -271,6 +273,7 @@ struct sim {
     struct sim_search_job searches[SIM_SEARCHES_MAX];
     struct oracle *oracle;
     struct election *election;
+    struct witness *witness; /* NULL: there is no model */
     struct sim_checkpoint checkpoints[SIM_GROUPS];
 };
 
@@ -325,6 +328,7 @@ void sim_trace_message(const struct sim *s, const char *who, uint64_t to,
 void sim_count_message(const struct wire_msg *msg);
 void sim_count_pending(uint32_t flag, bool odd);
 bool sim_is_member(const struct sim *s, uint64_t id);
+uint64_t sim_round_trip(void *proc, uint64_t peer);
 void sim_watch(struct sim_proc *p);
 void sim_step(struct sim *s);
 /* Whether bytes pass from one process to another; a dial passes. */

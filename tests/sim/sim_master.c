@@ -6,6 +6,7 @@
 
 #include "election.h"
 #include "faults.h"
+#include "witness.h"
 
 static void master_send_out(void *user, const uint32_t *links, uint32_t count,
                             const struct wire_msg *msg)
@@ -27,6 +28,7 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         sim_trace_message(s, "master ->", s->master->peers[links[i]].info.id,
                           msg);
+        witness_to_proc(s, links[i], msg);
         int stream = s->links[links[i]];
         SIM_CHECK(s, stream >= 0, "the master sends to a closed link");
         sim_send_control(s, stream, 1, msg);
@@ -81,6 +83,7 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
     sim_coverage.unanswered += strstr(reason, "did not answer") != NULL;
     sim_coverage.stopped += strstr(reason, "stopped") != NULL;
     check_eviction(s, &s->master->peers[link], reason);
+    witness_closed(s, link, reason);
     election_gone(s, link);
     int stream = s->links[link];
     SIM_CHECK(s, stream >= 0, "the master closes a link twice");
@@ -95,6 +98,7 @@ static void master_event(struct sim *s, struct master_event *e)
     uint32_t before = s->master->round_last;
     master_step(s->master, e);
     election_settled(s);
+    witness_settled(s);
     uint32_t begun = s->master->round_last - before;
     if (begun > s->options.groups) sim_coverage.restart++;
 }
@@ -112,6 +116,7 @@ static bool master_read(struct sim *s, uint32_t link)
                (status = sim_next_message(rx, &msg)) == WIRE_OK) {
             struct master_event e = {
                 .type = MASTER_RECEIVED, .link = link, .msg = &msg};
+            witness_at_master(s, link, &msg);
             if (msg.type == WIRE_SYNC) election_asked(s, link, &msg);
             if (msg.type == WIRE_SYNCED) election_reported(s, link, &msg);
             master_event(s, &e);
@@ -124,6 +129,7 @@ static bool master_read(struct sim *s, uint32_t link)
     rx->count = 0;
     sim_stream_leave(s, stream, 1);
     election_gone(s, link);
+    witness_lost(s, link);
     struct master_event e = {.type = MASTER_CLOSED, .link = link};
     master_event(s, &e);
     return true;
@@ -137,6 +143,7 @@ void sim_master_accept(struct sim *s, int stream)
     s->link_rx[link].count = 0;
     if (link >= s->link_count) s->link_count = link + 1;
     s->streams[stream].end[1] = (struct net_end){-1, link};
+    witness_accept(s, link, &s->procs[s->streams[stream].end[0].proc]);
     struct master_event e = {.type = MASTER_CONNECTED, .link = link};
     e.addr.family = 4;
     master_event(s, &e);

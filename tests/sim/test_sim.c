@@ -5,7 +5,7 @@
  * Method: each seed is one universe; see sim.h.
  * Replay: ./test_sim SEED 1 runs exactly the same events again; with
  * SIM_TRACE=1 in the environment it prints them. PCCL_SOAK=1 runs many. */
-#include "sim.h"
+#include "witness.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -286,6 +286,9 @@ int main(int argc, char **argv)
     if (argc > 3) kind = argv[3];
     const char *trace = getenv("SIM_TRACE");
     sim_trace = trace && *trace;
+    if (argc > 3 && strcmp(argv[1], "--judge") == 0)
+        return judge(strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0),
+                     universe);
     struct timespec a, b;
     if (argc <= 1) repeat_failed();
     clock_gettime(CLOCK_MONOTONIC, &a);

@@ -247,6 +247,12 @@ uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h)
                                                        : 66000 + n % 200000;
 }
 
+uint64_t sim_round_trip(void *proc, uint64_t peer)
+{
+    uint64_t sum = ((const struct sim_proc *)proc)->uid + peer;
+    return peer % 16 == 15 ? 0 : sum % 4 == 0 ? RTT_VERY_HIGH : PCCL_MS;
+}
+
 void sim_watch(struct sim_proc *p)
 {
     const struct engine *e = p->session->engine;

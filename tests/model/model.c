@@ -1,0 +1,197 @@
+/* model.c - the channels between processes and the master, and the dispatch of
+ * events. See model.h. */
+#include "model_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void model_refuse(struct model *m, const char *format, ...)
+{
+    if (m->wrong) return;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(m->text, sizeof m->text, format, args);
+    va_end(args);
+    m->wrong = m->text;
+}
+
+struct model *model_new(int64_t deadline)
+{
+    struct model *m = calloc(1, sizeof *m);
+    if (m) m->deadline = deadline;
+    return m;
+}
+
+void model_free(struct model *m)
+{
+    if (!m) return;
+    for (uint32_t i = 0; i < m->process_end; i++) {
+        struct process *p = m->processes[i];
+        if (!p) continue;
+        free(p->up.of);
+        free(p->down.of);
+        free(p->seqs);
+        free(p);
+    }
+    free(m->calls);
+    free(m);
+}
+
+bool same_name(const struct trace_name *a, const struct trace_name *b)
+{
+    return a->scope == b->scope && a->tag == b->tag && a->seq == b->seq;
+}
+
+uint32_t find_id(const struct ids *s, uint64_t id)
+{
+    uint32_t i = 0;
+    while (i < s->count && s->of[i] != id) i++;
+    return i;
+}
+
+struct process *process_of(struct model *m, uint64_t id)
+{
+    for (uint32_t i = m->process_end; i-- > 0;) {
+        struct process *p = m->processes[i];
+        if (p && p->id == id) return p;
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- channels */
+
+static uint64_t mix(uint64_t h, uint64_t more)
+{
+    h = (h ^ more) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+static uint64_t hash_of(const struct trace *t)
+{
+    uint64_t h = mix(t->message, (uint64_t)t->round << 32 | t->epoch);
+    h = mix(h, (uint64_t)t->flag << 32 | t->value);
+    h = mix(h, t->number + t->joins);
+    h = mix(h, (uint64_t)t->name_count << 32 | t->id_count);
+    h = mix(h, (uint64_t)t->added_count << 32 | t->set_count);
+    for (uint32_t i = 0; i < t->name_count; i++) {
+        const struct trace_name *n = &t->names[i];
+        h = mix(mix(h, n->scope), n->tag);
+        h = mix(h, (uint64_t)n->seq << 16 | (uint64_t)n->state << 8 | n->donor);
+    }
+    for (uint32_t i = 0; i < t->id_count; i++) h = mix(h, t->ids[i]);
+    for (uint32_t i = 0; i < t->added_count; i++) h = mix(h, t->added[i]);
+    for (uint32_t i = 0; i < t->set_count; i++) h = mix(h, t->sets[i]);
+    return h;
+}
+
+static void goes(struct model *m, struct queue *q, const struct trace *t)
+{
+    if (q->first == q->count) q->first = q->count = 0;
+    if (q->count == q->room) {
+        uint32_t room = 2 * q->room + 16;
+        uint64_t *of = realloc(q->of, room * sizeof *of);
+        if (!of) {
+            REFUSE(m, "out of memory");
+            return;
+        }
+        q->of = of;
+        q->room = room;
+    }
+    q->of[q->count++] = hash_of(t);
+}
+
+/* Messages arrive as they were sent, in that order. */
+static void comes(struct model *m, struct queue *q, const struct trace *t)
+{
+    if (q->first == q->count || q->of[q->first] != hash_of(t))
+        REFUSE(m, "message %u of process %u is not the next one sent",
+               t->message, t->process);
+    else
+        q->first++;
+}
+
+/* ---------------------------------------------------------------- dispatch */
+
+static struct process *take_process(struct model *m, const struct trace *t)
+{
+    if (t->process == 0 || t->process >= PROCESSES) {
+        REFUSE(m, "no such process: %u", t->process);
+        return NULL;
+    }
+    if (t->process >= m->process_end) m->process_end = t->process + 1;
+    struct process **slot = &m->processes[t->process];
+    bool first = t->kind == TRACE_TO_MASTER && t->message == MESSAGE_HELLO;
+    if (!*slot && first) *slot = calloc(1, sizeof **slot);
+    if (!*slot) {
+        REFUSE(m, "event %u of process %u before its HELLO", t->kind,
+               t->process);
+        return NULL;
+    }
+    return *slot;
+}
+
+static void dispatch(struct model *m, struct process *p, const struct trace *t)
+{
+    switch ((enum trace_kind)t->kind) {
+    case TRACE_TO_MASTER:
+        if (t->message != MESSAGE_OTHER) goes(m, &p->up, t);
+        member_sends(m, p, t);
+        return;
+    case TRACE_AT_MASTER:
+        if (t->message != MESSAGE_OTHER) comes(m, &p->up, t);
+        master_takes(m, p, t);
+        return;
+    case TRACE_TO_PROCESS:
+        goes(m, &p->down, t);
+        master_gives(m, p, t);
+        return;
+    case TRACE_AT_PROCESS:
+        comes(m, &p->down, t);
+        member_reads(m, p, t);
+        return;
+    case TRACE_LOST:
+        master_loses(m, p);
+        return;
+    case TRACE_CLOSED:
+        master_closes(m, p, t->flag);
+        return;
+    case TRACE_MUTE:
+        p->mute = true;
+        p->due = MESSAGE_OTHER;
+        return;
+    case TRACE_FRAME:
+        call_hears(m, p, t);
+        return;
+    default:
+        member_program(m, p, t);
+        return;
+    }
+}
+
+const char *model_take(struct model *m, const struct trace *t)
+{
+    if (m->wrong) return m->wrong;
+    m->now = t->time;
+    if (m->ended) REFUSE(m, "an event after the end");
+    if (t->kind == TRACE_END) {
+        m->ended = true;
+        return m->wrong;
+    }
+    if (t->kind == TRACE_SETTLED) {
+        master_settled(m);
+        return m->wrong;
+    }
+    struct process *p = take_process(m, t);
+    if (p) dispatch(m, p, t);
+    return m->wrong;
+}
+
+const char *model_end(struct model *m)
+{
+    if (!m->ended) REFUSE(m, "the trace is cut off");
+    if (m->views == 0) REFUSE(m, "no view was ever in force");
+    if (m->results == 0) REFUSE(m, "no operation ever ended");
+    return m->wrong;
+}

@@ -1,0 +1,231 @@
+/* model_state.h - the state of the model; for model*.c only. */
+#ifndef MODEL_STATE_H
+#define MODEL_STATE_H
+
+#include "model.h"
+
+#include <stddef.h>
+
+enum {
+    PROCESSES = 2048,
+    GROUPS = 4,
+    WORLD = 32,  /* members of a view */
+    CALLS = 32,  /* operations under way at one process; listed in a round */
+    LOSSES = 64, /* pending ones */
+    WAITS = 64,  /* facts in BLOCKED of an epoch */
+};
+
+struct ids {
+    uint32_t count;
+    uint64_t of[WORLD];
+};
+
+/* One operation of an epoch, seen from everywhere at once. */
+struct call {
+    uint32_t group, epoch;
+    struct trace_name name;
+    struct ids scope;
+    uint8_t kind; /* enum trace_call */
+    struct {
+        bool launched;
+        uint64_t arguments;
+        uint32_t heard; /* members of whom a frame of it has come */
+        uint8_t outcome;
+        uint64_t hash;   /* of the result */
+        uint64_t digest; /* of its frames to anybody */
+    } at[WORLD];
+};
+
+/* An operation of one process. */
+struct running {
+    bool used, queued, donated, over; /* over: never started in an epoch */
+    struct trace_name name;
+    struct ids scope;
+    uint64_t arguments;
+    uint8_t kind, root;
+    uint8_t seen;    /* its state in the last list, ABSENT: none yet */
+    uint8_t verdict; /* of this round */
+    uint8_t outcome; /* what the program must be told; OPEN_END: in-band */
+    uint32_t loss;   /* that it notifies of, or 0 */
+    uint32_t ended;  /* in this epoch */
+};
+
+struct pending_verdict {
+    uint64_t scope, tag;
+    uint32_t loss;
+    uint8_t outcome;
+    bool crossed, any_scope;
+};
+
+struct pending {
+    uint32_t number, epoch, traits;
+    struct ids removed;
+};
+
+struct sequence {
+    uint64_t scope, tag;
+    uint32_t next;
+};
+
+enum standing { NOBODY, STRANGER, REGISTERED, MEMBER, DEAD, OUT };
+
+struct queue { /* hashes of messages under way */
+    uint64_t *of;
+    uint32_t first, count, room;
+};
+
+struct process {
+    /* As the master sees it. */
+    enum standing standing;
+    uint64_t id;
+    uint32_t group;
+    int32_t hint;
+    bool joins, leaving, proposed, ready, flushed, sent, installed;
+    bool voted[VOTES], answers[VOTES]; /* answers: given in this step */
+    bool in_sync, synced;              /* synced: in this step */
+    bool asked0, lacks;                /* rule V4 */
+    bool evicted;
+    int64_t heard, asked_at;
+    struct queue up, down;
+    /* As it is. */
+    enum { NEW, JOINING, IN_VIEW, GONE } state;
+    bool takes; /* the results of a batch */
+    bool mute, frozen, master_lost, leaves, listed;
+    bool waits[VOTES], answered[VOTES];
+    uint8_t answer[VOTES];
+    uint8_t due; /* the message that must come next from it, or OTHER */
+    uint32_t due_round, round, epoch, refused_epoch;
+    bool has_proposal, said_ready, ring, next_ring;
+    struct ids view, next, removed;
+    struct ids notified;
+    uint32_t notified_epoch, notified_traits;
+    struct pending losses[LOSSES];
+    uint32_t loss_count, loss_next; /* number of the next one */
+    struct running ops[CALLS];
+    struct pending_verdict aborts[4 * CALLS];
+    uint32_t abort_count;
+    struct sequence *seqs; /* of the epoch */
+    uint32_t seq_count, seq_room;
+    struct trace_name asked[2 * CALLS]; /* by the QUERY to be answered */
+    uint32_t asked_count;
+    struct trace_name donates;
+};
+
+/* An operation in the lists of a round; sets are of ranks. */
+struct listed {
+    struct trace_name name;
+    uint32_t set;      /* its scope */
+    uint32_t runs;     /* who listed it */
+    uint32_t lists[4]; /* by state: who said so last */
+    uint32_t asked, replied, donors, relayed, judged;
+    bool doubt, commit, donating, donated;
+    uint8_t verdict;
+    uint64_t donor, hash;
+};
+
+struct group {
+    bool used;
+    uint32_t number, epoch, round, traits;
+    struct ids view; /* in force; the dead included */
+    enum { OPEN, FLUSHING, ASKING, DONATING, PROPOSED } phase;
+    bool cause, circle, unlinked, pairs, usage;
+    uint32_t flags; /* of the proposal */
+    bool admits;    /* an update began, with newcomers up to `admitted` ... */
+    bool late;      /* ... but so long ago that it takes none (M3b) */
+    uint64_t admitted;
+    int64_t update_at;
+    struct ids next;
+    struct listed ops[4 * CALLS];
+    uint32_t op_count;
+    struct {
+        struct trace_name name;
+        uint32_t rank;
+    } forced[CALLS];
+    uint32_t forced_count;
+    struct trace_name circled;
+    struct {
+        struct trace_name runs, lacks;
+        uint32_t rank;
+    } facts[WAITS];
+    uint32_t fact_count;
+};
+
+struct model {
+    int64_t deadline, now;
+    struct process *processes[PROCESSES];
+    uint32_t process_end;
+    struct group groups[GROUPS];
+    uint64_t id_last;
+    uint32_t round_last;
+    bool founded, ended;
+    bool installs; /* an update, in this step */
+    uint32_t views, results;
+    struct call *calls; /* open addressing */
+    uint32_t call_count, call_room;
+    struct {
+        uint64_t number;
+        struct ids ids;
+    } scopes[1024];
+    uint32_t scope_count;
+    const char *wrong;
+    char text[240];
+};
+
+#define REFUSE(m, ...) model_refuse((m), __VA_ARGS__)
+void model_refuse(struct model *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+bool same_name(const struct trace_name *a, const struct trace_name *b);
+uint32_t find_id(const struct ids *s, uint64_t id); /* or s->count */
+struct process *process_of(struct model *m, uint64_t id);
+
+/* model_master.c: an event at the master. */
+void master_takes(struct model *m, struct process *p, const struct trace *t);
+void master_gives(struct model *m, struct process *p, const struct trace *t);
+void master_loses(struct model *m, struct process *p);
+void master_closes(struct model *m, struct process *p, uint32_t reason);
+void master_settled(struct model *m);
+
+/* model_round.c: the round of a group. */
+struct group *group_of(struct model *m, uint32_t number);
+bool is_live(const struct process *p, const struct group *g);
+uint32_t live_ranks(struct model *m, const struct group *g);
+bool flush_needed(struct model *m, const struct group *g);
+void round_begins(struct model *m, struct group *g, const struct trace *t);
+void round_lists(struct model *m, struct group *g, struct process *p,
+                 const struct trace *t);
+void round_decides(struct model *m, struct group *g);
+void round_asks(struct model *m, struct group *g, struct process *p,
+                const struct trace *t);
+void round_replies(struct model *m, struct group *g, struct process *p,
+                   const struct trace *t);
+void round_donates(struct model *m, struct group *g, struct process *p,
+                   const struct trace *t);
+void round_receives(struct group *g, const struct process *p,
+                    const struct trace *t);
+void round_relays(struct model *m, struct group *g, struct process *p,
+                  const struct trace *t);
+bool round_complete(struct model *m, struct group *g);
+void round_judges(struct model *m, struct group *g, struct process *p,
+                  const struct trace *t);
+void round_judged(struct model *m, struct group *g, const struct process *p);
+void round_blocked(struct group *g, uint32_t rank, const struct trace *t);
+
+/* model_member.c: an event at a process. */
+void member_sends(struct model *m, struct process *p, const struct trace *t);
+void member_reads(struct model *m, struct process *p, const struct trace *t);
+void member_program(struct model *m, struct process *p, const struct trace *t);
+
+/* model_calls.c: all members of an operation. */
+void call_starts(struct model *m, struct process *p, struct running *o);
+void call_hears(struct model *m, struct process *p, const struct trace *t);
+void call_held(struct model *m, struct process *p, struct running *o);
+void call_returns(struct model *m, struct process *p, struct running *o,
+                  bool fast);
+void call_ends(struct model *m, struct process *p, struct running *o,
+               uint8_t outcome);
+void call_bytes(struct model *m, const struct process *p,
+                const struct running *o, uint64_t hash);
+void call_scope(struct model *m, uint64_t number, const struct ids *ids);
+
+#endif

@@ -1,0 +1,362 @@
+/* test_traces.c - is the model blind? Traces of universes are accepted. The
+ * same traces with one event less, one twice, or one that says something else
+ * are not, but for edits that the rules allow, each kind of which has its
+ * reason here. Nor are an empty trace and one that is cut off. */
+#include "../sim/sim.h"
+#include "../sim/witness.h"
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORDS_MAX = 20000 };
+
+enum edit {
+    REMOVED,
+    TWICE,
+    CHANGED,
+    PAIR_REMOVED, /* a message, as if it had never been sent */
+    PAIR_TWICE,
+    PAIR_CHANGED,
+    EDITS,
+};
+
+static const char *const edit_names[EDITS] = {"removed",    "twice",
+                                              "changed",    "pair removed",
+                                              "pair twice", "pair changed"};
+
+/* Edits that leave a behaviour of the rules. */
+static const struct {
+    uint8_t kind, message;
+    uint32_t edits; /* bits */
+    const char *reason;
+} allowed[] = {
+    {TRACE_SETTLED, 0, 1u << REMOVED | 1u << TWICE,
+     "the master may have handled two events at once, or none"},
+    {TRACE_FRAME, 0, 1u << REMOVED | 1u << TWICE,
+     "D2d: READY and DONE say the same however often they come, and others "
+     "know what this one said"},
+    {TRACE_FRAME, 0, 1u << CHANGED,
+     "its receiver knows of the launch from others, or is frozen"},
+    {TRACE_AT_MASTER, MESSAGE_OTHER, 1u << REMOVED | 1u << TWICE,
+     "heartbeats and measurements show that a process lives, nothing else"},
+    {TRACE_VIEW, 0, 1u << REMOVED | 1u << TWICE, "an observation"},
+    {TRACE_TOLD, 0, 1u << REMOVED | 1u << TWICE, "an observation"},
+    {TRACE_CUT, 0, 1u << TWICE, "a connection that has ended stays so"},
+    {TRACE_OVER, 0, 1u << REMOVED | 1u << TWICE,
+     "a killed process does nothing more; neither does one that stands still"},
+    {TRACE_LOST, 0, 1u << REMOVED,
+     "nobody has noticed yet: rounds need not be over at the end"},
+    {TRACE_CUT, 0, 1u << REMOVED, "the process has not noticed"},
+    {TRACE_TO_MASTER, MESSAGE_LEAVE, 1u << TWICE | 1u << PAIR_TWICE,
+     "M7: it leaves already"},
+    {TRACE_TO_MASTER, MESSAGE_FLUSHED, 1u << PAIR_CHANGED,
+     "D2e: who has heard of all may be complete, and need not be"},
+    {TRACE_TO_MASTER, MESSAGE_REFRESH, 1u << PAIR_TWICE,
+     "R1: a report about an epoch that is closed is stale"},
+    {TRACE_TO_MASTER, MESSAGE_SUSPECT, 1u << PAIR_TWICE | 1u << PAIR_REMOVED,
+     "the same; and one end of a broken link may be the only one to notice"},
+    {TRACE_TO_MASTER, MESSAGE_REPLY, 1u << PAIR_CHANGED,
+     "V4: RUNNING and COMPLETE make no difference there"},
+    {TRACE_TO_MASTER, MESSAGE_READY, 1u << PAIR_REMOVED,
+     "R2: a round that begins again has forgotten it"},
+};
+
+struct kept {
+    struct trace t;
+    size_t partner; /* receipt of this message, or 0 */
+};
+
+static struct kept records[RECORDS_MAX];
+static size_t record_count;
+
+static void *copy_of(const void *from, size_t size)
+{
+    void *to = size > 0 ? malloc(size) : NULL;
+    if (to) memcpy(to, from, size);
+    return to;
+}
+
+static void keep(const struct trace *t)
+{
+    if (record_count == RECORDS_MAX) return;
+    struct trace *k = &records[record_count].t;
+    records[record_count++].partner = 0;
+    *k = *t;
+    k->names = copy_of(t->names, t->name_count * sizeof *t->names);
+    k->ids = copy_of(t->ids, t->id_count * sizeof *t->ids);
+    k->added = copy_of(t->added, t->added_count * sizeof *t->added);
+    k->sets = copy_of(t->sets, t->set_count * sizeof *t->sets);
+}
+
+static void forget(void)
+{
+    for (size_t i = 0; i < record_count; i++) {
+        free((void *)(uintptr_t)records[i].t.names);
+        free((void *)(uintptr_t)records[i].t.ids);
+        free((void *)(uintptr_t)records[i].t.added);
+        free((void *)(uintptr_t)records[i].t.sets);
+    }
+    record_count = 0;
+}
+
+/* The n-th message sent on a channel is the n-th received there. */
+static void pair_up(void)
+{
+    for (size_t i = 0; i < record_count; i++) {
+        const struct trace *a = &records[i].t;
+        if (a->kind != TRACE_TO_MASTER && a->kind != TRACE_TO_PROCESS) continue;
+        if (a->message == MESSAGE_OTHER) continue;
+        size_t before = 0;
+        for (size_t k = 0; k < i; k++)
+            before += records[k].t.kind == a->kind &&
+                      records[k].t.process == a->process &&
+                      records[k].t.message != MESSAGE_OTHER;
+        for (size_t k = 0; k < record_count; k++) {
+            const struct trace *b = &records[k].t;
+            bool same = b->kind == a->kind + 1 && b->process == a->process &&
+                        b->message != MESSAGE_OTHER;
+            if (!same || before-- > 0) continue;
+            if (k > i) records[i].partner = k;
+            break;
+        }
+    }
+}
+
+/* Says something else; false: there is nothing to change. */
+static bool change(struct trace *t, struct trace_name *names)
+{
+    if (t->kind == TRACE_SETTLED || t->kind == TRACE_END ||
+        t->kind == TRACE_OVER || t->kind == TRACE_CUT ||
+        t->kind == TRACE_LOST || t->message == MESSAGE_EVICT)
+        return false;
+    bool sent = t->kind <= TRACE_AT_PROCESS;
+    if (sent && t->message == MESSAGE_OTHER) return false;
+    if (t->kind == TRACE_RESULT) {
+        t->flag = t->flag == SUCCESS ? LOST_MEMBER : SUCCESS;
+    } else if (t->kind == TRACE_FRAME) {
+        t->digest++;
+    } else if (t->kind == TRACE_LAUNCH || t->kind == TRACE_VIEW ||
+               t->kind == TRACE_TOLD) {
+        t->epoch++;
+    } else if (t->kind == TRACE_ANSWER) {
+        t->number ^= 1;
+    } else if (sent && t->name_count > 0 &&
+               (t->message == MESSAGE_VERDICT || t->message == MESSAGE_REPLY ||
+                t->message == MESSAGE_FLUSHED)) {
+        names[0] = t->names[0];
+        memcpy(names, t->names, t->name_count * sizeof *names);
+        names[0].state = names[0].state == COMPLETE ? RUNNING : COMPLETE;
+        t->names = names;
+    } else if (sent && (t->message == MESSAGE_VOTE)) {
+        t->flag = t->flag == UPDATE ? PENDING : UPDATE;
+    } else if (sent && t->message == MESSAGE_ANSWER) {
+        t->value ^= 1;
+    } else if (sent && t->message == MESSAGE_WELCOME) {
+        t->number += 1000;
+    } else if (sent && t->round > 0) {
+        t->round++;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* The verdict on the trace with this edit; NULL: accepted. */
+static const char *verdict(size_t at, enum edit edit)
+{
+    static char text[256];
+    struct trace_name names[WIRE_OPS_MAX];
+    struct model *m = model_new(SIM_DEADLINE);
+    if (!m) abort();
+    size_t other = edit >= PAIR_REMOVED ? records[at].partner : at;
+    enum edit what = edit >= PAIR_REMOVED ? edit - PAIR_REMOVED : edit;
+    const char *why = NULL;
+    for (size_t i = 0; i < record_count && !why; i++) {
+        struct trace t = records[i].t;
+        bool here = edit < EDITS && (i == at || i == other);
+        if (here && what == REMOVED) continue;
+        if (here && what == CHANGED) (void)change(&t, names);
+        why = model_take(m, &t);
+        if (here && what == TWICE && !why) why = model_take(m, &t);
+    }
+    if (!why) why = model_end(m);
+    if (why) (void)snprintf(text, sizeof text, "%s", why);
+    model_free(m);
+    return why ? text : NULL;
+}
+
+/* What has not come when the universe ends is under way: the edit concerns the
+ * last event that could show it. */
+static bool is_last(size_t at, enum edit edit)
+{
+    const struct trace *t = &records[at].t;
+    bool pair = edit >= PAIR_REMOVED;
+    bool launched = false;
+    bool taken = false;
+    for (size_t i = at + 1; i < record_count; i++) {
+        const struct trace *n = &records[i].t;
+        if (n->process != t->process) continue;
+        switch ((enum trace_kind)t->kind) {
+        case TRACE_AT_PROCESS:
+            if (n->kind == t->kind) return false;
+            break;
+        case TRACE_AT_MASTER:
+            if (n->kind == t->kind && n->message != MESSAGE_OTHER) return false;
+            break;
+        case TRACE_RESULT: /* the next batch is launched, and the one after it
+                            */
+            if (n->kind == TRACE_LAUNCH && taken) return false;
+            taken |= n->kind == TRACE_RESULT && launched;
+            launched |= n->kind == TRACE_LAUNCH;
+            break;
+        case TRACE_LAUNCH:
+            if (n->kind == TRACE_RESULT && n->names[0].tag == t->names[0].tag)
+                return false;
+            break;
+        case TRACE_ANSWER:
+            if (n->kind == TRACE_TO_MASTER && n->message == MESSAGE_VOTE &&
+                n->flag == t->flag)
+                return false;
+            break;
+        case TRACE_TO_MASTER:
+            if (t->message != MESSAGE_VOTE || !pair) return false;
+            if (n->kind == TRACE_TO_PROCESS && n->message == MESSAGE_ANSWER)
+                return false;
+            break;
+        default:
+            return false;
+        }
+    }
+    return edit == REMOVED || (pair && t->message == MESSAGE_VOTE);
+}
+
+static bool is_allowed(const struct trace *t, enum edit edit)
+{
+    bool sent = t->kind <= TRACE_AT_PROCESS;
+    for (size_t i = 0; i < ARRAY_COUNT(allowed); i++) {
+        bool same = allowed[i].kind == t->kind &&
+                    (!sent || allowed[i].message == t->message);
+        if (same && allowed[i].edits >> edit & 1) return true;
+    }
+    return false;
+}
+
+static uint32_t edits, refused, last;
+static uint32_t blind[TRACE_KIND_COUNT][MESSAGE_COUNT][EDITS];
+
+static void edit_all(void)
+{
+    for (size_t i = 0; i < record_count; i++) {
+        const struct trace *t = &records[i].t;
+        for (enum edit e = 0; e < EDITS; e++) {
+            struct trace copy = *t;
+            struct trace_name names[WIRE_OPS_MAX];
+            bool pair = e >= PAIR_REMOVED;
+            if (pair && records[i].partner == 0) continue;
+            if ((e == CHANGED || e == PAIR_CHANGED) && !change(&copy, names))
+                continue;
+            edits++;
+            if (verdict(i, e) != NULL)
+                refused++;
+            else if (is_last(i, e))
+                last++;
+            else
+                blind[t->kind][t->message][e]++;
+        }
+    }
+}
+
+static int report(void)
+{
+    int wrong = 0;
+    for (uint8_t k = 0; k < TRACE_KIND_COUNT; k++) {
+        for (uint8_t n = 0; n < MESSAGE_COUNT; n++) {
+            for (enum edit e = 0; e < EDITS; e++) {
+                struct trace t = {.kind = k, .message = n};
+                bool fine = is_allowed(&t, e);
+                if (blind[k][n][e] == 0) continue;
+                printf("%s: event %u, message %u, %s: %u\n",
+                       fine ? "equivalent" : "BLIND", k, n, edit_names[e],
+                       blind[k][n][e]);
+                wrong += !fine;
+            }
+        }
+    }
+    printf("%u edits, %u refused, %u concern what is under way at the end\n",
+           edits, refused, last);
+    return wrong;
+}
+
+static void run(uint64_t seed, const struct sim_options *options)
+{
+    static struct sim s;
+    sim_init(&s, seed, options);
+    sim_run(&s);
+    sim_free(&s);
+}
+
+static bool check_ends(void)
+{
+    size_t all = record_count;
+    bool right = verdict(0, EDITS) == NULL;
+    record_count = 0;
+    right = right && verdict(0, EDITS) != NULL; /* empty */
+    for (size_t cut = 1; cut < all; cut = cut * 2 + 1) {
+        record_count = cut;
+        right = right && verdict(0, EDITS) != NULL;
+    }
+    record_count = all;
+    return right;
+}
+
+int main(void)
+{
+    static const struct sim_options universes[] = {
+        {.procs = 3, .quorum = 3, .groups = 1, .crash = 1500, .steps = 4000},
+        {.procs = 4,
+         .quorum = 4,
+         .groups = 1,
+         .leave = 900,
+         .join = 900,
+         .crash = 500,
+         .scoped = true,
+         .steps = 4000},
+        {.procs = 3, .quorum = 3, .groups = 1, .reset = 2500, .steps = 4000},
+        {.procs = 3,
+         .quorum = 3,
+         .groups = 1,
+         .mismatch = true,
+         .variant_resync = true,
+         .steps = 4000},
+        {.procs = 3,
+         .quorum = 2,
+         .groups = 1,
+         .odd_vote = true,
+         .variant_resync = true,
+         .steps = 4000},
+    };
+    witness_tap = keep;
+    int wrong = 0;
+    for (uint64_t i = 0; i < ARRAY_COUNT(universes); i++) {
+        struct sim_options o = universes[i];
+        o.pool = 1;
+        o.pipe_min = 300;
+        o.pipe_max = 2000;
+        o.delay_max = 20000;
+        o.burst = true;
+        run(i + 1, &o);
+        pair_up();
+        if (record_count == RECORDS_MAX || !check_ends()) {
+            printf("universe %u: %zu events, %s\n", (unsigned)i, record_count,
+                   verdict(0, EDITS) ? verdict(0, EDITS) : "accepted");
+            wrong++;
+        }
+        printf("universe %u: %zu events\n", (unsigned)i, record_count);
+        edit_all();
+        forget();
+    }
+    wrong += report();
+    return wrong == 0 && refused > 1000 ? 0 : 1;
+}

@@ -1,0 +1,130 @@
+/* trace.h - what happens in one universe at the borders of its parties, as
+ * abstract events in the order of time.
+ *
+ * This is all that the model (model.h) knows of a run, and all that it shares
+ * with the program. */
+#ifndef MODEL_TRACE_H
+#define MODEL_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum trace_kind {
+    TRACE_TO_MASTER,  /* a process sends a message to the master */
+    TRACE_AT_MASTER,  /* the master receives it */
+    TRACE_TO_PROCESS, /* the master sends a message to a process */
+    TRACE_AT_PROCESS, /* the process receives it */
+    TRACE_SETTLED,    /* the master has handled an event to the end */
+    TRACE_LOST,       /* the master sees the end of a connection */
+    TRACE_CLOSED,     /* the master closes a connection; flag: why */
+    TRACE_CUT,        /* a process sees the end of its connection */
+    TRACE_MUTE,       /* fault: a process does not send what it has to */
+    TRACE_LAUNCH,     /* the program launches an operation */
+    TRACE_RESULT,     /* the program takes its result */
+    TRACE_ANSWER,     /* the program takes the answer to its vote */
+    TRACE_TOLD,       /* the program sees another view */
+    TRACE_VIEW,       /* a process has another view in force */
+    TRACE_FRAME,      /* a frame of an operation has arrived as a whole */
+    TRACE_OVER,       /* a process ends, or is killed */
+    TRACE_END,        /* of the universe */
+    TRACE_KIND_COUNT,
+};
+
+enum trace_message {
+    MESSAGE_OTHER, /* of no interest to the rules that are modelled */
+    MESSAGE_HELLO,
+    MESSAGE_WELCOME,
+    MESSAGE_VOTE,
+    MESSAGE_ANSWER,
+    MESSAGE_SUSPECT,
+    MESSAGE_REFRESH,
+    MESSAGE_BLOCKED,
+    MESSAGE_FLUSH,
+    MESSAGE_FLUSHED,
+    MESSAGE_QUERY,
+    MESSAGE_REPLY,
+    MESSAGE_DONATE,
+    MESSAGE_RESULT,
+    MESSAGE_PROPOSE,
+    MESSAGE_READY,
+    MESSAGE_VERDICT,
+    MESSAGE_INSTALL,
+    MESSAGE_LEAVE,
+    MESSAGE_EVICT,
+    MESSAGE_SYNC,   /* waits in a synchronization */
+    MESSAGE_SYNCED, /* ... which is over for it */
+    MESSAGE_COUNT,
+};
+
+enum trace_vote { UPDATE, PENDING, OPTIMIZE, VOTES };
+enum { REFUSED = 0xff };                            /* an answer */
+enum trace_cause { TAGS, MISMATCH, CUT_OFF, FAIL }; /* of a REFRESH */
+enum trace_state { ABSENT, RUNNING, COMPLETE, RETURNED };
+enum trace_verdict {
+    ABORT,
+    COMMIT,
+    INVALID,
+    USAGE,
+    UNREACHABLE,
+    FAILED,
+    CROSSED,
+};
+enum trace_outcome {
+    OPEN_END, /* not known yet */
+    SUCCESS,
+    LOST_MEMBER,
+    NOT_REACHED,
+    BAD_ARGUMENT,
+    BAD_USAGE,
+    HAD_TO_FAIL,
+    INTERNAL,
+    NO_MASTER,
+};
+enum trace_call { ALLREDUCE, ALLGATHER, BROADCAST, BARRIER, ALLTOALL };
+enum trace_reason { SILENT, NO_ANSWER, LEFT, PAIRS, OTHER_REASON };
+/* PROPOSE, INSTALL. */
+enum { WITH_RING = 1, FOR_UPDATE = 2, FOR_OPTIMIZE = 4 };
+
+struct trace_name {
+    uint64_t scope, tag; /* scope 0: the whole view; else of its members */
+    uint32_t seq;
+    uint8_t state; /* enum trace_state, or trace_verdict in VERDICT */
+    uint8_t donor;
+};
+
+/* The fields that a kind of event or message does not name are 0. Lists are
+ * borrowed. */
+struct trace {
+    uint8_t kind, message;
+    uint32_t process; /* its number in the universe, from 1 */
+    int64_t time;     /* ns */
+    uint32_t round; /* of the message; LAUNCH: the root's index in the scope */
+    uint32_t epoch; /* of the message, frame or view; LAUNCH, RESULT, ANSWER:
+                       that the program was notified of */
+    /* HELLO: group. VOTE, ANSWER: enum trace_vote. SUSPECT, REFRESH: cause.
+     * PROPOSE, INSTALL: see above. LAUNCH: enum trace_call. RESULT (event):
+     * enum trace_outcome. CLOSED: reason. */
+    uint32_t flag;
+    /* HELLO: hint. ANSWER: the answer. FLUSHED, INSTALL: traits. RESULT
+     * (event): contributors. LAUNCH, ANSWER (event): traits notified of. */
+    uint32_t value;
+    uint32_t size; /* LAUNCH, RESULT, ANSWER: of the view notified of */
+    bool joins;    /* HELLO: not a founder */
+    /* WELCOME: id. ANSWER (event): the answer. RESULT: hash of the bytes.
+     * LAUNCH: hash of the arguments. FRAME: the sender. */
+    uint64_t number;
+    uint64_t digest; /* FRAME */
+    /* LAUNCH: [0] scope and tag; RESULT (event): the tag. FRAME: [0]. */
+    uint32_t name_count;
+    const struct trace_name *names;
+    /* FLUSH: the dead. PROPOSE: the removed. READY: failed links. LAUNCH: the
+     * scope, none for the whole view. VIEW: members. */
+    uint32_t id_count;
+    const uint64_t *ids;
+    uint32_t added_count; /* PROPOSE */
+    const uint64_t *added;
+    uint32_t set_count;   /* FLUSHED, REPLY with round 0: scopes, as bits */
+    const uint64_t *sets; /* over the ranks of the view */
+};
+
+#endif

@@ -1,0 +1,443 @@
+/* witness.c - see witness.h. Translates, and decides nothing. */
+#include "witness.h"
+
+#include "../../include/pccl.h"
+#include "../../src/base/scope.h"
+#include "../../src/link/link.h"
+#include "../model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void (*witness_tap)(const struct trace *t);
+struct witness_note *witness_lenient;
+
+struct witness {
+    struct model *model;
+    uint32_t uids[MASTER_LINKS_MAX]; /* by link */
+};
+
+struct witness *witness_new(struct sim *s)
+{
+    const char *off = getenv("SIM_MODEL");
+    if (off && strcmp(off, "off") == 0) return NULL;
+    struct witness *w = calloc(1, sizeof *w);
+    SIM_CHECK(s, w, "no memory");
+    w->model = model_new(SIM_DEADLINE);
+    SIM_CHECK(s, w->model, "no memory");
+    return w;
+}
+
+void witness_free(struct sim *s)
+{
+    struct witness *w = s->witness;
+    s->witness = NULL;
+    if (w) model_free(w->model);
+    free(w);
+}
+
+static void refused(struct sim *s, const char *why)
+{
+    if (!why) return;
+    if (!witness_lenient) sim_fail(s, "the model refuses this", "%s", why);
+    SIM_TRACE(s, "the model: %s", why);
+    witness_lenient->refused = true;
+    (void)snprintf(witness_lenient->why, sizeof witness_lenient->why, "%s",
+                   why);
+    model_free(s->witness->model);
+    s->witness->model = NULL;
+}
+
+static void tell(struct sim *s, struct trace *t)
+{
+    t->time = s->now;
+    if (witness_tap) {
+        witness_tap(t);
+        return;
+    }
+    if (s->witness->model) refused(s, model_take(s->witness->model, t));
+}
+
+void witness_end(struct sim *s)
+{
+    struct trace end = {.kind = TRACE_END};
+    if (!s->witness) return;
+    tell(s, &end);
+    if (!witness_tap && s->witness->model)
+        refused(s, model_end(s->witness->model));
+}
+
+/* --------------------------------------------------------------- messages */
+
+static uint64_t hash_of(const uint8_t *bytes, size_t size)
+{
+    uint64_t h = size + 1;
+    for (; size >= 8; bytes += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    for (; size > 0; size--) h = (h ^ *bytes++) * 0x100000001b3u;
+    return h;
+}
+
+/* A record and the memory of its lists. */
+struct written {
+    struct trace t;
+    struct trace_name names[WIRE_OPS_MAX];
+    uint64_t sets[WIRE_SETS_MAX];
+    uint64_t added[SIM_PROCS_MAX];
+};
+
+static void write_lists(struct written *w, const struct wire_msg *m)
+{
+    w->t.name_count = m->op_count;
+    for (uint32_t i = 0; i < m->op_count; i++)
+        w->names[i] =
+            (struct trace_name){m->ops[i].scope, m->ops[i].tag, m->ops[i].seq,
+                                m->ops[i].state, m->ops[i].donor};
+    w->t.id_count = m->id_count;
+    w->t.ids = m->ids;
+    w->t.set_count = m->set_count;
+    for (uint32_t i = 0; i < m->set_count; i++) {
+        w->sets[i] = 0;
+        for (uint32_t k = 0; k < m->set_size && k < 8; k++)
+            w->sets[i] |= (uint64_t)m->sets[i * m->set_size + k] << 8 * k;
+    }
+    w->t.added_count = m->member_count;
+    for (uint32_t i = 0; i < m->member_count && i < SIM_PROCS_MAX; i++)
+        w->added[i] = m->members[i].id;
+}
+
+static void write_name(struct written *w, uint64_t scope, uint64_t tag,
+                       uint32_t seq)
+{
+    w->names[0] = (struct trace_name){.scope = scope, .tag = tag, .seq = seq};
+    w->t.name_count = 1;
+}
+
+static uint32_t view_flags(const struct wire_msg *m)
+{
+    return (m->view.ring ? WITH_RING : 0u) |
+           (m->view.update ? FOR_UPDATE : 0u) |
+           (m->view.optimize ? FOR_OPTIMIZE : 0u);
+}
+
+static const uint8_t types[WIRE_TYPE_COUNT] = {
+    [WIRE_HELLO] = MESSAGE_HELLO,     [WIRE_VOTE] = MESSAGE_VOTE,
+    [WIRE_SUSPECT] = MESSAGE_SUSPECT, [WIRE_REFRESH] = MESSAGE_REFRESH,
+    [WIRE_FLUSHED] = MESSAGE_FLUSHED, [WIRE_REPLY] = MESSAGE_REPLY,
+    [WIRE_READY] = MESSAGE_READY,     [WIRE_LEAVE] = MESSAGE_LEAVE,
+    [WIRE_SYNC] = MESSAGE_SYNC,       [WIRE_BLOCKED] = MESSAGE_BLOCKED,
+    [WIRE_RESULT] = MESSAGE_RESULT,   [WIRE_WELCOME] = MESSAGE_WELCOME,
+    [WIRE_EVICT] = MESSAGE_EVICT,     [WIRE_ANSWER] = MESSAGE_ANSWER,
+    [WIRE_FLUSH] = MESSAGE_FLUSH,     [WIRE_QUERY] = MESSAGE_QUERY,
+    [WIRE_DONATE] = MESSAGE_DONATE,   [WIRE_PROPOSE] = MESSAGE_PROPOSE,
+    [WIRE_VERDICT] = MESSAGE_VERDICT, [WIRE_INSTALL] = MESSAGE_INSTALL,
+    [WIRE_STATE] = MESSAGE_SYNCED};
+
+static void write_fields(struct written *w, const struct wire_msg *m)
+{
+    struct trace *t = &w->t;
+    switch (m->type) {
+    case WIRE_HELLO:
+        t->flag = m->hello.group;
+        t->value = (uint32_t)m->hello.self.hint;
+        t->joins = m->hello.join;
+        return;
+    case WIRE_WELCOME:
+        t->number = m->welcome.id;
+        return;
+    case WIRE_VOTE:
+    case WIRE_ANSWER:
+        t->flag = m->vote.kind;
+        t->value = m->vote.flag;
+        return;
+    case WIRE_SUSPECT:
+    case WIRE_REFRESH:
+        t->flag = m->fault.cause;
+        t->number = m->fault.peer;
+        write_name(w, m->fault.scope, m->fault.tag, m->fault.seq);
+        return;
+    case WIRE_FLUSHED:
+        t->value = m->flushed.traits;
+        return;
+    case WIRE_DONATE:
+    case WIRE_RESULT:
+        write_name(w, m->result.scope, m->result.tag, m->result.seq);
+        if (m->type == WIRE_RESULT)
+            t->number = hash_of(m->result.bytes, m->result.size);
+        return;
+    case WIRE_INSTALL:
+        t->value = m->view.traits;
+        t->flag = view_flags(m);
+        return;
+    case WIRE_PROPOSE:
+        t->flag = view_flags(m);
+        return;
+    default:
+        return;
+    }
+}
+
+/* STATE with another role comes before the end. */
+static bool is_of_interest(const struct wire_msg *m)
+{
+    if (m->type == WIRE_STATE && m->sync.role >= SYNC_WAIT &&
+        m->sync.role <= SYNC_DIFFERS)
+        return false;
+    return types[m->type] != MESSAGE_OTHER;
+}
+
+static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
+                    const struct wire_msg *m)
+{
+    static struct written w;
+    if (!s->witness || (!s->witness->model && !witness_tap)) return;
+    bool known = is_of_interest(m);
+    if (!known && kind != TRACE_AT_MASTER) return;
+    w.t = (struct trace){.kind = (uint8_t)kind,
+                         .process = uid,
+                         .names = w.names,
+                         .sets = w.sets,
+                         .added = w.added};
+    if (known) {
+        w.t.message = types[m->type];
+        w.t.round = m->round;
+        w.t.epoch = m->epoch;
+        if (m->type != WIRE_STATE) write_lists(&w, m);
+        write_fields(&w, m);
+    }
+    tell(s, &w.t);
+}
+
+void witness_accept(struct sim *s, uint32_t link, const struct sim_proc *p)
+{
+    if (s->witness) s->witness->uids[link] = p->uid;
+}
+
+void witness_to_master(const struct sim_proc *p, const struct wire_msg *m)
+{
+    message(p->sim, TRACE_TO_MASTER, p->uid, m);
+}
+
+void witness_at_master(struct sim *s, uint32_t link, const struct wire_msg *m)
+{
+    if (s->witness) message(s, TRACE_AT_MASTER, s->witness->uids[link], m);
+}
+
+void witness_to_proc(struct sim *s, uint32_t link, const struct wire_msg *m)
+{
+    if (s->witness) message(s, TRACE_TO_PROCESS, s->witness->uids[link], m);
+}
+
+void witness_at_proc(const struct sim_proc *p, const struct wire_msg *m)
+{
+    message(p->sim, TRACE_AT_PROCESS, p->uid, m);
+}
+
+/* ------------------------------------------------------------ other events */
+
+static void event(struct sim *s, enum trace_kind kind, uint32_t uid,
+                  uint32_t flag)
+{
+    struct trace t = {.kind = (uint8_t)kind, .process = uid, .flag = flag};
+    if (s->witness) tell(s, &t);
+}
+
+void witness_settled(struct sim *s)
+{
+    event(s, TRACE_SETTLED, 0, 0);
+}
+
+void witness_lost(struct sim *s, uint32_t link)
+{
+    if (s->witness) event(s, TRACE_LOST, s->witness->uids[link], 0);
+}
+
+void witness_closed(struct sim *s, uint32_t link, const char *reason)
+{
+    uint32_t why = strstr(reason, "left")              ? LEFT
+                   : strstr(reason, "did not answer")  ? NO_ANSWER
+                   : strstr(reason, "silent")          ? SILENT
+                   : strstr(reason, "stopped")         ? SILENT
+                   : strstr(reason, "did not say")     ? SILENT
+                   : strstr(reason, "cannot exchange") ? PAIRS
+                                                       : OTHER_REASON;
+    if (s->witness) event(s, TRACE_CLOSED, s->witness->uids[link], why);
+}
+
+void witness_cut(const struct sim_proc *p)
+{
+    event(p->sim, TRACE_CUT, p->uid, 0);
+}
+
+void witness_mute(const struct sim_proc *p)
+{
+    sim_coverage.muted++;
+    event(p->sim, TRACE_MUTE, p->uid, 0);
+}
+
+void witness_over(const struct sim_proc *p, bool crash)
+{
+    event(p->sim, TRACE_OVER, p->uid, crash);
+}
+
+/* ------------------------------------------------------------ the program */
+
+static uint8_t call_kind(uint32_t coll)
+{
+    switch (coll) {
+    case COLL_ALLREDUCE:
+        return ALLREDUCE;
+    case COLL_BROADCAST:
+        return BROADCAST;
+    case COLL_ALLGATHER:
+        return ALLGATHER;
+    case COLL_BARRIER:
+        return BARRIER;
+    default:
+        return ALLTOALL;
+    }
+}
+
+static uint32_t outcome_of(int result)
+{
+    switch (result) {
+    case pcclSuccess:
+        return SUCCESS;
+    case pcclRankConnectionLost:
+        return LOST_MEMBER;
+    case pcclRankConnectionFailed:
+        return NOT_REACHED;
+    case pcclInvalidArgument:
+        return BAD_ARGUMENT;
+    case pcclInvalidUsage:
+        return BAD_USAGE;
+    case pcclOperationFailed:
+        return HAD_TO_FAIL;
+    case pcclMasterConnectionFailed:
+        return NO_MASTER;
+    default:
+        return INTERNAL;
+    }
+}
+
+static void write_told(const struct sim_proc *p, struct trace *t)
+{
+    const struct notified *n = &p->session->notified;
+    t->process = p->uid;
+    t->epoch = n->epoch;
+    t->size = n->size;
+    t->value = n->traits;
+}
+
+void witness_told(const struct sim_proc *p)
+{
+    struct trace t = {.kind = TRACE_TOLD};
+    if (!p->sim->witness) return;
+    write_told(p, &t);
+    tell(p->sim, &t);
+}
+
+void witness_launch(const struct sim_proc *p, const struct sim_op *o)
+{
+    const struct sim_spec *spec = &o->spec;
+    if (!p->sim->witness) return;
+    const uint64_t *ids = spec->scoped ? spec->ids : NULL;
+    struct trace_name name = {.scope = scope_number(ids, spec->size),
+                              .tag = spec->tag};
+    struct trace t = {.kind = TRACE_LAUNCH,
+                      .flag = call_kind(spec->coll),
+                      .round = spec->root,
+                      .number = spec_arguments(spec),
+                      .names = &name,
+                      .name_count = 1,
+                      .ids = ids,
+                      .id_count = ids ? spec->size : 0};
+    if (spec->coll == COLL_BROADCAST && spec->scoped == false)
+        t.round =
+            (uint32_t)(view_find(p->session->view, spec->ids[spec->root]));
+    write_told(p, &t);
+    tell(p->sim, &t);
+}
+
+void witness_result(const struct sim_proc *p, const struct sim_op *o,
+                    uint32_t contributors, bool fast)
+{
+    if (!p->sim->witness) return;
+    struct trace_name name = {.tag = o->spec.tag};
+    struct trace t = {.kind = TRACE_RESULT,
+                      .flag = outcome_of(o->result),
+                      .joins = fast,
+                      .names = &name,
+                      .name_count = 1};
+    write_told(p, &t);
+    t.value = contributors;
+    if (o->result == pcclSuccess)
+        t.number = hash_of(o->recv + SIM_GUARD, o->recv_size);
+    tell(p->sim, &t);
+}
+
+void witness_answer(const struct sim_proc *p, enum vote_kind kind,
+                    uint32_t flag)
+{
+    struct trace t = {
+        .kind = TRACE_ANSWER, .flag = (uint32_t)kind, .number = flag};
+    if (!p->sim->witness) return;
+    write_told(p, &t);
+    tell(p->sim, &t);
+}
+
+void witness_view(const struct sim_proc *p)
+{
+    const struct view *v = p->session->view;
+    struct trace t = {.kind = TRACE_VIEW,
+                      .process = p->uid,
+                      .epoch = v->epoch,
+                      .ids = v->ids,
+                      .id_count = v->size};
+    if (p->sim->witness) tell(p->sim, &t);
+}
+
+/* ---------------------------------------------------------------- frames */
+
+static bool frame_came(void *user, struct conn *c)
+{
+    struct sim_proc *p = user;
+    const struct frame_route *own = &p->routes[c->rx.type];
+    const struct frame *f = &c->rx;
+    struct trace_name name = {.scope = f->scope, .tag = f->tag, .seq = f->seq};
+    struct trace t = {.kind = TRACE_FRAME,
+                      .process = p->uid,
+                      .epoch = f->epoch,
+                      .number = c->link->id,
+                      .digest = f->digest,
+                      .names = &name,
+                      .name_count = 1};
+    tell(p->sim, &t);
+    return !own->handler.end || own->handler.end(own->user, c);
+}
+
+static bool frame_begins(void *user, struct conn *c)
+{
+    struct sim_proc *p = user;
+    const struct frame_route *own = &p->routes[c->rx.type];
+    return !own->handler.begin || own->handler.begin(own->user, c);
+}
+
+void witness_frames(struct sim_proc *p)
+{
+    static const enum frame_type kinds[] = {FRAME_DATA, FRAME_READY,
+                                            FRAME_DONE};
+    struct links *n = p->session->links;
+    for (size_t i = 0; p->sim->witness && i < ARRAY_COUNT(kinds); i++) {
+        struct frame_route *r = &n->routes[CONN_OF_LINK][kinds[i]];
+        p->routes[kinds[i]] = *r;
+        r->handler.begin = frame_begins;
+        r->handler.end = frame_came;
+        r->user = p;
+    }
+}

@@ -1,0 +1,52 @@
+/* witness.h - tells the model (tests/model) what happens in a universe. */
+#ifndef SIM_WITNESS_H
+#define SIM_WITNESS_H
+
+#include "sim.h"
+
+#include "../model/trace.h"
+
+/* NULL: the model is off. */
+struct witness *witness_new(struct sim *s);
+void witness_end(struct sim *s);  /* the universe has ended as it should */
+void witness_free(struct sim *s); /* what follows is no event */
+
+/* Where the records go instead of the model; NULL: to the model. */
+extern void (*witness_tap)(const struct trace *t);
+/* Not NULL: a refusal is noted here, and the universe goes on without the
+ * model. NULL: it fails. */
+struct witness_note {
+    bool refused;
+    char why[256];
+};
+extern struct witness_note *witness_lenient;
+
+/* Messages: with the master's number of the link. */
+void witness_accept(struct sim *s, uint32_t link, const struct sim_proc *p);
+void witness_to_master(const struct sim_proc *p, const struct wire_msg *m);
+void witness_at_master(struct sim *s, uint32_t link, const struct wire_msg *m);
+void witness_to_proc(struct sim *s, uint32_t link, const struct wire_msg *m);
+void witness_at_proc(const struct sim_proc *p, const struct wire_msg *m);
+void witness_settled(struct sim *s);
+void witness_lost(struct sim *s, uint32_t link);
+void witness_closed(struct sim *s, uint32_t link, const char *reason);
+void witness_cut(const struct sim_proc *p);
+void witness_mute(const struct sim_proc *p);
+
+/* The program. */
+void witness_launch(const struct sim_proc *p, const struct sim_op *o);
+void witness_result(const struct sim_proc *p, const struct sim_op *o,
+                    uint32_t contributors, bool fast);
+void witness_answer(const struct sim_proc *p, enum vote_kind kind,
+                    uint32_t flag);
+void witness_told(const struct sim_proc *p);
+void witness_view(const struct sim_proc *p);
+void witness_over(const struct sim_proc *p, bool crash);
+
+/* judge.c: test_sim --judge. 1: somebody objects; 2: it cannot run. */
+int judge(uint64_t first, uint64_t count, void (*universe)(uint64_t seed));
+
+/* Frames of operations are reported from now on. */
+void witness_frames(struct sim_proc *p);
+
+#endif
