@@ -33,6 +33,7 @@ enum {
     OPTION_JOIN,
     OPTION_LEAVE,
     OPTION_UPDATE,
+    OPTION_ODD,
     OPTION_COUNT,
     OPTION_ALGORITHM,
     OPTION_STATES,
@@ -59,6 +60,7 @@ static const struct option long_options[] = {
     {"join", 0, NULL, OPTION_JOIN},
     {"leave", 0, NULL, OPTION_LEAVE},
     {"update", 0, NULL, OPTION_UPDATE},
+    {"odd", 0, NULL, OPTION_ODD},
     {"count", 1, NULL, OPTION_COUNT},
     {"algorithm", 1, NULL, OPTION_ALGORITHM},
     {"states", 1, NULL, OPTION_STATES},
@@ -79,7 +81,7 @@ static int usage(void)
         stderr, "explorer [--members N] [--ops N] [--concurrent] [--crash N] "
                 "[--stop N]\n"
                 "  [--cut N] [--cut-master N] [--stall STEPS] [--join] "
-                "[--leave] [--update]\n"
+                "[--leave] [--update] [--odd]\n"
                 "  [--count N] [--algorithm NAME] [--states N] [--seconds N]\n"
                 "  [--memory MIB] [--patience STEPS] [--broken] [--finds]\n"
                 "  [--one-end] [--path] [--remember] [--replay CHOICES]\n"
@@ -135,6 +137,7 @@ static bool parse(struct options *o, int argc, char **argv)
         o->join |= option == OPTION_JOIN;
         o->party.leaves |= option == OPTION_LEAVE;
         o->party.updates |= option == OPTION_UPDATE;
+        o->party.odd |= option == OPTION_ODD;
         o->party.broken |= option == OPTION_BROKEN;
         o->finds |= option == OPTION_FINDS;
         o->one_end |= option == OPTION_ONE_END;

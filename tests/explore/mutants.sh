@@ -53,6 +53,7 @@ scenarios="--members 3 --patience 3 --one-end
 --ops 2 --crash 1 --algorithm ring --patience 3
 --crash 1 --update --patience 3
 --crash 1 --leave --patience 3
+--odd --ops 2 --crash 1 --patience 12
 --stop 1
 --cut-master 1 --update
 --members 3 --stop 1 --states 100000

@@ -94,6 +94,7 @@ struct party_config {
     bool leaves;           /* programs leave at their end */
     bool updates;          /* ... vote for an update before */
     bool unsteady;         /* links or members may be cut off */
+    bool odd;              /* member 0 votes where the others launch (V4) */
     bool remembers;        /* nothing is forgotten after an event */
     bool broken;           /* an oracle of the programs is wrong, on purpose */
     uint32_t count;        /* elements of a vector */

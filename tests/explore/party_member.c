@@ -249,7 +249,8 @@ static void launch(struct member *m, uint32_t k)
     }
     /* Every second operation is in place. */
     uint64_t *to = k % 2 ? slot->send : slot->recv;
-    struct op_request r = {.tag = party_config.mode == MODE_CONCURRENT ? k : 0,
+    bool tags = party_config.mode == MODE_CONCURRENT || party_config.odd;
+    struct op_request r = {.tag = tags ? k : 0,
                            .plan = {.coll = COLL_ALLREDUCE,
                                     .count = party_config.count,
                                     .element = 8},
@@ -295,7 +296,8 @@ static void check_result(const struct member *m, uint32_t k, int result)
     bool known =
         result == pcclSuccess || result == pcclRankConnectionLost ||
         (result == pcclRankConnectionFailed && party_config.unsteady) ||
-        (result == pcclMasterConnectionFailed && gone);
+        (result == pcclMasterConnectionFailed && gone) ||
+        (result == pcclInvalidUsage && party_config.odd && k == 0);
     PARTY_CHECK(known, "operation %u ends with result %d", k, result);
     PARTY_CHECK(result != pcclRankConnectionLost || gone ||
                     m->session->notified.epoch > m->slots[k].epoch,
@@ -321,7 +323,7 @@ static bool take(struct member *m, uint32_t k)
         .epoch = slot->epoch,
         .value = result == pcclSuccess ? slot->members : 0,
     };
-    slot->over = result == pcclSuccess;
+    slot->over = result == pcclSuccess || result == pcclInvalidUsage;
     if (result == pcclRankConnectionFailed) m->over = true; /* gives up */
     memset(slot->send, 0, sizeof slot->send);
     memset(slot->recv, 0, sizeof slot->recv);
@@ -359,9 +361,32 @@ static void end_program(struct member *m)
 static void check_notified(const struct member *m)
 {
     const struct session *s = m->session;
-    PARTY_CHECK(s->notified.epoch == m->notified || m->voted ||
+    bool voting = s->votes[VOTE_UPDATE] != VOTE_IDLE;
+    PARTY_CHECK(s->notified.epoch == m->notified || m->voted || voting ||
                     s->state != SESSION_MEMBER,
                 "T1: the view changed behind the program's back");
+}
+
+/* Member 0 votes instead of its first operation, and is refused as long as
+ * another member lives. True: it is in the vote. */
+static bool is_odd(struct member *m)
+{
+    struct session *s = m->session;
+    if (!party_config.odd || m->number != 0 || m->slots[0].over) return false;
+    if (s->votes[VOTE_UPDATE] == VOTE_IDLE) {
+        int result = session_vote(s, VOTE_UPDATE);
+        PARTY_CHECK(result == pcclSuccess || s->state == SESSION_GONE,
+                    "vote: result %d", result);
+        return true;
+    }
+    if (s->votes[VOTE_UPDATE] == VOTE_WAITING) return true;
+    s->votes[VOTE_UPDATE] = VOTE_IDLE;
+    m->notified = s->notified.epoch;
+    bool refused = s->answers[VOTE_UPDATE] == 0xff;
+    PARTY_CHECK(refused || s->notified.size == 1 || party_config.unsteady,
+                "V4: an update of some");
+    m->slots[0].over = refused;
+    return true;
 }
 
 /* One step: one call, or the end of one. */
@@ -392,6 +417,7 @@ static void program(struct member *m)
     for (uint32_t k = 0; k < party_config.ops; k++) {
         if (take(m, k)) return;
     }
+    if (s->notified.size > 1 && is_odd(m)) return;
     for (uint32_t k = 0; k < party_config.ops && s->notified.size > 1; k++) {
         struct slot *slot = &m->slots[k];
         bool launched = slot->op != NULL;
@@ -474,7 +500,7 @@ void member_facts(const void *member, struct facts *facts)
     facts->gone = s->state == SESSION_GONE;
     facts->left = s->leaving;
     facts->over = m->over;
-    facts->waits = m->voted && s->votes[VOTE_UPDATE] == VOTE_WAITING;
+    facts->waits = s->votes[VOTE_UPDATE] == VOTE_WAITING;
     for (uint32_t k = 0; k < MEMBER_OPS_MAX; k++)
         facts->waits |= m->slots[k].op != NULL;
     facts->epoch = s->view->epoch;
