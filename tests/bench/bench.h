@@ -34,6 +34,8 @@ bool bench_size(const char **text, size_t *size);
 /* Next word of a list; false: it is over. Too long a word comes cut. */
 bool bench_word(const char **text, char *word, size_t room);
 
+/* "127.0.0.1:PORT" in the form of the API. False: it is no such text. */
+bool bench_address(const char *address, ccoip_socket_address_t *to);
 /* A connected communicator of the run at `address` ("host:port"). */
 pcclComm_t *bench_connect(const char *address, int hint, int pool);
 /* ... of the run that this process was started in; NULL: none, or no luck. */

@@ -1,6 +1,6 @@
 /* bench_main.c - pccl-bench: measures collectives, recovery and joining. See
  * `help` below. */
-#include "bench.h"
+#include "churn.h"
 
 #include <libgen.h>
 #include <stdlib.h>
@@ -13,6 +13,8 @@ static const char help[] =
     "       pccl-bench sync [options]                --op sync\n"
     "       pccl-bench recovery [options]            kill to next result\n"
     "       pccl-bench join [options]                connect to first result\n"
+    "       pccl-bench churn [options]               faults of all kinds; see\n"
+    "                                                churn --help\n"
     "       pccl-bench --algorithms                  which algorithm when\n"
     "\n"
     "  --op LIST          allreduce bcast allgather alltoall barrier sync\n"
@@ -76,6 +78,8 @@ static int under_master(const struct bench_options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "churn") == 0)
+        return bench_churn(argc - 1, argv + 1);
     struct bench_options o;
     char error[256];
     bool only_help = false;

@@ -53,8 +53,7 @@ bool bench_word(const char **text, char *word, size_t room)
     return true;
 }
 
-/* The address of the coordinator in the form of the API. */
-static bool parse_address(const char *address, ccoip_socket_address_t *to)
+bool bench_address(const char *address, ccoip_socket_address_t *to)
 {
     unsigned ip[4];
     const char *colon = strrchr(address, ':');
@@ -71,7 +70,7 @@ pcclComm_t *bench_connect(const char *address, int hint, int pool)
 {
     pcclCommCreateParams_t params = {.p2p_connection_pool_size =
                                          (uint32_t)pool};
-    if (!parse_address(address, &params.master_address)) {
+    if (!bench_address(address, &params.master_address)) {
         fprintf(stderr, "pccl-bench: PCCL_MASTER=%s is not IPv4:PORT\n",
                 address);
         return NULL;
