@@ -330,7 +330,8 @@ static void note_memory(struct churn_job *j, int64_t now)
             (int64_t)(pages * (unsigned long)sysconf(_SC_PAGESIZE) / 1024);
     (void)fclose(f);
     /* Its tables are there after a few seconds. */
-    if (now < j->born + 5000000000) j->master_first = j->master_last;
+    if (now < j->born + 5000000000 || j->master_first == 0)
+        j->master_first = j->master_last;
 }
 
 void churn_job_tick(struct churn_job *j)
