@@ -501,7 +501,7 @@ void master_closes(struct model *m, struct process *p, uint32_t reason)
     bool wrong = false;
     switch ((enum trace_reason)reason) {
     case SILENT: /* M8; M1 for a stranger, whom nobody has heard */
-        wrong = p->standing != NOBODY && m->now - p->heard < m->deadline;
+        wrong = p->standing != NOBODY && m->now - p->heard < m->deadline / 4 * 3;
         break;
     case NO_ANSWER: /* R8 */
         wrong = g->phase == OPEN || m->now - p->asked_at < m->deadline;
