@@ -95,11 +95,11 @@ uint32_t engine_blocked(struct engine *e, struct wire_op *pairs)
     if (!engine_has_work(e) || e->links.frozen) return 0;
     for (uint32_t i = 0; i < e->op_end && !e->links.frozen; i++)
         announce_late(e, &e->ops[i]);
-    for (uint32_t i = 0; i < e->op_end; i++)
-        count = add_untold(e, &e->ops[i], pairs, count);
     for (size_t i = 0; i < ARRAY_COUNT(e->links.table); i++) {
         for (const struct link *l = e->links.table[i]; l; l = l->next)
             count = add_blocked(e, l, pairs, count);
     }
+    for (uint32_t i = 0; i < e->op_end; i++)
+        count = add_untold(e, &e->ops[i], pairs, count);
     return count;
 }
