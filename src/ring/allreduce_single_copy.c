@@ -377,10 +377,11 @@ static void put(struct engine *e, struct op *op, const struct endpoint *ep,
     const void *from = sum ? op->r.recvbuf : op->r.sendbuf;
     f->flags |= FLAG_SINGLE_COPY;
     f->size = 0;
-    if (sum && g < s->sums_put) return; /* it is there already */
+    uint32_t *there = &s->sums_put[g % SINGLE_COPY_BUFFERS];
+    if (sum && *there == g + 1) return; /* for another member */
     /* The sum arrives here: the overwritten input is read once, not twice. */
     if (!sum) pieces_save(op, &s->backup, rank * op->plan.segments + g);
-    if (sum) s->sums_put = g + 1;
+    if (sum) *there = g + 1;
     memcpy(e->links.region + offset_of(&op->plan, s->slot - 1, g, rank),
            (const uint8_t *)from + x->offset, x->size);
 }

@@ -14,8 +14,9 @@ struct allreduce_single_copy_state {
     /* By segment: partners added; then partners whose sums are here. */
     uint16_t *turns;
     uint32_t slot; /* of the own region, plus 1; 0: none */
-    /* Segments of the own chunk whose sums are in the region. */
-    uint32_t sums_put;
+    /* By buffer of the region: the segment whose sum is in it, plus 1. A member
+     * that maps the region late has got some of them through its queue. */
+    uint32_t sums_put[SINGLE_COPY_BUFFERS];
     struct backup backup; /* over the pieces */
 };
 

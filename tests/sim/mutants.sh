@@ -227,6 +227,7 @@ those that know the loss wait for it, too (V6f)|master/blocked.c|s/runs->tag == 
 anybody ends what a scope runs (V6f)|master/round_ops.c|s/round_ops_has_rank(\&g->table, op->scope, f->other)/true/
 a tag is not used again (V6f)|elastic/session_launch.c|s/^    engine_used(s->engine, r->tag);//
 the verdict is kept for a launch (V6f)|elastic/session_verdict.c|s/^    if (v->state == VERDICT_MISPLACED) return;.*//
+a sum in a region is in all queues (D16c)|ring/allreduce_single_copy.c|s/if (sum \&\& \*there == g + 1) return;/if (sum \&\& *there >= 1) return;/
 a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
