@@ -123,8 +123,8 @@ static void expect(struct sim *s, const struct sim_op *o, uint8_t *out)
 static bool unsteady(const struct sim *s)
 {
     const struct sim_options *o = &s->options;
-    return o->single || o->refuse > 0 || o->reset > 0 || o->stall > 0 ||
-           o->freeze > 0 || o->starve > 0 || o->pause > 0;
+    return o->single || o->scarce || o->refuse > 0 || o->reset > 0 ||
+           o->stall > 0 || o->freeze > 0 || o->starve > 0 || o->pause > 0;
 }
 
 /* Where launches may fail on one member alone, its resyncs are numbered
@@ -285,7 +285,9 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
                  o->result == pcclRankConnectionLost ||
                  (o->result == pcclInvalidArgument && s->options.mismatch) ||
                  o->result == pcclInvalidUsage ||
-                 (o->result == pcclOperationFailed && s->options.fails) ||
+                 (o->result == pcclOperationFailed &&
+                  (s->options.fails || s->options.scarce)) ||
+                 (o->result == pcclInternalError && s->options.scarce) ||
                  (o->result == pcclRankConnectionFailed && unsteady(s));
     SIM_CHECK(s, known, "unexpected result %d", o->result);
     bool fault = o->result == pcclRankConnectionLost ||

@@ -270,7 +270,7 @@ static bool synchronize(struct sim *s, struct sim_proc *p)
     struct sim_program *g = &p->program;
     if (!g->waiting) {
         g->waiting = shared_begin(s, p);
-        if (!g->waiting) session_leave(p->session);
+        if (!g->waiting && p->session->master_lost) session_leave(p->session);
         return true;
     }
     if (p->session->sync != SYNC_OVER) return false;
@@ -344,8 +344,8 @@ bool program_turn(struct sim *s, struct sim_proc *p)
             go(s, p, STAGE_TAKE);
         else if (fail_withholds(s, p, &g->ops[g->order[g->launched]]))
             return false;
-        else
-            program_launch(s, p, &g->ops[g->order[g->launched++]]);
+        else if (program_launch(s, p, &g->ops[g->order[g->launched]]))
+            g->launched++;
         return true;
     case STAGE_TAKE:
         return take_one(s, p) || fail_asks(s, p);

@@ -14,7 +14,8 @@ bool program_special(const struct sim *s, uint64_t step);
 void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
                   struct sim_spec *spec);
 
-void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o);
+/* False: no memory. */
+bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o);
 
 /* The operation is done: takes its result and checks it. */
 void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o);

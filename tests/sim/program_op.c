@@ -232,7 +232,7 @@ uint64_t spec_arguments(const struct sim_spec *spec)
                    spec->coll * 16 + (rooted ? spec->root : 0));
 }
 
-void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
+bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     struct sim_spec *spec = &o->spec;
     o->op = NULL;
@@ -242,7 +242,7 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
         (spec->size == 1 && spec->coll == COLL_ALLREDUCE && s->options.local)) {
         o->taken = true;
         o->result = pcclSuccess;
-        return;
+        return true;
     }
     struct op_request q = {.tag = spec->tag,
                            .dtype = spec->dtype,
@@ -268,7 +268,7 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
         p->fast = o;
         witness_launch(p, o);
-        return;
+        return true;
     }
     witness_launch(p, o);
     int result = session_launch(p->session, &q, 0, &o->op);
@@ -280,13 +280,18 @@ void program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
               spec->coll, (unsigned long long)spec->count, o->key.epoch,
               spec->size, result, o->op ? (int)o->op->phase : -1);
     o->cached = o->op && o->op->phase == PHASE_DONE;
-    if (result == pcclSuccess) return;
+    if (result == pcclSuccess) return true;
+    if (result == pcclInternalError && s->options.scarce) {
+        free_op(o);
+        return false; /* the program calls again */
+    }
     SIM_CHECK(s, p->session->state == SESSION_GONE, "launch refused: %d",
               result);
     o->taken = true;
     o->result = result;
     witness_result(p, o, 0, false);
     free_op(o);
+    return true;
 }
 
 /* Contract C2. */
@@ -374,8 +379,8 @@ bool program_quick(struct sim *s, struct sim_proc *p)
         return true;
     }
     o->op = session_convert(p->session);
-    SIM_CHECK(s, o->op != NULL, "no memory");
-    sim_coverage.fast_converted++;
+    SIM_CHECK(s, o->op != NULL || s->options.scarce, "no memory");
+    sim_coverage.fast_converted += o->op != NULL;
     return true;
 }
 

@@ -164,7 +164,8 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
         at += size;
     }
     bool ok = state_list_make(&x->list, tensors, SIM_TENSORS, 1);
-    assert(ok);
+    SIM_CHECK(s, ok || s->options.scarce, "no memory");
+    if (!ok) return false; /* the program calls again */
     x->listed = true;
     x->vote = fold(x->bytes, x->size);
     int result = session_sync(p->session, &x->list, x->strategy, x->revision);
@@ -174,6 +175,11 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
               p->uid, (unsigned long long)p->session->id,
               (unsigned long long)x->revision, (unsigned long long)x->vote,
               (int)x->strategy, result);
+    if (result == pcclInternalError && s->options.scarce) {
+        state_list_free(&x->list);
+        x->listed = false;
+        return false;
+    }
     SIM_CHECK(s, result == pcclSuccess || p->session->master_lost,
               "sync refused: %d", result);
     x->liar = s->options.liars && x->member && sim_pick(s, 8) == 0;

@@ -13,6 +13,7 @@ struct sim_coverage sim_coverage;
 uint64_t sim_coverage_algorithms[SIM_ALGORITHMS_MAX];
 bool sim_trace;
 uint64_t sim_seed;
+uint32_t sim_turn;
 
 /* ---------------------------------------------------------------- streams */
 
@@ -177,6 +178,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     while (p < s->procs + SIM_PROCS_MAX && p->used) p++;
     if (p == s->procs + SIM_PROCS_MAX) return NULL;
     memset(p, 0, sizeof *p);
+    sim_turn = 0; /* a turn in which another one ended is over */
     p->sim = s;
     p->used = true;
     p->joiner = joiner;
@@ -397,7 +399,9 @@ static bool proc_accept(struct sim *s, struct sim_proc *p)
         uint32_t conn = proc_conn(p, (int)i, 1);
         SIM_CHECK(s, conn != NO_CONN, "too many connections");
         st->end[1].conn = conn;
-        SIM_CHECK(s, engine_accepted(p->session->engine, conn), "no memory");
+        bool taken = engine_accepted(p->session->engine, conn);
+        SIM_CHECK(s, taken || s->options.scarce, "no memory");
+        if (!taken) proc_close(p, conn);
         any = true;
     }
     return any;
@@ -515,7 +519,9 @@ void sim_step(struct sim *s)
         for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
             struct sim_proc *p = &s->procs[(first + i) % SIM_PROCS_MAX];
             if (!p->used) continue;
+            sim_turn = p->uid;
             done = proc_turn(s, p);
+            sim_turn = 0;
             break;
         }
     }

@@ -209,6 +209,7 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     uint32_t starve, pause; /* a process gets no CPU time; the master */
     uint32_t mute;          /* a process sends heartbeats, and no answer */
+    bool scarce;            /* members may get no memory */
     bool calm;              /* ... and nothing else: nobody may be lost */
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;
@@ -281,6 +282,7 @@ extern struct sim_coverage sim_coverage;
 /* Operations by number of their algorithm. */
 extern uint64_t sim_coverage_algorithms[SIM_ALGORITHMS_MAX];
 extern bool sim_trace;
+extern uint32_t sim_turn; /* uid of the process whose cores run, or 0 */
 extern uint64_t sim_seed; /* of the universe under way, for crash reports */
 
 #define SIM_CHECK(s, condition, ...)                                           \
