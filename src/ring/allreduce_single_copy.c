@@ -114,21 +114,26 @@ static size_t offset_of(const struct plan *p, uint32_t slot, uint32_t g,
            rank * place_size(p);
 }
 
-static uint64_t name_of(const struct op *op)
+static struct single_copy_name name_of(const struct op *op)
 {
-    return (uint64_t)op->epoch << 32 | op->seq;
+    return (struct single_copy_name){.scope = op->scope_number,
+                                     .tag = op->r.tag,
+                                     .number =
+                                         (uint64_t)op->epoch << 32 | op->seq};
 }
 
-/* This comes before any other write to the slot. A member that was left out of
- * the view may still read the slot and must not take new data for old. */
+/* The heads of all slots are at the beginning of a region. */
+static const struct single_copy_head *head_of(const uint8_t *region,
+                                              uint32_t slot)
+{
+    return (const struct single_copy_head *)(const void *)region + slot;
+}
+
 static void sign(struct engine *e, const struct op *op, uint32_t slot)
 {
-    struct single_copy_head *head =
-        (struct single_copy_head *)(void *)e->links.region + slot;
-    atomic_store_explicit(&head->scope, op->scope_number, memory_order_relaxed);
-    atomic_store_explicit(&head->tag, op->r.tag, memory_order_relaxed);
-    atomic_store_explicit(&head->number, name_of(op), memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
+    struct single_copy_head *heads =
+        (struct single_copy_head *)(void *)e->links.region;
+    single_copy_sign(heads + slot, name_of(op));
 }
 
 static void take_slot(struct engine *e, struct op *op)
@@ -146,30 +151,20 @@ static void take_slot(struct engine *e, struct op *op)
     }
 }
 
-static bool is_named(const struct op *op, const uint8_t *region, uint32_t slot)
-{
-    const struct single_copy_head *head =
-        (const struct single_copy_head *)(const void *)region + slot;
-    return atomic_load_explicit(&head->scope, memory_order_relaxed) ==
-               op->scope_number &&
-           atomic_load_explicit(&head->tag, memory_order_relaxed) ==
-               op->r.tag &&
-           atomic_load_explicit(&head->number, memory_order_relaxed) ==
-               name_of(op);
-}
-
 uint32_t single_copy_find_slot(const struct op *op, const uint8_t *region)
 {
+    struct single_copy_name name = name_of(op);
     uint32_t slot = 0;
-    while (slot < SINGLE_COPY_SLOTS && !is_named(op, region, slot)) slot++;
+    while (slot < SINGLE_COPY_SLOTS &&
+           !single_copy_is_named(head_of(region, slot), name))
+        slot++;
     return slot;
 }
 
 bool single_copy_is_valid(const struct op *op, const uint8_t *region,
                           uint32_t slot)
 {
-    atomic_thread_fence(memory_order_acquire);
-    return is_named(op, region, slot);
+    return single_copy_is_still_named(head_of(region, slot), name_of(op));
 }
 
 /* ---------------------------------------------------------- the operation */

@@ -32,6 +32,42 @@ struct single_copy_head {
     _Atomic uint64_t number; /* epoch and sequence */
 };
 
+/* The name of an operation, as it stands in a head. */
+struct single_copy_name {
+    uint64_t scope, tag, number;
+};
+
+/* Rule L8b. This comes before any other write to the slot. A member that was
+ * left out of the view may still read the slot and must not take new data for
+ * old (tests/litmus). */
+static inline void single_copy_sign(struct single_copy_head *head,
+                                    struct single_copy_name name)
+{
+    atomic_store_explicit(&head->scope, name.scope, memory_order_relaxed);
+    atomic_store_explicit(&head->tag, name.tag, memory_order_relaxed);
+    atomic_store_explicit(&head->number, name.number, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline bool single_copy_is_named(const struct single_copy_head *head,
+                                        struct single_copy_name name)
+{
+    return atomic_load_explicit(&head->scope, memory_order_relaxed) ==
+               name.scope &&
+           atomic_load_explicit(&head->tag, memory_order_relaxed) == name.tag &&
+           atomic_load_explicit(&head->number, memory_order_relaxed) ==
+               name.number;
+}
+
+/* After the data were read. */
+static inline bool
+single_copy_is_still_named(const struct single_copy_head *head,
+                           struct single_copy_name name)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return single_copy_is_named(head, name);
+}
+
 /* State of the own region. */
 struct single_copy {
     struct op *users[SINGLE_COPY_SLOTS];
