@@ -281,6 +281,11 @@ void sched_point(enum sched_what what, uint64_t detail)
 {
     if (!world.on) return;
     struct sched_thread *self = world.current;
+    if (self->store_count > 0 && sched_below(4) == 0) {
+        /* Others run while its stores are on their way. */
+        self->priority = world.lowest--;
+        go_on();
+    }
     if (what > SCHED_STORE) sched_drain(self, SCHED_STORES_MAX);
     sched_note(what, detail);
     maybe_kill();
