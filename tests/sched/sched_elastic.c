@@ -81,7 +81,11 @@ static void messages(struct sched_seat *seat)
                  pcclGetView(seat->comm, NULL, &l->rank, &l->world, l->members,
                              SCHED_MEMBERS_MAX),
                  pcclSuccess);
-    l->size = sched_common(seat->run, 700, 3) == 0 ? LETTER_MOST : 300;
+    l->size = 300;
+    if (sched_common(seat->run, 700, 3) == 0) {
+        l->size = LETTER_MOST;
+        rounds = 16; /* more than the memory of a pair holds */
+    }
     int next = (l->rank + 1) % l->world;
     int last = (l->rank + l->world - 1) % l->world;
     l->letters = rounds * (uint32_t)(l->world - 1);

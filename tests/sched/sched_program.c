@@ -227,6 +227,18 @@ static void finish_one(struct sched_seat *seat, struct batch *b, uint32_t which)
     check_sum(seat, b->in[which], count, key, info.local_world_size);
 }
 
+static bool others_finished(void *user)
+{
+    const struct sched_seat *seat = user;
+    const int *batches = seat->run->batches;
+    for (int i = 0; i < seat->run->members; i++)
+        if (i != seat->member && batches[i] <= batches[seat->member])
+            return false;
+    return true;
+}
+
+/* In each batch at most one member computes until all others have their
+ * results: what it has started goes on by itself. */
 void sched_asynchronous(struct sched_seat *seat)
 {
     struct batch b = {.key = 1};
@@ -235,10 +247,14 @@ void sched_asynchronous(struct sched_seat *seat)
         uint32_t first = (uint32_t)sched_random() % b.size;
         for (uint32_t i = 0; i < b.size; i++)
             start_one(seat, &b, (first + i) % b.size);
+        uint32_t lazy = sched_common(seat->run, 800 + (uint64_t)round,
+                                     (uint32_t)seat->run->members + 1);
+        if (seat->member == (int)lazy) sched_wait(others_finished, seat);
         first = (uint32_t)sched_random() % b.size;
         for (uint32_t i = 0; i < b.size; i++)
             finish_one(seat, &b, (first + i) % b.size);
         b.key += b.size;
+        seat->run->batches[seat->member]++;
     }
 }
 

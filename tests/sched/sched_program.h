@@ -17,6 +17,7 @@ struct sched_run {
     pcclMasterInstance_t *master;
     const struct sched_program *program;
     uint32_t met[SCHED_MEMBERS_MAX];      /* meetings so far */
+    int batches[SCHED_MEMBERS_MAX];       /* that a member has finished */
     uint64_t contributors[SCHED_OPS_MAX]; /* of each operation; 0: unknown */
     struct sched_seat {
         struct sched_run *run;
