@@ -47,18 +47,18 @@ for name in $explorer; do
 done
 
 # Without timeouts nothing waits, so patience is short.
-scenarios="--members 3 --patience 3 --one-end
---ops 2 --crash 1 --patience 3
---ops 2 --crash 1 --concurrent --patience 3
---ops 2 --crash 1 --algorithm ring --patience 3
---crash 1 --update --patience 3
---crash 1 --leave --patience 3
+scenarios="--members 3 --patience 1 --one-end
+--ops 2 --crash 1 --patience 1
+--ops 2 --crash 1 --concurrent --patience 1
+--ops 2 --crash 1 --algorithm ring --patience 1
+--crash 1 --update --patience 1
+--crash 1 --leave --patience 1
 --odd --ops 2 --crash 1 --patience 12
 --stop 1
 --cut-master 1 --update
 --members 3 --stop 1 --states 100000
---members 3 --crash 1 --patience 3 --states 150000
---members 3 --crash 1 --leave --patience 3 --states 60000
+--members 3 --crash 1 --patience 1 --states 150000
+--members 3 --crash 1 --leave --patience 1 --states 60000
 --cut 1 --states 100000
 --join --crash 1 --states 100000"
 # The first scenario that has a violation, in `found`.

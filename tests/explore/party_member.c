@@ -227,10 +227,12 @@ static void forget(struct member *m)
 
 /* ------------------------------------------------------------------ program */
 
-/* A different power for each member and element: a sum tells who is in it. */
-static uint64_t contribution(uint32_t op, uint64_t id, uint32_t element)
+/* A byte for each member: a sum tells who is in it, and of which launch. */
+static uint64_t contribution(const struct slot *slot, uint32_t op, uint64_t id,
+                             uint32_t element)
 {
-    return ((uint64_t)1 << (8 * (id % 8))) * (1 + op + element);
+    uint64_t value = (1 + op + element + 5 * slot->epoch) % 251;
+    return value << (8 * (id % 8));
 }
 
 static void launch(struct member *m, uint32_t k)
@@ -244,7 +246,7 @@ static void launch(struct member *m, uint32_t k)
     for (uint32_t i = 0; i < t->size; i++)
         slot->members |= (uint64_t)1 << t->members[i].id;
     for (uint32_t i = 0; i < party_config.count; i++) {
-        slot->send[i] = contribution(k, s->id, i);
+        slot->send[i] = contribution(slot, k, s->id, i);
         slot->recv[i] = 0;
     }
     /* Every second operation is in place. */
@@ -277,9 +279,9 @@ static void check_buffers(const struct member *m, uint32_t k, int result,
                 "C5: operation %u has %u contributors, not %u", k, contributors,
                 slot->size);
     for (uint32_t i = 0; i < party_config.count; i++) {
-        uint64_t sum = 0, own = contribution(k, m->session->id, i);
+        uint64_t sum = 0, own = contribution(slot, k, m->session->id, i);
         for (uint64_t id = 0; id < 64; id++) {
-            if (slot->members >> id & 1) sum += contribution(k, id, i);
+            if (slot->members >> id & 1) sum += contribution(slot, k, id, i);
         }
         if (party_config.broken && k + 1 == party_config.ops) sum++;
         PARTY_CHECK(!success || to[i] == sum,
