@@ -67,6 +67,8 @@ hunt() {
     while read -r scenario; do
         # shellcheck disable=SC2086
         timeout 300 "$1" $scenario >out 2>&1 && continue
+        # A machine that is too slow has found nothing.
+        grep -q '^violation' out || continue
         found=$scenario
         return 0
     done <<SCENARIOS
