@@ -256,7 +256,7 @@ static void no_view(struct model *m, struct group *g)
         if (p && p->group == g->number && p->standing == DEAD)
             p->standing = OUT;
     }
-    g->circle = g->pairs = g->usage = g->admits = g->late = false;
+    g->pairs = g->usage = g->admits = g->late = false;
     g->op_count = g->forced_count = g->fact_count = 0;
 }
 
@@ -366,7 +366,7 @@ static void installed(struct model *m, struct group *g)
     g->view = g->next;
     g->epoch = g->round;
     g->phase = OPEN;
-    g->circle = g->pairs = g->usage = false;
+    g->pairs = g->usage = false;
     g->op_count = g->forced_count = g->fact_count = 0;
     m->founded = true;
     m->views++;
@@ -501,7 +501,8 @@ void master_closes(struct model *m, struct process *p, uint32_t reason)
     bool wrong = false;
     switch ((enum trace_reason)reason) {
     case SILENT: /* M8; M1 for a stranger, whom nobody has heard */
-        wrong = p->standing != NOBODY && m->now - p->heard < m->deadline / 4 * 3;
+        wrong =
+            p->standing != NOBODY && m->now - p->heard < m->deadline * 3 / 4;
         break;
     case NO_ANSWER: /* R8 */
         wrong = g->phase == OPEN || m->now - p->asked_at < m->deadline;
@@ -561,6 +562,9 @@ void master_settled(struct model *m)
 {
     for (uint32_t i = 0; i < GROUPS && !m->wrong; i++)
         if (m->groups[i].used) settle_group(m, &m->groups[i]);
+    /* A group without anybody has its update behind it at once. */
+    for (uint32_t i = 0; i < GROUPS; i++)
+        if (is_empty(m, &m->groups[i])) m->groups[i].admits = false;
     bool pending = all_voted(m, NULL, PENDING);
     bool given[VOTES] = {false};
     for (uint32_t i = 0; i < m->process_end; i++) {

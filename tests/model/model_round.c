@@ -315,19 +315,10 @@ static uint32_t waiting(const struct group *g, uint32_t live, uint32_t first,
 static bool in_circle(const struct group *g, uint32_t live,
                       const struct listed *op)
 {
-    if (!g->circle || op->name.tag != g->circled.tag) return false;
-    uint32_t n = 0, self = 0;
-    int first = -1;
-    for (uint32_t k = 0; k < g->op_count; k++) {
-        if (g->ops[k].name.tag != op->name.tag) continue;
-        if (same_name(&g->ops[k].name, &g->circled)) first = (int)k;
-        if (&g->ops[k] == op) self = n;
-        n++;
-    }
-    if (first < 0 || g->ops[first].commit) return false;
-    uint32_t both = waiting(g, live, (uint32_t)first, true) &
-                    waiting(g, live, (uint32_t)first, false);
-    return (both & (both - 1)) != 0 && both >> self & 1;
+    uint32_t number = (uint32_t)(op - g->ops);
+    uint32_t both =
+        waiting(g, live, number, true) & waiting(g, live, number, false);
+    return (both & (both - 1)) != 0; /* more than the operation itself */
 }
 
 /* Rules F4, F6: the verdicts that are right. */
@@ -392,7 +383,7 @@ void round_blocked(struct group *g, uint32_t rank, const struct trace *t)
         g->facts[kept++].rank = rank;
     }
     g->fact_count = kept;
-    for (uint32_t i = 0; i < kept && !g->circle; i++) {
+    for (uint32_t i = 0; i < kept && !g->cause; i++) {
         if (g->facts[i].rank != rank) continue;
         uint64_t in = 0, before = 1;
         while (in != before) {
@@ -407,7 +398,6 @@ void round_blocked(struct group *g, uint32_t rank, const struct trace *t)
             }
         }
         if (!(in >> i & 1)) continue;
-        g->circle = g->cause = true;
-        g->circled = g->facts[i].runs;
+        g->cause = true;
     }
 }

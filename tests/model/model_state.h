@@ -128,7 +128,7 @@ struct group {
     uint32_t number, epoch, round, traits;
     struct ids view; /* in force; the dead included */
     enum { OPEN, FLUSHING, ASKING, DONATING, PROPOSED } phase;
-    bool cause, circle, unlinked, pairs, usage;
+    bool cause, unlinked, pairs, usage;
     uint32_t flags; /* of the proposal */
     bool admits;    /* an update began, with newcomers up to `admitted` ... */
     bool late;      /* ... but so long ago that it takes none (M3b) */
@@ -142,7 +142,6 @@ struct group {
         uint32_t rank;
     } forced[CALLS];
     uint32_t forced_count;
-    struct trace_name circled;
     struct {
         struct trace_name runs, lacks;
         uint32_t rank;
