@@ -381,5 +381,11 @@ sizes of a pair exchanged (F9)|master/dispute.c|s/if (from->args.sends == to->ar
 believes what is not listed (F9)|master/dispute.c|s/if (!d->open || !wire_same_op(&msg->ops\[i\], &d->op)) continue;//;s/i < msg->op_count \&\& msg->flushed.described/i < 1 \&\& msg->flushed.described/
 late members are not excused (R4f)|master/round.c|s/return (!both || a->late || b->late)/return (!both)/
 a pair that one end misses is bad (R4f)|master/round.c|s/return (!both || a->late/return (a->late/
+a group installs while another restarts (R5)|master/round.c|s/if (g->restart .. g->unlinked .. g->phase != GROUP_PROPOSED ../if (g->phase == GROUP_PROPOSED \&\&/
+fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->members) return false;/) return false;/
+fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
+fast path in place at rank 2 (D9)|ring/fast_path.c|s/if (r->sendbuf == r->recvbuf .. e->rank > 1) {/if (false) {/
+a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
+a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|s/op_set_verdict(op, (enum op_verdict)v->state);/engine_finish(s->engine, op, result);/
 MUTANTS
 [ "$survived" -eq 0 ]
