@@ -339,6 +339,7 @@ void member_sends(struct model *m, struct process *p, const struct trace *t)
         return;
     case MESSAGE_LEAVE:
         p->leaves = true;
+        if (p->state == JOINING) gone(p);
         return;
     default:
         return;
