@@ -60,6 +60,7 @@ static void complaint(struct model *m, struct group *g, const struct process *p,
         verdicts[t->flag] != ABORT)
         force(g, p, &t->names[0], verdicts[t->flag]);
     g->cause = true;
+    g->pairs |= t->message == MESSAGE_SUSPECT; /* R4e */
 }
 
 /* Rule V4. */
@@ -366,7 +367,7 @@ static void installed(struct model *m, struct group *g)
     g->view = g->next;
     g->epoch = g->round;
     g->phase = OPEN;
-    g->pairs = g->usage = false;
+    g->usage = false;
     g->op_count = g->forced_count = g->fact_count = 0;
     m->founded = true;
     m->views++;
