@@ -386,6 +386,6 @@ fast path takes scoped operations (D9)|ring/fast_path.c|s/ || r->members) return
 fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZE)/memcmp(from, head, 16)/
 fast path in place at rank 2 (D9)|ring/fast_path.c|s/if (r->sendbuf == r->recvbuf .. e->rank > 1) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
-a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|s/op_set_verdict(op, (enum op_verdict)v->state);/engine_finish(s->engine, op, result);/
+a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, result);/}
 MUTANTS
 [ "$survived" -eq 0 ]
