@@ -638,6 +638,16 @@ typedef enum pcclCollectiveKind_t {
                               pairwise; sendbuf and recvbuf do not overlap */
 } pcclCollectiveKind_t;
 
+/* An argument that the members must agree on, of the function that the caller
+ * implements with a collective. */
+typedef struct pcclArgument_t {
+    const char *name; /* 31 characters count */
+    const char
+        *text; /* its value, of which 63 characters count; or NULL, and */
+    const uint64_t *values; /* one number, or an array of any size */
+    size_t value_count;
+} pcclArgument_t;
+
 typedef struct pcclCollective_t {
     size_t size; /* sizeof(pcclCollective_t), for growth */
     pcclCollectiveKind_t kind;
@@ -664,6 +674,12 @@ typedef struct pcclCollective_t {
      * time, and may be used in another one after the await. */
     const uint64_t *members;
     size_t member_count;
+    /* Arguments that user_digest covers, for the text of pcclGetLastError: if
+     * members disagree, it names the first of these that differs, its values
+     * and the ranks. They have no other effect. At most 8 count. They belong to
+     * the library until the await. NULL, or a smaller size: none. */
+    const pcclArgument_t *arguments;
+    size_t argument_count;
 } pcclCollective_t;
 
 /* Starts the operation. Never blocks. The arrays may be freed on return; the

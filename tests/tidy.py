@@ -21,7 +21,7 @@ GENERATED = ("src/mpi/stubs.c",)
 
 # File, by longest prefix -> the project's files that it may include, by
 # prefix. Arrows point down only; "" is anything.
-BASE = ["src/base/base.h", "src/base/cursor.h", "src/base/dtype",
+BASE = ["src/base/arguments", "src/base/base.h", "src/base/cursor.h", "src/base/dtype",
         "src/base/evidence.h", "src/base/pool", "src/base/scope.h",
         "src/base/float_env.h",
         "src/base/wire", "src/base/keyed.h"]
@@ -90,7 +90,7 @@ LAYERS = {
 
 # Cores decide; they do no I/O, read no clock and start no thread, so these
 # are all the system headers they may see. Allocation at start needs stdlib.h.
-CORE = ("src/base/base.h", "src/base/cursor.h", "src/base/dtype",
+CORE = ("src/base/arguments", "src/base/base.h", "src/base/cursor.h", "src/base/dtype",
         "src/base/float_env.h",
         "src/base/pool", "src/base/wire", "src/base/keyed.h", "src/reduce/",
         "src/link/", "src/ring/", "src/message/", "src/elastic/",

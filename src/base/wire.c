@@ -2,6 +2,7 @@
  * directions. */
 #include "wire.h"
 
+#include "arguments.h"
 #include "cursor.h"
 #include "dtype.h"
 
@@ -18,7 +19,8 @@ enum {
 
 /* A member's operations, and the sets of their scopes. */
 enum { LISTED_MAX = 32 * WIRE_OPS_MAX + WIRE_SETS_MAX * WIRE_SET_SIZE + 128 };
-static_assert(LISTED_MAX <= (int)WIRE_BODY_MAX, "lists fit a message");
+static_assert(LISTED_MAX + ARGUMENTS_SIZE <= (int)WIRE_BODY_MAX,
+              "lists fit a message");
 
 static const struct wire_shape {
     const char *name;
@@ -29,7 +31,8 @@ static const struct wire_shape {
     [WIRE_VOTE] = {"VOTE", 0, 64},
     [WIRE_SUSPECT] = {"SUSPECT", 0, 64},
     [WIRE_REFRESH] = {"REFRESH", 0, 64},
-    [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS | LIST_SETS, LISTED_MAX},
+    [WIRE_FLUSHED] = {"FLUSHED", LIST_OPS | LIST_SETS,
+                      LISTED_MAX + ARGUMENTS_SIZE},
     [WIRE_REPLY] = {"TOLD", LIST_OPS | LIST_SETS, LISTED_MAX},
     [WIRE_READY] = {"READY", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_LEAVE] = {"LEAVE", 0, 64},
@@ -90,24 +93,6 @@ static void op_field(struct cursor *c, struct wire_op *op)
     if (op->state >= VERDICT_COUNT) c->failed = true;
 }
 
-static void args_field(struct cursor *c, struct wire_args *a)
-{
-    cursor_u8(c, &a->coll);
-    cursor_u8(c, &a->dtype);
-    cursor_u8(c, &a->redop);
-    cursor_u8(c, &a->quant);
-    cursor_u8(c, &a->code);
-    cursor_u32(c, &a->root);
-    cursor_u64(c, &a->count);
-    cursor_u64(c, &a->sends);
-    cursor_u64(c, &a->recvs);
-    cursor_u64(c, &a->digest);
-    if (a->coll >= WIRE_COLLS || a->dtype >= DTYPE_COUNT ||
-        a->redop >= REDOP_COUNT || a->quant >= WIRE_QUANTS ||
-        a->code >= DTYPE_COUNT)
-        c->failed = true;
-}
-
 static void edge_field(struct cursor *c, struct wire_edge *e)
 {
     cursor_u64(c, &e->peer);
@@ -151,6 +136,30 @@ static void raw_field(struct cursor *c, const uint8_t **bytes, size_t size)
     }
     c->left -= size;
     c->done += size;
+}
+
+static void args_field(struct cursor *c, struct wire_args *a)
+{
+    cursor_u8(c, &a->coll);
+    cursor_u8(c, &a->dtype);
+    cursor_u8(c, &a->redop);
+    cursor_u8(c, &a->quant);
+    cursor_u8(c, &a->code);
+    cursor_u32(c, &a->root);
+    cursor_u64(c, &a->count);
+    cursor_u64(c, &a->sends);
+    cursor_u64(c, &a->recvs);
+    cursor_u64(c, &a->digest);
+    cursor_u32(c, &a->rank);
+    cursor_u32(c, &a->named_size);
+    limit(c, a->named_size, ARGUMENTS_SIZE + 1);
+    if (!c->failed) raw_field(c, &a->named, a->named_size);
+    if (a->coll >= WIRE_COLLS || a->dtype >= DTYPE_COUNT ||
+        a->redop >= REDOP_COUNT || a->quant >= WIRE_QUANTS ||
+        a->code >= DTYPE_COUNT || a->rank >= PEERS_MAX)
+        c->failed = true;
+    if (c->in && !c->failed && !arguments_valid(a->named, a->named_size))
+        c->failed = true;
 }
 
 static void result_field(struct cursor *c, struct wire_msg *m)

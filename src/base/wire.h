@@ -168,6 +168,9 @@ struct wire_args {
     uint64_t count;        /* elements (all-reduce) or bytes */
     uint64_t sends, recvs; /* all-to-all: bytes to and from one partner */
     uint64_t digest;       /* of all that must agree */
+    uint32_t rank;         /* of the member, in the scope as it has it */
+    uint32_t named_size;   /* bytes of a list (arguments.h); borrowed */
+    const uint8_t *named;
 };
 
 enum { WIRE_COLLS = 5, WIRE_QUANTS = 3 }; /* COLL_COUNT etc. */

@@ -127,9 +127,11 @@ static void keep_text(struct session *s, const struct wire_msg *msg)
 
 const char *session_dispute(const struct session *s, const struct wire_op *name)
 {
-    /* An operation that was not launched then has no number. */
-    bool same = s->disputed.tag == name->tag &&
-                s->disputed.scope == name->scope && s->dispute[0] != '\0';
+    /* An operation that was not launched then has no number. The text about
+     * scopes is about all of them (V6). */
+    bool same = s->disputed.scope == name->scope ||
+                s->disputed.state == VERDICT_CROSSED;
+    same &= s->disputed.tag == name->tag && s->dispute[0] != '\0';
     return same ? s->dispute : NULL;
 }
 

@@ -3,6 +3,8 @@
  * master/PROTOCOL.md. */
 #include "session.h"
 
+#include "../base/arguments.h"
+
 #include "../../include/pccl.h"
 
 /* -------------------------------------------------------------- the flush */
@@ -22,7 +24,7 @@ static void send_list(struct session *s, struct wire_msg *msg)
 /* Rule F9: the arguments of the disputed operation, and what this member sends
  * to the other one of the pair. */
 static void describe(const struct session *s, const struct wire_msg *flush,
-                     struct wire_msg *reply)
+                     struct wire_msg *reply, uint8_t *named)
 {
     const uint64_t *pair = flush->flush.pair;
     const struct op *op = engine_find(s->engine, flush->flush.op.tag);
@@ -32,7 +34,7 @@ static void describe(const struct session *s, const struct wire_msg *flush,
     uint64_t other = pair[0] == s->id ? pair[1] : 0;
     if (pair[1] == s->id) other = pair[0];
     reply->flushed.described = true;
-    op_describe(s->engine, op, other, &reply->flushed.args);
+    op_describe(s->engine, op, other, &reply->flushed.args, named);
 }
 
 /* Rule F2: the peer stops, then reports its operations. */
@@ -46,7 +48,8 @@ void session_on_flush(struct session *s, const struct wire_msg *msg)
                              .round = msg->round,
                              .epoch = s->view->epoch,
                              .flushed.traits = s->traits};
-    if (msg->flush.disputed) describe(s, msg, &reply);
+    uint8_t named[ARGUMENTS_SIZE];
+    if (msg->flush.disputed) describe(s, msg, &reply, named);
     send_list(s, &reply);
 }
 

@@ -56,6 +56,7 @@ void master_free(struct master *m)
     for (uint32_t i = 0; i < GROUPS_MAX; i++) {
         round_ops_clear(&m->groups[i]);
         blocked_clear(&m->groups[i]);
+        dispute_end(&m->groups[i]);
     }
 }
 
@@ -153,6 +154,8 @@ static uint32_t find_group(struct master *m, uint32_t number)
     }
     if (unused == GROUPS_MAX) return GROUPS_MAX;
     struct master_group *g = &m->groups[unused];
+    blocked_clear(g);
+    dispute_end(g);
     memset(g, 0, sizeof *g);
     g->used = true;
     g->number = number;

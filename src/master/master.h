@@ -22,6 +22,7 @@
 #ifndef PCCL_MASTER_H
 #define PCCL_MASTER_H
 
+#include "dispute.h"
 #include "../base/base.h"
 #include "../base/evidence.h"
 #include "../base/wire.h"
@@ -131,8 +132,6 @@ struct master_peer {
     struct master_debt debt;
     pccl_ns voted_at;
     struct master_peer_sync sync;
-    bool described; /* in this round: the arguments of the disputed operation */
-    struct wire_args args;
     struct wire_member info;
 };
 
@@ -202,13 +201,6 @@ struct master_wait {
     struct wire_op runs, lacks;
     uint32_t rank;
     uint32_t from; /* while a circle is searched */
-};
-
-/* The operation on whose arguments two members disagree (rule F9). */
-struct master_dispute {
-    bool open; /* there is one */
-    struct wire_op op;
-    uint64_t pair[2]; /* ids: who reported it, and of whom */
 };
 
 /* A pair whose link was lost, or could not be made. */
@@ -495,16 +487,6 @@ bool round_read_set(struct master *m, uint32_t link, const struct wire_msg *msg,
 /* A verdict when the epoch is closed, if both ranks are in the scope. */
 void round_force(struct master_group *g, uint32_t rank, uint32_t other,
                  const struct wire_op *name, enum op_verdict verdict);
-
-/* dispute.c: members disagree on the arguments of an operation. Asks for them
- * in FLUSH, takes the answer of a FLUSHED that has been checked, and makes a
- * text of WIRE_TEXT_MAX bytes at most; empty: too little is known. */
-void dispute_begin(struct master_group *g, const struct wire_op *name,
-                   uint64_t reporter, uint64_t other);
-void dispute_ask(const struct master_group *g, struct wire_msg *flush);
-void dispute_answer(struct master *m, uint32_t link,
-                    const struct wire_msg *msg);
-void dispute_text(struct master *m, uint32_t group, char *text);
 
 /* round_view.c: the view that a round proposes, into m->sorted and m->members,
  * and its size. */

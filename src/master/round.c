@@ -90,7 +90,7 @@ static void begin(struct master *m, uint32_t group)
         if (p->state == PEER_FREE || p->group != group) continue;
         p->answer = ANSWER_DUE;
         p->proposed = false;
-        p->ready = p->described = false;
+        p->ready = false;
         p->questions = 0;
         p->probe = 0;
     }
@@ -406,7 +406,7 @@ static void end_round(struct master *m, uint32_t group)
     g->update = g->survey = g->surveyed = false;
     g->spared = 0;
     g->forced_count = 0;
-    g->dispute.open = false;
+    dispute_end(g);
     round_ops_clear(g);
     optimize_installed(m, group, count);
     edges_forget_gone(m, group);

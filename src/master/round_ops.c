@@ -289,16 +289,23 @@ static uint32_t next_asked(const struct master_table *t, uint32_t rank,
     }
 }
 
-/* Rule F9: the text about a disputed operation among the verdicts. */
+/* Rule F9: the text about an operation among the verdicts. */
 static void explain(struct master *m, uint32_t group, struct wire_msg *msg)
 {
     const struct master_dispute *d = &m->groups[group].dispute;
-    uint32_t i = 0;
-    while (i < msg->op_count && !(msg->ops[i].state == VERDICT_INVALID &&
-                                  wire_same_op(&msg->ops[i], &d->op)))
-        i++;
-    msg->verdict.about = i;
-    if (d->open && i < msg->op_count) dispute_text(m, group, msg->verdict.text);
+    msg->verdict.about = msg->op_count;
+    for (uint32_t i = 0; i < msg->op_count; i++) {
+        uint8_t verdict = msg->ops[i].state;
+        bool disputed = d->open && verdict == VERDICT_INVALID &&
+                        wire_same_op(&msg->ops[i], &d->op);
+        if (!disputed && verdict != VERDICT_CROSSED) continue;
+        msg->verdict.about = i;
+        if (disputed)
+            dispute_text(m, group, msg->verdict.text);
+        else
+            dispute_text_crossed(m, group, msg->ops[i].tag, msg->verdict.text);
+        return;
+    }
 }
 
 /* Sends m->ops to members of a scope. */

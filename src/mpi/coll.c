@@ -45,6 +45,7 @@ void coll_arguments_free(struct coll *coll)
 {
     coll_stages_free(coll);
     free(coll->input);
+    free(coll->split);
     free(coll->sendcounts);
     free(coll->recvcounts);
     free(coll->senddispls);
@@ -65,14 +66,68 @@ void *coll_stage(struct coll *coll, int index, size_t size)
     return coll->stages[index];
 }
 
+static const char *const call_names[] = {
+    [CALL_INTERNAL] = "one that makes a communicator",
+    [CALL_BARRIER] = "MPI_Barrier",
+    [CALL_BCAST] = "MPI_Bcast",
+    [CALL_GATHER] = "MPI_Gather",
+    [CALL_SCATTER] = "MPI_Scatter",
+    [CALL_ALLGATHER] = "MPI_Allgather",
+    [CALL_ALLTOALL] = "MPI_Alltoall",
+    [CALL_REDUCE] = "MPI_Reduce",
+    [CALL_ALLREDUCE] = "MPI_Allreduce",
+    [CALL_REDUCE_SCATTER] = "MPI_Reduce_scatter",
+    [CALL_REDUCE_SCATTER_BLOCK] = "MPI_Reduce_scatter_block",
+    [CALL_SCAN] = "MPI_Scan",
+    [CALL_EXSCAN] = "MPI_Exscan",
+    [CALL_NEIGHBOR_ALLGATHER] = "MPI_Neighbor_allgather",
+    [CALL_NEIGHBOR_ALLTOALL] = "MPI_Neighbor_alltoall"};
+
 /* FNV-1a on words. */
-uint64_t coll_digest(const struct coll *coll, uint64_t a, uint64_t b)
+static void mix(struct coll *coll, uint64_t word)
 {
-    uint64_t root = coll->rooted ? (uint64_t)coll_root_now(coll) + 1 : 0;
-    const uint64_t words[] = {coll->call, root, a, b};
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (int i = 0; i < 4; i++) hash = (hash ^ words[i]) * 0x100000001b3u;
-    return hash;
+    coll->op.user_digest = (coll->op.user_digest ^ word) * 0x100000001b3u;
+}
+
+static pcclArgument_t *sign(struct coll *coll, const char *name)
+{
+    assert(coll->op.argument_count < COLL_NAMED);
+    pcclArgument_t *argument = &coll->named[coll->op.argument_count++];
+    *argument = (pcclArgument_t){.name = name};
+    return argument;
+}
+
+void coll_sign_text(struct coll *coll, const char *name, const char *text,
+                    uint64_t number)
+{
+    sign(coll, name)->text = text;
+    mix(coll, number);
+}
+
+void coll_sign_numbers(struct coll *coll, const char *name,
+                       const uint64_t *numbers, int count)
+{
+    pcclArgument_t *argument = sign(coll, name);
+    argument->values = numbers;
+    argument->value_count = (size_t)count;
+    for (int i = 0; i < count; i++) mix(coll, numbers[i]);
+}
+
+void coll_sign_number(struct coll *coll, const char *name, uint64_t number)
+{
+    uint64_t *kept = &coll->numbers[coll->op.argument_count];
+    *kept = number;
+    coll_sign_numbers(coll, name, kept, 1);
+}
+
+void coll_sign(struct coll *coll)
+{
+    coll->op.user_digest = 0xcbf29ce484222325u;
+    coll->op.arguments = coll->named;
+    coll->op.argument_count = 0;
+    coll_sign_text(coll, "function", call_names[coll->call], coll->call);
+    if (coll->rooted)
+        coll_sign_number(coll, "root", (uint64_t)coll_root_now(coll));
 }
 
 int coll_root_now(const struct coll *coll)
@@ -337,17 +392,6 @@ int coll_gather_bytes(struct comm *comm, const void *mine, size_t size,
     coll.recvbuf = all;
     coll.sendtype = coll.recvtype = type_find(MPI_BYTE);
     coll.sendcount = coll.recvcount = (MPI_Count)size;
-    coll_begin(&coll);
-    int error = coll_settle(&coll);
-    coll_arguments_free(&coll);
-    return error;
-}
-
-int coll_barrier(struct comm *comm)
-{
-    struct coll coll = {.comm = comm, .function = "MPI internal"};
-    coll.step = step_barrier;
-    coll.uses = USES_NOTHING;
     coll_begin(&coll);
     int error = coll_settle(&coll);
     coll_arguments_free(&coll);

@@ -17,7 +17,7 @@
 /* Results of a step function; any other value is a noted error class. */
 enum { COLL_DONE = 0, COLL_RUN = -1 };
 
-enum { COLL_STAGES = 4 };
+enum { COLL_STAGES = 4, COLL_NAMED = 6 };
 
 /* Mode of a call: blocking, a request, or a persistent request. */
 struct mode {
@@ -105,8 +105,11 @@ struct coll {
     enum { FOLD_ALL, FOLD_BEFORE, FOLD_UP_TO } fold;
     MPI_Count keep_first, keep_count, block_count;
     bool keep;
-    bool everyone;  /* between groups: all members of both get a result */
-    uint64_t split; /* digest of the counts that every member keeps */
+    bool everyone;   /* between groups: all members of both get a result */
+    uint64_t *split; /* the count that each member keeps, or NULL; owned */
+    /* What pccl is to name where the members disagree; coll_sign(). */
+    pcclArgument_t named[COLL_NAMED];
+    uint64_t numbers[COLL_NAMED];
     /* Of an agreement on context ids, see step_context: */
     uint32_t wanted, candidate, mine, all;
     struct comm *made; /* gets the context at the end, or NULL */
@@ -140,9 +143,15 @@ int coll_settle(struct coll *coll);
 /* Raises the error and frees all that coll owns. */
 int coll_refuse(struct coll *coll, int error_class, const char *text);
 
-/* A digest for pccl to compare: of the function, the root, and two numbers that
- * the members must agree on beyond the arguments of the operation. */
-uint64_t coll_digest(const struct coll *coll, uint64_t a, uint64_t b);
+/* Makes pccl compare the function and the root, beside the arguments of the
+ * operation, and name them where the members disagree. */
+void coll_sign(struct coll *coll);
+/* ... and further arguments: a text, whose number is compared; or numbers. */
+void coll_sign_text(struct coll *coll, const char *name, const char *text,
+                    uint64_t number);
+void coll_sign_number(struct coll *coll, const char *name, uint64_t number);
+void coll_sign_numbers(struct coll *coll, const char *name,
+                       const uint64_t *numbers, int count);
 
 int coll_root_now(const struct coll *coll);
 /* Whether this process is the root. In an intercommunicator a root is a rank of
@@ -192,7 +201,6 @@ extern const char lost_root_text[];
 /* Small collectives for internal use; they return a noted class. */
 int coll_gather_bytes(struct comm *comm, const void *mine, size_t size,
                       void *all);
-int coll_barrier(struct comm *comm);
 int coll_finish(void);
 
 /* Waits between polls: yields at first, then sleeps a little. */

@@ -219,7 +219,10 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
     coll.call = CALL_REDUCE_SCATTER;
     MPI_Count total = 0;
     if (numbers_null(counts)) CHECK(MPI_ERR_ARG);
-    const struct group *members = comm_members(comm);
+    const struct group *members =
+        comm->remote ? comm_members(comm) : coll.called;
+    coll.split = calloc((size_t)members->size, sizeof *coll.split);
+    if (!coll.split) CHECK(MPI_ERR_NO_MEM);
     for (int i = 0; i < members->size; i++) {
         MPI_Count count = numbers_at(counts, i);
         if (count < 0) CHECK(MPI_ERR_COUNT);
@@ -228,7 +231,7 @@ static int reduce_scatter(const void *sendbuf, void *recvbuf,
             coll.keep_count = count;
         }
         total += count;
-        coll.split = (coll.split ^ (uint64_t)count) * 0x100000001b3u;
+        coll.split[i] = (uint64_t)count;
     }
     coll.keep = coll.keep_count > 0;
     coll.everyone = true;

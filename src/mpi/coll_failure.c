@@ -133,9 +133,7 @@ static int failure_mismatch(const struct coll *coll, const char *text)
     bool changed = coll->comm->follows_world && rank_use_has_changed() &&
                    coll->uses != USES_NOTHING;
     if (!changed && !coll->unaware && !coll->orphan)
-        return error_note(MPI_ERR_NOT_SAME,
-                          "the members do not agree on the arguments: %s",
-                          text);
+        return error_note(MPI_ERR_NOT_SAME, "%s", text);
     if (coll->uses == USES_ROOT_DATA)
         return error_note(MPIX_ERR_PROC_FAILED, "%s", lost_root_text);
     return error_note(MPIX_ERR_PROC_FAILED,

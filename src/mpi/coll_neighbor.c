@@ -114,7 +114,7 @@ static int prepare(struct coll *coll)
     coll->op.send_displs = sends + n;
     coll->op.recv_bytes = recvs;
     coll->op.recv_displs = recvs + n;
-    coll->op.user_digest = coll_digest(coll, 0, 0);
+    coll_sign(coll);
     return COLL_RUN;
 }
 

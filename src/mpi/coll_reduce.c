@@ -13,12 +13,51 @@
 /* Bytes gathered at once, over all members. */
 enum { FOLD_MEMORY = 16 << 20 };
 
-static uint64_t digest(const struct coll *coll)
+/* Elements that operators see as the same have the same name. */
+static const char *const element_names[ELEMENT_COUNT] = {
+    [ELEMENT_NONE] = "of the program",
+    [ELEMENT_CHARACTER] = "MPI_CHAR",
+    [ELEMENT_BYTE] = "MPI_BYTE",
+    [ELEMENT_I8] = "MPI_INT8_T",
+    [ELEMENT_I16] = "MPI_INT16_T",
+    [ELEMENT_I32] = "MPI_INT",
+    [ELEMENT_I64] = "MPI_INT64_T",
+    [ELEMENT_U8] = "MPI_UINT8_T",
+    [ELEMENT_U16] = "MPI_UINT16_T",
+    [ELEMENT_U32] = "MPI_UNSIGNED",
+    [ELEMENT_U64] = "MPI_UINT64_T",
+    [ELEMENT_FLOAT] = "MPI_FLOAT",
+    [ELEMENT_DOUBLE] = "MPI_DOUBLE",
+    [ELEMENT_LONG_DOUBLE] = "MPI_LONG_DOUBLE",
+    [ELEMENT_FLOAT_COMPLEX] = "MPI_C_FLOAT_COMPLEX",
+    [ELEMENT_DOUBLE_COMPLEX] = "MPI_C_DOUBLE_COMPLEX",
+    [ELEMENT_LONG_DOUBLE_COMPLEX] = "MPI_C_LONG_DOUBLE_COMPLEX",
+    [ELEMENT_BOOL] = "MPI_C_BOOL",
+    [ELEMENT_LOGICAL] = "MPI_LOGICAL",
+    [ELEMENT_FLOAT_INT] = "MPI_FLOAT_INT",
+    [ELEMENT_DOUBLE_INT] = "MPI_DOUBLE_INT",
+    [ELEMENT_LONG_INT] = "MPI_LONG_INT",
+    [ELEMENT_SHORT_INT] = "MPI_SHORT_INT",
+    [ELEMENT_LONG_DOUBLE_INT] = "MPI_LONG_DOUBLE_INT",
+    [ELEMENT_2INT] = "MPI_2INT",
+    [ELEMENT_2FLOAT] = "MPI_2REAL",
+    [ELEMENT_2DOUBLE] = "MPI_2DOUBLE_PRECISION",
+    [ELEMENT_OTHER] = "another one"};
+
+static void sign_reduction(struct coll *coll)
 {
     const struct mpi_op *op = coll->reducer;
-    uint64_t name = op->predefined ? (uint64_t)op->object.handle & 0xff : 0xff;
-    return coll_digest(coll, (uint64_t)coll->recvcount ^ coll->split,
-                       name << 56 ^ (uint64_t)coll->recvtype->element);
+    enum element element = coll->recvtype->element;
+    uint64_t number = op->predefined ? (uint64_t)op->object.handle & 0xff : 0;
+    coll_sign(coll);
+    if (coll->split)
+        coll_sign_numbers(coll, "counts", coll->split, coll->entries);
+    else if (coll->call == CALL_REDUCE_SCATTER_BLOCK)
+        coll_sign_number(coll, "count", (uint64_t)coll->keep_count);
+    else
+        coll_sign_number(coll, "count", (uint64_t)coll->recvcount);
+    coll_sign_text(coll, "datatype", element_names[element], element);
+    coll_sign_text(coll, "operator", op_name(op), number);
 }
 
 /* Stores elements [keep_first, keep_first + keep_count) of a full result. */
@@ -54,7 +93,7 @@ int step_reduce_direct(struct coll *coll)
     coll->op.kind = pcclKindAllReduce;
     coll->op.sendbuf = coll->in_place ? coll->recvbuf : coll->sendbuf;
     coll->op.count = (size_t)coll->recvcount * (size_t)scale;
-    coll->op.user_digest = digest(coll);
+    sign_reduction(coll);
     return COLL_RUN;
 }
 
@@ -67,7 +106,8 @@ static int context_round(struct coll *coll, uint32_t mine, pcclRedOp_t op)
     coll->op.count = 1;
     coll->op.datatype = pcclUint32;
     coll->op.op = op;
-    coll->op.user_digest = (uint64_t)coll->wanted << 8 ^ 6;
+    coll_sign(coll);
+    coll_sign_number(coll, "number of communicators", coll->wanted);
     return COLL_RUN;
 }
 
@@ -230,7 +270,7 @@ int step_reduce_fold(struct coll *coll)
     coll->op.sendbuf = NULL;
     coll->op.recvbuf = stage;
     coll->op.count = (size_t)size;
-    coll->op.user_digest = digest(coll);
+    sign_reduction(coll);
     return COLL_RUN;
 }
 

@@ -9,7 +9,7 @@ int step_barrier(struct coll *coll)
 {
     if (coll->round == 1) return COLL_DONE;
     coll->op.kind = pcclKindBarrier;
-    coll->op.user_digest = coll_digest(coll, 0, 0);
+    coll_sign(coll);
     return COLL_RUN;
 }
 
@@ -23,7 +23,9 @@ static int holder_round(struct coll *coll)
     coll->op.count = 1;
     coll->op.datatype = pcclUint32;
     coll->op.op = pcclMin;
-    coll->op.user_digest = coll_digest(coll, 1, world.promotes);
+    coll_sign(coll);
+    coll_sign_text(coll, "PCCL_LOST_ROOT", world.promotes ? "promote" : "end",
+                   1 + world.promotes);
     return COLL_RUN;
 }
 
@@ -55,7 +57,7 @@ int step_broadcast(struct coll *coll)
     coll->op.kind = pcclKindBroadcast;
     coll->op.count = (size_t)size;
     coll->op.root = root;
-    coll->op.user_digest = coll_digest(coll, 0, 0);
+    coll_sign(coll);
     return COLL_RUN;
 }
 
@@ -77,7 +79,7 @@ int step_allgather(struct coll *coll)
     coll->op.count = (size_t)size;
     coll->op.sendbuf = coll->sendbuf;
     coll->op.recvbuf = coll->recvbuf;
-    coll->op.user_digest = coll_digest(coll, 0, 0);
+    coll_sign(coll);
     /* In place, the own block is at the rank of the call, and a failed
      * operation may overwrite any part of the receive buffer: keep a copy. */
     bool staged = !type->dense || coll->in_place;
@@ -186,7 +188,7 @@ static int exchange_prepare(struct coll *coll)
     op->send_displs = arrays + n;
     op->recv_bytes = arrays + 2 * n;
     op->recv_displs = arrays + 3 * n;
-    op->user_digest = coll_digest(coll, 0, 0);
+    coll_sign(coll);
     return COLL_RUN;
 }
 

@@ -248,7 +248,7 @@ int error_raise(struct comm *comm, int error_class, const char *function,
 int error_raise_noted(struct comm *comm, int error_class, const char *function)
 {
     char text[MPI_MAX_ERROR_STRING / 2];
-    snprintf(text, sizeof text, "%.200s",
+    snprintf(text, sizeof text, "%.250s",
              last.error_class == error_class ? last.text : "failed");
     return error_raise(comm, error_class, function, "%s", text);
 }

@@ -20,6 +20,15 @@ struct mpi_op *op_find(MPI_Op handle)
     return (struct mpi_op *)handle_find(HANDLE_OP, handle);
 }
 
+const char *op_name(const struct mpi_op *op)
+{
+    static const char *const names[OPS] = {
+        NULL,       "MPI_MAX",    "MPI_MIN",    "MPI_SUM",     "MPI_PROD",
+        "MPI_LAND", "MPI_BAND",   "MPI_LOR",    "MPI_BOR",     "MPI_LXOR",
+        "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC", "MPI_REPLACE", "MPI_NO_OP"};
+    return op->predefined ? names[op->object.handle & 0xff] : "of the program";
+}
+
 void op_start(void)
 {
     for (int i = 1; i < OPS; i++) {

@@ -1,7 +1,14 @@
 /* api_collective.c - the calls of pccl.h for collective operations. */
 #include "api.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+
+enum {
+    /* Of programs that were made when there were no arguments to name. */
+    SIZE_WITHOUT_ARGUMENTS = offsetof(pcclCollective_t, arguments),
+    ARGUMENTS_MOST = 8
+};
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -139,6 +146,13 @@ static struct op_request request_of(const struct engine *e,
         .members = op->members,
         .member_count = (uint32_t)op->member_count,
     };
+    r.user_digest = op->user_digest;
+    if (op->size >= sizeof *op) {
+        r.named = op->arguments;
+        r.named_count = op->argument_count < ARGUMENTS_MOST
+                            ? (uint32_t)op->argument_count
+                            : ARGUMENTS_MOST;
+    }
     if (op->kind == pcclKindAllReduce) {
         r.dtype = (enum dtype)op->datatype;
         r.redop = (enum redop)op->op;
@@ -277,7 +291,7 @@ pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
-    if (!op || !handle_out || op->size < sizeof *op)
+    if (!op || !handle_out || op->size < SIZE_WITHOUT_ARGUMENTS)
         return api_leave(c, pcclInvalidArgument);
     struct op *started;
     rc = launch(c, op, NULL, &started);
@@ -293,7 +307,8 @@ pcclResult_t pcclCollective(const pcclCollective_t *op, pcclComm_t *comm,
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
-    if (!op || op->size < sizeof *op) return api_leave(c, pcclInvalidArgument);
+    if (!op || op->size < SIZE_WITHOUT_ARGUMENTS)
+        return api_leave(c, pcclInvalidArgument);
     return api_leave(c, run(c, op, NULL, info_out));
 }
 

@@ -39,6 +39,10 @@ struct op_request {
     uint64_t digest; /* of all arguments that must agree */
     const uint64_t *members; /* scope, or NULL: the whole view */
     uint32_t member_count;
+    /* What the text of a disagreement names (rule F9); the caller's. */
+    const struct pcclArgument_t *named;
+    uint32_t named_count;
+    uint64_t user_digest;
 };
 
 enum engine_fault {
@@ -167,9 +171,10 @@ bool op_is_whole(const struct op *op);       /* its scope is the whole view */
 struct wire_op op_name(const struct op *op); /* scope, tag and sequence */
 const uint64_t *op_scope(const struct op *op, uint32_t *count);
 /* The arguments of the call; of an all-to-all the bytes to and from that
- * member, which may be this one. */
+ * member, which may be this one. `named`: ARGUMENTS_SIZE bytes that they
+ * borrow. */
 void op_describe(const struct engine *e, const struct op *op, uint64_t other,
-                 struct wire_args *args);
+                 struct wire_args *args, uint8_t *named);
 void op_set_loss(struct op *op, uint32_t loss);
 /* The master's verdict, which counts at INSTALL; ABORT in a new epoch. */
 void op_set_verdict(struct op *op, enum op_verdict verdict);

@@ -55,42 +55,6 @@ const uint64_t *op_scope(const struct op *op, uint32_t *count)
     return op->scope;
 }
 
-static_assert((int)WIRE_COLLS == COLL_COUNT, "the coordinator names them");
-static_assert((int)WIRE_QUANTS == QUANT_ALGORITHM_COUNT, "likewise");
-
-static void describe_pair(const struct engine *e, const struct op *op,
-                          uint64_t other, struct wire_args *args)
-{
-    const struct plan_request *p = &op->plan.r;
-    uint32_t rank = other == e->links.self ? p->rank : p->world;
-    for (uint32_t i = 0; i < op->ep_count; i++)
-        if (op->eps[i].link->id == other) rank = op->eps[i].rank;
-    if (rank == p->world) return;
-    args->sends = p->send_bytes[rank];
-    args->recvs = p->recv_bytes[rank];
-}
-
-void op_describe(const struct engine *e, const struct op *op, uint64_t other,
-                 struct wire_args *args)
-{
-    const struct plan_request *p = &op->r.plan;
-    bool reduces = p->coll == COLL_ALLREDUCE;
-    bool sized = p->coll != COLL_BARRIER && p->coll != COLL_ALLTOALLV;
-    *args =
-        (struct wire_args){.coll = (uint8_t)p->coll, .digest = op->r.digest};
-    if (reduces) {
-        args->dtype = (uint8_t)op->r.dtype;
-        args->redop = (uint8_t)op->r.redop;
-    }
-    if (reduces && op->r.quant.algorithm != QUANT_NONE) {
-        args->quant = (uint8_t)op->r.quant.algorithm;
-        args->code = (uint8_t)op->r.quant.code;
-    }
-    if (sized) args->count = args->quant > 0 ? op->r.count : p->count;
-    if (p->coll == COLL_BROADCAST) args->root = p->root;
-    if (p->coll == COLL_ALLTOALLV) describe_pair(e, op, other, args);
-}
-
 void op_set_loss(struct op *op, uint32_t loss)
 {
     op->loss = loss;

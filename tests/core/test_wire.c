@@ -38,6 +38,10 @@ static void fill_lists(struct wire_msg *m)
     }
 }
 
+/* "ab" is "c"; "d" is 1. */
+static const uint8_t named[] = {0, 2, 1,   0, 0, 'a', 'b', 'c', 1, 1, 0,
+                                0, 1, 'd', 0, 0, 0,   0,   0,   0, 0, 1};
+
 static void fill_dispute(struct wire_msg *m)
 {
     if (m->type == WIRE_FLUSHED) {
@@ -52,7 +56,10 @@ static void fill_dispute(struct wire_msg *m)
                                              .count = 1ull << 63,
                                              .sends = 5,
                                              .recvs = 6,
-                                             .digest = 1ull << 62};
+                                             .digest = 1ull << 62,
+                                             .rank = 3,
+                                             .named = named,
+                                             .named_size = sizeof named};
     } else if (m->type == WIRE_FLUSH) {
         m->flush.disputed = true;
         m->flush.op = (struct wire_op){.scope = 9, .tag = 8, .seq = 7};
@@ -268,6 +275,35 @@ static void test_full_lists_fit(void **state)
     free(big);
 }
 
+/* A list of arguments that is none ends the connection (rule F9a). */
+static void test_lists_of_arguments(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t bytes[8];
+        uint32_t size;
+        bool good;
+    } lists[] = {{{0, 1, 1, 0, 0, 'a', 'b'}, 7, true},
+                 {{0, 0, 0, 0, 0}, 5, true},
+                 {{0}, 0, true},
+                 {{0, 1, 1, 0, 0, 'a', 'b'}, 6, false}, /* cut */
+                 {{0, 1, 1, 0, 0, 'a', 'b', 0}, 8, false},
+                 {{0, 1, 1, 0, 0, 'a', 7}, 7, false},   /* unprintable */
+                 {{4, 1, 1, 0, 0, 'a', 'b'}, 7, false}, /* flags */
+                 {{0, 1, 0, 0, 1, 'a'}, 6, false},      /* lacks a value */
+                 {{0, 1, 0, 1, 0, 'a'}, 6, false},
+                 {{0, 0, 0, 0}, 4, false}};
+    for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
+        struct wire_msg out, m = {.type = WIRE_FLUSHED};
+        m.flushed.described = true;
+        m.flushed.args.named = lists[i].bytes;
+        m.flushed.args.named_size = lists[i].size;
+        size_t used, size = wire_encode(&m, frame);
+        assert_int_equal(wire_decode(frame, size, &store, &out, &used),
+                         lists[i].good ? WIRE_OK : WIRE_BAD);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_every_corruption),
         cmocka_unit_test(test_size_is_judged_by_type),
         cmocka_unit_test(test_full_lists_fit),
+        cmocka_unit_test(test_lists_of_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,12 @@
  * allreduce, broadcast, allgather or alltoallv, with the sizes in bytes at
  * which the library chooses another algorithm (proc/borders.h). */
 #include "conform.h"
+#include "mismatch_words.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-enum { RANKS_MAX = 5, SIZES_MAX = 64, SUM_COUNT = 100 };
+enum { SIZES_MAX = 64, SUM_COUNT = 100 };
 
 enum what {
     BARRIER,
@@ -229,6 +230,77 @@ static int sum_is_right(void)
            value == root;
 }
 
+/* Forms of one collective. A library may let them meet. */
+static int family(int what)
+{
+    static const int first[WHATS] = {
+        BARRIER,   BCAST,          GATHER,         GATHER,   SCATTER,  SCATTER,
+        ALLGATHER, ALLGATHER,      ALLTOALL,       ALLTOALL, ALLTOALL, REDUCE,
+        ALLREDUCE, REDUCE_SCATTER, REDUCE_SCATTER, SCAN,     EXSCAN};
+    return first[what];
+}
+
+/* ----------------------------------------------------------------- the text
+ */
+
+static const char *op_text(MPI_Op op)
+{
+    return op == MPI_SUM    ? "MPI_SUM"
+           : op == MPI_MAX  ? "MPI_MAX"
+           : op == MPI_LAND ? "MPI_LAND"
+           : op == MPI_BXOR ? "MPI_BXOR"
+                            : "of the program";
+}
+
+static const char *type_text(MPI_Datatype type)
+{
+    return type == MPI_INT     ? "MPI_INT"
+           : type == MPI_FLOAT ? "MPI_FLOAT"
+                               : "MPI_DOUBLE";
+}
+
+/* What the call of this rank has under a name; 0: there is no such name. */
+static int own_value(const struct args *a, const char *name, char *out,
+                     size_t room)
+{
+    int entry, bytes;
+    int is_block = a->what == REDUCE_SCATTER_BLOCK;
+    enum what shown = (enum what)family((int)a->what);
+    MPI_Type_size(a->type, &bytes);
+    if (strcmp(name, "the function") == 0)
+        snprintf(out, room, "MPI_%s", names[is_block ? a->what : shown]);
+    else if (strcmp(name, "the root") == 0)
+        snprintf(out, room, "%d", a->root);
+    else if (strcmp(name, "the count") == 0)
+        snprintf(out, room, "%d", a->count);
+    else if (strcmp(name, "the bytes") == 0)
+        snprintf(out, room, "%d", a->count * bytes);
+    else if (strcmp(name, "the datatype") == 0)
+        snprintf(out, room, "%s", type_text(a->type));
+    else if (strcmp(name, "the operator") == 0)
+        snprintf(out, room, "%s", op_text(a->op));
+    else if (sscanf(name, "counts[%d]", &entry) == 1)
+        snprintf(out, room, "%d", a->count + a->recv[entry]);
+    else
+        return 0;
+    return 1;
+}
+
+/* The text of an error: it names an argument, its values and ranks. */
+static int text_is_right(const struct args *mine, char *error)
+{
+    char own[64], *colon;
+    char *at = strstr(error, "members disagree on ");
+    if (!at) return 0;
+    if (sizes_are_right(at)) return 1;
+    at += strlen("members disagree on ");
+    colon = strstr(at, ": ");
+    if (!colon) return 0;
+    *colon = 0;
+    return own_value(mine, at, own, sizeof own) &&
+           values_are_right(colon + 2, own, rank, size);
+}
+
 static int patience, first;
 
 static void disagree(const struct args *mine, const struct args *usual,
@@ -241,7 +313,16 @@ static void disagree(const struct args *mine, const struct args *usual,
              number - 1, number % 2 ? "I" : "", names[usual->what],
              usual->count, bytes, what);
     alarm((unsigned)patience);
-    int result = conform_class(call(mine));
+    char error[MPI_MAX_ERROR_STRING], copy[MPI_MAX_ERROR_STRING];
+    int code = call(mine), result = conform_class(code);
+    char *says = copy;
+    snprintf(copy, sizeof copy, "%s", error_text(code, error));
+    if (!text_is_right(mine, says)) {
+        say("has a wrong text, case", number - 1);
+        fprintf(stderr, "%s\n", error);
+    }
+    if (!text_is_everywhere(error_text(code, error)))
+        say("has another text than others", 0);
     if (result != MPI_ERR_NOT_SAME) say("has error class", result);
     if (!sum_is_right()) say("cannot go on", 0);
 }
@@ -369,16 +450,6 @@ static void types(const struct args *usual)
     struct args folds = a;
     folds.op = MPI_LAND;
     odd(&folds, &a, "operator: of the program beside a logical one");
-}
-
-/* Forms of one collective. A library may let them meet. */
-static int family(int what)
-{
-    static const int first[WHATS] = {
-        BARRIER,   BCAST,          GATHER,         GATHER,   SCATTER,  SCATTER,
-        ALLGATHER, ALLGATHER,      ALLTOALL,       ALLTOALL, ALLTOALL, REDUCE,
-        ALLREDUCE, REDUCE_SCATTER, REDUCE_SCATTER, SCAN,     EXSCAN};
-    return first[what];
 }
 
 static void kinds(int count)

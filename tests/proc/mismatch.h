@@ -48,6 +48,11 @@ void mismatch_scopes(struct mismatch_list *list, int world, bool tcp);
 void mismatch_few(struct mismatch_list *list, enum plan_coll coll, int world,
                   bool tcp);
 
+/* Whether the text of the error names an argument on which they disagree, its
+ * values, and ranks that have them. ids: of the members, by rank. */
+bool mismatch_text_is_right(const struct mismatch *m, int world,
+                            const uint64_t *ids, const char *text);
+
 size_t mismatch_element(pcclDataType_t type);
 
 #endif

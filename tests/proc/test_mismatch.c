@@ -22,7 +22,7 @@
 enum { RANK = 1, RESULT, SUM_COUNT = 100 };
 
 /* The value of a report: the result, and these. */
-enum { INTACT = 256, SUMS = 512 };
+enum { INTACT = 256, SUMS = 512, TEXT = 1024 };
 
 static int patience_ms = PATIENCE_MS;
 static bool goes_on; /* after a case that hangs */
@@ -141,8 +141,21 @@ static bool sum_is_right(const struct member *m, uint64_t tag)
     return true;
 }
 
-static int64_t disagree(struct member *m, const struct member_call *call)
+static bool text_is_right(const struct member *m, const struct mismatch *c)
 {
+    uint64_t ids[MISMATCH_WORLD_MAX];
+    char text[512] = "";
+    for (int r = 0; r < m->world; r++) ids[r] = m->members[r].id;
+    if (pcclGetLastError(m->comm, text, sizeof text) != pcclSuccess)
+        return false;
+    if (mismatch_text_is_right(c, m->world, ids, text)) return true;
+    fprintf(stderr, "%s: rank %d says: %s\n", c->name, m->rank, text);
+    return false;
+}
+
+static int64_t disagree(struct member *m, const struct mismatch *c)
+{
+    const struct member_call *call = &c->calls[m->rank];
     bool plain = call->kind == pcclKindAllReduce && call->scope_count == 0 &&
                  call->user_digest == 0;
     bool receives = call->kind == pcclKindBroadcast && call->root != m->rank;
@@ -151,6 +164,7 @@ static int64_t disagree(struct member *m, const struct member_call *call)
     memset(m->in, content(m), size);
     pcclResult_t rc = plain ? reduce(m, call, to) : collective(m, call, to);
     int64_t value = (int64_t)rc;
+    if (text_is_right(m, c)) value |= TEXT;
     if (receives || is_intact(m, size)) value |= INTACT;
     if (sum_is_right(m, m->number % 2) && sum_is_right(m, 2)) value |= SUMS;
     return value;
@@ -183,8 +197,7 @@ static void mismatch_seat(struct seat *seat)
     seat_report(seat, RANK, m.rank);
     for (size_t i = job->first; i < list->count; i++) {
         m.number = i;
-        const struct member_call *call = &list->cases[i].calls[m.rank];
-        seat_report(seat, RESULT, disagree(&m, call));
+        seat_report(seat, RESULT, disagree(&m, &list->cases[i]));
     }
     (void)seat_hear(seat);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(m.comm), pcclSuccess);
@@ -217,9 +230,10 @@ static int hear(struct cluster *c, const int *seats,
             continue;
         }
         int64_t value = cluster_await(c, seats[r], RESULT);
-        right += value == (pcclInvalidArgument | INTACT | SUMS);
+        right += value == (pcclInvalidArgument | INTACT | SUMS | TEXT);
         if ((value & 255) != pcclInvalidArgument)
             describe(list, i, r, "has result", value & 255);
+        if (!(value & TEXT)) describe(list, i, r, "has a wrong text", 0);
         if (!(value & INTACT)) describe(list, i, r, "changed its input", 0);
         if (!(value & SUMS)) describe(list, i, r, "cannot go on", 0);
         silent |= !(value & SUMS);
