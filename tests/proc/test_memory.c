@@ -227,24 +227,35 @@ static void *churn(void *arg)
     return NULL;
 }
 
-static void run_churn(struct house *h, long rounds)
+/* As many as a busy machine does in that time, if less. */
+enum { CHURN_MS = 20000, SMALL_MS = 60000 };
+
+static long run_churn(struct house *h, long rounds)
 {
-    struct churn b = {.house = h, .comm = h->b, .rounds = rounds};
-    struct churn a = {
-        .house = h, .comm = h->a, .rounds = rounds, .leads = true};
-    pthread_t thread = spawn(churn, &b);
-    (void)churn(&a);
-    (void)join(thread);
+    enum { STEP = 40 };
+    int64_t begun = now_ms();
+    long done = 0;
+    while (done < rounds && (soaks || now_ms() - begun < CHURN_MS)) {
+        struct churn b = {.house = h, .comm = h->b, .rounds = STEP};
+        struct churn a = {
+            .house = h, .comm = h->a, .rounds = STEP, .leads = true};
+        pthread_t thread = spawn(churn, &b);
+        (void)churn(&a);
+        (void)join(thread);
+        done += STEP;
+    }
+    return done;
 }
 
-/* Blocks and KiB before and after the second of two runs. */
-static void assert_flat(void (*run)(struct house *h, long n), struct house *h,
-                        long first, long then)
+/* Blocks and KiB before and after the second of two runs, which return how
+ * often they did it. */
+static void assert_flat(long (*run)(struct house *h, long n), struct house *h,
+                        long first, long most)
 {
-    run(h, first);
+    (void)run(h, first);
     long had = blocks;
     long kept = resident();
-    run(h, then);
+    long then = run(h, most);
     print_message("%ld more: %ld blocks, %ld KiB, then %ld blocks, %ld KiB\n",
                   then, had, kept, (long)blocks, resident());
     /* Fewer than one block in 16 rounds; a page each would be 4 KiB. */
@@ -252,9 +263,10 @@ static void assert_flat(void (*run)(struct house *h, long n), struct house *h,
     if (COUNTS) assert_true(resident() - kept <= 256 + then / 4);
 }
 
+/* Each newcomer changes the membership twice: 10^4 changes. */
 static void members_come_and_die(void **state)
 {
-    assert_flat(run_churn, *state, 40, scale(160, 5000));
+    assert_flat(run_churn, *state, 40, scale(5000, 50000));
 }
 
 /* ------------------------------------------------------ groups and operations
@@ -273,7 +285,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void run_work(struct house *h, void (*one)(pcclComm_t *comm, long i),
+static long run_work(struct house *h, void (*one)(pcclComm_t *comm, long i),
                      long rounds)
 {
     static long done; /* of all: no tag comes twice */
@@ -283,6 +295,7 @@ static void run_work(struct house *h, void (*one)(pcclComm_t *comm, long i),
     pthread_t thread = spawn(work, &b);
     (void)work(&a);
     (void)join(thread);
+    return rounds;
 }
 
 /* A communicator of its own for each: a scope and a tag. */
@@ -301,9 +314,9 @@ static void in_scope(pcclComm_t *comm, long i)
                      pcclSuccess);
 }
 
-static void run_scopes(struct house *h, long rounds)
+static long run_scopes(struct house *h, long rounds)
 {
-    run_work(h, in_scope, rounds);
+    return run_work(h, in_scope, rounds);
 }
 
 static void scopes_are_forgotten(void **state)
@@ -337,9 +350,9 @@ static void of_all_sizes(pcclComm_t *comm, long i)
     OK(pcclReleaseEvent(comm, &event));
 }
 
-static void run_sizes(struct house *h, long rounds)
+static long run_sizes(struct house *h, long rounds)
 {
-    run_work(h, of_all_sizes, rounds);
+    return run_work(h, of_all_sizes, rounds);
 }
 
 static void operations_of_all_sizes(void **state)
@@ -353,13 +366,14 @@ static void small(pcclComm_t *comm, long i)
     assert_int_equal(reduce(comm, 8, NULL, 0), pcclSuccess);
 }
 
-/* A million, or as many as a busy machine does in a minute. */
-static void run_small(struct house *h, long rounds)
+static long run_small(struct house *h, long rounds)
 {
     enum { STEP = 10000 };
     int64_t begun = now_ms();
-    for (long i = 0; i < rounds && now_ms() - begun < 60000; i += STEP)
-        run_work(h, small, STEP);
+    long done = 0;
+    while (done < rounds && (soaks || now_ms() - begun < SMALL_MS))
+        done += run_work(h, small, STEP);
+    return done;
 }
 
 static void a_million_operations(void **state)
