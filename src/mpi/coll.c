@@ -251,6 +251,18 @@ static int revoked_error(const struct coll *coll)
     return error_note(MPIX_ERR_REVOKED, "the communicator was revoked");
 }
 
+/* Likewise, unless the communicator is revoked (V2). A collective whose last
+ * operation has succeeded is over for all (V3). */
+static int next_step(struct coll *coll)
+{
+    int error = coll->round == 0 ? revoked_error(coll) : MPI_SUCCESS;
+    if (error != MPI_SUCCESS) return error;
+    int step = next_operation(coll);
+    if (step != COLL_RUN) return step;
+    error = revoked_error(coll);
+    return error == MPI_SUCCESS ? COLL_RUN : error;
+}
+
 /* A failed broadcast may have brought all data of the root. They leave the
  * buffer that a restart frees. */
 static void note_data(struct coll *coll, const pcclReduceInfo_t *info)
@@ -267,8 +279,7 @@ static void note_data(struct coll *coll, const pcclReduceInfo_t *info)
 static int run_blocking(struct coll *coll)
 {
     for (;;) {
-        int step = revoked_error(coll);
-        if (step == MPI_SUCCESS) step = next_operation(coll);
+        int step = next_step(coll);
         if (step != COLL_RUN) return step;
         pcclReduceInfo_t info = {0};
         atomic_store(&coll->comm->running, coll->op.tag);
@@ -327,8 +338,7 @@ bool coll_advance(struct coll *coll, enum coll_care care)
             else
                 note_data(coll, &info);
         } else {
-            int step = revoked_error(coll);
-            if (step == MPI_SUCCESS) step = next_operation(coll);
+            int step = next_step(coll);
             if (step != COLL_RUN) {
                 (void)settle(coll, step);
                 return true;
