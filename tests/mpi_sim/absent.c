@@ -1,0 +1,55 @@
+/* absent.c - what the simulator and pccl's entry points call, and this universe
+ * has not: sockets, devices, shared state, and the checks of another program.
+ */
+#include "world.h"
+
+#include "../../src/peer/api.h"
+#include "../../src/peer/comm_device.h"
+#include "../sim/election.h"
+
+#define ABSENT(type, name, result, ...)                                        \
+    type name(__VA_ARGS__)                                                     \
+    {                                                                          \
+        return result;                                                         \
+    }
+#define NOTHING(name, ...)                                                     \
+    void name(__VA_ARGS__)                                                     \
+    {                                                                          \
+    }
+
+NOTHING(comm_abandon, pcclComm_t *c)
+ABSENT(int, comm_synchronize, pcclInternalError, pcclComm_t *c,
+       pcclSharedState_t *state, pcclSharedStateSyncStrategy_t strategy,
+       pcclSharedStateSyncInfo_t *info)
+ABSENT(bool, comm_device_built, false, void)
+ABSENT(bool, comm_io_push, false, pcclComm_t *c)
+NOTHING(comm_io_push_to, pcclComm_t *c, uint64_t member)
+NOTHING(progress_init, pcclComm_t *c)
+NOTHING(progress_changed, pcclComm_t *c)
+NOTHING(progress_launched, pcclComm_t *c)
+ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,
+       const struct op_request *r, uint64_t view_epoch, struct op **rest)
+
+ABSENT(bool, program_quick, false, struct sim *s, struct sim_proc *p)
+NOTHING(program_free, struct sim_proc *p)
+ABSENT(bool, letters_turn, false, struct sim *s, struct sim_proc *p)
+ABSENT(bool, letters_delivered, true, const struct sim *s)
+NOTHING(shared_init, struct sim *s, struct sim_proc *p)
+NOTHING(shared_free, struct sim_proc *p)
+NOTHING(shared_killed, struct sim *s, const struct sim_proc *dead)
+ABSENT(struct oracle *, oracle_new, (struct oracle *)&universe, void)
+NOTHING(oracle_free, struct oracle *o)
+NOTHING(oracle_view, struct sim *s, struct sim_proc *p)
+NOTHING(oracle_told, struct sim *s, struct sim_proc *p, bool allowed)
+NOTHING(oracle_update, struct sim *s, const uint32_t *links, uint32_t count)
+ABSENT(struct election *, election_new, (struct election *)&universe, void)
+NOTHING(election_free, struct election *e)
+NOTHING(election_asked, struct sim *s, uint32_t link,
+        const struct wire_msg *msg)
+NOTHING(election_reported, struct sim *s, uint32_t link,
+        const struct wire_msg *msg)
+NOTHING(election_gone, struct sim *s, uint32_t link)
+NOTHING(election_settled, struct sim *s)
+NOTHING(election_said, struct sim *s, const uint32_t *links, uint32_t count,
+        const struct wire_msg *msg)
+NOTHING(election_watch, struct sim *s, const struct sim_proc *p)
