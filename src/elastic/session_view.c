@@ -189,7 +189,10 @@ static bool judge(struct session *s, struct op *op, uint32_t loss)
     bool whole = op_is_whole(op);
     bool lost = whole ? loss > 0 : !session_scope_lives(s, scope, count);
     bool ring = s->view->ring || s->view->size == 1;
-    if (!lost && ring) return true;
+    /* Only an update adds members, or removes them without a loss, and nobody
+     * has voted for one who has an operation under way. */
+    bool resized = whole && s->view->size != s->next->size;
+    if (!lost && !resized && ring) return true;
     op_set_loss(op, whole && lost ? loss : 0);
     if (whole && lost) engine_ended(e, op_name(op).tag, s->view->epoch);
     engine_finish(e, op,

@@ -42,6 +42,7 @@ bool view_propose(struct view *next, const struct view *base,
                   const struct wire_msg *msg, uint64_t self)
 {
     next->size = 0;
+    if (msg->round == 0) return false; /* the epoch of no view */
     uint32_t old = msg->epoch == 0 ? 0 : base->size;
     for (uint32_t i = 0; i < old; i++) {
         if (listed(msg->ids, msg->id_count, base->ids[i])) continue;

@@ -370,7 +370,7 @@ static bool on_open(void *user, struct conn *c, uint64_t from)
     struct p2p_link *l = c->peer;
     if (!(f.flags & FLAG_MESSAGES)) return false;
     if (c->state == CONN_DIALED) {
-        if (from != l->id) return false;
+        if (!l || from != l->id) return false; /* dialed for something else */
     } else {
         l = p2p_link_find(m, from, false);
         if (l && l->gone) return false;

@@ -7,12 +7,18 @@
 
 #include <string.h>
 
+/* Epoch 0 is before the first view: no entry is of it. */
+static bool in_use(const struct engine *e, const struct tag_entry *t)
+{
+    return t->epoch == e->links.epoch && t->epoch != 0;
+}
+
 static struct tag_entry *tag_slot(const struct engine *e, uint64_t scope,
                                   uint64_t tag)
 {
     uint64_t mixed = (tag ^ scope) * 0x9e3779b97f4a7c15u;
     uint32_t at = (uint32_t)(mixed >> 48) % TAGS_MAX;
-    while (e->tags[at].epoch == e->links.epoch &&
+    while (in_use(e, &e->tags[at]) &&
            (e->tags[at].tag != tag || e->tags[at].scope != scope))
         at = (at + 1) % TAGS_MAX;
     return &e->tags[at];
@@ -22,7 +28,7 @@ struct tag_entry *op_tag_entry(const struct engine *e, uint64_t scope,
                                uint64_t tag)
 {
     struct tag_entry *t = tag_slot(e, scope, tag);
-    return t->epoch == e->links.epoch ? t : NULL;
+    return in_use(e, t) ? t : NULL;
 }
 
 /* Rule D1: operations of one tag and scope are numbered within the epoch. */
@@ -35,7 +41,7 @@ uint32_t op_next_sequence(const struct engine *e, const struct op *op)
 bool op_take_sequence(struct engine *e, const struct op *op)
 {
     struct tag_entry *t = tag_slot(e, op->scope_number, op->r.tag);
-    if (t->epoch != e->links.epoch) {
+    if (!in_use(e, t)) {
         if (e->tag_count >= TAGS_MAX - 1) return false;
         *t = (struct tag_entry){.scope = op->scope_number,
                                 .tag = op->r.tag,
@@ -54,7 +60,7 @@ bool engine_is_past(const struct engine *e, uint64_t scope, uint64_t tag,
                     uint32_t seq)
 {
     const struct tag_entry *t = tag_slot(e, scope, tag);
-    return t->epoch == e->links.epoch && t->next > seq;
+    return in_use(e, t) && t->next > seq;
 }
 
 /* Each tag of a scope has at most one result, see op_drop_older(). */
