@@ -181,7 +181,8 @@ static bool start_read(const struct agent *agent, struct start *start,
     if (!start->path || !start->directory || !link_get_number(&texts, &kind) ||
         !link_get_number(&texts, &width) || !link_get_number(&texts, &local) ||
         !link_get_number(&texts, &reads) || !link_get_number(&texts, &argc) ||
-        argc < 1 || argc > LINK_FRAME_MAX)
+        argc < 1 || (uint64_t)argc > frame->size || kind < BIND_NONE ||
+        kind > BIND_SOCKET || width < 0 || width > CPU_SETSIZE)
         return false;
     start->bind = (struct bind){(enum bind_kind)kind, (uint32_t)width};
     start->local = (uint32_t)local;

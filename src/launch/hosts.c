@@ -101,6 +101,10 @@ static bool attribute_apply(const struct reader *reader, const char *word,
         return fail(reader, "'%.*s' is no number of ranks", (int)length, word);
     }
     if (strncmp(word, "user=", 5) == 0 && length > 5) {
+        /* As entry_add(): it becomes a word of a command line. */
+        if (word[5] == '-' || length - 4 + strlen(entry->name) >= HOST_SIZE)
+            return fail(reader, "'%.*s' is no name of a user", (int)length,
+                        word);
         char *name =
             memory_print("%.*s@%s", (int)length - 5, word + 5, entry->name);
         free(entry->name);
