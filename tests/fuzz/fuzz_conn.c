@@ -1,226 +1,345 @@
-/* fuzz_conn.c - any bytes from another member, in any pieces, into a session
- * that is one of two members and has operations in flight. Sizes that the
- * engine asks for are its own; only their content is not. */
-#include "fuzz.h"
+/* fuzz_conn.c - plays a tape on one member of several: connections by sockets
+ * and shared memory, operations, messages, shared state, the coordinator's
+ * rounds, and memory that other processes write. Nothing that others do may end
+ * this process, or touch what is not theirs; its own calls are legal. */
+#include "member.h"
 
-#include "../../include/pccl.h"
-#include "../../src/base/cursor.h"
-#include "../../src/elastic/session.h"
-#include "../../src/ring/op.h"
+/* ------------------------------------------------------------ one record */
 
-#include <stdlib.h>
-#include <string.h>
-
-enum { SELF = 1, OTHER = 2, COUNT = 20000, TAGS = 3, FILL = 8 };
-
-static float buffers[TAGS][COUNT];
-
-struct universe {
-    struct session *s;
-    bool open; /* connection 0 */
-    uint32_t closes;
-    struct op *ops[TAGS];
-    pccl_ns now;
-};
-
-static void to_master(void *user, const struct wire_msg *msg)
+static void dialed(struct member *u, const struct tape_record *r)
 {
-    static uint8_t frame[WIRE_FRAME_MAX];
-    (void)user;
-    (void)wire_encode(msg, frame);
+    struct fuzz_input in = {r->bytes, r->size};
+    const struct conn *c = u->links->conns[r->arg];
+    bool success = fuzz_u8(&in) & 1;
+    pccl_ns rtt = fuzz_u32(&in);
+    if (!c || c->state != CONN_DIALED || c->tx_head_size > 0) return;
+    if (success && rtt > 0) engine_measured(u->s->engine, r->arg, rtt);
+    engine_dialed(u->s->engine, r->arg, success);
 }
 
-static uint32_t dial(void *user, const struct wire_addr *addr)
+static void accepted(struct member *u, uint32_t conn)
 {
-    struct universe *u = user;
-    (void)addr;
-    if (u->open) return NO_CONN;
-    u->open = true;
-    return 0;
+    for (uint32_t i = 0; i < MEMBER_CONNS && u->conns[conn].used; i++) conn = i;
+    if (u->conns[conn].used) return;
+    u->conns[conn].used = true;
+    if (!engine_accepted(u->s->engine, conn)) u->conns[conn].used = false;
 }
 
-static void closed(void *user, uint32_t conn)
+static void vote(struct member *u, uint8_t kind)
 {
-    struct universe *u = user;
-    assert(conn == 0 && u->open);
-    u->open = false;
-    u->closes++;
+    kind %= VOTE_KIND_COUNT;
+    if (u->s->votes[kind] == VOTE_ANSWERED) u->s->votes[kind] = VOTE_IDLE;
+    (void)session_vote(u->s, (enum vote_kind)kind);
 }
 
-static void changed(void *user)
+static bool play_outside(struct member *u, const struct tape_record *r)
 {
-    (void)user;
-}
-
-static void receive(struct universe *u, const uint8_t *bytes, size_t size)
-{
-    while (size > 0 && u->open) {
-        uint8_t *to = NULL;
-        size_t room = engine_rx_window(u->s->engine, 0, &to);
-        if (room == 0) return; /* held until an epoch that never comes */
-        size_t part = size < room ? size : room;
-        memcpy(to, bytes, part);
-        bytes += part;
-        size -= part;
-        uint32_t before = u->closes;
-        bool right = engine_rx(u->s->engine, 0, part);
-        assert(right || u->closes > before);
-        if (u->closes > before) return; /* perhaps dialed again */
-    }
-}
-
-static void drain(struct universe *u)
-{
-    struct conn_part parts[2];
-    for (int i = 0; i < 64 && u->open; i++) {
-        uint32_t count = engine_tx_window(u->s->engine, 0, parts);
-        size_t size = 0;
-        for (uint32_t p = 0; p < count; p++) size += parts[p].size;
-        if (size == 0) return;
-        engine_tx(u->s->engine, 0, size);
-    }
-}
-
-static void greet(struct universe *u)
-{
-    uint8_t bytes[2 * FRAME_SIZE + FRAME_HELLO_SIZE + FILL] = {0};
-    struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
-    struct frame fill = {.type = FRAME_FILL, .size = FILL};
-    frame_encode(&f, bytes);
-    frame_encode(&fill, bytes + FRAME_SIZE + FRAME_HELLO_SIZE);
-    bytes[FRAME_SIZE + 23] = OTHER; /* the key is zero; from, to */
-    bytes[FRAME_SIZE + 31] = SELF;
-    receive(u, bytes, sizeof bytes);
-}
-
-static void join(struct universe *u)
-{
-    struct wire_msg hello = {.type = WIRE_HELLO};
-    struct wire_member members[2] = {{.id = SELF}, {.id = OTHER}};
-    struct wire_msg welcome = {.type = WIRE_WELCOME};
-    struct wire_msg view = {.type = WIRE_PROPOSE, .round = 1};
-    welcome.welcome.id = SELF;
-    view.member_count = 2;
-    view.members = members;
-    view.ids = (const uint64_t[1]){0}; /* never NULL when decoded */
-    view.view.ring = view.view.mesh = true;
-    u->s->engine->links.fill_size = FILL;
-    session_hello(u->s, &hello);
-    session_on_message(u->s, &welcome);
-    session_on_message(u->s, &view);
-    assert(u->open); /* the lower id calls */
-    engine_dialed(u->s->engine, 0, true);
-    greet(u);
-    session_settle(u->s);
-    view.type = WIRE_INSTALL;
-    view.view.world = 2;
-    session_on_message(u->s, &view);
-    assert(u->s->state == SESSION_MEMBER);
-}
-
-static void launch(struct universe *u, struct fuzz_input *in)
-{
-    uint32_t tag = fuzz_below(in, TAGS);
-    uint8_t bits = fuzz_u8(in);
-    if (u->ops[tag]) {
-        uint64_t bytes;
-        uint32_t n;
-        if (u->ops[tag]->phase != PHASE_DONE) return;
-        (void)session_take(u->s, u->ops[tag], &n, &bytes, &bytes);
-        u->ops[tag] = NULL;
-        return;
-    }
-    struct op_request r = {.tag = tag,
-                           .sendbuf = buffers[tag],
-                           .recvbuf = buffers[tag],
-                           .dtype = DTYPE_F32,
-                           .redop = REDOP_SUM};
-    r.plan.coll = bits & 1 ? COLL_BROADCAST : COLL_ALLREDUCE;
-    r.plan.element = bits & 1 ? 1 : 4;
-    r.plan.root = bits >> 1 & 1;
-    r.plan.count = bits & 4 ? COUNT : COUNT / 1000;
-    if ((bits & 25) == 24) engine_quantize(&r, QUANT_MINMAX, DTYPE_U8);
-    if ((bits & 25) == 16)
-        engine_quantize(&r, QUANT_ZERO_POINT_SCALE, DTYPE_I16);
-    if (session_launch(u->s, &r, 0, &u->ops[tag]) != pcclSuccess)
-        u->ops[tag] = NULL;
-}
-
-/* A header that fits what is in flight more often than chance would. */
-static void say(struct universe *u, struct fuzz_input *in)
-{
-    static const uint8_t zeros[4096];
-    uint8_t header[FRAME_SIZE];
-    uint8_t bits = fuzz_u8(in);
-    struct frame f = {.type = (uint8_t)(FRAME_DATA + bits % 6),
-                      .flags = bits >> 2 & 3,
-                      .epoch = bits >> 4 == 15 ? 2 : 1,
-                      .tag = fuzz_below(in, TAGS),
-                      .seq = 1 + fuzz_below(in, 16) / 15,
-                      .index = fuzz_below(in, 4)};
-    if (f.type == FRAME_DATA || f.type == FRAME_STATE_DATA)
-        f.size = (uint32_t)fuzz_below(in, 12) * 4;
-    if (f.size == 40) f.size = COUNT * 4 / 2;
-    if (f.size == 44) { /* codes; of zeros and of anything */
-        const struct quant q = {QUANT_MINMAX, DTYPE_F32,
-                                bits & 64 ? DTYPE_U8 : DTYPE_I16};
-        f.size = (uint32_t)quant_size(&q, bits & 128 ? COUNT : COUNT / 1000);
-    }
-    frame_encode(&f, header);
-    receive(u, header, sizeof header);
-    for (uint32_t left = f.size; left > 0;) {
-        uint32_t part = left < sizeof zeros ? left : (uint32_t)sizeof zeros;
-        receive(u, zeros, part);
-        left -= part;
-    }
-}
-
-static void act(struct universe *u, struct fuzz_input *in)
-{
-    size_t size;
-    switch (fuzz_below(in, 8)) {
-    case 0:
-    case 1:
-        launch(u, in);
-        return;
-    case 2:
-        drain(u);
-        return;
-    case 3: /* anything */
-        size = fuzz_u8(in);
-        if (size > in->left) size = in->left;
-        receive(u, in->at, size);
-        in->at += size;
-        in->left -= size;
-        return;
-    case 4:
-        u->now += PCCL_MS * fuzz_u8(in);
+    struct fuzz_input in = {r->bytes, r->size};
+    switch (r->kind) {
+    case MEMBER_TICK:
+        u->now += fuzz_u32(&in);
         session_tick(u->s, u->now);
+        return true;
+    case MEMBER_MASTER:
+        member_decode(u, r->bytes, r->size);
+        return true;
+    case MEMBER_MASTER_GONE:
+        session_master_gone(u->s, "gone");
+        return true;
+    case MEMBER_SETTLE:
         session_settle(u->s);
+        return true;
+    case MEMBER_ACCEPTED:
+        accepted(u, r->arg);
+        return true;
+    case MEMBER_DIALED:
+        dialed(u, r);
+        return true;
+    case MEMBER_CLOSED:
+        member_lose(u, r->arg);
+        return true;
+    case MEMBER_BYTES:
+        member_receive(u, r->arg, r->bytes, r->size);
+        return true;
+    case MEMBER_DRY:
+        if (!conn_is_free(u->links, r->arg))
+            engine_rx_dry(u->s->engine, r->arg);
+        return true;
+    case MEMBER_SENT:
+        member_drain(u, r->arg, fuzz_u32(&in));
+        return true;
+    case MEMBER_SAY:
+        member_say(u, r);
+        return true;
+    case MEMBER_MASTER_SAYS:
+        member_master_says(u, r);
+        return true;
+    case MEMBER_GREET:
+        member_greet(u, r->arg, fuzz_u8(&in) % 8u, fuzz_u8(&in));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void play_call(struct member *u, const struct tape_record *r)
+{
+    struct fuzz_input in = {r->bytes, r->size};
+    switch (r->kind) {
+    case MEMBER_LAUNCH:
+    case MEMBER_FAST:
+        member_launch(u, r);
         return;
-    case 5: /* called again, by who knows whom */
-        if (u->open) return;
-        u->open = engine_accepted(u->s->engine, 0);
-        if (fuzz_u8(in) & 1) greet(u);
+    case MEMBER_TAKE:
+        member_take(u, fuzz_u64(&in));
+        return;
+    case MEMBER_FAIL:
+        (void)session_fail(u->s, fuzz_u64(&in));
+        return;
+    case MEMBER_WAITS:
+        engine_wait_begins(u->s->engine);
+        return;
+    case MEMBER_VOTE:
+        vote(u, r->arg);
+        return;
+    case MEMBER_LEAVE:
+        session_leave(u->s);
+        return;
+    case MEMBER_SYNC:
+        member_sync(u, r);
+        return;
+    case MEMBER_SYNC_TAKE:
+        member_sync_take(u);
+        return;
+    case MEMBER_POST:
+        member_post(u, r);
+        return;
+    case MEMBER_EVENT:
+        member_event(u);
+        return;
+    case MEMBER_PROGRESS:
+        message_progress(&u->s->messages);
+        (void)message_poll_set(&u->s->messages);
+        (void)message_flush(&u->s->messages);
+        return;
+    case MEMBER_SEND:
+        member_send_rndv(u, r);
+        return;
+    case MEMBER_RECV:
+        member_recv_rndv(u, r);
+        return;
+    case MEMBER_CANCEL:
+        member_cancel(u, r);
         return;
     default:
-        say(u, in);
+        return;
     }
+}
+
+/* While a fast operation is under way its caller does nothing else. */
+static bool play_fast(struct member *u, const struct tape_record *r)
+{
+    struct fuzz_input in = {r->bytes, r->size};
+    switch (r->kind) {
+    case MEMBER_POLL:
+        member_poll(u);
+        return true;
+    case MEMBER_CONVERT:
+        member_convert(u);
+        return true;
+    case MEMBER_MEMORY:
+        member_scribble(u, r->arg, &in);
+        return true;
+    case MEMBER_REGION:
+        member_scribble_region(u, &in);
+        return true;
+    case MEMBER_BYTES:
+        if (u->fast && conn_channel(u->links, r->arg)) {
+            member_receive(u, r->arg, r->bytes, r->size);
+            return true;
+        }
+        break;
+    default:
+        break;
+    }
+    if (u->fast) member_convert(u);
+    return false;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct fuzz_input in = {bytes, size};
-    struct universe u = {.s = calloc(1, sizeof *u.s)};
-    struct session_config config = {
-        .driver = {.user = &u, .dial = dial, .close = closed},
-        .events = {.user = &u, .to_master = to_master, .changed = changed},
-        .pool_size = 1,
-        .deadline = PCCL_S};
-    assert(u.s && session_init(u.s, &config));
-    join(&u);
-    while (in.left > 0) act(&u, &in);
-    session_free(u.s);
-    free(u.s);
+    static struct member u;
+    struct tape_record r;
+    bool config = in.left >= TAPE_HEAD && in.at[0] == MEMBER_CONFIG;
+    if (config) (void)tape_next(&in, &r);
+    member_begin(&u, config ? &r : NULL);
+    while (tape_next(&in, &r)) {
+        r.kind %= MEMBER_KIND_COUNT;
+        if (play_fast(&u, &r)) continue;
+        if (!play_outside(&u, &r)) play_call(&u, &r);
+    }
+    member_end(&u);
     return 0;
+}
+
+/* ------------------------------------------------------------- for mutate.c */
+
+const uint8_t tape_kinds = MEMBER_KIND_COUNT;
+
+static size_t numbers(uint64_t *random, uint8_t *to, size_t count)
+{
+    for (size_t i = 0; i < count; i++) to[i] = (uint8_t)tape_random(random);
+    return count;
+}
+
+/* A launch of something small with one of few tags, more often than not. */
+static size_t make_launch(uint64_t *random, uint8_t *to)
+{
+    size_t size = numbers(random, to, 34);
+    memset(to, 0, 8);
+    to[0] = (uint8_t)tape_pick(random, 4);
+    if (tape_pick(random, 2)) to[10] = 0; /* sum */
+    if (tape_pick(random, 4)) to[11] = 0; /* not quantized */
+    memset(to + 17, 0, 4);
+    to[17] = (uint8_t)tape_pick(random, 32);
+    if (tape_pick(random, 4) == 0) to[18] = (uint8_t)tape_pick(random, 255);
+    if (tape_pick(random, 16) == 0) to[19] = (uint8_t)tape_pick(random, 16);
+    memset(to + 21, 0, 8);
+    to[29] = 0;
+    if (tape_pick(random, 6) > 0) return size;
+    uint8_t count = (uint8_t)(1 + tape_pick(random, 3));
+    to[29] = count;
+    for (uint8_t i = 0; i < count; i++) {
+        memset(to + 30 + 8 * i, 0, 8);
+        to[30 + 8 * i] = (uint8_t)(1 + (tape_pick(random, 3) + i) % 4);
+    }
+    return 30 + 8 * (size_t)count;
+}
+
+static size_t make_sync(uint64_t *random, uint8_t *to)
+{
+    static const uint32_t runs[] = {1, 3, 100, 2000, 65536, 65537, 150000};
+    memset(to, 0, 9);
+    to[8] = (uint8_t)(1 + tape_pick(random, 4));
+    size_t size = 9;
+    for (uint8_t i = 0; i < to[8]; i++) {
+        uint32_t run = runs[tape_pick(random, 7)];
+        to[size++] = tape_pick(random, 8) == 0;
+        to[size++] = 1;
+        for (int k = 0; k < 4; k++) to[size++] = (uint8_t)(run >> (8 * k));
+        to[size++] = (uint8_t)tape_pick(random, 4);
+    }
+    return size;
+}
+
+static size_t make_frame(uint64_t *random, uint8_t *to)
+{
+    struct frame f = {
+        .type = (uint8_t)(1 + tape_pick(random, FRAME_TYPE_COUNT - 1)),
+        .flags = (uint8_t)tape_pick(random, 64),
+        .epoch = tape_pick(random, 3),
+        .tag = tape_pick(random, 5),
+        .seq = tape_pick(random, 4),
+        .index = tape_pick(random, 4),
+        .digest = tape_pick(random, 3)};
+    if (tape_pick(random, 4) == 0) f.size = tape_pick(random, 100);
+    frame_encode(&f, to);
+    return FRAME_SIZE + numbers(random, to + FRAME_SIZE, f.size);
+}
+
+size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
+{
+    static const uint8_t often[] = {
+        MEMBER_SAY,  MEMBER_SAY,   MEMBER_SAY,         MEMBER_LAUNCH,
+        MEMBER_FAST, MEMBER_POLL,  MEMBER_MASTER_SAYS, MEMBER_MASTER_SAYS,
+        MEMBER_SENT, MEMBER_GREET, MEMBER_MEMORY,      MEMBER_RECV,
+        MEMBER_SYNC, MEMBER_TICK,  MEMBER_TAKE,        MEMBER_REGION};
+    uint8_t *body = to + TAPE_HEAD;
+    if (tape_pick(random, 2)) kind = often[tape_pick(random, sizeof often)];
+    uint8_t arg = (uint8_t)tape_pick(random, kind == MEMBER_CONFIG ? 3 : 6);
+    size_t size = numbers(random, body, tape_pick(random, 24));
+    switch (kind) {
+    case MEMBER_LAUNCH:
+    case MEMBER_FAST:
+        size = make_launch(random, body);
+        break;
+    case MEMBER_SYNC:
+        size = make_sync(random, body);
+        break;
+    case MEMBER_BYTES:
+        size = make_frame(random, body);
+        break;
+    case MEMBER_SAY:
+        size = numbers(random, body, 6);
+        if (tape_pick(random, 4)) body[2] = 0;
+        if (tape_pick(random, 4)) body[1] &= FLAG_CONFIRM | FLAG_SINGLE_COPY;
+        if (tape_pick(random, 2)) body[0] = (uint8_t)(1 + tape_pick(random, 3));
+        break;
+    case MEMBER_MASTER_SAYS:
+        arg = (uint8_t)tape_random(random);
+        if (tape_pick(random, 4) && size > 0) body[0] = 0;
+        break;
+    case MEMBER_TAKE:
+    case MEMBER_FAIL:
+        memset(body, 0, size = 8);
+        body[0] = (uint8_t)tape_pick(random, 4);
+        break;
+    case MEMBER_SENT:
+        memset(body, tape_pick(random, 3) ? 0x7f : 0, size = 4);
+        body[0] = (uint8_t)tape_random(random);
+        break;
+    case MEMBER_POST:
+        memset(body, 0, 8);
+        body[0] = (uint8_t)tape_pick(random, 5);
+        size = 8 + tape_pick(random, 200);
+        break;
+    case MEMBER_TICK:
+        size = 4;
+        body[3] = (uint8_t)tape_pick(random, 6);
+        break;
+    case MEMBER_SEND:
+    case MEMBER_RECV:
+    case MEMBER_CANCEL:
+        arg |= tape_pick(random, 2) ? 128 : 0;
+        break;
+    default:
+        break;
+    }
+    uint8_t copy[TAPE_HEAD] = {kind, arg, (uint8_t)size, (uint8_t)(size >> 8)};
+    memcpy(to, copy, sizeof copy);
+    return TAPE_HEAD + size;
+}
+
+/* One field of the header of a frame, or of a message's first fields. */
+void tape_vary(uint8_t kind, uint64_t *random, uint8_t *bytes, size_t size)
+{
+    static const uint8_t fields[][2] = {{2, 1},  {3, 1},  {4, 4},
+                                        {8, 8},  {16, 4}, {20, 4},
+                                        {24, 4}, {28, 8}, {36, 8}};
+    size_t at = 0;
+    if (kind == MEMBER_BYTES) {
+        uint32_t skip = tape_pick(random, 4);
+        for (size_t i = 0; i + FRAME_SIZE <= size; i++) {
+            if (bytes[i] != FRAME_MAGIC || bytes[i + 1] != FRAME_VERSION)
+                continue;
+            at = i;
+            if (skip-- == 0) break;
+        }
+        const uint8_t *f = fields[tape_pick(random, 9)];
+        if (at + FRAME_SIZE <= size && bytes[at] == FRAME_MAGIC) {
+            tape_vary_number(random, bytes + at + f[0], f[1]);
+            return;
+        }
+    }
+    if (kind == MEMBER_MASTER && size > WIRE_HEADER_SIZE) {
+        at = WIRE_HEADER_SIZE + tape_pick(random, 64);
+        if (tape_pick(random, 8) == 0) at = 3; /* type */
+    } else {
+        at = tape_pick(random, (uint32_t)size);
+    }
+    size_t width = (size_t)1 << tape_pick(random, 4);
+    if (at + width > size) at = size - 1;
+    if (at + width > size) width = 1;
+    tape_vary_number(random, bytes + at, width);
 }

@@ -1,51 +1,151 @@
-/* fuzz_main.c - drives a fuzzer without libFuzzer: random inputs of a fixed
- * seed, for RUNS rounds or a few seconds. fuzz_x FILE...: runs these inputs. */
+/* fuzz_main.c - drives a fuzzer without libFuzzer.
+ *
+ * fuzz_x FILE or FOLDER...: runs these inputs, and then, if one was a folder,
+ * changed ones for some seconds. Without arguments: random inputs of a fixed
+ * seed. FUZZ_SECONDS in the environment is the time. */
 #include "fuzz.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-enum { RUNS = 20000, SIZE_MAX_IN = 4096, SECONDS = 5 };
+enum { RUNS = 20000, SIZE_MOST = 4096, SECONDS = 2, ROOM = 1 << 20 };
 
-static uint64_t random_next(uint64_t *state) /* xorshift64* */
+/* mutate.c is not part of every fuzzer. */
+#pragma weak LLVMFuzzerCustomMutator
+
+struct seed_input {
+    uint8_t *bytes;
+    size_t size;
+};
+
+static struct seed_input *seeds;
+static size_t seed_count;
+static uint64_t state = 0x9e3779b97f4a7c15u;
+
+static uint64_t random_next(void) /* xorshift64* */
 {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 2685821657736338717u;
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return state * 2685821657736338717u >> 8;
+}
+
+size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t most)
+{
+    if (size < most && random_next() % 4 == 0) bytes[size++] = 0;
+    for (uint64_t n = 1 + random_next() % 4; n > 0 && size > 0; n--)
+        bytes[random_next() % size] = (uint8_t)random_next();
+    return size;
+}
+
+static void run(const uint8_t *bytes, size_t size)
+{
+    uint8_t *in = malloc(size + 1); /* exact, for sanitizers */
+    if (!in) abort();
+    uint8_t *end = realloc(in, size > 0 ? size : 1);
+    in = end ? end : in;
+    if (size > 0) memcpy(in, bytes, size);
+    LLVMFuzzerTestOneInput(in, size);
+    free(in);
 }
 
 static int run_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
-    uint8_t *in = malloc(1 << 20);
+    uint8_t *in = malloc(ROOM);
     if (!file || !in) {
         perror(path);
         return 1;
     }
-    size_t size = fread(in, 1, 1 << 20, file);
+    size_t size = fread(in, 1, ROOM, file);
     fclose(file);
-    LLVMFuzzerTestOneInput(in, size);
-    free(in);
+    run(in, size);
+    seeds = realloc(seeds, (seed_count + 1) * sizeof *seeds);
+    if (!seeds) abort();
+    seeds[seed_count++] = (struct seed_input){in, size};
     return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* In an order that does not depend on the file system. */
+static int run_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    char **names = NULL;
+    size_t count = 0;
+    int failed = 0;
+    if (!folder) {
+        perror(path);
+        return 1;
+    }
+    for (const struct dirent *d; (d = readdir(folder));) {
+        char name[4096];
+        if (d->d_name[0] == '.') continue;
+        (void)snprintf(name, sizeof name, "%s/%s", path, d->d_name);
+        names = realloc(names, (count + 1) * sizeof *names);
+        if (!names) abort();
+        names[count++] = strdup(name);
+    }
+    closedir(folder);
+    if (count > 0) qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++) {
+        failed |= run_file(names[i]);
+        free(names[i]);
+    }
+    free(names);
+    return failed;
+}
+
+/* A seed that was changed, or random bytes. */
+static void run_random(uint64_t number)
+{
+    static uint8_t in[ROOM];
+    size_t size = 0;
+    if (seed_count > 0 && number % 8 != 0) {
+        const struct seed_input *s = &seeds[random_next() % seed_count];
+        size = s->size;
+        memcpy(in, s->bytes, size);
+    }
+    if (!LLVMFuzzerCustomMutator) {
+        if (size == 0) {
+            size = random_next() % (number % 4 ? 200 : SIZE_MOST);
+            for (size_t i = 0; i < size; i++) in[i] = (uint8_t)random_next();
+        }
+        run(in, LLVMFuzzerMutate(in, size, ROOM));
+        return;
+    }
+    for (uint64_t n = 1 + random_next() % (size > 0 ? 8 : 60); n > 0; n--)
+        size = LLVMFuzzerCustomMutator(in, size, ROOM, (unsigned)random_next());
+    run(in, size);
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t state = 0x9e3779b97f4a7c15u;
-    time_t end = time(NULL) + SECONDS;
+    const char *text = getenv("FUZZ_SECONDS");
     int failed = 0;
-    for (int i = 1; i < argc; i++) failed |= run_file(argv[i]);
-    if (argc > 1) return failed;
-    for (int run = 0; run < RUNS && time(NULL) < end; run++) {
-        size_t size = random_next(&state) % (run % 4 ? 200 : SIZE_MAX_IN);
-        uint8_t *in = malloc(size + 1); /* exact, for sanitizers */
-        if (!in) return 1;
-        for (size_t i = 0; i < size; i++)
-            in[i] = (uint8_t)(random_next(&state) >> 56);
-        LLVMFuzzerTestOneInput(in, size);
-        free(in);
+    bool folders = argc < 2;
+    for (int i = 1; i < argc; i++) {
+        struct stat st;
+        bool folder = stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode);
+        folders |= folder;
+        failed |= folder ? run_folder(argv[i]) : run_file(argv[i]);
     }
-    return 0;
+    time_t begun = time(NULL);
+    time_t end = begun + (text ? atoi(text) : SECONDS);
+    uint64_t runs = 0;
+    while (folders && (text || runs < RUNS) && time(NULL) < end)
+        run_random(runs++);
+    printf("%zu files, %llu random inputs in %lld s\n", seed_count,
+           (unsigned long long)runs, (long long)(time(NULL) - begun));
+    for (size_t i = 0; i < seed_count; i++) free(seeds[i].bytes);
+    free(seeds);
+    return failed;
 }

@@ -1,26 +1,32 @@
-/* fuzz_master.c - any sequence of connections and messages, well-formed or
- * not, through the master: no assertion fails, everything it says can be
- * encoded, and when the last one has gone nothing is left. */
-#include "fuzz.h"
-
+/* fuzz_master.c - plays a tape on the coordinator: any sequence of connections
+ * and messages, well-formed or not. No assertion fails, everything it says can
+ * be encoded, and when the last one has gone nothing is left. */
+#include "../../src/base/scope.h"
 #include "../../src/master/master.h"
+#include "sparse.h"
+#include "tape.h"
 
-#include <stdlib.h>
-#include <string.h>
+enum { LINKS = 8, SEARCHES = 4, WORLD_MAX = 64 /* links at a time */ };
 
-enum { LINKS = 6 };
+struct search {
+    bool owed, background;
+    uint32_t group, ticket, n;
+    uint16_t initial[WORLD_MAX];
+};
 
 struct universe {
     struct master *m;
-    void *edges;
     bool open[MASTER_LINKS_MAX];
-    bool searches; /* a ring is looked for, and an answer owed */
-    uint32_t group, ticket;
+    struct search searches[SEARCHES];
+    uint32_t search_last;
     pccl_ns now;
 };
 
+static struct sparse master_memory, edges_memory;
 static uint8_t frame[WIRE_FRAME_MAX];
 static struct wire_store store;
+
+/* ------------------------------------------------------------- the outside */
 
 static void send_effect(void *user, const uint32_t *links, uint32_t count,
                         const struct wire_msg *msg)
@@ -39,14 +45,33 @@ static void close_effect(void *user, uint32_t link, const char *reason)
     u->open[link] = false;
 }
 
+static void note_effect(void *user, const struct master_note *note)
+{
+    (void)user;
+    assert(note->kind == NOTE_VIEW || note->peer);
+}
+
+static void look_effect(void *user, const struct wire_member *peer)
+{
+    (void)user;
+    (void)peer;
+}
+
 static bool search_effect(void *user, const struct master_search *search)
 {
     struct universe *u = user;
-    u->searches = true;
-    u->group = search->group;
-    u->ticket = search->ticket;
+    if (search->n > WORLD_MAX || search->n < 2) return false;
+    struct search *s = &u->searches[u->search_last++ % SEARCHES];
+    *s = (struct search){.owed = true,
+                         .background = search->background,
+                         .group = search->group,
+                         .ticket = search->ticket,
+                         .n = search->n};
+    for (uint32_t i = 0; i < search->n; i++) s->initial[i] = search->initial[i];
     return true;
 }
+
+/* ------------------------------------------------------------------- events */
 
 static void feed(struct universe *u, struct master_event event)
 {
@@ -54,165 +79,312 @@ static void feed(struct universe *u, struct master_event event)
     master_step(u->m, &event);
 }
 
-static void receive(struct universe *u, uint32_t link, size_t size)
+static void receive(struct universe *u, uint32_t link, const uint8_t *bytes,
+                    size_t size)
 {
     struct wire_msg msg;
     size_t used;
-    if (!u->open[link]) return;
-    if (wire_decode(frame, size, &store, &msg, &used) != WIRE_OK) return;
-    feed(u, (struct master_event){
-                .type = MASTER_RECEIVED, .link = link, .msg = &msg});
+    while (u->open[link] && size > 0 &&
+           wire_decode(bytes, size, &store, &msg, &used) == WIRE_OK) {
+        feed(u, (struct master_event){
+                    .type = MASTER_RECEIVED, .link = link, .msg = &msg});
+        bytes += used;
+        size -= used;
+    }
 }
 
-static uint32_t fill_ops(struct fuzz_input *in, struct wire_op *ops)
+static bool is_ring(const uint16_t *order, uint32_t n)
+{
+    bool seen[WORLD_MAX] = {false};
+    for (uint32_t i = 0; i < n; i++) {
+        if (order[i] >= n || seen[order[i]]) return false;
+        seen[order[i]] = true;
+    }
+    return true;
+}
+
+/* The answer of a search: the ring of the tape, if it is one, else the one that
+ * the search began with. */
+static void searched(struct universe *u, const struct tape_record *r)
+{
+    struct fuzz_input in = {r->bytes, r->size};
+    uint16_t order[WORLD_MAX] = {0};
+    uint32_t group = fuzz_u8(&in);
+    struct search *s = NULL;
+    for (uint32_t i = 0; i < SEARCHES && !s; i++) {
+        struct search *x = &u->searches[(u->search_last + i) % SEARCHES];
+        if (x->owed && (x->group == group || group >= 128)) s = x;
+    }
+    if (!s) return;
+    for (uint32_t i = 0; i < s->n; i++) order[i] = fuzz_u16(&in);
+    bool ring = is_ring(order, s->n);
+    s->owed = s->background;
+    feed(u, (struct master_event){.type = MASTER_SEARCHED,
+                                  .group = s->group,
+                                  .ticket = s->ticket - (r->arg == 2),
+                                  .order = r->arg == 0 ? NULL
+                                           : ring      ? order
+                                                       : s->initial});
+}
+
+/* ---------------------------------------- messages that fit what is going on
+ */
+
+static uint32_t fill_ops(struct fuzz_input *in, struct wire_op *ops,
+                         uint64_t scope)
 {
     uint32_t count = fuzz_below(in, 4);
     for (uint32_t i = 0; i < count; i++) {
         uint8_t bits = fuzz_u8(in);
         ops[i] = (struct wire_op){.tag = bits & 1,
                                   .seq = bits >> 1 & 1,
-                                  .scope = bits >> 2 & 1 ? ~(uint64_t)0 : 0,
+                                  .scope = bits >> 2 & 1 ? scope : 0,
                                   .state = bits >> 4 & 3,
                                   .donor = bits >> 7};
     }
     return count;
 }
 
-/* A message that fits the present rounds more often than chance would. */
-static void say(struct universe *u, struct fuzz_input *in, uint32_t link)
+/* A set of ranks and the number of that scope. */
+static uint64_t fill_set(const struct universe *u, uint32_t group,
+                         struct fuzz_input *in, struct wire_msg *msg,
+                         uint8_t *bits)
 {
-    static const uint8_t bytes[3];
-    struct wire_op ops[4];
-    uint64_t ids[4];
-    struct wire_edge edges[2] = {{0}};
-    struct wire_msg msg = {.ops = ops, .ids = ids, .edges = edges};
-    msg.type = (enum wire_type)(1 + fuzz_below(in, WIRE_WELCOME - 1));
-    uint8_t bits = fuzz_u8(in);
-    msg.round = u->m->round_last - ((bits & 3) == 3 ? 1 : 0);
-    const struct master_peer *p = &u->m->peers[link];
-    msg.epoch = u->m->groups[p->group].epoch - ((bits >> 2 & 3) == 3 ? 1 : 0);
-    switch (msg.type) {
-    case WIRE_HELLO:
-        msg.hello.group = bits >> 4 & 1;
-        msg.hello.join = bits >> 5 & 1;
-        msg.hello.self.hint = (int32_t)(bits >> 6) - 1;
-        break;
-    case WIRE_VOTE:
-        msg.vote.kind = (bits >> 4) % VOTE_KIND_COUNT;
-        break;
-    case WIRE_SUSPECT:
-    case WIRE_REFRESH:
-        msg.fault.cause = (uint8_t)(fuzz_u8(in) % REFRESH_CAUSE_COUNT);
-        msg.fault.tag = bits >> 6 & 1;
-        msg.fault.peer = 1 + fuzz_below(in, LINKS);
-        break;
-    case WIRE_RESULT:
-        msg.result.tag = bits >> 4 & 1;
-        msg.result.seq = bits >> 5 & 1;
-        msg.result.bytes = bytes;
-        msg.result.size = bits >> 6;
-        break;
-    case WIRE_FLUSHED:
-    case WIRE_REPLY:
-        if (msg.type == WIRE_REPLY && (bits >> 4 & 1)) msg.round = 0;
-        msg.op_count = fill_ops(in, ops);
-        break;
-    case WIRE_READY:
-        msg.id_count = (bits >> 4 & 7) == 7 ? 1 : 0;
-        ids[0] = 1 + fuzz_below(in, LINKS);
-        break;
-    case WIRE_SYNC:
-        msg.sync.revision = bits >> 4 & 1;
-        msg.sync.strategy = fuzz_u8(in) % SYNC_STRATEGY_COUNT;
-        msg.sync.structure = bits >> 5 & 1;
-        msg.sync.content = bits >> 6;
-        break;
-    case WIRE_SYNCED:
-        msg.sync.id = u->m->round_last - fuzz_below(in, 3);
-        msg.sync.revision = bits >> 4 & 1;
-        msg.sync.role = bits >> 5 & 1 ? SYNC_COMPLETE : SYNC_NO_STATE;
-        break;
-    case WIRE_MEASURED:
-        if (bits >> 4 & 1) msg.round = 0;
-        msg.edge_count = 1 + (bits >> 5 & 1);
-        for (uint32_t i = 0; i < msg.edge_count; i++)
-            edges[i] = (struct wire_edge){
-                .peer = 1 + fuzz_below(in, LINKS),
-                .rate = 1000u * fuzz_u8(in),
-                .rtt = 1000u * fuzz_u8(in),
-                .kind = (uint8_t)fuzz_below(in, EDGE_KIND_COUNT)};
-        break;
-    default:
-        break;
+    uint64_t ids[LINKS];
+    uint32_t count = 0;
+    *bits = fuzz_u8(in);
+    for (uint32_t i = 0; i < u->m->link_end; i++) {
+        const struct master_peer *p = &u->m->peers[i];
+        bool member = p->state == PEER_MEMBER || p->state == PEER_DEAD;
+        if (!member || p->group != group || p->rank >= LINKS) continue;
+        if (*bits >> p->rank & 1 && count < LINKS) ids[count++] = p->info.id;
     }
-    receive(u, link, wire_encode(&msg, frame));
+    msg->sets = bits;
+    msg->set_count = msg->set_size = 1;
+    return count > 0 ? scope_number(ids, count) : 1;
 }
 
-static void act(struct universe *u, struct fuzz_input *in)
+static void fill_list(const struct universe *u, uint32_t group,
+                      struct fuzz_input *in, struct wire_msg *msg,
+                      struct wire_op *ops, uint8_t *set)
 {
-    uint8_t action = fuzz_u8(in);
-    uint32_t link = action % LINKS;
-    u->now += 1000 * (pccl_ns)fuzz_u8(in) * 1000;
-    if (!u->open[link]) {
-        u->open[link] = true;
-        if (u->m->peers[link].state != PEER_FREE) { /* DEAD: still in a view */
-            u->open[link] = false;
-            return;
-        }
-        feed(u, (struct master_event){.type = MASTER_CONNECTED, .link = link});
+    uint8_t bits = fuzz_u8(in);
+    uint64_t scope = bits & 1 ? fill_set(u, group, in, msg, set) : ~0ull;
+    if (msg->type == WIRE_REPLY && bits & 2) msg->round = 0;
+    msg->op_count = fill_ops(in, ops, scope);
+    if (msg->type != WIRE_FLUSHED) return;
+    msg->flushed.traits = bits >> 2 & 3;
+    msg->flushed.described = bits & 16;
+    msg->flushed.args = (struct wire_args){.coll = bits >> 5 & 3,
+                                           .dtype = fuzz_u8(in) % 12,
+                                           .redop = fuzz_u8(in) % 5,
+                                           .quant = fuzz_u8(in) % 3,
+                                           .root = fuzz_u8(in),
+                                           .count = fuzz_u8(in),
+                                           .sends = fuzz_u8(in),
+                                           .recvs = fuzz_u8(in),
+                                           .digest = fuzz_u8(in)};
+}
+
+static void fill_sync(const struct universe *u, uint32_t group, uint8_t bits,
+                      struct fuzz_input *in, struct wire_msg *msg,
+                      uint64_t *ids)
+{
+    if (msg->type == WIRE_SYNC) {
+        msg->sync.revision = bits >> 4 & 1;
+        msg->sync.strategy = fuzz_u8(in) % SYNC_STRATEGY_COUNT;
+        msg->sync.structure = bits >> 5 & 1;
+        msg->sync.content = bits >> 6;
         return;
     }
-    switch (action / LINKS) {
-    case 0:
+    msg->sync.id = u->m->groups[group].sync_id - (bits & 4 ? 1 : 0);
+    msg->sync.revision = bits >> 4 & 1;
+    msg->sync.role = bits >> 5 & 1 ? SYNC_COMPLETE : SYNC_NO_STATE;
+    msg->sync.text[0] = bits >> 6 & 1 ? 't' : '\0';
+    msg->id_count = fuzz_below(in, 5);
+    for (uint32_t i = 0; i < msg->id_count; i++)
+        ids[i] = i % 2 == 0 ? 1 + fuzz_below(in, LINKS) : fuzz_u8(in);
+}
+
+static void fill_edges(uint8_t bits, struct fuzz_input *in,
+                       struct wire_msg *msg, struct wire_edge *edges)
+{
+    if (bits >> 4 & 1) msg->round = 0;
+    msg->edge_count = 1 + (bits >> 5 & 1);
+    for (uint32_t i = 0; i < msg->edge_count; i++)
+        edges[i] = (struct wire_edge){
+            .peer = 1 + fuzz_below(in, LINKS),
+            .rate = 1000u * fuzz_u8(in),
+            .rtt = 1000u * fuzz_u8(in),
+            .kind = (uint8_t)fuzz_below(in, EDGE_KIND_COUNT)};
+}
+
+/* Its fixed fields. */
+static void fill(const struct universe *u, uint32_t group, uint8_t bits,
+                 struct fuzz_input *in, struct wire_msg *msg)
+{
+    switch (msg->type) {
+    case WIRE_HELLO:
+        msg->hello.group = bits >> 4 & 1;
+        msg->hello.join = bits >> 5 & 1;
+        msg->hello.stays = fuzz_u8(in) & 1;
+        msg->hello.self.hint = (int32_t)(bits >> 6) - 1;
+        msg->hello.self.host = 2 + 2 * (uint64_t)fuzz_below(in, 3);
+        return;
+    case WIRE_VOTE:
+        msg->vote.kind = (bits >> 4) % VOTE_KIND_COUNT;
+        return;
+    case WIRE_SUSPECT:
+    case WIRE_REFRESH:
+        msg->fault.cause = (uint8_t)(fuzz_u8(in) % REFRESH_CAUSE_COUNT);
+        msg->fault.tag = bits >> 6 & 1;
+        msg->fault.seq = bits >> 7 & 1;
+        msg->fault.peer = 1 + fuzz_below(in, LINKS);
+        return;
+    case WIRE_RESULT:
+        msg->result.tag = bits >> 4 & 1;
+        msg->result.seq = bits >> 5 & 1;
+        msg->result.bytes = u->m ? frame : NULL;
+        msg->result.size = bits >> 6;
+        return;
+    case WIRE_DIAL_REQUEST:
+        msg->call.peer = 1 + fuzz_below(in, LINKS);
+        msg->call.dials = bits;
+        return;
+    case WIRE_READY:
+        msg->ready.late = bits >> 7;
+        return;
+    case WIRE_ABORT:
+        msg->abort.code = bits;
+        return;
+    default:
+        (void)group;
+        return;
+    }
+}
+
+static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
+{
+    static uint8_t out[WIRE_FRAME_MAX];
+    struct wire_op ops[4];
+    uint64_t ids[8] = {0};
+    struct wire_edge edges[2] = {{0}};
+    uint8_t set[1];
+    struct wire_msg msg = {.ops = ops, .ids = ids, .edges = edges, .sets = set};
+    static const enum wire_type types[] = {
+        WIRE_HELLO,   WIRE_VOTE,   WIRE_SUSPECT,      WIRE_REFRESH,
+        WIRE_FLUSHED, WIRE_REPLY,  WIRE_READY,        WIRE_LEAVE,
+        WIRE_ABORT,   WIRE_SYNC,   WIRE_SYNCED,       WIRE_MEASURED,
+        WIRE_BLOCKED, WIRE_RESULT, WIRE_DIAL_REQUEST, WIRE_HEARTBEAT,
+        WIRE_FLUSHED, WIRE_READY,  WIRE_VOTE,         WIRE_READY};
+    if (!u->open[link]) return;
+    msg.type = types[fuzz_below(in, ARRAY_COUNT(types))];
+    uint8_t bits = fuzz_u8(in);
+    const struct master_peer *p = &u->m->peers[link];
+    const struct master_group *g = &u->m->groups[p->group];
+    msg.round = g->round - ((bits & 3) == 3 ? 1 : 0);
+    msg.epoch = g->epoch - ((bits >> 2 & 3) == 3 ? 1 : 0);
+    fill(u, p->group, bits, in, &msg);
+    if (msg.type == WIRE_FLUSHED || msg.type == WIRE_REPLY)
+        fill_list(u, p->group, in, &msg, ops, set);
+    if (msg.type == WIRE_BLOCKED) msg.op_count = fill_ops(in, ops, 1);
+    if (msg.type == WIRE_SYNC || msg.type == WIRE_SYNCED)
+        fill_sync(u, p->group, bits, in, &msg, ids);
+    if (msg.type == WIRE_MEASURED) fill_edges(bits, in, &msg, edges);
+    if (msg.type == WIRE_READY && (bits >> 4 & 7) == 7) {
+        msg.id_count = 1;
+        ids[0] = 1 + fuzz_below(in, LINKS);
+    }
+    receive(u, link, out, wire_encode(&msg, out));
+}
+
+/* ----------------------------------------------------------------- the tape */
+
+static void connect_link(struct universe *u, uint32_t link)
+{
+    if (u->open[link] || u->m->peers[link].state != PEER_FREE) {
+        link = master_free_link(u->m);
+    }
+    if (link >= WORLD_MAX) return;
+    u->open[link] = true;
+    feed(u, (struct master_event){
+                .type = MASTER_CONNECTED, .link = link, .addr.family = 4});
+}
+
+static void play(struct universe *u, const struct tape_record *r)
+{
+    struct fuzz_input in = {r->bytes, r->size};
+    uint32_t link = r->arg;
+    switch (r->kind % COORD_KIND_COUNT) {
+    case COORD_CONNECTED:
+        connect_link(u, link);
+        return;
+    case COORD_RECEIVED:
+        receive(u, link, r->bytes, r->size);
+        return;
+    case COORD_CLOSED:
+        if (!u->open[link]) return;
         u->open[link] = false;
         feed(u, (struct master_event){.type = MASTER_CLOSED, .link = link});
         return;
-    case 1:
-        feed(u, (struct master_event){.type = MASTER_TICK});
+    case COORD_TICK:
+        u->now += fuzz_u32(&in);
+        if (r->arg == 0) feed(u, (struct master_event){.type = MASTER_TICK});
         return;
-    case 2:
+    case COORD_QUORUM:
         feed(u, (struct master_event){.type = MASTER_QUORUM,
-                                      .quorum = fuzz_below(in, 4)});
+                                      .quorum = r->arg % 8u});
         return;
-    case 4: { /* an answer, if one is owed, or an old one */
-        uint32_t odd = fuzz_below(in, 4);
-        if (!u->searches) return;
-        u->searches = odd == 0;
-        feed(u, (struct master_event){.type = MASTER_SEARCHED,
-                                      .group = u->group,
-                                      .ticket = u->ticket - (odd == 0)});
+    case COORD_SEARCHED:
+        searched(u, r);
         return;
-    }
-    case 3: { /* anything */
-        size_t size = in->left < 64 ? in->left : 64;
-        memcpy(frame, in->at, size);
-        in->at += size;
-        in->left -= size;
-        receive(u, link, size);
+    case COORD_EVIDENCE:
+        feed(u, (struct master_event){.type = MASTER_EVIDENCE,
+                                      .id = fuzz_u64(&in),
+                                      .evidence = r->arg % EVIDENCE_COUNT});
         return;
-    }
+    case COORD_SAY:
+        say(u, link % LINKS, &in);
+        return;
     default:
-        say(u, in, link);
+        return;
     }
+}
+
+static void open_master(struct universe *u, const struct tape_record *config)
+{
+    struct fuzz_input in = {config->bytes, config->size};
+    size_t edges_size = bandwidth_size(WORLD_MAX);
+    u->m = sparse_take(&master_memory, sizeof *u->m);
+    void *edges = sparse_take(&edges_memory, edges_size);
+    struct master_config c = {.out = {.user = u,
+                                      .send = send_effect,
+                                      .close = close_effect,
+                                      .note = note_effect,
+                                      .look = look_effect,
+                                      .search = search_effect},
+                              .edges =
+                                  bandwidth_init(edges, edges_size, WORLD_MAX),
+                              .probe_bytes = 600,
+                              .quorum = config->arg % 8u};
+    c.small_world = fuzz_u8(&in);
+    c.key.word[0] = fuzz_u64(&in);
+    c.key.word[1] = fuzz_u64(&in);
+    c.deadline = (fuzz_u16(&in) + 1) * PCCL_MS;
+    c.probe_time = c.deadline / 20;
+    c.job = fuzz_u8(&in) & 1;
+    master_init(u->m, &c);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
+    static struct universe u;
     struct fuzz_input in = {bytes, size};
-    size_t edges_size = bandwidth_size(PEERS_MAX);
-    struct universe u = {.m = calloc(1, sizeof *u.m),
-                         .edges = calloc(1, edges_size)};
-    assert(u.m && u.edges);
-    struct master_config config = {
-        .out = {.user = &u,
-                .send = send_effect,
-                .close = close_effect,
-                .search = search_effect},
-        .edges = bandwidth_init(u.edges, edges_size, PEERS_MAX),
-        .deadline = PCCL_S,
-        .quorum = 1 + fuzz_below(&in, 3)};
-    master_init(u.m, &config);
-    while (in.left > 0) act(&u, &in);
+    struct tape_record r = {.arg = 2, .size = 0};
+    memset(&u, 0, sizeof u);
+    if (in.left >= TAPE_HEAD && in.at[0] == COORD_CONFIG) tape_next(&in, &r);
+    open_master(&u, &r);
+    while (tape_next(&in, &r)) play(&u, &r);
 
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) {
         if (!u.open[i]) continue;
@@ -221,7 +393,46 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     assert(master_count(u.m, PEER_FREE) == u.m->link_end);
     assert(master_next_tick(u.m) == PCCL_NEVER);
-    free(u.edges);
-    free(u.m);
+    master_free(u.m);
     return 0;
+}
+
+/* ------------------------------------------------------------- for mutate.c */
+
+const uint8_t tape_kinds = COORD_KIND_COUNT;
+
+size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
+{
+    static const uint8_t often[] = {COORD_SAY, COORD_SAY, COORD_SAY,
+                                    COORD_CONNECTED, COORD_TICK};
+    uint8_t body[64];
+    uint8_t arg = (uint8_t)tape_pick(random, LINKS);
+    size_t size = tape_pick(random, 40);
+    if (tape_pick(random, 4)) kind = often[tape_pick(random, 5)];
+    for (size_t i = 0; i < size; i++) body[i] = (uint8_t)tape_random(random);
+    if (kind == COORD_TICK) {
+        arg = 0;
+        size = 4;
+        memset(body, 0, 4);
+        body[3] = (uint8_t)tape_pick(random, 4);
+        body[2] = (uint8_t)tape_random(random);
+    }
+    if (kind == COORD_SAY && size > 1 && tape_pick(random, 2))
+        body[1] &= 0xf0; /* of this round */
+    if (kind == COORD_EVIDENCE) {
+        memset(body, 0, 8);
+        body[0] = (uint8_t)(1 + tape_pick(random, LINKS));
+        size = 8;
+    }
+    return tape_put(to, kind, arg, body, (uint16_t)size);
+}
+
+void tape_vary(uint8_t kind, uint64_t *random, uint8_t *bytes, size_t size)
+{
+    size_t at = tape_pick(random, (uint32_t)size);
+    size_t width = (size_t)1 << tape_pick(random, 4);
+    if (kind == COORD_RECEIVED && size > WIRE_HEADER_SIZE)
+        at = WIRE_HEADER_SIZE + at % (size - WIRE_HEADER_SIZE);
+    if (at + width > size) width = 1;
+    tape_vary_number(random, bytes + at, width);
 }

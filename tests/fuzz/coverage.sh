@@ -1,0 +1,104 @@
+#!/bin/sh
+# coverage.sh [-b BUILD] [-s SECONDS] - the lines that the fuzzers reach, of every
+# file that reads bytes of others.
+#
+# Builds with clang's source-based coverage, runs each fuzzer on its corpus, the
+# simulator's tapes and for SECONDS (10) more, and prints a table. Fails if a
+# file of the list is below the least share of it, or was not built. A file with
+# a share of its own says why.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$root/build-coverage seconds=10 least=80
+while getopts b:s: option; do
+    case $option in
+    b) build=$OPTARG ;;
+    s) seconds=$OPTARG ;;
+    *) exit 2 ;;
+    esac
+done
+
+# Frames and their connections; memory of other processes; operations; messages;
+# shared state; the coordinator's words, and those to the coordinator; the
+# launcher. "FILE SHARE" where not all of a file is reachable by bytes.
+files='
+base/cursor.h base/wire.c
+link/channel.h link/conn.c link/conn_receive.c link/conn_send.c link/frame.c
+link/link.c link/links.c link/probe.c link/region.c link/unexpected.c
+ring/allreduce_single_copy.c ring/fast_path.c ring/op_done.c ring/op_frame.c
+ring/op_receive.c ring/op_send.c ring/result_cache.c ring/flush.c
+message/message.c message/message_receive.c message/message_rndv.c
+message/message_send.c
+elastic/session.c elastic/session_launch.c elastic/session_optimize.c
+elastic/session_sync.c elastic/session_verdict.c elastic/session_view.c
+elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
+master/blocked.c master/deadlock.c master/dispute.c master/edges.c
+master/limits.c master/master.c master/round.c master/round_ops.c
+master/round_view.c master/silence.c master/state_vote.c
+launch/address.c launch/agent.c launch/agent_link.c launch/hosts.c
+launch/option_env.c launch/option_places.c launch/option_table.c
+launch/options.c
+'
+
+for tool in clang llvm-profdata llvm-cov; do
+    command -v "$tool" >/dev/null && continue
+    echo "coverage.sh: there is no $tool; Debian's packages are clang and llvm"
+    exit 77
+done
+flags='-fprofile-instr-generate -fcoverage-mapping'
+CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
+    -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
+fuzzers='conn master wire frame text launch agent'
+# shellcheck disable=SC2046 # names without blanks
+make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
+
+work=$build/fuzz-coverage
+rm -rf "$work"
+mkdir -p "$work/tapes"
+LLVM_PROFILE_FILE=/dev/null FUZZ_TAPES=$work/tapes \
+    "$build/tests/sim_recorder" 1 48 >/dev/null
+for name in $fuzzers; do
+    mkdir -p "$work/found/$name"
+    set -- "$work/found/$name"
+    for folder in "$root/tests/fuzz/corpus/$name" "$work/tapes/$name"; do
+        if [ -d "$folder" ]; then set -- "$@" "$folder"; fi
+    done
+    LLVM_PROFILE_FILE=$work/$name.profraw "$build/tests/fuzz_$name" -seed=1 \
+        -len_control=0 -entropic=0 -max_len=65536 -timeout=60 \
+        -artifact_prefix="$work/" -max_total_time="$seconds" \
+        -print_final_stats=1 "$@" >"$work/$name.log" 2>&1 || {
+        tail -n 40 "$work/$name.log"
+        exit 1
+    }
+    sed -n "s/^stat::average_exec_per_sec: */$name, inputs per second: /p" \
+        "$work/$name.log"
+done
+llvm-profdata merge -o "$work/all.profdata" "$work"/*.profraw
+set --
+for name in $fuzzers; do set -- "$@" -object "$build/tests/fuzz_$name"; done
+shift # the first one has no -object
+llvm-cov export -summary-only -instr-profile "$work/all.profdata" "$@" \
+    >"$work/summary.json" 2>/dev/null
+python3 - "$work/summary.json" "$root/src" "$least" "$files" <<'EOF'
+import json, sys
+summary, source, least, wanted = sys.argv[1:]
+lines = {}
+for data in json.load(open(summary))["data"]:
+    for entry in data["files"]:
+        name = entry["filename"].split("/src/")[-1]
+        lines[name] = entry["summary"]["lines"]
+failed = False
+for name in wanted.split():
+    if name not in lines:
+        print(f"{name:34} not built")
+        failed = True
+        continue
+    count, covered = lines[name]["count"], lines[name]["covered"]
+    share = 100 * covered / max(count, 1)
+    low = share < float(least)
+    failed |= low
+    print(f"{name:34} {covered:4} of {count:4}  {share:5.1f} %"
+          + ("  too few" if low else ""))
+sys.exit(failed)
+EOF

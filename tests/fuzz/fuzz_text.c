@@ -1,0 +1,74 @@
+/* fuzz_text.c - texts of the environment that every member reads: the
+ * algorithms to force, and what the coordinator tells of tensors. */
+#include "fuzz.h"
+
+#include "../../src/base/wire.h"
+#include "../../src/elastic/state_list.h"
+#include "../../src/ring/algorithm_table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void algorithms(const uint8_t *in, size_t size)
+{
+    static const char *const words[] = {
+        "ring",      "flat",    "direct",    "centralized", "single_copy",
+        "chain",     "linear",  "confirmed", "pairwise",    "allreduce",
+        "broadcast", "barrier", "allgather", "alltoallv",   ":",
+        ",",         "",        " ",         "x",           "auto"};
+    const char *forced[COLL_COUNT] = {NULL};
+    char text[512] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < size && at + 32 < sizeof text; i++) {
+        const char *word = words[in[i] % (sizeof words / sizeof words[0])];
+        size_t length = strlen(word);
+        memcpy(text + at, word, length);
+        at += length;
+        if (in[i] >= 250) text[at++] = (char)(in[i] - 200);
+    }
+    text[at] = '\0';
+    (void)algorithm_parse(text, forced);
+}
+
+/* The names of others, which differ from the own ones anywhere. */
+static void names(const uint8_t *in, size_t size)
+{
+    static uint8_t data[64];
+    static const struct wire_member owner = {.addr.family = 4};
+    struct state_tensor tensors[3] = {
+        {.name = "first", .data = data, .count = 4, .size = 16, .dtype = 1},
+        {.name = "second", .data = data, .count = 0, .size = 0},
+        {.name = "third", .data = data, .count = 64, .size = 64, .free = true}};
+    struct state_list list;
+    char text[240];
+    if (!state_list_make(&list, tensors, in[0] % 4u, 1)) return;
+    uint32_t room = list.names_size + 64;
+    uint8_t *theirs = calloc(1, room);
+    assert(theirs);
+    uint32_t length = list.names_size;
+    memcpy(theirs, list.names, length);
+    for (size_t i = 1; i + 1 < size && length > 0; i += 2) {
+        if (in[i] == 255)
+            length = in[i + 1] % room;
+        else
+            theirs[in[i] % room] = in[i + 1];
+    }
+    uint8_t *exact = malloc(length > 0 ? length : 1); /* for sanitizers */
+    assert(exact);
+    memcpy(exact, theirs, length);
+    memset(text, 'x', sizeof text);
+    state_list_explain(&list, 1, &owner, exact, length, text, sizeof text);
+    assert(memchr(text, '\0', sizeof text));
+    free(exact);
+    free(theirs);
+    state_list_free(&list);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *in, size_t size)
+{
+    if (size == 0) return 0;
+    algorithms(in, size);
+    names(in, size);
+    return 0;
+}

@@ -1,0 +1,555 @@
+/* recorder.c - records what the simulator's members and coordinator meet, as
+ * tapes for the fuzzers. See tape.h.
+ *
+ * It is linked with the simulator, whose calls of the cores the linker directs
+ * here (--wrap). What the cores call themselves is not recorded: they will call
+ * it again. FUZZ_TAPES in the environment is the folder; it gets conn/ and
+ * master/, where each process and each coordinator has a file. A tape that
+ * becomes long is cut. */
+#include "../sim/sim.h"
+#include "tape.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { TAPES_MAX = 64, ROOM = 24 * 1024, LEAST = 600, FOLDED = 4096 };
+
+/* What the linker gives for a call of `name` in this file, and to a call of it
+ * in all others. */
+#define REAL(type, name, ...) type __real_##name(__VA_ARGS__)
+#define WRAP(type, name, ...)                                                  \
+    REAL(type, name, __VA_ARGS__);                                             \
+    type __wrap_##name(__VA_ARGS__);                                           \
+    type __wrap_##name(__VA_ARGS__)
+
+/* A call into the cores. */
+#define INSIDE(call)                                                           \
+    do {                                                                       \
+        depth++;                                                               \
+        call;                                                                  \
+        depth--;                                                               \
+    } while (0)
+#define RETURN(type, call)                                                     \
+    do {                                                                       \
+        type result;                                                           \
+        INSIDE(result = call);                                                 \
+        return result;                                                         \
+    } while (0)
+
+struct tape {
+    const struct session *s;
+    const struct engine *e;
+    const struct master *m;
+    uint8_t bytes[ROOM];
+    size_t size;
+    bool full;
+    uint8_t last; /* kind */
+    pccl_ns now;
+    const uint8_t *window;        /* where the next bytes go */
+    uint64_t seen[SIM_CONNS_MAX]; /* by the fast path, of a channel */
+};
+
+static struct tape tapes[TAPES_MAX];
+static int depth; /* of calls into the cores */
+
+static struct tape *find(const void *key)
+{
+    if (!key || depth > 0) return NULL;
+    for (uint32_t i = 0; i < TAPES_MAX; i++) {
+        struct tape *t = &tapes[i];
+        if (t->s == key || t->e == key || t->m == key) return t;
+        if (t->s && (&t->s->messages == key || t->s->engine == key)) return t;
+    }
+    return NULL;
+}
+
+static struct tape *begin(const struct session *s, const struct master *m)
+{
+    for (uint32_t i = 0; i < TAPES_MAX; i++) {
+        struct tape *t = &tapes[i];
+        if (t->s || t->m) continue;
+        *t = (struct tape){.s = s, .m = m};
+        return t;
+    }
+    return NULL;
+}
+
+static void put(struct tape *t, uint8_t kind, uint32_t arg, const void *bytes,
+                size_t size)
+{
+    if (!t || t->full || arg > UINT8_MAX) return;
+    const uint8_t *from = bytes;
+    do {
+        size_t part = size < TAPE_SIZE_MAX ? size : TAPE_SIZE_MAX;
+        if (t->size + TAPE_HEAD + part > ROOM) {
+            t->full = true;
+            return;
+        }
+        t->size += tape_put(t->bytes + t->size, kind, (uint8_t)arg, from,
+                            (uint16_t)part);
+        from = from ? from + part : NULL;
+        size -= part;
+    } while (size > 0);
+    t->last = kind;
+}
+
+/* Numbers of a payload. */
+struct words {
+    uint8_t bytes[FOLDED];
+    size_t size;
+};
+
+static void word(struct words *w, uint64_t value, size_t width)
+{
+    for (size_t i = 0; i < width && w->size < FOLDED; i++)
+        w->bytes[w->size++] = (uint8_t)(value >> (8 * i));
+}
+
+static void put_words(struct tape *t, uint8_t kind, uint32_t arg,
+                      const struct words *w)
+{
+    put(t, kind, arg, w->bytes, w->size);
+}
+
+static void put_word(struct tape *t, uint8_t kind, uint32_t arg, uint64_t value,
+                     size_t width)
+{
+    struct words w = {.size = 0};
+    word(&w, value, width);
+    put_words(t, kind, arg, &w);
+}
+
+static void save(const struct tape *t, const char *kind)
+{
+    static unsigned number;
+    char path[4096];
+    const char *folder = getenv("FUZZ_TAPES");
+    if (!folder || t->size < LEAST) return;
+    (void)snprintf(path, sizeof path, "%s/%s", folder, kind);
+    (void)mkdir(folder, 0777);
+    (void)mkdir(path, 0777);
+    (void)snprintf(path, sizeof path, "%s/%s/sim-%llu-%03u", folder, kind,
+                   (unsigned long long)sim_seed, number++);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(t->bytes, 1, t->size, file) != t->size) {
+        perror(path);
+        exit(1);
+    }
+    (void)fclose(file);
+}
+
+/* -------------------------------------------------------------- the session */
+
+WRAP(bool, session_init, struct session *s, const struct session_config *c)
+{
+    struct tape *t = begin(s, NULL);
+    depth++;
+    bool ok = __real_session_init(s, c);
+    depth--;
+    if (t) t->e = s->engine;
+    return ok;
+}
+
+WRAP(void, session_free, struct session *s)
+{
+    struct tape *t = find(s);
+    INSIDE(__real_session_free(s));
+    if (!t) return;
+    save(t, "conn");
+    t->s = NULL;
+    t->e = NULL;
+}
+
+/* The simulator has set these facts before it says HELLO. */
+static void put_config(struct tape *t, const struct session *s,
+                       const struct wire_msg *hello)
+{
+    struct words w = {.size = 0};
+    const struct engine *e = s->engine;
+    const char *name = "";
+    for (int i = 0; i < COLL_COUNT; i++)
+        if (e->forced[i]) name = e->forced[i];
+    word(&w,
+         (s->links->driver.share ? 1u : 0u) | (e->cached == 0 ? 2u : 0u) |
+             (e->single_copy_world == 0 ? 4u : 0u),
+         1);
+    word(&w, s->links->fill_size, 2);
+    word(&w, e->many, 1);
+    word(&w, e->piece, 4);
+    word(&w, hello->hello.self.host, 8);
+    word(&w, strlen(name), 1);
+    for (size_t i = 0; name[i]; i++) word(&w, (uint8_t)name[i], 1);
+    t->now = s->now;
+    put_words(t, MEMBER_CONFIG, s->links->pool_auto ? 0 : s->links->pool_size,
+              &w);
+}
+
+WRAP(void, session_hello, struct session *s, const struct wire_msg *hello)
+{
+    struct tape *t = find(s);
+    if (t) put_config(t, s, hello);
+    INSIDE(__real_session_hello(s, hello));
+}
+
+WRAP(void, session_on_message, struct session *s, const struct wire_msg *msg)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    struct tape *t = find(s);
+    if (t) put(t, MEMBER_MASTER, 0, frame, wire_encode(msg, frame));
+    INSIDE(__real_session_on_message(s, msg));
+}
+
+WRAP(void, session_tick, struct session *s, pccl_ns now)
+{
+    struct tape *t = find(s);
+    if (t) {
+        pccl_ns passed = now - t->now;
+        put_word(t, MEMBER_TICK, 0,
+                 (uint64_t)(passed < UINT32_MAX ? passed : UINT32_MAX), 4);
+        t->now = now;
+    }
+    INSIDE(__real_session_tick(s, now));
+}
+
+WRAP(void, session_settle, struct session *s)
+{
+    struct tape *t = find(s);
+    /* It does something only while a proposal waits. */
+    if (t && s->proposed && !s->ready_sent && t->last != MEMBER_SETTLE)
+        put(t, MEMBER_SETTLE, 0, NULL, 0);
+    INSIDE(__real_session_settle(s));
+}
+
+WRAP(int, session_fail, struct session *s, uint64_t tag)
+{
+    put_word(find(s), MEMBER_FAIL, 0, tag, 8);
+    RETURN(int, __real_session_fail(s, tag));
+}
+
+WRAP(int, session_vote, struct session *s, enum vote_kind kind)
+{
+    put(find(s), MEMBER_VOTE, kind, NULL, 0);
+    RETURN(int, __real_session_vote(s, kind));
+}
+
+WRAP(void, session_leave, struct session *s)
+{
+    put(find(s), MEMBER_LEAVE, 0, NULL, 0);
+    INSIDE(__real_session_leave(s));
+}
+
+WRAP(void, session_master_gone, struct session *s, const char *reason)
+{
+    put(find(s), MEMBER_MASTER_GONE, 0, NULL, 0);
+    INSIDE(__real_session_master_gone(s, reason));
+}
+
+/* --------------------------------------------------------------- operations */
+
+static void put_launch(struct tape *t, uint8_t kind, const struct op_request *r)
+{
+    struct words w = {.size = 0};
+    const struct session *s = t->s;
+    word(&w, r->tag, 8);
+    word(&w, r->plan.coll, 1);
+    word(&w, r->dtype, 1);
+    word(&w, r->redop, 1);
+    word(&w, r->quant.algorithm, 1);
+    word(&w, r->quant.code, 1);
+    word(&w, r->plan.root, 4);
+    word(&w, r->quant.algorithm != QUANT_NONE ? r->count : r->plan.count, 4);
+    word(&w, r->digest, 8);
+    word(&w, r->member_count, 1);
+    for (uint32_t i = 0; i < r->member_count; i++) word(&w, r->members[i], 8);
+    if (r->plan.coll == COLL_ALLTOALLV) {
+        uint32_t world = r->members ? r->member_count : s->notified.size;
+        word(&w, world, 1);
+        for (uint32_t i = 0; i < world; i++) {
+            word(&w, r->plan.send_bytes[i], 2);
+            word(&w, r->plan.recv_bytes[i], 2);
+        }
+    }
+    put_words(t, kind, r->sendbuf == r->recvbuf, &w);
+}
+
+WRAP(int, session_launch, struct session *s, const struct op_request *r,
+     uint64_t view_epoch, struct op **out)
+{
+    struct tape *t = find(s);
+    if (t) put_launch(t, MEMBER_LAUNCH, r);
+    RETURN(int, __real_session_launch(s, r, view_epoch, out));
+}
+
+WRAP(bool, session_fast, struct session *s, const struct op_request *r,
+     uint64_t view_epoch)
+{
+    struct tape *t = find(s);
+    depth++;
+    bool fast = __real_session_fast(s, r, view_epoch);
+    depth--;
+    if (t && fast) put_launch(t, MEMBER_FAST, r);
+    return fast;
+}
+
+/* The fast path reads shared memory by itself: what has come since the last
+ * look is recorded before it is polled. */
+static void put_channels(struct tape *t, const struct engine *e)
+{
+    uint32_t conn;
+    for (uint32_t i = 0; (conn = fast_conn(e, i)) != NO_CONN; i++) {
+        struct channel *c = conn_channel(&e->links, conn);
+        const uint8_t *from;
+        if (!c || conn >= SIM_CONNS_MAX) continue;
+        size_t size = channel_ready(c, &from);
+        uint64_t seen = t->seen[conn] > c->read ? t->seen[conn] - c->read : 0;
+        if (size <= seen) continue;
+        put(t, MEMBER_BYTES, conn, from + seen, size - (size_t)seen);
+        t->seen[conn] = c->read + size;
+    }
+}
+
+WRAP(enum fast_status, fast_poll, struct engine *e)
+{
+    struct tape *t = find(e);
+    if (t) put_channels(t, e);
+    if (t && t->last != MEMBER_POLL) put(t, MEMBER_POLL, 0, NULL, 0);
+    RETURN(enum fast_status, __real_fast_poll(e));
+}
+
+WRAP(struct op *, session_convert, struct session *s)
+{
+    put(find(s), MEMBER_CONVERT, 0, NULL, 0);
+    RETURN(struct op *, __real_session_convert(s));
+}
+
+WRAP(int, session_take, struct session *s, struct op *op, uint32_t *n,
+     uint64_t *tx, uint64_t *rx)
+{
+    put_word(find(s), MEMBER_TAKE, 0, op_name(op).tag, 8);
+    RETURN(int, __real_session_take(s, op, n, tx, rx));
+}
+
+WRAP(void, engine_wait_begins, struct engine *e)
+{
+    struct tape *t = find(e);
+    if (t && e->in_a_row > 0) put(t, MEMBER_WAITS, 0, NULL, 0);
+    INSIDE(__real_engine_wait_begins(e));
+}
+
+/* ------------------------------------------------------------- shared state */
+
+/* Bytes as runs with the same difference between two of them. */
+static void fold(struct words *w, const uint8_t *bytes, uint64_t size)
+{
+    size_t at = w->size;
+    uint8_t runs = 0;
+    uint8_t last = 0;
+    word(w, 0, 1);
+    for (uint64_t i = 0; i < size;) {
+        uint8_t step = (uint8_t)(bytes[i] - last);
+        uint32_t run = 0;
+        for (; i < size && (uint8_t)(bytes[i] - last) == step; i++, run++)
+            last = bytes[i];
+        if (runs == UINT8_MAX) return;
+        word(w, run, 4);
+        word(w, step, 1);
+        runs++;
+    }
+    w->bytes[at] = runs;
+}
+
+WRAP(int, session_sync, struct session *s, struct state_list *list,
+     enum sync_strategy strategy, uint64_t revision)
+{
+    struct tape *t = find(s);
+    struct words w = {.size = 0};
+    word(&w, revision, 8);
+    word(&w, list->count, 1);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct state_tensor *x = &list->tensors[i];
+        const uint8_t *bytes = x->data;
+        word(&w, x->name[0] == 'o', 1);
+        if (x->device) bytes -= (uintptr_t)1 << 62; /* as shared.c has it */
+        fold(&w, bytes, x->size);
+    }
+    put_words(t, MEMBER_SYNC, strategy, &w);
+    RETURN(int, __real_session_sync(s, list, strategy, revision));
+}
+
+WRAP(int, session_sync_take, struct session *s, uint64_t *revision,
+     uint64_t *tx, uint64_t *rx)
+{
+    put(find(s), MEMBER_SYNC_TAKE, 0, NULL, 0);
+    RETURN(int, __real_session_sync_take(s, revision, tx, rx));
+}
+
+/* -------------------------------------------------------------- connections */
+
+WRAP(bool, engine_accepted, struct engine *e, uint32_t conn)
+{
+    struct tape *t = find(e);
+    put(t, MEMBER_ACCEPTED, conn, NULL, 0);
+    if (t) t->seen[conn % SIM_CONNS_MAX] = 0;
+    RETURN(bool, __real_engine_accepted(e, conn));
+}
+
+WRAP(void, engine_dialed, struct engine *e, uint32_t conn, bool success)
+{
+    struct tape *t = find(e);
+    struct words w = {.size = 0};
+    word(&w, success, 1);
+    word(&w, t ? (uint64_t)e->links.conns[conn]->rtt : 0, 4);
+    put_words(t, MEMBER_DIALED, conn, &w);
+    if (t) t->seen[conn % SIM_CONNS_MAX] = 0;
+    INSIDE(__real_engine_dialed(e, conn, success));
+}
+
+WRAP(void, engine_closed, struct engine *e, uint32_t conn)
+{
+    put(find(e), MEMBER_CLOSED, conn, NULL, 0);
+    INSIDE(__real_engine_closed(e, conn));
+}
+
+WRAP(size_t, engine_rx_window, struct engine *e, uint32_t conn, uint8_t **to)
+{
+    struct tape *t = find(e);
+    size_t size = __real_engine_rx_window(e, conn, to);
+    if (t) t->window = size > 0 ? *to : NULL;
+    return size;
+}
+
+WRAP(bool, engine_rx, struct engine *e, uint32_t conn, size_t size)
+{
+    struct tape *t = find(e);
+    if (t && t->window) put(t, MEMBER_BYTES, conn, t->window, size);
+    RETURN(bool, __real_engine_rx(e, conn, size));
+}
+
+/* What it has taken; the rest comes again. */
+WRAP(size_t, engine_rx_from, struct engine *e, uint32_t conn,
+     const uint8_t *bytes, size_t size)
+{
+    struct tape *t = find(e);
+    const struct channel *c = conn_channel(&e->links, conn);
+    uint64_t seen = 0;
+    if (t && c && conn < SIM_CONNS_MAX && t->seen[conn] > c->read)
+        seen = t->seen[conn] - c->read;
+    if (t && size > seen) put(t, MEMBER_BYTES, conn, bytes + seen, size - seen);
+    if (t && c && conn < SIM_CONNS_MAX && size > seen)
+        t->seen[conn] = c->read + size;
+    RETURN(size_t, __real_engine_rx_from(e, conn, bytes, size));
+}
+
+WRAP(void, engine_rx_dry, struct engine *e, uint32_t conn)
+{
+    struct tape *t = find(e);
+    if (t && conn_is_p2p(&e->links, conn) && t->last != MEMBER_DRY)
+        put(t, MEMBER_DRY, conn, NULL, 0);
+    INSIDE(__real_engine_rx_dry(e, conn));
+}
+
+WRAP(void, engine_tx, struct engine *e, uint32_t conn, size_t size)
+{
+    put_word(find(e), MEMBER_SENT, conn, size, 4);
+    INSIDE(__real_engine_tx(e, conn, size));
+}
+
+/* ----------------------------------------------------------------- messages */
+
+WRAP(int, message_post, struct messages *m, uint64_t to, const void *head,
+     size_t head_size, const void *body, size_t size)
+{
+    struct tape *t = find(m);
+    struct words w = {.size = 0};
+    word(&w, to, 8);
+    for (size_t i = 0; i < head_size; i++)
+        word(&w, ((const uint8_t *)head)[i], 1);
+    for (size_t i = 0; i < size; i++) word(&w, ((const uint8_t *)body)[i], 1);
+    put_words(t, MEMBER_POST, (uint32_t)head_size, &w);
+    RETURN(int, __real_message_post(m, to, head, head_size, body, size));
+}
+
+WRAP(struct message_event *, message_take, struct messages *m)
+{
+    struct tape *t = find(m);
+    if (t && message_has_event(m)) put(t, MEMBER_EVENT, 0, NULL, 0);
+    RETURN(struct message_event *, __real_message_take(m));
+}
+
+WRAP(void, message_progress, struct messages *m)
+{
+    struct tape *t = find(m);
+    if (t && m->pending && t->last != MEMBER_PROGRESS)
+        put(t, MEMBER_PROGRESS, 0, NULL, 0);
+    INSIDE(__real_message_progress(m));
+}
+
+/* ---------------------------------------------------------- the coordinator */
+
+WRAP(void, master_init, struct master *m, const struct master_config *c)
+{
+    struct tape *t = begin(NULL, m);
+    struct words w = {.size = 0};
+    word(&w, c->small_world, 1);
+    word(&w, c->key.word[0], 8);
+    word(&w, c->key.word[1], 8);
+    word(&w, (uint64_t)(c->deadline / PCCL_MS), 2);
+    if (t) put_words(t, COORD_CONFIG, c->quorum, &w);
+    INSIDE(__real_master_init(m, c));
+}
+
+static void put_event(struct tape *t, const struct master_event *e)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    static const uint8_t kinds[] = {[MASTER_CONNECTED] = COORD_CONNECTED,
+                                    [MASTER_RECEIVED] = COORD_RECEIVED,
+                                    [MASTER_CLOSED] = COORD_CLOSED,
+                                    [MASTER_TICK] = COORD_TICK,
+                                    [MASTER_QUORUM] = COORD_QUORUM,
+                                    [MASTER_SEARCHED] = COORD_SEARCHED,
+                                    [MASTER_EVIDENCE] = COORD_EVIDENCE};
+    struct words w = {.size = 0};
+    if (e->now - t->now >= PCCL_MS) { /* time passes in ticks */
+        if (e->type != MASTER_TICK)
+            put_word(t, COORD_TICK, 1, (uint64_t)(e->now - t->now), 4);
+    }
+    uint64_t passed = (uint64_t)(e->now - t->now);
+    t->now = e->now;
+    switch (e->type) {
+    case MASTER_RECEIVED:
+        put(t, COORD_RECEIVED, e->link, frame, wire_encode(e->msg, frame));
+        return;
+    case MASTER_TICK:
+        put_word(t, COORD_TICK, 0, passed, 4);
+        return;
+    case MASTER_QUORUM:
+        put(t, COORD_QUORUM, e->quorum, NULL, 0);
+        return;
+    case MASTER_SEARCHED:
+        word(&w, e->group, 1);
+        for (uint32_t i = 0; e->order && i < SIM_PROCS_MAX; i++)
+            word(&w, e->order[i], 2);
+        put_words(t, COORD_SEARCHED, e->order != NULL, &w);
+        return;
+    case MASTER_EVIDENCE:
+        put_word(t, COORD_EVIDENCE, e->evidence, e->id, 8);
+        return;
+    default:
+        put(t, kinds[e->type], e->link, NULL, 0);
+    }
+}
+
+WRAP(void, master_step, struct master *m, const struct master_event *e)
+{
+    struct tape *t = find(m);
+    if (t) put_event(t, e);
+    INSIDE(__real_master_step(m, e));
+}
+
+WRAP(void, master_free, struct master *m)
+{
+    struct tape *t = find(m);
+    if (t) save(t, "master");
+    if (t) t->m = NULL;
+    INSIDE(__real_master_free(m));
+}
