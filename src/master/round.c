@@ -183,11 +183,10 @@ static void propose(struct master *m, uint32_t group)
     if (!g->ring) {
         for (uint32_t i = 0; i < count; i++) m->order[i] = (uint16_t)i;
     }
-    g->mesh = g->ring && count <= order_mesh_max(m->members, count) &&
-              !any_bad_pair(g);
+    g->small = count <= order_mesh_max(m->members, count);
+    g->mesh = g->ring && g->small && !any_bad_pair(g);
     g->phase = GROUP_PROPOSED;
-    g->survey = g->survey && g->ring && !g->surveyed &&
-                count > order_mesh_max(m->members, count);
+    g->survey = g->survey && g->ring && !g->surveyed && !g->mesh;
     g->survey_size = count;
     for (uint32_t i = 0; i < count; i++) {
         m->peers[m->sorted[i]].proposed = true;
@@ -451,8 +450,8 @@ static bool advance(struct master *m, uint32_t group)
         /* The next proposal does without the pairs that cannot be linked. */
         if (g->unlinked && all_ready(m, group)) {
             if (judge_pairs(m, group)) {
-                g->surveyed = g->survey;
-                g->survey = !g->surveyed;
+                g->surveyed = g->survey && !g->small;
+                g->survey = !g->survey && !g->mesh;
             }
             g->restart = true;
             return true;
