@@ -2,7 +2,7 @@
 #ifndef LITMUS_LITMUS_H
 #define LITMUS_LITMUS_H
 
-#include "explorer.h"
+#include "orders.h"
 
 /* litmus_channel.c */
 extern const struct litmus litmus_bytes, litmus_reuse, litmus_base;

@@ -35,7 +35,7 @@ build()
         -o test_litmus 2>>log
 }
 
-for name in litmus/test_litmus litmus/explorer sched/atomic_hooks; do
+for name in litmus/test_litmus litmus/orders sched/atomic_hooks; do
     compile "$(basename $name).o" tests/$name.c
 done
 if ! build || ! ./test_litmus >out; then

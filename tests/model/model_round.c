@@ -51,14 +51,14 @@ bool flush_needed(struct model *m, const struct group *g)
 
 void round_begins(struct model *m, struct group *g, const struct trace *t)
 {
-    if (t->round <= m->round_last)
-        REFUSE(m, "R1: round %u after round %u", t->round, m->round_last);
+    if (t->round <= g->round)
+        REFUSE(m, "R1: round %u after round %u", t->round, g->round);
     bool voted =
         t->message == MESSAGE_PROPOSE && t->flag & (FOR_UPDATE | FOR_OPTIMIZE);
     if (!g->cause && !voted) REFUSE(m, "R1: a round without a cause");
     if ((t->message == MESSAGE_FLUSH) != flush_needed(m, g))
         REFUSE(m, "F7: a flush that is needed, and only that");
-    m->round_last = g->round = t->round;
+    g->round = t->round;
     g->phase = t->message == MESSAGE_FLUSH ? FLUSHING : DONATING;
     g->cause = g->unlinked = false;
     g->late = g->admits && m->now - g->update_at >= 2 * m->deadline;

@@ -155,7 +155,6 @@ struct model {
     uint32_t process_end;
     struct group groups[GROUPS];
     uint64_t id_last;
-    uint32_t round_last;
     bool founded, ended;
     bool installs; /* an update, in this step */
     uint32_t views, results;

@@ -155,6 +155,8 @@ int main(int argc, char **argv)
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (events == MAP_FAILED) fail("events", "no memory");
     sim_trace = getenv("MPI_SIM_TRACE") != NULL;
+    /* The model of the rules follows programs of tests/sim. */
+    (void)setenv("SIM_MODEL", "off", 1);
     load_all(argv[1]);
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     uint64_t count = argc > 3 ? strtoull(argv[3], NULL, 10) : UINT64_MAX;

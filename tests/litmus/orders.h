@@ -1,4 +1,4 @@
-/* explorer.h - runs a small program of two or three threads in every order,
+/* orders.h - runs a small program of two or three threads in every order,
  * with every value that the memory model lets each load see.
  *
  * The program is the library's own code, compiled with -fsanitize=thread, so
@@ -6,8 +6,8 @@
  * of C11 without the two that no compiler makes use of here (values out of thin
  * air, stores before earlier loads): each location has a history, each thread a
  * view of how much of which history it has to see. README.md has the rules. */
-#ifndef LITMUS_EXPLORER_H
-#define LITMUS_EXPLORER_H
+#ifndef LITMUS_ORDERS_H
+#define LITMUS_ORDERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

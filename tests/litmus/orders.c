@@ -1,6 +1,6 @@
-/* explorer.c - see explorer.h. Every run is a list of choices; the next run
+/* orders.c - see orders.h. Every run is a list of choices; the next run
  * takes the last choice that has an alternative another way. */
-#include "explorer.h"
+#include "orders.h"
 
 #include "../sched/atomic_hooks.h"
 
