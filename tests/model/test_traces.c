@@ -59,8 +59,11 @@ static const struct {
      "the same; and one end of a broken link may be the only one to notice"},
     {TRACE_TO_MASTER, MESSAGE_REPLY, 1u << PAIR_CHANGED,
      "V4: RUNNING and COMPLETE make no difference there"},
-    {TRACE_TO_MASTER, MESSAGE_READY, 1u << PAIR_REMOVED,
-     "R2: a round that begins again has forgotten it"},
+    {TRACE_TO_MASTER, MESSAGE_READY, 1u << REMOVED | 1u << PAIR_REMOVED,
+     "R2: a round that begins again has forgotten it; it may not arrive"},
+    {TRACE_TO_PROCESS, MESSAGE_EVICT,
+     1u << TWICE | 1u << PAIR_REMOVED | 1u << PAIR_TWICE,
+     "the connection ends with it, and that is what the process goes by"},
 };
 
 struct kept {

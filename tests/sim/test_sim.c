@@ -101,6 +101,12 @@ static void choose_moments(struct sim_options *o, uint64_t *r)
     }
 }
 
+/* Two members never reach each other, and the others do. */
+static bool is_parted(uint64_t seed)
+{
+    return seed % 40 == 18;
+}
+
 /* Connections, shared memory, and the places of members. */
 static void choose_links(struct sim_options *o, uint64_t *r, uint64_t seed)
 {
@@ -120,7 +126,7 @@ static void choose_links(struct sim_options *o, uint64_t *r, uint64_t seed)
     o->fails =
         on(r, 5) && !o->refuse && !o->mismatch && !o->odd_vote && !o->slow;
     o->one_way = on(r, 8);
-    o->cut = o->refuse > 0 && procs >= 4 && on(r, 2);
+    o->cut = o->refuse > 0 && procs >= 4 && (on(r, 2) || is_parted(seed));
     if (seed % 16 == 5 && !o->slow && !o->storm && !o->refuse) {
         /* Links of several connections lose one now and then. */
         o->pool = 2 + net_pick(r, 3);
@@ -142,6 +148,17 @@ static void choose_links(struct sim_options *o, uint64_t *r, uint64_t seed)
     o->lends = o->pairwise && (seed % 2 == 0 || on(r, 2));
     if (o->lends) o->piece = 8192u << net_pick(r, 4);
     if (seed % 3 == 1) o->algorithm = some_algorithm(seed / 3);
+    if (seed % 40 == 9 && !o->slow) { /* interleaved rings lose members */
+        o->one_host = o->pairwise = o->interleaved = true;
+        o->sites = 0;
+        o->large = true;
+        o->pipe_min = 32768;
+        o->pipe_max = o->pipe_min + (1u << net_pick(r, 17));
+        o->share = 4096u << (3 + net_pick(r, 3));
+        o->algorithm = "ring";
+        o->crash = 400;
+        o->join = 2000;
+    }
 }
 
 /* Universes without CPU time for some, and nothing else. */
@@ -175,6 +192,11 @@ static struct sim_options choose(uint64_t seed)
     o.groups = on(&r, 6) && procs > 1 ? 2 : 1;
     o.quorum = on(&r, 4) ? 1 + net_pick(&r, procs) : procs;
     choose_faults(&o, &r, rate);
+    if (is_parted(seed)) {
+        if (procs < 4) o.procs = o.quorum = procs = 4;
+        o.crash = o.freeze = o.leave = o.reset = o.control_reset = 0;
+        o.refuse = 1;
+    }
     choose_calls(&o, &r);
     choose_moments(&o, &r);
     choose_links(&o, &r, seed);
