@@ -431,7 +431,8 @@ static void open_session(struct member *u, const struct tape_record *config)
     u->s->now = u->links->now = u->now;
 }
 
-/* Links to all others: those of lower ids dial, the others are dialed. */
+/* Links to all others, through shared memory: this member has dialed them, and
+ * those of lower ids dial as well, whose dial is the one that stays. */
 static void link_all(struct member *u)
 {
     for (uint32_t i = 0; i < MEMBER_CONNS; i++) {
@@ -439,7 +440,7 @@ static void link_all(struct member *u)
         if (!c || c->state != CONN_DIALED) continue;
         engine_dialed(u->s->engine, i, true);
         member_drain(u, i, SIZE_MAX);
-        member_greet(u, i, c->to, i % 3 < 2 ? FLAG_SHARE : 0);
+        member_greet(u, i, c->to, FLAG_SHARE);
     }
     for (uint64_t id = 1; id < MEMBER_SELF; id++) {
         uint32_t conn = dial(u, NULL);
