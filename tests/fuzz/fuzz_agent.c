@@ -1,5 +1,7 @@
 /* fuzz_agent.c - any frames of a launcher into an agent, whose processes are
  * not real: what it starts, it is only told. */
+#include "../../src/base/host.h"
+#include "../../src/launch/bind.h"
 #include "../../src/launch/proc.h"
 #include "../../src/launch/reach.h"
 #include "fuzz.h"
@@ -14,15 +16,44 @@ static void fuzz_kill(struct proc *proc);
 static void fuzz_signal(const struct proc *proc, int number);
 static const char *fuzz_reach(struct link_texts *addresses);
 static int fuzz_chdir(const char *folder);
+static void fuzz_bind_read(struct bind_machine *machine);
+static uint64_t fuzz_host_id(void);
 
+/* Its standard input and output. */
+static int fuzz_input, fuzz_output;
+
+#undef STDIN_FILENO
+#undef STDOUT_FILENO
+#define STDIN_FILENO fuzz_input
+#define STDOUT_FILENO fuzz_output
 #define proc_start fuzz_start
 #define proc_kill fuzz_kill
 #define proc_signal fuzz_signal
 #define reach_first fuzz_reach
 #define chdir fuzz_chdir
+#define bind_read fuzz_bind_read
+#define host_id fuzz_host_id
 #include "../../src/launch/agent.c"
 
-static uint8_t luck; /* of the next start */
+enum { INPUTS = 4, FRAME_ROOM = 6000, HOST = 2 };
+
+static uint8_t luck;       /* of the next start */
+static int inputs[INPUTS]; /* what the last processes read, or -1 */
+
+static void take_input(uint8_t which)
+{
+    char bytes[4096];
+    int fd = inputs[which % INPUTS];
+    ssize_t ignored = fd < 0 ? 0 : read(fd, bytes, sizeof bytes);
+    (void)ignored;
+}
+
+static void end_input(uint8_t which)
+{
+    int *fd = &inputs[which % INPUTS];
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
 
 static int fuzz_start(struct proc *proc, const struct proc_request *request,
                       char *error, size_t error_size)
@@ -34,6 +65,10 @@ static int fuzz_start(struct proc *proc, const struct proc_request *request,
         snprintf(error, error_size, "no luck");
         return EXIT_NOT_FOUND;
     }
+    end_input(luck);
+    inputs[luck % INPUTS] = fcntl(request->in, F_DUPFD_CLOEXEC, 3);
+    (void)fcntl(inputs[luck % INPUTS], F_SETPIPE_SZ, 4096);
+    (void)fcntl(inputs[luck % INPUTS], F_SETFL, O_NONBLOCK);
     proc->pid = 1000000000;
     proc->alive = true;
     return 0;
@@ -60,6 +95,19 @@ static int fuzz_chdir(const char *folder)
 {
     assert(folder);
     return 0;
+}
+
+static uint64_t fuzz_host_id(void)
+{
+    return HOST;
+}
+
+/* Two cores of two threads each. */
+static void fuzz_bind_read(struct bind_machine *machine)
+{
+    machine->count = 4;
+    for (int i = 0; i < 4; i++)
+        machine->cpus[i] = (struct bind_cpu){.number = i, .core = i / 2};
 }
 
 /* A frame of the kind that the next bytes choose, with fields that fit it more
@@ -115,7 +163,7 @@ static size_t make_start(struct fuzz_input *in, char *to)
     link_put_number(&texts, bits >> 2 & 7);
     link_put_number(&texts, bits >> 5);
     link_put_number(&texts, fuzz_u8(in));
-    link_put_number(&texts, bits & 1);
+    link_put_number(&texts, bits & 2);
     link_put_number(&texts, words + (bits == 255));
     for (uint8_t i = 0; i < words; i++) link_put(&texts, "word");
     link_put_number(&texts, fuzz_u8(in) % 4);
@@ -127,62 +175,115 @@ static size_t make_start(struct fuzz_input *in, char *to)
     return LINK_HEADER + texts.size;
 }
 
+/* What fits: an address to call, input of any size, a process to look at. */
+static size_t make_fit(struct fuzz_input *in, char *to)
+{
+    struct link_texts texts = {0};
+    uint8_t bits = fuzz_u8(in);
+    enum link_type type = LINK_LOOK;
+    size_t size = bits >> 2 & 1 ? FRAME_ROOM - LINK_HEADER : bits;
+    memset(to, 'i', FRAME_ROOM);
+    switch (bits & 3) {
+    case 0:
+        type = LINK_SETUP;
+        link_put(&texts, "/");
+        link_put_number(&texts, bits >> 4 & 1);
+        if (bits & 32) link_put(&texts, bits & 64 ? "127.0.0.1:80" : "no:0");
+        break;
+    case 1:
+        link_put_number(&texts, bits);
+        link_put_number(&texts, bits & 8 ? HOST : 3);
+        link_put_number(&texts, bits & 16 ? getpid() : 999999999);
+        break;
+    default:
+        type = LINK_INPUT;
+        break;
+    }
+    if (type != LINK_INPUT) memcpy(to + LINK_HEADER, texts.bytes, texts.size);
+    if (type != LINK_INPUT) size = texts.size;
+    free(texts.bytes);
+    link_header(to, type, bits % 3, size);
+    return LINK_HEADER + size;
+}
+
+/* Something that is no frame. */
+static void other(struct agent *agent, uint8_t what)
+{
+    switch (what % 4) {
+    case 0:
+        take_input(what / 4);
+        break;
+    case 1:
+        end_input(what / 4);
+        break;
+    case 2:
+        beat(agent->loop, &agent->beat, 0);
+        break;
+    default:
+        if (agent->ranks) fuzz_kill(&agent->ranks->proc);
+        break;
+    }
+}
+
 static void turn(struct agent *agent, struct fuzz_input *in, int to)
 {
-    char frame[1024];
+    char frame[FRAME_ROOM];
     uint8_t what = fuzz_u8(in);
     size_t size = 0;
-    if (what % 8 == 0) { /* anything */
+    switch (what % 8) {
+    case 0: /* anything */
         size = what / 8 < in->left ? what / 8 : in->left;
         memcpy(frame, in->at, size);
         in->at += size;
         in->left -= size;
-    } else if (what % 8 < 4) {
+        break;
+    case 1:
+    case 2:
         size = make_start(in, frame);
-    } else {
-        size = make_frame(in, frame, sizeof frame);
+        break;
+    case 3:
+        other(agent, what / 8);
+        break;
+    case 4:
+    case 5:
+        size = make_fit(in, frame);
+        break;
+    default:
+        size = make_frame(in, frame, 1024);
+        break;
     }
-    if (what >= 250 && agent->ranks) fuzz_kill(&agent->ranks->proc);
     ssize_t ignored = write(to, frame, size);
     (void)ignored;
     ev_run(agent->loop, EVRUN_NOWAIT);
 }
 
+static void begin(void)
+{
+    static bool begun;
+    if (begun) return;
+    begun = true;
+    fuzz_output = open("/dev/null", O_RDWR | O_CLOEXEC);
+    signal(SIGPIPE, SIG_IGN);
+    (void)setenv("SSH_CONNECTION", "10.0.0.7 1 10.0.0.8 22", 1);
+    for (int i = 0; i < INPUTS; i++) inputs[i] = -1;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static struct agent agent;
-    static int null = -1;
     struct fuzz_input in = {bytes, size};
     int ends[2];
-    if (null < 0) {
-        null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        signal(SIGPIPE, SIG_IGN);
-        bind_read(&agent.machine);
-    }
+    begin();
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) abort();
     luck = 0;
-    agent = (struct agent){.loop = ev_default_loop(0),
-                           .machine = agent.machine,
-                           .host = 2,
-                           .link.on_frame = on_frame,
-                           .link.on_closed = on_closed,
-                           .link.user = &agent};
-    if (!sink_open(&agent.sink, agent.loop, null)) abort();
-    agent.sink.framed = true;
-    link_open(&agent.link, agent.loop, ends[0], -1);
-    ev_prepare_init(&agent.settle, settle);
-    agent.settle.data = &agent;
-    ev_prepare_start(agent.loop, &agent.settle);
+    agent = (struct agent){.over = false};
+    fuzz_input = ends[0];
+    if (!agent_open(&agent)) abort();
+    close(ends[0]);
     while (in.left > 0 && !agent.over) turn(&agent, &in, ends[1]);
     close(ends[1]);
-    for (struct agent_rank *rank = agent.ranks, *next; rank; rank = next) {
-        next = rank->next;
-        input_end(rank);
-        proc_free(&rank->proc);
-        free(rank);
-    }
-    ev_prepare_stop(agent.loop, &agent.settle);
-    link_close(&agent.link);
-    sink_close(&agent.sink);
+    ev_run(agent.loop, EVRUN_NOWAIT);
+    agent_close(&agent);
+    for (int i = 0; i < INPUTS; i++) end_input((uint8_t)i);
     return 0;
 }

@@ -47,13 +47,24 @@ static void judge(struct host_list *list, bool taken)
     *list = (struct host_list){0};
 }
 
+/* What is printed of an address is that address. */
+static void address(const char *text)
+{
+    struct address a, b;
+    char printed[HOST_SIZE + 16];
+    if (!address_parse(text, 1, &a)) return;
+    assert(address_parse(address_print(&a, printed, sizeof printed), 2, &b));
+    assert(strcmp(a.host, b.host) == 0 && a.port == b.port);
+    address_print_local(&a, printed, sizeof printed);
+    assert(address_parse(printed, 2, &b) && b.host[0] && a.port == b.port);
+}
+
 /* Mostly of what has a meaning there. */
 static void texts(const uint8_t *in, size_t size)
 {
     static const char letters[] = "a0-b19,:[]() x=\n#slot rank*.@%";
     char *text = malloc(size + 1);
     struct host_list list = {0};
-    struct address address;
     char error[200] = "";
     assert(text);
     for (size_t i = 0; i < size; i++) {
@@ -66,7 +77,7 @@ static void texts(const uint8_t *in, size_t size)
     judge(&list, hosts_parse_ranks(&list, text, error, sizeof error));
     judge(&list, hosts_parse_slurm(&list, text, NULL, error, sizeof error));
     judge(&list, hosts_parse_slurm(&list, "a[1-3]", text, error, sizeof error));
-    (void)address_parse(text, 1, &address);
+    address(text);
     free(text);
 }
 
