@@ -31,12 +31,13 @@ message/message_send.c
 elastic/session.c elastic/session_launch.c elastic/session_optimize.c
 elastic/session_sync.c elastic/session_verdict.c elastic/session_view.c
 elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
-master/blocked.c master/deadlock.c master/dispute.c master/edges.c
+master/blocked.c master/crossed.c master/deadlock.c master/dispute.c
+master/dispute_text.c master/edges.c
 master/limits.c master/master.c master/round.c master/round_ops.c
 master/round_view.c master/silence.c master/state_vote.c
 launch/address.c launch/agent.c launch/agent_link.c launch/hosts.c
 launch/option_env.c launch/option_places.c launch/option_table.c
-launch/options.c
+launch/options.c launch/remote.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -49,7 +50,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
-fuzzers='conn master wire frame text launch agent'
+fuzzers='conn master wire frame text launch agent remote'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
