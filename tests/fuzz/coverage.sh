@@ -4,8 +4,7 @@
 #
 # Builds with clang's source-based coverage, runs each fuzzer on its corpus, the
 # simulator's tapes and for SECONDS (10) more, and prints a table. Fails if a
-# file of the list is below the least share of it, or was not built. A file with
-# a share of its own says why.
+# file of the list is below the least share of it, or was not built.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/build-coverage seconds=10 least=80
@@ -19,7 +18,7 @@ done
 
 # Frames and their connections; memory of other processes; operations; messages;
 # shared state; the coordinator's words, and those to the coordinator; the
-# launcher. "FILE SHARE" where not all of a file is reachable by bytes.
+# launcher.
 files='
 base/cursor.h base/wire.c
 link/channel.h link/conn.c link/conn_receive.c link/conn_send.c link/frame.c
