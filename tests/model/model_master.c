@@ -46,7 +46,7 @@ static void force(struct group *g, const struct process *p,
     if (g->forced_count == CALLS) return;
     g->forced[g->forced_count].name = *name;
     g->forced[g->forced_count].name.state = verdict;
-    g->forced[g->forced_count++].rank = find_id(&g->view, p->id);
+    g->forced[g->forced_count++].ranks = 1u << find_id(&g->view, p->id);
 }
 
 /* Rule R1. While all are in an optimization the epoch is closed. */

@@ -68,10 +68,10 @@ static bool lives(const struct ids *scope, const struct ids *view)
 
 static uint8_t outcome_of(uint8_t verdict)
 {
-    static const uint8_t outcomes[] = {OPEN_END,    INTERNAL,    BAD_ARGUMENT,
-                                       BAD_USAGE,   NOT_REACHED, HAD_TO_FAIL,
-                                       BAD_ARGUMENT};
-    return verdict <= CROSSED ? outcomes[verdict] : OPEN_END;
+    static const uint8_t outcomes[] = {OPEN_END,     INTERNAL,    BAD_ARGUMENT,
+                                       BAD_USAGE,    NOT_REACHED, HAD_TO_FAIL,
+                                       BAD_ARGUMENT, BAD_ARGUMENT};
+    return verdict <= MISPLACED ? outcomes[verdict] : OPEN_END;
 }
 
 static void drop_abort(struct process *p, uint32_t i)
@@ -384,6 +384,7 @@ static void takes_verdicts(struct process *p, const struct trace *t)
         bool past = s && s->next > n->seq;
         bool had = n->state == USAGE && p->refused_epoch == p->epoch;
         if (past || had || n->state == COMMIT || outcome == OPEN_END) continue;
+        if (n->state == MISPLACED) continue; /* V6f: it had the loss instead */
         if (o && o->queued && o->name.scope == n->scope && n->state != CROSSED)
             o->verdict = n->state;
         else if (p->abort_count < 4 * CALLS)

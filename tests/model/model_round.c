@@ -1,5 +1,5 @@
 /* model_round.c - one round of a group, as the master must lead it: lists,
- * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V6b. */
+ * questions, donations, verdicts. Rules R1, R2, F1, F4 to F8, V6b, V6f. */
 #include "model_state.h"
 
 #include <string.h>
@@ -321,7 +321,7 @@ static bool in_circle(const struct group *g, uint32_t live,
     return (both & (both - 1)) != 0; /* more than the operation itself */
 }
 
-/* Rules F4, F6: the verdicts that are right. */
+/* Rules F4, F6, V6f: the verdicts that are right. */
 static uint32_t verdicts(struct model *m, const struct group *g,
                          const struct listed *op)
 {
@@ -331,10 +331,11 @@ static uint32_t verdicts(struct model *m, const struct group *g,
     bool sure = false;
     for (uint32_t i = 0; i < g->forced_count; i++) {
         const struct trace_name *n = &g->forced[i].name;
-        if (!same_name(n, &op->name) || !(op->set >> g->forced[i].rank & 1))
+        if (!same_name(n, &op->name) || (g->forced[i].ranks & ~op->set) != 0)
             continue;
         mask |= 1u << n->state;
-        sure |= n->state != UNREACHABLE; /* only of a pair that is bad (R4c) */
+        /* Only of a pair that is bad (R4c), of one circle of several (V6f). */
+        sure |= n->state != UNREACHABLE && n->state != MISPLACED;
     }
     return sure ? mask : mask | 1u << ABORT;
 }
@@ -371,7 +372,52 @@ void round_judged(struct model *m, struct group *g, const struct process *p)
     }
 }
 
-/* Rule V6a, V6b: the facts of one member replace its former ones. */
+/* Rules V6b, V6f: the fact at `to` waits for the one at `from`. */
+static bool fact_follows(const struct group *g, uint32_t from, uint32_t to)
+{
+    const struct trace_name *runs = &g->facts[from].runs;
+    const struct trace_name *lacks = &g->facts[to].lacks;
+    if (lacks->state != RETURNED)
+        return runs->state != RETURNED && same_name(runs, lacks);
+    return runs->state == RETURNED && runs->tag == lacks->tag &&
+           runs->seq > lacks->seq;
+}
+
+/* The facts that are reached from one of them. */
+static uint64_t facts_from(const struct group *g, uint32_t first)
+{
+    uint64_t in = 0, before = 1;
+    while (in != before) {
+        before = in;
+        for (uint32_t k = 0; k < g->fact_count; k++)
+            for (uint32_t j = 0; j < g->fact_count; j++)
+                if ((j == first || in >> j & 1) && fact_follows(g, j, k))
+                    in |= (uint64_t)1 << k;
+    }
+    return in;
+}
+
+/* Rule V6f: what has ended with a loss is in no list; the operations of the
+ * circle that wait for it may get this verdict. */
+static void misplace(struct group *g, uint32_t first)
+{
+    for (uint32_t to = 0; to < g->fact_count; to++) {
+        if (!(facts_from(g, first) >> to & facts_from(g, to) >> first & 1) ||
+            g->facts[to].lacks.state != RETURNED)
+            continue;
+        for (uint32_t from = 0; from < g->fact_count; from++) {
+            bool round = facts_from(g, to) >> from & 1;
+            if (!round || !fact_follows(g, from, to)) continue;
+            if (g->forced_count == CALLS) return;
+            g->forced[g->forced_count].name = g->facts[to].runs;
+            g->forced[g->forced_count].name.state = MISPLACED;
+            g->forced[g->forced_count++].ranks =
+                1u << g->facts[to].rank | 1u << g->facts[from].rank;
+        }
+    }
+}
+
+/* Rules V6a, V6b, V6f: the facts of one member replace its former ones. */
 void round_blocked(struct group *g, uint32_t rank, const struct trace *t)
 {
     uint32_t kept = 0;
@@ -384,20 +430,8 @@ void round_blocked(struct group *g, uint32_t rank, const struct trace *t)
     }
     g->fact_count = kept;
     for (uint32_t i = 0; i < kept && !g->cause; i++) {
-        if (g->facts[i].rank != rank) continue;
-        uint64_t in = 0, before = 1;
-        while (in != before) {
-            before = in;
-            for (uint32_t k = 0; k < kept; k++) {
-                for (uint32_t j = 0; j < kept; j++) {
-                    bool from = j == i || in >> j & 1;
-                    if (from &&
-                        same_name(&g->facts[k].runs, &g->facts[j].lacks))
-                        in |= (uint64_t)1 << k;
-                }
-            }
-        }
-        if (!(in >> i & 1)) continue;
+        if (g->facts[i].rank != rank || !(facts_from(g, i) >> i & 1)) continue;
+        misplace(g, i);
         g->cause = true;
     }
 }

@@ -139,7 +139,7 @@ struct group {
     uint32_t op_count;
     struct {
         struct trace_name name;
-        uint32_t rank;
+        uint32_t ranks; /* that must be in its scope */
     } forced[CALLS];
     uint32_t forced_count;
     struct {

@@ -68,6 +68,7 @@ enum trace_verdict {
     UNREACHABLE,
     FAILED,
     CROSSED,
+    MISPLACED,
 };
 enum trace_outcome {
     OPEN_END, /* not known yet */

@@ -240,6 +240,7 @@ static const struct {
     {"disagree", 8849}, /* ... and one meets the loss at its launch */
     {"disagree", 3182},
     {"disagree", 5744},
+    {"disagree", 11213}, /* V6f: reports of ended operations make circles */
     {"disagree", 3704}, /* R3d: a link in the making is closed */
 };
 
