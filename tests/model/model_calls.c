@@ -75,8 +75,7 @@ void call_starts(struct model *m, struct process *p, struct running *o)
         *c = (struct call){.group = p->group,
                            .epoch = p->epoch,
                            .name = o->name,
-                           .scope = o->scope,
-                           .kind = o->kind};
+                           .scope = o->scope};
     }
     uint32_t i = find_id(&c->scope, p->id);
     if (i == c->scope.count)
@@ -86,6 +85,7 @@ void call_starts(struct model *m, struct process *p, struct running *o)
         REFUSE(m, "D1: one name twice");
     else {
         c->at[i].launched = true;
+        c->at[i].kind = o->kind;
         c->at[i].arguments = o->arguments;
     }
 }
@@ -106,9 +106,10 @@ void call_hears(struct model *m, struct process *p, const struct trace *t)
     }
     uint32_t to = find_id(&c->scope, p->id);
     if (to < c->scope.count) c->at[to].heard |= 1u << from;
-    bool pairs = c->kind == ALLTOALL; /* sizes differ by pair */
+    bool pairs = c->at[from].kind == ALLTOALL; /* sizes differ by pair */
     for (uint32_t i = 0; i < c->scope.count && !pairs; i++) {
-        if (c->at[i].digest == 0 || i == from) continue;
+        if (c->at[i].digest == 0 || c->at[i].kind == ALLTOALL || i == from)
+            continue;
         bool equal = c->at[i].arguments == c->at[from].arguments;
         if (equal != (c->at[i].digest == t->digest))
             REFUSE(m, "D2c: a digest does not tell whether arguments agree");

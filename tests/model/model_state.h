@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum {
-    PROCESSES = 2048,
+    PROCESSES = 4096,
     GROUPS = 4,
     WORLD = 32,  /* members of a view */
     CALLS = 32,  /* operations under way at one process; listed in a round */
@@ -25,9 +25,9 @@ struct call {
     uint32_t group, epoch;
     struct trace_name name;
     struct ids scope;
-    uint8_t kind; /* enum trace_call */
     struct {
         bool launched;
+        uint8_t kind; /* enum trace_call */
         uint64_t arguments;
         uint32_t heard; /* members of whom a frame of it has come */
         uint8_t outcome;
