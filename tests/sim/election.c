@@ -129,7 +129,8 @@ void election_reported(struct sim *s, uint32_t link, const struct wire_msg *msg)
     if (b->part == PART_WANTS && msg->sync.role != SYNC_COMPLETE) {
         const struct sim_options *o = &s->options;
         bool faults = o->single || o->reset || o->refuse || o->stall ||
-                      o->freeze || o->starve || o->pause;
+                      o->freeze || o->starve || o->pause || o->garble ||
+                      o->stutter;
         sim_coverage.sync_gave_up++;
         SIM_CHECK(s,
                   faults || o->liars || count_part(s, number, PART_GIVES) == 0,

@@ -3,9 +3,9 @@
 
 static struct sim_proc *random_proc(struct sim *s)
 {
-    uint32_t first = sim_pick(s, SIM_PROCS_MAX);
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
-        struct sim_proc *p = &s->procs[(first + i) % SIM_PROCS_MAX];
+    uint32_t first = sim_pick(s, s->slots);
+    for (uint32_t i = 0; i < s->slots; i++) {
+        struct sim_proc *p = &s->procs[(first + i) % s->slots];
         if (p->used) return p;
     }
     return NULL;
@@ -27,8 +27,9 @@ static void noted(struct sim *s, pccl_ns until)
 void sim_lower_quorum(struct sim *s)
 {
     if (s->master->founded || s->master->quorum <= 1) return;
-    struct master_event e = {
-        .type = MASTER_QUORUM, .now = s->now, .quorum = s->master->quorum - 1};
+    struct master_event e = {.type = MASTER_QUORUM,
+                             .now = strange_now(s, &s->master_clock),
+                             .quorum = s->master->quorum - 1};
     master_step(s->master, &e);
 }
 
@@ -129,12 +130,13 @@ static void starve(struct sim *s)
 /* It lives, and does not answer the master. */
 static void mute(struct sim *s)
 {
-    static const enum wire_type answers[] = {WIRE_FLUSHED, WIRE_REPLY,
-                                             WIRE_RESULT, WIRE_READY};
+    /* The last one: none of them. */
+    static const enum wire_type answers[] = {
+        WIRE_FLUSHED, WIRE_REPLY, WIRE_RESULT, WIRE_READY, WIRE_TYPE_COUNT};
     struct sim_proc *p = random_proc(s);
     if (!p || p->mute) return;
     p->mute = answers[sim_pick(s, ARRAY_COUNT(answers))];
-    SIM_TRACE(s, "process %u never sends %s", p->uid, wire_type_name(p->mute));
+    SIM_TRACE(s, "process %u never sends answer %u", p->uid, p->mute);
 }
 
 /* The master is stopped, or its network is down. TCP tries again within the
@@ -163,7 +165,7 @@ static void pause_master(struct sim *s)
 
 static void thaw(struct sim *s)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t i = 0; i < s->slots; i++) {
         struct sim_proc *p = &s->procs[i];
         if (!p->used || !p->frozen || p->thaw_at > s->now) continue;
         p->frozen = p->starved = false;
@@ -180,7 +182,7 @@ static struct net_stream *random_stream(struct sim *s, bool control)
     for (uint32_t i = 0; i < s->stream_end; i++) {
         uint32_t k = (first + i) % s->stream_end;
         struct net_stream *st = &s->streams[k];
-        bool linked = st->end[0].proc >= 0 && st->end[1].proc >= -1;
+        bool linked = st->end[0].proc >= 0 && st->end[1].proc >= NET_MASTER;
         if (st->used && st->control == control && linked && !s->dialing[k])
             return st;
     }
@@ -279,7 +281,7 @@ static void leave(struct sim *s)
 static void join(struct sim *s)
 {
     uint32_t count = 1 + sim_pick(s, 2);
-    while (count-- > 0 && alive(s) < SIM_ALIVE_MAX) {
+    while (count-- > 0 && alive(s) < s->options.alive_max) {
         (void)sim_proc_start(s, true, -1, sim_pick(s, s->options.groups));
         sim_coverage.join++;
     }
@@ -296,6 +298,8 @@ void sim_faults(struct sim *s)
 {
     const struct sim_options *o = &s->options;
     thaw(s);
+    strange_turn(s);
+    lasting_turn(s);
     if (s->healing) return;
     /* A transfer ends soon. */
     uint32_t storm = o->storm && party(s) ? 1000 : 1;
@@ -310,6 +314,9 @@ void sim_faults(struct sim *s)
     if (happens(s, o->stall)) stall(s);
     if (happens(s, o->leave)) leave(s);
     if (happens(s, o->join)) join(s);
+    if (happens(s, o->stutter)) strange_stutter(s);
+    if (happens(s, o->garble)) strange_garble(s);
+    if (happens(s, o->strangers)) strange_call(s);
 }
 
 void sim_heal(struct sim *s)
@@ -317,6 +324,7 @@ void sim_heal(struct sim *s)
     s->healing = true;
     s->last_fault = s->now;
     s->master_paused_until = s->master_cut_until = 0;
+    lasting_heal(s);
     for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) s->refusals[i].until = 0;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         for (int side = 0; side < 2; side++) {
@@ -329,6 +337,7 @@ void sim_heal(struct sim *s)
         struct sim_proc *p = &s->procs[i];
         p->thaw_at = s->now;
         p->mute = 0;
+        p->strange = (struct sim_strange){0};
         p->program.steps_done = 0;
     }
     thaw(s);

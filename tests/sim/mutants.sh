@@ -64,7 +64,7 @@ master/topology_climb master/topology_branch master/state_vote
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
 sim="test_sim sim sim_master util faults program program_op oracle shared election
-memory search fail letters net witness judge"
+memory search fail letters net lasting strange life witness judge"
 model="model model_calls model_round model_master model_member"
 ccache=$(command -v ccache || true)
 compile() {
@@ -317,6 +317,7 @@ the smaller set goes on (R4)|master/order.c|s/if (size != other) return size > o
 of two halves the last one (R4)|master/order.c|s/(set \& (differ/(than \& (differ/
 members that stay are evicted (R4)|master/partition.c|s/if (m->peers\[m->sorted\[i\]\].stays) return false;//
 useless links are made for ever (R4)|master/edges.c|s/if (e->breaks > MASTER_BREAKS_MAX) fail(m, g, x, y, e);//
+a small world is not surveyed (R4d)|master/round.c|s/!g->surveyed \&\& !g->mesh;/!g->surveyed \&\& !g->small;/
 a survey is not asked (R4)|master/order.c|s/if (m->groups\[group\].surveyed) {/if (false) {/
 a lost link takes old dials (R6)|link/conn.c|s/l->generation++; .*//
 late dial is accepted (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
@@ -362,6 +363,8 @@ root's broadcast not copied (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q
 others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->root) x->size = /x->size = /
 never asks for a dial (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
 asks and dials at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
+a garbled header is taken|link/frame.c|s/ || reserved != 0)/)/
+a stranger keeps a connection|link/links.c|s/if (c->state == CONN_DIALED \&\& c->link) return;/if (c->state != CONN_OPEN) return;/
 an old DIAL_REQUEST (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
 DIAL_REQUEST ends no conn (P2P-10)|message/message.c|s/^        hang_up(m, l);/        return;/
 an overtaken dial stands (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//

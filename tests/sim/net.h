@@ -15,12 +15,16 @@ struct net_pipe {
     pccl_ns open_at;    /* stalled until then */
     bool ended;         /* the writer is gone; bytes in flight still come */
     pccl_ns deaf_until; /* the reader is gone, and the writer does not know */
+    bool spoilt;        /* a header in it is none... */
+    size_t sound;       /* ... which ends behind these bytes */
     bool holed;         /* a packet that does not pass blocks what follows... */
     size_t before;      /* ... these bytes, which still come */
 };
 
+enum { NET_MASTER = -1, NET_NOBODY = -2, NET_DIALED = -3, NET_CALLER = -4 };
+
 struct net_end {
-    int proc;      /* -1: the master, -2: none any more */
+    int proc;      /* or one of these; NOBODY: it is gone */
     uint32_t conn; /* number there, UINT32_MAX: not accepted yet */
 };
 

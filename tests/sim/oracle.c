@@ -124,7 +124,8 @@ static bool unsteady(const struct sim *s)
 {
     const struct sim_options *o = &s->options;
     return o->single || o->scarce || o->refuse > 0 || o->reset > 0 ||
-           o->stall > 0 || o->freeze > 0 || o->starve > 0 || o->pause > 0;
+           o->stall > 0 || o->freeze > 0 || o->starve > 0 || o->pause > 0 ||
+           o->garble > 0 || o->stutter > 0;
 }
 
 /* Where launches may fail on one member alone, its resyncs are numbered

@@ -301,7 +301,7 @@ static bool gone(struct sim *s, struct sim_proc *p)
     uint32_t group = p->group, again = !p->session->leaving || s->healing;
     if (!p->joiner && !p->leave_soon) sim_lower_quorum(s);
     sim_proc_end(s, p, false);
-    if (s->options.single != SINGLE_NONE) {
+    if (s->options.single != SINGLE_NONE && !s->healing) {
         s->evictions++;
         return true;
     }

@@ -332,6 +332,8 @@ static void end_op(struct sim *s, struct sim_proc *p, struct sim_op *o,
               (unsigned long long)o->spec.ident, o->key.epoch, o->key.nth,
               o->result, p->session->notified.epoch);
     sim_coverage.lost += o->result == pcclRankConnectionLost;
+    sim_coverage.many_lost +=
+        o->result == pcclRankConnectionLost && o->spec.size > SIM_FEW;
     fail_taken(o);
     sim_coverage.scoped_lost +=
         o->result == pcclRankConnectionLost && o->spec.scoped;

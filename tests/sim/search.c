@@ -2,6 +2,8 @@
  * take their time, and one in the background now and then. */
 #include "sim.h"
 
+#include "faults.h"
+
 #include <string.h>
 
 static void solve(const struct master_search *q, uint16_t *order, bool *found)
@@ -51,7 +53,7 @@ bool sim_search_turn(struct sim *s)
         struct sim_search_job *j = &s->searches[i];
         if (j->at == 0 || j->at > s->now) continue;
         struct master_event e = {.type = MASTER_SEARCHED,
-                                 .now = s->now,
+                                 .now = strange_now(s, &s->master_clock),
                                  .group = j->group,
                                  .ticket = j->ticket,
                                  .order = j->found ? j->order : NULL};

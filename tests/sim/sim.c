@@ -17,7 +17,7 @@ uint32_t sim_turn;
 
 /* ---------------------------------------------------------------- streams */
 
-static int stream_new(struct sim *s, bool control)
+int sim_stream_new(struct sim *s, bool control)
 {
     uint32_t i = 0;
     while (i < NET_STREAMS_MAX && s->streams[i].used) i++;
@@ -41,11 +41,11 @@ static int stream_new(struct sim *s, bool control)
 void sim_stream_leave(struct sim *s, int stream, int side)
 {
     struct net_stream *st = &s->streams[stream];
-    st->end[side].proc = -2;
+    st->end[side].proc = NET_NOBODY;
     st->pipe[side].ended = true;
     st->pipe[!side].ended = true;
     st->pipe[!side].count = 0;
-    if (st->end[!side].proc == -2) {
+    if (st->end[!side].proc == NET_NOBODY) {
         net_free(st);
         s->dialing[stream] = false;
     }
@@ -58,7 +58,8 @@ void sim_send_control(struct sim *s, int stream, int side,
     struct net_pipe *p = &s->streams[stream].pipe[side];
     if (p->ended) return;
     size_t size = wire_encode(msg, frame);
-    SIM_CHECK(s, net_write(p, frame, size) == size, "control pipe full");
+    for (uint32_t i = strange_message(s, stream, side, frame); i > 0; i--)
+        SIM_CHECK(s, net_write(p, frame, size) == size, "control pipe full");
     if (p->open_at < s->now)
         p->open_at = s->now + sim_pick(s, s->options.delay_max + 1);
 }
@@ -103,7 +104,8 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
 {
     struct sim_proc *p = user;
     struct sim *s = p->sim;
-    if (p->mute && msg->type == p->mute && msg->round > 0) {
+    bool muted = msg->type == p->mute || p->mute == WIRE_TYPE_COUNT;
+    if (p->mute && muted && msg->round > 0) {
         witness_mute(p);
         return;
     }
@@ -135,13 +137,13 @@ static uint32_t proc_dial(void *user, const struct wire_addr *addr)
 {
     struct sim_proc *p = user;
     struct sim *s = p->sim;
-    int stream = stream_new(s, false);
+    int stream = sim_stream_new(s, false);
     uint32_t conn = proc_conn(p, stream, 0);
     SIM_CHECK(s, conn != NO_CONN, "process %u has too many connections",
               p->uid);
     struct net_stream *st = &s->streams[stream];
     st->end[0] = (struct net_end){slot_of(s, p), conn};
-    st->end[1] = (struct net_end){-3, addr->port};
+    st->end[1] = (struct net_end){NET_DIALED, addr->port};
     st->uid[0] = p->uid;
     st->uid[1] = addr->port;
     s->dialing[stream] = true;
@@ -175,8 +177,8 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group)
 {
     struct sim_proc *p = s->procs;
-    while (p < s->procs + SIM_PROCS_MAX && p->used) p++;
-    if (p == s->procs + SIM_PROCS_MAX) return NULL;
+    while (p < s->procs + s->slots && p->used) p++;
+    if (p == s->procs + s->slots) return NULL;
     memset(p, 0, sizeof *p);
     sim_turn = 0; /* a turn in which another one ended is over */
     p->sim = s;
@@ -186,6 +188,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     p->group = group;
     p->hint = hint;
     p->tick_at = s->now;
+    strange_clock(s, p->uid, &p->clock);
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) p->conns[i].stream = -1;
     p->session = calloc(1, sizeof *p->session);
     SIM_CHECK(s, p->session != NULL, "no memory");
@@ -194,7 +197,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
         .events = {p, proc_to_master, proc_changed},
         .pool_size = s->options.pool,
         .deadline = SIM_DEADLINE,
-        .now = s->now};
+        .now = strange_now(s, &p->clock)};
     if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
@@ -206,7 +209,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
         (void)engine_force(p->session->engine, s->options.algorithm);
     witness_frames(p);
     shared_init(s, p);
-    p->control = stream_new(s, true);
+    p->control = sim_stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
     sim_master_accept(s, p->control);
     struct wire_msg hello = {.type = WIRE_HELLO};
@@ -269,7 +272,7 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
     if (to && !success) sim_coverage.refused++;
     if (success) st->pending = true;
     st->end[1] = success ? (struct net_end){slot_of(s, to), NO_CONN}
-                         : (struct net_end){-2, 0};
+                         : (struct net_end){NET_NOBODY, 0};
     SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
     sim_coverage.one_way += to && sim_walled(s, p->uid, port);
     sim_coverage.reversed += success && p->uid > port;
@@ -311,7 +314,9 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     if (pipe->holed && size > pipe->before) size = pipe->before;
     if (pipe->holed) pipe->before -= size;
     net_read(pipe, to, size);
+    bool spoilt = strange_spoilt(pipe, size);
     (void)engine_rx(e, conn, size);
+    if (spoilt) strange_refused(s, p, conn, stream);
     return true;
 }
 
@@ -333,6 +338,7 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     }
     if (e->links.conns[conn]->channel && !e->links.conns[conn]->greets)
         return memory_write(s, p, conn);
+    if (strange_write(s, p, conn, parts, count)) return true;
     size_t total = parts[0].size + (count > 1 ? parts[1].size : 0);
     size_t want = sim_chunk(s, total);
     if (st->uid[!side] <= SIM_PROCS_MAX && p->uid <= SIM_PROCS_MAX &&
@@ -374,8 +380,12 @@ static bool control_read(struct sim *s, struct sim_proc *p)
             witness_at_proc(p, &msg);
             session_on_message(p->session, &msg);
         }
-        SIM_CHECK(s, status != WIRE_BAD, "process %u cannot decode", p->uid);
-        return true;
+        SIM_CHECK(s, status != WIRE_BAD || pipe->spoilt,
+                  "process %u cannot decode", p->uid);
+        sim_coverage.garbled_member += status == WIRE_BAD;
+        if (status != WIRE_BAD) return true;
+        pipe->ended = true;
+        pipe->count = 0;
     }
     if (pipe->count > 0 || !pipe->ended || pipe->open_at > s->now) return false;
     sim_stream_leave(s, p->control, 0);
@@ -436,7 +446,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
     if (s->now >= p->tick_at) {
         p->tick_at = s->now + PCCL_TIME_OF_TICK(SIM_DEADLINE) / 2 +
                      sim_pick(s, PCCL_TIME_OF_TICK(SIM_DEADLINE));
-        session_tick(p->session, s->now);
+        session_tick(p->session, strange_now(s, &p->clock));
         sim_watch(p);
         done = true;
     } else {
@@ -461,36 +471,14 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
     return done;
 }
 
-/* --------------------------------------------------------------- universes */
-
-void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
-{
-    memset(s, 0, sizeof *s);
-    sim_seed = s->seed = s->random = seed;
-    s->options = *options;
-    for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
-    s->oracle = oracle_new();
-    s->election = election_new();
-    SIM_CHECK(s, s->oracle && s->election, "no memory");
-    s->witness = witness_new(s);
-    sim_master_start(s);
-    for (uint32_t i = 0; i < options->procs; i++)
-        (void)sim_proc_start(s, false, (int32_t)(options->procs - i),
-                             i % options->groups);
-    if (options->cut) { /* before there is any view */
-        s->refusals[0].a = 1;
-        s->refusals[0].b = 2;
-        s->refusals[0].until = PCCL_NEVER;
-    }
-    sim_coverage.two_groups += options->groups > 1;
-}
+/* -------------------------------------------------------------------- steps */
 
 /* Where time counts, every process gets the same share of it. */
 static uint32_t first_proc(struct sim *s)
 {
-    uint32_t first = sim_pick(s, SIM_PROCS_MAX);
+    uint32_t first = sim_pick(s, s->slots);
     for (int i = 0; i < 64 && s->options.single && !s->procs[first].used; i++)
-        first = sim_pick(s, SIM_PROCS_MAX);
+        first = sim_pick(s, s->slots);
     return first;
 }
 
@@ -510,14 +498,14 @@ static bool anybody_works(struct sim *s)
 
 void sim_step(struct sim *s)
 {
-    uint32_t who = sim_pick(s, SIM_PROCS_MAX / 2 + 1);
+    uint32_t who = sim_pick(s, s->slots / 2 + 1);
     bool done = false;
     if (who == 0) {
         done = sim_master_turn(s);
     } else {
         uint32_t first = first_proc(s);
-        for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
-            struct sim_proc *p = &s->procs[(first + i) % SIM_PROCS_MAX];
+        for (uint32_t i = 0; i < s->slots; i++) {
+            struct sim_proc *p = &s->procs[(first + i) % s->slots];
             if (!p->used) continue;
             sim_turn = p->uid;
             done = proc_turn(s, p);
@@ -527,67 +515,10 @@ void sim_step(struct sim *s)
     }
     /* Time advances only when no process has work. A number of vain attempts
      * tells that somebody may have none, not that nobody has. */
+    uint32_t share = s->slots / (2 * (SIM_FEW + 1)), patience = 48 * share;
     s->idle = done ? 0 : s->idle + 1;
-    if (s->idle > 48 && anybody_works(s)) s->idle = 0;
-    s->now += sim_pick(s, s->idle > 48 ? 150000 : 5000);
+    if (s->idle > patience && anybody_works(s)) s->idle = 0;
+    s->now += sim_pick(s, s->idle > patience ? 150000 : 5000 / share);
+    s->steps++;
     sim_faults(s);
-}
-
-/* All live processes are members of one view and go on. */
-static bool healthy(const struct sim *s)
-{
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
-        const struct sim_proc *p = &s->procs[i];
-        if (!p->used) continue;
-        if (p->session->state != SESSION_MEMBER) return false;
-        if (p->program.steps_done < 6) return false;
-        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
-            const struct sim_proc *q = &s->procs[k];
-            if (!q->used || q->group != p->group) continue;
-            if (view_find(p->session->view, q->session->id) ==
-                p->session->view->size)
-                return false;
-        }
-    }
-    return letters_delivered(s);
-}
-
-void sim_run(struct sim *s)
-{
-    for (uint32_t i = 0; i < s->options.steps && !s->over; i++) sim_step(s);
-    sim_heal(s);
-    for (uint32_t i = 0; i < 1000000 && !s->over && !healthy(s); i++)
-        sim_step(s);
-    if (s->over) return;
-    if (!healthy(s)) {
-        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
-            const struct sim_proc *p = &s->procs[k];
-            if (!p->used) continue;
-            printf("process %u id %llu group %u state %d stage %d step %llu "
-                   "epoch %u size %u done %llu\n",
-                   p->uid, (unsigned long long)p->session->id, p->group,
-                   (int)p->session->state, (int)p->program.stage,
-                   (unsigned long long)p->program.step, p->session->view->epoch,
-                   p->session->view->size,
-                   (unsigned long long)p->program.steps_done);
-        }
-    }
-    SIM_CHECK(s, healthy(s), "no recovery after the faults stopped");
-    witness_end(s);
-}
-
-void sim_free(struct sim *s)
-{
-    witness_free(s);
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
-        if (s->procs[i].used) sim_proc_end(s, &s->procs[i], false);
-    }
-    for (uint32_t i = 0; i < s->stream_end; i++) net_free(&s->streams[i]);
-    for (uint32_t i = 0; i < s->link_count; i++) free(s->link_rx[i].bytes);
-    for (uint32_t i = 0; i < SIM_GROUPS; i++) free(s->checkpoints[i].bytes);
-    oracle_free(s->oracle);
-    election_free(s->election);
-    master_free(s->master);
-    free(s->master);
-    free(s->edges);
 }

@@ -16,8 +16,10 @@
 
 enum {
     SIM_ALGORITHMS_MAX = 32,
-    SIM_PROCS_MAX = 16, /* slots; a slot is used by one process at a time */
-    SIM_ALIVE_MAX = 7,
+    SIM_PROCS_MAX = 32, /* slots; a slot is used by one process at a time */
+    SIM_ALIVE_MAX = 16,
+    SIM_FEW = 7, /* live processes of most universes */
+    SIM_CALLERS_MAX = 16,
     SIM_CONNS_MAX = 256,
     SIM_OPS_MAX = 4, /* concurrent operations of one step */
     SIM_GUARD = 32,  /* bytes around every buffer */
@@ -63,7 +65,12 @@ enum {
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost) X(one_way) X(reversed) \
     X(crossed) X(disputed) X(pending_refused) X(letters) X(letters_lost) \
-    X(reverse_dial)
+    X(reverse_dial) \
+    X(many) X(many_lost) X(survey) X(last_process) X(last_host) \
+    X(last_pair) X(last_one_way) X(last_small) X(last_split) X(last_lonely) \
+    X(last_master) X(last_again) X(last_many) X(stutter) X(stutter_data) \
+    X(stutter_master) X(garbled) X(garbled_master) X(garbled_member) \
+    X(strangers) X(callers) X(hung_up) X(clocks) X(unjudged)
 /* clang-format on */
 
 struct sim_coverage {
@@ -158,10 +165,32 @@ struct sim_checkpoint {
     uint64_t revision, holder;
 };
 
+/* The clock of a process, or of the master. */
+struct sim_clock {
+    pccl_ns began, base; /* by the universe's time, and by this clock */
+    int32_t rate;        /* thousandths */
+};
+
+/* What it still does that nobody does who is correct (strange.c). */
+struct sim_strange {
+    uint32_t stutters, stutters_master; /* frames, messages sent twice */
+    uint32_t garbles, garbles_master;   /* ... that no decoder may take */
+    uint32_t master_garbles;            /* messages of the master to it */
+};
+
+/* A stranger's connection. */
+struct sim_caller {
+    pccl_ns since, until; /* until 0: free */
+    int stream;
+    bool member; /* it called a member */
+    bool frozen; /* ... that may stand still */
+};
+
 struct sim_proc {
     bool used, joiner, leave_soon;
     bool frozen, starved; /* does nothing; ... for lack of CPU time */
     uint64_t looked; /* the id with which the master asks for evidence, or 0 */
+    bool unseen;     /* no host looks at it */
     bool outcast;    /* no survivor: its calls may wait (M13) */
     enum wire_type mute; /* the answer that it never gives, or 0 */
     uint32_t uid;        /* also its port */
@@ -185,11 +214,13 @@ struct sim_proc {
     struct sim_shared shared;
     struct sim_letters letters;
     struct shared_region area;
+    struct sim_clock clock;
+    struct sim_strange strange;
     uint32_t told_epoch, told_size, told_rank, view_epoch;
     struct frame_route routes[FRAME_TYPE_COUNT]; /* as they were */
 };
 
-/* One fault that lasts, in a universe without any other (stall.c). */
+/* One fault that lasts, in a universe without any other (lasting.c). */
 enum sim_single {
     SINGLE_NONE,
     SINGLE_PROCESS, /* killed */
@@ -233,6 +264,10 @@ struct sim_options {
     uint32_t delay_max; /* ns */
     uint32_t steps;
     enum sim_single single;
+    uint32_t lasting; /* faults that last, after `steps`; the first is single */
+    uint32_t stutter, garble, strangers; /* rates (strange.c) */
+    bool clocks;                         /* run at different speeds */
+    uint32_t alive_max;                  /* processes at a time */
 };
 
 struct sim_search_job {
@@ -270,7 +305,13 @@ struct sim {
     bool cut[SIM_PROCS_MAX + 1][SIM_PROCS_MAX + 1];
     bool small[SIM_PROCS_MAX + 1][SIM_PROCS_MAX + 1];
     pccl_ns single_at, stall; /* since when; the longest call since then */
-    uint32_t evictions;       /* since then */
+    pccl_ns own;              /* the longest call before */
+    uint32_t lasted;          /* faults that last, so far */
+    uint64_t steps;
+    uint32_t slots; /* of procs, that are used */
+    struct sim_clock master_clock;
+    struct sim_caller callers[SIM_CALLERS_MAX];
+    uint32_t evictions; /* since then */
     struct sim_search_job searches[SIM_SEARCHES_MAX];
     struct oracle *oracle;
     struct election *election;
@@ -333,6 +374,7 @@ bool sim_is_member(const struct sim *s, uint64_t id);
 uint64_t sim_round_trip(void *proc, uint64_t peer);
 void sim_watch(struct sim_proc *p);
 void sim_step(struct sim *s);
+int sim_stream_new(struct sim *s, bool control);
 /* Whether bytes pass from one process to another; a dial passes. */
 bool sim_passes(const struct sim *s, uint32_t from, uint32_t to);
 bool sim_walled(const struct sim *s, uint32_t caller, uint32_t called);

@@ -94,7 +94,7 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
 
 static void master_event(struct sim *s, struct master_event *e)
 {
-    e->now = s->now;
+    e->now = strange_now(s, &s->master_clock);
     uint32_t before = s->master->round_last;
     master_step(s->master, e);
     election_settled(s);
@@ -109,9 +109,9 @@ static bool master_read(struct sim *s, uint32_t link)
     if (stream < 0) return false;
     struct net_pipe *pipe = &s->streams[stream].pipe[0];
     struct net_pipe *rx = &s->link_rx[link];
+    enum wire_status status = WIRE_OK;
     if (sim_pull_control(s, pipe, rx)) {
         struct wire_msg msg;
-        enum wire_status status = WIRE_OK;
         while (s->links[link] == stream &&
                (status = sim_next_message(rx, &msg)) == WIRE_OK) {
             struct master_event e = {
@@ -121,8 +121,12 @@ static bool master_read(struct sim *s, uint32_t link)
             if (msg.type == WIRE_SYNCED) election_reported(s, link, &msg);
             master_event(s, &e);
         }
-        SIM_CHECK(s, status != WIRE_BAD, "the master cannot decode");
-        return true;
+        if (status != WIRE_BAD) return true;
+        SIM_CHECK(s, pipe->spoilt || s->streams[stream].end[0].proc < 0,
+                  "the master cannot decode");
+        sim_coverage.garbled_master += pipe->spoilt;
+        pipe->ended = true;
+        pipe->count = 0;
     }
     if (pipe->count > 0 || !pipe->ended) return false;
     s->links[link] = -1;
@@ -142,8 +146,9 @@ void sim_master_accept(struct sim *s, int stream)
     s->links[link] = stream;
     s->link_rx[link].count = 0;
     if (link >= s->link_count) s->link_count = link + 1;
-    s->streams[stream].end[1] = (struct net_end){-1, link};
-    witness_accept(s, link, &s->procs[s->streams[stream].end[0].proc]);
+    s->streams[stream].end[1] = (struct net_end){NET_MASTER, link};
+    int caller = s->streams[stream].end[0].proc;
+    witness_accept(s, link, caller < 0 ? 0 : s->procs[caller].uid);
     struct master_event e = {.type = MASTER_CONNECTED, .link = link};
     e.addr.family = 4;
     master_event(s, &e);
@@ -154,6 +159,10 @@ static bool evidence_turn(struct sim *s)
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         struct sim_proc *p = &s->procs[i];
         if (!p->used || !p->looked) continue;
+        if (p->unseen) {
+            p->looked = 0;
+            continue;
+        }
         struct master_event e = {.type = MASTER_EVIDENCE,
                                  .id = p->looked,
                                  .evidence = p->starved  ? EVIDENCE_RUNNABLE
@@ -187,6 +196,7 @@ bool sim_master_turn(struct sim *s)
 
 void sim_master_start(struct sim *s)
 {
+    strange_clock(s, 0, &s->master_clock);
     s->master = calloc(1, sizeof *s->master);
     s->edges_size = bandwidth_size(PEERS_MAX);
     s->edges = calloc(1, s->edges_size);

@@ -179,18 +179,65 @@ static void choose_calm(struct sim_options *o, uint64_t *r, uint64_t seed)
     sim_coverage.calm++;
 }
 
+/* Worlds beyond those that link all pairs and are searched exhaustively. */
+static void choose_many(struct sim_options *o, uint64_t seed)
+{
+    if (seed % 11 != 4 || o->large || o->slow) return;
+    uint32_t procs = SIM_FEW + 1 + (uint32_t)(seed / 11 % 9);
+    if (o->quorum == o->procs) o->quorum = procs;
+    o->procs = procs;
+    o->alive_max = SIM_ALIVE_MAX;
+    o->steps *= 2;
+}
+
+/* Faults that last, and no other: each call is judged by C3. */
+static void choose_lasting(struct sim_options *o, uint64_t *r, uint64_t seed)
+{
+    enum sim_single kind = (enum sim_single)(1 + seed / 9 % (SINGLE_COUNT - 1));
+    uint32_t count = 1 + net_pick(r, 3);
+    if (seed % 9 != 5 || o->storm || o->slow || o->calm) return;
+    o->crash = o->freeze = o->reset = o->control_reset = o->refuse = o->stall =
+        o->leave = o->starve = o->pause = o->mute = 0;
+    o->half_reset = o->cut = o->mismatch = o->odd_vote = o->large = o->fails =
+        o->liars = o->one_way = o->optimize = false;
+    o->single = kind;
+    o->lasting = count;
+    if (o->procs < 3) o->procs += 3;
+    o->quorum = o->procs;
+    o->groups = 1;
+    o->join /= 4;
+    if (o->pipe_min < 4096) o->pipe_max += o->pipe_min = 4096;
+    /* A scope without a link would separate the steps of its members. */
+    o->scoped &= kind == SINGLE_PROCESS || kind == SINGLE_HOST;
+    if (o->scoped) o->lasting = 1;
+}
+
+/* What nobody does who is correct, and clocks. */
+static void choose_strange(struct sim_options *o, uint64_t *r, uint64_t seed)
+{
+    uint32_t rate = 100 + net_pick(r, 1000);
+    bool stutter = on(r, 8), garble = on(r, 8), strangers = on(r, 8);
+    o->clocks = seed % 5 == 2;
+    if (o->calm || o->lasting) return;
+    if (stutter) o->stutter = rate;
+    if (garble) o->garble = rate;
+    if (strangers) o->strangers = rate;
+    if (garble || stutter) o->groups = 1;
+}
+
 /* Swarm testing: many universes know only one or two kinds of fault. The draws
  * have an order, by which a seed means the same universe tomorrow. */
 static struct sim_options choose(uint64_t seed)
 {
     uint64_t r = seed ^ 0xabcdef;
-    uint32_t procs = 1 + net_pick(&r, SIM_ALIVE_MAX);
+    uint32_t procs = 1 + net_pick(&r, SIM_FEW);
     struct sim_options o = {.procs = procs, .steps = 3000 + net_pick(&r, 6000)};
     uint32_t rate = 100 + net_pick(&r, 1500);
     o.pool = on(&r, 3) ? 1 + net_pick(&r, 3) : 1;
     if (o.pool == 1 && seed % 4 == 0) o.pool = 0; /* as the library likes */
     o.groups = on(&r, 6) && procs > 1 ? 2 : 1;
     o.quorum = on(&r, 4) ? 1 + net_pick(&r, procs) : procs;
+    o.alive_max = SIM_FEW;
     choose_faults(&o, &r, rate);
     if (is_parted(seed)) {
         if (procs < 4) o.procs = o.quorum = procs = 4;
@@ -201,6 +248,9 @@ static struct sim_options choose(uint64_t seed)
     choose_moments(&o, &r);
     choose_links(&o, &r, seed);
     choose_calm(&o, &r, seed);
+    choose_many(&o, seed);
+    choose_lasting(&o, &r, seed);
+    choose_strange(&o, &r, seed);
     return o;
 }
 
@@ -212,6 +262,11 @@ static void disagree(struct sim_options *o, uint64_t seed)
     o->starve = o->pause = o->mute = o->freeze = o->refuse = o->stall = 0;
     o->reset = o->control_reset = 0;
     o->half_reset = o->cut = o->one_way = o->storm = o->large = false;
+    o->single = SINGLE_NONE;
+    o->lasting = o->stutter = o->garble = o->strangers = 0;
+    o->alive_max = SIM_FEW;
+    if (o->procs > SIM_FEW) o->procs = SIM_FEW;
+    if (o->quorum > o->procs) o->quorum = o->procs;
     o->crash = seed % 2 ? 1500 : 0;
     o->leave = seed % 2 ? 0 : 2500;
     o->join = 3000;
@@ -241,7 +296,7 @@ static const struct {
     {"disagree", 3182},
     {"disagree", 5744},
     {"disagree", 11213}, /* V6f: reports of ended operations make circles */
-    {"disagree", 3704}, /* R3d: a link in the making is closed */
+    {"disagree", 3704},  /* R3d: a link in the making is closed */
 };
 
 static void repeat_failed(void)

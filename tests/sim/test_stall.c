@@ -18,18 +18,12 @@ enum {
 
 /* The most that a call may take, with the own time of the simulated operations
  * and rounds, in thousandths of a deadline. */
-static const struct {
-    const char *name;
-    uint32_t bound;
-} kinds[SINGLE_COUNT] = {
-    {"none", 0},     {"process", 100},  {"host", 1000},
-    {"pair", 1000},  {"one way", 1000}, {"small packets", 1000},
-    {"split", 1000}, {"lonely", 1000},  {"no master", 1000},
-};
+static const uint32_t bounds[SINGLE_COUNT] = {0,    100,  1000, 1000, 1000,
+                                              1000, 1000, 1000, 1000};
 
 static struct sim_options choose(enum sim_single kind, uint64_t seed)
 {
-    uint32_t procs = 2 + (uint32_t)(seed % (SIM_ALIVE_MAX - 1));
+    uint32_t procs = 2 + (uint32_t)(seed % (SIM_FEW - 1));
     struct sim_options o = {.procs = procs,
                             .quorum = procs,
                             .groups = 1,
@@ -47,66 +41,11 @@ static struct sim_options choose(enum sim_single kind, uint64_t seed)
     return o;
 }
 
-static void cut(struct sim *s, uint32_t a, uint32_t b)
-{
-    s->cut[a][b] = s->cut[b][a] = true;
-}
-
-static void cut_control(struct sim *s, const struct sim_proc *p)
-{
-    for (int side = 0; side < 2; side++)
-        s->streams[p->control].pipe[side].open_at = PCCL_NEVER;
-}
-
-/* Nothing passes to or from the process. */
-static void lose_host(struct sim *s, uint32_t uid)
-{
-    struct sim_proc *p = &s->procs[uid - 1];
-    for (uint32_t i = 1; i <= s->options.procs; i++) cut(s, uid, i);
-    p->frozen = true;
-    p->thaw_at = PCCL_NEVER;
-    cut_control(s, p);
-}
-
 static void happen(struct sim *s)
 {
-    uint32_t count = s->options.procs;
-    uint32_t a = 1 + sim_pick(s, count);
-    uint32_t b = 1 + (a + sim_pick(s, count - 1)) % count;
-    s->single_at = s->now;
-    SIM_TRACE(s, "fault: %s, %u and %u", kinds[s->options.single].name, a, b);
-    switch (s->options.single) {
-    case SINGLE_PROCESS:
-        sim_proc_end(s, &s->procs[a - 1], true);
-        return;
-    case SINGLE_HOST:
-        lose_host(s, a);
-        return;
-    case SINGLE_PAIR:
-        cut(s, a, b);
-        return;
-    case SINGLE_ONE_WAY:
-        s->cut[a][b] = true;
-        return;
-    case SINGLE_SMALL:
-        s->small[a][b] = true;
-        return;
-    case SINGLE_SPLIT:
-        for (uint32_t i = 1; i <= a; i++)
-            for (uint32_t k = a + 1; k <= count; k++) cut(s, i, k);
-        return;
-    case SINGLE_LONELY:
-        for (uint32_t i = 1; i <= count; i++)
-            if (i != a) cut(s, a, i);
-        return;
-    case SINGLE_MASTER:
-        s->procs[a - 1].outcast = true;
-        cut_control(s, &s->procs[a - 1]);
-        return;
-    case SINGLE_NONE:
-    case SINGLE_COUNT:
-        return;
-    }
+    struct sim_proc *all[SIM_PROCS_MAX];
+    for (uint32_t i = 0; i < s->options.procs; i++) all[i] = &s->procs[i];
+    lasting_happen(s, s->options.single, all, s->options.procs);
 }
 
 /* In thousandths of a deadline. */
@@ -136,9 +75,9 @@ static int measure(enum sim_single kind)
         if (stall >= most) most = stall, worst = seed;
     }
     printf("%-14s %u.%03u deadlines (seed %llu), %u universes ended\n",
-           kinds[kind].name, most / 1000, most % 1000,
+           sim_single_name(kind), most / 1000, most % 1000,
            (unsigned long long)worst, overs);
-    return most > kinds[kind].bound || overs > 0;
+    return most > bounds[kind] || overs > 0;
 }
 
 int main(int argc, char **argv)
@@ -148,8 +87,8 @@ int main(int argc, char **argv)
         bool over;
         enum sim_single kind = (enum sim_single)atoi(argv[1]);
         uint32_t stall = stall_of(kind, strtoull(argv[2], NULL, 0), &over);
-        printf("%s: %u thousandths of a deadline%s\n", kinds[kind].name, stall,
-               over ? ", and no ring" : "");
+        printf("%s: %u thousandths of a deadline%s\n", sim_single_name(kind),
+               stall, over ? ", and no ring" : "");
         return 0;
     }
     int failed = 0;

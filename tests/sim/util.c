@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "election.h"
+#include "faults.h"
 
 void sim_say(const struct sim *s, const char *format, ...)
 {
@@ -112,14 +113,8 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p)
 {
     const struct sim_program *g = &p->program;
     if (g->stage == STAGE_JOIN || p->session->state != SESSION_MEMBER) return;
-    if (p->outcast) return;
-    if (s->options.single != SINGLE_NONE) {
-        pccl_ns from =
-            g->progress_at > s->single_at ? g->progress_at : s->single_at;
-        if (s->single_at == 0 || s->now - from <= s->stall) return;
-        SIM_TRACE(s, "process %u stands for %lld us in stage %d", p->uid,
-                  (long long)(s->now - from) / 1000, (int)g->stage);
-        s->stall = s->now - from;
+    if (s->options.single != SINGLE_NONE && !s->healing) {
+        lasting_watch(s, p);
         return;
     }
     /* A deadline or two to notice, one to reconnect, and own time. */
@@ -129,6 +124,7 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p)
                     SIM_DEADLINE;
     /* Of a vector that travels over many connections each turn moves little. */
     if (s->options.large && s->options.pool == 0) limit *= 2;
+    if (s->options.alive_max > SIM_FEW) limit *= 2;
     /* A member with other tensors asks again while the others still move
      * theirs. */
     if (g->stage == STAGE_SYNC) limit *= 3;
@@ -176,6 +172,7 @@ void sim_count_message(const struct wire_msg *msg)
         return;
     case WIRE_PROPOSE:
         c->shuffled += msg->order_count > 0;
+        c->survey += msg->view.survey;
         return;
     case WIRE_DIAL_REQUEST:
         c->reverse_dial++;

@@ -1,6 +1,8 @@
 /* witness.c - see witness.h. Translates, and decides nothing. */
 #include "witness.h"
 
+#include "faults.h"
+
 #include "../../include/pccl.h"
 #include "../../src/base/scope.h"
 #include "../../src/link/link.h"
@@ -15,7 +17,7 @@ struct witness_note *witness_lenient;
 
 struct witness {
     struct model *model;
-    uint32_t uids[MASTER_LINKS_MAX]; /* by link */
+    uint32_t uids[MASTER_LINKS_MAX]; /* by link; 0: never said HELLO */
 };
 
 struct witness *witness_new(struct sim *s)
@@ -51,7 +53,7 @@ static void refused(struct sim *s, const char *why)
 
 static void tell(struct sim *s, struct trace *t)
 {
-    t->time = s->now;
+    t->time = strange_now(s, &s->master_clock); /* by which limits are kept */
     if (witness_tap) {
         witness_tap(t);
         return;
@@ -196,6 +198,7 @@ static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
 {
     static struct written w;
     if (!s->witness || (!s->witness->model && !witness_tap)) return;
+    if (uid == 0) return;
     bool known = is_of_interest(m);
     if (!known && kind != TRACE_AT_MASTER) return;
     w.t = (struct trace){.kind = (uint8_t)kind,
@@ -213,9 +216,24 @@ static void message(struct sim *s, enum trace_kind kind, uint32_t uid,
     tell(s, &w.t);
 }
 
-void witness_accept(struct sim *s, uint32_t link, const struct sim_proc *p)
+void witness_accept(struct sim *s, uint32_t link, uint32_t uid)
 {
-    if (s->witness) s->witness->uids[link] = p->uid;
+    if (s->witness) s->witness->uids[link] = uid;
+}
+
+void witness_stranger(struct sim *s, uint32_t link, const struct wire_msg *m)
+{
+    if (!s->witness) return;
+    s->witness->uids[link] = ++s->uid_last;
+    message(s, TRACE_TO_MASTER, s->witness->uids[link], m);
+}
+
+void witness_leaves(struct sim *s)
+{
+    if (!s->witness || !s->witness->model) return;
+    model_free(s->witness->model);
+    s->witness->model = NULL;
+    sim_coverage.unjudged++;
 }
 
 void witness_to_master(const struct sim_proc *p, const struct wire_msg *m)
@@ -244,7 +262,7 @@ static void event(struct sim *s, enum trace_kind kind, uint32_t uid,
                   uint32_t flag)
 {
     struct trace t = {.kind = (uint8_t)kind, .process = uid, .flag = flag};
-    if (s->witness) tell(s, &t);
+    if (s->witness && (uid > 0 || kind == TRACE_SETTLED)) tell(s, &t);
 }
 
 void witness_settled(struct sim *s)

@@ -10,6 +10,8 @@
 struct witness *witness_new(struct sim *s);
 void witness_end(struct sim *s);  /* the universe has ended as it should */
 void witness_free(struct sim *s); /* what follows is no event */
+/* What follows is no behaviour that the rules of the model describe. */
+void witness_leaves(struct sim *s);
 
 /* Where the records go instead of the model; NULL: to the model. */
 extern void (*witness_tap)(const struct trace *t);
@@ -22,7 +24,8 @@ struct witness_note {
 extern struct witness_note *witness_lenient;
 
 /* Messages: with the master's number of the link. */
-void witness_accept(struct sim *s, uint32_t link, const struct sim_proc *p);
+void witness_accept(struct sim *s, uint32_t link, uint32_t uid);
+void witness_stranger(struct sim *s, uint32_t link, const struct wire_msg *m);
 void witness_to_master(const struct sim_proc *p, const struct wire_msg *m);
 void witness_at_master(struct sim *s, uint32_t link, const struct wire_msg *m);
 void witness_to_proc(struct sim *s, uint32_t link, const struct wire_msg *m);

@@ -1,0 +1,102 @@
+/* life.c - the beginning of a universe, its faults, its recovery, its end.
+ * See sim.h. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "election.h"
+#include "faults.h"
+#include "witness.h"
+
+enum {
+    LASTING_STEPS = 600000, /* at most, until faults that last have been met */
+    HEALING_STEPS = 1000000,
+};
+
+void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
+{
+    memset(s, 0, sizeof *s);
+    sim_seed = s->seed = s->random = seed;
+    s->options = *options;
+    if (s->options.alive_max == 0) s->options.alive_max = SIM_FEW;
+    s->slots = options->alive_max > SIM_FEW ? SIM_PROCS_MAX : 2 * (SIM_FEW + 1);
+    sim_coverage.many += options->alive_max > SIM_FEW;
+    for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
+    s->oracle = oracle_new();
+    s->election = election_new();
+    SIM_CHECK(s, s->oracle && s->election, "no memory");
+    s->witness = witness_new(s);
+    sim_master_start(s);
+    for (uint32_t i = 0; i < options->procs; i++)
+        (void)sim_proc_start(s, false, (int32_t)(options->procs - i),
+                             i % options->groups);
+    if (options->cut) { /* before there is any view */
+        s->refusals[0].a = 1;
+        s->refusals[0].b = 2;
+        s->refusals[0].until = PCCL_NEVER;
+    }
+    sim_coverage.two_groups += options->groups > 1;
+}
+
+/* All live processes are members of one view and go on. */
+static bool healthy(const struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        const struct sim_proc *p = &s->procs[i];
+        if (!p->used) continue;
+        if (p->session->state != SESSION_MEMBER) return false;
+        if (p->program.steps_done < 6) return false;
+        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+            const struct sim_proc *q = &s->procs[k];
+            if (!q->used || q->group != p->group) continue;
+            if (view_find(p->session->view, q->session->id) ==
+                p->session->view->size)
+                return false;
+        }
+    }
+    return letters_delivered(s);
+}
+
+void sim_run(struct sim *s)
+{
+    while (!s->over && s->steps < LASTING_STEPS &&
+           (s->steps < s->options.steps || !lasting_is_over(s)))
+        sim_step(s);
+    sim_heal(s);
+    for (uint32_t i = 0; i < HEALING_STEPS && !s->over && !healthy(s); i++)
+        sim_step(s);
+    if (s->over) return;
+    if (!healthy(s)) {
+        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+            const struct sim_proc *p = &s->procs[k];
+            if (!p->used) continue;
+            printf("process %u id %llu group %u state %d stage %d step %llu "
+                   "epoch %u size %u done %llu\n",
+                   p->uid, (unsigned long long)p->session->id, p->group,
+                   (int)p->session->state, (int)p->program.stage,
+                   (unsigned long long)p->program.step, p->session->view->epoch,
+                   p->session->view->size,
+                   (unsigned long long)p->program.steps_done);
+        }
+    }
+    SIM_CHECK(s, healthy(s), "no recovery after the faults stopped");
+    witness_end(s);
+}
+
+void sim_free(struct sim *s)
+{
+    witness_free(s);
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        if (s->procs[i].used) sim_proc_end(s, &s->procs[i], false);
+    }
+    for (uint32_t i = 0; i < s->stream_end; i++) net_free(&s->streams[i]);
+    for (uint32_t i = 0; i < s->link_count; i++) free(s->link_rx[i].bytes);
+    for (uint32_t i = 0; i < SIM_GROUPS; i++) free(s->checkpoints[i].bytes);
+    oracle_free(s->oracle);
+    election_free(s->election);
+    master_free(s->master);
+    free(s->master);
+    free(s->edges);
+}
