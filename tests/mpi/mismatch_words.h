@@ -67,9 +67,10 @@ static int sizes_are_right(const char *at)
 /* All ranks have the same text. */
 static int text_is_everywhere(const char *error)
 {
-    int sum[2] = {0, 0};
-    for (const char *at = error; *at; at++) sum[0] = sum[0] * 31 + *at;
-    sum[0] &= 0xffffff;
+    unsigned hash = 0;
+    for (const char *at = error; *at; at++)
+        hash = hash * 31 + (unsigned char)*at;
+    int sum[2] = {(int)(hash & 0xffffff), 0};
     sum[1] = -sum[0];
     return MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_MAX,
                          MPI_COMM_WORLD) == MPI_SUCCESS &&
