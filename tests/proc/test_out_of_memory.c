@@ -215,8 +215,8 @@ static bool others(const struct member *m)
     if (!collective(m, "an all-gather", &c)) return false;
     c = (pcclCollective_t){.size = sizeof c, .kind = pcclKindBarrier, .tag = 8};
     if (!collective(m, "a barrier", &c)) return false;
-    pcclReduceDescriptor_t d = {
-        .count = LARGE, .op = pcclSum, .tag = 9, .src_descriptor = {pcclFloat}};
+    pcclReduceDescriptor_t d = {.count = LARGE, .op = pcclSum, .tag = 9};
+    d.src_descriptor.datatype = pcclFloat;
     d.quantization_options.algorithm = pcclQuantMinMax;
     d.quantization_options.quantized_datatype = pcclUint8;
     pcclResult_t r = pcclInternalError;

@@ -24,7 +24,8 @@ static int rank_of(struct sched_seat *seat, const struct letters *l,
 {
     for (int i = 0; i < l->world; i++)
         if (l->members[i].id == id) return i;
-    SCHED_CHECK(seat, !"a message comes from a member");
+    bool is_member = false;
+    SCHED_CHECK(seat, is_member);
     return -1;
 }
 

@@ -47,7 +47,8 @@ static pid_t child(bool computes)
         if (getppid() != parent) _exit(1);
         (void)pthread_mutex_lock(&lock);
         (void)pthread_create(&thread, NULL, sender, pipes);
-        for (volatile uint64_t i = 0; computes; i++) continue;
+        volatile uint64_t turns = 0;
+        while (computes) turns++;
         for (;;) pause();
     }
     assert_int_equal(read(pipes[0], &byte, 1), 1);
