@@ -176,11 +176,9 @@ static void bind_to_first(void)
     (void)sched_setaffinity(0, sizeof set, &set);
 }
 
-static void idle_body(struct seat *seat)
+static void bound_body(struct seat *seat)
 {
-    struct sched_param none = {0};
     bind_to_first();
-    (void)sched_setscheduler(0, SCHED_IDLE, &none);
     reduce_body(seat);
 }
 
@@ -189,6 +187,12 @@ static void spin_body(struct seat *seat)
     bind_to_first();
     seat_report(seat, READY, 0);
     for (volatile uint64_t i = 0;; i++) continue;
+}
+
+static bool as_idle(pid_t thread)
+{
+    struct sched_param none = {0};
+    return sched_setscheduler(thread, SCHED_IDLE, &none) == 0;
 }
 
 static bool as_usual(pid_t thread)
@@ -203,7 +207,9 @@ static bool as_usual(pid_t thread)
 static void ranks_without_cpu_time_are_waited_for(void **state)
 {
     struct cluster *c = *state;
-    begin(c, idle_body);
+    begin(c, bound_body);
+    for (int i = 0; i < RANKS; i++)
+        if (!each_thread(c->ranks[i].pid, as_idle)) skip();
     for (int i = 0; i < SPINNERS; i++) {
         int spinner = cluster_add(c, spin_body, NULL);
         (void)cluster_await(c, spinner, READY);
