@@ -64,6 +64,7 @@ struct session {
     bool proposed, ready_sent;
     uint64_t removed[PEERS_MAX]; /* by the proposal */
     uint32_t removed_count;
+    bool grows;      /* the proposal has new members */
     uint32_t traits; /* of this member, see pcclSetTraits */
     pccl_ns closed_at, proposed_at, installed_at; /* of the last change */
     pccl_ns late_at;      /* links_late() at the proposal */

@@ -124,6 +124,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
     s->round = msg->round;
     s->proposed = true;
     s->ready_sent = false;
+    s->grows = msg->member_count > 0;
     s->removed_count = msg->id_count;
     for (uint32_t i = 0; i < msg->id_count; i++) s->removed[i] = msg->ids[i];
     if (!links_is_frozen(s->links)) {
@@ -214,10 +215,25 @@ static void go_on(struct session *s, const bool *again)
     }
 }
 
+/* Rule T1: the program's world follows the view by losses, and by what the
+ * program voted for. */
+static bool may_install(const struct session *s, const struct wire_msg *msg)
+{
+    if (s->state == SESSION_JOINING) return true;
+    if (msg->view.optimize) return s->votes[VOTE_OPTIMIZE] == VOTE_WAITING;
+    if (msg->view.update) return s->votes[VOTE_UPDATE] == VOTE_WAITING;
+    return !s->grows;
+}
+
 /* Rules R5, T1: the proposed view is in force. */
 void session_on_install(struct session *s, const struct wire_msg *msg)
 {
     if (!s->proposed || msg->round != s->round) return;
+    if (!may_install(s, msg)) {
+        session_gone(s, "the master installed a view without this "
+                        "member's vote");
+        return;
+    }
     bool update = msg->view.update || msg->view.optimize;
     struct view *old = s->view;
     s->view = s->next;

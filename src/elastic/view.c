@@ -42,9 +42,8 @@ bool view_propose(struct view *next, const struct view *base,
                   const struct wire_msg *msg, uint64_t self)
 {
     next->size = 0;
-    if (msg->round == 0) return false; /* the epoch of no view */
-    uint32_t old = msg->epoch == 0 ? 0 : base->size;
-    for (uint32_t i = 0; i < old; i++) {
+    if (msg->epoch != base->epoch || msg->round <= base->epoch) return false;
+    for (uint32_t i = 0; i < base->size; i++) {
         if (listed(msg->ids, msg->id_count, base->ids[i])) continue;
         next->members[next->size++] = base->members[i];
     }

@@ -41,8 +41,9 @@ struct notified {
     uint32_t removed_count;
 };
 
-/* next = base without msg->ids, then msg->members. False: the message does
- * not fit the base, or this peer (id self) is not in it. */
+/* next = base without msg->ids, then msg->members; a newcomer's base is empty
+ * and of epoch 0. False: the message does not fit the base, or this peer (id
+ * self) is not in it. */
 bool view_propose(struct view *next, const struct view *base,
                   const struct wire_msg *msg, uint64_t self);
 

@@ -1,7 +1,7 @@
 /* test_session.c - a member's answer when the master asks for the operations
  * that delay it (rule V4), the links that it closes when the ring is another
- * one (rule O7), and its request that an operation fail, until the master has
- * received it (rule D10). */
+ * one (rule O7), its request that an operation fail, until the master has
+ * received it (rule D10), and a world that follows its votes (rule T1). */
 #include "unit.h"
 
 #include "../../include/pccl.h"
@@ -142,15 +142,16 @@ static void test_only_what_was_asked_for_is_told(void **state)
     assert_string_equal(said, "TOLD 8.0:1 9.0:0\n");
 }
 
-/* Rounds of four members without a mesh, in the order given. */
+/* Member 13 joins 10, 11 and 12 without a mesh, in the order given. */
 static void propose(uint32_t round, bool optimize, const uint16_t *order)
 {
     static const uint64_t none[1];
     hear(&(struct wire_msg){.type = WIRE_PROPOSE,
+                            .epoch = 1,
                             .round = round,
                             .ids = none,
-                            .members = members,
-                            .member_count = 4,
+                            .members = members + 3,
+                            .member_count = 1,
                             .order = order,
                             .order_count = order ? 4 : 0,
                             .view = {.ring = true, .optimize = optimize}});
@@ -169,6 +170,31 @@ static void test_an_optimization_closes_what_the_new_ring_lacks(void **state)
     said[0] = '\0';
     propose(4, true, order);
     assert_string_equal(said, "close 1\n");
+}
+
+/* Rule T1: what the program did not vote for does not become its world. */
+static void test_no_update_without_a_vote(void **state)
+{
+    (void)state;
+    propose(2, false, NULL);
+    hear(&(struct wire_msg){
+        .type = WIRE_INSTALL, .round = 2, .view = {.ring = true}});
+    assert_int_equal(session->state, SESSION_GONE);
+    assert_int_equal(session->notified.size, 3);
+    assert_string_equal(session->reason, "the master installed a view without "
+                                         "this member's vote");
+}
+
+static void test_an_update_with_a_vote(void **state)
+{
+    (void)state;
+    assert_int_equal(session_vote(session, VOTE_UPDATE), pcclSuccess);
+    propose(2, false, NULL);
+    hear(&(struct wire_msg){.type = WIRE_INSTALL,
+                            .round = 2,
+                            .view = {.ring = true, .update = true}});
+    assert_int_equal(session->state, SESSION_MEMBER);
+    assert_int_equal(session->notified.size, 4);
 }
 
 /* Of the same members, with one verdict if there is any. */
@@ -285,6 +311,8 @@ int main(void)
         TEST(test_scopes_are_told_once),
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
+        TEST(test_no_update_without_a_vote),
+        TEST(test_an_update_with_a_vote),
         TEST(test_a_failure_is_reported_again),
         TEST(test_a_commit_of_what_is_not_complete),
         TEST(test_a_verdict_belongs_to_its_scope),

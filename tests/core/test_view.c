@@ -67,6 +67,7 @@ static void test_propose_from_nothing(void **state)
     struct wire_msg m = change();
     m.epoch = 0; /* to a newcomer: all members are in the message */
     m.id_count = 0;
+    base->size = base->epoch = 0;
     assert_true(view_propose(next, base, &m, 21));
     assert_int_equal(next->size, 2);
     assert_int_equal(next->rank, 1);
@@ -77,6 +78,12 @@ static void test_impossible_proposals(void **state)
     (void)state;
     struct wire_msg m = change();
     assert_false(view_propose(next, base, &m, 11)); /* without us */
+    m.epoch = 0;
+    assert_false(view_propose(next, base, &m, 21)); /* of another view */
+    m.epoch = 5;
+    m.round = 5;
+    assert_false(view_propose(next, base, &m, 12)); /* an epoch that was */
+    m.round = 6;
     static const uint16_t twice[] = {0, 1, 1, 2, 3};
     static const uint16_t high_rtt[] = {0, 1, 2, 3, 5};
     static const uint16_t good[] = {4, 3, 2, 1, 0};
