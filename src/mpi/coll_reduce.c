@@ -57,7 +57,7 @@ static void sign_reduction(struct coll *coll)
     else
         coll_sign_number(coll, "count", (uint64_t)coll->recvcount);
     coll_sign_text(coll, "datatype", element_names[element], element);
-    coll_sign_text(coll, "operator", op_name(op), number);
+    coll_sign_text(coll, "operator", op_mpi_name(op), number);
 }
 
 /* Stores elements [keep_first, keep_first + keep_count) of a full result. */

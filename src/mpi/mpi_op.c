@@ -20,7 +20,7 @@ struct mpi_op *op_find(MPI_Op handle)
     return (struct mpi_op *)handle_find(HANDLE_OP, handle);
 }
 
-const char *op_name(const struct mpi_op *op)
+const char *op_mpi_name(const struct mpi_op *op)
 {
     static const char *const names[OPS] = {
         NULL,       "MPI_MAX",    "MPI_MIN",    "MPI_SUM",     "MPI_PROD",

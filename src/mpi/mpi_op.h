@@ -20,7 +20,7 @@ struct mpi_op {
 
 /* NULL: not an operator. */
 struct mpi_op *op_find(MPI_Op handle);
-const char *op_name(const struct mpi_op *op);
+const char *op_mpi_name(const struct mpi_op *op);
 void op_start(void);
 /* Whether the operator accepts the type, by MPICH's rules. */
 bool op_takes(const struct mpi_op *op, const struct type *type);
