@@ -52,19 +52,6 @@ void oracle_free(struct oracle *o)
     free(o);
 }
 
-static uint64_t hash_bytes(const uint8_t *bytes, size_t size)
-{
-    uint64_t h = size;
-    for (; size >= 8; bytes += 8, size -= 8) {
-        uint64_t word;
-        memcpy(&word, bytes, 8);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 29;
-    }
-    for (; size > 0; size--) h = (h ^ *bytes++) * 0x100000001b3u;
-    return h;
-}
-
 static struct entry *entry_of(struct sim *s, const struct sim_key *key)
 {
     uint64_t h = sim_mix(key->ident, key->epoch, key->nth, key->group);
@@ -226,7 +213,7 @@ static void check_near(struct sim *s, const struct sim_op *o)
 static uint64_t check_result(struct sim *s, const struct sim_op *o,
                              struct entry *e)
 {
-    uint64_t got = hash_bytes(o->recv + SIM_GUARD, o->recv_size);
+    uint64_t got = sim_hash(o->recv + SIM_GUARD, o->recv_size);
     if (o->spec.ident == SIM_RESYNC) {
         check_resync(s, o, e);
         return got;
@@ -240,7 +227,7 @@ static uint64_t check_result(struct sim *s, const struct sim_op *o,
         uint8_t *want = calloc(1, o->recv_size + 1);
         assert(want);
         expect(s, o, want);
-        e->want = hash_bytes(want, o->recv_size);
+        e->want = sim_hash(want, o->recv_size);
         e->expected = true;
         free(want);
     }
@@ -333,8 +320,8 @@ void oracle_view(struct sim *s, struct sim_proc *p)
               "epoch %u after %u", v->epoch, p->view_epoch);
     p->view_epoch = v->epoch;
     witness_view(p);
-    uint64_t h = hash_bytes((const uint8_t *)v->ids, v->size * 8);
-    if (v->has_order) h ^= hash_bytes((const uint8_t *)v->order, v->size * 2);
+    uint64_t h = sim_hash((const uint8_t *)v->ids, v->size * 8);
+    if (v->has_order) h ^= sim_hash((const uint8_t *)v->order, v->size * 2);
     h = sim_mix(h, v->ring, v->mesh, v->world * 256 + v->groups) ^ v->largest;
     struct seen *seen = &s->oracle->views[v->epoch];
     if (seen->epoch == 0) *seen = (struct seen){h, v->epoch};

@@ -355,6 +355,7 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h);
 void sim_quantize(struct sim_spec *spec, uint64_t h);
 size_t sim_chunk(struct sim *s, size_t available); /* how much of it */
+uint64_t sim_hash(const uint8_t *bytes, size_t size);
 uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash);
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,

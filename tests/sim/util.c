@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "election.h"
 #include "faults.h"
@@ -48,6 +49,19 @@ void sim_trace_message(const struct sim *s, const char *who, uint64_t to,
                 m->ops[i].state, m->ops[i].donor);
     for (uint32_t i = 0; i < m->id_count; i++)
         sim_say(s, "    id %llu", (unsigned long long)m->ids[i]);
+}
+
+uint64_t sim_hash(const uint8_t *bytes, size_t size)
+{
+    uint64_t h = size + 1;
+    for (; size >= 8; bytes += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    for (; size > 0; size--) h = (h ^ *bytes++) * 0x100000001b3u;
+    return h;
 }
 
 uint32_t sim_pick(struct sim *s, uint32_t count)

@@ -72,19 +72,6 @@ void witness_end(struct sim *s)
 
 /* --------------------------------------------------------------- messages */
 
-static uint64_t hash_of(const uint8_t *bytes, size_t size)
-{
-    uint64_t h = size + 1;
-    for (; size >= 8; bytes += 8, size -= 8) {
-        uint64_t word;
-        memcpy(&word, bytes, 8);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 29;
-    }
-    for (; size > 0; size--) h = (h ^ *bytes++) * 0x100000001b3u;
-    return h;
-}
-
 /* A record and the memory of its lists. */
 struct written {
     struct trace t;
@@ -170,7 +157,7 @@ static void write_fields(struct written *w, const struct wire_msg *m)
     case WIRE_RESULT:
         write_name(w, m->result.scope, m->result.tag, m->result.seq);
         if (m->type == WIRE_RESULT)
-            t->number = hash_of(m->result.bytes, m->result.size);
+            t->number = sim_hash(m->result.bytes, m->result.size);
         return;
     case WIRE_INSTALL:
         t->value = m->view.traits;
@@ -395,7 +382,7 @@ void witness_result(const struct sim_proc *p, const struct sim_op *o,
     write_told(p, &t);
     t.value = contributors;
     if (o->result == pcclSuccess)
-        t.number = hash_of(o->recv + SIM_GUARD, o->recv_size);
+        t.number = sim_hash(o->recv + SIM_GUARD, o->recv_size);
     tell(p->sim, &t);
 }
 
