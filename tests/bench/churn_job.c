@@ -10,14 +10,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { ADDRESS_PATIENCE_MS = 60000 };
 
 uint64_t churn_random(struct churn_job *j, uint64_t limit)
 {
@@ -103,15 +107,50 @@ void churn_beside(const char *name, char path[CHURN_PATH])
     snprintf(path, CHURN_PATH, "%.400s/%.80s", dirname(self), name);
 }
 
+/* The launcher has said in its log where it listens. */
+static bool read_address(struct churn_job *j, const char *path)
+{
+    static const char mark[] = "listening on ";
+    char line[200] = "";
+    const char *at = NULL;
+    FILE *f = fopen(path, "re");
+    while (f && !at && fgets(line, sizeof line, f))
+        at = strchr(line, '\n') ? strstr(line, mark) : NULL;
+    if (f) (void)fclose(f);
+    if (!at) return false;
+    at += sizeof mark - 1;
+    snprintf(j->address, sizeof j->address, "%.*s", (int)strcspn(at, " \n"),
+             at);
+    return true;
+}
+
+/* `log` is an inotify descriptor that watches the file; it is closed. */
+static bool wait_for_address(struct churn_job *j, int log, const char *path)
+{
+    struct pollfd changes = {.fd = log, .events = POLLIN};
+    char events[4096];
+    bool known;
+    while (!(known = read_address(j, path)) &&
+           poll(&changes, 1, ADDRESS_PATIENCE_MS) == 1)
+        if (read(log, events, sizeof events) <= 0) break;
+    close(log);
+    return known;
+}
+
 /* The ranks that pccl-master starts, and starts again. */
 static bool start_launcher(struct churn_job *j)
 {
     char master[CHURN_PATH];
     char program[CHURN_PATH];
     char path[CHURN_PATH];
-    char line[200] = "";
     churn_beside("pccl-master", master);
     churn_beside("churn-mpi", program);
+    snprintf(path, sizeof path, "%.480s/log", j->folder);
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int log = inotify_init1(IN_CLOEXEC);
+    if (file < 0 || log < 0 || inotify_add_watch(log, path, IN_MODIFY) < 0)
+        return false;
+    close(file);
     j->master = churn_fork();
     if (j->master == 0) {
         redirect(j);
@@ -121,24 +160,7 @@ static bool start_launcher(struct churn_job *j)
                     program, (char *)NULL);
         _exit(4);
     }
-    /* It says where it listens. */
-    snprintf(path, sizeof path, "%.480s/log", j->folder);
-    for (int64_t end = bench_now() + 60000000000; bench_now() < end;) {
-        static const char mark[] = "listening on ";
-        FILE *f = fopen(path, "re");
-        const char *at = NULL;
-        while (f && !at && fgets(line, sizeof line, f))
-            at = strchr(line, '\n') ? strstr(line, mark) : NULL;
-        if (f) (void)fclose(f);
-        if (at) {
-            at += sizeof mark - 1;
-            snprintf(j->address, sizeof j->address, "%.*s",
-                     (int)strcspn(at, " \n"), at);
-            return true;
-        }
-        (void)usleep(1000);
-    }
-    return false;
+    return wait_for_address(j, log, path);
 }
 
 /* ----------------------------------------------------------------- members */
@@ -366,7 +388,7 @@ bool churn_job_over(struct churn_job *j)
         members += j->child[i].pid != 0 &&
                    atomic_load(&j->board->slots[i].state) == CHURN_MEMBER;
     }
-    /* Who was never admitted waits for members that are no more. */
+    /* A process that was never admitted waits for members that are no more. */
     for (int i = 0; members == 0 && i < CHURN_SLOTS; i++) {
         if (j->child[i].pid == 0) continue;
         j->child[i].doomed = true;

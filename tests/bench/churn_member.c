@@ -114,7 +114,7 @@ static void join(struct member *m)
         churn_write(&m->h, 'J', v, 3, *why ? why : NULL);
         if (rc == pcclSuccess) break;
         if (rc != pcclMasterConnectionFailed) wrong(m, "connect", rc);
-        (void)nanosleep(&pause, NULL);
+        (void)nanosleep(&pause, NULL); /* it was refused: not at once again */
     } while (!atomic_load(&m->seat->board->over));
     if (rc != pcclSuccess) leave(m); /* the job ended meanwhile */
     m->gone = m->steady = false;

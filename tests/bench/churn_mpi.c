@@ -72,6 +72,8 @@ static void take_slot(struct rank *r)
         r->slot = &r->board->slots[r->n % CHURN_SLOTS];
         return;
     }
+    /* A slot is free when the job has seen its process end: nobody wakes the
+     * next one. */
     for (uint32_t i = 0;; i = (i + 1) % CHURN_LAUNCHED) {
         int32_t nobody = 0;
         r->slot = &r->board->slots[i];
