@@ -641,9 +641,8 @@ typedef enum pcclCollectiveKind_t {
 /* An argument that the members must agree on, of the function that the caller
  * implements with a collective. */
 typedef struct pcclArgument_t {
-    const char *name; /* 31 characters count */
-    const char
-        *text; /* its value, of which 63 characters count; or NULL, and */
+    const char *name;       /* 31 characters count */
+    const char *text;       /* its value, 63 characters count; or NULL, and */
     const uint64_t *values; /* one number, or an array of any size */
     size_t value_count;
 } pcclArgument_t;
@@ -682,8 +681,9 @@ typedef struct pcclCollective_t {
     size_t argument_count;
 } pcclCollective_t;
 
-/* Starts the operation. Never blocks. The arrays may be freed on return; the
- * buffers belong to the library until the await, by pcclAwaitAsyncReduce. */
+/* Starts the operation. Never blocks. The arrays of sizes, displacements and
+ * members may be freed on return; the buffers and `arguments` belong to the
+ * library until the await, by pcclAwaitAsyncReduce. */
 PCCL_EXPORT pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op,
                                              pcclComm_t *comm,
                                              pcclAsyncReduceOp_t *handle_out);

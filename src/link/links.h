@@ -48,6 +48,7 @@ void links_close_all(struct links *n);
 void links_set_host(struct links *n, uint64_t host);
 void links_set_self(struct links *n, uint64_t self, const struct wire_key *key);
 void links_set_deadline(struct links *n, pccl_ns deadline);
+/* The time at which the owner begins to call. */
 void links_begin(struct links *n, pccl_ns now);
 /* Time in which the owner did not call counts against no other member. */
 void links_set_now(struct links *n, pccl_ns now);

@@ -85,6 +85,7 @@ void silence_evidence(struct master *m, const struct master_event *event)
 static void look(struct master *m, uint32_t link)
 {
     struct master_silence *s = &m->peers[link].silence;
+    /* At every second tick. */
     if (!m->out.look || m->now - s->asked_at < m->deadline / 20 * 3) return;
     s->asked_at = m->now;
     m->out.look(m->out.user, &m->peers[link].info);

@@ -29,6 +29,8 @@ enum {
     MANY = 3,         /* more operations than this at once are many */
     MANY_SIZE = 4096, /* from this size on, a copy costs more than a DONE */
     TAG_HEADS = 2 * OPS_MAX, /* size of the hash of operations by tag */
+    /* Tags that met a loss. Of an older one no circle is found: members that
+     * disagree wait (V6f). */
     ENDED_MAX = 64,
     TAGS_MAX = 65536, /* tags of an epoch that the table can hold */
 };

@@ -2,7 +2,7 @@
  * process was told must be one story.
  *
  *   H1  A history is whole; the last line of a process that was killed may be
- *       torn. Who was not to end has not ended.
+ *       torn. A process that was not to end has not ended.
  *   H2  A process's epochs grow while it stays connected; an epoch has one list
  *       of members, which each process that was in it saw alike, and was in.
  *   H3  All that an operation succeeded for have the same bits and the same

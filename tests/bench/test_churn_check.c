@@ -17,7 +17,7 @@ enum { LIVES = 3, FAULTS = LIVES };
 
 static const uint32_t ns[LIVES] = {12, 13, 14};
 
-/* What is changed in the story: one field of a line, or the line itself. */
+/* The lie in the story: one field of a line, or the line itself. */
 struct lie {
     uint32_t life; /* or FAULTS */
     char tag;
@@ -207,7 +207,7 @@ static void test_a_true_story_passes(void **state)
     assert_int_equal(totals.stalls[CHURN_KILL].count, 0);
 }
 
-/* Who is evicted is no survivor, also when it is back. */
+/* An evicted member is no survivor, also when it is back. */
 static void test_an_eviction_has_a_reason(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void judge(struct host_list *list, bool taken)
     *list = (struct host_list){0};
 }
 
-/* What is printed of an address is that address. */
+/* The print of an address is read as that address. */
 static void address(const char *text)
 {
     struct address a, b;

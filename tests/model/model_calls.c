@@ -119,8 +119,8 @@ void call_hears(struct model *m, struct process *p, const struct trace *t)
     c->at[from].digest = t->digest;
 }
 
-/* Who has launched the operation, by all that member i can know: members of
- * whom a frame of the same arguments came, and those they knew of. */
+/* The members that launched the operation, as far as member i can know: those
+ * of whom a frame of the same arguments came, and those they knew of. */
 static uint32_t known_to(const struct call *c, uint32_t i, bool directly)
 {
     uint32_t known = 1u << i, before = 0;

@@ -237,7 +237,7 @@ static bool names_it(const struct trace *t, const struct trace_name *n,
 }
 
 /* Rule F1: every operation under way, and nothing changes until INSTALL but by
- * a donation. What is not listed was returned before. */
+ * a donation. An operation that is not listed was returned before. */
 static void list(struct model *m, struct process *p, const struct trace *t,
                  bool closed)
 {
