@@ -1,8 +1,9 @@
 /* fuzz_main.c - drives a fuzzer without libFuzzer.
  *
  * fuzz_x FILE or FOLDER...: runs these inputs, and then, if one was a folder,
- * changed ones for some seconds. Without arguments: random inputs of a fixed
- * seed. FUZZ_SECONDS in the environment is the time. */
+ * changed ones. Without arguments: random inputs. Their number, not a time, is
+ * fixed (FUZZ_INPUTS in the environment), and so is their seed: every machine
+ * runs the same ones. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { RUNS = 20000, SIZE_MOST = 4096, SECONDS = 2, ROOM = 1 << 20 };
+enum { INPUTS = 6000, SIZE_MOST = 4096, ROOM = 1 << 20 };
 
 /* mutate.c is not part of every fuzzer. */
 #pragma weak LLVMFuzzerCustomMutator
@@ -129,7 +130,8 @@ static void run_random(uint64_t number)
 
 int main(int argc, char **argv)
 {
-    const char *text = getenv("FUZZ_SECONDS");
+    const char *text = getenv("FUZZ_INPUTS");
+    uint64_t inputs = text ? strtoull(text, NULL, 10) : INPUTS;
     int failed = 0;
     bool folders = argc < 2;
     for (int i = 1; i < argc; i++) {
@@ -139,12 +141,10 @@ int main(int argc, char **argv)
         failed |= folder ? run_folder(argv[i]) : run_file(argv[i]);
     }
     time_t begun = time(NULL);
-    time_t end = begun + (text ? atoi(text) : SECONDS);
-    uint64_t runs = 0;
-    while (folders && (text || runs < RUNS) && time(NULL) < end)
-        run_random(runs++);
+    if (!folders) inputs = 0;
+    for (uint64_t i = 0; i < inputs; i++) run_random(i);
     printf("%zu files, %llu random inputs in %lld s\n", seed_count,
-           (unsigned long long)runs, (long long)(time(NULL) - begun));
+           (unsigned long long)inputs, (long long)(time(NULL) - begun));
     for (size_t i = 0; i < seed_count; i++) free(seeds[i].bytes);
     free(seeds);
     return failed;
