@@ -59,6 +59,8 @@ command -v python3 >/dev/null || more=python3
 if [ -n "$clang" ]; then command -v clang >/dev/null || more="$more clang"; fi
 # shellcheck disable=SC2086 # package names
 deps_install $more
+# Its test is skipped without it.
+command -v spin >/dev/null || deps_install spin || :
 
 # The address space of a randomized process can be where ThreadSanitizer of
 # gcc 12 wants its shadow; then no program starts.
