@@ -39,6 +39,7 @@ enum {
     PEERS_MAX = 4096,    /* members of a run, over all groups */
     GROUPS_MAX = 256,    /* distinct peer groups of one run */
     HIERARCHY_MAX = 32,  /* members of a view up to which sites are sent */
+    SURVEY_ALL_MAX = 24, /* worlds up to this size are surveyed in all pairs */
     OPS_MAX = 256,       /* operations in flight on one communicator */
     POOL_MAX = 64,       /* connections between two peers */
     MASTER_PORT = 48148, /* default port of the master, as in PCCL 1.0 */

@@ -92,7 +92,7 @@ static void want(struct session *s, uint32_t rank, uint32_t connections)
         links_want(s->links, &s->next->members[rank], connections);
 }
 
-/* Rule R3: connect to the ring neighbours, and in small worlds to all. */
+/* Rules R3, R4d: connect to the ring neighbours, and in small worlds to all. */
 static void want_links(struct session *s)
 {
     const struct view *v = s->next;
@@ -106,7 +106,8 @@ static void want_links(struct session *s)
     uint32_t pool = links_pool_size(s->links);
     want(s, v->has_order ? v->order[after] : after, pool);
     want(s, v->has_order ? v->order[before] : before, pool);
-    for (uint32_t i = 0; v->mesh && i < v->size; i++) want(s, i, 1);
+    bool all = v->mesh || (v->survey && v->size <= SURVEY_ALL_MAX);
+    for (uint32_t i = 0; all && i < v->size; i++) want(s, i, 1);
     for (uint32_t d = 2; v->survey && d <= v->size / 2; d *= 2) {
         after = (at + d) % v->size;
         before = (at + v->size - d) % v->size;

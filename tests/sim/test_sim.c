@@ -297,6 +297,8 @@ static const struct {
     {"disagree", 5744},
     {"disagree", 11213}, /* V6f: reports of ended operations make circles */
     {"disagree", 3704},  /* R3d: a link in the making is closed */
+    {NULL, 100159},      /* O5: a search that took hours */
+    {NULL, 100202},      /* R4d: a split that took four rounds to find */
 };
 
 static void repeat_failed(void)
