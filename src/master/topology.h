@@ -60,9 +60,11 @@ struct topology_options {
     /* Perturbations without success per peer (and 192 more) per attempt; 0:
      * 8. */
     uint32_t effort;
-    /* Branch and bound stops after this many steps without a better ring, if
-     * there is a ring; 0: never. Many nearly optimal rings take minutes to tell
-     * apart. */
+    /* Branch and bound stops after this many steps without a better ring; 0:
+     * never. Many nearly optimal rings take minutes to tell apart. While there
+     * is no ring it takes TOPOLOGY_NO_RING_FACTOR times as many: a ring is
+     * worth more than a better one, but that there is none may take hours to
+     * prove. */
     uint64_t proof_steps;
     /* Ring to start from, a permutation of 0..n-1, or NULL. The result is never
      * worse. Read by topology_search_init only. */
@@ -71,6 +73,8 @@ struct topology_options {
      * to test each against the other. */
     bool no_table;
 };
+
+enum { TOPOLOGY_NO_RING_FACTOR = 10 };
 
 enum topology_verdict {
     TOPOLOGY_FOUND,      /* a ring of edges that can be made */

@@ -54,7 +54,7 @@ void branch_start(struct topology_search *s)
 {
     struct branch *b = s->branch;
     s->phase = PHASE_PROVE_RATE;
-    s->proof_left = s->proof_steps;
+    s->proof_spent = 0;
     b->high = search_level(s, s->bound);
     b->low = search_level(s, s->best_score.rate); /* -1 if an edge is missing */
     rate_next(s);
@@ -168,8 +168,11 @@ static bool walk_step(struct topology_search *s, bool for_delay)
 
 static bool gives_up(struct topology_search *s)
 {
-    if (s->proof_steps == 0 || s->best_score.missing > 0) return false;
-    return s->proof_left == 0 || --s->proof_left == 0;
+    if (s->proof_steps == 0) return false;
+    uint64_t spent = s->proof_spent++;
+    return spent >=
+           s->proof_steps *
+               (s->best_score.missing > 0 ? TOPOLOGY_NO_RING_FACTOR : 1);
 }
 
 void branch_step(struct topology_search *s)
@@ -182,7 +185,7 @@ void branch_step(struct topology_search *s)
     }
     if (walk_step(s, for_delay)) {
         search_offer(s, b->path);
-        s->proof_left = s->proof_steps;
+        s->proof_spent = 0;
         if (!for_delay) {
             b->low = search_level(s, s->best_score.rate);
             rate_next(s);

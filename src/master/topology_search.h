@@ -50,7 +50,7 @@ struct topology_search {
 
     uint16_t bound;
     bool bound_known, optimal, impossible, no_table;
-    uint64_t proof_steps, proof_left;
+    uint64_t proof_steps, proof_spent; /* since the last better ring */
     uint32_t level_count;
     uint16_t *levels; /* distinct rates, ascending */
     uint64_t *level_bits;

@@ -13,7 +13,8 @@ static void solve(const struct master_search *q, uint16_t *order, bool *found)
     assert(topology_search_size(q->n) <= sizeof memory);
     bandwidth_fill(q->edges, q->slots, q->n, q->view, edges);
     struct topology_instance in = {q->n, edges};
-    struct topology_options options = {.seed = q->seed, .initial = q->initial};
+    struct topology_options options = {
+        .seed = q->seed, .proof_steps = 20000, .initial = q->initial};
     struct topology_search *t =
         topology_search_init(memory, sizeof memory, &in, &options);
     while (topology_search_step(t, 1000)) continue;

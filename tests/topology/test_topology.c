@@ -406,10 +406,8 @@ static void test_sites_entered_once(void **state)
     world_free(&w);
 }
 
-/* A delay beyond the clamp, and the largest world's sum, stay exact. */
 /* The heuristic finds the ring at once. A proof over so many equally good rings
- * would take minutes, so it stops at its limit. A world without a ring so far
- * has no limit. */
+ * would take minutes, so it stops at its limit. */
 static void test_proof_has_a_limit(void **state)
 {
     (void)state;
@@ -423,7 +421,7 @@ static void test_proof_has_a_limit(void **state)
     assert_true(r.result.score.delay <= 349 * PCCL_MS);
     world_free(&w);
 
-    options.proof_steps = 1;
+    options.proof_steps = LIMIT;
     uint32_t impossible = 0;
     for (uint32_t seed = 0; seed < 12; seed++) {
         w = world_uniform(14, seed, 1, 80);
@@ -438,6 +436,24 @@ static void test_proof_has_a_limit(void **state)
     assert_true(impossible > 0);
 }
 
+/* Two sets of unequal size, with edges between them only: no ring, which takes
+ * hours to prove. */
+static void test_a_hard_world_without_a_ring(void **state)
+{
+    (void)state;
+    enum { N = 20, LEFT = 9, LIMIT = 10000 };
+    struct topology_options options = {.seed = 1, .proof_steps = LIMIT};
+    struct world w = world_new(N);
+    for (uint32_t p = 0; p < N; p++)
+        for (uint32_t q = 0; q < N; q++)
+            w.edges[p * N + q].rate = (p < LEFT) != (q < LEFT);
+    struct solved r = solve(&w.in, &options, 1000);
+    assert_int_equal(r.result.verdict, TOPOLOGY_NOT_FOUND);
+    assert_true(r.result.steps < 2 * LIMIT * TOPOLOGY_NO_RING_FACTOR);
+    world_free(&w);
+}
+
+/* A delay beyond the clamp, and the largest world's sum, stay exact. */
 static void test_huge_delays(void **state)
 {
     (void)state;
@@ -465,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_quality),
         cmocka_unit_test(test_sites_entered_once),
         cmocka_unit_test(test_proof_has_a_limit),
+        cmocka_unit_test(test_a_hard_world_without_a_ring),
         cmocka_unit_test(test_huge_delays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
