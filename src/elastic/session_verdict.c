@@ -107,13 +107,13 @@ static void keep_verdict(struct session *s, const struct wire_op *v)
     int result = session_forced((enum op_verdict)v->state);
     bool told = v->state == VERDICT_USAGE && s->refused_epoch == s->view->epoch;
     struct op *op = engine_find(s->engine, v->tag);
-    if (v->state == VERDICT_COMMIT || result == pcclSuccess) return;
+    if (v->state == VERDICT_COMMIT || result == pcclSuccess || told) return;
     if (v->state == VERDICT_MISPLACED) return; /* rule V6f */
     bool queued = op && op_phase(op) == PHASE_QUEUED &&
                   op_name(op).scope == v->scope && v->state != VERDICT_CROSSED;
     if (queued)
         op_set_verdict(op, (enum op_verdict)v->state);
-    else if (!told)
+    else
         add_pending_abort(s, v, result);
 }
 

@@ -116,6 +116,7 @@ static void fail(struct master *m, struct master_group *g, uint32_t x,
 {
     if (e->bad) return;
     e->bad = true;
+    e->bad_at = m->now;
     unreachable(m, x, y);
     g->wish = 0; /* the ring found uses this edge: drop it */
     struct master_note note = {
@@ -179,14 +180,20 @@ void edges_forget_gone(struct master *m, uint32_t group)
     }
 }
 
-void edges_retry(struct master *m, uint32_t group)
+void edges_retry(struct master *m, uint32_t group, pccl_ns since)
 {
     struct master_group *g = &m->groups[group];
-    g->edge_count = 0;
+    for (uint32_t i = g->edge_count; i-- > 0;)
+        if (!g->edges[i].bad || g->edges[i].bad_at < since) drop(g, i);
     for (uint32_t i = 0; m->edges && i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         bool has = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;
         if (has && p->group == group && p->slot != MASTER_NO_PLACE)
             bandwidth_retry(m->edges, p->slot);
+    }
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        uint32_t x, y;
+        const struct master_edge *e = &g->edges[i];
+        if (both_known(m, group, e->a, e->b, &x, &y)) unreachable(m, x, y);
     }
 }

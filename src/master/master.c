@@ -394,6 +394,18 @@ static void refuse_latecomers(struct master *m)
     }
 }
 
+/* When the first member began to wait for the update. */
+static pccl_ns first_vote(const struct master *m)
+{
+    pccl_ns first = m->now;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        bool waits = p->state == PEER_MEMBER && p->voted[VOTE_UPDATE];
+        if (waits && p->voted_at < first) first = p->voted_at;
+    }
+    return first;
+}
+
 /* Rules M2, M3: the first view waits for the quorum; a later newcomer waits for
  * a unanimous VOTE_UPDATE of all members of all groups. If no ring could be
  * made, an update retries without newcomers (R4). */
@@ -425,7 +437,7 @@ static void admit(struct master *m)
         g->admitted = m->id_last;
         g->update_at = m->now;
         g->restart = true;
-        edges_retry(m, m->group_list[i]); /* every pair may be tried again */
+        edges_retry(m, m->group_list[i], first_vote(m));
         g->broken_at = m->now;
     }
 }

@@ -208,6 +208,7 @@ struct master_edge {
     uint64_t a, b;      /* member ids */
     uint32_t breaks;    /* silent losses since data passed */
     bool bad;           /* it cannot be linked, or passes no data (rule R4) */
+    pccl_ns bad_at;     /* since when */
     uint32_t failed[2]; /* last round in which a, b reported it (R4f) */
 };
 
@@ -539,7 +540,8 @@ void edges_report(struct master *m, uint32_t group, uint64_t a, uint64_t b);
 void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
                   bool carried);
 void edges_forget_gone(struct master *m, uint32_t group);
-void edges_retry(struct master *m, uint32_t group); /* every pair, anew */
+/* Every pair that was bad before `since` may be tried again (rule R3h). */
+void edges_retry(struct master *m, uint32_t group, pccl_ns since);
 uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
 
 /* optimize.c: PROBING and SOLVING. True: the state has changed. */
