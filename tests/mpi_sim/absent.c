@@ -30,6 +30,7 @@ NOTHING(progress_launched, pcclComm_t *c)
 ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,
        const struct op_request *r, uint64_t view_epoch, struct op **rest)
 
+NOTHING(program_gives, const struct sim_proc *p, const struct wire_msg *msg)
 ABSENT(bool, program_quick, false, struct sim *s, struct sim_proc *p)
 ABSENT(uint64_t, spec_arguments, 0, const struct sim_spec *spec)
 NOTHING(program_free, struct sim_proc *p)

@@ -73,6 +73,17 @@ static struct sim_proc *party(struct sim *s)
     return NULL;
 }
 
+/* Prefers a process on the fast path, where it is often used. */
+static struct sim_proc *hasty_proc(struct sim *s)
+{
+    struct sim_proc *p = random_proc(s);
+    for (uint32_t i = 0; s->options.fast && i < 12; i++) {
+        if (p && p->fast.op) break;
+        p = random_proc(s);
+    }
+    return p;
+}
+
 /* In a storm prefers a process that moves shared state. */
 static struct sim_proc *unlucky_proc(struct sim *s)
 {
@@ -81,6 +92,7 @@ static struct sim_proc *unlucky_proc(struct sim *s)
         s->storm_id = one->session->sync_state.id;
         return one;
     }
+    if (s->options.fast) return hasty_proc(s);
     struct sim_proc *p = random_proc(s);
     for (uint32_t i = 0; s->options.storm && i < 12; i++) {
         if (p && p->session->sync_state.phase == STATE_MOVING) break;
@@ -89,24 +101,28 @@ static struct sim_proc *unlucky_proc(struct sim *s)
     return p;
 }
 
+void sim_crash(struct sim *s, struct sim_proc *p)
+{
+    if (alive(s) < 2) return;
+    noted(s, s->now);
+    sim_coverage.crash++;
+    sim_coverage.crash_joining += p->session->state == SESSION_JOINING;
+    if (!p->joiner) sim_lower_quorum(s);
+    sim_proc_end(s, p, true);
+}
+
 static void crash(struct sim *s)
 {
     uint32_t count = 1;
     bool many = !s->options.storm && sim_pick(s, 4) == 0;
     if (many) count = 1 + sim_pick(s, alive(s) + 1);
     if (count > 1) sim_coverage.crash_many++;
-    while (count-- > 0 && alive(s) > 1) {
-        struct sim_proc *p = unlucky_proc(s);
-        sim_coverage.crash++;
-        sim_coverage.crash_joining += p->session->state == SESSION_JOINING;
-        if (!p->joiner) sim_lower_quorum(s);
-        sim_proc_end(s, p, true);
-    }
+    while (count-- > 0 && alive(s) > 1) sim_crash(s, unlucky_proc(s));
 }
 
 static void freeze(struct sim *s)
 {
-    struct sim_proc *p = random_proc(s);
+    struct sim_proc *p = hasty_proc(s);
     if (!p || p->frozen) return;
     p->frozen = true;
     pccl_ns longest = (sim_pick(s, 4) == 0 ? 12 : 3) * SIM_DEADLINE;
@@ -118,11 +134,12 @@ static void freeze(struct sim *s)
 /* It lives, and runs again at some time. */
 static void starve(struct sim *s)
 {
-    struct sim_proc *p = random_proc(s);
+    struct sim_proc *p = hasty_proc(s);
     if (!p || p->frozen) return;
     p->frozen = p->starved = true;
     p->starved_at = s->now;
     p->thaw_at = s->now + sim_pick(s, 8 * (uint32_t)SIM_DEADLINE);
+    noted(s, p->thaw_at); /* it is waited for (M10b) */
     sim_coverage.starved++;
     SIM_TRACE(s, "process %u starves", p->uid);
 }
@@ -133,7 +150,7 @@ static void mute(struct sim *s)
     /* The last one: none of them. */
     static const enum wire_type answers[] = {
         WIRE_FLUSHED, WIRE_REPLY, WIRE_RESULT, WIRE_READY, WIRE_TYPE_COUNT};
-    struct sim_proc *p = random_proc(s);
+    struct sim_proc *p = hasty_proc(s);
     if (!p || p->mute) return;
     p->mute = answers[sim_pick(s, ARRAY_COUNT(answers))];
     SIM_TRACE(s, "process %u never sends answer %u", p->uid, p->mute);
@@ -287,8 +304,17 @@ static void join(struct sim *s)
     }
 }
 
+/* Where the fast path is often used most faults happen on it. */
+static bool is_slow_moment(const struct sim *s)
+{
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++)
+        if (s->procs[i].used && s->procs[i].fast.op) return false;
+    return s->options.fast;
+}
+
 static bool happens(struct sim *s, uint32_t rate)
 {
+    if (rate > 0 && is_slow_moment(s)) rate = rate / 32 + 1;
     if (rate == 0 || sim_pick(s, 1000000) >= rate) return false;
     noted(s, s->now);
     return true;

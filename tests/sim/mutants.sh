@@ -63,7 +63,7 @@ master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
-sim="test_sim sim sim_master util faults program program_op oracle shared election
+sim="test_sim sim sim_master util faults program program_op program_fast oracle shared election
 memory search fail letters net lasting strange life witness judge"
 model="model model_calls model_round model_master model_member"
 ccache=$(command -v ccache || true)
@@ -397,5 +397,25 @@ fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZ
 fast path in place at rank 2 (D9)|ring/fast_path.c|s/if (r->sendbuf == r->recvbuf .. e->rank > 1) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, result);/}
+an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at < since) drop(g, i);/drop(g, i);/
+a refused voter's launch ends with the verdict (F6)|elastic/session_verdict.c|s/ == pcclSuccess .. told) return;/ == pcclSuccess) return;/
+fast path beside a pending loss (D9)|elastic/session_launch.c|s/s->sync != SYNC_IDLE .. s->notified.loss_count > 0 ../s->sync != SYNC_IDLE ||/
+fast path in a closed epoch (D9)|elastic/session_launch.c|s/^        links_is_frozen(s->links))$/        false)/
+fast path past a kept verdict (D9)|elastic/session_launch.c|s/if (session_keeps_verdict(s, r)) return false;$//
+fast path beside operations (D9)|ring/fast_path.c|s/if (!q->able .. e->op_end > 0 .. r->members)/if (!q->able || r->members)/
+fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->cached) return false;/    if (!q->cached) q->cached = \&e->results[0];/
+fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
+fast path before a waiting DONE (D9)|ring/fast_path.c|s/ep->link->control_count == 0 \&\&$/true \&\&/
+fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
+fast path takes half a body (D9)|ring/fast_path.c|s/if (size < FRAME_SIZE + ep->recvs) continue;//
+fast path keeps no copy (D9)|ring/fast_path.c|s/^        memcpy(q->cached->bytes, q->r->recvbuf, q->size);//
+fast path's copy has the old number (D9)|ring/fast_path.c|s/^    q->cached->seq = q->frame.seq;//
+converted under the next number (D9)|ring/fast_path.c|s/    q->tag->next = q->frame.seq;//
+converted sends again (D9)|ring/fast_path.c|s/    op_unqueue(e, op);//
+converted asks for DONE (D9)|ring/fast_path.c|s/    op->confirm = false; .*//
+converted counts no sent frame (D9)|ring/fast_path.c|s/ep->send_next = ep->sent = ep->sends;/ep->send_next = ep->sends;/
+fast endpoints of an older view (D9)|ring/flush.c|s/    e->fast.known = false;//
+fast endpoints of closed connections (D9)|ring/op_frame.c|s/    e->fast.known = false;//
+fast path over one connection of several (D9)|ring/fast_path.c|s/ep->link->open != 1 .. ep->link->dialing > 0/ep->link->open < 1/
 MUTANTS
 [ "$survived" -eq 0 ]

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS_MAX = 16384, OUTCOMES_MAX = 32, VIEWS_MAX = 4096 };
+enum { KEYS_MAX = 65536, OUTCOMES_MAX = 32, VIEWS_MAX = 4096 };
 
 struct outcome {
     uint64_t id;

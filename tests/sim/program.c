@@ -70,6 +70,7 @@ static void begin_launch(struct sim *s, struct sim_proc *p)
             ? 1
             : 1 + (uint32_t)(program_hash(s, g->step, 501) % SIM_OPS_MAX);
     if (s->options.large) g->count = 1 + g->count / 2;
+    if (s->options.fast && program_hash(s, g->step, 507) % 4 > 0) g->count = 1;
     if (s->options.refuse) g->count = 1; /* an update may cross any of them */
     for (uint32_t i = 0; i < g->count; i++) {
         program_spec(s, p, i, &g->ops[i].spec);
@@ -136,8 +137,10 @@ static void begin_step(struct sim *s, struct sim_proc *p)
                   odd_one(s, p, 504);
     bool optimize =
         s->options.optimize && program_hash(s, g->step, 505) % 5 == 0;
-    if (g->odd_vote && !optimize && h >= s->options.sync + 3 &&
-        g->step % 3 == 0)
+    if (s->options.fast && program_hash(s, g->step, 508) % 4 > 0)
+        begin_launch(s, p);
+    else if (g->odd_vote && !optimize && h >= s->options.sync + 3 &&
+             g->step % 3 == 0)
         go(s, p, STAGE_PENDING);
     else if (optimize)
         go(s, p, STAGE_OPTIMIZE);

@@ -19,5 +19,13 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o);
 
 /* The operation is done: takes its result and checks it. */
 void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o);
+void program_ends(struct sim *s, struct sim_proc *p, struct sim_op *o,
+                  uint32_t contributors);
+
+/* program_fast.c. False: it has not begun. */
+bool program_fast(struct sim *s, struct sim_proc *p, struct sim_op *o,
+                  const struct op_request *r);
+/* Before its result is taken. */
+void program_fast_taken(const struct sim_proc *p, const struct sim_op *o);
 
 #endif

@@ -69,12 +69,13 @@ void program_spec(const struct sim *s, const struct sim_proc *p, uint32_t i,
     uint64_t step = p->program.step;
     uint64_t h = program_hash(s, step, i);
     *spec = (struct sim_spec){.ident = step * 8 + i};
-    spec->tag = program_hash(s, 0, 0) % 2 ? i : 100000 + step * 8 + i;
+    bool few = s->options.fast || program_hash(s, 0, 0) % 2;
+    spec->tag = few ? i : 100000 + step * 8 + i;
     spec->coll = (uint32_t)(h >> 3) % 8;
     if (spec->coll > COLL_ALLTOALLV) spec->coll = COLL_ALLREDUCE;
     spec->dtype = (enum dtype)((h >> 32) % DTYPE_COUNT);
     spec->redop = (enum redop)((h >> 40) % REDOP_COUNT);
-    sim_quantize(spec, h >> 50);
+    sim_quantize(spec, s->options.fast ? 1 : h >> 50);
     spec->count = choose_count(
         s, h >> 10, step,
         spec->coll == COLL_ALLREDUCE ? dtype_size(spec->quant.code) : 2,
@@ -236,7 +237,7 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     struct sim_spec *spec = &o->spec;
     o->op = NULL;
-    o->taken = o->asked = o->cached = o->fast = false;
+    o->taken = o->asked = o->cached = o->fast = o->converted = false;
     make_key(p, o);
     if (spec->absent ||
         (spec->size == 1 && spec->coll == COLL_ALLREDUCE && s->options.local)) {
@@ -264,13 +265,9 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     oracle_offer(s, o, p->session->id,
                  spec->ident == SIM_RESYNC ? (int64_t)p->program.step
                                            : (int64_t)spec_arguments(spec));
-    p->request = q;
-    if (sim_pick(s, 4) > 0 && session_fast(p->session, &p->request, 0)) {
-        p->fast = o;
-        witness_launch(p, o);
-        return true;
-    }
+    bool fast = program_fast(s, p, o, &q);
     witness_launch(p, o);
+    if (fast) return true;
     int result = session_launch(p->session, &q, 0, &o->op);
     SIM_TRACE(s,
               "process %u (id %llu) launches %llu tag %llu coll %u count "
@@ -322,8 +319,8 @@ static void check_buffers(struct sim *s, const struct sim_op *o)
     free(sent);
 }
 
-static void end_op(struct sim *s, struct sim_proc *p, struct sim_op *o,
-                   uint32_t contributors)
+void program_ends(struct sim *s, struct sim_proc *p, struct sim_op *o,
+                  uint32_t contributors)
 {
     o->taken = true;
     o->op = NULL;
@@ -358,32 +355,13 @@ void program_take(struct sim *s, struct sim_proc *p, struct sim_op *o)
     bool quantized = o->op->r.quant.algorithm != QUANT_NONE;
     bool confirm = o->op->confirm, mapped = o->op->mapped_bytes > 0;
     const struct wire_op name = op_name(o->op);
+    if (o->converted) program_fast_taken(p, o);
     o->result = session_take(p->session, o->op, &contributors, &tx, &rx);
     sim_cover_plan(&plan, quantized, confirm, mapped, o->result);
     const char *text = session_dispute(p->session, &name);
     sim_coverage.disputed += o->result == pcclInvalidArgument && text != NULL;
     sim_coverage.local += o->result == pcclSuccess && o->spec.size == 1;
-    end_op(s, p, o, contributors);
-}
-
-bool program_quick(struct sim *s, struct sim_proc *p)
-{
-    struct sim_op *o = p->fast;
-    enum fast_status state = fast_poll(p->session->engine);
-    if (state == FAST_WAITS && sim_pick(s, 64) > 0) return false;
-    p->fast = NULL;
-    if (state == FAST_DONE) {
-        sim_coverage.fast++;
-        o->result = pcclSuccess;
-        o->fast = true;
-        end_op(s, p, o, p->session->notified.size);
-        p->program.progress_at = s->now;
-        return true;
-    }
-    o->op = session_convert(p->session);
-    SIM_CHECK(s, o->op != NULL || s->options.scarce, "no memory");
-    sim_coverage.fast_converted += o->op != NULL;
-    return true;
+    program_ends(s, p, o, contributors);
 }
 
 void program_free(struct sim_proc *p)

@@ -110,6 +110,7 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
         return;
     }
     sim_count_message(msg);
+    program_gives(p, msg);
     sim_trace_message(s, "master <-", p->session->id, msg);
     if (p->control < 0) return;
     witness_to_master(p, msg);
@@ -233,6 +234,9 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     SIM_TRACE(s, "process %u (id %llu) %s", p->uid,
               (unsigned long long)p->session->id, crash ? "crashes" : "ends");
     sim_coverage.probe_lost += crash && p->session->engine->links.probe.on;
+    bool shown = p->fast.shown == p->fast.count;
+    sim_coverage.fast_crash += crash && p->fast.op && shown;
+    sim_coverage.fast_crash_amid += crash && p->fast.op && !shown;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         struct net_stream *st = &s->streams[i];
         for (int side = 0; st->used && side < 2; side++) {
@@ -439,7 +443,7 @@ static void settle(struct sim *s, struct sim_proc *p)
 static bool proc_turn(struct sim *s, struct sim_proc *p)
 {
     if (p->frozen) return false;
-    if (p->fast) return program_quick(s, p);
+    if (p->fast.op) return program_quick(s, p);
     if (letters_turn(s, p)) return true;
     bool done = false;
     bool program = false;
@@ -486,7 +490,7 @@ static bool anybody_works(struct sim *s)
 {
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
         struct sim_proc *p = &s->procs[i];
-        if (!p->used || p->frozen || p->fast) continue;
+        if (!p->used || p->frozen || p->fast.op) continue;
         if (!proc_io(s, p, false) && !proc_io(s, p, true) && !proc_accept(s, p))
             continue;
         settle(s, p);

@@ -70,7 +70,17 @@ enum {
     X(last_pair) X(last_one_way) X(last_small) X(last_split) X(last_lonely) \
     X(last_master) X(last_again) X(last_many) X(stutter) X(stutter_data) \
     X(stutter_master) X(garbled) X(garbled_master) X(garbled_member) \
-    X(strangers) X(callers) X(hung_up) X(clocks) X(unjudged)
+    X(strangers) X(callers) X(hung_up) X(clocks) X(unjudged) \
+    X(fast_before) X(fast_amid) X(fast_at_once) X(fast_waited) \
+    X(fast_half_frame) X(fast_mixed) X(fast_unable) X(fast_no_room) \
+    X(fast_rewound) X(fast_broadcast) X(fast_barrier) X(fast_in_place) \
+    X(fast_met_other) X(fast_met_argument) X(fast_met_flags) \
+    X(fast_met_control) X(fast_patience_none) \
+    X(fast_patience_some) X(fast_slept) X(fast_closed) X(fast_closed_done) \
+    X(fast_ended) X(fast_ended_done) X(fast_evicted) X(fast_evicted_done) \
+    X(fast_leaving) X(fast_crash) X(fast_crash_amid) X(fast_survived) \
+    X(fast_lost) X(fast_again) X(fast_invalid) X(fast_failed) X(fast_usage) \
+    X(fast_gives) X(fast_given) X(fast_letters)
 /* clang-format on */
 
 struct sim_coverage {
@@ -105,6 +115,8 @@ struct sim_op {
     bool taken, asked; /* asked: the request to have it fail */
     bool cached;       /* over at the launch */
     bool fast;         /* ended without one */
+    bool converted;    /* began without one, in this epoch: */
+    uint32_t began;
     int result;
     uint8_t *send, *recv, *copy; /* allocations; payload after SIM_GUARD */
     size_t send_size, recv_size;
@@ -165,6 +177,18 @@ struct sim_checkpoint {
     uint64_t revision, holder;
 };
 
+/* An operation on the fast path (program_fast.c). */
+struct sim_fast {
+    struct sim_op *op; /* NULL: none. Else nothing else happens there. */
+    struct op_request request;
+    uint32_t polls;        /* in vain */
+    uint32_t count, shown; /* of its frames, those that the others see */
+    pccl_ns turn_at;       /* the last turn */
+    bool slept, closed, ended, evicted; /* meanwhile */
+    struct frame done[8];               /* names of the last ones */
+    uint32_t done_count;
+};
+
 /* The clock of a process, or of the master. */
 struct sim_clock {
     pccl_ns began, base; /* by the universe's time, and by this clock */
@@ -209,8 +233,7 @@ struct sim_proc {
         struct shared_memory share;
     } conns[SIM_CONNS_MAX];
     struct sim_program program;
-    struct sim_op *fast;       /* a fast operation; nothing else happens */
-    struct op_request request; /* ... of it */
+    struct sim_fast fast;
     struct sim_shared shared;
     struct sim_letters letters;
     struct shared_region area;
@@ -265,6 +288,9 @@ struct sim_options {
     uint32_t steps;
     enum sim_single single;
     uint32_t lasting; /* faults that last, after `steps`; the first is single */
+    bool fast;        /* members of one host that often use the fast path... */
+    bool fast_stops;  /* ... and may stand still amid its frames */
+    uint32_t fast_patience; /* looks before it is given up, about */
     uint32_t stutter, garble, strangers; /* rates (strange.c) */
     bool clocks;                         /* run at different speeds */
     uint32_t alive_max;                  /* processes at a time */
@@ -382,6 +408,7 @@ bool sim_walled(const struct sim *s, uint32_t caller, uint32_t called);
 bool sim_refused(const struct sim *s, uint32_t a, uint32_t b);
 
 void sim_lower_quorum(struct sim *s); /* before the first view only */
+void sim_crash(struct sim *s, struct sim_proc *p);
 void sim_check_progress(struct sim *s, const struct sim_proc *p);
 
 /* sim_master.c */
@@ -392,6 +419,8 @@ bool sim_master_turn(struct sim *s); /* true if it had work */
 /* program.c: one turn; true if there was work. */
 bool program_turn(struct sim *s, struct sim_proc *p);
 bool program_quick(struct sim *s, struct sim_proc *p);
+/* An answer of a process, which may be a result of its fast path. */
+void program_gives(const struct sim_proc *p, const struct wire_msg *msg);
 void program_free(struct sim_proc *p);
 
 /* fail.c */

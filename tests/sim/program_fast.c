@@ -1,0 +1,273 @@
+/* program_fast.c - operations on the fast path (rule D9).
+ *
+ * Between its calls nothing else happens in the process. But the others do
+ * whatever they like: each look at the channels is an event of its own, and
+ * where `fast_stops`, so is each frame that is written. Counts what the path
+ * has met. */
+#include "program.h"
+#include "witness.h"
+
+#include "../../include/pccl.h"
+
+#include <string.h>
+
+enum { PATIENCE = 64, DIES_AMID = 48 };
+
+/* ------------------------------------------------------------- the others */
+
+static struct channel *channel_at(const struct sim_proc *p, uint32_t i,
+                                  uint32_t *number)
+{
+    const struct engine *e = p->session->engine;
+    *number = fast_conn(e, i);
+    return *number == NO_CONN ? NULL : e->links.conns[*number]->channel;
+}
+
+/* Members of the same view, as this process knows it. */
+static bool is_partner(const struct sim_proc *p, const struct sim_proc *q)
+{
+    const struct view *v = p->session->view;
+    return q->used && q != p && view_find(v, q->session->id) < v->size;
+}
+
+static void look_at_start(const struct sim *s, const struct sim_proc *p,
+                          const struct sim_op *o)
+{
+    struct sim_coverage *c = &sim_coverage;
+    const struct engine *e = p->session->engine;
+    bool rewound = false, before = false;
+    const uint8_t *from;
+    uint32_t number;
+    struct channel *channel;
+    for (uint32_t i = 0; (channel = channel_at(p, i, &number)) != NULL; i++) {
+        uint64_t size = FRAME_SIZE + e->fast.sends;
+        rewound |=
+            channel->base > 0 && channel->base + size == channel->written;
+        before |= channel_ready(channel, &from) > 0;
+    }
+    c->fast_rewound += rewound;
+    c->fast_before += before;
+    c->fast_broadcast += o->spec.coll == COLL_BROADCAST;
+    c->fast_barrier += o->spec.coll == COLL_BARRIER;
+    c->fast_in_place += o->spec.coll == COLL_ALLREDUCE && o->spec.in_place;
+    c->fast_letters += s->options.letters;
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        const struct sim_proc *q = &s->procs[i];
+        if (!is_partner(p, q)) continue;
+        const struct engine *other = q->session->engine;
+        /* The copy that makes room shows that all have installed it (D9a). */
+        SIM_CHECK(s, other->links.epoch >= e->links.epoch,
+                  "process %u has begun a fast operation of epoch %u before "
+                  "process %u installed it",
+                  p->uid, e->links.epoch, q->uid);
+        c->fast_unable += other->links.epoch == e->links.epoch &&
+                          other->fast.known && !other->fast.able;
+    }
+}
+
+/* The fast path is not taken, although it could be but for the room. */
+static void look_at_refusal(const struct sim_proc *p)
+{
+    const struct fast_path *q = &p->session->engine->fast;
+    if (!q->known || !q->able || !q->cached) return;
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        const struct channel *c = q->eps[i].conn->channel;
+        uint64_t used = c->written - c->seen_read;
+        sim_coverage.fast_no_room += c->size - used < FRAME_SIZE + q->sends;
+    }
+}
+
+static void look_around(const struct sim *s, struct sim_proc *p)
+{
+    struct sim_fast *f = &p->fast;
+    const struct master_group *g = &s->master->groups[p->group];
+    uint32_t number;
+    f->slept |= s->now - f->turn_at > PCCL_TIME_OF_TICK(SIM_DEADLINE);
+    f->turn_at = s->now;
+    f->evicted |= !sim_is_member(s, p->session->id);
+    f->closed |=
+        g->epoch != p->session->engine->links.epoch || g->phase != GROUP_OPEN;
+    for (uint32_t i = 0; channel_at(p, i, &number); i++) {
+        int stream = p->conns[number].stream;
+        f->ended |= s->streams[stream].pipe[!p->conns[number].side].ended;
+    }
+}
+
+/* What keeps the path from its end, as fast_poll() sees it. */
+static void look_at_frames(const struct sim_proc *p, enum fast_status state)
+{
+    struct sim_coverage *c = &sim_coverage;
+    const struct fast_path *q = &p->session->engine->fast;
+    uint32_t some = 0;
+    for (uint32_t i = 0; i < q->ep_count; i++) {
+        const struct fast_endpoint *ep = &q->eps[i];
+        const uint8_t *from;
+        struct frame f;
+        some += ep->body != NULL;
+        size_t size = channel_ready(ep->conn->channel, &from);
+        if (ep->body || size == 0) continue;
+        const uint8_t *head = ep->recvs > 0 ? q->head : q->empty;
+        c->fast_half_frame += size < FRAME_SIZE + ep->recvs;
+        if (size < FRAME_SIZE || memcmp(from, head, FRAME_SIZE) == 0) continue;
+        if (!frame_decode(from, &f)) continue;
+        bool same = f.scope == 0 && f.tag == q->frame.tag &&
+                    f.seq == q->frame.seq && f.epoch == q->frame.epoch;
+        c->fast_met_control += f.type != FRAME_DATA;
+        c->fast_met_other += f.type == FRAME_DATA && !same;
+        c->fast_met_argument += same && f.digest != q->frame.digest;
+        c->fast_met_flags += same && f.flags != q->frame.flags;
+    }
+    if (state != FAST_WAITS) return;
+    c->fast_patience_none += some == 0;
+    c->fast_patience_some += some > 0;
+}
+
+/* ----------------------------------------------------------- amid its frames
+ */
+
+/* The frames are written, and nobody has seen them: they are shown one after
+ * the other. */
+static void hide(struct sim_proc *p)
+{
+    struct sim_fast *f = &p->fast;
+    const struct engine *e = p->session->engine;
+    uint32_t number;
+    struct channel *c;
+    for (; (c = channel_at(p, f->count, &number)) != NULL; f->count++)
+        atomic_store(&c->own->written, c->written - FRAME_SIZE - e->fast.sends);
+}
+
+/* True: something else may happen before it looks for the others' frames. */
+static bool show(struct sim *s, struct sim_proc *p)
+{
+    struct sim_fast *f = &p->fast;
+    uint32_t number;
+    if (f->shown == f->count) return false;
+    if (f->shown > 0) sim_coverage.fast_amid++;
+    if (f->shown > 0 && s->options.crash > 0 && !s->healing &&
+        sim_pick(s, DIES_AMID) == 0) {
+        sim_crash(s, p);
+        return true;
+    }
+    const struct channel *c = channel_at(p, f->shown++, &number);
+    atomic_store(&c->own->written, c->written);
+    return true;
+}
+
+/* --------------------------------------------------------------- the calls */
+
+bool program_fast(struct sim *s, struct sim_proc *p, struct sim_op *o,
+                  const struct op_request *r)
+{
+    struct sim_fast *f = &p->fast;
+    /* Some members take it always, and some never. */
+    uint32_t share = 3;
+    if (s->options.fast)
+        share = (uint32_t)(sim_mix(s->seed, 83, p->uid, 0) % 8) + 1;
+    f->request = *r;
+    if (sim_pick(s, 4) >= share) return false;
+    if (!session_fast(p->session, &f->request, 0)) {
+        look_at_refusal(p);
+        return false;
+    }
+    f->op = o;
+    f->polls = f->count = f->shown = 0;
+    f->turn_at = s->now;
+    f->slept = f->closed = f->ended = f->evicted = false;
+    look_at_start(s, p, o);
+    if (s->options.fast_stops && sim_pick(s, 4) > 0) hide(p);
+    return true;
+}
+
+static void count_done(const struct sim *s, const struct sim_proc *p,
+                       const struct sim_op *o)
+{
+    struct sim_coverage *c = &sim_coverage;
+    const struct sim_fast *f = &p->fast;
+    c->fast++;
+    c->fast_at_once += f->polls == 0;
+    c->fast_waited += f->polls > 0;
+    c->fast_closed_done += f->closed;
+    c->fast_ended_done += f->ended;
+    c->fast_evicted_done += f->evicted;
+    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+        const struct sim_proc *q = &s->procs[i];
+        for (uint32_t k = 0; q->used && k < q->program.count; k++) {
+            const struct sim_op *other = &q->program.ops[k];
+            c->fast_mixed += other->op && !other->converted &&
+                             other->key.ident == o->key.ident &&
+                             other->key.epoch == o->key.epoch;
+        }
+    }
+}
+
+static void count_converted(const struct sim_proc *p, enum fast_status state)
+{
+    struct sim_coverage *c = &sim_coverage;
+    const struct sim_fast *f = &p->fast;
+    look_at_frames(p, state);
+    c->fast_converted++;
+    c->fast_slept += f->slept;
+    c->fast_closed += f->closed;
+    c->fast_ended += f->ended;
+    c->fast_evicted += f->evicted;
+    c->fast_leaving += p->leave_soon;
+}
+
+bool program_quick(struct sim *s, struct sim_proc *p)
+{
+    struct sim_fast *f = &p->fast;
+    struct sim_op *o = f->op;
+    struct engine *e = p->session->engine;
+    uint32_t patience = s->options.fast ? s->options.fast_patience : PATIENCE;
+    look_around(s, p);
+    if (show(s, p)) return true;
+    enum fast_status state = fast_poll(e);
+    if (state == FAST_WAITS && sim_pick(s, patience) > 0) {
+        f->polls++;
+        return false;
+    }
+    f->op = NULL;
+    if (state == FAST_DONE) {
+        count_done(s, p, o);
+        f->done[f->done_count++ % ARRAY_COUNT(f->done)] = e->fast.frame;
+        o->result = pcclSuccess;
+        o->fast = true;
+        program_ends(s, p, o, p->session->notified.size);
+        p->program.progress_at = s->now;
+        return true;
+    }
+    count_converted(p, state);
+    o->began = e->links.epoch;
+    o->op = session_convert(p->session);
+    SIM_CHECK(s, o->op != NULL || s->options.scarce, "no memory");
+    o->converted = o->op != NULL;
+    return true;
+}
+
+void program_fast_taken(const struct sim_proc *p, const struct sim_op *o)
+{
+    struct sim_coverage *c = &sim_coverage;
+    int result = o->op->result;
+    bool given = o->op->rx_bytes == 0 && o->op->epoch == o->began &&
+                 p->session->view->epoch != o->began;
+    c->fast_survived += result == pcclSuccess && o->op->epoch == o->began &&
+                        p->session->view->epoch != o->began;
+    c->fast_given += result == pcclSuccess && given && o->op->ep_count == 0;
+    c->fast_again += o->op->epoch != o->began;
+    c->fast_lost += result == pcclRankConnectionLost;
+    c->fast_invalid += result == pcclInvalidArgument;
+    c->fast_failed += result == pcclOperationFailed;
+    c->fast_usage += result == pcclInvalidUsage;
+}
+
+void program_gives(const struct sim_proc *p, const struct wire_msg *msg)
+{
+    const struct sim_fast *f = &p->fast;
+    if (msg->type != WIRE_RESULT) return;
+    for (uint32_t i = 0; i < f->done_count && i < ARRAY_COUNT(f->done); i++)
+        sim_coverage.fast_gives += msg->result.scope == 0 &&
+                                   msg->result.tag == f->done[i].tag &&
+                                   msg->result.seq == f->done[i].seq &&
+                                   p->session->view->epoch == f->done[i].epoch;
+}
