@@ -34,7 +34,7 @@ function(pccl_install_library target)
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
-pccl_install_library(pccl pccl.h)
+pccl_install_library(pccl pccl.h pccl_loop.h ccoip.h ccoip_inet.h)
 pccl_install_library(mpi_pccl mpi_pccl.h)
 
 if(TARGET mpi_pccl)

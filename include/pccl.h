@@ -23,12 +23,13 @@
  * means: by a signal, while others run. While the master itself is silent
  * (stopped, or its network is down), collectives go on, and calls that need it
  * wait for up to PCCL_MASTER_PATIENCE (environment of the peer, seconds,
- * default 60); a connection to it that ends, ends the waiting.
+ * default 60); a connection to it that ends, ends the waiting. pcclCancel and
+ * pcclSetTimeLimit end the waiting of any call.
  *
  * Threads. Any thread may call; calls on one communicator may run in parallel
  * where the operations themselves may (collectives with distinct tags, and
  * pcclArePeersPending beside them). pcclDestroyCommunicator must be the last
- * call on its communicator.
+ * call on its communicator that begins; those under way end.
  *
  * Processes. A communicator or a master belongs to the process that created it.
  * In a forked child its functions return pcclInvalidUsage, at once and without
@@ -37,8 +38,8 @@
  * own. All descriptors are closed at exec.
  *
  * NULL where a pointer is required is pcclInvalidArgument. Before pcclInit any
- * call is pcclNotInitialized, except the master functions, pcclGetBuildInfo and
- * pcclGetErrorString.
+ * call is pcclNotInitialized, except the master functions, pcclGetBuildInfo,
+ * pcclGetVersion, pcclParseAddress, pcclCancel and pcclGetErrorString.
  *
  * Limits. 4096 peers and 256 peer groups in a run (more are refused by
  * pcclConnect); 256 operations of a communicator not awaited. A communicator
@@ -46,6 +47,8 @@
  * about 1 MiB; with one other member on the host 4 MiB. */
 #ifndef PCCL_H
 #define PCCL_H
+
+#include "ccoip_inet.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,6 +62,11 @@
 /* One number to compare with: #if PCCL_VERSION >= 102 is version 0.1.2. */
 #define PCCL_VERSION                                                           \
     (PCCL_VERSION_MAJOR * 10000 + PCCL_VERSION_MINOR * 100 + PCCL_VERSION_PATCH)
+
+/* Marks an argument that may be NULL, in programs made for PCCL 1.0. */
+#ifndef PCCL_NULLABLE
+#define PCCL_NULLABLE
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -82,7 +90,7 @@ typedef enum pcclResult_t {
     pcclInvalidArgument = 3,        /* an argument is wrong here, or peers
                                        disagree on count, type, op or root */
     pcclInvalidUsage = 4,           /* the call is not allowed now */
-    pcclTooFewPeers = 5,            /* a collective in a world of one */
+    pcclTooFewPeers = 5,            /* of PCCL 1.0; not returned */
     pcclMasterConnectionFailed = 6, /* master unreachable, refused, or lost */
     pcclRankConnectionFailed = 7,   /* no ring through reachable links */
     pcclRankConnectionLost = 8,     /* a member was lost; call again */
@@ -90,7 +98,9 @@ typedef enum pcclResult_t {
     pcclPendingAsyncOps = 10, /* an operation has not been awaited */
     pcclUpdateTopologyFailed = 11,
     pcclTopologyOptimizationFailed = 12,
-    pcclOperationFailed = 13 /* by a member, with pcclFailCollective */
+    pcclOperationFailed = 13, /* by a member, with pcclFailCollective */
+    pcclCancelled = 14,       /* by pcclCancel; what it waited for goes on */
+    pcclTimedOut = 15         /* the same, by the limit of pcclSetTimeLimit */
 } pcclResult_t;
 
 typedef enum pcclDataType_t {
@@ -125,7 +135,10 @@ typedef enum pcclAttribute_t {
     PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE = 1,     /* accepted peers of the run */
     PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE = 2, /* members of this group */
     PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS = 3,
-    PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE = 4
+    PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE = 4,
+    PCCL_ATTRIBUTE_RANK = 5,       /* of this peer in its group's view */
+    PCCL_ATTRIBUTE_LAUNCH_RANK = 6 /* the rank hint that it joined with: the
+                                      rank that pccl-master gave, or -1 */
 } pcclAttribute_t;
 
 typedef enum pcclSharedStateSyncStrategy_t {
@@ -145,30 +158,6 @@ typedef enum pcclQuantizationAlgorithm_t {
     pcclQuantMinMax = 1,
     pcclQuantZeroPointScale = 2
 } pcclQuantizationAlgorithm_t;
-
-typedef enum ccoip_inet_protocol_t {
-    inetIPv4 = 0,
-    inetIPv6 = 1
-} ccoip_inet_protocol_t;
-
-typedef struct ccoip_ipv4_address_t {
-    uint8_t data[4]; /* network order */
-} ccoip_ipv4_address_t;
-
-typedef struct ccoip_ipv6_address_t {
-    uint8_t data[16]; /* network order */
-} ccoip_ipv6_address_t;
-
-typedef struct ccoip_inet_address_t {
-    ccoip_inet_protocol_t protocol;
-    ccoip_ipv4_address_t ipv4;
-    ccoip_ipv6_address_t ipv6;
-} ccoip_inet_address_t;
-
-typedef struct ccoip_socket_address_t {
-    ccoip_inet_address_t inet;
-    uint16_t port; /* host order */
-} ccoip_socket_address_t;
 
 typedef struct pcclComm_t pcclComm_t;
 typedef struct pcclRankInfo_t pcclRankInfo_t; /* declared by PCCL, unused */
@@ -269,12 +258,13 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(const pcclComm_t *comm,
                                           int *p_attribute_out);
 
 /* Leaves the run and frees the communicator, also when it never connected or
- * the master is gone. Operations not yet awaited are cancelled. The other
- * members see this peer as lost only if they still need it. The call mostly
- * does not wait. It waits at most one deadline for its posted messages to be
- * acknowledged, and at most another deadline and a second for the master to
- * release it. Afterwards the pointer is invalid, and so are messages that were
- * not released. */
+ * the master is gone. Operations not yet awaited are dropped. Calls that other
+ * threads have under way on it return pcclCancelled first; no other may begin.
+ * The other members see this peer as lost only if they still need it. The call
+ * mostly does not wait. It waits at most one deadline for its posted messages
+ * to be acknowledged, and at most another deadline and a second for the master
+ * to release it. Afterwards the pointer is invalid, and so are messages that
+ * were not released. */
 PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm);
 
 /* Registers with the master and blocks until the accepted peers admit this
@@ -312,7 +302,7 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
  * pcclInvalidUsage  not connected, evicted, such a call is under way, or
  *                   another peer has been for 2 deadlines in an operation that
  *                   this one did not launch. */
-PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
+PCCL_EXPORT pcclResult_t pcclArePeersPending(const pcclComm_t *comm,
                                              bool *pending_out);
 
 /* Finds a better order of the ring that large operations use, and adopts it
@@ -341,7 +331,7 @@ PCCL_EXPORT pcclResult_t pcclArePeersPending(pcclComm_t *comm,
  *                                 Collectives fail until an update or another
  *                                 optimization finds one.
  * pcclMasterConnectionFailed      evicted or master lost; connect anew. */
-PCCL_EXPORT pcclResult_t pcclOptimizeTopology(pcclComm_t *comm);
+PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *comm);
 
 /* The ring in force: *count_out ranks in the order in which data travels, each
  * to the next and the last to the first; 0 if there is no ring. At most
@@ -405,8 +395,8 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  * has the arithmetic. Signed codes give the results of unsigned codes of their
  * width.
  *
- * pcclSuccess             recvbuf holds the result.
- * pcclTooFewPeers         the world is this peer alone; nothing touched.
+ * pcclSuccess             recvbuf holds the result. In a world of one that is
+ *                         the vector itself.
  * pcclRankConnectionLost  a member was lost. When this returns, the world has
  *                         shrunk and the input is as it was: call again.
  * pcclRankConnectionFailed  the members cannot all reach each other.
@@ -417,11 +407,13 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  *                         that excludes this operation.
  * pcclMasterConnectionFailed  evicted, or the run is over; connect anew.
  * pcclInternalError       256 operations are not awaited, or no memory.
+ * pcclCancelled, pcclTimedOut  see pcclCancel: the operation goes on, and
+ *                         {comm, tag} is its handle for pcclAwaitAsyncReduce.
  *
  * Ring reduce-scatter + all-gather: Patarasuk & Yuan, JPDC 69(2), 2009. */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
                                        const pcclReduceDescriptor_t *descriptor,
-                                       pcclComm_t *comm,
+                                       const pcclComm_t *comm,
                                        pcclReduceInfo_t *reduce_info_out);
 
 /* Starts pcclAllReduce; it progresses in the background. Never blocks. Both
@@ -429,33 +421,35 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
  * *handle_out is a plain value: it needs no release, but each handle has to be
  * awaited. The await reports failures after the launch, the loss of a member
  * included. This call reports those before it (bad arguments, a tag in flight,
- * too few peers, no room), and then there is nothing to await. */
+ * no room), and then there is nothing to await. */
 PCCL_EXPORT pcclResult_t
 pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
-                   const pcclReduceDescriptor_t *descriptor, pcclComm_t *comm,
-                   pcclAsyncReduceOp_t *handle_out);
+                   const pcclReduceDescriptor_t *descriptor,
+                   const pcclComm_t *comm, pcclAsyncReduceOp_t *handle_out);
 
 /* Waits for an operation and returns its result, as pcclAllReduce does. Each
- * handle is awaited once. An unknown handle, or one that was awaited, is
- * pcclRankConnectionLost, as in PCCL 1.0. */
+ * handle is awaited once; after pcclCancelled or pcclTimedOut it is still to be
+ * awaited. A handle that is unknown, or was awaited, is pcclInvalidArgument,
+ * and pcclGetLastError says so. (PCCL 1.0 calls it a lost connection.) */
 PCCL_EXPORT pcclResult_t
 pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
                      pcclReduceInfo_t *reduce_info_out);
 
 /* Runs the operations, at most max_in_flight (and never more than 128) at a
- * time. Repeats those that fail with pcclRankConnectionLost until all are done
- * or the world is too small. Tags must differ among max_in_flight consecutive
- * operations, and count must be equal on all members. Operations that were done
- * before a loss keep their result, so results may come from different world
- * sizes.
+ * time. Repeats those that fail with pcclRankConnectionLost until all are done.
+ * Tags must differ among max_in_flight consecutive operations, and count must
+ * be equal on all members. Operations that were done before a loss keep their
+ * result, so results may come from different world sizes; see
+ * pcclAllReduceMultipleWithResults.
  *
  * reduce_info_out  sums of bytes over all operations, world size of the last.
  *
  * pcclInvalidArgument  count or max_in_flight is 0, or an operation is wrong.
- * pcclTooFewPeers      the world is (or became) this peer alone.
+ * pcclCancelled, pcclTimedOut  operations may be in flight: await the tag of
+ *                      each (the others are pcclInvalidArgument).
  * otherwise            as pcclAllReduce; every operation is awaited. */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
-    const pcclReduceOpDescriptor_t *ops, size_t count, pcclComm_t *comm,
+    const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *comm,
     pcclReduceInfo_t *reduce_info_out, int max_in_flight);
 
 /* --------------------------------------------------------- shared state */
@@ -510,10 +504,10 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  * pcclInvalidUsage             refused, see above and pcclGetLastError; or
  *                              other members of the group wait in another call.
  * pcclMasterConnectionFailed   evicted, or the run is over; connect anew. */
-PCCL_EXPORT pcclResult_t
-pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
-                           pcclSharedStateSyncStrategy_t strategy,
-                           pcclSharedStateSyncInfo_t *sync_info_out);
+PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(
+    const pcclComm_t *comm, pcclSharedState_t *shared_state,
+    pcclSharedStateSyncStrategy_t strategy,
+    pcclSharedStateSyncInfo_t *sync_info_out);
 
 /* --------------------------------------------------------------- master */
 
@@ -566,6 +560,105 @@ PCCL_EXPORT const char *pcclGetErrorString(pcclResult_t result);
 PCCL_EXPORT pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf,
                                           size_t size);
 
+/* The version of the library that runs, as PCCL_VERSION.
+ *
+ * pcclInvalidArgument  version_out is NULL. */
+PCCL_EXPORT pcclResult_t pcclGetVersion(int *version_out);
+
+/* ------------------------------------------- addresses, the environment */
+
+/* Reads an address: host:port, [v6]:port, host, v6, [v6], :port or port. A host
+ * is a name, whose first address is taken, or a number; none is 127.0.0.1. A
+ * text without a port gets default_port. A name takes as long as the system's
+ * resolver does. *address_out is untouched on error.
+ *
+ * pcclInvalidArgument         NULL, or not such a text.
+ * pcclMasterConnectionFailed  no such host. */
+PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text,
+                                          uint16_t default_port,
+                                          ccoip_socket_address_t *address_out);
+
+/* Creates a communicator and connects it to the run that the environment names,
+ * as in a program that pccl-master started. PCCL_MASTER is the master's
+ * address; of a name with several addresses, the first that answers is taken.
+ * Of `params`, which may be NULL, master_address is not used.
+ *
+ * Any communicator has the rank hint PCCL_RANK unless pcclSetOptions sets
+ * another one. So the ranks of the first view are those that pccl-master gave.
+ *
+ * *comm_out is set before the call waits, so another thread may cancel it. It
+ * is the caller's also on an error: an unconnected communicator with a text
+ * (pcclGetLastError), to be destroyed; or NULL after pcclNotInitialized and
+ * pcclInternalError.
+ *
+ * pcclInvalidUsage     PCCL_MASTER is not set.
+ * pcclInvalidArgument  PCCL_MASTER is no address, or comm_out is NULL.
+ * otherwise            as pcclConnect. */
+PCCL_EXPORT pcclResult_t
+pcclConnectFromEnv(const pcclCommCreateParams_t *params, pcclComm_t **comm_out);
+
+/* --------------------------------------------- ways out of a waiting call */
+
+/* Ends the waiting of all calls on the communicator, those of other threads
+ * included: they return pcclCancelled. Until pcclResume, so does every call
+ * that would have to wait. Any thread and any signal handler may call; it never
+ * blocks. pcclDestroyCommunicator may not have begun.
+ *
+ * A cancelled call has stopped waiting; what it waited for goes on, and to the
+ * other members this one is still in the call:
+ *
+ *   pcclConnect            the exception: the peer withdraws. The others see
+ *                          nothing. The communicator may connect again.
+ *   pcclUpdateTopology, pcclArePeersPending, pcclOptimizeTopology
+ *                          the vote stays cast. The next call of the same
+ *                          function waits for its answer. Before it, launches
+ *                          and other such calls are pcclInvalidUsage (after a
+ *                          cancelled pcclArePeersPending they are not), and the
+ *                          world may change at any time.
+ *   pcclSynchronizeSharedState
+ *                          goes on in the background, and the tensors belong to
+ *                          the library. The next call, which must list the same
+ *                          tensors, waits for its end; before it, as above.
+ *   pcclAwaitAsyncReduce, pcclAllReduce, pcclCollective
+ *                          the operation stays in flight: await it (again), or
+ *                          have it fail for all (pcclFailCollective) and await
+ *                          it.
+ *   pcclTakeEvent, pcclWaitAsync
+ *                          nothing has happened.
+ *
+ * pcclDestroyCommunicator ends all of that in any case, and takes its time.
+ *
+ * pcclInvalidArgument  comm is NULL.
+ * pcclInvalidUsage     in a forked child. */
+PCCL_EXPORT pcclResult_t pcclCancel(pcclComm_t *comm);
+
+/* Takes pcclCancel back: calls wait again. Not for signal handlers. */
+PCCL_EXPORT pcclResult_t pcclResume(pcclComm_t *comm);
+
+/* Each call that begins from now on waits at most limit_ms milliseconds; 0 or
+ * less: without limit, as at first. Then it returns pcclTimedOut, with the same
+ * meaning as pcclCancelled. Calls with a timeout of their own keep that, and so
+ * do the limits of the header's "Time". The time that pcclParseAddress, or
+ * pcclSynchronizeSharedState's reading of the tensors, takes is not waiting. */
+PCCL_EXPORT pcclResult_t pcclSetTimeLimit(pcclComm_t *comm, int64_t limit_ms);
+
+/* ------------------------------------------------------- several at once */
+
+/* As pcclAllReduceMultipleWithRetry, with the outcome of each operation.
+ *
+ * results  `count` entries, written by every call that the arguments allow:
+ *            pcclSuccess             done;
+ *            pcclCancelled, pcclTimedOut  in flight: to be awaited by its tag;
+ *            pcclRankConnectionLost  not in flight, the input is as it was: it
+ *                                    was not launched, or not again, before the
+ *                                    call ended;
+ *            otherwise               its own error, as of pcclAllReduce.
+ * infos    `count` entries, or NULL. Zero for what is not done;
+ *          local_world_size tells results of different worlds apart. */
+PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithResults(
+    const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *comm,
+    pcclResult_t *results, pcclReduceInfo_t *infos, int max_in_flight);
+
 /* One member of the view, as this peer has been notified of it. */
 typedef struct pcclMember_t {
     uint64_t id;   /* unique in the run, never reused; ascending with rank
@@ -603,7 +696,8 @@ PCCL_EXPORT pcclResult_t pcclGetTraits(const pcclComm_t *comm,
 /* Options for the next pcclConnect; see the variables of README.md. */
 typedef struct pcclCommOptions_t {
     size_t size;          /* sizeof(pcclCommOptions_t), for growth */
-    int32_t rank_hint;    /* wanted order among first members; -1: none */
+    int32_t rank_hint;    /* wanted order among first members; -1: none. What
+                             is never set: PCCL_RANK, if that is set */
     uint32_t deadline_ms; /* for reaching the master; after that the master's
                              deadline counts. 0: PCCL_DEADLINE or the default */
     /* 1: nobody is evicted from this peer's group because members cannot reach

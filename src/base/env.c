@@ -1,6 +1,8 @@
 /* env.c - lookup in the list of environment variables. */
 #include "env.h"
 
+#include "decimal.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,13 +39,21 @@ void env_warn_unknown(void (*warn)(const char *name))
     }
 }
 
+int32_t env_rank(void)
+{
+    const char *text = getenv("PCCL_RANK");
+    double rank;
+    bool digits = text && text[strspn(text, "0123456789")] == '\0';
+    if (!digits || !decimal_parse(text, &rank) || rank > INT32_MAX) return -1;
+    return (int32_t)rank;
+}
+
 static int64_t seconds_ns(const char *name, void (*warn)(const char *text))
 {
     const char *text = getenv(name);
     if (!text || *text == '\0') return 0;
-    char *end = NULL;
-    double seconds = strtod(text, &end);
-    if (*end == '\0' && seconds >= .01 && seconds <= 1e6)
+    double seconds;
+    if (decimal_parse(text, &seconds) && seconds >= .01 && seconds <= 1e6)
         return (int64_t)(seconds * 1e9);
     warn(text);
     return 0;

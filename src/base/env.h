@@ -33,6 +33,9 @@ bool env_is_known(const char *name);
  * is not in the list. No other thread may change the environment meanwhile. */
 void env_warn_unknown(void (*warn)(const char *name));
 
+/* PCCL_RANK, or -1. */
+int32_t env_rank(void);
+
 /* PCCL_DEADLINE in nanoseconds. 0: unset, or not a number of seconds between
  * 0.01 and 1e6; in that case warn gets its text. */
 int64_t env_deadline_ns(void (*warn)(const char *text));

@@ -16,7 +16,9 @@
     X(pcclPendingAsyncOps, "an operation has not been awaited")                \
     X(pcclUpdateTopologyFailed, "the topology update failed")                  \
     X(pcclTopologyOptimizationFailed, "the topology optimization failed")      \
-    X(pcclOperationFailed, "a member had the operation fail")
+    X(pcclOperationFailed, "a member had the operation fail")                  \
+    X(pcclCancelled, "cancelled; what the call waited for goes on")            \
+    X(pcclTimedOut, "timed out; what the call waited for goes on")
 
 const char *status_text(int result);
 

@@ -2,6 +2,8 @@
  * beside ours. */
 #include "option_table.h"
 
+#include "../base/decimal.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,11 +38,9 @@ bool option_count(struct parser *p, const char *text, uint32_t *count)
 
 static bool seconds_parse(struct parser *p, const char *text, double *seconds)
 {
-    char *end;
-    *seconds = strtod(text, &end);
-    bool digit = *text == '.' || (*text >= '0' && *text <= '9');
-    /* a year is enough, and fits into nanoseconds; !(x > 0) catches NaN */
-    if (digit && *end == '\0' && *seconds > 0 && *seconds <= 3.2e7) return true;
+    /* a year is enough, and fits into nanoseconds */
+    if (decimal_parse(text, seconds) && *seconds > 0 && *seconds <= 3.2e7)
+        return true;
     return option_fail(p->options,
                        "%s needs a number of seconds above 0, not '%s'",
                        p->name, text);

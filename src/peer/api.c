@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LIMIT_MS_MAX = 1000000000 }; /* eleven days */
+
 static atomic_bool initialized;
 
 static void warn_unknown(const char *name)
@@ -39,15 +41,20 @@ pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
     return pcclSuccess;
 }
 
-pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c)
+pcclResult_t api_begin(const pcclComm_t *comm, pcclComm_t **c)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm) return pcclInvalidArgument;
     if (comm_is_inherited(comm)) return pcclInvalidUsage;
     *c = (pcclComm_t *)(uintptr_t)comm;
-    comm_lock(*c);
-    if ((*c)->session) return pcclSuccess;
-    pthread_mutex_unlock(&(*c)->lock);
+    return comm_enter(*c) ? pcclSuccess : pcclCancelled;
+}
+
+pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c)
+{
+    pcclResult_t rc = api_begin(comm, c);
+    if (rc != pcclSuccess || (*c)->session) return rc;
+    comm_leave(*c);
     return pcclInvalidUsage;
 }
 
@@ -56,7 +63,7 @@ pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result)
     /* The text of an earlier failure does not explain a later one. */
     if (result != pcclSuccess && !c->explained) c->error[0] = '\0';
     c->explained = false;
-    pthread_mutex_unlock(&c->lock);
+    comm_leave(c);
     return result;
 }
 
@@ -77,22 +84,26 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     pthread_condattr_destroy(&attr);
     c->process = fork_guard_now();
     c->params = *params;
-    c->rank_hint = -1;
+    c->rank_hint = env_rank();
     c->master.fd = c->master.poll_fd = -1;
     c->background.loop.fd = c->background.loop.bell_fd = -1;
     progress_init(c);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->io.listeners[i] = -1;
+    if (!comm_calls_open(c)) {
+        free(c);
+        return pcclInternalError;
+    }
     *comm_out = c;
     return pcclSuccess;
 }
 
 pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
 {
-    if (!atomic_load(&initialized)) return pcclNotInitialized;
     const size_t first = offsetof(pcclCommOptions_t, evicts_nobody);
-    if (!comm || !options || options->size < first) return pcclInvalidArgument;
-    if (comm_is_inherited(comm)) return pcclInvalidUsage;
-    pthread_mutex_lock(&comm->lock);
+    pcclResult_t rc = api_begin(comm, &comm);
+    if (rc != pcclSuccess) return rc;
+    if (!options || options->size < first)
+        return api_leave(comm, pcclInvalidArgument);
     if (comm->session) return api_leave(comm, pcclInvalidUsage);
     comm->rank_hint = options->rank_hint;
     comm->deadline_ms = options->deadline_ms;
@@ -103,10 +114,8 @@ pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
 
 pcclResult_t pcclConnect(pcclComm_t *comm)
 {
-    if (!atomic_load(&initialized)) return pcclNotInitialized;
-    if (!comm) return pcclInvalidArgument;
-    if (comm_is_inherited(comm)) return pcclInvalidUsage;
-    pthread_mutex_lock(&comm->lock);
+    pcclResult_t rc = api_begin(comm, &comm);
+    if (rc != pcclSuccess) return rc;
     if (comm->session && comm->session->state != SESSION_GONE)
         return api_leave(comm, pcclInvalidUsage);
     comm_close(comm);
@@ -121,13 +130,41 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
         comm_abandon(comm);
         return pcclSuccess;
     }
-    pthread_mutex_lock(&comm->lock);
+    comm_end_calls(comm);
     comm_close(comm);
     pthread_mutex_unlock(&comm->lock);
     pthread_mutex_destroy(&comm->lock);
     pthread_cond_destroy(&comm->changed);
+    comm_calls_close(comm);
     free(comm);
     return pcclSuccess;
+}
+
+pcclResult_t pcclCancel(pcclComm_t *comm)
+{
+    if (!comm) return pcclInvalidArgument;
+    if (comm_is_inherited(comm)) return pcclInvalidUsage;
+    comm_calls_cancel(comm);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclResume(pcclComm_t *comm)
+{
+    pcclResult_t rc = api_begin(comm, &comm);
+    if (rc != pcclSuccess) return rc;
+    atomic_store(&comm->calls.cancelled, false);
+    return api_leave(comm, pcclSuccess);
+}
+
+pcclResult_t pcclSetTimeLimit(pcclComm_t *comm, int64_t limit_ms)
+{
+    pcclResult_t rc = api_begin(comm, &comm);
+    if (rc != pcclSuccess) return rc;
+    comm->calls.limit = 0;
+    if (limit_ms > 0)
+        comm->calls.limit = limit_ms < LIMIT_MS_MAX ? limit_ms * PCCL_MS
+                                                    : LIMIT_MS_MAX * PCCL_MS;
+    return api_leave(comm, pcclSuccess);
 }
 
 /* ------------------------------------------------------------- attributes */
@@ -153,11 +190,17 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *comm, pcclAttribute_t attribute,
     case PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE:
         value = t->largest;
         break;
+    case PCCL_ATTRIBUTE_RANK:
+        value = t->rank;
+        break;
+    case PCCL_ATTRIBUTE_LAUNCH_RANK:
+        value = (uint32_t)c->rank_hint;
+        break;
     default:
         return api_leave(c, pcclInvalidArgument);
     }
     if (!p_attribute_out) return api_leave(c, pcclInvalidArgument);
-    *p_attribute_out = (int)value;
+    *p_attribute_out = (int32_t)value;
     return api_leave(c, pcclSuccess);
 }
 
@@ -214,37 +257,77 @@ pcclResult_t pcclGetTraits(const pcclComm_t *comm, uint32_t *traits_out)
 
 pcclResult_t pcclGetLastError(const pcclComm_t *comm, char *buf, size_t size)
 {
-    if (!atomic_load(&initialized)) return pcclNotInitialized;
-    if (!comm || !buf || size == 0) return pcclInvalidArgument;
-    if (comm_is_inherited(comm)) return pcclInvalidUsage;
-    pcclComm_t *c = (pcclComm_t *)(uintptr_t)comm;
-    pthread_mutex_lock(&c->lock);
+    pcclComm_t *c;
+    pcclResult_t rc = api_begin(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!buf || size == 0) {
+        comm_leave(c);
+        return pcclInvalidArgument;
+    }
     const char *text = c->error;
     if (*text == '\0' && c->session && c->session->state == SESSION_GONE)
         text = c->session->reason;
     size_t length = strnlen(text, size - 1);
     memcpy(buf, text, length);
     buf[length] = '\0';
-    pthread_mutex_unlock(&c->lock);
+    comm_leave(c);
     return pcclSuccess;
 }
 
 /* ------------------------------------------------------------------ votes */
 
-/* Waits for the answer to a vote; 0xff when refused, -1 when gone. */
+pcclResult_t api_take_up(pcclComm_t *c)
+{
+    const char *which = NULL;
+    if (c->left.votes[VOTE_UPDATE]) which = "pcclUpdateTopology";
+    if (c->left.votes[VOTE_OPTIMIZE]) which = "pcclOptimizeTopology";
+    if (c->left.sync) which = "pcclSynchronizeSharedState";
+    if (!which || c->session->state == SESSION_GONE) return pcclSuccess;
+    comm_set_error(
+        c, "%s was called, and its end not waited for: call it again", which);
+    return pcclInvalidUsage;
+}
+
+/* Casts a vote, or takes up one that an interrupted call has cast. */
+static pcclResult_t begin_vote(pcclComm_t *c, enum vote_kind kind)
+{
+    if (c->left.votes[kind]) {
+        c->left.votes[kind] = false;
+        return pcclSuccess;
+    }
+    pcclResult_t rc = kind == VOTE_PENDING ? pcclSuccess : api_take_up(c);
+    if (rc == pcclSuccess) rc = (pcclResult_t)session_vote(c->session, kind);
+    if (rc == pcclSuccess) progress_changed(c);
+    return rc;
+}
+
+/* Waits for the answer to a vote; 0xff when refused, -1 when there is none. */
 static int vote(pcclComm_t *c, enum vote_kind kind, pcclResult_t *result)
 {
     struct session *s = c->session;
-    *result = (pcclResult_t)session_vote(s, kind);
+    pccl_ns until = comm_limit(c);
+    *result = begin_vote(c, kind);
     if (*result != pcclSuccess) return -1;
-    progress_changed(c);
-    while (s->votes[kind] != VOTE_ANSWERED && s->state == SESSION_MEMBER)
-        pthread_cond_wait(&c->changed, &c->lock);
+    int why = 0;
+    while (s->votes[kind] != VOTE_ANSWERED && s->state == SESSION_MEMBER &&
+           (why = comm_interrupted(c, until)) == 0)
+        comm_wait(c, until);
     bool answered = s->votes[kind] == VOTE_ANSWERED;
+    if (!answered && s->state == SESSION_MEMBER) {
+        c->left.votes[kind] = true;
+        *result = (pcclResult_t)comm_stop_waiting(
+            c, why, "the vote stays cast: call it again for the answer");
+        return -1;
+    }
     s->votes[kind] = VOTE_IDLE;
     if (answered) return s->answers[kind];
     *result = pcclMasterConnectionFailed;
     return -1;
+}
+
+static bool is_interrupted(pcclResult_t result)
+{
+    return result == pcclCancelled || result == pcclTimedOut;
 }
 
 pcclResult_t pcclUpdateTopology(pcclComm_t *comm)
@@ -263,7 +346,7 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *comm)
     return api_leave(c, result);
 }
 
-pcclResult_t pcclArePeersPending(pcclComm_t *comm, bool *pending_out)
+pcclResult_t pcclArePeersPending(const pcclComm_t *comm, bool *pending_out)
 {
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
@@ -274,6 +357,7 @@ pcclResult_t pcclArePeersPending(pcclComm_t *comm, bool *pending_out)
     if (answer == 0xff)
         comm_set_error(c, "another peer is inside an operation that this one "
                           "has not launched, or in another vote");
+    if (is_interrupted(result)) return api_leave(c, result);
     if (result != pcclSuccess || answer == 0xff)
         return api_leave(c, pcclInvalidUsage);
     *pending_out = answer == 1;
@@ -318,13 +402,14 @@ void api_describe_blockers(pcclComm_t *c)
                    text);
 }
 
-pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
+pcclResult_t pcclOptimizeTopology(const pcclComm_t *comm)
 {
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     if (session_busy(c->session)) return api_leave(c, pcclPendingAsyncOps);
-    if (c->session->notified.world <= 1) return api_leave(c, pcclInvalidUsage);
+    if (c->session->notified.world <= 1 && !c->left.votes[VOTE_OPTIMIZE])
+        return api_leave(c, pcclInvalidUsage);
     pcclResult_t result;
     int answer = vote(c, VOTE_OPTIMIZE, &result);
     if (answer == 0xff) {
@@ -341,7 +426,8 @@ pcclResult_t pcclOptimizeTopology(pcclComm_t *comm)
 /* ----------------------------------------------------------- shared state */
 
 pcclResult_t
-pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
+pcclSynchronizeSharedState(const pcclComm_t *comm,
+                           pcclSharedState_t *shared_state,
                            pcclSharedStateSyncStrategy_t strategy,
                            pcclSharedStateSyncInfo_t *sync_info_out)
 {
@@ -351,6 +437,8 @@ pcclSynchronizeSharedState(pcclComm_t *comm, pcclSharedState_t *shared_state,
     if (!shared_state || (shared_state->count > 0 && !shared_state->infos) ||
         (unsigned)strategy > PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY)
         return api_leave(c, pcclInvalidArgument);
+    if (!c->left.sync) rc = api_take_up(c);
+    if (rc != pcclSuccess) return api_leave(c, rc);
     return api_leave(c, (pcclResult_t)comm_synchronize(
                             c, shared_state, strategy, sync_info_out));
 }

@@ -4,10 +4,16 @@
 
 #include "comm.h"
 
-/* The checks at the start of every call on a connected communicator. Returns
- * with the lock held on success. */
+/* The checks at the start of every call on a communicator. Returns with the
+ * lock held on success; api_leave() releases it. */
+pcclResult_t api_begin(const pcclComm_t *comm, pcclComm_t **c);
+/* The same for a communicator that must be connected. */
 pcclResult_t api_enter(const pcclComm_t *comm, pcclComm_t **c);
 pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result);
+
+/* An error if a call stopped waiting for what must end before an operation, a
+ * vote or a synchronization begins. */
+pcclResult_t api_take_up(pcclComm_t *c);
 
 /* Sets the last error: the pairs that prevent a ring of the members. */
 void api_describe_blockers(pcclComm_t *c);

@@ -3,11 +3,13 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     /* Of programs that were made when there were no arguments to name. */
     SIZE_WITHOUT_ARGUMENTS = offsetof(pcclCollective_t, arguments),
-    ARGUMENTS_MOST = 8
+    ARGUMENTS_MOST = 8,
+    BATCH_MAX = 128 /* operations of a batch in flight */
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -178,6 +180,8 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
 {
     const struct session *s = c->session;
     if (s->state == SESSION_GONE) return pcclMasterConnectionFailed;
+    pcclResult_t rc = api_take_up(c);
+    if (rc != pcclSuccess) return rc;
     const char *wrong = op->members ? check_scope(op, s->id) : NULL;
     uint32_t world =
         op->members ? (uint32_t)op->member_count : s->notified.size;
@@ -187,7 +191,8 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
         comm_set_error(c, "%s", wrong);
         return pcclInvalidArgument;
     }
-    *r = request_of(s->engine, op, q);
+    /* Alone, the vector itself is the result. */
+    *r = request_of(s->engine, op, world > 1 ? q : NULL);
     const char *name;
     wrong = engine_unfit(s->engine, r, &name);
     if (!wrong) return pcclSuccess;
@@ -234,10 +239,19 @@ static void describe(pcclComm_t *c, int result, const struct wire_op *name)
     if (result == pcclRankConnectionFailed) api_describe_blockers(c);
 }
 
-/* Locked. Ends the operation. */
-static pcclResult_t take(pcclComm_t *c, struct op *op, pcclReduceInfo_t *info)
+/* Locked. Waits for the operation and ends it. If the wait ends before, the
+ * operation goes on, and another call may await it. */
+static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
+                         pcclReduceInfo_t *info)
 {
-    progress_wait(c, op);
+    op_set_awaited(op, true);
+    progress_wait(c, op, until);
+    if (!op_is_done(op)) {
+        op_set_awaited(op, false);
+        return (pcclResult_t)comm_stop_waiting(
+            c, comm_interrupted(c, until),
+            "the operation goes on: await it, or have it fail");
+    }
     pcclReduceInfo_t got = {0};
     struct wire_op name = op_name(op);
     int result = session_take(c->session, op, &got.local_world_size,
@@ -255,6 +269,7 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
 {
     struct op_request r;
     struct op *started;
+    pccl_ns until = comm_limit(c);
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) return rc;
     switch (progress_fast(c, &r, op->view_epoch, &started)) {
@@ -275,8 +290,7 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
         return pcclInternalError;
     }
     if (rc != pcclSuccess) return rc;
-    op_set_awaited(started);
-    return take(c, started, info);
+    return take(c, started, until, info);
 }
 
 static struct op *find_handle(pcclComm_t *c, uint64_t tag)
@@ -349,6 +363,8 @@ pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle, int timeout_ms,
         progress_wait_until(c, op, comm_now() + timeout_ms * PCCL_MS);
     op = find_handle(c, handle->tag);
     *done_out = op && op_is_done(op);
+    if (timeout_ms > 0 && !*done_out && comm_is_cancelled(c))
+        return api_leave(c, pcclCancelled);
     return api_leave(c, pcclSuccess);
 }
 
@@ -360,23 +376,21 @@ pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
     pcclResult_t rc = api_enter(reduce_handle->comm, &c);
     if (rc != pcclSuccess) return rc;
     struct op *op = find_handle(c, reduce_handle->tag);
-    if (!op) return api_leave(c, pcclRankConnectionLost);
-    op_set_awaited(op);
-    return api_leave(c, take(c, op, reduce_info_out));
+    if (!op) {
+        comm_set_error(c, "no operation with tag %llu waits to be awaited",
+                       (unsigned long long)reduce_handle->tag);
+        return api_leave(c, pcclInvalidArgument);
+    }
+    return api_leave(c, take(c, op, comm_limit(c), reduce_info_out));
 }
 
 /* -------------------------------------------------------------- all-reduce */
 
-/* Locked. */
-static pcclResult_t describe_reduce(pcclComm_t *c, const void *sendbuf,
-                                    void *recvbuf,
-                                    const pcclReduceDescriptor_t *d,
-                                    pcclCollective_t *op)
+static pcclCollective_t describe_reduce(const void *sendbuf, void *recvbuf,
+                                        const pcclReduceDescriptor_t *d)
 {
-    if (c->session->state == SESSION_MEMBER && c->session->notified.size < 2)
-        return pcclTooFewPeers;
-    *op = (pcclCollective_t){
-        .size = sizeof *op,
+    return (pcclCollective_t){
+        .size = sizeof(pcclCollective_t),
         .kind = pcclKindAllReduce,
         .tag = d->tag,
         .sendbuf = sendbuf,
@@ -385,7 +399,6 @@ static pcclResult_t describe_reduce(pcclComm_t *c, const void *sendbuf,
         .datatype = d->src_descriptor.datatype,
         .op = d->op,
     };
-    return pcclSuccess;
 }
 
 /* Locked. */
@@ -394,15 +407,13 @@ static pcclResult_t launch_reduce(pcclComm_t *c, const void *sendbuf,
                                   const pcclReduceDescriptor_t *d,
                                   struct op **out)
 {
-    pcclCollective_t op;
-    pcclResult_t rc = describe_reduce(c, sendbuf, recvbuf, d, &op);
-    if (rc != pcclSuccess) return rc;
+    pcclCollective_t op = describe_reduce(sendbuf, recvbuf, d);
     return launch(c, &op, &d->quantization_options, out);
 }
 
 pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
                                 const pcclReduceDescriptor_t *descriptor,
-                                pcclComm_t *comm,
+                                const pcclComm_t *comm,
                                 pcclAsyncReduceOp_t *handle_out)
 {
     pcclComm_t *c;
@@ -412,71 +423,122 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
     struct op *op;
     rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
     if (rc != pcclSuccess) return api_leave(c, rc);
-    *handle_out = (pcclAsyncReduceOp_t){comm, descriptor->tag};
+    *handle_out = (pcclAsyncReduceOp_t){c, descriptor->tag};
     progress_launched(c);
     return api_leave(c, rc);
 }
 
 pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
                            const pcclReduceDescriptor_t *descriptor,
-                           pcclComm_t *comm, pcclReduceInfo_t *reduce_info_out)
+                           const pcclComm_t *comm,
+                           pcclReduceInfo_t *reduce_info_out)
 {
     pcclComm_t *c;
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     if (!descriptor) return api_leave(c, pcclInvalidArgument);
-    pcclCollective_t op;
-    rc = describe_reduce(c, sendbuf, recvbuf, descriptor, &op);
-    if (rc != pcclSuccess) return api_leave(c, rc);
+    pcclCollective_t op = describe_reduce(sendbuf, recvbuf, descriptor);
     const pcclQuantizationOptions_t *q = &descriptor->quantization_options;
     return api_leave(c, run(c, &op, q, reduce_info_out));
 }
 
-/* One pass over the operations that are left: launches up to max_in_flight,
- * awaits the oldest first. Returns the worst result; LOST is not one. */
-static pcclResult_t pass(pcclComm_t *c, const pcclReduceOpDescriptor_t *ops,
-                         size_t count, bool *done, size_t max_in_flight,
-                         pcclReduceInfo_t *sum)
+/* Operations of pcclAllReduceMultipleWithRetry in flight: a ring. */
+struct batch {
+    const pcclReduceOpDescriptor_t *ops;
+    size_t count;
+    pcclResult_t *results;   /* of each operation; LOST: it is to be launched */
+    pcclReduceInfo_t *infos; /* of each, or NULL */
+    pcclReduceInfo_t sum;
+    pccl_ns until;
+    size_t room, first, flying, next;
+    struct op *window[BATCH_MAX];
+    size_t index[BATCH_MAX]; /* of each of the window */
+};
+
+/* Launches as many as may fly; stops at an error, and returns it. */
+static pcclResult_t launch_some(pcclComm_t *c, struct batch *b)
 {
-    struct op *window[OPS_MAX];
-    size_t first = 0;
-    size_t flying = 0;
-    size_t next = 0;
-    size_t index[OPS_MAX];
-    pcclResult_t worst = pcclSuccess;
-    while (flying > 0 || (next < count && worst == pcclSuccess)) {
-        while (next < count && flying < max_in_flight && worst == pcclSuccess) {
-            size_t slot = (first + flying) % max_in_flight;
-            if (!done[next]) {
-                worst = launch_reduce(c, ops[next].sendbuf, ops[next].recvbuf,
-                                      &ops[next].descriptor, &window[slot]);
-                if (worst != pcclSuccess) break;
-                op_set_awaited(window[slot]);
-                progress_launched(c);
-                index[slot] = next;
-                flying++;
-            }
-            next++;
+    for (; b->next < b->count && b->flying < b->room; b->next++) {
+        const pcclReduceOpDescriptor_t *d = &b->ops[b->next];
+        size_t slot = (b->first + b->flying) % b->room;
+        if (b->results[b->next] != pcclRankConnectionLost) continue;
+        pcclResult_t rc = launch_reduce(c, d->sendbuf, d->recvbuf,
+                                        &d->descriptor, &b->window[slot]);
+        if (rc == pcclRankConnectionLost) continue; /* the next pass */
+        if (rc != pcclSuccess) {
+            b->results[b->next] = rc;
+            return rc;
         }
-        if (flying == 0) break;
-        pcclReduceInfo_t info = {0};
-        pcclResult_t rc = take(c, window[first], &info);
-        if (rc == pcclSuccess) {
-            done[index[first]] = true;
-            sum->tx_bytes += info.tx_bytes;
-            sum->rx_bytes += info.rx_bytes;
-            sum->local_world_size = info.local_world_size;
-        } else if (rc != pcclRankConnectionLost && worst == pcclSuccess) {
-            worst = rc;
-        }
-        first = (first + 1) % max_in_flight;
-        flying--;
+        op_set_awaited(b->window[slot], true);
+        progress_launched(c);
+        b->index[slot] = b->next;
+        b->flying++;
     }
+    return pcclSuccess;
+}
+
+/* The oldest one. */
+static pcclResult_t land(pcclComm_t *c, struct batch *b)
+{
+    size_t index = b->index[b->first];
+    pcclReduceInfo_t info = {0};
+    pcclResult_t rc = take(c, b->window[b->first], b->until, &info);
+    b->results[index] = rc;
+    b->first = (b->first + 1) % b->room;
+    b->flying--;
+    if (rc != pcclSuccess) return rc;
+    if (b->infos) b->infos[index] = info;
+    b->sum.tx_bytes += info.tx_bytes;
+    b->sum.rx_bytes += info.rx_bytes;
+    b->sum.local_world_size = info.local_world_size;
+    return rc;
+}
+
+static bool stops(pcclResult_t rc)
+{
+    return rc != pcclSuccess && rc != pcclRankConnectionLost;
+}
+
+/* One pass over the operations that are left: launches as many as may fly,
+ * awaits the oldest first. Returns the first result that ends the call. */
+static pcclResult_t pass(pcclComm_t *c, struct batch *b)
+{
+    pcclResult_t worst = pcclSuccess;
+    b->next = 0;
+    do {
+        if (worst == pcclSuccess) worst = launch_some(c, b);
+        if (b->flying == 0) break;
+        pcclResult_t rc = land(c, b);
+        if (stops(rc) && worst == pcclSuccess) worst = rc;
+    } while (b->flying > 0 || (b->next < b->count && worst == pcclSuccess));
     return worst;
 }
 
+static bool is_left(const struct batch *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->results[i] == pcclRankConnectionLost) return true;
+    }
+    return false;
+}
+
+/* Locked. Lost members are no reason to end. */
+static pcclResult_t reduce_all(pcclComm_t *c, struct batch *b,
+                               int max_in_flight)
+{
+    b->room = (size_t)max_in_flight;
+    if (b->room > BATCH_MAX) b->room = BATCH_MAX;
+    b->until = comm_limit(c);
+    for (size_t i = 0; i < b->count; i++)
+        b->results[i] = pcclRankConnectionLost;
+    pcclResult_t rc = pcclSuccess;
+    while (is_left(b) && rc == pcclSuccess) rc = pass(c, b);
+    return rc;
+}
+
 pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *ops,
-                                            size_t count, pcclComm_t *comm,
+                                            size_t count,
+                                            const pcclComm_t *comm,
                                             pcclReduceInfo_t *reduce_info_out,
                                             int max_in_flight)
 {
@@ -485,18 +547,26 @@ pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *ops,
     if (rc != pcclSuccess) return rc;
     if (!ops || count == 0 || max_in_flight <= 0)
         return api_leave(c, pcclInvalidArgument);
-    size_t window = (size_t)max_in_flight;
-    if (window > OPS_MAX / 2) window = OPS_MAX / 2;
-    bool *done = calloc(count, sizeof *done);
-    if (!done) return api_leave(c, pcclInternalError);
-    pcclReduceInfo_t sum = {0};
-    bool left = true;
-    while (left && rc == pcclSuccess) {
-        rc = pass(c, ops, count, done, window, &sum);
-        left = false;
-        for (size_t i = 0; i < count; i++) left |= !done[i];
-    }
-    free(done);
-    if (rc == pcclSuccess && reduce_info_out) *reduce_info_out = sum;
+    struct batch b = {.ops = ops, .count = count};
+    b.results = calloc(count, sizeof *b.results);
+    if (!b.results) return api_leave(c, pcclInternalError);
+    rc = reduce_all(c, &b, max_in_flight);
+    free(b.results);
+    if (rc == pcclSuccess && reduce_info_out) *reduce_info_out = b.sum;
     return api_leave(c, rc);
+}
+
+pcclResult_t pcclAllReduceMultipleWithResults(
+    const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *comm,
+    pcclResult_t *results, pcclReduceInfo_t *infos, int max_in_flight)
+{
+    pcclComm_t *c;
+    pcclResult_t rc = api_enter(comm, &c);
+    if (rc != pcclSuccess) return rc;
+    if (!ops || count == 0 || max_in_flight <= 0 || !results)
+        return api_leave(c, pcclInvalidArgument);
+    struct batch b = {
+        .ops = ops, .count = count, .results = results, .infos = infos};
+    if (infos) memset(infos, 0, count * sizeof *infos);
+    return api_leave(c, reduce_all(c, &b, max_in_flight));
 }

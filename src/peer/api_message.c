@@ -105,11 +105,15 @@ pcclResult_t pcclTakeEvent(pcclComm_t *comm, int timeout_ms, pcclEvent_t *event)
     pccl_ns until = PCCL_NEVER;
     struct message_event *taken = progress_take_event(comm, 0);
     if (timeout_ms > 0) until = comm_now() + timeout_ms * PCCL_MS;
+    if (timeout_ms < 0) until = comm_limit(comm);
     if (!taken && timeout_ms != 0) taken = progress_take_event(comm, until);
     *event = (pcclEvent_t){.kind = pcclEventNone};
-    if (!taken)
-        return leave(comm,
-                     is_gone(comm) ? pcclMasterConnectionFailed : pcclSuccess);
+    if (!taken && is_gone(comm)) return leave(comm, pcclMasterConnectionFailed);
+    if (!taken && timeout_ms > 0 && !comm_is_cancelled(comm))
+        return leave(comm, pcclSuccess);
+    if (!taken && timeout_ms != 0)
+        return leave(comm, comm_interrupted(comm, until));
+    if (!taken) return leave(comm, pcclSuccess);
     describe(taken, event);
     if (!event->owned) message_release(&comm->session->messages, taken);
     return leave(comm, pcclSuccess);

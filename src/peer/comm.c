@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -192,14 +193,24 @@ static enum comm_transport own_transport(void)
 
 /* A spare process of pccl-master joins when a line, or the end, of its standard
  * input arrives. */
-static void spare_wait(void)
+static void spare_wait(pcclComm_t *c, pccl_ns until)
 {
     static atomic_bool waited;
     const char *spare = getenv("PCCL_SPARE");
     char byte;
     if (!spare || strcmp(spare, "1") != 0 || atomic_exchange(&waited, true))
         return;
-    while (read(STDIN_FILENO, &byte, 1) == -1 && errno == EINTR) continue;
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                           {.fd = c->calls.bell_fd, .events = POLLIN}};
+    while (comm_interrupted(c, until) == 0) {
+        pccl_ns left = until - comm_now();
+        int most = left < PCCL_S ? (int)(left / PCCL_MS) + 1 : 1000;
+        if (poll(fds, ARRAY_COUNT(fds), most) > 0 && fds[0].revents != 0 &&
+            read(STDIN_FILENO, &byte, 1) >= 0)
+            return;
+        if (fds[1].revents != 0) comm_calls_drain(c);
+    }
+    atomic_store(&waited, false); /* the next connect waits again */
 }
 
 static void send_hello(pcclComm_t *c)
@@ -256,6 +267,9 @@ static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
     if (c->session) session_free(c->session);
+    if (c->left.sync) state_list_free(c->left.sync);
+    free(c->left.sync);
+    c->left = (struct comm_left){.sync = NULL};
     shared_region_free(&c->io.region);
     progress_close(c);
     io_loop_close(&c->background.loop);
@@ -294,7 +308,8 @@ static bool start_loop(pcclComm_t *c)
     l->release = loop_release;
     l->acquire = loop_acquire;
     io_loop_pace(l, pace(c));
-    return progress_start(c) && comm_io_start_watchers(c);
+    return progress_start(c) && comm_calls_start(c) &&
+           comm_io_start_watchers(c);
 }
 
 /* PCCL_ALGORITHM. False: it names an algorithm that does not exist. */
@@ -318,14 +333,28 @@ static bool force_algorithms(pcclComm_t *c)
     return false;
 }
 
+int comm_stop_waiting(pcclComm_t *c, int why, const char *next)
+{
+    comm_set_error(c, "%s; %s",
+                   why == pcclTimedOut
+                       ? "the call waited as long as pcclSetTimeLimit says"
+                       : "pcclCancel ended the call",
+                   next);
+    return why;
+}
+
+static const char connect_anew[] =
+    "the run does not know this peer: call pcclConnect again to join it";
+
 int comm_open(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
+    pccl_ns until = comm_limit(c);
     c->background.stopping = c->io.accept_paused = false;
     c->io.transport = own_transport();
     c->patience = env_patience_ns(warn_patience);
     if (c->patience == 0) c->patience = MASTER_PATIENCE_DEFAULT;
-    spare_wait();
+    spare_wait(c, until);
     if (!allocate(c, deadline)) {
         release(c);
         comm_set_error(c, "out of memory or descriptors");
@@ -335,9 +364,11 @@ int comm_open(pcclComm_t *c)
         release(c);
         return pcclInvalidArgument;
     }
-    if (!comm_master_connect(c, deadline) || !comm_io_listen(c)) {
+    if (!comm_master_connect(c, deadline, until) || !comm_io_listen(c)) {
         release(c);
-        return pcclMasterConnectionFailed;
+        int why = comm_interrupted(c, until);
+        return why ? comm_stop_waiting(c, why, connect_anew)
+                   : pcclMasterConnectionFailed;
     }
     c->progress.processors = own_processors();
     struct session *s = c->session;
@@ -350,12 +381,19 @@ int comm_open(pcclComm_t *c)
     }
     send_hello(c);
     progress_changed(c);
-    while (s->state == SESSION_JOINING && !s->master_lost)
-        pthread_cond_wait(&c->changed, &c->lock);
+    while (s->state == SESSION_JOINING && !s->master_lost &&
+           comm_interrupted(c, until) == 0)
+        comm_wait(c, until);
     if (s->state == SESSION_MEMBER) return pcclSuccess;
-    comm_set_error(c, "not admitted to the run: %s", s->reason);
+    int why = s->state == SESSION_JOINING && !s->master_lost
+                  ? comm_interrupted(c, until)
+                  : 0;
+    if (why)
+        why = comm_stop_waiting(c, why, connect_anew);
+    else
+        comm_set_error(c, "not admitted to the run: %s", s->reason);
     comm_close(c);
-    return pcclMasterConnectionFailed;
+    return why ? why : pcclMasterConnectionFailed;
 }
 
 static void leave(pcclComm_t *c)

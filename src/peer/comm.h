@@ -78,6 +78,23 @@ struct comm_io {
     struct shared_region region; /* that others of this host read (rule L7) */
 };
 
+/* The calls inside a communicator, and what ends their waiting. */
+struct comm_calls {
+    atomic_bool cancelled; /* between pcclCancel and pcclResume */
+    atomic_bool ending;    /* pcclDestroyCommunicator waits for them */
+    int bell_fd;           /* eventfd that pcclCancel writes */
+    struct io_watch watch;
+    pccl_ns limit;   /* of a call's waiting; 0: none */
+    uint32_t inside; /* calls */
+};
+
+/* What calls that stopped waiting have left under way. The same call takes it
+ * up again. */
+struct comm_left {
+    bool votes[VOTE_KIND_COUNT];
+    struct state_list *sync; /* owned; NULL: none */
+};
+
 struct pcclComm_t {
     unsigned process; /* fork_guard_now() of the process that made it */
     pthread_mutex_t lock;
@@ -93,6 +110,8 @@ struct pcclComm_t {
 
     struct session *session; /* NULL: not connected */
     struct progress progress;
+    struct comm_calls calls;
+    struct comm_left left;
     struct comm_background background;
     struct comm_master master;
     struct comm_io io;
@@ -104,6 +123,9 @@ void comm_lock(pcclComm_t *c);
 void comm_yield_lock(pcclComm_t *c);
 int comm_open(pcclComm_t *c);   /* pcclConnect without its checks; locked */
 void comm_close(pcclComm_t *c); /* ends threads and sockets; locked */
+/* The text and the result of a call that comm_interrupted() ends, and what the
+ * program is told to do next. */
+int comm_stop_waiting(pcclComm_t *c, int why, const char *next);
 /* In a child that inherited the communicator: frees it, unlocked, and does
  * nothing that another process could notice. */
 void comm_abandon(pcclComm_t *c);
@@ -127,6 +149,29 @@ void comm_pace(pcclComm_t *c);
 void comm_set_error(pcclComm_t *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 pccl_ns comm_now(void);
+
+/* --- comm_calls.c --- */
+bool comm_calls_open(pcclComm_t *c);   /* false: no descriptor */
+void comm_calls_close(pcclComm_t *c);  /* also if it was not opened */
+bool comm_calls_start(pcclComm_t *c);  /* the loop reads the bell */
+void comm_calls_drain(pcclComm_t *c);  /* silences the bell */
+void comm_calls_cancel(pcclComm_t *c); /* unlocked; in a signal handler, too */
+static inline bool comm_is_cancelled(const pcclComm_t *c)
+{
+    return atomic_load_explicit(&c->calls.cancelled, memory_order_relaxed);
+}
+/* Every call of pccl.h begins and ends with these. comm_enter() takes the lock.
+ * False: the communicator is being destroyed, and it has not. */
+bool comm_enter(pcclComm_t *c);
+void comm_leave(pcclComm_t *c);
+/* Ends all calls; no other may begin. Takes the lock. */
+void comm_end_calls(pcclComm_t *c);
+/* When a call that begins now stops waiting; PCCL_NEVER: no limit is set. */
+pccl_ns comm_limit(const pcclComm_t *c);
+/* pcclCancelled or pcclTimedOut: the call stops waiting. 0: it goes on. */
+int comm_interrupted(const pcclComm_t *c, pccl_ns until);
+/* Until `changed` is signalled or the time has come; locked. */
+void comm_wait(pcclComm_t *c, pccl_ns until);
 
 /* --- comm_io.c: sockets; all locked --- */
 bool comm_io_listen(pcclComm_t *c);
@@ -158,7 +203,8 @@ void comm_watch(pcclComm_t *c);
 void comm_watch_sleep(pcclComm_t *c, pccl_ns most);
 
 /* --- comm_master.c; all locked --- */
-bool comm_master_connect(pcclComm_t *c, pccl_ns deadline);
+/* Ends before the deadline if the call is to stop waiting by `until`. */
+bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until);
 bool comm_master_start(pcclComm_t *c); /* the loop reads it */
 void comm_master_close(pcclComm_t *c);
 void comm_master_send(void *comm, const struct wire_msg *msg);

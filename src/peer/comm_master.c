@@ -162,15 +162,17 @@ static void on_master_event(void *comm, struct io_watch *w)
 }
 
 /* Waits for a connect() that was begun, and returns its error or 0. */
-static int await_connect(int fd, pccl_ns deadline)
+static int await_connect(pcclComm_t *c, int fd, pccl_ns until)
 {
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
-    pccl_ns until = comm_now() + deadline;
+    struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
+                         {.fd = c->calls.bell_fd, .events = POLLIN}};
     int rc;
     do { /* a signal of the program is no failure */
+        if (comm_is_cancelled(c)) return ECANCELED;
+        if (p[1].revents != 0) comm_calls_drain(c);
         pccl_ns left = until - comm_now();
-        rc = poll(&p, 1, left > 0 ? (int)(left / PCCL_MS) : 0);
-    } while (rc < 0 && errno == EINTR);
+        rc = poll(p, ARRAY_COUNT(p), left > 0 ? (int)(left / PCCL_MS) + 1 : 0);
+    } while (rc < 0 ? errno == EINTR : rc > 0 && p[0].revents == 0);
     if (rc == 0) return ETIMEDOUT;
     int error = 0;
     socklen_t size = sizeof error;
@@ -191,8 +193,9 @@ static struct wire_addr master_address(const pcclComm_t *c)
     return addr;
 }
 
-bool comm_master_connect(pcclComm_t *c, pccl_ns deadline)
+bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
 {
+    pccl_ns end = comm_now() + deadline;
     struct comm_master *m = &c->master;
     struct wire_addr addr = master_address(c);
     struct io_addr to;
@@ -205,7 +208,8 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline)
     if (fd >= 0) io_addr_tune_early(fd, &to);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
         error = errno;
-    if (error == EINPROGRESS) error = await_connect(fd, deadline);
+    if (error == EINPROGRESS)
+        error = await_connect(c, fd, end < until ? end : until);
     if (error != 0) {
         comm_set_error(c, "cannot reach the master at %s: %s",
                        io_addr_print(&addr, text), strerror(error));

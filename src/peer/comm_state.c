@@ -127,27 +127,79 @@ static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
     return pcclInternalError;
 }
 
+/* Reads the tensors and asks the others. */
+static int begin(pcclComm_t *c, const pcclSharedState_t *state,
+                 pcclSharedStateSyncStrategy_t strategy,
+                 struct state_list **out)
+{
+    if (session_busy(c->session)) return pcclPendingAsyncOps;
+    struct state_list *list = malloc(sizeof *list);
+    int result = list ? (int)read_state(c, state, list) : pcclInternalError;
+    if (result != pcclSuccess) {
+        free(list);
+        return result;
+    }
+    result = session_sync(c->session, list, (enum sync_strategy)strategy,
+                          state->revision);
+    if (result == pcclSuccess) {
+        *out = list;
+        return result;
+    }
+    state_list_free(list);
+    free(list);
+    return result;
+}
+
+/* Takes up what an interrupted call has begun. */
+static int take_up(pcclComm_t *c, const pcclSharedState_t *state,
+                   struct state_list **out)
+{
+    const struct state_list *list = c->left.sync;
+    bool same = list->count == state->count;
+    for (uint32_t i = 0; same && i < list->count; i++)
+        same = list->tensors[i].data == state->infos[i].data &&
+               list->tensors[i].count == state->infos[i].count;
+    if (!same) {
+        comm_set_error(c, "a synchronization of other tensors is not over: "
+                          "call with these again");
+        return pcclInvalidArgument;
+    }
+    *out = c->left.sync;
+    c->left.sync = NULL;
+    return pcclSuccess;
+}
+
+static int end(pcclComm_t *c, pcclSharedState_t *state,
+               pcclSharedStateSyncInfo_t *info)
+{
+    struct session *s = c->session;
+    uint64_t tx, rx;
+    int result = session_sync_take(s, &state->revision, &tx, &rx);
+    if (result == pcclSuccess && info)
+        *info = (pcclSharedStateSyncInfo_t){(size_t)tx, (size_t)rx};
+    if (result == pcclSuccess && s->sync_error[0] != '\0')
+        LOG(LOG_WARN, "a member was refused: %s", s->sync_error);
+    if (s->sync_error[0] != '\0') comm_set_error(c, "%s", s->sync_error);
+    return result;
+}
+
 int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
                      pcclSharedStateSyncStrategy_t strategy,
                      pcclSharedStateSyncInfo_t *info)
 {
-    struct session *s = c->session;
-    struct state_list list;
-    if (session_busy(s)) return pcclPendingAsyncOps;
-    int result = (int)read_state(c, state, &list);
+    pccl_ns until = comm_limit(c);
+    struct state_list *list;
+    int result = c->left.sync ? take_up(c, state, &list)
+                              : begin(c, state, strategy, &list);
     if (result != pcclSuccess) return result;
-    result =
-        session_sync(s, &list, (enum sync_strategy)strategy, state->revision);
-    if (result == pcclSuccess) {
-        uint64_t tx, rx;
-        progress_wait_sync(c);
-        result = session_sync_take(s, &state->revision, &tx, &rx);
-        if (result == pcclSuccess && info)
-            *info = (pcclSharedStateSyncInfo_t){(size_t)tx, (size_t)rx};
-        if (result == pcclSuccess && s->sync_error[0] != '\0')
-            LOG(LOG_WARN, "a member was refused: %s", s->sync_error);
-        if (s->sync_error[0] != '\0') comm_set_error(c, "%s", s->sync_error);
+    progress_wait_sync(c, until);
+    if (c->session->sync == SYNC_ASKED) {
+        c->left.sync = list;
+        return comm_stop_waiting(c, comm_interrupted(c, until),
+                                 "the synchronization goes on: call again");
     }
-    state_list_free(&list);
+    result = end(c, state, info);
+    state_list_free(list);
+    free(list);
     return result;
 }

@@ -92,13 +92,14 @@ struct poll_loop {
  * patience or the time is over. */
 enum look progress_poll(pcclComm_t *c, struct poll_loop *loop);
 
-/* --- calls that wait; progress_wait.c --- */
-/* Until op is DONE. */
-void progress_wait(pcclComm_t *c, const struct op *op);
-/* The same, but returns when it is `until` or a message event is there. */
+/* --- calls that wait; progress_wait.c. Each returns when its goal is reached,
+ * when it is `until`, or when the communicator's calls are cancelled. --- */
+/* op is DONE. */
+void progress_wait(pcclComm_t *c, const struct op *op, pccl_ns until);
+/* The same, or a message event is there. */
 void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until);
-/* Until the synchronization of shared state is over. */
-void progress_wait_sync(pcclComm_t *c);
+/* The synchronization of shared state is over. */
+void progress_wait_sync(pcclComm_t *c, pccl_ns until);
 /* A small operation whose members are ready, without a launch. */
 enum progress_fast {
     FAST_NOTHING, /* nothing has happened: launch it */
@@ -108,7 +109,7 @@ enum progress_fast {
 };
 enum progress_fast progress_fast(pcclComm_t *c, const struct op_request *r,
                                  uint64_t view_epoch, struct op **rest);
-/* The next event of messages; NULL: none until then, or GONE. */
+/* The next event of messages; NULL: none, or GONE. */
 struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until);
 /* Rule P2P-8: posted messages reach the live members within a deadline. */
 void progress_flush_messages(pcclComm_t *c);

@@ -30,13 +30,14 @@ static bool is_done(const pcclComm_t *c, const struct goal *goal)
 
 static bool is_over(const pcclComm_t *c, const struct goal *goal)
 {
-    return is_done(c, goal) || comm_now() >= goal->until;
+    return is_done(c, goal) || comm_interrupted(c, goal->until) != 0;
 }
 
 static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
 {
     const struct goal *goal = loop->user;
     if (is_done(c, goal)) return LOOK_DONE;
+    if (comm_is_cancelled(c)) return LOOK_ELSE;
     bool moved = goal->sync && comm_master_read(c);
     comm_io_expect(c, goal->op);
     moved |= loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
@@ -62,25 +63,15 @@ static void poll_for(pcclComm_t *c, struct goal *goal)
 static void own(pcclComm_t *c, struct goal *goal)
 {
     progress_enter(c, goal->sync);
-    while (!is_done(c, goal)) {
+    while (!is_over(c, goal)) {
         poll_for(c, goal);
-        if (is_done(c, goal)) break;
+        if (is_over(c, goal)) break;
         pccl_ns left = SLEEP_MAX;
         if (goal->until != PCCL_NEVER) left = goal->until - comm_now();
         if (left <= 0) break;
         progress_sleep(c, left < SLEEP_MAX ? left : SLEEP_MAX);
     }
     progress_leave(c);
-}
-
-static void wait_for_signal(pcclComm_t *c, pccl_ns until)
-{
-    if (until == PCCL_NEVER) {
-        pthread_cond_wait(&c->changed, &c->lock);
-        return;
-    }
-    struct timespec t = {.tv_sec = until / PCCL_S, .tv_nsec = until % PCCL_S};
-    (void)pthread_cond_timedwait(&c->changed, &c->lock, &t);
 }
 
 static void wait_for(pcclComm_t *c, struct goal *goal)
@@ -93,13 +84,13 @@ static void wait_for(pcclComm_t *c, struct goal *goal)
             own(c, goal);
             return;
         }
-        wait_for_signal(c, goal->until);
+        comm_wait(c, goal->until);
     }
 }
 
-void progress_wait(pcclComm_t *c, const struct op *op)
+void progress_wait(pcclComm_t *c, const struct op *op, pccl_ns until)
 {
-    wait_for(c, &(struct goal){.op = op, .until = PCCL_NEVER});
+    wait_for(c, &(struct goal){.op = op, .until = until});
 }
 
 void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until)
@@ -107,9 +98,9 @@ void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until)
     wait_for(c, &(struct goal){.op = op, .events = true, .until = until});
 }
 
-void progress_wait_sync(pcclComm_t *c)
+void progress_wait_sync(pcclComm_t *c, pccl_ns until)
 {
-    wait_for(c, &(struct goal){.sync = true, .until = PCCL_NEVER});
+    wait_for(c, &(struct goal){.sync = true, .until = until});
 }
 
 /* -------------------------------------------------------------- fast path */
@@ -202,7 +193,8 @@ static bool move_messages(pcclComm_t *c, const struct poll_set *set)
 static enum look look_for_messages(pcclComm_t *c, struct poll_loop *loop)
 {
     struct message_event **event = loop->user;
-    if (progress_has_owner(c) || !is_all_shared(&c->session->messages))
+    if (progress_has_owner(c) || !is_all_shared(&c->session->messages) ||
+        comm_is_cancelled(c))
         return LOOK_ELSE;
     bool all = move_messages(c, message_poll_set(&c->session->messages));
     *event = message_take(&c->session->messages);
@@ -276,10 +268,12 @@ struct message_event *progress_take_event(pcclComm_t *c, pccl_ns until)
         move_all(c);
     while (!event && !(event = message_take(&c->session->messages))) {
         pccl_ns now = comm_now();
-        if (now >= until || c->session->state == SESSION_GONE) break;
+        if (now >= until || c->session->state == SESSION_GONE ||
+            comm_is_cancelled(c))
+            break;
         pccl_ns next = until - now > PCCL_S ? now + PCCL_S : until;
         if (progress_has_owner(c))
-            wait_for_signal(c, next);
+            comm_wait(c, next);
         else
             own_for_event(c, next);
     }

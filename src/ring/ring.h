@@ -181,7 +181,7 @@ void op_set_verdict(struct op *op, enum op_verdict verdict);
 enum op_verdict op_verdict_of(const struct op *op);
 /* A caller waits for the result: no other call finds the operation. */
 bool op_is_awaited(const struct op *op);
-void op_set_awaited(struct op *op);
+void op_set_awaited(struct op *op, bool awaited);
 /* Rule D10: this member wants the operation to fail. It reports this once an
  * epoch, or in any case if `again`. */
 void engine_fail(struct engine *e, struct op *op, bool again);

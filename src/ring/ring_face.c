@@ -75,9 +75,9 @@ bool op_is_awaited(const struct op *op)
     return op->awaited;
 }
 
-void op_set_awaited(struct op *op)
+void op_set_awaited(struct op *op, bool awaited)
 {
-    op->awaited = true;
+    op->awaited = awaited;
 }
 
 void engine_fail(struct engine *e, struct op *op, bool again)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # headers.sh CC CXX INCLUDE [MPI_INCLUDE] - each public header compiles by
-# itself, after the other one and twice, as C99 and as C++11, without a warning.
-# CXX may be empty; without MPI_INCLUDE it is pccl.h only.
+# itself, after the other one and twice, as C99 and as C++11, without a warning;
+# and so does code made for PCCL 1.0's headers. CXX may be empty; without
+# MPI_INCLUDE it is the native headers only.
 set -eu
 cc=$1 cxx=$2 include=$3 mpi=${4:-}
 warnings='-Wall -Wextra -Wpedantic -Wundef -Wshadow -Werror'
@@ -24,6 +25,10 @@ for compiler in "$cc -std=c99 -Wstrict-prototypes -x c" \
         ${cxx:+"$cxx -std=c++11 -x c++"}; do
     compile "$compiler" pccl.h
     compile "$compiler" pccl.h pccl.h
+    compile "$compiler" ccoip.h ccoip_inet.h pccl.h
+    compile "$compiler" pccl_loop.h
+    $compiler $warnings -I"$include" -fsyntax-only "$(dirname "$0")/pccl_1_0.c" ||
+        faults=$((faults + 1))
     if [ -z "$mpi" ]; then continue; fi
     compile "$compiler" mpi_pccl.h
     compile "$compiler" pccl.h mpi_pccl.h

@@ -30,6 +30,9 @@ NOTHING(progress_launched, pcclComm_t *c)
 ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,
        const struct op_request *r, uint64_t view_epoch, struct op **rest)
 
+ABSENT(bool, io_loop_watch, false, struct io_loop *loop, struct io_watch *w,
+       uint32_t mask)
+ABSENT(int, comm_stop_waiting, why, pcclComm_t *c, int why, const char *next)
 NOTHING(program_gives, const struct sim_proc *p, const struct wire_msg *msg)
 ABSENT(bool, program_quick, false, struct sim *s, struct sim_proc *p)
 ABSENT(uint64_t, spec_arguments, 0, const struct sim_spec *spec)

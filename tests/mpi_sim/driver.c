@@ -65,9 +65,9 @@ void progress_tested(pcclComm_t *c)
     wait(c);
 }
 
-void progress_wait(pcclComm_t *c, const struct op *op)
+void progress_wait(pcclComm_t *c, const struct op *op, pccl_ns until)
 {
-    while (!op_is_done(op)) wait(c);
+    while (!op_is_done(op) && universe.now < until) wait(c);
 }
 
 void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until)

@@ -82,9 +82,11 @@ static void polite_body(struct seat *seat)
     pcclResult_t rc = pcclSuccess;
     seat_report(seat, READY, 0);
     for (int step = 0; rc == pcclSuccess || rc == pcclRankConnectionLost;
-         step += rc == pcclSuccess)
+         step += rc == pcclSuccess) {
         rc = vector_reduce(&v, step);
-    SEAT_CHECK(seat, rc == pcclTooFewPeers || rc == pcclMasterConnectionFailed);
+        if (rc == pcclSuccess && world_size(comm) == 1) break;
+    }
+    SEAT_CHECK(seat, rc == pcclSuccess || rc == pcclMasterConnectionFailed);
     seat_report(seat, WORLD, rc);
     (void)seat_hear(seat);
     for (int i = 0; i < 3; i++) (void)pcclUpdateTopology(comm);
@@ -103,7 +105,7 @@ static void no_signal_no_output_no_exit(void **state)
     for (int i = 0; i < 4; i++) cluster_add(c, polite_body, NULL);
     await_all(c, 4, READY);
     for (int i = 3; i > 0; i--) cluster_signal(c, i, SIGKILL);
-    assert_int_equal(cluster_await(c, 0, WORLD), pcclTooFewPeers);
+    assert_int_equal(cluster_await(c, 0, WORLD), pcclSuccess);
     cluster_signal_master(c, SIGKILL);
     cluster_order(c, 0, GO);
     assert_int_equal(cluster_await(c, 0, DONE), 0);
@@ -303,8 +305,7 @@ static void reasons_body(struct seat *seat)
     SEAT_EQUAL(seat, pcclCollective(&op, comm, NULL), pcclInvalidArgument);
     says(seat, comm, "does not contain this peer");
     /* A failure that explains itself does not show an older reason. */
-    pcclReduceDescriptor_t d = {.count = 1, .src_descriptor = {pcclFloat, 0}};
-    SEAT_EQUAL(seat, pcclAllReduce(&x, &y, &d, comm, NULL), pcclTooFewPeers);
+    SEAT_EQUAL(seat, pcclOptimizeTopology(comm), pcclInvalidUsage);
     says(seat, comm, "");
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }

@@ -91,7 +91,7 @@ static void stream_body(struct seat *seat)
         if (world_size(comm) == survivors(s)) left--;
     }
     if (world_size(comm) == 1)
-        SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclTooFewPeers);
+        SEAT_EQUAL(seat, vector_reduce(&v, 0), pcclSuccess);
     seat_report(seat, DONE, world_size(comm));
     vector_close(&v);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);

@@ -1,0 +1,120 @@
+/* pccl_loop.h - the loop of a training that members may leave and join at any
+ * time. Inline functions over pccl.h, for programs to use or to read.
+ *
+ *     pcclLoop_t loop = {.comm = comm, .state = &state};
+ *     while (step < steps) {
+ *         if (pcclLoopBegin(&loop) != pcclSuccess) break;
+ *         ... train: change, which has room for count + 1 floats ...
+ *         if (pcclLoopMean(&loop, change, count, samples) != pcclSuccess)
+ * break;
+ *         ... apply the change to the state, as all members do ...
+ *     }
+ *
+ * `step` is part of the shared state, so that a newcomer takes it from the
+ * members. All members call the two in turn; a newcomer begins with
+ * pcclLoopBegin after pcclConnect. An error is that of the last call on the
+ * communicator (pcclGetLastError); after pcclCancelled or pcclTimedOut the same
+ * function may be called again. */
+#ifndef PCCL_LOOP_H
+#define PCCL_LOOP_H
+
+#include "pccl.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pcclLoop_t {
+    pcclComm_t *comm;         /* connected */
+    pcclSharedState_t *state; /* NULL: nothing is shared. The revision counts
+                                 synchronizations; the loop sets it */
+    uint64_t tag;             /* of the mean */
+    /* What the last call found; zero at first. */
+    bool entered;         /* this peer has begun a pass before */
+    bool updates, shares; /* a call that was cancelled is taken up */
+    bool waits;           /* ... and the mean */
+    bool changed;         /* newcomers were admitted in this pass */
+    uint64_t received;    /* bytes of state that this peer lacked */
+    uint32_t members;     /* whose mean it was */
+} pcclLoop_t;
+
+/* Begins a pass: asks whether newcomers wait (one round trip to the master),
+ * and only then admits them and makes the state equal everywhere. A peer that
+ * has just joined finds the members there and receives the state. A lost member
+ * changes nothing here: the next mean is without it. */
+static inline pcclResult_t pcclLoopBegin(pcclLoop_t *loop)
+{
+    pcclSharedStateSyncInfo_t info = {0, 0};
+    pcclResult_t rc = pcclSuccess;
+    if (!loop->updates && !loop->shares) {
+        bool pending = false;
+        loop->changed = !loop->entered;
+        loop->received = 0;
+        if (loop->entered) rc = pcclArePeersPending(loop->comm, &pending);
+        if (rc != pcclSuccess) return rc;
+        loop->updates = pending;
+        loop->shares = !pending && loop->changed;
+        loop->entered = true;
+    }
+    if (loop->updates) {
+        rc = pcclUpdateTopology(loop->comm);
+        if (rc != pcclSuccess) return rc;
+        loop->updates = false;
+        loop->shares = loop->changed = true;
+    }
+    if (loop->shares && loop->state) {
+        rc = pcclSynchronizeSharedState(
+            loop->comm, loop->state,
+            PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR, &info);
+        if (rc != pcclSuccess) return rc;
+        loop->state->revision++; /* of the next one */
+        loop->received = info.rx_bytes;
+    }
+    loop->shares = false;
+    return rc;
+}
+
+/* Replaces x by the mean over all members, each with its weight (the number of
+ * its samples, say): sum(weight * x) / sum(weight). If all weights are 0, so is
+ * the mean. When a member is lost, it is the mean of the others.
+ *
+ * x  count + 1 floats; the last one is used for the weights, and holds their
+ * sum afterwards. Unspecified after an error. */
+static inline pcclResult_t pcclLoopMean(pcclLoop_t *loop, float *x,
+                                        size_t count, float weight)
+{
+    pcclReduceDescriptor_t sum = {0,
+                                  pcclSum,
+                                  0,
+                                  {pcclFloat, pcclDistributionNone},
+                                  {pcclFloat, pcclQuantNone}};
+    pcclAsyncReduceOp_t handle;
+    pcclReduceInfo_t info = {0, 0, 0};
+    pcclResult_t rc;
+    size_t i;
+    sum.count = count + 1;
+    sum.tag = loop->tag;
+    handle.comm = loop->comm;
+    handle.tag = loop->tag;
+    if (!loop->waits) {
+        for (i = 0; i < count; i++) x[i] = weight != 0 ? x[i] * weight : 0;
+        x[count] = weight;
+        rc = pcclAllReduce(x, x, &sum, loop->comm, &info);
+    } else {
+        rc = pcclAwaitAsyncReduce(&handle, &info);
+    }
+    /* x is as it was, and the members are fewer. */
+    while (rc == pcclRankConnectionLost)
+        rc = pcclAllReduce(x, x, &sum, loop->comm, &info);
+    loop->waits = rc == pcclCancelled || rc == pcclTimedOut;
+    if (rc != pcclSuccess) return rc;
+    loop->members = info.local_world_size;
+    for (i = 0; x[count] != 0 && i < count; i++) x[i] /= x[count];
+    return rc;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
