@@ -7,7 +7,7 @@ option(PCCL_CORES_ONLY
 set(PCCL_CUDA AUTO CACHE STRING
     "Shared state in GPU memory: ON, OFF, or AUTO (where nvcc is found)")
 set(PCCL_MPI AUTO CACHE STRING
-    "libmpi_pccl: ON, OFF, or AUTO (where MPICH's headers are found)")
+    "libmpi_pccl and libmpi_abi: ON, OFF, or AUTO (ON: they need nothing)")
 foreach(choice PCCL_CUDA PCCL_MPI)
     set_property(CACHE ${choice} PROPERTY STRINGS AUTO ON OFF)
     if(NOT ${choice} MATCHES "^(AUTO|ON|OFF)$")
@@ -36,24 +36,12 @@ if(BUILD_TESTING)
     endif()
 endif()
 
-# MPICH's headers, never its library: the ABI that libmpi_pccl has.
+# The headers of both of MPI's binary interfaces are ours (include/mpich,
+# include/mpi_abi): nothing of another MPI is needed.
 set(PCCL_USE_MPI OFF)
+set(PCCL_MPI_INCLUDE_DIR ${PROJECT_SOURCE_DIR}/include/mpich)
 if(NOT PCCL_CORES_ONLY AND NOT PCCL_MPI STREQUAL "OFF")
-    find_path(PCCL_MPICH_INCLUDE_DIR mpi_proto.h
-        PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/mpich
-              /usr/include/mpich /usr/include/mpich-${CMAKE_SYSTEM_PROCESSOR}
-              /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/mpich/include
-              /usr/local/include /opt/mpich/include)
-    if(PCCL_MPICH_INCLUDE_DIR)
-        set(PCCL_USE_MPI ON)
-    elseif(PCCL_MPI STREQUAL "ON")
-        list(APPEND missing "MPICH's headers (Debian package libmpich-dev, or \
--DPCCL_MPI=OFF for no libmpi_pccl)")
-    else()
-        message(WARNING "MPICH's headers were not found (Debian package \
-libmpich-dev): libmpi_pccl, mpicc and the MPI examples are left out; \
--DPCCL_MPI=OFF does so without this warning.")
-    endif()
+    set(PCCL_USE_MPI ON)
 endif()
 
 set(PCCL_USE_CUDA OFF)

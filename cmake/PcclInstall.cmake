@@ -1,5 +1,5 @@
 # Install rules; included by the top CMakeLists.txt after all targets. Installs
-# those targets that exist, so a machine without MPICH's headers gets the rest.
+# those targets that exist.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -28,21 +28,24 @@ function(pccl_install_library target)
     install(TARGETS ${target} EXPORT PcclTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
     list(TRANSFORM ARGN PREPEND include/ OUTPUT_VARIABLE headers)
-    install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    if(headers)
+        install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    endif()
     configure_file(cmake/${target}.pc.in ${target}.pc @ONLY)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${target}.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
 pccl_install_library(pccl pccl.h pccl_loop.h ccoip.h ccoip_inet.h)
-pccl_install_library(mpi_pccl mpi_pccl.h)
+pccl_install_library(mpi_pccl mpi_pccl.h mpi-ext.h)
+pccl_install_library(mpi_abi)
 
 if(TARGET mpi_pccl)
-    # Users compile with MPICH's mpi.h, as we do.
-    set_property(TARGET mpi_pccl PROPERTY INTERFACE_INCLUDE_DIRECTORIES
-        "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
-        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
-        ${PCCL_MPICH_INCLUDE_DIR})
+    # One mpi.h for each binary interface.
+    foreach(face mpich mpi_abi)
+        install(FILES include/${face}/mpi.h
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pccl/${face})
+    endforeach()
     # The folder that pccl-master puts first in the library path of the ranks:
     # the names under which programs built with MPICH look for MPI, and our own
     # for those linked without an rpath. A library is loaded from there, not
@@ -51,11 +54,12 @@ if(TARGET mpi_pccl)
     file(RELATIVE_PATH up ${CMAKE_INSTALL_PREFIX}/${abi_dir}
          ${CMAKE_INSTALL_FULL_LIBDIR})
     string(REGEX REPLACE "/$" "" up ${up})
-    set_target_properties(mpi_pccl PROPERTIES
+    set_target_properties(mpi_pccl mpi_abi PROPERTIES
         INSTALL_RPATH "$ORIGIN;$ORIGIN/${up}")
     set(mpi libmpi_pccl.so.${PROJECT_VERSION_MAJOR})
     set(native libpccl.so.${PROJECT_VERSION_MAJOR})
     foreach(link libmpich.so.12:${mpi} libmpi.so.12:${mpi} ${mpi}:${mpi}
+                 libmpi_abi.so.1:libmpi_abi.so.1
                  ${native}:${native})
         string(REGEX MATCH "(.*):(.*)" unused ${link})
         install(CODE "

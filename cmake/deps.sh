@@ -25,8 +25,6 @@ deps_missing()
     deps_have_header stdio.h || echo libc6-dev
     deps_have_header ev.h || echo libev-dev
     deps_have_header cmocka.h || echo libcmocka-dev
-    deps_have_header mpi.h /usr/include/*/mpich /usr/include/mpich* \
-        /usr/lib/*/mpich/include || echo libmpich-dev
 }
 
 # Package names are words without blanks, and are meant to be split.

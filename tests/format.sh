@@ -12,7 +12,8 @@ if [ "$have" != "$version" ]; then
     echo "skipped: clang-format ${have:-missing}, the format is of $version"
     exit 77
 fi
-# stubs.c is written by gen_stubs.py.
+# generate.py writes the headers of MPI, its stubs and face_abi.h.
 find include src kernels tests examples \
-    -name stubs.c -o \( -name '*.[ch]' -o -name '*.cu' \) -print0 |
+    \( -name 'stubs*.c' -o -name face_abi.h -o -name mpi.h \) -o \
+    \( -name '*.[ch]' -o -name '*.cu' \) -print0 |
     xargs -0 clang-format --dry-run -Werror

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-typedef int copy_function(int, int, void *, void *, void *, int *);
-typedef int drop_function(int, int, void *, void *);
+typedef int copy_function(any_handle, int, void *, void *, void *, int *);
+typedef int drop_function(any_handle, int, void *, void *);
 
 int MPIR_Dup_fn(MPI_Comm comm, int keyval, void *extra, void *value, void *out,
                 int *flag) __attribute__((visibility("default")));
@@ -26,9 +26,15 @@ static void keyval_destroy(struct object *object)
     free(object);
 }
 
+/* A keyval is an int in both interfaces. */
+static int keyval_id(const struct keyval *keyval)
+{
+    return (int)HANDLE_BITS(keyval->object.handle);
+}
+
 struct keyval *keyval_find(int handle)
 {
-    return (struct keyval *)handle_find(HANDLE_KEYVAL, handle);
+    return (struct keyval *)handle_find(HANDLE_KEYVAL, HANDLE_OF(handle));
 }
 
 int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
@@ -45,7 +51,7 @@ int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
         free(keyval);
         return MPI_ERR_NO_MEM;
     }
-    *keyval_out = keyval->object.handle;
+    *keyval_out = keyval_id(keyval);
     return MPI_SUCCESS;
 }
 
@@ -54,18 +60,29 @@ int keyval_free(enum attr_owner owner, int *handle, const char *function)
     struct keyval *keyval = handle ? keyval_find(*handle) : NULL;
     if (!keyval || keyval->owner != owner)
         return error_raise(NULL, MPI_ERR_KEYVAL, function, "invalid keyval");
-    object_release(&keyval->object);
+    /* Freed again, as delete callbacks may do: it stays until the last
+     * attribute of it is gone. */
+    facade_lock();
+    bool first = !keyval->freed;
+    keyval->freed = true;
+    facade_unlock();
+    if (first) object_release(&keyval->object);
     *handle = MPI_KEYVAL_INVALID;
     return MPI_SUCCESS;
 }
 
-static int call_copy(const struct attribute *from, int handle, void **out,
-                     int *flag)
+static int call_copy(const struct attribute *from, any_handle handle,
+                     void **out, int *flag)
 {
     struct keyval *keyval = from->keyval;
     *flag = 0;
     if (!keyval->copy) return MPI_SUCCESS;
-    int id = keyval->object.handle;
+    if (keyval->copy == (callback *)MPI_COMM_DUP_FN) {
+        *flag = 1;
+        *out = from->value;
+        return MPI_SUCCESS;
+    }
+    int id = keyval_id(keyval);
     if (keyval->copy_by)
         return keyval->copy_by(keyval->copy, handle, id, keyval->extra,
                                from->type, from->value, out, flag);
@@ -73,11 +90,11 @@ static int call_copy(const struct attribute *from, int handle, void **out,
     return copy(handle, id, keyval->extra, from->value, out, flag);
 }
 
-static int call_drop(const struct attribute *at, int handle)
+static int call_drop(const struct attribute *at, any_handle handle)
 {
     struct keyval *keyval = at->keyval;
     if (!keyval->drop) return MPI_SUCCESS;
-    int id = keyval->object.handle;
+    int id = keyval_id(keyval);
     if (keyval->drop_by)
         return keyval->drop_by(keyval->drop, handle, id, at->type, at->value,
                                keyval->extra);
@@ -104,8 +121,8 @@ static void attribute_free(struct attribute *at)
 }
 
 /* In the order of the list, like MPICH: the latest attribute first. */
-int attr_copy_all(int from_handle, struct attribute *from,
-                  struct attribute **to, int to_handle)
+int attr_copy_all(any_handle from_handle, struct attribute *from,
+                  struct attribute **to, any_handle to_handle)
 {
     struct attribute **end = to;
     int result = MPI_SUCCESS;
@@ -126,7 +143,7 @@ int attr_copy_all(int from_handle, struct attribute *from,
     return result;
 }
 
-int attr_delete_all(int handle, struct attribute **list)
+int attr_delete_all(any_handle handle, struct attribute **list)
 {
     for (;;) {
         facade_lock();
@@ -153,7 +170,7 @@ static struct attribute **find(struct attribute **list, struct keyval *keyval)
 }
 
 /* Replaces or adds; the old value's delete callback runs first. */
-int attr_set(int handle, struct attribute **list, struct keyval *keyval,
+int attr_set(any_handle handle, struct attribute **list, struct keyval *keyval,
              void *value, int type)
 {
     struct attribute *fresh = attribute_new(keyval, value, type);
@@ -181,7 +198,8 @@ int attr_set(int handle, struct attribute **list, struct keyval *keyval,
     return MPI_SUCCESS;
 }
 
-int attr_delete(int handle, struct attribute **list, struct keyval *keyval)
+int attr_delete(any_handle handle, struct attribute **list,
+                struct keyval *keyval)
 {
     facade_lock();
     struct attribute *at = *find(list, keyval);

@@ -8,10 +8,10 @@ struct attribute;
 
 /* Runs the copy callbacks into a list for the new object. If a callback fails,
  * deletes all copies and returns its code. */
-int attr_copy_all(int from_handle, struct attribute *from,
-                  struct attribute **to, int to_handle);
+int attr_copy_all(any_handle from_handle, struct attribute *from,
+                  struct attribute **to, any_handle to_handle);
 /* Runs the delete callbacks, latest first, as MPI-4 requires. Stops at an error
  * and keeps the remaining attributes. */
-int attr_delete_all(int handle, struct attribute **list);
+int attr_delete_all(any_handle handle, struct attribute **list);
 
 #endif

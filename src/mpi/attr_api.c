@@ -17,12 +17,11 @@ static int *from_launcher(const char *name, int *value)
     return value;
 }
 
-/* Predefined attributes: even numbers are Fortran's names for the odd ones. */
 static int *predefined(int keyval)
 {
     static int tag_ub = 268435455, host = MPI_PROC_NULL, io = MPI_ANY_SOURCE;
-    static int wtime_is_global = 0, appnum = 0, universe;
-    switch ((keyval - 1) | 1) {
+    static int wtime_is_global = 0, appnum = 0, universe, tolerant = 1;
+    switch (KEY_OF(keyval)) {
     case MPI_TAG_UB:
         return &tag_ub;
     case MPI_HOST:
@@ -33,6 +32,8 @@ static int *predefined(int keyval)
         return &wtime_is_global;
     case MPI_LASTUSEDCODE:
         return error_last_used_code();
+    case MPIX_FT: /* of Open MPI: failures can be survived */
+        return &tolerant;
     case MPI_APPNUM:
         (void)from_launcher("PMI_APPNUM", &appnum);
         return &appnum;
@@ -45,7 +46,7 @@ static int *predefined(int keyval)
 
 static bool predefined_key(int keyval)
 {
-    return keyval >= MPI_TAG_UB && keyval <= MPI_APPNUM + 1;
+    return keyval >= KEY_FIRST && keyval <= KEY_LAST;
 }
 
 MPI_PUBLIC(Comm_create_keyval);
@@ -271,7 +272,7 @@ static void value_deliver(const struct attribute *found, bool builtin, int key,
                           int type, void *out)
 {
     intptr_t bits = (intptr_t)found->value;
-    bool fortran_key = builtin && key % 2 == 0;
+    bool fortran_key = builtin && KEY_OF_FORTRAN(key);
     if (fortran_key) bits = *(const int *)found->value;
     if (type == VALUE_FINT)
         *(MPI_Fint *)out = (MPI_Fint)bits;

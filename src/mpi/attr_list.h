@@ -9,9 +9,10 @@ typedef void callback(void);
 
 /* Fortran callbacks are called through functions that libmpichfort registers
  * with MPII_Keyval_set_proxy. */
-typedef int copy_proxy(callback *user, int handle, int keyval, void *extra,
-                       int type, void *value, void **out, int *flag);
-typedef int drop_proxy(callback *user, int handle, int keyval, int type,
+typedef int copy_proxy(callback *user, any_handle handle, int keyval,
+                       void *extra, int type, void *value, void **out,
+                       int *flag);
+typedef int drop_proxy(callback *user, any_handle handle, int keyval, int type,
                        void *value, void *extra);
 
 enum attr_owner { ATTR_COMM, ATTR_TYPE };
@@ -19,6 +20,7 @@ enum attr_owner { ATTR_COMM, ATTR_TYPE };
 struct keyval {
     struct object object;
     enum attr_owner owner;
+    bool freed; /* the handle's reference is gone; attributes keep the rest */
     callback *copy, *drop;
     copy_proxy *copy_by;
     drop_proxy *drop_by;
@@ -39,9 +41,10 @@ struct keyval *keyval_find(int handle);
 int keyval_create(enum attr_owner owner, callback *copy, callback *drop,
                   int *keyval_out, void *extra);
 int keyval_free(enum attr_owner owner, int *handle, const char *function);
-int attr_set(int handle, struct attribute **list, struct keyval *keyval,
+int attr_set(any_handle handle, struct attribute **list, struct keyval *keyval,
              void *value, int type);
-int attr_delete(int handle, struct attribute **list, struct keyval *keyval);
+int attr_delete(any_handle handle, struct attribute **list,
+                struct keyval *keyval);
 bool attr_get(struct attribute **list, struct keyval *keyval,
               struct attribute *out);
 

@@ -88,7 +88,7 @@ static int cart_find(MPI_Comm handle, struct comm **comm,
     *comm = comm_find(handle);
     if (!*comm)
         return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator 0x%08x", (unsigned)handle);
+                           "invalid communicator 0x%08x", HANDLE_BITS(handle));
     *cart = (*comm)->cart;
     if (!*cart)
         return error_raise(*comm, MPI_ERR_TOPOLOGY, function,

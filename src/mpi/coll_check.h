@@ -39,7 +39,7 @@ const char *check_text(int error_class);
     if (!comm)                                                                 \
         return error_raise(NULL, MPI_ERR_COMM, function,                       \
                            "invalid communicator 0x%08x",                      \
-                           (unsigned)(comm_handle));                           \
+                           HANDLE_BITS(comm_handle));                          \
     struct coll coll = {.comm = comm, .function = function};                   \
     coll_begin(&coll)
 #define CHECK(call)                                                            \

@@ -37,7 +37,7 @@ static _Noreturn void failure_abort(const struct coll *coll, const char *what)
              "Abort(%d) on node %d (rank %d in comm 0x%08x): Fatal error in "
              "%s: %s%s%s%s%s (PCCL_ON_FAILURE=abort)",
              MPIX_ERR_PROC_FAILED, coll->called->rank, coll->called->rank,
-             (unsigned)coll->comm->object.handle, function, what,
+             HANDLE_BITS(coll->comm->object.handle), function, what,
              *lost ? ": rank " : "", lost, *detail ? ": " : "", detail);
     env_abort(MPIX_ERR_PROC_FAILED, line);
 }
@@ -144,7 +144,7 @@ static int failure_mismatch(const struct coll *coll, const char *text)
 /* A handler that the program installed has precedence over the default. */
 static bool aborts(const struct coll *coll)
 {
-    int handler = atomic_load(&coll->comm->errhandler);
+    MPI_Errhandler handler = atomic_load(&coll->comm->errhandler);
     return world.policy == FAILURE_ABORT && handler != 0 &&
            handler != MPI_ERRORS_RETURN;
 }

@@ -34,6 +34,8 @@ static const char *const element_names[ELEMENT_COUNT] = {
     [ELEMENT_LONG_DOUBLE_COMPLEX] = "MPI_C_LONG_DOUBLE_COMPLEX",
     [ELEMENT_BOOL] = "MPI_C_BOOL",
     [ELEMENT_LOGICAL] = "MPI_LOGICAL",
+    [ELEMENT_LOGICAL2] = "MPI_LOGICAL2",
+    [ELEMENT_LOGICAL8] = "MPI_LOGICAL8",
     [ELEMENT_FLOAT_INT] = "MPI_FLOAT_INT",
     [ELEMENT_DOUBLE_INT] = "MPI_DOUBLE_INT",
     [ELEMENT_LONG_INT] = "MPI_LONG_INT",
@@ -48,7 +50,7 @@ static void sign_reduction(struct coll *coll)
 {
     const struct mpi_op *op = coll->reducer;
     enum element element = coll->recvtype->element;
-    uint64_t number = op->predefined ? (uint64_t)op->object.handle & 0xff : 0;
+    uint64_t number = op->number;
     coll_sign(coll);
     if (coll->split)
         coll_sign_numbers(coll, "counts", coll->split, coll->entries);

@@ -14,11 +14,18 @@ int *const MPI_WEIGHTS_EMPTY = &MPIR_C_MPI_WEIGHTS_EMPTY;
 
 /* Set by libmpichfort to the addresses of its common blocks. */
 MPI_Fint *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
+EXPORT extern int MPIR_F08_MPI_BOTTOM, MPIR_F08_MPI_IN_PLACE;
+EXPORT extern MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+EXPORT extern MPI_F08_status MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
 int MPIR_F08_MPI_BOTTOM, MPIR_F08_MPI_IN_PLACE;
 MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ;
 MPI_F08_status MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
 MPI_F08_status *MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
 MPI_F08_status *MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
+
+/* Set by MPICH's Fortran library. */
+EXPORT extern int MPIR_fortran_true, MPIR_fortran_false;
+int MPIR_fortran_true = 1, MPIR_fortran_false;
 
 struct MPIR_T_pvar_handle_s *const MPI_T_PVAR_ALL_HANDLES = NULL;
 
@@ -43,6 +50,14 @@ EXPORT int MPIR_Err_create_code(int last, int fatal, const char function[],
                                 const char specific[], ...);
 EXPORT int MPIR_Err_return_comm(void *comm, const char function[], int code);
 EXPORT int MPIR_Err_return_win(void *win, const char function[], int code);
+EXPORT int MPIR_Err_return_group(void *group, const char function[], int code);
+EXPORT int MPIR_Err_return_session(void *session, const char function[],
+                                   int code);
+EXPORT int MPIR_Err_return_session_init(void *handler, const char function[],
+                                        int code);
+EXPORT int MPIR_Err_return_comm_create_from_group(void *handler,
+                                                  const char function[],
+                                                  int code);
 EXPORT void MPII_Grequest_set_lang_f77(MPI_Request request);
 EXPORT void MPII_Op_set_cxx(MPI_Op op, void (*function)(void));
 EXPORT void MPII_Errhandler_set_cxx(MPI_Errhandler handler,
@@ -72,6 +87,17 @@ int MPIR_Err_return_win(void *win, const char function[], int code)
     return error_raise_noted(NULL, code, function ? function : "MPI");
 }
 
+#define RETURN(name)                                                           \
+    int MPIR_Err_return_##name(void *object, const char function[], int code)  \
+    {                                                                          \
+        (void)object;                                                          \
+        return error_raise_noted(NULL, code, function ? function : "MPI");     \
+    }
+RETURN(group)
+RETURN(session)
+RETURN(session_init)
+RETURN(comm_create_from_group)
+
 /* Fortran's callbacks have the same argument conventions. */
 void MPII_Grequest_set_lang_f77(MPI_Request request)
 {
@@ -89,32 +115,4 @@ void MPII_Errhandler_set_cxx(MPI_Errhandler handler, void (*function)(void))
 {
     (void)handler;
     (void)function;
-}
-
-/* MPI calls do not accept accelerator memory. */
-MPIX_PUBLIC(Query_cuda_support);
-int PMPIX_Query_cuda_support(void)
-{
-    return 0;
-}
-
-MPIX_PUBLIC(Query_ze_support);
-int PMPIX_Query_ze_support(void)
-{
-    return 0;
-}
-
-MPIX_PUBLIC(Query_hip_support);
-int PMPIX_Query_hip_support(void)
-{
-    return 0;
-}
-
-MPIX_PUBLIC(GPU_query_support);
-int PMPIX_GPU_query_support(int type, int *is_supported)
-{
-    (void)type;
-    if (!is_supported) return RAISE_ARG(NULL, "null flag");
-    *is_supported = 0;
-    return MPI_SUCCESS;
 }

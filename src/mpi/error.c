@@ -94,11 +94,9 @@ static const struct {
     {MPI_T_ERR_INVALID_NAME, "MPI_T: invalid name"},
     {MPI_T_ERR_INVALID, "MPI_T: invalid use"},
     {MPI_T_ERR_NOT_SUPPORTED, "MPI_T: not supported"},
-    /* Classes of MPI 4.1 and 5.0, for programs built with later MPICH
-     * versions. */
-    {79, "MPI_T: not accessible"},
-    {80, "Invalid error handler"},
-    {81, "Invalid use of the ABI"},
+    {MPI_T_ERR_NOT_ACCESSIBLE, "MPI_T: not accessible"},
+    {MPI_ERR_ERRHANDLER, "Invalid error handler"},
+    {MPI_ERR_ABI, "Invalid use of the ABI"},
     {MPI_ERR_SESSION, "Invalid session handle"},
     {MPI_ERR_PROC_ABORTED, "Process aborted"},
     {MPI_ERR_VALUE_TOO_LARGE, "Value is too large to store"},
@@ -169,14 +167,14 @@ static _Noreturn void fatal(struct comm *comm, int code, const char *function)
              "%s: %s: %s%s",
              code, members ? atomic_load(&world.view)->rank : 0,
              members ? members->rank : 0,
-             comm ? (unsigned)comm->object.handle : 0, function,
+             comm ? HANDLE_BITS(comm->object.handle) : 0, function,
              text ? text : "User-defined error", last.text, advice);
     env_abort(code & 0xff ? code & 0xff : 1, line);
 }
 
 /* The current handler, with a reference; NULL: *found is a predefined one. */
-static struct errhandler *in_force(atomic_int *kind, struct errhandler **slot,
-                                   int *found)
+static struct errhandler *
+in_force(errhandler_kind *kind, struct errhandler **slot, MPI_Errhandler *found)
 {
     facade_lock();
     *found = atomic_load(kind);
@@ -191,7 +189,9 @@ static struct errhandler *in_force(atomic_int *kind, struct errhandler **slot,
 static void run(struct errhandler *handler, void *object, int *code,
                 const char *function)
 {
-    if (handler->owner == HANDLE_FILE)
+    if (handler->function_x)
+        handler->function_x(*(MPI_Comm *)object, *code, handler->extra);
+    else if (handler->owner == HANDLE_FILE)
         ((MPI_File_errhandler_function *)handler->function)(object, code,
                                                             function, NULL);
     else
@@ -202,7 +202,7 @@ static void run(struct errhandler *handler, void *object, int *code,
 
 static int dispatch(struct comm *comm, int code, const char *function)
 {
-    int kind;
+    MPI_Errhandler kind;
     if (!comm) comm = &comm_world;
     function = public_name(function);
     if (!env_active()) fatal(comm, code, function);
@@ -217,10 +217,10 @@ static int dispatch(struct comm *comm, int code, const char *function)
     return code;
 }
 
-int errhandler_call(atomic_int *kind, struct errhandler **slot, void *object,
-                    int code, const char *function)
+int errhandler_call(errhandler_kind *kind, struct errhandler **slot,
+                    void *object, int code, const char *function)
 {
-    int found;
+    MPI_Errhandler found;
     struct errhandler *handler = in_force(kind, slot, &found);
     function = public_name(function);
     if (handler)
@@ -270,8 +270,10 @@ int unsupported(const char *function)
  * MPI_Comm_get_errhandler may return it again. */
 static void errhandler_destroy(struct object *object)
 {
+    struct errhandler *handler = (struct errhandler *)object;
     if (object->handle) handle_close(object);
-    free(object);
+    if (handler->destructor) handler->destructor(handler->extra);
+    free(handler);
 }
 
 static struct errhandler *errhandler_find(MPI_Errhandler handle)
@@ -281,21 +283,23 @@ static struct errhandler *errhandler_find(MPI_Errhandler handle)
 
 static bool predefined(MPI_Errhandler handle)
 {
+#ifdef MPIR_ERRORS_THROW_EXCEPTIONS
+    if (handle == MPIR_ERRORS_THROW_EXCEPTIONS) return true;
+#endif
     return handle == MPI_ERRORS_ARE_FATAL || handle == MPI_ERRORS_RETURN ||
-           handle == MPI_ERRORS_ABORT || handle == MPIR_ERRORS_THROW_EXCEPTIONS;
+           handle == MPI_ERRORS_ABORT;
 }
 
-int errhandler_create(enum handle_kind owner, void (*function)(void),
-                      MPI_Errhandler *out, const char *name)
+int errhandler_create(const struct errhandler *from, MPI_Errhandler *out,
+                      const char *name)
 {
-    if (!function || !out)
+    if ((!from->function && !from->function_x) || !out)
         return error_raise(NULL, MPI_ERR_ARG, name, "null pointer");
-    struct errhandler *handler = calloc(1, sizeof *handler);
+    struct errhandler *handler = malloc(sizeof *handler);
     if (!handler)
         return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+    *handler = *from;
     object_init(&handler->object, errhandler_destroy);
-    handler->owner = owner;
-    handler->function = function;
     if (!handle_open(HANDLE_ERRHANDLER, &handler->object)) {
         free(handler);
         return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
@@ -308,8 +312,21 @@ MPI_PUBLIC(Comm_create_errhandler);
 int PMPI_Comm_create_errhandler(MPI_Comm_errhandler_function *function,
                                 MPI_Errhandler *out)
 {
-    return errhandler_create(HANDLE_COMM, (void (*)(void))function, out,
-                             __func__);
+    struct errhandler handler = {.owner = HANDLE_COMM,
+                                 .function = (void (*)(void))function};
+    return errhandler_create(&handler, out, __func__);
+}
+
+MPIX_PUBLIC(Comm_create_errhandler_x);
+int PMPIX_Comm_create_errhandler_x(MPIX_Comm_errhandler_function_x *function,
+                                   MPIX_Destructor_function *destructor,
+                                   void *extra, MPI_Errhandler *out)
+{
+    struct errhandler handler = {.owner = HANDLE_COMM,
+                                 .function_x = function,
+                                 .destructor = destructor,
+                                 .extra = extra};
+    return errhandler_create(&handler, out, __func__);
 }
 
 MPI_PUBLIC(Errhandler_create);
@@ -331,19 +348,19 @@ int PMPI_Errhandler_free(MPI_Errhandler *handle)
     return MPI_SUCCESS;
 }
 
-static void install(atomic_int *kind, struct errhandler **slot,
+static void install(errhandler_kind *kind, struct errhandler **slot,
                     MPI_Errhandler handle, struct errhandler *handler)
 {
     if (handler) object_retain(&handler->object);
     facade_lock();
     struct errhandler *old = *slot;
     *slot = handler;
-    atomic_store(kind, handler ? 0 : handle);
+    atomic_store(kind, handler ? HANDLE_OF(0) : handle);
     facade_unlock();
     if (old) object_release(&old->object);
 }
 
-bool errhandler_set(atomic_int *kind, struct errhandler **slot,
+bool errhandler_set(errhandler_kind *kind, struct errhandler **slot,
                     MPI_Errhandler handle, enum handle_kind owner)
 {
     struct errhandler *handler = errhandler_find(handle);
@@ -352,9 +369,9 @@ bool errhandler_set(atomic_int *kind, struct errhandler **slot,
     return true;
 }
 
-MPI_Errhandler errhandler_get(atomic_int *kind, struct errhandler **slot)
+MPI_Errhandler errhandler_get(errhandler_kind *kind, struct errhandler **slot)
 {
-    int found;
+    MPI_Errhandler found;
     struct errhandler *handler = in_force(kind, slot, &found);
     return handler ? handler->object.handle : found;
 }
@@ -400,7 +417,7 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm_handle, int code)
 
 void comm_inherit(struct comm *to, struct comm *from)
 {
-    int kind;
+    MPI_Errhandler kind;
     struct errhandler *handler =
         in_force(&from->errhandler, &from->handler, &kind);
     install(&to->errhandler, &to->handler, kind, handler);
@@ -521,6 +538,25 @@ static int user_delete(int code, const char *function)
     return MPI_SUCCESS;
 }
 
+MPI_PUBLIC(Remove_error_class);
+int PMPI_Remove_error_class(int error_class)
+{
+    return user_delete(error_class, __func__);
+}
+
+MPI_PUBLIC(Remove_error_code);
+int PMPI_Remove_error_code(int code)
+{
+    return user_delete(code, __func__);
+}
+
+MPI_PUBLIC(Remove_error_string);
+int PMPI_Remove_error_string(int code)
+{
+    return user_text(code, NULL, __func__);
+}
+
+/* Their names before MPI 4.1. */
 MPIX_PUBLIC(Delete_error_class);
 int PMPIX_Delete_error_class(int error_class)
 {

@@ -1,8 +1,7 @@
 /* facade.h - handles, errors and locks, shared by all files of the MPI facade.
  *
- * The facade is MPICH's ABI (facts: handle values, struct layouts and names of
- * <mpi.h>) over the public calls of pccl.h. It includes nothing of the library
- * beneath it.
+ * The facade is MPI over the public calls of pccl.h, in two binary interfaces
+ * (face.h). It includes nothing of the library beneath it.
  *
  * Names. Each function is defined as PMPI_X; MPI_PUBLIC(X) adds MPI_X as a weak
  * alias of the same address, so a profiling tool can take MPI_X over.
@@ -12,13 +11,10 @@
 #ifndef FACADE_H
 #define FACADE_H
 
-/* Makes <mpi.h> give its prototypes default visibility. */
-#define HAVE_VISIBILITY 1
-#include <mpi.h>
+#include "face.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define MPI_PUBLIC(name)                                                       \
     extern __typeof__(PMPI_##name) MPI_##name                                  \
@@ -52,7 +48,7 @@ enum handle_kind {
 /* First member of every object that has a handle. The handle owns one
  * reference; every use that outlives a call owns another. */
 struct object {
-    int handle; /* 0: none yet */
+    any_handle handle; /* 0: none yet */
     atomic_int references;
     void (*destroy)(struct object *object);
 };
@@ -68,7 +64,7 @@ bool handle_open(enum handle_kind kind, struct object *object);
 void handle_close(struct object *object);
 /* NULL unless the handle is an open dynamic one of this kind. Safe from any
  * thread, without lock. */
-struct object *handle_find(enum handle_kind kind, int handle);
+struct object *handle_find(enum handle_kind kind, any_handle handle);
 
 /* Calls visit for every open handle of the kind, with facade_lock held. */
 void handle_each(enum handle_kind kind, void (*visit)(struct object *object));

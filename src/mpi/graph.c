@@ -126,7 +126,7 @@ static int graph_find(MPI_Comm handle, int kind, struct comm **comm,
     *comm = comm_find(handle);
     if (!*comm)
         return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator 0x%08x", (unsigned)handle);
+                           "invalid communicator 0x%08x", HANDLE_BITS(handle));
     *graph = (*comm)->graph;
     if (!*graph || (*graph)->kind != kind)
         return error_raise(*comm, MPI_ERR_TOPOLOGY, function,

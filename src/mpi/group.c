@@ -74,7 +74,7 @@ struct group *group_find(MPI_Group handle)
     struct group *variable = group_find(handle);                               \
     if (!variable)                                                             \
     return RAISE(NULL, MPI_ERR_GROUP, "invalid group 0x%08x",                  \
-                 (unsigned)(handle))
+                 HANDLE_BITS(handle))
 
 int group_publish(struct group *group, int size, MPI_Group *out)
 {

@@ -42,7 +42,7 @@ void facade_unlock(void)
 
 void object_init(struct object *object, void (*destroy)(struct object *))
 {
-    object->handle = 0;
+    object->handle = HANDLE_OF(0);
     atomic_init(&object->references, 1);
     object->destroy = destroy;
 }
@@ -80,14 +80,14 @@ static bool table_reserve(struct table *table, uint32_t index)
 bool handle_open(enum handle_kind kind, struct object *object)
 {
     struct table *table = &tables[kind];
-    assert(object->handle == 0);
+    assert(object->handle == HANDLE_OF(0));
     facade_lock();
     uint32_t index = table->hint;
     while (index < table->used && atomic_load(slot_at(table, index))) index++;
     bool done = table_reserve(table, index);
     if (done) {
-        object->handle =
-            (int)(HANDLE_DIRECT | (uint32_t)kind << HANDLE_KIND_SHIFT | index);
+        object->handle = HANDLE_OF(HANDLE_DIRECT |
+                                   (uint32_t)kind << HANDLE_KIND_SHIFT | index);
         atomic_store(slot_at(table, index), object);
         table->hint = index + 1;
         if (table->used <= index) table->used = index + 1;
@@ -98,7 +98,7 @@ bool handle_open(enum handle_kind kind, struct object *object)
 
 void handle_close(struct object *object)
 {
-    uint32_t handle = (uint32_t)object->handle;
+    uint32_t handle = HANDLE_BITS(object->handle);
     assert(handle & HANDLE_DIRECT);
     struct table *table = &tables[handle >> HANDLE_KIND_SHIFT & 15];
     uint32_t index = handle & HANDLE_INDEX_MASK;
@@ -107,15 +107,16 @@ void handle_close(struct object *object)
     atomic_store(slot_at(table, index), NULL);
     if (index < table->hint) table->hint = index;
     facade_unlock();
-    object->handle = 0;
+    object->handle = HANDLE_OF(0);
 }
 
-struct object *handle_find(enum handle_kind kind, int handle)
+struct object *handle_find(enum handle_kind kind, any_handle handle)
 {
-    uint32_t bits = (uint32_t)handle;
+    uint32_t bits = HANDLE_BITS(handle);
     uint32_t index = bits & HANDLE_INDEX_MASK;
     if (bits >> HANDLE_KIND_SHIFT !=
-        (HANDLE_DIRECT >> HANDLE_KIND_SHIFT | (uint32_t)kind))
+            (HANDLE_DIRECT >> HANDLE_KIND_SHIFT | (uint32_t)kind) ||
+        !handle_fits(handle))
         return NULL;
     if (index >= CHUNK * CHUNKS) return NULL;
     slot *at = slot_at(&tables[kind], index);

@@ -52,12 +52,19 @@ void info_release(struct info *info)
 #define INFO_OR_RETURN(variable, handle)                                       \
     struct info *variable = info_find(handle);                                 \
     if (!variable)                                                             \
-    return RAISE(NULL, MPI_ERR_INFO, "invalid info 0x%08x", (unsigned)(handle))
+    return RAISE(NULL, MPI_ERR_INFO, "invalid info 0x%08x", HANDLE_BITS(handle))
 
 static struct entry **find(struct info *info, const char *key)
 {
     struct entry **at = &info->first;
     while (*at && strcmp((*at)->key, key) != 0) at = &(*at)->next;
+    return at;
+}
+
+static const struct entry *value_of(const struct info *info, const char *key)
+{
+    const struct entry *at = info ? info->first : NULL;
+    while (at && strcmp(at->key, key) != 0) at = at->next;
     return at;
 }
 
@@ -105,6 +112,27 @@ struct info *info_copy(const struct info *from)
     for (struct entry *at = from ? from->first : NULL; info && at;
          at = at->next) {
         if (put(info, at->key, at->value)) continue;
+        info_release(info);
+        return NULL;
+    }
+    return info;
+}
+
+struct info *info_hints(const struct info *given, const struct info *before)
+{
+    static const struct {
+        const char *key;
+        const char *value;
+    } hints[] = {{"mpi_assert_no_any_tag", "false"},
+                 {"mpi_assert_no_any_source", "false"},
+                 {"mpi_assert_exact_length", "false"},
+                 {"mpi_assert_allow_overtaking", "false"},
+                 {"mpi_assert_strict_persistent_collective_ordering", "false"}};
+    struct info *info = info_new();
+    for (size_t i = 0; info && i < sizeof hints / sizeof *hints; i++) {
+        const struct entry *at = value_of(given, hints[i].key);
+        if (!at) at = value_of(before, hints[i].key);
+        if (put(info, hints[i].key, at ? at->value : hints[i].value)) continue;
         info_release(info);
         return NULL;
     }
@@ -201,14 +229,14 @@ int PMPI_Info_delete(MPI_Info handle, const char *key)
 
 /* Copies at most capacity-1 characters. Returns the value's length, or -1. */
 static int value_copy(struct info *info, const char *key, char *value,
-                      int capacity)
+                      size_t capacity)
 {
     int length = -1;
     facade_lock();
     struct entry *entry = *find(info, key);
     if (entry) {
         length = (int)strlen(entry->value);
-        if (capacity > 0) snprintf(value, (size_t)capacity, "%s", entry->value);
+        if (capacity > 0) snprintf(value, capacity, "%s", entry->value);
     }
     facade_unlock();
     return length;
@@ -224,7 +252,7 @@ int PMPI_Info_get(MPI_Info handle, const char *key, int length, char *value,
     if (!flag || length < 0 || (length > 0 && !value))
         return RAISE_ARG(NULL, "null pointer or negative length");
     /* MPI_Info_get's length does not count the final zero. */
-    *flag = value_copy(info, key, value, value ? length + 1 : 0) >= 0;
+    *flag = value_copy(info, key, value, value ? (size_t)length + 1 : 0) >= 0;
     return MPI_SUCCESS;
 }
 
@@ -237,7 +265,7 @@ int PMPI_Info_get_string(MPI_Info handle, const char *key, int *length,
     if (result != MPI_SUCCESS) return result;
     if (!flag || !length || *length < 0 || (*length > 0 && !value))
         return RAISE_ARG(NULL, "null pointer or negative length");
-    int found = value_copy(info, key, value, *length);
+    int found = value_copy(info, key, value, (size_t)*length);
     *flag = found >= 0;
     if (found >= 0) *length = found + 1;
     return MPI_SUCCESS;
@@ -280,4 +308,12 @@ int PMPI_Info_get_nthkey(MPI_Info handle, int n, char *key)
     if (at) memcpy(key, at->key, strlen(at->key) + 1);
     facade_unlock();
     return at ? MPI_SUCCESS : RAISE_ARG(NULL, "there is no such key");
+}
+
+/* No kind of hardware resource limits a process here. */
+MPI_PUBLIC(Get_hw_resource_info);
+int PMPI_Get_hw_resource_info(MPI_Info *out)
+{
+    if (!out) return RAISE_ARG(NULL, "null info");
+    return publish(info_new(), out);
 }

@@ -185,7 +185,7 @@ int PMPI_Intercomm_create(MPI_Comm handle, int leader, MPI_Comm bridge_handle,
     struct comm *bridge = comm_find(bridge_handle);
     if (local->rank == leader && !bridge)
         return RAISE(comm, MPI_ERR_COMM, "invalid communicator 0x%08x",
-                     (unsigned)bridge_handle);
+                     HANDLE_BITS(bridge_handle));
     struct group *remote = NULL;
     struct finding found = {0};
     *out = MPI_COMM_NULL;

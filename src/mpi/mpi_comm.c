@@ -5,6 +5,7 @@
 #include "errhandler.h"
 #include "graph.h"
 #include "info.h"
+#include "p2p.h"
 #include "partitioned.h"
 #include "rank_use.h"
 #include "revoke.h"
@@ -85,6 +86,7 @@ static void comm_destroy(struct object *object)
     struct comm *comm = (struct comm *)object;
     struct group *members = atomic_load(&comm->members);
     revoke_forget(comm);
+    bsend_forget(comm);
     if (members) object_release(&members->object);
     if (comm->handler) object_release(&comm->handler->object);
     if (comm->failed) object_release(&comm->failed->object);
@@ -338,7 +340,7 @@ static int comm_duplicate(struct comm *parent, uint32_t context,
 {
     struct comm *copy = comm_copy(parent, context);
     if (!copy) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    copy->info = info ? info_copy(info) : NULL;
+    copy->info = info ? info_hints(info, NULL) : NULL;
     copy->cart = cart_copy(parent->cart);
     copy->graph = graph_share(parent->graph);
     int result = comm_publish(copy, out);
@@ -457,7 +459,7 @@ int PMPI_Comm_set_info(MPI_Comm handle, MPI_Info info_handle)
     COMM_OR_RETURN(comm, handle);
     struct info *info = info_find(info_handle);
     if (!info) return RAISE(comm, MPI_ERR_INFO, "invalid info");
-    struct info *copy = info_copy(info);
+    struct info *copy = info_hints(info, comm->info);
     if (!copy) return RAISE_NO_MEMORY(comm);
     facade_lock();
     struct info *old = comm->info;
@@ -472,7 +474,7 @@ int PMPI_Comm_get_info(MPI_Comm handle, MPI_Info *out)
 {
     COMM_OR_RETURN(comm, handle);
     if (!out) return RAISE_ARG(comm, "null info");
-    struct info *copy = info_copy(comm->info);
+    struct info *copy = info_hints(comm->info, NULL);
     if (!copy || !handle_open(HANDLE_INFO, (struct object *)copy)) {
         info_release(copy);
         return RAISE_NO_MEMORY(comm);

@@ -4,6 +4,7 @@
 #define COMM_H
 
 #include "attr.h"
+#include "errhandler.h"
 #include "facade.h"
 
 #include <pccl.h>
@@ -37,11 +38,11 @@ int group_publish(struct group *group, int size, MPI_Group *out);
 enum failure_policy { FAILURE_ABORT, FAILURE_SHRINK, FAILURE_RETURN };
 
 struct coll;
-struct errhandler;
 
 struct cart;
 struct graph;
 struct info;
+struct room;
 struct series;
 
 /* Slots of a communicator's operations. Each slot is a tag. pccl numbers the
@@ -84,13 +85,14 @@ struct comm {
                     of them; owned, or NULL; guarded by facade_lock */
     int acknowledged; /* number of these acknowledged by MPIX_Comm_failure_ack
                        */
-    atomic_int errhandler;      /* predefined, or 0: see `handler` */
+    errhandler_kind errhandler; /* predefined, or 0: see `handler` */
     struct errhandler *handler; /* guarded by facade_lock */
     struct attribute *attributes;
     struct info *info;     /* hints given by the user, or NULL */
     struct cart *cart;     /* topology, owned; NULL: not of this kind */
     struct graph *graph;   /* the same */
     struct series *series; /* of partitioned requests; owned */
+    struct room *room;     /* of buffered sends (bsend.c), or NULL */
     char name[MPI_MAX_OBJECT_NAME];
 };
 
@@ -164,7 +166,7 @@ int comm_make_inter(struct comm *parent, uint32_t context, struct group *local,
     struct comm *variable = comm_find(handle);                                 \
     if (!variable)                                                             \
     return RAISE(NULL, MPI_ERR_COMM, "invalid communicator 0x%08x",            \
-                 (unsigned)(handle))
+                 HANDLE_BITS(handle))
 
 /* --------------------------------------------------------------- world */
 

@@ -239,7 +239,7 @@ int PMPI_Abort(MPI_Comm handle, int code)
     struct comm *comm = comm_find(handle);
     const struct group *view = env_active() ? atomic_load(&world.view) : NULL;
     const struct group *members = comm ? comm_members(comm) : view;
-    snprintf(name, sizeof name, "comm=0x%08X", (unsigned)handle);
+    snprintf(name, sizeof name, "comm=0x%08X", HANDLE_BITS(handle));
     snprintf(line, sizeof line,
              "Abort(%d) on node %d (rank %d in comm %d): application called "
              "MPI_Abort(%s, %d) - process %d",
@@ -294,9 +294,9 @@ int PMPI_Get_library_version(char *version, int *length)
     if (!version || !length) return RAISE_ARG(NULL, "null version");
     snprintf(version, MPI_MAX_LIBRARY_VERSION_STRING,
              "PCCL/MPI %s: elastic, fault-tolerant collectives over libpccl.\n"
-             "Not MPICH; offers the ABI of MPICH %s. Functions beyond its\n"
+             "Not MPICH; offers %s. Functions beyond its\n"
              "tables return MPI_ERR_UNSUPPORTED_OPERATION.\n",
-             PCCL_MPI_VERSION, MPICH_VERSION);
+             PCCL_MPI_VERSION, FACE_NAME);
     *length = (int)strlen(version);
     return MPI_SUCCESS;
 }

@@ -7,45 +7,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 15 }; /* 0x58000001 .. 0x5800000e */
+static const struct {
+    MPI_Op handle;
+    const char *name;
+} table[OP_NUMBERS] = {
+#define ROW(number, handle) [number] = {handle, #handle}
+    [OP_USER] = {MPI_OP_NULL, "of the program"},
+    ROW(OP_MAX, MPI_MAX),
+    ROW(OP_MIN, MPI_MIN),
+    ROW(OP_SUM, MPI_SUM),
+    ROW(OP_PROD, MPI_PROD),
+    ROW(OP_LAND, MPI_LAND),
+    ROW(OP_BAND, MPI_BAND),
+    ROW(OP_LOR, MPI_LOR),
+    ROW(OP_BOR, MPI_BOR),
+    ROW(OP_LXOR, MPI_LXOR),
+    ROW(OP_BXOR, MPI_BXOR),
+    ROW(OP_MINLOC, MPI_MINLOC),
+    ROW(OP_MAXLOC, MPI_MAXLOC),
+    ROW(OP_REPLACE, MPI_REPLACE),
+    ROW(OP_NO_OP, MPI_NO_OP)
+#undef ROW
+};
 
-static struct mpi_op predefined[OPS];
+/* By the low bits of the handle. */
+static struct mpi_op predefined[~OP_MASK + 1];
+
+static struct mpi_op *slot_of(MPI_Op handle)
+{
+    return &predefined[HANDLE_BITS(handle) & ~(unsigned)OP_MASK];
+}
 
 struct mpi_op *op_find(MPI_Op handle)
 {
-    if (handle > (MPI_Op)0x58000000 && handle < (MPI_Op)0x58000000 + OPS) {
-        struct mpi_op *op = &predefined[handle & 0xff];
-        return op->object.handle ? op : NULL;
+    if ((HANDLE_BITS(handle) & (unsigned)OP_MASK) == OP_PREFIX) {
+        struct mpi_op *op = slot_of(handle);
+        return op->predefined && op->object.handle == handle ? op : NULL;
     }
     return (struct mpi_op *)handle_find(HANDLE_OP, handle);
 }
 
 const char *op_mpi_name(const struct mpi_op *op)
 {
-    static const char *const names[OPS] = {
-        NULL,       "MPI_MAX",    "MPI_MIN",    "MPI_SUM",     "MPI_PROD",
-        "MPI_LAND", "MPI_BAND",   "MPI_LOR",    "MPI_BOR",     "MPI_LXOR",
-        "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC", "MPI_REPLACE", "MPI_NO_OP"};
-    return op->predefined ? names[op->object.handle & 0xff] : "of the program";
+    return table[op->number].name;
 }
 
 void op_start(void)
 {
-    for (int i = 1; i < OPS; i++) {
-        predefined[i].object.handle = 0x58000000 + i;
-        atomic_store(&predefined[i].object.references, 1);
-        predefined[i].predefined = true;
-        predefined[i].commutative = true;
+    for (int i = OP_USER + 1; i < OP_NUMBERS; i++) {
+        struct mpi_op *op = slot_of(table[i].handle);
+        op->object.handle = table[i].handle;
+        atomic_store(&op->object.references, 1);
+        op->number = (enum op_number)i;
+        op->predefined = true;
+        /* REPLACE takes the later operand, NO_OP the earlier; order matters */
+        op->commutative = i != OP_REPLACE && i != OP_NO_OP;
     }
-    /* REPLACE takes the later operand, NO_OP the earlier; order matters */
-    predefined[MPI_REPLACE & 0xff].commutative = false;
-    predefined[MPI_NO_OP & 0xff].commutative = false;
 }
 
 bool op_takes(const struct mpi_op *op, const struct type *type)
 {
     if (!op->predefined) return true;
-    return op_kernel_find(op->object.handle, type->element) != NULL;
+    return op_kernel_find(op->number, type->element) != NULL;
 }
 
 bool op_to_pccl(const struct mpi_op *op, const struct type *type,
@@ -53,17 +76,17 @@ bool op_to_pccl(const struct mpi_op *op, const struct type *type,
 {
     bool complex_type = type->element == ELEMENT_FLOAT_COMPLEX ||
                         type->element == ELEMENT_DOUBLE_COMPLEX;
-    switch (op->object.handle) {
-    case MPI_SUM:
+    switch (op->number) {
+    case OP_SUM:
         *out = pcclSum;
         return true;
-    case MPI_PROD:
+    case OP_PROD:
         *out = pcclProd;
         return !complex_type;
-    case MPI_MAX:
+    case OP_MAX:
         *out = pcclMax;
         return !complex_type;
-    case MPI_MIN:
+    case OP_MIN:
         *out = pcclMin;
         return !complex_type;
     default:
@@ -77,10 +100,12 @@ void op_apply(const struct mpi_op *op, const struct type *type, const void *in,
     void *input = (void *)(uintptr_t)in;
     MPI_Datatype handle = type->object.handle;
     if (op->predefined) {
-        op_kernel *kernel = op_kernel_find(op->object.handle, type->element);
+        op_kernel *kernel = op_kernel_find(op->number, type->element);
         struct float_env env = float_env_enter();
         if (kernel) kernel(in, inout, (size_t)count);
         float_env_leave(&env);
+    } else if (op->function_x) {
+        op->function_x(input, inout, count, handle, op->extra);
     } else if (op->function_c) {
         op->function_c(input, inout, &count, &handle);
     } else {
@@ -96,21 +121,21 @@ void op_apply(const struct mpi_op *op, const struct type *type, const void *in,
 
 static void op_destroy(struct object *object)
 {
+    struct mpi_op *op = (struct mpi_op *)object;
     if (object->handle) handle_close(object);
-    free(object);
+    if (op->destructor) op->destructor(op->extra);
+    free(op);
 }
 
-static int op_create(MPI_User_function *function,
-                     MPI_User_function_c *function_c, int commute, MPI_Op *out,
+static int op_create(const struct mpi_op *from, int commute, MPI_Op *out,
                      const char *name)
 {
-    if (!out || (!function && !function_c))
+    if (!out || (!from->function && !from->function_c && !from->function_x))
         return error_raise(NULL, MPI_ERR_ARG, name, "null pointer");
-    struct mpi_op *op = calloc(1, sizeof *op);
+    struct mpi_op *op = malloc(sizeof *op);
     if (!op) return error_raise(NULL, MPI_ERR_NO_MEM, name, "out of memory");
+    *op = *from;
     object_init(&op->object, op_destroy);
-    op->function = function;
-    op->function_c = function_c;
     op->commutative = commute != 0;
     if (!handle_open(HANDLE_OP, &op->object)) {
         free(op);
@@ -123,20 +148,32 @@ static int op_create(MPI_User_function *function,
 MPI_PUBLIC(Op_create);
 int PMPI_Op_create(MPI_User_function *function, int commute, MPI_Op *out)
 {
-    return op_create(function, NULL, commute, out, __func__);
+    struct mpi_op op = {.function = function};
+    return op_create(&op, commute, out, __func__);
 }
 
 MPI_PUBLIC(Op_create_c);
 int PMPI_Op_create_c(MPI_User_function_c *function, int commute, MPI_Op *out)
 {
-    return op_create(NULL, function, commute, out, __func__);
+    struct mpi_op op = {.function_c = function};
+    return op_create(&op, commute, out, __func__);
+}
+
+MPIX_PUBLIC(Op_create_x);
+int PMPIX_Op_create_x(MPIX_User_function_x *function,
+                      MPIX_Destructor_function *destructor, int commute,
+                      void *extra, MPI_Op *out)
+{
+    struct mpi_op op = {
+        .function_x = function, .destructor = destructor, .extra = extra};
+    return op_create(&op, commute, out, __func__);
 }
 
 #define OP_OR_RETURN(variable, handle)                                         \
     struct mpi_op *variable = op_find(handle);                                 \
     if (!variable)                                                             \
     return RAISE(NULL, MPI_ERR_OP, "invalid operator 0x%08x",                  \
-                 (unsigned)(handle))
+                 HANDLE_BITS(handle))
 
 MPI_PUBLIC(Op_free);
 int PMPI_Op_free(MPI_Op *handle)

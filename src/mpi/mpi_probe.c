@@ -42,7 +42,7 @@ static int probe(int source, int tag, MPI_Comm handle, int *flag,
     MPI_Status found;
     if (!comm)
         return error_raise(NULL, MPI_ERR_COMM, function,
-                           "invalid communicator 0x%08x", (unsigned)handle);
+                           "invalid communicator 0x%08x", HANDLE_BITS(handle));
     *comm_out = comm;
     int result = receive_check(&check, MPI_BYTE, source, tag);
     if (result != MPI_SUCCESS) return error_raise_noted(comm, result, function);
@@ -246,93 +246,3 @@ static int imrecv(void *buffer, MPI_Count count, MPI_Datatype type,
     }
 IMRECV_VARIANT(Imrecv, int)
 IMRECV_VARIANT(Imrecv_c, MPI_Count)
-
-/* ------------------------------------------------------- buffered sends' room
- */
-
-/* Sends always copy. The size of the attached buffer only limits the bytes that
- * the program has sent and receivers have not matched. Guarded by room_lock. */
-static struct {
-    void *base;
-    MPI_Count size, used;
-    unsigned number; /* number of buffers attached so far */
-    bool attached;
-} room;
-static pthread_mutex_t room_lock = PTHREAD_MUTEX_INITIALIZER;
-
-bool bsend_charge(struct message *message, MPI_Count size)
-{
-    pthread_mutex_lock(&room_lock);
-    bool fits =
-        room.attached && size + MPI_BSEND_OVERHEAD <= room.size - room.used;
-    if (fits) {
-        message->roomed = size + MPI_BSEND_OVERHEAD;
-        message->room_number = room.number;
-        room.used += message->roomed;
-    }
-    pthread_mutex_unlock(&room_lock);
-    return fits;
-}
-
-void bsend_discharge(const struct message *message)
-{
-    pthread_mutex_lock(&room_lock);
-    if (message->room_number == room.number) room.used -= message->roomed;
-    pthread_mutex_unlock(&room_lock);
-}
-
-static int attach(void *base, MPI_Count size, const char *function)
-{
-    pthread_mutex_lock(&room_lock);
-    bool taken = room.attached;
-    if (!taken && size >= 0) {
-        room.attached = true;
-        room.number++;
-        room.used = 0;
-        room.base = base;
-        room.size = size;
-    }
-    pthread_mutex_unlock(&room_lock);
-    if (!taken && size >= 0) return MPI_SUCCESS;
-    return error_raise(NULL, taken ? MPI_ERR_BUFFER : MPI_ERR_ARG, function,
-                       taken ? "a buffer is attached already"
-                             : "negative size");
-}
-
-MPI_PUBLIC(Buffer_attach);
-int PMPI_Buffer_attach(void *base, int size)
-{
-    return attach(base, size, __func__);
-}
-
-MPI_PUBLIC(Buffer_attach_c);
-int PMPI_Buffer_attach_c(void *base, MPI_Count size)
-{
-    return attach(base, size, __func__);
-}
-
-static MPI_Count detach(void *base)
-{
-    pthread_mutex_lock(&room_lock);
-    MPI_Count size = room.attached ? room.size : 0;
-    *(void **)base = room.attached ? room.base : NULL;
-    room.attached = false;
-    pthread_mutex_unlock(&room_lock);
-    return size;
-}
-
-MPI_PUBLIC(Buffer_detach);
-int PMPI_Buffer_detach(void *base, int *size)
-{
-    if (!base || !size) return RAISE_ARG(NULL, "null pointer");
-    *size = (int)detach(base);
-    return MPI_SUCCESS;
-}
-
-MPI_PUBLIC(Buffer_detach_c);
-int PMPI_Buffer_detach_c(void *base, MPI_Count *size)
-{
-    if (!base || !size) return RAISE_ARG(NULL, "null pointer");
-    *size = detach(base);
-    return MPI_SUCCESS;
-}

@@ -15,7 +15,7 @@ enum { SET_WORLD, SET_SELF, SETS };
 
 struct mpi_session {
     struct object object;
-    atomic_int errhandler; /* see errhandler.h */
+    errhandler_kind errhandler;
     struct errhandler *handler;
     struct info *info;
 };
@@ -38,7 +38,7 @@ static struct mpi_session *session_find(MPI_Session handle)
     struct mpi_session *variable = session_find(handle);                       \
     if (!variable)                                                             \
     return RAISE(NULL, MPI_ERR_SESSION, "invalid session 0x%08x",              \
-                 (unsigned)(handle))
+                 HANDLE_BITS(handle))
 
 /* Raises an error that error_note has recorded. */
 static int raise_on(struct mpi_session *session, int error_class,
@@ -49,9 +49,20 @@ static int raise_on(struct mpi_session *session, int error_class,
                            error_class, function);
 }
 
-static const char *const levels[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED",
-                                     "MPI_THREAD_SERIALIZED",
-                                     "MPI_THREAD_MULTIPLE"};
+static const struct {
+    int level;
+    const char *name;
+} levels[] = {{MPI_THREAD_SINGLE, "MPI_THREAD_SINGLE"},
+              {MPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED"},
+              {MPI_THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED"},
+              {MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE"}};
+
+static const char *level_name(int level)
+{
+    int i = 0;
+    while (i < 3 && levels[i].level != level) i++;
+    return levels[i].name;
+}
 
 /* Thread level requested by the info; by default the highest. */
 static int wanted_level(MPI_Info info)
@@ -64,7 +75,7 @@ static int wanted_level(MPI_Info info)
         !found)
         return MPI_THREAD_MULTIPLE;
     for (int i = 0; i < 4; i++)
-        if (strcasecmp(value, levels[i]) == 0) return i;
+        if (strcasecmp(value, levels[i].name) == 0) return levels[i].level;
     return MPI_THREAD_MULTIPLE;
 }
 
@@ -86,7 +97,8 @@ int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler,
     env_session_begin(wanted_level(info), "MPI_Session_init");
     session->info = info_copy(info_find(info));
     if (!session->info ||
-        !info_put(session->info, "thread_level", levels[env_thread_level()]) ||
+        !info_put(session->info, "thread_level",
+                  level_name(env_thread_level())) ||
         !handle_open(HANDLE_SESSION, &session->object)) {
         object_release(&session->object);
         env_session_end();
@@ -222,7 +234,7 @@ static int tag_of(const char *text)
 static int raise_early(MPI_Errhandler errhandler, int error_class,
                        const char *function)
 {
-    atomic_int kind = MPI_ERRORS_ARE_FATAL;
+    errhandler_kind kind = MPI_ERRORS_ARE_FATAL;
     struct errhandler *slot = NULL;
     MPI_Comm none = MPI_COMM_NULL;
     (void)errhandler_set(&kind, &slot, errhandler, HANDLE_COMM);
@@ -236,7 +248,7 @@ static int check(MPI_Group handle, const char *stringtag,
                  MPI_Errhandler errhandler, const MPI_Comm *out,
                  struct group **group)
 {
-    atomic_int kind = 0;
+    errhandler_kind kind = MPI_ERRORS_ARE_FATAL;
     struct errhandler *slot = NULL;
     *group = env_active() ? group_find(handle) : NULL;
     if (!*group) return error_note(MPI_ERR_GROUP, "invalid group");
@@ -339,8 +351,24 @@ MPI_PUBLIC(Session_create_errhandler);
 int PMPI_Session_create_errhandler(MPI_Session_errhandler_function *function,
                                    MPI_Errhandler *out)
 {
-    return errhandler_create(HANDLE_SESSION, (void (*)(void))function, out,
-                             __func__);
+    struct errhandler handler = {.owner = HANDLE_SESSION,
+                                 .function = (void (*)(void))function};
+    return errhandler_create(&handler, out, __func__);
+}
+
+MPIX_PUBLIC(Session_create_errhandler_x);
+int PMPIX_Session_create_errhandler_x(
+    MPIX_Session_errhandler_function_x *function,
+    MPIX_Destructor_function *destructor, void *extra, MPI_Errhandler *out)
+{
+    /* A handle of a session is passed as one of a communicator is. */
+    struct errhandler handler = {
+        .owner = HANDLE_SESSION,
+        .function_x =
+            (MPIX_Comm_errhandler_function_x *)(void (*)(void))function,
+        .destructor = destructor,
+        .extra = extra};
+    return errhandler_create(&handler, out, __func__);
 }
 
 MPI_PUBLIC(Session_set_errhandler);

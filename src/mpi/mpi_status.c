@@ -104,13 +104,41 @@ int PMPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype type,
     return elements_set(status, type, count, __func__);
 }
 
+MPI_PUBLIC(Status_set_elements_c);
+int PMPI_Status_set_elements_c(MPI_Status *status, MPI_Datatype type,
+                               MPI_Count count)
+{
+    return elements_set(status, type, count, __func__);
+}
+
+/* The public fields, for languages that cannot read them. */
+#define FIELD_VARIANT(name, field)                                             \
+    MPI_PUBLIC(Status_get_##name);                                             \
+    int PMPI_Status_get_##name(const MPI_Status *status, int *value)           \
+    {                                                                          \
+        if (!status || status == MPI_STATUS_IGNORE || !value)                  \
+            return RAISE_ARG(NULL, "null pointer");                            \
+        *value = status->field;                                                \
+        return MPI_SUCCESS;                                                    \
+    }                                                                          \
+    MPI_PUBLIC(Status_set_##name);                                             \
+    int PMPI_Status_set_##name(MPI_Status *status, int value)                  \
+    {                                                                          \
+        if (!status || status == MPI_STATUS_IGNORE)                            \
+            return RAISE_ARG(NULL, "null status");                             \
+        status->field = value;                                                 \
+        return MPI_SUCCESS;                                                    \
+    }
+FIELD_VARIANT(source, MPI_SOURCE)
+FIELD_VARIANT(tag, MPI_TAG)
+FIELD_VARIANT(error, MPI_ERROR)
+
 MPI_PUBLIC(Status_set_cancelled);
 int PMPI_Status_set_cancelled(MPI_Status *status, int flag)
 {
     if (!status || status == MPI_STATUS_IGNORE)
         return RAISE_ARG(NULL, "null status");
-    status->count_hi_and_cancelled =
-        (status->count_hi_and_cancelled & ~1) | (flag != 0);
+    STATUS_HIGH(status) = (STATUS_HIGH(status) & ~1) | (flag != 0);
     return MPI_SUCCESS;
 }
 
@@ -119,7 +147,7 @@ int PMPI_Test_cancelled(const MPI_Status *status, int *flag)
 {
     if (!status || status == MPI_STATUS_IGNORE || !flag)
         return RAISE_ARG(NULL, "null pointer");
-    *flag = status->count_hi_and_cancelled & 1;
+    *flag = STATUS_HIGH(status) & 1;
     return MPI_SUCCESS;
 }
 

@@ -82,22 +82,6 @@ PAIR(int_int, int, int)
 PAIR(float_float, float, float)
 PAIR(double_double, double, double)
 
-enum {
-    OP_MAX = 1,
-    OP_MIN,
-    OP_SUM,
-    OP_PROD,
-    OP_LAND,
-    OP_BAND,
-    OP_LOR,
-    OP_BOR,
-    OP_LXOR,
-    OP_BXOR,
-    OP_MINLOC,
-    OP_MAXLOC,
-    OP_KERNELS
-};
-
 #define ROW_ARITHMETIC(name) [OP_SUM] = name##_sum, [OP_PROD] = name##_prod
 #define ROW_ORDER(name) [OP_MAX] = name##_max, [OP_MIN] = name##_min
 #define ROW_LOGICAL(name)                                                      \
@@ -118,7 +102,7 @@ enum {
         [OP_MAXLOC] = name##_maxloc, [OP_MINLOC] = name##_minloc               \
     }
 
-static op_kernel *const kernels[ELEMENT_COUNT][OP_KERNELS] = {
+static op_kernel *const kernels[ELEMENT_COUNT][OP_NUMBERS] = {
     [ELEMENT_BYTE] = {ROW_BITWISE(u8)},
     [ELEMENT_I8] = ROW_INTEGER(i8),
     [ELEMENT_I16] = ROW_INTEGER(i16),
@@ -136,6 +120,8 @@ static op_kernel *const kernels[ELEMENT_COUNT][OP_KERNELS] = {
     [ELEMENT_LONG_DOUBLE_COMPLEX] = {ROW_ARITHMETIC(cld)},
     [ELEMENT_BOOL] = {ROW_LOGICAL(u8)},
     [ELEMENT_LOGICAL] = {ROW_LOGICAL(i32)},
+    [ELEMENT_LOGICAL2] = {ROW_LOGICAL(i16)},
+    [ELEMENT_LOGICAL8] = {ROW_LOGICAL(i64)},
     [ELEMENT_FLOAT_INT] = ROW_PAIR(float_int),
     [ELEMENT_DOUBLE_INT] = ROW_PAIR(double_int),
     [ELEMENT_LONG_INT] = ROW_PAIR(long_int),
@@ -146,8 +132,7 @@ static op_kernel *const kernels[ELEMENT_COUNT][OP_KERNELS] = {
     [ELEMENT_2DOUBLE] = ROW_PAIR(double_double),
 };
 
-op_kernel *op_kernel_find(MPI_Op handle, enum element element)
+op_kernel *op_kernel_find(enum op_number number, enum element element)
 {
-    unsigned index = (unsigned)handle & 0xff;
-    return index < OP_KERNELS ? kernels[element][index] : NULL;
+    return kernels[element][number];
 }

@@ -290,7 +290,7 @@ bool p2p_cancel(struct receive *receive)
     bool removed = match_remove(&receive->entry);
     pthread_mutex_unlock(&lock);
     if (!removed) return false;
-    receive->status.count_hi_and_cancelled |= 1;
+    STATUS_HIGH(&receive->status) |= 1;
     atomic_store(&receive->done, true);
     return true;
 }
@@ -389,7 +389,8 @@ int send_begin(struct send *send)
     bool in_place = large && wait && send->type->dense && !send->copy;
     struct message *message = message_new(in_place ? 0 : size);
     if (!message) return error_note(MPI_ERR_NO_MEM, "out of memory");
-    if (send->mode == SEND_BUFFERED && !bsend_charge(message, size)) {
+    if (send->mode == SEND_BUFFERED &&
+        !bsend_charge(message, send->comm, size)) {
         message_release(message);
         return error_note(MPI_ERR_BUFFER,
                           "the attached buffer has no room for %ld bytes",

@@ -22,8 +22,8 @@ struct message {
     uint32_t charged;        /* bytes charged to the sender's credit */
     struct receive *receive; /* the receive that pulls it */
     char *pulled;            /* intermediate buffer of the pull, or NULL */
-    MPI_Count roomed; /* bytes of the attached buffer with this number: */
-    unsigned room_number;
+    MPI_Count roomed;        /* bytes of this attached buffer: */
+    struct room *room;
     struct message *next; /* in a list of transport.c */
     char data[];
 };
@@ -105,9 +105,12 @@ int receive_check(struct receive *receive, MPI_Datatype type, int source,
 int send_begin(struct send *send);
 bool send_done(struct send *send);
 
-/* Charges a buffered send to the attached buffer; false: it does not fit.
- * Freeing the message returns the bytes. */
-bool bsend_charge(struct message *message, MPI_Count size);
+/* Charges a buffered send to the communicator's buffer, or to that of all;
+ * false: it does not fit. Freeing the message returns the bytes. */
+bool bsend_charge(struct message *message, const struct comm *comm,
+                  MPI_Count size);
 void bsend_discharge(const struct message *message);
+/* A communicator ends: its buffer is detached. */
+void bsend_forget(struct comm *comm);
 
 #endif

@@ -13,7 +13,7 @@
     struct comm *comm = comm_find(handle);                                     \
     if (!comm)                                                                 \
     return error_raise(NULL, MPI_ERR_COMM, function,                           \
-                       "invalid communicator 0x%08x", (unsigned)(handle))
+                       "invalid communicator 0x%08x", HANDLE_BITS(handle))
 #define CHECK(comm, call)                                                      \
     do {                                                                       \
         int check_result = (call);                                             \
@@ -207,10 +207,10 @@ static void receive_begin(struct receive *receive, int source, int tag)
 
 struct match_key p2p_key(const struct comm *comm, int source, int tag)
 {
-    return (struct match_key){source == MPI_ANY_SOURCE
-                                  ? MATCH_ANY_SOURCE
-                                  : comm_peers(comm)->ids[source],
-                              comm->context, tag};
+    bool any = source == MPI_ANY_SOURCE;
+    return (struct match_key){
+        any ? MATCH_ANY_SOURCE : comm_peers(comm)->ids[source], comm->context,
+        tag == MPI_ANY_TAG ? MATCH_ANY_TAG : tag};
 }
 
 static bool receive_ended(struct request *request)

@@ -269,7 +269,7 @@ int PMPI_Pready_range(int low, int high, MPI_Request request)
 }
 
 MPI_PUBLIC(Pready_list);
-int PMPI_Pready_list(int length, int partitions[], MPI_Request request)
+int PMPI_Pready_list(int length, const int partitions[], MPI_Request request)
 {
     if (length < 0 || (length > 0 && !partitions))
         return RAISE_ARG(NULL, "negative length or null list");

@@ -14,22 +14,22 @@
  * rest, above the cancelled bit, in the second. */
 void status_set_count(MPI_Status *status, MPI_Count size)
 {
-    status->count_lo = (int)((uint64_t)size & 0xffffffffu);
-    status->count_hi_and_cancelled =
-        (int)((uint64_t)size >> 32 << 1) | (status->count_hi_and_cancelled & 1);
+    STATUS_LOW(status) = (int)((uint64_t)size & 0xffffffffu);
+    STATUS_HIGH(status) =
+        (int)((uint64_t)size >> 32 << 1) | (STATUS_HIGH(status) & 1);
 }
 
 MPI_Count status_count(const MPI_Status *status)
 {
-    uint64_t low = (uint32_t)status->count_lo;
-    uint64_t high = (uint32_t)status->count_hi_and_cancelled >> 1;
+    uint64_t low = (uint32_t)STATUS_LOW(status);
+    uint64_t high = (uint32_t)STATUS_HIGH(status) >> 1;
     return (MPI_Count)(high << 32 | low);
 }
 
 void status_empty(MPI_Status *status)
 {
-    status->count_lo = 0;
-    status->count_hi_and_cancelled = 0;
+    STATUS_LOW(status) = 0;
+    STATUS_HIGH(status) = 0;
     status->MPI_SOURCE = MPI_ANY_SOURCE;
     status->MPI_TAG = MPI_ANY_TAG;
     status->MPI_ERROR = MPI_SUCCESS;
@@ -173,7 +173,7 @@ static void give_empty(MPI_Status *status)
     struct request *variable = request_find(*(handle));                        \
     if (!variable && *(handle) != MPI_REQUEST_NULL)                            \
     return RAISE(NULL, MPI_ERR_REQUEST, "invalid request 0x%08x",              \
-                 (unsigned)*(handle))
+                 HANDLE_BITS(*(handle)))
 
 MPI_PUBLIC(Wait);
 int PMPI_Wait(MPI_Request *handle, MPI_Status *status)
@@ -208,7 +208,7 @@ int PMPI_Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
     struct request *request = request_find(handle);
     if (!request && handle != MPI_REQUEST_NULL)
         return RAISE(NULL, MPI_ERR_REQUEST, "invalid request 0x%08x",
-                     (unsigned)handle);
+                     HANDLE_BITS(handle));
     if (!flag) return RAISE_ARG(NULL, "null flag");
     *flag = idle(request) || request->kind->progress(request);
     if (idle(request))
@@ -216,6 +216,13 @@ int PMPI_Request_get_status(MPI_Request handle, int *flag, MPI_Status *status)
     else if (*flag)
         status_give(status, &request->status);
     return MPI_SUCCESS;
+}
+
+MPIX_PUBLIC(Request_is_complete);
+int PMPIX_Request_is_complete(MPI_Request handle)
+{
+    struct request *request = request_find(handle);
+    return idle(request) || request->kind->progress(request);
 }
 
 MPI_PUBLIC(Request_free);
@@ -278,7 +285,8 @@ int PMPI_Startall(int count, MPI_Request handles[])
 
 /* -------------------------------------------------------------------- lists */
 
-static int list_check(int count, MPI_Request handles[], const char *function)
+static int list_check(int count, const MPI_Request handles[],
+                      const char *function)
 {
     if (count < 0)
         return error_raise(NULL, MPI_ERR_COUNT, function, "negative count");
@@ -395,6 +403,70 @@ int PMPI_Testall(int count, MPI_Request handles[], int *flag,
     *flag = list_progress(count, handles, &known);
     if (!*flag) return MPI_SUCCESS;
     return list_complete(count, handles, statuses, __func__);
+}
+
+/* The calls that free nothing: requests stay as they are. */
+
+MPI_PUBLIC(Request_get_status_all);
+int PMPI_Request_get_status_all(int count, const MPI_Request handles[],
+                                int *flag, MPI_Status statuses[])
+{
+    int result = list_check(count, handles, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    *flag = 1;
+    for (int i = 0; i < count; i++) {
+        int done;
+        (void)PMPI_Request_get_status(handles[i], &done,
+                                      list_status(statuses, i));
+        *flag = *flag && done;
+    }
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Request_get_status_any);
+int PMPI_Request_get_status_any(int count, const MPI_Request handles[],
+                                int *index, int *flag, MPI_Status *status)
+{
+    int result = list_check(count, handles, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!index || !flag) return RAISE_ARG(NULL, "null pointer");
+    bool any = false;
+    *index = MPI_UNDEFINED;
+    *flag = 0;
+    for (int i = 0; i < count && !*flag; i++) {
+        if (idle(request_find(handles[i]))) continue;
+        any = true;
+        (void)PMPI_Request_get_status(handles[i], flag, status);
+        if (*flag) *index = i;
+    }
+    if (any) return MPI_SUCCESS;
+    give_empty(status);
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+MPI_PUBLIC(Request_get_status_some);
+int PMPI_Request_get_status_some(int count, const MPI_Request handles[],
+                                 int *done, int indices[],
+                                 MPI_Status statuses[])
+{
+    int result = list_check(count, handles, __func__);
+    if (result != MPI_SUCCESS) return result;
+    if (!done || (count > 0 && !indices))
+        return RAISE_ARG(NULL, "null pointer");
+    bool any = false;
+    *done = 0;
+    for (int i = 0; i < count; i++) {
+        int ended_one;
+        if (idle(request_find(handles[i]))) continue;
+        any = true;
+        (void)PMPI_Request_get_status(handles[i], &ended_one,
+                                      list_status(statuses, *done));
+        if (ended_one) indices[(*done)++] = i;
+    }
+    if (!any) *done = MPI_UNDEFINED;
+    return MPI_SUCCESS;
 }
 
 enum { ANY_PENDING = -1, ANY_NONE = MPI_UNDEFINED };

@@ -161,7 +161,7 @@ REFUSE_VARIANT(T_event_set_dropped_handler,
                NO_HANDLE)
 
 /* Sessions of performance variables, which are always empty. */
-struct MPIR_T_pvar_session_s {
+struct PVAR_SESSION {
     int magic;
 };
 enum { SESSION_MAGIC = 0x7075 };

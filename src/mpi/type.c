@@ -9,91 +9,120 @@
 
 #define CHAR_ELEMENT ((char)-1 < 0 ? ELEMENT_I8 : ELEMENT_U8)
 
-/* Handle, element, alignment. The handle encodes the size; the name is the
- * constant's. Debian's MPICH lacks INTEGER16. */
+/* Handle, element, size, alignment; the name is the constant's. */
 #define PREDEFINED(X)                                                          \
-    X(MPI_CHAR, CHAR_ELEMENT, 1)                                               \
-    X(MPI_SIGNED_CHAR, ELEMENT_I8, 1)                                          \
-    X(MPI_UNSIGNED_CHAR, ELEMENT_U8, 1)                                        \
-    X(MPI_BYTE, ELEMENT_BYTE, 1)                                               \
-    X(MPI_WCHAR, ELEMENT_OTHER, 4)                                             \
-    X(MPI_SHORT, ELEMENT_I16, 2)                                               \
-    X(MPI_UNSIGNED_SHORT, ELEMENT_U16, 2)                                      \
-    X(MPI_INT, ELEMENT_I32, 4)                                                 \
-    X(MPI_UNSIGNED, ELEMENT_U32, 4)                                            \
-    X(MPI_LONG, ELEMENT_I64, 8)                                                \
-    X(MPI_UNSIGNED_LONG, ELEMENT_U64, 8)                                       \
-    X(MPI_FLOAT, ELEMENT_FLOAT, 4)                                             \
-    X(MPI_DOUBLE, ELEMENT_DOUBLE, 8)                                           \
-    X(MPI_LONG_DOUBLE, ELEMENT_LONG_DOUBLE, 16)                                \
-    X(MPI_LONG_LONG_INT, ELEMENT_I64, 8)                                       \
-    X(MPI_UNSIGNED_LONG_LONG, ELEMENT_U64, 8)                                  \
-    X(MPI_PACKED, ELEMENT_OTHER, 1)                                            \
-    X(MPI_LB, ELEMENT_NONE, 1)                                                 \
-    X(MPI_UB, ELEMENT_NONE, 1)                                                 \
-    X(MPI_2INT, ELEMENT_2INT, 4)                                               \
-    X(MPI_COMPLEX, ELEMENT_FLOAT_COMPLEX, 4)                                   \
-    X(MPI_DOUBLE_COMPLEX, ELEMENT_DOUBLE_COMPLEX, 8)                           \
-    X(MPI_LOGICAL, ELEMENT_LOGICAL, 4)                                         \
-    X(MPI_REAL, ELEMENT_FLOAT, 4)                                              \
-    X(MPI_DOUBLE_PRECISION, ELEMENT_DOUBLE, 8)                                 \
-    X(MPI_INTEGER, ELEMENT_I32, 4)                                             \
-    X(MPI_2INTEGER, ELEMENT_2INT, 4)                                           \
-    X(MPI_2REAL, ELEMENT_2FLOAT, 4)                                            \
-    X(MPI_2DOUBLE_PRECISION, ELEMENT_2DOUBLE, 8)                               \
-    X(MPI_CHARACTER, ELEMENT_CHARACTER, 1)                                     \
-    X(MPI_REAL4, ELEMENT_FLOAT, 4)                                             \
-    X(MPI_REAL8, ELEMENT_DOUBLE, 8)                                            \
-    X(MPI_REAL16, ELEMENT_OTHER, 16)                                           \
-    X(MPI_COMPLEX8, ELEMENT_FLOAT_COMPLEX, 4)                                  \
-    X(MPI_COMPLEX16, ELEMENT_DOUBLE_COMPLEX, 8)                                \
-    X(MPI_COMPLEX32, ELEMENT_OTHER, 16)                                        \
-    X(MPI_INTEGER1, ELEMENT_I8, 1)                                             \
-    X(MPI_INTEGER2, ELEMENT_I16, 2)                                            \
-    X(MPI_INTEGER4, ELEMENT_I32, 4)                                            \
-    X(MPI_INTEGER8, ELEMENT_I64, 8)                                            \
-    X(MPI_INT8_T, ELEMENT_I8, 1)                                               \
-    X(MPI_INT16_T, ELEMENT_I16, 2)                                             \
-    X(MPI_INT32_T, ELEMENT_I32, 4)                                             \
-    X(MPI_INT64_T, ELEMENT_I64, 8)                                             \
-    X(MPI_UINT8_T, ELEMENT_U8, 1)                                              \
-    X(MPI_UINT16_T, ELEMENT_U16, 2)                                            \
-    X(MPI_UINT32_T, ELEMENT_U32, 4)                                            \
-    X(MPI_UINT64_T, ELEMENT_U64, 8)                                            \
-    X(MPI_C_BOOL, ELEMENT_BOOL, 1)                                             \
-    X(MPI_C_COMPLEX, ELEMENT_FLOAT_COMPLEX, 4)                                 \
-    X(MPI_C_DOUBLE_COMPLEX, ELEMENT_DOUBLE_COMPLEX, 8)                         \
-    X(MPI_C_LONG_DOUBLE_COMPLEX, ELEMENT_LONG_DOUBLE_COMPLEX, 16)              \
-    X(MPI_AINT, ELEMENT_I64, 8)                                                \
-    X(MPI_OFFSET, ELEMENT_I64, 8)                                              \
-    X(MPI_COUNT, ELEMENT_I64, 8)                                               \
-    X(MPI_CXX_BOOL, ELEMENT_BOOL, 1)                                           \
-    X(MPI_CXX_FLOAT_COMPLEX, ELEMENT_FLOAT_COMPLEX, 4)                         \
-    X(MPI_CXX_DOUBLE_COMPLEX, ELEMENT_DOUBLE_COMPLEX, 8)                       \
-    X(MPI_CXX_LONG_DOUBLE_COMPLEX, ELEMENT_LONG_DOUBLE_COMPLEX, 16)            \
-    X(MPIX_C_FLOAT16, ELEMENT_OTHER, 2)
+    X(MPI_CHAR, CHAR_ELEMENT, 1, 1)                                            \
+    X(MPI_SIGNED_CHAR, ELEMENT_I8, 1, 1)                                       \
+    X(MPI_UNSIGNED_CHAR, ELEMENT_U8, 1, 1)                                     \
+    X(MPI_BYTE, ELEMENT_BYTE, 1, 1)                                            \
+    X(MPI_WCHAR, ELEMENT_OTHER, 4, 4)                                          \
+    X(MPI_SHORT, ELEMENT_I16, 2, 2)                                            \
+    X(MPI_UNSIGNED_SHORT, ELEMENT_U16, 2, 2)                                   \
+    X(MPI_INT, ELEMENT_I32, 4, 4)                                              \
+    X(MPI_UNSIGNED, ELEMENT_U32, 4, 4)                                         \
+    X(MPI_LONG, ELEMENT_I64, 8, 8)                                             \
+    X(MPI_UNSIGNED_LONG, ELEMENT_U64, 8, 8)                                    \
+    X(MPI_FLOAT, ELEMENT_FLOAT, 4, 4)                                          \
+    X(MPI_DOUBLE, ELEMENT_DOUBLE, 8, 8)                                        \
+    X(MPI_LONG_DOUBLE, ELEMENT_LONG_DOUBLE, 16, 16)                            \
+    X(MPI_LONG_LONG_INT, ELEMENT_I64, 8, 8)                                    \
+    X(MPI_UNSIGNED_LONG_LONG, ELEMENT_U64, 8, 8)                               \
+    X(MPI_PACKED, ELEMENT_OTHER, 1, 1)                                         \
+    X(MPI_2INT, ELEMENT_2INT, 8, 4)                                            \
+    X(MPI_COMPLEX, ELEMENT_FLOAT_COMPLEX, 8, 4)                                \
+    X(MPI_DOUBLE_COMPLEX, ELEMENT_DOUBLE_COMPLEX, 16, 8)                       \
+    X(MPI_LOGICAL, ELEMENT_LOGICAL, 4, 4)                                      \
+    X(MPI_REAL, ELEMENT_FLOAT, 4, 4)                                           \
+    X(MPI_DOUBLE_PRECISION, ELEMENT_DOUBLE, 8, 8)                              \
+    X(MPI_INTEGER, ELEMENT_I32, 4, 4)                                          \
+    X(MPI_2INTEGER, ELEMENT_2INT, 8, 4)                                        \
+    X(MPI_2REAL, ELEMENT_2FLOAT, 8, 4)                                         \
+    X(MPI_2DOUBLE_PRECISION, ELEMENT_2DOUBLE, 16, 8)                           \
+    X(MPI_CHARACTER, ELEMENT_CHARACTER, 1, 1)                                  \
+    X(MPI_REAL4, ELEMENT_FLOAT, 4, 4)                                          \
+    X(MPI_REAL8, ELEMENT_DOUBLE, 8, 8)                                         \
+    X(MPI_REAL16, ELEMENT_OTHER, 16, 16)                                       \
+    X(MPI_COMPLEX8, ELEMENT_FLOAT_COMPLEX, 8, 4)                               \
+    X(MPI_COMPLEX16, ELEMENT_DOUBLE_COMPLEX, 16, 8)                            \
+    X(MPI_COMPLEX32, ELEMENT_OTHER, 32, 16)                                    \
+    X(MPI_INTEGER1, ELEMENT_I8, 1, 1)                                          \
+    X(MPI_INTEGER2, ELEMENT_I16, 2, 2)                                         \
+    X(MPI_INTEGER4, ELEMENT_I32, 4, 4)                                         \
+    X(MPI_INTEGER8, ELEMENT_I64, 8, 8)                                         \
+    X(MPI_INT8_T, ELEMENT_I8, 1, 1)                                            \
+    X(MPI_INT16_T, ELEMENT_I16, 2, 2)                                          \
+    X(MPI_INT32_T, ELEMENT_I32, 4, 4)                                          \
+    X(MPI_INT64_T, ELEMENT_I64, 8, 8)                                          \
+    X(MPI_UINT8_T, ELEMENT_U8, 1, 1)                                           \
+    X(MPI_UINT16_T, ELEMENT_U16, 2, 2)                                         \
+    X(MPI_UINT32_T, ELEMENT_U32, 4, 4)                                         \
+    X(MPI_UINT64_T, ELEMENT_U64, 8, 8)                                         \
+    X(MPI_C_BOOL, ELEMENT_BOOL, 1, 1)                                          \
+    X(MPI_C_COMPLEX, ELEMENT_FLOAT_COMPLEX, 8, 4)                              \
+    X(MPI_C_DOUBLE_COMPLEX, ELEMENT_DOUBLE_COMPLEX, 16, 8)                     \
+    X(MPI_C_LONG_DOUBLE_COMPLEX, ELEMENT_LONG_DOUBLE_COMPLEX, 32, 16)          \
+    X(MPI_AINT, ELEMENT_I64, 8, 8)                                             \
+    X(MPI_OFFSET, ELEMENT_I64, 8, 8)                                           \
+    X(MPI_COUNT, ELEMENT_I64, 8, 8)                                            \
+    X(MPI_CXX_BOOL, ELEMENT_BOOL, 1, 1)                                        \
+    X(MPI_CXX_FLOAT_COMPLEX, ELEMENT_FLOAT_COMPLEX, 8, 4)                      \
+    X(MPI_CXX_DOUBLE_COMPLEX, ELEMENT_DOUBLE_COMPLEX, 16, 8)                   \
+    X(MPI_CXX_LONG_DOUBLE_COMPLEX, ELEMENT_LONG_DOUBLE_COMPLEX, 32, 16)        \
+    X(MPI_LOGICAL1, ELEMENT_BOOL, 1, 1)                                        \
+    X(MPI_LOGICAL2, ELEMENT_LOGICAL2, 2, 2)                                    \
+    X(MPI_LOGICAL4, ELEMENT_LOGICAL, 4, 4)                                     \
+    X(MPI_LOGICAL8, ELEMENT_LOGICAL8, 8, 8)                                    \
+    X(MPI_LOGICAL16, ELEMENT_OTHER, 16, 16)                                    \
+    X(MPI_INTEGER16, ELEMENT_OTHER, 16, 16)                                    \
+    X(MPI_REAL2, ELEMENT_OTHER, 2, 2)                                          \
+    X(MPI_COMPLEX4, ELEMENT_OTHER, 4, 2)
 
-/* Indexed by the low byte of the handle. */
-static struct type predefined[256];
+#ifdef PCCL_MPI_FACE_MPICH
+#define PREDEFINED_MPICH(X)                                                    \
+    X(MPI_LB, ELEMENT_NONE, 0, 1)                                              \
+    X(MPI_UB, ELEMENT_NONE, 0, 1)                                              \
+    X(MPIX_C_FLOAT16, ELEMENT_OTHER, 2, 2)                                     \
+    X(MPIX_BFLOAT16, ELEMENT_OTHER, 2, 2)
+#else
+#define PREDEFINED_MPICH(X)
+#endif
 
-static void predefine(MPI_Datatype handle, enum element element, int align,
-                      const char *name)
+/* By the low byte of the handle. Those of the struct `plain` are those without
+ * parts. */
+static struct type *predefined[256];
+static struct type plain[256];
+
+static void predefine(MPI_Datatype handle, enum element element, int size,
+                      int align, const char *name)
 {
-    struct type *type = &predefined[handle & 0xff];
-    assert(type->object.handle == 0);
+    struct type *type = &plain[HANDLE_BITS(handle) & 0xff];
+    assert(!predefined[HANDLE_BITS(handle) & 0xff]);
+    predefined[HANDLE_BITS(handle) & 0xff] = type;
     object_init(&type->object, NULL);
     type->object.handle = handle;
     type->committed = type->predefined = type->dense = true;
     type->element = element;
-    type->size = element == ELEMENT_NONE ? 0 : handle >> 8 & 0xff;
+    type->size = size;
     type->elements = element == ELEMENT_NONE ? 0 : 1;
     type->extent = type->true_extent = type->size;
     type->align = align;
     snprintf(type->name, sizeof type->name, "%s", name);
 }
 
-/* Pair types with a hole are in the table of dynamic handles; as in MPICH they
- * have the first five numbers. */
+/* In MPICH's ABI pair types with a hole are in the table of dynamic handles,
+ * and have the first five numbers. */
+static bool pair_open(struct type *type, MPI_Datatype handle)
+{
+    if ((HANDLE_BITS(handle) & (unsigned)TYPE_MASK) == TYPE_PREFIX) {
+        predefined[HANDLE_BITS(handle) & 0xff] = type;
+        type->object.handle = handle;
+        return true;
+    }
+    if (!handle_open(HANDLE_TYPE, &type->object)) return false;
+    assert(type->object.handle == handle);
+    return true;
+}
+
 static bool predefine_pair(MPI_Datatype handle, enum element element,
                            MPI_Datatype first, MPI_Aint disp, MPI_Aint extent,
                            const char *name)
@@ -102,9 +131,7 @@ static bool predefine_pair(MPI_Datatype handle, enum element element,
         {.count = 1, .block = 1, .child = type_find(first)},
         {.disp = disp, .count = 1, .block = 1, .child = type_find(MPI_INT)}};
     struct type *type = type_build(parts, 2);
-    if (!type || !handle_open(HANDLE_TYPE, &type->object)) return false;
-    assert(type->object.handle == handle);
-    (void)handle;
+    if (!type || !pair_open(type, handle)) return false;
     type_set_bounds(type, 0, extent);
     type->committed = type->predefined = true;
     type->element = element;
@@ -128,9 +155,11 @@ static bool predefine_pair(MPI_Datatype handle, enum element element,
 
 bool type_start(void)
 {
-    if (predefined[MPI_INT & 0xff].object.handle) return true;
-#define X(handle, element, align) predefine(handle, element, align, #handle);
+    if (predefined[HANDLE_BITS(MPI_INT) & 0xff]) return true;
+#define X(handle, element, size, align)                                        \
+    predefine(handle, element, size, align, #handle);
     PREDEFINED(X)
+    PREDEFINED_MPICH(X)
 #undef X
     return PAIR(MPI_FLOAT_INT, ELEMENT_FLOAT_INT, MPI_FLOAT, float) &&
            PAIR(MPI_DOUBLE_INT, ELEMENT_DOUBLE_INT, MPI_DOUBLE, double) &&
@@ -142,9 +171,9 @@ bool type_start(void)
 
 struct type *type_find(MPI_Datatype handle)
 {
-    if (((unsigned)handle & 0xffff0000u) == 0x4c000000u) {
-        struct type *type = &predefined[handle & 0xff];
-        return type->object.handle == handle ? type : NULL;
+    if ((HANDLE_BITS(handle) & (unsigned)TYPE_MASK) == TYPE_PREFIX) {
+        struct type *type = predefined[HANDLE_BITS(handle) & 0xff];
+        return type && type->object.handle == handle ? type : NULL;
     }
     return (struct type *)handle_find(HANDLE_TYPE, handle);
 }

@@ -29,6 +29,8 @@ enum element {
     ELEMENT_LONG_DOUBLE_COMPLEX,
     ELEMENT_BOOL,    /* of C and C++, one byte */
     ELEMENT_LOGICAL, /* of Fortran, four bytes */
+    ELEMENT_LOGICAL2,
+    ELEMENT_LOGICAL8,
     ELEMENT_FLOAT_INT,
     ELEMENT_DOUBLE_INT,
     ELEMENT_LONG_INT,

@@ -13,16 +13,17 @@ struct envelope *envelope_new(int combiner, bool large, long numbers,
                               long types)
 {
     size_t n = (size_t)numbers;
-    struct envelope *envelope = calloc(
-        1, sizeof *envelope + n * (sizeof(MPI_Aint) + sizeof(MPI_Count)) +
-               (n + (size_t)types) * sizeof(int));
+    struct envelope *envelope =
+        calloc(1, sizeof *envelope +
+                      n * (sizeof(MPI_Aint) + sizeof(MPI_Count) + sizeof(int)) +
+                      (size_t)types * sizeof(MPI_Datatype));
     if (!envelope) return NULL;
     envelope->combiner = combiner;
     envelope->large = large;
     envelope->aints = (MPI_Aint *)(envelope + 1);
-    envelope->counts = envelope->aints + n;
-    envelope->ints = (int *)(envelope->counts + n);
-    envelope->types = envelope->ints + n;
+    envelope->counts = (MPI_Count *)(envelope->aints + n);
+    envelope->types = (MPI_Datatype *)(envelope->counts + n);
+    envelope->ints = (int *)(envelope->types + types);
     return envelope;
 }
 

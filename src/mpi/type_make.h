@@ -37,6 +37,6 @@ int type_publish(struct type *type, struct envelope *envelope,
     struct type *variable = type_find(handle);                                 \
     if (!variable)                                                             \
     return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype 0x%08x",                \
-                 (unsigned)(handle))
+                 HANDLE_BITS(handle))
 
 #endif

@@ -36,7 +36,7 @@ static int size_get(MPI_Datatype handle, MPI_Count *size, const char *function)
     struct type *type = type_find(handle);
     if (!type)
         return error_raise(NULL, MPI_ERR_TYPE, function,
-                           "invalid datatype 0x%08x", (unsigned)handle);
+                           "invalid datatype 0x%08x", HANDLE_BITS(handle));
     if (!size) return error_raise(NULL, MPI_ERR_ARG, function, "null size");
     *size = type->size;
     return MPI_SUCCESS;
@@ -70,7 +70,7 @@ static int extent_get(MPI_Datatype handle, MPI_Aint *lb, MPI_Aint *extent,
     struct type *type = type_find(handle);
     if (!type)
         return error_raise(NULL, MPI_ERR_TYPE, function,
-                           "invalid datatype 0x%08x", (unsigned)handle);
+                           "invalid datatype 0x%08x", HANDLE_BITS(handle));
     if (!lb || !extent)
         return error_raise(NULL, MPI_ERR_ARG, function, "null pointer");
     *lb = real ? type->true_lb : type->lb;
@@ -134,7 +134,7 @@ int PMPI_Type_get_name(MPI_Datatype handle, char *name, int *length)
     struct type *type = type_find(handle);
     if (!type && handle != MPI_DATATYPE_NULL)
         return RAISE(NULL, MPI_ERR_TYPE, "invalid datatype 0x%08x",
-                     (unsigned)handle);
+                     HANDLE_BITS(handle));
     facade_lock();
     snprintf(name, MPI_MAX_OBJECT_NAME, "%s",
              type ? type->name : "MPI_DATATYPE_NULL");
@@ -151,7 +151,7 @@ static int envelope_get(MPI_Datatype handle, bool large,
     struct type *type = type_find(handle);
     if (!type)
         return error_raise(NULL, MPI_ERR_TYPE, function,
-                           "invalid datatype 0x%08x", (unsigned)handle);
+                           "invalid datatype 0x%08x", HANDLE_BITS(handle));
     *out = type->envelope ? type->envelope : &named;
     if (large || !(*out)->large) return MPI_SUCCESS;
     return error_raise(NULL, MPI_ERR_TYPE, function,
@@ -246,11 +246,39 @@ int PMPI_Type_match_size(int class, int size, MPI_Datatype *out)
     int count = class == MPI_TYPECLASS_INTEGER ? 4 : 3;
     if (!out || !list) return RAISE_ARG(NULL, "type class or null pointer");
     for (int i = 0; i < count; i++) {
-        if ((list[i] >> 8 & 0xff) != size) continue;
+        if (type_find(list[i])->size != size) continue;
         *out = list[i];
         return MPI_SUCCESS;
     }
     return RAISE_ARG(NULL, "no datatype of this class and size");
+}
+
+MPI_PUBLIC(Type_get_value_index);
+int PMPI_Type_get_value_index(MPI_Datatype value, MPI_Datatype index,
+                              MPI_Datatype *out)
+{
+    static const struct {
+        MPI_Datatype value, index, pair;
+    } pairs[] = {
+        {MPI_FLOAT, MPI_INT, MPI_FLOAT_INT},
+        {MPI_DOUBLE, MPI_INT, MPI_DOUBLE_INT},
+        {MPI_LONG, MPI_INT, MPI_LONG_INT},
+        {MPI_SHORT, MPI_INT, MPI_SHORT_INT},
+        {MPI_INT, MPI_INT, MPI_2INT},
+        {MPI_LONG_DOUBLE, MPI_INT, MPI_LONG_DOUBLE_INT},
+        {MPI_REAL, MPI_REAL, MPI_2REAL},
+        {MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION},
+        {MPI_INTEGER, MPI_INTEGER, MPI_2INTEGER}};
+    TYPE_OR_RETURN(first, value);
+    TYPE_OR_RETURN(second, index);
+    (void)first;
+    (void)second;
+    if (!out) return RAISE_ARG(NULL, "null datatype");
+    *out = MPI_DATATYPE_NULL; /* there is no such pair */
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].value == value && pairs[i].index == index)
+            *out = pairs[i].pair;
+    return MPI_SUCCESS;
 }
 
 /* --------------------------------------------------------------- addresses */

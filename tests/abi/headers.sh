@@ -33,5 +33,7 @@ for compiler in "$cc -std=c99 -Wstrict-prototypes -x c" \
     compile "$compiler" mpi_pccl.h
     compile "$compiler" pccl.h mpi_pccl.h
     compile "$compiler" mpi_pccl.h pccl.h mpi_pccl.h
+    compile "$compiler" mpi.h mpi.h
+    compile "$compiler" mpi-ext.h mpi_pccl.h mpi-ext.h
 done
 exit $((faults != 0))

@@ -12,7 +12,6 @@ faults=0
 # A path that is OFF is not looked for, and not there.
 no_libev='-DEV_INCLUDE_DIR=OFF -DEV_LIBRARY=OFF'
 no_cmocka='-DCMOCKA_INCLUDE_DIR=OFF -DCMOCKA_LIBRARY=OFF'
-no_mpi=-DPCCL_MPICH_INCLUDE_DIR=OFF
 no_nvcc='-DCMAKE_CUDA_COMPILER=NOTFOUND'
 
 configure() # STATUS CMAKE ARGUMENTS...: what it prints is one line in $work/out
@@ -87,17 +86,14 @@ leaves_out() # TARGET...
     makes pccl_core test_sim test_wire
     leaves_out pccl pccl-master mpi_pccl
 
-    configure 1 $no_mpi -DPCCL_MPI=ON
-    says "MPICH's headers (Debian package libmpich-dev,"
-    configure 0 $no_mpi $no_cmocka -DBUILD_TESTING=OFF
-    says 'Warning'
-    says 'libmpich-dev): libmpi_pccl, mpicc and the MPI examples are left out'
-    makes pccl pccl-master diloco
-    leaves_out mpi_pccl train_text test_wire
+    configure 0 $no_cmocka -DBUILD_TESTING=OFF
+    hushes Warning
+    makes pccl pccl-master diloco mpi_pccl mpi_abi train_text
+    leaves_out test_wire
     configure 0 -DPCCL_MPI=OFF
     hushes Warning
     makes pccl test_api
-    leaves_out mpi_pccl
+    leaves_out mpi_pccl mpi_abi
 
     configure 1 $no_nvcc -DPCCL_CUDA=ON
     says 'the CUDA toolkit with nvcc (Debian package nvidia-cuda-toolkit,'

@@ -30,6 +30,10 @@ def called(root):
                       f"MPI_{name}_init{suffix}"}
     for macro in re.finditer(r"\bBOTH\((MPI_\w+),", text):
         names.add(macro.group(1) + "_c")
+    # Handles as integers, there and back.
+    for macro in re.finditer(r"\bROUND\((\w+),", text):
+        names |= {f"MPI_{macro.group(1)}_{way}"
+                  for way in ("toint", "fromint", "c2f", "f2c")}
     return names
 
 

@@ -308,7 +308,8 @@ static void test_environment(void)
     OK(MPI_Finalized(&flag));
     CHECK(!flag);
     OK(MPI_Get_version(&version, &sub));
-    CHECK(version == MPI_VERSION && sub == MPI_SUBVERSION);
+    /* The library may be of a later version than the header. */
+    CHECK(version >= MPI_VERSION && sub >= 0);
     OK(MPI_Get_library_version(text, &n));
     CHECK(n > 0 && n == (int)strlen(text));
     OK(MPI_Get_processor_name(text, &n));
