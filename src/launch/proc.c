@@ -1,5 +1,6 @@
 /* proc.c - watches one process, its process group and its output. */
 #include "proc.h"
+#include "elf_needed.h"
 
 #include "guard.h"
 #include "rank_env.h"
@@ -145,6 +146,26 @@ static pid_t proc_exec(struct proc *proc, const struct proc_request *request,
     return spawn_process(&spawn, failure);
 }
 
+/* A program linked for Open MPI: its ranks would not find each other here. */
+static bool foreign_mpi(const struct proc_request *request, const char *file,
+                        char *error, size_t error_size)
+{
+    char library[32];
+    bool relative = *file != '/' && request->directory;
+    char *path = relative ? memory_print("%s/%s", request->directory, file)
+                          : memory_text(file);
+    bool foreign = elf_needs(path, "libmpi.so.40", library, sizeof library);
+    free(path);
+    if (foreign)
+        snprintf(error, error_size,
+                 "cannot run %s: it was built with Open MPI (it needs %s), "
+                 "whose binary interface no other library has; build it with "
+                 "mpicc here or of MPICH, or with mpicc_abi of any MPI that "
+                 "has the standard ABI (libmpi_abi.so.1)",
+                 request->argv[0], library);
+    return foreign;
+}
+
 int proc_start(struct proc *proc, const struct proc_request *request,
                char *error, size_t error_size)
 {
@@ -156,6 +177,10 @@ int proc_start(struct proc *proc, const struct proc_request *request,
         snprintf(error, error_size, "cannot execute %s: %s (looked in %sPATH)",
                  program, strerror(errno), request->path ? "-path and " : "");
         return status;
+    }
+    if (foreign_mpi(request, file, error, error_size)) {
+        free(file);
+        return EXIT_NOT_EXECUTABLE;
     }
     int out = -1, out_end = request->out, err = -1, err_end = -1;
     struct spawn_failure failure = {.what = "cannot open pipes for"};
