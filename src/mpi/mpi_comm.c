@@ -301,6 +301,11 @@ int PMPI_Comm_set_name(MPI_Comm handle, const char *name)
 MPI_PUBLIC(Comm_get_name);
 int PMPI_Comm_get_name(MPI_Comm handle, char *name, int *length)
 {
+    if (handle == MPI_COMM_NULL && name && length) { /* since MPI 4.1 */
+        memcpy(name, "MPI_COMM_NULL", sizeof "MPI_COMM_NULL");
+        *length = sizeof "MPI_COMM_NULL" - 1;
+        return MPI_SUCCESS;
+    }
     COMM_OR_RETURN(comm, handle);
     if (!name || !length) return RAISE_ARG(comm, "null name");
     facade_lock();

@@ -389,6 +389,14 @@ static void test_info_length(void)
     OK(MPI_Info_free(&info));
 }
 
+static void test_null_name(void)
+{
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length = -1;
+    OK(MPI_Comm_get_name(MPI_COMM_NULL, name, &length));
+    CHECK(strcmp(name, "MPI_COMM_NULL") == 0 && length == 13);
+}
+
 static void test_fault_tolerance(void)
 {
     int *tolerant = NULL, flag = 0, agreed = 1;
@@ -419,6 +427,7 @@ int main(int argc, char **argv)
     test_keyval_freed_twice();
     test_unknown_hint();
     test_info_length();
+    test_null_name();
     test_fault_tolerance();
 #ifdef PCCL_MPI_FACE_MPICH
     CHECK(MPIX_Request_is_complete(MPI_REQUEST_NULL));
