@@ -139,8 +139,8 @@ static void on_input(struct agent_rank *rank, const struct link_frame *frame)
 static bool belongs_to_host(const char *item)
 {
     static const char *const names[] = {
-        "HOME=", "USER=",    "LOGNAME=", "SHELL=", "HOSTNAME=", "SSH_",
-        "XDG_",  "DISPLAY=", "DBUS_",    "MAIL=",  "TERM=",     "_="};
+        "HOME=",    "USER=", "LOGNAME=", "SHELL=",  "HOSTNAME=", "SSH_", "XDG_",
+        "DISPLAY=", "DBUS_", "MAIL=",    "SLURMD_", "TERM=",     "_="};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++)
         if (strncmp(item, names[i], strlen(names[i])) == 0) return true;
     return false;

@@ -123,8 +123,9 @@ static int words_make(const struct remote_setup *setup, const char *self,
                       char **words)
 {
     static const char *const ssh = "ssh -x -oBatchMode=yes";
-    static const char *const srun = "srun --nodes=1 --ntasks=1 --overlap "
-                                    "--cpu-bind=none --nodelist";
+    static const char *const srun =
+        "srun --unbuffered --nodes=1 --ntasks=1 --overlap "
+        "--cpu-bind=none --nodelist";
     const struct options *o = setup->options;
     bool slurm = o->launcher == LAUNCHER_SLURM;
     const char *text = o->launcher_exec;

@@ -1,0 +1,32 @@
+/* mpi_until.c - collectives until a file exists: mpi_until FILE [update].
+ * Prints its place and its process at the start and, on rank 0, the number of
+ * ranks at the end. With update it admits newcomers in each step. */
+#include <mpi.h>
+#include <mpi_pccl.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    const char *file = argc > 1 ? argv[1] : "";
+    int updates = argc > 2 && strcmp(argv[2], "update") == 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    printf("rank %d of %d, pid %d\n", rank, size, (int)getpid());
+    fflush(stdout);
+    for (double over = 0; over == 0;) {
+        double here = access(file, F_OK) == 0;
+        if (updates) PCCL_Update_topology(MPI_COMM_WORLD);
+        MPI_Allreduce(&here, &over, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        (void)usleep(1000); /* the step of a program */
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == 0) printf("over with %d ranks\n", size);
+    MPI_Finalize();
+    return 0;
+}
