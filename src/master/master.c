@@ -217,6 +217,10 @@ static void on_abort(struct master *m, uint32_t link,
 {
     struct master_note note = {
         .kind = NOTE_ABORTED, .peer = &m->peers[link], .code = msg->abort.code};
+    if (m->peers[link].state == PEER_REGISTERED && m->peers[link].join) {
+        master_drop(m, link, "it failed before it was accepted"); /* M3c */
+        return;
+    }
     master_note_send(m, &note);
     for (uint32_t i = 0; i < m->link_end; i++) {
         enum master_peer_state s = m->peers[i].state;
@@ -385,12 +389,14 @@ static bool any_ring_due(const struct master *m)
     return false;
 }
 
-/* Rule M2b. */
+/* Rules M2b, M2c. */
 static void refuse_latecomers(struct master *m)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (m->peers[i].state == PEER_REGISTERED && m->peers[i].join)
-            master_drop(m, i, "the job has ended");
+            master_drop(m, i,
+                        m->left ? "the job has ended"
+                                : "all members of the job were lost");
     }
 }
 
@@ -413,7 +419,7 @@ static void admit(struct master *m)
 {
     if (!all_groups_open(m)) return;
     uint32_t members = master_count(m, PEER_MEMBER);
-    if (m->job && m->left && members == 0) refuse_latecomers(m);
+    if (m->job && m->founded && members == 0) refuse_latecomers(m);
     uint32_t waiting = 0;
     uint32_t quorum = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {

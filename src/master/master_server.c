@@ -545,7 +545,7 @@ uint32_t master_server_pending(const struct master_server *server)
 
 bool master_server_has_ended(const struct master_server *server)
 {
-    return server->machine.left && master_server_members(server) == 0;
+    return server->machine.founded && master_server_members(server) == 0;
 }
 
 void master_server_close(struct master_server *server)

@@ -17,7 +17,7 @@ struct master_server_options {
     uint16_t port;    /* 0: any free port */
     pccl_ns deadline; /* 0: default */
     uint32_t quorum;  /* peers of the first view; they wait for each other */
-    bool job; /* of a launcher: it ends when its ranks leave (rule M2b) */
+    bool job; /* of a launcher: it ends with its members (M2b, M2c) */
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);
@@ -45,7 +45,7 @@ void master_server_evidence(struct master_server *server, uint64_t id,
 /* Current members, and registered peers that wait for admission. */
 uint32_t master_server_members(const struct master_server *server);
 uint32_t master_server_pending(const struct master_server *server);
-/* Members have left, and none is left (rule M2b). */
+/* There were members, and none is left (rules M2b, M2c). */
 bool master_server_has_ended(const struct master_server *server);
 
 void master_server_close(struct master_server *server);

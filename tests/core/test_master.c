@@ -177,46 +177,6 @@ static void test_founders_only(void **state) /* M2 */
     HELLO(2, "2 WELCOME id=3\n2 PROPOSE r3 -0 +1\n", .join = false);
 }
 
-static void all_leave(void)
-{
-    for (uint32_t i = 0; i < 6; i++) {
-        struct wire_msg msg = {.type = i < 3 ? WIRE_LEAVE : WIRE_FLUSHED,
-                               .round = master->groups[0].round};
-        step(MASTER_RECEIVED, i % 3, &msg);
-    }
-    said[0] = '\0';
-}
-
-/* A replacement for a dead rank, which waits when the others end. */
-static void test_a_job_that_has_ended_takes_nobody(void **state) /* M2b */
-{
-    (void)state;
-    master->job = true;
-    three();
-    CONNECT(3);
-    HELLO(3, "3 WELCOME id=4\n", .join = true);
-    all_leave();
-    assert_int_equal(master->peers[3].state, PEER_FREE);
-    /* nor who comes later, but whoever begins another run */
-    CONNECT(3);
-    HELLO(3, "3 WELCOME id=5\n3 EVICT\n3 closed\n", .join = true);
-    CONNECT(4);
-    HELLO(4, "4 WELCOME id=6\n4 PROPOSE r3 -0 +1\n", .join = false);
-}
-
-/* All die: who waits carries on. */
-static void test_a_job_that_has_died_goes_on(void **state) /* M2b */
-{
-    (void)state;
-    master->job = true;
-    three();
-    CONNECT(3);
-    HELLO(3, "3 WELCOME id=4\n", .join = true);
-    for (uint32_t i = 0; i < 3; i++) step(MASTER_CLOSED, i, NULL);
-    assert_int_equal(master->groups[0].phase, GROUP_PROPOSED);
-    assert_true(master->peers[3].proposed);
-}
-
 /* Only groups with peers are visited, in the order of their places. */
 static void test_groups_in_use(void **state)
 {
@@ -574,8 +534,6 @@ int main(void)
         TEST(test_quorum),
         TEST(test_joiner_does_not_count),
         TEST(test_founders_only),
-        TEST(test_a_job_that_has_ended_takes_nobody),
-        TEST(test_a_job_that_has_died_goes_on),
         TEST(test_groups_in_use),
         TEST(test_admission_is_unanimous),
         TEST(test_loss_in_an_update),

@@ -85,7 +85,7 @@ ${CC:-cc} obj/*.o -o original
 ./original 1 20 >/dev/null || { echo "the original fails"; exit 1; }
 
 # Unit tests need cmocka; where it is, each of them must build.
-units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_master_ops core/test_silence core/test_link_patience core/test_view
+units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_master_job core/test_master_ops core/test_silence core/test_link_patience core/test_view
 core/test_plan core/test_limits
 core/test_order core/test_disagree core/test_dispute core/test_scope
 core/test_wire core/test_frame reduce/test_quant core/test_quant_op
@@ -303,8 +303,10 @@ another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/
 old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
-a job that has ended begins anew (M2b)|master/master.c|s/if (m->job \&\& m->left \&\& members == 0) refuse_latecomers(m);//
-a job that has died ends (M2b)|master/master.c|s/if (m->job \&\& m->left \&\& members == 0)/if (m->job \&\& m->founded \&\& members == 0)/
+a job that has ended begins anew (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0) refuse_latecomers(m);//
+a job that has died begins anew (M2c)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->job \&\& m->left \&\& members == 0)/
+a run without a job has ended for newcomers (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->founded \&\& members == 0)/
+a newcomer aborts the run (M3c)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
 link that is open counts unseen (R3)|link/link.c|s/if (open \&\& c->alive != l->attempt) return false;//
 dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : park(c);/return false;/

@@ -1,0 +1,147 @@
+/* test_master_job.c - how a run ends for the coordinator, and what becomes of
+ * newcomers then. Rule numbers refer to master/PROTOCOL.md. */
+#include "unit.h"
+
+#include "../../src/master/master.h"
+
+static struct master *master;
+static bool aborted;
+
+static void on_send(void *user, const uint32_t *links, uint32_t count,
+                    const struct wire_msg *m)
+{
+    (void)user;
+    (void)links;
+    (void)count;
+    (void)m;
+}
+
+static void on_close(void *user, uint32_t link, const char *reason)
+{
+    (void)user;
+    (void)link;
+    (void)reason;
+}
+
+static void on_note(void *user, const struct master_note *note)
+{
+    (void)user;
+    if (note->kind == NOTE_ABORTED) aborted = true;
+}
+
+static void step(enum master_event_type type, uint32_t link,
+                 const struct wire_msg *m)
+{
+    struct master_event e = {.type = type, .link = link, .now = 1, .msg = m};
+    master_step(master, &e);
+}
+
+static void hello(uint32_t link, bool join)
+{
+    struct wire_msg m = {.type = WIRE_HELLO, .hello = {.join = join}};
+    step(MASTER_CONNECTED, link, NULL);
+    step(MASTER_RECEIVED, link, &m);
+}
+
+/* A view of three members on links 0..2, and a newcomer on link 3. */
+static int setup(void **state)
+{
+    (void)state;
+    master = calloc(1, sizeof *master);
+    if (!master) return 1;
+    aborted = false;
+    struct master_config c = {
+        .out = {.send = on_send, .close = on_close, .note = on_note},
+        .deadline = 100,
+        .quorum = 3};
+    master_init(master, &c);
+    struct wire_msg ready = {.type = WIRE_READY, .round = 1};
+    for (uint32_t i = 0; i < 3; i++) hello(i, false);
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &ready);
+    assert_int_equal(master_count(master, PEER_MEMBER), 3);
+    hello(3, true);
+    assert_int_equal(master->peers[3].state, PEER_REGISTERED);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    master_free(master);
+    free(master);
+    return 0;
+}
+
+static void all_leave(void)
+{
+    for (uint32_t i = 0; i < 6; i++) {
+        struct wire_msg msg = {.type = i < 3 ? WIRE_LEAVE : WIRE_FLUSHED,
+                               .round = master->groups[0].round};
+        step(MASTER_RECEIVED, i % 3, &msg);
+    }
+}
+
+static void all_die(void)
+{
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_CLOSED, i, NULL);
+}
+
+/* A replacement for a dead rank, which waits when the others end. */
+static void test_a_job_that_has_ended_takes_nobody(void **state) /* M2b */
+{
+    (void)state;
+    master->job = true;
+    all_leave();
+    assert_int_equal(master->peers[3].state, PEER_FREE);
+    /* nor who comes later, but whoever begins another run */
+    hello(3, true);
+    assert_int_equal(master->peers[3].state, PEER_FREE);
+    hello(4, false);
+    assert_true(master->peers[4].proposed);
+}
+
+/* All die: a replacement does not begin the program anew. */
+static void test_a_job_that_has_died_takes_nobody(void **state) /* M2c */
+{
+    (void)state;
+    master->job = true;
+    all_die();
+    assert_int_equal(master->peers[3].state, PEER_FREE);
+    hello(3, true);
+    assert_int_equal(master->peers[3].state, PEER_FREE);
+}
+
+/* Without a launcher the run belongs to whoever is there. */
+static void test_a_run_that_has_died_goes_on(void **state) /* M2a */
+{
+    (void)state;
+    all_die();
+    assert_int_equal(master->groups[0].phase, GROUP_PROPOSED);
+    assert_true(master->peers[3].proposed);
+}
+
+/* The error of a newcomer that waits is its own. */
+static void test_a_newcomer_fails_alone(void **state) /* M3c */
+{
+    (void)state;
+    struct wire_msg msg = {.type = WIRE_ABORT, .abort = {.code = 5}};
+    step(MASTER_RECEIVED, 3, &msg);
+    assert_false(aborted);
+    assert_int_equal(master->peers[3].state, PEER_FREE);
+    assert_int_equal(master_count(master, PEER_MEMBER), 3);
+    step(MASTER_RECEIVED, 0, &msg);
+    assert_true(aborted);
+    assert_int_equal(master_count(master, PEER_MEMBER), 0);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_job_that_has_ended_takes_nobody),
+        TEST(test_a_job_that_has_died_takes_nobody),
+        TEST(test_a_run_that_has_died_goes_on),
+        TEST(test_a_newcomer_fails_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
