@@ -155,6 +155,7 @@ static void link_readable(struct ev_loop *loop, ev_io *io, int events)
         return;
     }
     link->last_recv = ev_now(link->loop);
+    link->heartbeats = 0;
     link->rx_size += (size_t)size;
     link_deliver(link);
 }
@@ -212,6 +213,7 @@ bool link_is_silent(struct agent_link *link)
     ev_tstamp now = ev_now(link->loop);
     if (now - link->judged > LINK_SILENCE / 2) link->last_recv = now;
     link->judged = now;
+    link->heartbeats++;
     return now - link->last_recv > LINK_SILENCE;
 }
 
@@ -234,6 +236,7 @@ void link_resume(struct agent_link *link)
 {
     if (link->broken || !link->paused) return;
     link->paused = false;
+    link->heartbeats = 0;
     link->last_recv = ev_now(link->loop); /* frames were not read meanwhile */
     ev_io_start(link->loop, &link->in);
     link_deliver(link);

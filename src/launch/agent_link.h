@@ -82,6 +82,7 @@ struct agent_link {
     char *rx, *tx;
     size_t rx_size, rx_space, tx_begin, tx_end, tx_space;
     ev_tstamp last_recv, judged;
+    uint32_t heartbeats; /* of ours since then */
     bool broken, paused;
     bool prefixed; /* the magic has not arrived yet */
     /* False: not now; link_resume delivers the frame again. */

@@ -180,6 +180,17 @@ static bool frame_put(struct stream *stream, const char *line, size_t size)
     return true;
 }
 
+/* The words of the MPI library for a fatal error and for MPI_Abort. */
+static bool says_abort(const char *line, size_t size)
+{
+    static const char *const words[] = {"Abort(", "Fatal error in "};
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        size_t length = strlen(words[i]);
+        if (size > length && memcmp(line, words[i], length) == 0) return true;
+    }
+    return false;
+}
+
 /* Writes one line, or a piece of a long or unfinished one. With labels, a line
  * of one rank never continues another's; without them no byte is added. */
 static bool stream_put(struct stream *stream, const char *line, size_t size)
@@ -190,6 +201,7 @@ static bool stream_put(struct stream *stream, const char *line, size_t size)
         file_write(stream, line, size);
         return true;
     }
+    if (says_abort(line, size)) stream->aborts = true;
     bool labelled = *stream->label != '\0';
     size_t label_size = strlen(stream->label);
     if (!sink_reserve(sink, size + label_size + 1, SINK_SIZE - MESSAGE_RESERVE))
@@ -276,7 +288,7 @@ void stream_open(struct stream *stream, struct sink *sink, int fd,
     stream->sink = sink;
     stream->fd = fd;
     stream->begin = stream->end = 0;
-    stream->eof = stream->abandoned = stream->piece = false;
+    stream->eof = stream->abandoned = stream->piece = stream->aborts = false;
     stream->is_error = is_error;
     stream->rank = name ? name->rank : 0;
     stream->file = -1;

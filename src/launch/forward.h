@@ -70,7 +70,8 @@ struct stream {
     char label[64]; /* "[3] " or "" */
     uint32_t rank;  /* of frames */
     bool is_error;
-    int file; /* destination instead of the sink; -1: none */
+    bool aborts; /* a line has said why its rank ends the job */
+    int file;    /* destination instead of the sink; -1: none */
 };
 
 /* Takes over fd, the read end of a pipe; -1 for a stream that gets its lines by

@@ -94,5 +94,6 @@ void guard_remove(int fd, pid_t group)
 void guard_stop(struct guard *guard)
 {
     close(guard->fd);
+    kill(guard->pid, SIGCONT); /* whoever stopped it, it has to end */
     while (waitpid(guard->pid, NULL, 0) == -1 && errno == EINTR) continue;
 }

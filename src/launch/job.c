@@ -112,7 +112,6 @@ static void blame_expired(struct ev_loop *loop, ev_timer *timer, int events)
 
 void job_abort(struct job *job, int code, int rank)
 {
-    char line[MESSAGE_SIZE];
     if (code == EXIT_AFTER_LOSS && !job->setup.options->elastic) {
         if (!job->ending)
             job_message(job->setup.err,
@@ -120,13 +119,13 @@ void job_abort(struct job *job, int code, int rank)
         blame_later(job);
         return;
     }
-    /* The rank has said why: a fatal error, or MPI_Abort. */
-    snprintf(line, sizeof line,
-             "Abort(%d) on node %d (rank %d in comm 0): process %d ended the "
-             "job",
-             code, rank, rank, rank);
     /* with that code the MPI library has ended it, and has said why */
-    if (code != EXIT_AFTER_LOSS) sink_message(job->setup.err, line);
+    if (!job->aborted && code != EXIT_AFTER_LOSS) {
+        job->aborted = true;
+        job->abort_code = code;
+        job->abort_rank = rank;
+    }
+    char line[64];
     int status = code & 0xff;
     if (status == 0 && code != 0) status = EXIT_FAILURE;
     if (!job->ending && status != 0 && job->setup.options->restarts > 0) {
@@ -351,6 +350,7 @@ static void settle(struct ev_loop *loop, ev_prepare *prepare, int events)
     hosts_settle(job);
     job_begin(job);
     for (struct rank *rank; (rank = news_first(job));) news_handle(job, rank);
+    job_watch(job);
     if (job_is_over(job)) ev_break(loop, EVBREAK_ALL);
 }
 

@@ -55,6 +55,9 @@ struct job {
     bool final;     /* no further start: interrupted, or out of time */
     bool unreached; /* this restart lacks hosts */
     ev_tstamp host_lost_at; /* a host with ranks was lost, or 0 */
+    bool aborted;           /* by a rank; code and rank: */
+    bool told;              /* ... and somebody has said so */
+    int abort_code, abort_rank;
     int status;
     int first_failure; /* status, 0: none yet */
     int interrupts;
@@ -108,6 +111,9 @@ void rank_not_started(struct rank *rank);
 
 /* job.c: SIGTERM now, SIGKILL after the grace; only the first call counts. */
 void job_end(struct job *job, int status);
+
+/* job_watch.c: after every turn. */
+void job_watch(struct job *job);
 
 /* job_restart.c: a failure of ranks ends the job, or this start of it; `text`
  * has the reason, up to the ';' or ','. */

@@ -277,6 +277,13 @@ void remote_give_up(struct remote *remote)
     remote_lose(remote, "it does not answer");
 }
 
+bool remote_is_silent(const struct remote *remote)
+{
+    const struct agent_link *link = &remote->link;
+    return remote->ready && !link->paused && link->heartbeats >= 3 &&
+           ev_now(remote->setup.loop) - link->last_recv > 2.5 * LINK_HEARTBEAT;
+}
+
 bool remote_is_gone(const struct remote *remote)
 {
     return proc_is_gone(&remote->proc);

@@ -50,6 +50,8 @@ void remote_settle(struct remote *remote);
 void remote_finish(struct remote *remote);
 /* Treats the agent as lost. */
 void remote_give_up(struct remote *remote);
+/* Two heartbeats of its agent are missing. */
+bool remote_is_silent(const struct remote *remote);
 bool remote_is_gone(const struct remote *remote);
 /* Kills the command; the agent then ends by itself. */
 void remote_close(struct remote *remote);

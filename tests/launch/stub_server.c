@@ -1,6 +1,6 @@
 /* stub_server.c - a stub of master_server for tests of the launcher. It
  * executes one command line per connection: "abort CODE RANK", "report TEXT",
- * "members N" or "ended". Reports the quorum that it gets. */
+ * "members N", "pending N" or "ended". Reports the quorum that it gets. */
 #include "../../src/master/master_server.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ struct master_server {
     struct master_server_options options;
     ev_io io;
     int fd;
-    uint32_t members;
+    uint32_t members, pending;
     bool ended;
 };
 
@@ -32,6 +32,8 @@ static void command_run(struct master_server *server, char *line)
         o->report(o->user, line + 7);
     else if (strncmp(line, "members ", 8) == 0)
         server->members = (uint32_t)atoi(line + 8);
+    else if (strncmp(line, "pending ", 8) == 0)
+        server->pending = (uint32_t)atoi(line + 8);
     else if (strcmp(line, "ended") == 0)
         server->ended = true;
 }
@@ -104,8 +106,7 @@ bool master_server_has_ended(const struct master_server *server)
 
 uint32_t master_server_pending(const struct master_server *server)
 {
-    (void)server;
-    return 0;
+    return server->pending;
 }
 
 void master_server_evidence(struct master_server *server, uint64_t id,

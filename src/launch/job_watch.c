@@ -1,0 +1,77 @@
+/* job_watch.c - jobs that would not end by themselves, or not soon; and who
+ * says why a rank ended the job. */
+#include "../master/master_server.h"
+#include "job_rank.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The first view needs all ranks, and one has ended without coming to it. Only
+ * where others have come: a program without MPI waits for nobody. */
+static const struct rank *never_came(const struct job *job)
+{
+    const struct options *options = job->setup.options;
+    struct master_server *server = job->setup.server;
+    if (!server || options->elastic || options->quorum) return NULL;
+    if (master_server_members(server) > 0 || master_server_has_ended(server) ||
+        master_server_pending(server) == 0)
+        return NULL;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->ranks[i].good) return &job->ranks[i];
+    return NULL;
+}
+
+/* What is left are ranks of hosts that do not answer, and the members are
+ * gone. */
+static void leave_silent_hosts(struct job *job)
+{
+    struct master_server *server = job->setup.server;
+    bool silent = false;
+    if (!server || !master_server_has_ended(server)) return;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct rank *rank = &job->ranks[i];
+        if (!rank->proc.alive || rank->spare) continue;
+        if (!rank->host->remote || !remote_is_silent(rank->host->remote))
+            return;
+        silent = true;
+    }
+    for (uint32_t i = 0; silent && i < job->host_count; i++) {
+        struct host *host = &job->hosts[i];
+        if (host->remote && !host->lost && remote_is_silent(host->remote))
+            remote_give_up(host->remote);
+    }
+}
+
+/* A rank that ended the job has usually said why, on its errors. */
+static void tell_abort(struct job *job)
+{
+    char line[MESSAGE_SIZE];
+    if (!job->aborted || job->told) return;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (!rank_is_gone(&job->ranks[i])) return;
+    job->told = true;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->ranks[i].proc.err.aborts) return;
+    snprintf(line, sizeof line,
+             "Abort(%d) on node %d (rank %d in comm 0): process %d ended the "
+             "job",
+             job->abort_code, job->abort_rank, job->abort_rank,
+             job->abort_rank);
+    sink_message(job->setup.err, line);
+}
+
+void job_watch(struct job *job)
+{
+    char line[MESSAGE_SIZE];
+    tell_abort(job);
+    if (!job->started || job->ending) return;
+    leave_silent_hosts(job);
+    const struct rank *rank = never_came(job);
+    if (!rank) return;
+    snprintf(line, sizeof line,
+             "rank %u (pid %d on %s) ended with status 0 before MPI_Init, in "
+             "which others wait for it;",
+             rank->index, (int)rank->proc.pid,
+             rank->host->remote ? rank->host->name : job->host);
+    job_fail(job, EXIT_FAILURE, line);
+}
