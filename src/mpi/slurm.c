@@ -22,6 +22,27 @@ static long number_of(const char *name)
     return *end == '\0' ? number : -1;
 }
 
+bool foreign_task_read(int *rank, int *size, const char **launcher)
+{
+    static const struct {
+        const char *rank, *size, *launcher;
+    } known[] = {
+        {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun"},
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"},
+        {"PMI_RANK", "PMI_SIZE", "another mpiexec"},
+        {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "flux run"},
+        {"PALS_RANKID", "PALS_NRANKS", "PALS"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        long at = number_of(known[i].rank), of = number_of(known[i].size);
+        if (at < 0 || of < 2 || of > INT_MAX || at >= of) continue;
+        *rank = (int)at;
+        *size = (int)of;
+        *launcher = known[i].launcher;
+        return true;
+    }
+    return false;
+}
+
 /* The first node of "n[01-03,7],m1" is n01. */
 static void first_node(const char *list, char *name, size_t size)
 {

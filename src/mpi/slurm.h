@@ -1,11 +1,16 @@
-/* slurm.h - the coordinator of ranks that srun started without pccl-master.
- * Task 0 of the step starts it on its node; the others find it there, at a port
- * computed from the numbers of job and step. */
+/* slurm.h - processes that another launcher than pccl-master has started. Of
+ * tasks of srun the first one starts the coordinator on its node; the others
+ * find it there, at a port computed from the numbers of job and step. */
 #ifndef PCCL_MPI_SLURM_H
 #define PCCL_MPI_SLURM_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* Whether another launcher has started this process as one of several, of whose
+ * variables this library knows no more than that. Rank and size; the name of
+ * the launcher. */
+bool foreign_task_read(int *rank, int *size, const char **launcher);
 
 /* Description of this task, from the environment. */
 struct slurm_task {

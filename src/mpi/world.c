@@ -151,6 +151,18 @@ static bool view_alone(void)
     return true;
 }
 
+/* N tasks that each are a world of one do the work N times. */
+static void alone_warn(void)
+{
+    int rank, size;
+    const char *launcher;
+    if (!foreign_task_read(&rank, &size, &launcher) || rank != 0) return;
+    fprintf(stderr,
+            "pccl: %s has started %d processes, and each of them is a world of "
+            "one: they have no PCCL_MASTER. Start them by pccl-master -n %d\n",
+            launcher, size, size);
+}
+
 /* Retries: task 0 may not have started the coordinator yet. */
 static bool connect_task(const struct slurm_task *task, char *message,
                          size_t size)
@@ -185,8 +197,11 @@ bool world_connect(char *message, size_t size)
     policy_read();
     lost_root_read();
     snprintf(message, size, "out of memory");
-    if (!is_task && (!master || !*master)) return view_alone();
-    pcclResult_t result = pcclInit();
+    pcclResult_t result = pcclInit(); /* warns of unknown variables */
+    if (!is_task && (!master || !*master)) {
+        alone_warn();
+        return view_alone();
+    }
     if (result != pcclSuccess) {
         snprintf(message, size, "%s", pcclGetErrorString(result));
         return false;
