@@ -35,7 +35,9 @@
  * In a forked child its functions return pcclInvalidUsage, at once and without
  * effect on the parent's run; pcclDestroyCommunicator and pcclDestroyMaster
  * return pcclSuccess and only free the child's copy. The child may create its
- * own. All descriptors are closed at exec.
+ * own. The library closes its sockets in the child before fork() returns there,
+ * so a child that outlives its parent does not hide the parent's death. All
+ * descriptors are closed at exec.
  *
  * NULL where a pointer is required is pcclInvalidArgument. Before pcclInit any
  * call is pcclNotInitialized, except the master functions, pcclGetBuildInfo,

@@ -74,7 +74,7 @@ LAYERS = {
     # The coordinator: cores, then its driver.
     "src/master/": BASE + ["src/master/"],
     "src/master/master_": BASE + ["src/master/master", "src/base/host.h",
-                                  "src/base/io_",
+                                  "src/base/fork_guard.h", "src/base/io_",
                                   "src/base/log.h"],
     "src/master/master_api.c": ["src/base/base.h", "src/base/env.h",
                                 "src/base/fork_guard.h",

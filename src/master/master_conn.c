@@ -1,6 +1,8 @@
 /* master_conn.c - input and output buffers of one connection. */
 #include "master_conn.h"
 
+#include "../base/fork_guard.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,7 @@ struct master_conn *master_conn_new(int fd)
     if (!c || !in) {
         free(c);
         free(in);
-        close(fd);
+        fork_guard_close(fd);
         return NULL;
     }
     c->fd = fd;
@@ -53,7 +55,7 @@ static void out_pop(struct master_conn *c)
 void master_conn_free(struct master_conn *c)
 {
     while (c->out_count > 0) out_pop(c);
-    close(c->fd);
+    fork_guard_close(c->fd);
     free(c->out);
     free(c->in);
     free(c);

@@ -1,6 +1,7 @@
 /* master_listen.c - see master_listen.h. */
 #include "master_listen.h"
 
+#include "../base/fork_guard.h"
 #include "../base/io_addr.h"
 
 #include <errno.h>
@@ -16,8 +17,9 @@ static int listen_at(const struct io_addr *addr, const char **step)
     int on = 1;
     int off = 0;
     *step = "socket";
-    int fd = socket(addr->name.ss_family,
-                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fork_guard_hold();
+    int fd = fork_guard_keep(socket(
+        addr->name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0) return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (addr->name.ss_family == AF_INET6)
@@ -28,9 +30,7 @@ static int listen_at(const struct io_addr *addr, const char **step)
         io_addr_tune_early(fd, NULL);
         if (listen(fd, LISTEN_BACKLOG) == 0) return fd;
     }
-    int keep = errno;
-    close(fd);
-    errno = keep;
+    fork_guard_close(fd); /* errno stays */
     return -1;
 }
 

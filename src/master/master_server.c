@@ -6,6 +6,7 @@
  * lost becomes an event there, never inside a step. */
 #include "master_server.h"
 
+#include "../base/fork_guard.h"
 #include "../base/host.h"
 #include "../base/io_addr.h"
 #include "../base/log.h"
@@ -413,8 +414,9 @@ static bool accept_one(struct master_server *s)
         return false;
     }
     struct io_addr from = {.size = sizeof from.name};
-    int fd = accept4(s->fd, (struct sockaddr *)&from.name, &from.size,
-                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fork_guard_hold();
+    int fd = fork_guard_keep(accept4(s->fd, (struct sockaddr *)&from.name,
+                                     &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd >= 0 && conn_add(s, fd, link, &from)) return true;
     if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
@@ -500,7 +502,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
     s->searcher = searcher_open(o->loop, s, on_found);
     if (!s->edges || !s->searcher) {
         snprintf(error, error_size, "out of memory or descriptors");
-        close(s->fd);
+        fork_guard_close(s->fd);
         free(s->edges);
         if (s->searcher) searcher_close(s->searcher);
         free(s);
@@ -559,6 +561,6 @@ void master_server_close(struct master_server *server)
     searcher_close(server->searcher);
     master_free(&server->machine);
     free(server->edges);
-    close(server->fd);
+    fork_guard_close(server->fd);
     free(server);
 }

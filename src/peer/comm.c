@@ -423,9 +423,9 @@ void comm_close(pcclComm_t *c)
     release(c);
 }
 
-/* The other ends do not notice that a copy of a descriptor is closed. Shared
- * memory is not mapped in a child; what operations hold stays until the child
- * ends or calls exec. */
+/* The sockets were closed when the child began (fork_guard.h), and their
+ * numbers may be the child's own by now. Shared memory is not mapped in a
+ * child; what operations hold stays until the child ends or calls exec. */
 void comm_abandon(pcclComm_t *c)
 {
     /* A thread of the parent was changing it: nothing in it can be trusted. */
@@ -433,13 +433,9 @@ void comm_abandon(pcclComm_t *c)
     if (c->session) {
         for (uint32_t i = 0; i < c->io.end; i++) {
             struct comm_socket *s = &c->io.sockets[i];
-            if (s->fd < 0) continue;
-            close(s->fd);
-            shared_memory_settle(&s->share);
+            if (s->fd >= 0) shared_memory_settle(&s->share);
         }
-        c->io.end = 0;
         if (c->io.region.memory && c->io.region.fd >= 0) close(c->io.region.fd);
-        comm_io_close_all(c);
         progress_close(c);
         io_loop_close(&c->background.loop);
         close(c->master.poll_fd);
@@ -448,6 +444,7 @@ void comm_abandon(pcclComm_t *c)
         free(c->master.out);
         free(c->io.sockets);
     }
+    comm_calls_close(c);
     pthread_mutex_unlock(&c->lock);
     pthread_mutex_destroy(&c->lock);
     free(c);

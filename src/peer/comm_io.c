@@ -45,15 +45,16 @@ uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
     pcclComm_t *c = comm;
     struct io_addr to;
     if (!io_addr_from_wire(addr, &to)) return NO_CONN;
-    int fd = socket(to.name.ss_family,
-                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fork_guard_hold();
+    int fd = fork_guard_keep(socket(
+        to.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0) return NO_CONN;
     io_addr_tune_early(fd, &to);
     int rc = connect(fd, (struct sockaddr *)&to.name, to.size);
     uint32_t number = NO_CONN;
     if (rc == 0 || errno == EINPROGRESS) number = take_number(c, fd);
     if (number == NO_CONN) {
-        close(fd);
+        fork_guard_close(fd);
         return NO_CONN;
     }
     c->io.sockets[number].connecting = true;
@@ -66,7 +67,7 @@ void comm_io_close(void *comm, uint32_t number)
     struct comm_socket *s = &c->io.sockets[number];
     if (s->fd < 0) return;
     (void)io_loop_watch(&c->background.loop, &s->watch, 0);
-    close(s->fd);
+    fork_guard_close(s->fd);
     s->fd = -1;
     shared_memory_free(&s->share);
 }
@@ -294,7 +295,9 @@ static void on_listener_event(void *comm, struct io_watch *w)
     pcclComm_t *c = comm;
     links_set_now(c->session->links, comm_now());
     for (;;) {
-        int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fork_guard_hold();
+        int fd = fork_guard_keep(
+            accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd < 0) {
             bool lack = errno == EMFILE || errno == ENFILE ||
                         errno == ENOBUFS || errno == ENOMEM;
@@ -308,7 +311,7 @@ static void on_listener_event(void *comm, struct io_watch *w)
         } else {
             LOG(LOG_WARN, "too many connections: one refused");
             if (number != NO_CONN) c->io.sockets[number].fd = -1;
-            close(fd);
+            fork_guard_close(fd);
         }
     }
     progress_changed(c);
@@ -318,7 +321,9 @@ static int listen_on(int family)
 {
     struct io_addr any;
     if (!io_addr_numeric(NULL, 0, family == AF_INET6, &any)) return -1;
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fork_guard_hold();
+    int fd = fork_guard_keep(
+        socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0) return -1;
     io_addr_tune_early(fd, NULL);
     int zero = 0;
@@ -327,7 +332,7 @@ static int listen_on(int family)
     ok = ok && bind(fd, (struct sockaddr *)&any.name, any.size) == 0 &&
          listen(fd, 1024) == 0;
     if (ok) return fd;
-    close(fd);
+    fork_guard_close(fd);
     return -1;
 }
 
@@ -363,13 +368,13 @@ void comm_io_close_all(pcclComm_t *c)
 {
     for (uint32_t i = 0; i < c->io.end; i++) {
         if (c->io.sockets[i].fd < 0) continue;
-        close(c->io.sockets[i].fd);
+        fork_guard_close(c->io.sockets[i].fd);
         c->io.sockets[i].fd = -1;
         shared_memory_free(&c->io.sockets[i].share);
     }
     c->io.end = 0;
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) {
-        if (c->io.listeners[i] >= 0) close(c->io.listeners[i]);
+        if (c->io.listeners[i] >= 0) fork_guard_close(c->io.listeners[i]);
         c->io.listeners[i] = -1;
     }
     comm_master_close(c);

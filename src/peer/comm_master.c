@@ -38,7 +38,7 @@ static void master_lost(pcclComm_t *c, const char *reason)
     struct comm_master *m = &c->master;
     if (m->fd < 0) return;
     (void)io_loop_watch(&c->background.loop, &m->watch, 0);
-    close(m->fd);
+    fork_guard_close(m->fd);
     m->fd = -1;
     m->out_size = 0;
     session_master_gone(c->session, reason);
@@ -202,9 +202,11 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
     char text[IO_ADDR_TEXT_SIZE];
     int error = 0;
     int fd = -1;
-    if (io_addr_from_wire(&addr, &to))
-        fd = socket(to.name.ss_family,
-                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (io_addr_from_wire(&addr, &to)) {
+        fork_guard_hold();
+        fd = fork_guard_keep(socket(
+            to.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    }
     if (fd >= 0) io_addr_tune_early(fd, &to);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
         error = errno;
@@ -213,14 +215,14 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
     if (error != 0) {
         comm_set_error(c, "cannot reach the master at %s: %s",
                        io_addr_print(&addr, text), strerror(error));
-        if (fd >= 0) close(fd);
+        if (fd >= 0) fork_guard_close(fd);
         return false;
     }
     io_addr_tune(fd, &to);
     struct epoll_event event = {.events = EPOLLIN};
     if (epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         comm_set_error(c, "cannot watch the master: %s", strerror(errno));
-        close(fd);
+        fork_guard_close(fd);
         return false;
     }
     m->fd = fd;
@@ -240,7 +242,7 @@ bool comm_master_start(pcclComm_t *c)
 void comm_master_close(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
-    if (m->fd >= 0) close(m->fd);
+    if (m->fd >= 0) fork_guard_close(m->fd);
     m->fd = -1;
     m->in_size = m->out_size = m->out_first = 0;
 }

@@ -1,6 +1,7 @@
 /* test_fork.c - a forked child has no part in its parent's run: every call on
  * an inherited communicator or master is refused, giving them back touches
- * nothing but memory, and descriptors end at exec. */
+ * nothing but memory, its sockets are closed in the child, and descriptors end
+ * at exec. */
 #include "cluster.h"
 
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +213,90 @@ static void test_no_descriptor_survives_exec(void **state)
     cluster_stop(&c);
 }
 
+/* A worker of a data loader, say: it outlives its parent, and holds what it was
+ * born with. It ends by a signal of the test. */
+static pid_t start_worker(void)
+{
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    alarm(PATIENCE_S);
+    for (;;) pause();
+}
+
+static void parent_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 3);
+    pid_t worker = seat->arg ? start_worker() : 0;
+    pcclCollective_t c = sum(COUNT);
+    SEAT_EQUAL(seat, pcclCollective(&c, comm, NULL), pcclSuccess);
+    seat_report(seat, DONE, worker);
+    if (seat->arg) (void)seat_hear(seat);
+    SEAT_EQUAL(seat, pcclCollective(&c, comm, NULL), pcclRankConnectionLost);
+    SEAT_EQUAL(seat, world_size(comm), 2);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+/* By the deadline it would be seen after the test has given up. */
+static void test_a_death_is_seen_at_once(void **state)
+{
+    (void)state;
+    static const char forks[] = "forks";
+    struct cluster c;
+    pid_t workers[3];
+    cluster_start(&c, "3600");
+    for (int i = 0; i < 3; i++)
+        cluster_add(&c, parent_body, i == 1 ? forks : NULL);
+    for (int i = 0; i < 3; i++) workers[i] = (pid_t)cluster_await(&c, i, DONE);
+    cluster_signal(&c, 1, SIGKILL);
+    cluster_finish(&c, 0);
+    cluster_finish(&c, 2);
+    cluster_stop(&c);
+    assert_true(workers[1] > 0);
+    assert_int_equal(kill(workers[1], SIGKILL), 0);
+}
+
+/* What a process with a coordinator of its own, and a worker, reports. */
+struct ran {
+    pid_t worker;
+    uint16_t port;
+};
+
+static _Noreturn void run_master(int to)
+{
+    struct ran ran = {.port = 0};
+    pcclMasterInstance_t *master = NULL;
+    bool ok = pcclCreateMaster(cluster_address(0), &master) == pcclSuccess &&
+              pcclRunMaster(master) == pcclSuccess &&
+              pcclGetMasterPort(master, &ran.port) == pcclSuccess;
+    ran.worker = ok ? start_worker() : 0;
+    alarm(PATIENCE_S);
+    if (write(to, &ran, sizeof ran) != sizeof ran) _exit(1);
+    for (;;) pause();
+}
+
+/* A killed coordinator is gone for everybody: its port is free. */
+static void test_a_killed_master_is_gone(void **state)
+{
+    (void)state;
+    int ends[2];
+    struct ran ran;
+    pcclMasterInstance_t *master = NULL;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) run_master(ends[1]);
+    assert_int_equal(read(ends[0], &ran, sizeof ran), sizeof ran);
+    assert_true(ran.worker > 0);
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(pcclCreateMaster(cluster_address(ran.port), &master), 0);
+    assert_int_equal(pcclRunMaster(master), pcclSuccess);
+    assert_int_equal(pcclDestroyMaster(master), pcclSuccess);
+    assert_int_equal(kill(ran.worker, SIGKILL), 0);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 /* A child that gives the coordinator back, or interrupts it, leaves its
  * parent's alone. */
 static void test_inherited_master(void **state)
@@ -251,6 +337,8 @@ int main(void)
         cmocka_unit_test(test_children_take_no_part),
         cmocka_unit_test(test_forks_of_a_busy_process),
         cmocka_unit_test(test_no_descriptor_survives_exec),
+        cmocka_unit_test(test_a_death_is_seen_at_once),
+        cmocka_unit_test(test_a_killed_master_is_gone),
         cmocka_unit_test(test_inherited_master),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
