@@ -1,7 +1,7 @@
 /* test_flush.c - a member that has frozen while others have not: nothing
  * begins there, the state of nothing changes (rule F1), and a frame that was
- * half sent goes on with its real bytes (rule F2). Three engines, one of which
- * freezes first. */
+ * half sent goes on with its real bytes (rule F2), unless a donation takes
+ * their place (rule F5). Three engines, one of which freezes first. */
 #include "engines.h"
 
 #include "../../include/pccl.h"
@@ -79,11 +79,44 @@ static void test_half_sent_goes_on(void **state)
     }
 }
 
+/* Rule F5: the result comes into the buffer of which a frame is half sent, to a
+ * member that has not frozen (it may be excluded, and not know). */
+static void test_a_donation_cuts_what_is_half_sent(void **state)
+{
+    enum { COUNT = 6000 };
+    static uint64_t sum[COUNT];
+    for (uint64_t k = 0; k < COUNT; k++) sum[k] = 6 * (k + 1);
+    for (uint32_t rounds = 0; in_flight() == 0; rounds++) {
+        (void)teardown(state);
+        assert_int_equal(setup(state), 0);
+        launch(COUNT, true);
+        settle_for(rounds);
+        assert_int_not_equal(ops[0]->phase, PHASE_DONE);
+    }
+    engine_freeze(engines[0]);
+    may_close = true;
+    closed = 0;
+    engine_accept_donation(engines[0], 0, 0, ops[0]->seq, (uint8_t *)sum,
+                           sizeof sum);
+    assert_int_equal(ops[0]->phase, PHASE_COMPLETE);
+    assert_memory_equal(ops[0]->r.recvbuf, sum, sizeof sum);
+    memset(deaf[0], 1, sizeof deaf[0]); /* connections that are closed */
+    settle();
+    for (uint32_t i = 1; i < WORLD; i++) {
+        if (ops[i]->phase == PHASE_DONE || ops[i]->phase == PHASE_COMPLETE)
+            assert_memory_equal(ops[i]->r.recvbuf, sum, sizeof sum);
+    }
+    assert_true(closed > 0);
+    may_close = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_half_sent_goes_on, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_a_donation_cuts_what_is_half_sent,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

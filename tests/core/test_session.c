@@ -197,6 +197,32 @@ static void test_an_update_with_a_vote(void **state)
     assert_int_equal(session->notified.size, 4);
 }
 
+/* Arguments that were made for another view than the one that the program knows
+ * are refused before anything is sent; a scope has members, not a view. */
+static void test_arguments_of_another_view(void **state)
+{
+    (void)state;
+    static const uint64_t scope[] = {10, 12};
+    static uint64_t in, out;
+    struct op_request r = {.tag = 5,
+                           .dtype = DTYPE_U64,
+                           .redop = REDOP_SUM,
+                           .sendbuf = &in,
+                           .recvbuf = &out};
+    struct op *op = NULL;
+    r.plan.coll = COLL_BARRIER;
+    uint64_t now = session->notified.epoch;
+    assert_int_equal(session_launch(session, &r, now + 1, &op),
+                     pcclRankConnectionLost);
+    assert_null(op);
+    assert_false(session_fast(session, &r, now + 1));
+    assert_int_equal(session_launch(session, &r, now, &op), pcclSuccess);
+    r.tag = 6;
+    r.members = scope;
+    r.member_count = 2;
+    assert_int_equal(session_launch(session, &r, now + 1, &op), pcclSuccess);
+}
+
 /* Of the same members, with one verdict if there is any. */
 static void next_epoch(uint32_t round, struct wire_op *verdict)
 {
@@ -312,6 +338,7 @@ int main(void)
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
         TEST(test_no_update_without_a_vote),
+        TEST(test_arguments_of_another_view),
         TEST(test_an_update_with_a_vote),
         TEST(test_a_failure_is_reported_again),
         TEST(test_a_commit_of_what_is_not_complete),

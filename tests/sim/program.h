@@ -24,7 +24,7 @@ void program_ends(struct sim *s, struct sim_proc *p, struct sim_op *o,
 
 /* program_fast.c. False: it has not begun. */
 bool program_fast(struct sim *s, struct sim_proc *p, struct sim_op *o,
-                  const struct op_request *r);
+                  const struct op_request *r, uint64_t view_epoch);
 /* Before its result is taken. */
 void program_fast_taken(const struct sim_proc *p, const struct sim_op *o);
 

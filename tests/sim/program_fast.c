@@ -157,7 +157,7 @@ static bool show(struct sim *s, struct sim_proc *p)
 /* --------------------------------------------------------------- the calls */
 
 bool program_fast(struct sim *s, struct sim_proc *p, struct sim_op *o,
-                  const struct op_request *r)
+                  const struct op_request *r, uint64_t view_epoch)
 {
     struct sim_fast *f = &p->fast;
     /* Some members take it always, and some never. */
@@ -166,7 +166,7 @@ bool program_fast(struct sim *s, struct sim_proc *p, struct sim_op *o,
         share = (uint32_t)(sim_mix(s->seed, 83, p->uid, 0) % 8) + 1;
     f->request = *r;
     if (sim_pick(s, 4) >= share) return false;
-    if (!session_fast(p->session, &f->request, 0)) {
+    if (!session_fast(p->session, &f->request, view_epoch)) {
         look_at_refusal(p);
         return false;
     }

@@ -233,6 +233,26 @@ uint64_t spec_arguments(const struct sim_spec *spec)
                    spec->coll * 16 + (rooted ? spec->root : 0));
 }
 
+/* Arguments made for another view than the one that the program knows begin
+ * nothing. The answer is the epoch of arguments that are up to date, or 0. */
+static uint64_t view_epoch(struct sim *s, struct sim_proc *p,
+                           const struct sim_spec *spec,
+                           const struct op_request *r)
+{
+    uint64_t now = p->session->notified.epoch;
+    uint64_t h = program_hash(s, spec->ident, 600 + p->session->id);
+    if (h % 16 == 0 && !spec->scoped && p->session->state == SESSION_MEMBER) {
+        struct op *op = NULL;
+        SIM_CHECK(s, !session_fast(p->session, r, now + 1),
+                  "a fast operation with arguments of epoch %u", (unsigned)now);
+        int result = session_launch(p->session, r, now + 1, &op);
+        SIM_CHECK(s, result == pcclRankConnectionLost && !op,
+                  "arguments of another view: %d", result);
+        sim_coverage.old_view++;
+    }
+    return h / 16 % 2 == 0 ? now : 0;
+}
+
 bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
 {
     struct sim_spec *spec = &o->spec;
@@ -265,10 +285,11 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     oracle_offer(s, o, p->session->id,
                  spec->ident == SIM_RESYNC ? (int64_t)p->program.step
                                            : (int64_t)spec_arguments(spec));
-    bool fast = program_fast(s, p, o, &q);
+    uint64_t view = view_epoch(s, p, spec, &q);
+    bool fast = program_fast(s, p, o, &q, view);
     witness_launch(p, o);
     if (fast) return true;
-    int result = session_launch(p->session, &q, 0, &o->op);
+    int result = session_launch(p->session, &q, view, &o->op);
     SIM_TRACE(s,
               "process %u (id %llu) launches %llu tag %llu coll %u count "
               "%llu epoch %u size %u: %d phase %d",

@@ -70,7 +70,7 @@ enum {
     X(last_pair) X(last_one_way) X(last_small) X(last_split) X(last_lonely) \
     X(last_master) X(last_again) X(last_many) X(stutter) X(stutter_data) \
     X(stutter_master) X(garbled) X(garbled_master) X(garbled_member) \
-    X(strangers) X(callers) X(hung_up) X(clocks) X(unjudged) \
+    X(strangers) X(callers) X(hung_up) X(clocks) X(unjudged) X(old_view) \
     X(fast_before) X(fast_amid) X(fast_at_once) X(fast_waited) \
     X(fast_half_frame) X(fast_mixed) X(fast_unable) X(fast_no_room) \
     X(fast_rewound) X(fast_broadcast) X(fast_barrier) X(fast_in_place) \
