@@ -1,14 +1,8 @@
 /* master_conn.c - input and output buffers of one connection. */
 #include "master_conn.h"
 
-#include "../base/fork_guard.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 struct master_frame *master_frame_new(const uint8_t *bytes, size_t size)
 {
@@ -26,19 +20,19 @@ void master_frame_release(struct master_frame *frame)
     if (--frame->refs == 0) free(frame);
 }
 
-struct master_conn *master_conn_new(int fd)
+struct master_conn *master_conn_new(void)
 {
     struct master_conn *c = calloc(1, sizeof *c);
     uint8_t *in = malloc(CONN_IN_START);
     if (!c || !in) {
         free(c);
         free(in);
-        fork_guard_close(fd);
         return NULL;
     }
-    c->fd = fd;
     c->in = in;
     c->in_capacity = CONN_IN_START;
+    c->out_max = CONN_OUT_MAX;
+    c->out_frames_max = CONN_OUT_FRAMES_MAX;
     return c;
 }
 
@@ -55,7 +49,6 @@ static void out_pop(struct master_conn *c)
 void master_conn_free(struct master_conn *c)
 {
     while (c->out_count > 0) out_pop(c);
-    fork_guard_close(c->fd);
     free(c->out);
     free(c->in);
     free(c);
@@ -64,7 +57,8 @@ void master_conn_free(struct master_conn *c)
 static bool out_grow(struct master_conn *c)
 {
     uint32_t capacity = c->out_capacity > 0 ? 2 * c->out_capacity : 8;
-    if (capacity > CONN_OUT_FRAMES_MAX) return false;
+    if (c->out_count >= c->out_frames_max) return false;
+    if (capacity > c->out_frames_max) capacity = c->out_frames_max;
     struct master_frame **out = malloc(capacity * sizeof(*out));
     if (!out) return false;
     for (uint32_t i = 0; i < c->out_count; i++)
@@ -78,7 +72,7 @@ static bool out_grow(struct master_conn *c)
 
 bool master_conn_queue(struct master_conn *c, struct master_frame *frame)
 {
-    if (c->out_size + frame->size > CONN_OUT_MAX) return false;
+    if (c->out_size + frame->size > c->out_max) return false;
     if (c->out_count == c->out_capacity && !out_grow(c)) return false;
     c->out[(c->out_first + c->out_count++) % c->out_capacity] = frame;
     c->out_size += frame->size;
@@ -86,61 +80,41 @@ bool master_conn_queue(struct master_conn *c, struct master_frame *frame)
     return true;
 }
 
-static ssize_t send_some(struct master_conn *c)
+uint32_t master_conn_parts(const struct master_conn *c,
+                           struct master_chunk *parts, uint32_t most)
 {
-    struct iovec parts[CONN_PARTS_MAX];
-    struct msghdr header = {.msg_iov = parts};
     size_t skip = c->out_done;
-    for (uint32_t i = 0; i < c->out_count && i < CONN_PARTS_MAX; i++) {
-        struct master_frame *f = c->out[(c->out_first + i) % c->out_capacity];
-        parts[i].iov_base = f->bytes + skip;
-        parts[i].iov_len = f->size - skip;
+    uint32_t count = 0;
+    for (; count < c->out_count && count < most; count++) {
+        const struct master_frame *f =
+            c->out[(c->out_first + count) % c->out_capacity];
+        parts[count] = (struct master_chunk){f->bytes + skip, f->size - skip};
         skip = 0;
-        header.msg_iovlen++;
     }
-    return sendmsg(c->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return count;
 }
 
-static bool would_block(void)
+void master_conn_sent(struct master_conn *c, size_t size)
 {
-    return errno == EAGAIN || errno == EWOULDBLOCK;
-}
-
-enum conn_result master_conn_flush(struct master_conn *c)
-{
-    while (c->out_count > 0) {
-        ssize_t sent = send_some(c);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0) return would_block() ? CONN_WAIT : CONN_END;
-        c->out_done += (size_t)sent;
-        while (c->out_count > 0 && c->out_done >= c->out[c->out_first]->size) {
-            size_t rest = c->out_done - c->out[c->out_first]->size;
-            out_pop(c);
-            c->out_done = rest;
-        }
+    c->out_done += size;
+    while (c->out_count > 0 && c->out_done >= c->out[c->out_first]->size) {
+        size_t rest = c->out_done - c->out[c->out_first]->size;
+        out_pop(c);
+        c->out_done = rest;
     }
-    return CONN_DONE;
 }
 
-enum conn_result master_conn_receive(struct master_conn *c)
+uint8_t *master_conn_room(struct master_conn *c, size_t *size)
 {
     PCCL_ASSERT(c->in_size < c->in_capacity);
-    for (;;) {
-        ssize_t got = recv(c->fd, c->in + c->in_size,
-                           c->in_capacity - c->in_size, MSG_DONTWAIT);
-        if (got > 0) {
-            c->in_size += (size_t)got;
-            return CONN_DONE;
-        }
-        if (got == 0) return CONN_END;
-        if (errno != EINTR) return would_block() ? CONN_WAIT : CONN_END;
-    }
+    *size = c->in_capacity - c->in_size;
+    return c->in + c->in_size;
 }
 
-enum conn_result master_conn_discard(struct master_conn *c)
+void master_conn_received(struct master_conn *c, size_t size)
 {
-    c->in_size = c->in_done = 0;
-    return master_conn_receive(c);
+    PCCL_ASSERT(size <= c->in_capacity - c->in_size);
+    c->in_size += size;
 }
 
 enum wire_status master_conn_next(struct master_conn *c,

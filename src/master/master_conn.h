@@ -1,12 +1,10 @@
-/* master_conn.h - one TCP connection of the master: bounded input and output.
- * Knows the frame codec and nothing of members. */
+/* master_conn.h - one connection of the master: bounded input and output. Pure:
+ * knows the frame codec, and neither members nor sockets (master_socket.h). */
 #ifndef PCCL_MASTER_CONN_H
 #define PCCL_MASTER_CONN_H
 
 #include "../base/base.h"
 #include "../base/wire.h"
-
-#include <ev.h>
 
 enum {
     CONN_IN_START = 4096, /* holds any HELLO */
@@ -15,7 +13,12 @@ enum {
      * frames, so a full queue costs only pointers. */
     CONN_OUT_MAX = 8 * 1024 * 1024,
     CONN_OUT_FRAMES_MAX = 1024,
-    CONN_PARTS_MAX = 16, /* frames per sendmsg */
+};
+
+enum conn_result {
+    CONN_DONE, /* all is sent; some bytes were received */
+    CONN_WAIT, /* the socket is full; no bytes were received */
+    CONN_END,  /* closed or reset by the peer */
 };
 
 /* An encoded message, shared by its receivers' connections. One thread. */
@@ -31,15 +34,13 @@ void master_frame_release(struct master_frame *frame);
 
 /* Input: in[in_done..in_size) is not decoded yet. */
 struct master_conn {
-    void *owner;
-    ev_io io;
-    ev_timer linger; /* runs after the master has closed the link */
-    int fd;
+    void *user;    /* the driver's, see switchboard.h */
     uint32_t link; /* MASTER_NO_LINK after the master has closed it */
     struct wire_addr addr;
-    const char *lost; /* reason, or NULL */
-    bool dirty;       /* in the server's list of connections to flush */
-    struct master_conn *next, *prev; /* the server's list of all connections */
+    const char *lost;  /* reason, or NULL */
+    bool dirty;        /* in the switchboard's list of connections to flush */
+    pccl_ns linger_at; /* link closed: the connection is cut off then */
+    struct master_conn *next, *prev; /* in a list of the switchboard */
 
     uint8_t *in;
     size_t in_size, in_done, in_capacity;
@@ -47,24 +48,31 @@ struct master_conn {
     uint32_t out_first, out_count, out_capacity;
     size_t out_done; /* bytes of the first frame already sent */
     size_t out_size; /* bytes queued, including those */
+    size_t out_max;  /* limits of the two above */
+    uint32_t out_frames_max;
 };
 
-/* Takes over fd, also on failure (NULL: out of memory). */
-struct master_conn *master_conn_new(int fd);
-void master_conn_free(struct master_conn *c); /* closes the socket */
+struct master_conn *master_conn_new(void); /* NULL: out of memory */
+void master_conn_free(struct master_conn *c);
 
 /* False: over the limit, or out of memory. */
 bool master_conn_queue(struct master_conn *c, struct master_frame *frame);
 
-enum conn_result {
-    CONN_DONE, /* all is sent; some bytes were received */
-    CONN_WAIT, /* the socket is full; no bytes were received */
-    CONN_END,  /* closed or reset by the peer */
+struct master_chunk {
+    const uint8_t *bytes;
+    size_t size;
 };
 
-enum conn_result master_conn_flush(struct master_conn *c);
-enum conn_result master_conn_receive(struct master_conn *c);
-enum conn_result master_conn_discard(struct master_conn *c);
+/* What is to be sent next, at most `most` parts; 0: nothing. They are valid
+ * until the next call with this connection. */
+uint32_t master_conn_parts(const struct master_conn *c,
+                           struct master_chunk *parts, uint32_t most);
+/* So many bytes of them are sent. */
+void master_conn_sent(struct master_conn *c, size_t size);
+
+/* Where received bytes go, and how many: never none. */
+uint8_t *master_conn_room(struct master_conn *c, size_t *size);
+void master_conn_received(struct master_conn *c, size_t size);
 
 /* Decodes the next frame; *msg borrows from the input and from store. */
 enum wire_status master_conn_next(struct master_conn *c,

@@ -1,20 +1,18 @@
-/* master_server.c - the master's event loop: bytes or time -> events ->
- * effects.
+/* master_server.c - the master's event loop: sockets and time for the
+ * switchboard, which makes events of them.
  *
- * Every libev callback is one turn and ends with finish_turn(). Effects are
- * queued during the turn and flushed there. A connection that turns out to be
- * lost becomes an event there, never inside a step. */
+ * Every libev callback is one turn and ends with finish_turn(). */
 #include "master_server.h"
 
 #include "../base/fork_guard.h"
 #include "../base/host.h"
 #include "../base/io_addr.h"
 #include "../base/log.h"
-#include "master.h"
-#include "master_conn.h"
 #include "master_listen.h"
 #include "master_report.h"
 #include "master_search.h"
+#include "master_socket.h"
+#include "switchboard.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,18 +20,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    /* connections of the master, and as many that are closing */
-    SERVER_CONNS_MAX = 2 * MASTER_LINKS_MAX,
     ACCEPTS_MAX = 64, /* per turn, so that other connections are served */
     READS_MAX = 16,   /* per turn, likewise */
 };
 
 #define ACCEPT_PAUSE                                                           \
     .1 /* seconds to wait when the process has no free descriptors */
+
+/* One connection of the switchboard. */
+struct server_socket {
+    struct master_server *server;
+    struct master_conn *conn;
+    ev_io io;
+    int fd;
+};
 
 struct master_server {
     struct master_server_options options;
@@ -44,16 +49,10 @@ struct master_server {
     ev_timer pause; /* no free descriptors: accept again later */
     bool full;      /* no free links: accept again when one is free */
     ev_timer tick;
+    pccl_ns tick_at; /* while the timer runs */
     bool stepping;
     bool abort_due;
     int abort_code, abort_rank;
-
-    struct master_conn *conns; /* all of them */
-    uint32_t conn_count;
-    struct master_conn *links[MASTER_LINKS_MAX];
-    struct master_conn *dirty[SERVER_CONNS_MAX];
-    struct master_conn *lost[SERVER_CONNS_MAX];
-    uint32_t dirty_count, lost_count;
 
     /* Silent peers that the machine asks about. */
     struct master_look {
@@ -67,8 +66,7 @@ struct master_server {
     struct searcher *searcher;
     void *edges; /* the store of edges */
     struct master machine;
-    struct wire_store store;
-    uint8_t frame[WIRE_FRAME_MAX];
+    struct switchboard board;
 };
 
 static pccl_ns now_ns(void)
@@ -82,39 +80,13 @@ static pccl_ns now_ns(void)
 
 /* -------------------------------------------------- effects of the machine */
 
-static void conn_lose(struct master_conn *c, const char *reason)
-{
-    struct master_server *s = c->owner;
-    if (c->lost) return;
-    c->lost = reason;
-    s->lost[s->lost_count++] = c;
-}
-
-static void conn_touch(struct master_conn *c)
-{
-    struct master_server *s = c->owner;
-    if (c->dirty) return;
-    c->dirty = true;
-    s->dirty[s->dirty_count++] = c;
-}
-
 static void send_effect(void *user, const uint32_t *links, uint32_t count,
                         const struct wire_msg *msg)
 {
     struct master_server *s = user;
-    size_t size = wire_encode(msg, s->frame);
-    struct master_frame *frame = master_frame_new(s->frame, size);
     LOG(LOG_TRACE, "master: %s to %" PRIu32 " peers", wire_type_name(msg->type),
         count);
-    for (uint32_t i = 0; i < count; i++) {
-        struct master_conn *c = s->links[links[i]];
-        if (!c || c->lost) continue;
-        if (frame && master_conn_queue(c, frame))
-            conn_touch(c);
-        else
-            conn_lose(c, "reads too slowly");
-    }
-    if (frame) master_frame_release(frame);
+    switchboard_send(&s->board, links, count, msg);
 }
 
 static void log_close(const struct master_conn *c, const char *reason)
@@ -124,17 +96,11 @@ static void log_close(const struct master_conn *c, const char *reason)
         io_addr_print(&c->addr, text), reason);
 }
 
-/* The link is free at once. The socket lingers until the peer has received the
- * queued data, for at most one deadline. */
 static void close_effect(void *user, uint32_t link, const char *reason)
 {
     struct master_server *s = user;
-    struct master_conn *c = s->links[link];
-    log_close(c, reason);
-    s->links[link] = NULL;
-    c->link = MASTER_NO_LINK;
-    ev_timer_start(s->options.loop, &c->linger);
-    if (!c->lost) conn_touch(c);
+    log_close(s->board.links[link], reason);
+    switchboard_close(&s->board, link);
 }
 
 static void note_effect(void *user, const struct master_note *note)
@@ -177,84 +143,78 @@ static void feed(struct master_server *s, struct master_event event)
     s->stepping = false;
 }
 
+/* ---------------------------------------------- effects of the switchboard */
+
+static void step_effect(void *user, struct master_event *event)
+{
+    feed(user, *event);
+}
+
+static void socket_watch(struct server_socket *k, int events)
+{
+    struct ev_loop *loop = k->server->options.loop;
+    if (ev_is_active(&k->io) && (k->io.events & (EV_READ | EV_WRITE)) == events)
+        return;
+    ev_io_stop(loop, &k->io);
+    ev_io_set(&k->io, k->fd, events);
+    ev_io_start(loop, &k->io);
+}
+
+static enum conn_result flush_effect(void *user, struct master_conn *c)
+{
+    (void)user;
+    struct server_socket *k = c->user;
+    enum conn_result result = master_socket_flush(k->fd, c);
+    if (result != CONN_END)
+        socket_watch(k, result == CONN_WAIT ? EV_READ | EV_WRITE : EV_READ);
+    return result;
+}
+
+static void finish_effect(void *user, struct master_conn *c)
+{
+    (void)user;
+    const struct server_socket *k = c->user;
+    (void)shutdown(k->fd, SHUT_WR);
+}
+
+static void socket_free(struct server_socket *k)
+{
+    ev_io_stop(k->server->options.loop, &k->io);
+    fork_guard_close(k->fd);
+    free(k);
+}
+
+static void end_effect(void *user, struct master_conn *c)
+{
+    (void)user;
+    if (c->link != MASTER_NO_LINK && c->lost) log_close(c, c->lost);
+    socket_free(c->user);
+}
+
 /* --------------------------------------------------------------- the turn */
-
-static void conn_destroy(struct master_conn *c)
-{
-    struct master_server *s = c->owner;
-    ev_io_stop(s->options.loop, &c->io);
-    ev_timer_stop(s->options.loop, &c->linger);
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        s->conns = c->next;
-    if (c->next) c->next->prev = c->prev;
-    s->conn_count--;
-    master_conn_free(c);
-}
-
-static void conn_watch(struct master_conn *c, int events)
-{
-    struct master_server *s = c->owner;
-    if (ev_is_active(&c->io) && (c->io.events & (EV_READ | EV_WRITE)) == events)
-        return;
-    ev_io_stop(s->options.loop, &c->io);
-    ev_io_set(&c->io, c->fd, events);
-    ev_io_start(s->options.loop, &c->io);
-}
-
-static void conn_flush(struct master_conn *c)
-{
-    c->dirty = false;
-    if (c->lost) return;
-    switch (master_conn_flush(c)) {
-    case CONN_WAIT:
-        conn_watch(c, EV_READ | EV_WRITE);
-        return;
-    case CONN_END:
-        conn_lose(c, "broken while sending");
-        return;
-    case CONN_DONE:
-        break;
-    }
-    conn_watch(c, EV_READ);
-    /* Closing with unread input would reset the connection and discard sent
-     * data: shut down the output and wait for the peer's end. */
-    if (c->link == MASTER_NO_LINK) (void)shutdown(c->fd, SHUT_WR);
-}
-
-static void conn_end(struct master_conn *c)
-{
-    struct master_server *s = c->owner;
-    uint32_t link = c->link;
-    if (link != MASTER_NO_LINK) {
-        log_close(c, c->lost);
-        s->links[link] = NULL;
-    }
-    conn_destroy(c);
-    if (link == MASTER_NO_LINK) return;
-    feed(s, (struct master_event){.type = MASTER_CLOSED, .link = link});
-}
 
 static void tick_arm(struct master_server *s)
 {
     pccl_ns at = master_next_tick(&s->machine);
+    pccl_ns linger = switchboard_next_linger(&s->board);
+    if (linger < at) at = linger;
     if (at == PCCL_NEVER) {
         ev_timer_stop(s->options.loop, &s->tick);
         return;
     }
-    /* Arm only once: restarting it at every event would postpone the tick for
-     * ever under steady traffic. */
-    if (ev_is_active(&s->tick)) return;
+    /* Never later than it was: restarting it at every event would postpone the
+     * tick for ever under steady traffic. */
+    if (ev_is_active(&s->tick) && s->tick_at <= at) return;
     pccl_ns now = now_ns();
+    s->tick_at = at;
+    ev_timer_stop(s->options.loop, &s->tick);
     ev_timer_set(&s->tick, at > now ? (double)(at - now) / PCCL_S : 0., 0.);
     ev_timer_start(s->options.loop, &s->tick);
 }
 
 static void accept_resume(struct master_server *s)
 {
-    if (!s->full || s->conn_count == SERVER_CONNS_MAX) return;
-    if (master_free_link(&s->machine) == MASTER_NO_LINK) return;
+    if (!s->full || switchboard_is_full(&s->board)) return;
     s->full = false;
     ev_io_start(s->options.loop, &s->listener);
 }
@@ -281,11 +241,7 @@ static void take_looks(struct master_server *s)
  * server may not exist afterwards. */
 static void finish_turn(struct master_server *s)
 {
-    while (s->dirty_count > 0 || s->lost_count > 0) {
-        for (uint32_t i = 0; i < s->dirty_count; i++) conn_flush(s->dirty[i]);
-        s->dirty_count = 0;
-        if (s->lost_count > 0) conn_end(s->lost[--s->lost_count]);
-    }
+    switchboard_turn(&s->board);
     take_looks(s);
     tick_arm(s);
     accept_resume(s);
@@ -307,65 +263,32 @@ static void on_found(void *user, const struct search_answer *a)
 
 /* ------------------------------------------------------------------ input */
 
-static void deliver_frames(struct master_conn *c)
+static void socket_read(struct server_socket *k)
 {
-    struct master_server *s = c->owner;
-    struct wire_msg msg;
-    while (c->link != MASTER_NO_LINK && !c->lost) {
-        uint32_t link = c->link;
-        switch (master_conn_next(c, &s->store, &msg)) {
-        case WIRE_OK:
-            feed(s, (struct master_event){
-                        .type = MASTER_RECEIVED, .link = link, .msg = &msg});
-            continue;
-        case WIRE_MORE:
-            break;
-        case WIRE_BAD:
-            conn_lose(c, "sent bytes that are no frame of this protocol");
-            return;
-        }
-        bool stranger = s->machine.peers[link].state == PEER_CONNECTED;
-        size_t limit = stranger ? CONN_IN_START : WIRE_FRAME_MAX;
-        if (!master_conn_make_room(c, limit))
-            conn_lose(c, "sent a frame that is too large");
-        return;
-    }
-}
-
-static void conn_read(struct master_conn *c)
-{
+    struct switchboard *b = &k->server->board;
+    struct master_conn *c = k->conn;
     for (uint32_t i = 0; i < READS_MAX && !c->lost; i++) {
-        bool closing = c->link == MASTER_NO_LINK;
-        enum conn_result got =
-            closing ? master_conn_discard(c) : master_conn_receive(c);
-        if (got == CONN_WAIT) return;
-        if (got == CONN_END) {
-            conn_lose(c, "closed by the peer");
+        size_t room, got;
+        (void)master_conn_room(c, &room);
+        enum conn_result result = master_socket_receive(k->fd, c, &got);
+        if (result == CONN_WAIT) return;
+        if (result == CONN_END) {
+            switchboard_lose(b, c, "closed by the peer");
             return;
         }
-        bool all = c->in_size < c->in_capacity;
-        if (!closing) deliver_frames(c);
-        if (all) return;
+        switchboard_received(b, c, got);
+        if (got < room) return;
     }
 }
 
-static void on_conn(struct ev_loop *loop, ev_io *io, int events)
+static void on_socket(struct ev_loop *loop, ev_io *io, int events)
 {
     (void)loop;
-    struct master_conn *c = io->data;
-    struct master_server *s = c->owner;
-    if (events & EV_WRITE) conn_touch(c);
-    if (events & EV_READ) conn_read(c);
+    struct server_socket *k = io->data;
+    struct master_server *s = k->server;
+    if (events & EV_WRITE) switchboard_touch(&s->board, k->conn);
+    if (events & EV_READ) socket_read(k);
     finish_turn(s);
-}
-
-static void on_linger(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)loop;
-    (void)events;
-    struct master_conn *c = timer->data;
-    conn_lose(c, "lingered for too long");
-    finish_turn(c->owner);
 }
 
 static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
@@ -373,41 +296,39 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop;
     (void)events;
     struct master_server *s = timer->data;
+    switchboard_linger(&s->board, now_ns());
     feed(s, (struct master_event){.type = MASTER_TICK});
     finish_turn(s);
 }
 
 /* -------------------------------------------------------------- accepting */
 
-static bool conn_add(struct master_server *s, int fd, uint32_t link,
-                     const struct io_addr *from)
+/* Takes over fd. */
+static bool socket_add(struct master_server *s, int fd,
+                       const struct io_addr *from)
 {
-    struct master_conn *c = master_conn_new(fd);
-    if (!c) return false;
+    struct server_socket *k = calloc(1, sizeof *k);
+    if (!k) {
+        fork_guard_close(fd);
+        return false;
+    }
+    struct wire_addr addr = io_addr_to_wire(from);
     io_addr_tune(fd, from);
-    c->owner = s;
-    c->link = link;
-    c->addr = io_addr_to_wire(from);
-    c->next = s->conns;
-    if (c->next) c->next->prev = c;
-    s->conns = c;
-    s->conn_count++;
-    s->links[link] = c;
-    ev_io_init(&c->io, on_conn, fd, EV_READ);
-    ev_timer_init(&c->linger, on_linger, (double)s->options.deadline / PCCL_S,
-                  0.);
-    c->io.data = c->linger.data = c;
-    ev_io_start(s->options.loop, &c->io);
-    feed(s, (struct master_event){
-                .type = MASTER_CONNECTED, .link = link, .addr = c->addr});
-    return true;
+    k->server = s;
+    k->fd = fd;
+    ev_io_init(&k->io, on_socket, fd, EV_READ);
+    k->io.data = k;
+    ev_io_start(s->options.loop, &k->io);
+    k->conn = switchboard_accept(&s->board, &addr, k);
+    if (k->conn) return true;
+    socket_free(k);
+    return false;
 }
 
 /* False: no further connection can be accepted now. */
 static bool accept_one(struct master_server *s)
 {
-    uint32_t link = master_free_link(&s->machine);
-    if (link == MASTER_NO_LINK || s->conn_count == SERVER_CONNS_MAX) {
+    if (switchboard_is_full(&s->board)) {
         LOG(LOG_DEBUG, "master: no free link, newcomers wait");
         s->full = true;
         ev_io_stop(s->options.loop, &s->listener);
@@ -417,7 +338,7 @@ static bool accept_one(struct master_server *s)
     fork_guard_hold();
     int fd = fork_guard_keep(accept4(s->fd, (struct sockaddr *)&from.name,
                                      &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd >= 0 && conn_add(s, fd, link, &from)) return true;
+    if (fd >= 0 && socket_add(s, fd, &from)) return true;
     if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                    errno == ENOMEM)) {
@@ -460,7 +381,11 @@ static void machine_init(struct master_server *s, const struct wire_key *key)
         .key = *key,
         .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),
     };
+    struct switchboard_output out = {s, step_effect, flush_effect,
+                                     finish_effect, end_effect};
     master_init(&s->machine, &config);
+    switchboard_init(&s->board, &s->machine, &out,
+                     &(struct switchboard_limits){0});
 }
 
 static void watchers_init(struct master_server *s)
@@ -557,7 +482,7 @@ void master_server_close(struct master_server *server)
     ev_io_stop(loop, &server->listener);
     ev_timer_stop(loop, &server->pause);
     ev_timer_stop(loop, &server->tick);
-    while (server->conns) conn_destroy(server->conns);
+    switchboard_free(&server->board);
     searcher_close(server->searcher);
     master_free(&server->machine);
     free(server->edges);

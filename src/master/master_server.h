@@ -17,7 +17,7 @@ struct master_server_options {
     uint16_t port;    /* 0: any free port */
     pccl_ns deadline; /* 0: default */
     uint32_t quorum;  /* peers of the first view; they wait for each other */
-    bool job; /* of a launcher: it ends with its members (M2b, M2c) */
+    bool job;         /* of a launcher: it ends with its members (M2b, M2c) */
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);

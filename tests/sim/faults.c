@@ -31,6 +31,7 @@ void sim_lower_quorum(struct sim *s)
                              .now = strange_now(s, &s->master_clock),
                              .quorum = s->master->quorum - 1};
     master_step(s->master, &e);
+    sim_master_ends_turn(s);
 }
 
 /* The process that this process waits for in its transfer, if the transfer has
@@ -199,7 +200,8 @@ static struct net_stream *random_stream(struct sim *s, bool control)
     for (uint32_t i = 0; i < s->stream_end; i++) {
         uint32_t k = (first + i) % s->stream_end;
         struct net_stream *st = &s->streams[k];
-        bool linked = st->end[0].proc >= 0 && st->end[1].proc >= NET_MASTER;
+        bool linked = st->end[0].proc >= 0 && st->end[1].proc >= NET_MASTER &&
+                      (!control || st->end[1].conn != UINT32_MAX);
         if (st->used && st->control == control && linked && !s->dialing[k])
             return st;
     }
@@ -351,6 +353,7 @@ void sim_heal(struct sim *s)
     s->last_fault = s->now;
     s->master_paused_until = s->master_cut_until = 0;
     lasting_heal(s);
+    sim_master_widen(s);
     for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) s->refusals[i].until = 0;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         for (int side = 0; side < 2; side++) {

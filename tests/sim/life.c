@@ -92,11 +92,8 @@ void sim_free(struct sim *s)
         if (s->procs[i].used) sim_proc_end(s, &s->procs[i], false);
     }
     for (uint32_t i = 0; i < s->stream_end; i++) net_free(&s->streams[i]);
-    for (uint32_t i = 0; i < s->link_count; i++) free(s->link_rx[i].bytes);
     for (uint32_t i = 0; i < SIM_GROUPS; i++) free(s->checkpoints[i].bytes);
     oracle_free(s->oracle);
     election_free(s->election);
-    master_free(s->master);
-    free(s->master);
-    free(s->edges);
+    sim_master_free(s);
 }

@@ -61,6 +61,7 @@ master/blocked master/crossed master/deadlock master/dispute master/dispute_text
 master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
+master/master_conn master/switchboard
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
 sim="test_sim sim sim_master util faults program program_op program_fast oracle shared election

@@ -65,6 +65,7 @@ bool sim_search_turn(struct sim *s)
         j->at = 0;
         SIM_TRACE(s, "search %u ends", j->ticket);
         master_step(s->master, &e);
+        sim_master_ends_turn(s);
         sim_coverage.improved += optimize_has_better(s->master, e.group);
         return true;
     }

@@ -17,6 +17,13 @@ uint32_t sim_turn;
 
 /* ---------------------------------------------------------------- streams */
 
+/* Of bytes in flight between a process (0) and the master (1). */
+static size_t control_limit(const struct sim *s, int side)
+{
+    return side == 1 && s->options.narrow > 0 ? s->options.narrow
+                                              : SIZE_MAX / 2;
+}
+
 int sim_stream_new(struct sim *s, bool control)
 {
     uint32_t i = 0;
@@ -30,7 +37,7 @@ int sim_stream_new(struct sim *s, bool control)
         if (control) st->pipe[k].open_at = s->master_cut_until;
         size_t span = s->options.pipe_max - s->options.pipe_min;
         st->pipe[k].limit =
-            control ? SIZE_MAX / 2
+            control ? control_limit(s, k)
                     : s->options.pipe_min +
                           sim_mix(s->random, i, (uint64_t)k, 0) % (span + 1);
     }

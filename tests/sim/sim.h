@@ -8,6 +8,7 @@
 #define PCCL_SIM_H
 
 #include "../../src/master/master.h"
+#include "../../src/master/switchboard.h"
 #include "../../src/elastic/session.h"
 #include "../../src/ring/algorithm_table.h"
 #include "../../src/ring/op.h"
@@ -80,7 +81,8 @@ enum {
     X(fast_ended) X(fast_ended_done) X(fast_evicted) X(fast_evicted_done) \
     X(fast_leaving) X(fast_crash) X(fast_crash_amid) X(fast_survived) \
     X(fast_lost) X(fast_again) X(fast_invalid) X(fast_failed) X(fast_usage) \
-    X(fast_gives) X(fast_given) X(fast_letters)
+    X(fast_gives) X(fast_given) X(fast_letters) \
+    X(half_message) X(slow_reader) X(lingered) X(backlog)
 /* clang-format on */
 
 struct sim_coverage {
@@ -294,6 +296,7 @@ struct sim_options {
     uint32_t stutter, garble, strangers; /* rates (strange.c) */
     bool clocks;                         /* run at different speeds */
     uint32_t alive_max;                  /* processes at a time */
+    uint32_t narrow; /* bytes in flight from the master to each; 0: any */
 };
 
 struct sim_search_job {
@@ -311,11 +314,11 @@ struct sim {
     uint64_t storm_id; /* last transfer in which a party died */
     struct sim_options options;
     struct master *master;
-    void *edges; /* the master's store */
+    struct switchboard *board; /* its connections */
+    void *edges;               /* the master's store */
     size_t edges_size;
     pccl_ns master_tick_at, master_paused_until, master_cut_until;
     int links[MASTER_LINKS_MAX]; /* link -> stream */
-    struct net_pipe link_rx[MASTER_LINKS_MAX];
     uint32_t link_count;
     struct sim_proc procs[SIM_PROCS_MAX];
     uint32_t uid_last;
@@ -414,7 +417,10 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p);
 /* sim_master.c */
 void sim_master_start(struct sim *s);
 void sim_master_accept(struct sim *s, int stream);
-bool sim_master_turn(struct sim *s); /* true if it had work */
+bool sim_master_turn(struct sim *s);      /* true if it had work */
+void sim_master_ends_turn(struct sim *s); /* after a step of the master */
+void sim_master_widen(struct sim *s);     /* its queues, and its doors */
+void sim_master_free(struct sim *s);
 
 /* program.c: one turn; true if there was work. */
 bool program_turn(struct sim *s, struct sim_proc *p);

@@ -1,4 +1,5 @@
-/* sim_master.c - the simulated driver of the master: its links, its time. */
+/* sim_master.c - the simulated driver of the master: what its server does with
+ * sockets, the switchboard's does with streams; its time. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -29,10 +30,10 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
         sim_trace_message(s, "master ->", s->master->peers[links[i]].info.id,
                           msg);
         witness_to_proc(s, links[i], msg);
-        int stream = s->links[links[i]];
-        SIM_CHECK(s, stream >= 0, "the master sends to a closed link");
-        sim_send_control(s, stream, 1, msg);
+        SIM_CHECK(s, s->links[links[i]] >= 0,
+                  "the master sends to a closed link");
     }
+    switchboard_send(s->board, links, count, msg);
 }
 
 static struct sim_proc *proc_of(struct sim *s, uint64_t id)
@@ -88,12 +89,21 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
     int stream = s->links[link];
     SIM_CHECK(s, stream >= 0, "the master closes a link twice");
     s->links[link] = -1;
-    s->link_rx[link].count = 0;
-    sim_stream_leave(s, stream, 1);
+    s->streams[stream].end[1].conn = UINT32_MAX;
+    switchboard_close(s->board, link);
 }
 
-static void master_event(struct sim *s, struct master_event *e)
+/* ------------------------------------------------------------ its connections
+ */
+
+static void step_out(void *user, struct master_event *e)
 {
+    struct sim *s = user;
+    if (e->type == MASTER_RECEIVED) {
+        witness_at_master(s, e->link, e->msg);
+        if (e->msg->type == WIRE_SYNC) election_asked(s, e->link, e->msg);
+        if (e->msg->type == WIRE_SYNCED) election_reported(s, e->link, e->msg);
+    }
     e->now = strange_now(s, &s->master_clock);
     uint32_t before = s->master->round_last;
     master_step(s->master, e);
@@ -103,55 +113,160 @@ static void master_event(struct sim *s, struct master_event *e)
     if (begun > s->options.groups) sim_coverage.restart++;
 }
 
+static int stream_of(const struct master_conn *c)
+{
+    return (int)(intptr_t)c->user;
+}
+
+/* A process that is gone takes what comes. */
+static enum conn_result flush_out(void *user, struct master_conn *c)
+{
+    static uint8_t frame[WIRE_FRAME_MAX];
+    struct sim *s = user;
+    int stream = stream_of(c);
+    struct net_pipe *p = &s->streams[stream].pipe[1];
+    struct master_chunk part;
+    while (master_conn_parts(c, &part, 1) > 0) {
+        size_t room = p->limit - p->count;
+        uint32_t times = 1;
+        if (p->ended) room = part.size;
+        if (room == 0) return CONN_WAIT;
+        if (part.size > room) part.size = room;
+        memcpy(frame, part.bytes, part.size);
+        if (c->out_done == 0) times = strange_message(s, stream, 1, frame);
+        SIM_CHECK(s, times == 1, "the master stutters");
+        if (!p->ended) (void)net_write(p, frame, part.size);
+        if (!p->ended && p->open_at < s->now)
+            p->open_at = s->now + sim_pick(s, s->options.delay_max + 1);
+        master_conn_sent(c, part.size);
+    }
+    return CONN_DONE;
+}
+
+static void finish_out(void *user, struct master_conn *c)
+{
+    struct sim *s = user;
+    s->streams[stream_of(c)].pipe[1].ended = true;
+}
+
+static void end_out(void *user, struct master_conn *c)
+{
+    struct sim *s = user;
+    const struct net_stream *st = &s->streams[stream_of(c)];
+    const struct net_pipe *in = &st->pipe[0];
+    bool stranger = st->end[0].proc < 0;
+    if (!c->lost) return; /* the universe is over */
+    bool bad = strstr(c->lost, "sent ") != NULL;
+    bool slow = strstr(c->lost, "slowly") != NULL;
+    SIM_TRACE(s, "the connection of link %u: %s", c->link, c->lost);
+    SIM_CHECK(s, !bad || in->spoilt || stranger, "the master cannot decode: %s",
+              c->lost);
+    SIM_CHECK(s, !slow || s->options.narrow > 0, "cut off without a cause");
+    sim_coverage.garbled_master += bad && in->spoilt;
+    sim_coverage.slow_reader += slow;
+    sim_coverage.lingered += strstr(c->lost, "lingered") != NULL;
+    if (slow) s->last_fault = s->now;
+    if (c->link != MASTER_NO_LINK) {
+        s->links[c->link] = -1;
+        election_gone(s, c->link);
+        witness_lost(s, c->link);
+    }
+    sim_stream_leave(s, stream_of(c), 1);
+}
+
+/* Those that linger until their process ends the connection. */
+static void end_closing(struct sim *s)
+{
+    for (struct master_conn *c = s->board->closing.first; c; c = c->next) {
+        const struct net_pipe *in = &s->streams[stream_of(c)].pipe[0];
+        if (in->ended) switchboard_lose(s->board, c, "closed by the peer");
+    }
+}
+
+void sim_master_ends_turn(struct sim *s)
+{
+    end_closing(s);
+    switchboard_turn(s->board);
+}
+
 static bool master_read(struct sim *s, uint32_t link)
 {
-    int stream = s->links[link];
-    if (stream < 0) return false;
-    struct net_pipe *pipe = &s->streams[stream].pipe[0];
-    struct net_pipe *rx = &s->link_rx[link];
-    enum wire_status status = WIRE_OK;
-    if (sim_pull_control(s, pipe, rx)) {
-        struct wire_msg msg;
-        while (s->links[link] == stream &&
-               (status = sim_next_message(rx, &msg)) == WIRE_OK) {
-            struct master_event e = {
-                .type = MASTER_RECEIVED, .link = link, .msg = &msg};
-            witness_at_master(s, link, &msg);
-            if (msg.type == WIRE_SYNC) election_asked(s, link, &msg);
-            if (msg.type == WIRE_SYNCED) election_reported(s, link, &msg);
-            master_event(s, &e);
+    struct master_conn *c = s->board->links[link];
+    if (!c) return false;
+    struct net_pipe *pipe = &s->streams[stream_of(c)].pipe[0];
+    if (pipe->count > 0 && pipe->open_at <= s->now) {
+        size_t left = sim_chunk(s, pipe->count);
+        while (left > 0 && !c->lost && c->link == link) {
+            size_t room;
+            uint8_t *to = master_conn_room(c, &room);
+            size_t size = net_read(pipe, to, room < left ? room : left);
+            left -= size;
+            switchboard_received(s->board, c, size);
         }
-        if (status != WIRE_BAD) return true;
-        SIM_CHECK(s, pipe->spoilt || s->streams[stream].end[0].proc < 0,
-                  "the master cannot decode");
-        sim_coverage.garbled_master += pipe->spoilt;
-        pipe->ended = true;
-        pipe->count = 0;
+    } else if (pipe->count == 0 && pipe->ended) {
+        bool half = c->in_size > c->in_done;
+        sim_coverage.half_message += half;
+        switchboard_lose(s->board, c, "closed by the peer");
+    } else {
+        return false;
     }
-    if (pipe->count > 0 || !pipe->ended) return false;
-    s->links[link] = -1;
-    rx->count = 0;
-    sim_stream_leave(s, stream, 1);
-    election_gone(s, link);
-    witness_lost(s, link);
-    struct master_event e = {.type = MASTER_CLOSED, .link = link};
-    master_event(s, &e);
+    sim_master_ends_turn(s);
     return true;
+}
+
+/* Connections that could not take more, and now can. */
+static bool master_write(struct sim *s)
+{
+    bool any = false;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct master_conn *c =
+            k == 0 ? s->board->open.first : s->board->closing.first;
+        for (; c; c = c->next) {
+            const struct net_pipe *p = &s->streams[stream_of(c)].pipe[1];
+            if (c->out_count == 0 || c->lost) continue;
+            if (!p->ended && p->count >= p->limit) continue;
+            switchboard_touch(s->board, c);
+            any = true;
+        }
+    }
+    if (any) sim_master_ends_turn(s);
+    return any;
+}
+
+/* Whom the backlog holds while the switchboard is full. */
+static bool accept_one(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->stream_end; i++) {
+        struct net_stream *st = &s->streams[i];
+        bool waits = st->used && st->control && st->pending;
+        if (!waits || switchboard_is_full(s->board)) continue;
+        st->pending = false;
+        struct wire_addr addr = {.family = 4};
+        uint32_t link = master_free_link(s->master);
+        int caller = st->end[0].proc;
+        s->links[link] = (int)i;
+        if (link >= s->link_count) s->link_count = link + 1;
+        st->end[1] = (struct net_end){NET_MASTER, link};
+        witness_accept(s, link, caller < 0 ? 0 : s->procs[caller].uid);
+        SIM_CHECK(s, switchboard_accept(s->board, &addr, (void *)(intptr_t)i),
+                  "no memory");
+        sim_master_ends_turn(s);
+        return true;
+    }
+    return false;
 }
 
 void sim_master_accept(struct sim *s, int stream)
 {
-    uint32_t link = master_free_link(s->master);
-    SIM_CHECK(s, link != MASTER_NO_LINK, "no link");
-    s->links[link] = stream;
-    s->link_rx[link].count = 0;
-    if (link >= s->link_count) s->link_count = link + 1;
-    s->streams[stream].end[1] = (struct net_end){NET_MASTER, link};
-    int caller = s->streams[stream].end[0].proc;
-    witness_accept(s, link, caller < 0 ? 0 : s->procs[caller].uid);
-    struct master_event e = {.type = MASTER_CONNECTED, .link = link};
-    e.addr.family = 4;
-    master_event(s, &e);
+    s->streams[stream].pending = true;
+    s->streams[stream].end[1] = (struct net_end){NET_MASTER, UINT32_MAX};
+    if (!switchboard_is_full(s->board)) {
+        (void)accept_one(s);
+        return;
+    }
+    /* Until strangers are thrown out, and have lingered. */
+    sim_coverage.backlog++;
+    s->last_fault = s->now + 3 * SIM_DEADLINE;
 }
 
 static bool evidence_turn(struct sim *s)
@@ -169,7 +284,8 @@ static bool evidence_turn(struct sim *s)
                                              : p->frozen ? EVIDENCE_STOPPED
                                                          : EVIDENCE_NONE};
         p->looked = 0;
-        master_event(s, &e);
+        step_out(s, &e);
+        sim_master_ends_turn(s);
         return true;
     }
     return false;
@@ -183,9 +299,12 @@ bool sim_master_turn(struct sim *s)
     if (s->now >= s->master_tick_at) {
         struct master_event e = {.type = MASTER_TICK};
         s->master_tick_at = s->now + PCCL_TIME_TO_PING(SIM_DEADLINE);
-        master_event(s, &e);
+        switchboard_linger(s->board, strange_now(s, &s->master_clock));
+        step_out(s, &e);
+        sim_master_ends_turn(s);
         return true;
     }
+    if (accept_one(s) || master_write(s)) return true;
     if (s->link_count == 0) return false;
     uint32_t first = sim_pick(s, s->link_count);
     for (uint32_t i = 0; i < s->link_count; i++) {
@@ -200,7 +319,8 @@ void sim_master_start(struct sim *s)
     s->master = calloc(1, sizeof *s->master);
     s->edges_size = bandwidth_size(PEERS_MAX);
     s->edges = calloc(1, s->edges_size);
-    SIM_CHECK(s, s->master && s->edges, "no memory");
+    s->board = calloc(1, sizeof *s->board);
+    SIM_CHECK(s, s->master && s->edges && s->board, "no memory");
     struct master_config config = {
         .out = {s, master_send_out, master_close_out, note_out, sim_search,
                 look_out},
@@ -211,5 +331,35 @@ void sim_master_start(struct sim *s)
         .deadline = SIM_DEADLINE,
         .quorum = s->options.quorum,
         .key = {{s->seed, ~s->seed}}};
+    struct switchboard_output out = {s, step_out, flush_out, finish_out,
+                                     end_out};
+    struct switchboard_limits limits = {0};
+    if (s->options.narrow > 0) {
+        limits.out_frames_max = 4 + s->options.narrow % 8;
+        limits.conns_max = SIM_FEW + 5;
+    }
     master_init(s->master, &config);
+    switchboard_init(s->board, s->master, &out, &limits);
+}
+
+/* After the faults nobody is cut off for a queue that is too short. */
+void sim_master_widen(struct sim *s)
+{
+    struct switchboard_limits *l = &s->board->limits;
+    l->out_frames_max = CONN_OUT_FRAMES_MAX;
+    l->conns_max = SWITCHBOARD_CONNS_MAX;
+    s->options.narrow = 0;
+    for (struct master_conn *c = s->board->open.first; c; c = c->next)
+        c->out_frames_max = CONN_OUT_FRAMES_MAX;
+    for (uint32_t i = 0; i < s->stream_end; i++)
+        if (s->streams[i].control) s->streams[i].pipe[1].limit = SIZE_MAX / 2;
+}
+
+void sim_master_free(struct sim *s)
+{
+    switchboard_free(s->board);
+    master_free(s->master);
+    free(s->board);
+    free(s->master);
+    free(s->edges);
 }

@@ -166,7 +166,7 @@ static void say_garbage(struct sim *s, struct net_pipe *pipe)
 }
 
 /* Calls the master, or a member. */
-void strange_call(struct sim *s)
+static void call(struct sim *s)
 {
     struct sim_caller *c = free_caller(s);
     struct sim_proc *p = any_proc(s);
@@ -192,9 +192,16 @@ void strange_call(struct sim *s)
         sim_master_accept(s, stream);
     }
     if (says == 1) say_garbage(s, &st->pipe[0]);
-    if (says == 2 && !member) say_hello(s, stream);
+    if (says == 2 && !member && !st->pending) say_hello(s, stream);
     sim_coverage.strangers += !member;
     sim_coverage.callers += member;
+}
+
+/* In crowds where the master has few connections. */
+void strange_call(struct sim *s)
+{
+    uint32_t count = s->options.narrow > 0 ? 1 + sim_pick(s, 12) : 1;
+    while (count-- > 0) call(s);
 }
 
 /* Whoever says nothing, or nothing that makes sense, does not keep a
@@ -202,7 +209,7 @@ void strange_call(struct sim *s)
 static void hang_up(struct sim *s, struct sim_caller *c)
 {
     struct net_stream *st = &s->streams[c->stream];
-    bool closed = st->end[1].proc == NET_NOBODY;
+    bool closed = st->end[1].proc == NET_NOBODY || st->pipe[1].ended;
     pccl_ns since = s->now - c->since;
     SIM_CHECK(s, closed || !c->member || c->frozen || since < 2 * SIM_DEADLINE,
               "a stranger keeps a member's connection");

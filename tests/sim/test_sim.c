@@ -293,6 +293,19 @@ static struct sim_options choose_fast(uint64_t seed)
     return o;
 }
 
+/* A master with short queues and few connections, members that stand still, and
+ * crowds of strangers. */
+static void choose_narrow(struct sim_options *o, uint64_t *r, uint64_t seed)
+{
+    uint32_t rate = 300 + net_pick(r, 1500), bytes = 60 + net_pick(r, 500);
+    if (seed % 19 != 11 || o->calm || o->lasting || o->starve || o->pause ||
+        o->mute || o->alive_max > SIM_FEW)
+        return;
+    o->narrow = bytes;
+    o->freeze = o->strangers = rate;
+    o->groups = 1;
+}
+
 /* Swarm testing: many universes know only one or two kinds of fault. The draws
  * have an order, by which a seed means the same universe tomorrow. */
 static struct sim_options choose(uint64_t seed)
@@ -320,6 +333,7 @@ static struct sim_options choose(uint64_t seed)
     choose_many(&o, seed);
     choose_lasting(&o, &r, seed);
     choose_strange(&o, &r, seed);
+    choose_narrow(&o, &r, seed);
     return o;
 }
 
@@ -332,7 +346,7 @@ static void disagree(struct sim_options *o, uint64_t seed)
     o->reset = o->control_reset = 0;
     o->half_reset = o->cut = o->one_way = o->storm = o->large = false;
     o->single = SINGLE_NONE;
-    o->lasting = o->stutter = o->garble = o->strangers = 0;
+    o->lasting = o->stutter = o->garble = o->strangers = o->narrow = 0;
     o->alive_max = SIM_FEW;
     if (o->procs > SIM_FEW) o->procs = SIM_FEW;
     if (o->quorum > o->procs) o->quorum = o->procs;

@@ -1,0 +1,197 @@
+/* switchboard.c - see switchboard.h. */
+#include "switchboard.h"
+
+static void list_add(struct switchboard_list *list, struct master_conn *c)
+{
+    c->next = NULL;
+    c->prev = list->last;
+    if (c->prev)
+        c->prev->next = c;
+    else
+        list->first = c;
+    list->last = c;
+}
+
+static void list_remove(struct switchboard_list *list, struct master_conn *c)
+{
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        list->first = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        list->last = c->prev;
+}
+
+void switchboard_init(struct switchboard *b, struct master *machine,
+                      const struct switchboard_output *out,
+                      const struct switchboard_limits *limits)
+{
+    b->out = *out;
+    b->machine = machine;
+    b->limits = *limits;
+    if (b->limits.out_max == 0) b->limits.out_max = CONN_OUT_MAX;
+    if (b->limits.out_frames_max == 0)
+        b->limits.out_frames_max = CONN_OUT_FRAMES_MAX;
+    if (b->limits.conns_max == 0) b->limits.conns_max = SWITCHBOARD_CONNS_MAX;
+    PCCL_ASSERT(b->limits.conns_max <= SWITCHBOARD_CONNS_MAX);
+}
+
+static void destroy(struct switchboard *b, struct master_conn *c)
+{
+    b->out.end(b->out.user, c);
+    list_remove(c->link == MASTER_NO_LINK ? &b->closing : &b->open, c);
+    b->conn_count--;
+    master_conn_free(c);
+}
+
+void switchboard_free(struct switchboard *b)
+{
+    while (b->open.first) destroy(b, b->open.first);
+    while (b->closing.first) destroy(b, b->closing.first);
+}
+
+bool switchboard_is_full(const struct switchboard *b)
+{
+    return b->conn_count >= b->limits.conns_max ||
+           master_free_link(b->machine) == MASTER_NO_LINK;
+}
+
+struct master_conn *switchboard_accept(struct switchboard *b,
+                                       const struct wire_addr *addr, void *user)
+{
+    PCCL_ASSERT(!switchboard_is_full(b));
+    struct master_conn *c = master_conn_new();
+    if (!c) return NULL;
+    c->user = user;
+    c->link = master_free_link(b->machine);
+    c->addr = *addr;
+    c->out_max = b->limits.out_max;
+    c->out_frames_max = b->limits.out_frames_max;
+    list_add(&b->open, c);
+    b->conn_count++;
+    b->links[c->link] = c;
+    struct master_event e = {
+        .type = MASTER_CONNECTED, .link = c->link, .addr = c->addr};
+    b->out.step(b->out.user, &e);
+    return c;
+}
+
+void switchboard_lose(struct switchboard *b, struct master_conn *c,
+                      const char *reason)
+{
+    if (c->lost) return;
+    c->lost = reason;
+    b->lost[b->lost_count++] = c;
+}
+
+void switchboard_touch(struct switchboard *b, struct master_conn *c)
+{
+    if (c->dirty) return;
+    c->dirty = true;
+    b->dirty[b->dirty_count++] = c;
+}
+
+void switchboard_send(struct switchboard *b, const uint32_t *links,
+                      uint32_t count, const struct wire_msg *msg)
+{
+    size_t size = wire_encode(msg, b->frame);
+    struct master_frame *frame = master_frame_new(b->frame, size);
+    for (uint32_t i = 0; i < count; i++) {
+        struct master_conn *c = b->links[links[i]];
+        if (!c || c->lost) continue;
+        if (frame && master_conn_queue(c, frame))
+            switchboard_touch(b, c);
+        else
+            switchboard_lose(b, c, "reads too slowly");
+    }
+    if (frame) master_frame_release(frame);
+}
+
+void switchboard_close(struct switchboard *b, uint32_t link)
+{
+    struct master_conn *c = b->links[link];
+    b->links[link] = NULL;
+    c->link = MASTER_NO_LINK;
+    list_remove(&b->open, c);
+    list_add(&b->closing, c);
+    c->linger_at = b->machine->now + b->machine->deadline;
+    if (!c->lost) switchboard_touch(b, c);
+}
+
+void switchboard_received(struct switchboard *b, struct master_conn *c,
+                          size_t size)
+{
+    struct wire_msg msg;
+    master_conn_received(c, size);
+    while (c->link != MASTER_NO_LINK && !c->lost) {
+        struct master_event e = {
+            .type = MASTER_RECEIVED, .link = c->link, .msg = &msg};
+        switch (master_conn_next(c, &b->store, &msg)) {
+        case WIRE_OK:
+            b->out.step(b->out.user, &e);
+            continue;
+        case WIRE_MORE:
+            break;
+        case WIRE_BAD:
+            switchboard_lose(b, c,
+                             "sent bytes that are no frame of this "
+                             "protocol");
+            return;
+        }
+        bool stranger = b->machine->peers[c->link].state == PEER_CONNECTED;
+        size_t limit = stranger ? CONN_IN_START : WIRE_FRAME_MAX;
+        if (!master_conn_make_room(c, limit))
+            switchboard_lose(b, c, "sent a frame that is too large");
+        return;
+    }
+    c->in_size = c->in_done = 0; /* nobody asks for it any more */
+}
+
+static void flush(struct switchboard *b, struct master_conn *c)
+{
+    c->dirty = false;
+    if (c->lost) return;
+    switch (b->out.flush(b->out.user, c)) {
+    case CONN_WAIT:
+        return;
+    case CONN_END:
+        switchboard_lose(b, c, "broken while sending");
+        return;
+    case CONN_DONE:
+        break;
+    }
+    if (c->link == MASTER_NO_LINK) b->out.finish(b->out.user, c);
+}
+
+static void end(struct switchboard *b, struct master_conn *c)
+{
+    uint32_t link = c->link;
+    if (link != MASTER_NO_LINK) b->links[link] = NULL;
+    destroy(b, c);
+    if (link == MASTER_NO_LINK) return;
+    struct master_event e = {.type = MASTER_CLOSED, .link = link};
+    b->out.step(b->out.user, &e);
+}
+
+void switchboard_turn(struct switchboard *b)
+{
+    while (b->dirty_count > 0 || b->lost_count > 0) {
+        for (uint32_t i = 0; i < b->dirty_count; i++) flush(b, b->dirty[i]);
+        b->dirty_count = 0;
+        if (b->lost_count > 0) end(b, b->lost[--b->lost_count]);
+    }
+}
+
+pccl_ns switchboard_next_linger(const struct switchboard *b)
+{
+    return b->closing.first ? b->closing.first->linger_at : PCCL_NEVER;
+}
+
+void switchboard_linger(struct switchboard *b, pccl_ns now)
+{
+    struct master_conn *c = b->closing.first;
+    for (; c && c->linger_at <= now; c = c->next)
+        switchboard_lose(b, c, "lingered for too long");
+}
