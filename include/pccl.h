@@ -728,10 +728,16 @@ typedef enum pcclCollectiveKind_t {
     pcclKindBarrier = 2,   /* no buffers */
     pcclKindAllGather = 3, /* count bytes from each; recvbuf world*count in
                               rank order; sendbuf NULL: own block is in place */
-    pcclKindAllToAllV = 4  /* send_bytes[r], send_displs[r] (bytes) to rank r,
+    pcclKindAllToAllV = 4, /* send_bytes[r], send_displs[r] (bytes) to rank r,
                               recv_bytes[r], recv_displs[r] from rank r; all
                               four arrays have world entries and must agree
                               pairwise; sendbuf and recvbuf do not overlap */
+    pcclKindReduceScatter = 5 /* world*count elements of datatype in sendbuf;
+                              recvbuf gets count elements: block number r of
+                              all members, reduced with op, at rank r. recvbuf
+                              may lie anywhere, in sendbuf, too: it is written
+                              at the end. Until then the library has memory for
+                              world*count elements of its own */
 } pcclCollectiveKind_t;
 
 /* An argument that the members must agree on, of the function that the caller
@@ -749,8 +755,8 @@ typedef struct pcclCollective_t {
     uint64_t tag;
     const void *sendbuf;
     void *recvbuf;
-    size_t count;            /* elements for all-reduce, else bytes */
-    pcclDataType_t datatype; /* of all-reduce, as is op */
+    size_t count;            /* elements where there is an op, else bytes */
+    pcclDataType_t datatype; /* of all-reduce and reduce-scatter, as is op */
     pcclRedOp_t op;
     int root;             /* of broadcast: a rank */
     uint64_t user_digest; /* must agree on all members, else

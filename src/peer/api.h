@@ -15,6 +15,15 @@ pcclResult_t api_leave(pcclComm_t *c, pcclResult_t result);
  * vote or a synchronization begins. */
 pcclResult_t api_take_up(pcclComm_t *c);
 
+/* Locked. Starts an all-reduce; the caller moves the bytes next, or waits. */
+pcclResult_t api_launch_reduce(pcclComm_t *c, const void *sendbuf,
+                               void *recvbuf, const pcclReduceDescriptor_t *d,
+                               struct op **out);
+/* Locked. Waits for the operation and ends it. If the wait ends before, the
+ * operation goes on, and another call may await it. */
+pcclResult_t api_take(pcclComm_t *c, struct op *op, pccl_ns until,
+                      pcclReduceInfo_t *info);
+
 /* Sets the last error: the pairs that prevent a ring of the members. */
 void api_describe_blockers(pcclComm_t *c);
 

@@ -1,15 +1,15 @@
 /* api_collective.c - the calls of pccl.h for collective operations. */
 #include "api.h"
 
+#include "scatter.h"
+
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     /* Of programs that were made when there were no arguments to name. */
     SIZE_WITHOUT_ARGUMENTS = offsetof(pcclCollective_t, arguments),
-    ARGUMENTS_MOST = 8,
-    BATCH_MAX = 128 /* operations of a batch in flight */
+    ARGUMENTS_MOST = 8
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -28,7 +28,7 @@ static uint64_t digest_of(const pcclCollective_t *op,
     uint64_t hash = mix(0, (uint64_t)op->kind);
     bool counts = op->kind != pcclKindAllToAllV;
     hash = mix(hash, counts ? op->count : 0);
-    if (op->kind == pcclKindAllReduce) {
+    if (op->kind == pcclKindAllReduce || op->kind == pcclKindReduceScatter) {
         hash = mix(hash, (uint64_t)op->datatype);
         hash = mix(hash, (uint64_t)op->op);
     }
@@ -78,6 +78,18 @@ static const char *check_quantization(const pcclCollective_t *op,
     return quant_check(&quant, (enum redop)op->op);
 }
 
+static const char *check_reduce_scatter(const pcclCollective_t *op,
+                                        uint32_t world)
+{
+    if ((unsigned)op->datatype >= DTYPE_COUNT) return "unknown datatype";
+    if ((unsigned)op->op >= REDOP_COUNT) return "unknown operator";
+    size_t element = dtype_size((enum dtype)op->datatype);
+    if (op->count > SIZE_MAX / 2 / element / world) return "count is too large";
+    if (op->count > 0 && (!op->sendbuf || !op->recvbuf))
+        return "a buffer is NULL";
+    return NULL;
+}
+
 /* Returns the error of the arguments, or NULL. */
 static const char *check(const pcclCollective_t *op, uint32_t world)
 {
@@ -97,6 +109,8 @@ static const char *check(const pcclCollective_t *op, uint32_t world)
         return op->count > 0 && !op->recvbuf ? "recvbuf is NULL" : NULL;
     case pcclKindAllToAllV:
         return arrays ? NULL : "an array of sizes or displacements is NULL";
+    case pcclKindReduceScatter:
+        return check_reduce_scatter(op, world);
     }
     return "unknown kind of collective";
 }
@@ -137,8 +151,8 @@ static struct op_request request_of(const struct engine *e,
                                     const pcclQuantizationOptions_t *q)
 {
     static const enum plan_coll colls[] = {COLL_ALLREDUCE, COLL_BROADCAST,
-                                           COLL_BARRIER, COLL_ALLGATHER,
-                                           COLL_ALLTOALLV};
+                                           COLL_BARRIER,   COLL_ALLGATHER,
+                                           COLL_ALLTOALLV, COLL_ALLTOALLV};
     enum plan_coll coll = colls[op->kind];
     struct op_request r = {
         .tag = op->tag,
@@ -195,6 +209,11 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     *r = request_of(s->engine, op, world > 1 ? q : NULL);
     const char *name;
     wrong = engine_unfit(s->engine, r, &name);
+    if (!wrong && op->kind == pcclKindReduceScatter &&
+        !scatter_begin(op, world, r)) {
+        comm_set_error(c, "out of memory for the blocks of %u members", world);
+        return pcclInternalError;
+    }
     if (!wrong) return pcclSuccess;
     comm_set_error(c, "PCCL_ALGORITHM=%s: %s", name, wrong);
     return pcclInvalidArgument;
@@ -208,6 +227,7 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) return rc;
     rc = (pcclResult_t)session_launch(c->session, &r, op->view_epoch, out);
+    if (rc != pcclSuccess) scatter_free(r.keep);
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
                        (unsigned long long)op->tag);
@@ -239,10 +259,19 @@ static void describe(pcclComm_t *c, int result, const struct wire_op *name)
     if (result == pcclRankConnectionFailed) api_describe_blockers(c);
 }
 
-/* Locked. Waits for the operation and ends it. If the wait ends before, the
- * operation goes on, and another call may await it. */
-static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
-                         pcclReduceInfo_t *info)
+/* Locked, but for the sum. */
+static void end_scatter(pcclComm_t *c, struct scatter *s, int result)
+{
+    if (result == pcclSuccess) {
+        pthread_mutex_unlock(&c->lock);
+        scatter_finish(s);
+        comm_lock(c);
+    }
+    scatter_free(s);
+}
+
+pcclResult_t api_take(pcclComm_t *c, struct op *op, pccl_ns until,
+                      pcclReduceInfo_t *info)
 {
     op_set_awaited(op, true);
     progress_wait(c, op, until);
@@ -254,8 +283,10 @@ static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
     }
     pcclReduceInfo_t got = {0};
     struct wire_op name = op_name(op);
+    struct scatter *scatter = op_keep(op);
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
+    if (scatter) end_scatter(c, scatter, result);
     if (result == pcclSuccess && info) *info = got;
     if (result == pcclRankConnectionLost && info) info->rx_bytes = got.rx_bytes;
     if (result != pcclSuccess) describe(c, result, &name);
@@ -270,6 +301,10 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
     struct op_request r;
     struct op *started;
     pccl_ns until = comm_limit(c);
+    if (op->kind == pcclKindReduceScatter) {
+        pcclResult_t begun = launch(c, op, NULL, &started);
+        return begun ? begun : api_take(c, started, until, info);
+    }
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) return rc;
     switch (progress_fast(c, &r, op->view_epoch, &started)) {
@@ -290,7 +325,7 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
         return pcclInternalError;
     }
     if (rc != pcclSuccess) return rc;
-    return take(c, started, until, info);
+    return api_take(c, started, until, info);
 }
 
 static struct op *find_handle(pcclComm_t *c, uint64_t tag)
@@ -381,7 +416,7 @@ pcclResult_t pcclAwaitAsyncReduce(const pcclAsyncReduceOp_t *reduce_handle,
                        (unsigned long long)reduce_handle->tag);
         return api_leave(c, pcclInvalidArgument);
     }
-    return api_leave(c, take(c, op, comm_limit(c), reduce_info_out));
+    return api_leave(c, api_take(c, op, comm_limit(c), reduce_info_out));
 }
 
 /* -------------------------------------------------------------- all-reduce */
@@ -401,11 +436,9 @@ static pcclCollective_t describe_reduce(const void *sendbuf, void *recvbuf,
     };
 }
 
-/* Locked. */
-static pcclResult_t launch_reduce(pcclComm_t *c, const void *sendbuf,
-                                  void *recvbuf,
-                                  const pcclReduceDescriptor_t *d,
-                                  struct op **out)
+pcclResult_t api_launch_reduce(pcclComm_t *c, const void *sendbuf,
+                               void *recvbuf, const pcclReduceDescriptor_t *d,
+                               struct op **out)
 {
     pcclCollective_t op = describe_reduce(sendbuf, recvbuf, d);
     return launch(c, &op, &d->quantization_options, out);
@@ -421,7 +454,7 @@ pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,
     if (rc != pcclSuccess) return rc;
     if (!handle_out || !descriptor) return api_leave(c, pcclInvalidArgument);
     struct op *op;
-    rc = launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
+    rc = api_launch_reduce(c, sendbuf, recvbuf, descriptor, &op);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){c, descriptor->tag};
     progress_launched(c);
@@ -440,133 +473,4 @@ pcclResult_t pcclAllReduce(const void *sendbuf, void *recvbuf,
     pcclCollective_t op = describe_reduce(sendbuf, recvbuf, descriptor);
     const pcclQuantizationOptions_t *q = &descriptor->quantization_options;
     return api_leave(c, run(c, &op, q, reduce_info_out));
-}
-
-/* Operations of pcclAllReduceMultipleWithRetry in flight: a ring. */
-struct batch {
-    const pcclReduceOpDescriptor_t *ops;
-    size_t count;
-    pcclResult_t *results;   /* of each operation; LOST: it is to be launched */
-    pcclReduceInfo_t *infos; /* of each, or NULL */
-    pcclReduceInfo_t sum;
-    pccl_ns until;
-    size_t room, first, flying, next;
-    struct op *window[BATCH_MAX];
-    size_t index[BATCH_MAX]; /* of each of the window */
-};
-
-/* Launches as many as may fly; stops at an error, and returns it. */
-static pcclResult_t launch_some(pcclComm_t *c, struct batch *b)
-{
-    for (; b->next < b->count && b->flying < b->room; b->next++) {
-        const pcclReduceOpDescriptor_t *d = &b->ops[b->next];
-        size_t slot = (b->first + b->flying) % b->room;
-        if (b->results[b->next] != pcclRankConnectionLost) continue;
-        pcclResult_t rc = launch_reduce(c, d->sendbuf, d->recvbuf,
-                                        &d->descriptor, &b->window[slot]);
-        if (rc == pcclRankConnectionLost) continue; /* the next pass */
-        if (rc != pcclSuccess) {
-            b->results[b->next] = rc;
-            return rc;
-        }
-        op_set_awaited(b->window[slot], true);
-        progress_launched(c);
-        b->index[slot] = b->next;
-        b->flying++;
-    }
-    return pcclSuccess;
-}
-
-/* The oldest one. */
-static pcclResult_t land(pcclComm_t *c, struct batch *b)
-{
-    size_t index = b->index[b->first];
-    pcclReduceInfo_t info = {0};
-    pcclResult_t rc = take(c, b->window[b->first], b->until, &info);
-    b->results[index] = rc;
-    b->first = (b->first + 1) % b->room;
-    b->flying--;
-    if (rc != pcclSuccess) return rc;
-    if (b->infos) b->infos[index] = info;
-    b->sum.tx_bytes += info.tx_bytes;
-    b->sum.rx_bytes += info.rx_bytes;
-    b->sum.local_world_size = info.local_world_size;
-    return rc;
-}
-
-static bool stops(pcclResult_t rc)
-{
-    return rc != pcclSuccess && rc != pcclRankConnectionLost;
-}
-
-/* One pass over the operations that are left: launches as many as may fly,
- * awaits the oldest first. Returns the first result that ends the call. */
-static pcclResult_t pass(pcclComm_t *c, struct batch *b)
-{
-    pcclResult_t worst = pcclSuccess;
-    b->next = 0;
-    do {
-        if (worst == pcclSuccess) worst = launch_some(c, b);
-        if (b->flying == 0) break;
-        pcclResult_t rc = land(c, b);
-        if (stops(rc) && worst == pcclSuccess) worst = rc;
-    } while (b->flying > 0 || (b->next < b->count && worst == pcclSuccess));
-    return worst;
-}
-
-static bool is_left(const struct batch *b)
-{
-    for (size_t i = 0; i < b->count; i++) {
-        if (b->results[i] == pcclRankConnectionLost) return true;
-    }
-    return false;
-}
-
-/* Locked. Lost members are no reason to end. */
-static pcclResult_t reduce_all(pcclComm_t *c, struct batch *b,
-                               int max_in_flight)
-{
-    b->room = (size_t)max_in_flight;
-    if (b->room > BATCH_MAX) b->room = BATCH_MAX;
-    b->until = comm_limit(c);
-    for (size_t i = 0; i < b->count; i++)
-        b->results[i] = pcclRankConnectionLost;
-    pcclResult_t rc = pcclSuccess;
-    while (is_left(b) && rc == pcclSuccess) rc = pass(c, b);
-    return rc;
-}
-
-pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *ops,
-                                            size_t count,
-                                            const pcclComm_t *comm,
-                                            pcclReduceInfo_t *reduce_info_out,
-                                            int max_in_flight)
-{
-    pcclComm_t *c;
-    pcclResult_t rc = api_enter(comm, &c);
-    if (rc != pcclSuccess) return rc;
-    if (!ops || count == 0 || max_in_flight <= 0)
-        return api_leave(c, pcclInvalidArgument);
-    struct batch b = {.ops = ops, .count = count};
-    b.results = calloc(count, sizeof *b.results);
-    if (!b.results) return api_leave(c, pcclInternalError);
-    rc = reduce_all(c, &b, max_in_flight);
-    free(b.results);
-    if (rc == pcclSuccess && reduce_info_out) *reduce_info_out = b.sum;
-    return api_leave(c, rc);
-}
-
-pcclResult_t pcclAllReduceMultipleWithResults(
-    const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *comm,
-    pcclResult_t *results, pcclReduceInfo_t *infos, int max_in_flight)
-{
-    pcclComm_t *c;
-    pcclResult_t rc = api_enter(comm, &c);
-    if (rc != pcclSuccess) return rc;
-    if (!ops || count == 0 || max_in_flight <= 0 || !results)
-        return api_leave(c, pcclInvalidArgument);
-    struct batch b = {
-        .ops = ops, .count = count, .results = results, .infos = infos};
-    if (infos) memset(infos, 0, count * sizeof *infos);
-    return api_leave(c, reduce_all(c, &b, max_in_flight));
 }

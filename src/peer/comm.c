@@ -1,6 +1,7 @@
 /* comm.c - threads and life of a communicator. See comm.h. */
 #include "comm.h"
 
+#include "scatter.h"
 #include "../base/env.h"
 #include "../base/float_env.h"
 #include "../base/host.h"
@@ -263,9 +264,20 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
     return session_init(c->session, &config);
 }
 
+/* Of operations that nobody has awaited. */
+static void drop_scatters(pcclComm_t *c)
+{
+    struct engine *e = c->session->engine;
+    for (uint32_t i = 0; e && i < engine_op_end(e); i++) {
+        const struct op *op = engine_op(e, i);
+        if (op) scatter_free(op_keep(op));
+    }
+}
+
 static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
+    if (c->session) drop_scatters(c);
     if (c->session) session_free(c->session);
     if (c->left.sync) state_list_free(c->left.sync);
     free(c->left.sync);

@@ -169,17 +169,18 @@ static void alone_with_its_data(void **state)
     memset(out, 0, sizeof out);
     OK(pcclAllReduce(in, out, &d, h->a, &info));
     assert_memory_equal(in, out, sizeof in);
-    for (int kind = pcclKindAllReduce; kind <= pcclKindAllToAllV; kind++) {
-        pcclCollective_t op = {.size = sizeof op,
-                               .kind = (pcclCollectiveKind_t)kind,
-                               .sendbuf = in,
-                               .recvbuf = out,
-                               .count = kind == pcclKindAllReduce ? 4 : bytes,
-                               .datatype = pcclFloat,
-                               .send_bytes = &bytes,
-                               .send_displs = &zero,
-                               .recv_bytes = &bytes,
-                               .recv_displs = &zero};
+    for (int kind = pcclKindAllReduce; kind <= pcclKindReduceScatter; kind++) {
+        pcclCollective_t op = {
+            .size = sizeof op,
+            .kind = (pcclCollectiveKind_t)kind,
+            .sendbuf = in,
+            .recvbuf = out,
+            .count = kind % pcclKindReduceScatter == 0 ? 4 : bytes,
+            .datatype = pcclFloat,
+            .send_bytes = &bytes,
+            .send_displs = &zero,
+            .recv_bytes = &bytes,
+            .recv_displs = &zero};
         OK(pcclCollective(&op, h->a, &info));
         assert_memory_equal(in, out, sizeof in);
         if (kind != pcclKindBroadcast && kind != pcclKindBarrier)
