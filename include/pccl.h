@@ -480,7 +480,11 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  * strategy      ENFORCE_POPULAR: the content held by most of the members at the
  *               current revision wins (if none is there, by most of those
  *               behind); a tie goes to the content that the lowest rank holds.
- *               All members call with it, or none. SEND_ONLY: gives, is never
+ *               It stands beside no other strategy: of members that call with
+ *               it and members that call with another one, those are refused
+ *               that are fewer among the members of the last call (if none of
+ *               these is here, among all; of two equals, those without the
+ *               lowest rank). SEND_ONLY: gives, is never
  *               written to; is refused if outvoted by other senders.
  *               RECEIVE_ONLY: is not asked, and never gives.
  * sync_info     written on success, may be NULL. rx_bytes: bytes of the blocks
@@ -500,9 +504,10 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(
  *                              one was lost: tensors may be partly overwritten.
  * pcclPendingAsyncOps          an operation is not awaited yet.
  * pcclInvalidArgument          bad strategy, type or device (CUDA needs a
- *                              library built with it); or other tensors than
- *                              the group's: pcclGetLastError names one and
- *                              its peer, on all members; the others go on.
+ *                              library built with it); or other tensors, or
+ *                              another strategy, than the group's:
+ *                              pcclGetLastError names one and its peer, on all
+ *                              members; the others go on.
  * pcclInvalidUsage             refused, see above and pcclGetLastError; or
  *                              other members of the group wait in another call.
  * pcclMasterConnectionFailed   evicted, or the run is over; connect anew. */

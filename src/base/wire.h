@@ -92,7 +92,7 @@ enum sync_role {
     SYNC_FOREIGN,  /* differs from the content that the run had when all members
                       left */
     SYNC_CONFLICT, /* send-only, and not elected */
-    SYNC_MIXED,    /* enforce-popular beside other strategies */
+    SYNC_MIXED,    /* another strategy than the group (S2) */
     SYNC_CROSSED,  /* other members wait in another call */
     SYNC_ROLE_COUNT,
 };

@@ -70,9 +70,9 @@ static void refuse_sync(struct session *s, enum sync_role role)
         [SYNC_CONFLICT] = {pcclInvalidUsage,
                            "this peer only sends, and its content is not the "
                            "elected one"},
-        [SYNC_MIXED] = {pcclInvalidUsage,
-                        "enforce-popular was called beside send-only or "
-                        "receive-only"},
+        [SYNC_MIXED] = {pcclInvalidArgument,
+                        "this peer called with another strategy than the "
+                        "group; enforce-popular stands beside no other"},
         [SYNC_CROSSED] = {pcclInvalidUsage,
                           "another peer of the group waits in another call"},
     };

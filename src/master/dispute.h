@@ -46,6 +46,9 @@ void dispute_end(struct master_group *g);
  * known. The first argument that differs; and, of operations that wait for each
  * other, their members (V6). */
 void dispute_text(struct master *m, uint32_t group, char *text);
+/* About the strategy of a member that the group does not follow (S2a). */
+void dispute_text_strategy(uint32_t rank, uint8_t strategy,
+                           char text[WIRE_TEXT_MAX + 1]);
 void dispute_text_crossed(struct master *m, uint32_t group, uint64_t tag,
                           char *text);
 

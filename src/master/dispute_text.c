@@ -430,3 +430,20 @@ void dispute_text_crossed(struct master *m, uint32_t group, uint64_t tag,
         add_ranks(&out, m->links, runners(m, t, i));
     }
 }
+
+/* --------------------------------------------------------- synchronizations
+ */
+
+void dispute_text_strategy(uint32_t rank, uint8_t strategy,
+                           char text[WIRE_TEXT_MAX + 1])
+{
+    static const char *const names[SYNC_STRATEGY_COUNT] = {
+        [SYNC_ENFORCE_POPULAR] = "enforce-popular",
+        [SYNC_RECEIVE_ONLY] = "receive-only",
+        [SYNC_SEND_ONLY] = "send-only"};
+    struct text t = {.bytes = text};
+    add_ranks(&t, &rank, 1);
+    add(&t, " called with another strategy than the group: ");
+    add(&t, names[strategy]);
+    add(&t, "; enforce-popular stands beside no other");
+}

@@ -273,18 +273,41 @@ static void answer_all(struct master *m, uint32_t group, enum sync_role role,
     }
 }
 
-/* Rule S2. */
-static bool strategies_mixed(const struct master *m, uint32_t group)
+static bool is_popular(const struct master_peer *p)
 {
-    bool popular = false;
-    bool other = false;
+    return p->sync.strategy == SYNC_ENFORCE_POPULAR;
+}
+
+/* Rule S2: the kind of strategy that counts, enforce-popular or the others. */
+static bool popular_counts(const struct master *m, uint32_t group)
+{
+    const struct master_peer *lowest = NULL;
+    uint32_t count[2] = {0};
     for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
         if (!votes(m, i, group)) continue;
-        bool enforce = m->peers[i].sync.strategy == SYNC_ENFORCE_POPULAR;
-        popular |= enforce;
-        other |= !enforce;
+        /* One of the last synchronization outweighs all newcomers. */
+        count[is_popular(p)] += p->sync.synced ? PEERS_MAX : 1;
+        if (!lowest || p->rank < lowest->rank) lowest = p;
     }
-    return popular && other;
+    if (count[0] / PEERS_MAX != count[1] / PEERS_MAX ||
+        (count[0] < PEERS_MAX && count[0] != count[1]))
+        return count[1] > count[0];
+    return lowest && is_popular(lowest);
+}
+
+/* Rule S2: the members of the other kind are out of this synchronization. */
+static void refuse_strategies(struct master *m, uint32_t group)
+{
+    bool popular = popular_counts(m, group);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (!votes(m, i, group) || is_popular(p) == popular) continue;
+        char text[WIRE_TEXT_MAX + 1];
+        dispute_text_strategy(p->rank, p->sync.strategy, text);
+        note_differs(m, i, text);
+        answer(m, i, SYNC_MIXED, 0);
+    }
 }
 
 /* Rules S3, S4: the revision that this synchronization assigns. */
@@ -381,10 +404,8 @@ static bool assign_parts(struct master *m, uint32_t group,
 static void decide(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
-    if (strategies_mixed(m, group)) {
-        answer_all(m, group, SYNC_MIXED, 0);
-        return;
-    }
+    g->sync_text[0] = '\0';
+    refuse_strategies(m, group);
     struct election e = begin_election(m, group);
     refuse_ahead(m, group, &e);
     elect(m, group, &e);
@@ -399,7 +420,6 @@ static void decide(struct master *m, uint32_t group)
     r->stamp = ++m->sync_last;
     g->sync_id = m->sync_last;
     g->sync_changed = false;
-    g->sync_text[0] = '\0';
     for (uint32_t i = 0; i < m->link_end; i++) {
         if (!in_group(&m->peers[i], group)) continue;
         m->peers[i].sync.synced = false;

@@ -187,11 +187,54 @@ struct count {
     uint32_t size;
     uint64_t expected;
     bool resume;
+    bool mixed; /* somebody was refused for another strategy (S2) */
 };
 
-static void refuse_all(struct count *n, enum sync_role role)
+static bool had_it(const struct chronicle *c, const struct ballot *b)
 {
-    for (uint32_t i = 0; i < n->size; i++) n->voters[i]->want = role;
+    for (uint32_t k = 0; k < c->had_count; k++)
+        if (c->had[k] == b->id) return true;
+    return false;
+}
+
+/* Members with enforce-popular less those with another strategy; `all`: also
+ * those that were not in the last synchronization. */
+static int lead(const struct chronicle *c, const struct count *n, bool all,
+                uint32_t *size)
+{
+    int more = 0;
+    *size = 0;
+    for (uint32_t i = 0; i < n->size; i++) {
+        const struct ballot *b = n->voters[i];
+        if (!all && !had_it(c, b)) continue;
+        (*size)++;
+        more += b->strategy == SYNC_ENFORCE_POPULAR ? 1 : -1;
+    }
+    return more;
+}
+
+/* S2: those whose kind of strategy does not count are no voters. */
+static void drop_other_kind(const struct chronicle *c, struct count *n)
+{
+    uint32_t size, left = 0, first = 0;
+    int more = lead(c, n, false, &size);
+    if (size == 0) more = lead(c, n, true, &size);
+    for (uint32_t i = 0; i < n->size; i++)
+        if (n->ranks[i] < n->ranks[first]) first = i;
+    bool popular = n->voters[first]->strategy == SYNC_ENFORCE_POPULAR;
+    if (more != 0) popular = more > 0;
+    for (uint32_t i = 0; i < n->size; i++) {
+        struct ballot *b = n->voters[i];
+        if ((b->strategy == SYNC_ENFORCE_POPULAR) != popular) {
+            b->want = SYNC_MIXED;
+            n->mixed = true;
+            continue;
+        }
+        n->voters[left] = b;
+        n->ranks[left++] = n->ranks[i];
+    }
+    n->size = left;
+    sim_coverage.sync_mixed += n->mixed;
 }
 
 /* S3, S4. */
@@ -201,7 +244,7 @@ static void find_revision(const struct chronicle *c, struct count *n)
     uint64_t highest = 0;
     for (uint32_t i = 0; i < n->size; i++) {
         const struct ballot *b = n->voters[i];
-        for (uint32_t k = 0; k < c->had_count; k++) known |= c->had[k] == b->id;
+        known |= had_it(c, b);
         if (b->strategy != SYNC_RECEIVE_ONLY && b->revision > highest)
             highest = b->revision;
     }
@@ -277,14 +320,7 @@ static void count_votes(struct chronicle *c, struct count *n)
 {
     bool stands[VOTERS_MAX] = {false};
     bool current = false;
-    uint32_t popular = 0;
-    for (uint32_t i = 0; i < n->size; i++)
-        popular += n->voters[i]->strategy == SYNC_ENFORCE_POPULAR;
-    if (popular > 0 && popular < n->size) { /* S2 */
-        sim_coverage.sync_mixed++;
-        refuse_all(n, SYNC_MIXED);
-        return;
-    }
+    drop_other_kind(c, n);
     find_revision(c, n);
     for (uint32_t i = 0; i < n->size; i++) {
         struct ballot *b = n->voters[i];
@@ -336,7 +372,8 @@ static void decide(struct sim *s, uint32_t number)
         n.voters[n.size++] = b;
     }
     count_votes(c, &n);
-    c->ending = c->spoiled = c->stale = c->named = false;
+    c->ending = c->spoiled = c->stale = false;
+    c->named = n.mixed;
     c->completed = c->taken = 0;
     c->sum_tx = c->sum_rx = 0;
     for (uint32_t i = 0; i < n.size; i++)

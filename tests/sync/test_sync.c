@@ -192,8 +192,6 @@ static void test_strategies(void **state)
     strategies(3, (pcclSharedStateSyncStrategy_t[]){RECEIVE, RECEIVE, RECEIVE});
     for (int i = 0; i < 3; i++)
         assert_outcome(i, pcclNoSharedStateAvailable, 0, 0);
-    strategies(3, (pcclSharedStateSyncStrategy_t[]){POPULAR, POPULAR, RECEIVE});
-    for (int i = 0; i < 3; i++) assert_outcome(i, pcclInvalidUsage, 0, 0);
 }
 
 /* The error names rank, process and address. */
