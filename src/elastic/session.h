@@ -183,8 +183,11 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg);
 bool session_drop_crossed(struct session *s, uint64_t tag);
 void session_end_verdicts(struct session *s); /* INSTALL has judged */
 bool session_keeps_verdict(const struct session *s, const struct op_request *r);
-bool session_take_verdict(struct session *s, const struct op_request *r,
-                          int *result);
+/* The verdict that is kept for this launch, unless an older loss comes first
+ * (P1); and its end, once there is an operation that has it. */
+bool session_meets_verdict(const struct session *s, const struct op_request *r,
+                           int *result);
+void session_take_verdict(struct session *s, const struct op_request *r);
 void session_keep_blockers(struct session *s, const struct wire_msg *msg);
 
 /* Asks to leave; GONE follows, at the latest when the caller gives up. */

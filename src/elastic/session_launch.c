@@ -4,13 +4,23 @@
 
 #include "../../include/pccl.h"
 
+/* How a launch is over at once (rule P1). */
+struct launch_end {
+    int result;
+    uint32_t loss;    /* that it meets; 0: none */
+    bool has_verdict; /* which was kept, and is taken by this launch */
+};
+
+/* NULL: no memory. The launch has not happened, and takes no verdict. */
 static struct op *finished_op(struct session *s, const struct op_request *r,
-                              int result, uint32_t loss)
+                              const struct launch_end *end)
 {
+    uint32_t loss = end->loss;
     struct op *op = engine_launch(s->engine, r, true);
     if (!op) return NULL;
+    if (end->has_verdict) session_take_verdict(s, r);
     op_set_loss(op, loss);
-    engine_finish(s->engine, op, result);
+    engine_finish(s->engine, op, end->result);
     if (loss > 0) engine_ended(s->engine, r->tag, s->notified.losses[0].epoch);
     return op;
 }
@@ -26,19 +36,20 @@ bool session_scope_lives(const struct session *s, const uint64_t *ids,
 
 /* Rule P1: the conditions that a launch meets, in the order of the program's
  * history. */
-static bool launch_is_over(struct session *s, const struct op_request *r,
-                           int *result, uint32_t *loss)
+static bool launch_is_over(const struct session *s, const struct op_request *r,
+                           struct launch_end *end)
 {
-    *loss = 0;
-    if (session_take_verdict(s, r, result)) return true;
-    *result = pcclRankConnectionLost;
+    *end = (struct launch_end){0};
+    end->has_verdict = session_meets_verdict(s, r, &end->result);
+    if (end->has_verdict) return true;
+    end->result = pcclRankConnectionLost;
     if (r->members && !session_scope_lives(s, r->members, r->member_count))
         return true;
     if (!r->members && s->notified.loss_count > 0) {
-        *loss = s->notified.loss_first;
+        end->loss = s->notified.loss_first;
         return true;
     }
-    *result = pcclRankConnectionFailed;
+    end->result = pcclRankConnectionFailed;
     return !s->view->ring && s->view->size > 1;
 }
 
@@ -52,11 +63,10 @@ int session_launch(struct session *s, const struct op_request *r,
     if (engine_find(s->engine, r->tag)) return pcclInvalidArgument;
     if (!r->members && view_epoch != 0 && view_epoch != s->notified.epoch)
         return pcclRankConnectionLost;
-    int result;
-    uint32_t loss;
+    struct launch_end end;
     engine_used(s->engine, r->tag);
-    if (launch_is_over(s, r, &result, &loss))
-        *out = finished_op(s, r, result, loss);
+    if (launch_is_over(s, r, &end))
+        *out = finished_op(s, r, &end);
     else
         *out = engine_launch(s->engine, r, links_is_frozen(s->links));
     if (*out) op_set_told(*out, s->notified.epoch);

@@ -59,8 +59,8 @@ bool session_keeps_verdict(const struct session *s, const struct op_request *r)
 }
 
 /* Rule P1: an older loss comes first. */
-bool session_take_verdict(struct session *s, const struct op_request *r,
-                          int *result)
+bool session_meets_verdict(const struct session *s, const struct op_request *r,
+                           int *result)
 {
     uint32_t i = find_pending_abort(s, r);
     if (i == s->pending_abort_count) return false;
@@ -68,8 +68,12 @@ bool session_take_verdict(struct session *s, const struct op_request *r,
     if (lost && s->notified.loss_first < s->pending_aborts[i].loss)
         return false;
     *result = s->pending_aborts[i].result;
-    drop_pending_abort(s, i);
     return true;
+}
+
+void session_take_verdict(struct session *s, const struct op_request *r)
+{
+    drop_pending_abort(s, find_pending_abort(s, r));
 }
 
 /* No verdict may be dropped: the launch would wait for members that have ended
