@@ -1,6 +1,8 @@
 /* pool.c - free lists of private memory, by power-of-two size. */
 #include "pool.h"
 
+#include "buggify.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -27,7 +29,7 @@ void *pool_take(struct pool *p, size_t size)
     size_t bytes = (size_t)1 << class;
     struct pool_list *list = &p->lists[class];
     struct pool_block *block = list->first;
-    if (block) {
+    if (block && !PCCL_BUGGIFY(pool_empty)) {
         list->first = block->next;
         list->count--;
         if (list->idle > list->count) list->idle = list->count;
@@ -71,7 +73,7 @@ static void free_some(struct pool *p, uint32_t class, uint32_t count)
 
 void pool_age(struct pool *p, pccl_ns now)
 {
-    if (now - p->aged_at < POOL_IDLE) return;
+    if (now - p->aged_at < POOL_IDLE && !PCCL_BUGGIFY(pool_aged)) return;
     p->aged_at = now;
     for (uint32_t i = 0; i <= POOL_CLASS_MAX; i++) {
         free_some(p, i, p->lists[i].idle);

@@ -4,6 +4,7 @@
 #include "session.h"
 
 #include "../base/arguments.h"
+#include "../base/buggify.h"
 
 #include "../../include/pccl.h"
 
@@ -148,7 +149,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
 void session_settle(struct session *s)
 {
     if (s->stranded) session_gone(s, s->reason);
-    if (!s->proposed || s->ready_sent) return;
+    if (!s->proposed || s->ready_sent || PCCL_BUGGIFY(ready_late)) return;
     uint64_t failed[PEERS_MAX];
     struct wire_msg ready = {
         .type = WIRE_READY, .round = s->round, .ids = failed};

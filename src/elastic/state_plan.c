@@ -2,6 +2,7 @@
  * pieces and the partners, and checks the answers. See state.h. */
 #include "state.h"
 
+#include "../base/buggify.h"
 #include "../hash/hash.h"
 #include "../link/link.h"
 
@@ -150,7 +151,8 @@ static void take_run(struct state_sync *s, uint64_t block,
     uint32_t index = tensor_of(s->list, block);
     const struct state_tensor *t = &s->list->tensors[index];
     uint64_t end = block;
-    while (end < t->first + t->blocks && end - block < STATE_PIECE_BLOCKS &&
+    uint64_t most = PCCL_BUGGIFY(state_short) ? 1 : STATE_PIECE_BLOCKS;
+    while (end < t->first + t->blocks && end - block < most &&
            bit_get(s->wanted, end)) {
         bit_clear(s->wanted, end++);
         s->wanted_count--;
@@ -185,7 +187,7 @@ static bool steal(struct state_sync *s, const struct state_partner *p,
                   struct state_piece *piece)
 {
     if (!p->holder || p->asked > 0) return false;
-    pccl_ns patience = s->links->deadline / 16;
+    pccl_ns patience = PCCL_BUGGIFY(state_steal) ? 0 : s->links->deadline / 16;
     struct state_flight *oldest = NULL;
     for (uint32_t i = 0; i < s->flight_end; i++) {
         struct state_flight *f = &s->flights[i];
@@ -232,6 +234,7 @@ bool state_plan_next(struct state_sync *s, struct state_partner *p,
                      struct state_piece *piece)
 {
     if (!(s->receives || s->differs) || s->outcome != STATE_OPEN) return false;
+    if (p->asked > 0 && PCCL_BUGGIFY(state_one)) return false;
     if (p->bad || p->asked >= STATE_WINDOW || s->links->now < p->pause_until)
         return false;
     if (!room_to_fly(s)) return false;

@@ -2,6 +2,8 @@
  * and the state. See link.h; rules R3 and R6. */
 #include "link.h"
 
+#include "../base/buggify.h"
+
 void link_close(struct links *n, const struct link *l)
 {
     for (uint32_t i = 0; i < n->conn_end; i++) {
@@ -69,7 +71,7 @@ static pccl_ns time_to_link(const struct links *n, const struct link *l)
 /* Rule R3b: of two ends one dials first. */
 static void begin_dialing(struct links *n, struct link *l)
 {
-    bool first = n->self < l->id || l->outward;
+    bool first = (n->self < l->id || l->outward) && !PCCL_BUGGIFY(dial_late);
     l->redials = 0;
     l->dial_at = n->now + (first ? 0 : time_to_link(n, l) / 4);
     /* The time of a link that could not be made is over (R3h). */
@@ -232,7 +234,7 @@ void link_widen(const struct links *n, struct link *l)
     uint32_t pool = n->pool_size;
     if (n->pool_auto && (n->high_rtt || l->rtt >= RTT_HIGH))
         pool = l->rtt < RTT_VERY_HIGH ? POOL_HIGH_RTT : POOL_VERY_HIGH_RTT;
-    if (l->want < pool) l->want = pool;
+    if (l->want < pool && !PCCL_BUGGIFY(link_narrow)) l->want = pool;
 }
 
 void links_want(struct links *n, const struct wire_member *m,

@@ -2,6 +2,8 @@
  * of time, and the frames that this folder takes itself. See link.h. */
 #include "link.h"
 
+#include "../base/buggify.h"
+
 #include <stdlib.h>
 
 /* ------------------------------------------------------- frames of this folder
@@ -237,7 +239,8 @@ void links_tick(struct links *n, pccl_ns now)
         struct conn *c = n->conns[i];
         if (!c || c->state == CONN_FREE) continue;
         if (c->state == CONN_OPEN &&
-            now - c->last_sent >= PCCL_TIME_TO_PING(n->deadline)) {
+            (now - c->last_sent >= PCCL_TIME_TO_PING(n->deadline) ||
+             PCCL_BUGGIFY(ping_early))) {
             c->ping = true;
             conn_dirty(n, i);
         }

@@ -2,10 +2,13 @@
  * their operation stay with the link (rule D2). See link.h. */
 #include "link.h"
 
+#include "../base/buggify.h"
+
 struct unexpected *link_keep_unexpected(struct links *n, struct link *l,
                                         const struct frame *f)
 {
-    if (l->unexpected_count >= UNEXPECTED_MAX) return NULL;
+    if (l->unexpected_count >= UNEXPECTED_MAX || PCCL_BUGGIFY(unexpected_full))
+        return NULL;
     if (l->unexpected_bytes + f->size > EAGER_LINK_MAX + EAGER_MAX) return NULL;
     struct unexpected *k = pool_take(&n->pool, sizeof *k + f->size);
     if (!k) return NULL;

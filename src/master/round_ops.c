@@ -7,6 +7,7 @@
  * A member that sends something else has broken the protocol and is out. */
 #include "master.h"
 
+#include "../base/buggify.h"
 #include "../base/scope.h"
 
 #include <stdlib.h>
@@ -334,7 +335,7 @@ void round_ops_ask(struct master *m, uint32_t group)
             if (!op->doubt) continue;
             op->complete = op->running = 0;
             m->ops[count++] = op->op;
-            if (count < WIRE_OPS_MAX) continue;
+            if (count < WIRE_OPS_MAX && !PCCL_BUGGIFY(questions_few)) continue;
             send_ops(m, group, s, WIRE_QUERY, count);
             count = 0;
         }
@@ -466,7 +467,7 @@ void round_ops_send_verdicts(struct master *m, uint32_t group)
             if (verdict == VERDICT_ABORT) continue;
             m->ops[count] = op->op;
             m->ops[count++].state = verdict;
-            if (count < WIRE_OPS_MAX) continue;
+            if (count < WIRE_OPS_MAX && !PCCL_BUGGIFY(questions_few)) continue;
             send_ops(m, group, s, WIRE_VERDICT, count);
             count = 0;
         }

@@ -3,6 +3,7 @@
 #include "message.h"
 
 #include "../../include/pccl.h"
+#include "../base/buggify.h"
 #include "../link/link.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ static void count_item(struct messages *m, struct p2p_link *l, uint32_t size)
     l->unacked_items++;
     l->unacked_bytes += size;
     if (l->unacked_items < MESSAGE_ACK_COUNT &&
-        l->unacked_bytes < MESSAGE_ACK_BYTES)
+        l->unacked_bytes < MESSAGE_ACK_BYTES && !PCCL_BUGGIFY(ack_early))
         return;
     l->ack_due = true;
     p2p_link_dirty(m, l);

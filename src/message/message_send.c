@@ -3,6 +3,7 @@
 #include "message.h"
 
 #include "../../include/pccl.h"
+#include "../base/buggify.h"
 #include "../link/link.h"
 
 #include <stdlib.h>
@@ -77,6 +78,7 @@ static void frame_finish(struct p2p_link *l, struct frame *f)
 static bool send_now(struct messages *m, struct p2p_link *l)
 {
     if (!l->open || l->sent + 1 != l->count) return false;
+    if (PCCL_BUGGIFY(message_queued)) return false;
     struct conn *c = m->links->conns[l->conn];
     const struct message_item *item =
         &l->items[(l->first + l->sent) & (l->capacity - 1)];
@@ -105,7 +107,8 @@ int message_post(struct messages *m, uint64_t to, const void *head,
     if (!l) return result;
     size_t bytes = head_size + size;
     if (l->posted >= MESSAGE_QUEUE_MAX ||
-        (l->posted > 0 && l->posted_bytes + bytes > MESSAGE_QUEUE_BYTES)) {
+        (l->posted > 0 && (l->posted_bytes + bytes > MESSAGE_QUEUE_BYTES ||
+                           PCCL_BUGGIFY(message_refused)))) {
         l->starved = true;
         return pcclPendingAsyncOps;
     }

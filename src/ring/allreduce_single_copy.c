@@ -14,6 +14,7 @@
 #include "algorithm.h"
 #include "geometry.h"
 
+#include "../base/buggify.h"
 #include "../reduce/stream.h"
 
 #include <string.h>
@@ -139,7 +140,7 @@ static void sign(struct engine *e, const struct op *op, uint32_t slot)
 static void take_slot(struct engine *e, struct op *op)
 {
     struct allreduce_single_copy_state *s = op->state;
-    if (!e->links.region) return;
+    if (!e->links.region || PCCL_BUGGIFY(slot_taken)) return;
     PCCL_ASSERT(op->plan.segment <= place_size(&op->plan));
     /* Prefers the first free slot, which is in the caches. */
     for (uint32_t slot = 0; slot < SINGLE_COPY_SLOTS; slot++) {

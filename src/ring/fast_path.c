@@ -3,6 +3,7 @@
 
 #include "algorithm_table.h"
 
+#include "../base/buggify.h"
 #include "../reduce/reduce.h"
 
 #include <string.h>
@@ -118,6 +119,7 @@ static bool may_start(struct engine *e, const struct op_request *r)
     if (!q->known) find_endpoints(e);
     enum plan_coll coll = r->plan.coll;
     if (!q->able || e->op_end > 0 || r->members) return false;
+    if (PCCL_BUGGIFY(fast_refused)) return false;
     if (r->quant.algorithm != QUANT_NONE) return false;
     uint64_t size = coll == COLL_BARRIER ? 0 : r->plan.count;
     if (coll == COLL_ALLREDUCE) size *= r->plan.element;
@@ -237,6 +239,7 @@ static void finish(struct engine *e, struct fast_path *q)
 enum fast_status fast_poll(struct engine *e)
 {
     struct fast_path *q = &e->fast;
+    if (PCCL_BUGGIFY(fast_given_up)) return FAST_STRANGE;
     for (uint32_t i = 0; i < q->ep_count; i++) {
         struct fast_endpoint *ep = &q->eps[i];
         const uint8_t *from;

@@ -6,6 +6,7 @@
 #include "algorithm.h"
 #include "algorithm_table.h"
 
+#include "../base/buggify.h"
 #include "../base/scope.h"
 
 #include <string.h>
@@ -413,7 +414,8 @@ static bool must_confirm(struct engine *e, struct op *op)
 {
     bool many = (e->active > e->many || e->in_a_row > e->many) &&
                 op_result_size(op) >= MANY_SIZE;
-    return op_all_confirm(op) || many || !op_reserve_result(e, op);
+    return op_all_confirm(op) || many || PCCL_BUGGIFY(must_confirm) ||
+           !op_reserve_result(e, op);
 }
 
 /* False: no memory; nothing has happened (rule D1). */

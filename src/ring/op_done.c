@@ -7,6 +7,7 @@
 #include "algorithm.h"
 
 #include "../../include/pccl.h"
+#include "../base/buggify.h"
 
 #include <string.h>
 
@@ -55,7 +56,9 @@ static bool all_done(const struct op *op)
  * waits for the DONE of all before (rule D11). */
 static void send_done(struct engine *e, struct op *op)
 {
-    uint8_t clean = op->cleared && idle_but(e, op) ? FLAG_CLEAN : 0;
+    bool is_clean =
+        op->cleared && idle_but(e, op) && !PCCL_BUGGIFY(done_unclean);
+    uint8_t clean = is_clean ? FLAG_CLEAN : 0;
     if (op->plan.done == DONE_RING) {
         uint32_t known = op->done_prev + 1;
         if (known >= op->plan.r.world) known = op->plan.r.world - 1;

@@ -5,12 +5,16 @@
 
 #include "algorithm.h"
 
+#include "../base/buggify.h"
+
 /* Number of transfers to look at after the first that cannot be sent yet. */
 enum { SEND_AHEAD = 256 };
 
 bool op_eager_fits(const struct endpoint *ep, uint32_t size)
 {
-    return size <= EAGER_MAX && ep->link->eager_bytes + size <= EAGER_LINK_MAX;
+    return size <= EAGER_MAX &&
+           ep->link->eager_bytes + size <= EAGER_LINK_MAX &&
+           !PCCL_BUGGIFY(credit_small);
 }
 
 bool op_may_send(const struct op *op, const struct endpoint *ep, uint32_t k,
@@ -44,7 +48,8 @@ static bool sendable(const struct conn *c, const struct op *op,
     if (op->phase != PHASE_RUNNING || ep->send_next == ep->sends) return false;
     uint32_t k = ep->send_next;
     uint32_t end = k + 1;
-    if (ep->begun && ep->link->open > 1) end = k + SEND_AHEAD;
+    if (ep->begun && ep->link->open > 1 && !PCCL_BUGGIFY(in_turn))
+        end = k + SEND_AHEAD;
     if (end > ep->sends) end = ep->sends;
     while (k < end && ((ep->begun && op_bit_get(ep->begun, k)) ||
                        !op_may_send(op, ep, k, x)))
@@ -89,7 +94,7 @@ bool op_next_send(struct engine *e, struct conn *c, struct frame *f,
                   const uint8_t **from, struct op **which, struct endpoint **at)
 {
     enum { TURNS = 4 }; /* one turn in this many is for long operations */
-    bool long_first = ++e->turn % TURNS == 0;
+    bool long_first = ++e->turn % TURNS == 0 || PCCL_BUGGIFY(long_first);
     const struct op_queue *first = long_first ? &e->longs : &e->shorts;
     const struct op_queue *second = long_first ? &e->shorts : &e->longs;
     struct endpoint *ep;

@@ -5,6 +5,8 @@
 
 #include "algorithm.h"
 
+#include "../base/buggify.h"
+
 #include <string.h>
 
 /* Epoch 0 is before the first view: no entry is of it. */
@@ -49,7 +51,8 @@ bool op_take_sequence(struct engine *e, const struct op *op)
         e->tag_count++;
     }
     t->next++;
-    if (e->tag_count > TAGS_MAX / 4 * 3 && !e->tags_reported) {
+    bool full = e->tag_count > TAGS_MAX / 4 * 3 || PCCL_BUGGIFY(tags_full);
+    if (full && !e->tags_reported) {
         e->tags_reported = true;
         e->out.fault(e->out.user, FAULT_TAGS, NULL, 0);
     }
@@ -107,6 +110,7 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
     PCCL_ASSERT(~e->results_used != 0);
     uint32_t number = (uint32_t)__builtin_ctzll(~e->results_used);
     struct cached_result *r = &e->results[number];
+    if (PCCL_BUGGIFY(copy_fails)) return false;
     r->bytes = pool_take(&e->links.pool, size);
     if (!r->bytes) return false;
     if (size > 0) memcpy(r->bytes, op->r.recvbuf, size);
@@ -137,6 +141,7 @@ void op_drop_older(struct engine *e, const struct op *op)
 void op_begin_sweep(struct engine *e, const struct op *op)
 {
     if (e->sweeper || !op->confirm || !op->whole) return;
+    if (PCCL_BUGGIFY(never_sweeps)) return;
     if (!op->plan.algorithm->awaits_all) return;
     e->sweeper = op;
     for (uint64_t left = e->results_used; left != 0; left &= left - 1)
@@ -147,7 +152,7 @@ void op_begin_sweep(struct engine *e, const struct op *op)
  * all hold the results that this peer had before it launched this operation. */
 void op_sweep(struct engine *e, const struct op *op)
 {
-    if (e->sweeper != op || !op->cleared) return;
+    if (e->sweeper != op || !op->cleared || PCCL_BUGGIFY(copies_stay)) return;
     for (uint64_t left = e->results_used; left != 0; left &= left - 1) {
         struct cached_result *r = &e->results[__builtin_ctzll(left)];
         if (r->old) drop(e, r);

@@ -192,6 +192,6 @@ const char *model_end(struct model *m)
 {
     if (!m->ended) REFUSE(m, "the trace is cut off");
     if (m->views == 0) REFUSE(m, "no view was ever in force");
-    if (m->results == 0) REFUSE(m, "no operation ever ended");
+    if (m->results == 0) REFUSE(m, "no call ever ended");
     return m->wrong;
 }

@@ -83,6 +83,7 @@ static void vote(struct model *m, struct process *p, uint32_t kind)
         REFUSE(m, "V1: process %llu votes twice", (unsigned long long)p->id);
     else
         p->voted[kind] = true;
+    p->in_sync = false; /* one that it gave up is not answered (S6b) */
 }
 
 void master_takes(struct model *m, struct process *p, const struct trace *t)

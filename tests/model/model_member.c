@@ -577,6 +577,7 @@ void member_program(struct model *m, struct process *p, const struct trace *t)
         take(m, p, t);
         return;
     case TRACE_ANSWER:
+        m->results++; /* a process alone may have no other call */
         takes_answer(m, p, t);
         return;
     case TRACE_TOLD:

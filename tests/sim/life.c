@@ -27,7 +27,8 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     s->oracle = oracle_new();
     s->election = election_new();
     SIM_CHECK(s, s->oracle && s->election, "no memory");
-    s->witness = witness_new(s);
+    /* The model of the rules knows no lack of memory. */
+    s->witness = s->options.scarce ? NULL : witness_new(s);
     sim_master_start(s);
     for (uint32_t i = 0; i < options->procs; i++)
         (void)sim_proc_start(s, false, (int32_t)(options->procs - i),

@@ -69,12 +69,18 @@ memory search fail letters net lasting strange life witness judge"
 model="model model_calls model_round model_master model_member"
 ccache=$(command -v ccache || true)
 compile() {
-    $ccache ${CC:-cc} -std=c11 -D_GNU_SOURCE -O1 -w -c "$1" -o "$2"
+    case $1 in src/*) cores="-DPCCL_SIMULATED -Dmalloc=core_malloc
+        -Dcalloc=core_calloc -Drealloc=core_realloc
+        -Daligned_alloc=core_aligned_alloc" ;;
+    *) cores= ;; esac
+    $ccache ${CC:-cc} -std=c11 -D_GNU_SOURCE $cores -O1 -w -c "$1" -o "$2"
 }
 object() {
     echo "obj/$(echo "$1" | tr / _).o"
 }
 for name in $core; do compile "src/$name.c" "$(object "$name")"; done
+# For the cores, also in unit tests.
+for name in rare scarce; do compile tests/sim/$name.c obj/$name.o; done
 for name in $sim; do compile "tests/sim/$name.c" "obj/sim_$name.o"; done
 for name in $model; do compile "tests/model/$name.c" "obj/sim_$name.o"; done
 # The stalls have a program of their own: test_stall with the other objects.

@@ -301,6 +301,7 @@ static bool gone(struct sim *s, struct sim_proc *p)
     }
     if (p->session->sync == SYNC_OVER) shared_end(s, p);
     SIM_TRACE(s, "process %u is gone: %s", p->uid, p->session->reason);
+    sim_coverage.scarce_gone += strstr(p->session->reason, "memory") != NULL;
     uint32_t group = p->group, again = !p->session->leaving || s->healing;
     if (!p->joiner && !p->leave_soon) sim_lower_quorum(s);
     sim_proc_end(s, p, false);

@@ -300,6 +300,7 @@ bool program_launch(struct sim *s, struct sim_proc *p, struct sim_op *o)
     o->cached = o->op && o->op->phase == PHASE_DONE;
     if (result == pcclSuccess) return true;
     if (result == pcclInternalError && s->options.scarce) {
+        sim_coverage.scarce_launch++;
         free_op(o);
         return false; /* the program calls again */
     }

@@ -82,7 +82,8 @@ enum {
     X(fast_leaving) X(fast_crash) X(fast_crash_amid) X(fast_survived) \
     X(fast_lost) X(fast_again) X(fast_invalid) X(fast_failed) X(fast_usage) \
     X(fast_gives) X(fast_given) X(fast_letters) \
-    X(half_message) X(slow_reader) X(lingered) X(backlog)
+    X(half_message) X(slow_reader) X(lingered) X(backlog) \
+    X(scarce) X(scarce_launch) X(scarce_gone)
 /* clang-format on */
 
 struct sim_coverage {
@@ -265,7 +266,8 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     uint32_t starve, pause; /* a process gets no CPU time; the master */
     uint32_t mute;          /* a process sends heartbeats, and no answer */
-    bool scarce;            /* members may get no memory */
+    bool scarce;            /* members may get no memory... */
+    uint32_t refusals;      /* ... once in so many allocations */
     bool calm;              /* ... and nothing else: nobody may be lost */
     bool variant_skip, variant_resync; /* else the failed are repeated */
     bool odd_vote, mismatch, scoped, large, local, burst, slow, storm, liars;

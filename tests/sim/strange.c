@@ -106,7 +106,8 @@ void strange_refused(struct sim *s, const struct sim_proc *p, uint32_t conn,
                      int stream)
 {
     const struct conn *c = p->session->engine->links.conns[conn];
-    bool open = p->conns[conn].stream == stream;
+    /* A dial that follows at once may have the numbers of what is closed. */
+    bool open = p->conns[conn].stream == stream && !s->dialing[stream];
     if (open && (c->parked || c->stranger || c->peer)) return;
     SIM_CHECK(s, !open, "C8: a garbled frame was taken");
     sim_coverage.garbled++;

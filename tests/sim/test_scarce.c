@@ -10,7 +10,7 @@
  * ./test_scarce NAME UNIVERSES looks into more of them. */
 #include "sim.h"
 
-#include "plain.h"
+#include "scarce.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -20,46 +20,17 @@
 
 enum { VICTIM = 2, LENGTH = 20, UNIVERSES = 8 };
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__real_aligned_alloc(size_t align, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-
 /* Of the victim's cores: allocations so far; the first to fail; how many. */
 static uint64_t used_seed, asked, first, length, refused;
 static const char *script_name;
 
 static bool refuse(void)
 {
-    if (sim_plain > 0 || sim_turn != VICTIM) return false;
+    if (sim_turn != VICTIM) return false;
     bool now = asked >= first && asked - first < length;
     asked++;
     refused += now;
     return now;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t size)
-{
-    return refuse() ? NULL : __real_aligned_alloc(align, size);
 }
 
 static const struct script {
@@ -170,8 +141,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    /* The model of the rules knows no lack of memory. */
-    (void)setenv("SIM_MODEL", "off", 1);
+    scarce_refuses = refuse;
     setvbuf(stdout, NULL, _IOLBF, 0);
     (void)signal(SIGABRT, on_crash);
     (void)signal(SIGSEGV, on_crash);

@@ -5,6 +5,8 @@
  * Method: each seed is one universe; see sim.h.
  * Replay: ./test_sim SEED 1 runs exactly the same events again; with
  * SIM_TRACE=1 in the environment it prints them. PCCL_SOAK=1 runs many. */
+#include "rare.h"
+#include "scarce.h"
 #include "witness.h"
 
 #include <inttypes.h>
@@ -355,14 +357,60 @@ static void disagree(struct sim_options *o, uint64_t seed)
     o->join = 3000;
 }
 
+/* The cores take rare ways. */
+static bool is_rare(uint64_t seed)
+{
+    return is_kind("rare") || seed % 7 == 3;
+}
+
+/* ----------------------------------------------------------------- memory */
+
+static struct sim s;
+static uint64_t memory_random;
+
+/* Any allocation of a member's cores may fail, until all heals. */
+static bool refuse(void)
+{
+    if (sim_turn == 0 || s.healing || s.options.refusals == 0) return false;
+    bool refused = on(&memory_random, s.options.refusals);
+    sim_coverage.scarce += refused;
+    return refused;
+}
+
+static bool is_scarce(uint64_t seed)
+{
+    return is_kind("scarce") || seed % 17 == 6;
+}
+
+static void choose_scarce(struct sim_options *o, uint64_t seed)
+{
+    uint64_t r = seed ^ 0x5ca7ce;
+    if (!is_scarce(seed)) return;
+    memory_random = r;
+    o->scarce = true;
+    /* A member without memory has an operation fail in a scope that others do
+     * not believe in: its program goes on, and theirs waits for it. */
+    o->mismatch = o->odd_vote = false;
+    o->refusals = 10u << net_pick(&r, 8);
+    o->calm = false;
+    o->single = SINGLE_NONE;
+    o->lasting = 0;
+}
+
 static void universe(uint64_t seed)
 {
-    static struct sim s;
     struct sim_options options = choose(seed);
     if (is_kind("disagree")) disagree(&options, seed);
+    choose_scarce(&options, seed);
+    rare_begin(seed, is_rare(seed) && options.single == SINGLE_NONE);
+    /* It costs a link, and operations without one fail. */
+    if (options.reset == 0) rare_forbid(BUGGIFY_unexpected_full);
+    /* Each block is an allocation. */
+    if (options.scarce) rare_force(BUGGIFY_pool_empty);
     sim_init(&s, seed, &options);
     sim_run(&s);
     sim_free(&s);
+    rare_end();
 }
 
 /* Universes that have failed once, in the kinds of above. */
@@ -382,6 +430,7 @@ static const struct {
     {NULL, 100202},      /* R4d: a split that took four rounds to find */
     {"fast", 35},        /* R3h: a pair is tried twice in one update */
     {"fast", 411},       /* F6: a refused voter has launched again */
+    {"scarce", 497},     /* F6: a launch without memory takes a verdict */
 };
 
 static void repeat_failed(void)
@@ -412,7 +461,7 @@ static int report_algorithms(uint64_t count)
 
 /* A link that a probe cannot make is rare since both ends dial. The cases of
  * core/test_probes have it. */
-static bool is_rare(const uint64_t *event)
+static bool may_lack(const uint64_t *event)
 {
     return event == &sim_coverage.probe_failed;
 }
@@ -425,7 +474,7 @@ static int report(uint64_t count, double seconds)
 #define X(name)                                                                \
     printf(#name " %" PRIu64 ", ", sim_coverage.name);                         \
     if (sim_coverage.name == 0 && count >= UNIVERSES &&                        \
-        !is_rare(&sim_coverage.name)) {                                        \
+        !may_lack(&sim_coverage.name)) {                                       \
         fprintf(stderr, "never happened: " #name "\n");                        \
         missing++;                                                             \
     }
@@ -433,6 +482,7 @@ static int report(uint64_t count, double seconds)
 #undef X
     missing += report_algorithms(count);
     printf("end\n");
+    missing += rare_report(count >= UNIVERSES);
     return missing == 0 ? 0 : 1;
 }
 
@@ -442,6 +492,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     (void)signal(SIGABRT, on_crash);
     (void)signal(SIGSEGV, on_crash);
+    scarce_refuses = refuse;
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     const char *soak = getenv("PCCL_SOAK");
     uint64_t count = soak && *soak ? 300000 : UNIVERSES;
