@@ -50,10 +50,7 @@ static void launch(struct diloco *d, struct flight *f)
     } while (result == pcclRankConnectionLost);
     f->in_air = result == pcclSuccess;
     f->contributors = 1;
-    if (result == pcclTooFewPeers)
-        d->members = 1; /* delta already is the mean */
-    else
-        diloco_check(d, result, "pcclAllReduceAsync");
+    diloco_check(d, result, "pcclAllReduceAsync");
 }
 
 /* Waits until delta is the mean over all members. */
@@ -66,7 +63,7 @@ static void land(struct diloco *d, struct flight *f)
         f->contributors = (int)info.local_world_size;
         if (result == pcclRankConnectionLost)
             launch(d, f);
-        else if (result != pcclTooFewPeers)
+        else
             diloco_check(d, result, "pcclAwaitAsyncReduce");
         d->members = f->contributors;
     }

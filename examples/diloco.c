@@ -4,7 +4,8 @@
  *     pccl-master --join HOST:PORT -n 2 diloco FILE        (any time later)
  *
  * Algorithm 2 of the PCCL report, with an update of the topology only when
- * newcomers wait. It survives every loss and join, because:
+ * newcomers wait: pccl_loop.h has the loop. It survives every loss and join,
+ * because:
  *
  * - A newcomer waits in pcclConnect until the members call
  *   pcclUpdateTopology; both return at the same point, and what comes next is
@@ -15,42 +16,27 @@
  * - A single remaining member goes on: the mean over one member is its own. */
 #include "diloco_common.h"
 
+#include <pccl_loop.h>
 #include <stdlib.h>
-
-/* Replaces delta by the mean over all members. */
-static void average(struct diloco *d, float *delta)
-{
-    pcclReduceDescriptor_t mean = diloco_mean(d);
-    pcclReduceInfo_t info = {.local_world_size = 1};
-    pcclResult_t result;
-    do {
-        result = pcclAllReduce(delta, delta, &mean, d->comm, &info);
-    } while (result == pcclRankConnectionLost);
-    if (result != pcclTooFewPeers) diloco_check(d, result, "pcclAllReduce");
-    d->members = result == pcclSuccess ? (int)info.local_world_size : 1;
-}
 
 int main(int argc, char **argv)
 {
     struct diloco d;
     diloco_begin(&d, argc, argv);
     float *delta = diloco_vector(&d);
-    bool changed = true; /* membership; the start counts as a change */
-    if (diloco_short(&d)) diloco_gather(&d);
+    pcclLoop_t loop = {.comm = d.comm, .state = &d.state};
     while (d.step < d.args.outer) {
-        if (!changed) {
-            diloco_check(&d, pcclArePeersPending(d.comm, &changed),
-                         "pcclArePeersPending");
-            if (diloco_short(&d)) changed = true;
-            if (changed) diloco_gather(&d);
+        if (diloco_short(&d)) {
+            diloco_gather(&d);
+            loop.shares = true; /* newcomers may have come in there */
         }
-        if (changed) {
-            diloco_share(&d, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR);
-            changed = false;
-        }
+        diloco_check(&d, pcclLoopBegin(&loop), "pcclLoopBegin");
+        diloco_received(&d, loop.received);
         diloco_inner(&d, delta);
         diloco_die(&d);
-        average(&d, delta);
+        diloco_check(&d, pcclLoopMean(&loop, delta, d.count + 1, 1),
+                     "pcclLoopMean");
+        d.members = (int)loop.members;
         diloco_outer(&d, delta, d.members);
         diloco_report(&d);
     }

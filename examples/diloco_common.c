@@ -97,7 +97,7 @@ void diloco_check(const struct diloco *d, pcclResult_t result, const char *what)
 
 float *diloco_vector(const struct diloco *d)
 {
-    float *vector = calloc(d->count + 1, sizeof *vector);
+    float *vector = calloc(d->count + 2, sizeof *vector);
     if (!vector) {
         fprintf(stderr, "out of memory\n");
         exit(1);
@@ -132,22 +132,8 @@ static int rank_of(const struct diloco *d, int *world)
 
 static void join(struct diloco *d)
 {
-    const char *master = getenv("PCCL_MASTER"); /* set by pccl-master */
-    const char *rank = getenv("PCCL_RANK");     /* not set for newcomers */
-    pcclCommCreateParams_t params = {0};
-    ccoip_socket_address_t *to = &params.master_address;
-    uint8_t *ip = to->inet.ipv4.data;
-    if (!master || sscanf(master, "%hhu.%hhu.%hhu.%hhu:%hu", &ip[0], &ip[1],
-                          &ip[2], &ip[3], &to->port) != 5) {
-        fprintf(stderr, "start me with pccl-master\n");
-        exit(2);
-    }
-    pcclCommOptions_t wish = {.size = sizeof wish, .rank_hint = -1};
-    if (rank && *rank) wish.rank_hint = (int32_t)strtol(rank, NULL, 10);
     pcclResult_t result = pcclInit();
-    if (!result) result = pcclCreateCommunicator(&params, &d->comm);
-    if (!result) result = pcclSetOptions(d->comm, &wish);
-    if (!result) result = pcclConnect(d->comm);
+    if (!result) result = pcclConnectFromEnv(NULL, &d->comm);
     diloco_check(d, result, "joining the run");
     d->first_rank = rank_of(d, &d->members);
 }
@@ -244,6 +230,13 @@ void diloco_outer(struct diloco *d, const float *delta, int contributors)
 
 /* --------------------------------------------------------------- members */
 
+void diloco_received(const struct diloco *d, uint64_t bytes)
+{
+    if (bytes > 0)
+        printf("rank %d: received %" PRIu64 " bytes for step %" PRId64 "\n",
+               rank_of(d, &(int){0}), bytes, d->step);
+}
+
 void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy)
 {
     pcclSharedStateSyncInfo_t info;
@@ -251,9 +244,7 @@ void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy)
         d, pcclSynchronizeSharedState(d->comm, &d->state, strategy, &info),
         "pcclSynchronizeSharedState");
     d->state.revision++; /* revision of the next call */
-    if (info.rx_bytes > 0)
-        printf("rank %d: received %zu bytes for step %" PRId64 "\n",
-               rank_of(d, &(int){0}), info.rx_bytes, d->step);
+    diloco_received(d, info.rx_bytes);
 }
 
 bool diloco_short(const struct diloco *d)

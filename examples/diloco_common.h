@@ -54,8 +54,8 @@ void diloco_end(struct diloco *d);
 void diloco_check(const struct diloco *d, pcclResult_t result,
                   const char *what);
 
-/* A vector for a pseudo-gradient: count floats, and the loss, which is averaged
- * too. */
+/* A vector for a pseudo-gradient: count floats; the loss, which is averaged
+ * too; and one for pcclLoopMean. */
 float *diloco_vector(const struct diloco *d);
 pcclReduceDescriptor_t diloco_mean(const struct diloco *d);
 
@@ -68,6 +68,9 @@ void diloco_outer(struct diloco *d, const float *delta, int contributors);
 
 /* Makes the outer state equal on all members. */
 void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy);
+
+/* Prints how much of the outer state this member lacked, if anything. */
+void diloco_received(const struct diloco *d, uint64_t bytes);
 
 /* True if there are fewer members than --min. */
 bool diloco_short(const struct diloco *d);

@@ -29,13 +29,16 @@ typedef struct pcclLoop_t {
     pcclSharedState_t *state; /* NULL: nothing is shared. The revision counts
                                  synchronizations; the loop sets it */
     uint64_t tag;             /* of the mean */
-    /* What the last call found; zero at first. */
-    bool entered;         /* this peer has begun a pass before */
-    bool updates, shares; /* a call that was cancelled is taken up */
-    bool waits;           /* ... and the mean */
-    bool changed;         /* newcomers were admitted in this pass */
-    uint64_t received;    /* bytes of state that this peer lacked */
-    uint32_t members;     /* whose mean it was */
+    /* The next pass makes the state equal, without asking for newcomers. To be
+     * set after an update that is not the loop's own: who was admitted there
+     * begins so. */
+    bool shares;
+    /* What the last call found. */
+    bool changed;      /* members were admitted, or this one was */
+    uint64_t received; /* bytes of state that this peer lacked */
+    uint32_t members;  /* whose mean it was */
+    /* The loop's own: what a cancelled call takes up. */
+    bool entered, begun, updates, waits;
 } pcclLoop_t;
 
 /* Begins a pass: asks whether newcomers wait (one round trip to the master),
@@ -46,15 +49,15 @@ static inline pcclResult_t pcclLoopBegin(pcclLoop_t *loop)
 {
     pcclSharedStateSyncInfo_t info = {0, 0};
     pcclResult_t rc = pcclSuccess;
-    if (!loop->updates && !loop->shares) {
+    if (!loop->begun) {
         bool pending = false;
-        loop->changed = !loop->entered;
-        loop->received = 0;
-        if (loop->entered) rc = pcclArePeersPending(loop->comm, &pending);
+        bool shares = loop->shares || !loop->entered;
+        if (!shares) rc = pcclArePeersPending(loop->comm, &pending);
         if (rc != pcclSuccess) return rc;
         loop->updates = pending;
-        loop->shares = !pending && loop->changed;
-        loop->entered = true;
+        loop->shares = loop->changed = shares;
+        loop->received = 0;
+        loop->entered = loop->begun = true;
     }
     if (loop->updates) {
         rc = pcclUpdateTopology(loop->comm);
@@ -70,7 +73,7 @@ static inline pcclResult_t pcclLoopBegin(pcclLoop_t *loop)
         loop->state->revision++; /* of the next one */
         loop->received = info.rx_bytes;
     }
-    loop->shares = false;
+    loop->shares = loop->begun = false;
     return rc;
 }
 
