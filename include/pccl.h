@@ -44,9 +44,10 @@
  * pcclGetVersion, pcclParseAddress, pcclCancel and pcclGetErrorString.
  *
  * Limits. 4096 peers and 256 peer groups in a run (more are refused by
- * pcclConnect); 256 operations of a communicator not awaited. A communicator
- * takes a thread, some descriptors and about 3 MiB, and per connection at most
- * about 1 MiB; with one other member on the host 4 MiB. */
+ * pcclConnect); 4096 operations of a communicator not awaited, of which 256 may
+ * have a scope. A communicator takes a thread, some descriptors and about 5
+ * MiB, and per connection at most about 1 MiB; with one other member on the
+ * host 4 MiB. */
 #ifndef PCCL_H
 #define PCCL_H
 
@@ -408,7 +409,7 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  * pcclInvalidUsage        not connected; or another member sits in an update
  *                         that excludes this operation.
  * pcclMasterConnectionFailed  evicted, or the run is over; connect anew.
- * pcclInternalError       256 operations are not awaited, or no memory.
+ * pcclInternalError       4096 operations are not awaited, or no memory.
  * pcclCancelled, pcclTimedOut  see pcclCancel: the operation goes on, and
  *                         {comm, tag} is its handle for pcclAwaitAsyncReduce.
  *

@@ -40,7 +40,8 @@ enum {
     GROUPS_MAX = 256,    /* distinct peer groups of one run */
     HIERARCHY_MAX = 32,  /* members of a view up to which sites are sent */
     SURVEY_ALL_MAX = 24, /* worlds up to this size are surveyed in all pairs */
-    OPS_MAX = 256,       /* operations in flight on one communicator */
+    OPS_MAX = 4096,      /* operations in flight on one communicator, */
+    SCOPED_MAX = 256,    /* of which so many may be of some members only */
     POOL_MAX = 64,       /* connections between two peers */
     MASTER_PORT = 48148, /* default port of the master, as in PCCL 1.0 */
     DEADLINE_DEFAULT_MS = 3000,

@@ -18,7 +18,11 @@ enum {
 };
 
 /* A member's operations, and the sets of their scopes. */
-enum { LISTED_MAX = 32 * WIRE_OPS_MAX + WIRE_SETS_MAX * WIRE_SET_SIZE + 128 };
+enum {
+    OP_SIZE = 22, /* of op_field() */
+    OP_LIST_MAX = OP_SIZE * WIRE_OPS_MAX,
+    LISTED_MAX = OP_LIST_MAX + WIRE_SETS_MAX * WIRE_SET_SIZE + 128
+};
 static_assert(LISTED_MAX + ARGUMENTS_SIZE <= (int)WIRE_BODY_MAX,
               "lists fit a message");
 
@@ -45,15 +49,15 @@ static const struct wire_shape {
     [WIRE_EVICT] = {"EVICT", 0, 512},
     [WIRE_ANSWER] = {"ANSWER", 0, 64},
     [WIRE_FLUSH] = {"FLUSH", LIST_IDS, 8 * PEERS_MAX + 128},
-    [WIRE_QUERY] = {"ASK", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_QUERY] = {"ASK", LIST_OPS, OP_LIST_MAX + 64},
     [WIRE_DONATE] = {"DONATE", 0, 64},
     [WIRE_PROPOSE] = {"PROPOSE",
                       LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_SITES,
                       WIRE_BODY_MAX},
-    [WIRE_VERDICT] = {"VERDICT", LIST_OPS, 32 * WIRE_OPS_MAX + 512},
+    [WIRE_VERDICT] = {"VERDICT", LIST_OPS, OP_LIST_MAX + 512},
     [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 64},
     [WIRE_STATE] = {"STATE", LIST_IDS, 8 * PEERS_MAX + 512},
-    [WIRE_BLOCKED] = {"BLOCKED", LIST_OPS, 32 * WIRE_OPS_MAX + 64},
+    [WIRE_BLOCKED] = {"BLOCKED", LIST_OPS, OP_LIST_MAX + 64},
     [WIRE_MEASURED] = {"MEASURED", LIST_EDGES, 25 * WIRE_EDGES_MAX + 64},
     [WIRE_PROBE] = {"PROBE", 0, 64},
     [WIRE_DIAL_REQUEST] = {"CALL", 0, 64},

@@ -14,10 +14,10 @@ enum {
     WIRE_HEADER_SIZE = 8,
     WIRE_BODY_MAX = 256 * 1024,
     WIRE_FRAME_MAX = WIRE_HEADER_SIZE + WIRE_BODY_MAX,
-    WIRE_OPS_MAX = 2 * OPS_MAX,  /* operations in one list */
+    WIRE_OPS_MAX = OPS_MAX,      /* operations in one list */
     WIRE_RESULT_MAX = 64 * 1024, /* bytes of a donated result */
     WIRE_TEXT_MAX = 240,
-    WIRE_SETS_MAX = OPS_MAX, /* scopes of the operations of one member */
+    WIRE_SETS_MAX = SCOPED_MAX, /* scopes of the operations of one member */
     WIRE_SET_SIZE = PEERS_MAX / 8,
     WIRE_EDGES_MAX = 64, /* measured edges in one message */
 };

@@ -31,7 +31,7 @@ static bool next_of_link(struct links *n, struct conn *c, struct frame *f)
     if (give(n, CLIENT_BEFORE_CONTROL, c, f)) return true;
     if (l->control_count > 0) {
         *f = l->control[l->control_first];
-        l->control_first = (l->control_first + 1) % CONTROL_MAX;
+        l->control_first = (l->control_first + 1) % l->control_room;
         l->control_count--;
         return true;
     }

@@ -39,12 +39,26 @@ void link_dirty(struct links *n, const struct link *l)
     }
 }
 
+static bool make_room_for_control(struct links *n, struct link *l)
+{
+    if (l->control_count < l->control_room) return true;
+    uint32_t room = l->control_room > 0 ? 2 * l->control_room : CONTROL_FIRST;
+    if (room > CONTROL_MAX) return false;
+    struct frame *ring = pool_take(&n->pool, room * sizeof *ring);
+    if (!ring) return false;
+    for (uint32_t i = 0; i < l->control_count; i++)
+        ring[i] = l->control[(l->control_first + i) % l->control_room];
+    pool_give(&n->pool, l->control);
+    l->control = ring;
+    l->control_first = 0;
+    l->control_room = room;
+    return true;
+}
+
 bool link_control(struct links *n, struct link *l, const struct frame *f)
 {
-    if (!l->control)
-        l->control = pool_take(&n->pool, CONTROL_MAX * sizeof *l->control);
-    if (!l->control || l->control_count == CONTROL_MAX) return false;
-    uint32_t at = (l->control_first + l->control_count++) % CONTROL_MAX;
+    if (!make_room_for_control(n, l)) return false;
+    uint32_t at = (l->control_first + l->control_count++) % l->control_room;
     l->control[at] = *f;
     link_dirty(n, l);
     return true;

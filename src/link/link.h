@@ -15,12 +15,13 @@
 #include "probe.h"
 
 enum {
-    POOL_HIGH_RTT = 8,             /* connections of a high-RTT link */
-    POOL_VERY_HIGH_RTT = 16,       /* ... of a very high RTT */
-    EAGER_MAX = 64 * 1024,         /* bytes sent before READY, a transfer */
-    EAGER_LINK_MAX = 1024 * 1024,  /* ... of all transfers on a link */
-    UNEXPECTED_MAX = 16 * OPS_MAX, /* unexpected messages per link */
-    CONTROL_MAX = 8 * OPS_MAX,     /* control frames queued per link */
+    POOL_HIGH_RTT = 8,            /* connections of a high-RTT link */
+    POOL_VERY_HIGH_RTT = 16,      /* ... of a very high RTT */
+    EAGER_MAX = 64 * 1024,        /* bytes sent before READY, a transfer */
+    EAGER_LINK_MAX = 1024 * 1024, /* ... of all transfers on a link */
+    UNEXPECTED_MAX = 4 * OPS_MAX, /* unexpected messages per link */
+    CONTROL_MAX = 4 * OPS_MAX,    /* control frames queued per link */
+    CONTROL_FIRST = 256,          /* ... for which it has room at first */
 };
 
 /* A frame that came before its receiver launched the operation. */
@@ -56,8 +57,8 @@ struct link {
     size_t unexpected_bytes;
     size_t eager_bytes; /* sent, and not known to be launched over there */
     struct link_speed speed;
-    struct frame *control; /* ring of CONTROL_MAX, taken when first needed */
-    uint32_t control_first, control_count;
+    struct frame *control; /* ring of control_room, which grows */
+    uint32_t control_first, control_count, control_room;
 };
 
 /* A user of the links. All functions but next_send may be NULL. */

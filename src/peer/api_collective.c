@@ -231,11 +231,12 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
     if (rc == pcclInvalidArgument)
         comm_set_error(c, "tag %llu is in flight already",
                        (unsigned long long)op->tag);
-    if (rc == pcclInternalError && engine_is_full(c->session->engine))
+    bool scoped = op->members != NULL;
+    if (rc == pcclInternalError && engine_is_full(c->session->engine, scoped))
         comm_set_error(c,
-                       "%d operations are in flight, and have to be awaited "
+                       "%d operations are in flight%s, and have to be awaited "
                        "first",
-                       (int)OPS_MAX);
+                       (int)OPS_MAX, scoped ? ", or 256 in scopes" : "");
     else if (rc == pcclInternalError)
         comm_set_error(c, "out of memory for an operation");
     return rc;

@@ -176,6 +176,7 @@ struct engine {
     struct op ops[OPS_MAX];
     uint32_t op_end;   /* ops from this number on are FREE */
     uint32_t op_free;  /* no op below this number is FREE */
+    uint32_t scoped;   /* operations that are not of the whole view */
     uint32_t active;   /* operations with phase RUNNING or COMPLETE */
     uint32_t in_a_row; /* launches since a caller last waited for one */
     /* The caller is launching operations and may launch the operation of the

@@ -44,7 +44,7 @@ bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops)
         const struct op *op = &e->ops[i];
         if (op->phase != PHASE_RUNNING && op->phase != PHASE_COMPLETE) continue;
         if (!op->whole && !lists_scope(msg, op->scope_number)) {
-            size_t size = (size_t)OPS_MAX * msg->set_size;
+            size_t size = (size_t)SCOPED_MAX * msg->set_size;
             if (!sets) sets = pool_take(&e->links.pool, size);
             if (!sets) return false;
             if (msg->set_count == 0) memset(sets, 0, size);

@@ -110,6 +110,7 @@ void engine_release(struct engine *e, struct op *op)
     op_end_activity(e, op);
     op_leave(e, op);
     op_free_run(e, op);
+    e->scoped -= op->r.members != NULL;
     pool_give(&e->links.pool, op->scope);
     pool_give(&e->links.pool, op->arrays);
     memset(op, 0, sizeof *op);
@@ -124,6 +125,7 @@ static bool copy_request(struct engine *e, struct op *op,
 {
     op->r = *r;
     op->whole = r->members == NULL;
+    if (!op->whole && e->scoped++ == SCOPED_MAX) return false;
     op->scope_number = scope_number(r->members, r->member_count);
     if (!op->whole) {
         size_t size = r->member_count * sizeof *op->scope;

@@ -202,7 +202,8 @@ struct op_outcome engine_take(struct engine *e, struct op *op);
 uint32_t engine_op_end(const struct engine *e);
 struct op *engine_op(struct engine *e, uint32_t number);
 bool engine_has_work(const struct engine *e); /* one is active */
-bool engine_is_full(const struct engine *e);  /* no operation can be launched */
+/* No operation can be launched, of the whole view or `scoped`. */
+bool engine_is_full(const struct engine *e, bool scoped);
 /* Bytes for op may arrive on this connection. Also true without an operation,
  * for messages, and before both HELLOs have passed. */
 bool engine_expects_from(const struct engine *e, const struct op *op,

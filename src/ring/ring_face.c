@@ -121,9 +121,9 @@ struct op *engine_op(struct engine *e, uint32_t number)
     return op->phase == PHASE_FREE ? NULL : op;
 }
 
-bool engine_is_full(const struct engine *e)
+bool engine_is_full(const struct engine *e, bool scoped)
 {
-    return e->op_free == OPS_MAX;
+    return e->op_free == OPS_MAX || (scoped && e->scoped == SCOPED_MAX);
 }
 
 void engine_set_defers(struct engine *e, bool defers)

@@ -186,15 +186,17 @@ static void test_many_operations(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         for (uint32_t k = 0; k < OPS_MAX; k++)
             ops[i][k] =
-                (struct wire_op){0, i * 1000 + k, 0, OP_COMPLETE, false};
+                (struct wire_op){0, i * 10000 + k, 0, OP_COMPLETE, false};
         flushed(i, 0, ops[i], OPS_MAX);
     }
     idle(3);
     assert_int_equal(closed, 0);
-    expect("0 ASK 512 operations\n1 ASK 512 operations\n"
-           "2 ASK 512 operations\n3 ASK 512 operations\n"
-           "0 ASK 256 operations\n1 ASK 256 operations\n"
-           "2 ASK 256 operations\n3 ASK 256 operations\n");
+    expect("0 ASK 4096 operations\n1 ASK 4096 operations\n"
+           "2 ASK 4096 operations\n3 ASK 4096 operations\n"
+           "0 ASK 4096 operations\n1 ASK 4096 operations\n"
+           "2 ASK 4096 operations\n3 ASK 4096 operations\n"
+           "0 ASK 4096 operations\n1 ASK 4096 operations\n"
+           "2 ASK 4096 operations\n3 ASK 4096 operations\n");
     for (uint32_t link = 0; link < 4; link++) {
         for (uint32_t i = 0; i < 3; i++) {
             for (uint32_t k = 0; k < OPS_MAX; k++)
@@ -205,8 +207,8 @@ static void test_many_operations(void **state)
     expect(PROPOSED);
     ready_all();
     assert_int_equal(closed, 0);
-    assert_non_null(strstr(said, "0 VERDICT 512 operations\n"));
-    assert_non_null(strstr(said, "3 VERDICT 256 operations\n"));
+    assert_non_null(strstr(said, "0 VERDICT 4096 operations\n"));
+    assert_non_null(strstr(said, "3 VERDICT 4096 operations\n"));
 }
 
 static void test_a_scope_without_the_sender(void **state)

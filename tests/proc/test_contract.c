@@ -22,7 +22,7 @@
 
 enum { READY = 1, DONE, WORLD };
 enum { GO = 1 };
-enum { COUNT = 200000, IN_FLIGHT_MAX = 256 };
+enum { COUNT = 200000, IN_FLIGHT_MAX = 4096 };
 
 static int start(void **state)
 {
@@ -262,7 +262,7 @@ static void many_body(struct seat *seat)
             pcclAllReduceAsync(&in[tag], &out[tag], &d, comm, &handles[tag]),
             k < IN_FLIGHT_MAX ? pcclSuccess : pcclInternalError);
     }
-    says(seat, comm, "256 operations are in flight");
+    says(seat, comm, "4096 operations are in flight");
     for (int k = 0; k < IN_FLIGHT_MAX; k++) {
         int tag = seat->index ? k : IN_FLIGHT_MAX - 1 - k;
         SEAT_EQUAL(seat, pcclAwaitAsyncReduce(&handles[tag], NULL),
