@@ -37,13 +37,14 @@ function(pccl_install_library target)
 endfunction()
 
 pccl_install_library(pccl pccl.h pccl_loop.h ccoip.h ccoip_inet.h)
-pccl_install_library(mpi_pccl mpi_pccl.h mpi-ext.h)
+pccl_install_library(mpi_pccl mpi_pccl.h)
 pccl_install_library(mpi_abi)
 
 if(TARGET mpi_pccl)
-    # One mpi.h for each binary interface.
+    # One mpi.h for each binary interface. mpi-ext.h beside it collides with
+    # no other MPI's.
     foreach(face mpich mpi_abi)
-        install(FILES include/${face}/mpi.h
+        install(FILES include/${face}/mpi.h include/mpi-ext.h
             DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pccl/${face})
     endforeach()
     # The folder that pccl-master puts first in the library path of the ranks:
