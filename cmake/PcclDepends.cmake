@@ -8,7 +8,9 @@ set(PCCL_CUDA AUTO CACHE STRING
     "Shared state in GPU memory: ON, OFF, or AUTO (where nvcc is found)")
 set(PCCL_MPI AUTO CACHE STRING
     "libmpi_pccl and libmpi_abi: ON, OFF, or AUTO (ON: they need nothing)")
-foreach(choice PCCL_CUDA PCCL_MPI)
+set(PCCL_PYTHON_PACKAGE AUTO CACHE STRING
+    "The Python package: ON, OFF, or AUTO (where Python 3.11's headers are)")
+foreach(choice PCCL_CUDA PCCL_MPI PCCL_PYTHON_PACKAGE)
     set_property(CACHE ${choice} PROPERTY STRINGS AUTO ON OFF)
     if(NOT ${choice} MATCHES "^(AUTO|ON|OFF)$")
         message(FATAL_ERROR
@@ -60,9 +62,22 @@ nvidia-cuda-toolkit, or -DPCCL_CUDA=OFF for none)")
     endif()
 endif()
 
+set(PCCL_USE_PYTHON OFF)
+# An interpreter that is not instrumented loads no sanitizer.
+if(NOT PCCL_CORES_ONLY AND NOT PCCL_SANITIZE AND NOT PCCL_PYTHON_PACKAGE STREQUAL "OFF")
+    find_package(Python 3.11 COMPONENTS Interpreter Development.Module QUIET)
+    if(Python_Development.Module_FOUND)
+        set(PCCL_USE_PYTHON ON)
+    elseif(PCCL_PYTHON_PACKAGE STREQUAL "ON")
+        list(APPEND missing "Python 3.11 or later with its headers (Debian \
+package python3-dev, or -DPCCL_PYTHON_PACKAGE=OFF for no Python package)")
+    endif()
+endif()
+
 if(missing)
     list(JOIN missing ", " missing)
     message(FATAL_ERROR "The build needs what was not found: ${missing}.")
 endif()
 unset(missing)
-message(STATUS "GPU memory: ${PCCL_USE_CUDA}, MPI: ${PCCL_USE_MPI}")
+message(STATUS "GPU memory: ${PCCL_USE_CUDA}, MPI: ${PCCL_USE_MPI}, \
+Python: ${PCCL_USE_PYTHON}")

@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("include", "src", "kernels", "tests", "examples")
+FOLDERS = ("include", "src", "kernels", "tests", "examples", "python")
 FILE_LINES = 600
 FUNCTION_LINES = 75
 COLUMNS = 80
@@ -98,6 +98,7 @@ LAYERS = {
     "src/mpi/": ["include/", "src/mpi/"],
     "src/mpi/mpi_op.c": ["include/", "src/mpi/", "src/base/float_env.h"],
     "examples/": ["include/", "examples/"],
+    "python/": ["include/", "python/"],
     "tests/": [""],
 }
 

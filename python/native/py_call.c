@@ -1,0 +1,311 @@
+/* py_call.c - the arguments of collectives. */
+#include "py_call.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- arguments */
+
+static bool parse_op(PyObject *object, pcclRedOp_t *out)
+{
+    static const struct {
+        const char *name;
+        pcclRedOp_t op;
+    } names[] = {{"sum", pcclSum},   {"avg", pcclAvg}, {"mean", pcclAvg},
+                 {"prod", pcclProd}, {"max", pcclMax}, {"min", pcclMin}};
+    if (!object) return true;
+    if (PyUnicode_Check(object)) {
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            if (PyUnicode_CompareWithASCIIString(object, names[i].name) != 0)
+                continue;
+            *out = names[i].op;
+            return true;
+        }
+        py_raise_argument("pccl",
+                          "op is '%s', and none of sum, avg, prod, "
+                          "max, min",
+                          PyUnicode_AsUTF8AndSize(object, NULL));
+        return false;
+    }
+    uint64_t number;
+    if (!py_number(object, "op", pcclMin, &number)) return false;
+    *out = (pcclRedOp_t)number;
+    return true;
+}
+
+/* None, the name of a type (then MIN_MAX), or (type, algorithm) as numbers. */
+static bool parse_quantize(PyObject *object, pcclQuantizationOptions_t *out)
+{
+    if (!object || object == Py_None) return true;
+    if (PyUnicode_Check(object)) {
+        const char *name = PyUnicode_AsUTF8AndSize(object, NULL);
+        int datatype = name ? py_datatype_of(name) : -1;
+        if (!name) return false;
+        if (datatype < 0) {
+            py_raise_argument("pccl", "quantize is '%s', and no type", name);
+            return false;
+        }
+        out->quantized_datatype = (pcclDataType_t)datatype;
+        out->algorithm = pcclQuantMinMax;
+        return true;
+    }
+    uint64_t datatype, algorithm;
+    PyObject *first = PySequence_GetItem(object, 0);
+    PyObject *second = first ? PySequence_GetItem(object, 1) : NULL;
+    bool good =
+        second && py_number(first, "quantize[0]", pcclDouble, &datatype) &&
+        py_number(second, "quantize[1]", pcclQuantZeroPointScale, &algorithm);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    if (!good) return false;
+    out->quantized_datatype = (pcclDataType_t)datatype;
+    out->algorithm = (pcclQuantizationAlgorithm_t)algorithm;
+    return true;
+}
+
+/* A sequence of numbers, in new memory. */
+static void *parse_numbers(PyObject *object, const char *name, size_t *count)
+{
+    Py_ssize_t length = PySequence_Size(object);
+    if (length < 0) return NULL;
+    uint64_t *numbers = calloc((size_t)length + 1, sizeof *numbers);
+    if (!numbers) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < length; i++) {
+        PyObject *item = PySequence_GetItem(object, i);
+        bool good = item && py_number(item, name, UINT64_MAX, &numbers[i]);
+        Py_XDECREF(item);
+        if (good) continue;
+        free(numbers);
+        return NULL;
+    }
+    *count = (size_t)length;
+    return numbers;
+}
+
+static bool parse_scope(struct call *call, PyObject *tag, PyObject *members)
+{
+    if (tag && !py_number(tag, "tag", UINT64_MAX, &call->op.tag)) return false;
+    if (!members || members == Py_None) return true;
+    call->members = parse_numbers(members, "members", &call->op.member_count);
+    call->op.members = call->members;
+    return call->members != NULL;
+}
+
+void call_free(struct call *call)
+{
+    py_array_close(&call->send);
+    py_array_close(&call->recv);
+    free(call->members);
+    free(call->sizes);
+}
+
+static void call_begin(struct call *call, const char *function,
+                       pcclCollectiveKind_t kind)
+{
+    memset(call, 0, sizeof *call);
+    call->function = function;
+    call->op.size = sizeof call->op;
+    call->op.kind = kind;
+}
+
+static bool call_open(struct call *call, PyObject *send, PyObject *recv)
+{
+    bool in_place = !recv || recv == Py_None || recv == send;
+    if (!py_array_open(send, "x", in_place ? PY_ARRAY_WRITE : PY_ARRAY_READ,
+                       &call->send))
+        return false;
+    call->op.sendbuf = call->op.recvbuf = call->send.data;
+    call->op.datatype = call->send.datatype;
+    call->op.count = call->send.count;
+    if (in_place) return true;
+    if (!py_array_open(recv, "out", PY_ARRAY_WRITE, &call->recv)) return false;
+    call->op.recvbuf = call->recv.data;
+    if (call->recv.datatype == call->send.datatype) return true;
+    py_raise_argument(call->function, "x is of %s and out of %s",
+                      py_datatype_name(call->send.datatype),
+                      py_datatype_name(call->recv.datatype));
+    return false;
+}
+
+/* The number of members that the operation has, and the epoch in which that is
+ * so; 0 with an exception. */
+static size_t call_world(struct call *call, struct py_comm *self)
+{
+    if (call->op.members) return call->op.member_count;
+    pcclComm_t *comm = py_comm_enter(self, call->function);
+    if (!comm) return 0;
+    int size = 0;
+    pcclResult_t rc =
+        pcclGetView(comm, &call->op.view_epoch, NULL, &size, NULL, 0);
+    if (rc != pcclSuccess) py_raise_last(self, (int)rc, call->function);
+    py_comm_leave(self);
+    return rc == pcclSuccess ? (size_t)size : 0;
+}
+
+static bool wrong_count(const struct call *call, const char *rule)
+{
+    py_raise_argument(call->function, "x has %zu elements and out has %zu: %s",
+                      call->send.count, call->recv.count, rule);
+    return false;
+}
+
+static bool parse_all_reduce(PyObject *const *got, struct call *call)
+{
+    if (!call_open(call, got[0], got[1]) || !parse_op(got[2], &call->op.op) ||
+        !parse_scope(call, got[3], got[5]) ||
+        !parse_quantize(got[4], &call->quantization))
+        return false;
+    if (call->op.recvbuf != call->op.sendbuf &&
+        call->recv.count != call->send.count)
+        return wrong_count(call, "they have to be equal");
+    if (call->members && call->quantization.algorithm != pcclQuantNone) {
+        py_raise_argument(call->function,
+                          "quantize and members do not go together");
+        return false;
+    }
+    int retries = got[6] ? PyObject_IsTrue(got[6]) : 0;
+    call->retries = retries > 0;
+    return retries >= 0;
+}
+
+static bool parse_broadcast(PyObject *const *got, struct call *call)
+{
+    uint64_t root = 0;
+    if (!call_open(call, got[0], NULL) || !parse_scope(call, got[2], got[3]) ||
+        (got[1] && !py_number(got[1], "root", INT_MAX, &root)))
+        return false;
+    call->op.root = (int)root;
+    call->op.count = py_array_bytes(&call->send);
+    return true;
+}
+
+static bool parse_gather(PyObject *const *got, struct call *call,
+                         struct py_comm *self)
+{
+    if (!call_open(call, got[0], got[1]) || !parse_scope(call, got[2], got[3]))
+        return false;
+    size_t world = call_world(call, self);
+    if (world == 0) return false;
+    if (call->op.recvbuf == call->op.sendbuf && call->send.count > 0) {
+        py_raise_argument(call->function, "out has to be another array than x");
+        return false;
+    }
+    if (call->recv.count / world != call->send.count ||
+        call->recv.count % world != 0)
+        return wrong_count(call, "out has to have those of all members");
+    call->op.count = py_array_bytes(&call->send);
+    return true;
+}
+
+#ifdef PCCL_NULLABLE
+static bool parse_scatter(PyObject *const *got, struct call *call,
+                          struct py_comm *self)
+{
+    if (!call_open(call, got[0], got[1]) || !parse_op(got[2], &call->op.op) ||
+        !parse_scope(call, got[3], got[4]))
+        return false;
+    size_t world = call_world(call, self);
+    if (world == 0) return false;
+    if (call->send.count / world != call->recv.count ||
+        call->send.count % world != 0)
+        return wrong_count(call, "x has to have those of all members");
+    call->op.count = call->recv.count;
+    return true;
+}
+#endif
+
+static bool fill_sizes(const struct call *call, const char *name,
+                       PyObject *object, size_t world, size_t most,
+                       size_t *bytes, size_t *displs)
+{
+    size_t count, width = call->send.count > 0
+                              ? py_array_bytes(&call->send) / call->send.count
+                          : call->recv.count > 0
+                              ? py_array_bytes(&call->recv) / call->recv.count
+                              : 1;
+    uint64_t *numbers = parse_numbers(object, name, &count);
+    if (!numbers) return false;
+    size_t sum = 0;
+    for (size_t i = 0; i < count && i < world && sum <= most; i++) {
+        displs[i] = sum * width;
+        bytes[i] = (size_t)numbers[i] * width;
+        sum = numbers[i] > most ? most + 1 : sum + (size_t)numbers[i];
+    }
+    free(numbers);
+    if (count == world && sum <= most) return true;
+    py_raise_argument(call->function,
+                      count != world ? "%s has %zu numbers for %zu members"
+                                     : "%s is more than the array has",
+                      name, count, world);
+    return false;
+}
+
+static bool parse_all_to_all(PyObject *const *got, struct call *call,
+                             struct py_comm *self)
+{
+    if (!call_open(call, got[0], got[1]) || !parse_scope(call, got[4], got[5]))
+        return false;
+    size_t world = call_world(call, self);
+    if (world == 0) return false;
+    if (call->op.recvbuf == call->op.sendbuf && call->send.count > 0) {
+        py_raise_argument(call->function, "out has to be another array than x");
+        return false;
+    }
+    size_t *s = call->sizes = calloc(4 * world, sizeof *call->sizes);
+    if (!s) return PyErr_NoMemory() != NULL;
+    if (!fill_sizes(call, "send_counts", got[2], world, call->send.count, s,
+                    s + world) ||
+        !fill_sizes(call, "recv_counts", got[3], world, call->recv.count,
+                    s + 2 * world, s + 3 * world))
+        return false;
+    call->op.send_bytes = s;
+    call->op.send_displs = s + world;
+    call->op.recv_bytes = s + 2 * world;
+    call->op.recv_displs = s + 3 * world;
+    return true;
+}
+
+/* ------------------------------------------------------------------ all */
+
+static const char *const reduce_names[] = {"x",        "out",     "op",   "tag",
+                                           "quantize", "members", "retry"};
+static const char *const broadcast_names[] = {"x", "root", "tag", "members"};
+static const char *const gather_names[] = {"x", "out", "tag", "members"};
+#ifdef PCCL_NULLABLE
+static const char *const scatter_names[] = {"x", "out", "op", "tag", "members"};
+#endif
+static const char *const all_to_all_names[] = {
+    "x", "out", "send_counts", "recv_counts", "tag", "members"};
+static const char *const barrier_names[] = {"tag", "members"};
+
+enum { ARGUMENTS_MOST = 8 };
+
+bool call_parse(struct call *call, struct py_comm *self, const char *function,
+                pcclCollectiveKind_t kind, PyObject *const *args,
+                Py_ssize_t given, PyObject *keywords)
+{
+    call_begin(call, function, kind);
+    PyObject *got[ARGUMENTS_MOST];
+#define PARSE(names, positional, required)                                     \
+    py_arguments(function, names, sizeof names / sizeof names[0], positional,  \
+                 required, args, given, keywords, got)
+    switch ((int)kind) {
+    case pcclKindAllReduce:
+        return PARSE(reduce_names, 2, 1) && parse_all_reduce(got, call);
+    case pcclKindBroadcast:
+        return PARSE(broadcast_names, 2, 1) && parse_broadcast(got, call);
+    case pcclKindAllGather:
+        return PARSE(gather_names, 2, 2) && parse_gather(got, call, self);
+    case pcclKindAllToAllV:
+        return PARSE(all_to_all_names, 4, 4) &&
+               parse_all_to_all(got, call, self);
+#ifdef PCCL_NULLABLE
+    case pcclKindReduceScatter:
+        return PARSE(scatter_names, 2, 2) && parse_scatter(got, call, self);
+#endif
+    default:
+        return PARSE(barrier_names, 0, 0) && parse_scope(call, got[0], got[1]);
+    }
+#undef PARSE
+}
