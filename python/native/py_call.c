@@ -198,7 +198,6 @@ static bool parse_gather(PyObject *const *got, struct call *call,
     return true;
 }
 
-#ifdef PCCL_NULLABLE
 static bool parse_scatter(PyObject *const *got, struct call *call,
                           struct py_comm *self)
 {
@@ -213,7 +212,6 @@ static bool parse_scatter(PyObject *const *got, struct call *call,
     call->op.count = call->recv.count;
     return true;
 }
-#endif
 
 static bool fill_sizes(const struct call *call, const char *name,
                        PyObject *object, size_t world, size_t most,
@@ -272,9 +270,7 @@ static const char *const reduce_names[] = {"x",        "out",     "op",   "tag",
                                            "quantize", "members", "retry"};
 static const char *const broadcast_names[] = {"x", "root", "tag", "members"};
 static const char *const gather_names[] = {"x", "out", "tag", "members"};
-#ifdef PCCL_NULLABLE
 static const char *const scatter_names[] = {"x", "out", "op", "tag", "members"};
-#endif
 static const char *const all_to_all_names[] = {
     "x", "out", "send_counts", "recv_counts", "tag", "members"};
 static const char *const barrier_names[] = {"tag", "members"};
@@ -300,10 +296,8 @@ bool call_parse(struct call *call, struct py_comm *self, const char *function,
     case pcclKindAllToAllV:
         return PARSE(all_to_all_names, 4, 4) &&
                parse_all_to_all(got, call, self);
-#ifdef PCCL_NULLABLE
-    case pcclKindReduceScatter:
+    case PY_KIND_REDUCE_SCATTER:
         return PARSE(scatter_names, 2, 2) && parse_scatter(got, call, self);
-#endif
     default:
         return PARSE(barrier_names, 0, 0) && parse_scope(call, got[0], got[1]);
     }

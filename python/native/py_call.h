@@ -4,6 +4,9 @@
 
 #include "py_native.h"
 
+/* A library that does not know it says so. */
+#define PY_KIND_REDUCE_SCATTER ((pcclCollectiveKind_t)5)
+
 /* A collective as it is called, with what it keeps meanwhile. */
 struct call {
     const char *function;

@@ -33,7 +33,7 @@ static int run_step(void *argument)
     } else {
         rc = pcclCollective(&call->op, call->comm, &call->info);
     }
-    if ((int)rc == pcclTimedOut || (int)rc == pcclCancelled) {
+    if (rc == pcclTimedOut || rc == pcclCancelled) {
         call->handle = (pcclAsyncReduceOp_t){call->comm, call->op.tag};
         call->launched = true;
     }
@@ -49,7 +49,7 @@ static int end_step(void *argument)
     do {
         (void)pcclFailCollective(call->comm, call->op.tag);
         rc = pcclAwaitAsyncReduce(&call->handle, &call->info);
-    } while ((int)rc == pcclTimedOut);
+    } while (rc == pcclTimedOut);
     return (int)rc;
 }
 
@@ -141,9 +141,7 @@ COLLECTIVE(broadcast, pcclKindBroadcast)
 COLLECTIVE(all_gather, pcclKindAllGather)
 COLLECTIVE(all_to_all, pcclKindAllToAllV)
 COLLECTIVE(barrier, pcclKindBarrier)
-#ifdef PCCL_NULLABLE
-COLLECTIVE(reduce_scatter, pcclKindReduceScatter)
-#endif
+COLLECTIVE(reduce_scatter, PY_KIND_REDUCE_SCATTER)
 
 static PyObject *comm_fail(PyObject *object, PyObject *const *args,
                            Py_ssize_t given, PyObject *keywords)
@@ -187,11 +185,9 @@ PyMethodDef py_collective_methods[] = {
          "Counts are of elements."),
     TWIN(barrier, "barrier(*, tag=0, members=None)\n--\n\nWaits until all "
                   "members have called."),
-#ifdef PCCL_NULLABLE
     TWIN(reduce_scatter,
          "reduce_scatter(x, out, *, op='sum', tag=0, members=None)\n--\n\n"
          "Reduces x of every member and gives each its own part."),
-#endif
     PY_METHOD("fail", comm_fail,
               "fail(tag)\n--\n\nEnds the collective under way with this tag "
               "for all of its members, with OperationFailed."),

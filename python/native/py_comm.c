@@ -227,7 +227,6 @@ static int pending_step(void *argument)
     return (int)pcclArePeersPending(v->comm, &v->pending);
 }
 
-/* Its types are const in some versions of the header. */
 static pcclResult_t update_topology(pcclComm_t *comm)
 {
     return pcclUpdateTopology(comm);

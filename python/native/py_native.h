@@ -17,27 +17,6 @@
 
 #include <pccl.h>
 
-/* Until pccl.h has them. */
-#ifndef PCCL_NULLABLE
-enum { pcclCancelled = 14, pcclTimedOut = 15 };
-static inline pcclResult_t pcclCancel(pcclComm_t *comm)
-{
-    (void)comm;
-    return pcclInvalidUsage;
-}
-static inline pcclResult_t pcclResume(pcclComm_t *comm)
-{
-    (void)comm;
-    return pcclInvalidUsage;
-}
-static inline pcclResult_t pcclSetTimeLimit(pcclComm_t *comm, int64_t limit_ms)
-{
-    (void)comm;
-    (void)limit_ms;
-    return pcclInvalidUsage;
-}
-#endif
-
 /* An array of the caller: where it lies and what keeps it there. */
 struct py_array {
     void *data;

@@ -35,8 +35,9 @@ def join(first: pccl.Run, address: str, **keywords: object) -> pccl.Run:
 
     thread = threading.Thread(target=connect)
     thread.start()
-    while not joined:
-        first.update()
+    world = first.world_size
+    while first.world_size == world and not joined:
+        first.update()  # not once more: the other one calls nothing yet
     thread.join()
     assert isinstance(joined[0], pccl.Run), joined
     return joined[0]

@@ -250,8 +250,16 @@ class Master(_native.Master):
         return f"[{host}]:{self.port}" if ":" in host else (
             f"{host}:{self.port}")
 
+    def run(self) -> None:
+        """Starts serving in a thread of its own."""
+        super().run()
+        self._runs = True
+
+    _runs = False
+
     def __enter__(self) -> Self:
-        self.run()
+        if not self._runs:
+            self.run()
         return self
 
     def __exit__(self, kind: type[BaseException] | None,
