@@ -50,6 +50,11 @@ static bool parse_quantize(PyObject *object, pcclQuantizationOptions_t *out)
         out->algorithm = pcclQuantMinMax;
         return true;
     }
+    if (!PySequence_Check(object)) {
+        py_raise_argument("pccl", "quantize is None, the name of a type, or "
+                                  "(type, algorithm)");
+        return false;
+    }
     uint64_t datatype, algorithm;
     PyObject *first = PySequence_GetItem(object, 0);
     PyObject *second = first ? PySequence_GetItem(object, 1) : NULL;

@@ -133,7 +133,7 @@ def test_two_arrays(alone: pccl.Run) -> None:
     ({"tag": -1}, pccl.InvalidArgument, "tag is not between"),
     ({"quantize": "int3"}, pccl.InvalidArgument, "quantize is 'int3'"),
     ({"quantize": (1, 7)}, pccl.InvalidArgument, "not between 0 and 2"),
-    ({"quantize": 5}, TypeError, "sequence"),
+    ({"quantize": 5}, pccl.InvalidArgument, "quantize is None"),
     ({"members": [77]}, pccl.InvalidArgument, "does not contain this"),
     ({"tags": 1}, TypeError, "no argument 'tags'"),
     ({"x": 1}, TypeError, "two values for 'x'"),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from typing import Any
 
@@ -31,8 +32,28 @@ def test_view(pair: Pair) -> None:
 def test_update_says_whether_members_changed(master: pccl.Master) -> None:
     with pccl.connect(master.address) as a:
         assert a.update() is False
-        with join(a, master.address) as b:
-            assert together(a.update, b.update) == [False, False]
+        b = join(a, master.address)
+        assert together(a.update, b.update) == [False, False]
+        c: list[pccl.Run] = []
+
+        def third() -> None:
+            c.append(pccl.connect(master.address))
+
+        thread = threading.Thread(target=third)
+        thread.start()
+        said = together(a.update, b.update)
+        while not any(said):
+            said = together(a.update, b.update)
+        thread.join()
+        assert said == [True, True]
+        # A loss is reported to a newcomer as to the others.
+        b.close()
+        x = numpy.ones(3)
+        together(lambda: a.all_reduce(x, retry=True),
+                 lambda: c[0].all_reduce(x.copy(), retry=True))
+        assert together(a.update, c[0].update) == [True, True]
+        assert together(a.update, c[0].update) == [False, False]
+        c[0].close()
 
 
 def test_groups(master: pccl.Master) -> None:

@@ -288,7 +288,7 @@ class AsyncReduceHandle:
                 self._outcome = True, Result.SUCCESS.value, info
             except PCCLError as error:
                 self._outcome = False, error.result.value, ReduceInfo(
-                    (0, 0, 0))
+                    (0, 0, 0, 0))
         return self._outcome
 
 
@@ -439,9 +439,9 @@ class Communicator:
                     Result.TOO_FEW_PEERS, "all_reduce_multiple_with_retry",
                     "the world is this peer alone")
             todo = self._round(todo, max_in_flight, done)
-        return ReduceInfo((done[-1].world_size,
-                           sum(info.tx_bytes for info in done),
-                           sum(info.rx_bytes for info in done)))
+        world = done[-1].world_size
+        return ReduceInfo((world, sum(info.tx_bytes for info in done),
+                           sum(info.rx_bytes for info in done), world))
 
 
 class MasterNode:

@@ -133,21 +133,24 @@ class Run(_native.Comm):
         """Ranks in the order in which large operations pass data on."""
         return self._ring()
 
+    def connect(self) -> None:
+        """Joins the run; waits until its members admit this one."""
+        super().connect()
+        self._seen = self.epoch
+
+    _seen = 0
+
     def update(self, force: bool = False) -> bool:
         """Admits newcomers if any wait, or in any case with force.
 
         All members of all groups have to call, as often as each other. Returns
-        whether this group's members changed since the view was last looked at
-        by this method.
+        whether this group's members are others than when it was last called,
+        or connect(): the same answer for all of them.
         """
-        before = self.epoch
         if force or self.peers_pending():
             self.update_topology()
-        changed = self.epoch != before
-        seen, self._seen = self._seen, self.epoch
-        return changed or seen not in (None, before)
-
-    _seen: int | None = None
+        before, self._seen = self._seen, self.epoch
+        return self._seen != before
 
     # --------------------------------------------------------- shared state
 
