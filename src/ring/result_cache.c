@@ -133,7 +133,7 @@ bool op_cache_result(struct engine *e, struct op *op, uint32_t size)
 void op_drop_older(struct engine *e, const struct op *op)
 {
     struct cached_result *r = op_cached_result(e, op->scope_number, op->r.tag);
-    if (r && r->seq < op->seq) drop(e, r);
+    if (r) drop(e, r);
 }
 
 /* Rule D7. One operation at a time: where many are under way, hardly any DONE
