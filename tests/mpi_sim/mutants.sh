@@ -25,9 +25,10 @@ done
 library
 "$test" "$work/library.so" 1 10 >/dev/null ||
     { echo "the original fails"; exit 1; }
-survived=0
+survived=0 done=0
 while IFS='|' read -r name file script; do
     echo "$name" | grep -q "$only" || continue
+    done=$((done + 1))
     # Headers and look.c are found where they are.
     sed "$script" "$root/src/mpi/$file" >"$work/$file"
     if cmp -s "$work/$file" "$root/src/mpi/$file"; then
@@ -52,4 +53,5 @@ who waits in a collective goes on waiting (V3)|revoke.c|s/^    bool more = atomi
 a failure comes before the message (V3)|coll_failure.c|s/^    if (result == pcclOperationFailed) .*//
 the first one decides|ulfm.c|s/ballot->flag &= votes\[i\].flag/ballot->flag = votes[0].flag/
 MUTANTS
+[ "$done" -gt 0 ] || { echo "mutants.sh: no mutant has this name"; exit 2; }
 [ "$survived" -eq 0 ]

@@ -169,5 +169,5 @@ int main(int argc, char **argv)
     printf("%llu universes, %llu fail\n", (unsigned long long)done,
            (unsigned long long)failed);
     bool all = every_event();
-    return failed > 0 || (argc <= 3 && !all);
+    return failed > 0 || done == 0 || (argc <= 3 && !all);
 }

@@ -1,9 +1,9 @@
-/* judge.c - test_sim --judge FIRST COUNT: who objects first, the oracle or the
- * model?
+/* judge.c - test_sim --judge [KIND:]SEED...: who objects first, the oracle or
+ * the model?
  *
  * Each universe runs in a process of its own, so that one may fail and the next
  * one begins, and goes on after the model's refusal. Ends when both have
- * objected; once one has, the other one has a third of the universes left.
+ * objected; once one has, the other one has a third of the universes.
  * Prints one line for each of them that has. */
 #include "witness.h"
 
@@ -18,14 +18,14 @@
 enum { CPU_SECONDS = 20 }; /* of one universe: ten times as long as any */
 
 struct finding {
-    uint64_t seed; /* 0: none */
+    const char *name; /* of the universe, or NULL */
     char why[200];
 };
 
-static void keep_line(struct finding *f, uint64_t seed, const char *text)
+static void keep_line(struct finding *f, const char *name, const char *text)
 {
-    if (f->seed > 0) return;
-    f->seed = seed;
+    if (f->name) return;
+    f->name = name;
     size_t size = strcspn(text, "\n");
     if (size >= sizeof f->why) size = sizeof f->why - 1;
     memcpy(f->why, text, size);
@@ -51,7 +51,7 @@ static const char *last_words(int from, int status, char *text, size_t size)
     return used > 0 ? text : "a signal";
 }
 
-static bool judge_one(uint64_t seed, void (*universe)(uint64_t seed),
+static bool judge_one(const char *name, void (*universe)(const char *name),
                       struct finding *oracle, struct finding *model,
                       struct witness_note *note)
 {
@@ -65,7 +65,7 @@ static bool judge_one(uint64_t seed, void (*universe)(uint64_t seed),
         (void)setrlimit(RLIMIT_CPU, &limit);
         (void)dup2(fileno(words), 1);
         (void)dup2(fileno(words), 2);
-        universe(seed);
+        universe(name);
         (void)fflush(stdout);
         _exit(0);
     }
@@ -74,30 +74,27 @@ static bool judge_one(uint64_t seed, void (*universe)(uint64_t seed),
     (void)lseek(fileno(words), 0, SEEK_SET);
     char text[4096];
     if (status != 0)
-        keep_line(oracle, seed,
+        keep_line(oracle, name,
                   last_words(fileno(words), status, text, sizeof text));
-    if (note->refused) keep_line(model, seed, note->why);
+    if (note->refused) keep_line(model, name, note->why);
     (void)fclose(words);
     return true;
 }
 
-int judge(uint64_t first, uint64_t count, void (*universe)(uint64_t seed))
+int judge(char **names, uint32_t count, void (*universe)(const char *name))
 {
     struct finding oracle = {0}, model = {0};
     struct witness_note *note = mmap(NULL, sizeof *note, PROT_READ | PROT_WRITE,
                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (note == MAP_FAILED) return 2;
+    if (note == MAP_FAILED || count == 0) return 2;
     witness_lenient = note;
-    for (uint64_t i = 0; i < count; i++) {
-        if (oracle.seed > 0 && model.seed > 0) break;
-        uint64_t one = oracle.seed > 0 ? oracle.seed : model.seed;
-        if (one > 0 && first + i > one + count / 3) break;
-        if (!judge_one(first + i, universe, &oracle, &model, note)) return 2;
+    uint32_t one_at = count; /* where the first of the two has objected */
+    for (uint32_t i = 0; i < count && i <= one_at + count / 3; i++) {
+        if (!judge_one(names[i], universe, &oracle, &model, note)) return 2;
+        if (oracle.name && model.name) break;
+        if ((oracle.name || model.name) && one_at == count) one_at = i;
     }
-    if (oracle.seed > 0)
-        printf("oracle %llu: %s\n", (unsigned long long)oracle.seed,
-               oracle.why);
-    if (model.seed > 0)
-        printf("model %llu: %s\n", (unsigned long long)model.seed, model.why);
-    return oracle.seed > 0 || model.seed > 0;
+    if (oracle.name) printf("oracle %s: %s\n", oracle.name, oracle.why);
+    if (model.name) printf("model %s: %s\n", model.name, model.why);
+    return oracle.name || model.name;
 }

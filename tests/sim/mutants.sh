@@ -1,23 +1,38 @@
 #!/bin/sh
-# mutants.sh [-u] [-n FIRST[-LAST]] [SEEDS [PATTERN]] - breaks one rule of the cores
-# at a time and shows that the simulator fails: a rule is not tested if no test
-# fails without it.
+# mutants.sh [-csuw] [-k FOLDER] [-l LIST] [-n FIRST[-LAST]] [UNIVERSES [PATTERN]]
+# - breaks one rule of the cores at a time and shows that the tests fail: a rule
+# is not tested if no test fails without it.
 #
 # It tells who finds each: the oracle of the simulator (what programs see, and
 # that nobody waits for ever), the model (tests/model), both, or a unit test
-# alone.
+# alone. What has found a mutant before (mutants.md) is tried first; next come
+# universes that have failed once, and those that reach the changed line.
 #
 # Each line below: name | file under src | sed script. The tree is copied; the
 # original is never touched. Mutants are numbered from 1 in the order of the
-# list; -n 20 begins at the 20th, -n 20-29 takes ten: all of them take an hour.
+# list; -n 20 begins at the 20th, -n 20-29 takes ten.
+# -c tries what mutants.md says, and nothing else: minutes, not hours.
+# -k keeps objects, and what universes reach, for the next slice.
+# -l takes another list.
+# -s takes only those for which mutants.md has no oracle and no unit test; with 0
+# UNIVERSES the unit tests alone look at them.
 # -u leaves the unit tests out.
-# Exit status 1 if a mutant survives.
+# -w writes the answers into mutants.md.
+# Exit status 1 if a mutant survives that mutants.md does not name as a survivor,
+# or does not apply or compile; 2 if there is nothing to do.
 set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-first=1 last=999999 with_units=yes
-while getopts n:u option; do
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+table=$here/mutants.md
+first=1 last=999999 units=yes known_only= open_only= keep= list= write=
+while getopts ck:l:n:suw option; do
     case $option in
-    u) with_units= ;;
+    c) known_only=yes ;;
+    k) keep=$OPTARG ;;
+    l) list=$(cd "$(dirname "$OPTARG")" && pwd)/$(basename "$OPTARG") ;;
+    s) open_only=yes ;;
+    u) units= ;;
+    w) write=yes ;;
     n)
         first=${OPTARG%%-*}
         case $OPTARG in *-*) last=${OPTARG#*-} ;; esac ;;
@@ -25,17 +40,43 @@ while getopts n:u option; do
     esac
 done
 shift $((OPTIND - 1))
-case $first$last in
-*[!0-9]*) echo "mutants.sh: -n takes FIRST or FIRST-LAST" >&2; exit 2 ;;
-esac
-seeds=${1:-3000}
+count=${1:-200}
 only=${2:-.}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT INT TERM
+case $first$last$count in
+*[!0-9]*) echo "mutants.sh: a number is none" >&2; exit 2 ;;
+esac
+if [ -n "$keep" ]; then
+    mkdir -p "$keep"
+    work=$(cd "$keep" && pwd)
+else
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT INT TERM
+fi
+end=MUTANTS
+if [ -n "$list" ]; then
+    cat "$list" >"$work/list"
+else
+    sed "1,/<<'$end'/d;/^$end\$/,\$d" "$0" >"$work/list"
+fi
+# The row of a mutant: found by | oracle | model | unit.
+row() {
+    awk -F ' *[|] *' -v name="$1" '$2 == name && NF > 6 {
+        print $3 "|" $4 "|" $5 "|" $6; exit }' "$table"
+}
+
+# The words of mutants.md above this line are written by hand.
+mark='<!-- mutants.sh -w writes the rest -->'
+# What is chosen is checked before anything is built.
+awk -F'|' -v first="$first" -v last="$last" 'NR >= first && NR <= last {
+    print $1 }' "$work/list" | grep -q -- "$only" ||
+    { echo "mutants.sh: no mutant has this name or number"; exit 2; }
+
+rm -rf "$work/src" "$work/include" "$work/tests"
 cp -r "$root/src" "$root/include" "$work/"
-mkdir -p "$work/tests" "$work/obj"
-cp -r "$root/tests/sim" "$root/tests/core" "$root/tests/reduce" \
-    "$root/tests/message" "$root/tests/model" "$work/tests/"
+mkdir -p "$work/tests" "$work/obj" "$work/sim" "$work/reach"
+for name in sim core reduce message model; do
+    cp -r "$root/tests/$name" "$work/tests/"
+done
 cd "$work"
 
 core="base/arguments base/wire base/pool base/dtype
@@ -68,76 +109,174 @@ sim="test_sim sim sim_master util faults program program_op program_fast oracle 
 memory search fail letters net lasting strange life witness judge"
 model="model model_calls model_round model_master model_member"
 ccache=$(command -v ccache || true)
-compile() {
-    case $1 in src/*) cores="-DPCCL_SIMULATED -Dmalloc=core_malloc
-        -Dcalloc=core_calloc -Drealloc=core_realloc
-        -Daligned_alloc=core_aligned_alloc" ;;
-    *) cores= ;; esac
-    $ccache ${CC:-cc} -std=c11 -D_GNU_SOURCE $cores -O1 -w -c "$1" -o "$2"
+compile() { # SOURCE OBJECT [FLAG...]
+    from=$1 to=$2
+    shift 2
+    case $from in
+    src/*) cores="-DPCCL_SIMULATED -Dmalloc=core_malloc -Dcalloc=core_calloc
+        -Drealloc=core_realloc -Daligned_alloc=core_aligned_alloc" ;;
+    *) cores= ;;
+    esac
+    # shellcheck disable=SC2086 # words
+    $ccache ${CC:-cc} -std=c11 -D_GNU_SOURCE $cores -w "$@" -c "$from" -o "$to"
 }
 object() {
     echo "obj/$(echo "$1" | tr / _).o"
 }
-for name in $core; do compile "src/$name.c" "$(object "$name")"; done
+# The cores are a library, so that programs are linked once.
+link_core() {
+    ${CC:-cc} -shared -Wl,-Bsymbolic obj/*.o -lm -o libcore.so
+}
+program() { # NAME OBJECT|FLAG...
+    to=$1
+    shift
+    ${CC:-cc} "$@" -L. -lcore -Wl,-rpath,'$ORIGIN' -lm -o "$to"
+}
+flags="-O1 -fPIC" # programs, too: no data of the library are copied to them
+for name in $core; do compile "src/$name.c" "$(object "$name")" $flags; done
 # For the cores, also in unit tests.
-for name in rare scarce; do compile tests/sim/$name.c obj/$name.o; done
-for name in $sim; do compile "tests/sim/$name.c" "obj/sim_$name.o"; done
-for name in $model; do compile "tests/model/$name.c" "obj/sim_$name.o"; done
-# The stalls have a program of their own: test_stall with the other objects.
-compile tests/sim/test_stall.c stall.o
-link_stall() {
-    ${CC:-cc} stall.o $(ls obj/*.o | grep -v obj/sim_test_sim) -o stall
-}
-${CC:-cc} obj/*.o -o original
-./original 1 20 >/dev/null || { echo "the original fails"; exit 1; }
+for name in rare scarce; do compile tests/sim/$name.c obj/$name.o $flags; done
+for name in $sim; do compile "tests/sim/$name.c" "sim/$name.o" $flags; done
+for name in $model; do compile "tests/model/$name.c" "sim/$name.o" $flags; done
+link_core
+program simulator sim/*.o
+./simulator 1 20 >/dev/null || { echo "the original fails"; exit 1; }
 
-# Unit tests need cmocka; where it is, each of them must build.
-units="core/test_result_cache core/test_eager core/test_striped core/test_centralized core/test_flush core/test_master core/test_master_job core/test_master_ops core/test_silence core/test_link_patience core/test_view
-core/test_plan core/test_limits
-core/test_order core/test_disagree core/test_dispute core/test_scope
-core/test_wire core/test_frame reduce/test_quant core/test_quant_op
-core/test_generation core/test_links core/test_probes core/test_session core/test_state core/test_single_copy core/test_algorithms core/test_hierarchy message/test_message core/test_pool
-core/test_no_memory
-message/test_message_ends"
-build_unit() {
-    more=
-    [ "$1" != message/test_message ] || more=tests/message/pair.c
-    [ "$1" != core/test_no_memory ] || more=-Wl,--wrap=pool_take
-    ${CC:-cc} -std=c11 -D_GNU_SOURCE -w "tests/$1.c" $more \
-        $(ls obj/*.o | grep -v obj/sim_) -lcmocka -lm -o unit
-}
-if [ -n "$with_units" ] && echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - -lcmocka \
-    -o unit 2>/dev/null; then
-    for test in $units; do
-        build_unit $test || { echo "$test does not build"; exit 1; }
-    done
-else
-    units=
+# ------------------------------------------------------------------ unit tests
+
+# They need cmocka; where it is, each of them must build. Drivers have the rest.
+tests=
+if [ -n "$units" ] && echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - \
+    -lcmocka -o empty 2>/dev/null; then
+    # Those that take long come last.
+    tests=$(ls tests/core/test_*.c tests/reduce/test_*.c tests/message/test_*.c |
+        sed 's/^tests\///; s/\.c$//; /_process$/d; /_cuda$/d; /channel$/d
+            /doorbell$/d; /progress$/d; /float_env$/d; /algorithms$/d; /plan$/d')
+    tests="$tests sim/test_stall core/test_plan core/test_algorithms"
 fi
-
-# Names the first unit test that fails.
-unit_tests() {
-    [ -n "$with_units" ] || return 0
-    link_stall && { timeout --foreground 120 ./stall >unit.out 2>&1 ||
-        echo "test_stall"; }
-    for test in $units; do
-        build_unit $test 2>/dev/null || continue
-        ./unit >unit.out 2>&1 && continue
-        sed -n 's/.*\(FAILED.*\] [a-z].*\)/\1/p' unit.out | head -1
-        grep -ao 'Assertion.*failed' unit.out | head -1
-    done | head -1
+unit_of() {
+    echo "unit_$(echo "$1" | tr / _)"
 }
+for test in $tests; do
+    [ "$test" != sim/test_stall ] || continue
+    unit=$(unit_of "$test")
+    compile "tests/$test.c" "$unit.o" $flags
+    more=
+    case $test in message/*) compile tests/message/pair.c pair.o $flags; more=pair.o ;; esac
+    # This one replaces a function of the cores: it is linked when it runs.
+    [ "$test" != core/test_no_memory ] || continue
+    # shellcheck disable=SC2086
+    program "$unit" "$unit.o" $more -lcmocka ||
+        { echo "$test does not build"; exit 1; }
+done
+[ -z "$units" ] || {
+    compile tests/sim/test_stall.c stall.o $flags
+    program stall stall.o $(ls sim/*.o | grep -v /test_sim.o)
+}
+# Says which case of a unit test fails.
+fails() {
+    unit=$(unit_of "$1")
+    case $1 in
+    sim/test_stall) unit=stall ;;
+    core/test_no_memory)
+        ${CC:-cc} "$unit.o" obj/*.o -Wl,--wrap=pool_take -lcmocka -lm \
+            -o "$unit" ;;
+    esac
+    (ulimit -t 60; timeout 300 "./$unit" >unit.out 2>&1) 2>/dev/null && return 1
+    said=$(sed -n 's/.*FAILED.*\] \([a-z][a-z_0-9]*\).*/\1/p' unit.out | head -n 1)
+    echo "$1${said:+:$said}"
+}
+# What takes seconds looks at the folders that it is about.
+concerns() { # TEST FILE
+    case $1=$2 in
+    core/test_algorithms=*|core/test_plan=*)
+        case $2 in master/*|elastic/*|message/*) return 1 ;; esac ;;
+    message/*=master/*|message/*=ring/*|message/*=reduce/*) return 1 ;;
+    sim/test_stall=ring/*|sim/test_stall=reduce/*|sim/test_stall=message/*)
+        return 1 ;;
+    esac
+}
+# Names the first that fails; those given come first.
+unit_tests() { # FILE [TEST[:CASE]]...
+    [ -n "$units" ] || return 0
+    mutated=$1
+    shift
+    for test in "$@"; do fails "${test%%:*}" && return 0; done
+    [ -z "$known_only" ] || return 0
+    for test in $tests; do
+        concerns "$test" "$mutated" && fails "$test" && return 0
+    done
+    return 0
+}
+
+said=$(known_only='' unit_tests original)
+[ -z "$said" ] || { echo "the original fails: $said"; exit 1; }
+
+# ------------------------------------------------- what universes reach
+
+. "$here/reach.sh"
+
+# As --judge takes them. Each mutant is tried in the UNIVERSES that are cheapest
+# of those that reach its line: a few cost more than all the others.
+./simulator --failed >failed
+cp failed every
+pool=$((count > 200 ? count : 200))
+awk -v count="$pool" 'BEGIN { for (i = 1; i <= count; i++)
+        print i % 8 == 0 ? "disagree:" i / 8 : i % 8 == 2 ? "fast:" (i + 6) / 8 :
+        i % 8 == 4 ? "rare:" (i + 4) / 8 : i % 8 == 6 ? "scarce:" (i + 2) / 8 : i
+    }' >>every
+find_reached() {
+    rm -rf reach
+    mkdir reach
+    for name in $core; do
+        compile "src/$name.c" "reach/$(object "$name" | tr / _)" -Og -g \
+            -fno-pie -fsanitize-coverage=trace-pc
+    done
+    for name in $sim rare scarce $model; do
+        folder=sim
+        [ -f "tests/sim/$name.c" ] || folder=model
+        compile "tests/$folder/$name.c" "reach/$name.o" -O1 -fno-pie
+    done
+    compile tests/sim/reached.c reach/reach.o -O1 -fno-pie
+    ${CC:-cc} -no-pie reach/*.o -lm -o reached
+    while read -r universe; do
+        kind=${universe%:*}
+        [ "$kind" != "$universe" ] || kind=
+        rm -f pcs
+        # Those that take long are left out.
+        # shellcheck disable=SC2086
+        (ulimit -t 8; REACH=pcs ./reached "${universe#*:}" 1 $kind \
+            >/dev/null </dev/null) 2>/dev/null || continue
+        sed "s/$/ $universe/" pcs
+    done <every | tee addresses | reach_index reached
+    sed -n 's/^blocks //p' addresses | sort -n | cut -d' ' -f2 >universes
+    rm addresses
+}
+stamp=$(cat every $(find src tests/sim tests/model -name '*.[ch]' | sort) |
+    cksum)
+[ "$(cat stamp 2>/dev/null)" = "$stamp" ] || {
+    find_reached
+    echo "$stamp" >stamp
+}
+# ------------------------------------------------------------------- the mutants
 
 survived=0 number=0
-printf '%3s %-34s %-10s %s\n' "" "mutant" "found by" "seed and words"
+: >answers
 while IFS='|' read -r name file script; do
     number=$((number + 1))
     [ $number -ge "$first" ] && [ $number -le "$last" ] || continue
-    echo "$name" | grep -q "$only" || continue
-    printf '%3d ' $number
+    echo "$name" | grep -q -- "$only" || continue
+    known=$(row "$name")
+    known_by=$(echo "$known" | cut -d'|' -f1)
+    known_oracle=$(echo "$known" | cut -d'|' -f2)
+    known_model=$(echo "$known" | cut -d'|' -f3)
+    known_unit=$(echo "$known" | cut -d'|' -f4)
+    [ -z "$known_only" ] || [ -n "$known_oracle$known_model$known_unit" ] ||
+        continue
+    [ -z "$open_only" ] || [ -z "$known_oracle$known_unit" ] || continue
     sed "$script" "$root/src/$file" >"src/$file"
     if cmp -s "$root/src/$file" "src/$file"; then
-        echo "$name: the mutation does not apply"
+        echo "$number $name: the mutation does not apply"
         survived=$((survived + 1))
         continue
     fi
@@ -145,31 +284,81 @@ while IFS='|' read -r name file script; do
     case $file in reduce/quant_*.h) unit=reduce/quant_base.c ;; esac
     object=$(object "${unit%.c}")
     cp "$object" kept.o
-    if ! compile "src/$unit" "$object" 2>/dev/null; then
-        echo "$name: the mutation does not compile"
+    if ! compile "src/$unit" "$object" $flags 2>/dev/null; then
+        echo "$number $name: the mutation does not compile"
         survived=$((survived + 1))
         cp kept.o "$object"
         cp "$root/src/$file" "src/$file"
         continue
     fi
-    ${CC:-cc} obj/*.o -o mutant
-    ./mutant --judge 1 "$seeds" >out 2>&1 || true
-    oracle=$(sed -n 's/^oracle //p' out | cut -c1-60)
-    refusal=$(sed -n 's/^model //p' out | cut -c1-60)
+    link_core
+    # shellcheck disable=SC2046
+    reach_of "$file" universes $(changed_lines "$root/src/$file" "src/$file") \
+        >chosen
+    reach=$(wc -l <chosen)
+    [ -z "$known_only" ] || : >chosen
+    {
+        printf '%s\n' "$known_oracle" "$known_model"
+        grep -xFf chosen failed || true
+        head -n "$count" chosen
+    } | awk 'NF > 0 && !seen[$1]++' >tried
+    # shellcheck disable=SC2046
+    set -- $(cat tried)
+    : >out
+    [ $# -eq 0 ] || ./simulator --judge "$@" >out 2>&1 || true
+    oracle=$(sed -n 's/^oracle \([^ ]*\): .*/\1/p' out)
+    model=$(sed -n 's/^model \([^ ]*\): .*/\1/p' out)
+    words=$(sed -n 's/^[om][a-z]* [^ ]*: //p' out | cut -c1-60 | paste -sd'~' -)
     unit_test=
-    [ -n "$oracle" ] || unit_test=$(unit_tests)
-    case ${oracle:+o}${refusal:+m}${unit_test:+u} in
-    om) by=both why="$oracle | $refusal" ;;
-    o) by=oracle why=$oracle ;;
-    mu) by=model+unit why="$refusal | $unit_test" ;;
-    m) by=model why=$refusal ;;
-    u) by=unit why=$unit_test ;;
-    *) by=none why="SURVIVED $seeds seeds" survived=$((survived + 1)) ;;
+    [ -n "$oracle" ] || unit_test=$(unit_tests "$file" $known_unit)
+    case ${oracle:+o}${model:+m}${unit_test:+u} in
+    om) by=both ;;
+    o) by=oracle ;;
+    mu) by=model+unit ;;
+    m) by=model ;;
+    u) by=unit ;;
+    *) by=none ;;
     esac
-    printf '%-34s %-10s %s\n' "$name" "$by" "$why"
+    # Nobody yet, and the unit tests were not asked.
+    [ $by$units != none ] || by=open
+    printf '%3d %-34s %-10s %s\n' "$number" "$name" "$by" \
+        "reached by $reach: ${oracle:--} ${model:--} ${unit_test:--} $words"
+    case $by in
+    none|open) [ "$known_by" = none ] || survived=$((survived + 1)) ;;
+    esac
+    [ -n "$known_only" ] ||
+        echo "$name|$by|$oracle|$model|$unit_test|$reach" >>answers
     cp kept.o "$object"
     cp "$root/src/$file" "src/$file"
-done <<'MUTANTS'
+done <list
+
+# The table in the order of the list: answers of now, else those of before.
+write_table() {
+    sed "/^$mark/,\$d" "$table"
+    echo "$mark"
+    awk -F ' *[|] *' -v OFS=' | ' '
+        FILENAME == "answers" { new[$1] = $2 OFS $3 OFS $4 OFS $5 OFS $6; next }
+        FILENAME != "list" { if (NF > 7) old[$2] = $3 OFS $4 OFS $5 OFS $6 OFS $7
+            next }
+        { r = $1 in new ? new[$1] : $1 in old ? old[$1] : "untried | | | | "
+          split(r, p, " "); sum[p[1]]++; rows[++n] = "| " $1 " | " r " |" }
+        END {
+            print "\n| found by | mutants |\n|---|---|"
+            m = split("both oracle model model+unit unit none open untried", by, " ")
+            for (i = 1; i <= m; i++)
+                if (sum[by[i]]) print "| " by[i] " | " sum[by[i]] " |"
+            print "| all | " n " |\n"
+            print "| mutant | found by | oracle | model | unit test | reached by |"
+            print "|---|---|---|---|---|---|"
+            for (i = 1; i <= n; i++) print rows[i] }' answers "$table" list
+}
+if [ -n "$write" ]; then
+    write_table >table
+    cat table >"$table"
+fi
+[ "$survived" -eq 0 ]
+exit
+: <<'MUTANTS'
 no FLUSH|master/round.c|s/^    m->out.send(m->out.user, m->links, count, &flush);//
 no restore|elastic/session_view.c|s/if (!queued) engine_restore(e, op);//
 stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = false;/
@@ -181,7 +370,7 @@ commit though a survivor runs|master/round_ops.c|s/op->commit = op->complete == 
 QUERY skipped|master/round_ops.c|s/op->doubt = op->complete + op->running < survivors;/op->doubt = false;/
 returned does not commit|master/round_ops.c|s/op->commit = op->returned > 0 || /op->commit = /
 donation not relayed|master/round_ops.c|s/m->out.send(m->out.user, m->links, count, msg);//
-result dropped too early (D6)|ring/result_cache.c|s/if (r \&\& r->seq < op->seq) drop/if (r) drop/
+result dropped too early (D6)|ring/op.c|s/^    op->confirm = must_confirm(e, op);/& op_drop_older(e, op);/
 result dropped too early (D7)|ring/result_cache.c|s/if (r->old) drop/drop/
 a scope's DONE clears all (D7)|ring/result_cache.c|s/ || !op->whole) return;/) return;/
 clean not asked (D7)|ring/op_done.c|s/if (!(f->flags & FLAG_CLEAN)) op->cleared = false;//
@@ -428,5 +617,13 @@ converted counts no sent frame (D9)|ring/fast_path.c|s/ep->send_next = ep->sent 
 fast endpoints of an older view (D9)|ring/flush.c|s/    e->fast.known = false;//
 fast endpoints of closed connections (D9)|ring/op_frame.c|s/    e->fast.known = false;//
 fast path over one connection of several (D9)|ring/fast_path.c|s/ep->link->open != 1 .. ep->link->dialing > 0/ep->link->open < 1/
+view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->members && view_epoch != 0 .*/    if (false)/
+view_epoch ignored on the fast path|elastic/session_launch.c|s/if (view_epoch != 0 .* return false;//
+a donation over a half-sent buffer (F5)|ring/op_done.c|s/^    conn_cut_sending(&e->links, op);//
+a slow reader stays connected|master/switchboard.c|s/switchboard_lose(b, c, "reads too slowly");/(void)c;/
+a stranger announces what it likes|master/switchboard.c|s/stranger ? CONN_IN_START : WIRE_FRAME_MAX/WIRE_FRAME_MAX/
+who lingers stays|master/switchboard.c|s/switchboard_lose(b, c, "lingered for too long");/(void)c;/
+half a message is thrown away|master/master_conn.c|s/^    memmove(c->in, c->in + c->in_done, left);//
+a full switchboard accepts|master/switchboard.c|s/return b->conn_count >= b->limits.conns_max ||/return/
+who is lost is no event|master/switchboard.c|/^static void end(/,/^}/s/    b->out.step(.*//
 MUTANTS
-[ "$survived" -eq 0 ]

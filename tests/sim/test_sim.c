@@ -442,6 +442,57 @@ static void repeat_failed(void)
     all_of = NULL;
 }
 
+/* As [KIND:]SEED, which --judge takes. */
+static int list_failed(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(failed_once); i++) {
+        const char *of = failed_once[i].kind;
+        printf("%s%s%" PRIu64 "\n", of ? of : "", of ? ":" : "",
+               failed_once[i].seed);
+    }
+    return 0;
+}
+
+static const char *const kinds[] = {"disagree", "fast", "rare", "scarce"};
+
+static const char *kind_named(const char *name, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        if (strlen(kinds[i]) == size && strncmp(kinds[i], name, size) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+/* [KIND:]SEED; false: there is no such universe. */
+static bool parse_name(const char *name, uint64_t *seed)
+{
+    const char *colon = strchr(name, ':');
+    const char *digits = colon ? colon + 1 : name;
+    char *end;
+    all_of = colon ? kind_named(name, (size_t)(colon - name)) : NULL;
+    *seed = strtoull(digits, &end, 10);
+    return *digits >= '0' && *digits <= '9' && *end == '\0' &&
+           (all_of != NULL) == (colon != NULL);
+}
+
+static void universe_named(const char *name)
+{
+    uint64_t seed;
+    if (parse_name(name, &seed)) universe(seed);
+}
+
+static int judge_named(char **names, uint32_t count)
+{
+    uint64_t seed;
+    for (uint32_t i = 0; i < count; i++) {
+        if (parse_name(names[i], &seed)) continue;
+        fprintf(stderr, "no universe is named %s\n", names[i]);
+        return 2;
+    }
+    if (count == 0) fprintf(stderr, "--judge: no universe is given\n");
+    return count == 0 ? 2 : judge(names, count, universe_named);
+}
+
 static int report_algorithms(uint64_t count)
 {
     int missing = 0;
@@ -483,7 +534,8 @@ static int report(uint64_t count, double seconds)
     missing += report_algorithms(count);
     printf("end\n");
     missing += rare_report(count >= UNIVERSES);
-    return missing == 0 ? 0 : 1;
+    /* No universe shows nothing. */
+    return missing == 0 && count > 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -497,12 +549,16 @@ int main(int argc, char **argv)
     const char *soak = getenv("PCCL_SOAK");
     uint64_t count = soak && *soak ? 300000 : UNIVERSES;
     if (argc > 2) count = strtoull(argv[2], NULL, 0);
-    if (argc > 3) all_of = argv[3];
     const char *trace = getenv("SIM_TRACE");
     sim_trace = trace && *trace;
-    if (argc > 3 && strcmp(argv[1], "--judge") == 0)
-        return judge(strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0),
-                     universe);
+    if (argc > 1 && strcmp(argv[1], "--judge") == 0)
+        return judge_named(argv + 2, (uint32_t)argc - 2);
+    if (argc > 1 && strcmp(argv[1], "--failed") == 0) return list_failed();
+    all_of = argc > 3 ? kind_named(argv[3], strlen(argv[3])) : NULL;
+    if (argc > 3 && !all_of) {
+        fprintf(stderr, "no kind of universe is named %s\n", argv[3]);
+        return 2;
+    }
     struct timespec a, b;
     if (argc <= 1) repeat_failed();
     clock_gettime(CLOCK_MONOTONIC, &a);

@@ -46,8 +46,9 @@ void witness_told(const struct sim_proc *p);
 void witness_view(const struct sim_proc *p);
 void witness_over(const struct sim_proc *p, bool crash);
 
-/* judge.c: test_sim --judge. 1: somebody objects; 2: it cannot run. */
-int judge(uint64_t first, uint64_t count, void (*universe)(uint64_t seed));
+/* judge.c: test_sim --judge. 1: somebody objects; 2: it cannot run, or nothing
+ * is to be judged. */
+int judge(char **names, uint32_t count, void (*universe)(const char *name));
 
 /* Frames of operations are reported from now on. */
 void witness_frames(struct sim_proc *p);
