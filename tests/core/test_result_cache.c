@@ -68,6 +68,17 @@ static void broadcast_from_0(uint64_t tag, const uint64_t *scope, uint32_t size)
     }
 }
 
+/* Rule D6: the next one of its tag is launched, and not yet held. */
+static void test_kept_while_the_next_one_runs(void **state)
+{
+    (void)state;
+    x_in_doubt();
+    assert_non_null(launch(0, 1, false, NULL, 0));
+    assert_non_null(launch(2, 1, false, NULL, 0));
+    settle();
+    assert_true(donor());
+}
+
 static void test_kept_while_another_operation_ends(void **state)
 {
     (void)state;
@@ -284,6 +295,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(test_kept_while_the_next_one_runs),
         TEST(test_kept_while_another_operation_ends),
         TEST(test_kept_though_a_scope_is_clean),
         TEST(test_kept_if_it_ended_after_the_launch),
