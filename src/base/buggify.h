@@ -32,7 +32,7 @@
     X(in_turn, 2)          /* D13: may be sent, need not */ \
     X(ping_early, 2)       /* R7: at least every tenth of a deadline */ \
     X(dial_late, 3)        /* R3d: a lost packet delays a dial */ \
-    X(link_narrow, 2)      /* R3c: the dialer decides */ \
+    X(link_narrow, 1)      /* R3c: the dialer decides */ \
     X(message_queued, 2)   /* P2P: something else may be under way there */ \
     X(message_refused, 5)  /* P2P-6: a post may be refused */ \
     X(ack_early, 2)        /* P2P-5: by any frame */ \
@@ -42,7 +42,7 @@
     X(state_short, 2)      /* S7: how large a piece is */ \
     X(state_steal, 4)      /* S7b: what is slow is not written */ \
     X(questions_few, 2)    /* F8d: QUERY and VERDICT are split */ \
-    X(edges_few, 4)        /* R4: the oldest pair makes room */ \
+    X(edges_few, 1)        /* R4: the oldest pair makes room */ \
     X(asked_early, 4)      /* V4: the answers decide, not the time */
 /* clang-format on */
 

@@ -243,6 +243,43 @@ static void test_loss_in_an_update(void **state)
           "0 ANSWER 0=1\n1 ANSWER 0=1\n");
 }
 
+/* An update of three members and a newcomer begins; the pair of ids 1 and 2 has
+ * become bad before the first of them voted, or after that. */
+static void update_with_bad_pair(bool before)
+{
+    three();
+    for (uint32_t i = 0; i < 2; i++) {
+        now += 10;
+        TICK("");
+        for (uint32_t k = 0; before == (i == 0) && k < 4; k++)
+            edges_broken(master, 0, 1, 2, false);
+        now++;
+        if (i == 0) VOTE(0, VOTE_UPDATE, "");
+    }
+    CONNECT(3);
+    HELLO(3, "3 WELCOME id=4\n", .join = true);
+    VOTE(1, VOTE_UPDATE, "");
+    struct wire_msg last = {.type = WIRE_VOTE, .vote = {.kind = VOTE_UPDATE}};
+    assert_true(order_is_bad(&master->groups[0], 1, 2));
+    step(MASTER_RECEIVED, 2, &last);
+    assert_non_null(strstr(said, "3 PROPOSE"));
+}
+
+/* R3h: nobody waits for one fault twice. */
+static void test_an_update_tries_a_pair_once(void **state)
+{
+    (void)state;
+    update_with_bad_pair(false);
+    assert_true(order_is_bad(&master->groups[0], 1, 2));
+}
+
+static void test_an_update_tries_what_was_bad_before(void **state)
+{
+    (void)state;
+    update_with_bad_pair(true);
+    assert_false(order_is_bad(&master->groups[0], 1, 2));
+}
+
 static void test_crossed_votes_are_refused(void **state) /* V5 */
 {
     (void)state;
@@ -537,6 +574,8 @@ int main(void)
         TEST(test_groups_in_use),
         TEST(test_admission_is_unanimous),
         TEST(test_loss_in_an_update),
+        TEST(test_an_update_tries_a_pair_once),
+        TEST(test_an_update_tries_what_was_bad_before),
         TEST(test_crossed_votes_are_refused),
         TEST(test_traits),
         TEST(test_abort),

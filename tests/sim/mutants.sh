@@ -530,7 +530,7 @@ half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer
 many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY without credit (D2)|ring/op.c|s/ep->reserved = ep->ready || op_eager_fits(ep, x.size);/ep->reserved = true;/;s/if (!ep->reserved) {/if (ep->sends == 0) {/
 credit of an announcement not reserved (D2)|ring/op.c|s/^        ep->link->eager_bytes += x.size;//;s/^        ep->eager = x.size;//
-root clean, a member not (D11)|ring/op_done.c|s/uint8_t clean = op->cleared \&\& idle_but/uint8_t clean = idle_but/
+root clean, a member not (D11)|ring/op_done.c|s/^        op->cleared \&\& idle_but/        idle_but/
 frames sent count after a flush (F1)|ring/op_done.c|s/if (e->links.frozen) return; .. the report in FLUSHED stands.*//
 root sends no READY (D11)|ring/op_receive.c|s/^    if (op->phase == PHASE_RUNNING) op_announce(e, op, ep);//
 broadcasts need no READY (D2)|ring/op.c|s/if (ep->announced || /if (ep->recvs == 0 || ep->announced || /
@@ -601,22 +601,18 @@ an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\
 a refused voter's launch ends with the verdict (F6)|elastic/session_verdict.c|s/ == pcclSuccess .. told) return;/ == pcclSuccess) return;/
 fast path beside a pending loss (D9)|elastic/session_launch.c|s/s->sync != SYNC_IDLE .. s->notified.loss_count > 0 ../s->sync != SYNC_IDLE ||/
 fast path in a closed epoch (D9)|elastic/session_launch.c|s/^        links_is_frozen(s->links))$/        false)/
-fast path past a kept verdict (D9)|elastic/session_launch.c|s/if (session_keeps_verdict(s, r)) return false;$//
 fast path beside operations (D9)|ring/fast_path.c|s/if (!q->able .. e->op_end > 0 .. r->members)/if (!q->able || r->members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->cached) return false;/    if (!q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /
-fast path before a waiting DONE (D9)|ring/fast_path.c|s/ep->link->control_count == 0 \&\&$/true \&\&/
 fast path reads before all have sent (D9)|ring/fast_path.c|s/    if (q->left > 0) return FAST_WAITS;/    if (q->left > 1) return FAST_WAITS;/
 fast path takes half a body (D9)|ring/fast_path.c|s/if (size < FRAME_SIZE + ep->recvs) continue;//
 fast path keeps no copy (D9)|ring/fast_path.c|s/^        memcpy(q->cached->bytes, q->r->recvbuf, q->size);//
 fast path's copy has the old number (D9)|ring/fast_path.c|s/^    q->cached->seq = q->frame.seq;//
 converted under the next number (D9)|ring/fast_path.c|s/    q->tag->next = q->frame.seq;//
-converted sends again (D9)|ring/fast_path.c|s/    op_unqueue(e, op);//
 converted asks for DONE (D9)|ring/fast_path.c|s/    op->confirm = false; .*//
+a launch without memory takes the verdict (F6)|elastic/session_launch.c|s/^    struct op .op = engine_launch(s->engine, r, true);/    if (end->has_verdict) session_take_verdict(s, r); &/;s/^    if (end->has_verdict) session_take_verdict(s, r);$//
 converted counts no sent frame (D9)|ring/fast_path.c|s/ep->send_next = ep->sent = ep->sends;/ep->send_next = ep->sends;/
-fast endpoints of an older view (D9)|ring/flush.c|s/    e->fast.known = false;//
 fast endpoints of closed connections (D9)|ring/op_frame.c|s/    e->fast.known = false;//
-fast path over one connection of several (D9)|ring/fast_path.c|s/ep->link->open != 1 .. ep->link->dialing > 0/ep->link->open < 1/
 view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->members && view_epoch != 0 .*/    if (false)/
 view_epoch ignored on the fast path|elastic/session_launch.c|s/if (view_epoch != 0 .* return false;//
 a donation over a half-sent buffer (F5)|ring/op_done.c|s/^    conn_cut_sending(&e->links, op);//

@@ -360,7 +360,24 @@ static void disagree(struct sim_options *o, uint64_t seed)
 /* The cores take rare ways. */
 static bool is_rare(uint64_t seed)
 {
-    return is_kind("rare") || seed % 7 == 3;
+    bool mixes = !all_of || is_kind("fast") || is_kind("scarce");
+    return is_kind("rare") || (mixes && seed % 7 == 6);
+}
+
+/* Faults that last in any universe, also while vectors are large or members
+ * disagree. */
+static void endure(struct sim_options *o, uint64_t seed)
+{
+    uint64_t r = seed ^ 0x1a57;
+    o->storm = o->slow = o->calm = false;
+    choose_lasting(o, &r, 9 * seed + 5);
+    o->large = on(&r, 2);
+    if (o->large && o->pipe_min < 32768) o->pipe_max += o->pipe_min = 32768;
+    if (o->large && o->share > 0 && o->share < 32768) o->share = 32768;
+    o->mismatch = on(&r, 3);
+    o->variant_resync |= o->mismatch;
+    o->variant_skip &= !o->mismatch;
+    o->stutter = o->garble = o->strangers = 0;
 }
 
 /* ----------------------------------------------------------------- memory */
@@ -401,6 +418,7 @@ static void universe(uint64_t seed)
 {
     struct sim_options options = choose(seed);
     if (is_kind("disagree")) disagree(&options, seed);
+    if (is_kind("lasting")) endure(&options, seed);
     choose_scarce(&options, seed);
     rare_begin(seed, is_rare(seed) && options.single == SINGLE_NONE);
     /* It costs a link, and operations without one fail. */
