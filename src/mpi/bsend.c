@@ -16,6 +16,11 @@ struct room {
 };
 
 static struct room *room_of_all; /* MPI_Buffer_attach */
+
+struct session_room {
+    struct object object;
+    struct room *room;
+};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The caller holds the lock. */
@@ -28,7 +33,9 @@ bool bsend_charge(struct message *message, const struct comm *comm,
                   MPI_Count size)
 {
     pthread_mutex_lock(&lock);
-    struct room *room = comm->room ? comm->room : room_of_all;
+    struct room *room = comm->room;
+    if (!room && comm->session) room = comm->session->room;
+    if (!room) room = room_of_all;
     MPI_Count wanted = size + MPI_BSEND_OVERHEAD;
     bool fits = room && (room->base == MPI_BUFFER_AUTOMATIC ||
                          wanted <= room->size - room->used);
@@ -56,6 +63,34 @@ void bsend_forget(struct comm *comm)
     release(comm->room);
     comm->room = NULL;
     pthread_mutex_unlock(&lock);
+    session_room_release(comm->session);
+}
+
+static void session_room_destroy(struct object *object)
+{
+    struct session_room *room = (struct session_room *)object;
+    pthread_mutex_lock(&lock);
+    release(room->room);
+    pthread_mutex_unlock(&lock);
+    free(room);
+}
+
+struct session_room *session_room_new(void)
+{
+    struct session_room *room = calloc(1, sizeof *room);
+    if (room) object_init(&room->object, session_room_destroy);
+    return room;
+}
+
+struct session_room *session_room_retain(struct session_room *room)
+{
+    if (room) object_retain(&room->object);
+    return room;
+}
+
+void session_room_release(struct session_room *room)
+{
+    if (room) object_release(&room->object);
 }
 
 static struct room *room_new(void *base, MPI_Count size)
@@ -68,23 +103,20 @@ static struct room *room_new(void *base, MPI_Count size)
     return room;
 }
 
-static int attach(struct comm *comm, struct room **slot, void *base,
-                  MPI_Count size, const char *function)
+/* Returns a noted class, as all of these do. */
+static int attach(struct room **slot, void *base, MPI_Count size)
 {
-    bool negative = size < 0 && base != MPI_BUFFER_AUTOMATIC;
-    if (negative)
-        return error_raise(comm, MPI_ERR_ARG, function, "negative size");
+    if (size < 0 && base != MPI_BUFFER_AUTOMATIC)
+        return error_note(MPI_ERR_ARG, "negative size");
     struct room *room = room_new(base, size);
-    if (!room)
-        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    if (!room) return error_note(MPI_ERR_NO_MEM, "out of memory");
     pthread_mutex_lock(&lock);
     bool taken = *slot != NULL;
     if (!taken) *slot = room;
     pthread_mutex_unlock(&lock);
     if (!taken) return MPI_SUCCESS;
     free(room);
-    return error_raise(comm, MPI_ERR_BUFFER, function,
-                       "a buffer is attached already");
+    return error_note(MPI_ERR_BUFFER, "a buffer is attached already");
 }
 
 static MPI_Count detach(struct room **slot, void *base)
@@ -117,11 +149,10 @@ static bool flush(struct room **slot)
     return fresh || !old;
 }
 
-static int flush_now(struct comm *comm, struct room **slot,
-                     const char *function)
+static int flush_now(struct room **slot)
 {
     if (flush(slot)) return MPI_SUCCESS;
-    return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    return error_note(MPI_ERR_NO_MEM, "out of memory");
 }
 
 static bool flushed(struct request *request)
@@ -132,18 +163,36 @@ static bool flushed(struct request *request)
 
 static const struct request_kind flush_kind = {.progress = flushed};
 
-static int flush_later(struct comm *comm, struct room **slot, MPI_Request *out,
-                       const char *function)
+static int flush_later(struct comm *comm, struct room **slot, MPI_Request *out)
 {
-    if (!out) return error_raise(comm, MPI_ERR_ARG, function, "null request");
+    if (!out) return error_note(MPI_ERR_ARG, "null request");
     struct request *request =
         flush(slot) ? request_new(&flush_kind, comm, NULL) : NULL;
-    if (!request)
-        return error_raise(comm, MPI_ERR_NO_MEM, function, "out of memory");
+    if (!request) return error_note(MPI_ERR_NO_MEM, "out of memory");
     request->active = true;
-    int result = request_publish(request, out);
-    return result == MPI_SUCCESS ? result
-                                 : error_raise_noted(comm, result, function);
+    return request_publish(request, out);
+}
+
+int session_room_attach(struct session_room *room, void *base, MPI_Count size)
+{
+    return attach(&room->room, base, size);
+}
+
+MPI_Count session_room_detach(struct session_room *room, void *base)
+{
+    return detach(&room->room, base);
+}
+
+int session_room_flush(struct session_room *room, MPI_Request *request)
+{
+    return request ? flush_later(NULL, &room->room, request)
+                   : flush_now(&room->room);
+}
+
+static int raise(struct comm *comm, int result, const char *function)
+{
+    if (result == MPI_SUCCESS) return result;
+    return error_raise_noted(comm, result, function);
 }
 
 /* The calls for any communicator, with int and with MPI_Count. */
@@ -151,7 +200,7 @@ static int flush_later(struct comm *comm, struct room **slot, MPI_Request *out,
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(void *base, count_t size)                                  \
     {                                                                          \
-        return attach(NULL, &room_of_all, base, size, __func__);               \
+        return raise(NULL, attach(&room_of_all, base, size), __func__);        \
     }
 BUFFER_VARIANT(Buffer_attach, int)
 BUFFER_VARIANT(Buffer_attach_c, MPI_Count)
@@ -170,13 +219,13 @@ DETACH_VARIANT(Buffer_detach_c, MPI_Count)
 MPI_PUBLIC(Buffer_flush);
 int PMPI_Buffer_flush(void)
 {
-    return flush_now(NULL, &room_of_all, __func__);
+    return raise(NULL, flush_now(&room_of_all), __func__);
 }
 
 MPI_PUBLIC(Buffer_iflush);
 int PMPI_Buffer_iflush(MPI_Request *request)
 {
-    return flush_later(NULL, &room_of_all, request, __func__);
+    return raise(NULL, flush_later(NULL, &room_of_all, request), __func__);
 }
 
 #define COMM_BUFFER_VARIANT(name, count_t)                                     \
@@ -184,7 +233,7 @@ int PMPI_Buffer_iflush(MPI_Request *request)
     int PMPI_##name(MPI_Comm handle, void *base, count_t size)                 \
     {                                                                          \
         COMM_OR_RETURN(comm, handle);                                          \
-        return attach(comm, &comm->room, base, size, __func__);                \
+        return raise(comm, attach(&comm->room, base, size), __func__);         \
     }
 COMM_BUFFER_VARIANT(Comm_attach_buffer, int)
 COMM_BUFFER_VARIANT(Comm_attach_buffer_c, MPI_Count)
@@ -205,12 +254,12 @@ MPI_PUBLIC(Comm_flush_buffer);
 int PMPI_Comm_flush_buffer(MPI_Comm handle)
 {
     COMM_OR_RETURN(comm, handle);
-    return flush_now(comm, &comm->room, __func__);
+    return raise(comm, flush_now(&comm->room), __func__);
 }
 
 MPI_PUBLIC(Comm_iflush_buffer);
 int PMPI_Comm_iflush_buffer(MPI_Comm handle, MPI_Request *request)
 {
     COMM_OR_RETURN(comm, handle);
-    return flush_later(comm, &comm->room, request, __func__);
+    return raise(comm, flush_later(comm, &comm->room, request), __func__);
 }

@@ -140,8 +140,10 @@ int PMPI_Comm_split_type(MPI_Comm handle, int type, int key, MPI_Info info,
     COMM_OR_RETURN(comm, handle);
     int color = MPI_UNDEFINED;
     bool shared = type == MPI_COMM_TYPE_SHARED;
+    bool guided = type == MPI_COMM_TYPE_HW_GUIDED ||
+                  type == MPI_COMM_TYPE_RESOURCE_GUIDED;
     if (!out) return RAISE_ARG(comm, "null communicator");
-    if (type == MPI_COMM_TYPE_HW_GUIDED) {
+    if (guided) {
         char level[sizeof "mpi_shared_memory"] = "";
         int found = 0;
         if (info != MPI_INFO_NULL &&
@@ -152,7 +154,7 @@ int PMPI_Comm_split_type(MPI_Comm handle, int type, int key, MPI_Info info,
     if (shared) {
         color = host_color(comm);
         if (color < 0) return RAISE_NO_MEMORY(comm);
-    } else if (type != MPI_UNDEFINED && type != MPI_COMM_TYPE_HW_GUIDED &&
+    } else if (type != MPI_UNDEFINED && !guided &&
                type != MPI_COMM_TYPE_HW_UNGUIDED &&
                type != MPIX_COMM_TYPE_NEIGHBORHOOD) {
         return RAISE_ARG(comm, "unknown split type");

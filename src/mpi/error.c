@@ -2,6 +2,7 @@
  * its own class, because programs compare codes with classes. */
 #include "mpi_comm.h"
 #include "errhandler.h"
+#include "p2p.h"
 #include "rank_use.h"
 
 #include <stdarg.h>
@@ -422,6 +423,7 @@ void comm_inherit(struct comm *to, struct comm *from)
         in_force(&from->errhandler, &from->handler, &kind);
     install(&to->errhandler, &to->handler, kind, handler);
     if (handler) object_release(&handler->object);
+    to->session = session_room_retain(from->session);
 }
 
 /* -------------------------------------------------- classes and strings */

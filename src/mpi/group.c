@@ -1,5 +1,6 @@
 /* group.c - MPI_Group: ordered lists of member ids. */
 #include "mpi_comm.h"
+#include "p2p.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ static int retired_count;
 
 static void group_destroy(struct object *object)
 {
+    session_room_release(((struct group *)object)->session);
     free(object);
 }
 
@@ -27,6 +29,13 @@ struct group *group_new(int size)
     object_init(&group->object, group_destroy);
     group->size = size;
     group->rank = MPI_UNDEFINED;
+    return group;
+}
+
+struct group *group_from(const struct group *from, int size)
+{
+    struct group *group = group_new(size);
+    if (group) group->session = session_room_retain(from->session);
     return group;
 }
 
@@ -101,6 +110,7 @@ int PMPI_Comm_group(MPI_Comm comm_handle, MPI_Group *out)
     const struct group *members = comm_members(comm);
     struct group *group = group_new(members->size);
     if (!group) return RAISE_NO_MEMORY(comm);
+    group->session = session_room_retain(comm->session);
     memcpy(group->ids, members->ids,
            (size_t)members->size * sizeof *group->ids);
     return group_publish(group, members->size, out);
@@ -216,7 +226,7 @@ int PMPI_Group_union(MPI_Group handle1, MPI_Group handle2, MPI_Group *out)
     GROUP_OR_RETURN(a, handle1);
     GROUP_OR_RETURN(b, handle2);
     if (!out) return RAISE_ARG(NULL, "null group");
-    struct group *group = group_new(a->size + b->size);
+    struct group *group = group_from(a, a->size + b->size);
     if (!group) return RAISE_NO_MEMORY(NULL);
     int used = list_filter(a, a, true, group, 0);
     used = list_filter(b, a, false, group, used);
@@ -226,7 +236,7 @@ int PMPI_Group_union(MPI_Group handle1, MPI_Group handle2, MPI_Group *out)
 static int group_select(const struct group *a, const struct group *b,
                         bool common, MPI_Group *out)
 {
-    struct group *group = group_new(a->size);
+    struct group *group = group_from(a, a->size);
     if (!group) return RAISE_NO_MEMORY(NULL);
     return group_publish(group, list_filter(a, b, common, group, 0), out);
 }
@@ -282,7 +292,7 @@ static int *ranges_expand(const struct group *group, int n, int ranges[][3],
 static int include(const struct group *from, int n, const int *ranks,
                    MPI_Group *out)
 {
-    struct group *group = group_new(n);
+    struct group *group = group_from(from, n);
     if (!group) return RAISE_NO_MEMORY(NULL);
     for (int i = 0; i < n; i++) group->ids[i] = from->ids[ranks[i]];
     return group_publish(group, n, out);
@@ -291,10 +301,10 @@ static int include(const struct group *from, int n, const int *ranks,
 static int exclude(const struct group *from, int n, const int *ranks,
                    MPI_Group *out)
 {
-    struct group *group = group_new(from->size);
+    struct group *group = group_from(from, from->size);
     bool *gone = calloc((size_t)from->size + 1, sizeof *gone);
     if (!group || !gone) {
-        free(group);
+        if (group) object_release(&group->object);
         free(gone);
         return RAISE_NO_MEMORY(NULL);
     }

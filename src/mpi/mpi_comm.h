@@ -17,12 +17,15 @@ struct group {
     int size;
     int rank; /* MPI_UNDEFINED: not a member */
     struct group *retired_next;
+    struct session_room *session; /* see `session` of struct comm */
     uint64_t ids[];
 };
 
 /* A group with space for size ids, which the caller fills; rank is
  * MPI_UNDEFINED until group_place. NULL: no memory. */
 struct group *group_new(int size);
+/* Likewise, of the session that `from` is of. */
+struct group *group_from(const struct group *from, int size);
 void group_place(struct group *group, uint64_t self);
 int group_rank_of(const struct group *group, uint64_t id);
 /* Keeps a replaced list, because other threads may read it, until 64 more are
@@ -43,6 +46,7 @@ struct cart;
 struct graph;
 struct info;
 struct room;
+struct session_room;
 struct series;
 
 /* Slots of a communicator's operations. Each slot is a tag. pccl numbers the
@@ -93,6 +97,9 @@ struct comm {
     struct graph *graph;   /* the same */
     struct series *series; /* of partitioned requests; owned */
     struct room *room;     /* of buffered sends (bsend.c), or NULL */
+    /* The buffer of the session that it was made of, with a reference; NULL: of
+     * none. */
+    struct session_room *session;
     char name[MPI_MAX_OBJECT_NAME];
 };
 
@@ -131,7 +138,7 @@ uint64_t comm_tag_of(const struct comm *comm, uint32_t slot);
 
 /* A communicator without handle; NULL: no memory. Takes members over. */
 struct comm *comm_new(uint32_t context, struct group *members);
-/* Copies only the error handler. */
+/* Copies only the error handler and the session. */
 void comm_inherit(struct comm *to, struct comm *from);
 /* Sets an intercommunicator's groups; takes both over. False: no memory. */
 bool comm_set_groups(struct comm *comm, struct group *local,

@@ -4,6 +4,7 @@
 #include "coll.h"
 #include "errhandler.h"
 #include "info.h"
+#include "p2p.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct mpi_session {
     errhandler_kind errhandler;
     struct errhandler *handler;
     struct info *info;
+    struct session_room *room;
 };
 
 static void session_destroy(struct object *object)
@@ -25,6 +27,7 @@ static void session_destroy(struct object *object)
     struct mpi_session *session = (struct mpi_session *)object;
     if (session->handler) object_release(&session->handler->object);
     info_release(session->info);
+    session_room_release(session->room);
     free(session);
 }
 
@@ -96,7 +99,8 @@ int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler,
     }
     env_session_begin(wanted_level(info), "MPI_Session_init");
     session->info = info_copy(info_find(info));
-    if (!session->info ||
+    session->room = session_room_new();
+    if (!session->info || !session->room ||
         !info_put(session->info, "thread_level",
                   level_name(env_thread_level())) ||
         !handle_open(HANDLE_SESSION, &session->object)) {
@@ -206,6 +210,7 @@ int PMPI_Group_from_session_pset(MPI_Session handle, const char *name,
     if (!group)
         return raise_on(session, error_note(MPI_ERR_NO_MEM, "out of memory"),
                         __func__);
+    group->session = session_room_retain(session->room);
     memcpy(group->ids, members->ids,
            (size_t)members->size * sizeof *group->ids);
     return group_publish(group, members->size, out);
@@ -262,13 +267,16 @@ static int check(MPI_Group handle, const char *stringtag,
     return MPI_SUCCESS;
 }
 
-/* A parent from which the new communicator takes its error handler. */
-static struct comm *model_of(MPI_Errhandler errhandler)
+/* A parent from which the new communicator takes its error handler and its
+ * session. */
+static struct comm *model_of(MPI_Errhandler errhandler,
+                             const struct group *group)
 {
     struct comm *model = comm_new(comm_self.context, NULL);
-    if (model)
-        (void)errhandler_set(&model->errhandler, &model->handler, errhandler,
-                             HANDLE_COMM);
+    if (!model) return NULL;
+    (void)errhandler_set(&model->errhandler, &model->handler, errhandler,
+                         HANDLE_COMM);
+    model->session = session_room_retain(group->session);
     return model;
 }
 
@@ -284,7 +292,7 @@ int PMPI_Comm_create_from_group(MPI_Group handle, const char *stringtag,
     if (result != MPI_SUCCESS) return raise_early(errhandler, result, __func__);
     *out = MPI_COMM_NULL;
     if (group->size == 0) return MPI_SUCCESS;
-    struct comm *model = model_of(errhandler);
+    struct comm *model = model_of(errhandler, group);
     result = model ? agree_context(group, session_channel(AGREE_SESSION),
                                    tag_of(stringtag), &context)
                    : error_note(MPI_ERR_NO_MEM, "out of memory");
@@ -310,6 +318,7 @@ static int local_make(struct group *group, MPI_Errhandler errhandler, int tag,
     *out = comm_new(context, group);
     if (!*out) return error_note(MPI_ERR_NO_MEM, "out of memory");
     (*out)->local = group->size == 1;
+    (*out)->session = session_room_retain(group->session);
     (void)errhandler_set(&(*out)->errhandler, &(*out)->handler, errhandler,
                          HANDLE_COMM);
     return MPI_SUCCESS;
@@ -401,4 +410,50 @@ int PMPI_Session_call_errhandler(MPI_Session handle, int code)
     error_note(code, "raised by the program");
     (void)raise_on(session, code, __func__);
     return MPI_SUCCESS;
+}
+
+/* --------------------------------------------------- buffers of buffered sends
+ */
+
+#define SESSION_BUFFER_VARIANT(name, count_t)                                  \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(MPI_Session handle, void *base, count_t size)              \
+    {                                                                          \
+        SESSION_OR_RETURN(session, handle);                                    \
+        int result = session_room_attach(session->room, base, size);           \
+        return result == MPI_SUCCESS ? result                                  \
+                                     : raise_on(session, result, __func__);    \
+    }
+SESSION_BUFFER_VARIANT(Session_attach_buffer, int)
+SESSION_BUFFER_VARIANT(Session_attach_buffer_c, MPI_Count)
+
+#define SESSION_DETACH_VARIANT(name, count_t)                                  \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(MPI_Session handle, void *base, count_t *size)             \
+    {                                                                          \
+        SESSION_OR_RETURN(session, handle);                                    \
+        if (!base || !size)                                                    \
+            return raise_on(session, error_note(MPI_ERR_ARG, "null pointer"),  \
+                            __func__);                                         \
+        *size = (count_t)session_room_detach(session->room, base);             \
+        return MPI_SUCCESS;                                                    \
+    }
+SESSION_DETACH_VARIANT(Session_detach_buffer, int)
+SESSION_DETACH_VARIANT(Session_detach_buffer_c, MPI_Count)
+
+MPI_PUBLIC(Session_flush_buffer);
+int PMPI_Session_flush_buffer(MPI_Session handle)
+{
+    SESSION_OR_RETURN(session, handle);
+    int result = session_room_flush(session->room, NULL);
+    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
+}
+
+MPI_PUBLIC(Session_iflush_buffer);
+int PMPI_Session_iflush_buffer(MPI_Session handle, MPI_Request *request)
+{
+    SESSION_OR_RETURN(session, handle);
+    int result = request ? session_room_flush(session->room, request)
+                         : error_note(MPI_ERR_ARG, "null request");
+    return result == MPI_SUCCESS ? result : raise_on(session, result, __func__);
 }

@@ -112,5 +112,15 @@ bool bsend_charge(struct message *message, const struct comm *comm,
 void bsend_discharge(const struct message *message);
 /* A communicator ends: its buffer is detached. */
 void bsend_forget(struct comm *comm);
+/* The place of a session's buffer; NULL: no memory. Its communicators and
+ * groups have references to it. */
+struct session_room *session_room_new(void);
+struct session_room *session_room_retain(struct session_room *room);
+void session_room_release(struct session_room *room);
+/* The calls for a session's buffer. The results are noted classes. */
+int session_room_attach(struct session_room *room, void *base, MPI_Count size);
+MPI_Count session_room_detach(struct session_room *room, void *base);
+/* With a request for it, or NULL. */
+int session_room_flush(struct session_room *room, MPI_Request *request);
 
 #endif

@@ -807,42 +807,6 @@ int PMPI_Rput_c(const void *origin_addr, MPI_Count origin_count, MPI_Datatype or
     return unsupported("MPI_Rput_c");
 }
 
-MPI_PUBLIC(Session_attach_buffer);
-int PMPI_Session_attach_buffer(MPI_Session session, void *buffer, int size)
-{
-    return unsupported("MPI_Session_attach_buffer");
-}
-
-MPI_PUBLIC(Session_attach_buffer_c);
-int PMPI_Session_attach_buffer_c(MPI_Session session, void *buffer, MPI_Count size)
-{
-    return unsupported("MPI_Session_attach_buffer_c");
-}
-
-MPI_PUBLIC(Session_detach_buffer);
-int PMPI_Session_detach_buffer(MPI_Session session, void *buffer_addr, int *size)
-{
-    return unsupported("MPI_Session_detach_buffer");
-}
-
-MPI_PUBLIC(Session_detach_buffer_c);
-int PMPI_Session_detach_buffer_c(MPI_Session session, void *buffer_addr, MPI_Count *size)
-{
-    return unsupported("MPI_Session_detach_buffer_c");
-}
-
-MPI_PUBLIC(Session_flush_buffer);
-int PMPI_Session_flush_buffer(MPI_Session session)
-{
-    return unsupported("MPI_Session_flush_buffer");
-}
-
-MPI_PUBLIC(Session_iflush_buffer);
-int PMPI_Session_iflush_buffer(MPI_Session session, MPI_Request *request)
-{
-    return unsupported("MPI_Session_iflush_buffer");
-}
-
 MPI_PUBLIC(Unpublish_name);
 int PMPI_Unpublish_name(const char *service_name, MPI_Info info, const char *port_name)
 {

@@ -389,6 +389,70 @@ static void test_info_length(void)
     OK(MPI_Info_free(&info));
 }
 
+/* A session's buffer is that of the communicators made of its groups. */
+static void test_session_buffer(void)
+{
+    static char room[2 * (100 + MPI_BSEND_OVERHEAD)];
+    char data[100] = "", got[100];
+    void *base = NULL;
+    int bytes = -1;
+    MPI_Count wide = -1;
+    MPI_Session session;
+    MPI_Group group, self;
+    MPI_Comm made, copy;
+    MPI_Request request;
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    OK(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
+    OK(MPI_Group_incl(group, 1, (int[]){0}, &self));
+    OK(MPI_Comm_create_from_group(self, "five", MPI_INFO_NULL,
+                                  MPI_ERRORS_RETURN, &made));
+    OK(MPI_Comm_dup(made, &copy));
+    OK(MPI_Session_attach_buffer(session, room, sizeof room));
+    FAILS(MPI_ERR_BUFFER, MPI_Session_attach_buffer_c(session, room, 1));
+    FAILS(MPI_ERR_BUFFER,
+          MPI_Bsend(data, sizeof data, MPI_BYTE, 0, 1, MPI_COMM_SELF));
+    OK(MPI_Bsend(data, sizeof data, MPI_BYTE, 0, 1, made));
+    OK(MPI_Bsend(data, sizeof data, MPI_BYTE, 0, 2, copy));
+    FAILS(MPI_ERR_BUFFER, MPI_Bsend(data, sizeof data, MPI_BYTE, 0, 1, copy));
+    OK(MPI_Session_flush_buffer(session));
+    OK(MPI_Session_iflush_buffer(session, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Bsend(data, sizeof data, MPI_BYTE, 0, 3, copy));
+    OK(MPI_Recv(got, sizeof got, MPI_BYTE, 0, 1, made, MPI_STATUS_IGNORE));
+    OK(MPI_Recv(got, sizeof got, MPI_BYTE, 0, 2, copy, MPI_STATUS_IGNORE));
+    OK(MPI_Recv(got, sizeof got, MPI_BYTE, 0, 3, copy, MPI_STATUS_IGNORE));
+    OK(MPI_Session_detach_buffer(session, &base, &bytes));
+    CHECK(base == room && bytes == (int)sizeof room);
+    OK(MPI_Session_attach_buffer_c(session, room, sizeof room));
+    OK(MPI_Session_detach_buffer_c(session, &base, &wide));
+    CHECK(base == room && wide == (MPI_Count)sizeof room);
+    OK(MPI_Session_attach_buffer(session, room, sizeof room));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_free(&self));
+    OK(MPI_Comm_free(&made));
+    OK(MPI_Session_finalize(&session));
+    OK(MPI_Comm_free(&copy));
+}
+
+static void test_split_by_resource(void)
+{
+    MPI_Comm part;
+    MPI_Info info;
+    int parts = -1;
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, 0,
+                           MPI_INFO_NULL, &part));
+    CHECK(part == MPI_COMM_NULL);
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory"));
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, 0,
+                           info, &part));
+    OK(MPI_Info_free(&info));
+    CHECK(part != MPI_COMM_NULL);
+    OK(MPI_Comm_size(part, &parts));
+    CHECK(parts == size);
+    OK(MPI_Comm_free(&part));
+}
+
 static void test_null_name(void)
 {
     char name[MPI_MAX_OBJECT_NAME] = "";
@@ -428,6 +492,8 @@ int main(int argc, char **argv)
     test_unknown_hint();
     test_info_length();
     test_null_name();
+    test_session_buffer();
+    test_split_by_resource();
     test_fault_tolerance();
 #ifdef PCCL_MPI_FACE_MPICH
     CHECK(MPIX_Request_is_complete(MPI_REQUEST_NULL));
