@@ -171,6 +171,7 @@ static void run_alone(const pcclCollective_t *op, size_t element_size)
     size_t size = op->count * element_size;
     switch (op->kind) {
     case pcclKindAllReduce:
+    case pcclKindReduceScatter:
         if (op->sendbuf != op->recvbuf && size > 0)
             memcpy(op->recvbuf, op->sendbuf, size);
         break;
