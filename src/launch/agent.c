@@ -26,11 +26,12 @@ struct agent_rank {
     struct agent_rank *next;
     uint32_t rank;
     struct proc proc;
-    bool end_sent;   /* that it has ended, and nothing since */
-    int input;       /* write end of its standard input, or -1 */
-    ev_io writable;  /* watches `input` */
-    char *waiting;   /* pending input */
-    size_t at, size; /* of it */
+    char *processors; /* that it is bound to, or "" */
+    bool end_sent;    /* that it has ended, and nothing since */
+    int input;        /* write end of its standard input, or -1 */
+    ev_io writable;   /* watches `input` */
+    char *waiting;    /* pending input */
+    size_t at, size;  /* of it */
 };
 
 struct agent {
@@ -166,6 +167,7 @@ struct start {
     struct bind bind;
     uint32_t local;
     bool reads;
+    bool live; /* parts of lines are for a terminal */
     int argc;
     char **argv, **env;
 };
@@ -175,16 +177,21 @@ static bool start_read(const struct agent *agent, struct start *start,
 {
     struct link_texts texts = {.bytes = (char *)(uintptr_t)frame->bytes,
                                .size = frame->size};
-    int64_t kind, width, local, reads, argc, count;
+    int64_t kind, width, map, fill, live, local, reads, argc, count;
     start->path = link_get(&texts);
     start->directory = link_get(&texts);
     if (!start->path || !start->directory || !link_get_number(&texts, &kind) ||
-        !link_get_number(&texts, &width) || !link_get_number(&texts, &local) ||
-        !link_get_number(&texts, &reads) || !link_get_number(&texts, &argc) ||
-        argc < 1 || (uint64_t)argc > frame->size || kind < BIND_NONE ||
-        kind > BIND_SOCKET || width < 0 || width > CPU_SETSIZE)
+        !link_get_number(&texts, &width) || !link_get_number(&texts, &map) ||
+        !link_get_number(&texts, &fill) || !link_get_number(&texts, &live) ||
+        !link_get_number(&texts, &local) || !link_get_number(&texts, &reads) ||
+        !link_get_number(&texts, &argc) || argc < 1 ||
+        (uint64_t)argc > frame->size || kind < BIND_NONE ||
+        kind > BIND_SOCKET || width < 0 || width > CPU_SETSIZE ||
+        map < BIND_NONE || map > BIND_SOCKET || fill < 0 || fill > RANKS_MAX)
         return false;
-    start->bind = (struct bind){(enum bind_kind)kind, (uint32_t)width};
+    start->bind = (struct bind){(enum bind_kind)kind, (uint32_t)width,
+                                (enum bind_kind)map, (uint32_t)fill};
+    start->live = live != 0;
     start->local = (uint32_t)local;
     start->reads = reads != 0;
     start->argv = memory_get((size_t)argc + 1, sizeof *start->argv);
@@ -202,7 +209,7 @@ static int start_run(struct agent_rank *rank, const struct start *start,
                      char *error, size_t error_size)
 {
     struct agent *agent = rank->agent;
-    struct stream_name name = {.rank = rank->rank};
+    struct stream_name name = {.rank = rank->rank, .live = start->live};
     cpu_set_t cpus;
     int input[2] = {-1, -1};
     int in = start->reads && descriptor_pipe(input) == 0 ? input[0]
@@ -228,6 +235,7 @@ static int start_run(struct agent_rank *rank, const struct start *start,
     if (status != 0) return status;
     rank->end_sent = false;
     rank->input = input[1];
+    rank->processors = bind_text(bound ? &cpus : NULL);
     if (rank->input >= 0) {
         fcntl(rank->input, F_SETFL, O_NONBLOCK);
         ev_io_init(&rank->writable, input_writable, rank->input, EV_WRITE);
@@ -251,6 +259,17 @@ static struct agent_rank *rank_get(struct agent *agent, uint32_t number)
     return rank;
 }
 
+static void send_started(struct agent_rank *rank)
+{
+    struct link_texts texts = {0};
+    link_put_number(&texts, rank->proc.pid);
+    link_put(&texts, rank->processors);
+    send_text_frame(rank->agent, LINK_STARTED, rank->rank, &texts);
+    free(texts.bytes);
+    free(rank->processors);
+    rank->processors = NULL;
+}
+
 static void on_start(struct agent *agent, const struct link_frame *frame)
 {
     char error[MESSAGE_SIZE / 2] = "the launcher's request makes no sense";
@@ -262,7 +281,7 @@ static void on_start(struct agent *agent, const struct link_frame *frame)
     rank_env_free(start.env);
     free(start.argv);
     if (status == 0) {
-        send_number(agent, LINK_STARTED, rank->rank, rank->proc.pid);
+        send_started(rank);
         return;
     }
     struct link_texts texts = {0};

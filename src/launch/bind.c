@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-bool bind_parse(struct bind *bind, const char *text)
+static bool kind_find(const char *text, size_t length, enum bind_kind *kind)
 {
     static const struct {
         const char *name;
@@ -18,25 +19,69 @@ bool bind_parse(struct bind *bind, const char *text)
                  {"numanode", BIND_NUMA},   {"socket", BIND_SOCKET},
                  {"package", BIND_SOCKET},  {"board", BIND_NONE},
                  {"machine", BIND_NONE}};
-    size_t length = strcspn(text, ":");
-    char *end = NULL;
-    unsigned long width = 1;
-    bool said = strcmp(text + length, ":overload-allowed") == 0 ||
-                strcmp(text + length, ":if-supported") == 0;
-    if (text[length] == ':' && !said) {
-        width = strtoul(text + length + 1, &end, 10);
-        if (end == text + length + 1 || *end != '\0' || width == 0 ||
-            width > CPU_SETSIZE)
-            return false;
-    }
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
         if (strlen(known[i].name) != length ||
             strncmp(known[i].name, text, length) != 0)
             continue;
-        *bind = (struct bind){known[i].kind, (uint32_t)width};
+        *kind = known[i].kind;
         return true;
     }
     return false;
+}
+
+static bool width_parse(const char *text, size_t length, uint32_t *width)
+{
+    size_t digits = strspn(text, "0123456789");
+    unsigned long number = strtoul(text, NULL, 10);
+    if (digits == 0 || digits != length || digits > 9 || number == 0 ||
+        number > CPU_SETSIZE)
+        return false;
+    *width = (uint32_t)number;
+    return true;
+}
+
+bool bind_parse(struct bind *bind, const char *text)
+{
+    size_t length = strcspn(text, ":");
+    const char *rest = text + length;
+    enum bind_kind kind;
+    uint32_t width = 1;
+    bool said = strcmp(rest, ":overload-allowed") == 0 ||
+                strcmp(rest, ":if-supported") == 0;
+    if (*rest && !said && !width_parse(rest + 1, strlen(rest + 1), &width))
+        return false;
+    if (!kind_find(text, length, &kind)) return false;
+    bind->kind = kind;
+    bind->width = width;
+    return true;
+}
+
+/* Binds to the part itself unless -bind-to says more. */
+bool bind_parse_map(struct bind *bind, const char *text)
+{
+    struct bind map = *bind;
+    size_t length = strcspn(text, ":");
+    if (length == 3 && strncmp(text, "ppr", 3) == 0) {
+        if (text[length] != ':') return false;
+        text += length + 1;
+        length = strcspn(text, ":");
+        if (!width_parse(text, length, &map.fill) || text[length] != ':')
+            return false;
+        text += length + 1;
+        length = strcspn(text, ":");
+    }
+    map.map = BIND_NONE;
+    bool slot = length == 4 && strncmp(text, "slot", 4) == 0;
+    if (!slot && !kind_find(text, length, &map.map)) return false;
+    for (const char *at = text + length; *at; at += strcspn(at, ":,")) {
+        at++;
+        size_t size = strcspn(at, ":,");
+        if (size < 3 || strncasecmp(at, "pe=", 3) != 0) continue;
+        if (!width_parse(at + 3, size - 3, &map.width)) return false;
+        map.kind = BIND_CORE;
+    }
+    *bind = map;
+    return true;
 }
 
 static int number_in(const char *format, int cpu)
@@ -65,7 +110,7 @@ static int numa_of(int cpu)
     return numa;
 }
 
-void bind_read(struct bind_machine *machine)
+void bind_read_system(struct bind_machine *machine)
 {
     static const char base[] = "/sys/devices/system/cpu/cpu%d/topology/";
     char core[96], socket[96];
@@ -102,21 +147,65 @@ static bool same_unit(const struct bind_cpu *a, const struct bind_cpu *b,
     return false;
 }
 
+/* Numbers the parts of a kind: part_of[i] is that of cpus[i]. */
+static uint32_t parts_number(const struct bind_machine *machine,
+                             enum bind_kind kind, uint32_t part_of[CPU_SETSIZE])
+{
+    uint32_t parts = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        uint32_t j = 0;
+        while (!same_unit(&machine->cpus[i], &machine->cpus[j], kind)) j++;
+        part_of[i] = j == i ? parts++ : part_of[j];
+    }
+    return parts;
+}
+
+uint32_t bind_count(const struct bind_machine *machine, enum bind_kind kind)
+{
+    uint32_t part_of[CPU_SETSIZE];
+    return parts_number(machine, kind, part_of);
+}
+
 bool bind_choose(const struct bind_machine *machine, struct bind bind,
                  uint32_t local, cpu_set_t *set)
 {
-    uint32_t units = 0;
-    uint32_t unit_of[CPU_SETSIZE];
+    uint32_t unit_of[CPU_SETSIZE], part_of[CPU_SETSIZE];
+    uint32_t number_of[CPU_SETSIZE]; /* of a unit, within its part */
     CPU_ZERO(set);
     if (bind.kind == BIND_NONE || machine->count == 0) return false;
+    uint32_t units = parts_number(machine, bind.kind, unit_of);
+    uint32_t parts = parts_number(machine, bind.map, part_of);
+    uint32_t turn = bind.fill ? local / bind.fill : local; /* of the part */
+    uint32_t part = turn % parts, mine = 0;
+    uint64_t at = turn / parts; /* number of the rank within its part */
+    if (bind.fill) at = at * bind.fill + local % bind.fill;
+    memset(number_of, 0xff, units * sizeof *number_of);
     for (uint32_t i = 0; i < machine->count; i++) {
-        uint32_t j = 0;
-        while (!same_unit(&machine->cpus[i], &machine->cpus[j], bind.kind)) j++;
-        unit_of[i] = j == i ? units++ : unit_of[j];
+        if (part_of[i] != part || number_of[unit_of[i]] < mine) continue;
+        number_of[unit_of[i]] = mine++;
     }
-    uint64_t first = (uint64_t)local * bind.width % units;
-    for (uint32_t i = 0; i < machine->count; i++)
-        if ((unit_of[i] + units - first) % units < bind.width)
+    uint64_t first = at * bind.width % mine;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        uint32_t number = number_of[unit_of[i]];
+        if (number < mine && (number + mine - first) % mine < bind.width)
             CPU_SET((unsigned)machine->cpus[i].number, set);
+    }
     return true;
+}
+
+char *bind_text(const cpu_set_t *set)
+{
+    char *text = memory_text("");
+    for (unsigned cpu = 0; set && cpu < CPU_SETSIZE; cpu++) {
+        unsigned last = cpu;
+        if (!CPU_ISSET(cpu, set)) continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set)) last++;
+        char *old = text;
+        const char *comma = *old ? "," : "";
+        text = last > cpu ? memory_print("%s%s%u-%u", old, comma, cpu, last)
+                          : memory_print("%s%s%u", old, comma, cpu);
+        free(old);
+        cpu = last;
+    }
+    return text;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void stream_pump(struct stream *stream);
@@ -110,6 +111,11 @@ bool sink_is_empty(const struct sink *sink)
     return sink->broken || sink->begin == sink->end;
 }
 
+bool sink_is_terminal(const struct sink *sink)
+{
+    return isatty(sink->fd) == 1;
+}
+
 void sink_message(struct sink *sink, const char *line)
 {
     size_t size = strlen(line);
@@ -191,6 +197,25 @@ static bool says_abort(const char *line, size_t size)
     return false;
 }
 
+/* "2026-11-22T14:31:18.123 [3] " */
+static size_t label_make(const struct stream *stream,
+                         char label[sizeof stream->label + STAMP_SIZE])
+{
+    size_t size = 0;
+    if (stream->sink->stamped) {
+        double now = ev_now(stream->sink->loop);
+        time_t seconds = (time_t)now;
+        struct tm tm;
+        size = strftime(label, STAMP_SIZE, "%Y-%m-%dT%H:%M:%S",
+                        localtime_r(&seconds, &tm));
+        size += (size_t)snprintf(label + size, STAMP_SIZE - size, ".%03d ",
+                                 (int)((now - (double)seconds) * 1000));
+    }
+    size_t rest = strlen(stream->label);
+    memcpy(label + size, stream->label, rest);
+    return size + rest;
+}
+
 /* Writes one line, or a piece of a long or unfinished one. With labels, a line
  * of one rank never continues another's; without them no byte is added. */
 static bool stream_put(struct stream *stream, const char *line, size_t size)
@@ -202,14 +227,15 @@ static bool stream_put(struct stream *stream, const char *line, size_t size)
         return true;
     }
     if (says_abort(line, size)) stream->aborts = true;
-    bool labelled = *stream->label != '\0';
-    size_t label_size = strlen(stream->label);
+    char label[sizeof stream->label + STAMP_SIZE];
+    size_t label_size = label_make(stream, label);
+    bool labelled = label_size > 0;
     if (!sink_reserve(sink, size + label_size + 1, SINK_SIZE - MESSAGE_RESERVE))
         return false;
     bool continues = stream->piece && sink->mid_line && sink->open == stream;
     if (labelled && !continues) {
         if (sink->mid_line) sink_put(sink, "\n", 1);
-        sink_put(sink, stream->label, label_size);
+        sink_put(sink, label, label_size);
     }
     sink_put(sink, line, size);
     sink->open = stream;
@@ -225,7 +251,8 @@ static bool stream_move(struct stream *stream)
         size_t rest = stream->end - stream->begin;
         const char *newline = memchr(line, '\n', rest);
         size_t size = newline ? (size_t)(newline - line) + 1 : rest;
-        if (!newline && !stream->eof && rest < LINE_SIZE) break;
+        if (!newline && !stream->eof && !stream->hasty && rest < LINE_SIZE)
+            break;
         if (!stream_put(stream, line, size)) return false;
         stream->begin += size;
     }
@@ -237,8 +264,25 @@ static bool stream_move(struct stream *stream)
     return true;
 }
 
+static void stream_pump(struct stream *stream);
+
+/* A prompt: whoever reads the terminal is to see it. */
+static void quiet_expired(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    struct stream *stream = timer->data;
+    struct sink *sink = stream->sink;
+    if (stream->waiter.waiting) return;
+    stream->hasty = true;
+    stream_pump(stream);
+    stream->hasty = false;
+    sink_flush(sink);
+}
+
 static void stream_pump(struct stream *stream)
 {
+    ev_timer_stop(stream->sink->loop, &stream->quiet);
     if (!stream->sink->broken && !stream_move(stream)) {
         ev_io_stop(stream->sink->loop, &stream->io);
         sink_wait(stream->sink, &stream->waiter);
@@ -246,6 +290,9 @@ static void stream_pump(struct stream *stream)
         stream_close(stream);
     } else {
         ev_io_start(stream->sink->loop, &stream->io);
+        if (!stream->live || stream->end == 0) return;
+        ev_timer_set(&stream->quiet, LAUNCH_QUIET, 0.);
+        ev_timer_start(stream->sink->loop, &stream->quiet);
     }
 }
 
@@ -291,6 +338,10 @@ void stream_open(struct stream *stream, struct sink *sink, int fd,
     stream->eof = stream->abandoned = stream->piece = stream->aborts = false;
     stream->is_error = is_error;
     stream->rank = name ? name->rank : 0;
+    stream->live = name && name->live;
+    stream->hasty = false;
+    ev_timer_init(&stream->quiet, quiet_expired, 0., 0.);
+    stream->quiet.data = stream;
     stream->file = -1;
     stream->label[0] = '\0';
     if (name && name->label)
@@ -338,6 +389,7 @@ void stream_close(struct stream *stream)
     stream->sink = NULL;
     if (!stream_is_open(stream)) return;
     ev_io_stop(sink->loop, &stream->io);
+    ev_timer_stop(sink->loop, &stream->quiet);
     close(stream->fd);
     stream->fd = -1;
     free(stream->buffer);

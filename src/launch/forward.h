@@ -26,6 +26,7 @@ struct sink {
     enum descriptor_kind kind;
     char *buffer; /* SINK_SIZE; [begin, end) is pending */
     size_t begin, end;
+    bool stamped;  /* the time stands before each line */
     bool framed;   /* an agent's: lines go out as frames of agent_link.h */
     bool mid_line; /* the last byte is not a newline */
     bool broken;   /* the reader is gone; streams close */
@@ -38,6 +39,7 @@ struct sink {
 bool sink_open(struct sink *sink, struct ev_loop *loop, int shared);
 void sink_close(struct sink *sink);
 bool sink_is_empty(const struct sink *sink);
+bool sink_is_terminal(const struct sink *sink);
 
 /* Prints a message of the launcher on a line of its own (newline is added).
  * Dropped when even the reserve for such lines is full. */
@@ -53,13 +55,18 @@ void sink_wait_end(struct sink *sink, struct sink_waiter *waiter);
 /* Names of a stream and of its destinations. */
 struct stream_name {
     uint32_t rank;
-    const char *label;    /* before every line, or NULL */
+    const char *label; /* before every line, or NULL */
+    bool live; /* parts of lines are passed on when nothing follows for a while
+                */
     const char *files[2]; /* files for output and errors, or NULL */
 };
 
 struct stream {
     struct sink_waiter waiter; /* first: a waiter is its stream */
     ev_io io;
+    ev_timer quiet; /* a live stream has a part of a line */
+    bool live;
+    bool hasty; /* a part of a line is passed on now */
     struct sink *sink;
     int fd;       /* -1: closed */
     char *buffer; /* LINE_SIZE */

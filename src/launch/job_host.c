@@ -73,6 +73,15 @@ static void on_ended(struct rank *rank, int64_t wait_status)
     rank_ended(rank);
 }
 
+static void on_started(struct rank *rank, struct link_texts *texts)
+{
+    int64_t pid;
+    if (!link_get_number(texts, &pid)) return;
+    rank->proc.pid = (pid_t)pid;
+    const char *processors = link_get(texts);
+    if (processors) rank_report_binding(rank, processors);
+}
+
 static void on_failed(struct rank *rank, struct link_texts *texts)
 {
     struct job *job = rank->job;
@@ -132,7 +141,7 @@ static bool on_frame(void *user, const struct link_frame *frame)
     if (rank->host != host) return true;
     switch (frame->type) {
     case LINK_STARTED:
-        if (link_get_number(&texts, &number)) rank->proc.pid = (pid_t)number;
+        on_started(rank, &texts);
         break;
     case LINK_FAILED:
         on_failed(rank, &texts);

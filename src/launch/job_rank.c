@@ -139,6 +139,7 @@ static void outputs_make(const struct rank *rank, struct outputs *outputs)
     outputs->name =
         (struct stream_name){.rank = rank->index,
                              .label = outputs->label,
+                             .live = sink_is_terminal(rank->job->setup.out),
                              .files = {outputs->files[0], outputs->files[1]}};
     if (options->merge) outputs->name.files[1] = outputs->files[0];
 }
@@ -180,6 +181,9 @@ static void remote_start(struct rank *rank, char *const *env, bool reads)
     link_put(&texts, app->directory ? app->directory : "");
     link_put_number(&texts, options->bind.kind);
     link_put_number(&texts, options->bind.width);
+    link_put_number(&texts, options->bind.map);
+    link_put_number(&texts, options->bind.fill);
+    link_put_number(&texts, sink_is_terminal(rank->job->setup.out));
     link_put_number(&texts, rank->local);
     link_put_number(&texts, reads);
     link_put_number(&texts, app->argc);
@@ -189,6 +193,15 @@ static void remote_start(struct rank *rank, char *const *env, bool reads)
     remote_send(rank->host->remote, LINK_START, rank->index, texts.bytes,
                 texts.size);
     free(texts.bytes);
+}
+
+void rank_report_binding(const struct rank *rank, const char *processors)
+{
+    const struct job *job = rank->job;
+    if (!job->setup.options->report_bindings) return;
+    job_message(job->setup.err, "rank %u on %s is %s%s", rank->index,
+                rank->host->remote ? rank->host->name : job->host,
+                *processors ? "bound to processors " : "not bound", processors);
 }
 
 static struct sink *err_sink(const struct job *job)
@@ -224,6 +237,9 @@ static int local_start(struct rank *rank, char *const *env, int in,
     };
     int status = proc_start(&rank->proc, &request, error, sizeof error);
     free(argv);
+    char *processors = bind_text(bound ? &cpus : NULL);
+    if (status == 0) rank_report_binding(rank, processors);
+    free(processors);
     if (status != 0) job_message(job->setup.err, "%s", error);
     return status;
 }

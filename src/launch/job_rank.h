@@ -56,7 +56,7 @@ struct job {
     bool unreached; /* this restart lacks hosts */
     ev_tstamp host_lost_at; /* a host with ranks was lost, or 0 */
     bool aborted;           /* by a rank; code and rank: */
-    bool told;              /* ... and somebody has said so */
+    bool told;              /* how the ranks ended */
     int abort_code, abort_rank;
     int status;
     int first_failure; /* status, 0: none yet */
@@ -98,6 +98,8 @@ void rank_signal(struct rank *rank, int number);
 bool rank_restart(struct rank *rank);
 /* Releases a spare, which joins the job. */
 void rank_release(struct rank *rank);
+/* --report-bindings: the list of its processors, or "". */
+void rank_report_binding(const struct rank *rank, const char *processors);
 /* Its process has ended: wakes its waiters. */
 void rank_ended(struct rank *rank);
 

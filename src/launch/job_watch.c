@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 /* The first view needs all ranks, and one has ended without coming to it. Only
  * where others have come: a program without MPI waits for nobody. */
@@ -43,13 +44,10 @@ static void leave_silent_hosts(struct job *job)
 }
 
 /* A rank that ended the job has usually said why, on its errors. */
-static void tell_abort(struct job *job)
+static void tell_abort(const struct job *job)
 {
     char line[MESSAGE_SIZE];
-    if (!job->aborted || job->told) return;
-    for (uint32_t i = 0; i < job->count; i++)
-        if (!rank_is_gone(&job->ranks[i])) return;
-    job->told = true;
+    if (!job->aborted) return;
     for (uint32_t i = 0; i < job->count; i++)
         if (job->ranks[i].proc.err.aborts) return;
     snprintf(line, sizeof line,
@@ -60,10 +58,49 @@ static void tell_abort(struct job *job)
     sink_message(job->setup.err, line);
 }
 
+/* One line for ranks beside each other that ended the same way. */
+static void tell_statuses(const struct job *job)
+{
+    for (uint32_t i = 0, last; i < job->count; i = last + 1) {
+        const struct rank *rank = &job->ranks[i];
+        int status = rank->proc.wait_status;
+        char ranks[32];
+        last = i;
+        while (last + 1 < job->count &&
+               rank[last + 1 - i].spare == rank->spare &&
+               rank[last + 1 - i].host_lost == rank->host_lost &&
+               rank[last + 1 - i].proc.wait_status == status)
+            last++;
+        if (rank->spare || rank->proc.pid == 0) continue;
+        if (last > i)
+            snprintf(ranks, sizeof ranks, "ranks %u-%u", i, last);
+        else
+            snprintf(ranks, sizeof ranks, "rank %u", i);
+        if (rank->host_lost)
+            job_message(job->setup.err, "%s: lost with the host", ranks);
+        else if (WIFSIGNALED(status))
+            job_message(job->setup.err, "%s: signal %d", ranks,
+                        WTERMSIG(status));
+        else
+            job_message(job->setup.err, "%s: status %d", ranks,
+                        WEXITSTATUS(status));
+    }
+}
+
+static void tell_end(struct job *job)
+{
+    if (job->told || !job->started) return;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (!rank_is_gone(&job->ranks[i])) return;
+    job->told = true;
+    tell_abort(job);
+    if (job->setup.options->print_statuses) tell_statuses(job);
+}
+
 void job_watch(struct job *job)
 {
     char line[MESSAGE_SIZE];
-    tell_abort(job);
+    tell_end(job);
     if (!job->started || job->ending) return;
     leave_silent_hosts(job);
     const struct rank *rank = never_came(job);

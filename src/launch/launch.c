@@ -251,10 +251,12 @@ static char *library_path_find(void)
 static bool sinks_open(struct launch *launch)
 {
     launch->out = launch->err = &launch->out_sink;
+    launch->out_sink.stamped = launch->options.timestamps;
     if (!sink_open(&launch->out_sink, launch->loop, STDOUT_FILENO))
         return false;
     if (descriptor_is_same(STDOUT_FILENO, STDERR_FILENO)) return true;
     launch->err = &launch->err_sink;
+    launch->err_sink.stamped = launch->options.timestamps;
     return sink_open(&launch->err_sink, launch->loop, STDERR_FILENO);
 }
 
@@ -380,7 +382,8 @@ static void environment_read(struct options_environment *environment)
     static const char *const tasks[] = {"SLURM_TASKS_PER_NODE",
                                         "SLURM_JOB_CPUS_PER_NODE"};
     *environment =
-        (struct options_environment){.deadline = getenv("PCCL_DEADLINE")};
+        (struct options_environment){.deadline = getenv("PCCL_DEADLINE"),
+                                     .timeout = getenv("MPIEXEC_TIMEOUT")};
     if (!getenv("SLURM_JOB_ID") && !getenv("SLURM_JOBID")) return;
     environment->nodes = getenv("SLURM_JOB_NODELIST");
     if (!environment->nodes) environment->nodes = getenv("SLURM_NODELIST");

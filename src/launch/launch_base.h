@@ -7,6 +7,7 @@
 
 #define LAUNCH_GRACE 1.0  /* s from SIGTERM to SIGKILL */
 #define LAUNCH_ANSWER 3.0 /* s for a host to confirm SIGKILL */
+#define LAUNCH_QUIET 0.05 /* s until a part of a line goes to a terminal */
 #define LAUNCH_SWEEP                                                           \
     0.02             /* s between checks for remaining processes of a rank */
 #define RUN_LOOK 0.5 /* s between checks whether a run is over */
@@ -21,6 +22,7 @@ enum {
     RANKS_MAX = PEERS_MAX,
     LINE_SIZE = 64 * 1024,     /* longest line forwarded in one piece */
     SINK_SIZE = 4 * LINE_SIZE, /* largest output pending for our reader */
+    STAMP_SIZE = 48,           /* of a time of day */
     MESSAGE_SIZE = 1024,       /* one line of the launcher */
     MESSAGE_RESERVE =
         LINE_SIZE, /* of SINK_SIZE, for lines of the launcher only */

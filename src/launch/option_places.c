@@ -64,10 +64,9 @@ bool option_one_per_host(struct parser *p, const char *value,
 /* Open MPI's mapping words without effect here, with any modifier. */
 static bool maps_elsewhere(const char *value)
 {
-    static const char *const words[] = {
-        "slot",    "hwthread", "core",    "socket",  "package",
-        "numa",    "l1cache",  "l2cache", "l3cache", "L1cache",
-        "L2cache", "L3cache",  "board",   "seq",     "dist"};
+    static const char *const words[] = {"l1cache", "l2cache", "l3cache",
+                                        "L1cache", "L2cache", "L3cache",
+                                        "seq",     "dist"};
     size_t length = strcspn(value, ":");
     for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
         if (strlen(words[i]) == length && strncmp(value, words[i], length) == 0)
@@ -76,25 +75,40 @@ static bool maps_elsewhere(const char *value)
     return false;
 }
 
-/* Only mappings that select hosts: node, and ppr:N:node. */
+/* ppr:N:node */
+static bool map_per_node(struct parser *p, const char *value, bool *is_node)
+{
+    char count[16] = {0};
+    size_t length = strcspn(value + 4, ":");
+    *is_node =
+        length < sizeof count && strcmp(value + 4 + length, ":node") == 0;
+    if (!*is_node) return true;
+    memcpy(count, value + 4, length);
+    return option_per_host(p, count, NULL);
+}
+
 bool option_map(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
-    char count[16] = {0};
+    static struct bind_machine machine;
+    bool is_node = strcmp(value, "node") == 0;
+    bool per_part = strncmp(value, "ppr:", 4) == 0;
     p->has_app_options = true;
-    if (strcmp(value, "node") == 0) return option_per_host(p, "1", NULL);
+    if (is_node) return option_per_host(p, "1", NULL);
     if (maps_elsewhere(value)) return true;
-    if (strncmp(value, "ppr:", 4) != 0)
+    if (per_part && !map_per_node(p, value, &is_node)) return false;
+    if (is_node) return true;
+    struct bind *bind = &p->options->bind;
+    if (!bind_parse_map(bind, value))
         return option_fail(p->options,
-                           "%s %s: it is node, ppr:N:node, or slot, core, "
-                           "socket and the like, without effect",
+                           "%s %s: it is node, slot, hwthread, core, numa, "
+                           "socket or ppr:N:ONE-OF-THESE, with :PE=N for N "
+                           "cores per rank",
                            p->name, value);
-    size_t length = strcspn(value + 4, ":");
-    if (length >= sizeof count || strcmp(value + 4 + length, ":node") != 0)
-        return option_fail(p->options, "%s %s: only ppr:N:node", p->name,
-                           value);
-    memcpy(count, value + 4, length);
-    return option_per_host(p, count, NULL);
+    if (!per_part) return true;
+    bind_read(&machine); /* other hosts are like this one */
+    p->options->per_host = bind->fill * bind_count(&machine, bind->map);
+    return true;
 }
 
 bool option_launcher(struct parser *p, const char *value, const char *unused)
@@ -128,6 +142,7 @@ bool option_bind(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
     p->has_app_options = true;
+    p->options->bind_given = true;
     if (bind_parse(&p->options->bind, value)) return true;
     return option_fail(p->options,
                        "%s %s: it is one of none, hwthread, core, numa, "
@@ -191,4 +206,38 @@ bool option_interface(struct parser *p, const char *value, const char *unused)
     p->has_app_options = true;
     p->options->interface = value;
     return true;
+}
+
+bool option_report_bindings(struct parser *p, const char *value,
+                            const char *second)
+{
+    (void)value;
+    (void)second;
+    p->has_app_options = true;
+    return p->options->report_bindings = true;
+}
+
+bool option_print_statuses(struct parser *p, const char *value,
+                           const char *second)
+{
+    (void)value;
+    (void)second;
+    p->has_app_options = true;
+    return p->options->print_statuses = true;
+}
+
+bool option_timestamps(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    p->has_app_options = true;
+    return p->options->timestamps = true;
+}
+
+/* A day: what is stopped in a debugger, or by a signal, is waited for. */
+bool option_debug(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    return option_deadline(p, "86400", NULL);
 }

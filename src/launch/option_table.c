@@ -130,8 +130,7 @@ bool option_deadline(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-static bool apply_timeout(struct parser *p, const char *value,
-                          const char *unused)
+bool option_timeout(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
     p->has_app_options = true;
@@ -398,7 +397,7 @@ static const struct option_entry table[] = {
     {"listen", VALUE_ONE, apply_listen},
     {"join", VALUE_ONE, apply_join},
     {"deadline", VALUE_ONE, option_deadline},
-    {"timeout", VALUE_ONE, apply_timeout},
+    {"timeout", VALUE_ONE, option_timeout},
     {"quorum", VALUE_ONE, apply_quorum},
     {"elastic", VALUE_RANGE, apply_elastic},
     {"disable-auto-cleanup", VALUE_NONE, apply_no_cleanup},
@@ -454,6 +453,10 @@ static const struct option_entry table[] = {
     {"binding", VALUE_ONE, option_bind},
     {"bind-to-core", VALUE_NONE, option_bind_core},
     {"bind-to-socket", VALUE_NONE, option_bind_socket},
+    {"report-bindings", VALUE_NONE, option_report_bindings},
+    {"print-all-exitcodes", VALUE_NONE, option_print_statuses},
+    {"timestamp-output", VALUE_NONE, option_timestamps},
+    {"debug", VALUE_NONE, option_debug},
     {"agent", VALUE_NONE, apply_agent},
     {"until-done", VALUE_NONE, apply_until_done},
     /* without effect */
@@ -475,11 +478,9 @@ static const struct option_entry table[] = {
     {"oversubscribe", VALUE_NONE, apply_nothing},
     {"personality", VALUE_ONE, apply_nothing},
     {"pmi-port", VALUE_NONE, apply_nothing},
-    {"print-all-exitcodes", VALUE_NONE, apply_nothing},
     {"q", VALUE_NONE, apply_nothing},
     {"quiet", VALUE_NONE, apply_nothing},
     {"rank-by", VALUE_ONE, apply_nothing},
-    {"report-bindings", VALUE_NONE, apply_nothing},
     {"rmk", VALUE_ONE, apply_nothing},
     {"topolib", VALUE_ONE, apply_nothing},
     {"use-hwthread-cpus", VALUE_NONE, apply_nothing},
@@ -495,7 +496,6 @@ static const struct option_entry table[] = {
     {"npersocket", VALUE_ONE, apply_unsupported},
     {"preload-binary", VALUE_NONE, apply_unsupported},
     {"output", VALUE_ONE, apply_unsupported},
-    {"timestamp-output", VALUE_NONE, apply_unsupported},
 };
 
 const struct option_entry *option_find(const char *name, size_t length)

@@ -37,6 +37,7 @@ const char *option_nearest(const char *name, size_t length);
 __attribute__((format(printf, 2, 3))) bool option_fail(struct options *options,
                                                        const char *format, ...);
 bool option_deadline(struct parser *p, const char *value, const char *unused);
+bool option_timeout(struct parser *p, const char *value, const char *unused);
 
 /* Parses a count: 1 or more, at most the largest number of ranks. */
 bool option_count(struct parser *p, const char *text, uint32_t *count);
@@ -52,7 +53,8 @@ option_apply option_env, option_env_all, option_env_none, option_env_list,
 option_apply option_hosts, option_host_file, option_rank_file, option_per_host,
     option_one_per_host, option_map, option_launcher, option_launcher_exec,
     option_agent, option_prefix, option_mca, option_interface, option_bind,
-    option_bind_core, option_bind_socket;
+    option_bind_core, option_bind_socket, option_report_bindings,
+    option_print_statuses, option_timestamps, option_debug;
 
 /* Reads a whole file; the caller frees it. NULL: see errno. */
 char *option_file(const char *path);

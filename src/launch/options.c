@@ -253,6 +253,14 @@ bool options_complete(struct options *options,
         !option_deadline(&parser, deadline, NULL))
         return false;
     if (options->mode != MODE_LAUNCH) return true;
+    const char *timeout = environment->timeout;
+    parser.name = "MPIEXEC_TIMEOUT";
+    if (options->timeout == 0 && timeout && *timeout != '\0' &&
+        !option_timeout(&parser, timeout, NULL))
+        return false;
+    struct bind *bind = &options->bind;
+    if (!options->bind_given && bind->kind == BIND_NONE) bind->kind = bind->map;
+    if (bind->width == 0) bind->width = 1;
     const char *nodes = environment->nodes;
     if (nodes && *nodes && options->hosts.count == 0 && !options->join) {
         if (!hosts_parse_slurm(&options->hosts, nodes, environment->tasks,

@@ -81,6 +81,10 @@ struct options {
     const char *interface; /* that the coordinator listens on, or NULL */
     const char *universe;  /* -usize, or NULL */
     struct bind bind;
+    bool bind_given;      /* by -bind-to; otherwise --map-by binds */
+    bool report_bindings; /* prints the processors of each rank */
+    bool print_statuses;  /* prints how each rank ended */
+    bool timestamps;      /* before each line of output */
     int64_t stdin_to;
     const char *out_pattern, *err_pattern; /* files instead of our output */
     const char *out_folder;                /* the same, in Open MPI's layout */
@@ -97,6 +101,7 @@ bool options_parse(struct options *options, int argc, char **argv);
  * Determines the number of ranks. False: error. */
 struct options_environment {
     const char *deadline; /* PCCL_DEADLINE */
+    const char *timeout;  /* MPIEXEC_TIMEOUT */
     const char *nodes;    /* of Slurm's allocation */
     const char *tasks;    /* per node */
     bool srun;            /* srun is installed */

@@ -152,7 +152,8 @@ static size_t make_frame(struct fuzz_input *in, char *to, size_t room)
     return size;
 }
 
-/* path, directory, kind, width, local, reads, argc, words, count, settings */
+/* path, directory, kind, width, map, fill, live, local, reads, argc, words,
+ * count, settings */
 static size_t make_start(struct fuzz_input *in, char *to)
 {
     struct link_texts texts = {0};
@@ -162,6 +163,9 @@ static size_t make_start(struct fuzz_input *in, char *to)
     link_put(&texts, bits & 2 ? "" : "/tmp");
     link_put_number(&texts, bits >> 2 & 7);
     link_put_number(&texts, bits >> 5);
+    link_put_number(&texts, bits >> 3 & 7);
+    link_put_number(&texts, bits & 3);
+    link_put_number(&texts, bits & 1);
     link_put_number(&texts, fuzz_u8(in));
     link_put_number(&texts, bits & 2);
     link_put_number(&texts, words + (bits == 255));

@@ -125,6 +125,48 @@ static void test_silent_host(void **state)
     run_free(&run);
 }
 
+/* --print-all-exitcodes, --report-bindings: one line for the same. */
+static void test_told(void **state)
+{
+    (void)state;
+    struct run run;
+    RUN(&run, "--elastic", "-print-all-exitcodes", "--report-bindings",
+        "--map-by", "core", "--launcher", "fork", "-hosts", "localhost:3,far:2",
+        "-n", "5", "sh", "-c",
+        "[ $RANK != 3 ] || exit 3; [ $RANK != 4 ] || kill -9 $$; exit 0");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_has(run.errors, "pccl-master: ranks 0-2: status 0\n");
+    assert_has(run.errors, "pccl-master: rank 3: status 3\n");
+    assert_has(run.errors, "pccl-master: rank 4: signal 9\n");
+    assert_has(run.errors, " is bound to processors ");
+    assert_has(run.errors, "rank 4 on far is bound to processors ");
+    run_free(&run);
+}
+
+/* MPIEXEC_TIMEOUT is --timeout, which comes before it. */
+static void test_timeout_variable(void **state)
+{
+    (void)state;
+    struct run run;
+    setenv("MPIEXEC_TIMEOUT", "0.1", 1);
+    RUN(&run, "-n", "1", "sleep", "1000");
+    run_finish(&run);
+    assert_int_equal(run.status, 124);
+    run_free(&run);
+    RUN(&run, "--timeout", "1000", "-n", "1", "true");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    run_free(&run);
+    setenv("MPIEXEC_TIMEOUT", "soon", 1);
+    RUN(&run, "-n", "1", "true");
+    run_finish(&run);
+    assert_int_equal(run.status, 2);
+    assert_has(run.errors, "MPIEXEC_TIMEOUT needs a number of seconds");
+    run_free(&run);
+    unsetenv("MPIEXEC_TIMEOUT");
+}
+
 int main(int argc, char **argv)
 {
     run_arguments(argc, argv);
@@ -134,6 +176,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_abort_once),
         cmocka_unit_test(test_stopped_guard),
         cmocka_unit_test(test_silent_host),
+        cmocka_unit_test(test_told),
+        cmocka_unit_test(test_timeout_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,13 +181,33 @@ static void test_binding(void **state)
         uint32_t local;
         unsigned cpus; /* one bit per processor */
     } cases[] = {
-        {"hwthread", 0, 0x01}, {"hwthread", 9, 0x02},
-        {"core", 0, 0x11},     {"core", 1, 0x22},
-        {"core", 3, 0x88},     {"core", 4, 0x11},
-        {"core:2", 1, 0xcc},   {"core:3", 1, 0x99 | 0x22},
-        {"socket", 0, 0x33},   {"socket", 1, 0xcc},
-        {"numa", 1, 0xcc},     {"socket:2", 5, 0xff},
-        {"none", 0, 0},        {"core:9", 1, 0xff},
+        {"hwthread", 0, 0x01},
+        {"hwthread", 9, 0x02},
+        {"core", 0, 0x11},
+        {"core", 1, 0x22},
+        {"core", 3, 0x88},
+        {"core", 4, 0x11},
+        {"core:2", 1, 0xcc},
+        {"core:3", 1, 0x99 | 0x22},
+        {"socket", 0, 0x33},
+        {"socket", 1, 0xcc},
+        {"numa", 1, 0xcc},
+        {"socket:2", 5, 0xff},
+        {"none", 0, 0},
+        {"core:9", 1, 0xff},
+        /* of --map-by */
+        {"=socket", 0, 0x33},
+        {"=socket", 1, 0xcc},
+        {"=socket", 2, 0x33},
+        {"=slot:PE=2", 1, 0xcc},
+        {"=socket:PE=1", 0, 0x11},
+        {"=socket:PE=1", 1, 0x44},
+        {"=socket:PE=1", 2, 0x22},
+        {"=numa:pe=2", 3, 0xcc},
+        {"=ppr:2:socket", 1, 0x33},
+        {"=ppr:2:socket", 2, 0xcc},
+        {"=ppr:1:numa:PE=1", 1, 0x44},
+        {"=ppr:1:numa:PE=1", 2, 0x22},
     };
     for (int i = 0; i < 8; i++)
         machine.cpus[machine.count++] = (struct bind_cpu){.number = i,
@@ -195,10 +215,15 @@ static void test_binding(void **state)
                                                           .socket = i >> 1 & 1,
                                                           .numa = i >> 1 & 1};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct bind bind;
+        struct bind bind = {.width = 1};
         cpu_set_t set;
         unsigned got = 0;
-        assert_true(bind_parse(&bind, cases[i].text));
+        bool map = cases[i].text[0] == '=';
+        if (map)
+            assert_true(bind_parse_map(&bind, cases[i].text + 1));
+        else
+            assert_true(bind_parse(&bind, cases[i].text));
+        if (map && bind.kind == BIND_NONE) bind.kind = bind.map;
         bool bound = bind_choose(&machine, bind, cases[i].local, &set);
         assert_int_equal(bound, cases[i].cpus != 0);
         for (unsigned k = 0; k < 8; k++)
@@ -206,11 +231,38 @@ static void test_binding(void **state)
         if (got != cases[i].cpus)
             fail_msg("%s of %u: %x", cases[i].text, cases[i].local, got);
     }
-    struct bind bind;
+    struct bind bind = {.kind = BIND_NUMA};
     assert_false(bind_parse(&bind, "cores"));
     assert_false(bind_parse(&bind, "core:x"));
-    bind_read(&machine); /* this machine */
-    assert_true(machine.count > 0);
+    static const char *const wrong[] = {
+        "moon",       "socket:PE=", "ppr",       "ppr:socket",
+        "ppr:0:numa", "ppr:2",      "slot:PE=x", ""};
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++)
+        assert_false(bind_parse_map(&bind, wrong[i]));
+    assert_int_equal(bind.kind, BIND_NUMA);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (unsigned i = 0; i < 9; i++)
+        if (i != 3 && i != 5) CPU_SET(i, &set);
+    char *text = bind_text(&set), *none = bind_text(NULL);
+    assert_string_equal(text, "0-2,4,6-8");
+    assert_string_equal(none, "");
+    free(text);
+    free(none);
+}
+
+/* This machine has the same parts for hwloc and in /sys. */
+static void test_machine(void **state)
+{
+    (void)state;
+    static struct bind_machine one, other;
+    bind_read(&one);
+    bind_read_system(&other);
+    assert_true(one.count > 0);
+    assert_int_equal(one.count, other.count);
+    for (int kind = BIND_THREAD; kind <= BIND_SOCKET; kind++)
+        assert_int_equal(bind_count(&one, (enum bind_kind)kind),
+                         bind_count(&other, (enum bind_kind)kind));
 }
 
 static void test_frames(void **state)
@@ -255,7 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),     cmocka_unit_test(test_hosts_left_out),
         cmocka_unit_test(test_placement), cmocka_unit_test(test_binding),
-        cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_machine),   cmocka_unit_test(test_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,60 @@ static void test_terminal(void **state)
     close(terminal);
 }
 
+/* A prompt appears before its line is complete, also that of another host. */
+static void test_prompt(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = {"localhost", "far"};
+    for (int i = 0; i < 2; i++) {
+        int terminal;
+        pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            execl(run_master, run_master, "--launcher", "fork", "-hosts",
+                  hosts[i], "-n", "1", "sh", "-c",
+                  "printf 'name? '; read x; echo hello $x", (char *)NULL);
+            _exit(98);
+        }
+        char text[1024] = "";
+        size_t size = 0;
+        bool typed = false;
+        for (;;) {
+            ssize_t got = read(terminal, text + size, sizeof text - 1 - size);
+            if (got <= 0) break;
+            size += (size_t)got;
+            text[size] = '\0';
+            if (!typed && strstr(text, "name? "))
+                typed = write(terminal, "you\n", 4) == 4;
+        }
+        int status;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_has(text, "hello you");
+        close(terminal);
+    }
+}
+
+/* --timestamp-output: each line has a time, before its label. */
+static void test_timestamps(void **state)
+{
+    (void)state;
+    struct run run;
+    RUN(&run, "--timestamp-output", "-l", "-n", "1", "sh", "-c",
+        "echo one; echo two; echo three >&2");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    int year, hour, milli, used = 0;
+    assert_int_equal(sscanf(run.output, "%d-%*d-%*dT%d:%*d:%*d.%3d [0] one\n%n",
+                            &year, &hour, &milli, &used),
+                     3);
+    assert_true(used > 0 && year > 2000);
+    assert_has(run.output + used, " [0] two\n");
+    assert_has(run.errors, " [0] three\n");
+    assert_true(run.errors[0] == '2');
+    run_free(&run);
+}
+
 static void test_programs(void **state)
 {
     (void)state;
@@ -276,7 +330,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_dead_reader),
         cmocka_unit_test(test_input),       cmocka_unit_test(test_closed_files),
         cmocka_unit_test(test_same_file),   cmocka_unit_test(test_terminal),
-        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_programs),    cmocka_unit_test(test_prompt),
+        cmocka_unit_test(test_timestamps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
