@@ -42,7 +42,7 @@ const char options_help[] =
     "  --prefix DIR           other hosts have DIR/bin/pccl-master\n"
     "  --launcher-agent CMD   ... or this command starts it there\n"
     "  -iface NAME            interface on which the coordinator listens\n"
-    "                         No hosts given: Slurm's allocation or this one.\n"
+    "                         No hosts given: a batch system's, or this one.\n"
     "\n"
     "failures\n"
     "  --elastic [MIN[:MAX]]  ranks may die while at least MIN (1) are left\n"

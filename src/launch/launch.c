@@ -384,6 +384,7 @@ static void environment_read(struct options_environment *environment)
     *environment =
         (struct options_environment){.deadline = getenv("PCCL_DEADLINE"),
                                      .timeout = getenv("MPIEXEC_TIMEOUT")};
+    environment->batch = true;
     if (!getenv("SLURM_JOB_ID") && !getenv("SLURM_JOBID")) return;
     environment->nodes = getenv("SLURM_JOB_NODELIST");
     if (!environment->nodes) environment->nodes = getenv("SLURM_NODELIST");

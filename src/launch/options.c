@@ -1,6 +1,8 @@
 /* options.c - parses words into options; option_table.c has their effects. */
 #include "option_table.h"
 
+#include "allocation.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,6 +270,11 @@ bool options_complete(struct options *options,
             return option_fail(options, "Slurm's allocation: %s", detail);
         if (options->launcher == LAUNCHER_AUTO && environment->srun)
             options->launcher = LAUNCHER_SLURM;
+    } else if (environment->batch && options->hosts.count == 0 &&
+               !options->join) {
+        const char *source;
+        if (!allocation_hosts(&options->hosts, &source, detail, sizeof detail))
+            return option_fail(options, "%s: %s", source, detail);
     }
     return ranks_settle(options);
 }

@@ -105,6 +105,7 @@ struct options_environment {
     const char *nodes;    /* of Slurm's allocation */
     const char *tasks;    /* per node */
     bool srun;            /* srun is installed */
+    bool batch;           /* variables of other batch systems count */
 };
 bool options_complete(struct options *options,
                       const struct options_environment *environment);

@@ -1,5 +1,6 @@
 /* test_launch_hosts.c - tests of host lists, placement, binding and frames;
  * pure. */
+#include "../../src/launch/allocation.h"
 #include "../../src/launch/bind.h"
 #include "../../src/launch/hosts.h"
 #include "../../src/launch/agent_link.h"
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -302,12 +305,76 @@ static void test_frames(void **state)
     assert_null(link_get(&texts)); /* unterminated */
 }
 
+static void file_make(char *path, const char *text)
+{
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(fchmod(fd, 0700), 0);
+    close(fd);
+}
+
+/* Hosts by the variables of batch systems. */
+static void test_allocations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *file, *expected;
+    } cases[] = {
+        {"PBS_NODEFILE", NULL, "a\na\nb\n", "a:1 a:1 b:1"},
+        {"LSB_DJOB_HOSTFILE", NULL, "a\nb\n", "a:1 b:1"},
+        {"OAR_NODEFILE", NULL, "a\n", "a:1"},
+        {"LSB_MCPU_HOSTS", " a 4  b 8 ", NULL, "a:4 b:8"},
+        {"LSB_MCPU_HOSTS", "a 4 b", NULL, "!'b' has no number"},
+        {"LSB_MCPU_HOSTS", "a x", NULL, "!"},
+        {"PE_HOSTFILE", NULL, "a 4 q@a UNDEFINED\nb 2\n", "a:4 b:2"},
+        {"PBS_NODEFILE", "/no/file", NULL, "!/no/file: No such file"},
+        {"FLUX_URI", "local:", NULL, "n1:1 n2:1"},
+    };
+    char folder[] = "/tmp/pccl-flux-XXXXXX", flux[64];
+    char *old = strdup(getenv("PATH"));
+    assert_non_null(mkdtemp(folder));
+    snprintf(flux, sizeof flux, "%s/flux", folder);
+    FILE *script = fopen(flux, "w");
+    assert_non_null(script);
+    fputs("#!/bin/sh\necho 'n[1-2]'\n", script);
+    fclose(script);
+    assert_int_equal(chmod(flux, 0700), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct host_list list = {0};
+        const char *source = NULL;
+        char error[256] = "", got[256] = "", path[] = "/tmp/pccl-hosts-XXXXXX";
+        char paths[4096];
+        snprintf(paths, sizeof paths, "%s:%s", folder, old);
+        setenv("PATH", paths, 1);
+        if (cases[i].file) file_make(path, cases[i].file);
+        setenv(cases[i].name, cases[i].file ? path : cases[i].value, 1);
+        bool good = allocation_hosts(&list, &source, error, sizeof error);
+        for (size_t k = 0; good && k < list.count; k++)
+            snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s:%u",
+                     k ? " " : "", list.entries[k].name, list.entries[k].slots);
+        if (cases[i].file) unlink(path);
+        unsetenv(cases[i].name);
+        setenv("PATH", old, 1);
+        assert_string_equal(source, cases[i].name);
+        assert_int_equal(good, cases[i].expected[0] != '!');
+        if (good) assert_string_equal(got, cases[i].expected);
+        if (!good && !strstr(error, cases[i].expected + 1))
+            fail_msg("%s: %s", cases[i].name, error);
+        hosts_free(&list);
+    }
+    unlink(flux);
+    rmdir(folder);
+    free(old);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),     cmocka_unit_test(test_hosts_left_out),
         cmocka_unit_test(test_placement), cmocka_unit_test(test_binding),
-        cmocka_unit_test(test_machine),   cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_machine),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
