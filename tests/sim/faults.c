@@ -309,9 +309,10 @@ static void join(struct sim *s)
 /* Where the fast path is often used most faults happen on it. */
 static bool is_slow_moment(const struct sim *s)
 {
+    if (!s->options.fast) return false;
     for (uint32_t i = 0; i < SIM_PROCS_MAX; i++)
         if (s->procs[i].used && s->procs[i].fast.op) return false;
-    return s->options.fast;
+    return true;
 }
 
 static bool happens(struct sim *s, uint32_t rate)

@@ -123,11 +123,13 @@ void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
         return;
     }
     size_t width = dtype_size(spec->dtype);
-    for (size_t i = 0; i < size / width; i++) {
-        uint64_t v = (h + i * 0x9e3779b97f4a7c15u) >> 62;
-        if (spec->redop == REDOP_PROD && v > 2) v = 1;
-        put_number(spec->dtype, v, bytes + i * width);
-    }
+    uint8_t numbers[4][8];
+    for (uint64_t v = 0; v < 4; v++)
+        put_number(spec->dtype, spec->redop == REDOP_PROD && v > 2 ? 1 : v,
+                   numbers[v]);
+    for (size_t i = 0; i < size / width; i++)
+        memcpy(bytes + i * width, numbers[(h + i * 0x9e3779b97f4a7c15u) >> 62],
+               width);
 }
 
 static uint8_t *buffer_new(size_t size)
