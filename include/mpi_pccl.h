@@ -69,6 +69,9 @@ extern "C" {
  * and no communicator. The program gives them their data by collectives after
  * the update, for instance by a broadcast from rank 0.
  *
+ * In a rank that is asked to leave (PCCL_Drain_requested) it leaves, and does
+ * not return.
+ *
  * In a program started by mpiexec -n 1 or without launcher it does nothing.
  *
  * MPI_SUCCESS          the new view is in force.
@@ -106,6 +109,17 @@ PCCL_EXPORT int PCCL_Optimize_topology(MPI_Comm comm);
  * MPI_ERR_COMM         not the world or a duplicate of it.
  * MPI_ERR_OTHER        this rank was evicted or the run is over. */
 PCCL_EXPORT int PCCL_Are_peers_pending(MPI_Comm comm, int *flag);
+
+/* Sets *flag to 1 if this rank is asked to leave: by `pccl-master --drain`, or
+ * by the signal that PCCL_DRAIN_SIGNAL names. It leaves in its next call of
+ * PCCL_Update_topology, which does not return: the process ends with status 0,
+ * and exit handlers run. The others go on as after a loss, and need not call
+ * anything else than before. A program that has something to do first, such as
+ * writing a checkpoint, asks here before that call. Local, never blocks.
+ *
+ * MPI_SUCCESS          *flag is set.
+ * MPI_ERR_ARG          flag is NULL. */
+PCCL_EXPORT int PCCL_Drain_requested(int *flag);
 
 /* Shared state: the buffers that every rank is to have in common, such as
  * weights, momentum and step of a training. A program lists them once, in the

@@ -923,6 +923,17 @@ PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
  * its ranks and exits with `code`. Returns at once. */
 PCCL_EXPORT pcclResult_t pcclAbortRun(pcclComm_t *comm, int code);
 
+/* Sets *requested_out to whether this process has got the signal that the
+ * variable PCCL_DRAIN_SIGNAL names (USR2, TERM, ...): by `pccl-master --drain`,
+ * or by a batch system that will take its host away. The program then calls
+ * pcclDestroyCommunicator at a place of its choice, where it has no operation
+ * under way, and ends; nothing happens otherwise. A handler that the program
+ * had for the signal before pcclInit is called as well. Local, never blocks;
+ * any thread.
+ *
+ * pcclInvalidArgument  requested_out is NULL. */
+PCCL_EXPORT pcclResult_t pcclDrainRequested(bool *requested_out);
+
 /* Sets *done_out to whether an await would return at once. Moves data, never
  * blocks.
  *

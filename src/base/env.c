@@ -3,6 +3,7 @@
 
 #include "decimal.h"
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,4 +68,20 @@ int64_t env_deadline_ns(void (*warn)(const char *text))
 int64_t env_patience_ns(void (*warn)(const char *text))
 {
     return seconds_ns("PCCL_MASTER_PATIENCE", warn);
+}
+
+int env_drain_signal(void)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } signals[] = {{"HUP", SIGHUP},    {"INT", SIGINT}, {"USR1", SIGUSR1},
+                   {"USR2", SIGUSR2},  {"URG", SIGURG}, {"TERM", SIGTERM},
+                   {"WINCH", SIGWINCH}};
+    const char *text = getenv("PCCL_DRAIN_SIGNAL");
+    if (!text) return 0;
+    if (strncmp(text, "SIG", 3) == 0) text += 3;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (strcmp(text, signals[i].name) == 0) return signals[i].number;
+    return 0;
 }

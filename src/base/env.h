@@ -17,6 +17,7 @@
     X(PCCL_JOIN, "1: join a running job instead of starting one")              \
     X(PCCL_RESTART, "how often the launcher has started the job again")        \
     X(PCCL_SPARE, "1: wait for a line on standard input before joining")       \
+    X(PCCL_DRAIN_SIGNAL, "signal that asks a rank to leave: USR2, TERM, ...")  \
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
     X(PCCL_MASTER_PATIENCE, "seconds of silence after which a master is lost") \
     X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
@@ -39,6 +40,10 @@ int32_t env_rank(void);
 /* PCCL_DEADLINE in nanoseconds. 0: unset, or not a number of seconds between
  * 0.01 and 1e6; in that case warn gets its text. */
 int64_t env_deadline_ns(void (*warn)(const char *text));
+/* The number of PCCL_DRAIN_SIGNAL. 0: unset, or none of HUP, INT, USR1, USR2,
+ * TERM, URG and WINCH, with SIG before it or not. */
+int env_drain_signal(void);
+
 /* PCCL_MASTER_PATIENCE, likewise. */
 int64_t env_patience_ns(void (*warn)(const char *text));
 

@@ -51,7 +51,8 @@ static uint32_t count_good(const struct job *job)
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->count; i++) {
         const struct rank *rank = &job->ranks[i];
-        count += rank->good || (rank->proc.news && ended_well(rank));
+        count += rank->good ||
+                 (rank->proc.news && ended_well(rank) && !rank->drained);
     }
     return count;
 }
@@ -280,10 +281,14 @@ static struct rank *news_first(struct job *job)
 static void news_handle(struct job *job, struct rank *rank)
 {
     rank->proc.news = false;
-    rank->good = ended_well(rank);
+    rank->good = ended_well(rank) && !rank->drained;
     rank_ended(rank);
     if (job->ending || rank->dismissed) return;
-    if (rank->spare) {
+    if (rank->drained && ended_well(rank)) {
+        job_message(job->setup.err, "rank %u has left; %u left", rank->index,
+                    count_alive(job));
+        quorum_lower(job, count_alive(job));
+    } else if (rank->spare) {
         char text[MESSAGE_SIZE / 2];
         describe(rank, text, sizeof text);
         job_message(job->setup.err, "spare %s", text);
@@ -386,6 +391,7 @@ static void timeout_expired(struct ev_loop *loop, ev_timer *timer, int events)
  * it at once and may lose output. */
 static void interrupt(struct job *job, int number)
 {
+    job_drained(job, number);
     job->interrupts++;
     job_no_restart(job);
     if (count_alive(job) == 0) {
@@ -420,6 +426,7 @@ static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
         break;
     default:
         if (watcher->signum == SIGHUP) job_no_restart(job);
+        job_drained(job, watcher->signum);
         signal_all(job, watcher->signum);
     }
 }

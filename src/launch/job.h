@@ -46,6 +46,12 @@ double job_pause(const struct job *job);
 /* A rank ended the job, by MPI_Abort or by a fatal error. */
 void job_abort(struct job *job, int code, int rank);
 
+/* Asks ranks to leave at their next safe point: a rank, or all of a host. The
+ * answer begins with '+', or with '-' for a refusal. */
+void job_drain(struct job *job, const char *what, char *answer, size_t size);
+/* The signal that asks a rank to leave; 0: the job is not elastic. */
+int job_drain_signal(const struct options *options);
+
 /* Asks the agents of all hosts about a silent peer; that of its host answers
  * to the server. */
 void job_look(struct job *job, uint64_t id, uint64_t host, uint32_t pid);

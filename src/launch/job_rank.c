@@ -293,7 +293,7 @@ static int rank_start(struct rank *rank)
     char **env = env_make(rank);
     int status = 0;
     outputs_make(rank, &outputs);
-    rank->good = rank->host_lost = false;
+    rank->good = rank->host_lost = rank->drained = false;
     rank->started = ev_time();
     if (rank->host->remote)
         start_there(rank, env, reads, &outputs.name);

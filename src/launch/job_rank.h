@@ -29,6 +29,7 @@ struct rank {
     bool spare;      /* waits to replace a dead rank */
     bool dismissed;  /* a spare that is no longer needed */
     bool newcomer;   /* joins, or will join, a running job */
+    bool drained;    /* it was asked to leave */
     bool host_lost;  /* it ended because its host did */
     bool closing[2]; /* its host knows that our output or errors are closed */
     ev_timer respawn;
@@ -113,6 +114,9 @@ void rank_not_started(struct rank *rank);
 
 /* job.c: SIGTERM now, SIGKILL after the grace; only the first call counts. */
 void job_end(struct job *job, int status);
+
+/* job_drain.c: all ranks have got this signal. */
+void job_drained(struct job *job, int number);
 
 /* job_watch.c: after every turn. */
 void job_watch(struct job *job);

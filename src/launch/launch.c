@@ -4,6 +4,7 @@
 #include "../base/env.h"
 #include "../master/master_server.h"
 #include "agent.h"
+#include "control.h"
 #include "job.h"
 #include "reach.h"
 #include "spawn.h"
@@ -66,6 +67,15 @@ static void report(void *user, const char *line)
         return;
     else if (options->elastic || options->verbose)
         job_message(launch->err, "%s", line);
+}
+
+static void request(void *user, const char *text, char *answer, size_t size)
+{
+    const struct launch *launch = user;
+    if (launch->job && strncmp(text, "drain ", 6) == 0)
+        job_drain(launch->job, text + 6, answer, size);
+    else
+        snprintf(answer, size, "-no job runs, or it does not know that");
 }
 
 static void aborted(void *user, int code, int rank)
@@ -340,7 +350,10 @@ static int run_job(struct launch *launch)
     char *library_path = library_path_find();
     setup.library_path = library_path;
     sigprocmask(SIG_BLOCK, NULL, &launch->mask);
+    struct control control = {.request = request, .user = launch};
+    control_open(&control, launch->loop);
     int status = run_starts(launch, &setup);
+    control_close(&control);
     sigprocmask(SIG_SETMASK, &launch->mask, NULL);
     hosts_free(&launch->left_out);
     free(library_path);
@@ -419,6 +432,10 @@ int launch_main(int argc, char **argv)
         puts("pccl-master (PCCL/MPI) " PCCL_VERSION_STRING);
     } else if (launch.options.mode == MODE_AGENT) {
         status = run_agent();
+    } else if (launch.options.mode == MODE_DRAIN) {
+        char text[MESSAGE_SIZE];
+        snprintf(text, sizeof text, "drain %s", launch.options.drain);
+        status = control_ask(text, (pid_t)launch.options.pid);
     } else {
         status = run(&launch);
     }

@@ -5,6 +5,8 @@
 
 #include "../base/base.h"
 
+#include <signal.h>
+
 #define LAUNCH_GRACE 1.0  /* s from SIGTERM to SIGKILL */
 #define LAUNCH_ANSWER 3.0 /* s for a host to confirm SIGKILL */
 #define LAUNCH_QUIET 0.05 /* s until a part of a line goes to a terminal */
@@ -17,6 +19,8 @@
 #define RESPAWN_DELAY_MIN 0.1  /* s before the first respawn */
 #define RESPAWN_DELAY_MAX 10.0 /* s; the delay doubles up to here */
 #define RESPAWN_HEALTHY 10.0   /* s of life after which the delay resets */
+
+#define DRAIN_SIGNAL SIGURG /* nothing happens where nobody handles it */
 
 enum {
     RANKS_MAX = PEERS_MAX,

@@ -241,3 +241,22 @@ bool option_debug(struct parser *p, const char *value, const char *second)
     (void)second;
     return option_deadline(p, "86400", NULL);
 }
+
+bool option_drain(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->drain = value;
+    return *value != '\0' ||
+           option_fail(p->options, "%s needs a rank or a host", p->name);
+}
+
+bool option_pid(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    char *end;
+    unsigned long pid = strtoul(value, &end, 10);
+    p->options->pid = (uint32_t)pid;
+    return (*end == '\0' && pid > 0 && pid < 1u << 30) ||
+           option_fail(p->options, "%s needs a process id, not '%s'", p->name,
+                       value);
+}

@@ -457,6 +457,8 @@ static const struct option_entry table[] = {
     {"print-all-exitcodes", VALUE_NONE, option_print_statuses},
     {"timestamp-output", VALUE_NONE, option_timestamps},
     {"debug", VALUE_NONE, option_debug},
+    {"drain", VALUE_ONE, option_drain},
+    {"pid", VALUE_ONE, option_pid},
     {"agent", VALUE_NONE, apply_agent},
     {"until-done", VALUE_NONE, apply_until_done},
     /* without effect */

@@ -115,6 +115,14 @@ static bool options_check(struct parser *p)
     struct options *o = p->options;
     bool alone = o->app_count == 1 && o->apps[0].argc == 0;
     if (o->mode == MODE_AGENT) return true;
+    if (o->drain && !alone)
+        return option_fail(o, "--drain is for a job that runs: no program");
+    if (o->pid && !o->drain)
+        return option_fail(o, "--pid says to which job --drain goes");
+    if (o->drain) {
+        o->mode = MODE_DRAIN;
+        return true;
+    }
     if (alone && !o->join && !p->has_ranks && !p->has_app_options) {
         o->mode = MODE_COORDINATOR;
         o->app_count = 0;

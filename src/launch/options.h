@@ -31,6 +31,7 @@ enum options_mode {
     MODE_COORDINATOR,
     MODE_LAUNCH,
     MODE_AGENT,
+    MODE_DRAIN,
     MODE_HELP,
     MODE_VERSION
 };
@@ -84,6 +85,8 @@ struct options {
     bool bind_given;      /* by -bind-to; otherwise --map-by binds */
     bool report_bindings; /* prints the processors of each rank */
     bool print_statuses;  /* prints how each rank ended */
+    const char *drain;    /* rank or host that is to leave a running job */
+    uint32_t pid;         /* of that job's launcher, 0: the only one */
     bool timestamps;      /* before each line of output */
     int64_t stdin_to;
     const char *out_pattern, *err_pattern; /* files instead of our output */

@@ -129,6 +129,8 @@ static void put_policy(struct env_list *list, const struct rank_env *in)
                              : "return");
     else if (list_find(list, "PCCL_ON_FAILURE") == list->count)
         put_text(list, "PCCL_ON_FAILURE", "abort");
+    if (o->elastic && list_find(list, "PCCL_DRAIN_SIGNAL") == list->count)
+        put_text(list, "PCCL_DRAIN_SIGNAL", "URG");
     if (o->deadline) put_text(list, "PCCL_DEADLINE", o->deadline);
     /* otherwise gfortran buffers output to a pipe and loses it in a crash */
     if (list_find(list, "GFORTRAN_UNBUFFERED_PRECONNECTED") == list->count)

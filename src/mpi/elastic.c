@@ -5,6 +5,7 @@
 #include "type.h"
 
 #include <mpi_pccl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,26 @@ static int elastic_error(struct comm *comm, pcclResult_t result,
                        pcclGetErrorString(result), *detail ? ": " : "", detail);
 }
 
+int PCCL_Drain_requested(int *flag)
+{
+    bool requested = false;
+    rank_use_opt_in();
+    if (!flag) return RAISE_ARG(NULL, "null flag");
+    (void)pcclDrainRequested(&requested);
+    *flag = requested;
+    return MPI_SUCCESS;
+}
+
+/* The safe point of a program that does not ask for it. */
+static void leave_if_asked(void)
+{
+    bool requested = false;
+    (void)pcclDrainRequested(&requested);
+    if (!requested) return;
+    fprintf(stderr, "pccl: this rank was asked to leave, and leaves\n");
+    env_leave();
+}
+
 int PCCL_Update_topology(MPI_Comm handle)
 {
     rank_use_opt_in();
@@ -29,6 +50,7 @@ int PCCL_Update_topology(MPI_Comm handle)
         return RAISE(comm, MPI_ERR_COMM,
                      "not MPI_COMM_WORLD or a duplicate of it");
     if (!world.pccl) return MPI_SUCCESS;
+    leave_if_asked();
     pcclResult_t result = pcclUpdateTopology(world.pccl);
     if (result != pcclSuccess) return elastic_error(comm, result, __func__);
     if (!world_refresh()) return RAISE_NO_MEMORY(comm);

@@ -97,6 +97,9 @@ int error_raise_noted(struct comm *comm, int error_class, const char *function);
 
 /* Ends the job with the message on stderr. Does not return. */
 _Noreturn void env_abort(int code, const char *message);
+/* Leaves the run, which goes on without this rank, and ends the process with
+ * status 0. Nothing may be under way. */
+_Noreturn void env_leave(void);
 
 /* Whether a call is between MPI_Init and MPI_Finalize, or a session exists. */
 bool env_active(void);

@@ -103,12 +103,12 @@ static void run_start(int required, const char *function)
 }
 
 /* The caller holds `lifecycle`. */
-static void run_stop(void)
+static void run_stop(bool together)
 {
     /* A member leaves only when none works any more; a loss here does not
      * matter. */
     transport_stop();
-    if (world.pccl) (void)coll_finish();
+    if (world.pccl && together) (void)coll_finish();
     mpi_progress_stop();
     p2p_stop();
     revoke_stop();
@@ -129,8 +129,19 @@ static void leave_at_exit(void)
     pthread_mutex_lock(&lifecycle);
     if (env_active() && session_count == 0 &&
         atomic_load(&world_phase) != PHASE_ACTIVE)
-        run_stop();
+        run_stop(true);
     pthread_mutex_unlock(&lifecycle);
+}
+
+_Noreturn void env_leave(void)
+{
+    (void)attr_delete_all(MPI_COMM_SELF, &comm_self.attributes);
+    (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
+    pthread_mutex_lock(&lifecycle);
+    run_stop(false);
+    atomic_store(&world_phase, PHASE_OVER);
+    pthread_mutex_unlock(&lifecycle);
+    exit(EXIT_SUCCESS);
 }
 
 void env_session_begin(int level, const char *function)
@@ -193,7 +204,7 @@ int PMPI_Finalize(void)
     (void)attr_delete_all(MPI_COMM_WORLD, &comm_world.attributes);
     rank_use_tell_end();
     pthread_mutex_lock(&lifecycle);
-    if (!sessions_used) run_stop();
+    if (!sessions_used) run_stop(true);
     atomic_store(&world_phase, PHASE_OVER);
     pthread_mutex_unlock(&lifecycle);
     return MPI_SUCCESS;

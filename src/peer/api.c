@@ -3,6 +3,7 @@
 #include "api.h"
 
 #include "comm_device.h"
+#include "drain.h"
 #include "../base/env.h"
 #include "../base/log.h"
 #include "../base/status.h"
@@ -25,7 +26,10 @@ static void warn_unknown(const char *name)
 pcclResult_t pcclInit(void)
 {
     fork_guard_start();
-    if (!atomic_exchange(&initialized, true)) env_warn_unknown(warn_unknown);
+    if (!atomic_exchange(&initialized, true)) {
+        env_warn_unknown(warn_unknown);
+        drain_start();
+    }
     return pcclSuccess;
 }
 
