@@ -219,6 +219,46 @@ static void test_programs(void **state)
     }
 }
 
+/* --debug is a deadline; --map-by binds unless -bind-to says something else;
+ * --drain is for a job that runs. */
+static void test_later_options(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum bind_kind kind, map;
+    } maps[] = {{"--map-by socket p", BIND_SOCKET, BIND_SOCKET},
+                {"--bind-to none --map-by numa p", BIND_NONE, BIND_NUMA},
+                {"--map-by socket --bind-to core p", BIND_CORE, BIND_SOCKET},
+                {"--map-by slot:PE=2 p", BIND_CORE, BIND_NONE},
+                {"--map-by slot p", BIND_NONE, BIND_NONE}};
+    struct options o;
+    char copy[256], *argv[ARGS_MAX + 1];
+    for (size_t i = 0; i < ARRAY_COUNT(maps); i++) {
+        assert_true(parse(&o, copy, sizeof copy, maps[i].line, argv));
+        assert_true(complete(&o, NULL));
+        assert_int_equal(o.bind.kind, maps[i].kind);
+        assert_int_equal(o.bind.map, maps[i].map);
+        options_free(&o);
+    }
+    assert_true(parse(&o, copy, sizeof copy, "--debug p", argv));
+    assert_true(complete(&o, "3"));
+    assert_true(o.deadline_ns == 86400 * PCCL_S);
+    assert_string_equal(o.deadline, "86400");
+    options_free(&o);
+    assert_true(parse(&o, copy, sizeof copy, "--drain n1 --pid 7", argv));
+    assert_int_equal(o.mode, MODE_DRAIN);
+    assert_string_equal(o.drain, "n1");
+    assert_int_equal(o.pid, 7);
+    options_free(&o);
+    static const char *const wrong[] = {"--drain 1 p", "--pid 7",
+                                        "--drain=", "--drain 1 --pid x"};
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        assert_false(parse(&o, copy, sizeof copy, wrong[i], argv));
+        options_free(&o);
+    }
+}
+
 /* Options of other launchers with the same meaning. */
 static void test_synonyms(void **state)
 {
@@ -393,10 +433,15 @@ static void test_addresses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors),    cmocka_unit_test(test_coordinator),
-        cmocka_unit_test(test_programs),  cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_counts),    cmocka_unit_test(test_config),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_synonyms),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_coordinator),
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_synonyms),
+        cmocka_unit_test(test_later_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
