@@ -187,7 +187,7 @@ void edges_retry(struct master *m, uint32_t group, pccl_ns since)
 {
     struct master_group *g = &m->groups[group];
     for (uint32_t i = g->edge_count; i-- > 0;)
-        if (!g->edges[i].bad || g->edges[i].bad_at < since) drop(g, i);
+        if (!g->edges[i].bad || g->edges[i].bad_at <= since) drop(g, i);
     for (uint32_t i = 0; m->edges && i < m->link_end; i++) {
         const struct master_peer *p = &m->peers[i];
         bool has = p->state == PEER_MEMBER || p->state == PEER_REGISTERED;

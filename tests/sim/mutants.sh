@@ -601,7 +601,7 @@ fast path compares 16 bytes (D9)|ring/fast_path.c|s/memcmp(from, head, FRAME_SIZ
 fast path in place at rank 2 (D9)|ring/fast_path.c|s/if (r->sendbuf == r->recvbuf .. e->rank > 1) {/if (false) {/
 a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op, whole .. lost ? loss : 0);/op_set_loss(op, whole \&\& lost ? UINT32_MAX : 0);/
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, result);/}
-an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at < since) drop(g, i);/drop(g, i);/
+an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
 a refused voter's launch ends with the verdict (F6)|elastic/session_verdict.c|s/ == pcclSuccess .. told) return;/ == pcclSuccess) return;/
 fast path beside a pending loss (D9)|elastic/session_launch.c|s/s->sync != SYNC_IDLE .. s->notified.loss_count > 0 ../s->sync != SYNC_IDLE ||/
 fast path in a closed epoch (D9)|elastic/session_launch.c|s/^        links_is_frozen(s->links))$/        false)/
