@@ -234,20 +234,36 @@ int PMPI_Type_get_contents(MPI_Datatype handle, int ints, int aints, int types,
 MPI_PUBLIC(Type_match_size);
 int PMPI_Type_match_size(int class, int size, MPI_Datatype *out)
 {
-    static const MPI_Datatype reals[] = {MPI_REAL4, MPI_REAL8, MPI_REAL16};
-    static const MPI_Datatype integers[] = {MPI_INTEGER1, MPI_INTEGER2,
-                                            MPI_INTEGER4, MPI_INTEGER8};
-    static const MPI_Datatype complexes[] = {MPI_COMPLEX8, MPI_COMPLEX16,
-                                             MPI_COMPLEX32};
-    const MPI_Datatype *list = class == MPI_TYPECLASS_REAL      ? reals
-                               : class == MPI_TYPECLASS_INTEGER ? integers
-                               : class == MPI_TYPECLASS_COMPLEX ? complexes
-                                                                : NULL;
-    int count = class == MPI_TYPECLASS_INTEGER ? 4 : 3;
-    if (!out || !list) return RAISE_ARG(NULL, "type class or null pointer");
-    for (int i = 0; i < count; i++) {
-        if (type_find(list[i])->size != size) continue;
-        *out = list[i];
+    static const struct {
+        int class;
+        MPI_Datatype type;
+    } types[] = {
+        {MPI_TYPECLASS_REAL, MPI_REAL2},
+        {MPI_TYPECLASS_REAL, MPI_REAL4},
+        {MPI_TYPECLASS_REAL, MPI_REAL8},
+        {MPI_TYPECLASS_REAL, MPI_REAL16},
+        {MPI_TYPECLASS_INTEGER, MPI_INTEGER1},
+        {MPI_TYPECLASS_INTEGER, MPI_INTEGER2},
+        {MPI_TYPECLASS_INTEGER, MPI_INTEGER4},
+        {MPI_TYPECLASS_INTEGER, MPI_INTEGER8},
+        {MPI_TYPECLASS_INTEGER, MPI_INTEGER16},
+        {MPI_TYPECLASS_COMPLEX, MPI_COMPLEX4},
+        {MPI_TYPECLASS_COMPLEX, MPI_COMPLEX8},
+        {MPI_TYPECLASS_COMPLEX, MPI_COMPLEX16},
+        {MPI_TYPECLASS_COMPLEX, MPI_COMPLEX32},
+#ifdef MPIX_TYPECLASS_LOGICAL
+        {MPIX_TYPECLASS_LOGICAL, MPI_LOGICAL1},
+        {MPIX_TYPECLASS_LOGICAL, MPI_LOGICAL2},
+        {MPIX_TYPECLASS_LOGICAL, MPI_LOGICAL4},
+        {MPIX_TYPECLASS_LOGICAL, MPI_LOGICAL8},
+        {MPIX_TYPECLASS_LOGICAL, MPI_LOGICAL16},
+#endif
+    };
+    if (!out) return RAISE_ARG(NULL, "null datatype");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (types[i].class != class || type_find(types[i].type)->size != size)
+            continue;
+        *out = types[i].type;
         return MPI_SUCCESS;
     }
     return RAISE_ARG(NULL, "no datatype of this class and size");

@@ -240,6 +240,11 @@ static void test_types(void)
     CHECK(pair == MPI_DATATYPE_NULL);
     FAILS(MPI_ERR_TYPE,
           MPI_Type_get_value_index(MPI_DATATYPE_NULL, MPI_INT, &pair));
+    OK(MPI_Type_match_size(MPI_TYPECLASS_INTEGER, 16, &pair));
+    CHECK(pair == MPI_INTEGER16);
+    OK(MPI_Type_match_size(MPI_TYPECLASS_COMPLEX, 4, &pair));
+    CHECK(pair == MPI_COMPLEX4);
+    FAILS(MPI_ERR_ARG, MPI_Type_match_size(MPI_TYPECLASS_REAL, 3, &pair));
     /* Logical operators work on all sizes of LOGICAL that C has. */
     int8_t one = rank == 0;
     int16_t two = rank == 0;
