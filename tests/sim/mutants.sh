@@ -533,7 +533,6 @@ half a frame is left (D2)|link/conn_receive.c|s/c->state != CONN_OPEN || c->peer
 many in a row are cached (D4)|ring/op.c|s/ || e->in_a_row > e->many//
 no READY without credit (D2)|ring/op.c|s/ep->reserved = ep->ready || op_eager_fits(ep, x.size);/ep->reserved = true;/;s/if (!ep->reserved) {/if (ep->sends == 0) {/
 credit of an announcement not reserved (D2)|ring/op.c|s/^        ep->link->eager_bytes += x.size;//;s/^        ep->eager = x.size;//
-root clean, a member not (D11)|ring/op_done.c|s/^        op->cleared \&\& idle_but/        idle_but/
 root clean, a member not (D11)|ring/op_done.c|s/op->cleared \&\& idle_but(e, op)/idle_but(e, op)/
 frames sent count after a flush (F1)|ring/op_done.c|s/if (e->links.frozen) return; .. the report in FLUSHED stands.*//
 root sends no READY (D11)|ring/op_receive.c|s/^    if (op->phase == PHASE_RUNNING) op_announce(e, op, ep);//
