@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+# torch_faults.py - training under faults: pccl, Gloo with restarts, torchft.
+"""torch_faults.py [-n RANKS] [--seconds S] [--every E] [--rounds R] [SYSTEM]
+
+Trains the same network under each system by turns (pccl, gloo, torchft; the
+last one if it is installed), each time for S seconds. Every E seconds one
+random rank dies by SIGKILL, and a new process takes its place at once. A fault
+waits while fewer than two ranks train, because there is no survivor then.
+
+pccl     elastic DistributedDataParallel under one pccl-master
+gloo     torch's DistributedDataParallel; a fault ends all ranks, and all start
+         again from the last checkpoint, as under torchrun. Rank 0 writes one
+         every 20 steps, to memory (/dev/shm where there is one)
+torchft  its Manager and DistributedDataParallel over Gloo, its lighthouse with
+         --heartbeat_timeout_ms 1000 --join_timeout_ms 1000 (both are longer
+         by default)
+
+For each: steps of the model per second that counted in the end (a step that
+was lost with a checkpoint, and made again, counts once); batches, which are
+steps times the ranks that contributed; from the kill to the next step that no
+process had made before (recovery); and steps whose parameters were not the same
+bits on all ranks that made it. The clock runs from the moment when all train.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+WIDTH = 512
+
+
+def network():
+    import torch
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(),
+        torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(),
+        torch.nn.Linear(WIDTH, 10))
+    return net, torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+
+
+class Log:
+    """Lines "step time digest", one for each step that this process made."""
+
+    def __init__(self, path, net):
+        self.file, self.net = open(path, "a", buffering=1), net
+
+    def step(self, number):
+        now, digest = time.monotonic(), 0
+        for tensor in self.net.parameters():
+            digest = zlib.crc32(tensor.detach().numpy(), digest)
+        self.file.write(f"{number} {now:.6f} {digest:08x}\n")
+
+
+def learn(model, step):
+    import torch
+    torch.manual_seed(step * 1000 + os.getpid())
+    model(torch.randn(32, WIDTH)).square().mean().backward()
+
+
+def train_pccl(path):
+    import torch.distributed as dist
+
+    import pccl.torch
+    net, optimizer = network()
+    log = Log(path, net)
+    dist.init_process_group("pccl", init_method="pccl://")
+    model = pccl.torch.DistributedDataParallel(net, optimizer)
+    while True:
+        model.update()
+        optimizer.zero_grad()
+        learn(model, model.step)
+        optimizer.step()
+        log.step(model.step)
+
+
+def train_gloo(path):
+    import torch
+    import torch.distributed as dist
+    net, optimizer = network()
+    log = Log(path, net)
+    saved, step = os.environ["CHECKPOINT"], 0
+    if os.path.exists(saved):
+        state = torch.load(saved, weights_only=True)
+        net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+        step = state["step"]
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(net)
+    while True:
+        optimizer.zero_grad()
+        learn(model, step)
+        optimizer.step()
+        step += 1
+        log.step(step)
+        if step % 20 == 0 and dist.get_rank() == 0:
+            torch.save({"net": net.state_dict(), "step": step,
+                        "optimizer": optimizer.state_dict()}, saved + ".new")
+            os.replace(saved + ".new", saved)
+
+
+def train_torchft(path):
+    import datetime
+    import logging
+
+    import torch.distributed as dist
+    import torchft
+    logging.disable(logging.CRITICAL)
+    net, inner = network()
+    log = Log(path, net)
+    store = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+
+    def load(state):
+        net.load_state_dict(state["net"])
+        inner.load_state_dict(state["optimizer"])
+    manager = torchft.Manager(
+        pg=torchft.ProcessGroupGloo(timeout=datetime.timedelta(seconds=5)),
+        min_replica_size=1, load_state_dict=load, state_dict=lambda: {
+            "net": net.state_dict(), "optimizer": inner.state_dict()},
+        replica_id=f"replica_{os.getpid()}", rank=0, world_size=1,
+        store_addr="127.0.0.1", store_port=store.port,
+        timeout=datetime.timedelta(seconds=10))
+    model = torchft.DistributedDataParallel(manager, net)
+    optimizer = torchft.Optimizer(manager, inner)
+    while True:
+        optimizer.zero_grad()
+        step = manager.current_step()
+        learn(model, step)
+        optimizer.step()
+        if manager.current_step() > step:
+            log.step(manager.current_step())
+
+
+class Driver:
+    """Ranks of one system, their faults, and what they logged."""
+
+    def __init__(self, system, options, folder):
+        self.system, self.options = system, options
+        self.folder = pathlib.Path(folder)
+        self.ranks, self.server = {}, None  # rank: process
+        self.started = 0
+        self.environment = dict(os.environ, OMP_NUM_THREADS="1")
+        getattr(self, "serve_" + system)()
+
+    def serve_pccl(self):
+        self.server = subprocess.Popen(
+            [master_program(), "--listen", "127.0.0.1:0", "--quorum",
+             str(self.options.ranks)], text=True, stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE)
+        where = re.search(r"127\.0\.0\.1:\d+", self.server.stdout.readline())
+        self.environment["PCCL_MASTER"] = where[0]
+
+    def serve_gloo(self):
+        shared = "/dev/shm" if os.path.isdir("/dev/shm") else str(self.folder)
+        self.checkpoint = f"{shared}/torch_faults.{os.getpid()}"
+        self.environment["CHECKPOINT"] = self.checkpoint
+
+    def serve_torchft(self):
+        port = free_port()
+        self.server = subprocess.Popen(
+            [os.path.join(os.path.dirname(sys.executable),
+                          "torchft_lighthouse"), "--bind", f"[::]:{port}",
+             "--min_replicas", "1", "--heartbeat_timeout_ms", "1000",
+             "--join_timeout_ms", "1000"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        self.environment["TORCHFT_LIGHTHOUSE"] = f"http://127.0.0.1:{port}"
+
+    def start(self, ranks):
+        more = {}
+        if self.system == "gloo":
+            more = {"MASTER_ADDR": "127.0.0.1",
+                    "MASTER_PORT": str(free_port()),
+                    "WORLD_SIZE": str(self.options.ranks)}
+        for rank in ranks:
+            path = self.folder / str(self.started)
+            self.started += 1
+            names = {"RANK": str(rank)}
+            if self.system == "pccl":
+                names = {"PCCL_RANK": str(rank)} \
+                    if self.started <= self.options.ranks else {}
+            self.ranks[rank] = subprocess.Popen(
+                [sys.executable, __file__, "--rank-of", self.system,
+                 str(path)], env=dict(self.environment, **names, **more),
+                stderr=open(f"{path}.err", "w"))
+
+    def revive(self):
+        """Starts what the faults, or what came of them, have ended."""
+        dead = [r for r, p in self.ranks.items() if p.poll() is not None]
+        if dead and self.system == "gloo":
+            self.end_ranks()
+            dead = list(self.ranks)
+        self.start(dead)
+
+    def training(self):
+        """The processes that live and have made a step."""
+        return [process for process in self.ranks.values()
+                if process.poll() is None and
+                os.path.exists(process.args[-1]) and
+                os.path.getsize(process.args[-1])]
+
+    def end_ranks(self):
+        for process in self.ranks.values():
+            process.kill()
+        for process in self.ranks.values():
+            process.wait()
+
+    def rows(self):
+        """(step, time, digest) of all processes."""
+        found = []
+        for number in range(self.started):
+            path = self.folder / str(number)
+            if path.exists():
+                for line in path.read_text().splitlines(keepends=True):
+                    if line.endswith("\n"):
+                        step, when, digest = line.split()
+                        found.append((int(step), float(when), digest, number))
+        return found
+
+    def run(self):
+        ranks = self.options.ranks
+        self.start(range(ranks))
+        while len({row[3] for row in self.rows()}) < ranks:
+            time.sleep(0.1)
+            self.revive()
+        begin, kills = time.monotonic(), []
+        end = begin + self.options.seconds
+        due = begin + self.options.every
+        while time.monotonic() < end:
+            if due < time.monotonic() < end - 1:
+                training = self.training()
+                if len(training) > 1:
+                    due += self.options.every
+                    kills.append(time.monotonic())
+                    random.choice(training).send_signal(signal.SIGKILL)
+            self.revive()
+            time.sleep(0.005)
+        return begin, end, kills
+
+    def close(self):
+        self.end_ranks()
+        if self.server:
+            self.server.kill()
+            self.server.wait()
+        if self.system == "gloo" and os.path.exists(self.checkpoint):
+            os.unlink(self.checkpoint)
+
+
+def measure(rows, begin, end, kills):
+    """(useful steps and batches per second, recoveries in seconds, number of
+    steps of other bits)"""
+    first, versions = {}, collections.defaultdict(dict)
+    for step, when, digest, process in sorted(rows, key=lambda row: row[1]):
+        first.setdefault(step, when)
+        versions[step][process] = when, digest
+    useful = sum(begin <= when <= end for when in first.values())
+    recoveries = []
+    for kill in kills:
+        known = max((s for s, when in first.items() if when <= kill),
+                    default=0)
+        # The step under way may be finished by who lives, without the dead.
+        later = [when for s, when in first.items()
+                 if s > known and kill < when <= end]
+        recoveries.append(min(later) - kill if later else end - kill)
+    wrong = batches = 0
+    for made in versions.values():
+        # Made again after a restart: only those of about the same time count.
+        newest = max(when for when, _ in made.values())
+        same = [d for when, d in made.values() if newest - when < 1]
+        wrong += len(set(same)) > 1
+        batches += len(same) * (begin <= newest <= end)
+    seconds = end - begin
+    return useful / seconds, batches / seconds, recoveries, wrong
+
+
+def master_program():
+    from pccl.torch import torch_library
+    library = pathlib.Path(torch_library.library_path()).resolve()
+    return str(next(f / "bin" / "pccl-master"
+                    for f in list(library.parents)[:3]
+                    if (f / "bin" / "pccl-master").exists()))
+
+
+def free_port():
+    import socket
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("-n", "--ranks", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--every", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("systems", nargs="*")
+    options = parser.parse_args()
+    systems = options.systems or ["pccl", "gloo", "torchft"]
+    totals = {s: ([], [], [], []) for s in systems}
+    for _ in range(options.rounds):
+        for system in systems:
+            with tempfile.TemporaryDirectory() as folder:
+                driver = Driver(system, options, folder)
+                try:
+                    times = driver.run()
+                finally:
+                    driver.close()
+                for total, value in zip(totals[system],
+                                        measure(driver.rows(), *times)):
+                    total.append(value)
+    print(f"{options.ranks} ranks, {options.rounds} x {options.seconds:g} s, "
+          f"SIGKILL every {options.every:g} s")
+    print(f"{'system':8} {'steps/s':>8} {'batches/s':>9} {'faults':>6} "
+          f"{'p50 ms':>9} "
+          f"{'p99 ms':>9} {'wrong bits':>10}")
+    for system, (rates, batches, recoveries, wrong) in totals.items():
+        flat = sorted(r for one in recoveries for r in one)
+        at99 = flat[min(len(flat) - 1, int(len(flat) * 0.99))]
+        print(f"{system:8} {statistics.median(rates):8.1f} "
+              f"{statistics.median(batches):9.1f} {len(flat):6} "
+              f"{statistics.median(flat) * 1e3:9.1f} {at99 * 1e3:9.1f} "
+              f"{sum(wrong):10}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--rank-of"]:
+        globals()["train_" + sys.argv[2]](sys.argv[3])
+    else:
+        main()

@@ -1,0 +1,215 @@
+# torch_messages.py - send and receive between two members of a group.
+"""Inbox: matches messages with the receives that a program has posted.
+
+Small tensors travel in the message. A large one is announced by a message and
+goes straight from the sender's memory into the receiver's once the receive is
+posted. Between two members, messages of one group and tag match in the order
+in which they were sent.
+"""
+import ctypes
+import struct
+import threading
+import time
+
+from . import torch_library as lib
+from .torch_library import LIB
+
+# group, tag, bytes of the tensor, key of the bulk transfer or 0
+HEADER = struct.Struct("<QqQQ")
+INLINE_MAX = 32 * 1024
+POLL_MS = 20  # of a thread that waits while others wait too
+
+
+class Transfer:
+    """One send or receive; waits as an operation of a Work does."""
+
+    def __init__(self, inbox, member, group, tag, memory):
+        self.inbox, self.member = inbox, member
+        self.group, self.tag, self.memory = group, tag, memory
+        self.size = memory.numel() * memory.element_size()
+        self.finished, self.failure, self.rank_of = False, None, None
+
+    def end(self, failure=None):
+        self.finished, self.failure = True, failure
+
+    def done(self):
+        if not self.finished:
+            self.inbox.poll()
+        return self.finished
+
+    def wait(self, timeout=None):
+        end = time.monotonic() + timeout if timeout else None
+        while not self.finished:
+            self.inbox.take(POLL_MS)
+            if end and time.monotonic() > end and not self.finished:
+                self.inbox.give_up(self)
+                raise lib.PcclError(lib.FAILED_BY_MEMBER,
+                                    "message: time limit exceeded")
+        if self.failure:
+            raise self.failure
+
+    def source_rank(self):
+        return self.rank_of(self.member) if self.rank_of else -1
+
+
+class Inbox:
+    """The messages of one world. Any thread may call."""
+
+    def __init__(self, world):
+        self.world = world
+        self.lock = threading.Lock()
+        self.arrived = []   # (member, group, tag, size, key, body)
+        self.expected = []  # receives without a message
+        self.sending = {}   # (member, key): Transfer
+        self.receiving = {}
+        self.lost = set()
+        self.last_key = 0
+
+    def send(self, member, group, tag, memory):
+        """Starts a send of host memory to the member of this id."""
+        self.world.alive()
+        transfer = Transfer(self, member, group, tag, memory)
+        inline = transfer.size <= INLINE_MAX
+        with self.lock:
+            self.last_key += 1
+            key = self.last_key
+        header = HEADER.pack(group, tag, transfer.size, 0 if inline else key)
+        self._post(member, header, memory, transfer.size if inline else 0)
+        if inline:
+            transfer.end()
+            return transfer
+        with self.lock:
+            lib.check(LIB.pcclSendBulk(self.world.comm, member, key,
+                                       memory.data_ptr(), transfer.size),
+                      self.world.comm, "send")
+            self.sending[member, key] = transfer
+        return transfer
+
+    def _post(self, member, header, memory, size):
+        while True:
+            result = LIB.pcclPostMessage(self.world.comm, member, header,
+                                         len(header), memory.data_ptr(), size)
+            if result != lib.PENDING:
+                lib.check(result, self.world.comm, "send")
+                return
+            self.take(POLL_MS)
+
+    def receive(self, member, group, tag, memory):
+        """Starts a receive from the member of this id, or from any (None)."""
+        self.world.alive()
+        transfer = Transfer(self, member, group, tag, memory)
+        with self.lock:
+            for index, message in enumerate(self.arrived):
+                if self._fits(transfer, message):
+                    del self.arrived[index]
+                    self._deliver(transfer, message)
+                    return transfer
+            if member in self.lost or \
+                    member is not None and member not in self.world.view.ids:
+                transfer.end(lib.MemberLost(
+                    lib.MEMBER_LOST, "receive: the sender is gone"))
+            else:
+                self.expected.append(transfer)
+        return transfer
+
+    @staticmethod
+    def _fits(transfer, message):
+        return transfer.member in (None, message[0]) and \
+            (transfer.group, transfer.tag) == message[1:3]
+
+    def _deliver(self, transfer, message):
+        member, _, _, size, key, body = message
+        transfer.member = member
+        if key:
+            # A wrong size is an error of both sides, by the library.
+            result = LIB.pcclExpectBulk(self.world.comm, member, key,
+                                        transfer.memory.data_ptr(),
+                                        transfer.size)
+            if result == lib.SUCCESS:
+                self.receiving[member, key] = transfer
+            else:
+                transfer.end(lib.error(result, self.world.comm, "receive"))
+        elif size != transfer.size:
+            transfer.end(lib.InvalidArgument(
+                lib.INVALID_ARGUMENT, f"receive: the message has {size} "
+                f"bytes, the tensor {transfer.size}"))
+        else:
+            ctypes.memmove(transfer.memory.data_ptr(), body, size)
+            transfer.end()
+
+    def give_up(self, transfer):
+        """Cancels what has not happened within its time limit."""
+        with self.lock:
+            if transfer in self.expected:
+                self.expected.remove(transfer)
+            for pending, cancel in ((self.receiving, LIB.pcclCancelBulk),
+                                    (self.sending, LIB.pcclWithdrawBulk)):
+                for where in [w for w, t in pending.items() if t is transfer]:
+                    if cancel(self.world.comm, *where) == lib.SUCCESS:
+                        del pending[where]
+
+    def poll(self):
+        """Takes the events that are there."""
+        while self.take(0):
+            pass
+
+    def take(self, timeout_ms):
+        """Takes one event; whether there was one."""
+        event = lib.Event()
+        with self.lock:
+            self.world.alive()
+            result = LIB.pcclTakeEvent(self.world.comm, timeout_ms,
+                                       ctypes.byref(event))
+            if result != lib.SUCCESS:
+                self._all_fail(lib.error(result, self.world.comm, "message"))
+                return False
+            if event.kind == lib.EVENT_NONE:
+                return False
+            self._handle(event)
+            LIB.pcclReleaseEvent(self.world.comm, ctypes.byref(event))
+        return True
+
+    def _handle(self, event):
+        where = event.member, event.key
+        if event.kind == lib.EVENT_MESSAGE:
+            self._arrive(event)
+        elif event.kind in (lib.EVENT_SENT, lib.EVENT_RECEIVED):
+            pending = self.sending if event.kind == lib.EVENT_SENT \
+                else self.receiving
+            transfer = pending.pop(where, None)
+            if transfer:
+                transfer.end(None if event.result == lib.SUCCESS else
+                             lib.error(event.result, None, "message"))
+        elif event.kind == lib.EVENT_LOST:
+            self._lose(event.member)
+
+    def _arrive(self, event):
+        header = ctypes.string_at(event.header, event.header_size)
+        if len(header) != HEADER.size:
+            return  # not one of ours: the program may post its own
+        group, tag, size, key = HEADER.unpack(header)
+        if not key and size != event.body_size:
+            return
+        body = ctypes.string_at(event.body, event.body_size)
+        message = event.member, group, tag, size, key, body
+        for transfer in self.expected:
+            if self._fits(transfer, message):
+                self.expected.remove(transfer)
+                self._deliver(transfer, message)
+                return
+        self.arrived.append(message)
+
+    def _lose(self, member):
+        self.lost.add(member)
+        failure = lib.MemberLost(lib.MEMBER_LOST, "receive: the sender was "
+                                 "lost before it sent")
+        for transfer in [t for t in self.expected if t.member == member]:
+            self.expected.remove(transfer)
+            transfer.end(failure)
+
+    def _all_fail(self, failure):
+        everything = self.expected + list(self.sending.values()) + \
+            list(self.receiving.values())
+        self.expected, self.sending, self.receiving = [], {}, {}
+        for transfer in everything:
+            transfer.end(failure)

@@ -1,0 +1,148 @@
+# torch_state.py - the state of a training run, given to newcomers.
+"""Brings members that are behind to the state of the others, bit for bit.
+
+The state is whatever `save` returns: dicts, lists and tuples of tensors,
+numbers and texts, nested. A member that is behind first gets its structure, as
+the file format of torch.save without tensor data, which is read with
+weights_only: nothing that a member sends is executed. Then the library
+synchronizes the tensors: only blocks that differ travel, from all members that
+have them at once, and each is checked by its hash.
+"""
+import ctypes
+import io
+import struct
+
+import torch
+
+from . import torch_library as lib
+from .torch_group import signature
+from .torch_library import LIB
+from .torch_tensors import DATATYPES
+
+SYNC_TAG = 1 << 61
+PROGRESS = struct.Struct("<QQ")  # of a member: revision, bytes of the structure
+
+
+def flatten(state, path="state", found=None):
+    """(the same state with tensors on meta, {path: tensor})."""
+    found = {} if found is None else found
+    if isinstance(state, torch.Tensor):
+        found[path] = state.detach()
+        return torch.empty_like(state, device="meta"), found
+    if isinstance(state, dict):
+        return type(state)((key, flatten(value, f"{path}/{key}", found)[0])
+                           for key, value in state.items()), found
+    if isinstance(state, (list, tuple)):
+        parts = [flatten(value, f"{path}/{index}", found)[0]
+                 for index, value in enumerate(state)]
+        return (parts if isinstance(state, list) else tuple(parts)), found
+    return state, found
+
+
+def unflatten(structure, tensors, path="state"):
+    """The inverse of flatten."""
+    if isinstance(structure, torch.Tensor):
+        return tensors[path]
+    if isinstance(structure, dict):
+        return type(structure)((k, unflatten(v, tensors, f"{path}/{k}"))
+                               for k, v in structure.items())
+    if isinstance(structure, (list, tuple)):
+        parts = [unflatten(value, tensors, f"{path}/{index}")
+                 for index, value in enumerate(structure)]
+        return parts if isinstance(structure, list) else tuple(parts)
+    return structure
+
+
+def _call(world, kind, memory, **fields):
+    digest, named = signature("synchronize", memory.dtype)
+    call = lib.Collective(
+        size=ctypes.sizeof(lib.Collective), kind=kind, tag=SYNC_TAG,
+        recvbuf=memory.data_ptr(), view_epoch=world.view.epoch,
+        user_digest=digest, argument_count=2, **fields)
+    call.arguments = ctypes.addressof(named)
+    world.launch(call, memory, False).wait()
+
+
+def _all_progress(world, revision, size):
+    """What every member has: [(revision, bytes of its structure)]."""
+    view = world.view
+    rows = torch.zeros(view.size, PROGRESS.size, dtype=torch.uint8)
+    rows[view.rank] = torch.frombuffer(
+        bytearray(PROGRESS.pack(revision, size)), dtype=torch.uint8)
+    _call(world, lib.ALL_GATHER, rows, count=PROGRESS.size)
+    return [PROGRESS.unpack(bytes(row.tolist())) for row in rows]
+
+
+def _shared(tensors):
+    """The library's table of tensors, and the host memory that it names."""
+    infos = (lib.TensorInfo * max(1, len(tensors)))()
+    memory = {}
+    for info, (path, tensor) in zip(infos, tensors.items()):
+        held = tensor.cpu().contiguous()
+        memory[path] = held
+        datatype = DATATYPES.get(held.dtype)
+        info.name = path.encode()
+        info.data = held.data_ptr()
+        info.count = held.numel() if datatype is not None else \
+            held.numel() * held.element_size()
+        info.datatype = datatype or 0
+    return infos, memory
+
+
+def synchronize(world, save, load, revision):
+    """Gives all members the same state. Collective, to be called by all when
+    newcomers have been admitted.
+
+    save()       returns the state of this process
+    load(state)  takes another one; called where something was missing
+    revision     of the last synchronization here, or -1 for none
+
+    Returns (revision, bytes of tensors received). Repeats after a loss."""
+    while True:
+        try:
+            return _synchronize(world, save, load, revision)
+        except lib.MemberLost:
+            continue
+
+
+def _synchronize(world, save, load, revision):
+    structure, tensors = flatten(save())
+    buffer = io.BytesIO()
+    torch.save(structure, buffer)
+    packed = buffer.getvalue()
+    progress = _all_progress(world, revision + 1, len(packed))
+    newest = max(progress)[0]
+    leader = next(rank for rank, (r, _) in enumerate(progress) if r == newest)
+    # At first nobody is ahead, and rank 0 tells the others.
+    behind = [r < newest or newest == 0 and rank != leader
+              for rank, (r, _) in enumerate(progress)]
+    mine = behind[world.view.rank]
+    if any(behind):
+        text = torch.empty(progress[leader][1], dtype=torch.uint8)
+        if world.view.rank == leader:
+            text.copy_(torch.frombuffer(bytearray(packed), dtype=torch.uint8))
+        _call(world, lib.BROADCAST, text, count=len(text), root=leader)
+        if mine:
+            structure = torch.load(io.BytesIO(bytes(text.numpy())),
+                                   weights_only=True)
+            tensors = _fitting(structure, tensors)
+    infos, memory = _shared(tensors)
+    state = lib.SharedState(newest, len(tensors), infos)
+    info = lib.SyncInfo()
+    lib.check(LIB.pcclSynchronizeSharedState(
+        world.comm, ctypes.byref(state), 0, ctypes.byref(info)), world.comm,
+        "synchronize")
+    if mine or info.rx_bytes:
+        load(unflatten(structure, memory))
+    return state.revision, info.rx_bytes
+
+
+def _fitting(structure, own):
+    """Memory for a structure: own tensors where they fit, so that what is
+    equal need not travel."""
+    wanted = flatten(structure)[1]
+    return {path: own[path] if path in own and
+            own[path].shape == tensor.shape and
+            own[path].dtype == tensor.dtype else
+            torch.zeros(tensor.shape, dtype=tensor.dtype)
+            for path, tensor in wanted.items()}
