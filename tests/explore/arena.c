@@ -11,7 +11,7 @@
 enum {
     CHUNKS = ARENA_PAGE / ARENA_CHUNK,
     CLASS_MIN = 6, /* log2 of the smallest block */
-    CLASS_MAX = 24,
+    CLASS_MAX = 26,
     BLOCKS_MAX = 1024,
     ARENAS_MAX = 4,
 };
@@ -58,7 +58,7 @@ static uint32_t class_of(size_t size)
 /* Of a class, in address space that is never touched in vain. */
 static uint32_t blocks_of(uint32_t class)
 {
-    return class <= 12 ? 512 : class <= 17 ? 64 : 4;
+    return class <= 12 ? 512 : class <= 17 ? 64 : class <= 24 ? 4 : 1;
 }
 
 static size_t start_of(uint32_t class)

@@ -191,7 +191,7 @@ static void forget_link(struct link *l)
     if (l->control_count > 0) return;
     free(l->control);
     l->control = NULL;
-    l->control_first = 0;
+    l->control_first = l->control_room = 0;
 }
 
 /* The last proposal; of a small world the arrays begin with it. */

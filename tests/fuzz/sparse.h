@@ -17,7 +17,7 @@ struct sparse {
 /* Pages that have memory. A page fault costs more than to zero it again. */
 static inline void sparse_clear(const struct sparse *s)
 {
-    static unsigned char resident[8192];
+    static unsigned char resident[16384];
     enum { PAGE = 4096 };
     size_t pages = (s->size + PAGE - 1) / PAGE;
     if (pages > sizeof resident) abort();
