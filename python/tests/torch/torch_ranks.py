@@ -4,6 +4,7 @@
 LIBPCCL names libpccl.so; pccl-master is beside it (../bin) or in the package.
 """
 import contextlib
+import gc
 import json
 import os
 import pathlib
@@ -51,6 +52,9 @@ class Job:
         path = os.path.join(self.folder.name, str(len(self.children)))
         pid = os.fork()
         if pid == 0:
+            # What the parent left, a server of torch's store above all, waits
+            # in its destructor for threads that were not forked.
+            gc.freeze()
             os.environ.update(self.environment, **environment)
             _rank(function, arguments, path)
         self.children.append((pid, path))
