@@ -45,7 +45,7 @@ def main():
         sys.exit(77)
     sys.exit(subprocess.run(
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-         SOURCE / "python" / "tests" / "torch"],
+         SOURCE / "python" / "tests" / "torch_backend"],
         env=environment, check=False).returncode)
 
 
