@@ -84,6 +84,12 @@ def environment(build):
     ready.write_text(repr(NEEDED))
 
 
+def the_python(build):
+    if not (build / "python" / "environment.ready").exists():
+        skip("there is no environment: python_environment has not passed")
+    return build / "python" / "environment" / "bin" / "python"
+
+
 def the_wheel(build):
     found = sorted((build / "python" / "wheels").glob("pccl_mpi-*.whl"))
     if len(found) != 1:
@@ -107,7 +113,7 @@ def check_contents(wheel, build):
 
 
 def wheel(build):
-    python = build / "python" / "environment" / "bin" / "python"
+    python = the_python(build)
     wheels = build / "python" / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     pip(python, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels,
@@ -141,7 +147,7 @@ def clean():
 
 def installed(build):
     """The interpreter of the environment, with the wheel."""
-    python = build / "python" / "environment" / "bin" / "python"
+    python = the_python(build)
     pip(python, "install", "--no-index", "--no-deps", "--force-reinstall",
         the_wheel(build))
     return python
