@@ -26,8 +26,8 @@ typedef int64_t pccl_ns;
 
 /* The budget of one deadline (rule R7). Of a link: it is silent, and is made
  * anew or cannot be made. Of a peer: the master misses it, and gives it up.
- * What is left is for the messages of the rounds. An end with nothing to
- * send sends PING. */
+ * The rest is for the messages of the rounds. An end with nothing to send sends
+ * PING. */
 #define PCCL_TIME_TO_DETECT(deadline) ((deadline) / 2)
 #define PCCL_TIME_TO_LINK(deadline) ((deadline) / 3)
 #define PCCL_TIME_TO_MISS(deadline) ((deadline) / 10 * 3)

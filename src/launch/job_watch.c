@@ -22,8 +22,7 @@ static const struct rank *never_came(const struct job *job)
     return NULL;
 }
 
-/* What is left are ranks of hosts that do not answer, and the members are
- * gone. */
+/* Only ranks of hosts that do not answer are left, and the members are gone. */
 static void leave_silent_hosts(struct job *job)
 {
     struct master_server *server = job->setup.server;

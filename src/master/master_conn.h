@@ -63,8 +63,8 @@ struct master_chunk {
     size_t size;
 };
 
-/* What is to be sent next, at most `most` parts; 0: nothing. They are valid
- * until the next call with this connection. */
+/* The bytes that are sent next, as at most `most` parts; 0: none. They are
+ * valid until the next call with this connection. */
 uint32_t master_conn_parts(const struct master_conn *c,
                            struct master_chunk *parts, uint32_t most);
 /* So many bytes of them are sent. */

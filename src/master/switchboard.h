@@ -6,12 +6,13 @@
  * switchboard_send() and switchboard_close(). After whatever it has done it
  * ends its turn by switchboard_turn(): effects are queued during the turn and
  * flushed there. A connection that turns out to be lost becomes an event there,
- * never inside of a step.
+ * never inside a step.
  *
- * Who is cut off: one that reads so slowly that its queue is full; one that
- * sends what is no frame, or before HELLO a larger one than HELLO is; and, a
- * deadline after the master has closed its link, one that has not yet read what
- * was queued for it, or does not end the connection. */
+ * A connection is cut off if its other end reads so slowly that its queue is
+ * full; if it sends bytes that are no frame, or before HELLO a frame larger
+ * than HELLO is; and a deadline after the master has closed its link, if the
+ * other end has not read its queue to the end or does not end the connection.
+ */
 #ifndef PCCL_SWITCHBOARD_H
 #define PCCL_SWITCHBOARD_H
 

@@ -132,8 +132,8 @@ static MPI_Count detach(struct room **slot, void *base)
     return size;
 }
 
-/* What was sent needs the program's memory no more, so all of it is free again
- * at once: messages under way stay charged to the room that was. */
+/* A message that was sent needs the program's memory no more, so all of it is
+ * free again at once: messages under way stay charged to the room that was. */
 static bool flush(struct room **slot)
 {
     pthread_mutex_lock(&lock);
