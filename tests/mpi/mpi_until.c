@@ -24,7 +24,6 @@ int main(int argc, char **argv)
         double here = access(file, F_OK) == 0;
         if (updates && !skip) PCCL_Update_topology(MPI_COMM_WORLD);
         MPI_Allreduce(&here, &over, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        (void)usleep(1000); /* the step of a program */
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
