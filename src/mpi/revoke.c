@@ -8,24 +8,26 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Revoked contexts. Taken after facade_lock and p2p's lock; no function is
- * called while it is held. */
+/* Revoked contexts. Taken after facade_lock and p2p's lock; no function
+ * that takes a lock is called while it is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Those with a communicator here. */
 static uint32_t *live;
 static unsigned live_room;
 static atomic_uint live_count;
-/* The last of the others (V5): not made here yet, or freed. `left`: some of
- * their messages could not be ended yet. */
-enum { RECENT_MAX = 1024 };
+/* The last of the others (V5): freed or given up here (`sender` is this
+ * process), or not made here yet. `left`: some of their messages could not be
+ * ended yet. */
+enum { RECENT_MAX = 1024, NO_CONTEXT = CONTEXT_MASK + 1 };
 static struct {
     uint32_t context;
+    uint64_t sender;
     bool left;
 } recent[RECENT_MAX];
 static unsigned recent_next; /* where the next one goes */
 static atomic_uint recent_count;
 
-/* The caller holds the lock. Each returns an index, or the count. */
+/* The caller holds the lock. The count: not there. */
 static unsigned find_live(uint32_t context)
 {
     unsigned count = atomic_load(&live_count), i = 0;
@@ -33,11 +35,13 @@ static unsigned find_live(uint32_t context)
     return i;
 }
 
-static unsigned find_recent(uint32_t context)
+/* The caller holds the lock. */
+static bool remembered(uint32_t context, uint64_t sender)
 {
-    unsigned count = atomic_load(&recent_count), i = 0;
-    while (i < count && recent[i].context != context) i++;
-    return i;
+    for (unsigned i = 0; i < atomic_load(&recent_count); i++)
+        if (recent[i].context == context && recent[i].sender == sender)
+            return true;
+    return false;
 }
 
 bool context_revoked(uint32_t context)
@@ -47,7 +51,7 @@ bool context_revoked(uint32_t context)
     context &= CONTEXT_MASK;
     pthread_mutex_lock(&lock);
     bool found = find_live(context) < atomic_load(&live_count) ||
-                 find_recent(context) < atomic_load(&recent_count);
+                 remembered(context, world.self);
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -58,11 +62,12 @@ bool comm_revoked(const struct comm *comm)
 }
 
 /* The caller holds the lock. */
-static void add_recent(uint32_t context)
+static void add_recent(uint32_t context, uint64_t sender)
 {
     unsigned count = atomic_load(&recent_count);
     recent[recent_next].context = context;
-    recent[recent_next].left = true;
+    recent[recent_next].sender = sender;
+    recent[recent_next].left = sender == world.self;
     recent_next = (recent_next + 1) % RECENT_MAX;
     if (count < RECENT_MAX) atomic_store(&recent_count, count + 1);
 }
@@ -83,16 +88,16 @@ static void add_live(uint32_t context)
 }
 
 /* False: already known. */
-static bool add(uint32_t context, struct comm *comm)
+static bool add(uint32_t context, uint64_t sender, struct comm *comm)
 {
     pthread_mutex_lock(&lock);
     bool known = find_live(context) < atomic_load(&live_count);
-    bool early = find_recent(context) < atomic_load(&recent_count);
+    bool early = remembered(context, sender);
     if (comm && !known) {
         add_live(context);
         atomic_store(&comm->revoked, true);
     } else if (!known && !early) {
-        add_recent(context);
+        add_recent(context, sender);
     }
     pthread_mutex_unlock(&lock);
     return !known && (comm || !early);
@@ -106,8 +111,8 @@ void revoke_forget(const struct comm *comm)
     if (at < count) {
         live[at] = live[count - 1];
         atomic_store(&live_count, count - 1);
-        if (find_recent(comm->context) == atomic_load(&recent_count))
-            add_recent(comm->context);
+        if (!remembered(comm->context, world.self))
+            add_recent(comm->context, world.self);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -212,30 +217,63 @@ static struct comm *comm_of(uint32_t context)
     return comm;
 }
 
-/* Handles a revocation that is new here (V1, V2). */
-static void apply(uint32_t context, const struct comm *comm)
+/* Ends what is in flight there (V2). */
+static void end_context(uint32_t context)
 {
-    if (comm && !comm->local && world.pccl)
-        transport_notify_revoked(comm_scope(comm), context);
     p2p_drop(context, MPIX_ERR_REVOKED);
     (void)revoke_enforce();
 }
 
-void revoke_received(uint32_t context)
+/* Handles a revocation that is new here (V1). */
+static void apply(struct comm *comm)
+{
+    if (!comm->local && world.pccl)
+        transport_notify_revoked(comm_scope(comm), comm->context);
+    end_context(comm->context);
+}
+
+/* Newcomers of a world may revoke it before their view is here. */
+static bool is_member(const struct comm *comm, uint64_t id)
+{
+    return comm->follows_world ||
+           group_rank_of(comm_scope(comm), id) != MPI_UNDEFINED;
+}
+
+void revoke_received(uint64_t sender, uint32_t context)
 {
     struct comm *comm = comm_of(context);
-    if (add(context, comm)) apply(context, comm);
+    if (comm) {
+        if (is_member(comm, sender)) revoke_learned(comm);
+    } else {
+        (void)add(context, sender, NULL);
+        comm = comm_of(context);
+        if (comm) revoke_made(comm); /* in between */
+    }
     if (comm) object_release(&comm->object);
 }
 
 void revoke_learned(struct comm *comm)
 {
-    if (add(comm->context, comm)) apply(comm->context, comm);
+    if (add(comm->context, world.self, comm)) apply(comm);
+}
+
+void revoke_unmade(const struct group *group, uint32_t context)
+{
+    if (world.pccl) transport_notify_revoked(group, context);
+    if (add(context, world.self, NULL)) end_context(context);
 }
 
 void revoke_made(struct comm *comm)
 {
-    if (context_revoked(comm->context)) revoke_learned(comm);
+    bool counts = false;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < atomic_load(&recent_count); i++) {
+        if (recent[i].context != comm->context) continue;
+        counts = counts || is_member(comm, recent[i].sender);
+        recent[i].context = NO_CONTEXT;
+    }
+    pthread_mutex_unlock(&lock);
+    if (counts) revoke_learned(comm);
 }
 
 void revoke_stop(void)

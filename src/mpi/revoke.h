@@ -10,10 +10,14 @@
  *     its members (pcclFailCollective). A collective that all have completed by
  *     then is not affected.
  * V4  Agreement and shrinking have slots of their own and go on.
- * V5  Context ids are used once, so a revocation is the number of a context. It
- *     may arrive before the communicator is made here, and messages may arrive
- *     after it is freed. So of the contexts without communicator the last 1024
- *     that were revoked are remembered. */
+ * V5  A process uses a context id once, so a revocation is the number of a
+ *     context. Processes that share no communicator may use the same number, so
+ *     it counts only if its sender is a member. It may arrive before the
+ *     communicator is made here, and messages may arrive after it is freed. So
+ *     of the contexts without communicator the last 1024 that were revoked are
+ *     remembered, with the sender.
+ * V6  A member that gives up making a communicator which others may have made
+ *     revokes it: nobody waits in it for a member that does not have it. */
 #ifndef REVOKE_H
 #define REVOKE_H
 
@@ -21,10 +25,12 @@
 
 bool comm_revoked(const struct comm *comm);
 bool context_revoked(uint32_t context);
-/* A member has sent a revocation (V1). */
-void revoke_received(uint32_t context);
+/* `sender` has sent a revocation (V1). */
+void revoke_received(uint64_t sender, uint32_t context);
 /* The communicator is revoked, as an operation on it shows. */
 void revoke_learned(struct comm *comm);
+/* This process does not make the communicator that the group agreed on (V6). */
+void revoke_unmade(const struct group *group, uint32_t context);
 /* Continues what was not possible at once (V2, V3); true: not finished. */
 bool revoke_enforce(void);
 /* A communicator with this context was made: applies an earlier revocation. */

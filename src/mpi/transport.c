@@ -234,7 +234,8 @@ static void letter_opened(const pcclEvent_t *event)
     if (letter.kind == LETTER_GRANT && partner)
         partner_granted(partner, letter.size);
     if (letter.kind == LETTER_HELD && partner) p2p_held(partner);
-    if (letter.kind == LETTER_REVOKED) revoke_received(letter.context);
+    if (letter.kind == LETTER_REVOKED)
+        revoke_received(event->member, letter.context);
     if (letter.kind > LETTER_LARGE) return;
     struct message arrived = {
         .entry.key = {event->member, letter.context, letter.tag},

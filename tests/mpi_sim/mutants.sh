@@ -52,6 +52,7 @@ what has ended is revoked (V3)|coll.c|s/^    int error = coll->round == 0 ? .*/ 
 who waits in a collective goes on waiting (V3)|revoke.c|s/^    bool more = atomic_load(&live_count) > 0 && fail_blocking();/    bool more = false;/
 a failure comes before the message (V3)|coll_failure.c|s/^    if (result == pcclOperationFailed) .*//
 the first one decides|ulfm.c|s/ballot->flag &= votes\[i\].flag/ballot->flag = votes[0].flag/
+who gives up leaves the others waiting (V6)|agree.c|s/^        if (result != MPI_SUCCESS) revoke_unmade(.*//
 MUTANTS
 [ "$done" -gt 0 ] || { echo "mutants.sh: no mutant has this name"; exit 2; }
 [ "$survived" -eq 0 ]

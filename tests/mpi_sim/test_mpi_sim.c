@@ -5,9 +5,8 @@
  *   test_mpi_sim LIBRARY [FIRST [COUNT]]  MPI_SIM_TRACE=1: what happens
  *
  * Each universe is a child process. Without COUNT it runs UNIVERSES, the same
- * ones on every machine, and every kind of event must have happened. Known to
- * fail: 844, 1028, 1381, 1584 (a rank hangs after MPI_Comm_create_group met a
- * revocation). */
+ * ones on every machine, and those that failed once; every kind of event must
+ * have happened. */
 #include "world.h"
 
 #include <dlfcn.h>
@@ -20,6 +19,10 @@
 #include <unistd.h>
 
 enum { UNIVERSES = 500, TURNS_MAX = 6000000 };
+
+/* A member met a revocation while the others made the communicator (V6); 3278:
+ * a rank came too late for the first world. */
+static const uint64_t failed_once[] = {844, 1028, 1381, 1584, 3278};
 
 struct sim universe;
 struct rank ranks[RANKS_MAX];
@@ -164,6 +167,9 @@ int main(int argc, char **argv)
     uint64_t done = 0, failed = 0;
     for (; done < count && failed < 5; done++)
         failed += !run_child(first + done);
+    for (size_t i = 0;
+         argc <= 3 && i < sizeof failed_once / sizeof *failed_once; i++, done++)
+        failed += !run_child(failed_once[i]);
     printf("%llu universes, %llu fail\n", (unsigned long long)done,
            (unsigned long long)failed);
     bool all = every_event();

@@ -45,6 +45,9 @@ struct run {
     const struct mpi_calls *mpi;
     MPI_Comm comm;
     uint32_t context; /* of comm */
+    /* Of its context and members: a rank that came too late for the first
+     * world has one of its own. */
+    uint64_t name;
     int me, size, votes, calls;
     uint32_t step;
     bool knows; /* it is revoked */
@@ -129,7 +132,7 @@ static void check_made(const struct run *r, MPI_Comm made)
 /* A collective that is one operation, the nth call on its communicator. */
 static void check_call(struct run *r, int class)
 {
-    check_same(r, sim_mix(2, r->context, (uint64_t)r->calls++, 0),
+    check_same(r, sim_mix(2, r->name, (uint64_t)r->calls++, 0),
                class == MPI_SUCCESS, 0);
 }
 
@@ -316,7 +319,7 @@ static bool agree(struct run *r, bool content)
     SIM_CHECK(&universe, flag == 7 || flag == 4, "flag %d", flag);
     SIM_CHECK(&universe, content || flag == 4,
               "one that disagrees is not heard");
-    check_same(r, sim_mix(3, r->context, (uint64_t)r->votes++, 0), class,
+    check_same(r, sim_mix(3, r->name, (uint64_t)r->votes++, 0), class,
                (uint32_t)flag);
     return flag == 7 && class == MPI_SUCCESS;
 }
@@ -324,7 +327,10 @@ static bool agree(struct run *r, bool content)
 static void enter(struct run *r, MPI_Comm comm)
 {
     r->comm = comm;
-    r->context = r->mpi->look_context(comm);
+    uint64_t ids[RANKS_MAX];
+    int size = r->mpi->look_members(comm, ids, RANKS_MAX);
+    r->name = r->context = r->mpi->look_context(comm);
+    for (int i = 0; i < size; i++) r->name = sim_mix(5, r->name, ids[i], 0);
     r->votes = r->calls = 0;
     r->knows = false;
     (void)r->mpi->MPI_Comm_rank(comm, &r->me);
@@ -336,7 +342,7 @@ static void shrink(struct run *r)
     MPI_Comm made = MPI_COMM_NULL, old = r->comm;
     MPI_Request request;
     int class, before = r->size;
-    uint64_t what = sim_mix(4, r->context, (uint64_t)r->votes++, 0);
+    uint64_t what = sim_mix(4, r->name, (uint64_t)r->votes++, 0);
     if (draw(r->step, 8) % 2) {
         class = r->mpi->MPIX_Comm_ishrink(old, &made, &request);
         events->shrinks_later++;
