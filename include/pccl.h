@@ -364,8 +364,8 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  *             may use the same tags, one after the other. Programs should use
  *             tags again: each 49,152 different pairs of tag and scope cost a
  *             change of the epoch. The distribution hint is accepted and not
- * used: quantization follows the data itself. info        written on success;
- * may be NULL.
+ *             used: quantization follows the data itself.
+ * info        written on success; may be NULL.
  *
  * Uniform: if one surviving member succeeds, every one does, with the same
  * bits. pcclReduceInfo_t.local_world_size is the number of contributors.

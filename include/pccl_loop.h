@@ -3,10 +3,9 @@
  *
  *     pcclLoop_t loop = {.comm = comm, .state = &state};
  *     while (step < steps) {
- *         if (pcclLoopBegin(&loop) != pcclSuccess) break;
+ *         if (pcclLoopBegin(&loop)) break;
  *         ... train: change, which has room for count + 1 floats ...
- *         if (pcclLoopMean(&loop, change, count, samples) != pcclSuccess)
- * break;
+ *         if (pcclLoopMean(&loop, change, count, samples)) break;
  *         ... apply the change to the state, as all members do ...
  *     }
  *
