@@ -4,8 +4,11 @@
 # 1. train_text, a plain MPI program, with 4 ranks; one is killed with kill -9.
 # 2. elastic_train, 4 ranks; one is killed, two join while it runs.
 #
-# Builds into build/ first, and installs missing dependencies (Debian: with
-# apt-get), unless BIN names a folder with the programs.
+# Builds into build/ first, unless BIN names a folder with the programs. What
+# the build lacks is installed where this account may do that (Debian: by root,
+# or by sudo without a password); elsewhere the list of packages is printed, and
+# the status is 1. Everything else needs no privileges, and nothing is written
+# outside of build/. With a terminal, a bar shows how far the training is.
 # Exits 0 if all checks pass.
 set -eu
 
@@ -13,11 +16,16 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 bin=${2:-$root/build/bin}
 work=$bin/../demo.$$
 text=${1:-/usr/share/common-licenses/GPL-3}
+if [ $# = 0 ] && [ ! -r "$text" ]; then text=$root/src/master/PROTOCOL.md; fi
 jobs= # process ids of running launchers
+
+# shellcheck source=progress.sh
+. "$root/examples/progress.sh"
 
 cleanup()
 {
     trap '' INT TERM HUP
+    progress_end
     for job in $jobs; do kill "$job" 2>/dev/null || :; done
     wait
     rm -rf "$work"
@@ -27,12 +35,18 @@ build()
 {
     # shellcheck source=../cmake/deps.sh
     . "$root/cmake/deps.sh"
-    deps_install
+    # shellcheck disable=SC2046 # package names
+    deps_get $(deps_missing) || exit 1
+    tests=ON
+    deps_have_header cmocka.h || tests=OFF
     echo "Building into $root/build"
-    if ! { cmake -S "$root" -B "$root/build" &&
-           cmake --build "$root/build" -j "$(nproc)" \
-               --target pccl-master train_text elastic_train
-         } >"$work/log" 2>&1; then
+    {
+        cmake -S "$root" -B "$root/build" -DBUILD_TESTING=$tests &&
+            cmake --build "$root/build" -j "$(nproc)" \
+                --target pccl-master train_text elastic_train &&
+            : >"$work/built"
+    } 2>&1 | progress_build "$work/log"
+    if [ ! -e "$work/built" ]; then
         cat "$work/log"
         exit 1
     fi
@@ -46,7 +60,7 @@ launch() # pccl-master arguments
     jobs="$jobs $!"
 }
 
-say() { printf '>>> %s\n' "$*"; }
+say() { progress_line ">>> $*"; }
 
 # Runs a program with 4 ranks and reacts to its output: kills rank 2 at step
 # kill_at, starts two more ranks at step join_at (0: never).
@@ -58,7 +72,7 @@ play() # program steps kill_at join_at
     launch -n 4 --elastic --verbose "$bin/$program" --steps "$steps" "$text"
     exec 3<"$work/out"
     while IFS= read -r line <&3; do
-        printf '    %s\n' "$line"
+        progress_line "    $line"
         # shellcheck disable=SC2086 # into words
         set -- $line
         case $line in
@@ -70,6 +84,7 @@ play() # program steps kill_at join_at
         'step '*' ranks '*)
             last=$6
             first=${first:-$last}
+            progress "$2" "$steps" "$program: $3 ranks, loss $last"
             if [ "$kill_at" != 0 ] && [ "$2" -ge "$kill_at" ]; then
                 kill_at=0
                 say "kill -9 $victim"
@@ -87,6 +102,7 @@ play() # program steps kill_at join_at
         esac
     done
     exec 3<&-
+    progress_end
     rm "$work/out"
     status=0
     for job in $jobs; do wait "$job" || status=$?; done

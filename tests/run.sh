@@ -59,8 +59,11 @@ command -v python3 >/dev/null || more=python3
 if [ -n "$clang" ]; then command -v clang >/dev/null || more="$more clang"; fi
 # shellcheck disable=SC2086 # package names
 deps_install $more
-# Its test is skipped without it.
-command -v spin >/dev/null || deps_install spin || :
+# Their tests are skipped without them.
+more=
+command -v spin >/dev/null || more=spin
+# shellcheck disable=SC2086 # package names
+deps_offer $more || :
 
 # The address space of a randomized process can be where ThreadSanitizer of
 # gcc 12 wants its shadow; then no program starts.
@@ -81,5 +84,7 @@ if [ -n "$rounds$load" ]; then
         ${fast:+-LE slow} "$@"
 fi
 cd "$build"
+# One line that says how far it is; failures are printed whole.
+if [ -t 1 ]; then export CTEST_PROGRESS_OUTPUT="${CTEST_PROGRESS_OUTPUT:-1}"; fi
 # shellcheck disable=SC2086 # a command and its arguments, or nothing
 $fixed ctest --output-on-failure ${fast:+-LE slow} "$@"
