@@ -41,6 +41,13 @@ pcclComm_t *bench_connect(const char *address, int hint, int pool);
 /* ... of the run that this process was started in; NULL: none, or no luck. */
 pcclComm_t *bench_join_run(const struct bench_options *o);
 
+/* How far a run is, on standard error: `done` of `seconds`, and a text. A bar
+ * on a terminal, some times a second; else a line for each tenth of a run of
+ * ten minutes or more. */
+void bench_progress(double done, double seconds, const char *text);
+/* Takes the bar away, before anything else is printed. */
+void bench_progress_end(void);
+
 /* Each returns the exit status of the program. */
 int bench_algorithms(void);
 int bench_collective(const struct bench_options *o);

@@ -180,7 +180,8 @@ struct churn_run {
     struct churn_totals *totals;
     char root[CHURN_PATH];
     char skipped[256];
-    uint32_t wants, had; /* kinds of faults, as bits */
+    uint32_t wants, had;        /* kinds of faults, as bits */
+    uint64_t steps, seen[JOBS]; /* of all jobs; of each one that runs */
     bool failed;
 };
 
@@ -206,6 +207,7 @@ static bool begin(struct churn_run *r, int k)
                             .generation = generation};
     for (int i = 0; i < CHURN_SLOTS; i++) j->child[i].pidfd = -1;
     if (churn_job_start(j, r->root)) return true;
+    bench_progress_end();
     fprintf(stderr, "pccl-bench: job %s does not start\n", j->name);
     churn_violation(r->totals, "job %s does not start", j->name);
     churn_job_kill(j);
@@ -223,6 +225,7 @@ static void settle(struct churn_run *r, int k)
     (void)malloc_trim(0); /* what is forked next begins small */
     if (r->totals->violations != before) {
         r->failed = true;
+        bench_progress_end();
         fprintf(stderr, "pccl-bench: violations in %s\n", j->folder);
     } else if (!r->o->keep) {
         remove_folder(j->folder);
@@ -267,6 +270,23 @@ static bool drive(struct churn_run *r, int k, int64_t end)
     return !last && begin(r, k);
 }
 
+static void show(struct churn_run *r, int64_t end)
+{
+    char text[96];
+    double left = (double)(end - bench_now()) / 1e9;
+    for (int k = 0; k < JOBS; k++) {
+        const struct churn_job *j = &r->jobs[k];
+        if (!r->wanted[k] || j->ended) continue;
+        uint64_t steps = atomic_load(&j->board->steps);
+        if (steps > r->seen[k]) r->steps += steps - r->seen[k];
+        r->seen[k] = steps;
+    }
+    snprintf(text, sizeof text, "%llu steps, %llu violations",
+             (unsigned long long)r->steps,
+             (unsigned long long)r->totals->violations);
+    bench_progress(r->o->seconds - left, r->o->seconds, text);
+}
+
 static void run_all(struct churn_run *r)
 {
     const struct timespec tick = {.tv_nsec = 1000000};
@@ -279,8 +299,10 @@ static void run_all(struct churn_run *r)
     while (more) {
         more = false;
         for (int k = 0; k < JOBS; k++) more |= drive(r, k, end);
+        show(r, end);
         if (more) (void)nanosleep(&tick, NULL);
     }
+    bench_progress_end();
 }
 
 /* ------------------------------------------------------------------- all */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh SOURCE - what cmake/deps.sh misses, installs and asks for, on hosts
+# deps_lists.sh SOURCE - what cmake/deps.sh misses, installs and asks for, on hosts
 # that lack something. The hosts are folders of stubs, in place of PATH.
 set -eu
 source=$1

@@ -1,8 +1,9 @@
 #!/bin/sh
-# progress.sh SOURCE - the bar of examples/progress.sh on a terminal, and plain
-# lines elsewhere.
+# progress_bar.sh SOURCE [BENCH] - the bar of examples/progress.sh on a terminal, and
+# plain lines elsewhere; likewise of pccl-bench churn, where BENCH is that
+# program.
 set -eu
-source=$1
+source=$1 bench=${2:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "$*" >&2; exit 1; }
@@ -44,3 +45,10 @@ for line in '[..............................]   0 %  begin@[K' 'one' \
         { cat "$work/shown"; fail "no '$line'"; }
 done
 if show dumb | grep -q '%'; then fail "a bar on a dumb terminal"; fi
+
+if [ -z "$bench" ]; then exit; fi
+churn="'$bench' churn --seconds 1 --jobs tcp --faults kill"
+TERM=xterm script -qec "$churn" /dev/null </dev/null >"$work/shown"
+grep -q '#.* %  0:00:0[01] left, [0-9]* steps, 0 violations' "$work/shown" ||
+    { cat "$work/shown"; fail "no bar of churn"; }
+if sh -c "$churn" 2>&1 | grep ' left, '; then fail "a bar in a pipe"; fi
