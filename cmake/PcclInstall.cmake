@@ -1,51 +1,76 @@
 # Install rules; included by the top CMakeLists.txt after all targets. Installs
-# those targets that exist.
+# those targets that exist. packaging/README.md lists what lies where.
+#
+# Components: native (libpccl), mpi (both MPI libraries), devel (headers, what
+# finds them, compiler wrappers, manual of the functions), programs.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(cmake/PcclMan.cmake)
 
 set(pccl_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Pccl)
+file(RELATIVE_PATH pccl_lib_from_bin
+    ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+string(REGEX REPLACE "/$" "" pccl_lib_from_bin ${pccl_lib_from_bin})
 
 # pkg-config files move with the prefix unless a folder was given absolutely.
-file(RELATIVE_PATH PCCL_PC_UP
-    ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" PCCL_PC_UP ${PCCL_PC_UP})
-set(PCCL_PC_PREFIX "\${pcfiledir}/${PCCL_PC_UP}")
+file(RELATIVE_PATH up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+    ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" up ${up})
+set(pccl_pc_prefix "\${pcfiledir}/${up}")
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
-    set(PCCL_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+    set(pccl_pc_prefix ${CMAKE_INSTALL_PREFIX})
 endif()
 foreach(dir LIBDIR INCLUDEDIR)
     if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
-        set(PCCL_PC_${dir} "${CMAKE_INSTALL_${dir}}")
+        set(pccl_pc_${dir} "${CMAKE_INSTALL_${dir}}")
     else()
-        set(PCCL_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+        set(pccl_pc_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
     endif()
 endforeach()
 
-function(pccl_install_library target)
+# NAME.pc of an installation, and NAME-uninstalled.pc of this build, which
+# pkg-config prefers where it finds both (PKG_CONFIG_PATH=BUILD).
+function(pccl_pkg_config name)
+    set(PCCL_PC_PREFIX ${pccl_pc_prefix})
+    set(PCCL_PC_LIBDIR ${pccl_pc_LIBDIR})
+    set(PCCL_PC_INCLUDEDIR ${pccl_pc_INCLUDEDIR})
+    set(PCCL_PC_MPIDIR "\${includedir}/pccl")
+    configure_file(cmake/${name}.pc.in installed/${name}.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/installed/${name}.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT devel)
+    set(PCCL_PC_PREFIX ${PROJECT_SOURCE_DIR})
+    set(PCCL_PC_LIBDIR ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+    set(PCCL_PC_INCLUDEDIR "\${prefix}/include")
+    set(PCCL_PC_MPIDIR "\${includedir}")
+    configure_file(cmake/${name}.pc.in ${name}-uninstalled.pc @ONLY)
+endfunction()
+
+function(pccl_install_library target component)
     if(NOT TARGET ${target})
         return()
     endif()
     install(TARGETS ${target} EXPORT PcclTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component}
+            NAMELINK_COMPONENT devel)
     list(TRANSFORM ARGN PREPEND include/ OUTPUT_VARIABLE headers)
     if(headers)
-        install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+        install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+            COMPONENT devel)
     endif()
-    configure_file(cmake/${target}.pc.in ${target}.pc @ONLY)
-    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${target}.pc
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+    pccl_pkg_config(${target})
 endfunction()
 
-pccl_install_library(pccl pccl.h pccl_loop.h ccoip.h ccoip_inet.h)
-pccl_install_library(mpi_pccl mpi_pccl.h)
-pccl_install_library(mpi_abi)
+pccl_install_library(pccl native pccl.h pccl_loop.h ccoip.h ccoip_inet.h)
+pccl_install_library(mpi_pccl mpi mpi_pccl.h)
+pccl_install_library(mpi_abi mpi)
 
 if(TARGET mpi_pccl)
     # One mpi.h for each binary interface. mpi-ext.h beside it collides with
     # no other MPI's.
     foreach(face mpich mpi_abi)
         install(FILES include/${face}/mpi.h include/mpi-ext.h
-            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pccl/${face})
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pccl/${face}
+            COMPONENT devel)
     endforeach()
     # The folder that pccl-master puts first in the library path of the ranks:
     # the names under which programs built with MPICH look for MPI, and our own
@@ -67,24 +92,36 @@ if(TARGET mpi_pccl)
             set(dir \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir})
             file(MAKE_DIRECTORY \${dir})
             file(CREATE_LINK ${up}/${CMAKE_MATCH_2}
-                 \${dir}/${CMAKE_MATCH_1} SYMBOLIC)")
+                 \${dir}/${CMAKE_MATCH_1} SYMBOLIC)" COMPONENT mpi)
     endforeach()
 endif()
 
-if(TARGET pccl-master)
-    install(TARGETS pccl-master)
-    install(FILES src/launch/pccl-master.1
-        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+# The programs, each with its manual. pccl-bench finds its libraries from where
+# it lies; what a wheel needs was set before (python/CMakeLists.txt).
+foreach(program pccl-master pccl-bench)
+    if(TARGET ${program})
+        install(TARGETS ${program} COMPONENT programs)
+    endif()
+endforeach()
+if(TARGET pccl-bench)
+    set_property(TARGET pccl-bench APPEND PROPERTY
+        INSTALL_RPATH "$ORIGIN/${pccl_lib_from_bin}")
+endif()
+if(TARGET churn-mpi) # which pccl-bench starts
+    set_property(TARGET churn-mpi PROPERTY INSTALL_RPATH "$ORIGIN/mpich-abi")
+    install(TARGETS churn-mpi DESTINATION lib/pccl COMPONENT programs)
 endif()
 
 if(TARGET pccl)
     install(EXPORT PcclTargets NAMESPACE Pccl::
-        DESTINATION ${pccl_package_dir})
+        DESTINATION ${pccl_package_dir} COMPONENT devel)
+    # For find_package(Pccl PATHS BUILD), without an installation.
+    export(EXPORT PcclTargets NAMESPACE Pccl:: FILE PcclTargets.cmake)
     configure_package_config_file(cmake/PcclConfig.cmake.in PcclConfig.cmake
         INSTALL_DESTINATION ${pccl_package_dir})
     write_basic_package_version_file(PcclConfigVersion.cmake
         COMPATIBILITY SameMinorVersion)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/PcclConfig.cmake
         ${CMAKE_CURRENT_BINARY_DIR}/PcclConfigVersion.cmake
-        DESTINATION ${pccl_package_dir})
+        DESTINATION ${pccl_package_dir} COMPONENT devel)
 endif()

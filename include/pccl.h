@@ -715,7 +715,9 @@ typedef struct pcclCommOptions_t {
     uint32_t evicts_nobody;
 } pcclCommOptions_t;
 
-/* pcclInvalidUsage     connected already.
+/* Sets the options of the next pcclConnect. Local, never blocks.
+ *
+ * pcclInvalidUsage     connected already.
  * pcclInvalidArgument  options->size is less than that of the first two
  *                      options. */
 PCCL_EXPORT pcclResult_t pcclSetOptions(pcclComm_t *comm,
@@ -789,14 +791,14 @@ typedef struct pcclCollective_t {
     size_t argument_count;
 } pcclCollective_t;
 
-/* Starts the operation. Never blocks. The arrays of sizes, displacements and
+/* Starts a collective. Never blocks. The arrays of sizes, displacements and
  * members may be freed on return; the buffers and `arguments` belong to the
  * library until the await, by pcclAwaitAsyncReduce. */
 PCCL_EXPORT pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op,
                                              pcclComm_t *comm,
                                              pcclAsyncReduceOp_t *handle_out);
 
-/* Starts and awaits. */
+/* Starts a collective and awaits it. */
 PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
                                         pcclComm_t *comm,
                                         pcclReduceInfo_t *info_out);

@@ -104,7 +104,10 @@ void churn_beside(const char *name, char path[CHURN_PATH])
     char self[CHURN_PATH] = "";
     ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
     self[size < 0 ? 0 : size] = '\0';
-    snprintf(path, CHURN_PATH, "%.400s/%.80s", dirname(self), name);
+    const char *folder = dirname(self);
+    snprintf(path, CHURN_PATH, "%.400s/%.80s", folder, name);
+    if (access(path, X_OK) == 0) return;
+    snprintf(path, CHURN_PATH, "%.400s/../lib/pccl/%.80s", folder, name);
 }
 
 /* The launcher has said in its log where it listens. */
