@@ -160,6 +160,21 @@ static void test_launches_are_announced(void **state)
     l->eager_bytes = 0;
 }
 
+/* The same of a root that has launched before. */
+static void test_a_root_that_has_launched_is_asked(void **state)
+{
+    (void)state;
+    struct link *l = link_find(&engines[LEAF]->links, ids[CENTER], false);
+    launch(CENTER, COUNT, false);
+    settle();
+    l->eager_bytes = EAGER_LINK_MAX;
+    launch(LEAF, COUNT, false);
+    launch(OTHER, COUNT, false);
+    settle();
+    check_sums(COUNT);
+    l->eager_bytes = 0;
+}
+
 /* In place the result replaces the input. The input is restored if the result
  * does not stand (contract C2), wherever the operation was stopped. */
 static void test_the_input_comes_back(void **state)
@@ -187,9 +202,13 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_star, teardown_star)
     const struct CMUnitTest tests[] = {
-        TEST(test_returns_at_once),          TEST(test_one_wants_to_know),
-        TEST(test_the_center_wants_to_know), TEST(test_clean_if_all_are),
-        TEST(test_launches_are_announced),   TEST(test_the_input_comes_back),
+        TEST(test_returns_at_once),
+        TEST(test_one_wants_to_know),
+        TEST(test_the_center_wants_to_know),
+        TEST(test_clean_if_all_are),
+        TEST(test_launches_are_announced),
+        TEST(test_a_root_that_has_launched_is_asked),
+        TEST(test_the_input_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "../../src/master/master.h"
 
-enum { DEADLINE = 100, BEAT = DEADLINE / 10, LINKS = 6, ALL = 63 };
+enum { DEADLINE = 100, BEAT = DEADLINE / 10, LINKS = 7, ALL = 127 };
 
 static struct master *master;
 static pccl_ns now;
@@ -296,7 +296,7 @@ static void test_later_newcomers_wait(void **state)
 static void test_an_update_ends(void **state)
 {
     (void)state;
-    for (uint32_t i = 3; i < 6; i++) join(i, 0);
+    for (uint32_t i = 3; i < 7; i++) join(i, 0);
     vote();
     for (int i = 0; i < 2; i++) {
         for (int k = 1; k < DEADLINE / BEAT; k++) pass(ALL);
@@ -304,7 +304,8 @@ static void test_an_update_ends(void **state)
         step(MASTER_CLOSED, 3 + (uint32_t)i, NULL);
         ready(0, 2);
     }
-    expect("PROPOSE to 5\nPROPOSE to 0 1 2\n");
+    expect("PROPOSE to 5 6\nPROPOSE to 0 1 2\n");
+    ready(6, 6); /* it waits for the next update */
     wait(ALL);
     expect("5 did not answer PROPOSE within the deadline\n"
            "PROPOSE to 0 1 2\n");

@@ -45,6 +45,27 @@ static void test_all_report_their_pairs(void **state)
     assert_int_equal(notes, 0);
 }
 
+/* Rule R4d: where not all pairs are linked, one round that follows a broken
+ * link tries all of them; a world that is linked in all pairs needs none. */
+static void test_a_small_world_is_surveyed(void **state)
+{
+    (void)state;
+    view_of(4);
+    suspect(0, 3, true);
+    flush(4);
+    assert_true(proposed.view.mesh);
+    assert_false(proposed.view.survey);
+    for (uint32_t i = 0; i < 4; i++) ready(i, i < 2 ? 2 - i : 0);
+    flush(4);
+    for (uint32_t i = 0; i < 4; i++) ready(i, 0);
+    assert_false(installed.view.mesh);
+    suspect(2, 4, true);
+    flush(4);
+    assert_true(proposed.view.survey);
+    for (uint32_t i = 0; i < 4; i++) ready(i, 0);
+    assert_int_equal(installed.round, proposed.round);
+}
+
 /* A peer that lists itself, or nobody, among those that it cannot reach. */
 static void test_false_reports_are_ignored(void **state)
 {
@@ -331,6 +352,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_all_report_their_pairs),
+        TEST(test_a_small_world_is_surveyed),
         TEST(test_false_reports_are_ignored),
         TEST(test_a_newcomer_is_told_of_the_pair),
         TEST(test_the_unreachable_newcomer_is_refused),

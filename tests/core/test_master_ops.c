@@ -372,6 +372,23 @@ static void tell_all(const uint8_t *scopes)
     }
 }
 
+/* All flush: the operation of tag 7 in that scope, or none. Then the verdicts
+ * go out. */
+static void judged(const uint8_t *scopes, const char *verdicts)
+{
+    for (uint32_t i = 0; i < PEERS; i++) {
+        if (master->peers[i].state != PEER_MEMBER) continue;
+        if (scopes[i])
+            runs(i, scopes[i]);
+        else
+            idle(i);
+    }
+    tell_all(scopes);
+    said[0] = '\0';
+    ready_all();
+    expect(verdicts);
+}
+
 static void test_scopes_that_wait_for_each_other(void **state)
 {
     (void)state;
@@ -380,13 +397,8 @@ static void test_scopes_that_wait_for_each_other(void **state)
     assert_int_equal(master->round_last, 1); /* 1 is only slower */
     blocked(0, 3, 7);
     assert_int_equal(master->round_last, 2);
-    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
-    for (uint32_t i = 3; i < PEERS; i++) idle(i);
-    tell_all(scopes);
-    said[0] = '\0';
-    ready_all();
-    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n"
-           "0 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n");
+    judged(scopes, "0 VERDICT 7:6\n1 VERDICT 7:6\n"
+                   "0 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n");
 }
 
 /* A loss closed the epoch before a report came. */
@@ -395,13 +407,8 @@ static void test_a_circle_that_nobody_reported(void **state)
     (void)state;
     static const uint8_t scopes[PEERS] = {3, 7, 7, 0, 0};
     lose_link_4();
-    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
-    idle(3);
-    tell_all(scopes);
-    said[0] = '\0';
-    ready_all();
-    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n"
-           "0 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n");
+    judged(scopes, "0 VERDICT 7:6\n1 VERDICT 7:6\n"
+                   "0 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n");
 }
 
 /* Tags are judged one by one, whatever was reported. */
@@ -435,12 +442,8 @@ static void test_three_scopes_in_a_circle(void **state)
     assert_int_equal(master->round_last, 1);
     blocked(0, 3, 5);
     assert_int_equal(master->round_last, 2);
-    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
-    for (uint32_t i = 3; i < PEERS; i++) idle(i);
-    tell_all(scopes);
-    said[0] = '\0';
-    ready_all();
-    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n"
+    judged(scopes,
+           "0 VERDICT 7:6\n1 VERDICT 7:6\n1 VERDICT 7:6\n2 VERDICT 7:6\n"
            "0 VERDICT 7:6\n2 VERDICT 7:6\n");
 }
 
@@ -473,13 +476,32 @@ static void test_one_that_waits_for_a_circle(void **state)
     blocked(1, 11, 3);
     blocked(0, 3, 11);
     assert_int_equal(master->round_last, 2);
-    for (uint32_t i = 0; i < 4; i++) runs(i, scopes[i]);
-    idle(4);
-    tell_all(scopes);
+    judged(scopes, "0 VERDICT 7:6\n1 VERDICT 7:6\n"
+                   "0 VERDICT 7:6\n1 VERDICT 7:6\n3 VERDICT 7:6\n");
+}
+
+/* Rank 0 has returned the operation of {0, 1}, which 1 holds, and runs that of
+ * {0, 1, 2}. The first one is committed, so 1 may launch the other one. */
+static void test_a_circle_that_ends_by_a_commit(void **state)
+{
+    (void)state;
+    struct wire_op pair = {number_of(3), 7, 0, OP_COMPLETE, false};
+    struct wire_op all = {number_of(7), 7, 0, OP_RUNNING, false};
+    lose_link_4();
+    flushed(1, 3, &pair, 1);
+    flushed(0, 7, &all, 1);
+    flushed(2, 7, &all, 1);
+    idle(3);
+    struct wire_op answers[] = {pair, all};
+    answers[0].state = OP_RETURNED;
+    told(0, answers, 2);
+    answers[0].state = OP_COMPLETE;
+    answers[1].state = OP_NOT_LAUNCHED;
+    told(1, answers, 2);
+    told(2, &all, 1);
     said[0] = '\0';
     ready_all();
-    expect("0 VERDICT 7:6\n1 VERDICT 7:6\n"
-           "0 VERDICT 7:6\n1 VERDICT 7:6\n3 VERDICT 7:6\n");
+    expect("0 VERDICT 7:1\n1 VERDICT 7:1\n");
 }
 
 /* Rule F8: link 3 is in neither scope, and link 1 is only slower. */
@@ -490,12 +512,7 @@ static void test_a_circle_that_a_stranger_reports(void **state)
     blocked(1, 6, 3);
     blocked(3, 3, 6);
     assert_int_equal(master->round_last, 2);
-    for (uint32_t i = 0; i < 3; i++) runs(i, scopes[i]);
-    for (uint32_t i = 3; i < PEERS; i++) idle(i);
-    tell_all(scopes);
-    said[0] = '\0';
-    ready_all();
-    expect("");
+    judged(scopes, "");
 }
 
 /* A report replaces the last one of its sender. */
@@ -529,15 +546,6 @@ static void runs_untold(uint32_t link, uint8_t runs, uint32_t knows)
     step(MASTER_RECEIVED, link, &m);
 }
 
-static void end_of_round(void)
-{
-    runs(0, 3);
-    for (uint32_t i = 1; i < PEERS; i++) idle(i);
-    tell_all((const uint8_t[PEERS]){3, 0, 0, 0, 0});
-    said[0] = '\0';
-    ready_all();
-}
-
 static void test_a_scope_before_and_after_a_loss(void **state)
 {
     (void)state;
@@ -546,8 +554,7 @@ static void test_a_scope_before_and_after_a_loss(void **state)
     assert_int_equal(master->round_last, 1);
     runs_untold(0, 3, 4);
     assert_int_equal(master->round_last, 2);
-    end_of_round();
-    expect("0 VERDICT 7:7\n1 VERDICT 7:7\n");
+    judged((const uint8_t[PEERS]){3}, "0 VERDICT 7:7\n1 VERDICT 7:7\n");
 }
 
 /* Rule F8: nobody outside of a scope ends its operations. */
@@ -557,8 +564,7 @@ static void test_a_loss_of_a_stranger(void **state)
     ended(2, 5, 3);
     runs_untold(0, 3, 4);
     assert_int_equal(master->round_last, 2);
-    end_of_round();
-    expect("");
+    judged((const uint8_t[PEERS]){3}, "");
 }
 
 int main(void)
@@ -583,6 +589,7 @@ int main(void)
         TEST(test_three_scopes_in_a_circle),
         TEST(test_all_that_wait_for_each_other),
         TEST(test_one_that_waits_for_a_circle),
+        TEST(test_a_circle_that_ends_by_a_commit),
         TEST(test_a_circle_that_a_stranger_reports),
         TEST(test_reports_do_not_add_up),
         TEST(test_a_scope_before_and_after_a_loss),

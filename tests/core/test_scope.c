@@ -68,6 +68,23 @@ static void test_each_scope_keeps_its_own_frames(void **state)
     take(1, b, 3);
 }
 
+/* Engine 2 is ahead of engine 0, which runs another scope's operation. */
+static void test_a_frame_of_another_scope_waits(void **state)
+{
+    (void)state;
+    struct op *a = launch(0, 7, pair, 2);
+    struct op *c = launch(2, 7, other, 2);
+    settle();
+    struct op *b = launch(1, 7, pair, 2);
+    settle();
+    take(0, a, 3);
+    take(1, b, 3);
+    a = launch(0, 7, other, 2);
+    settle();
+    take(0, a, 5);
+    take(2, c, 5);
+}
+
 /* Results are asked for and donated by the whole name. */
 static void test_a_result_belongs_to_its_scope(void **state)
 {
@@ -143,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_tag_goes_from_one_scope_to_another),
         TEST(test_each_scope_keeps_its_own_frames),
+        TEST(test_a_frame_of_another_scope_waits),
         TEST(test_a_result_belongs_to_its_scope),
         TEST(test_the_number_is_that_of_a_set),
         TEST(test_a_million_names),

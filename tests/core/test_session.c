@@ -1,7 +1,8 @@
 /* test_session.c - a member's answer when the master asks for the operations
  * that delay it (rule V4), the links that it closes when the ring is another
  * one (rule O7), its request that an operation fail, until the master has
- * received it (rule D10), and a world that follows its votes (rule T1). */
+ * received it (rule D10), a world that follows its votes (rule T1), and the
+ * links that it tries in a survey (rule R4d). */
 #include "unit.h"
 
 #include "../../include/pccl.h"
@@ -9,8 +10,10 @@
 #include "../../src/elastic/session.h"
 #include "../../src/ring/op.h"
 
+enum { MEMBERS = 7 };
+
 static struct session *session;
-static struct wire_member members[4];
+static struct wire_member members[MEMBERS];
 static char said[1024];
 
 static void say(const char *format, ...)
@@ -70,7 +73,7 @@ static int setup(void **state)
         .pool_size = 1,
         .deadline = PCCL_S};
     if (!session || !session_init(session, &c)) return 1;
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < MEMBERS; i++) {
         members[i].id = 10 + i;
         members[i].addr.port = (uint16_t)i;
     }
@@ -173,16 +176,56 @@ static void test_an_optimization_closes_what_the_new_ring_lacks(void **state)
 }
 
 /* Rule T1: what the program did not vote for does not become its world. */
-static void test_no_update_without_a_vote(void **state)
+static void installed_without_a_vote(bool update, bool optimize)
 {
-    (void)state;
     propose(2, false, NULL);
     hear(&(struct wire_msg){
-        .type = WIRE_INSTALL, .round = 2, .view = {.ring = true}});
+        .type = WIRE_INSTALL,
+        .round = 2,
+        .view = {.ring = true, .update = update, .optimize = optimize}});
     assert_int_equal(session->state, SESSION_GONE);
     assert_int_equal(session->notified.size, 3);
     assert_string_equal(session->reason, "the master installed a view without "
                                          "this member's vote");
+}
+
+static void test_no_members_without_an_update(void **state)
+{
+    (void)state;
+    installed_without_a_vote(false, false);
+}
+
+static void test_no_update_without_a_vote(void **state)
+{
+    (void)state;
+    assert_int_equal(session_vote(session, VOTE_OPTIMIZE), pcclSuccess);
+    installed_without_a_vote(true, false);
+}
+
+static void test_no_optimization_without_a_vote(void **state)
+{
+    (void)state;
+    assert_int_equal(session_vote(session, VOTE_UPDATE), pcclSuccess);
+    installed_without_a_vote(false, true);
+}
+
+/* Rule R4d. A ring of six has three pairs that are opposite each other. */
+static void test_a_survey_tries_all_pairs(void **state)
+{
+    (void)state;
+    static const uint64_t none[1];
+    for (uint32_t k = 0; k < 2; k++) {
+        hear(&(struct wire_msg){.type = WIRE_PROPOSE,
+                                .epoch = 1,
+                                .round = 2 + k,
+                                .ids = none,
+                                .members = members + 3,
+                                .member_count = 3,
+                                .view = {.ring = true, .survey = k == 1}});
+        for (uint32_t i = 1; i < 6; i++)
+            assert_true(links_is_wanted(session->links, 10 + i) ==
+                        (k == 1 || i == 1 || i == 5));
+    }
 }
 
 static void test_an_update_with_a_vote(void **state)
@@ -195,6 +238,24 @@ static void test_an_update_with_a_vote(void **state)
                             .view = {.ring = true, .update = true}});
     assert_int_equal(session->state, SESSION_MEMBER);
     assert_int_equal(session->notified.size, 4);
+}
+
+/* Rule M10c: the master judges whom it does not hear; the link to another one
+ * has its time. */
+static void test_a_link_to_a_silent_one_has_time(void **state)
+{
+    (void)state;
+    const uint64_t silent = 11;
+    pccl_ns now = PCCL_S;
+    session_tick(session, now);
+    propose(2, false, NULL);
+    for (uint32_t i = 0; i < 20; i++) {
+        session_tick(session, now += PCCL_S / 20);
+        hear(&(struct wire_msg){
+            .type = WIRE_SILENT, .ids = &silent, .id_count = 1});
+    }
+    assert_int_equal(links_status(session->links, 11), LINK_WAITS);
+    assert_int_equal(links_status(session->links, 13), LINK_FAILED);
 }
 
 /* Arguments that were made for another view than the one that the program knows
@@ -310,6 +371,75 @@ static void test_a_verdict_belongs_to_its_scope(void **state)
     assert_int_equal(op->result, pcclInvalidArgument);
 }
 
+/* Rule V6f: who has had the loss as its error has no second one. */
+static void test_a_misplaced_scope_is_launched(void **state)
+{
+    (void)state;
+    static const uint64_t scope[] = {10, 11};
+    struct wire_op v = {
+        .scope = scope_number(scope, 2), .tag = 7, .state = VERDICT_MISPLACED};
+    next_epoch(2, &v);
+    launch(7, scope, 2);
+    next_epoch(3, &v);
+    assert_int_equal(engine_find(session->engine, 7)->result,
+                     pcclInvalidArgument);
+}
+
+/* Rule V6f: what is launched after a loss is not reported as before it. */
+static void test_a_tag_that_is_used_again(void **state)
+{
+    (void)state;
+    engine_ended(session->engine, 6, 1);
+    engine_ended(session->engine, 7, 1);
+    launch(7, NULL, 0);
+    assert_int_equal(session->engine->ended[0].epoch, 1);
+    assert_int_equal(session->engine->ended[1].epoch, 0);
+}
+
+/* Rule P1: the loss is older than the verdict, so the launch meets it first,
+ * as it did where the operation was launched in time. */
+static void test_an_older_loss_comes_first(void **state)
+{
+    (void)state;
+    static const uint64_t lost = 12;
+    struct op_request r = {.tag = 7};
+    struct wire_op v = {.tag = 7, .state = VERDICT_FAILED};
+    struct wire_msg m = {.type = WIRE_PROPOSE,
+                         .epoch = 1,
+                         .round = 2,
+                         .ids = &lost,
+                         .id_count = 1,
+                         .view = {.ring = true, .mesh = true}};
+    hear(&m);
+    m.type = WIRE_INSTALL;
+    hear(&m);
+    next_epoch(3, &v);
+    static const int results[] = {pcclRankConnectionLost, pcclOperationFailed};
+    for (uint32_t i = 0; i < ARRAY_COUNT(results); i++) {
+        struct op *op;
+        uint32_t contributors;
+        uint64_t tx, rx;
+        assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+        assert_int_equal(session_take(session, op, &contributors, &tx, &rx),
+                         results[i]);
+    }
+}
+
+/* Rule M9: nobody tells it that it is out, and it lacks its links. */
+static void test_without_master_and_links(void **state)
+{
+    (void)state;
+    pccl_ns now = PCCL_S;
+    launch(7, NULL, 0);
+    session_tick(session, now);
+    session_master_gone(session, "cut");
+    assert_int_equal(session->state, SESSION_MEMBER);
+    for (uint32_t i = 0; i < 20; i++) session_tick(session, now += PCCL_S / 20);
+    assert_int_equal(session->state, SESSION_GONE);
+    assert_int_equal(engine_find(session->engine, 7)->result,
+                     pcclMasterConnectionFailed);
+}
+
 /* None is dropped, however many there are. */
 static void test_many_verdicts_wait(void **state)
 {
@@ -337,12 +467,20 @@ int main(void)
         TEST(test_scopes_are_told_once),
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
+        TEST(test_a_survey_tries_all_pairs),
+        TEST(test_no_members_without_an_update),
         TEST(test_no_update_without_a_vote),
+        TEST(test_no_optimization_without_a_vote),
+        TEST(test_a_link_to_a_silent_one_has_time),
         TEST(test_arguments_of_another_view),
         TEST(test_an_update_with_a_vote),
         TEST(test_a_failure_is_reported_again),
         TEST(test_a_commit_of_what_is_not_complete),
         TEST(test_a_verdict_belongs_to_its_scope),
+        TEST(test_a_misplaced_scope_is_launched),
+        TEST(test_a_tag_that_is_used_again),
+        TEST(test_an_older_loss_comes_first),
+        TEST(test_without_master_and_links),
         TEST(test_many_verdicts_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

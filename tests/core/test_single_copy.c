@@ -203,6 +203,29 @@ static void test_overwritten_while_it_waits(void **state)
         assert_int_equal(in[0][0][k], value(0, 0, k));
 }
 
+/* Wherever it is stopped, also where a member has put nothing into a region and
+ * reads those of the others (contract C2). */
+static void test_the_input_comes_back(void **state)
+{
+    uint32_t held = 0;
+    for (uint32_t rounds = 0; rounds < 30; rounds++) {
+        if (rounds % 2) engines[0]->links.region = NULL;
+        launch_all(0, true);
+        settle_for(rounds);
+        for (uint32_t i = 0; i < WORLD; i++) {
+            engine_freeze(engines[i]);
+            if (ops[0][i]->phase == PHASE_DONE) continue;
+            held += ops[0][i]->phase == PHASE_COMPLETE;
+            engine_restore(engines[i], ops[0][i]);
+            for (uint32_t k = 0; k < COUNT; k++)
+                assert_int_equal(in[0][i][k], value(0, i, k));
+        }
+        (void)teardown_lend(state);
+        assert_int_equal(setup_lend(state), 0);
+    }
+    assert_true(held > 0);
+}
+
 /* A slot belongs to its operation until all are known to have the result. A
  * new view frees all slots. */
 static void test_room_until_all_are_done(void **state)
@@ -385,6 +408,7 @@ int main(void)
         TEST(test_more_than_rooms),
         TEST(test_what_was_overwritten_never_counts),
         TEST(test_overwritten_while_it_waits),
+        TEST(test_the_input_comes_back),
         TEST(test_room_until_all_are_done),
         TEST(test_by_the_view_alone),
         TEST(test_words_out_of_place),

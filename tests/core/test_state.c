@@ -353,6 +353,94 @@ static void test_answers_that_nobody_asked_for(void **state)
     assert_int_equal(state_partner(&sync_state, HONEST)->asked, 1);
 }
 
+/* What the group has instead of `tensor`. */
+static uint8_t elected[sizeof tensor];
+static struct state_list elected_list;
+
+/* This member has the hashes of what it is to receive from 1 and 2, and asks
+ * for the bytes. Returns whom it asks. */
+static uint32_t asks_for_bytes(struct frame *question)
+{
+    for (uint32_t i = 0; i < sizeof elected; i++) {
+        elected[i] = (uint8_t)(i / 7);
+        tensor[i] = (uint8_t)~elected[i];
+    }
+    struct state_tensor t = {.name = "a",
+                             .data = elected,
+                             .count = sizeof elected,
+                             .size = sizeof elected};
+    assert_true(state_list_make(&elected_list, &t, 1, 1));
+    struct state_orders orders =
+        receives_from((uint64_t[]){LIAR, HONEST, SELF}, 2);
+    orders.content = elected_list.content;
+    synchronize("a", &orders);
+    state_list_to_wire(&elected_list);
+    for (;;) {
+        uint32_t to = sent(1, question) ? 1 : 2;
+        if (to == 2) assert_true(sent(2, question));
+        if (question->flags == STATE_BYTES) return to;
+        answers(to, question, question->index, question->index,
+                (const uint8_t *)(question->flags == STATE_TENSORS
+                                      ? elected_list.hashes
+                                      : elected_list.blocks));
+    }
+}
+
+static void has_what_was_elected(void)
+{
+    assert_int_equal(sync_state.outcome, STATE_RECEIVED);
+    assert_memory_equal(tensor, elected, sizeof tensor);
+    state_list_free(&elected_list);
+}
+
+/* A block that fails its check is asked of the other holder, and no other
+ * one. */
+static void test_a_wrong_block(void **state)
+{
+    (void)state;
+    struct frame f;
+    uint32_t liar = asks_for_bytes(&f);
+    assert_int_equal(f.index, sizeof elected);
+    elected[HASH_BLOCK_SIZE] ^= 1;
+    answers(liar, &f, f.index, f.index, elected);
+    elected[HASH_BLOCK_SIZE] ^= 1;
+    assert_int_equal(sync_state.outcome, STATE_OPEN);
+    assert_true(state_partner(&sync_state, ids[liar])->bad);
+    assert_true(sent(3 - liar, &f));
+    assert_int_equal(f.tag, HASH_BLOCK_SIZE);
+    assert_int_equal(f.index, HASH_BLOCK_SIZE);
+    answers(3 - liar, &f, f.index, f.index, elected);
+    has_what_was_elected();
+}
+
+/* A holder is slow, and is asked for less in the same place: what it says to
+ * the first question is no answer to the second one. */
+static void test_a_late_answer(void **state)
+{
+    (void)state;
+    struct frame first, f;
+    uint32_t slow = asks_for_bytes(&first);
+    struct links *links = &engines[0]->links;
+    links->now += links->deadline;
+    state_tick(&sync_state);
+    settle();
+    assert_true(sent(3 - slow, &f));
+    assert_int_equal(f.index, first.index);
+    elected[0] ^= 1;
+    answers(3 - slow, &f, f.index, f.index, elected);
+    elected[0] ^= 1;
+    links->now += links->deadline / 8;
+    state_tick(&sync_state);
+    settle();
+    assert_true(sent(slow, &f));
+    assert_int_equal(f.tag, 0);
+    assert_int_equal(f.index, HASH_BLOCK_SIZE);
+    answers(slow, &first, first.index, first.index, elected);
+    assert_false(state_partner(&sync_state, ids[slow])->bad);
+    answers(slow, &f, f.index, f.index, elected);
+    has_what_was_elected();
+}
+
 /* A list that names this member twice makes it no partner of itself. */
 static void test_orders_that_repeat_ids(void **state)
 {
@@ -382,6 +470,8 @@ int main(void)
                                         finish),
         cmocka_unit_test_setup_teardown(test_answers_that_nobody_asked_for,
                                         begin, finish),
+        cmocka_unit_test_setup_teardown(test_a_wrong_block, begin, finish),
+        cmocka_unit_test_setup_teardown(test_a_late_answer, begin, finish),
         cmocka_unit_test_setup_teardown(test_orders_that_repeat_ids, begin,
                                         finish),
     };
