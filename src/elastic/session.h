@@ -182,7 +182,6 @@ void session_on_verdict(struct session *s, const struct wire_msg *msg);
  * not launched here. False: there are none. */
 bool session_drop_crossed(struct session *s, uint64_t tag);
 void session_end_verdicts(struct session *s); /* INSTALL has judged */
-bool session_keeps_verdict(const struct session *s, const struct op_request *r);
 /* The verdict that is kept for this launch, unless an older loss comes first
  * (P1); and its end, once there is an operation that has it. */
 bool session_meets_verdict(const struct session *s, const struct op_request *r,

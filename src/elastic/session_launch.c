@@ -77,10 +77,10 @@ bool session_fast(struct session *s, const struct op_request *r,
                   uint64_t view_epoch)
 {
     if (s->state != SESSION_MEMBER || session_votes_topology(s) ||
-        s->sync != SYNC_IDLE || s->notified.loss_count > 0 ||
-        links_is_frozen(s->links))
+        s->sync != SYNC_IDLE)
         return false;
-    if (session_keeps_verdict(s, r)) return false;
+    /* A closed epoch, a pending loss and a kept verdict need no look: no copy
+     * of the last operation makes room then (D9a). */
     if (view_epoch != 0 && view_epoch != s->notified.epoch) return false;
     if (!fast_start(s->engine, r)) return false;
     engine_used(s->engine, r->tag);

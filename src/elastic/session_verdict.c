@@ -53,11 +53,6 @@ static void drop_pending_abort(struct session *s, uint32_t i)
             (s->pending_abort_count - i) * sizeof s->pending_aborts[0]);
 }
 
-bool session_keeps_verdict(const struct session *s, const struct op_request *r)
-{
-    return find_pending_abort(s, r) < s->pending_abort_count;
-}
-
 /* Rule P1: an older loss comes first. */
 bool session_meets_verdict(const struct session *s, const struct op_request *r,
                            int *result)

@@ -39,13 +39,10 @@ bool fail_withholds(const struct sim *s, const struct sim_proc *p,
 {
     const struct session *x = p->session;
     const struct sim_spec *spec = &o->spec;
-    const struct op_request r = {.tag = spec->tag,
-                                 .members = spec->scoped ? spec->ids : NULL,
-                                 .member_count = spec->size};
     if (!is_doomed(s, spec) || spec->ids[late_one(s, spec)] != x->id)
         return false;
     if (x->master_lost || !x->view->ring || x->view->size == 1 ||
-        session_keeps_verdict(x, &r))
+        sim_keeps_verdict(x, spec))
         return false;
     if (insists(s, spec)) return true;
     for (uint32_t i = 0; i < spec->size; i++) {

@@ -602,8 +602,8 @@ a loss is not that of its operation (T2)|elastic/session_view.c|s/op_set_loss(op
 a queued launch ends before INSTALL (F6)|elastic/session_verdict.c|/if (queued)/{n;s/op_set_verdict.*/engine_finish(s->engine, op, result);/}
 an update tries the pair that it waits for (R3h)|master/edges.c|s/if (!g->edges\[i\].bad .. g->edges\[i\].bad_at <= since) drop(g, i);/drop(g, i);/
 a refused voter's launch ends with the verdict (F6)|elastic/session_verdict.c|s/ == pcclSuccess .. told) return;/ == pcclSuccess) return;/
-fast path beside a pending loss (D9)|elastic/session_launch.c|s/s->sync != SYNC_IDLE .. s->notified.loss_count > 0 ../s->sync != SYNC_IDLE ||/
-fast path in a closed epoch (D9)|elastic/session_launch.c|s/^        links_is_frozen(s->links))$/        false)/
+copies outlive their epoch (D7b)|ring/engine.c|s/^    op_drop_results(e);//
+fast path in a closed epoch (D9)|ring/fast_path.c|s/ \&\& !e->links.frozen \&\&/ \&\&/
 fast path beside operations (D9)|ring/fast_path.c|s/if (!q->able .. e->op_end > 0 .. r->members)/if (!q->able || r->members)/
 fast path without the copy of the last (D9)|ring/fast_path.c|s/    if (!q->cached) return false;/    if (!q->cached) q->cached = \&e->results[0];/
 fast path with half a header sent (D9)|ring/fast_path.c|s/return conn_is_idle(c) \&\& /return /

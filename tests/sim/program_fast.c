@@ -45,6 +45,10 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
             channel->base > 0 && channel->base + size == channel->written;
         before |= channel_ready(channel, &from) > 0;
     }
+    SIM_CHECK(s,
+              !e->links.frozen && p->session->notified.loss_count == 0 &&
+                  !sim_keeps_verdict(p->session, &o->spec),
+              "process %u has begun a fast operation that is over", p->uid);
     c->fast_rewound += rewound;
     c->fast_before += before;
     c->fast_broadcast += o->spec.coll == COLL_BROADCAST;

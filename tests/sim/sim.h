@@ -384,6 +384,8 @@ uint32_t sim_pick(struct sim *s, uint32_t count);
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
                     bool mapped, int result);
 uint64_t sim_large(const struct sim *s, uint64_t n, uint64_t h);
+/* A verdict waits for the launch of such an operation (rule F6). */
+bool sim_keeps_verdict(const struct session *x, const struct sim_spec *spec);
 void sim_quantize(struct sim_spec *spec, uint64_t h);
 size_t sim_chunk(struct sim *s, size_t available); /* how much of it */
 uint64_t sim_hash(const uint8_t *bytes, size_t size);

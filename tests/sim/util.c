@@ -2,6 +2,7 @@
 #include "sim.h"
 
 #include "../../include/pccl.h"
+#include "../../src/base/scope.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -274,6 +275,17 @@ void sim_watch(struct sim_proc *p)
         sim_coverage.unexpected += c->link->unexpected_count > 0;
         sim_coverage.pool += c->link->open > 1;
     }
+}
+
+bool sim_keeps_verdict(const struct session *x, const struct sim_spec *spec)
+{
+    uint64_t scope = spec->scoped ? scope_number(spec->ids, spec->size) : 0;
+    for (uint32_t i = 0; i < x->pending_abort_count; i++) {
+        const struct pending_abort *a = &x->pending_aborts[i];
+        if (a->tag == spec->tag && (a->scope == scope || a->any_scope))
+            return true;
+    }
+    return false;
 }
 
 /* Half of the operations that quantization supports. */
