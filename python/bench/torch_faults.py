@@ -283,11 +283,8 @@ def measure(rows, begin, end, kills):
 
 
 def master_program():
-    from pccl.torch import torch_library
-    library = pathlib.Path(torch_library.library_path()).resolve()
-    return str(next(f / "bin" / "pccl-master"
-                    for f in list(library.parents)[:3]
-                    if (f / "bin" / "pccl-master").exists()))
+    from pccl import _programs
+    return _programs.program("pccl-master")
 
 
 def free_port():

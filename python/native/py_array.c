@@ -413,12 +413,15 @@ static bool from_dlpack(PyObject *object, const char *name, int use,
 
 /* ------------------------------------------------------------------- all */
 
-/* (address, elements, type, device): memory that the caller answers for. */
+/* (address, elements, type, device, owner): memory that the caller answers for;
+ * the owner, which may be left out, is kept as long as the memory is used. */
 static bool from_address(PyObject *tuple, const char *name, struct py_array *a)
 {
     unsigned long long address, count;
     int datatype, device;
-    if (!PyArg_ParseTuple(tuple, "KKii", &address, &count, &datatype, &device))
+    PyObject *owner = NULL;
+    if (!PyArg_ParseTuple(tuple, "KKii|O", &address, &count, &datatype, &device,
+                          &owner))
         return false;
     if (datatype < 0 || datatype >= DATATYPES || (address == 0 && count > 0)) {
         py_raise_argument(here, "%s has no address or no type", name);
@@ -428,6 +431,8 @@ static bool from_address(PyObject *tuple, const char *name, struct py_array *a)
     a->count = (size_t)count;
     a->datatype = (pcclDataType_t)datatype;
     a->device = (pcclDeviceType_t)device;
+    Py_XINCREF(owner);
+    a->owner = owner;
     return true;
 }
 

@@ -88,9 +88,73 @@ static void *parse_numbers(PyObject *object, const char *name, size_t *count)
     return numbers;
 }
 
-static bool parse_scope(struct call *call, PyObject *tag, PyObject *members)
+void py_agreed_close(struct py_agreed *a)
 {
+    Py_CLEAR(a->pairs);
+    free(a->arguments);
+    a->arguments = NULL;
+}
+
+/* FNV-1a of a text and its end. */
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    do {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    } while (*text++);
+    return hash;
+}
+
+/* Of a tuple, which keeps the texts that it lends. */
+static const char *text_at(PyObject *tuple, Py_ssize_t at)
+{
+    PyObject *text = PyTuple_GetItem(tuple, at);
+    return text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+}
+
+enum { AGREED_MOST = 8 };
+
+static bool parse_agree(struct call *call, PyObject *pairs)
+{
+    Py_ssize_t count = PyTuple_Check(pairs) ? PyTuple_Size(pairs) : -1;
+    if (count < 0 || count > AGREED_MOST) {
+        py_raise_argument(call->function,
+                          "agree is a tuple of at most %d pairs (name, text)",
+                          AGREED_MOST);
+        return false;
+    }
+    pcclArgument_t *list = calloc((size_t)count + 1, sizeof *list);
+    if (!list) return PyErr_NoMemory() != NULL;
+    Py_INCREF(pairs);
+    call->agreed = (struct py_agreed){pairs, list};
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *pair = PyTuple_GetItem(pairs, i);
+        if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+            py_raise_argument(call->function,
+                              "agree[%zd] is no pair (name, "
+                              "text)",
+                              i);
+            return false;
+        }
+        list[i].name = text_at(pair, 0);
+        list[i].text = list[i].name ? text_at(pair, 1) : NULL;
+        if (!list[i].text) return false;
+        digest = add_text(add_text(digest, list[i].name), list[i].text);
+    }
+    call->op.user_digest = digest;
+    call->op.arguments = list;
+    call->op.argument_count = (size_t)count;
+    return true;
+}
+
+/* The arguments of SCOPE_NAMES. */
+static bool parse_scope(struct call *call, PyObject *const *got)
+{
+    PyObject *tag = got[0], *members = got[1], *epoch = got[2], *agree = got[3];
     if (tag && !py_number(tag, "tag", UINT64_MAX, &call->op.tag)) return false;
+    if (epoch && !py_number(epoch, "epoch", UINT64_MAX, &call->op.view_epoch))
+        return false;
+    if (agree && agree != Py_None && !parse_agree(call, agree)) return false;
     if (!members || members == Py_None) return true;
     call->members = parse_numbers(members, "members", &call->op.member_count);
     call->op.members = call->members;
@@ -101,6 +165,7 @@ void call_free(struct call *call)
 {
     py_array_close(&call->send);
     py_array_close(&call->recv);
+    py_agreed_close(&call->agreed);
     free(call->members);
     free(call->sizes);
 }
@@ -141,11 +206,16 @@ static size_t call_world(struct call *call, struct py_comm *self)
     pcclComm_t *comm = py_comm_enter(self, call->function);
     if (!comm) return 0;
     int size = 0;
-    pcclResult_t rc =
-        pcclGetView(comm, &call->op.view_epoch, NULL, &size, NULL, 0);
+    uint64_t epoch = 0, wanted = call->op.view_epoch;
+    pcclResult_t rc = pcclGetView(comm, &epoch, NULL, &size, NULL, 0);
+    call->op.view_epoch = epoch;
     if (rc != pcclSuccess) py_raise_last(self, (int)rc, call->function);
     py_comm_leave(self);
-    return rc == pcclSuccess ? (size_t)size : 0;
+    if (rc != pcclSuccess) return 0;
+    if (wanted == 0 || wanted == epoch) return (size_t)size;
+    py_raise(pcclRankConnectionLost, call->function,
+             "the view is another one than the call was made for");
+    return 0;
 }
 
 static bool wrong_count(const struct call *call, const char *rule)
@@ -158,18 +228,19 @@ static bool wrong_count(const struct call *call, const char *rule)
 static bool parse_all_reduce(PyObject *const *got, struct call *call)
 {
     if (!call_open(call, got[0], got[1]) || !parse_op(got[2], &call->op.op) ||
-        !parse_scope(call, got[3], got[5]) ||
-        !parse_quantize(got[4], &call->quantization))
+        !parse_quantize(got[3], &call->quantization) ||
+        !parse_scope(call, &got[5]))
         return false;
     if (call->op.recvbuf != call->op.sendbuf &&
         call->recv.count != call->send.count)
         return wrong_count(call, "they have to be equal");
-    if (call->members && call->quantization.algorithm != pcclQuantNone) {
-        py_raise_argument(call->function,
-                          "quantize and members do not go together");
+    bool plain = !call->members && !call->op.view_epoch && !call->op.arguments;
+    if (!plain && call->quantization.algorithm != pcclQuantNone) {
+        py_raise_argument(call->function, "quantize does not go together with "
+                                          "members, epoch or agree");
         return false;
     }
-    int retries = got[6] ? PyObject_IsTrue(got[6]) : 0;
+    int retries = got[4] ? PyObject_IsTrue(got[4]) : 0;
     call->retries = retries > 0;
     return retries >= 0;
 }
@@ -177,7 +248,7 @@ static bool parse_all_reduce(PyObject *const *got, struct call *call)
 static bool parse_broadcast(PyObject *const *got, struct call *call)
 {
     uint64_t root = 0;
-    if (!call_open(call, got[0], NULL) || !parse_scope(call, got[2], got[3]) ||
+    if (!call_open(call, got[0], NULL) || !parse_scope(call, &got[2]) ||
         (got[1] && !py_number(got[1], "root", INT_MAX, &root)))
         return false;
     call->op.root = (int)root;
@@ -185,10 +256,32 @@ static bool parse_broadcast(PyObject *const *got, struct call *call)
     return true;
 }
 
+/* Each member's part is in `out` already. */
+static bool parse_gather_in_place(PyObject *const *got, struct call *call,
+                                  struct py_comm *self)
+{
+    if (!py_array_open(got[1], "out", PY_ARRAY_WRITE, &call->recv) ||
+        !parse_scope(call, &got[2]))
+        return false;
+    size_t world = call_world(call, self);
+    if (world == 0) return false;
+    if (call->recv.count % world != 0) {
+        py_raise_argument(call->function,
+                          "out has %zu elements, which are not equal parts of "
+                          "%zu members",
+                          call->recv.count, world);
+        return false;
+    }
+    call->op.recvbuf = call->recv.data;
+    call->op.count = py_array_bytes(&call->recv) / world;
+    return true;
+}
+
 static bool parse_gather(PyObject *const *got, struct call *call,
                          struct py_comm *self)
 {
-    if (!call_open(call, got[0], got[1]) || !parse_scope(call, got[2], got[3]))
+    if (got[0] == Py_None) return parse_gather_in_place(got, call, self);
+    if (!call_open(call, got[0], got[1]) || !parse_scope(call, &got[2]))
         return false;
     size_t world = call_world(call, self);
     if (world == 0) return false;
@@ -207,7 +300,7 @@ static bool parse_scatter(PyObject *const *got, struct call *call,
                           struct py_comm *self)
 {
     if (!call_open(call, got[0], got[1]) || !parse_op(got[2], &call->op.op) ||
-        !parse_scope(call, got[3], got[4]))
+        !parse_scope(call, &got[3]))
         return false;
     size_t world = call_world(call, self);
     if (world == 0) return false;
@@ -247,7 +340,7 @@ static bool fill_sizes(const struct call *call, const char *name,
 static bool parse_all_to_all(PyObject *const *got, struct call *call,
                              struct py_comm *self)
 {
-    if (!call_open(call, got[0], got[1]) || !parse_scope(call, got[4], got[5]))
+    if (!call_open(call, got[0], got[1]) || !parse_scope(call, &got[4]))
         return false;
     size_t world = call_world(call, self);
     if (world == 0) return false;
@@ -271,16 +364,18 @@ static bool parse_all_to_all(PyObject *const *got, struct call *call,
 
 /* ------------------------------------------------------------------ all */
 
-static const char *const reduce_names[] = {"x",        "out",     "op",   "tag",
-                                           "quantize", "members", "retry"};
-static const char *const broadcast_names[] = {"x", "root", "tag", "members"};
-static const char *const gather_names[] = {"x", "out", "tag", "members"};
-static const char *const scatter_names[] = {"x", "out", "op", "tag", "members"};
-static const char *const all_to_all_names[] = {
-    "x", "out", "send_counts", "recv_counts", "tag", "members"};
-static const char *const barrier_names[] = {"tag", "members"};
+#define SCOPE_NAMES "tag", "members", "epoch", "agree"
 
-enum { ARGUMENTS_MOST = 8 };
+static const char *const reduce_names[] = {"x",        "out",   "op",
+                                           "quantize", "retry", SCOPE_NAMES};
+static const char *const broadcast_names[] = {"x", "root", SCOPE_NAMES};
+static const char *const gather_names[] = {"x", "out", SCOPE_NAMES};
+static const char *const scatter_names[] = {"x", "out", "op", SCOPE_NAMES};
+static const char *const all_to_all_names[] = {"x", "out", "send_counts",
+                                               "recv_counts", SCOPE_NAMES};
+static const char *const barrier_names[] = {SCOPE_NAMES};
+
+enum { ARGUMENTS_MOST = 9 };
 
 bool call_parse(struct call *call, struct py_comm *self, const char *function,
                 pcclCollectiveKind_t kind, PyObject *const *args,
@@ -304,7 +399,7 @@ bool call_parse(struct call *call, struct py_comm *self, const char *function,
     case PY_KIND_REDUCE_SCATTER:
         return PARSE(scatter_names, 2, 2) && parse_scatter(got, call, self);
     default:
-        return PARSE(barrier_names, 0, 0) && parse_scope(call, got[0], got[1]);
+        return PARSE(barrier_names, 0, 0) && parse_scope(call, got);
     }
 #undef PARSE
 }

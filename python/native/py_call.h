@@ -13,6 +13,7 @@ struct call {
     pcclCollective_t op;
     pcclQuantizationOptions_t quantization;
     struct py_array send, recv; /* recv.owner and view empty: in place */
+    struct py_agreed agreed;
     uint64_t *members;
     size_t *sizes; /* of an all-to-all: four arrays in one */
     pcclComm_t *comm;

@@ -5,7 +5,8 @@
 
 static bool is_plain_reduce(const struct call *call)
 {
-    return call->op.kind == pcclKindAllReduce && !call->members;
+    return call->op.kind == pcclKindAllReduce && !call->members &&
+           !call->op.view_epoch && !call->op.arguments;
 }
 
 static pcclReduceDescriptor_t descriptor_of(const struct call *call)
@@ -167,26 +168,31 @@ static PyObject *comm_fail(PyObject *object, PyObject *const *args,
         PY_METHOD(#name "_async", comm_##name##_async,                         \
                   "Starts " #name " and returns an Operation.")
 
+#define SCOPE "tag=0, members=None, epoch=0, agree=None"
+
 PyMethodDef py_collective_methods[] = {
     TWIN(all_reduce,
-         "all_reduce(x, out=None, *, op='sum', tag=0, quantize=None, "
-         "members=None, retry=False)\n--\n\nReduces x of every member into "
+         "all_reduce(x, out=None, *, op='sum', quantize=None, "
+         "retry=False, " SCOPE ")\n--\n\nReduces x of every member into "
          "out, or into x itself. Returns a ReduceInfo.\n\nretry: again with "
-         "the survivors when a member is lost."),
-    TWIN(broadcast,
-         "broadcast(x, root=0, *, tag=0, members=None)\n--\n\nGives every "
-         "member the bytes of the member with the rank root."),
+         "the survivors when a member is lost. Of all collectives:\n\nmembers: "
+         "ids, for an operation of these only. epoch: of the view that the "
+         "call was made for; RankConnectionLost in another one. agree: pairs "
+         "(name, text) that all members have to pass alike; else "
+         "InvalidArgument names the first that differs."),
+    TWIN(broadcast, "broadcast(x, root=0, *, " SCOPE ")\n--\n\nGives every "
+                    "member the bytes of the member with the rank root."),
     TWIN(all_gather,
-         "all_gather(x, out, *, tag=0, members=None)\n--\n\nGives every "
-         "member the x of all, one after the other in rank order."),
-    TWIN(all_to_all,
-         "all_to_all(x, out, send_counts, recv_counts, *, tag=0, "
-         "members=None)\n--\n\nSends the r-th part of x to the member r. "
-         "Counts are of elements."),
-    TWIN(barrier, "barrier(*, tag=0, members=None)\n--\n\nWaits until all "
+         "all_gather(x, out, *, " SCOPE ")\n--\n\nGives every "
+         "member the x of all, one after the other in rank order. x is None "
+         "where it is in its place in out already."),
+    TWIN(all_to_all, "all_to_all(x, out, send_counts, recv_counts, *, " SCOPE
+                     ")\n--\n\nSends the r-th part of x to the member r. "
+                     "Counts are of elements."),
+    TWIN(barrier, "barrier(*, " SCOPE ")\n--\n\nWaits until all "
                   "members have called."),
     TWIN(reduce_scatter,
-         "reduce_scatter(x, out, *, op='sum', tag=0, members=None)\n--\n\n"
+         "reduce_scatter(x, out, *, op='sum', " SCOPE ")\n--\n\n"
          "Reduces x of every member and gives each its own part."),
     PY_METHOD("fail", comm_fail,
               "fail(tag)\n--\n\nEnds the collective under way with this tag "

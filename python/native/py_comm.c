@@ -68,6 +68,7 @@ static void flight_free(struct py_flight *flight)
 {
     py_array_close(&flight->send);
     py_array_close(&flight->recv);
+    py_agreed_close(&flight->agreed);
     for (size_t i = 0; i < flight->held_count; i++)
         py_array_close(&flight->held[i]);
     free(flight->held);
@@ -99,7 +100,8 @@ static void comm_destroy(struct py_comm *self)
     self->closing = true;
     (void)pcclCancel(comm);
     PyThreadState *gil = PyEval_SaveThread();
-    while (self->callers > 0) {
+    /* Callers that a fork has left behind are no threads of this process. */
+    while (self->callers > 0 && self->process == py_process_now()) {
         (void)poll(NULL, 0, 1);
         /* The callers count with the GIL. */
         PyEval_RestoreThread(gil);
@@ -392,23 +394,24 @@ static PyObject *comm_members(PyObject *object, PyObject *unused)
     size_t capacity = MEMBERS_GUESS;
     pcclMember_t *members = NULL;
     pcclResult_t rc;
-    int size = 0;
+    uint64_t epoch = 0;
+    int rank = 0, size = 0;
     for (;;) {
         free(members);
         members = calloc(capacity, sizeof *members);
-        rc = members ? pcclGetView(comm, NULL, NULL, &size, members, capacity)
-                     : pcclInternalError;
+        rc = members
+                 ? pcclGetView(comm, &epoch, &rank, &size, members, capacity)
+                 : pcclInternalError;
         if (rc != pcclSuccess || (size_t)size <= capacity) break;
         capacity = (size_t)size;
     }
-    PyObject *list = NULL;
-    if (rc == pcclSuccess)
-        list = members_list(members, size);
-    else
-        py_raise_last(self, (int)rc, "members");
+    PyObject *list = rc == pcclSuccess
+                         ? members_list(members, size)
+                         : py_raise_last(self, (int)rc, "members");
     free(members);
     py_comm_leave(self);
-    return list;
+    if (!list) return NULL;
+    return Py_BuildValue("KiN", (unsigned long long)epoch, rank, list);
 }
 
 static PyObject *comm_ring(PyObject *object, PyObject *unused)
@@ -422,11 +425,8 @@ static PyObject *comm_ring(PyObject *object, PyObject *unused)
     size_t count = 0;
     pcclResult_t rc =
         ranks ? pcclGetRing(comm, ranks, PEERS, &count) : pcclInternalError;
-    PyObject *list = NULL;
-    if (rc == pcclSuccess)
-        list = PyList_New((Py_ssize_t)count);
-    else
-        py_raise_last(self, (int)rc, "ring");
+    PyObject *list = rc == pcclSuccess ? PyList_New((Py_ssize_t)count)
+                                       : py_raise_last(self, (int)rc, "ring");
     for (size_t i = 0; list && i < count; i++)
         PyList_SetItem(list, (Py_ssize_t)i, PyLong_FromLong(ranks[i]));
     free(ranks);
@@ -515,7 +515,8 @@ static PyMethodDef comm_methods[] = {
      "members, who all have to call."},
     {"view", comm_view, METH_NOARGS,
      "view()\n--\n\n(epoch, rank, size) of this member's group."},
-    {"_members", comm_members, METH_NOARGS, NULL},
+    {"_members", comm_members, METH_NOARGS,
+     "_members()\n--\n\n(epoch, rank, members in rank order)."},
     {"_ring", comm_ring, METH_NOARGS, NULL},
     {"attribute", comm_attribute, METH_O,
      "attribute(number)\n--\n\nOne number of the world; see Attribute."},

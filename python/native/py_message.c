@@ -18,6 +18,18 @@ static PyObject *no_result(struct py_comm *self, pcclResult_t rc,
     Py_RETURN_NONE;
 }
 
+/* Bytes of any kind, or an array. */
+static bool body_open(PyObject *object, struct py_array *body)
+{
+    if (!PyObject_CheckBuffer(object))
+        return py_array_open(object, "body", PY_ARRAY_READ, body);
+    if (PyObject_GetBuffer(object, &body->view, PyBUF_SIMPLE) < 0) return false;
+    body->data = body->view.buf;
+    body->count = (size_t)body->view.len;
+    body->datatype = pcclUint8;
+    return true;
+}
+
 static PyObject *comm_post(PyObject *object, PyObject *const *args,
                            Py_ssize_t given, PyObject *keywords)
 {
@@ -28,10 +40,11 @@ static PyObject *comm_post(PyObject *object, PyObject *const *args,
     if (!py_arguments("post", names, 3, 3, 2, args, given, keywords, got) ||
         !py_number(got[0], "member", UINT64_MAX, &member))
         return NULL;
-    Py_buffer body, header = {0};
-    if (PyObject_GetBuffer(got[1], &body, PyBUF_SIMPLE) < 0) return NULL;
+    struct py_array body = {0};
+    Py_buffer header = {0};
+    if (!body_open(got[1], &body)) return NULL;
     if (got[2] && PyObject_GetBuffer(got[2], &header, PyBUF_SIMPLE) < 0) {
-        PyBuffer_Release(&body);
+        py_array_close(&body);
         return NULL;
     }
     PyObject *result = NULL;
@@ -40,11 +53,11 @@ static PyObject *comm_post(PyObject *object, PyObject *const *args,
         pcclResult_t rc;
         PyThreadState *gil = PyEval_SaveThread();
         rc = pcclPostMessage(comm, member, header.buf, (size_t)header.len,
-                             body.buf, (size_t)body.len);
+                             body.data, py_array_bytes(&body));
         PyEval_RestoreThread(gil);
         result = no_result(self, rc, "post");
     }
-    PyBuffer_Release(&body);
+    py_array_close(&body);
     if (header.obj) PyBuffer_Release(&header);
     return result;
 }

@@ -46,6 +46,14 @@ const char *py_datatype_name(pcclDataType_t datatype);
 /* The number of "float32" and the like; -1 if there is none. */
 int py_datatype_of(const char *name);
 
+/* What the members of an operation must agree on beside its own arguments. */
+struct py_agreed {
+    PyObject *pairs; /* keeps the texts */
+    pcclArgument_t *arguments;
+};
+
+void py_agreed_close(struct py_agreed *a);
+
 /* An operation that has been launched and not awaited. Its arrays are the
  * library's, so they outlive the Python object of the operation. */
 struct py_flight {
@@ -55,6 +63,7 @@ struct py_flight {
     uint64_t member;
     bool is_bulk, sends;
     struct py_array send, recv;
+    struct py_agreed agreed;
     struct py_array *held; /* of a synchronization that was interrupted */
     size_t held_count;
 };

@@ -45,14 +45,17 @@ PyObject *py_operation_new(struct py_comm *self, struct call *call)
          * arrays stay for good. */
         memset(&call->send, 0, sizeof call->send);
         memset(&call->recv, 0, sizeof call->recv);
+        memset(&call->agreed, 0, sizeof call->agreed);
         free(flight);
         return PyErr_NoMemory();
     }
     *flight = (struct py_flight){.next = self->flights, .tag = call->op.tag};
     flight->send = call->send;
     flight->recv = call->recv;
+    flight->agreed = call->agreed;
     memset(&call->send, 0, sizeof call->send);
     memset(&call->recv, 0, sizeof call->recv);
+    memset(&call->agreed, 0, sizeof call->agreed);
     self->flights = flight;
     Py_INCREF((PyObject *)self);
     o->owner = self;
@@ -98,10 +101,8 @@ static int await_step(void *argument)
     return (int)pcclAwaitAsyncReduce(&o->handle, &o->info);
 }
 
-static PyObject *operation_result(PyObject *object, PyObject *unused)
+static PyObject *operation_await_now(struct py_operation *o)
 {
-    (void)unused;
-    struct py_operation *o = (struct py_operation *)object;
     if (!o->awaited) {
         if (!operation_enter(o)) return NULL;
         int rc = py_block(o->owner, await_step, o);
@@ -134,6 +135,7 @@ static int wait_step(void *argument)
 }
 
 enum { SLICE_MS = 50 };
+#define FOREVER 1e12 /* seconds */
 
 /* 1 done, 0 not yet, -1 with an exception. */
 static int operation_wait_ms(struct py_operation *o, double seconds)
@@ -157,21 +159,43 @@ static int operation_wait_ms(struct py_operation *o, double seconds)
     return w.done;
 }
 
+/* The argument `timeout`: seconds, -1 for none; or an exception. */
+static bool timeout_of(const char *function, PyObject *const *args,
+                       Py_ssize_t given, PyObject *keywords, double *out)
+{
+    static const char *const names[] = {"timeout"};
+    PyObject *got[1];
+    if (!py_arguments(function, names, 1, 1, 0, args, given, keywords, got))
+        return false;
+    *out = -1;
+    if (!got[0] || got[0] == Py_None) return true;
+    double seconds = PyFloat_AsDouble(got[0]);
+    if (PyErr_Occurred()) return false;
+    *out = seconds > 0 ? seconds : 0;
+    return true;
+}
+
 static PyObject *operation_wait(PyObject *object, PyObject *const *args,
                                 Py_ssize_t given, PyObject *keywords)
 {
-    static const char *const names[] = {"timeout"};
     struct py_operation *o = (struct py_operation *)object;
-    PyObject *got[1];
-    if (!py_arguments("wait", names, 1, 1, 0, args, given, keywords, got))
-        return NULL;
-    double seconds = 1e12;
-    if (got[0] && got[0] != Py_None) {
-        seconds = PyFloat_AsDouble(got[0]);
-        if (PyErr_Occurred()) return NULL;
-    }
-    int done = operation_wait_ms(o, seconds > 0 ? seconds : 0);
+    double seconds;
+    if (!timeout_of("wait", args, given, keywords, &seconds)) return NULL;
+    int done = operation_wait_ms(o, seconds < 0 ? FOREVER : seconds);
     return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+static PyObject *operation_result(PyObject *object, PyObject *const *args,
+                                  Py_ssize_t given, PyObject *keywords)
+{
+    struct py_operation *o = (struct py_operation *)object;
+    double seconds;
+    if (!timeout_of("result", args, given, keywords, &seconds)) return NULL;
+    int done = seconds < 0 ? 1 : operation_wait_ms(o, seconds);
+    if (done < 0) return NULL;
+    if (done == 0)
+        return py_raise(pcclTimedOut, o->function, "it is still under way");
+    return operation_await_now(o);
 }
 
 static PyObject *operation_done(PyObject *object, PyObject *unused)
@@ -217,8 +241,10 @@ static PyObject *operation_tag(PyObject *object, void *unused)
 }
 
 static PyMethodDef operation_methods[] = {
-    {"result", operation_result, METH_NOARGS,
-     "result()\n--\n\nWaits, and returns a ReduceInfo or raises."},
+    PY_METHOD("result", operation_result,
+              "result(timeout=None)\n--\n\nWaits, and returns a ReduceInfo "
+              "or raises; TimedOut after timeout seconds, and then it goes "
+              "on."),
     PY_METHOD("wait", operation_wait,
               "wait(timeout=None)\n--\n\nWaits, at most timeout seconds. "
               "Returns whether result() would return at once."),

@@ -240,6 +240,21 @@ def test_forked_child(pair: Pair) -> None:
     assert operation.result().world_size == 2
 
 
+def test_fork_beside_a_call(pair: Pair) -> None:
+    """A child closes what another thread of its parent waits in."""
+    a, b = pair
+    waiting = threading.Thread(target=a.barrier, kwargs={"tag": 1})
+    waiting.start()
+    for _ in range(10):  # at the latest the last one sees it wait
+        child = os.fork()
+        if child == 0:
+            a.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    b.barrier(tag=1)
+    waiting.join()
+
+
 FORKS = """
 import multiprocessing, sys, numpy, pccl
 run = pccl.connect(sys.argv[1])

@@ -105,6 +105,61 @@ def test_disagreement_names_the_argument(pair: Pair) -> None:
                "4" in error.reason for error in errors)
 
 
+def test_agreement_beside_the_arguments(pair: Pair) -> None:
+    a, b = pair
+    errors: list[str] = []
+
+    def call(run: pccl.Run, text: str) -> None:
+        with pytest.raises(pccl.InvalidArgument) as caught:
+            run.barrier(agree=(("model", "x"), ("layer", text)))
+        errors.append(caught.value.reason)
+
+    together(lambda: call(a, "seven"), lambda: call(b, "eight"))
+    assert all("layer" in text and "seven" in text and "eight" in text
+               for text in errors), errors
+    together(*(lambda run=run: run.barrier(agree=(("model", "x"),))
+               for run in pair))
+    for wrong in ([("a", "b")], (("a",),), (("a", 1),), (("a", "b"),) * 9):
+        with pytest.raises((pccl.InvalidArgument, TypeError)):
+            a.barrier(agree=wrong)
+
+
+def test_epoch(pair: Pair) -> None:
+    """A call that was made for another view has no effect."""
+    a, b = pair
+    x, out = numpy.ones(2), numpy.zeros(4)
+    for call in (lambda: a.all_reduce(x, epoch=a.epoch + 1),
+                 lambda: a.all_gather(x, out, epoch=a.epoch + 1),
+                 lambda: a.broadcast(x, 1, epoch=a.epoch + 1)):
+        with pytest.raises(pccl.RankConnectionLost):
+            call()
+    together(lambda: a.all_reduce(x, epoch=a.epoch),
+             lambda: b.all_reduce(numpy.ones(2)))
+    assert (x == 2).all()
+
+
+def test_gather_in_place(pair: Pair) -> None:
+    out = [numpy.zeros(4), numpy.zeros(4)]
+    for run, full in zip(pair, out):
+        full[2 * run.rank:2 * run.rank + 2] = run.rank + 1
+    together(*(lambda run=run, full=full: run.all_gather(None, full)
+               for run, full in zip(pair, out)))
+    assert all((full == [1, 1, 2, 2]).all() for full in out)
+    with pytest.raises(pccl.InvalidArgument, match="3 elements"):
+        pair[0].all_gather(None, numpy.zeros(3))
+
+
+def test_result_has_a_time_limit(pair: Pair) -> None:
+    a, b = pair
+    x = numpy.ones(3)
+    operation = a.all_reduce_async(x)
+    for seconds in (0, 0.01):
+        with pytest.raises(pccl.TimedOut):
+            operation.result(seconds)
+    b.all_reduce(numpy.ones(3))
+    assert operation.result(300).world_size == 2 and (x == 2).all()
+
+
 def test_operations(pair: Pair) -> None:
     a, b = pair
     xs = [numpy.full(1000, float(i)) for i in range(8)]

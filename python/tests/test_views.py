@@ -199,6 +199,9 @@ def test_messages(pair: Pair) -> None:
         a.post(12345, b"")
     with pytest.raises(TypeError):
         a.post(b.id, "text")
+    memory = numpy.arange(4, dtype="u1")  # as an address, which keeps it
+    a.post(b.id, (memory.ctypes.data, memory.size, 0, 0, memory))
+    assert events_until(b, "message").body == b"\0\1\2\3"
 
 
 def test_bulk(pair: Pair) -> None:

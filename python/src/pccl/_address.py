@@ -35,7 +35,8 @@ def resolve(text: str) -> tuple[bytes, int]:
         raise MasterConnectionFailed(
             Result.MASTER_CONNECTION_FAILED, "address",
             f"'{host}' is no address and no name: {error}") from error
-    family, _, _, _, where = found[0]
+    # IPv4 first: a coordinator listens there unless it was told otherwise.
+    family, _, _, _, where = min(found, key=lambda f: f[0] != socket.AF_INET)
     return socket.inet_pton(family, str(where[0])), port
 
 

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-PREFIX = Path(__file__).resolve().parent / "_prefix"
+# Beside this file also where that is a link, as in a build tree.
+PREFIX = Path(__file__).absolute().parent / "_prefix"
 
 
 def program(name: str) -> str:

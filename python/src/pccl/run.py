@@ -120,12 +120,12 @@ class Run(_native.Comm):
     @property
     def members(self) -> list[Member]:
         """The members of the group, in rank order."""
-        return self._members()
+        return self._members()[2]
 
     @property
     def id(self) -> int:
         """The id of this member, which it keeps while ranks change."""
-        members, rank = self._members(), self.rank
+        _, rank, members = self._members()
         return members[rank].id
 
     @property

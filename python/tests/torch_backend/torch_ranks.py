@@ -1,13 +1,10 @@
 # torch_ranks.py - ranks for the tests of pccl.torch.
 """Ranks are forked from the test process, which has imported torch already.
-
-LIBPCCL names libpccl.so; pccl-master is beside it (../bin) or in the package.
 """
 import contextlib
 import gc
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -22,20 +19,19 @@ import torch._dynamo  # noqa: F401 before the forks: it takes seconds
 import torch.distributed as dist
 import torch.distributed.fsdp  # noqa: F401
 
-import pccl.torch
-from pccl.torch import torch_library
+import pccl._programs
+import pccl.torch  # noqa: F401
 
 torch.set_num_threads(1)
 LIMIT = 280  # seconds of a job, however busy the machine is
 
 
 def program():
-    """pccl-master, of the tree or the wheel that libpccl.so is of."""
-    library = pathlib.Path(torch_library.library_path()).resolve()
-    for folder in list(library.parents)[:3]:
-        if (folder / "bin" / "pccl-master").exists():
-            return str(folder / "bin" / "pccl-master")
-    pytest.skip("no pccl-master beside libpccl.so")
+    """pccl-master, of the tree or the wheel that the package is of."""
+    try:
+        return pccl._programs.program("pccl-master")
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
 
 
 class Job:

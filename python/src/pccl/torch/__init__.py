@@ -17,8 +17,8 @@ through pinned host memory.
 from .ft import Manager
 from .torch_elastic import (DistributedDataParallel, average, reconfigure,
                             update)
+from .torch_errors import (InvalidArgument, MasterLost, MemberLost, PcclError)
 from .torch_group import ProcessGroup
-from .torch_library import (InvalidArgument, MasterLost, MemberLost, PcclError)
 from .torch_rendezvous import register
 from .torch_state import synchronize
 

@@ -25,8 +25,8 @@ import torch.distributed as dist
 from torch.nn import parallel
 from torch.utils.data import distributed
 
-from . import torch_library as lib
 from .torch_elastic import average
+from .torch_errors import PcclError
 from .torch_group import ProcessGroup
 from .torch_state import synchronize
 from .torch_world import World
@@ -57,7 +57,7 @@ class _Managed(dist.Work):
         try:
             if self._work:
                 self._work.wait(timeout)
-        except lib.PcclError as failure:
+        except PcclError as failure:
             self._manager.report_error(failure)
         return True
 
@@ -207,7 +207,7 @@ class Manager:
             options = dist.AllreduceOptions()
             options.reduceOp = reduce_op
             work = self._pg.allreduce([tensor], options)
-        except lib.PcclError as failure:
+        except PcclError as failure:
             self.report_error(failure)
             work = None
         return _Managed(self, work, tensor)

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 from torch.nn import parallel
 
-from . import torch_library as lib
+from .torch_errors import MemberLost
 from .torch_group import ProcessGroup
 from .torch_state import synchronize
 from .torch_work import Work
@@ -107,14 +107,14 @@ class _Promoted:
             try:
                 self._work = self._start(self._root)
                 return
-            except lib.MemberLost:
+            except MemberLost:
                 self._root = 0
 
     def wait(self, timeout=None):
         while True:
             try:
                 return self._work.wait(timeout)
-            except lib.MemberLost:
+            except MemberLost:
                 self._root = 0
                 self._repeat()
 

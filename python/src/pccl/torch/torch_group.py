@@ -8,21 +8,21 @@ room for them raises MemberLost, has had no effect, and may be made anew. Any
 other group is a fixed list of members, and each of its calls raises MemberLost
 when one of them is gone, until it is made anew.
 """
-import ctypes
 import functools
 import zlib
 
 import torch
 import torch.distributed as dist
 
-from . import torch_library as lib
-from .torch_tensors import (TYPE_NUMBERS, check, fold, host, reducible, same)
+from .torch_errors import MemberLost, destroyed
+from .torch_tensors import (AVG, MAX, MIN, PROD, SUM, check, fold, host,
+                            memory_of, reducible, same)
 from .torch_work import Work
 
 OPERATORS = {
-    dist.ReduceOp.SUM: lib.SUM, dist.ReduceOp.AVG: lib.AVG,
-    dist.ReduceOp.PRODUCT: lib.PROD, dist.ReduceOp.MAX: lib.MAX,
-    dist.ReduceOp.MIN: lib.MIN,
+    dist.ReduceOp.SUM: SUM, dist.ReduceOp.AVG: AVG,
+    dist.ReduceOp.PRODUCT: PROD, dist.ReduceOp.MAX: MAX,
+    dist.ReduceOp.MIN: MIN,
 }
 TAGS = 256  # of a group in flight
 
@@ -37,27 +37,9 @@ def operator(reduce_op):
 
 
 @functools.cache
-def signature(function, dtype):
-    """(digest, arguments) that the members must agree on."""
-    named = (lib.Argument * 2)(
-        lib.Argument(b"function", function.encode()),
-        lib.Argument(b"dtype", str(dtype).encode()))
-    digest = zlib.crc32(function.encode()) | \
-        TYPE_NUMBERS.get(dtype, 255) << 32
-    return digest, named
-
-
-def sizes(values):
-    return (ctypes.c_size_t * len(values))(*values)
-
-
-def offsets(counts):
-    """Where blocks of these sizes begin, one after the other."""
-    begins, at = [], 0
-    for count in counts:
-        begins.append(at)
-        at += count
-    return begins
+def agreed(function, dtype):
+    """What the members must agree on beside the arguments of an operation."""
+    return ("function", function), ("dtype", str(dtype))
 
 
 def placed(method):
@@ -68,9 +50,8 @@ def placed(method):
         self._usable()
         if self.elastic and self.world.view.epoch != self._epoch:
             self._see(self.world.view)
-            raise lib.MemberLost(lib.MEMBER_LOST, f"{method.__name__}: a "
-                                 "member was lost; ranks and the size have "
-                                 "changed")
+            raise MemberLost(f"{method.__name__}: a member was lost; ranks and "
+                             "the size have changed")
         return method(self, *arguments, **named)
     return checked
 
@@ -95,8 +76,6 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _set_members(self, members):
         self.members = list(members) if members else None
-        self._ids = (ctypes.c_uint64 * len(members))(*members) if members \
-            else None
         view = self.world.view
         if members:
             self._rank = self.members.index(view.ids[view.rank])
@@ -189,41 +168,37 @@ class ProcessGroup(dist.ProcessGroup):
 
     # --------------------------------------------------------- launching
 
-    def _start(self, function, kind, dtype, keep, places, **fields):
+    def _start(self, function, collective, dtype, places, *arguments, **named):
         """Starts one operation. `places`: the number of ranks for which its
         buffers or its root were made, 0 if it is indifferent to ranks."""
         self._usable()
-        digest, named = signature(function, dtype)
-        call = lib.Collective(size=ctypes.sizeof(lib.Collective), kind=kind,
-                              user_digest=digest, argument_count=2, **fields)
-        call.arguments = ctypes.addressof(named)
         if self.members:
-            call.members = ctypes.addressof(self._ids)
-            call.member_count = len(self._ids)
+            named["members"] = self.members
         elif places:
-            self._place(function, call, places)
+            named["epoch"] = self._place(function, places)
         if places or self.members:
-            call.tag = self._tags | 1 << 16 | self._placed % TAGS
+            tag = 1 << 16 | self._placed % TAGS
             self._placed += 1
         else:
-            call.tag = self._tags | self._launched % TAGS
+            tag = self._launched % TAGS
             self._launched += 1
-        repeats = self.elastic and not places
-        return self.world.launch(call, keep, repeats, self)
+        start = functools.partial(
+            getattr(self.world.comm, collective), *arguments,
+            tag=self._tags | tag, agree=agreed(function, dtype), **named)
+        return self.world.launch(start, self.elastic and not places, self)
 
-    def _place(self, function, call, places):
-        """Binds a call to the view that its arguments were made for."""
+    def _place(self, function, places):
+        """The epoch of the view that the arguments of a call are made for."""
         view = self.world.view
         if view.epoch != self._epoch or view.size != places:  # by a thread
             self._see(view)
-            raise lib.MemberLost(lib.MEMBER_LOST, f"{function}: a member was "
-                                 "lost; ranks and the size have changed")
-        call.view_epoch = view.epoch
+            raise MemberLost(f"{function}: a member was lost; ranks and the "
+                             "size have changed")
+        return view.epoch
 
     def _usable(self):
         if self.freed:
-            raise lib.PcclError(lib.INVALID_USAGE, f"the process group "
-                                f"{self._name!r} was destroyed")
+            raise destroyed(f"the process group {self._name!r}")
 
     def _work(self, operations, result, finish=None, options=None):
         limit = self.timeout
@@ -247,38 +222,28 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _reduce(self, function, tensor, op, out, places=0):
         """One all-reduce of host memory; in place if `out` is `tensor`."""
-        source, datatype = reducible(tensor, op, "the tensor")
-        target = source if out is tensor else reducible(out, op, "the out")[0]
-        return self._start(function, lib.ALL_REDUCE, tensor.dtype,
-                           (source, target), places,
-                           sendbuf=source.data_ptr(),
-                           recvbuf=target.data_ptr(), count=source.numel(),
-                           datatype=datatype, op=op)
+        source = reducible(tensor, op, "the tensor")
+        target = source if out is tensor else reducible(out, op, "the out")
+        return self._start(function, "all_reduce_async", tensor.dtype, places,
+                           source, target, op=op)
 
     def _exchange(self, function, source, send, target, receive):
         """All-to-all of the elements of two flat tensors of host memory;
         `send` and `receive` count elements per rank, in order."""
         width = source.element_size()
-        counts = [sizes([width * n for n in values]) for values in
-                  (send, offsets(send), receive, offsets(receive))]
-        where = [ctypes.addressof(array) for array in counts]
-        return self._start(function, lib.ALL_TO_ALL, source.dtype,
-                           (source, target, counts), len(send),
-                           sendbuf=source.data_ptr(),
-                           recvbuf=target.data_ptr(), send_bytes=where[0],
-                           send_displs=where[1], recv_bytes=where[2],
-                           recv_displs=where[3])
+        return self._start(function, "all_to_all_async", source.dtype,
+                           len(send), memory_of(source), memory_of(target),
+                           [width * n for n in send],
+                           [width * n for n in receive])
 
     def _gather_all(self, function, source, target):
         """All-gather of host memory; in place if source lies in target."""
         count = source.numel() * source.element_size()
         places = target.numel() // source.numel() if count else self.size()
         own = target.data_ptr() + self.rank() * count
-        return self._start(function, lib.ALL_GATHER, source.dtype,
-                           (source, target), places,
-                           sendbuf=None if source.data_ptr() == own
-                           else source.data_ptr(),
-                           recvbuf=target.data_ptr(), count=count)
+        return self._start(function, "all_gather_async", source.dtype, places,
+                           None if source.data_ptr() == own
+                           else memory_of(source), memory_of(target))
 
     # -------------------------------------------------------- reductions
 
@@ -288,19 +253,20 @@ class ProcessGroup(dist.ProcessGroup):
         op = operator(options.reduceOp if options else dist.ReduceOp.SUM)
         same(tensors, tensors[0], f"{function}: tensor")
         staged = [host(tensor) for tensor in tensors]
-        for tensor in staged:
-            reducible(tensor, op, f"{function}: the tensor")
-        operations = [self._reduce(function, tensor, op, tensor)
-                      for tensor in staged]
+        numbers = [reducible(tensor, op, f"{function}: the tensor")
+                   for tensor in staged]
+        operations = [self._start(function, "all_reduce_async", tensor.dtype,
+                                  0, number, op=op)
+                      for tensor, number in zip(staged, numbers)]
         return self._work(operations, list(tensors),
                           self._back(staged, tensors), options)
 
     @staticmethod
     def _back(staged, tensors):
         """What copies staged results to their devices, or None."""
-        if not any(tensor.device.type != memory.device.type or
-                   tensor.data_ptr() != memory.data_ptr()
-                   for memory, tensor in zip(staged, tensors)):
+        if all(memory is tensor or memory.device == tensor.device and
+               memory.data_ptr() == tensor.data_ptr()
+               for memory, tensor in zip(staged, tensors)):
             return None
 
         def back():
@@ -332,7 +298,7 @@ class ProcessGroup(dist.ProcessGroup):
         """The mean of a tensor over those who contribute, in place. All must
         call it with the same text. The future of the work is the tensor."""
         memory = host(check(tensor, "average: the tensor"))
-        operation = self._reduce(what, memory, lib.AVG, memory)
+        operation = self._reduce(what, memory, AVG, memory)
         return self._work([operation], tensor, self._back([memory], [tensor]))
 
     @placed
@@ -418,10 +384,8 @@ class ProcessGroup(dist.ProcessGroup):
         tensor = check(tensors[opts.rootTensor], "broadcast: the tensor")
         root = self._root(opts.rootRank)
         memory = host(tensor)
-        operation = self._start(
-            "broadcast", lib.BROADCAST, tensor.dtype, memory, self.size(),
-            recvbuf=memory.data_ptr(), root=root,
-            count=memory.numel() * memory.element_size())
+        operation = self._start("broadcast", "broadcast_async", tensor.dtype,
+                                self.size(), memory_of(memory), root)
         return self._work([operation], [tensor],
                           self._back([memory], [tensor]), opts)
 
@@ -552,7 +516,7 @@ class ProcessGroup(dist.ProcessGroup):
         return self._work([operation], list(outputs), finish, opts)
 
     def barrier(self, opts=None, timeout=None):
-        operation = self._start("barrier", lib.BARRIER, None, None, 0)
+        operation = self._start("barrier", "barrier_async", None, 0)
         return self._work([operation], [], None, opts)
 
     # ---------------------------------------------------------- messages
@@ -603,8 +567,7 @@ class ProcessGroup(dist.ProcessGroup):
         view = self.world.update()
         gone = [i for i in ids if i not in view.ids]
         if gone:
-            raise lib.MemberLost(lib.MEMBER_LOST, "reconfigure: members "
-                                 f"{gone} are not in the run")
+            raise MemberLost(f"reconfigure: members {gone} are not in the run")
         self._set_members(ids)
         return self._work([], [])
 

@@ -6,18 +6,22 @@ goes straight from the sender's memory into the receiver's once the receive is
 posted. Between two members, messages of one group and tag match in the order
 in which they were sent.
 """
+import contextlib
 import ctypes
 import struct
 import threading
 import time
 
-from . import torch_library as lib
-from .torch_library import LIB
+from pccl.errors import PCCLError, PendingAsyncOps, Result, error_class
+
+from .torch_errors import (InvalidArgument, MemberLost, PcclError, calling,
+                           translated)
+from .torch_tensors import memory_of
 
 # group, tag, bytes of the tensor, key of the bulk transfer or 0
 HEADER = struct.Struct("<QqQQ")
 INLINE_MAX = 32 * 1024
-POLL_MS = 20  # of a thread that waits while others wait too
+POLL = 0.02  # seconds, of a thread that waits while others wait too
 
 
 class Transfer:
@@ -40,11 +44,11 @@ class Transfer:
     def wait(self, timeout=None):
         end = time.monotonic() + timeout if timeout else None
         while not self.finished:
-            self.inbox.take(POLL_MS)
+            self.inbox.take(POLL)
             if end and time.monotonic() > end and not self.finished:
                 self.inbox.give_up(self)
-                raise lib.PcclError(lib.FAILED_BY_MEMBER,
-                                    "message: time limit exceeded")
+                raise PcclError("message: time limit exceeded",
+                                Result.OPERATION_FAILED)
         if self.failure:
             raise self.failure
 
@@ -67,36 +71,32 @@ class Inbox:
 
     def send(self, member, group, tag, memory):
         """Starts a send of host memory to the member of this id."""
-        self.world.alive()
         transfer = Transfer(self, member, group, tag, memory)
         inline = transfer.size <= INLINE_MAX
         with self.lock:
             self.last_key += 1
             key = self.last_key
         header = HEADER.pack(group, tag, transfer.size, 0 if inline else key)
-        self._post(member, header, memory, transfer.size if inline else 0)
+        self._post(member, header, memory_of(memory) if inline else b"")
         if inline:
             transfer.end()
             return transfer
         with self.lock:
-            lib.check(LIB.pcclSendBulk(self.world.comm, member, key,
-                                       memory.data_ptr(), transfer.size),
-                      self.world.comm, "send")
+            with calling("send"):
+                self.world.comm.send_bulk(member, key, memory_of(memory))
             self.sending[member, key] = transfer
         return transfer
 
-    def _post(self, member, header, memory, size):
-        while True:
-            result = LIB.pcclPostMessage(self.world.comm, member, header,
-                                         len(header), memory.data_ptr(), size)
-            if result != lib.PENDING:
-                lib.check(result, self.world.comm, "send")
-                return
-            self.take(POLL_MS)
+    def _post(self, member, header, body):
+        with calling("send"):
+            while True:
+                try:
+                    return self.world.comm.post(member, body, header)
+                except PendingAsyncOps:
+                    self.take(POLL)
 
     def receive(self, member, group, tag, memory):
         """Starts a receive from the member of this id, or from any (None)."""
-        self.world.alive()
         transfer = Transfer(self, member, group, tag, memory)
         with self.lock:
             for index, message in enumerate(self.arrived):
@@ -106,8 +106,7 @@ class Inbox:
                     return transfer
             if member in self.lost or \
                     member is not None and member not in self.world.view.ids:
-                transfer.end(lib.MemberLost(
-                    lib.MEMBER_LOST, "receive: the sender is gone"))
+                transfer.end(MemberLost("receive: the sender is gone"))
             else:
                 self.expected.append(transfer)
         return transfer
@@ -122,17 +121,16 @@ class Inbox:
         transfer.member = member
         if key:
             # A wrong size is an error of both sides, by the library.
-            result = LIB.pcclExpectBulk(self.world.comm, member, key,
-                                        transfer.memory.data_ptr(),
-                                        transfer.size)
-            if result == lib.SUCCESS:
+            try:
+                self.world.comm.expect_bulk(member, key,
+                                            memory_of(transfer.memory))
                 self.receiving[member, key] = transfer
-            else:
-                transfer.end(lib.error(result, self.world.comm, "receive"))
+            except PCCLError as failure:
+                transfer.end(translated(failure, "receive"))
         elif size != transfer.size:
-            transfer.end(lib.InvalidArgument(
-                lib.INVALID_ARGUMENT, f"receive: the message has {size} "
-                f"bytes, the tensor {transfer.size}"))
+            transfer.end(InvalidArgument(
+                f"receive: the message has {size} bytes, the tensor "
+                f"{transfer.size}"))
         else:
             ctypes.memmove(transfer.memory.data_ptr(), body, size)
             transfer.end()
@@ -142,10 +140,12 @@ class Inbox:
         with self.lock:
             if transfer in self.expected:
                 self.expected.remove(transfer)
-            for pending, cancel in ((self.receiving, LIB.pcclCancelBulk),
-                                    (self.sending, LIB.pcclWithdrawBulk)):
+            comm = self.world.comm
+            for pending, cancel in ((self.receiving, comm.cancel_bulk),
+                                    (self.sending, comm.withdraw_bulk)):
                 for where in [w for w, t in pending.items() if t is transfer]:
-                    if cancel(self.world.comm, *where) == lib.SUCCESS:
+                    with contextlib.suppress(PCCLError):  # on its way
+                        cancel(*where)
                         del pending[where]
 
     def poll(self):
@@ -153,45 +153,40 @@ class Inbox:
         while self.take(0):
             pass
 
-    def take(self, timeout_ms):
-        """Takes one event; whether there was one."""
-        event = lib.Event()
+    def take(self, timeout):
+        """Takes one event within `timeout` seconds; whether there was one."""
         with self.lock:
-            self.world.alive()
-            result = LIB.pcclTakeEvent(self.world.comm, timeout_ms,
-                                       ctypes.byref(event))
-            if result != lib.SUCCESS:
-                self._all_fail(lib.error(result, self.world.comm, "message"))
+            try:
+                event = self.world.comm.take_event(timeout)
+            except PCCLError as failure:
+                self._all_fail(translated(failure, "message"))
                 return False
-            if event.kind == lib.EVENT_NONE:
+            if event is None:
                 return False
             self._handle(event)
-            LIB.pcclReleaseEvent(self.world.comm, ctypes.byref(event))
         return True
 
     def _handle(self, event):
         where = event.member, event.key
-        if event.kind == lib.EVENT_MESSAGE:
+        if event.kind == "message":
             self._arrive(event)
-        elif event.kind in (lib.EVENT_SENT, lib.EVENT_RECEIVED):
-            pending = self.sending if event.kind == lib.EVENT_SENT \
-                else self.receiving
+        elif event.kind in ("sent", "received"):
+            pending = self.sending if event.kind == "sent" else self.receiving
             transfer = pending.pop(where, None)
             if transfer:
-                transfer.end(None if event.result == lib.SUCCESS else
-                             lib.error(event.result, None, "message"))
-        elif event.kind == lib.EVENT_LOST:
+                transfer.end(translated(
+                    error_class(event.result)(event.result), "message")
+                    if event.result else None)
+        elif event.kind == "lost":
             self._lose(event.member)
 
     def _arrive(self, event):
-        header = ctypes.string_at(event.header, event.header_size)
-        if len(header) != HEADER.size:
+        if len(event.header) != HEADER.size:
             return  # not one of ours: the program may post its own
-        group, tag, size, key = HEADER.unpack(header)
-        if not key and size != event.body_size:
+        group, tag, size, key = HEADER.unpack(event.header)
+        if not key and size != len(event.body):
             return
-        body = ctypes.string_at(event.body, event.body_size)
-        message = event.member, group, tag, size, key, body
+        message = event.member, group, tag, size, key, event.body
         for transfer in self.expected:
             if self._fits(transfer, message):
                 self.expected.remove(transfer)
@@ -201,8 +196,7 @@ class Inbox:
 
     def _lose(self, member):
         self.lost.add(member)
-        failure = lib.MemberLost(lib.MEMBER_LOST, "receive: the sender was "
-                                 "lost before it sent")
+        failure = MemberLost("receive: the sender was lost before it sent")
         for transfer in [t for t in self.expected if t.member == member]:
             self.expected.remove(transfer)
             transfer.end(failure)

@@ -10,6 +10,7 @@ Two ways in:
   Rank 0 runs the coordinator, and groups are fixed until reconfigure().
 """
 import datetime
+import functools
 import importlib
 import os
 import socket
@@ -19,9 +20,13 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from . import torch_library as lib
-from .torch_group import ProcessGroup, signature
-from .torch_world import Master, World, parse_address
+from pccl import _address
+from pccl.errors import MasterConnectionFailed
+
+from .torch_errors import MemberLost
+from .torch_group import ProcessGroup, agreed
+from .torch_tensors import memory_of
+from .torch_world import Master, World
 
 MEET_TAG = 1 << 60
 RECORD = 64  # bytes of a member at a meeting: its store's address, or nothing
@@ -62,7 +67,7 @@ class Store(dist.Store):
                         self._serve()
                     records = self._exchange(self.own)
                 break
-            except lib.MemberLost:
+            except MemberLost:
                 continue
         chosen = next((r for r in records if r), b"")
         self.host_id = self.world.view.ids[
@@ -83,13 +88,10 @@ class Store(dist.Store):
         own = everyone[view.rank]
         own[:len(record)] = torch.frombuffer(
             bytearray(record), dtype=torch.uint8) if record else 0
-        digest, named = signature("meet", torch.uint8)
-        call = lib.Collective(
-            size=lib.ctypes.sizeof(lib.Collective), kind=lib.ALL_GATHER,
-            tag=MEET_TAG, recvbuf=everyone.data_ptr(), count=RECORD,
-            view_epoch=view.epoch, user_digest=digest, argument_count=2)
-        call.arguments = lib.ctypes.addressof(named)
-        self.world.launch(call, everyone, False).wait()
+        self.world.launch(functools.partial(
+            self.world.comm.all_gather_async, None, memory_of(everyone),
+            tag=MEET_TAG, epoch=view.epoch,
+            agree=agreed("meet", torch.uint8)), False).wait()
         return [bytes(row.tolist()).rstrip(b"\0") for row in everyone]
 
     def served(self):
@@ -214,9 +216,9 @@ def _own_name():
     """How others reach rank 0: by the name that torch's rendezvous gave it."""
     name = os.environ.get("MASTER_ADDR") or "127.0.0.1"
     try:
-        parse_address(f"{name}:1")
+        _address.resolve(f"{name}:1")
         return name
-    except OSError:
+    except MasterConnectionFailed:
         return socket.gethostname()
 
 

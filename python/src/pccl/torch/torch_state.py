@@ -8,16 +8,15 @@ weights_only: nothing that a member sends is executed. Then the library
 synchronizes the tensors: only blocks that differ travel, from all members that
 have them at once, and each is checked by its hash.
 """
-import ctypes
+import functools
 import io
 import struct
 
 import torch
 
-from . import torch_library as lib
-from .torch_group import signature
-from .torch_library import LIB
-from .torch_tensors import DATATYPES
+from .torch_errors import MemberLost, calling
+from .torch_group import agreed
+from .torch_tensors import DATATYPES, memory_of
 
 SYNC_TAG = 1 << 61
 PROGRESS = struct.Struct("<QQ")  # of a member: revision, bytes of the structure
@@ -53,14 +52,10 @@ def unflatten(structure, tensors, path="state"):
     return structure
 
 
-def _call(world, kind, memory, **fields):
-    digest, named = signature("synchronize", memory.dtype)
-    call = lib.Collective(
-        size=ctypes.sizeof(lib.Collective), kind=kind, tag=SYNC_TAG,
-        recvbuf=memory.data_ptr(), view_epoch=world.view.epoch,
-        user_digest=digest, argument_count=2, **fields)
-    call.arguments = ctypes.addressof(named)
-    world.launch(call, memory, False).wait()
+def _call(world, collective, *arguments):
+    world.launch(functools.partial(
+        collective, *arguments, tag=SYNC_TAG, epoch=world.view.epoch,
+        agree=agreed("synchronize", torch.uint8)), False).wait()
 
 
 def _all_progress(world, revision, size):
@@ -69,24 +64,16 @@ def _all_progress(world, revision, size):
     rows = torch.zeros(view.size, PROGRESS.size, dtype=torch.uint8)
     rows[view.rank] = torch.frombuffer(
         bytearray(PROGRESS.pack(revision, size)), dtype=torch.uint8)
-    _call(world, lib.ALL_GATHER, rows, count=PROGRESS.size)
+    _call(world, world.comm.all_gather_async, None, memory_of(rows))
     return [PROGRESS.unpack(bytes(row.tolist())) for row in rows]
 
 
 def _shared(tensors):
     """The library's table of tensors, and the host memory that it names."""
-    infos = (lib.TensorInfo * max(1, len(tensors)))()
-    memory = {}
-    for info, (path, tensor) in zip(infos, tensors.items()):
-        held = tensor.cpu().contiguous()
-        memory[path] = held
-        datatype = DATATYPES.get(held.dtype)
-        info.name = path.encode()
-        info.data = held.data_ptr()
-        info.count = held.numel() if datatype is not None else \
-            held.numel() * held.element_size()
-        info.datatype = datatype or 0
-    return infos, memory
+    memory = {path: tensor.cpu().contiguous()
+              for path, tensor in tensors.items()}
+    return [(path, held if held.dtype in DATATYPES else memory_of(held), False)
+            for path, held in memory.items()], memory
 
 
 def synchronize(world, save, load, revision):
@@ -101,7 +88,7 @@ def synchronize(world, save, load, revision):
     while True:
         try:
             return _synchronize(world, save, load, revision)
-        except lib.MemberLost:
+        except MemberLost:
             continue
 
 
@@ -121,20 +108,17 @@ def _synchronize(world, save, load, revision):
         text = torch.empty(progress[leader][1], dtype=torch.uint8)
         if world.view.rank == leader:
             text.copy_(torch.frombuffer(bytearray(packed), dtype=torch.uint8))
-        _call(world, lib.BROADCAST, text, count=len(text), root=leader)
+        _call(world, world.comm.broadcast_async, memory_of(text), leader)
         if mine:
             structure = torch.load(io.BytesIO(bytes(text.numpy())),
                                    weights_only=True)
             tensors = _fitting(structure, tensors)
-    infos, memory = _shared(tensors)
-    state = lib.SharedState(newest, len(tensors), infos)
-    info = lib.SyncInfo()
-    lib.check(LIB.pcclSynchronizeSharedState(
-        world.comm, ctypes.byref(state), 0, ctypes.byref(info)), world.comm,
-        "synchronize")
-    if mine or info.rx_bytes:
+    entries, memory = _shared(tensors)
+    with calling("synchronize"):
+        done, _, received = world.comm._sync(entries, newest)
+    if mine or received:
         load(unflatten(structure, memory))
-    return state.revision, info.rx_bytes
+    return done, received
 
 
 def _fitting(structure, own):

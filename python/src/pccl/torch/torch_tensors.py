@@ -2,19 +2,11 @@
 """Checks of tensors, their types, and staging of those on a device."""
 import torch
 
-from .torch_library import AVG, MAX, MIN, PROD, SUM
+SUM, AVG, PROD, MAX, MIN = range(5)
 
-DATATYPES = {
-    torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.uint16: 3,
-    torch.uint32: 4, torch.int32: 5, torch.uint64: 6, torch.int64: 7,
-    torch.float16: 8, torch.bfloat16: 9, torch.float32: 10, torch.float64: 11,
-}
-# Every type of torch has a number, for the check that members agree on it.
-TYPE_NUMBERS = {
-    name: number for number, name in enumerate(sorted(
-        (value for value in vars(torch).values()
-         if isinstance(value, torch.dtype)), key=str))
-}
+DATATYPES = {torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32,
+             torch.int32, torch.uint64, torch.int64, torch.float16,
+             torch.bfloat16, torch.float32, torch.float64}
 # Devices whose tensors the library reads where they are.
 DIRECT = {"cpu"}
 
@@ -52,7 +44,7 @@ def host(tensor, load=True):
     """The memory of a tensor as the library can use it: the tensor itself, or
     pinned host memory with its content. Who gets the latter copies it back."""
     if tensor.device.type in DIRECT:
-        return tensor.detach()
+        return tensor.detach() if tensor.requires_grad else tensor
     staged = torch.empty(tensor.shape, dtype=tensor.dtype,
                          pin_memory=torch.cuda.is_available())
     if load:
@@ -60,9 +52,16 @@ def host(tensor, load=True):
     return staged
 
 
+def memory_of(tensor):
+    """The bytes of host memory that a tensor of any type has, as the library
+    takes them; they keep the tensor."""
+    return (tensor.data_ptr(), tensor.numel() * tensor.element_size(), 0, 0,
+            tensor)
+
+
 def reducible(tensor, op, what):
-    """(tensor, type, operator) as the library reduces them. Complex numbers
-    are pairs of real ones, and booleans are bytes of 0 and 1."""
+    """A tensor as the library reduces it. Complex numbers are pairs of real
+    ones, and booleans are bytes of 0 and 1."""
     if tensor.is_complex():
         if op not in (SUM, AVG):
             raise ValueError(f"{what} is {tensor.dtype}: complex tensors can "
@@ -75,7 +74,7 @@ def reducible(tensor, op, what):
         tensor = tensor.view(torch.uint8)
     if tensor.dtype not in DATATYPES:
         raise ValueError(f"{what} is {tensor.dtype}, which cannot be reduced")
-    return tensor, DATATYPES[tensor.dtype]
+    return tensor
 
 
 def fold(blocks, op, out):

@@ -6,22 +6,22 @@ of a DataLoader) every call raises PcclError, and nothing that the child does
 reaches the run of its parent.
 """
 import atexit
-import contextlib
-import ctypes
 import os
 import queue
-import socket
 import threading
 import time
 import weakref
 
-from . import torch_library as lib
-from .torch_library import LIB
+from pccl import _address, _native
+from pccl.errors import (MasterConnectionFailed, PCCLError, RankConnectionLost,
+                         TimedOut)
+
+from .torch_errors import PcclError, calling, destroyed, translated
 from .torch_messages import Inbox
 
-# A wait returns to the interpreter this often, for signals and for close().
-SLICE_MS = 100
-# Operations not awaited; the library has room for 256.
+SLICE = 0.1  # seconds: how often a wait takes messages that have come
+# Operations not awaited: a group has 256 tags, and the library room for 256
+# operations in scopes.
 IN_FLIGHT_MAX = 192
 
 
@@ -38,62 +38,34 @@ class View:
         return len(self.ids)
 
 
-def parse_address(text):
-    """HOST:PORT or [IPV6]:PORT as the library's structure."""
-    host, _, port = text.rpartition(":")
-    host = host.strip("[]")
-    if not host or not port.isdigit():
-        raise ValueError(f"{text!r} is no HOST:PORT")
-    found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-    family, _, _, _, where = min(found, key=lambda f: f[0] != socket.AF_INET)
-    address = lib.Address(port=int(port))
-    if family == socket.AF_INET6:
-        address.protocol = 1
-        address.ipv6[:] = socket.inet_pton(family, where[0].split("%")[0])
-    else:
-        address.ipv4[:] = socket.inet_pton(family, where[0])
-    return address
-
-
 class Operation:
-    """One collective under way. `keep` holds what its pointers point to.
+    """One collective under way.
 
+    start    launches it, now and again after a loss
     elastic  repeated after a loss; else group.member_lost() is called
     """
 
-    def __init__(self, world, call, keep, elastic, group):
-        self.world, self.call, self.keep = world, call, keep
+    __slots__ = ("world", "start", "elastic", "group", "native", "lock",
+                 "finished", "failure")
+
+    def __init__(self, world, start, elastic, group):
+        self.world, self.start = world, start
         self.elastic, self.group = elastic, group
-        self.handle = lib.Handle()
-        self.info = lib.ReduceInfo()
         self.lock = threading.Lock()
         self.finished, self.failure = False, None
+        self.launch()
 
     def launch(self):
-        """Starts it. Repeats the launch after a loss if it is elastic."""
         while True:
-            result = LIB.pcclCollectiveAsync(
-                ctypes.byref(self.call), self.world.comm,
-                ctypes.byref(self.handle))
-            if result == lib.SUCCESS:
+            try:
+                self.native = self.start()
                 return
-            if result == lib.TOO_FEW_PEERS:
-                self._alone()
-                return
-            if not self._again(result):
-                raise lib.error(result, self.world.comm, "launch")
+            except PCCLError as failure:
+                if not self._again(failure):
+                    raise translated(failure, "launch") from None
 
-    def _alone(self):
-        """All-reduce in a world of one: the result is the input."""
-        call = self.call
-        if call.sendbuf and call.recvbuf != call.sendbuf:
-            width = (1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8)[call.datatype]
-            ctypes.memmove(call.recvbuf, call.sendbuf, call.count * width)
-        self.info.world = 1
-        self.finished = True
-
-    def _again(self, result):
-        if result != lib.MEMBER_LOST:
+    def _again(self, failure):
+        if not isinstance(failure, RankConnectionLost):
             return False
         self.world.forget_view()
         if not self.elastic and self.group:
@@ -105,11 +77,9 @@ class Operation:
         if self.finished or not self.lock.acquire(blocking=False):
             return self.finished
         try:
-            flag = ctypes.c_bool()
-            self.world.alive()
-            LIB.pcclTestAsync(ctypes.byref(self.handle), ctypes.byref(flag))
-            if flag.value:
-                self._await(None)
+            with calling("collective"):
+                if not self.finished and self.native.done():
+                    self._await(None)
             return self.finished
         finally:
             self.lock.release()
@@ -118,7 +88,6 @@ class Operation:
         """Waits for the end, `timeout` seconds at most; then the operation
         fails on all members. Raises what it failed with."""
         if not self.finished:
-            self.world.alive()
             with self.lock:
                 if not self.finished:
                     self._await(timeout)
@@ -126,34 +95,30 @@ class Operation:
             raise self.failure
 
     def _await(self, timeout):
-        self.world.alive()
         end = time.monotonic() + timeout if timeout else None
-        handle, flag = ctypes.byref(self.handle), ctypes.c_bool()
         while not self.finished:
-            while LIB.pcclWaitAsync(handle, SLICE_MS, ctypes.byref(
-                    flag)) == lib.SUCCESS and not flag.value:
-                self.world.alive()
+            try:
+                self.native.result(SLICE)
+                self.finished = True
+            except TimedOut:
                 self.world.inbox.poll()
                 if end and time.monotonic() > end:
-                    LIB.pcclFailCollective(self.world.comm, self.handle.tag)
+                    with calling("collective"):
+                        self.world.comm.fail(self.native.tag)
                     end = None
-            result = LIB.pcclAwaitAsyncReduce(handle, ctypes.byref(self.info))
-            if result == lib.SUCCESS:
-                self.finished = True
-            elif self._again(result):
-                self._relaunch()
-            else:
-                self._fail(lib.error(result, self.world.comm, "collective"))
-        self.keep = None
+            except PCCLError as failure:
+                self._failed(failure)
+        self.start = self.native = None
 
-    def _relaunch(self):
+    def _failed(self, failure):
         try:
-            self.launch()
-        except lib.PcclError as failure:
-            self._fail(failure)
-
-    def _fail(self, failure):
-        self.failure, self.finished = failure, True
+            if self._again(failure):
+                self.launch()
+                return
+            self.failure = translated(failure, "collective")
+        except PcclError as again:
+            self.failure = again
+        self.finished = True
 
 
 class World:
@@ -161,23 +126,17 @@ class World:
 
     def __init__(self, address, rank_hint=-1, peer_group=0):
         self.pid = os.getpid()
-        self.closed = False
-        self.comm = None
-        self.inbox = Inbox(self)
+        self.address = address
         self._view = None
         self._flying = []
         self._flying_lock = threading.Lock()
         self._futures, self._completer = None, None
         self.master = None
-        lib.check(LIB.pcclInit())
-        params = lib.CreateParams(parse_address(address), peer_group, 0)
-        comm = ctypes.c_void_p()
-        lib.check(LIB.pcclCreateCommunicator(ctypes.byref(params),
-                                             ctypes.byref(comm)))
-        self.comm = comm
-        options = lib.CommOptions(ctypes.sizeof(lib.CommOptions), rank_hint)
-        lib.check(LIB.pcclSetOptions(comm, ctypes.byref(options)), comm)
-        self.address = address
+        with calling(f"the coordinator {address}"):
+            host, port = _address.resolve(address)
+            self.comm = _native.Comm(host, port, peer_group,
+                                     rank_hint=rank_hint)
+        self.inbox = Inbox(self)
         _worlds.add(self)
 
     def connect(self, patience=60.0):
@@ -185,25 +144,15 @@ class World:
         coordinator that is not there yet is tried again for `patience`
         seconds."""
         end = time.monotonic() + patience
-        while True:
-            result = LIB.pcclConnect(self.comm)
-            if result == lib.SUCCESS:
-                return
-            if result != lib.MASTER_LOST or time.monotonic() > end:
-                raise lib.error(result, self.comm,
-                                f"connecting to {self.address}")
-            time.sleep(0.05)
-
-    def alive(self):
-        """Raises unless this process may use the communicator."""
-        if self.closed:
-            raise lib.PcclError(lib.INVALID_USAGE,
-                                "the process group was destroyed")
-        if os.getpid() != self.pid:
-            raise lib.PcclError(
-                lib.INVALID_USAGE,
-                "this process was forked from a rank (a worker of a "
-                "DataLoader?) and cannot communicate in its place")
+        with calling(f"connecting to {self.address}"):
+            while True:
+                try:
+                    self.comm.connect()
+                    return
+                except MasterConnectionFailed:
+                    if time.monotonic() > end:
+                        raise
+                time.sleep(0.05)
 
     # ------------------------------------------------------- membership
 
@@ -213,20 +162,10 @@ class World:
         return self._view or self._read_view()
 
     def _read_view(self):
-        self.alive()
-        epoch, rank, size = ctypes.c_uint64(), ctypes.c_int(), ctypes.c_int()
-        room = 16
-        while True:
-            members = (lib.Member * room)()
-            lib.check(LIB.pcclGetView(
-                self.comm, ctypes.byref(epoch), ctypes.byref(rank),
-                ctypes.byref(size), members, room), self.comm, "view")
-            if size.value <= room:
-                break
-            room = size.value
-        found = members[:size.value]
-        self._view = View(epoch.value, rank.value, [m.id for m in found],
-                          [m.hint for m in found])
+        with calling("view"):
+            epoch, rank, members = self.comm._members()
+        self._view = View(epoch, rank, [m.id for m in members],
+                          [m.hint for m in members])
         return self._view
 
     def forget_view(self):
@@ -235,31 +174,27 @@ class World:
 
     def pending(self):
         """Whether newcomers wait. Collective; all get the same answer."""
-        self.alive()
-        flag = ctypes.c_bool()
-        lib.check(LIB.pcclArePeersPending(self.comm, ctypes.byref(flag)),
-                  self.comm, "pending")
-        return flag.value
+        with calling("pending"):
+            return self.comm.peers_pending()
 
     def update(self):
         """Admits newcomers and takes losses into account. Collective."""
-        self.alive()
         self.reap(0)
-        lib.check(LIB.pcclUpdateTopology(self.comm), self.comm, "update")
+        with calling("update"):
+            self.comm.update_topology()
         self.forget_view()
         return self.view
 
     # ------------------------------------------------------- operations
 
-    def launch(self, call, keep, elastic, group=None):
+    def launch(self, start, elastic, group=None):
         """Starts a collective and remembers it until it is over."""
-        self.alive()
+        if self.comm.closed:
+            raise destroyed("the process group")
         self.reap(IN_FLIGHT_MAX)
-        operation = Operation(self, call, keep, elastic, group)
-        operation.launch()
-        if not operation.finished:
-            with self._flying_lock:
-                self._flying.append(operation)
+        operation = Operation(self, start, elastic, group)
+        with self._flying_lock:
+            self._flying.append(operation)
         return operation
 
     def reap(self, most):
@@ -271,8 +206,10 @@ class World:
             self._flying = [o for o in self._flying if not o.finished]
             older = self._flying[:len(self._flying) - most // 2]
         for operation in older:
-            with contextlib.suppress(lib.PcclError):  # its Work raises it
+            try:
                 operation.wait()
+            except PcclError:
+                pass  # its Work raises it
         with self._flying_lock:
             self._flying = [o for o in self._flying if not o.finished]
 
@@ -294,40 +231,25 @@ class World:
 
     def close(self):
         """Leaves the run. What is under way is cancelled."""
-        if self.closed or os.getpid() != self.pid:
+        if self.comm.closed or os.getpid() != self.pid:
             return
-        self.closed = True
+        self.comm.close()  # ends the calls of other threads
         if self._completer and self._completer is not \
                 threading.current_thread():
             self._futures.put(None)
             self._completer.join()
-        for operation in self._flying:
-            with operation.lock:  # a thread that waits has noticed
-                pass
-        with self.inbox.lock:
-            LIB.pcclDestroyCommunicator(self.comm)
-            self.comm = None
         if self.master:
             self.master.close()
 
 
-class Master:
+class Master(_native.Master):
     """A coordinator in a thread of this process."""
 
-    def __init__(self, host="0.0.0.0"):
-        self.pid = os.getpid()
-        self.pointer, port = ctypes.c_void_p(), ctypes.c_uint16()
-        lib.check(LIB.pcclCreateMaster(parse_address(f"{host}:0"),
-                                       ctypes.byref(self.pointer)))
-        lib.check(LIB.pcclRunMaster(self.pointer), doing="coordinator")
-        lib.check(LIB.pcclGetMasterPort(self.pointer, ctypes.byref(port)))
-        self.port = port.value
-
-    def close(self):
-        if self.pointer and os.getpid() == self.pid:
-            LIB.pcclInterruptMaster(self.pointer)
-            LIB.pcclDestroyMaster(self.pointer)
-        self.pointer = None
+    def __new__(cls, host="0.0.0.0"):
+        with calling("coordinator"):
+            self = super().__new__(cls, *_address.resolve(f"{host}:0"))
+            self.run()
+        return self
 
 
 _worlds = weakref.WeakSet()
