@@ -3,12 +3,14 @@
 """torch_all_reduce.py [-n RANKS] [--rounds R] [--tcp] [BYTES ...]
 
 Starts RANKS processes that reduce float32 tensors in place, by turns with the
-backends pccl and gloo, so that a busy machine slows both. Prints the median
-time of each and the median of the ratios of neighbours. With --tcp (the
-default of Gloo, which has nothing else) pccl does not share memory either.
+backends pccl and gloo, so that a busy machine slows both. Prints for each the
+median time and processor time of rank 0, and the medians of the ratios of
+neighbours. With --tcp (the default of Gloo, which has nothing else) pccl does
+not share memory either.
 """
 import argparse
 import os
+import resource
 import statistics
 import sys
 import time
@@ -18,24 +20,34 @@ import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 
 
+def used():
+    """Seconds that the processors have worked for this process."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
 def timed(group, tensor, repeats):
+    """Seconds of one all-reduce, and of the processors in it."""
     dist.barrier(group=group)
-    begin = time.perf_counter()
+    begin, worked = time.perf_counter(), used()
     for _ in range(repeats):
         dist.all_reduce(tensor, group=group)
-    return (time.perf_counter() - begin) / repeats
+    return ((time.perf_counter() - begin) / repeats,
+            (used() - worked) / repeats)
 
 
 def compare(groups, size, rounds):
-    """Median seconds of each, and the median ratio, as rank 0 measured."""
+    """(pccl, gloo, ratio) of the time and of the processor time."""
     tensor = torch.zeros(size // 4)
     repeats = max(1, min(200, 8_000_000 // size))
     for group in groups:
         timed(group, tensor, 2)
     times = [[timed(group, tensor, repeats) for group in groups]
              for _ in range(rounds)]
-    ours, theirs = (statistics.median(column) for column in zip(*times))
-    return ours, theirs, statistics.median(b / a for a, b in times)
+    return [(statistics.median(ours[kind] for ours, _ in times),
+             statistics.median(theirs[kind] for _, theirs in times),
+             statistics.median(b[kind] / a[kind] for a, b in times))
+            for kind in (0, 1)]
 
 
 def rank_main(rank, options, port):
@@ -48,10 +60,12 @@ def rank_main(rank, options, port):
     dist.init_process_group("gloo")
     ours = dist.new_group(backend="pccl")
     for size in options.sizes:
-        a, b, ratio = compare((ours, dist.group.WORLD), size, options.rounds)
+        times = compare((ours, dist.group.WORLD), size, options.rounds)
         if rank == 0:
-            print(f"{size:>11} bytes  pccl {a * 1e3:9.3f} ms  gloo "
-                  f"{b * 1e3:9.3f} ms  gloo/pccl {ratio:5.2f}", flush=True)
+            text = [f"pccl {a * 1e3:9.3f} ms  gloo {b * 1e3:9.3f} ms  "
+                    f"gloo/pccl {ratio:5.2f}" for a, b, ratio in times]
+            print(f"{size:>11} bytes  {text[0]}  processors: {text[1]}",
+                  flush=True)
     dist.barrier()
     dist.destroy_process_group(ours)
     dist.destroy_process_group()

@@ -117,6 +117,31 @@ def _rank(function, arguments, path):
     os._exit(code)
 
 
+@contextlib.contextmanager
+def _store():
+    """The port of torch's store, which a process of its own serves: a thread
+    of this one may hold a lock of the C library while a rank is forked."""
+    port, tell = os.pipe()
+    hold, release = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(release)
+        server = dist.TCPStore("127.0.0.1", 0, None, True,
+                               wait_for_workers=False)
+        os.write(tell, str(server.port).encode())
+        os.read(hold, 1)
+        os._exit(0)
+    os.close(tell)
+    os.close(hold)
+    try:
+        yield os.read(port, 16).decode()
+    finally:
+        os.close(port)
+        os.close(release)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
 @pytest.fixture
 def jobs():
     """Makes jobs; ends what a test has left."""
@@ -138,13 +163,10 @@ def jobs():
             return job
 
         def fixed(size):
-            store = dist.TCPStore("127.0.0.1", 0, None, True,
-                                  wait_for_workers=False)
             job = Job({"MASTER_ADDR": "127.0.0.1",
-                       "MASTER_PORT": str(store.port),
+                       "MASTER_PORT": stack.enter_context(_store()),
                        "TORCHELASTIC_USE_AGENT_STORE": "True",
                        "WORLD_SIZE": str(size)})
-            job.store = store
             stack.callback(job.close)
             return job
         yield type("Jobs", (), {"elastic": staticmethod(elastic),
