@@ -51,13 +51,16 @@ void master_init(struct master *m, const struct master_config *config)
         config->probe_time > 0 ? config->probe_time : MASTER_PROBE_TIME;
 }
 
+static void group_clear(struct master_group *g)
+{
+    round_ops_clear(g);
+    blocked_clear(g);
+    dispute_end(g);
+}
+
 void master_free(struct master *m)
 {
-    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        round_ops_clear(&m->groups[i]);
-        blocked_clear(&m->groups[i]);
-        dispute_end(&m->groups[i]);
-    }
+    for (uint32_t i = 0; i < m->group_end; i++) group_clear(&m->groups[i]);
 }
 
 /* The only writer of a peer's state. */
@@ -154,11 +157,11 @@ static uint32_t find_group(struct master *m, uint32_t number)
     }
     if (unused == GROUPS_MAX) return GROUPS_MAX;
     struct master_group *g = &m->groups[unused];
-    blocked_clear(g);
-    dispute_end(g);
+    group_clear(g);
     memset(g, 0, sizeof *g);
     g->used = true;
     g->number = number;
+    if (unused >= m->group_end) m->group_end = unused + 1;
     memmove(m->group_list + unused + 1, m->group_list + unused,
             (m->group_count - unused) * sizeof m->group_list[0]);
     m->group_list[unused] = (uint16_t)unused;

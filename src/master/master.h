@@ -337,9 +337,10 @@ struct master {
     struct master_group groups[GROUPS_MAX];
     uint16_t group_list[GROUPS_MAX]; /* indices of those in use, ascending */
     uint32_t group_count;
-    bool founded; /* there has been a first view */
-    bool job;     /* as configured */
-    bool left;    /* a member has left since there was none */
+    uint32_t group_end; /* groups from this number on were never used */
+    bool founded;       /* there has been a first view */
+    bool job;           /* as configured */
+    bool left;          /* a member has left since there was none */
     uint64_t sync_last;
     struct master_record records[GROUPS_MAX];
     struct bandwidth *edges; /* slots: peers; NULL: no measurements */
