@@ -3,19 +3,12 @@
 
 static struct sim_proc *random_proc(struct sim *s)
 {
-    uint32_t first = sim_pick(s, s->slots);
-    for (uint32_t i = 0; i < s->slots; i++) {
-        struct sim_proc *p = &s->procs[(first + i) % s->slots];
-        if (p->used) return p;
-    }
-    return NULL;
+    return sim_from(s, sim_pick(s, s->slots));
 }
 
 static uint32_t alive(const struct sim *s)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) count += s->procs[i].used;
-    return count;
+    return (uint32_t)__builtin_popcount(s->live);
 }
 
 static void noted(struct sim *s, pccl_ns until)
@@ -59,17 +52,15 @@ static uint64_t giver_of(const struct sim_proc *p, uint64_t moment)
  * it. */
 static struct sim_proc *party(struct sim *s)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (!p->used) continue;
         uint64_t id = p->session->sync_state.id;
         uint64_t draw = sim_mix(s->seed, 91, id, 0);
         uint64_t moment = draw % 6;
         uint64_t giver = id > s->storm_id ? giver_of(p, moment) : 0;
         if (giver != 0 && moment < 3 && draw / 6 % 3 == 0) return p;
-        for (uint32_t k = 0; giver != 0 && k < SIM_PROCS_MAX; k++)
-            if (s->procs[k].used && s->procs[k].session->id == giver)
-                return &s->procs[k];
+        for (uint32_t all = s->live, k; giver && sim_next(s, &all, &k);)
+            if (s->procs[k].session->id == giver) return &s->procs[k];
     }
     return NULL;
 }
@@ -183,9 +174,9 @@ static void pause_master(struct sim *s)
 
 static void thaw(struct sim *s)
 {
-    for (uint32_t i = 0; i < s->slots; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (!p->used || !p->frozen || p->thaw_at > s->now) continue;
+        if (!p->frozen || p->thaw_at > s->now) continue;
         p->frozen = p->starved = false;
         noted(s, s->now);
         p->program.progress_at = s->now;
@@ -310,8 +301,8 @@ static void join(struct sim *s)
 static bool is_slow_moment(const struct sim *s)
 {
     if (!s->options.fast) return false;
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++)
-        if (s->procs[i].used && s->procs[i].fast.op) return false;
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);)
+        if (s->procs[i].fast.op) return false;
     return true;
 }
 
@@ -363,7 +354,7 @@ void sim_heal(struct sim *s)
             if (p->deaf_until > s->now) p->deaf_until = s->now;
         }
     }
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
         p->thaw_at = s->now;
         p->mute = 0;

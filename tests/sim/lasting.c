@@ -46,9 +46,9 @@ static void lose_host(struct sim *s, struct sim_proc *lost)
 {
     uint32_t sites = s->options.sites, host = lost->uid;
     lose_machine(s, lost);
-    for (uint32_t i = 0; sites > 0 && i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sites > 0 && sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (p->used && p->uid % sites == host % sites) lose_machine(s, p);
+        if (p->uid % sites == host % sites) lose_machine(s, p);
     }
 }
 
@@ -127,9 +127,9 @@ static void count_kind(enum sim_single kind)
 static uint32_t steady(struct sim *s, struct sim_proc **all)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (!p->used || p->frozen || p->outcast) continue;
+        if (p->frozen || p->outcast) continue;
         if (p->session->state != SESSION_MEMBER && !p->joiner) return 0;
         if (p->session->state != SESSION_MEMBER) continue;
         if (p->program.stage == STAGE_JOIN || p->leave_soon) continue;
@@ -168,7 +168,7 @@ void lasting_heal(struct sim *s)
 {
     memset(s->cut, 0, sizeof s->cut);
     memset(s->small, 0, sizeof s->small);
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++)
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);)
         s->procs[i].outcast = s->procs[i].unseen = false;
     for (uint32_t i = 0; i < s->stream_end; i++)
         for (int side = 0; side < 2; side++)

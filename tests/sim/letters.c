@@ -111,12 +111,13 @@ bool letters_turn(struct sim *s, struct sim_proc *p)
 
 bool letters_delivered(const struct sim *s)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX && s->options.letters; i++) {
+    if (!s->options.letters) return true;
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         const struct sim_proc *p = &s->procs[i];
-        if (p->used && !p->letters.last) return false;
-        for (uint32_t k = 0; p->used && k < SIM_PROCS_MAX; k++) {
+        if (!p->letters.last) return false;
+        for (uint32_t all = s->live, k; sim_next(s, &all, &k);) {
             const struct sim_proc *q = &s->procs[k];
-            if (!q->used || q->group != p->group) continue;
+            if (q->group != p->group) continue;
             if (p->letters.sent[q->session->id] !=
                 q->letters.got[p->session->id])
                 return false;

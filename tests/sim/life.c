@@ -17,7 +17,10 @@ enum {
 
 void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
 {
-    memset(s, 0, sizeof *s);
+    memset(s->streams, 0, s->stream_end * sizeof s->streams[0]);
+    memset(s->dial_at, 0, s->stream_end * sizeof s->dial_at[0]);
+    memset(s->dialing, 0, s->stream_end * sizeof s->dialing[0]);
+    memset(s, 0, offsetof(struct sim, procs));
     sim_seed = s->seed = s->random = seed;
     s->options = *options;
     if (s->options.alive_max == 0) s->options.alive_max = SIM_FEW;
@@ -41,17 +44,26 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     sim_coverage.two_groups += options->groups > 1;
 }
 
-/* All live processes are members of one view and go on. */
-static bool healthy(const struct sim *s)
+/* All live processes are members and have gone on... */
+static bool running(const struct sim *s)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         const struct sim_proc *p = &s->procs[i];
-        if (!p->used) continue;
         if (p->session->state != SESSION_MEMBER) return false;
         if (p->program.steps_done < 6) return false;
-        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+    }
+    return true;
+}
+
+/* ... of one view. */
+static bool healthy(const struct sim *s)
+{
+    if (!running(s)) return false;
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
+        const struct sim_proc *p = &s->procs[i];
+        for (uint32_t all = s->live, k; sim_next(s, &all, &k);) {
             const struct sim_proc *q = &s->procs[k];
-            if (!q->used || q->group != p->group) continue;
+            if (q->group != p->group) continue;
             if (view_find(p->session->view, q->session->id) ==
                 p->session->view->size)
                 return false;
@@ -70,9 +82,8 @@ void sim_run(struct sim *s)
         sim_step(s);
     if (s->over) return;
     if (!healthy(s)) {
-        for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+        for (uint32_t left = s->live, k; sim_next(s, &left, &k);) {
             const struct sim_proc *p = &s->procs[k];
-            if (!p->used) continue;
             printf("process %u id %llu group %u state %d stage %d step %llu "
                    "epoch %u size %u done %llu\n",
                    p->uid, (unsigned long long)p->session->id, p->group,
@@ -89,9 +100,8 @@ void sim_run(struct sim *s)
 void sim_free(struct sim *s)
 {
     witness_free(s);
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
-        if (s->procs[i].used) sim_proc_end(s, &s->procs[i], false);
-    }
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);)
+        sim_proc_end(s, &s->procs[i], false);
     for (uint32_t i = 0; i < s->stream_end; i++) net_free(&s->streams[i]);
     for (uint32_t i = 0; i < SIM_GROUPS; i++) free(s->checkpoints[i].bytes);
     oracle_free(s->oracle);

@@ -11,7 +11,7 @@ static struct channel *make(void *user, uint32_t conn,
     struct sim_proc *p = user;
     struct sim *s = p->sim;
     if (s->options.share_fails && sim_pick(s, 6) == 0) return NULL;
-    struct shared_memory *share = &p->conns[conn].share;
+    struct shared_memory *share = &p->shares[conn];
     SIM_CHECK(s, shared_memory_make(share, s->options.share, offer),
               "no memory");
     p->conns[conn].mapped = true;
@@ -30,7 +30,7 @@ static struct channel *join(void *user, uint32_t conn,
         sim_coverage.share_half++;
         seen.nonce ^= 1;
     }
-    struct shared_memory *share = &p->conns[conn].share;
+    struct shared_memory *share = &p->shares[conn];
     bool opened =
         shared_memory_open(share, &seen); /* not if its maker is gone */
     SIM_CHECK(s, !opened || !wrong, "a wrong offer is taken");
@@ -42,7 +42,7 @@ static void settled(void *user, uint32_t conn, bool taken)
 {
     struct sim_proc *p = user;
     if (taken)
-        shared_memory_settle(&p->conns[conn].share);
+        shared_memory_settle(&p->shares[conn]);
     else
         memory_close(p, conn);
 }
@@ -68,7 +68,7 @@ static const uint8_t *borrow(void *user, uint32_t conn,
     struct channel_offer seen = *offer;
     bool wrong = s->options.share_fails && sim_pick(s, 6) == 0;
     if (wrong) seen.nonce ^= 1;
-    struct shared_region *lent = &p->conns[conn].share.lent;
+    struct shared_region *lent = &p->shares[conn].lent;
     bool opened = shared_region_open(lent, &seen);
     SIM_CHECK(s, !opened || !wrong, "a wrong offer is taken");
     return opened ? lent->memory : NULL;
@@ -76,7 +76,7 @@ static const uint8_t *borrow(void *user, uint32_t conn,
 
 void memory_close(struct sim_proc *p, uint32_t conn)
 {
-    if (p->conns[conn].mapped) shared_memory_free(&p->conns[conn].share);
+    if (p->conns[conn].mapped) shared_memory_free(&p->shares[conn]);
     p->conns[conn].mapped = false;
 }
 

@@ -4,25 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* splitmix64: Steele, Lea & Flood, OOPSLA 2014. */
-uint64_t net_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-uint32_t net_pick(uint64_t *state, uint32_t count)
-{
-    return (uint32_t)(net_random(state) % count);
-}
-
-bool net_chance(uint64_t *state, uint32_t per_mille)
-{
-    return net_pick(state, 1000) < per_mille;
-}
-
 size_t net_write(struct net_pipe *p, const uint8_t *from, size_t size)
 {
     size_t room = p->limit > p->count ? p->limit - p->count : 0;

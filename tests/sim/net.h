@@ -36,9 +36,21 @@ struct net_stream {
     struct net_pipe pipe[2]; /* pipe[i] carries the bytes of end[i] */
 };
 
-uint64_t net_random(uint64_t *state);
-uint32_t net_pick(uint64_t *state, uint32_t count); /* 0..count-1 */
-bool net_chance(uint64_t *state, uint32_t per_mille);
+/* splitmix64: Steele, Lea & Flood, OOPSLA 2014. Here, for a constant count is
+ * no division: a universe draws several times a step. */
+static inline uint64_t net_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* 0..count-1 */
+static inline uint32_t net_pick(uint64_t *state, uint32_t count)
+{
+    return (uint32_t)(net_random(state) % count);
+}
 
 size_t net_write(struct net_pipe *p, const uint8_t *from, size_t size);
 size_t net_read(struct net_pipe *p, uint8_t *to, size_t size);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS_MAX = 65536, OUTCOMES_MAX = 32, VIEWS_MAX = 4096 };
+enum { KEYS_MIN = 1024, OUTCOMES_MAX = 32, VIEWS_MAX = 4096 };
 
 struct outcome {
     uint64_t id;
@@ -18,7 +18,7 @@ struct outcome {
 };
 
 struct entry {
-    bool used, expected;
+    bool expected;
     struct sim_key key;
     uint64_t want; /* hash of the right result, if expected */
     uint32_t count, offer_count;
@@ -35,7 +35,8 @@ struct seen {
 };
 
 struct oracle {
-    struct entry entries[KEYS_MAX];
+    struct entry **entries; /* by their keys, open addressing */
+    uint32_t room, count;
     struct seen views[VIEWS_MAX];
     /* Notified epoch -> the next notified one; hash: its traits (T4). */
     struct seen next[VIEWS_MAX];
@@ -49,22 +50,48 @@ struct oracle *oracle_new(void)
 
 void oracle_free(struct oracle *o)
 {
+    for (uint32_t i = 0; i < o->room; i++) free(o->entries[i]);
+    free(o->entries);
     free(o);
+}
+
+/* Where it is, or has its place. */
+static struct entry **place_of(const struct oracle *o,
+                               const struct sim_key *key)
+{
+    uint64_t h = sim_mix(key->ident, key->epoch, key->nth, key->group);
+    for (;; h++) {
+        struct entry **at = &o->entries[h & (o->room - 1)];
+        const struct entry *e = *at;
+        if (!e || (e->key.ident == key->ident && e->key.group == key->group &&
+                   e->key.epoch == key->epoch && e->key.nth == key->nth))
+            return at;
+    }
+}
+
+static void make_room(struct oracle *o)
+{
+    struct oracle old = *o;
+    if (2 * o->count < o->room) return;
+    o->room = old.room > 0 ? 4 * old.room : KEYS_MIN;
+    o->entries = calloc(o->room, sizeof *o->entries);
+    assert(o->entries);
+    for (uint32_t i = 0; i < old.room; i++)
+        if (old.entries[i]) *place_of(o, &old.entries[i]->key) = old.entries[i];
+    free(old.entries);
 }
 
 static struct entry *entry_of(struct sim *s, const struct sim_key *key)
 {
-    uint64_t h = sim_mix(key->ident, key->epoch, key->nth, key->group);
-    for (uint32_t i = 0; i < KEYS_MAX; i++) {
-        struct entry *e = &s->oracle->entries[(h + i) % KEYS_MAX];
-        bool same = e->key.ident == key->ident && e->key.group == key->group &&
-                    e->key.epoch == key->epoch && e->key.nth == key->nth;
-        if (e->used && !same) continue;
-        e->used = true;
-        e->key = *key;
-        return e;
-    }
-    sim_fail(s, "entry_of", "too many operations in one universe");
+    struct oracle *o = s->oracle;
+    make_room(o);
+    struct entry **at = place_of(o, key);
+    if (*at) return *at;
+    *at = calloc(1, sizeof **at);
+    assert(*at);
+    (*at)->key = *key;
+    o->count++;
+    return *at;
 }
 
 /* The right result of an operation with these contributors (C5, C6). */
@@ -374,9 +401,9 @@ void oracle_told(struct sim *s, struct sim_proc *p, bool allowed)
 /* No newcomer is admitted while a member has an operation. */
 void oracle_update(struct sim *s, const uint32_t *links, uint32_t count)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         const struct sim_proc *p = &s->procs[i];
-        if (!p->used || p->session->state != SESSION_MEMBER) continue;
+        if (p->session->state != SESSION_MEMBER) continue;
         for (uint32_t k = 0; k < count; k++) {
             const struct master_peer *m = &s->master->peers[links[k]];
             bool listed = m->info.id == p->session->id && m->voted[VOTE_UPDATE];

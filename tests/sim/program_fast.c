@@ -27,7 +27,7 @@ static struct channel *channel_at(const struct sim_proc *p, uint32_t i,
 static bool is_partner(const struct sim_proc *p, const struct sim_proc *q)
 {
     const struct view *v = p->session->view;
-    return q->used && q != p && view_find(v, q->session->id) < v->size;
+    return q != p && view_find(v, q->session->id) < v->size;
 }
 
 static void look_at_start(const struct sim *s, const struct sim_proc *p,
@@ -55,7 +55,7 @@ static void look_at_start(const struct sim *s, const struct sim_proc *p,
     c->fast_barrier += o->spec.coll == COLL_BARRIER;
     c->fast_in_place += o->spec.coll == COLL_ALLREDUCE && o->spec.in_place;
     c->fast_letters += s->options.letters;
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         const struct sim_proc *q = &s->procs[i];
         if (!is_partner(p, q)) continue;
         const struct engine *other = q->session->engine;
@@ -194,9 +194,9 @@ static void count_done(const struct sim *s, const struct sim_proc *p,
     c->fast_closed_done += f->closed;
     c->fast_ended_done += f->ended;
     c->fast_evicted_done += f->evicted;
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         const struct sim_proc *q = &s->procs[i];
-        for (uint32_t k = 0; q->used && k < q->program.count; k++) {
+        for (uint32_t k = 0; k < q->program.count; k++) {
             const struct sim_op *other = &q->program.ops[k];
             c->fast_mixed += other->op && !other->converted &&
                              other->key.ident == o->key.ident &&

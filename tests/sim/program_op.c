@@ -113,23 +113,53 @@ static void put_number(enum dtype type, uint64_t v, uint8_t *to)
     }
 }
 
+/* Seven bytes of the hash after each other. */
+static void fill_bytes(uint64_t h, uint8_t *bytes, size_t size)
+{
+    size_t i = 0;
+    for (; i + 7 <= size; i += 7)
+        for (size_t k = 0; k < 7; k++)
+            bytes[i + k] = (uint8_t)(h >> 8 * k) ^ (uint8_t)((i + k) * 31);
+    for (size_t k = 0; i < size; i++, k++)
+        bytes[i] = (uint8_t)(h >> 8 * k) ^ (uint8_t)(i * 31);
+}
+
+/* Of a constant width each: a copy is one instruction. */
+static inline void fill_numbers(uint64_t h, uint8_t numbers[4][8], size_t width,
+                                uint8_t *bytes, size_t size)
+{
+    for (; size >= width; size -= width, bytes += width) {
+        memcpy(bytes, numbers[h >> 62], width);
+        h += 0x9e3779b97f4a7c15u;
+    }
+}
+
 void spec_fill(const struct sim *s, const struct sim_spec *spec, uint64_t id,
                uint64_t to, uint8_t *bytes, size_t size)
 {
     uint64_t h = sim_mix(s->seed, spec->ident, id, to);
     if (spec->coll != COLL_ALLREDUCE) {
-        for (size_t i = 0; i < size; i++)
-            bytes[i] = (uint8_t)(h >> (i % 7 * 8)) ^ (uint8_t)(i * 31);
+        fill_bytes(h, bytes, size);
         return;
     }
-    size_t width = dtype_size(spec->dtype);
-    uint8_t numbers[4][8];
+    uint8_t numbers[4][8] = {{0}};
     for (uint64_t v = 0; v < 4; v++)
         put_number(spec->dtype, spec->redop == REDOP_PROD && v > 2 ? 1 : v,
                    numbers[v]);
-    for (size_t i = 0; i < size / width; i++)
-        memcpy(bytes + i * width, numbers[(h + i * 0x9e3779b97f4a7c15u) >> 62],
-               width);
+    switch (dtype_size(spec->dtype)) {
+    case 1:
+        fill_numbers(h, numbers, 1, bytes, size);
+        return;
+    case 2:
+        fill_numbers(h, numbers, 2, bytes, size);
+        return;
+    case 4:
+        fill_numbers(h, numbers, 4, bytes, size);
+        return;
+    default:
+        fill_numbers(h, numbers, 8, bytes, size);
+        return;
+    }
 }
 
 static uint8_t *buffer_new(size_t size)

@@ -99,8 +99,12 @@ void shared_init(struct sim *s, struct sim_proc *p)
     assert(x->bytes && x->before);
     /* Most bytes of a universe that never looks at them. */
     size_t used = s->options.sync > 0 ? x->size : 0;
-    for (size_t i = 0; i < used; i++)
-        x->bytes[i] = (uint8_t)(i * 7 + p->uid % 2 * 3);
+    uint8_t period[256];
+    for (uint32_t i = 0; i < sizeof period; i++)
+        period[i] = (uint8_t)(i * 7 + p->uid % 2 * 3);
+    for (size_t i = 0; i < used; i += sizeof period)
+        memcpy(x->bytes + i, period,
+               used - i < sizeof period ? used - i : sizeof period);
 }
 
 void shared_free(struct sim_proc *p)
@@ -169,13 +173,13 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
     SIM_CHECK(s, ok || s->options.scarce, "no memory");
     if (!ok) return false; /* the program calls again */
     x->listed = true;
-    x->vote = fold(x->bytes, x->size);
+    uint64_t content = sim_trace ? fold(x->bytes, x->size) : 0;
     int result = session_sync(p->session, &x->list, x->strategy, x->revision);
     SIM_TRACE(s,
               "process %u (id %llu) syncs revision %llu content %llx "
               "strategy %d: %d",
               p->uid, (unsigned long long)p->session->id,
-              (unsigned long long)x->revision, (unsigned long long)x->vote,
+              (unsigned long long)x->revision, (unsigned long long)content,
               (int)x->strategy, result);
     if (result == pcclInternalError && s->options.scarce) {
         state_list_free(&x->list);
@@ -220,9 +224,9 @@ void shared_killed(struct sim *s, const struct sim_proc *dead)
     for (uint32_t i = 0; i < own->flight_end; i++)
         sim_coverage.sync_cut_taker += own->flights[i].used;
     bool other = false;
-    for (uint32_t k = 0; k < SIM_PROCS_MAX; k++) {
+    for (uint32_t left = s->live, k; sim_next(s, &left, &k);) {
         const struct sim_proc *p = &s->procs[k];
-        if (!p->used || p == dead) continue;
+        if (p == dead) continue;
         const struct state_sync *t = &p->session->sync_state;
         other |= t->phase == STATE_MOVING && p->group != dead->group;
         for (uint32_t i = 0; t->phase == STATE_MOVING && i < t->flight_end;

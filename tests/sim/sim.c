@@ -7,6 +7,7 @@
 
 #include "election.h"
 #include "faults.h"
+#include "scarce.h"
 #include "witness.h"
 
 struct sim_coverage sim_coverage;
@@ -184,13 +185,14 @@ static void conn_lost(struct sim_proc *p, uint32_t conn)
 struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
                                 uint32_t group)
 {
-    struct sim_proc *p = s->procs;
-    while (p < s->procs + s->slots && p->used) p++;
-    if (p == s->procs + s->slots) return NULL;
+    uint32_t slot = 0;
+    while (slot < s->slots && sim_lives(s, slot)) slot++;
+    if (slot == s->slots) return NULL;
+    struct sim_proc *p = &s->procs[slot];
     memset(p, 0, sizeof *p);
     sim_turn = 0; /* a turn in which another one ended is over */
     p->sim = s;
-    p->used = true;
+    s->live |= 1u << slot;
     p->joiner = joiner;
     p->uid = ++s->uid_last;
     p->group = group;
@@ -198,7 +200,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     p->tick_at = s->now;
     strange_clock(s, p->uid, &p->clock);
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) p->conns[i].stream = -1;
-    p->session = calloc(1, sizeof *p->session);
+    p->session = scarce_zeros(sizeof *p->session);
     SIM_CHECK(s, p->session != NULL, "no memory");
     struct session_config config = {
         .driver = {p, proc_dial, proc_close, .round_trip = sim_round_trip},
@@ -260,9 +262,9 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     if (crash) shared_killed(s, p);
     session_free(p->session);
     shared_free(p);
-    free(p->session);
+    scarce_free(p->session);
     free(p->rx.bytes);
-    p->used = false;
+    s->live &= ~(1u << slot_of(s, p));
 }
 
 static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
@@ -276,12 +278,11 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
     s->dialing[stream] = false;
     uint32_t port = st->end[1].conn;
     struct sim_proc *to = NULL;
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
-        if (s->procs[i].used && s->procs[i].uid == port) to = &s->procs[i];
-    }
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);)
+        if (s->procs[i].uid == port) to = &s->procs[i];
     bool success = to && !sim_refused(s, p->uid, port);
     if (to && !success) sim_coverage.refused++;
-    if (success) st->pending = true;
+    if (success) st->pending = s->dialed = true;
     st->end[1] = success ? (struct net_end){slot_of(s, to), NO_CONN}
                          : (struct net_end){NET_NOBODY, 0};
     SIM_TRACE(s, "dial %u -> %u: %s", p->uid, port, success ? "up" : "refused");
@@ -411,11 +412,13 @@ static bool control_read(struct sim *s, struct sim_proc *p)
  * in time if each took a turn. */
 static bool proc_accept(struct sim *s, struct sim_proc *p)
 {
-    bool any = false;
+    bool any = false, others = false;
+    if (!s->dialed) return false;
     for (uint32_t i = 0; i < s->stream_end; i++) {
         struct net_stream *st = &s->streams[i];
-        if (!st->used || !st->pending || st->end[1].proc != slot_of(s, p))
-            continue;
+        if (!st->used || !st->pending || st->control) continue;
+        others |= st->end[1].proc != slot_of(s, p);
+        if (st->end[1].proc != slot_of(s, p)) continue;
         st->pending = false;
         uint32_t conn = proc_conn(p, (int)i, 1);
         SIM_CHECK(s, conn != NO_CONN, "too many connections");
@@ -425,6 +428,7 @@ static bool proc_accept(struct sim *s, struct sim_proc *p)
         if (!taken) proc_close(p, conn);
         any = true;
     }
+    s->dialed = others;
     return any;
 }
 
@@ -433,9 +437,8 @@ static bool proc_io(struct sim *s, struct sim_proc *p, bool write)
     uint32_t end = p->session->engine->links.conn_end;
     if (!write && control_read(s, p)) return true;
     if (end == 0) return false;
-    uint32_t first = sim_pick(s, end);
-    for (uint32_t i = 0; i < end; i++) {
-        uint32_t conn = (first + i) % end;
+    uint32_t conn = sim_pick(s, end);
+    for (uint32_t i = 0; i < end; i++, conn = conn + 1 < end ? conn + 1 : 0) {
         if (write ? conn_write(s, p, conn) : conn_read(s, p, conn)) return true;
     }
     return false;
@@ -473,7 +476,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
     }
     if (program) {
         done = program_turn(s, p);
-        if (!p->used) return true;
+        if (!sim_lives(s, (uint32_t)slot_of(s, p))) return true;
     } else {
         settle(s, p);
     }
@@ -488,16 +491,16 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
 static uint32_t first_proc(struct sim *s)
 {
     uint32_t first = sim_pick(s, s->slots);
-    for (int i = 0; i < 64 && s->options.single && !s->procs[first].used; i++)
+    for (int i = 0; i < 64 && s->options.single && !sim_lives(s, first); i++)
         first = sim_pick(s, s->slots);
     return first;
 }
 
 static bool anybody_works(struct sim *s)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (!p->used || p->frozen || p->fast.op) continue;
+        if (p->frozen || p->fast.op) continue;
         if (!proc_io(s, p, false) && !proc_io(s, p, true) && !proc_accept(s, p))
             continue;
         settle(s, p);
@@ -514,15 +517,10 @@ void sim_step(struct sim *s)
     if (who == 0) {
         done = sim_master_turn(s);
     } else {
-        uint32_t first = first_proc(s);
-        for (uint32_t i = 0; i < s->slots; i++) {
-            struct sim_proc *p = &s->procs[(first + i) % s->slots];
-            if (!p->used) continue;
-            sim_turn = p->uid;
-            done = proc_turn(s, p);
-            sim_turn = 0;
-            break;
-        }
+        struct sim_proc *p = sim_from(s, first_proc(s));
+        sim_turn = p ? p->uid : 0;
+        done = p && proc_turn(s, p);
+        sim_turn = 0;
     }
     /* Time advances only when no process has work. A number of vain attempts
      * tells that somebody may have none, not that nobody has. */

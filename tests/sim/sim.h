@@ -157,7 +157,7 @@ struct sim_program {
 struct sim_shared {
     uint8_t *bytes, *before; /* all tensors; `before` at the call */
     size_t size;
-    uint64_t revision, vote;
+    uint64_t revision;
     enum sync_strategy strategy;
     bool synced; /* the last call succeeded */
     bool member; /* some call did */
@@ -214,7 +214,7 @@ struct sim_caller {
 };
 
 struct sim_proc {
-    bool used, joiner, leave_soon;
+    bool joiner, leave_soon;
     bool frozen, starved; /* does nothing; ... for lack of CPU time */
     uint64_t looked; /* the id with which the master asks for evidence, or 0 */
     bool unseen;     /* no host looks at it */
@@ -233,8 +233,8 @@ struct sim_proc {
         int side;
         bool blocked;
         bool mapped;
-        struct shared_memory share;
     } conns[SIM_CONNS_MAX];
+    struct shared_memory shares[SIM_CONNS_MAX]; /* of those that are mapped */
     struct sim_program program;
     struct sim_fast fast;
     struct sim_shared shared;
@@ -322,12 +322,9 @@ struct sim {
     pccl_ns master_tick_at, master_paused_until, master_cut_until;
     int links[MASTER_LINKS_MAX]; /* link -> stream */
     uint32_t link_count;
-    struct sim_proc procs[SIM_PROCS_MAX];
     uint32_t uid_last;
-    struct net_stream streams[NET_STREAMS_MAX];
-    pccl_ns dial_at[NET_STREAMS_MAX]; /* result of a dial is due */
-    bool dialing[NET_STREAMS_MAX];
-    uint32_t stream_end;
+    uint32_t live;       /* slots of procs whose process lives, a bit each */
+    bool dialed, called; /* a member, or the master, may have to accept */
     struct {
         uint32_t a, b; /* uids */
         pccl_ns until;
@@ -348,6 +345,12 @@ struct sim {
     struct election *election;
     struct witness *witness; /* NULL: there is no model */
     struct sim_checkpoint checkpoints[SIM_GROUPS];
+    /* From here on sim_init() clears what the universe before has used. */
+    uint32_t stream_end;
+    struct sim_proc procs[SIM_PROCS_MAX];
+    struct net_stream streams[NET_STREAMS_MAX];
+    pccl_ns dial_at[NET_STREAMS_MAX]; /* result of a dial is due */
+    bool dialing[NET_STREAMS_MAX];
 };
 
 extern struct sim_coverage sim_coverage;
@@ -372,13 +375,41 @@ _Noreturn void sim_fail(const struct sim *s, const char *condition,
 void sim_say(const struct sim *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* test_sim.c chooses options, then: */
+/* test_sim.c chooses options, then (with a struct that is zeroed, or that an
+ * earlier universe has used): */
 void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options);
 void sim_run(struct sim *s);
 void sim_free(struct sim *s);
 
+static inline uint32_t sim_pick(struct sim *s, uint32_t count)
+{
+    return net_pick(&s->random, count);
+}
+
+static inline bool sim_lives(const struct sim *s, uint32_t slot)
+{
+    return s->live >> slot & 1;
+}
+
+/* The next slot of a set (a bit each) whose process lives; false: no more. */
+static inline bool sim_next(const struct sim *s, uint32_t *set, uint32_t *slot)
+{
+    uint32_t left = *set & s->live;
+    if (left == 0) return false;
+    *slot = (uint32_t)__builtin_ctz(left);
+    *set = left & (left - 1);
+    return true;
+}
+
+/* The first process at a slot or behind it, round and round; NULL: none. */
+static inline struct sim_proc *sim_from(struct sim *s, uint32_t slot)
+{
+    uint32_t left = s->live >> slot << slot;
+    if (left == 0) left = s->live;
+    return left == 0 ? NULL : &s->procs[__builtin_ctz(left)];
+}
+
 /* sim.c */
-uint32_t sim_pick(struct sim *s, uint32_t count);
 /* Bytes of a vector too large for a flat all-reduce, from any n and h. */
 /* Counts an operation that has ended. */
 void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
@@ -410,7 +441,10 @@ void sim_watch(struct sim_proc *p);
 void sim_step(struct sim *s);
 int sim_stream_new(struct sim *s, bool control);
 /* Whether bytes pass from one process to another; a dial passes. */
-bool sim_passes(const struct sim *s, uint32_t from, uint32_t to);
+static inline bool sim_passes(const struct sim *s, uint32_t from, uint32_t to)
+{
+    return from > SIM_PROCS_MAX || to > SIM_PROCS_MAX || !s->cut[from][to];
+}
 bool sim_walled(const struct sim *s, uint32_t caller, uint32_t called);
 bool sim_refused(const struct sim *s, uint32_t a, uint32_t b);
 

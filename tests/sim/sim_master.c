@@ -7,7 +7,12 @@
 
 #include "election.h"
 #include "faults.h"
+#include "scarce.h"
 #include "witness.h"
+
+/* Of the master's table of bandwidths: members, and the lost that it has not
+ * noticed. */
+enum { SLOTS_MAX = 4 * SIM_PROCS_MAX };
 
 static void master_send_out(void *user, const uint32_t *links, uint32_t count,
                             const struct wire_msg *msg)
@@ -38,9 +43,9 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
 
 static struct sim_proc *proc_of(struct sim *s, uint64_t id)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (p->used && p->session->id == id) return p;
+        if (p->session->id == id) return p;
     }
     return NULL;
 }
@@ -63,9 +68,9 @@ static void look_out(void *user, const struct wire_member *peer)
 {
     /* By what the peer said in HELLO: it may not have read its id yet. */
     struct sim *s = user;
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (p->used && p->uid == peer->addr.port) p->looked = peer->id;
+        if (p->uid == peer->addr.port) p->looked = peer->id;
     }
 }
 
@@ -236,9 +241,11 @@ static bool master_write(struct sim *s)
 /* Whom the backlog holds while the switchboard is full. */
 static bool accept_one(struct sim *s)
 {
-    for (uint32_t i = 0; i < s->stream_end; i++) {
+    bool any = false;
+    for (uint32_t i = 0; s->called && i < s->stream_end; i++) {
         struct net_stream *st = &s->streams[i];
         bool waits = st->used && st->control && st->pending;
+        any |= waits;
         if (!waits || switchboard_is_full(s->board)) continue;
         st->pending = false;
         struct wire_addr addr = {.family = 4};
@@ -253,12 +260,13 @@ static bool accept_one(struct sim *s)
         sim_master_ends_turn(s);
         return true;
     }
+    s->called = any;
     return false;
 }
 
 void sim_master_accept(struct sim *s, int stream)
 {
-    s->streams[stream].pending = true;
+    s->streams[stream].pending = s->called = true;
     s->streams[stream].end[1] = (struct net_end){NET_MASTER, UINT32_MAX};
     if (!switchboard_is_full(s->board)) {
         (void)accept_one(s);
@@ -271,9 +279,9 @@ void sim_master_accept(struct sim *s, int stream)
 
 static bool evidence_turn(struct sim *s)
 {
-    for (uint32_t i = 0; i < SIM_PROCS_MAX; i++) {
+    for (uint32_t left = s->live, i; sim_next(s, &left, &i);) {
         struct sim_proc *p = &s->procs[i];
-        if (!p->used || !p->looked) continue;
+        if (!p->looked) continue;
         if (p->unseen) {
             p->looked = 0;
             continue;
@@ -316,15 +324,15 @@ bool sim_master_turn(struct sim *s)
 void sim_master_start(struct sim *s)
 {
     strange_clock(s, 0, &s->master_clock);
-    s->master = calloc(1, sizeof *s->master);
-    s->edges_size = bandwidth_size(PEERS_MAX);
+    s->master = scarce_zeros(sizeof *s->master);
+    s->edges_size = bandwidth_size(SLOTS_MAX);
     s->edges = calloc(1, s->edges_size);
-    s->board = calloc(1, sizeof *s->board);
+    s->board = scarce_zeros(sizeof *s->board);
     SIM_CHECK(s, s->master && s->edges && s->board, "no memory");
     struct master_config config = {
         .out = {s, master_send_out, master_close_out, note_out, sim_search,
                 look_out},
-        .edges = bandwidth_init(s->edges, s->edges_size, PEERS_MAX),
+        .edges = bandwidth_init(s->edges, s->edges_size, SLOTS_MAX),
         .probe_bytes = 600,
         .probe_time = SIM_DEADLINE / 20,
         .small_world = s->options.optimize ? 2 : 0,
@@ -359,7 +367,7 @@ void sim_master_free(struct sim *s)
 {
     switchboard_free(s->board);
     master_free(s->master);
-    free(s->board);
-    free(s->master);
+    scarce_free(s->board);
+    scarce_free(s->master);
     free(s->edges);
 }

@@ -14,8 +14,9 @@ static struct sim_proc *any_proc(struct sim *s)
 {
     uint32_t first = sim_pick(s, s->slots);
     for (uint32_t i = 0; i < s->slots; i++) {
-        struct sim_proc *p = &s->procs[(first + i) % s->slots];
-        if (p->used && !p->frozen) return p;
+        uint32_t slot = (first + i) % s->slots;
+        if (sim_lives(s, slot) && !s->procs[slot].frozen)
+            return &s->procs[slot];
     }
     return NULL;
 }
@@ -187,7 +188,7 @@ static void call(struct sim *s)
     SIM_TRACE(s, "a stranger calls %s", member ? "a member" : "the master");
     if (member) {
         st->end[1] = (struct net_end){(int)(p - s->procs), NO_CONN};
-        st->pending = true;
+        st->pending = s->dialed = true;
         c->frozen = s->options.freeze + s->options.starve > 0;
     } else {
         sim_master_accept(s, stream);

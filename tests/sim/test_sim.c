@@ -560,6 +560,7 @@ int main(int argc, char **argv)
 {
     program_name = argv[0];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    scarce_keeps();
     (void)signal(SIGABRT, on_crash);
     (void)signal(SIGSEGV, on_crash);
     scarce_refuses = refuse;

@@ -65,11 +65,6 @@ uint64_t sim_hash(const uint8_t *bytes, size_t size)
     return h;
 }
 
-uint32_t sim_pick(struct sim *s, uint32_t count)
-{
-    return net_pick(&s->random, count);
-}
-
 uint64_t sim_mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
     uint64_t state = a;
@@ -116,11 +111,6 @@ bool sim_refused(const struct sim *s, uint32_t a, uint32_t b)
         if (same) return true;
     }
     return false;
-}
-
-bool sim_passes(const struct sim *s, uint32_t from, uint32_t to)
-{
-    return from > SIM_PROCS_MAX || to > SIM_PROCS_MAX || !s->cut[from][to];
 }
 
 /* No process waits for long once the faults have stopped. */
