@@ -7,6 +7,7 @@
  * SIM_TRACE=1 in the environment it prints them. PCCL_SOAK=1 runs many. */
 #include "rare.h"
 #include "scarce.h"
+#include "tally.h"
 #include "witness.h"
 
 #include <inttypes.h>
@@ -420,7 +421,9 @@ static void universe(uint64_t seed)
     if (is_kind("disagree")) disagree(&options, seed);
     if (is_kind("lasting")) endure(&options, seed);
     choose_scarce(&options, seed);
-    rare_begin(seed, is_rare(seed) && options.single == SINGLE_NONE);
+    bool rare = is_rare(seed) && options.single == SINGLE_NONE;
+    rare_begin(seed, rare);
+    tally_begin();
     /* It costs a link, and operations without one fail. */
     if (options.reset == 0) rare_forbid(BUGGIFY_unexpected_full);
     /* Each block is an allocation. */
@@ -429,6 +432,7 @@ static void universe(uint64_t seed)
     sim_run(&s);
     sim_free(&s);
     rare_end();
+    tally_end(&options, s.steps, all_of, rare);
 }
 
 /* Universes that have failed once, in the kinds of above. */
@@ -552,6 +556,7 @@ static int report(uint64_t count, double seconds)
     missing += report_algorithms(count);
     printf("end\n");
     missing += rare_report(count >= UNIVERSES);
+    tally_report();
     /* No universe shows nothing. */
     return missing == 0 && count > 0 ? 0 : 1;
 }
@@ -563,6 +568,7 @@ int main(int argc, char **argv)
     scarce_keeps();
     (void)signal(SIGABRT, on_crash);
     (void)signal(SIGSEGV, on_crash);
+    (void)signal(SIGXCPU, on_crash); /* it does not end */
     scarce_refuses = refuse;
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     const char *soak = getenv("PCCL_SOAK");
