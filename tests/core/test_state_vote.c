@@ -101,10 +101,11 @@ static int teardown(void **state)
 static void synchronize(uint32_t id, enum sync_strategy how, uint64_t revision,
                         uint64_t content)
 {
-    struct wire_msg m = {
-        .type = WIRE_SYNC,
-        .epoch = 1,
-        .sync = {.strategy = how, .revision = revision, .content = content}};
+    struct wire_msg m = {.type = WIRE_SYNC,
+                         .epoch = 1,
+                         .sync = {.strategy = (uint8_t)how,
+                                  .revision = revision,
+                                  .content = content}};
     send_as(id, &m);
 }
 
