@@ -950,6 +950,43 @@ PCCL_EXPORT pcclResult_t pcclTestAsync(const pcclAsyncReduceOp_t *handle,
 PCCL_EXPORT pcclResult_t pcclWaitAsync(const pcclAsyncReduceOp_t *handle,
                                        int timeout_ms, bool *done_out);
 
+/* ------------------------------------------------- what calls wait in
+ * The library tells its coordinator a few times per deadline which operations
+ * are under way, so that an operator sees who keeps whom waiting (pccl-master
+ * --status). A library above this one knows more: in which call its program
+ * waits, and how a group of members is named. */
+typedef enum pcclWaitKind_t {
+    pcclWaitReceive = 1,  /* for a message of a member, or of any */
+    pcclWaitSend = 2,     /* for a member to take a message */
+    pcclWaitRequests = 3, /* for any of the operations under way */
+} pcclWaitKind_t;
+
+typedef struct pcclWait_t {
+    size_t size; /* sizeof(pcclWait_t), for growth */
+    pcclWaitKind_t kind;
+    uint64_t member;   /* the other one; 0: any */
+    uint64_t tag;      /* of the message; UINT64_MAX: any */
+    uint64_t bytes;    /* or elements */
+    const char *call;  /* "MPI_Recv"; NULL: none */
+    const char *where; /* "MPI_COMM_WORLD"; NULL: none */
+} pcclWait_t;
+
+/* A call begins to wait, and has ended. The texts are copied; the address of
+ * `wait` tells the waits of several threads apart. Of many at a time some are
+ * left out. Meant for waits that have lasted for a while. Never blocks; any
+ * thread may call. */
+PCCL_EXPORT pcclResult_t pcclWaitBegins(pcclComm_t *comm,
+                                        const pcclWait_t *wait);
+PCCL_EXPORT pcclResult_t pcclWaitEnds(pcclComm_t *comm, const pcclWait_t *wait);
+
+/* Sets the function that names the group of an operation, by its tag: it writes
+ * a text of at most size - 1 characters and a 0, or nothing. A thread of the
+ * library calls it, with a lock held: it must not call the library. NULL: none.
+ * Before or after pcclConnect. */
+PCCL_EXPORT pcclResult_t pcclSetNamer(pcclComm_t *comm,
+                                      void (*name)(uint64_t tag, char *text,
+                                                   size_t size));
+
 /* The port that a master listens on (for port 0).
  *
  * pcclInvalidUsage  before pcclRunMaster. */

@@ -85,3 +85,11 @@ int env_drain_signal(void)
         if (strcmp(text, signals[i].name) == 0) return signals[i].number;
     return 0;
 }
+
+int64_t env_stall_ns(void (*warn)(const char *text))
+{
+    const char *text = getenv("PCCL_STALL_WARN");
+    if (text && strcmp(text, "0") == 0) return 0;
+    int64_t set = seconds_ns("PCCL_STALL_WARN", warn);
+    return set > 0 ? set : 30000000000;
+}

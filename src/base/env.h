@@ -20,6 +20,7 @@
     X(PCCL_DRAIN_SIGNAL, "signal that asks a rank to leave: USR2, TERM, ...")  \
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
     X(PCCL_MASTER_PATIENCE, "seconds of silence after which a master is lost") \
+    X(PCCL_STALL_WARN, "seconds after which a wait is told; 0: never")         \
     X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
     X(PCCL_ALGORITHM, "NAME or COLLECTIVE:NAME,...: forces algorithms")        \
     X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \
@@ -46,5 +47,8 @@ int env_drain_signal(void);
 
 /* PCCL_MASTER_PATIENCE, likewise. */
 int64_t env_patience_ns(void (*warn)(const char *text));
+
+/* PCCL_STALL_WARN: 30 seconds where it is unset or wrong, 0 where it is 0. */
+int64_t env_stall_ns(void (*warn)(const char *text));
 
 #endif

@@ -14,7 +14,8 @@ enum {
     LIST_ORDER = 8,
     LIST_EDGES = 16,
     LIST_SITES = 32,
-    LIST_SETS = 64
+    LIST_SETS = 64,
+    LIST_WAITS = 128
 };
 
 /* A member's operations, and the sets of their scopes. */
@@ -62,6 +63,12 @@ static const struct wire_shape {
     [WIRE_PROBE] = {"PROBE", 0, 64},
     [WIRE_DIAL_REQUEST] = {"CALL", 0, 64},
     [WIRE_SILENT] = {"SILENT", LIST_IDS, 8 * PEERS_MAX + 64},
+    [WIRE_WAITING] = {"WAITING", LIST_IDS | LIST_SETS | LIST_WAITS,
+                      16 * WIRE_QUIET_MAX + WIRE_WAITS_MAX * 192 +
+                          WIRE_UNDER_WAY_MAX *WIRE_SET_SIZE + 256},
+    [WIRE_STATUS_GET] = {"STATUS_GET", 0, 64},
+    [WIRE_WANTED] = {"WANTED", LIST_OPS, 32 * WIRE_WANTED_MAX + 64},
+    [WIRE_STATUS] = {"STATUS", 0, WIRE_PART_MAX + 64},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -112,17 +119,42 @@ static void limit(struct cursor *c, uint32_t value, uint32_t count)
 }
 
 /* Printable ASCII only, because it is logged. */
-static void text_field(struct cursor *c, char *text)
+static void short_text_field(struct cursor *c, char *text, uint8_t most)
 {
-    uint8_t size = (uint8_t)strnlen(text, WIRE_TEXT_MAX);
+    uint8_t size = (uint8_t)strnlen(text, most);
     cursor_u8(c, &size);
-    limit(c, size, WIRE_TEXT_MAX + 1);
+    limit(c, size, (uint32_t)most + 1);
     if (c->failed) return;
     cursor_bytes(c, (uint8_t *)text, size);
     if (!c->in) return;
     text[size] = '\0';
     for (uint8_t i = 0; i < size; i++)
         if (text[i] < ' ' || text[i] > '~') c->failed = true;
+}
+
+static void text_field(struct cursor *c, char *text)
+{
+    short_text_field(c, text, WIRE_TEXT_MAX);
+}
+
+static void wait_field(struct cursor *c, struct wire_wait *w)
+{
+    cursor_u8(c, &w->kind);
+    cursor_u8(c, &w->coll);
+    cursor_flag(c, &w->blocks);
+    cursor_u64(c, &w->scope);
+    cursor_u64(c, &w->tag);
+    cursor_u32(c, &w->seq);
+    cursor_u64(c, &w->count);
+    cursor_u64(c, &w->moved);
+    cursor_u64(c, &w->peer);
+    cursor_u32(c, &w->missing);
+    cursor_u32(c, &w->age_ms);
+    short_text_field(c, w->call, WIRE_NAME_MAX);
+    short_text_field(c, w->where, WIRE_NAME_MAX);
+    limit(c, w->kind, WAIT_KIND_COUNT);
+    limit(c, w->coll, WIRE_COLLS);
+    limit(c, w->missing, PEERS_MAX);
 }
 
 /* Bytes that a decoded message borrows from its frame. */
@@ -186,6 +218,24 @@ static void hello_field(struct cursor *c, struct wire_msg *m)
     member_field(c, &m->hello.self);
 }
 
+static void welcome_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->welcome.id);
+    cursor_u64(c, &m->welcome.key.word[0]);
+    cursor_u64(c, &m->welcome.key.word[1]);
+    cursor_u32(c, &m->welcome.deadline_ms);
+}
+
+static void fault_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u8(c, &m->fault.cause);
+    cursor_u64(c, &m->fault.scope);
+    cursor_u64(c, &m->fault.tag);
+    cursor_u32(c, &m->fault.seq);
+    cursor_u64(c, &m->fault.peer);
+    limit(c, m->fault.cause, REFRESH_CAUSE_COUNT);
+}
+
 static void view_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_flag(c, &m->view.ring);
@@ -197,6 +247,29 @@ static void view_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->view.groups);
     cursor_u32(c, &m->view.largest);
     cursor_u32(c, &m->view.traits);
+}
+
+static void waiting_field(struct cursor *c, struct wire_msg *m)
+{
+    struct wire_self *self = &m->waiting.self;
+    uint8_t state = (uint8_t)self->state;
+    cursor_u8(c, &state);
+    self->state = (char)state;
+    cursor_u16(c, &self->cpu);
+    cursor_u16(c, &self->starve);
+    cursor_u32(c, &self->faults);
+    short_text_field(c, m->waiting.host, WIRE_NAME_MAX);
+    limit(c, state, 0x7f); /* a letter, or 0 */
+}
+
+static void status_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_flag(c, &m->status.json);
+    if (m->type == WIRE_STATUS_GET) return;
+    cursor_flag(c, &m->status.last);
+    cursor_u32(c, &m->status.size);
+    limit(c, m->status.size, WIRE_PART_MAX + 1);
+    if (!c->failed) raw_field(c, &m->status.bytes, m->status.size);
 }
 
 static void probe_field(struct cursor *c, struct wire_msg *m)
@@ -255,10 +328,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
         hello_field(c, m);
         return;
     case WIRE_WELCOME:
-        cursor_u64(c, &m->welcome.id);
-        cursor_u64(c, &m->welcome.key.word[0]);
-        cursor_u64(c, &m->welcome.key.word[1]);
-        cursor_u32(c, &m->welcome.deadline_ms);
+        welcome_field(c, m);
         return;
     case WIRE_VOTE:
     case WIRE_ANSWER:
@@ -268,12 +338,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
         return;
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
-        cursor_u8(c, &m->fault.cause);
-        cursor_u64(c, &m->fault.scope);
-        cursor_u64(c, &m->fault.tag);
-        cursor_u32(c, &m->fault.seq);
-        cursor_u64(c, &m->fault.peer);
-        limit(c, m->fault.cause, REFRESH_CAUSE_COUNT);
+        fault_field(c, m);
         return;
     case WIRE_DONATE:
     case WIRE_RESULT:
@@ -307,8 +372,16 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
         cursor_u32(c, &m->call.dials);
         cursor_u32(c, &m->call.heard);
         return;
+    case WIRE_WAITING:
+        waiting_field(c, m);
+        return;
+    case WIRE_STATUS_GET:
+    case WIRE_STATUS:
+        status_field(c, m);
+        return;
     case WIRE_MEASURED:
     case WIRE_BLOCKED:
+    case WIRE_WANTED:
     case WIRE_HEARTBEAT:
     case WIRE_SILENT:
     case WIRE_LEAVE:
@@ -348,6 +421,7 @@ WIRE_LIST(ids, uint64_t, PEERS_MAX, cursor_u64)
 WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
 WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
 WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
+WIRE_LIST(waits, struct wire_wait, WIRE_WAITS_MAX, wait_field)
 #undef WIRE_LIST
 
 /* When decoding, the sets stay in the message. */
@@ -377,6 +451,8 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
         edges_list(c, &m->edge_count, &m->edges, s ? s->edges : NULL);
     if (lists & LIST_SITES)
         order_list(c, &m->site_count, &m->sites, s ? s->sites : NULL);
+    if (lists & LIST_WAITS)
+        waits_list(c, &m->wait_count, &m->waits, s ? s->waits : NULL);
 }
 
 static void header_field(struct cursor *c, uint16_t *magic, uint8_t *version,

@@ -19,7 +19,14 @@ enum {
     WIRE_TEXT_MAX = 240,
     WIRE_SETS_MAX = SCOPED_MAX, /* scopes of the operations of one member */
     WIRE_SET_SIZE = PEERS_MAX / 8,
-    WIRE_EDGES_MAX = 64, /* measured edges in one message */
+    WIRE_EDGES_MAX = 64,       /* measured edges in one message */
+    WIRE_WAITS_MAX = 32,       /* what one member waits in: */
+    WIRE_UNDER_WAY_MAX = 16,   /* operations; */
+    WIRE_CALLS_MAX = 8,        /* other calls; */
+    WIRE_WANTED_MAX = 8,       /* what others wait in (rule W3) */
+    WIRE_QUIET_MAX = 16,       /* its links that are silent */
+    WIRE_NAME_MAX = 63,        /* of a host, or of a call */
+    WIRE_PART_MAX = 32 * 1024, /* bytes of one part of the status */
 };
 
 enum wire_type {
@@ -60,6 +67,13 @@ enum wire_type {
                           failed */
     /* master -> peer */
     WIRE_SILENT, /* peers that it does not hear; their links are not judged */
+    /* peer -> master */
+    WIRE_WAITING, /* a heartbeat that tells what the peer waits in (rule W1) */
+    /* anybody -> master, master -> anybody */
+    WIRE_STATUS_GET, /* asks for the status (rule W6) */
+    WIRE_STATUS,     /* a part of it */
+    /* master -> peer */
+    WIRE_WANTED, /* operations that others wait in (rule W3) */
     WIRE_TYPE_COUNT,
 };
 
@@ -196,6 +210,41 @@ struct wire_key {
     uint64_t word[2];
 };
 
+/* What a call waits in (rule W1). */
+enum wait_kind {
+    WAIT_COLLECTIVE, /* an operation that is under way, by its name */
+    WAIT_RECEIVE,    /* a message of `peer`, 0: of anybody */
+    WAIT_SEND,       /* `peer` has to take a message */
+    WAIT_REQUESTS,   /* any of what is under way here */
+    /* Of operations that others wait in: */
+    WAIT_LACKS, /* it is not launched here */
+    WAIT_PAST,  /* it was */
+    WAIT_KIND_COUNT,
+};
+
+struct wire_wait {
+    uint8_t kind;        /* wait_kind */
+    uint8_t coll;        /* COLLECTIVE: enum plan_coll */
+    bool blocks;         /* the program is in a call that waits for it */
+    uint64_t scope, tag; /* COLLECTIVE: its name. Others: the message's tag */
+    uint32_t seq;
+    uint64_t count;   /* elements or bytes, as in struct wire_args */
+    uint64_t moved;   /* COLLECTIVE: bytes sent and received so far */
+    uint64_t peer;    /* COLLECTIVE: a partner that is waited for, or 0 */
+    uint32_t missing; /* COLLECTIVE: the number of such partners */
+    uint32_t age_ms;  /* since it was first seen, by a heartbeat */
+    char call[WIRE_NAME_MAX + 1];  /* "MPI_Recv", or empty */
+    char where[WIRE_NAME_MAX + 1]; /* "MPI_COMM_WORLD", or empty */
+};
+
+/* What a process sees of itself. */
+struct wire_self {
+    char state;      /* of its main thread, as in /proc; 0: not known */
+    uint16_t cpu;    /* time on processors, in thousandths of one */
+    uint16_t starve; /* time for which the main thread waited for one */
+    uint32_t faults; /* major page faults per second */
+};
+
 struct wire_msg {
     enum wire_type type;
     uint32_t round; /* FLUSH .. INSTALL; the view's epoch once installed */
@@ -285,6 +334,16 @@ struct wire_msg {
             char text[WIRE_TEXT_MAX + 1]; /* EVICT: the reason */
         } abort;
         struct {
+            struct wire_self self;
+            char host[WIRE_NAME_MAX + 1]; /* its name; empty: as before */
+        } waiting;
+        struct {
+            bool json;
+            bool last;            /* STATUS: nothing follows */
+            uint32_t size;        /* STATUS */
+            const uint8_t *bytes; /* borrowed; parts may end anywhere */
+        } status;
+        struct {
             bool ring;        /* PROPOSE, INSTALL: collectives possible */
             bool mesh;        /* link all pairs */
             bool update;      /* answers the VOTE_UPDATE of all */
@@ -298,7 +357,7 @@ struct wire_msg {
     };
     /* Lists; wire.c defines the lists of each type. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
-    uint32_t site_count;
+    uint32_t site_count, wait_count;
     /* FLUSHED, REPLY with round 0: the scopes of the operations but the whole
      * view, each once, as bit sets over the ranks of the view (rank 0: bit 0 of
      * byte 0). */
@@ -309,11 +368,13 @@ struct wire_msg {
                             participants. SYNCED: alternately a sender and the
                             bytes received from it.
                             INSTALL without a ring: pairs without a link.
-                            SILENT: peers */
+                            SILENT: peers. WAITING: alternately a member
+                            whose link is silent, and for how many ms */
     const struct wire_member *members; /* PROPOSE: added */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */
     const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
+    const struct wire_wait *waits; /* WAITING */
 };
 
 /* Memory for the lists of one decoded message. */
@@ -324,6 +385,7 @@ struct wire_store {
     uint16_t order[PEERS_MAX];
     uint16_t sites[PEERS_MAX];
     struct wire_edge edges[WIRE_EDGES_MAX];
+    struct wire_wait waits[WIRE_WAITS_MAX];
 };
 
 enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };

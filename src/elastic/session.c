@@ -229,6 +229,7 @@ static void on_welcome(struct session *s, const struct wire_msg *msg)
     links_set_self(s->links, s->id, &msg->welcome.key);
     if (msg->welcome.deadline_ms > 0)
         links_set_deadline(s->links, msg->welcome.deadline_ms * PCCL_MS);
+    if (s->waits.reports) session_heartbeat(s); /* tells the host's name */
 }
 
 void session_on_message(struct session *s, const struct wire_msg *msg)
@@ -281,6 +282,9 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
     case WIRE_SILENT:
         links_excuse(s->links, msg->ids, msg->id_count);
         break;
+    case WIRE_WANTED:
+        session_on_wanted(s, msg);
+        break;
     case WIRE_HEARTBEAT:
     default:
         break;
@@ -326,9 +330,8 @@ void session_tick(struct session *s, pccl_ns now)
     if (speaks &&
         (now - s->heartbeat_at >= PCCL_TIME_TO_PING(links_deadline(s->links)) ||
          PCCL_BUGGIFY(beat_early))) {
-        struct wire_msg beat = {.type = WIRE_HEARTBEAT};
         s->heartbeat_at = now;
-        session_send(s, &beat);
+        session_heartbeat(s);
         session_report_links(s);
         report_blocked(s);
     }

@@ -26,6 +26,33 @@ enum session_sync { SYNC_IDLE, SYNC_ASKED, SYNC_OVER };
 
 enum { PENDING_ABORTS_MAX = 4096, BLOCKERS_MAX = 8 };
 
+/* What this member tells the operator (session_waits.c, rules W). */
+struct session_waits {
+    bool reports;   /* to the master, in place of plain heartbeats */
+    bool host_told; /* the name of the host has gone out */
+    char host[WIRE_NAME_MAX + 1];
+    struct wire_self self; /* the driver sets it before a tick */
+    /* The group of an operation, by its tag; NULL: it has no name. */
+    void (*name)(uint64_t tag, char *text, size_t size);
+    /* Calls that wait for something that is no operation. */
+    struct session_call {
+        const void *key; /* NULL: free */
+        pccl_ns since;
+        struct wire_wait wait;
+    } calls[WIRE_CALLS_MAX];
+    /* The operations in the last report: their names, and when they were first
+     * seen. */
+    struct session_seen {
+        uint64_t scope, tag;
+        uint32_t seq, epoch;
+        pccl_ns since;
+    } seen[WIRE_UNDER_WAY_MAX];
+    uint32_t seen_count;
+    /* Operations of that epoch that others wait in. */
+    struct wire_op wanted[WIRE_WANTED_MAX];
+    uint32_t wanted_count, wanted_epoch;
+};
+
 /* A verdict on an operation that this peer has not launched yet. */
 struct pending_abort {
     uint64_t scope, tag;
@@ -79,6 +106,8 @@ struct session {
     uint64_t blockers[BLOCKERS_MAX][2]; /* pairs that prevent a ring */
     uint32_t blocker_count;
     uint32_t refused_epoch; /* this peer's update was refused in it */
+
+    struct session_waits waits;
 
     enum session_vote votes[VOTE_KIND_COUNT];
     uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */
@@ -156,7 +185,15 @@ int session_sync(struct session *s, struct state_list *list,
 int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
                       uint64_t *rx_bytes);
 
+/* A call begins, or ends, to wait for messages or requests; `key` names it. It
+ * is for reports only, and is left out where there are many. */
+void session_wait_begins(struct session *s, const void *key,
+                         const struct wire_wait *wait);
+void session_wait_ends(struct session *s, const void *key);
+
 /* --- session*.c only --- */
+void session_heartbeat(struct session *s);
+void session_on_wanted(struct session *s, const struct wire_msg *msg);
 void session_on_flush(struct session *s, const struct wire_msg *msg);
 void session_on_query(struct session *s, const struct wire_msg *msg);
 void session_on_donate(struct session *s, const struct wire_msg *msg);

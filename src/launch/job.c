@@ -409,6 +409,18 @@ static void interrupt(struct job *job, int number)
     }
 }
 
+/* One message, so that the ranks' output does not tear it. */
+static void print_status(struct job *job)
+{
+    struct master_server *server = job->setup.server;
+    char *text = server ? master_server_status(server) : NULL;
+    if (text)
+        sink_message(job->setup.err, text);
+    else
+        job_message(job->setup.err, "the coordinator has no status");
+    free(text);
+}
+
 static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
 {
     (void)loop;
@@ -419,6 +431,9 @@ static void signal_came(struct ev_loop *loop, ev_signal *watcher, int events)
     case SIGTERM:
     case SIGQUIT:
         interrupt(job, watcher->signum);
+        break;
+    case SIGUSR1:
+        print_status(job);
         break;
     case SIGTSTP:
         signal_all(job, SIGTSTP);

@@ -78,6 +78,23 @@ static void request(void *user, const char *text, char *answer, size_t size)
         snprintf(answer, size, "-no job runs, or it does not know that");
 }
 
+/* The same for what the user must know in any case. */
+static void warn(void *user, const char *line)
+{
+    struct launch *launch = user;
+    launch->visited = true;
+    if (launch->job)
+        job_message(launch->err, "%s", line);
+    else
+        complain("%s", line);
+}
+
+static void warn_stall(const char *text)
+{
+    complain("PCCL_STALL_WARN=%s is not a number of seconds; 30 is taken",
+             text);
+}
+
 static void aborted(void *user, int code, int rank)
 {
     struct launch *launch = user;
@@ -156,6 +173,8 @@ static bool server_open(struct launch *launch)
         .job = options->mode == MODE_LAUNCH,
         .user = launch,
         .report = report,
+        .warn = warn,
+        .warn_after = env_stall_ns(warn_stall),
         .aborted = aborted,
         .look = look,
     };
@@ -215,9 +234,23 @@ static void watch_run(struct ev_loop *loop, ev_timer *timer, int events)
     if (empty && (watch->launch->visited || late)) ev_break(loop, EVBREAK_ALL);
 }
 
+static void print_status(struct ev_loop *loop, ev_signal *watcher, int events)
+{
+    (void)loop;
+    (void)events;
+    const struct launch *launch = watcher->data;
+    char *text = launch->server ? master_server_status(launch->server) : NULL;
+    if (text) fputs(text, stderr);
+    free(text);
+}
+
 static int run_coordinator(struct launch *launch)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
+    ev_signal status;
+    ev_signal_init(&status, print_status, SIGUSR1);
+    status.data = launch;
+    ev_signal_start(launch->loop, &status);
     ev_signal watchers[ARRAY_COUNT(numbers)];
     struct rlimit before;
     files_raise(&before);
@@ -233,6 +266,7 @@ static int run_coordinator(struct launch *launch)
         ev_timer_start(launch->loop, &watch.timer);
     if (open) ev_run(launch->loop, 0);
     ev_timer_stop(launch->loop, &watch.timer);
+    ev_signal_stop(launch->loop, &status);
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
         ev_signal_stop(launch->loop, &watchers[i]);
     return open ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -416,6 +450,18 @@ static int run_agent(void)
     return status;
 }
 
+static int run_status(const struct options *options)
+{
+    char error[MESSAGE_SIZE / 2] = "";
+    char text[ADDRESS_SIZE];
+    const struct address *at = &options->master;
+    if (master_status_print(at->host, at->port, options->json, stdout, error,
+                            sizeof error))
+        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    complain("--status %s: %s", address_print(at, text, sizeof text), error);
+    return EXIT_FAILURE;
+}
+
 int launch_main(int argc, char **argv)
 {
     struct launch launch = {0};
@@ -430,6 +476,8 @@ int launch_main(int argc, char **argv)
         fputs(options_help, stdout);
     } else if (launch.options.mode == MODE_VERSION) {
         puts("pccl-master (PCCL/MPI) " PCCL_VERSION_STRING);
+    } else if (launch.options.mode == MODE_STATUS) {
+        status = run_status(&launch.options);
     } else if (launch.options.mode == MODE_AGENT) {
         status = run_agent();
     } else if (launch.options.mode == MODE_DRAIN) {

@@ -108,16 +108,37 @@ static bool apply_listen(struct parser *p, const char *value,
                        p->name, value);
 }
 
-static bool apply_join(struct parser *p, const char *value, const char *unused)
+static bool coordinator_set(struct parser *p, const char *value)
 {
-    (void)unused;
-    p->options->join = true;
     if (address_parse(value, MASTER_PORT, &p->options->master) &&
         *p->options->master.host != '\0' && p->options->master.port != 0) {
         return true;
     }
     return option_fail(p->options, "%s: '%s' is no address; write HOST:PORT",
                        p->name, value);
+}
+
+static bool apply_join(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->join = true;
+    return coordinator_set(p, value);
+}
+
+static bool apply_status(struct parser *p, const char *value,
+                         const char *unused)
+{
+    (void)unused;
+    p->options->asks_status = true;
+    return coordinator_set(p, value);
+}
+
+static bool apply_json(struct parser *p, const char *value, const char *unused)
+{
+    (void)value;
+    (void)unused;
+    p->options->json = true;
+    return true;
 }
 
 bool option_deadline(struct parser *p, const char *value, const char *unused)
@@ -396,6 +417,8 @@ static const struct option_entry table[] = {
     {"stdin", VALUE_ONE, apply_stdin},
     {"listen", VALUE_ONE, apply_listen},
     {"join", VALUE_ONE, apply_join},
+    {"status", VALUE_ONE, apply_status},
+    {"json", VALUE_NONE, apply_json},
     {"deadline", VALUE_ONE, option_deadline},
     {"timeout", VALUE_ONE, option_timeout},
     {"quorum", VALUE_ONE, apply_quorum},

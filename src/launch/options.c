@@ -123,6 +123,13 @@ static bool options_check(struct parser *p)
         o->mode = MODE_DRAIN;
         return true;
     }
+    if (o->json && !o->asks_status)
+        return option_fail(o, "--json belongs to --status HOST:PORT");
+    if (o->asks_status && (!alone || o->join))
+        return option_fail(o, "--status asks a running coordinator: no "
+                              "program, no --join");
+    if (o->asks_status) o->mode = MODE_STATUS;
+    if (o->asks_status) return true;
     if (alone && !o->join && !p->has_ranks && !p->has_app_options) {
         o->mode = MODE_COORDINATOR;
         o->app_count = 0;

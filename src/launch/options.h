@@ -33,7 +33,8 @@ enum options_mode {
     MODE_AGENT,
     MODE_DRAIN,
     MODE_HELP,
-    MODE_VERSION
+    MODE_VERSION,
+    MODE_STATUS
 };
 
 enum launcher { LAUNCHER_AUTO, LAUNCHER_SSH, LAUNCHER_FORK, LAUNCHER_SLURM };
@@ -53,12 +54,14 @@ struct options {
     bool has_listen;
     struct address listen;
     bool join;
-    struct address master; /* of --join */
-    const char *deadline;  /* text in seconds, or NULL */
-    pccl_ns deadline_ns;   /* 0: default */
-    uint32_t quorum;       /* 0: not given */
-    double timeout;        /* s, 0: none */
-    bool elastic;          /* continues after losses of ranks */
+    struct address master; /* of --join, --status */
+    bool asks_status;      /* --status */
+    bool json;
+    const char *deadline; /* text in seconds, or NULL */
+    pccl_ns deadline_ns;  /* 0: default */
+    uint32_t quorum;      /* 0: not given */
+    double timeout;       /* s, 0: none */
+    bool elastic;         /* continues after losses of ranks */
     bool shrink; /* survivors repair the communicator themselves (--elastic) */
     bool force;  /* under any program (--elastic=force) */
     uint32_t ranks_min;

@@ -1,5 +1,5 @@
-/* link_patience.c - time that does not count against other members. See
- * link.h; rules M10c and M12. */
+/* link_patience.c - time that does not count against other members, and silent
+ * links. See link.h; rules M10c and M12, W1. */
 #include "link.h"
 
 static void forgive(struct links *n, pccl_ns *time, pccl_ns by)
@@ -38,4 +38,19 @@ void links_excuse(struct links *n, const uint64_t *ids, uint32_t count)
             if (c && c->to == ids[k]) c->last_recv = n->now;
         }
     }
+}
+
+/* A ping is sent each tenth of the deadline: three are missing. */
+uint32_t links_quiet(const struct links *n, uint64_t *pairs, uint32_t most)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->conn_end && count + 2 <= most; i++) {
+        const struct conn *c = n->conns[i];
+        if (!c || c->state != CONN_OPEN || c->to == 0) continue;
+        pccl_ns silent = n->now - c->last_recv;
+        if (silent < PCCL_TIME_TO_MISS(n->deadline)) continue;
+        pairs[count++] = c->to;
+        pairs[count++] = (uint64_t)(silent / PCCL_MS);
+    }
+    return count;
 }

@@ -55,6 +55,9 @@ void links_set_now(struct links *n, pccl_ns now);
 /* The master does not hear these members either: their links have a new
  * deadline. */
 void links_excuse(struct links *n, const uint64_t *ids, uint32_t count);
+/* The members whose links have open connections that are silent, with the ms
+ * of their silence: pairs; returns the number of entries, at most `most`. */
+uint32_t links_quiet(const struct links *n, uint64_t *pairs, uint32_t most);
 uint64_t links_host(const struct links *n);
 pccl_ns links_deadline(const struct links *n);
 pccl_ns links_now(const struct links *n);

@@ -2,6 +2,8 @@
  * master.h. */
 #include "master.h"
 
+#include "told.h"
+
 #include <string.h>
 
 #define STATE_BIT(s) BIT(PEER_##s)
@@ -33,6 +35,8 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_BLOCKED] = STATE_BIT(MEMBER),
     [WIRE_DIAL_REQUEST] = STATE_BIT(MEMBER),
     [WIRE_HEARTBEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_WAITING] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_STATUS_GET] = STATE_BIT(CONNECTED),
 };
 
 void master_init(struct master *m, const struct master_config *config)
@@ -41,6 +45,7 @@ void master_init(struct master *m, const struct master_config *config)
     m->deadline = config->deadline;
     m->quorum = config->quorum > 0 ? config->quorum : 1;
     m->job = config->job;
+    m->warn_after = config->warn_after;
     m->key = config->key;
     m->edges = config->edges;
     m->probe_bytes =
@@ -61,6 +66,7 @@ static void group_clear(struct master_group *g)
 void master_free(struct master *m)
 {
     for (uint32_t i = 0; i < m->group_end; i++) group_clear(&m->groups[i]);
+    for (uint32_t i = 0; i < m->link_end; i++) told_forget(m, i);
 }
 
 /* The only writer of a peer's state. */
@@ -68,6 +74,7 @@ static void move(struct master *m, uint32_t link, enum master_peer_state next)
 {
     PCCL_ASSERT(may_become[m->peers[link].state] & BIT(next));
     if (next == PEER_FREE) edges_remove(m, link);
+    if (next == PEER_FREE) told_forget(m, link);
     m->peers[link].state = next;
     if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
 }
@@ -143,6 +150,7 @@ void master_drop(struct master *m, uint32_t link, const char *reason)
     }
     master_send(m, link, &evict);
     m->out.close(m->out.user, link, reason);
+    p->dropped = true;
     forget(m, link, true);
 }
 
@@ -192,6 +200,7 @@ static void on_hello(struct master *m, uint32_t link,
     p->group = group;
     p->join = msg->hello.join;
     p->stays = msg->hello.stays;
+    p->since = m->now;
     move(m, link, PEER_REGISTERED);
     edges_add(m, link);
 
@@ -319,6 +328,12 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_DIAL_REQUEST:
         forward_dial_request(m, link, msg);
         return;
+    case WIRE_WAITING:
+        told_take(m, link, msg);
+        return;
+    case WIRE_STATUS_GET:
+        if (m->out.status) m->out.status(m->out.user, link, msg->status.json);
+        return;
     case WIRE_HEARTBEAT:
     default: /* may_send_in has refused the rest */
         return;
@@ -329,6 +344,7 @@ static void on_tick(struct master *m)
 {
     silence_tick(m);
     limits_tick(m);
+    stall_tick(m);
     for (uint32_t i = 0; i < m->group_count; i++) {
         deadlock_probe(m, m->group_list[i]);
         optimize_tick(m, m->group_list[i]);
@@ -533,6 +549,7 @@ void master_step(struct master *m, const struct master_event *event)
         break;
     case MASTER_RECEIVED:
         plain = event->msg->type == WIRE_HEARTBEAT ||
+                event->msg->type == WIRE_WAITING ||
                 (event->msg->type == WIRE_MEASURED && event->msg->round == 0);
         on_received(m, event->link, event->msg);
         break;

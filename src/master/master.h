@@ -32,6 +32,7 @@ enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
     MASTER_LINKS_MAX = PEERS_MAX + MASTER_STRANGERS_MAX,
     MASTER_EDGES_MAX = 1024, /* failed pairs kept per group */
+    MASTER_WARNED_MAX = 64,
     MASTER_FORCED_MAX = WIRE_OPS_MAX,
     MASTER_MESH_MAX = 8, /* worlds up to this size link all pairs */
     MASTER_MESH_WAN_MAX = SURVEY_ALL_MAX, /* ... if they are on several hosts */
@@ -107,12 +108,12 @@ struct master_peer {
     enum master_peer_state state;
     enum master_answer answer; /* to FLUSH or ASK of this round */
     bool leaving;
-    bool lost;     /* DEAD: lost, did not leave */
-    bool proposed; /* part of the view being proposed */
-    bool ready;    /* READY received for this round */
-    bool late;     /* it could not run while links were made (R4f) */
-    bool join;     /* no founder: neither counted nor admitted first (M2) */
-    bool stays;    /* its group evicts nobody for lack of a ring (R4b) */
+    bool lost, dropped; /* DEAD: did not leave; was dropped */
+    bool proposed;      /* part of the view being proposed */
+    bool ready;         /* READY received for this round */
+    bool late;          /* it could not run while links were made (R4f) */
+    bool join;  /* no founder: neither counted nor admitted first (M2) */
+    bool stays; /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
     uint32_t asked;     /* operation whose state it owes next (F4) */
@@ -130,7 +131,8 @@ struct master_peer {
                             connection */
     struct master_silence silence;
     struct master_debt debt;
-    pccl_ns voted_at;
+    pccl_ns voted_at; /* or asked for a synchronization */
+    pccl_ns since;    /* REGISTERED: from here */
     struct master_peer_sync sync;
     struct wire_member info;
 };
@@ -220,6 +222,7 @@ struct master_record {
     uint64_t stamp; /* of the last change; the oldest record is replaced */
 };
 
+struct master_told; /* told.h */
 struct master_group {
     bool used;
     bool restart;      /* a round must begin */
@@ -279,6 +282,7 @@ enum master_note_kind {
     NOTE_ABORTED,
     NOTE_DIFFERS, /* its tensors differ; reason: which tensor, and whose */
     NOTE_CUT,     /* `peer` and `other` cannot exchange data */
+    NOTE_STALLED, /* reason: who keeps others waiting (rule W5) */
     NOTE_NO_RING, /* reported after VIEW for some of the unreachable pairs */
 };
 
@@ -321,18 +325,26 @@ struct master_output {
      * MASTER_EVIDENCE event may deliver the answer, soon; never inside of the
      * call. NULL: nobody knows. */
     void (*look)(void *user, const struct wire_member *peer);
+    /* A connection asks for the status (rule W6); NULL: nobody gets it. */
+    void (*status)(void *user, uint32_t link, bool json);
 };
 
 struct master {
     struct master_output out;
     pccl_ns deadline;
     pccl_ns now;
-    pccl_ns heard_at; /* the last frame of anybody */
+    pccl_ns heard_at;              /* the last frame of anybody */
+    pccl_ns warn_after, warned_at; /* age of a noted wait, or 0; last look */
+    struct master_warned {
+        uint64_t culprit, name;  /* id; of the wait */
+        pccl_ns at;              /* it was last seen */
+    } warned[MASTER_WARNED_MAX]; /* noted, and not over */
     uint32_t quorum;
     uint32_t round_last;
     uint64_t id_last;
     struct wire_key key;
     struct master_peer peers[MASTER_LINKS_MAX]; /* indexed by link */
+    struct master_told *told[MASTER_LINKS_MAX]; /* last reports, or NULL */
     uint32_t link_end;                          /* all links in use are below */
     struct master_group groups[GROUPS_MAX];
     uint16_t group_list[GROUPS_MAX]; /* indices of those in use, ascending */
@@ -393,6 +405,7 @@ struct master_config {
     struct master_output out;
     pccl_ns deadline;
     uint32_t quorum;
+    pccl_ns warn_after;  /* notes waits of that age (rule W5); 0: none */
     bool job;            /* the members are ranks of one job, for rule M2b */
     struct wire_key key; /* random; proof of membership between peers */
     /* An empty store of PEERS_MAX slots that lives as long as the master, or
@@ -514,6 +527,9 @@ bool silence_is_suspect(const struct master *m, uint32_t link);
  * or the master hears nobody. */
 bool silence_is_excused(const struct master *m, uint32_t link);
 
+/* stall_watch.c: notes waits that are old (rule W5). */
+void stall_tick(struct master *m);
+
 /* deadlock.c: members that wait for each other in different calls (V4). */
 void deadlock_probe(struct master *m, uint32_t group);
 void deadlock_reply(struct master *m, uint32_t link,
@@ -570,8 +586,7 @@ uint32_t sites_find(struct master *m, uint32_t count);
  * little as needed. False if no ring was found; in worlds of up to
  * MASTER_EXACT_MAX there is none. */
 bool order_ring(struct master *m, uint32_t group, uint32_t count);
-/* The set of members that goes on where there is no ring for all (rule R4b),
- * as kept[0..count); its size. */
+/* As kept[0..count) who goes on where no ring has all (R4b); their number. */
 uint32_t order_split(struct master *m, uint32_t group, uint32_t count,
                      bool *kept);
 /* After a survey: the largest set that is connected by the links it made. */

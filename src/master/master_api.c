@@ -72,6 +72,18 @@ static void warn_deadline(const char *text)
     LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds; ignored", text);
 }
 
+static void warn_stall(const char *text)
+{
+    LOG(LOG_WARN, "PCCL_STALL_WARN=%s is not a number of seconds; 30 is taken",
+        text);
+}
+
+static void warn_line(void *user, const char *line)
+{
+    (void)user;
+    LOG(LOG_WARN, "%s", line);
+}
+
 pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
                               pcclMasterInstance_t **p_master_out)
 {
@@ -107,6 +119,8 @@ static pcclResult_t run(pcclMasterInstance_t *m)
         .host = m->host,
         .port = m->port,
         .deadline = env_deadline_ns(warn_deadline),
+        .warn_after = env_stall_ns(warn_stall),
+        .warn = warn_line,
         .quorum = 1,
     };
     m->server = master_server_open(&options, error, sizeof error);

@@ -1,6 +1,8 @@
 /* master_report.c - formats notes of the master. */
 #include "master_report.h"
 
+#include "stall.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,8 +19,15 @@ __attribute__((format(printf, 2, 3))) static void add(char line[REPORT_SIZE],
     va_end(args);
 }
 
-static void add_peer(char line[REPORT_SIZE], const struct master_peer *p)
+static void add_peer(const struct master_report *r, char line[REPORT_SIZE],
+                     const struct master_peer *p)
 {
+    if (r->machine) {
+        uint32_t link = (uint32_t)(p - r->machine->peers);
+        size_t used = strlen(line);
+        stall_print_peer(r->machine, link, line + used, REPORT_SIZE - used);
+        return;
+    }
     if (p->state == PEER_MEMBER || p->state == PEER_DEAD)
         add(line, "rank %" PRIu32 " (pid %" PRIu32 ")", p->rank, p->info.pid);
     else
@@ -26,10 +35,13 @@ static void add_peer(char line[REPORT_SIZE], const struct master_peer *p)
 }
 
 /* Keeps the ranks sorted. */
-static void list_add(struct report_list *list, const struct master_peer *p)
+static void list_add(const struct master_report *r, struct report_list *list,
+                     const struct master_peer *p)
 {
+    char line[REPORT_SIZE] = "";
     uint32_t at = list->count++;
-    list->pid = p->info.pid;
+    add_peer(r, line, p);
+    (void)snprintf(list->one, sizeof list->one, "%s", line);
     if (at >= REPORT_RANKS_MAX) return;
     for (; at > 0 && list->ranks[at - 1] > p->rank; at--)
         list->ranks[at] = list->ranks[at - 1];
@@ -42,8 +54,7 @@ static void add_list(char line[REPORT_SIZE], const struct report_list *list,
     if (list->count == 0) return;
     if (*line) add(line, ", ");
     if (list->count == 1) {
-        add(line, "rank %" PRIu32 " (pid %" PRIu32 ") %s", list->ranks[0],
-            list->pid, verb);
+        add(line, "%s %s", list->one, verb);
         return;
     }
     uint32_t named = list->count;
@@ -104,48 +115,51 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
         if (note->peer->state == PEER_REGISTERED) r->aborted = false;
         return false;
     case NOTE_LOST:
-        list_add(&r->lost, note->peer);
+        list_add(r, &r->lost, note->peer);
         return false;
     case NOTE_LEFT:
-        list_add(&r->left, note->peer);
+        list_add(r, &r->left, note->peer);
         return false;
     case NOTE_JOINED: /* counted in VIEW */
         return false;
     case NOTE_VIEW:
         return report_view(r, note, line);
     case NOTE_EVICTED:
-        add_peer(line, note->peer);
+        add_peer(r, line, note->peer);
         add(line, " evicted: %s", note->reason);
         return !r->aborted;
     case NOTE_SILENT:
-        add_peer(line, note->peer);
+        add_peer(r, line, note->peer);
         add(line, " has been silent for %.1f s and is waited for: %s",
             (double)note->took / PCCL_S, note->reason);
         return true;
     case NOTE_HEARD:
-        add_peer(line, note->peer);
+        add_peer(r, line, note->peer);
         add(line, " is heard again after %.1f s", (double)note->took / PCCL_S);
         return true;
     case NOTE_ABORTED:
         r->aborted = true;
-        add_peer(line, note->peer);
+        add_peer(r, line, note->peer);
         add(line, " aborted the run with code %" PRId32, note->code);
         return true;
     case NOTE_DIFFERS:
         add(line, "refused: %s", note->reason);
         return true;
     case NOTE_CUT:
-        add_peer(line, note->peer);
+        add_peer(r, line, note->peer);
         add(line, " cannot exchange data with ");
-        add_peer(line, note->other);
+        add_peer(r, line, note->other);
         add(line, ": no connection was made, or it passes small packets only "
                   "(check firewalls, routes and the MTU)");
         return true;
+    case NOTE_STALLED:
+        add(line, "%s", note->reason);
+        return true;
     case NOTE_NO_RING:
         add(line, "no ring connects all peers: ");
-        add_peer(line, note->peer);
+        add_peer(r, line, note->peer);
         add(line, " and ");
-        add_peer(line, note->other);
+        add_peer(r, line, note->other);
         add(line, " cannot reach each other");
         if (note->more > 0)
             add(line, ", nor can %" PRIu32 " more pairs", note->more);

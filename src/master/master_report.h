@@ -11,9 +11,10 @@ enum {
 
 /* Collects departures until the view that ends their round. */
 struct master_report {
+    const struct master *machine; /* for the names of hosts; or NULL */
     struct report_list {
         uint32_t count;
-        uint32_t pid; /* of a single departure */
+        char one[160]; /* a single departure */
         uint32_t ranks[REPORT_RANKS_MAX];
     } lost, left;
     bool aborted; /* the run is over: its evictions are not reported */

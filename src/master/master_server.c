@@ -12,6 +12,7 @@
 #include "master_report.h"
 #include "master_search.h"
 #include "master_socket.h"
+#include "master_status.h"
 #include "switchboard.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ struct server_socket {
 struct master_server {
     struct master_server_options options;
     struct master_report report;
+    struct status_desk desk;
     int fd; /* the listener */
     uint16_t port;
     ev_io listener;
@@ -100,6 +102,7 @@ static void close_effect(void *user, uint32_t link, const char *reason)
 {
     struct master_server *s = user;
     log_close(s->board.links[link], reason);
+    status_desk_closed(&s->desk, link);
     switchboard_close(&s->board, link);
 }
 
@@ -111,11 +114,20 @@ static void note_effect(void *user, const struct master_note *note)
         bool member = note->peer->state == PEER_MEMBER;
         s->abort_due = true;
         s->abort_code = note->code;
-        s->abort_rank = member ? (int)note->peer->rank : note->peer->info.hint;
+        /* The launcher knows its ranks as it launched them. */
+        bool launched = s->options.job && note->peer->info.hint >= 0;
+        s->abort_rank =
+            member && !launched ? (int)note->peer->rank : note->peer->info.hint;
     }
+    status_desk_depart(&s->desk, &s->machine, note);
     if (!master_report_note(&s->report, note, line)) return;
     LOG(LOG_INFO, "master: %s", line);
-    if (s->options.report) s->options.report(s->options.user, line);
+    status_desk_note(&s->desk, &s->machine, note, line);
+    bool urgent = note->kind == NOTE_EVICTED || note->kind == NOTE_STALLED;
+    if (urgent && s->options.warn)
+        s->options.warn(s->options.user, line);
+    else if (s->options.report)
+        s->options.report(s->options.user, line);
 }
 
 static bool search_effect(void *user, const struct master_search *search)
@@ -134,6 +146,12 @@ static void look_effect(void *user, const struct wire_member *peer)
         (struct master_look){peer->id, peer->host & ~(uint64_t)1, peer->pid};
 }
 
+static void status_effect(void *user, uint32_t link, bool json)
+{
+    struct master_server *s = user;
+    status_desk_ask(&s->desk, link, json, now_ns());
+}
+
 static void feed(struct master_server *s, struct master_event event)
 {
     PCCL_ASSERT(!s->stepping); /* a callback of the options called back */
@@ -147,6 +165,8 @@ static void feed(struct master_server *s, struct master_event event)
 
 static void step_effect(void *user, struct master_event *event)
 {
+    struct master_server *s = user;
+    if (event->type == MASTER_CLOSED) status_desk_closed(&s->desk, event->link);
     feed(user, *event);
 }
 
@@ -241,6 +261,7 @@ static void take_looks(struct master_server *s)
  * server may not exist afterwards. */
 static void finish_turn(struct master_server *s)
 {
+    status_desk_settle(&s->desk, &s->machine, now_ns());
     switchboard_turn(&s->board);
     take_looks(s);
     tick_arm(s);
@@ -374,10 +395,11 @@ static void machine_init(struct master_server *s, const struct wire_key *key)
 {
     struct master_config config = {
         .out = {s, send_effect, close_effect, note_effect, search_effect,
-                look_effect},
+                look_effect, status_effect},
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
         .job = s->options.job,
+        .warn_after = s->options.warn_after,
         .key = *key,
         .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),
     };
@@ -435,7 +457,12 @@ struct master_server *master_server_open(const struct master_server_options *o,
     }
     struct io_addr local = io_addr_local(s->fd);
     s->port = io_addr_port(&local);
+    s->desk.begun = time(NULL);
+    s->desk.host = s->host;
+    snprintf(s->desk.address, sizeof s->desk.address, "%s:%u",
+             o->host ? o->host : "*", (unsigned)s->port);
     machine_init(s, &key);
+    s->report.machine = &s->machine;
     watchers_init(s);
     return s;
 }
@@ -468,6 +495,13 @@ uint32_t master_server_members(const struct master_server *server)
 uint32_t master_server_pending(const struct master_server *server)
 {
     return master_count(&server->machine, PEER_REGISTERED);
+}
+
+char *master_server_status(struct master_server *server)
+{
+    struct growing_text text = {0};
+    status_desk_write(&server->desk, &server->machine, false, &text);
+    return text.bytes;
 }
 
 bool master_server_has_ended(const struct master_server *server)

@@ -8,6 +8,8 @@
 #include "../base/base.h"
 #include "../base/evidence.h"
 
+#include <stdio.h>
+
 struct ev_loop;
 struct master_server;
 
@@ -21,6 +23,10 @@ struct master_server_options {
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);
+    /* The same for what the user must know in any case: a peer was evicted, or
+     * keeps others waiting. NULL: as `report`. */
+    void (*warn)(void *user, const char *line);
+    pccl_ns warn_after; /* age of a wait that is told (rule W5); 0: never */
     /* A peer called pcclAbortRun. */
     void (*aborted)(void *user, int code, int rank);
     /* The server asks what the host sees of the silent process of a peer (rule
@@ -47,6 +53,14 @@ uint32_t master_server_members(const struct master_server *server);
 uint32_t master_server_pending(const struct master_server *server);
 /* There were members, and none is left (rules M2b, M2c). */
 bool master_server_has_ended(const struct master_server *server);
+
+/* The status of the run as text, for free(); NULL: out of memory. */
+char *master_server_status(struct master_server *server);
+
+/* Asks the coordinator at that address for its status and prints it. False:
+ * `error` says why. Blocks for ten seconds at most. */
+bool master_status_print(const char *host, uint16_t port, bool json, FILE *out,
+                         char *error, size_t error_size);
 
 void master_server_close(struct master_server *server);
 

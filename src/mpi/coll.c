@@ -3,6 +3,7 @@
 #include "rank_use.h"
 #include "revoke.h"
 #include "transport.h"
+#include "waiting.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -369,12 +370,14 @@ int coll_settle(struct coll *coll)
     bool alone = !coll_any_pending() && !transport_busy();
     if (coll->members->size == 1 || alone)
         return settle(coll, run_blocking(coll));
-    unsigned turn = 0;
+    struct call_wait w;
+    waiting_begins(&w);
     coll_pending_add(coll);
     while (!coll_progress(coll)) {
         coll_progress_all();
-        backoff(&turn);
+        if (waiting_turn(&w)) waiting_requests(&w, coll->function);
     }
+    waiting_over(&w);
     return coll->error;
 }
 

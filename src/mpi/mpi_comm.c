@@ -81,6 +81,11 @@ uint64_t comm_tag_of(const struct comm *comm, uint32_t slot)
            (lost & 15) << TAG_LOST_SHIFT | (slot & 0x3fffff);
 }
 
+uint32_t comm_context_of(uint64_t tag)
+{
+    return (uint32_t)(tag >> TAG_CONTEXT_SHIFT) & CONTEXT_MASK;
+}
+
 static void comm_destroy(struct object *object)
 {
     struct comm *comm = (struct comm *)object;

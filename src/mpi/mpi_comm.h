@@ -136,6 +136,9 @@ void comm_members_replace(struct comm *comm, struct group *members);
  * their tags apart. */
 uint64_t comm_tag_of(const struct comm *comm, uint32_t slot);
 
+/* The context of the communicator that has the tag, by its low bits. */
+uint32_t comm_context_of(uint64_t tag);
+
 /* A communicator without handle; NULL: no memory. Takes members over. */
 struct comm *comm_new(uint32_t context, struct group *members);
 /* Copies only the error handler and the session. */

@@ -4,6 +4,7 @@
 #include "request.h"
 #include "revoke.h"
 #include "transport.h"
+#include "waiting.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -53,7 +54,9 @@ static int probe(int source, int tag, MPI_Comm handle, int *flag,
         if (flag) *flag = 1;
         return MPI_SUCCESS;
     }
-    for (unsigned turn = 0;; backoff(&turn)) {
+    struct call_wait w;
+    waiting_begins(&w);
+    for (;;) {
         struct match_key key = p2p_key(comm, source, tag);
         bool there = p2p_probe(&key, comm, take, &found);
         if (!there && flag) {
@@ -61,18 +64,22 @@ static int probe(int source, int tag, MPI_Comm handle, int *flag,
             (void)transport_progress(0);
             there = p2p_probe(&key, comm, take, &found);
         }
-        if (comm_revoked(comm))
-            return error_raise(comm, MPIX_ERR_REVOKED, function,
-                               "the communicator was revoked");
+        bool revoked = comm_revoked(comm);
         check.entry.key = key;
         bool lost = source == MPI_ANY_SOURCE ? p2p_pending_error(&check) != 0
                                              : transport_lost(key.source);
+        if (revoked || lost || there) waiting_over(&w);
+        if (revoked)
+            return error_raise(comm, MPIX_ERR_REVOKED, function,
+                               "the communicator was revoked");
         if (!there && lost)
             return error_raise(comm, MPIX_ERR_PROC_FAILED, function, "%s",
                                p2p_error_text(MPIX_ERR_PROC_FAILED, false));
         if (there) status_copy(status, &found);
         if (flag) *flag = there;
         if (there || flag) return MPI_SUCCESS;
+        if (waiting_turn(&w))
+            waiting_probe(&w, comm, key.source, tag, function);
         coll_progress_all();
     }
 }

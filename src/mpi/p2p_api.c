@@ -5,6 +5,7 @@
 #include "rank_use.h"
 #include "request.h"
 #include "transport.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,14 @@ static int send_note(struct request *request)
                       p2p_error_text(request->error, true));
 }
 
+static void send_tell(struct request *request, struct call_wait *w,
+                      const char *function)
+{
+    waiting_send(w, request->state, function);
+}
+
 static const struct request_kind send_kind = {.progress = send_progress,
+                                              .tell = send_tell,
                                               .finish = send_note,
                                               .ended = send_ended,
                                               .messages = true,
@@ -117,8 +125,13 @@ static int send_request(const struct send *from, bool persistent,
 
 static int send_await(struct send *send, const char *function)
 {
-    for (unsigned turn = 0; !send_done(send); backoff(&turn))
+    struct call_wait w;
+    waiting_begins(&w);
+    while (!send_done(send)) {
         coll_progress_all();
+        if (waiting_turn(&w)) waiting_send(&w, send, function);
+    }
+    waiting_over(&w);
     if (send->error == MPI_SUCCESS) return MPI_SUCCESS;
     return error_raise(send->comm, send->error, function, "%s",
                        p2p_error_text(send->error, true));
@@ -261,7 +274,14 @@ static int receive_note(struct request *request)
                       p2p_error_text(request->error, false));
 }
 
-static const struct request_kind receive_kind = {.progress = receive_progress,
+static void receive_tell(struct request *request, struct call_wait *w,
+                         const char *function)
+{
+    waiting_receive(w, request->state, function);
+}
+
+static const struct request_kind receive_kind = {.tell = receive_tell,
+                                                 .progress = receive_progress,
                                                  .finish = receive_note,
                                                  .ended = receive_ended,
                                                  .messages = true,
@@ -325,8 +345,13 @@ int p2p_request_taken(const struct receive *from, struct message *message,
 static int await(struct receive *receive, MPI_Status *status,
                  const char *function)
 {
-    for (unsigned turn = 0; !atomic_load(&receive->done); backoff(&turn))
+    struct call_wait w;
+    waiting_begins(&w);
+    while (!atomic_load(&receive->done)) {
         coll_progress_all();
+        if (waiting_turn(&w)) waiting_receive(&w, receive, function);
+    }
+    waiting_over(&w);
     /* a blocking call leaves no pending receive */
     if (receive->error == MPIX_ERR_PROC_FAILED_PENDING)
         receive->error = MPIX_ERR_PROC_FAILED;

@@ -3,6 +3,7 @@
 #include "coll.h"
 #include "mpi_comm.h"
 #include "transport.h"
+#include "waiting.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -89,10 +90,13 @@ static struct request *request_find(MPI_Request handle)
     return (struct request *)handle_find(HANDLE_REQUEST, handle);
 }
 
-void request_await(struct request *request)
+void request_await(struct request *request, const char *function)
 {
-    unsigned turn = 0;
-    while (!request->kind->progress(request)) backoff(&turn);
+    struct call_wait w;
+    waiting_begins(&w);
+    while (!request->kind->progress(request))
+        if (waiting_turn(&w)) waiting_request(&w, request, function);
+    waiting_over(&w);
 }
 
 static struct request *dropped; /* guarded by facade_lock */
@@ -183,7 +187,7 @@ int PMPI_Wait(MPI_Request *handle, MPI_Status *status)
         give_empty(status);
         return MPI_SUCCESS;
     }
-    request_await(request);
+    request_await(request, __func__);
     return complete(request, handle, status, __func__);
 }
 
@@ -386,9 +390,13 @@ int PMPI_Waitall(int count, MPI_Request handles[], MPI_Status *statuses)
 {
     int result = list_check(count, handles, __func__);
     int known = 0;
-    unsigned turn = 0;
+    struct call_wait w;
     if (result != MPI_SUCCESS) return result;
-    while (!list_progress(count, handles, &known)) backoff(&turn);
+    waiting_begins(&w);
+    while (!list_progress(count, handles, &known))
+        if (waiting_turn(&w))
+            waiting_request(&w, request_find(handles[known]), __func__);
+    waiting_over(&w);
     return list_complete(count, handles, statuses, __func__);
 }
 
@@ -490,11 +498,13 @@ int PMPI_Waitany(int count, MPI_Request handles[], int *index,
                  MPI_Status *status)
 {
     int result = list_check(count, handles, __func__);
-    unsigned turn = 0;
+    struct call_wait w;
     if (result != MPI_SUCCESS) return result;
     if (!index) return RAISE_ARG(NULL, "null index");
+    waiting_begins(&w);
     while ((*index = any_progress(count, handles)) == ANY_PENDING)
-        backoff(&turn);
+        if (waiting_turn(&w)) waiting_requests(&w, __func__);
+    waiting_over(&w);
     if (*index == ANY_NONE) {
         give_empty(status);
         return MPI_SUCCESS;
@@ -561,13 +571,15 @@ int PMPI_Waitsome(int count, MPI_Request handles[], int *out_count,
                   int indices[], MPI_Status *statuses)
 {
     int result = list_check(count, handles, __func__);
-    unsigned turn = 0;
+    struct call_wait w;
     if (result != MPI_SUCCESS) return result;
     if (!out_count || (count > 0 && !indices))
         return RAISE_ARG(NULL, "null count or indices");
     int found;
+    waiting_begins(&w);
     while ((found = some_progress(count, handles, indices)) == ANY_PENDING)
-        backoff(&turn);
+        if (waiting_turn(&w)) waiting_requests(&w, __func__);
+    waiting_over(&w);
     *out_count = found;
     if (found == ANY_NONE) return MPI_SUCCESS;
     return some_complete(found, handles, indices, statuses, __func__);

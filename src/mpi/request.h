@@ -8,6 +8,7 @@
 struct coll;
 struct comm;
 struct request;
+struct call_wait;
 
 struct request_kind {
     /* Makes progress; true when complete, with status and error set. */
@@ -24,6 +25,9 @@ struct request_kind {
      * by the progress of one of them (messages). Or NULL. */
     bool (*ended)(struct request *request);
     bool messages; /* its progress moves the messages of all requests */
+    /* A call waits for it: tells what for. NULL: nothing in particular. */
+    void (*tell)(struct request *request, struct call_wait *w,
+                 const char *function);
     /* Releases the memory of the kind; the request is inactive or complete. */
     void (*release)(struct request *request);
 };
@@ -47,7 +51,7 @@ struct request *request_new(const struct request_kind *kind, struct comm *comm,
 bool request_is(const struct request *request, const struct request_kind *kind);
 int request_publish(struct request *request, MPI_Request *out);
 /* Blocks until the request is complete; its error stays in it. */
-void request_await(struct request *request);
+void request_await(struct request *request, const char *function);
 
 /* Lets an active request complete on its own; it is freed then. */
 void request_drop(struct request *request);

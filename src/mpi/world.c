@@ -1,6 +1,7 @@
 /* world.c - the connection to the run and the current view of its members. */
 #include "mpi_comm.h"
 #include "slurm.h"
+#include "waiting.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -111,6 +112,7 @@ static pcclResult_t connect_to(const ccoip_socket_address_t *address, int hint)
     pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
     if (result != pcclSuccess) return result;
     result = pcclSetOptions(world.pccl, &options);
+    if (result == pcclSuccess) result = pcclSetNamer(world.pccl, waiting_name);
     if (result == pcclSuccess) result = pcclConnect(world.pccl);
     return result;
 }

@@ -105,6 +105,7 @@ static void on_tick(void *comm)
     pcclComm_t *c = comm;
     comm_master_judge(c);
     resume_accepting(c);
+    comm_self_look(c);
     session_tick(c->session, comm_now());
     progress_changed(c);
 }
@@ -391,6 +392,7 @@ int comm_open(pcclComm_t *c)
         comm_set_error(c, "cannot start a thread");
         return pcclInternalError;
     }
+    comm_self_open(c);
     send_hello(c);
     progress_changed(c);
     while (s->state == SESSION_JOINING && !s->master_lost &&

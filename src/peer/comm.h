@@ -51,6 +51,12 @@ struct comm_background {
     bool stopping;
 };
 
+/* What this process used, when it was looked at last (comm_self.c). */
+struct comm_self {
+    pccl_ns at, cpu, delay;
+    uint64_t faults; /* major ones */
+};
+
 /* The connection to the master. */
 struct comm_master {
     int fd;            /* -1: none */
@@ -115,6 +121,8 @@ struct pcclComm_t {
     struct comm_background background;
     struct comm_master master;
     struct comm_io io;
+    struct comm_self self;
+    void (*namer)(uint64_t tag, char *text, size_t size); /* or NULL */
 };
 
 /* --- comm.c --- */
@@ -201,6 +209,10 @@ void comm_watch(pcclComm_t *c);
 /* Sleeps, unlocked, until a connection can move or the owner is woken, or for
  * the time given. */
 void comm_watch_sleep(pcclComm_t *c, pccl_ns most);
+
+/* --- comm_self.c; all locked --- */
+void comm_self_open(pcclComm_t *c);
+void comm_self_look(pcclComm_t *c); /* if a heartbeat is due */
 
 /* --- comm_master.c; all locked --- */
 /* Ends before the deadline if the call is to stop waiting by `until`. */

@@ -16,8 +16,7 @@ void engine_freeze(struct engine *e)
     links_freeze(&e->links);
 }
 
-/* The members of a scope, as bits over the ranks of the view. */
-static void write_set(const struct engine *e, const struct op *op, uint8_t *set)
+void op_write_set(const struct engine *e, const struct op *op, uint8_t *set)
 {
     for (uint32_t i = 0; i < op->r.member_count; i++) {
         uint32_t rank = links_rank(&e->links, op->scope[i]);
@@ -48,7 +47,8 @@ bool engine_list(struct engine *e, struct wire_msg *msg, struct wire_op *ops)
             if (!sets) sets = pool_take(&e->links.pool, size);
             if (!sets) return false;
             if (msg->set_count == 0) memset(sets, 0, size);
-            write_set(e, op, sets + (size_t)msg->set_count++ * msg->set_size);
+            op_write_set(e, op,
+                         sets + (size_t)msg->set_count++ * msg->set_size);
         }
         ops[msg->op_count++] = (struct wire_op){
             .scope = op->scope_number,

@@ -6,6 +6,9 @@
 
 #include "engine.h"
 
+/* The members of its scope, as bits over the ranks of the view: flush.c. */
+void op_write_set(const struct engine *e, const struct op *op, uint8_t *set);
+
 /* Search and launch: op.c. */
 /* Applies the frames of one link that came before the launch. */
 void engine_apply_unexpected(struct engine *e, struct op *op, struct link *l);

@@ -130,6 +130,12 @@ void engine_ended(struct engine *e, uint64_t tag, uint32_t epoch);
 void engine_used(struct engine *e, uint64_t tag);
 void op_set_told(struct op *op, uint32_t epoch);
 void engine_query(const struct engine *e, struct wire_op *op);
+/* Rule W1: lists what is under way here, what a call waits for first, at most
+ * WIRE_UNDER_WAY_MAX operations; their ages are not set. The sets of their
+ * scopes go to `sets`, which has room for as many as operations, zeroed, of
+ * set_size bytes each. */
+uint32_t engine_waits(const struct engine *e, struct wire_wait *waits,
+                      uint8_t *sets, uint32_t set_size, uint32_t *set_count);
 /* This member has launched the operation in this epoch. */
 bool engine_is_past(const struct engine *e, uint64_t scope, uint64_t tag,
                     uint32_t seq);

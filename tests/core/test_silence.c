@@ -84,10 +84,12 @@ static int setup(void **state)
     master = calloc(1, sizeof *master);
     if (!master) return 1;
     now = 1;
-    struct master_config c = {
-        .out = {NULL, on_send, on_close, on_note, NULL, on_look},
-        .deadline = DEADLINE,
-        .quorum = 3};
+    struct master_config c = {.out = {.send = on_send,
+                                      .close = on_close,
+                                      .note = on_note,
+                                      .look = on_look},
+                              .deadline = DEADLINE,
+                              .quorum = 3};
     master_init(master, &c);
     for (uint32_t i = 0; i < 3; i++) step(MASTER_CONNECTED, i, NULL);
     for (uint32_t i = 0; i < 3; i++) send_as(i, WIRE_HELLO, 0);

@@ -18,6 +18,32 @@ static const struct wire_member members[] = {
     {.id = 9, .hint = 3, .addr = {4, {127, 0, 0, 1}, 65535}},
 };
 
+static const struct wire_wait waits[] = {{.kind = WAIT_COLLECTIVE,
+                                          .coll = 4,
+                                          .blocks = true,
+                                          .scope = 1ull << 63,
+                                          .tag = UINT64_MAX,
+                                          .seq = 9,
+                                          .count = 1ull << 40,
+                                          .moved = 3,
+                                          .peer = 4,
+                                          .missing = 5,
+                                          .age_ms = UINT32_MAX,
+                                          .call = "MPI_Allreduce",
+                                          .where = "MPI_COMM_WORLD"},
+                                         {.kind = WAIT_REQUESTS}};
+
+static void fill_waiting(struct wire_msg *m)
+{
+    m->waiting.self = (struct wire_self){'R', 1000, 65535, UINT32_MAX};
+    memcpy(m->waiting.host, "n17", 4);
+    m->wait_count = 2;
+    m->id_count = 2;
+    m->set_count = 2;
+    m->set_size = 3;
+    m->sets = (const uint8_t *)"abcdef";
+}
+
 static void fill_lists(struct wire_msg *m)
 {
     bool has_ops = m->type == WIRE_FLUSHED || m->type == WIRE_REPLY ||
@@ -127,6 +153,11 @@ static struct wire_msg example(enum wire_type type)
     case WIRE_VERDICT:
         fill_dispute(&m);
         break;
+    case WIRE_STATUS:
+        m.status.last = true;
+        m.status.size = 6;
+        m.status.bytes = (const uint8_t *)"status";
+        break;
     default:
         break;
     }
@@ -135,7 +166,9 @@ static struct wire_msg example(enum wire_type type)
     m.members = members;
     m.order = order;
     m.sites = sites;
+    m.waits = waits;
     fill_lists(&m);
+    if (type == WIRE_WAITING) fill_waiting(&m);
     return m;
 }
 
@@ -271,6 +304,24 @@ static void test_full_lists_fit(void **state)
     m.members = big->members;
     m.order_count = PEERS_MAX;
     m.order = big->order;
+    assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
+    m = (struct wire_msg){.type = WIRE_WAITING,
+                          .wait_count = WIRE_WAITS_MAX,
+                          .id_count = 2 * WIRE_QUIET_MAX,
+                          .set_count = WIRE_UNDER_WAY_MAX,
+                          .set_size = WIRE_SET_SIZE,
+                          .ids = big->ids,
+                          .waits = big->waits,
+                          .sets = (const uint8_t *)big->members};
+    memset(m.waiting.host, 'x', WIRE_NAME_MAX);
+    for (uint32_t i = 0; i < WIRE_WAITS_MAX; i++) {
+        memset(big->waits[i].call, 'x', WIRE_NAME_MAX);
+        memset(big->waits[i].where, 'x', WIRE_NAME_MAX);
+    }
+    assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
+    m = (struct wire_msg){.type = WIRE_STATUS};
+    m.status.size = WIRE_PART_MAX;
+    m.status.bytes = (const uint8_t *)big->members;
     assert_true(wire_encode(&m, frame) <= WIRE_FRAME_MAX);
     free(big);
 }

@@ -1,6 +1,7 @@
 /* fuzz_master.c - plays a tape on the coordinator: any sequence of connections
  * and messages, well-formed or not. No assertion fails, everything it says can
  * be encoded, and when the last one has gone nothing is left. */
+#include "../../src/master/stall.h"
 #include "../../src/base/scope.h"
 #include "../../src/master/master.h"
 #include "sparse.h"
@@ -263,6 +264,39 @@ static void fill(const struct universe *u, uint32_t group, uint8_t bits,
     }
 }
 
+/* Operations that are listed elsewhere too, calls, answers, a silent link. */
+static void fill_waits(struct universe *u, uint32_t group,
+                       struct fuzz_input *in, struct wire_msg *msg,
+                       struct wire_wait *waits, struct wire_op *ops,
+                       uint8_t *set, uint64_t *ids)
+{
+    fill_list(u, group, in, msg, ops, set);
+    msg->wait_count = msg->op_count < 3 ? msg->op_count : 3;
+    for (uint32_t i = 0; i < msg->wait_count; i++) {
+        uint8_t bits = fuzz_u8(in);
+        waits[i] = (struct wire_wait){.kind = bits % WAIT_KIND_COUNT,
+                                      .blocks = bits & 0x40,
+                                      .scope = ops[i].scope,
+                                      .tag = ops[i].tag,
+                                      .seq = ops[i].seq,
+                                      .peer = bits >> 3 & 7,
+                                      .age_ms = bits};
+    }
+    msg->op_count = 0;
+    msg->id_count = 2;
+    ids[0] = 1 + fuzz_below(in, LINKS);
+    ids[1] = 100;
+}
+
+/* The verdict of whatever was told has no effect, and a text. */
+static void look_for_stalls(struct universe *u)
+{
+    struct stall stalls[4];
+    char text[STALL_TEXT_MAX];
+    uint32_t count = stall_find(u->m, 0, stalls, ARRAY_COUNT(stalls));
+    for (uint32_t i = 0; i < count; i++) stall_print(u->m, &stalls[i], text);
+}
+
 static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
 {
     static uint8_t out[WIRE_FRAME_MAX];
@@ -270,13 +304,15 @@ static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
     uint64_t ids[8] = {0};
     struct wire_edge edges[2] = {{0}};
     uint8_t set[1];
-    struct wire_msg msg = {.ops = ops, .ids = ids, .edges = edges, .sets = set};
+    struct wire_wait waits[3] = {{0}};
+    struct wire_msg msg = {
+        .ops = ops, .ids = ids, .edges = edges, .sets = set, .waits = waits};
     static const enum wire_type types[] = {
         WIRE_HELLO,   WIRE_VOTE,   WIRE_SUSPECT,      WIRE_REFRESH,
         WIRE_FLUSHED, WIRE_REPLY,  WIRE_READY,        WIRE_LEAVE,
         WIRE_ABORT,   WIRE_SYNC,   WIRE_SYNCED,       WIRE_MEASURED,
         WIRE_BLOCKED, WIRE_RESULT, WIRE_DIAL_REQUEST, WIRE_HEARTBEAT,
-        WIRE_FLUSHED, WIRE_READY,  WIRE_VOTE,         WIRE_READY};
+        WIRE_FLUSHED, WIRE_READY,  WIRE_VOTE,         WIRE_WAITING};
     if (!u->open[link]) return;
     msg.type = types[fuzz_below(in, ARRAY_COUNT(types))];
     uint8_t bits = fuzz_u8(in);
@@ -291,11 +327,14 @@ static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
     if (msg.type == WIRE_SYNC || msg.type == WIRE_SYNCED)
         fill_sync(u, p->group, bits, in, &msg, ids);
     if (msg.type == WIRE_MEASURED) fill_edges(bits, in, &msg, edges);
+    if (msg.type == WIRE_WAITING)
+        fill_waits(u, p->group, in, &msg, waits, ops, set, ids);
     if (msg.type == WIRE_READY && (bits >> 4 & 7) == 7) {
         msg.id_count = 1;
         ids[0] = 1 + fuzz_below(in, LINKS);
     }
     receive(u, link, out, wire_encode(&msg, out));
+    if (msg.type == WIRE_WAITING) look_for_stalls(u);
 }
 
 /* ----------------------------------------------------------------- the tape */

@@ -427,6 +427,7 @@ static void open_session(struct member *u, const struct tape_record *config)
         c.driver.region_attach = NULL;
     }
     assert(session_init(u->s, &c));
+    u->s->waits.reports = true;
     u->links = u->s->links;
     u->s->now = u->links->now = u->now;
 }

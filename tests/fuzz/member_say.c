@@ -371,12 +371,13 @@ void member_master_says(struct member *u, const struct tape_record *r)
         WIRE_VERDICT, WIRE_INSTALL, WIRE_STATE,        WIRE_PROBE,
         WIRE_ANSWER,  WIRE_RESULT,  WIRE_DIAL_REQUEST, WIRE_SILENT,
         WIRE_WELCOME, WIRE_EVICT,   WIRE_HEARTBEAT,    WIRE_FLUSH,
-        WIRE_PROPOSE, WIRE_INSTALL, WIRE_STATE,        WIRE_INSTALL};
+        WIRE_PROPOSE, WIRE_INSTALL, WIRE_STATE,        WIRE_WANTED};
     msg.type = types[r->arg % ARRAY_COUNT(types)];
     uint8_t odd = fuzz_u8(&in);
     msg.round = u->s->round + (odd == 1) - (odd == 2);
     msg.epoch = u->s->view->epoch - (odd == 3);
-    if (msg.type == WIRE_QUERY || msg.type == WIRE_VERDICT)
+    if (msg.type == WIRE_QUERY || msg.type == WIRE_VERDICT ||
+        (msg.type == WIRE_WANTED && odd < 128))
         msg.op_count = odd == 4 ? 0 : list_ops(u, &in, ops);
     if (msg.type == WIRE_PROPOSE) propose(u, &in, &msg, ids, members, order);
     if (msg.type == WIRE_STATE) fill_state(u, &in, &msg, ids);

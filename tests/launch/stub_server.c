@@ -1,6 +1,7 @@
 /* stub_server.c - a stub of master_server for tests of the launcher. It
  * executes one command line per connection: "abort CODE RANK", "report TEXT",
- * "members N", "pending N" or "ended". Reports the quorum that it gets. */
+ * "warn TEXT", "members N", "pending N" or "ended". Reports the quorum that it
+ * gets. */
 #include "../../src/master/master_server.h"
 
 #include <arpa/inet.h>
@@ -30,6 +31,8 @@ static void command_run(struct master_server *server, char *line)
         o->aborted(o->user, code, rank);
     else if (strncmp(line, "report ", 7) == 0)
         o->report(o->user, line + 7);
+    else if (strncmp(line, "warn ", 5) == 0)
+        o->warn(o->user, line + 5);
     else if (strncmp(line, "members ", 8) == 0)
         server->members = (uint32_t)atoi(line + 8);
     else if (strncmp(line, "pending ", 8) == 0)
@@ -115,6 +118,22 @@ void master_server_evidence(struct master_server *server, uint64_t id,
     (void)server;
     (void)id;
     (void)evidence;
+}
+
+char *master_server_status(struct master_server *server)
+{
+    char *text = malloc(64);
+    if (text) snprintf(text, 64, "status of %u members\n", server->members);
+    return text;
+}
+
+bool master_status_print(const char *host, uint16_t port, bool json, FILE *out,
+                         char *error, size_t error_size)
+{
+    snprintf(error, error_size, "nobody is there");
+    if (port == 1) return false;
+    fprintf(out, "%s of %s:%u\n", json ? "JSON" : "text", host, (unsigned)port);
+    return true;
 }
 
 void master_server_close(struct master_server *server)

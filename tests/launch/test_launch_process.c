@@ -17,8 +17,7 @@
 static void test_signals(void **state)
 {
     (void)state;
-    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,
-                                  SIGQUIT, SIGUSR1, SIGUSR2};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         struct run run;
         char number[16];
@@ -40,6 +39,32 @@ static void test_signals(void **state)
     kill(run.pid, SIGTERM);
     run_finish(&run);
     assert_int_equal(run.status, 128 + SIGTERM);
+    run_free(&run);
+}
+
+/* SIGUSR1 prints the status; the ranks do not get it. */
+static void test_status(void **state)
+{
+    (void)state;
+    struct run run;
+    RUN(&run, "-n", "1", run_helper, "hold", "up");
+    int one = run_process(&run, "up", NULL);
+    kill(run.pid, SIGUSR1);
+    run_errors_await(&run, "status of 0 members");
+    close(one);
+    kill(run.pid, SIGTERM);
+    run_finish(&run);
+    assert_int_equal(run.status, 128 + SIGTERM);
+    run_free(&run);
+    RUN(&run, "--status", "127.0.0.1:7", "--json");
+    run_finish(&run);
+    assert_int_equal(run.status, 0);
+    assert_has(run.output, "JSON of 127.0.0.1:7");
+    run_free(&run);
+    RUN(&run, "--status", "127.0.0.1:1");
+    run_finish(&run);
+    assert_int_equal(run.status, 1);
+    assert_has(run.errors, "nobody is there");
     run_free(&run);
 }
 
@@ -291,6 +316,7 @@ int main(int argc, char **argv)
     run_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_status),
         cmocka_unit_test(test_insist),
         cmocka_unit_test(test_stop_and_continue),
         cmocka_unit_test(test_launcher_killed),

@@ -90,12 +90,12 @@ ring/broadcast_linear ring/engine ring/engine_io ring/fast_path ring/flush
 ring/fold ring/geometry ring/hierarchy ring/local ring/neighbors ring/op
 ring/op_done ring/op_frame ring/op_queue ring/op_receive ring/op_send
 ring/pieces ring/plan ring/quantized ring/result_cache ring/op_describe ring/ring_face
-ring/single_copy
+ring/single_copy ring/op_waits
 message/message message/message_receive message/message_rndv
 message/message_send
 elastic/session elastic/session_launch elastic/session_view
 elastic/session_sync elastic/session_verdict
-elastic/session_optimize elastic/view elastic/state elastic/state_list
+elastic/session_optimize elastic/session_waits elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_ops master/round_view master/order master/partition master/sites
 master/blocked master/crossed master/deadlock master/dispute master/dispute_text master/limits master/silence
@@ -103,6 +103,7 @@ master/edges master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
 master/master_conn master/switchboard
+master/stall master/stall_ask master/stall_text master/stall_watch master/told master/wait_graph
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
 sim="test_sim sim sim_master util faults program program_op program_fast oracle shared election
@@ -152,13 +153,13 @@ if [ -n "$units" ] && echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - \
     tests=$(ls tests/core/test_*.c tests/reduce/test_*.c tests/message/test_*.c |
         sed 's/^tests\///; s/\.c$//; /_process$/d; /_cuda$/d; /channel$/d
             /doorbell$/d; /progress$/d; /float_env$/d; /algorithms$/d; /plan$/d')
-    tests="$tests sim/test_stall core/test_plan core/test_algorithms"
+    tests="$tests sim/test_stall sim/test_why core/test_plan core/test_algorithms"
 fi
 unit_of() {
     echo "unit_$(echo "$1" | tr / _)"
 }
 for test in $tests; do
-    [ "$test" != sim/test_stall ] || continue
+    case $test in sim/*) continue ;; esac
     unit=$(unit_of "$test")
     compile "tests/$test.c" "$unit.o" $flags
     more=
@@ -172,12 +173,15 @@ done
 [ -z "$units" ] || {
     compile tests/sim/test_stall.c stall.o $flags
     program stall stall.o $(ls sim/*.o | grep -v /test_sim.o)
+    compile tests/sim/test_why.c why.o $flags
+    program why why.o $(ls sim/*.o | grep -v /test_sim.o)
 }
 # Says which case of a unit test fails.
 fails() {
     unit=$(unit_of "$1")
     case $1 in
     sim/test_stall) unit=stall ;;
+    sim/test_why) unit=why ;;
     core/test_no_memory)
         ${CC:-cc} "$unit.o" obj/*.o -Wl,--wrap=pool_take -lcmocka -lm \
             -o "$unit" ;;
@@ -439,7 +443,16 @@ failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !o
 failure reported to one only (D10)|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_FAILED);/;/
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
-no heartbeats|elastic/session.c|s/^        session_send(s, \&beat);//
+no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);//
+past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_LACKS/past ? WAIT_LACKS : WAIT_LACKS/
+nobody is asked what it lacks (W3)|master/stall_watch.c|s/^    stall_ask(m);//
+a silent member lacks nothing (W3)|master/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
+silent links are not told (W1)|link/link_patience.c|s/pairs\[count++\] = c->to;/pairs[count++] = 0;/
+all are in each scope (W2)|master/wait_graph.c|s/if (w->scope == 0) return true;/return true;/
+the reports of an old view tell of operations (W2)|master/wait_graph.c|s/return told->epoch == .*/return told;/
+a report is old (W2)|master/told.c|s/told->current = take_sets/told->current = !take_sets/
+operations do not block (W1)|ring/op_waits.c|s/.blocks = op->awaited,/.blocks = false,/
+a synchronization is over at once (W4)|master/stall.c|s/return p->sync.voted || .*;/return p->sync.voted;/
 silence is no loss|master/silence.c|s/^    drop(m, link);$/    return false;\n&/
 a whole deadline of silence (M8)|master/silence.c|s/ >= PCCL_TIME_TO_LOSE(m->deadline);/ >= m->deadline;/
 who gets no CPU time is lost (M10)|master/silence.c|s/e == EVIDENCE_RUNNABLE ||/false ||/

@@ -314,6 +314,14 @@ static bool gone(struct sim *s, struct sim_proc *p)
     return true;
 }
 
+static void wait_for_all(struct sim *s, struct sim_proc *p)
+{
+    for (uint32_t i = 0; i < p->program.count; i++)
+        if (p->program.ops[i].op && !p->program.ops[i].taken)
+            op_set_awaited(p->program.ops[i].op, true);
+    go(s, p, STAGE_TAKE);
+}
+
 bool program_turn(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
@@ -345,7 +353,7 @@ bool program_turn(struct sim *s, struct sim_proc *p)
         return synchronize(s, p);
     case STAGE_LAUNCH:
         if (g->launched == g->count)
-            go(s, p, STAGE_TAKE);
+            wait_for_all(s, p);
         else if (fail_withholds(s, p, &g->ops[g->order[g->launched]]))
             return false;
         else if (program_launch(s, p, &g->ops[g->order[g->launched]]))

@@ -210,6 +210,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
         .now = strange_now(s, &p->clock)};
     if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
+    p->session->waits.reports = s->options.reports;
     p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
     if (s->options.interleaved) p->session->engine->cached = 0;
     if (s->options.sites) p->session->engine->many = p->uid % 4;
@@ -472,7 +473,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
         else if (what < 12)
             done = proc_accept(s, p);
         else
-            program = !s->options.slow || sim_pick(s, 6) == 0;
+            program = !p->idle && (!s->options.slow || sim_pick(s, 6) == 0);
     }
     if (program) {
         done = program_turn(s, p);

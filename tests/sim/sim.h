@@ -215,6 +215,7 @@ struct sim_caller {
 
 struct sim_proc {
     bool joiner, leave_soon;
+    bool idle;            /* its program calls nothing any more */
     bool frozen, starved; /* does nothing; ... for lack of CPU time */
     uint64_t looked; /* the id with which the master asks for evidence, or 0 */
     bool unseen;     /* no host looks at it */
@@ -266,6 +267,7 @@ struct sim_options {
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     uint32_t starve, pause; /* a process gets no CPU time; the master */
     uint32_t mute;          /* a process sends heartbeats, and no answer */
+    bool reports;           /* members tell what they wait in (rule W1) */
     bool scarce;            /* members may get no memory... */
     uint32_t refusals;      /* ... once in so many allocations */
     bool calm;              /* ... and nothing else: nobody may be lost */

@@ -330,8 +330,12 @@ void sim_master_start(struct sim *s)
     s->board = scarce_zeros(sizeof *s->board);
     SIM_CHECK(s, s->master && s->edges && s->board, "no memory");
     struct master_config config = {
-        .out = {s, master_send_out, master_close_out, note_out, sim_search,
-                look_out},
+        .out = {.user = s,
+                .send = master_send_out,
+                .close = master_close_out,
+                .note = note_out,
+                .search = sim_search,
+                .look = look_out},
         .edges = bandwidth_init(s->edges, s->edges_size, SLOTS_MAX),
         .probe_bytes = 600,
         .probe_time = SIM_DEADLINE / 20,

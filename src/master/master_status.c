@@ -1,0 +1,167 @@
+/* master_status.c - see master_status.h. */
+#include "master_status.h"
+
+#include "run_status.h"
+#include "stall.h"
+#include "told.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------ events */
+
+static const char *kind_of(enum master_note_kind kind)
+{
+    switch (kind) {
+    case NOTE_LOST:
+        return "lost";
+    case NOTE_LEFT:
+        return "left";
+    case NOTE_JOINED:
+        return "joined";
+    case NOTE_VIEW:
+        return "view";
+    case NOTE_EVICTED:
+        return "evicted";
+    case NOTE_SILENT:
+        return "silent";
+    case NOTE_HEARD:
+        return "heard";
+    case NOTE_ABORTED:
+        return "aborted";
+    case NOTE_DIFFERS:
+        return "refused";
+    case NOTE_STALLED:
+        return "stalled";
+    case NOTE_CUT:
+    case NOTE_NO_RING:
+        return "unreachable";
+    case NOTE_REGISTERED:
+        return "registered";
+    }
+    return "";
+}
+
+void status_desk_note(struct status_desk *d, const struct master *m,
+                      const struct master_note *note, const char *line)
+{
+    struct run_event *e = events_next(&d->events);
+    *e = (struct run_event){
+        .at = time(NULL), .epoch = m->round_last, .kind = kind_of(note->kind)};
+    snprintf(e->text, sizeof e->text, "%s", line);
+}
+
+void status_desk_depart(struct status_desk *d, const struct master *m,
+                        const struct master_note *note)
+{
+    char peer[160];
+    char line[EVENT_TEXT_MAX];
+    if (note->kind != NOTE_LOST && note->kind != NOTE_LEFT &&
+        note->kind != NOTE_JOINED)
+        return;
+    stall_print_peer(m, (uint32_t)(note->peer - m->peers), peer, sizeof peer);
+    const char *what = note->kind == NOTE_LEFT ? "left" : "joined";
+    if (note->kind == NOTE_LOST)
+        what = note->peer->dropped
+                   ? "is lost: it was evicted"
+                   : "is lost: its connection to the coordinator ended";
+    snprintf(line, sizeof line, "%s %s", peer, what);
+    status_desk_note(d, m, note, line);
+}
+
+/* --------------------------------------------------------------- questions */
+
+void status_desk_ask(struct status_desk *d, uint32_t link, bool json,
+                     pccl_ns now)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(d->asked); i++) {
+        if (d->asked[i].used) continue;
+        d->asked[i] = (struct desk_asked){true, json, link, now};
+        d->asked_count++;
+        return;
+    }
+}
+
+void status_desk_closed(struct status_desk *d, uint32_t link)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(d->asked); i++) {
+        if (!d->asked[i].used || d->asked[i].link != link) continue;
+        d->asked[i].used = false;
+        d->asked_count--;
+    }
+}
+
+/* What this host sees of a member whose heartbeats are late. */
+static void look(struct status_desk *d, const struct master *m, uint32_t link,
+                 pccl_ns now)
+{
+    struct master_told *told = m->told[link];
+    const struct wire_member *info = &m->peers[link].info;
+    if (!told || (info->host & ~(uint64_t)1) != d->host) return;
+    told->seen = host_look(&d->watch, info->pid, now);
+    told->seen_at = now;
+}
+
+/* Whether nothing more is to be learned of the peer since then. */
+static bool is_known(struct status_desk *d, const struct master *m,
+                     uint32_t link, pccl_ns since, pccl_ns now)
+{
+    const struct master_peer *p = &m->peers[link];
+    const struct master_told *told = m->told[link];
+    if (p->state != PEER_MEMBER && p->state != PEER_REGISTERED) return true;
+    if (!told || told->at > since) return true;
+    if (now - p->last_recv < 2 * PCCL_TIME_TO_PING(m->deadline)) return false;
+    look(d, m, link, now);
+    return true;
+}
+
+static void answer(struct status_desk *d, const struct master *m, uint32_t link,
+                   bool json)
+{
+    struct growing_text text = {0};
+    status_desk_write(d, m, json, &text);
+    size_t done = 0;
+    do {
+        size_t part = text.size - done;
+        if (part > WIRE_PART_MAX) part = WIRE_PART_MAX;
+        struct wire_msg msg = {.type = WIRE_STATUS};
+        msg.status.json = json;
+        msg.status.size = (uint32_t)part;
+        msg.status.bytes = (const uint8_t *)text.bytes + done;
+        done += part;
+        msg.status.last = done == text.size;
+        m->out.send(m->out.user, &link, 1, &msg);
+    } while (done < text.size);
+    text_free(&text);
+}
+
+void status_desk_settle(struct status_desk *d, const struct master *m,
+                        pccl_ns now)
+{
+    if (d->asked_count == 0) return;
+    for (size_t i = 0; i < ARRAY_COUNT(d->asked); i++) {
+        struct desk_asked *a = &d->asked[i];
+        if (!a->used) continue;
+        bool all = true;
+        for (uint32_t k = 0; k < m->link_end && all; k++)
+            all = is_known(d, m, k, a->at, now);
+        if (!all) continue;
+        a->used = false;
+        d->asked_count--;
+        answer(d, m, a->link, a->json);
+    }
+}
+
+void status_desk_write(struct status_desk *d, const struct master *m, bool json,
+                       struct growing_text *out)
+{
+    struct status_source source = {.machine = m,
+                                   .events = &d->events,
+                                   .address = d->address,
+                                   .now = time(NULL)};
+    source.up = difftime(source.now, d->begun);
+    if (json)
+        run_status_json(&source, out);
+    else
+        run_status_text(&source, out);
+    if (out->failed || !out->bytes) text_add(out, "out of memory\n");
+}

@@ -1,0 +1,45 @@
+/* master_status.h - answers those who ask a coordinator for the status of its
+ * run, and keeps the events that it shows (rule W6). */
+#ifndef PCCL_MASTER_STATUS_H
+#define PCCL_MASTER_STATUS_H
+
+#include "../base/host.h"
+#include "events.h"
+#include "master.h"
+#include "growing_text.h"
+
+enum { DESK_ASKED_MAX = 16 }; /* at a time; more are not answered */
+
+/* Zeroed before. */
+struct status_desk {
+    struct run_events events;
+    struct desk_asked {
+        bool used, json;
+        uint32_t link;
+        pccl_ns at;
+    } asked[DESK_ASKED_MAX];
+    uint32_t asked_count;
+    time_t begun;
+    char address[80];
+    uint64_t host; /* this one */
+    struct host_watch watch;
+};
+
+/* An event, told by `line` to whoever reads the log. */
+void status_desk_note(struct status_desk *d, const struct master *m,
+                      const struct master_note *note, const char *line);
+/* A member that was lost, or left, for the events alone. */
+void status_desk_depart(struct status_desk *d, const struct master *m,
+                        const struct master_note *note);
+void status_desk_ask(struct status_desk *d, uint32_t link, bool json,
+                     pccl_ns now);
+void status_desk_closed(struct status_desk *d, uint32_t link);
+/* Answers, by `send` of the machine's output, those whose answer is due: all
+ * members have told what they do since the question, or are silent. */
+void status_desk_settle(struct status_desk *d, const struct master *m,
+                        pccl_ns now);
+/* The status at this moment. */
+void status_desk_write(struct status_desk *d, const struct master *m, bool json,
+                       struct growing_text *out);
+
+#endif

@@ -1,0 +1,191 @@
+/* run_status.c - the state of a run as text. See run_status.h. */
+#include "run_status.h"
+
+#include "bandwidth.h"
+#include "stall.h"
+#include "wait_graph.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+pccl_ns run_status_age(const struct master *m)
+{
+    return PCCL_TIME_TO_PING(m->deadline);
+}
+
+static bool is_shown(const struct master_peer *p)
+{
+    return p->state == PEER_MEMBER || p->state == PEER_REGISTERED ||
+           p->state == PEER_DEAD;
+}
+
+const char *run_status_state(const struct master *m, uint32_t link)
+{
+    const struct master_peer *p = &m->peers[link];
+    if (p->state == PEER_REGISTERED) return "newcomer";
+    if (p->state == PEER_DEAD) return p->lost ? "lost" : "left";
+    if (p->leaving) return "leaving";
+    if (!silence_is_suspect(m, link)) return "member";
+    switch (p->silence.evidence) {
+    case EVIDENCE_STOPPED:
+        return "stopped";
+    case EVIDENCE_TRACED:
+        return "traced";
+    case EVIDENCE_RUNNABLE:
+        return "starved";
+    default:
+        return "silent";
+    }
+}
+
+static const char *vote_text(const struct master_peer *p)
+{
+    if (p->voted[VOTE_UPDATE]) return "waits in a topology update";
+    if (p->voted[VOTE_PENDING]) return "asks whether newcomers wait";
+    if (p->voted[VOTE_OPTIMIZE]) return "waits in a topology optimization";
+    if (p->sync.voted || p->sync.part != PART_NONE)
+        return "waits in a synchronization of shared state";
+    return NULL;
+}
+
+void run_status_activity(const struct master *m, uint32_t link, char *text,
+                         size_t size)
+{
+    const struct master_peer *p = &m->peers[link];
+    const struct master_told *told = m->told[link];
+    const struct wire_wait *w = wait_blocked_in(m, link);
+    const char *vote = vote_text(p);
+    char name[256];
+    if (p->state == PEER_REGISTERED) {
+        snprintf(text, size, "waits for admission");
+    } else if (vote) {
+        snprintf(text, size, "%s", vote);
+    } else if (w) {
+        stall_print_wait(w, name, sizeof name);
+        snprintf(text, size, "waits in %s for %.1f s, %" PRIu64 " elements",
+                 name, (double)(m->now - told->at) / PCCL_S + w->age_ms / 1000.,
+                 w->count);
+    } else if (told && (told->self.state == 'R' || told->self.cpu >= 100)) {
+        snprintf(text, size, "computes (%.0f %% CPU)", told->self.cpu / 10.);
+    } else {
+        snprintf(text, size, "%s", told ? "sleeps outside of the library" : "");
+    }
+}
+
+static void add_stalls(const struct master *m, struct growing_text *out)
+{
+    struct stall stalls[STALLS_MAX];
+    uint32_t count = stall_find(m, run_status_age(m), stalls, STALLS_MAX);
+    text_add(out, "\nwhy\n");
+    if (count == 0) text_add(out, "  nobody waits for another one\n");
+    for (uint32_t i = 0; i < count; i++) {
+        char line[STALL_TEXT_MAX];
+        stall_print(m, &stalls[i], line);
+        text_add(out, "  %s\n", line);
+    }
+}
+
+static void add_peer(const struct master *m, uint32_t link,
+                     struct growing_text *out)
+{
+    const struct master_peer *p = &m->peers[link];
+    const struct master_told *told = m->told[link];
+    char rank[16] = "-";
+    char launched[16] = "-";
+    char activity[384];
+    if (p->state != PEER_REGISTERED)
+        snprintf(rank, sizeof rank, "%" PRIu32, p->rank);
+    if (p->info.hint >= 0)
+        snprintf(launched, sizeof launched, "%" PRId32, p->info.hint);
+    run_status_activity(m, link, activity, sizeof activity);
+    text_add(out, "  %5s %8s  %-16s %8" PRIu32 "  %5.1f s  %-8s  %s\n", rank,
+             launched, told && told->host[0] ? told->host : "-", p->info.pid,
+             (double)(m->now - p->last_recv) / PCCL_S,
+             run_status_state(m, link), activity);
+}
+
+/* Members by rank, then newcomers. */
+static void add_peers(const struct master *m, uint32_t group,
+                      struct growing_text *out)
+{
+    text_add(out, "   rank launched  host                  pid    heard  state "
+                  "    operation\n");
+    for (uint32_t rank = 0, seen = 1; seen > 0; rank++) {
+        seen = 0;
+        for (uint32_t i = 0; i < m->link_end; i++) {
+            const struct master_peer *p = &m->peers[i];
+            if (!is_shown(p) || p->group != group ||
+                p->state == PEER_REGISTERED)
+                continue;
+            seen += p->rank > rank;
+            if (p->rank == rank) add_peer(m, i, out);
+        }
+    }
+    for (uint32_t i = 0; i < m->link_end; i++)
+        if (m->peers[i].state == PEER_REGISTERED && m->peers[i].group == group)
+            add_peer(m, i, out);
+}
+
+static void add_links(const struct master *m, struct growing_text *out)
+{
+    bool any = false;
+    if (!m->edges || master_count(m, PEER_MEMBER) > STATUS_LINKS_MAX) return;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        for (uint32_t k = 0; k < m->link_end; k++) {
+            const struct master_peer *a = &m->peers[i];
+            const struct master_peer *b = &m->peers[k];
+            if (i == k || a->state != PEER_MEMBER || b->state != PEER_MEMBER ||
+                a->group != b->group || a->slot == MASTER_NO_PLACE ||
+                b->slot == MASTER_NO_PLACE)
+                continue;
+            struct bandwidth_edge e =
+                bandwidth_look(m->edges, a->slot, b->slot);
+            if (e.state != EDGE_MEASURED) continue;
+            if (!any) text_add(out, "\nlinks\n");
+            any = true;
+            text_add(out,
+                     "  %" PRIu32 " -> %" PRIu32
+                     "  %8.1f MB/s  %7.2f ms  %.0f s ago\n",
+                     a->rank, b->rank, (double)e.rate / 1e6,
+                     (double)e.rtt / PCCL_MS,
+                     (double)(m->now - e.since) / PCCL_S);
+        }
+    }
+}
+
+static void add_events(const struct run_events *events,
+                       struct growing_text *out)
+{
+    if (events_kept(events) > 0) text_add(out, "\nevents\n");
+    for (uint32_t i = 0; i < events_kept(events); i++) {
+        const struct run_event *e = events_get(events, i);
+        struct tm tm;
+        char time[32] = "";
+        if (localtime_r(&e->at, &tm))
+            (void)strftime(time, sizeof time, "%Y-%m-%d %H:%M:%S", &tm);
+        text_add(out, "  %s  %s\n", time, e->text);
+    }
+}
+
+void run_status_text(const struct status_source *s, struct growing_text *out)
+{
+    const struct master *m = s->machine;
+    uint32_t members = master_count(m, PEER_MEMBER);
+    uint32_t waiting = master_count(m, PEER_REGISTERED);
+    text_add(out,
+             "run at %s: %" PRIu32 " member%s, %" PRIu32 " newcomer%s, epoch "
+             "%" PRIu32 ", quorum %" PRIu32 ", deadline %.1f s, up %.0f s\n",
+             s->address, members, members == 1 ? "" : "s", waiting,
+             waiting == 1 ? "" : "s", m->round_last, m->quorum,
+             (double)m->deadline / PCCL_S, s->up);
+    add_stalls(m, out);
+    for (uint32_t i = 0; i < m->group_count; i++) {
+        const struct master_group *g = &m->groups[m->group_list[i]];
+        text_add(out, "\ngroup %" PRIu32 ": epoch %" PRIu32 "%s\n", g->number,
+                 g->epoch,
+                 g->phase == GROUP_OPEN ? "" : ", its view is changing");
+        add_peers(m, m->group_list[i], out);
+    }
+    add_links(m, out);
+    add_events(s->events, out);
+}
