@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Zeroed before; text_free() after. */
 struct growing_text {
@@ -36,6 +37,40 @@ text_add(struct growing_text *t, const char *format, ...)
         t->room = room;
     }
     t->failed = true;
+}
+
+/* The same bytes, as fast as they can be copied. */
+static inline void text_add_bytes(struct growing_text *t, const char *bytes,
+                                  size_t size)
+{
+    if (t->failed) return;
+    if (t->room - t->size <= size) {
+        size_t room = 2 * (t->size + size + 1);
+        char *more = realloc(t->bytes, room);
+        t->failed = !more;
+        if (!more) return;
+        t->bytes = more;
+        t->room = room;
+    }
+    memcpy(t->bytes + t->size, bytes, size);
+    t->size += size;
+    t->bytes[t->size] = '\0';
+}
+
+/* Between quotes, as in JSON and in Prometheus' labels. What is not printable
+ * ASCII, wherever it came from, becomes a question mark. */
+static inline void text_add_quoted(struct growing_text *t, const char *text)
+{
+    text_add_bytes(t, "\"", 1);
+    for (const char *end = text; *text != '\0'; text = end) {
+        while (*end >= ' ' && *end <= '~' && *end != '"' && *end != '\\') end++;
+        text_add_bytes(t, text, (size_t)(end - text));
+        if (*end == '\0') break;
+        if (*end == '"' || *end == '\\') text_add_bytes(t, "\\", 1);
+        text_add_bytes(t, *end == '"' || *end == '\\' ? end : "?", 1);
+        end++;
+    }
+    text_add_bytes(t, "\"", 1);
 }
 
 static inline void text_free(struct growing_text *t)

@@ -497,11 +497,20 @@ uint32_t master_server_pending(const struct master_server *server)
     return master_count(&server->machine, PEER_REGISTERED);
 }
 
+void master_server_write(struct master_server *server, enum status_form form,
+                         struct status_writing *writing)
+{
+    pccl_ns begun = now_ns();
+    status_desk_write(&server->desk, &server->machine, form, writing);
+    writing->took = now_ns() - begun;
+    server->desk.took = (double)writing->took / PCCL_S;
+}
+
 char *master_server_status(struct master_server *server)
 {
-    struct growing_text text = {0};
-    status_desk_write(&server->desk, &server->machine, false, &text);
-    return text.bytes;
+    struct status_writing status;
+    master_server_write(server, STATUS_TEXT, &status);
+    return status.text;
 }
 
 bool master_server_has_ended(const struct master_server *server)

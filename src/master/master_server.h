@@ -57,6 +57,18 @@ bool master_server_has_ended(const struct master_server *server);
 /* The status of the run as text, for free(); NULL: out of memory. */
 char *master_server_status(struct master_server *server);
 
+/* The status of the run at this moment. */
+enum status_form { STATUS_TEXT, STATUS_JSON, STATUS_METRICS, STATUS_FORMS };
+struct status_writing {
+    char *text; /* for free(); NULL: out of memory */
+    size_t size;
+    size_t events;       /* JSON: where the events begin, one a line */
+    uint64_t last_event; /* their number so far */
+    pccl_ns took;
+};
+void master_server_write(struct master_server *server, enum status_form form,
+                         struct status_writing *writing);
+
 /* Asks the coordinator at that address for its status and prints it. False:
  * `error` says why. Blocks for ten seconds at most. */
 bool master_status_print(const char *host, uint16_t port, bool json, FILE *out,

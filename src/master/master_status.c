@@ -5,48 +5,18 @@
 #include "stall.h"
 #include "told.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ events */
-
-static const char *kind_of(enum master_note_kind kind)
-{
-    switch (kind) {
-    case NOTE_LOST:
-        return "lost";
-    case NOTE_LEFT:
-        return "left";
-    case NOTE_JOINED:
-        return "joined";
-    case NOTE_VIEW:
-        return "view";
-    case NOTE_EVICTED:
-        return "evicted";
-    case NOTE_SILENT:
-        return "silent";
-    case NOTE_HEARD:
-        return "heard";
-    case NOTE_ABORTED:
-        return "aborted";
-    case NOTE_DIFFERS:
-        return "refused";
-    case NOTE_STALLED:
-        return "stalled";
-    case NOTE_CUT:
-    case NOTE_NO_RING:
-        return "unreachable";
-    case NOTE_REGISTERED:
-        return "registered";
-    }
-    return "";
-}
 
 void status_desk_note(struct status_desk *d, const struct master *m,
                       const struct master_note *note, const char *line)
 {
     struct run_event *e = events_next(&d->events);
-    *e = (struct run_event){
-        .at = time(NULL), .epoch = m->round_last, .kind = kind_of(note->kind)};
+    *e = (struct run_event){.at = time(NULL),
+                            .epoch = m->round_last,
+                            .kind = run_event_kind(note->kind)};
     snprintf(e->text, sizeof e->text, "%s", line);
 }
 
@@ -55,9 +25,11 @@ void status_desk_depart(struct status_desk *d, const struct master *m,
 {
     char peer[160];
     char line[EVENT_TEXT_MAX];
+    d->noted[note->kind]++;
     if (note->kind != NOTE_LOST && note->kind != NOTE_LEFT &&
         note->kind != NOTE_JOINED)
         return;
+    if (note->kind == NOTE_JOINED && note->old_epoch == 0) return; /* founds */
     stall_print_peer(m, (uint32_t)(note->peer - m->peers), peer, sizeof peer);
     const char *what = note->kind == NOTE_LEFT ? "left" : "joined";
     if (note->kind == NOTE_LOST)
@@ -117,21 +89,24 @@ static bool is_known(struct status_desk *d, const struct master *m,
 static void answer(struct status_desk *d, const struct master *m, uint32_t link,
                    bool json)
 {
-    struct growing_text text = {0};
-    status_desk_write(d, m, json, &text);
+    static char no_memory[] = "out of memory\n";
+    struct status_writing w;
+    status_desk_write(d, m, json ? STATUS_JSON : STATUS_TEXT, &w);
+    const char *text = w.text ? w.text : no_memory;
+    if (!w.text) w.size = sizeof no_memory - 1;
     size_t done = 0;
     do {
-        size_t part = text.size - done;
+        size_t part = w.size - done;
         if (part > WIRE_PART_MAX) part = WIRE_PART_MAX;
         struct wire_msg msg = {.type = WIRE_STATUS};
         msg.status.json = json;
         msg.status.size = (uint32_t)part;
-        msg.status.bytes = (const uint8_t *)text.bytes + done;
+        msg.status.bytes = (const uint8_t *)text + done;
         done += part;
-        msg.status.last = done == text.size;
+        msg.status.last = done == w.size;
         m->out.send(m->out.user, &link, 1, &msg);
-    } while (done < text.size);
-    text_free(&text);
+    } while (done < w.size);
+    free(w.text);
 }
 
 void status_desk_settle(struct status_desk *d, const struct master *m,
@@ -151,17 +126,26 @@ void status_desk_settle(struct status_desk *d, const struct master *m,
     }
 }
 
-void status_desk_write(struct status_desk *d, const struct master *m, bool json,
-                       struct growing_text *out)
+void status_desk_write(struct status_desk *d, const struct master *m,
+                       enum status_form form, struct status_writing *w)
 {
+    struct growing_text out = {0};
     struct status_source source = {.machine = m,
                                    .events = &d->events,
+                                   .noted = d->noted,
                                    .address = d->address,
-                                   .now = time(NULL)};
+                                   .begun = d->begun,
+                                   .now = time(NULL),
+                                   .took = d->took};
     source.up = difftime(source.now, d->begun);
-    if (json)
-        run_status_json(&source, out);
+    *w = (struct status_writing){.last_event = d->events.count};
+    if (form == STATUS_JSON)
+        w->events = run_status_json(&source, &out);
+    else if (form == STATUS_METRICS)
+        run_metrics(&source, &out);
     else
-        run_status_text(&source, out);
-    if (out->failed || !out->bytes) text_add(out, "out of memory\n");
+        run_status_text(&source, &out);
+    if (out.failed) text_free(&out);
+    w->text = out.bytes;
+    w->size = out.size;
 }

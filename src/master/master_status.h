@@ -7,12 +7,15 @@
 #include "events.h"
 #include "master.h"
 #include "growing_text.h"
+#include "master_server.h"
+#include "run_status.h"
 
 enum { DESK_ASKED_MAX = 16 }; /* at a time; more are not answered */
 
 /* Zeroed before. */
 struct status_desk {
     struct run_events events;
+    uint64_t noted[NOTE_KIND_COUNT]; /* events so far, of each kind */
     struct desk_asked {
         bool used, json;
         uint32_t link;
@@ -20,6 +23,7 @@ struct status_desk {
     } asked[DESK_ASKED_MAX];
     uint32_t asked_count;
     time_t begun;
+    double took; /* s, to write the last status that others waited for */
     char address[80];
     uint64_t host; /* this one */
     struct host_watch watch;
@@ -28,7 +32,7 @@ struct status_desk {
 /* An event, told by `line` to whoever reads the log. */
 void status_desk_note(struct status_desk *d, const struct master *m,
                       const struct master_note *note, const char *line);
-/* A member that was lost, or left, for the events alone. */
+/* Counts it. A member that was lost, left or joined is an event. */
 void status_desk_depart(struct status_desk *d, const struct master *m,
                         const struct master_note *note);
 void status_desk_ask(struct status_desk *d, uint32_t link, bool json,
@@ -39,7 +43,7 @@ void status_desk_closed(struct status_desk *d, uint32_t link);
 void status_desk_settle(struct status_desk *d, const struct master *m,
                         pccl_ns now);
 /* The status at this moment. */
-void status_desk_write(struct status_desk *d, const struct master *m, bool json,
-                       struct growing_text *out);
+void status_desk_write(struct status_desk *d, const struct master *m,
+                       enum status_form form, struct status_writing *w);
 
 #endif

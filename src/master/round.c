@@ -392,9 +392,12 @@ static void end_round(struct master *m, uint32_t group)
     }
     for (uint32_t i = 0; i < count; i++) {
         struct master_peer *p = &m->peers[m->sorted[i]];
-        if (p->state == PEER_REGISTERED)
-            master_peer_move(m, m->sorted[i], PEER_MEMBER);
+        bool joins = p->state == PEER_REGISTERED;
+        if (joins) master_peer_move(m, m->sorted[i], PEER_MEMBER);
         p->rank = i;
+        struct master_note note = {
+            .kind = NOTE_JOINED, .peer = p, .old_epoch = g->epoch};
+        if (joins) master_note_send(m, &note);
         p->proposed = false;
         if (g->update) p->voted[VOTE_UPDATE] = false;
         if (g->optimize) p->voted[VOTE_OPTIMIZE] = false;

@@ -13,6 +13,38 @@ pccl_ns run_status_age(const struct master *m)
     return PCCL_TIME_TO_PING(m->deadline);
 }
 
+const char *run_event_kind(enum master_note_kind kind)
+{
+    switch (kind) {
+    case NOTE_LOST:
+        return "lost";
+    case NOTE_LEFT:
+        return "left";
+    case NOTE_JOINED:
+        return "joined";
+    case NOTE_VIEW:
+        return "view";
+    case NOTE_EVICTED:
+        return "evicted";
+    case NOTE_SILENT:
+        return "silent";
+    case NOTE_HEARD:
+        return "heard";
+    case NOTE_ABORTED:
+        return "aborted";
+    case NOTE_DIFFERS:
+        return "refused";
+    case NOTE_STALLED:
+        return "stalled";
+    case NOTE_CUT:
+    case NOTE_NO_RING:
+        return "unreachable";
+    case NOTE_REGISTERED:
+        return "registered";
+    }
+    return "";
+}
+
 static bool is_shown(const struct master_peer *p)
 {
     return p->state == PEER_MEMBER || p->state == PEER_REGISTERED ||
@@ -126,27 +158,33 @@ static void add_peers(const struct master *m, uint32_t group,
             add_peer(m, i, out);
 }
 
+bool run_status_link(const struct master *m, uint32_t from, uint32_t to,
+                     struct bandwidth_edge *edge)
+{
+    const struct master_peer *a = &m->peers[from];
+    const struct master_peer *b = &m->peers[to];
+    if (from == to || a->state != PEER_MEMBER || b->state != PEER_MEMBER ||
+        a->group != b->group || a->slot == MASTER_NO_PLACE ||
+        b->slot == MASTER_NO_PLACE)
+        return false;
+    *edge = bandwidth_look(m->edges, a->slot, b->slot);
+    return edge->state == EDGE_MEASURED;
+}
+
 static void add_links(const struct master *m, struct growing_text *out)
 {
     bool any = false;
     if (!m->edges || master_count(m, PEER_MEMBER) > STATUS_LINKS_MAX) return;
     for (uint32_t i = 0; i < m->link_end; i++) {
         for (uint32_t k = 0; k < m->link_end; k++) {
-            const struct master_peer *a = &m->peers[i];
-            const struct master_peer *b = &m->peers[k];
-            if (i == k || a->state != PEER_MEMBER || b->state != PEER_MEMBER ||
-                a->group != b->group || a->slot == MASTER_NO_PLACE ||
-                b->slot == MASTER_NO_PLACE)
-                continue;
-            struct bandwidth_edge e =
-                bandwidth_look(m->edges, a->slot, b->slot);
-            if (e.state != EDGE_MEASURED) continue;
+            struct bandwidth_edge e;
+            if (!run_status_link(m, i, k, &e)) continue;
             if (!any) text_add(out, "\nlinks\n");
             any = true;
             text_add(out,
                      "  %" PRIu32 " -> %" PRIu32
                      "  %8.1f MB/s  %7.2f ms  %.0f s ago\n",
-                     a->rank, b->rank, (double)e.rate / 1e6,
+                     m->peers[i].rank, m->peers[k].rank, (double)e.rate / 1e6,
                      (double)e.rtt / PCCL_MS,
                      (double)(m->now - e.since) / PCCL_S);
         }

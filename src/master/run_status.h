@@ -10,23 +10,37 @@
 struct status_source {
     const struct master *machine;
     const struct run_events *events;
-    const char *address; /* of the coordinator */
-    time_t now;
-    double up; /* s */
+    const uint64_t *noted; /* events so far, of each master_note_kind */
+    const char *address;   /* of the coordinator */
+    time_t begun, now;
+    double up;   /* s */
+    double took; /* s, to write the former status */
 };
 
 void run_status_text(const struct status_source *s, struct growing_text *out);
-void run_status_json(const struct status_source *s, struct growing_text *out);
+/* Returns where the events begin. */
+size_t run_status_json(const struct status_source *s, struct growing_text *out);
+/* In the text format of Prometheus. */
+void run_metrics(const struct status_source *s, struct growing_text *out);
 
 /* --- shared by the files of the status --- */
+/* "joined", "lost", ... */
+const char *run_event_kind(enum master_note_kind kind);
 /* "member", "newcomer", "lost", ... */
 const char *run_status_state(const struct master *m, uint32_t link);
 /* What the peer does, as it told last: "MPI_Allreduce on ...", "computes". */
 void run_status_activity(const struct master *m, uint32_t link, char *text,
                          size_t size);
+/* The link between two members of a group; false: it was not measured. */
+bool run_status_link(const struct master *m, uint32_t from, uint32_t to,
+                     struct bandwidth_edge *edge);
 /* Waits shorter than this are not shown as such. */
 pccl_ns run_status_age(const struct master *m);
 
-enum { STATUS_LINKS_MAX = 32 }; /* links are shown in worlds up to this size */
+enum {
+    STATUS_LINKS_MAX = 32,   /* links are shown in worlds up to this size */
+    STATUS_SERIES_MAX = 512, /* metrics of members, likewise */
+    NOTE_KIND_COUNT = NOTE_NO_RING + 1,
+};
 
 #endif

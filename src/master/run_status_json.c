@@ -7,21 +7,6 @@
 
 #include <inttypes.h>
 
-/* Texts are printable ASCII, from wherever they came. */
-static void add_string(struct growing_text *out, const char *text)
-{
-    text_add(out, "\"");
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            text_add(out, "\\%c", *text);
-        else if (*text >= ' ' && *text <= '~')
-            text_add(out, "%c", *text);
-        else
-            text_add(out, "?");
-    }
-    text_add(out, "\"");
-}
-
 static void add_rank(struct growing_text *out, const struct master *m,
                      const char *name, uint32_t link)
 {
@@ -45,7 +30,7 @@ static void add_stalls(const struct master *m, struct growing_text *out)
         add_rank(out, m, "other", s->other);
         text_add(out,
                  "\"object\":\"%s\",\"cause\":", stall_object_name(s->object));
-        add_string(out, stall_cause_name(s->cause));
+        text_add_quoted(out, stall_cause_name(s->cause));
         text_add(out, ",\"seconds\":%.3f,\"waiting\":[",
                  (double)s->age / PCCL_S);
         for (uint32_t k = 0; k < s->waiter_count && k < STALL_WAITERS_MAX; k++)
@@ -53,7 +38,7 @@ static void add_stalls(const struct master *m, struct growing_text *out)
                      m->peers[s->waiters[k]].rank);
         text_add(out,
                  "],\"waiting_count\":%" PRIu32 ",\"text\":", s->waiter_count);
-        add_string(out, line);
+        text_add_quoted(out, line);
         text_add(out, "}");
     }
     text_add(out, "]");
@@ -64,9 +49,9 @@ static void add_wait(const struct wire_wait *w, struct growing_text *out)
     static const char *const kinds[WAIT_KIND_COUNT] = {
         "collective", "receive", "send", "requests", "lacks", "past"};
     text_add(out, "{\"kind\":\"%s\",\"call\":", kinds[w->kind]);
-    add_string(out, w->call);
+    text_add_quoted(out, w->call);
     text_add(out, ",\"on\":");
-    add_string(out, w->where);
+    text_add_quoted(out, w->where);
     text_add(out,
              ",\"tag\":%" PRIu64 ",\"sequence\":%" PRIu32 ",\"count\":%" PRIu64
              ",\"bytes_moved\":%" PRIu64 ",\"missing\":%" PRIu32
@@ -85,6 +70,8 @@ static void add_peer(const struct master *m, uint32_t link,
     text_add(out, "{");
     add_rank(out, m, "rank", link);
     run_status_activity(m, link, activity, sizeof activity);
+    if (p->place != MASTER_NO_PLACE && p->state != PEER_REGISTERED)
+        text_add(out, "\"place\":%" PRIu32 ",", p->place);
     text_add(out,
              "\"launched\":%" PRId32 ",\"id\":%" PRIu64 ",\"pid\":%" PRIu32
              ",\"group\":%" PRIu32 ",\"heard_seconds\":%.3f,\"state\":\"%s\","
@@ -92,9 +79,9 @@ static void add_peer(const struct master *m, uint32_t link,
              p->info.hint, p->info.id, p->info.pid, m->groups[p->group].number,
              (double)(m->now - p->last_recv) / PCCL_S,
              run_status_state(m, link));
-    add_string(out, told ? told->host : "");
+    text_add_quoted(out, told ? told->host : "");
     text_add(out, ",\"activity\":");
-    add_string(out, activity);
+    text_add_quoted(out, activity);
     if (told)
         text_add(out, ",\"cpu\":%.3f,\"starved\":%.3f,\"faults\":%" PRIu32,
                  told->self.cpu / 1000., told->self.starve / 1000.,
@@ -125,20 +112,14 @@ static void add_peers(const struct master *m, struct growing_text *out)
 static void add_link(const struct master *m, uint32_t i, uint32_t k, bool *more,
                      struct growing_text *out)
 {
-    const struct master_peer *a = &m->peers[i];
-    const struct master_peer *b = &m->peers[k];
-    if (i == k || a->state != PEER_MEMBER || b->state != PEER_MEMBER ||
-        a->group != b->group || a->slot == MASTER_NO_PLACE ||
-        b->slot == MASTER_NO_PLACE)
-        return;
-    struct bandwidth_edge e = bandwidth_look(m->edges, a->slot, b->slot);
-    if (e.state != EDGE_MEASURED) return;
+    struct bandwidth_edge e;
+    if (!run_status_link(m, i, k, &e)) return;
     text_add(out,
              "%s\n{\"from\":%" PRIu32 ",\"to\":%" PRIu32
              ",\"bytes_per_second\":%" PRIu64 ",\"round_trip_seconds\":%.9f,"
              "\"age_seconds\":%.3f}",
-             *more ? "," : "", a->rank, b->rank, e.rate, (double)e.rtt / PCCL_S,
-             (double)(m->now - e.since) / PCCL_S);
+             *more ? "," : "", m->peers[i].rank, m->peers[k].rank, e.rate,
+             (double)e.rtt / PCCL_S, (double)(m->now - e.since) / PCCL_S);
     *more = true;
 }
 
@@ -153,27 +134,27 @@ static void add_links(const struct master *m, struct growing_text *out)
     text_add(out, "]");
 }
 
+/* One a line: a reader may leave out those that it has (http_gate.h). */
 static void add_events(const struct run_events *events,
                        struct growing_text *out)
 {
-    text_add(out, ",\n\"events\":[");
     for (uint32_t i = 0; i < events_kept(events); i++) {
         const struct run_event *e = events_get(events, i);
         text_add(out, "%s\n{\"time\":%lld,\"epoch\":%" PRIu32 ",\"kind\":",
                  i > 0 ? "," : "", (long long)e->at, e->epoch);
-        add_string(out, e->kind);
+        text_add_quoted(out, e->kind);
         text_add(out, ",\"text\":");
-        add_string(out, e->text);
+        text_add_quoted(out, e->text);
         text_add(out, "}");
     }
-    text_add(out, "]");
+    text_add(out, "\n]");
 }
 
-void run_status_json(const struct status_source *s, struct growing_text *out)
+size_t run_status_json(const struct status_source *s, struct growing_text *out)
 {
     const struct master *m = s->machine;
     text_add(out, "{\"address\":");
-    add_string(out, s->address);
+    text_add_quoted(out, s->address);
     text_add(out,
              ",\"time\":%lld,\"up_seconds\":%.1f,\"epoch\":%" PRIu32
              ",\"member_count\":%" PRIu32 ",\"newcomer_count\":%" PRIu32
@@ -186,14 +167,19 @@ void run_status_json(const struct status_source *s, struct growing_text *out)
         const struct master_group *g = &m->groups[m->group_list[i]];
         text_add(out,
                  "%s{\"number\":%" PRIu32 ",\"epoch\":%" PRIu32
-                 ",\"changing\":%s}",
+                 ",\"changing\":%s,\"all_linked\":%s}",
                  i > 0 ? "," : "", g->number, g->epoch,
-                 g->phase == GROUP_OPEN ? "false" : "true");
+                 g->phase == GROUP_OPEN ? "false" : "true",
+                 g->mesh ? "true" : "false");
     }
     text_add(out, "]");
     add_stalls(m, out);
     add_peers(m, out);
     add_links(m, out);
+    text_add(out, ",\n\"event_count\":%" PRIu64 ",\"events\":[",
+             s->events->count);
+    size_t events = out->size;
     add_events(s->events, out);
     text_add(out, "}\n");
+    return events;
 }
