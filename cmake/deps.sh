@@ -40,6 +40,7 @@ deps_purpose() # PACKAGE
     gcc) echo "a C compiler, cc" ;;
     libc6-dev) echo "the headers of C" ;;
     libev-dev) echo "libev and ev.h" ;;
+    libmicrohttpd-dev) echo "libmicrohttpd, for pccl-master --status-http" ;;
     libcmocka-dev) echo "cmocka and cmocka.h, for the tests" ;;
     *) echo "$1" ;;
     esac

@@ -37,6 +37,8 @@ build()
     . "$root/cmake/deps.sh"
     # shellcheck disable=SC2046 # package names
     deps_get $(deps_missing) || exit 1
+    # For --status-http, where it can be had.
+    deps_have_header microhttpd.h || deps_offer libmicrohttpd-dev || :
     tests=ON
     deps_have_header cmocka.h || tests=OFF
     echo "Building into $root/build"

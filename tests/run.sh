@@ -62,6 +62,7 @@ deps_install $more
 # Their tests are skipped without them.
 more=
 command -v spin >/dev/null || more=spin
+deps_have_header microhttpd.h || more="$more libmicrohttpd-dev"
 # shellcheck disable=SC2086 # package names
 deps_offer $more || :
 

@@ -21,6 +21,7 @@
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
     X(PCCL_MASTER_PATIENCE, "seconds of silence after which a master is lost") \
     X(PCCL_STALL_WARN, "seconds after which a wait is told; 0: never")         \
+    X(PCCL_STATUS_TOKEN, "what readers of --status-http must send")            \
     X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
     X(PCCL_ALGORITHM, "NAME or COLLECTIVE:NAME,...: forces algorithms")        \
     X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \

@@ -1,7 +1,8 @@
 /* help.c - the text of --help; pccl-master.1 is the long form. */
 #include "options.h"
 
-const char options_help[] =
+/* Paragraphs: one literal has its limit. */
+const char *const options_help[] = {
     "usage: pccl-master [--listen ADDRESS:PORT] [--quorum N]    coordinator\n"
     "       pccl-master -n N [OPTIONS] PROGRAM [ARGS] [: ...]   whole job\n"
     "       pccl-master --join HOST:PORT -n K PROGRAM [ARGS]    more ranks\n"
@@ -31,7 +32,7 @@ const char options_help[] =
     "                         output to files; %r is the rank, %h its host\n"
     "  -prepend-pattern TEXT, -merge-stderr-to-stdout, -output-filename DIR\n"
     "  -usize N               MPI_UNIVERSE_SIZE\n"
-    "\n"
+    "\n",
     "hosts\n"
     "  -hosts, -H A[:N],B...  hosts of the ranks, N on each in turn (1)\n"
     "  -f, --hostfile FILE    the same, one host a line: A:N or A slots=N\n"
@@ -44,7 +45,7 @@ const char options_help[] =
     "  --launcher-agent CMD   ... or this command starts it there\n"
     "  -iface NAME            interface on which the coordinator listens\n"
     "                         No hosts given: a batch system's, or this one.\n"
-    "\n"
+    "\n",
     "failures\n"
     "  --elastic [MIN[:MAX]]  ranks may die while at least MIN (1) are left\n"
     "  --elastic=force        ... and change under programs that address them\n"
@@ -57,7 +58,7 @@ const char options_help[] =
     "  --deadline SECONDS     longest wait of a call for one fault\n"
     "  --debug                a deadline of a day, for stopped ranks\n"
     "  --timeout SECONDS      end the job after this time with status 124\n"
-    "\n"
+    "\n",
     "coordinator\n"
     "  --listen ADDRESS:PORT  also [IPV6]:PORT, ADDRESS or PORT. Default:\n"
     "                         alone, port 48148 on all interfaces; with "
@@ -68,6 +69,8 @@ const char options_help[] =
     "  --join HOST:PORT       start ranks that join a running job\n"
     "  --status HOST:PORT     print who is there, what it does, and who keeps\n"
     "                         whom waiting; with --json for programs\n"
+    "  --status-http [ADDRESS:]PORT   the same as a web page, as JSON and as\n"
+    "                         metrics for Prometheus; default: 127.0.0.1\n"
     "\n"
     "  --drain RANK|HOST      ranks of a running job leave at the next update\n"
     "  --pid PID              the pccl-master of that job\n"
@@ -77,4 +80,5 @@ const char options_help[] =
     "\n"
     "Options may have one dash or two. Many more options of mpiexec are\n"
     "accepted without effect, such as --oversubscribe and --mca; see the\n"
-    "manual. Arguments after the program's name belong to the program.\n";
+    "manual. Arguments after the program's name belong to the program.\n",
+    NULL};

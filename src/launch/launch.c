@@ -8,6 +8,7 @@
 #include "job.h"
 #include "reach.h"
 #include "spawn.h"
+#include "web.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,6 +31,7 @@ struct launch {
     struct sink out_sink, err_sink;
     struct sink *out, *err; /* identical if both are the same file */
     struct master_server *server;
+    struct master_http *web; /* --status-http, or NULL */
     struct job *job;
     char master[ADDRESS_SIZE];
     bool visited;              /* the coordinator has reported an event */
@@ -113,7 +115,7 @@ static void look(void *user, uint64_t id, uint64_t host, uint32_t pid)
 /* The coordinator takes only numeric addresses, but users write "localhost". It
  * is resolved here without a lookup: some machines lack it in their tables, and
  * some list ::1 first, where a connection to 127.0.0.1 fails. */
-static bool host_resolve(char *host)
+static bool host_resolve(char *host, const char *option)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     if (*host == '\0') return true;
@@ -127,7 +129,7 @@ static bool host_resolve(char *host)
                            NULL, 0, NI_NUMERICHOST);
         freeaddrinfo(found);
     }
-    if (code != 0) complain("--listen: %s: %s", host, gai_strerror(code));
+    if (code != 0) complain("%s: %s: %s", option, host, gai_strerror(code));
     return code == 0;
 }
 
@@ -162,7 +164,7 @@ static bool server_open(struct launch *launch)
         listen = hosts_are_far(&options->hosts)
                      ? (struct address){.port = 0}
                      : (struct address){.host = "127.0.0.1", .port = 0};
-    if (!host_resolve(listen.host)) return false;
+    if (!host_resolve(listen.host, "--listen")) return false;
     uint32_t ranks = options->rank_count ? options->rank_count : 1;
     struct master_server_options setup = {
         .loop = launch->loop,
@@ -186,6 +188,7 @@ static bool server_open(struct launch *launch)
                  address_print(&listen, text, sizeof text), error);
         return false;
     }
+    if (launch->web) master_http_watch(launch->web, launch->server);
     listen.port = master_server_port(launch->server);
     address_print_local(&listen, launch->master, sizeof launch->master);
     address_print(&listen, text, sizeof text);
@@ -198,6 +201,29 @@ static bool server_open(struct launch *launch)
         report(launch, line);
     }
     return true;
+}
+
+static void server_close(struct launch *launch)
+{
+    if (launch->web) master_http_watch(launch->web, NULL);
+    if (launch->server) master_server_close(launch->server);
+    launch->server = NULL;
+}
+
+static bool web_begin(struct launch *launch)
+{
+    struct options *options = &launch->options;
+    char line[MESSAGE_SIZE];
+    if (!options->serves_http) return true;
+    if (!host_resolve(options->http.host, "--status-http")) return false;
+    launch->web = web_open(&options->http, launch->loop, line, sizeof line);
+    if (launch->web && options->mode == MODE_COORDINATOR) {
+        printf("pccl-master: %s\n", line);
+        fflush(stdout);
+    } else {
+        complain("%s", line);
+    }
+    return launch->web != NULL;
 }
 
 /* The coordinator needs a descriptor per peer, and each rank two pipes. */
@@ -336,8 +362,7 @@ static int run_start(struct launch *launch, struct job_setup *setup,
     setup->restart += *next == JOB_AGAIN;
     int status = job_finish(launch->job);
     launch->job = NULL;
-    if (launch->server) master_server_close(launch->server);
-    launch->server = NULL;
+    server_close(launch);
     return status;
 }
 
@@ -409,13 +434,12 @@ static int run(struct launch *launch)
     launch->loop = ev_default_loop(0);
     if (!launch->loop)
         complain("cannot start an event loop: %s", strerror(errno));
-    else if (alone)
-        status = run_coordinator(launch);
-    else if (!sinks_open(launch))
+    else if (!alone && !sinks_open(launch))
         complain("cannot open the standard output: %s", strerror(errno));
-    else
-        status = run_job(launch);
-    if (launch->server) master_server_close(launch->server);
+    else if (web_begin(launch))
+        status = alone ? run_coordinator(launch) : run_job(launch);
+    server_close(launch);
+    if (launch->web) master_http_close(launch->web);
     sink_close(&launch->out_sink);
     sink_close(&launch->err_sink);
     if (launch->loop) ev_loop_destroy(launch->loop);
@@ -473,7 +497,7 @@ int launch_main(int argc, char **argv)
         complain("%s", launch.options.error);
         status = EXIT_USAGE;
     } else if (launch.options.mode == MODE_HELP) {
-        fputs(options_help, stdout);
+        for (size_t i = 0; options_help[i]; i++) fputs(options_help[i], stdout);
     } else if (launch.options.mode == MODE_VERSION) {
         puts("pccl-master (PCCL/MPI) " PCCL_VERSION_STRING);
     } else if (launch.options.mode == MODE_STATUS) {

@@ -133,6 +133,22 @@ static bool apply_status(struct parser *p, const char *value,
     return coordinator_set(p, value);
 }
 
+/* Nobody but this host reaches it unless the text names an address. */
+static bool apply_http(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    struct address *http = &p->options->http;
+    p->options->serves_http = true;
+    if (!address_parse(value, HTTP_PORT, http))
+        return option_fail(p->options,
+                           "%s: '%s' is no address; write PORT, ADDRESS:PORT "
+                           "or *:PORT",
+                           p->name, value);
+    if (*http->host == '\0' && *value != '*')
+        snprintf(http->host, sizeof http->host, "127.0.0.1");
+    return true;
+}
+
 static bool apply_json(struct parser *p, const char *value, const char *unused)
 {
     (void)value;
@@ -418,6 +434,7 @@ static const struct option_entry table[] = {
     {"listen", VALUE_ONE, apply_listen},
     {"join", VALUE_ONE, apply_join},
     {"status", VALUE_ONE, apply_status},
+    {"status-http", VALUE_ONE, apply_http},
     {"json", VALUE_NONE, apply_json},
     {"deadline", VALUE_ONE, option_deadline},
     {"timeout", VALUE_ONE, option_timeout},

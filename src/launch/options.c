@@ -128,6 +128,9 @@ static bool options_check(struct parser *p)
     if (o->asks_status && (!alone || o->join))
         return option_fail(o, "--status asks a running coordinator: no "
                               "program, no --join");
+    if (o->serves_http && (o->asks_status || o->join))
+        return option_fail(o, "--status-http belongs to the pccl-master that "
+                              "coordinates: no --status, no --join");
     if (o->asks_status) o->mode = MODE_STATUS;
     if (o->asks_status) return true;
     if (alone && !o->join && !p->has_ranks && !p->has_app_options) {

@@ -42,6 +42,8 @@ enum launcher { LAUNCHER_AUTO, LAUNCHER_SSH, LAUNCHER_FORK, LAUNCHER_SLURM };
 /* Reader of our standard input: a rank number, or one of these. */
 enum { STDIN_ALL = -1, STDIN_NONE = -2 };
 
+enum { HTTP_PORT = MASTER_PORT + 1 }; /* of --status-http without one */
+
 struct options {
     enum options_mode mode;
     struct app *apps;
@@ -57,6 +59,8 @@ struct options {
     struct address master; /* of --join, --status */
     bool asks_status;      /* --status */
     bool json;
+    bool serves_http; /* --status-http */
+    struct address http;
     const char *deadline; /* text in seconds, or NULL */
     pccl_ns deadline_ns;  /* 0: default */
     uint32_t quorum;      /* 0: not given */
@@ -121,7 +125,7 @@ bool host_is_local(const char *host);
 
 void options_free(struct options *options);
 
-/* The text of --help. */
-extern const char options_help[];
+/* The text of --help, in parts; NULL ends it. */
+extern const char *const options_help[];
 
 #endif

@@ -120,6 +120,15 @@ void master_server_evidence(struct master_server *server, uint64_t id,
     (void)evidence;
 }
 
+void master_server_write(struct master_server *server, enum status_form form,
+                         struct status_writing *w)
+{
+    *w = (struct status_writing){.text = malloc(64)};
+    if (!w->text) return;
+    w->size = (size_t)snprintf(w->text, 64, "form %d, %u members\n", (int)form,
+                               server->members);
+}
+
 char *master_server_status(struct master_server *server)
 {
     char *text = malloc(64);
