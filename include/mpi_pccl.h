@@ -103,7 +103,8 @@ PCCL_EXPORT int PCCL_Optimize_topology(MPI_Comm comm);
 /* Sets *flag to 1 if newcomers wait for PCCL_Update_topology, else to 0.
  * Collective over all ranks of the run, and all get the same answer. So a
  * program may call it in each step and update only when needed. It may run
- * beside collectives, from another thread.
+ * beside collectives, from another thread. In a rank that is asked to leave
+ * *flag is 1: the update lets this rank go, and the others need none.
  *
  * MPI_SUCCESS          *flag is set.
  * MPI_ERR_COMM         not the world or a duplicate of it.

@@ -32,12 +32,17 @@ int PCCL_Drain_requested(int *flag)
     return MPI_SUCCESS;
 }
 
-/* The safe point of a program that does not ask for it. */
-static void leave_if_asked(void)
+static bool is_asked_to_leave(void)
 {
     bool requested = false;
     (void)pcclDrainRequested(&requested);
-    if (!requested) return;
+    return requested;
+}
+
+/* The safe point of a program that does not ask for it. */
+static void leave_if_asked(void)
+{
+    if (!is_asked_to_leave()) return;
     fprintf(stderr, "pccl: this rank was asked to leave, and leaves\n");
     env_leave();
 }
@@ -87,6 +92,9 @@ int PCCL_Are_peers_pending(MPI_Comm handle, int *flag)
     if (world.pccl) {
         pcclResult_t result = pcclArePeersPending(world.pccl, &pending);
         if (result != pcclSuccess) return elastic_error(comm, result, __func__);
+        /* A program that updates only where this says so has that safe point
+         * all the same. Nobody else needs to update. */
+        if (is_asked_to_leave()) pending = true;
     }
     *flag = pending;
     return MPI_SUCCESS;

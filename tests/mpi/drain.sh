@@ -1,11 +1,12 @@
 #!/bin/sh
 # drain.sh MASTER UNTIL - ranks that are asked to leave do so at their next
 # update: one rank, all of a host, by the operator and by a signal. The others
-# go on, and nothing replaces who has left.
+# go on, and nothing replaces who has left. So do ranks of a program that asks
+# whether an update is needed.
 set -eu
 master=$1 until=$2
 work=$(mktemp -d)
-job=
+job= mode=update
 trap '[ -z "$job" ] || kill $job 2>/dev/null || :; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
 
@@ -32,7 +33,7 @@ begin() # RANKS OPTIONS
     shift
     rm -f "$work/over"
     : >"$work/out"
-    timeout 300 "$master" "$@" -n "$ranks" "$until" "$work/over" update \
+    timeout 300 "$master" "$@" -n "$ranks" "$until" "$work/over" $mode \
         >"$work/out" 2>&1 &
     job=$!
     await "rank . of $ranks" "$work/out" "$ranks"
@@ -61,6 +62,13 @@ fi
 grep -q '9 is no rank and no host' "$work/answer" || fail "refusal of 9"
 finish 3
 if grep -q 'a new one starts\|joined' "$work/out"; then fail "it came again"; fi
+
+mode=ask
+begin 3 --elastic
+"$master" --drain 1 --pid "$launcher" >"$work/answer" 2>&1 || fail "ask"
+await 'rank 1 has left; 2 left' "$work/out" 1
+finish 2
+mode=update
 
 begin 4 --elastic --launcher fork -hosts localhost:2,far:2
 "$master" --drain far --pid "$launcher" >"$work/answer" 2>&1 || fail "far"
