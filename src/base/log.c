@@ -1,6 +1,12 @@
 /* log.c - formats and writes log lines. */
 #include "log.h"
 
+#include "file_pattern.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -8,11 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { HEAD_SIZE = 512, TEXT_SIZE = 1024, RANK_UNSET = -2 };
 
 static const char *const names[] = {"TRACE", "DEBUG", "INFO", "WARN",
                                     "ERR",   "FATAL", "NONE"};
 static atomic_int cached = -1;
+static _Atomic int32_t own_rank = RANK_UNSET;
+static _Atomic uint32_t own_epoch;
+
+/* Where lines go: read from the environment by the first one. */
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static int out_fd = STDERR_FILENO;
+static bool json;
 
 enum log_level log_level_get(void)
 {
@@ -36,19 +52,154 @@ enum log_level log_level_get(void)
     return (enum log_level)level;
 }
 
+void log_set_rank(int32_t rank)
+{
+    atomic_store_explicit(&own_rank, rank, memory_order_relaxed);
+}
+
+void log_set_epoch(uint32_t epoch)
+{
+    atomic_store_explicit(&own_epoch, epoch, memory_order_relaxed);
+}
+
+static int32_t rank_now(void)
+{
+    int32_t rank = atomic_load_explicit(&own_rank, memory_order_relaxed);
+    if (rank != RANK_UNSET) return rank;
+    const char *text = getenv("PCCL_RANK");
+    bool digits = text && *text && text[strspn(text, "0123456789")] == '\0';
+    return digits ? (int32_t)strtol(text, NULL, 10) : -1;
+}
+
+/* ---------------------------------------------------------------- the line */
+
+/* The moment, to a microsecond, in UTC. */
+static void print_time(char *to, size_t size)
+{
+    struct timespec now;
+    struct tm utc;
+    char seconds[32];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &utc);
+    (void)snprintf(to, size, "%s.%06ldZ", seconds, now.tv_nsec / 1000);
+}
+
+static void print_host(char *to, size_t size)
+{
+    if (gethostname(to, size - 1) != 0) (void)snprintf(to, size, "localhost");
+    to[size - 1] = '\0';
+}
+
+/* Appends a text as the inside of a JSON string. */
+static size_t print_json(char *to, size_t used, size_t size, const char *text)
+{
+    for (; *text != '\0' && used + 8 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') to[used++] = '\\';
+        if (c >= ' ')
+            to[used++] = *text;
+        else
+            used += (size_t)snprintf(to + used, size - used, "\\u%04x", c);
+    }
+    return used;
+}
+
+static size_t make_json(char *line, size_t size, enum log_level level,
+                        const char *text)
+{
+    char when[64], host[65], rank[32] = "";
+    print_time(when, sizeof when);
+    print_host(host, sizeof host);
+    int32_t number = rank_now();
+    if (number >= 0)
+        (void)snprintf(rank, sizeof rank, "\"rank\":%d,", (int)number);
+    int used = snprintf(line, HEAD_SIZE, "{\"time\":\"%s\",\"host\":\"", when);
+    size_t at = print_json(line, (size_t)used, HEAD_SIZE / 2, host);
+    used = snprintf(line + at, HEAD_SIZE - at,
+                    "\",\"pid\":%d,%s\"epoch\":%u,\"level\":\"%s\",\"text\":\"",
+                    (int)getpid(), rank, (unsigned)atomic_load(&own_epoch),
+                    names[level]);
+    at = print_json(line, at + (size_t)used, size - 4, text);
+    memcpy(line + at, "\"}\n", 3);
+    return at + 3;
+}
+
+static size_t make_text(char *line, size_t size, enum log_level level,
+                        const char *text)
+{
+    char when[64], host[65], rank[32] = "", epoch[32] = "";
+    print_time(when, sizeof when);
+    print_host(host, sizeof host);
+    int32_t number = rank_now();
+    uint32_t now = atomic_load_explicit(&own_epoch, memory_order_relaxed);
+    if (number >= 0) (void)snprintf(rank, sizeof rank, " rank %d", (int)number);
+    if (now > 0) (void)snprintf(epoch, sizeof epoch, " epoch %u", now);
+    int used =
+        snprintf(line, size - 1, "pccl[%d] %s %s%s%s %s: %s", (int)getpid(),
+                 when, host, rank, epoch, names[level], text);
+    size_t end = used < 0 ? 0 : (size_t)used;
+    if (end > size - 2) end = size - 2;
+    line[end] = '\n';
+    return end + 1;
+}
+
+static void write_line(enum log_level level, const char *text)
+{
+    char line[HEAD_SIZE + 2 * TEXT_SIZE];
+    size_t size = json ? make_json(line, sizeof line, level, text)
+                       : make_text(line, sizeof line, level, text);
+    int error = errno;
+    ssize_t ignored = write(out_fd, line, size);
+    (void)ignored;
+    errno = error;
+}
+
+/* ---------------------------------------------------------- where it goes */
+
+static void open_file(const char *pattern)
+{
+    char rank[16] = "none", path[PATH_MAX], text[TEXT_SIZE];
+    int32_t number = rank_now();
+    if (number >= 0) (void)snprintf(rank, sizeof rank, "%d", (int)number);
+    errno = ENAMETOOLONG;
+    int fd = -1;
+    if (file_pattern(path, sizeof path, pattern, rank))
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        out_fd = fd;
+        return;
+    }
+    (void)snprintf(text, sizeof text,
+                   "PCCL_LOG_FILE=%.512s cannot be opened: %s; logging to "
+                   "stderr",
+                   pattern, strerror(errno));
+    write_line(LOG_WARN, text);
+}
+
+static void open_once(void)
+{
+    const char *format = getenv("PCCL_LOG_FORMAT");
+    const char *file = getenv("PCCL_LOG_FILE");
+    json = format && strcasecmp(format, "json") == 0;
+    if (file && *file != '\0') open_file(file);
+    if (!format || *format == '\0' || json || strcasecmp(format, "text") == 0)
+        return;
+    char text[TEXT_SIZE];
+    (void)snprintf(text, sizeof text,
+                   "PCCL_LOG_FORMAT=%.512s is not text or json; using text",
+                   format);
+    write_line(LOG_WARN, text);
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
-    char line[1024];
-    int used = snprintf(line, sizeof line, "pccl[%d] %s: ", (int)getpid(),
-                        names[level]);
+    char text[TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    int more =
-        vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
+    int size = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (more < 0) return;
-    size_t size = strlen(line);
-    line[size++] = '\n';
-    ssize_t ignored = write(STDERR_FILENO, line, size);
-    (void)ignored;
+    if (size < 0) return;
+    pthread_once(&opened, open_once);
+    write_line(level, text);
 }

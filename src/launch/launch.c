@@ -419,10 +419,33 @@ static int run_job(struct launch *launch)
     return status;
 }
 
+static void set(const char *name, const char *value)
+{
+    if (setenv(name, value, 1) != 0) complain("%s: %s", name, strerror(errno));
+}
+
+/* --log-file and --log-json, for this process and its ranks, which may work in
+ * another folder. A log that somebody asks for tells what happens. */
+static void log_setup(const struct options *options)
+{
+    char folder[PATH_MAX] = "";
+    const char *file = options->log_file;
+    if (options->log_json) set("PCCL_LOG_FORMAT", "json");
+    if (!file) return;
+    char *path = NULL;
+    if (*file != '/' && getcwd(folder, sizeof folder))
+        path = memory_print("%s/%s", folder, file);
+    set("PCCL_LOG_FILE", path ? path : file);
+    free(path);
+    const char *level = getenv("PCCL_LOG_LEVEL");
+    if (!level || *level == '\0') set("PCCL_LOG_LEVEL", "INFO");
+}
+
 static int run(struct launch *launch)
 {
     const struct options *options = &launch->options;
     bool alone = options->mode == MODE_COORDINATOR;
+    log_setup(options);
     descriptor_standard();
     signal(SIGPIPE, SIG_IGN);
     env_warn_unknown(warn_unknown);

@@ -260,3 +260,18 @@ bool option_pid(struct parser *p, const char *value, const char *unused)
            option_fail(p->options, "%s needs a process id, not '%s'", p->name,
                        value);
 }
+
+bool option_log_file(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->log_file = value;
+    return *value != '\0' ||
+           option_fail(p->options, "%s needs a file", p->name);
+}
+
+bool option_log_json(struct parser *p, const char *value, const char *second)
+{
+    (void)value;
+    (void)second;
+    return p->options->log_json = true;
+}

@@ -455,6 +455,8 @@ static const struct option_entry table[] = {
     {"output-filename", VALUE_ONE, apply_out_folder},
     {"outfile-pattern", VALUE_ONE, apply_out_pattern},
     {"errfile-pattern", VALUE_ONE, apply_err_pattern},
+    {"log-file", VALUE_ONE, option_log_file},
+    {"log-json", VALUE_NONE, option_log_json},
     {"v", VALUE_NONE, apply_verbose},
     {"verbose", VALUE_NONE, apply_verbose},
     {"h", VALUE_NONE, apply_help},

@@ -55,7 +55,7 @@ option_apply option_hosts, option_host_file, option_rank_file, option_per_host,
     option_agent, option_prefix, option_mca, option_interface, option_bind,
     option_bind_core, option_bind_socket, option_report_bindings,
     option_print_statuses, option_timestamps, option_debug, option_drain,
-    option_pid;
+    option_pid, option_log_file, option_log_json;
 
 /* Reads a whole file; the caller frees it. NULL: see errno. */
 char *option_file(const char *path);

@@ -77,6 +77,8 @@ struct options {
     const char *label;    /* pattern, or NULL */
     bool merge;           /* errors of ranks go to the same place as output */
     bool verbose;
+    const char *log_file; /* --log-file, or NULL */
+    bool log_json;
     bool until_done; /* a coordinator that ends with its run */
     struct host_list hosts;
     bool ranked;       /* hosts has one entry per rank, in order */

@@ -119,6 +119,19 @@ static void put_place(struct env_list *list, const struct rank_env *in)
     }
 }
 
+/* As launch.c has set them, also where -genvnone holds back the rest. */
+static void put_log(struct env_list *list, const struct options *o)
+{
+    static const char *const names[] = {"PCCL_LOG_FILE", "PCCL_LOG_LEVEL",
+                                        "PCCL_LOG_FORMAT"};
+    if (!o->log_file && !o->log_json) return;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+        bool set = i == 2 ? o->log_json : o->log_file != NULL;
+        if (set && value) put_text(list, names[i], value);
+    }
+}
+
 static void put_policy(struct env_list *list, const struct rank_env *in)
 {
     const struct options *o = in->options;
@@ -132,6 +145,7 @@ static void put_policy(struct env_list *list, const struct rank_env *in)
     if (o->elastic && list_find(list, "PCCL_DRAIN_SIGNAL") == list->count)
         put_text(list, "PCCL_DRAIN_SIGNAL", "URG");
     if (o->deadline) put_text(list, "PCCL_DEADLINE", o->deadline);
+    put_log(list, o);
     /* otherwise gfortran buffers output to a pipe and loses it in a crash */
     if (list_find(list, "GFORTRAN_UNBUFFERED_PRECONNECTED") == list->count)
         put_text(list, "GFORTRAN_UNBUFFERED_PRECONNECTED", "y");

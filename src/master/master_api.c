@@ -63,6 +63,7 @@ static int thread_start(pcclMasterInstance_t *m)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int bad = pthread_create(&m->thread, NULL, serve, m);
+    if (bad == 0) (void)pthread_setname_np(m->thread, "pccl-master");
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return bad;
 }

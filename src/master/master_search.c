@@ -191,6 +191,7 @@ static bool start(struct searcher *s)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     s->started = pthread_create(&s->thread, NULL, run, s) == 0;
+    if (s->started) (void)pthread_setname_np(s->thread, "pccl-search");
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return s->started;
 }

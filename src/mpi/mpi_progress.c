@@ -72,6 +72,7 @@ bool mpi_progress_start(void)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     running = pthread_create(&thread, NULL, run, NULL) == 0;
+    if (running) (void)pthread_setname_np(thread, "pccl-mpi");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return running;
 }
