@@ -98,7 +98,7 @@ endif()
 
 # The programs, each with its manual. pccl-bench finds its libraries from where
 # it lies; what a wheel needs was set before (python/CMakeLists.txt).
-foreach(program pccl-master pccl-bench)
+foreach(program pccl-master pccl-trace pccl-bench)
     if(TARGET ${program})
         install(TARGETS ${program} COMPONENT programs)
     endif()

@@ -920,6 +920,73 @@ typedef struct pcclViewChange_t {
 PCCL_EXPORT pcclResult_t pcclGetViewChange(const pcclComm_t *comm,
                                            pcclViewChange_t *change_out);
 
+/* ------------------------------------------------- what has happened
+ * Since the communicator was created, also over several connections; numbers
+ * never fall. `started` is at least the sum of the other three: the rest is
+ * under way, or was never awaited. */
+typedef struct pcclOperationCounts_t {
+    uint64_t started;
+    uint64_t succeeded;
+    uint64_t lost;   /* ended with pcclRankConnectionLost */
+    uint64_t failed; /* ended with any other result, or were refused */
+} pcclOperationCounts_t;
+
+enum { PCCL_STATISTICS_KINDS = 16 };
+
+/* A later version adds fields at the end. Bytes are those of all data between
+ * this peer and others, with headers and with what was sent again; not those to
+ * the master. Times are nanoseconds. */
+typedef struct pcclStatistics_t {
+    size_t size; /* in: sizeof(pcclStatistics_t); out: the bytes that are set */
+    pcclOperationCounts_t operations[PCCL_STATISTICS_KINDS]; /* by
+                                        pcclCollectiveKind_t; the rest is 0 */
+    uint64_t tcp_sent_bytes, tcp_received_bytes;
+    uint64_t shared_sent_bytes, shared_received_bytes; /* memory that two
+                                        processes of a host share */
+    uint64_t mapped_received_bytes; /* read from memory that a process of this
+                                       host shows to all others of it */
+    uint64_t cma_received_bytes;    /* read from a sender's own memory */
+    uint64_t sync_sent_bytes, sync_received_bytes; /* of shared state: part of
+                                        the bytes above */
+    uint64_t epochs;      /* views that came into force, with the first */
+    uint64_t updates;     /* ... that members had voted for */
+    uint64_t recoveries;  /* ... that nobody asked for: losses, broken links */
+    uint64_t recovery_ns; /* from the end of an epoch to the next view, over
+                             all recoveries */
+    uint64_t recovery_longest_ns;
+    uint64_t losses;   /* members that left this peer's views */
+    uint64_t joins;    /* members that came, after this one */
+    uint64_t restarts; /* operations that began again in a recovered view */
+    uint64_t retries;  /* ... that pcclAllReduceMultipleWithRetry and
+                          pcclAllReduceMultipleWithResults called again */
+    uint64_t waits;    /* how often a call slept until data came, */
+    uint64_t wait_ns;  /* and how long; a call polls before it sleeps */
+} pcclStatistics_t;
+
+/* Fills in what fits into statistics->size bytes. Local, never blocks; any
+ * thread, and before pcclConnect as well as after the run is lost.
+ *
+ * pcclInvalidArgument  statistics is NULL, or its size has no room for
+ *                      `operations`. */
+PCCL_EXPORT pcclResult_t pcclGetStatistics(const pcclComm_t *comm,
+                                           pcclStatistics_t *statistics);
+
+/* The trace of this process (environment PCCL_TRACE, see the README) has each
+ * operation, the waits within it, and changes of the view. A program adds spans
+ * of its own to it: each begin has an end in the same thread, and they nest.
+ *
+ * pcclTraceEnabled  sets *enabled_out to whether there is a trace; it does not
+ *                   change after the first pcclConnect. Without one the other
+ *                   two do nothing.
+ * pcclTraceBegin    `name`, of which 31 characters count, is copied. `member`:
+ *                   pcclMember_t.id of the partner, or 0. `bytes`: UINT64_MAX
+ *                   for none.
+ * All return pcclSuccess, or pcclInvalidArgument for NULL. */
+PCCL_EXPORT pcclResult_t pcclTraceEnabled(bool *enabled_out);
+PCCL_EXPORT pcclResult_t pcclTraceBegin(pcclComm_t *comm, const char *name,
+                                        uint64_t member, uint64_t bytes);
+PCCL_EXPORT pcclResult_t pcclTraceEnd(pcclComm_t *comm);
+
 /* Ends the run for all, for MPI_Abort. The master notifies the peers, whose
  * calls then return pcclMasterConnectionFailed, and its launcher, which kills
  * its ranks and exits with `code`. Returns at once. */

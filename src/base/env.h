@@ -27,6 +27,7 @@
     X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \
     X(PCCL_LOG_FILE, "file for log lines in place of stderr; %r %p %h")        \
     X(PCCL_LOG_FORMAT, "text, or json: an object per line")                    \
+    X(PCCL_TRACE, "file for a trace of each rank; %r %p %h")                   \
     X(PCCL_MAX_CONCURRENT_COLLECTIVE_OPS, "operations in flight")              \
     X(PCCL_MULTIPLEX_CHUNK_SIZE, "bytes sent before the next operation")       \
     X(PCCL_NUM_BENCHMARK_CONNECTIONS, "connections of a bandwidth probe")

@@ -123,7 +123,11 @@ pcclResult_t pcclConnect(pcclComm_t *comm)
     if (comm->session && comm->session->state != SESSION_GONE)
         return api_leave(comm, pcclInvalidUsage);
     comm_close(comm);
-    return api_leave(comm, (pcclResult_t)comm_open(comm));
+    comm_tell_open(comm);
+    if (comm_tells()) comm_tell_call(comm, "connect", 0, UINT64_MAX);
+    rc = (pcclResult_t)comm_open(comm);
+    if (comm_tells()) comm_tell_return(comm);
+    return api_leave(comm, rc);
 }
 
 pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
@@ -340,7 +344,9 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *comm)
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     pcclResult_t result;
+    if (comm_tells()) comm_tell_call(c, "update topology", 0, UINT64_MAX);
     int answer = vote(c, VOTE_UPDATE, &result);
+    if (comm_tells()) comm_tell_return(c);
     if (answer == 0xff) {
         comm_set_error(c, "another peer is inside an operation that this one "
                           "did not launch before it asked for an update");
@@ -415,7 +421,9 @@ pcclResult_t pcclOptimizeTopology(const pcclComm_t *comm)
     if (c->session->notified.world <= 1 && !c->left.votes[VOTE_OPTIMIZE])
         return api_leave(c, pcclInvalidUsage);
     pcclResult_t result;
+    if (comm_tells()) comm_tell_call(c, "optimize topology", 0, UINT64_MAX);
     int answer = vote(c, VOTE_OPTIMIZE, &result);
+    if (comm_tells()) comm_tell_return(c);
     if (answer == 0xff) {
         comm_set_error(c, "another peer is inside an operation or a vote that "
                           "this one did not take part in");
@@ -443,8 +451,12 @@ pcclSynchronizeSharedState(const pcclComm_t *comm,
         return api_leave(c, pcclInvalidArgument);
     if (!c->left.sync) rc = api_take_up(c);
     if (rc != pcclSuccess) return api_leave(c, rc);
-    return api_leave(c, (pcclResult_t)comm_synchronize(
-                            c, shared_state, strategy, sync_info_out));
+    if (comm_tells())
+        comm_tell_call(c, "synchronize shared state", 0, UINT64_MAX);
+    rc = (pcclResult_t)comm_synchronize(c, shared_state, strategy,
+                                        sync_info_out);
+    if (comm_tells()) comm_tell_return(c);
+    return api_leave(c, rc);
 }
 
 pcclResult_t pcclAbortRun(pcclComm_t *comm, int code)

@@ -78,12 +78,12 @@ static pcclResult_t pass(pcclComm_t *c, struct batch *b)
     return worst;
 }
 
-static bool is_left(const struct batch *b)
+static size_t count_left(const struct batch *b)
 {
-    for (size_t i = 0; i < b->count; i++) {
-        if (b->results[i] == pcclRankConnectionLost) return true;
-    }
-    return false;
+    size_t left = 0;
+    for (size_t i = 0; i < b->count; i++)
+        left += b->results[i] == pcclRankConnectionLost;
+    return left;
 }
 
 /* Locked. Lost members are no reason to end. */
@@ -96,7 +96,11 @@ static pcclResult_t reduce_all(pcclComm_t *c, struct batch *b,
     for (size_t i = 0; i < b->count; i++)
         b->results[i] = pcclRankConnectionLost;
     pcclResult_t rc = pcclSuccess;
-    while (is_left(b) && rc == pcclSuccess) rc = pass(c, b);
+    for (size_t left = b->count; left > 0 && rc == pcclSuccess;) {
+        rc = pass(c, b);
+        left = count_left(b);
+        if (rc == pcclSuccess) c->counters.retries += left;
+    }
     return rc;
 }
 

@@ -219,9 +219,9 @@ static pcclResult_t prepare(pcclComm_t *c, const pcclCollective_t *op,
     return pcclInvalidArgument;
 }
 
-/* Locked. The caller moves the bytes next, or waits. */
-static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
-                           const pcclQuantizationOptions_t *q, struct op **out)
+static pcclResult_t try_launch(pcclComm_t *c, const pcclCollective_t *op,
+                               const pcclQuantizationOptions_t *q,
+                               struct op **out)
 {
     struct op_request r;
     pcclResult_t rc = prepare(c, op, q, &r);
@@ -239,6 +239,32 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
                        (int)OPS_MAX, scoped ? ", or 256 in scopes" : "");
     else if (rc == pcclInternalError)
         comm_set_error(c, "out of memory for an operation");
+    return rc;
+}
+
+/* Locked. The caller moves the bytes next, or waits. */
+static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
+                           const pcclQuantizationOptions_t *q, struct op **out)
+{
+    pcclResult_t rc = try_launch(c, op, q, out);
+    count_started(&c->counters, op->kind);
+    if (rc != pcclSuccess) count_ended(&c->counters, op->kind, rc);
+    return rc;
+}
+
+/* The same for an operation that another call awaits. */
+static pcclResult_t launch_async(pcclComm_t *c, const pcclCollective_t *op,
+                                 const pcclQuantizationOptions_t *q,
+                                 struct op **out)
+{
+    if (!comm_tells()) return launch(c, op, q, out);
+    struct told_op told = comm_tell_called(c, op);
+    pcclResult_t rc = launch(c, op, q, out);
+    told.async = rc == pcclSuccess;
+    if (rc == pcclSuccess)
+        comm_tell_began(c, &told);
+    else
+        comm_tell_ended(c, &told, rc);
     return rc;
 }
 
@@ -271,8 +297,21 @@ static void end_scatter(pcclComm_t *c, struct scatter *s, int result)
     scatter_free(s);
 }
 
-pcclResult_t api_take(pcclComm_t *c, struct op *op, pccl_ns until,
-                      pcclReduceInfo_t *info)
+static pcclCollectiveKind_t kind_of(const struct op_look *look,
+                                    const struct scatter *scatter)
+{
+    static const pcclCollectiveKind_t kinds[COLL_COUNT] = {
+        [COLL_ALLREDUCE] = pcclKindAllReduce,
+        [COLL_BROADCAST] = pcclKindBroadcast,
+        [COLL_BARRIER] = pcclKindBarrier,
+        [COLL_ALLGATHER] = pcclKindAllGather,
+        [COLL_ALLTOALLV] = pcclKindAllToAllV};
+    return scatter ? pcclKindReduceScatter : kinds[look->coll];
+}
+
+/* `told`: what is told of the operation, or NULL. */
+static pcclResult_t take(pcclComm_t *c, struct op *op, pccl_ns until,
+                         pcclReduceInfo_t *info, struct told_op *told)
 {
     op_set_awaited(op, true);
     progress_wait(c, op, until);
@@ -283,37 +322,62 @@ pcclResult_t api_take(pcclComm_t *c, struct op *op, pccl_ns until,
             "the operation goes on: await it, or have it fail");
     }
     pcclReduceInfo_t got = {0};
-    struct wire_op name = op_name(op);
+    struct op_look look;
+    op_look(op, &look);
     struct scatter *scatter = op_keep(op);
+    pcclCollectiveKind_t kind = kind_of(&look, scatter);
+    if (told && told->async) *told = comm_tell_awaited(c, op, kind);
+    if (told) told->look = look;
     int result = session_take(c->session, op, &got.local_world_size,
                               &got.tx_bytes, &got.rx_bytes);
     if (scatter) end_scatter(c, scatter, result);
+    count_ended(&c->counters, kind, result);
+    c->counters.mapped_received += look.mapped;
+    if (told && result == pcclSuccess) told->members = got.local_world_size;
     if (result == pcclSuccess && info) *info = got;
     if (result == pcclRankConnectionLost && info) info->rx_bytes = got.rx_bytes;
-    if (result != pcclSuccess) describe(c, result, &name);
+    if (result != pcclSuccess) describe(c, result, &look.name);
     return (pcclResult_t)result;
 }
 
+pcclResult_t api_take(pcclComm_t *c, struct op *op, pccl_ns until,
+                      pcclReduceInfo_t *info)
+{
+    if (!comm_tells()) return take(c, op, until, info, NULL);
+    struct told_op told = {.async = true};
+    pcclResult_t rc = take(c, op, until, info, &told);
+    if (told.begun) comm_tell_ended(c, &told, rc);
+    return rc;
+}
+
 /* Locked. Runs a blocking operation from launch to result. */
-static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
-                        const pcclQuantizationOptions_t *q,
-                        pcclReduceInfo_t *info)
+static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
+                           const pcclQuantizationOptions_t *q,
+                           pcclReduceInfo_t *info, struct told_op *told)
 {
     struct op_request r;
     struct op *started;
     pccl_ns until = comm_limit(c);
     if (op->kind == pcclKindReduceScatter) {
         pcclResult_t begun = launch(c, op, NULL, &started);
-        return begun ? begun : api_take(c, started, until, info);
+        if (told && begun == pcclSuccess) comm_tell_began(c, told);
+        return begun ? begun : take(c, started, until, info, told);
     }
     pcclResult_t rc = prepare(c, op, q, &r);
-    if (rc != pcclSuccess) return rc;
+    if (rc != pcclSuccess) {
+        count_started(&c->counters, op->kind);
+        count_ended(&c->counters, op->kind, rc);
+        return rc;
+    }
     switch (progress_fast(c, &r, op->view_epoch, &started)) {
     case FAST_NOTHING:
         engine_wait_begins(c->session->engine);
         rc = launch(c, op, q, &started);
         break;
     case FAST_TAKEN:
+        count_started(&c->counters, op->kind);
+        count_ended(&c->counters, op->kind, pcclSuccess);
+        if (told) fast_look(c->session->engine, &told->look);
         if (info) {
             *info = (pcclReduceInfo_t){.local_world_size =
                                            c->session->notified.size};
@@ -321,12 +385,41 @@ static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
         }
         return pcclSuccess;
     case FAST_REST:
+        count_started(&c->counters, op->kind);
         break;
     case FAST_FAILED:
+        count_started(&c->counters, op->kind);
+        count_ended(&c->counters, op->kind, pcclInternalError);
         return pcclInternalError;
     }
     if (rc != pcclSuccess) return rc;
-    return api_take(c, started, until, info);
+    if (told) comm_tell_began(c, told);
+    return take(c, started, until, info, told);
+}
+
+/* Out of line: the caller then needs neither its stack nor its registers. */
+__attribute__((noinline, cold)) static pcclResult_t
+run_told(pcclComm_t *c, const pcclCollective_t *op,
+         const pcclQuantizationOptions_t *q, pcclReduceInfo_t *info)
+{
+    struct told_op told = comm_tell_called(c, op);
+    pcclResult_t rc = run_op(c, op, q, info, &told);
+    comm_tell_ended(c, &told, rc);
+    if (rc != pcclCancelled && rc != pcclTimedOut) return rc;
+    /* It goes on, and another call may await it. */
+    told.async = true;
+    told.begun = false;
+    told.began = comm_now();
+    comm_tell_began(c, &told);
+    return rc;
+}
+
+static pcclResult_t run(pcclComm_t *c, const pcclCollective_t *op,
+                        const pcclQuantizationOptions_t *q,
+                        pcclReduceInfo_t *info)
+{
+    if (comm_tells()) return run_told(c, op, q, info);
+    return run_op(c, op, q, info, NULL);
 }
 
 static struct op *find_handle(pcclComm_t *c, uint64_t tag)
@@ -344,7 +437,7 @@ pcclResult_t pcclCollectiveAsync(const pcclCollective_t *op, pcclComm_t *comm,
     if (!op || !handle_out || op->size < SIZE_WITHOUT_ARGUMENTS)
         return api_leave(c, pcclInvalidArgument);
     struct op *started;
-    rc = launch(c, op, NULL, &started);
+    rc = launch_async(c, op, NULL, &started);
     if (rc != pcclSuccess) return api_leave(c, rc);
     *handle_out = (pcclAsyncReduceOp_t){comm, op->tag};
     progress_launched(c);
@@ -442,7 +535,7 @@ pcclResult_t api_launch_reduce(pcclComm_t *c, const void *sendbuf,
                                struct op **out)
 {
     pcclCollective_t op = describe_reduce(sendbuf, recvbuf, d);
-    return launch(c, &op, &d->quantization_options, out);
+    return launch_async(c, &op, &d->quantization_options, out);
 }
 
 pcclResult_t pcclAllReduceAsync(const void *sendbuf, void *recvbuf,

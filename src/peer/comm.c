@@ -100,6 +100,15 @@ static void resume_accepting(pcclComm_t *c)
     if (ok) c->io.accept_paused = false;
 }
 
+/* Nobody waits for the disk: the loop expects that others have had the lock. */
+static void write_trace(pcclComm_t *c)
+{
+    if (!trace_is_on()) return;
+    pthread_mutex_unlock(&c->lock);
+    comm_tell_flush();
+    comm_lock(c);
+}
+
 static void on_tick(void *comm)
 {
     pcclComm_t *c = comm;
@@ -108,6 +117,7 @@ static void on_tick(void *comm)
     comm_self_look(c);
     session_tick(c->session, comm_now());
     progress_changed(c);
+    write_trace(c);
 }
 
 static void on_wake(void *comm)
@@ -115,6 +125,7 @@ static void on_wake(void *comm)
     pcclComm_t *c = comm;
     if (c->background.stopping) io_loop_stop(&c->background.loop);
     progress_woken(c);
+    write_trace(c);
 }
 
 static void loop_release(void *comm)
@@ -278,6 +289,7 @@ static void drop_scatters(pcclComm_t *c)
 static void release(pcclComm_t *c)
 {
     comm_io_close_all(c);
+    if (c->session) count_fast(&c->counters, c->session);
     if (c->session) drop_scatters(c);
     if (c->session) session_free(c->session);
     if (c->left.sync) state_list_free(c->left.sync);
@@ -303,7 +315,8 @@ static void release(pcclComm_t *c)
 /* The time between two ticks. */
 static pccl_ns pace(const pcclComm_t *c)
 {
-    return PCCL_TIME_OF_TICK(links_deadline(c->session->links));
+    pccl_ns tick = PCCL_TIME_OF_TICK(links_deadline(c->session->links));
+    return trace_is_on() && tick > TRACE_PERIOD ? TRACE_PERIOD : tick;
 }
 
 void comm_pace(pcclComm_t *c)
@@ -433,6 +446,7 @@ void comm_close(pcclComm_t *c)
     io_loop_wake(&c->background.loop);
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->background.thread, NULL);
+    comm_tell_flush();
     pthread_mutex_lock(&c->lock);
     release(c);
 }

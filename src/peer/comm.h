@@ -12,6 +12,7 @@
 #include "../elastic/session.h"
 #include "../link/send_window.h"
 #include "../link/shared_memory.h"
+#include "comm_tell.h"
 #include "progress.h"
 
 #include <pthread.h>
@@ -123,6 +124,10 @@ struct pcclComm_t {
     struct comm_io io;
     struct comm_self self;
     void (*namer)(uint64_t tag, char *text, size_t size); /* or NULL */
+    struct counters counters;
+    struct told_wait told_wait;
+    struct told_launch told_launches[TOLD_LAUNCHES];
+    uint64_t told_change; /* the round that ends the epoch; 0: none */
 };
 
 /* --- comm.c --- */

@@ -148,6 +148,7 @@ static bool receive(pcclComm_t *c, uint32_t number)
             return true;
         }
         moved = true;
+        c->counters.tcp_received += (uint64_t)n;
         if (!engine_rx(e, number, (size_t)n)) {
             LOG(LOG_INFO, "closed a connection that broke the protocol");
             return true;
@@ -198,6 +199,7 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             return true;
         }
         moved = true;
+        c->counters.tcp_sent += (uint64_t)n;
         engine_tx(e, number, (size_t)n);
         if ((size_t)n < total) {
             s->blocked = true;

@@ -111,7 +111,11 @@ static void read_frames(pcclComm_t *c)
             return;
         }
         done += used;
+        struct view_before before = count_before(c->session);
         session_on_message(c->session, &msg);
+        struct view_change change =
+            count_view(&c->counters, c->session, &before);
+        if (change.closed || change.installed) comm_tell_view(c, &change);
     }
     memmove(m->in, m->in + done, m->in_size - done);
     m->in_size -= done;

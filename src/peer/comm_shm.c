@@ -162,8 +162,9 @@ void comm_shm_disarm(pcclComm_t *c, uint32_t number)
 /* ------------------------------------------------------------------ moving */
 
 /* Copies the bytes that may leave now into the channel; false: none could. */
-static bool put(struct engine *e, uint32_t number, struct channel *channel)
+static bool put(pcclComm_t *c, uint32_t number, struct channel *channel)
 {
+    struct engine *e = c->session->engine;
     struct conn_part parts[2];
     uint32_t count = engine_tx_window(e, number, parts);
     size_t done = 0;
@@ -178,6 +179,7 @@ static bool put(struct engine *e, uint32_t number, struct channel *channel)
     }
     if (done == 0) return false;
     channel_write(channel, done);
+    c->counters.shared_sent += done;
     engine_tx(e, number, done);
     return true;
 }
@@ -190,7 +192,7 @@ bool comm_shm_transmit(pcclComm_t *c, uint32_t number)
     struct conn_part parts[2];
     int pieces = 0;
     engine_clear_dirty(e, number);
-    while (pieces < PIECES_MAX && put(e, number, channel)) pieces++;
+    while (pieces < PIECES_MAX && put(c, number, channel)) pieces++;
     s->blocked = engine_tx_window(e, number, parts) > 0;
     if (pieces > 0) comm_shm_ring(c, number, CHANNEL_WANTS_DATA);
     if (channel->broken) comm_io_lost(c, number);
@@ -220,6 +222,7 @@ bool comm_shm_receive(pcclComm_t *c, uint32_t number)
         if (!comm_shm_receives(c, number)) return true; /* closed */
         if (size == 0) break;
         channel_read(channel, size);
+        c->counters.shared_received += size;
         moved = true;
     }
     if (!comm_shm_receives(c, number)) return true;
@@ -249,6 +252,7 @@ bool comm_shm_cma_read(void *comm, uint32_t number,
         if (n <= 0) return false;
         done += (size_t)n;
     }
+    c->counters.cma_received += size;
     read_socket(s);
     return !s->ended;
 }

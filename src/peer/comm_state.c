@@ -177,6 +177,10 @@ static int end(pcclComm_t *c, pcclSharedState_t *state,
     int result = session_sync_take(s, &state->revision, &tx, &rx);
     if (result == pcclSuccess && info)
         *info = (pcclSharedStateSyncInfo_t){(size_t)tx, (size_t)rx};
+    if (result == pcclSuccess) {
+        c->counters.synced_sent += tx;
+        c->counters.synced_received += rx;
+    }
     if (result == pcclSuccess && s->sync_error[0] != '\0')
         LOG(LOG_WARN, "a member was refused: %s", s->sync_error);
     if (s->sync_error[0] != '\0') comm_set_error(c, "%s", s->sync_error);

@@ -170,7 +170,10 @@ void progress_sleep(pcclComm_t *c, pccl_ns most)
 {
     struct progress *p = &c->progress;
     apply(c, PROGRESS_ON_SLEEP);
+    pccl_ns slept = comm_now();
     comm_watch_sleep(c, most);
+    c->counters.waits++;
+    c->counters.wait += comm_now() - slept;
     apply(c, PROGRESS_ON_WAKE);
     if (!p->owner_rung) return;
     uint64_t count;

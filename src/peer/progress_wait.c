@@ -43,6 +43,7 @@ static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
     moved |= loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
                                                 : comm_io_move(c);
     if (!moved) return LOOK_IDLE;
+    if (comm_tells()) comm_tell_wait(c, goal->op, false);
     comm_master_flush(c);
     return LOOK_MOVED;
 }
@@ -64,13 +65,16 @@ static void own(pcclComm_t *c, struct goal *goal)
 {
     progress_enter(c, goal->sync);
     while (!is_over(c, goal)) {
+        if (comm_tells()) comm_tell_wait(c, goal->op, false);
         poll_for(c, goal);
         if (is_over(c, goal)) break;
+        if (comm_tells()) comm_tell_wait(c, goal->op, true);
         pccl_ns left = SLEEP_MAX;
         if (goal->until != PCCL_NEVER) left = goal->until - comm_now();
         if (left <= 0) break;
         progress_sleep(c, left < SLEEP_MAX ? left : SLEEP_MAX);
     }
+    if (comm_tells()) comm_tell_wait(c, NULL, false);
     progress_leave(c);
 }
 

@@ -184,6 +184,7 @@ bool fast_start(struct engine *e, const struct op_request *r)
         if (q->sends > 0) memcpy(to + FRAME_SIZE, body, q->sends);
         channel_write(channel, FRAME_SIZE + q->sends);
         q->eps[i].body = NULL;
+        q->sent += FRAME_SIZE + q->sends;
     }
     return true;
 }
@@ -228,8 +229,10 @@ static void finish(struct engine *e, struct fast_path *q)
             fold(e, q);
         memcpy(q->cached->bytes, q->r->recvbuf, q->size);
     }
-    for (uint32_t i = 0; i < q->ep_count; i++)
+    for (uint32_t i = 0; i < q->ep_count; i++) {
         channel_read(q->eps[i].conn->channel, FRAME_SIZE + q->eps[i].recvs);
+        q->received += FRAME_SIZE + q->eps[i].recvs;
+    }
     q->cached->seq = q->frame.seq;
     q->cached->size = q->size;
     q->cached->old = false;
@@ -251,6 +254,7 @@ enum fast_status fast_poll(struct engine *e)
         if (memcmp(from, head, FRAME_SIZE) != 0) return FAST_STRANGE;
         if (size < FRAME_SIZE + ep->recvs) continue;
         ep->body = from + FRAME_SIZE;
+        q->latest = i;
         q->left--;
     }
     if (q->left > 0) return FAST_WAITS;

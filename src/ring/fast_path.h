@@ -51,6 +51,8 @@ struct fast_path {
     uint8_t empty[FRAME_SIZE];    /* the header without one */
     uint8_t *own;                 /* copy of an in-place input */
     size_t own_size;
+    uint64_t sent, received; /* bytes so far, with headers */
+    uint32_t latest;         /* endpoint whose frame came last */
 };
 
 #endif

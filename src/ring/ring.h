@@ -194,6 +194,24 @@ void *op_keep(const struct op *op);
  * epoch, or in any case if `again`. */
 void engine_fail(struct engine *e, struct op *op, bool again);
 bool op_fails(const struct op *op);
+/* What a driver tells of an operation: op_look.c. */
+struct op_look {
+    struct wire_op name;
+    uint32_t epoch; /* that belongs to the name; 0: it has never started */
+    enum plan_coll coll;
+    const char *caller; /* name of the function that the caller implements with
+                           it, borrowed from the call; or NULL */
+    uint64_t bytes;     /* of the result */
+    uint64_t mapped;    /* bytes read from the memory of other members */
+    uint32_t missing;   /* partners that it waits for */
+    uint64_t partner;   /* the first of them */
+};
+void op_look(const struct op *op, struct op_look *look);
+/* The name of the fast operation that has just ended; `partner` came last. */
+void fast_look(const struct engine *e, struct op_look *look);
+/* Bytes that all fast operations have sent and received, with headers. */
+void fast_total(const struct engine *e, uint64_t *tx, uint64_t *rx);
+
 /* Takes the result of a DONE operation and frees the operation. */
 struct op_outcome {
     int result;

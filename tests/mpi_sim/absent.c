@@ -32,6 +32,19 @@ ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,
 
 ABSENT(bool, io_loop_watch, false, struct io_loop *loop, struct io_watch *w,
        uint32_t mask)
+/* Nobody listens. */
+atomic_bool comm_tell_state, trace_state;
+NOTHING(comm_tell_open, pcclComm_t *c)
+NOTHING(comm_tell_call, pcclComm_t *c, const char *name, uint64_t partner,
+        uint64_t bytes)
+NOTHING(comm_tell_return, pcclComm_t *c)
+NOTHING(comm_tell_began, pcclComm_t *c, struct told_op *told)
+NOTHING(comm_tell_ended, pcclComm_t *c, struct told_op *told, int result)
+ABSENT(struct told_op, comm_tell_called, (struct told_op){0},
+       const pcclComm_t *c, const pcclCollective_t *op)
+ABSENT(struct told_op, comm_tell_awaited, (struct told_op){0},
+       const pcclComm_t *c, const struct op *op, pcclCollectiveKind_t kind)
+
 ABSENT(int, comm_stop_waiting, why, pcclComm_t *c, int why, const char *next)
 NOTHING(program_gives, const struct sim_proc *p, const struct wire_msg *msg)
 ABSENT(bool, program_quick, false, struct sim *s, struct sim_proc *p)

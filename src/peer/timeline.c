@@ -1,0 +1,261 @@
+/* timeline.c - rings of events, and the file that they go to. See timeline.h.
+ */
+#include "timeline.h"
+
+#include "timeline_text.h"
+#include "../base/file_pattern.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { RING_EVENTS = 8192, BUFFER_SIZE = 64 * 1024 };
+
+/* Of one thread at a time, which puts events at `head`. Whoever holds the lock
+ * of the file takes them from `tail`. Rings are never freed: threads may put
+ * events while the process ends. */
+struct ring {
+    struct ring *next;
+    atomic_bool used; /* by a living thread */
+    bool named;       /* the file has the thread's name */
+    int thread;
+    char thread_name[16];
+    _Atomic uint32_t head, tail;
+    struct trace_event events[RING_EVENTS];
+};
+
+atomic_bool trace_state;
+
+static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
+static int file = -1;
+static bool forked; /* after it was opened */
+static bool closed;
+static char buffer[BUFFER_SIZE];
+static size_t buffered;
+static char problem[512];
+
+static _Atomic(struct ring *) rings;
+static _Thread_local struct ring *own;
+static pthread_key_t own_key; /* its destructor gives the ring back */
+
+/* ------------------------------------------------------------------- file */
+
+static void write_buffer(void)
+{
+    size_t done = 0;
+    while (done < buffered) {
+        ssize_t n = write(file, buffer + done, buffered - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break; /* a full disk: the trace ends there */
+        done += (size_t)n;
+    }
+    buffered = 0;
+}
+
+static char *room(size_t size)
+{
+    if (buffered + size > sizeof buffer) write_buffer();
+    return buffer + buffered;
+}
+
+static void write_ring(struct ring *r)
+{
+    uint32_t head = atomic_load_explicit(&r->head, memory_order_acquire);
+    uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    if (head != tail && !r->named) {
+        r->named = true;
+        buffered +=
+            trace_text_thread(room(TRACE_TEXT_MAX), r->thread, r->thread_name);
+    }
+    for (; tail != head; tail++)
+        buffered += trace_text_event(room(TRACE_TEXT_MAX), r->thread,
+                                     &r->events[tail % RING_EVENTS]);
+    atomic_store_explicit(&r->tail, tail, memory_order_release);
+}
+
+static void flush_locked(void)
+{
+    if (file < 0 || closed) return;
+    for (struct ring *r = atomic_load(&rings); r; r = r->next) write_ring(r);
+    write_buffer();
+}
+
+void trace_flush(void)
+{
+    pthread_mutex_lock(&file_lock);
+    flush_locked();
+    pthread_mutex_unlock(&file_lock);
+}
+
+/* The process ends. */
+__attribute__((destructor)) static void finish(void)
+{
+    if (!trace_is_on()) return;
+    pthread_mutex_lock(&file_lock);
+    flush_locked();
+    if (file >= 0 && !closed) {
+        buffered += trace_text_end(room(TRACE_TEXT_MAX));
+        write_buffer();
+    }
+    closed = true;
+    atomic_store(&trace_state, false);
+    pthread_mutex_unlock(&file_lock);
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&file_lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&file_lock);
+}
+
+/* The file is the parent's. A child that connects opens its own. */
+static void in_child(void)
+{
+    atomic_store(&trace_state, false);
+    if (file >= 0) close(file);
+    forked = forked || file >= 0;
+    file = -1;
+    buffered = 0;
+    own = NULL;
+    atomic_store(&rings, NULL);
+    pthread_mutex_unlock(&file_lock);
+}
+
+static void give_back(void *ring)
+{
+    struct ring *r = ring;
+    pthread_mutex_lock(&file_lock);
+    flush_locked();
+    pthread_mutex_unlock(&file_lock);
+    atomic_store(&r->used, false);
+}
+
+static bool make_key(void)
+{
+    static bool made;
+    if (made) return true;
+    made = pthread_key_create(&own_key, give_back) == 0 &&
+           pthread_atfork(before_fork, in_parent, in_child) == 0;
+    return made;
+}
+
+static bool names_process(const char *pattern)
+{
+    return strstr(pattern, "%p") || strstr(pattern, "%r");
+}
+
+/* Without %r and %p the rank is appended; a process that has none, or that was
+ * forked by one that writes a trace, has its own number there. */
+static bool make_path(char *path, size_t size, const char *set, int32_t rank)
+{
+    char pattern[PATH_MAX], text[32];
+    (void)snprintf(text, sizeof text, "p%d", (int)getpid());
+    if (rank >= 0 && !forked)
+        (void)snprintf(text, sizeof text, "%d", (int)rank);
+    int used = snprintf(pattern, sizeof pattern, "%s%s", set,
+                        names_process(set) ? "" : ".%r");
+    return used > 0 && (size_t)used < sizeof pattern &&
+           file_pattern(path, size, pattern, text);
+}
+
+static const char *open_locked(const char *set, int32_t rank)
+{
+    char path[PATH_MAX];
+    if (file >= 0 || closed) return NULL;
+    errno = ENAMETOOLONG;
+    int fd = -1;
+    if (make_key() && make_path(path, sizeof path, set, rank))
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        (void)snprintf(problem, sizeof problem,
+                       "PCCL_TRACE=%.256s cannot be opened: %s", set,
+                       strerror(errno));
+        return problem;
+    }
+    file = fd;
+    buffered += trace_text_begin(room(2 * TRACE_TEXT_MAX), rank);
+    write_buffer();
+    atomic_store(&trace_state, true);
+    return NULL;
+}
+
+const char *trace_open(int32_t rank)
+{
+    const char *set = getenv("PCCL_TRACE");
+    if (!set || *set == '\0') return NULL;
+    pthread_mutex_lock(&file_lock);
+    const char *why = open_locked(set, rank);
+    pthread_mutex_unlock(&file_lock);
+    return why;
+}
+
+/* ------------------------------------------------------------------- rings */
+
+static void adopt(struct ring *r)
+{
+    r->thread = (int)syscall(SYS_gettid);
+    if (pthread_getname_np(pthread_self(), r->thread_name,
+                           sizeof r->thread_name) != 0)
+        r->thread_name[0] = '\0';
+    r->named = false;
+    own = r;
+    (void)pthread_setspecific(own_key, r);
+}
+
+/* Of a thread that has ended, or a new one. NULL: no memory. */
+static struct ring *find_ring(void)
+{
+    for (struct ring *r = atomic_load(&rings); r; r = r->next) {
+        bool used = false;
+        if (!atomic_compare_exchange_strong(&r->used, &used, true)) continue;
+        adopt(r);
+        return r;
+    }
+    struct ring *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    atomic_store(&r->used, true);
+    adopt(r);
+    r->next = atomic_load(&rings);
+    while (!atomic_compare_exchange_weak(&rings, &r->next, r)) continue;
+    return r;
+}
+
+bool trace_put(const struct trace_event *event)
+{
+    struct ring *r = own ? own : find_ring();
+    if (!r) return false;
+    uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+    uint32_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+    if (head - tail == RING_EVENTS) {
+        trace_flush();
+        tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+        if (head - tail == RING_EVENTS) return false; /* the file is closed */
+    }
+    r->events[head % RING_EVENTS] = *event;
+    atomic_store_explicit(&r->head, head + 1, memory_order_release);
+    return head + 1 - tail == RING_EVENTS / 2;
+}
+
+/* Names come from programs: only what needs no escape in JSON. */
+void trace_set_name(struct trace_event *event, const char *name)
+{
+    size_t i = 0;
+    for (; i < TRACE_NAME_SIZE - 1 && name[i] != '\0'; i++) {
+        char c = name[i];
+        bool plain = c >= ' ' && c <= '~' && c != '"' && c != '\\';
+        event->name[i] = plain ? c : '?';
+    }
+    event->name[i] = '\0';
+}
