@@ -96,67 +96,6 @@ static bool apply_path(struct parser *p, const char *value, const char *unused)
     return true;
 }
 
-static bool apply_listen(struct parser *p, const char *value,
-                         const char *unused)
-{
-    (void)unused;
-    p->options->has_listen = true;
-    if (address_parse(value, MASTER_PORT, &p->options->listen)) return true;
-    return option_fail(p->options,
-                       "%s: '%s' is no address; write ADDRESS:PORT, "
-                       "[IPV6]:PORT, ADDRESS or PORT",
-                       p->name, value);
-}
-
-static bool coordinator_set(struct parser *p, const char *value)
-{
-    if (address_parse(value, MASTER_PORT, &p->options->master) &&
-        *p->options->master.host != '\0' && p->options->master.port != 0) {
-        return true;
-    }
-    return option_fail(p->options, "%s: '%s' is no address; write HOST:PORT",
-                       p->name, value);
-}
-
-static bool apply_join(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    p->options->join = true;
-    return coordinator_set(p, value);
-}
-
-static bool apply_status(struct parser *p, const char *value,
-                         const char *unused)
-{
-    (void)unused;
-    p->options->asks_status = true;
-    return coordinator_set(p, value);
-}
-
-/* Nobody but this host reaches it unless the text names an address. */
-static bool apply_http(struct parser *p, const char *value, const char *unused)
-{
-    (void)unused;
-    struct address *http = &p->options->http;
-    p->options->serves_http = true;
-    if (!address_parse(value, HTTP_PORT, http))
-        return option_fail(p->options,
-                           "%s: '%s' is no address; write PORT, ADDRESS:PORT "
-                           "or *:PORT",
-                           p->name, value);
-    if (*http->host == '\0' && *value != '*')
-        snprintf(http->host, sizeof http->host, "127.0.0.1");
-    return true;
-}
-
-static bool apply_json(struct parser *p, const char *value, const char *unused)
-{
-    (void)value;
-    (void)unused;
-    p->options->json = true;
-    return true;
-}
-
 bool option_deadline(struct parser *p, const char *value, const char *unused)
 {
     (void)unused;
@@ -431,11 +370,11 @@ static const struct option_entry table[] = {
     {"app", VALUE_ONE, apply_config},
     {"s", VALUE_ONE, apply_stdin},
     {"stdin", VALUE_ONE, apply_stdin},
-    {"listen", VALUE_ONE, apply_listen},
-    {"join", VALUE_ONE, apply_join},
-    {"status", VALUE_ONE, apply_status},
-    {"status-http", VALUE_ONE, apply_http},
-    {"json", VALUE_NONE, apply_json},
+    {"listen", VALUE_ONE, option_listen},
+    {"join", VALUE_ONE, option_join},
+    {"status", VALUE_ONE, option_status},
+    {"status-http", VALUE_ONE, option_http},
+    {"json", VALUE_NONE, option_json},
     {"deadline", VALUE_ONE, option_deadline},
     {"timeout", VALUE_ONE, option_timeout},
     {"quorum", VALUE_ONE, apply_quorum},

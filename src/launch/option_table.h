@@ -49,6 +49,9 @@ typedef bool option_apply(struct parser *p, const char *value,
 option_apply option_env, option_env_all, option_env_none, option_env_list,
     option_genv, option_genv_all, option_genv_none, option_genv_list,
     option_export;
+/* option_coordinator.c */
+option_apply option_listen, option_join, option_status, option_http,
+    option_json;
 /* option_places.c */
 option_apply option_hosts, option_host_file, option_rank_file, option_per_host,
     option_one_per_host, option_map, option_launcher, option_launcher_exec,

@@ -35,7 +35,8 @@ master/dispute_text.c master/edges.c
 master/limits.c master/master.c master/round.c master/round_ops.c
 master/round_view.c master/silence.c master/state_vote.c
 launch/address.c launch/agent.c launch/agent_link.c launch/hosts.c
-launch/option_env.c launch/option_places.c launch/option_table.c
+launch/option_coordinator.c launch/option_env.c launch/option_places.c
+launch/option_table.c
 launch/options.c launch/remote.c
 '
 
