@@ -248,7 +248,7 @@ static pcclResult_t launch(pcclComm_t *c, const pcclCollective_t *op,
 {
     pcclResult_t rc = try_launch(c, op, q, out);
     count_started(&c->counters, op->kind);
-    if (rc != pcclSuccess) count_ended(&c->counters, op->kind, rc);
+    if (rc != pcclSuccess) count_ended(&c->counters, op->kind, (int)rc);
     return rc;
 }
 
@@ -264,7 +264,7 @@ static pcclResult_t launch_async(pcclComm_t *c, const pcclCollective_t *op,
     if (rc == pcclSuccess)
         comm_tell_began(c, &told);
     else
-        comm_tell_ended(c, &told, rc);
+        comm_tell_ended(c, &told, (int)rc);
     return rc;
 }
 
@@ -346,7 +346,7 @@ pcclResult_t api_take(pcclComm_t *c, struct op *op, pccl_ns until,
     if (!comm_tells()) return take(c, op, until, info, NULL);
     struct told_op told = {.async = true};
     pcclResult_t rc = take(c, op, until, info, &told);
-    if (told.begun) comm_tell_ended(c, &told, rc);
+    if (told.begun) comm_tell_ended(c, &told, (int)rc);
     return rc;
 }
 
@@ -366,7 +366,7 @@ static pcclResult_t run_op(pcclComm_t *c, const pcclCollective_t *op,
     pcclResult_t rc = prepare(c, op, q, &r);
     if (rc != pcclSuccess) {
         count_started(&c->counters, op->kind);
-        count_ended(&c->counters, op->kind, rc);
+        count_ended(&c->counters, op->kind, (int)rc);
         return rc;
     }
     switch (progress_fast(c, &r, op->view_epoch, &started)) {
@@ -404,7 +404,7 @@ run_told(pcclComm_t *c, const pcclCollective_t *op,
 {
     struct told_op told = comm_tell_called(c, op);
     pcclResult_t rc = run_op(c, op, q, info, &told);
-    comm_tell_ended(c, &told, rc);
+    comm_tell_ended(c, &told, (int)rc);
     if (rc != pcclCancelled && rc != pcclTimedOut) return rc;
     /* It goes on, and another call may await it. */
     told.async = true;

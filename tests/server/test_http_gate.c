@@ -116,7 +116,7 @@ static void test_tokens_of_users(void **state)
     longest[HTTP_TOKEN_MAX] = '\0';
     assert_null(http_token_fault(longest));
     assert_null(http_token_fault(TOKEN));
-    assert_non_null(http_token_fault(TOKEN + 1));
+    assert_non_null(http_token_fault(&TOKEN[1]));
     assert_non_null(http_token_fault(""));
     assert_non_null(http_token_fault(TOKEN " "));
     assert_non_null(http_token_fault(TOKEN "\n"));
