@@ -28,6 +28,9 @@ enum { TYPE_PREFIX = 0x200, TYPE_MASK = ~0xff, OP_PREFIX = 0, OP_MASK = ~0x3f };
 #define KEY_OF(key) (key)
 #define KEY_OF_FORTRAN(key) ((void)(key), false)
 #define PVAR_SESSION MPI_T_pvar_session_t
+#define PVAR_HANDLE MPI_T_pvar_handle_t
+#define EVENT_REGISTRATION MPI_T_event_registration_t
+#define EVENT_INSTANCE MPI_T_event_instance_t
 #define FACE_NAME "the standard ABI of MPI 5.0"
 
 #else
@@ -47,6 +50,9 @@ enum {
 #define KEY_OF(key) (((key)-1) | 1)
 #define KEY_OF_FORTRAN(key) ((key) % 2 == 0)
 #define PVAR_SESSION MPIR_T_pvar_session_s
+#define PVAR_HANDLE MPIR_T_pvar_handle_s
+#define EVENT_REGISTRATION MPIR_T_event_registration_s
+#define EVENT_INSTANCE MPIR_T_event_instance_s
 #define FACE_NAME "the ABI of MPICH " MPICH_VERSION
 
 #endif

@@ -187,6 +187,7 @@ struct world {
     enum failure_policy policy;
     bool forced;   /* ranks change under any program (rank_use.h) */
     bool promotes; /* PCCL_LOST_ROOT=promote */
+    bool traces;   /* PCCL_TRACE */
 };
 
 extern struct world world;

@@ -1,12 +1,19 @@
-/* tools.c - the tools interface (MPI_T) without any variables, categories,
- * events or sources, which MPI allows. Queries by number or handle fail. */
-#include "facade.h"
+/* tools.c - the tools interface (MPI_T): initialization, and the one category,
+ * which has all performance variables and events. There are no control
+ * variables and no enumerations, which MPI allows. */
+#include "tools.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static atomic_int users; /* init_thread calls not finalized yet */
+
+bool tools_active(void)
+{
+    return atomic_load(&users) > 0;
+}
 
 MPI_PUBLIC(T_init_thread);
 int PMPI_T_init_thread(int required, int *provided)
@@ -29,33 +36,51 @@ int PMPI_T_finalize(void)
     return MPI_T_ERR_NOT_INITIALIZED;
 }
 
+void tools_give(const char *text, char *to, int *size)
+{
+    if (!size) return;
+    int whole = (int)strlen(text) + 1;
+    if (to && *size > 0) {
+        size_t part = (size_t)(*size < whole ? *size : whole) - 1;
+        memcpy(to, text, part);
+        to[part] = '\0';
+    }
+    *size = whole;
+}
+
+void tools_give_number(int number, int *to)
+{
+    if (to) *to = number;
+}
+
 /* A function with a constant result once the interface is initialized. */
 #define REFUSE_VARIANT(name, parameters, answer)                               \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name parameters                                                 \
     {                                                                          \
-        return atomic_load(&users) > 0 ? answer : MPI_T_ERR_NOT_INITIALIZED;   \
+        return tools_active() ? answer : MPI_T_ERR_NOT_INITIALIZED;            \
     }
 
-/* A query for a number of objects: zero. */
-#define NONE_VARIANT(name)                                                     \
+/* A query for a number of objects. */
+#define COUNT_VARIANT(name, number)                                            \
     MPI_PUBLIC(name);                                                          \
     int PMPI_##name(int *count)                                                \
     {                                                                          \
-        if (atomic_load(&users) < 1) return MPI_T_ERR_NOT_INITIALIZED;         \
+        TOOLS_BEGIN();                                                         \
         if (!count) return MPI_T_ERR_INVALID;                                  \
-        *count = 0;                                                            \
+        *count = number;                                                       \
         return MPI_SUCCESS;                                                    \
     }
 
-NONE_VARIANT(T_cvar_get_num)
-NONE_VARIANT(T_pvar_get_num)
-NONE_VARIANT(T_category_get_num)
-NONE_VARIANT(T_category_changed)
-NONE_VARIANT(T_event_get_num)
-NONE_VARIANT(T_source_get_num)
+COUNT_VARIANT(T_cvar_get_num, 0)
+COUNT_VARIANT(T_pvar_get_num, tools_pvar_count())
+COUNT_VARIANT(T_category_get_num, 1)
+COUNT_VARIANT(T_category_changed, 0)
+COUNT_VARIANT(T_event_get_num, TOOLS_EVENTS)
+COUNT_VARIANT(T_source_get_num, 1)
 
-/* By number. */
+/* --------------------------------------------------------- no such objects */
+
 #define NO_INDEX MPI_T_ERR_INVALID_INDEX
 REFUSE_VARIANT(T_cvar_get_info,
                (int index, char *name, int *name_length, int *verbosity,
@@ -65,54 +90,9 @@ REFUSE_VARIANT(T_cvar_get_info,
 REFUSE_VARIANT(T_cvar_handle_alloc,
                (int index, void *object, MPI_T_cvar_handle *handle, int *count),
                NO_INDEX)
-REFUSE_VARIANT(T_pvar_get_info,
-               (int index, char *name, int *name_length, int *verbosity,
-                int *class, MPI_Datatype *type, MPI_T_enum *enumeration,
-                char *text, int *text_length, int *bind, int *readonly,
-                int *continuous, int *atomic),
-               NO_INDEX)
-REFUSE_VARIANT(T_category_get_info,
-               (int index, char *name, int *name_length, char *text,
-                int *text_length, int *cvars, int *pvars, int *categories),
-               NO_INDEX)
-REFUSE_VARIANT(T_category_get_cvars, (int index, int length, int list[]),
-               NO_INDEX)
-REFUSE_VARIANT(T_category_get_pvars, (int index, int length, int list[]),
-               NO_INDEX)
-REFUSE_VARIANT(T_category_get_categories, (int index, int length, int list[]),
-               NO_INDEX)
-REFUSE_VARIANT(T_category_get_events, (int index, int length, int list[]),
-               NO_INDEX)
-REFUSE_VARIANT(T_category_get_num_events, (int index, int *count), NO_INDEX)
-REFUSE_VARIANT(T_event_get_info,
-               (int index, char *name, int *name_length, int *verbosity,
-                MPI_Datatype types[], MPI_Aint displs[], int *elements,
-                MPI_T_enum *enumeration, MPI_Info *info, char *text,
-                int *text_length, int *bind),
-               NO_INDEX)
-REFUSE_VARIANT(T_event_handle_alloc,
-               (int index, void *object, MPI_Info info,
-                MPI_T_event_registration *handle),
-               NO_INDEX)
-REFUSE_VARIANT(T_source_get_info,
-               (int index, char *name, int *name_length, char *text,
-                int *text_length, MPI_T_source_order *order,
-                MPI_Count *ticks_per_second, MPI_Count *max_ticks,
-                MPI_Info *info),
-               NO_INDEX)
-REFUSE_VARIANT(T_source_get_timestamp, (int index, MPI_Count *time), NO_INDEX)
-
-/* By name. */
 REFUSE_VARIANT(T_cvar_get_index, (const char *name, int *index),
                MPI_T_ERR_INVALID_NAME)
-REFUSE_VARIANT(T_pvar_get_index, (const char *name, int class, int *index),
-               MPI_T_ERR_INVALID_NAME)
-REFUSE_VARIANT(T_category_get_index, (const char *name, int *index),
-               MPI_T_ERR_INVALID_NAME)
-REFUSE_VARIANT(T_event_get_index, (const char *name, int *index),
-               MPI_T_ERR_INVALID_NAME)
 
-/* By handle. */
 #define NO_HANDLE MPI_T_ERR_INVALID_HANDLE
 REFUSE_VARIANT(T_cvar_handle_free, (MPI_T_cvar_handle * handle), NO_HANDLE)
 REFUSE_VARIANT(T_cvar_read, (MPI_T_cvar_handle handle, void *buffer), NO_HANDLE)
@@ -126,104 +106,62 @@ REFUSE_VARIANT(T_enum_get_item,
                (MPI_T_enum enumeration, int index, int *value, char *name,
                 int *name_length),
                NO_HANDLE)
-REFUSE_VARIANT(T_event_callback_get_info,
-               (MPI_T_event_registration handle, MPI_T_cb_safety safety,
-                MPI_Info *info),
-               NO_HANDLE)
-REFUSE_VARIANT(T_event_callback_set_info,
-               (MPI_T_event_registration handle, MPI_T_cb_safety safety,
-                MPI_Info info),
-               NO_HANDLE)
-REFUSE_VARIANT(T_event_copy, (MPI_T_event_instance event, void *buffer),
-               NO_HANDLE)
-REFUSE_VARIANT(T_event_get_source, (MPI_T_event_instance event, int *source),
-               NO_HANDLE)
-REFUSE_VARIANT(T_event_get_timestamp,
-               (MPI_T_event_instance event, MPI_Count *time), NO_HANDLE)
-REFUSE_VARIANT(T_event_handle_free,
-               (MPI_T_event_registration handle, void *data,
-                MPI_T_event_free_cb_function function),
-               NO_HANDLE)
-REFUSE_VARIANT(T_event_handle_get_info,
-               (MPI_T_event_registration handle, MPI_Info *info), NO_HANDLE)
-REFUSE_VARIANT(T_event_handle_set_info,
-               (MPI_T_event_registration handle, MPI_Info info), NO_HANDLE)
-REFUSE_VARIANT(T_event_read,
-               (MPI_T_event_instance event, int element, void *buffer),
-               NO_HANDLE)
-REFUSE_VARIANT(T_event_register_callback,
-               (MPI_T_event_registration handle, MPI_T_cb_safety safety,
-                MPI_Info info, void *data, MPI_T_event_cb_function function),
-               NO_HANDLE)
-REFUSE_VARIANT(T_event_set_dropped_handler,
-               (MPI_T_event_registration handle,
-                MPI_T_event_dropped_cb_function function),
-               NO_HANDLE)
 
-/* Sessions of performance variables, which are always empty. */
-struct PVAR_SESSION {
-    int magic;
-};
-enum { SESSION_MAGIC = 0x7075 };
+/* ---------------------------------------------------------- the category */
 
-static bool session_valid(MPI_T_pvar_session session)
+static const char category[] = "pccl";
+
+MPI_PUBLIC(T_category_get_info);
+int PMPI_T_category_get_info(int index, char *name, int *name_length,
+                             char *text, int *text_length, int *cvars,
+                             int *pvars, int *categories)
 {
-    return session && session->magic == SESSION_MAGIC;
-}
-
-MPI_PUBLIC(T_pvar_session_create);
-int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
-{
-    if (atomic_load(&users) < 1) return MPI_T_ERR_NOT_INITIALIZED;
-    if (!session) return MPI_T_ERR_INVALID;
-    *session = calloc(1, sizeof **session);
-    if (!*session) return MPI_T_ERR_OUT_OF_SESSIONS;
-    (*session)->magic = SESSION_MAGIC;
+    TOOLS_BEGIN();
+    if (index != 0) return NO_INDEX;
+    tools_give(category, name, name_length);
+    tools_give("operations, bytes, and changes of the membership", text,
+               text_length);
+    tools_give_number(0, cvars);
+    tools_give_number(tools_pvar_count(), pvars);
+    tools_give_number(0, categories);
     return MPI_SUCCESS;
 }
 
-MPI_PUBLIC(T_pvar_session_free);
-int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
+MPI_PUBLIC(T_category_get_index);
+int PMPI_T_category_get_index(const char *name, int *index)
 {
-    if (atomic_load(&users) < 1) return MPI_T_ERR_NOT_INITIALIZED;
-    if (!session || !session_valid(*session)) return MPI_T_ERR_INVALID_SESSION;
-    free(*session);
-    *session = MPI_T_PVAR_SESSION_NULL;
+    TOOLS_BEGIN();
+    if (!name || !index) return MPI_T_ERR_INVALID;
+    if (strcmp(name, category) != 0) return MPI_T_ERR_INVALID_NAME;
+    *index = 0;
     return MPI_SUCCESS;
 }
 
-#define NO_PVAR                                                                \
-    (session_valid(session) ? MPI_T_ERR_INVALID_HANDLE                         \
-                            : MPI_T_ERR_INVALID_SESSION)
-/* The handle for all variables. */
-#define ALL_PVARS                                                              \
-    (!session_valid(session)            ? MPI_T_ERR_INVALID_SESSION            \
-     : handle == MPI_T_PVAR_ALL_HANDLES ? MPI_SUCCESS                          \
-                                        : MPI_T_ERR_INVALID_HANDLE)
-REFUSE_VARIANT(T_pvar_handle_alloc,
-               (MPI_T_pvar_session session, int index, void *object,
-                MPI_T_pvar_handle *handle, int *count),
-               NO_INDEX)
-REFUSE_VARIANT(T_pvar_handle_free,
-               (MPI_T_pvar_session session, MPI_T_pvar_handle *handle), NO_PVAR)
-REFUSE_VARIANT(T_pvar_read,
-               (MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                void *buffer),
-               NO_PVAR)
-REFUSE_VARIANT(T_pvar_readreset,
-               (MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                void *buffer),
-               NO_PVAR)
-REFUSE_VARIANT(T_pvar_write,
-               (MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                const void *buffer),
-               NO_PVAR)
-REFUSE_VARIANT(T_pvar_reset,
-               (MPI_T_pvar_session session, MPI_T_pvar_handle handle),
-               ALL_PVARS)
-REFUSE_VARIANT(T_pvar_start,
-               (MPI_T_pvar_session session, MPI_T_pvar_handle handle),
-               ALL_PVARS)
-REFUSE_VARIANT(T_pvar_stop,
-               (MPI_T_pvar_session session, MPI_T_pvar_handle handle),
-               ALL_PVARS)
+MPI_PUBLIC(T_category_get_num_events);
+int PMPI_T_category_get_num_events(int index, int *count)
+{
+    TOOLS_BEGIN();
+    if (index != 0) return NO_INDEX;
+    tools_give_number(TOOLS_EVENTS, count);
+    return MPI_SUCCESS;
+}
+
+/* Writes the numbers 0, 1, ... as far as there is room. */
+static int list_all(int index, int count, int length, int list[])
+{
+    TOOLS_BEGIN();
+    if (index != 0) return NO_INDEX;
+    for (int i = 0; list && i < length && i < count; i++) list[i] = i;
+    return MPI_SUCCESS;
+}
+
+#define LIST_VARIANT(name, count)                                              \
+    MPI_PUBLIC(name);                                                          \
+    int PMPI_##name(int index, int length, int list[])                         \
+    {                                                                          \
+        return list_all(index, count, length, list);                           \
+    }
+LIST_VARIANT(T_category_get_cvars, 0)
+LIST_VARIANT(T_category_get_pvars, tools_pvar_count())
+LIST_VARIANT(T_category_get_categories, 0)
+LIST_VARIANT(T_category_get_events, TOOLS_EVENTS)

@@ -1,6 +1,7 @@
 /* world.c - the connection to the run and the current view of its members. */
 #include "mpi_comm.h"
 #include "slurm.h"
+#include "tools.h"
 #include "waiting.h"
 
 #include <arpa/inet.h>
@@ -210,12 +211,21 @@ bool world_connect(char *message, size_t size)
     }
     if (!connect_run(master, is_task ? &task : NULL, message, size))
         return false;
+    (void)pcclTraceEnabled(&world.traces);
+    tools_join(world.pccl);
     snprintf(message, size, "cannot read the view of the run");
     return world_refresh();
 }
 
+/* The members of the view that tools know; guarded by facade_lock. */
+static pcclMember_t *told_members;
+static int told_size;
+
 void world_disconnect(void)
 {
+    tools_leave();
+    free(told_members);
+    told_members = NULL;
     if (world.pccl) (void)pcclDestroyCommunicator(world.pccl);
     world.pccl = NULL;
 }
@@ -240,13 +250,28 @@ static pcclMember_t *members_read(uint64_t *epoch, int *rank, int *size)
     return NULL;
 }
 
+/* Keeps a copy of the members, and returns the one before. Without memory for
+ * it tools miss what changes. */
+static pcclMember_t *told_replace(const pcclMember_t *members, int size,
+                                  int *size_before)
+{
+    pcclMember_t *before = told_members;
+    *size_before = told_size;
+    told_members = malloc(((size_t)size + 1) * sizeof *told_members);
+    told_size = size;
+    if (told_members)
+        memcpy(told_members, members, (size_t)size * sizeof *told_members);
+    return before;
+}
+
 bool world_refresh(void)
 {
     uint64_t epoch;
-    int rank, size;
+    int rank, size, size_before = 0;
     if (!world.pccl) return true;
     pcclMember_t *members = members_read(&epoch, &rank, &size);
     if (!members) return false;
+    pcclMember_t *before = NULL;
     facade_lock();
     struct group *old = atomic_load(&world.view);
     struct group *view = NULL;
@@ -259,9 +284,12 @@ bool world_refresh(void)
             world.self = members[rank].id;
             atomic_store(&world.view, view);
             if (old) group_retire(old);
+            before = told_replace(members, size, &size_before);
         }
     }
     facade_unlock();
+    if (before) tools_view(before, size_before, members, size, epoch);
+    free(before);
     free(members);
     return view || (old && old->epoch >= epoch);
 }

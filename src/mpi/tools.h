@@ -1,0 +1,35 @@
+/* tools.h - the tools interface (MPI_T): what its files share, and what the
+ * rest of the library tells them. */
+#ifndef TOOLS_H
+#define TOOLS_H
+
+#include "../../include/pccl.h"
+#include "facade.h"
+
+/* Between MPI_T_init_thread and MPI_T_finalize. */
+bool tools_active(void);
+#define TOOLS_BEGIN()                                                          \
+    do {                                                                       \
+        if (!tools_active()) return MPI_T_ERR_NOT_INITIALIZED;                 \
+    } while (0)
+
+/* Gives a text to the caller as MPI_T wants it: at most *size bytes with the
+ * end, and its whole size in *size. NULL or a size of 0: only the size. */
+void tools_give(const char *text, char *to, int *size);
+/* The same for a number, where the caller wants it. */
+void tools_give_number(int number, int *to);
+
+enum { TOOLS_EVENTS = 3 };
+int tools_pvar_count(void);
+
+/* --- for world.c --- */
+/* The communicator whose numbers the variables have, from here on; and until
+ * here: they keep their last values. */
+void tools_join(pcclComm_t *pccl);
+void tools_leave(void);
+/* The world has another view: calls what tools have registered. No lock is
+ * held. */
+void tools_view(const pcclMember_t *before, int size_before,
+                const pcclMember_t *now, int size, uint64_t epoch);
+
+#endif
