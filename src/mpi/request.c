@@ -90,15 +90,6 @@ static struct request *request_find(MPI_Request handle)
     return (struct request *)handle_find(HANDLE_REQUEST, handle);
 }
 
-void request_await(struct request *request, const char *function)
-{
-    struct call_wait w;
-    waiting_begins(&w);
-    while (!request->kind->progress(request))
-        if (waiting_turn(&w)) waiting_request(&w, request, function);
-    waiting_over(&w);
-}
-
 static struct request *dropped; /* guarded by facade_lock */
 
 void request_drop(struct request *request)
@@ -187,7 +178,11 @@ int PMPI_Wait(MPI_Request *handle, MPI_Status *status)
         give_empty(status);
         return MPI_SUCCESS;
     }
-    request_await(request, __func__);
+    struct call_wait w;
+    waiting_begins(&w);
+    while (!request->kind->progress(request))
+        if (waiting_turn(&w)) waiting_request(&w, request, __func__);
+    waiting_over(&w);
     return complete(request, handle, status, __func__);
 }
 

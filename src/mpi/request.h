@@ -50,8 +50,6 @@ struct request *request_new(const struct request_kind *kind, struct comm *comm,
 /* Whether the object behind a handle is a request of this kind. */
 bool request_is(const struct request *request, const struct request_kind *kind);
 int request_publish(struct request *request, MPI_Request *out);
-/* Blocks until the request is complete; its error stays in it. */
-void request_await(struct request *request, const char *function);
 
 /* Lets an active request complete on its own; it is freed then. */
 void request_drop(struct request *request);

@@ -6,41 +6,32 @@
 
 #include <stdio.h>
 
-enum { POLLS = 64 }; /* most of them sleep for a millisecond at most */
-
 bool waiting_turn(struct call_wait *w)
 {
     backoff(&w->turn);
-    return !w->told && ++w->polls >= POLLS;
+    return w->polls < WAITING_POLLS && ++w->polls == WAITING_POLLS;
 }
 
 static void tell(struct call_wait *w, const pcclWait_t *wait,
                  const char *function)
 {
-    w->told = true; /* once, whatever comes of it */
     w->wait = *wait;
     w->wait.size = sizeof w->wait;
     w->wait.call = function + (function[0] == 'P'); /* PMPI_ */
     if (world.pccl) (void)pcclWaitBegins(world.pccl, &w->wait);
 }
 
-static const char *where(struct call_wait *w, const struct comm *comm)
-{
-    if (comm->name[0] != '\0') return comm->name;
-    snprintf(w->where, sizeof w->where, "communicator %u",
-             (unsigned)comm->context);
-    return w->where;
-}
-
 static void tell_message(struct call_wait *w, pcclWaitKind_t kind,
                          const struct comm *comm, uint64_t member, int tag,
                          uint64_t bytes, const char *function)
 {
+    char where[32];
+    snprintf(where, sizeof where, "communicator %u", (unsigned)comm->context);
     pcclWait_t wait = {.kind = kind,
                        .member = member == MATCH_ANY_SOURCE ? 0 : member,
                        .tag = tag < 0 ? UINT64_MAX : (uint64_t)tag,
                        .bytes = bytes,
-                       .where = where(w, comm)};
+                       .where = comm->name[0] != '\0' ? comm->name : where};
     tell(w, &wait, function);
 }
 

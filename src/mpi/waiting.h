@@ -1,6 +1,6 @@
 /* waiting.h - tells the operator what a blocking call waits in, once it has
  * waited for a while. A call that ends soon tells nothing, and writes nothing
- * but three words of its stack. */
+ * but two words of its stack. */
 #ifndef WAITING_H
 #define WAITING_H
 
@@ -13,15 +13,14 @@ struct send;
 
 struct call_wait {
     unsigned turn, polls;
-    bool told;
-    pcclWait_t wait; /* if told */
-    char where[32];
+    pcclWait_t wait; /* once it was told */
 };
+
+enum { WAITING_POLLS = 64 }; /* before it; of a millisecond at most */
 
 static inline void waiting_begins(struct call_wait *w)
 {
     w->turn = w->polls = 0;
-    w->told = false;
 }
 
 /* A moment between two polls; ends sooner if something has come. True: the call
@@ -46,7 +45,7 @@ void waiting_takes_back(struct call_wait *w);
 /* The call goes on. */
 static inline void waiting_over(struct call_wait *w)
 {
-    if (w->told) waiting_takes_back(w);
+    if (w->polls >= WAITING_POLLS) waiting_takes_back(w);
 }
 
 /* Names the communicator of a collective, by the tag of its operation. */
