@@ -20,6 +20,8 @@
 enum {
     /* Largest segment that stays in a cache, bytes. */
     INTERLEAVED_MAX = 256 * 1024,
+    /* Saved and then reduced while it is in the nearest caches, bytes. */
+    BLOCK = 32 * 1024,
 };
 
 struct allreduce_ring_state {
@@ -173,19 +175,44 @@ static uint8_t *place(struct op *op, const struct endpoint *ep, uint32_t k,
     return (uint8_t *)op->r.recvbuf + x->offset;
 }
 
+static void add(struct op *op, const struct plan_xfer *x, const uint8_t *bytes)
+{
+    size_t count = x->size / op->plan.r.element;
+    uint8_t *to = (uint8_t *)op->r.recvbuf + x->offset;
+    const uint8_t *own = (const uint8_t *)op->r.sendbuf + x->offset;
+    reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
+    if (x->action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
+        reduce_divide(op->r.dtype, to, count, op->plan.r.world);
+}
+
+/* By blocks, so that the input is read from memory once. */
+static void save_and_add(struct op *op, uint32_t k, const struct plan_xfer *x,
+                         const uint8_t *bytes)
+{
+    struct allreduce_ring_state *s = op->state;
+    struct plan_xfer block = *x;
+    for (uint32_t at = 0; at < x->size; at += BLOCK) {
+        block.offset = x->offset + at;
+        block.size = x->size - at < BLOCK ? x->size - at : BLOCK;
+        backup_save(op, &s->backup, k, &block);
+        add(op, &block, bytes + at);
+    }
+}
+
 static void reduce(struct op *op, const struct endpoint *ep, uint32_t k,
                    size_t at, const uint8_t *bytes, size_t size)
 {
     struct allreduce_ring_state *s = op->state;
     struct plan_xfer x;
     plan_recv(&op->plan, ep->rank, k, &x);
+    if (size == x.size) {
+        save_and_add(op, k, &x, bytes);
+        return;
+    }
     if (at == 0) backup_save(op, &s->backup, k, &x);
-    size_t count = size / op->plan.r.element;
-    uint8_t *to = (uint8_t *)op->r.recvbuf + x.offset + at;
-    const uint8_t *own = (const uint8_t *)op->r.sendbuf + x.offset + at;
-    reduce_apply(op->r.dtype, op->r.redop, to, bytes, own, count);
-    if (x.action == ACTION_DIVIDE && op->r.redop == REDOP_AVG)
-        reduce_divide(op->r.dtype, to, count, op->plan.r.world);
+    x.offset += at;
+    x.size = (uint32_t)size;
+    add(op, &x, bytes);
 }
 
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,

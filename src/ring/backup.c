@@ -31,7 +31,7 @@ void backup_save(const struct op *op, struct backup *b, uint32_t k,
     op_to_elements(op, &y);
     uint8_t *to = b->bytes + y.offset;
     const uint8_t *from = (uint8_t *)op->r.recvbuf + y.offset;
-    if (op->plan.streamed)
+    if (op->plan.uncached)
         stream_copy(to, from, y.size); /* read after a failure only */
     else
         memcpy(to, from, y.size);

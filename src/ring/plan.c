@@ -17,8 +17,9 @@ void plan_init(struct plan *p, const struct plan_request *request)
     }
     p->root = p->r.root;
     p->segments = 1;
-    p->streamed = p->r.one_host && p->r.shared_memory && !p->r.codes &&
-                  plan_vector_size(p) * p->r.world >= p->r.cached;
+    uint32_t beside = p->r.one_host ? p->r.world : 1;
+    p->uncached = !p->r.codes && plan_vector_size(p) * beside >= p->r.cached;
+    p->streamed = p->uncached && p->r.one_host && p->r.shared_memory;
     p->algorithm = algorithm_choose(&p->r);
     if (p->algorithm->shape) p->algorithm->shape(p);
 }

@@ -77,8 +77,8 @@ struct plan {
     uint32_t prev, next; /* ... and the ranks beside it */
     uint32_t segments;   /* per chunk or block */
     uint64_t segment;    /* bytes */
-    /* No cache holds all vectors, and all members share memory. */
-    bool streamed;
+    bool uncached;       /* no cache holds the vectors of a host */
+    bool streamed;       /* that, and all members share memory */
 };
 
 /* Memory that a transfer's bytes come from or go to. */
