@@ -1,5 +1,6 @@
 /* test_limits.c - who owes the master an answer, and sends heartbeats only: one
- * master, one deadline of 100 (rules R8, M3). */
+ * master, one deadline of 100 (rules R8, M3); and updates of two groups (R5).
+ */
 #include "unit.h"
 
 #include "../../src/master/master.h"
@@ -228,6 +229,27 @@ static void test_an_update_of_two_groups(void **state)
 }
 
 /* It gets no CPU time; while it links with nobody, the others are not ready. */
+/* R5: an update is in force in all groups or in none; the last READY of one
+ * begins its round again. */
+static void test_an_update_begins_again_in_one_group(void **state)
+{
+    (void)state;
+    join(3, 1);
+    join(4, 1);
+    vote();
+    ready(0, 2);
+    said[0] = '\0';
+    uint32_t round = master->groups[1].round;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t failed = 5 - i; /* the other one's id */
+        struct wire_msg m = {
+            .type = WIRE_READY, .round = round, .ids = &failed, .id_count = 1};
+        step(MASTER_RECEIVED, 3 + i, &m);
+    }
+    assert_true(master->groups[1].round > round);
+    assert_null(strstr(said, "INSTALL"));
+}
+
 static void test_excused(void **state)
 {
     (void)state;
@@ -322,6 +344,7 @@ int main(void)
         TEST(test_ready_of_a_member),
         TEST(test_ready_of_a_newcomer),
         TEST(test_an_update_of_two_groups),
+        TEST(test_an_update_begins_again_in_one_group),
         TEST(test_excused),
         TEST(test_silent_for_a_while),
         TEST(test_a_master_that_slept),

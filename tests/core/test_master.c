@@ -26,6 +26,7 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         say("%u %s", links[i], wire_type_name(m->type));
         if (m->type == WIRE_WELCOME) say(" id=%d", (int)m->welcome.id);
+        if (m->type == WIRE_DIAL_REQUEST) say(" from %d", (int)m->call.peer);
         if (m->type == WIRE_ANSWER) say(" %u=%u", m->vote.kind, m->vote.flag);
         if (m->type == WIRE_PROPOSE)
             say(" r%u -%u +%u", m->round, m->id_count, m->member_count);
@@ -438,6 +439,15 @@ static void test_probe(void **state) /* V4 */
          {.tag = 7, .state = OP_NOT_LAUNCHED});
 }
 
+static void test_a_dial_request(void **state) /* P2P-10 */
+{
+    (void)state;
+    three();
+    SEND(0, "1 CALL from 1\n", .type = WIRE_DIAL_REQUEST,
+         .call = {.peer = 2});
+    SEND(0, "", .type = WIRE_DIAL_REQUEST, .call = {.peer = 77});
+}
+
 static void test_silence_is_a_loss(void **state) /* M8 */
 {
     (void)state;
@@ -499,6 +509,7 @@ int main(void)
         TEST(test_fail),
         TEST(test_a_commit_stands_before_a_complaint),
         TEST(test_probe),
+        TEST(test_a_dial_request),
         TEST(test_silence_is_a_loss),
         TEST(test_not_allowed_in_its_state),
     };

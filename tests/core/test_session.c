@@ -396,23 +396,27 @@ static void test_a_tag_that_is_used_again(void **state)
     assert_int_equal(session->engine->ended[1].epoch, 0);
 }
 
-/* Rule P1: the loss is older than the verdict, so the launch meets it first,
- * as it did where the operation was launched in time. */
-static void test_an_older_loss_comes_first(void **state)
+static void lose(uint32_t round, uint64_t id)
 {
-    (void)state;
-    static const uint64_t lost = 12;
-    struct op_request r = {.tag = 7};
-    struct wire_op v = {.tag = 7, .state = VERDICT_FAILED};
     struct wire_msg m = {.type = WIRE_PROPOSE,
-                         .epoch = 1,
-                         .round = 2,
-                         .ids = &lost,
+                         .epoch = round - 1,
+                         .round = round,
+                         .ids = &id,
                          .id_count = 1,
                          .view = {.ring = true, .mesh = true}};
     hear(&m);
     m.type = WIRE_INSTALL;
     hear(&m);
+}
+
+/* Rule P1: the loss is older than the verdict, so the launch meets it first,
+ * as it did where the operation was launched in time. */
+static void test_an_older_loss_comes_first(void **state)
+{
+    (void)state;
+    struct op_request r = {.tag = 7};
+    struct wire_op v = {.tag = 7, .state = VERDICT_FAILED};
+    lose(2, 12);
     next_epoch(3, &v);
     static const int results[] = {pcclRankConnectionLost, pcclOperationFailed};
     for (uint32_t i = 0; i < ARRAY_COUNT(results); i++) {
@@ -423,6 +427,50 @@ static void test_an_older_loss_comes_first(void **state)
         assert_int_equal(session_take(session, op, &contributors, &tx, &rx),
                          results[i]);
     }
+}
+
+/* Rule T2: up to the loss that the operation met, and no further. */
+static void test_a_loss_is_that_of_its_operation(void **state)
+{
+    (void)state;
+    uint32_t contributors;
+    uint64_t tx, rx;
+    launch(7, NULL, 0);
+    lose(2, 12);
+    lose(3, 11);
+    assert_int_equal(session_take(session, engine_find(session->engine, 7),
+                                  &contributors, &tx, &rx),
+                     pcclRankConnectionLost);
+    assert_int_equal(session->notified.size, 2);
+    assert_int_equal(session->notified.loss_count, 1);
+}
+
+/* Rule F6: the round may begin again before INSTALL. */
+static void test_a_verdict_waits_for_install(void **state)
+{
+    (void)state;
+    static uint64_t in, out;
+    struct wire_op v = {.tag = 7, .state = VERDICT_INVALID};
+    struct op_request r = {.tag = 7, .sendbuf = &in, .recvbuf = &out};
+    struct op *op;
+    static const uint64_t none[1];
+    struct wire_msg m = {.type = WIRE_PROPOSE,
+                         .epoch = 1,
+                         .round = 2,
+                         .ids = none,
+                         .ops = &v,
+                         .op_count = 1,
+                         .view = {.ring = true, .mesh = true}};
+    hear(&m);
+    assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+    assert_int_equal(op->phase, PHASE_QUEUED);
+    m.type = WIRE_VERDICT;
+    hear(&m);
+    assert_int_equal(op->phase, PHASE_QUEUED);
+    m.type = WIRE_INSTALL;
+    hear(&m);
+    assert_int_equal(op->phase, PHASE_DONE);
+    assert_int_equal(op->result, pcclInvalidArgument);
 }
 
 /* Rule M9: nobody tells it that it is out, and it lacks its links. */
@@ -480,6 +528,8 @@ int main(void)
         TEST(test_a_misplaced_scope_is_launched),
         TEST(test_a_tag_that_is_used_again),
         TEST(test_an_older_loss_comes_first),
+        TEST(test_a_loss_is_that_of_its_operation),
+        TEST(test_a_verdict_waits_for_install),
         TEST(test_without_master_and_links),
         TEST(test_many_verdicts_wait),
     };
