@@ -443,8 +443,7 @@ static void test_a_dial_request(void **state) /* P2P-10 */
 {
     (void)state;
     three();
-    SEND(0, "1 CALL from 1\n", .type = WIRE_DIAL_REQUEST,
-         .call = {.peer = 2});
+    SEND(0, "1 CALL from 1\n", .type = WIRE_DIAL_REQUEST, .call = {.peer = 2});
     SEND(0, "", .type = WIRE_DIAL_REQUEST, .call = {.peer = 77});
 }
 
