@@ -107,7 +107,7 @@ master/stall master/stall_ask master/stall_text master/stall_watch master/told m
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
 sim="test_sim sim sim_master util faults program program_op program_fast oracle shared election
-memory search fail letters net lasting strange life witness judge"
+memory search fail letters net lasting strange life witness judge tally"
 model="model model_calls model_round model_master model_member"
 ccache=$(command -v ccache || true)
 compile() { # SOURCE OBJECT [FLAG...]
@@ -115,7 +115,8 @@ compile() { # SOURCE OBJECT [FLAG...]
     shift 2
     case $from in
     src/*) cores="-DPCCL_SIMULATED -Dmalloc=core_malloc -Dcalloc=core_calloc
-        -Drealloc=core_realloc -Daligned_alloc=core_aligned_alloc" ;;
+        -Drealloc=core_realloc -Daligned_alloc=core_aligned_alloc
+        -Dfree(p)=core_free(p)" ;;
     *) cores= ;;
     esac
     # shellcheck disable=SC2086 # words
