@@ -241,7 +241,7 @@ static void opened(struct links *n, struct conn *c, bool dialed)
         l->outward = dialed;
         l->carried = l->silent = false;
     }
-    c->asked = l->attempt;
+    c->made = c->asked = l->attempt;
     c->alive = l->attempt - !dialed;
     c->accepted = !dialed;
     c->ping = dialed;

@@ -75,6 +75,7 @@ struct conn {
     struct channel *offered; /* in the own HELLO; the answer has not come */
     uint32_t generation;     /* of the link, when the HELLO was made */
     pccl_ns rtt;             /* when it was made; 0: unknown */
+    uint32_t made;           /* attempt in which it was opened */
     uint32_t asked, alive;   /* attempt in which a PING went, an answer came */
     uint32_t asks;           /* an answer to that attempt is due, or 0 */
     bool accepted;           /* ... and no PING has shown that the answer to the

@@ -189,14 +189,15 @@ void link_settle(const struct links *n, struct link *l)
     if (l->sought && is_alive(n, l)) l->sought = l->failed = false;
 }
 
-/* A connection that was open at PROPOSE has not answered. One that was made
- * since then has the time of a link that is being made. */
+/* A connection that was open at PROPOSE has not answered, or cannot even be
+ * asked. One that was made since then has the time of a link that is being
+ * made. */
 static bool is_stale(const struct links *n, const struct link *l)
 {
     for (uint32_t i = 0; i < n->conn_end; i++) {
         const struct conn *c = n->conns[i];
         bool open = c && c->link == l && c->state == CONN_OPEN;
-        if (open && c->asked != l->attempt && c->alive != l->attempt)
+        if (open && c->made != l->attempt && c->alive != l->attempt)
             return true;
     }
     return false;

@@ -433,6 +433,7 @@ a tag is not used again (V6f)|elastic/session_launch.c|s/^    engine_used(s->eng
 the verdict is kept for a launch (V6f)|elastic/session_verdict.c|s/^    if (v->state == VERDICT_MISPLACED) return;.*//
 a sum in a region is in all queues (D16c)|ring/allreduce_single_copy.c|s/if (sum \&\& \*there == g + 1) return;/if (sum \&\& *there >= 1) return;/
 a link in the making is closed (R3d)|link/link.c|s/ \&\& is_stale(n, l))/)/
+a silent link is not dialed anew (R3d)|link/link.c|s/c->made != l->attempt \&\&/c->asked != l->attempt \&\&/
 scope ignored in sequence numbers (D1)|ring/result_cache.c|s/ || e->tags\[at\].scope != scope//;s/(tag ^ scope)/tag/
 scope ignored in pending aborts (F6)|elastic/session_verdict.c|s/s->pending_aborts\[i\].scope != scope/false/
 scope ignored in verdicts (F3)|elastic/session_verdict.c|s/wire_same_op(\&name, v)/name.tag == v->tag \&\& name.seq == v->seq/

@@ -453,6 +453,7 @@ static const struct {
     {"fast", 35},        /* R3h: a pair is tried twice in one update */
     {"fast", 411},       /* F6: a refused voter has launched again */
     {"scarce", 497},     /* F6: a launch without memory takes a verdict */
+    {NULL, 200376},      /* R3d: a silent link was not dialed anew */
 };
 
 static void repeat_failed(void)
