@@ -459,6 +459,7 @@ void master_gives(struct model *m, struct process *p, const struct trace *t)
         install(m, g, p, t);
         return;
     case MESSAGE_SYNCED:
+        m->results++; /* as an answer (model_member.c) */
         p->in_sync = false;
         p->synced = true;
         return;

@@ -12,7 +12,7 @@
 
 enum {
     LASTING_STEPS = 600000, /* at most, until faults that last have been met */
-    HEALING_STEPS = 1000000,
+    HEALING_STEPS = 1000000, /* of a small world; time is slow in a large one */
 };
 
 void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
@@ -78,7 +78,9 @@ void sim_run(struct sim *s)
            (s->steps < s->options.steps || !lasting_is_over(s)))
         sim_step(s);
     sim_heal(s);
-    for (uint32_t i = 0; i < HEALING_STEPS && !s->over && !healthy(s); i++)
+    uint32_t most = HEALING_STEPS;
+    if (s->options.alive_max > SIM_FEW) most *= 4;
+    for (uint32_t i = 0; i < most && !s->over && !healthy(s); i++)
         sim_step(s);
     if (s->over) return;
     if (!healthy(s)) {
