@@ -406,9 +406,6 @@ static void choose_scarce(struct sim_options *o, uint64_t seed)
     if (!is_scarce(seed)) return;
     memory_random = r;
     o->scarce = true;
-    /* A member without memory has an operation fail in a scope that others do
-     * not believe in: its program goes on, and theirs waits for it. */
-    o->mismatch = o->odd_vote = false;
     o->refusals = 10u << net_pick(&r, 8);
     o->calm = false;
     o->single = SINGLE_NONE;
