@@ -142,6 +142,7 @@ static void body(struct seat *seat)
     seat_gather(seat, comm, MEMBERS);
     pcclStatistics_t s = statistics(seat, comm);
     SEAT_EQUAL(seat, s.joins, before.joins + 1);
+    (void)seat_hear(seat); /* before that nobody leaves */
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
     free(data);
 }
@@ -152,6 +153,7 @@ static void newcomer(struct seat *seat)
     pcclStatistics_t s = statistics(seat, comm);
     SEAT_EQUAL(seat, s.epochs, 1);
     SEAT_EQUAL(seat, s.joins, 0);
+    seat_report(seat, DONE, 0);
     SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
 }
 
@@ -165,6 +167,8 @@ static void test_counts(void **state)
     cluster_signal(&c, MEMBERS - 1, SIGKILL);
     for (int i = 0; i < MEMBERS - 1; i++) (void)cluster_await(&c, i, DONE);
     int last = cluster_add(&c, newcomer, NULL);
+    (void)cluster_await(&c, last, DONE);
+    for (int i = 0; i < MEMBERS - 1; i++) cluster_order(&c, i, 1);
     for (int i = 0; i < MEMBERS - 1; i++) cluster_finish(&c, i);
     cluster_finish(&c, last);
     cluster_stop(&c);
