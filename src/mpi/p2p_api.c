@@ -4,6 +4,7 @@
 #include "coll.h"
 #include "rank_use.h"
 #include "request.h"
+#include "traced.h"
 #include "transport.h"
 #include "waiting.h"
 
@@ -151,6 +152,7 @@ static int send(const void *buffer, MPI_Count count, MPI_Datatype type,
     CHECK(comm, send_check(&what, type));
     if (request == &forgotten)
         return error_raise(comm, MPI_ERR_ARG, function, "null request");
+    TRACED(comm, dest, count * what.type->size);
     if (request) return send_request(&what, persistent, request, function);
     CHECK(comm, send_begin(&what));
     return send_await(&what, function);
@@ -377,6 +379,7 @@ static int recv(void *buffer, MPI_Count count, MPI_Datatype type, int source,
     CHECK(comm, receive_check(&what, type, source, tag));
     if (request == &forgotten)
         return error_raise(comm, MPI_ERR_ARG, function, "null request");
+    TRACED(comm, source, count * what.type->size);
     if (request)
         return receive_request(&what, source, tag, persistent, request,
                                function);
@@ -427,6 +430,7 @@ static int sendrecv(const void *sendbuf, MPI_Count sendcount,
         .buffer = recvbuf, .count = recvcount, .comm = comm, .blocking = true};
     CHECK(comm, send_check(&out, sendtype));
     CHECK(comm, receive_check(&in, recvtype, source, recvtag));
+    TRACED(comm, source, recvcount * in.type->size);
     CHECK(comm, send_begin(&out));
     receive_begin(&in, source, recvtag);
     int sent = send_await(&out, function);

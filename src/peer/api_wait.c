@@ -33,6 +33,7 @@ pcclResult_t pcclWaitBegins(pcclComm_t *comm, const pcclWait_t *wait)
     copy(w.where, wait->where);
     c->session->now = comm_now();
     session_wait_begins(c->session, wait, &w);
+    if (comm_tells()) comm_tell_blocked(c, w.call, wait->member);
     return api_leave(c, pcclSuccess);
 }
 
@@ -42,6 +43,7 @@ pcclResult_t pcclWaitEnds(pcclComm_t *comm, const pcclWait_t *wait)
     pcclResult_t rc = api_enter(comm, &c);
     if (rc != pcclSuccess) return rc;
     session_wait_ends(c->session, wait);
+    if (comm_tells()) comm_tell_unblocked(c);
     return api_leave(c, pcclSuccess);
 }
 

@@ -204,6 +204,25 @@ void comm_tell_wait(pcclComm_t *c, const struct op *op, bool sleeps)
     if (w->partner != 0 && !w->begun && tells) begin_wait(c, w, look.missing);
 }
 
+void comm_tell_blocked(pcclComm_t *c, const char *call, uint64_t partner)
+{
+    char name[64];
+    struct trace_event e = {.at = comm_now(),
+                            .phase = 'B',
+                            .category = TRACE_WAIT,
+                            .partner = rank_of(c, partner)};
+    (void)snprintf(name, sizeof name, "%s waits", call);
+    trace_set_name(&e, name);
+    put(c, &e);
+}
+
+void comm_tell_unblocked(pcclComm_t *c)
+{
+    struct trace_event e = {
+        .at = comm_now(), .phase = 'E', .category = TRACE_WAIT};
+    put(c, &e);
+}
+
 /* ------------------------------------------------------------------- views */
 
 static struct trace_event view_event(const pcclComm_t *c, char phase,

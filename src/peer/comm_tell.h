@@ -63,6 +63,12 @@ struct told_op comm_tell_awaited(const struct pcclComm_t *c,
  * `sleeps`: the caller will not look for a while. */
 void comm_tell_wait(struct pcclComm_t *c, const struct op *op, bool sleeps);
 
+/* A call of the library above this one has waited for so long that it says for
+ * whom (pcclWaitBegins); and goes on. */
+void comm_tell_blocked(struct pcclComm_t *c, const char *call,
+                       uint64_t partner);
+void comm_tell_unblocked(struct pcclComm_t *c);
+
 /* The session has handled a message of the master. */
 void comm_tell_view(struct pcclComm_t *c, const struct view_change *change);
 

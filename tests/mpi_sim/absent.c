@@ -38,6 +38,8 @@ NOTHING(comm_tell_open, pcclComm_t *c)
 NOTHING(comm_tell_call, pcclComm_t *c, const char *name, uint64_t partner,
         uint64_t bytes)
 NOTHING(comm_tell_return, pcclComm_t *c)
+NOTHING(comm_tell_blocked, pcclComm_t *c, const char *call, uint64_t partner)
+NOTHING(comm_tell_unblocked, pcclComm_t *c)
 NOTHING(comm_tell_began, pcclComm_t *c, struct told_op *told)
 NOTHING(comm_tell_ended, pcclComm_t *c, struct told_op *told, int result)
 ABSENT(struct told_op, comm_tell_called, (struct told_op){0},
