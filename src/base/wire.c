@@ -258,6 +258,9 @@ static void waiting_field(struct cursor *c, struct wire_msg *m)
     cursor_u16(c, &self->cpu);
     cursor_u16(c, &self->starve);
     cursor_u32(c, &self->faults);
+    cursor_u64(c, &m->waiting.traffic.operations);
+    cursor_u64(c, &m->waiting.traffic.sent);
+    cursor_u64(c, &m->waiting.traffic.received);
     short_text_field(c, m->waiting.host, WIRE_NAME_MAX);
     limit(c, state, 0x7f); /* a letter, or 0 */
 }

@@ -245,6 +245,14 @@ struct wire_self {
     uint32_t faults; /* major page faults per second */
 };
 
+/* What a member has done since it began. */
+struct wire_traffic {
+    uint64_t operations; /* that succeeded */
+    /* Bytes to and from other members. What a member reads from another one's
+     * memory is received, and not sent. */
+    uint64_t sent, received;
+};
+
 struct wire_msg {
     enum wire_type type;
     uint32_t round; /* FLUSH .. INSTALL; the view's epoch once installed */
@@ -335,6 +343,7 @@ struct wire_msg {
         } abort;
         struct {
             struct wire_self self;
+            struct wire_traffic traffic;
             char host[WIRE_NAME_MAX + 1]; /* its name; empty: as before */
         } waiting;
         struct {

@@ -31,7 +31,8 @@ struct session_waits {
     bool reports;   /* to the master, in place of plain heartbeats */
     bool host_told; /* the name of the host has gone out */
     char host[WIRE_NAME_MAX + 1];
-    struct wire_self self; /* the driver sets it before a tick */
+    struct wire_self self; /* the driver sets both before a tick */
+    struct wire_traffic traffic;
     /* The group of an operation, by its tag; NULL: it has no name. */
     void (*name)(uint64_t tag, char *text, size_t size);
     /* Calls that wait for something that is no operation. */

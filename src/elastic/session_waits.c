@@ -97,6 +97,7 @@ static void report(struct session *s)
                            .ids = quiet};
     struct session_waits *r = &s->waits;
     msg.waiting.self = r->self;
+    msg.waiting.traffic = r->traffic;
     if (!r->host_told) memcpy(msg.waiting.host, r->host, sizeof r->host);
     if (s->state == SESSION_MEMBER && !links_is_frozen(s->links)) {
         msg.set_size = (s->view->size + 7) / 8;

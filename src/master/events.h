@@ -15,6 +15,17 @@ struct run_event {
     char text[EVENT_TEXT_MAX];
 };
 
+/* What the members have done, at some times. */
+enum { HISTORY_MAX = 720, HISTORY_STEP_S = 5 }; /* an hour */
+
+struct run_history {
+    uint64_t count; /* so far */
+    struct run_sample {
+        int64_t at; /* ns, of the coordinator's clock */
+        uint64_t operations, received;
+    } list[HISTORY_MAX];
+};
+
 /* A ring: the oldest is overwritten. Zeroed before. */
 struct run_events {
     uint64_t count; /* so far */

@@ -222,7 +222,6 @@ struct master_record {
     uint64_t stamp; /* of the last change; the oldest record is replaced */
 };
 
-struct master_told; /* told.h */
 struct master_group {
     bool used;
     bool restart;      /* a round must begin */
@@ -344,8 +343,9 @@ struct master {
     uint64_t id_last;
     struct wire_key key;
     struct master_peer peers[MASTER_LINKS_MAX]; /* indexed by link */
-    struct master_told *told[MASTER_LINKS_MAX]; /* last reports, or NULL */
-    uint32_t link_end;                          /* all links in use are below */
+    struct master_told *told[MASTER_LINKS_MAX]; /* told.h; or NULL */
+    struct wire_traffic traffic; /* of all members so far, also of lost ones */
+    uint32_t link_end;           /* all links in use are below */
     struct master_group groups[GROUPS_MAX];
     uint16_t group_list[GROUPS_MAX]; /* indices of those in use, ascending */
     uint32_t group_count;

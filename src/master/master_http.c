@@ -202,19 +202,22 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status,
     return result;
 }
 
-/* The status without the events that the client has. */
+/* The status without what the client has: events, and the history. */
 static struct MHD_Response *status_after(const struct http_text *t,
                                          uint64_t after)
 {
-    size_t head = t->w.events;
+    static const char end[] = "}\n";
+    const struct status_writing *w = &t->w;
     size_t from =
-        http_events_after(t->w.text, t->w.size, head, t->w.last_event, after);
-    char *text = malloc(t->w.size);
+        http_events_after(w->text, w->history, w->events, w->last_event, after);
+    size_t size = w->events + w->history - from;
+    char *text = malloc(size + sizeof end);
     if (!text) return NULL;
-    memcpy(text, t->w.text, head);
-    memcpy(text + head, t->w.text + from, t->w.size - from);
+    memcpy(text, w->text, w->events);
+    memcpy(text + w->events, w->text + from, w->history - from);
+    memcpy(text + size, end, sizeof end);
     struct MHD_Response *r = MHD_create_response_from_buffer(
-        head + t->w.size - from, text, MHD_RESPMEM_MUST_FREE);
+        size + sizeof end - 1, text, MHD_RESPMEM_MUST_FREE);
     if (!r) free(text);
     return r;
 }

@@ -62,7 +62,8 @@ enum status_form { STATUS_TEXT, STATUS_JSON, STATUS_METRICS, STATUS_FORMS };
 struct status_writing {
     char *text; /* for free(); NULL: out of memory */
     size_t size;
-    size_t events;       /* JSON: where the events begin, one a line */
+    /* JSON: where the events begin, one a line, and what follows them. */
+    size_t events, history;
     uint64_t last_event; /* their number so far */
     pccl_ns took;
 };

@@ -109,9 +109,22 @@ static void answer(struct status_desk *d, const struct master *m, uint32_t link,
     free(w.text);
 }
 
+/* A sample each HISTORY_STEP_S. */
+static void take_sample(struct status_desk *d, const struct master *m,
+                        pccl_ns now)
+{
+    struct run_history *h = &d->history;
+    if (d->first == 0) d->first = now;
+    const struct run_sample *last = &h->list[(h->count - 1) % HISTORY_MAX];
+    if (h->count > 0 && now - last->at < HISTORY_STEP_S * PCCL_S) return;
+    h->list[h->count++ % HISTORY_MAX] =
+        (struct run_sample){now, m->traffic.operations, m->traffic.received};
+}
+
 void status_desk_settle(struct status_desk *d, const struct master *m,
                         pccl_ns now)
 {
+    take_sample(d, m, now);
     if (d->asked_count == 0) return;
     for (size_t i = 0; i < ARRAY_COUNT(d->asked); i++) {
         struct desk_asked *a = &d->asked[i];
@@ -132,6 +145,8 @@ void status_desk_write(struct status_desk *d, const struct master *m,
     struct growing_text out = {0};
     struct status_source source = {.machine = m,
                                    .events = &d->events,
+                                   .history = &d->history,
+                                   .first = d->first,
                                    .noted = d->noted,
                                    .address = d->address,
                                    .begun = d->begun,
@@ -140,7 +155,7 @@ void status_desk_write(struct status_desk *d, const struct master *m,
     source.up = difftime(source.now, d->begun);
     *w = (struct status_writing){.last_event = d->events.count};
     if (form == STATUS_JSON)
-        w->events = run_status_json(&source, &out);
+        run_status_json(&source, &out, &w->events, &w->history);
     else if (form == STATUS_METRICS)
         run_metrics(&source, &out);
     else

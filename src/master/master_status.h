@@ -15,6 +15,8 @@ enum { DESK_ASKED_MAX = 16 }; /* at a time; more are not answered */
 /* Zeroed before. */
 struct status_desk {
     struct run_events events;
+    struct run_history history;
+    pccl_ns first;                   /* time of the first look */
     uint64_t noted[NOTE_KIND_COUNT]; /* events so far, of each kind */
     struct desk_asked {
         bool used, json;

@@ -40,6 +40,26 @@ static void add_run(const struct status_source *s, struct growing_text *out)
         "Time that the coordinator took to write its last status.", s->took);
 }
 
+static void add_traffic(const struct wire_traffic *t, struct growing_text *out)
+{
+    const struct {
+        const char *name, *help;
+        uint64_t value;
+    } all[] = {
+        {"pccl_operations_total",
+         "Collectives that succeeded, once for each member.", t->operations},
+        {"pccl_sent_bytes_total", "Bytes that members sent to each other.",
+         t->sent},
+        {"pccl_received_bytes_total",
+         "Bytes that members received, or read from each other's memory.",
+         t->received},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+        begin(out, all[i].name, "counter", all[i].help);
+        text_add(out, "%s %" PRIu64 "\n", all[i].name, all[i].value);
+    }
+}
+
 static void add_states(const struct master *m, struct growing_text *out)
 {
     static const char *const states[] = {"member",  "newcomer", "silent",
@@ -117,6 +137,21 @@ static double faults_of(const struct master *m, uint32_t link)
     return m->told[link] ? m->told[link]->self.faults : 0.;
 }
 
+static double operations_of(const struct master *m, uint32_t link)
+{
+    return m->told[link] ? (double)m->told[link]->traffic.operations : 0.;
+}
+
+static double sent_of(const struct master *m, uint32_t link)
+{
+    return m->told[link] ? (double)m->told[link]->traffic.sent : 0.;
+}
+
+static double received_of(const struct master *m, uint32_t link)
+{
+    return m->told[link] ? (double)m->told[link]->traffic.received : 0.;
+}
+
 static double wait_of(const struct master *m, uint32_t link)
 {
     const struct master_told *told = m->told[link];
@@ -145,6 +180,13 @@ static const struct series {
      starved_of},
     {"pccl_member_major_faults", "gauge",
      "Page faults per second that wait for a disk.", faults_of},
+    {"pccl_member_operations_total", "counter",
+     "Collectives of the member that succeeded.", operations_of},
+    {"pccl_member_sent_bytes_total", "counter",
+     "Bytes that the member sent to other members.", sent_of},
+    {"pccl_member_received_bytes_total", "counter",
+     "Bytes that the member received from others, or read from their memory.",
+     received_of},
 };
 
 static void add_series(const struct master *m, const struct series *s,
@@ -195,6 +237,7 @@ void run_metrics(const struct status_source *s, struct growing_text *out)
     add_run(s, out);
     add_states(m, out);
     add_noted(s->noted, out);
+    add_traffic(&m->traffic, out);
     add_stalls(m, out);
     if (members <= STATUS_SERIES_MAX)
         for (size_t i = 0; i < ARRAY_COUNT(series); i++)

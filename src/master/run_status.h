@@ -10,6 +10,8 @@
 struct status_source {
     const struct master *machine;
     const struct run_events *events;
+    const struct run_history *history;
+    pccl_ns first;         /* its times count from here */
     const uint64_t *noted; /* events so far, of each master_note_kind */
     const char *address;   /* of the coordinator */
     time_t begun, now;
@@ -18,8 +20,9 @@ struct status_source {
 };
 
 void run_status_text(const struct status_source *s, struct growing_text *out);
-/* Returns where the events begin. */
-size_t run_status_json(const struct status_source *s, struct growing_text *out);
+/* Also where the events begin, and what a reader needs once only. */
+void run_status_json(const struct status_source *s, struct growing_text *out,
+                     size_t *events, size_t *history);
 /* In the text format of Prometheus. */
 void run_metrics(const struct status_source *s, struct growing_text *out);
 

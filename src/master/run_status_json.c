@@ -60,6 +60,14 @@ static void add_wait(const struct wire_wait *w, struct growing_text *out)
              w->blocks ? "true" : "false", w->age_ms / 1000.);
 }
 
+static void add_traffic(const struct wire_traffic *t, struct growing_text *out)
+{
+    text_add(out,
+             "\"operations\":%" PRIu64 ",\"sent_bytes\":%" PRIu64
+             ",\"received_bytes\":%" PRIu64,
+             t->operations, t->sent, t->received);
+}
+
 static void add_peer(const struct master *m, uint32_t link,
                      struct growing_text *out)
 {
@@ -86,6 +94,8 @@ static void add_peer(const struct master *m, uint32_t link,
         text_add(out, ",\"cpu\":%.3f,\"starved\":%.3f,\"faults\":%" PRIu32,
                  told->self.cpu / 1000., told->self.starve / 1000.,
                  told->self.faults);
+    if (told) text_add(out, ",");
+    if (told) add_traffic(&told->traffic, out);
     text_add(out, ",\"waits\":[");
     for (uint32_t i = 0; report && i < report->wait_count; i++) {
         if (i > 0) text_add(out, ",");
@@ -150,7 +160,24 @@ static void add_events(const struct run_events *events,
     text_add(out, "\n]");
 }
 
-size_t run_status_json(const struct status_source *s, struct growing_text *out)
+/* Time, collectives and bytes of all members, the oldest first. */
+static void add_history(const struct status_source *s, struct growing_text *out)
+{
+    const struct run_history *h = s->history;
+    uint64_t kept = h->count < HISTORY_MAX ? h->count : HISTORY_MAX;
+    text_add(out, ",\n\"history\":[");
+    for (uint64_t i = h->count - kept; i < h->count; i++) {
+        const struct run_sample *t = &h->list[i % HISTORY_MAX];
+        text_add(out, "%s[%.3f,%" PRIu64 ",%" PRIu64 "]",
+                 i > h->count - kept ? "," : "",
+                 (double)(t->at - s->first) / PCCL_S, t->operations,
+                 t->received);
+    }
+    text_add(out, "]");
+}
+
+void run_status_json(const struct status_source *s, struct growing_text *out,
+                     size_t *events, size_t *history)
 {
     const struct master *m = s->machine;
     text_add(out, "{\"address\":");
@@ -172,14 +199,18 @@ size_t run_status_json(const struct status_source *s, struct growing_text *out)
                  g->phase == GROUP_OPEN ? "false" : "true",
                  g->mesh ? "true" : "false");
     }
-    text_add(out, "]");
+    text_add(out, "],\n\"traffic\":{\"at_seconds\":%.3f,",
+             (double)(m->now - s->first) / PCCL_S);
+    add_traffic(&m->traffic, out);
+    text_add(out, "}");
     add_stalls(m, out);
     add_peers(m, out);
     add_links(m, out);
     text_add(out, ",\n\"event_count\":%" PRIu64 ",\"events\":[",
              s->events->count);
-    size_t events = out->size;
+    *events = out->size;
     add_events(s->events, out);
+    *history = out->size;
+    add_history(s, out);
     text_add(out, "}\n");
-    return events;
 }

@@ -59,6 +59,23 @@ static bool take_sets(struct master *m, uint32_t link, struct master_told *told,
     return true;
 }
 
+/* What has come since the last report. The total never goes back, even if a
+ * member tells nonsense. */
+static void add(uint64_t *total, uint64_t now, uint64_t before)
+{
+    uint64_t more = now > before ? now - before : 0;
+    *total = more > UINT64_MAX - *total ? UINT64_MAX : *total + more;
+}
+
+static void add_traffic(struct wire_traffic *total,
+                        const struct wire_traffic *now,
+                        const struct wire_traffic *before)
+{
+    add(&total->operations, now->operations, before->operations);
+    add(&total->sent, now->sent, before->sent);
+    add(&total->received, now->received, before->received);
+}
+
 void told_take(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_told *told = m->told[link];
@@ -68,6 +85,8 @@ void told_take(struct master *m, uint32_t link, const struct wire_msg *msg)
     note_still(told, msg, told->still);
     told->at = m->now;
     told->self = msg->waiting.self;
+    add_traffic(&m->traffic, &msg->waiting.traffic, &told->traffic);
+    told->traffic = msg->waiting.traffic;
     if (msg->waiting.host[0] != '\0')
         memcpy(told->host, msg->waiting.host, sizeof told->host);
     told->current = take_sets(m, link, told, msg);

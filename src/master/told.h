@@ -9,6 +9,7 @@ struct master_told {
     uint32_t epoch;
     bool current; /* of the view in force then: its operations are known */
     struct wire_self self;
+    struct wire_traffic traffic;
     char host[WIRE_NAME_MAX + 1];
     uint32_t wait_count, set_count, quiet_count;
     struct wire_wait waits[WIRE_WAITS_MAX];

@@ -55,6 +55,19 @@ static pccl_ns time_of(struct timeval t)
     return t.tv_sec * PCCL_S + t.tv_usec * 1000;
 }
 
+static struct wire_traffic traffic_of(const pcclComm_t *c)
+{
+    struct counters n = c->counters;
+    struct wire_traffic t = {0};
+    count_fast(&n, c->session);
+    for (int i = 0; i < KIND_COUNT; i++)
+        t.operations += n.operations[i].succeeded;
+    t.sent = n.tcp_sent + n.shared_sent;
+    t.received =
+        n.tcp_received + n.shared_received + n.cma_received + n.mapped_received;
+    return t;
+}
+
 void comm_self_look(pcclComm_t *c)
 {
     struct session *s = c->session;
@@ -80,6 +93,7 @@ void comm_self_look(pcclComm_t *c)
                                      (uint64_t)PCCL_S / (uint64_t)took),
     };
     *old = seen;
+    s->waits.traffic = traffic_of(c);
 }
 
 void comm_self_open(pcclComm_t *c)

@@ -36,6 +36,7 @@ static const struct wire_wait waits[] = {{.kind = WAIT_COLLECTIVE,
 static void fill_waiting(struct wire_msg *m)
 {
     m->waiting.self = (struct wire_self){'R', 1000, 65535, UINT32_MAX};
+    m->waiting.traffic = (struct wire_traffic){1, 2, UINT64_MAX};
     memcpy(m->waiting.host, "n17", 4);
     m->wait_count = 2;
     m->id_count = 2;

@@ -157,12 +157,22 @@ def look_at_interface(job):
         if job.get(path)[0] != want:
             fail(f"{path}: {job.get(path)[0]}, not {want}")
     hold(job)
+    # All founders have done the same; each report is of a moment of its own.
+    job.until("equal counts", lambda s: len(
+        {m["operations"] for m in s["members"] if 0 <= m["launched"] < 3}) == 1)
+    status = job.status()
+    traffic = status["traffic"]
+    if not (traffic["operations"] >= 8 and traffic["received_bytes"] >= 1 << 20 and
+            status["history"]):
+        fail(f"traffic: {traffic}, {status.get('history')}")
     code, text = job.get("metrics")
     if code != 200:
         fail(f"metrics: {code}")
     for name, least in (('pccl_peers{state="member"}', RANKS),
                         ('pccl_events_total{kind="lost"}', 1),
                         ('pccl_stalls{cause="not called"}', 1),
+                        ("pccl_operations_total", 8),
+                        ("pccl_received_bytes_total", 1 << 20),
                         ("pccl_longest_stall_seconds", .1),
                         ("pccl_start_time_seconds", 1e9)):
         if metric(text, name) < least:
@@ -180,7 +190,9 @@ def chromium(folder, url, *options):
         [name, "--headless", "--no-sandbox", "--disable-gpu",
          "--hide-scrollbars", "--window-size=1280,1330",
          "--user-data-dir=" + os.path.join(folder, "profile"),
-         "--enable-logging=stderr", "--virtual-time-budget=5000",
+         "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-extensions", "--disable-sync",
+         "--enable-logging=stderr", "--virtual-time-budget=3000",
          *options, url],
         capture_output=True, text=True, check=False, errors="replace",
         env={**os.environ, "HOME": folder})
@@ -192,19 +204,16 @@ def chromium(folder, url, *options):
     return done.stdout
 
 
-def dom(job, folder, *wanted):
-    """The page as a browser has made it; all of `wanted` are in it."""
-    text = chromium(folder, job.url, "--dump-dom")
+def look(job, folder, name, scheme, *wanted):
+    """The page as a browser has made it, in which all of `wanted` are, and its
+    picture. 0 is dark, 1 is light."""
+    path = os.path.join(folder, name)
+    text = chromium(folder, job.url, "--dump-dom", "--screenshot=" + path,
+                    f"--blink-settings=preferredColorScheme={scheme}")
     page = text.split("<script>")[0]
     for part in wanted:
         if not re.search(part, page):
             fail(f"{part} is not in the page: {page}")
-    return page
-
-
-def picture(job, folder, name, *options):
-    path = os.path.join(folder, name)
-    chromium(folder, job.url, "--screenshot=" + path, *options)
     with open(path, "rb") as file:
         data = file.read()
     if data[:8] != b"\x89PNG\r\n\x1a\n":
@@ -212,7 +221,7 @@ def picture(job, folder, name, *options):
     width, height = struct.unpack(">II", data[16:24])
     if width < 1000 or height < 1000 or len(data) < 10000:
         fail(f"{name}: {width} x {height}, {len(data)} bytes")
-    return data
+    return page, data
 
 
 def look_at_page(job, folder):
@@ -223,15 +232,14 @@ def look_at_page(job, folder):
         fail(f"the page: {code}, refers to {elsewhere}")
     lose_and_join(job)
     hold(job)
-    page = dom(job, folder, 'data-state="waits"', f'data-members="{RANKS}"',
-               "has not called", "MPI_Allreduce", 'class="loss"',
-               'class="join"', 'class="wait"', "is lost", 'data-rank="3"')
+    page, light = look(
+        job, folder, "light.png", 1, 'data-state="waits"',
+        f'data-members="{RANKS}"', "has not called", "MPI_Allreduce",
+        'class="loss"', 'class="join"', 'class="wait"', "is lost",
+        'data-rank="3"', "collectives/s")
     if int(re.search(r'data-updates="(\d+)"', page).group(1)) < 2:
         fail("the page does not update itself")
-    light = picture(job, folder, "light.png",
-                    "--blink-settings=preferredColorScheme=1")
-    dark = picture(job, folder, "dark.png",
-                   "--blink-settings=preferredColorScheme=0")
+    _, dark = look(job, folder, "dark.png", 0, "has not called")
     if light == dark:
         fail("light and dark are the same")
     job.go_on()

@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -177,6 +178,41 @@ static void test_what_it_says(void **state)
     bench_close(&b);
 }
 
+/* The sum over all members never goes back, whatever they say or become. */
+static void test_traffic(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct peer p[2];
+    bench_open(&b, NULL, 2, LONG);
+    peers_found(p, 2, &b);
+    struct master_http *h = http_open(&b, NULL);
+    static const uint64_t counts[] = {5, 7, 3, 4, UINT64_MAX - 1, 0};
+    static const uint64_t sums[] = {5, 7, 7, 8, UINT64_MAX, UINT64_MAX};
+    struct wire_msg msg = {.type = WIRE_WAITING, .epoch = p[0].round};
+    memcpy(msg.waiting.host, "n\"17\\", 6);
+    for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+        char line[128];
+        msg.waiting.traffic =
+            (struct wire_traffic){counts[i], 2 * counts[i], 3 * counts[i]};
+        peer_send(&p[0], &msg);
+        snprintf(line, sizeof line, "\npccl_operations_total %" PRIu64 "\n",
+                 sums[i]);
+        do assert_int_equal(ask("GET /metrics"), 200);
+        while (!strstr(client.answer, line));
+        assert_says("host=\"n\\\"17\\\\\"} ");
+    }
+    peer_close(&p[0]);
+    assert_int_equal(ask("GET /status.json"), 200);
+    assert_says("\"traffic\":{\"at_seconds\":");
+    assert_says("\"history\":[[0.000,0,0]");
+    assert_int_equal(ask("GET /status.json?after=1"), 200);
+    assert_null(strstr(client.answer, "history"));
+    master_http_close(h);
+    peer_close(&p[1]);
+    bench_close(&b);
+}
+
 static void test_token(void **state)
 {
     (void)state;
@@ -300,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_it_says),
+        cmocka_unit_test(test_traffic),
         cmocka_unit_test(test_token),
         cmocka_unit_test(test_without_a_coordinator),
         cmocka_unit_test(test_bad_clients),
