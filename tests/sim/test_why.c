@@ -3,8 +3,9 @@
  *
  * Goal: it is never somebody else, and never nobody while a member is blocked.
  * Method: universes without faults; at a random moment one process stops to
- * call, is stopped, or loses its path to another one. A few heartbeats later
- * the verdict is compared with what the processes really do.
+ * call, is stopped, gets no CPU time, or loses its path to another one. A few
+ * heartbeats later the verdict is compared with what the processes really do.
+ * More universes of each kind: ./test_why UNIVERSES.
  * Replay: ./test_why KIND SEED, with SIM_TRACE=1 for the events. */
 #include "faults.h"
 #include "sim.h"
@@ -14,12 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SEEDS = 250, WARM_STEPS = 6000 };
+enum { SEEDS = 80, WARM_STEPS = 6000 };
 
-enum kind { IDLE, STOPPED, HALF_OPEN, PARTED, KIND_COUNT };
+enum kind { IDLE, STOPPED, STARVED, HALF_OPEN, PARTED, KIND_COUNT };
 
-static const char *const names[KIND_COUNT] = {"idle", "stopped", "half open",
-                                              "parted"};
+static const char *const names[KIND_COUNT] = {"idle", "stopped", "starved",
+                                              "half open", "parted"};
 
 #define BEAT PCCL_TIME_TO_PING(SIM_DEADLINE)
 
@@ -30,6 +31,7 @@ struct fault {
 
 struct result {
     uint32_t right, blocked, wrong;
+    uint32_t first[CAUSE_COUNT]; /* of the answer; NONE: nobody waits */
 };
 
 static struct sim_options choose(uint64_t seed)
@@ -88,6 +90,9 @@ static bool is_right(const struct sim *s, const struct fault *f,
     case STOPPED:
         return culprit == a &&
                (t->cause == CAUSE_STOPPED || t->cause == CAUSE_SILENT);
+    case STARVED:
+        return culprit == a &&
+               (t->cause == CAUSE_STARVED || t->cause == CAUSE_SILENT);
     case HALF_OPEN: /* nothing passes from a to b */
         return culprit == a && other == b && t->cause == CAUSE_HALF_OPEN;
     default:
@@ -117,8 +122,12 @@ static void happen(struct sim *s, struct fault *f)
     SIM_TRACE(s, "fault: %s, %u and %u", names[f->kind], f->victim->uid,
               f->other->uid);
     if (f->kind == IDLE) f->victim->idle = true;
-    if (f->kind == STOPPED) f->victim->frozen = true;
-    if (f->kind == STOPPED) f->victim->thaw_at = PCCL_NEVER;
+    if (f->kind == STOPPED || f->kind == STARVED) {
+        f->victim->frozen = true;
+        f->victim->starved = f->kind == STARVED;
+        f->victim->starved_at = s->now;
+        f->victim->thaw_at = PCCL_NEVER;
+    }
     if (f->kind < HALF_OPEN) return;
     s->cut[f->victim->uid][f->other->uid] = true;
     if (f->kind == PARTED) s->cut[f->other->uid][f->victim->uid] = true;
@@ -130,6 +139,7 @@ static void judge(struct sim *s, const struct fault *f, struct result *r)
     uint32_t count = stall_find(s->master, 2 * BEAT, stalls, STALLS_MAX);
     uint32_t right = 0;
     uint32_t wrong = 0;
+    r->first[count > 0 ? stalls[0].cause : CAUSE_NONE]++;
     for (uint32_t i = 0; i < count; i++) {
         char text[STALL_TEXT_MAX];
         stall_print(s->master, &stalls[i], text);
@@ -174,15 +184,20 @@ int main(int argc, char **argv)
         run((enum kind)atoi(argv[1]), strtoull(argv[2], NULL, 0), &r);
         return r.wrong > 0;
     }
+    uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 0) : SEEDS;
     uint32_t wrong = 0;
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         r = (struct result){0};
-        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        for (uint64_t seed = 1; seed <= seeds; seed++)
             run((enum kind)kind, seed, &r);
         printf("%-10s %u universes, %u with blocked members, %u named, %u "
                "wrong\n",
-               names[kind], (unsigned)SEEDS, r.blocked, r.right, r.wrong);
-        wrong += r.wrong + (r.right < SEEDS / 10 * 9);
+               names[kind], (unsigned)seeds, r.blocked, r.right, r.wrong);
+        for (int cause = 0; cause < CAUSE_COUNT; cause++)
+            if (r.first[cause] > 0)
+                printf("    %u: %s\n", r.first[cause],
+                       stall_cause_name((enum stall_cause)cause));
+        wrong += r.wrong + (r.right < seeds / 10 * 9);
     }
     return wrong > 0;
 }
