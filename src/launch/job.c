@@ -114,9 +114,11 @@ static void blame_expired(struct ev_loop *loop, ev_timer *timer, int events)
 void job_abort(struct job *job, int code, int rank)
 {
     if (code == EXIT_AFTER_LOSS && !job->setup.options->elastic) {
+        struct master_server *server = job->setup.server;
+        const char *loss = server ? master_server_loss(server) : "";
         if (!job->ending)
-            job_message(job->setup.err,
-                        "rank %d gave up because another one was lost", rank);
+            job_message(job->setup.err, "rank %d gave up because %s", rank,
+                        *loss ? loss : "another one was lost");
         blame_later(job);
         return;
     }

@@ -506,6 +506,11 @@ void master_server_write(struct master_server *server, enum status_form form,
     server->desk.took = (double)writing->took / PCCL_S;
 }
 
+const char *master_server_loss(const struct master_server *server)
+{
+    return server->desk.loss;
+}
+
 char *master_server_status(struct master_server *server)
 {
     struct status_writing status;

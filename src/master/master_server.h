@@ -54,6 +54,10 @@ uint32_t master_server_pending(const struct master_server *server);
 /* There were members, and none is left (rules M2b, M2c). */
 bool master_server_has_ended(const struct master_server *server);
 
+/* "rank 2 (n17, pid 812) is lost: ...", of the last one that was; empty: none
+ * was. Until the next call of this server. */
+const char *master_server_loss(const struct master_server *server);
+
 /* The status of the run as text, for free(); NULL: out of memory. */
 char *master_server_status(struct master_server *server);
 

@@ -26,6 +26,8 @@ void status_desk_depart(struct status_desk *d, const struct master *m,
     char peer[160];
     char line[EVENT_TEXT_MAX];
     d->noted[note->kind]++;
+    if (note->kind == NOTE_ABORTED) d->aborted = true;
+    if (note->kind == NOTE_REGISTERED) d->aborted = false;
     if (note->kind != NOTE_LOST && note->kind != NOTE_LEFT &&
         note->kind != NOTE_JOINED)
         return;
@@ -37,6 +39,8 @@ void status_desk_depart(struct status_desk *d, const struct master *m,
                    ? "is lost: it was evicted"
                    : "is lost: its connection to the coordinator ended";
     snprintf(line, sizeof line, "%s %s", peer, what);
+    if (note->kind == NOTE_LOST && !d->aborted)
+        memcpy(d->loss, line, sizeof line);
     status_desk_note(d, m, note, line);
 }
 

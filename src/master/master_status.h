@@ -16,7 +16,9 @@ enum { DESK_ASKED_MAX = 16 }; /* at a time; more are not answered */
 struct status_desk {
     struct run_events events;
     struct run_history history;
-    pccl_ns first;                   /* time of the first look */
+    pccl_ns first;             /* time of the first look */
+    char loss[EVENT_TEXT_MAX]; /* the last event of that kind... */
+    bool aborted; /* ... before the run was aborted, which ends all others */
     uint64_t noted[NOTE_KIND_COUNT]; /* events so far, of each kind */
     struct desk_asked {
         bool used, json;

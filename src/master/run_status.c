@@ -80,6 +80,19 @@ static const char *vote_text(const struct master_peer *p)
     return NULL;
 }
 
+static void newcomer_activity(const struct master *m, char *text, size_t size)
+{
+    uint32_t founders = 0;
+    for (uint32_t i = 0; i < m->link_end; i++)
+        founders += m->peers[i].state == PEER_REGISTERED && !m->peers[i].join;
+    if (master_count(m, PEER_MEMBER) > 0)
+        snprintf(text, size, "waits for a topology update of the members");
+    else
+        snprintf(text, size,
+                 "waits for others: %" PRIu32 " of %" PRIu32 " are there",
+                 founders, m->quorum);
+}
+
 void run_status_activity(const struct master *m, uint32_t link, char *text,
                          size_t size)
 {
@@ -89,7 +102,7 @@ void run_status_activity(const struct master *m, uint32_t link, char *text,
     const char *vote = vote_text(p);
     char name[256];
     if (p->state == PEER_REGISTERED) {
-        snprintf(text, size, "waits for admission");
+        newcomer_activity(m, text, size);
     } else if (vote) {
         snprintf(text, size, "%s", vote);
     } else if (w) {

@@ -1,7 +1,7 @@
 /* stub_server.c - a stub of master_server for tests of the launcher. It
  * executes one command line per connection: "abort CODE RANK", "report TEXT",
- * "warn TEXT", "members N", "pending N" or "ended". Reports the quorum that it
- * gets. */
+ * "warn TEXT", "loss TEXT", "members N", "pending N" or "ended". Reports the
+ * quorum that it gets. */
 #include "../../src/master/master_server.h"
 
 #include <arpa/inet.h>
@@ -20,6 +20,7 @@ struct master_server {
     int fd;
     uint32_t members, pending;
     bool ended;
+    char loss[256];
 };
 
 static void command_run(struct master_server *server, char *line)
@@ -33,6 +34,8 @@ static void command_run(struct master_server *server, char *line)
         o->report(o->user, line + 7);
     else if (strncmp(line, "warn ", 5) == 0)
         o->warn(o->user, line + 5);
+    else if (strncmp(line, "loss ", 5) == 0)
+        snprintf(server->loss, sizeof server->loss, "%s", line + 5);
     else if (strncmp(line, "members ", 8) == 0)
         server->members = (uint32_t)atoi(line + 8);
     else if (strncmp(line, "pending ", 8) == 0)
@@ -127,6 +130,11 @@ void master_server_write(struct master_server *server, enum status_form form,
     if (!w->text) return;
     w->size = (size_t)snprintf(w->text, 64, "form %d, %u members\n", (int)form,
                                server->members);
+}
+
+const char *master_server_loss(const struct master_server *server)
+{
+    return server->loss;
 }
 
 char *master_server_status(struct master_server *server)

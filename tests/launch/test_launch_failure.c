@@ -223,6 +223,21 @@ static void test_victim_first(void **state)
     run_free(&run);
 }
 
+/* The coordinator knows who was lost, and why. */
+static void test_loss_is_told(void **state)
+{
+    (void)state;
+    struct run run;
+    RUN(&run, "-n", "1", "sh", "-c",
+        "\"$HELPER\" tell loss rank 5 is lost: why; "
+        "\"$HELPER\" tell abort 101 0; exit 101",
+        ":", "-n", "1", run_helper, "ignore");
+    run_finish(&run);
+    assert_int_equal(run.status, 101);
+    assert_has(run.errors, "rank 0 gave up because rank 5 is lost: why\n");
+    run_free(&run);
+}
+
 /* The code of MPI_Abort wins even if the job is already ending. */
 static void test_late_abort(void **state)
 {
@@ -357,6 +372,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_quorum),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_victim_first),
+        cmocka_unit_test(test_loss_is_told),
         cmocka_unit_test(test_late_abort),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_timeout),

@@ -64,6 +64,8 @@ static void of_victim(const char *kind, MPI_Comm twin)
     int word;
     if (is(kind, "spin")) compute();
     if (is(kind, "stop")) raise(SIGSTOP);
+    if (is(kind, "kill")) raise(SIGKILL);
+    if (is(kind, "vanish")) _exit(0); /* without MPI_Finalize */
     if (is(kind, "other")) MPI_Barrier(twin);
     if (is(kind, "receive")) receive(other);
     if (is(kind, "probe")) MPI_Probe(other, 9, MPI_COMM_WORLD, &status);
