@@ -179,17 +179,20 @@ static bool judge_links(struct look *l, struct stall *s)
     return any;
 }
 
-/* All have called it: the data are late (W4). */
+/* All have called it: the data are late, or there are many (W4). */
 static void judge_data(struct look *l, struct stall *s)
 {
+    enum { SLOW = 4 }; /* times slower than they were */
     const struct master *m = l->m;
-    bool still = true;
     if (judge_links(l, s)) return;
     for (uint32_t i = 0; i < s->waiter_count && i < STALL_WAITERS_MAX; i++) {
         const struct master_told *told = m->told[s->waiters[i]];
-        still &= told->still[told_lists(told, &s->wait) - told->waits];
+        uint64_t rate = told_rate(told, &s->wait);
+        if (rate > s->rate) s->rate = rate;
+        if (told->best > s->best) s->best = told->best;
     }
-    s->cause = still ? CAUSE_NO_DATA : CAUSE_SLOW;
+    s->cause = s->rate < s->best / SLOW ? CAUSE_SLOW : CAUSE_MOVES;
+    if (s->rate == 0) s->cause = CAUSE_NO_DATA;
     emit(l, s);
 }
 
@@ -388,11 +391,12 @@ static void judge_round(struct look *l, uint32_t group)
     }
 }
 
-/* The culprit waits for somebody itself, who is named elsewhere. */
+/* The culprit waits for somebody itself, who is named elsewhere; or all is
+ * well. */
 static bool is_derived(const struct stall *s)
 {
     return s->cause == CAUSE_OTHER_CALL || s->cause == CAUSE_RECEIVES ||
-           s->cause == CAUSE_SENDS;
+           s->cause == CAUSE_SENDS || s->cause == CAUSE_MOVES;
 }
 
 static void sort(struct stall *s, uint32_t count)

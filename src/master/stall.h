@@ -42,8 +42,9 @@ enum stall_cause {
     CAUSE_CYCLE,      /* likewise, and `other` waits for it in the end */
     CAUSE_HALF_OPEN,  /* `other` hears nothing of it; it hears `other` */
     CAUSE_PARTITION,  /* neither hears the other one */
-    CAUSE_SLOW,       /* all have called, and data move */
-    CAUSE_NO_DATA,    /* all have called, and none do */
+    CAUSE_SLOW,       /* all have called, and data move slower than they did */
+    CAUSE_NO_DATA,    /* all have called, and none move */
+    CAUSE_MOVES,      /* all have called, and data move as they did */
     CAUSE_COUNT,
 };
 
@@ -60,6 +61,7 @@ struct stall {
     uint32_t waiter_count;
     uint32_t waiters[STALL_WAITERS_MAX]; /* links */
     uint32_t have, want;                 /* QUORUM: newcomers */
+    uint64_t rate, best; /* SLOW, MOVES: bytes per second, now and at most */
 };
 
 /* All waits that are at least that old, the causes of others first; their

@@ -38,6 +38,7 @@ const char *stall_cause_name(enum stall_cause cause)
         [CAUSE_PARTITION] = "partition",
         [CAUSE_SLOW] = "slow",
         [CAUSE_NO_DATA] = "no data",
+        [CAUSE_MOVES] = "data move",
     };
     return names[cause];
 }
@@ -249,7 +250,12 @@ static void print_no_culprit(const struct stall *s, char *text)
         add(text, STALL_TEXT_MAX, "%s waits for any rank", wait);
     else
         add(text, STALL_TEXT_MAX, "all have called %s, and %s", wait,
-            s->cause == CAUSE_SLOW ? "data move slowly" : "no data move");
+            s->cause == CAUSE_NO_DATA ? "no data move" : "data move");
+    if (s->cause == CAUSE_SLOW || s->cause == CAUSE_MOVES)
+        add(text, STALL_TEXT_MAX, " at %.3f MB/s", (double)s->rate / 1e6);
+    if (s->cause == CAUSE_SLOW)
+        add(text, STALL_TEXT_MAX, ", slower than the %.3f MB/s that they did",
+            (double)s->best / 1e6);
     add(text, STALL_TEXT_MAX, ", for %.0f s", (double)s->age / PCCL_S);
 }
 
@@ -266,7 +272,7 @@ void stall_print(const struct master *m, const struct stall *s,
         return;
     }
     if (s->culprit == MASTER_NO_LINK || s->cause == CAUSE_SLOW ||
-        s->cause == CAUSE_NO_DATA) {
+        s->cause == CAUSE_NO_DATA || s->cause == CAUSE_MOVES) {
         print_no_culprit(s, text);
         add_waiters(m, s, text);
         return;

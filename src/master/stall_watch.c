@@ -54,7 +54,7 @@ void stall_tick(struct master *m)
         const struct stall *s = &stalls[i];
         bool somebody = s->culprit != MASTER_NO_LINK;
         uint64_t id = somebody ? m->peers[s->culprit].info.id : 0;
-        if (!remember(m, id, name_of(s))) continue;
+        if (s->cause == CAUSE_MOVES || !remember(m, id, name_of(s))) continue;
         char text[STALL_TEXT_MAX];
         stall_print(m, s, text);
         struct master_note note = {.kind = NOTE_STALLED, .reason = text};

@@ -27,15 +27,34 @@ static const struct wire_wait *find(const struct master_told *told,
     return NULL;
 }
 
-/* The data of an operation have not moved since the last report. */
-static void note_still(struct master_told *told, const struct wire_msg *msg,
-                       bool still[WIRE_WAITS_MAX])
+static uint64_t rate_of(uint64_t bytes, pccl_ns took)
 {
+    const double most = 1e18;
+    double rate = (double)bytes * PCCL_S / (double)took;
+    return rate < most ? (uint64_t)rate : (uint64_t)most;
+}
+
+/* How fast data have moved. Of two reports that come close to each other the
+ * second one tells nothing about that. */
+static void take_paces(struct master_told *told, const struct wire_msg *msg,
+                       pccl_ns now, pccl_ns beat)
+{
+    struct told_pace paces[WIRE_WAITS_MAX];
+    pccl_ns took = now - told->paced_at;
+    bool close = took < beat / 2;
     for (uint32_t i = 0; i < msg->wait_count; i++) {
-        const struct wire_wait *old = find(told, &msg->waits[i]);
-        still[i] = told->epoch == msg->epoch && old &&
-                   old->moved == msg->waits[i].moved;
+        const struct wire_wait *w = &msg->waits[i];
+        const struct wire_wait *old = find(told, w);
+        paces[i] = (struct told_pace){.moved = w->moved};
+        if (!old || told->epoch != msg->epoch) continue;
+        const struct told_pace *before = &told->paces[old - told->waits];
+        if (close) paces[i] = *before;
+        if (close || w->moved <= before->moved) continue;
+        paces[i].rate = rate_of(w->moved - before->moved, took);
+        if (paces[i].rate > told->best) told->best = paces[i].rate;
     }
+    memcpy(told->paces, paces, msg->wait_count * sizeof *paces);
+    if (!close) told->paced_at = now;
 }
 
 /* The scopes of its operations; of one that cannot be, nothing is known, as
@@ -82,7 +101,7 @@ void told_take(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (!told) told = calloc(1, sizeof *told);
     if (!told) return;
     m->told[link] = told;
-    note_still(told, msg, told->still);
+    take_paces(told, msg, m->now, PCCL_TIME_TO_PING(m->deadline));
     told->at = m->now;
     told->self = msg->waiting.self;
     add_traffic(&m->traffic, &msg->waiting.traffic, &told->traffic);
@@ -112,6 +131,12 @@ const struct wire_wait *told_lists(const struct master_told *told,
                                    const struct wire_wait *op)
 {
     return find(told, op);
+}
+
+uint64_t told_rate(const struct master_told *told, const struct wire_wait *op)
+{
+    const struct wire_wait *w = find(told, op);
+    return w ? told->paces[w - told->waits].rate : 0;
 }
 
 bool told_answers(const struct master_told *told, const struct wire_wait *op,

@@ -13,7 +13,13 @@ struct master_told {
     char host[WIRE_NAME_MAX + 1];
     uint32_t wait_count, set_count, quiet_count;
     struct wire_wait waits[WIRE_WAITS_MAX];
-    bool still[WIRE_WAITS_MAX]; /* no byte has moved since the report before */
+    /* How fast the data of each moved between two looks, and how fast any did
+     * at most: bytes per second. */
+    struct told_pace {
+        uint64_t moved, rate;
+    } paces[WIRE_WAITS_MAX];
+    pccl_ns paced_at;
+    uint64_t best;
     uint64_t quiet[2 * WIRE_QUIET_MAX]; /* members, ms */
     struct master_set *sets;
     enum evidence seen; /* of the process, by its host; after seen_at */
@@ -28,6 +34,8 @@ const struct master_set *told_scope(const struct master_told *told,
 /* The same operation in that report, or NULL. */
 const struct wire_wait *told_lists(const struct master_told *told,
                                    const struct wire_wait *op);
+/* The rate of an operation that it lists. */
+uint64_t told_rate(const struct master_told *told, const struct wire_wait *op);
 /* That report answers the question for it with PAST, or with LACKS (W3). */
 bool told_answers(const struct master_told *told, const struct wire_wait *op,
                   enum wait_kind answer);

@@ -474,6 +474,8 @@ all are in each scope (W2)|master/wait_graph.c|s/if (w->scope == 0) return true;
 the reports of an old view tell of operations (W2)|master/wait_graph.c|s/return told->epoch == .*/return told;/
 a report is old (W2)|master/told.c|s/told->current = take_sets/told->current = !take_sets/
 operations do not block (W1)|ring/op_waits.c|s/.blocks = op->awaited,/.blocks = false,/
+data are never slow (W4)|master/stall.c|s/s->rate < s->best \/ SLOW/false/
+two reports at once are a rate (W4)|master/told.c|s/close = took < beat \/ 2/close = false/
 a synchronization is over at once (W4)|master/stall.c|s/return p->sync.voted || .*;/return p->sync.voted;/
 silence is no loss|master/silence.c|s/^    drop(m, link);$/    return false;\n&/
 a whole deadline of silence (M8)|master/silence.c|s/ >= PCCL_TIME_TO_LOSE(m->deadline);/ >= m->deadline;/

@@ -106,6 +106,7 @@ static bool is_right(const struct sim *s, const struct fault *f,
 static bool is_derived(const struct fault *f, const struct stall *t)
 {
     if (f->kind >= HALF_OPEN && t->cause == CAUSE_NO_DATA) return true;
+    if (t->cause == CAUSE_MOVES) return true;
     return t->cause == CAUSE_OTHER_CALL || t->cause == CAUSE_RECEIVES ||
            t->cause == CAUSE_SENDS;
 }
