@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # torch_faults.py - training under faults: pccl, Gloo with restarts, torchft.
-"""torch_faults.py [-n RANKS] [--seconds S] [--every E] [--rounds R] [SYSTEM]
+"""torch_faults.py [-n RANKS] [--seconds S] [--every E] [--rounds R]
+                [--kills K] [--width W] [SYSTEM ...]
 
 Trains the same network under each system by turns (pccl, gloo, torchft; the
 last one if it is installed), each time for S seconds. Every E seconds one
 random rank dies by SIGKILL, and a new process takes its place at once. A fault
-waits while fewer than two ranks train, because there is no survivor then.
+waits while fewer than two ranks train, because there is no survivor then. With
+--kills the time ends with so many faults. Ranks are forked from a process that
+has imported torch, so that the start of Python is not measured.
 
 pccl     elastic DistributedDataParallel under one pccl-master
 gloo     torch's DistributedDataParallel; a fault ends all ranks, and all start
@@ -18,11 +21,13 @@ torchft  its Manager and DistributedDataParallel over Gloo, its lighthouse with
 For each: steps of the model per second that counted in the end (a step that
 was lost with a checkpoint, and made again, counts once); batches, which are
 steps times the ranks that contributed; from the kill to the next step that no
-process had made before (recovery); and steps whose parameters were not the same
-bits on all ranks that made it. The clock runs from the moment when all train.
+process had made before (recovery), beside the median time of a step; and steps
+whose parameters were not the same bits on all ranks that made it. The clock runs from the moment when all train.
 """
 import argparse
 import collections
+import gc
+import importlib
 import os
 import pathlib
 import random
@@ -33,19 +38,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import zlib
-
-WIDTH = 512
-
 
 def network():
     import torch
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    width = int(os.environ["WIDTH"])
     net = torch.nn.Sequential(
-        torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(),
-        torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(),
-        torch.nn.Linear(WIDTH, 10))
+        torch.nn.Linear(width, width), torch.nn.ReLU(),
+        torch.nn.Linear(width, width), torch.nn.ReLU(),
+        torch.nn.Linear(width, 10))
     return net, torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
 
 
@@ -65,7 +69,7 @@ class Log:
 def learn(model, step):
     import torch
     torch.manual_seed(step * 1000 + os.getpid())
-    model(torch.randn(32, WIDTH)).square().mean().backward()
+    model(torch.randn(32, int(os.environ["WIDTH"]))).square().mean().backward()
 
 
 def train_pccl(path):
@@ -141,6 +145,41 @@ def train_torchft(path):
             log.step(manager.current_step())
 
 
+class Rank:
+    """A rank in a process of its own."""
+
+    def __init__(self, system, path, environment):
+        self.path, self.status, self.killed = path, None, False
+        self.pid = os.fork()
+        if self.pid:
+            return
+        try:
+            gc.freeze()  # what the parent left is not ended here
+            os.environ.update(environment)
+            sys.stderr = open(f"{path}.err", "w", buffering=1)
+            globals()["train_" + system](path)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
+    def poll(self):
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = status
+        return self.status
+
+    def kill(self):
+        self.killed = True  # it may end a little later
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self):
+        if self.poll() is None:
+            self.status = os.waitpid(self.pid, 0)[1]
+
+
 class Driver:
     """Ranks of one system, their faults, and what they logged."""
 
@@ -149,16 +188,21 @@ class Driver:
         self.folder = pathlib.Path(folder)
         self.ranks, self.server = {}, None  # rank: process
         self.started = 0
-        self.environment = dict(os.environ, OMP_NUM_THREADS="1")
+        self.environment = dict(os.environ, OMP_NUM_THREADS="1",
+                                WIDTH=str(options.width))
         getattr(self, "serve_" + system)()
 
     def serve_pccl(self):
+        log = self.folder / "coordinator"
         self.server = subprocess.Popen(
             [master_program(), "--listen", "127.0.0.1:0", "--quorum",
-             str(self.options.ranks)], text=True, stderr=subprocess.STDOUT,
-            stdout=subprocess.PIPE)
-        where = re.search(r"127\.0\.0\.1:\d+", self.server.stdout.readline())
-        self.environment["PCCL_MASTER"] = where[0]
+             str(self.options.ranks)], stderr=subprocess.STDOUT,
+            stdout=open(log, "w"))
+        where = None
+        while not where:
+            time.sleep(0.01)
+            where = re.search(r"127\.0\.0\.1:\d+\s", log.read_text())
+        self.environment["PCCL_MASTER"] = where[0].strip()
 
     def serve_gloo(self):
         shared = "/dev/shm" if os.path.isdir("/dev/shm") else str(self.folder)
@@ -188,10 +232,8 @@ class Driver:
             if self.system == "pccl":
                 names = {"PCCL_RANK": str(rank)} \
                     if self.started <= self.options.ranks else {}
-            self.ranks[rank] = subprocess.Popen(
-                [sys.executable, __file__, "--rank-of", self.system,
-                 str(path)], env=dict(self.environment, **names, **more),
-                stderr=open(f"{path}.err", "w"))
+            self.ranks[rank] = Rank(self.system, str(path), dict(
+                self.environment, **names, **more))
 
     def revive(self):
         """Starts what the faults, or what came of them, have ended."""
@@ -204,9 +246,9 @@ class Driver:
     def training(self):
         """The processes that live and have made a step."""
         return [process for process in self.ranks.values()
-                if process.poll() is None and
-                os.path.exists(process.args[-1]) and
-                os.path.getsize(process.args[-1])]
+                if process.poll() is None and not process.killed and
+                os.path.exists(process.path) and
+                os.path.getsize(process.path)]
 
     def end_ranks(self):
         for process in self.ranks.values():
@@ -235,16 +277,19 @@ class Driver:
         begin, kills = time.monotonic(), []
         end = begin + self.options.seconds
         due = begin + self.options.every
-        while time.monotonic() < end:
-            if due < time.monotonic() < end - 1:
+        while time.monotonic() < end and not (
+                self.options.kills and len(kills) == self.options.kills and
+                time.monotonic() > due):
+            if due < time.monotonic() < end - 1 and (
+                    len(kills) != self.options.kills):
                 training = self.training()
                 if len(training) > 1:
-                    due += self.options.every
                     kills.append(time.monotonic())
-                    random.choice(training).send_signal(signal.SIGKILL)
+                    due = kills[-1] + self.options.every
+                    random.choice(training).kill()
             self.revive()
             time.sleep(0.005)
-        return begin, end, kills
+        return begin, min(end, time.monotonic()), kills
 
     def close(self):
         self.end_ranks()
@@ -255,9 +300,19 @@ class Driver:
             os.unlink(self.checkpoint)
 
 
+def step_seconds(rows):
+    """Median time between two steps of one process."""
+    last, found = {}, []
+    for _, when, _, process in rows:
+        if process in last:
+            found.append(when - last[process])
+        last[process] = when
+    return statistics.median(found)
+
+
 def measure(rows, begin, end, kills):
     """(useful steps and batches per second, recoveries in seconds, number of
-    steps of other bits)"""
+    steps of other bits, seconds of a step)"""
     first, versions = {}, collections.defaultdict(dict)
     for step, when, digest, process in sorted(rows, key=lambda row: row[1]):
         first.setdefault(step, when)
@@ -279,12 +334,21 @@ def measure(rows, begin, end, kills):
         wrong += len(set(same)) > 1
         batches += len(same) * (begin <= newest <= end)
     seconds = end - begin
-    return useful / seconds, batches / seconds, recoveries, wrong
+    return useful / seconds, batches / seconds, recoveries, wrong, \
+        step_seconds(rows)
 
 
 def master_program():
     from pccl import _programs
     return _programs.program("pccl-master")
+
+
+def import_all(systems):
+    """What the ranks need, before they are forked."""
+    for name in ["torch", "torch._dynamo", "torch.distributed.fsdp"] + (
+            ["pccl.torch"] if "pccl" in systems else []) + (
+            ["torchft"] if "torchft" in systems else []):
+        importlib.import_module(name)
 
 
 def free_port():
@@ -300,10 +364,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--every", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--width", type=int, default=512)
     parser.add_argument("systems", nargs="*")
     options = parser.parse_args()
     systems = options.systems or ["pccl", "gloo", "torchft"]
-    totals = {s: ([], [], [], []) for s in systems}
+    import_all(systems)
+    totals = {s: ([], [], [], [], []) for s in systems}
     for _ in range(options.rounds):
         for system in systems:
             with tempfile.TemporaryDirectory() as folder:
@@ -317,20 +384,17 @@ def main():
                     total.append(value)
     print(f"{options.ranks} ranks, {options.rounds} x {options.seconds:g} s, "
           f"SIGKILL every {options.every:g} s")
-    print(f"{'system':8} {'steps/s':>8} {'batches/s':>9} {'faults':>6} "
-          f"{'p50 ms':>9} "
-          f"{'p99 ms':>9} {'wrong bits':>10}")
-    for system, (rates, batches, recoveries, wrong) in totals.items():
+    print(f"{'system':8} {'steps/s':>8} {'batches/s':>9} {'step ms':>8} "
+          f"{'faults':>6} {'p50 ms':>9} {'p99 ms':>9} {'wrong bits':>10}")
+    for system, (rates, batches, recoveries, wrong, step) in totals.items():
         flat = sorted(r for one in recoveries for r in one)
         at99 = flat[min(len(flat) - 1, int(len(flat) * 0.99))]
         print(f"{system:8} {statistics.median(rates):8.1f} "
-              f"{statistics.median(batches):9.1f} {len(flat):6} "
+              f"{statistics.median(batches):9.1f} "
+              f"{statistics.median(step) * 1e3:8.1f} {len(flat):6} "
               f"{statistics.median(flat) * 1e3:9.1f} {at99 * 1e3:9.1f} "
               f"{sum(wrong):10}", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--rank-of"]:
-        globals()["train_" + sys.argv[2]](sys.argv[3])
-    else:
-        main()
+    main()
