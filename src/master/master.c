@@ -45,6 +45,7 @@ void master_init(struct master *m, const struct master_config *config)
     m->deadline = config->deadline;
     m->quorum = config->quorum > 0 ? config->quorum : 1;
     m->job = config->job;
+    m->alone = config->alone;
     m->warn_after = config->warn_after;
     m->key = config->key;
     m->edges = config->edges;
@@ -198,7 +199,8 @@ static void on_hello(struct master *m, uint32_t link,
         p->info.addr.port = port;
     }
     p->group = group;
-    p->join = msg->hello.join;
+    /* Rule M2d. */
+    p->join = msg->hello.join && (m->founded || !m->alone);
     p->stays = msg->hello.stays;
     p->since = m->now;
     move(m, link, PEER_REGISTERED);

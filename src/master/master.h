@@ -351,7 +351,7 @@ struct master {
     uint32_t group_count;
     uint32_t group_end; /* groups from this number on were never used */
     bool founded;       /* there has been a first view */
-    bool job;           /* as configured */
+    bool job, alone;    /* as configured */
     bool left;          /* a member has left since there was none */
     uint64_t sync_last;
     struct master_record records[GROUPS_MAX];
@@ -406,7 +406,7 @@ struct master_config {
     pccl_ns deadline;
     uint32_t quorum;
     pccl_ns warn_after;  /* notes waits of that age (rule W5); 0: none */
-    bool job;            /* the members are ranks of one job, for rule M2b */
+    bool job, alone;     /* ranks of one job (M2b); nobody starts any (M2d) */
     struct wire_key key; /* random; proof of membership between peers */
     /* An empty store of PEERS_MAX slots that lives as long as the master, or
      * NULL: no measurements, and rings are not optimized. */

@@ -399,6 +399,7 @@ static void machine_init(struct master_server *s, const struct wire_key *key)
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
         .job = s->options.job,
+        .alone = !s->options.job,
         .warn_after = s->options.warn_after,
         .key = *key,
         .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),

@@ -120,6 +120,29 @@ static void test_a_run_that_has_died_goes_on(void **state) /* M2a */
     assert_true(master->peers[3].proposed);
 }
 
+/* Nobody starts ranks for a coordinator alone: who joins founds the run. */
+static void test_who_joins_nobody_founds(void **state) /* M2d */
+{
+    (void)state;
+    struct master_config c = {
+        .out = {.send = on_send, .close = on_close, .note = on_note},
+        .deadline = 100,
+        .alone = true,
+        .quorum = 3};
+    struct wire_msg ready = {.type = WIRE_READY, .round = 1};
+    master_free(master);
+    memset(master, 0, sizeof *master);
+    master_init(master, &c);
+    hello(0, true);
+    hello(1, false);
+    assert_false(master->founded);
+    hello(2, true);
+    for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &ready);
+    assert_int_equal(master_count(master, PEER_MEMBER), 3);
+    hello(3, true);
+    assert_int_equal(master->peers[3].state, PEER_REGISTERED);
+}
+
 /* The error of a newcomer that waits is its own. */
 static void test_a_newcomer_fails_alone(void **state) /* M3c */
 {
@@ -141,6 +164,7 @@ int main(void)
         TEST(test_a_job_that_has_ended_takes_nobody),
         TEST(test_a_job_that_has_died_takes_nobody),
         TEST(test_a_run_that_has_died_goes_on),
+        TEST(test_who_joins_nobody_founds),
         TEST(test_a_newcomer_fails_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -543,6 +543,7 @@ idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
 a job that has ended begins anew (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0) refuse_latecomers(m);//
 a job that has died begins anew (M2c)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->job \&\& m->left \&\& members == 0)/
+nobody founds the run of a coordinator alone (M2d)|master/master.c|s/msg->hello.join \&\& (m->founded || !m->alone);/msg->hello.join;/
 a run without a job has ended for newcomers (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->founded \&\& members == 0)/
 a newcomer aborts the run (M3c)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
