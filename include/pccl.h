@@ -701,7 +701,7 @@ PCCL_EXPORT pcclResult_t pcclSetTraits(pcclComm_t *comm, uint32_t traits);
 PCCL_EXPORT pcclResult_t pcclGetTraits(const pcclComm_t *comm,
                                        uint32_t *traits_out);
 
-/* Options for the next pcclConnect; see the variables of README.md. */
+/* Options for the next pcclConnect; docs/tuning.md has the variables. */
 typedef struct pcclCommOptions_t {
     size_t size;          /* sizeof(pcclCommOptions_t), for growth */
     int32_t rank_hint;    /* wanted order among first members; -1: none. What

@@ -62,6 +62,8 @@ deps_install $more
 # Their tests are skipped without them.
 more=
 command -v spin >/dev/null || more=spin
+python3 "$root/docs/make_site.py" --can-build ||
+    more="$more python3-myst-parser"
 deps_have_header microhttpd.h || more="$more libmicrohttpd-dev"
 # shellcheck disable=SC2086 # package names
 deps_offer $more || :
