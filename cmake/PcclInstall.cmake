@@ -112,6 +112,14 @@ if(TARGET churn-mpi) # which pccl-bench starts
     install(TARGETS churn-mpi DESTINATION lib/pccl COMPONENT programs)
 endif()
 
+# To be copied and changed.
+if(TARGET pccl-master)
+    install(FILES packaging/systemd/pccl-master.service
+        DESTINATION lib/systemd/system COMPONENT programs)
+    install(DIRECTORY packaging/slurm packaging/kubernetes
+        DESTINATION share/doc/pccl-tools/examples COMPONENT programs)
+endif()
+
 if(TARGET pccl)
     install(EXPORT PcclTargets NAMESPACE Pccl::
         DESTINATION ${pccl_package_dir} COMPONENT devel)
