@@ -1,9 +1,11 @@
 #!/bin/sh
-# cluster.sh MASTER COLL UNTIL LIBRARIES - a real Slurm of three nodes in a
-# network namespace: allocation, batch, tasks without launcher, loss of a node,
-# requeue, preemption by a partition.
+# cluster.sh MASTER COLL UNTIL LIBRARIES SCRIPTS - a real Slurm of three nodes in
+# a network namespace: allocation, batch, tasks without launcher, loss of a node,
+# requeue, preemption by a partition, the end of the time; the last three with
+# the batch scripts in SCRIPTS (packaging/slurm).
 set -eu
-master=$1 coll=$2 until=$3 libraries=$4
+master=$1 coll=$2 until=$3 libraries=$4 scripts=$5
+PATH=$(dirname "$master"):$PATH # the scripts call pccl-master
 
 skip() # WHY
 {
@@ -164,19 +166,15 @@ in_files 'over with 2 ranks' "$work/loss.out" || show "the others go on"
 node n2
 await 120 idle 3
 
-# A job that runs until a file exists, and says which of its starts it is.
-cat >"$work/again.sh" <<END
-#!/bin/sh
-echo "start \${SLURM_RESTART_COUNT-0}"
-exec $master $until $work/over
-END
-
-begin() # NAME: submits it, and waits until its ranks run
+# A job that runs until a file exists; the scripts say which of its starts it is.
+begin() # NAME SCRIPT [update]: submits it, and waits until its ranks run
 {
     rm -f "$work/over"
-    id=$(sbatch --parsable --requeue --open-mode=append -N 3 -n 3 \
-        -o "$work/$1.out" "$work/again.sh")
-    await 120 running "$work/$1.out"
+    name=$1 script=$2
+    shift 2
+    id=$(sbatch --parsable -N 3 -n 3 -o "$work/$name.out" "$scripts/$script" \
+        "$until" "$work/over" "$@")
+    await 120 running "$work/$name.out"
 }
 
 finish() # NAME: it runs again, and ends well
@@ -191,13 +189,19 @@ finish() # NAME: it runs again, and ends well
 }
 
 echo requeue
-begin requeue
+begin requeue elastic.sbatch
 scontrol requeue "$id"
 finish requeue
 
 echo preemption
-begin preemption
+begin preemption elastic.sbatch
 timeout 300 srun -p high -N 3 -n 3 true >"$work/high.out" 2>&1 ||
     show "the job of the better partition"
 finish preemption
+
+echo "the end of the time"
+begin limit requeue.sbatch update
+scancel --batch --signal=USR2 "$id" # as Slurm does some minutes before
+finish limit
+in_files 'out of time' "$work/limit.out" || show "who put it into the queue"
 echo passed
