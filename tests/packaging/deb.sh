@@ -1,9 +1,10 @@
 #!/bin/sh
-# deb.sh BUILD LIB [lintian] - the Debian packages of this build: they depend on
-# each other and on what they use, no file is in two of them, what is in them
-# runs, and lintian accepts them. 77: the tools are missing.
+# deb.sh BUILD LIB CONTAINERFILE [lintian] - the Debian packages of this build:
+# they depend on each other and on what they use (so does the image), no file is
+# in two of them, what is in them runs, and lintian accepts them. 77: the tools
+# are missing.
 set -eu
-build=$1 lib=$2 lintian=${3:-}
+build=$1 lib=$2 container=$3 lintian=${4:-}
 for tool in cpack dpkg-deb dpkg-shlibdeps readelf gzip; do
     command -v $tool >/dev/null || {
         echo "skipped: no $tool"
@@ -50,6 +51,20 @@ depends libpccl0 libc6 libev4
 depends libmpi-pccl0 libc6 "libpccl0 (="
 depends pccl-tools libev4 "libpccl0 (=" "libmpi-pccl0 (="
 depends libpccl-dev "libpccl0 (=" "libmpi-pccl0 (="
+
+# The container's image of the same Debian has the libraries that they need.
+case $(cat /etc/debian_version 2>/dev/null) in
+12*)
+    for package in libpccl0 pccl-tools; do
+        dpkg-deb -f "$work/$package"_*.deb Depends
+    done | tr ',' '\n' | sed 's/^ *\([^ ]*\).*/\1/' |
+        grep -v -e pccl -e '^libc6$' | sort -u | while read -r package; do
+        grep -q "^        .*$package\b" "$container" ||
+            echo "the container lacks $package"
+    done >"$work/lacks"
+    cat "$work/lacks"
+    [ ! -s "$work/lacks" ] ;;
+esac
 
 echo "run what is in them"
 "$root/usr/bin/pccl-master" --timeout 300 -n 2 "$root/usr/bin/pccl-bench" \

@@ -26,6 +26,7 @@ class PcclMpi(CMakePackage):
     version("main", branch="main")
 
     variant("hwloc", default=True, description="Bind ranks by hwloc")
+    variant("http", default=True, description="The status over HTTP")
     variant("cuda", default=False, description="Shared state on GPUs")
     variant("python", default=False, description="The Python package")
 
@@ -36,6 +37,7 @@ class PcclMpi(CMakePackage):
     depends_on("python@3.11:", type=("build", "run"), when="+python")
     depends_on("libev")
     depends_on("hwloc@2:", when="+hwloc")
+    depends_on("libmicrohttpd@0.9.71:", when="+http")
     depends_on("cuda", when="+cuda")
 
     def cmake_args(self):
@@ -43,6 +45,7 @@ class PcclMpi(CMakePackage):
             self.define("BUILD_TESTING", False),
             self.define("PCCL_MPI", "ON"),
             self.define_from_variant("PCCL_HWLOC", "hwloc"),
+            self.define_from_variant("PCCL_HTTP", "http"),
             self.define_from_variant("PCCL_CUDA", "cuda"),
             self.define_from_variant("PCCL_PYTHON_PACKAGE", "python"),
         ]
