@@ -7,8 +7,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP
 
-set -- "$source/src/launch/pccl-master.1" "$source/tests/bench/pccl-bench.1" \
-    "$source/src/mpi/mpicc.1"
+# Names without blanks, as all of the source.
+# shellcheck disable=SC2046
+set -- $(find "$source/src" "$source/tests" -name '*.1')
+[ $# -ge 4 ]
 [ -d "$pages" ] && [ -n "$(ls "$pages")" ] && set -- "$@" "$pages"/*.3
 echo "$# pages"
 for page; do
