@@ -11,7 +11,7 @@
 #include "witness.h"
 
 enum {
-    LASTING_STEPS = 600000, /* at most, until faults that last have been met */
+    LASTING_STEPS = 600000,  /* at most, until faults that last have been met */
     HEALING_STEPS = 1000000, /* of a small world; time is slow in a large one */
 };
 
@@ -80,8 +80,7 @@ void sim_run(struct sim *s)
     sim_heal(s);
     uint32_t most = HEALING_STEPS;
     if (s->options.alive_max > SIM_FEW) most *= 4;
-    for (uint32_t i = 0; i < most && !s->over && !healthy(s); i++)
-        sim_step(s);
+    for (uint32_t i = 0; i < most && !s->over && !healthy(s); i++) sim_step(s);
     if (s->over) return;
     if (!healthy(s)) {
         for (uint32_t left = s->live, k; sim_next(s, &left, &k);) {
