@@ -14,6 +14,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#ifdef PCCL_USE_HTTP
+
 static int loopback(bool listens, uint16_t *port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -34,8 +36,6 @@ static int loopback(bool listens, uint16_t *port)
     *port = ntohs(at.sin_port);
     return fd;
 }
-
-#ifdef PCCL_USE_HTTP
 
 /* The answer to GET PATH; asks again where the coordinator had no processor. */
 static void get(uint16_t port, const char *path, char *answer, size_t size)
