@@ -33,6 +33,7 @@ MENU = (
         'kubernetes': 'docs/kubernetes.md',
         'tuning': 'docs/tuning.md',
         'measuring': 'docs/measuring.md',
+        'packaging': 'packaging/README.md',
     }),
     ('When something is wrong', {
         'troubleshooting': 'docs/troubleshooting.md',

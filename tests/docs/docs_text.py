@@ -83,7 +83,7 @@ def options(root, name, page):
         for line in block.split('\n'):
             _, found, rest = line.partition('pccl-master ')
             for word in rest.split() if found else []:
-                if word[0] in './#&' or word == 'pccl-bench':
+                if word[0] in './#&' or word in ('pccl-bench', 'gdb'):
                     break  # the program, and what is its own
                 option = word.lstrip('-').partition('=')[0]
                 if word.startswith('-') and option not in table:
