@@ -19,6 +19,13 @@ def _title(item):
     return ', '.join(item.names[:5]) + (', ...' if item.names[5:] else '')
 
 
+def _code(item):
+    """The header aligns arguments behind PCCL_EXPORT, which is not shown."""
+    if item.kind != 'function':
+        return item.code
+    return re.sub(r'^ {12}(?= {4})', '', item.code, flags=re.M)
+
+
 class Reference:
     """The pages of all headers, which name each other's functions."""
 
@@ -77,7 +84,7 @@ class Reference:
             else:
                 if not any(line.startswith('## ') for line in out):
                     out += ['## Declarations', '']
-                out += [f'### {_title(item)}', '', '```c', item.code, '```',
+                out += [f'### {_title(item)}', '', '```c', _code(item), '```',
                         '']
                 out += self._text(item.text, own)
         return '\n'.join(out)
