@@ -123,11 +123,7 @@ pcclResult_t pcclConnect(pcclComm_t *comm)
     if (comm->session && comm->session->state != SESSION_GONE)
         return api_leave(comm, pcclInvalidUsage);
     comm_close(comm);
-    comm_tell_open(comm);
-    if (comm_tells()) comm_tell_call(comm, "connect", 0, UINT64_MAX);
-    rc = (pcclResult_t)comm_open(comm);
-    if (comm_tells()) comm_tell_return(comm);
-    return api_leave(comm, rc);
+    return api_leave(comm, (pcclResult_t)comm_open(comm));
 }
 
 pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)

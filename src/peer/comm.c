@@ -372,7 +372,7 @@ int comm_stop_waiting(pcclComm_t *c, int why, const char *next)
 static const char connect_anew[] =
     "the run does not know this peer: call pcclConnect again to join it";
 
-int comm_open(pcclComm_t *c)
+static int join_run(pcclComm_t *c)
 {
     pccl_ns deadline = own_deadline(c);
     pccl_ns until = comm_limit(c);
@@ -421,6 +421,15 @@ int comm_open(pcclComm_t *c)
         comm_set_error(c, "not admitted to the run: %s", s->reason);
     comm_close(c);
     return why ? why : pcclMasterConnectionFailed;
+}
+
+int comm_open(pcclComm_t *c)
+{
+    comm_tell_open(c);
+    if (comm_tells()) comm_tell_call(c, "connect", 0, UINT64_MAX);
+    int result = join_run(c);
+    if (comm_tells()) comm_tell_return(c);
+    return result;
 }
 
 static void leave(pcclComm_t *c)

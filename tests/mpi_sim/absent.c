@@ -34,7 +34,6 @@ ABSENT(bool, io_loop_watch, false, struct io_loop *loop, struct io_watch *w,
        uint32_t mask)
 /* Nobody listens. */
 atomic_bool comm_tell_state, trace_state;
-NOTHING(comm_tell_open, pcclComm_t *c)
 NOTHING(comm_tell_call, pcclComm_t *c, const char *name, uint64_t partner,
         uint64_t bytes)
 NOTHING(comm_tell_return, pcclComm_t *c)
