@@ -48,3 +48,22 @@ for rank in 0 1; do
 done
 grep -q '"level":"INFO","text":"master: ' "$folder/log.none" ||
     fail "the coordinator's log lacks what it says"
+
+# The same with a rank whose host has another clock, two seconds ahead: the
+# operations tell that, within what they take.
+awk '{
+    gsub(/"clock":"[^"]*"/, "\"clock\":\"another\"")
+    for (at = 1; at <= 2; at++) {
+        key = at == 1 ? "\"ts\":" : "\"began\":"
+        if (!match($0, key "[1-9][0-9.]*")) continue
+        from = RSTART + length(key); size = RLENGTH - length(key)
+        time = sprintf("%.3f", substr($0, from, size) + 2000000)
+        $0 = substr($0, 1, from - 1) time substr($0, from + size)
+    }
+    print
+}' "$folder/of.1" > "$folder/far.1"
+"$merge" -o "$folder/far" "$folder/of.0" "$folder/far.1" 2> "$folder/report"
+moved=$(sed -n 's/.*moved by \(-[0-9]*\)\.[0-9]* ms, within.*/\1/p' \
+    "$folder/report")
+[ -n "$moved" ] && [ "$moved" -le -1500 ] && [ "$moved" -ge -2500 ] ||
+    fail "two seconds are not $moved ms: $(cat "$folder/report")"
