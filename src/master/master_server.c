@@ -149,7 +149,7 @@ static void look_effect(void *user, const struct wire_member *peer)
 static void status_effect(void *user, uint32_t link, bool json)
 {
     struct master_server *s = user;
-    status_desk_ask(&s->desk, link, json, now_ns());
+    status_desk_ask(&s->desk, &s->machine, link, json, now_ns());
 }
 
 static void feed(struct master_server *s, struct master_event event)
@@ -217,7 +217,9 @@ static void tick_arm(struct master_server *s)
 {
     pccl_ns at = master_next_tick(&s->machine);
     pccl_ns linger = switchboard_next_linger(&s->board);
+    pccl_ns desk = status_desk_next(&s->desk, now_ns());
     if (linger < at) at = linger;
+    if (desk < at) at = desk;
     if (at == PCCL_NEVER) {
         ev_timer_stop(s->options.loop, &s->tick);
         return;

@@ -46,15 +46,26 @@ void status_desk_depart(struct status_desk *d, const struct master *m,
 
 /* --------------------------------------------------------------- questions */
 
-void status_desk_ask(struct status_desk *d, uint32_t link, bool json,
-                     pccl_ns now)
+/* So long after their answers the members are asked once more. */
+#define AGAIN (250 * PCCL_MS)
+
+void status_desk_ask(struct status_desk *d, struct master *m, uint32_t link,
+                     bool json, pccl_ns now)
 {
     for (size_t i = 0; i < ARRAY_COUNT(d->asked); i++) {
         if (d->asked[i].used) continue;
-        d->asked[i] = (struct desk_asked){true, json, link, now};
+        d->asked[i] = (struct desk_asked){
+            .used = true, .json = json, .link = link, .at = now};
         d->asked_count++;
+        stall_ask(m, true);
         return;
     }
+}
+
+pccl_ns status_desk_next(const struct status_desk *d, pccl_ns now)
+{
+    const pccl_ns look = 50 * PCCL_MS; /* who has become silent */
+    return d->asked_count > 0 ? now + look : PCCL_NEVER;
 }
 
 void status_desk_closed(struct status_desk *d, uint32_t link)
@@ -83,8 +94,7 @@ static bool is_known(struct status_desk *d, const struct master *m,
 {
     const struct master_peer *p = &m->peers[link];
     const struct master_told *told = m->told[link];
-    if (p->state != PEER_MEMBER && p->state != PEER_REGISTERED) return true;
-    if (!told || told->at > since) return true;
+    if (p->state != PEER_MEMBER || !told || told->at > since) return true;
     if (now - p->last_recv < 2 * PCCL_TIME_TO_PING(m->deadline)) return false;
     look(d, m, link, now);
     return true;
@@ -125,18 +135,28 @@ static void take_sample(struct status_desk *d, const struct master *m,
         (struct run_sample){now, m->traffic.operations, m->traffic.received};
 }
 
-void status_desk_settle(struct status_desk *d, const struct master *m,
-                        pccl_ns now)
+/* Of all members. */
+static bool all_known(struct status_desk *d, const struct master *m,
+                      pccl_ns since, pccl_ns now)
+{
+    for (uint32_t i = 0; i < m->link_end; i++)
+        if (!is_known(d, m, i, since, now)) return false;
+    return true;
+}
+
+void status_desk_settle(struct status_desk *d, struct master *m, pccl_ns now)
 {
     take_sample(d, m, now);
-    if (d->asked_count == 0) return;
-    for (size_t i = 0; i < ARRAY_COUNT(d->asked); i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(d->asked) && d->asked_count > 0; i++) {
         struct desk_asked *a = &d->asked[i];
         if (!a->used) continue;
-        bool all = true;
-        for (uint32_t k = 0; k < m->link_end && all; k++)
-            all = is_known(d, m, k, a->at, now);
-        if (!all) continue;
+        if (a->heard_at == 0 && all_known(d, m, a->at, now)) a->heard_at = now;
+        if (a->heard_at == 0 || now - a->heard_at < AGAIN) continue;
+        if (a->again_at == 0) {
+            a->again_at = now;
+            stall_ask(m, true);
+        }
+        if (!all_known(d, m, a->again_at, now)) continue;
         a->used = false;
         d->asked_count--;
         answer(d, m, a->link, a->json);

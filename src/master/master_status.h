@@ -23,7 +23,9 @@ struct status_desk {
     struct desk_asked {
         bool used, json;
         uint32_t link;
-        pccl_ns at;
+        pccl_ns at;       /* the members were asked, */
+        pccl_ns heard_at; /* have answered, or 0, */
+        pccl_ns again_at; /* and were asked once more, or 0 */
     } asked[DESK_ASKED_MAX];
     uint32_t asked_count;
     time_t begun;
@@ -39,13 +41,16 @@ void status_desk_note(struct status_desk *d, const struct master *m,
 /* Counts it. A member that was lost, left or joined is an event. */
 void status_desk_depart(struct status_desk *d, const struct master *m,
                         const struct master_note *note);
-void status_desk_ask(struct status_desk *d, uint32_t link, bool json,
-                     pccl_ns now);
+/* Somebody asks. All members are asked what they wait in, and again after a
+ * while: what both answers have is no passing moment. */
+void status_desk_ask(struct status_desk *d, struct master *m, uint32_t link,
+                     bool json, pccl_ns now);
 void status_desk_closed(struct status_desk *d, uint32_t link);
 /* Answers, by `send` of the machine's output, those whose answer is due: all
  * members have told what they do since the question, or are silent. */
-void status_desk_settle(struct status_desk *d, const struct master *m,
-                        pccl_ns now);
+void status_desk_settle(struct status_desk *d, struct master *m, pccl_ns now);
+/* When it is to be called at the latest; PCCL_NEVER: nobody has asked. */
+pccl_ns status_desk_next(const struct status_desk *d, pccl_ns now);
 /* The status at this moment. */
 void status_desk_write(struct status_desk *d, const struct master *m,
                        enum status_form form, struct status_writing *w);

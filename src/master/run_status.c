@@ -10,7 +10,9 @@
 
 pccl_ns run_status_age(const struct master *m)
 {
-    return PCCL_TIME_TO_PING(m->deadline);
+    const pccl_ns shortest = 200 * PCCL_MS;
+    pccl_ns beat = PCCL_TIME_TO_PING(m->deadline);
+    return beat < shortest ? beat : shortest;
 }
 
 const char *run_event_kind(enum master_note_kind kind)

@@ -70,8 +70,8 @@ uint32_t stall_find(const struct master *m, pccl_ns age, struct stall *out,
                     uint32_t most);
 
 /* Asks members for operations that others wait in and that they do not tell
- * about (W3). */
-void stall_ask(struct master *m);
+ * about (W3). `all`: everybody, who tells at once what it does. */
+void stall_ask(struct master *m, bool all);
 
 /* One line, without newline. */
 void stall_print(const struct master *m, const struct stall *s,

@@ -13,17 +13,17 @@ struct wanted_list {
     } entries[MASTER_LINKS_MAX];
 };
 
-/* A wait that its member has reported once is most often over soon: nobody is
- * asked for it. */
-static void gather(const struct master *m, struct wanted_list *list)
+/* A wait that its member has reported once is most often over soon: it is left
+ * out, but for `all`. */
+static void gather(const struct master *m, bool all, struct wanted_list *list)
 {
     list->count = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
         const struct master_told *told = wait_report(m, i);
         for (uint32_t k = 0; told && k < told->wait_count; k++) {
             const struct wire_wait *w = &told->waits[k];
-            if (w->kind != WAIT_COLLECTIVE || !w->blocks || w->age_ms == 0 ||
-                wait_is_repeated(m, i, w))
+            if (w->kind != WAIT_COLLECTIVE || !w->blocks ||
+                (w->age_ms == 0 && !all) || wait_is_repeated(m, i, w))
                 continue;
             if (list->count == ARRAY_COUNT(list->entries)) return;
             list->entries[list->count].waiter = i;
@@ -50,16 +50,17 @@ static bool choose(const struct master *m, const struct wanted_list *list,
     return open;
 }
 
-void stall_ask(struct master *m)
+void stall_ask(struct master *m, bool all)
 {
     struct wanted_list list;
-    gather(m, &list);
-    for (uint32_t i = 0; i < m->link_end && list.count > 0; i++) {
+    gather(m, all, &list);
+    for (uint32_t i = 0; i < m->link_end && (all || list.count > 0); i++) {
         const struct master_peer *p = &m->peers[i];
         struct wire_op ops[WIRE_WANTED_MAX];
         struct wire_msg wanted = {.type = WIRE_WANTED, .ops = ops};
         if (!wait_is_member(p) || wait_is_silent(m, i)) continue;
         wanted.epoch = m->groups[p->group].epoch;
-        if (choose(m, &list, i, &wanted, ops)) master_send(m, i, &wanted);
+        if (choose(m, &list, i, &wanted, ops) || all)
+            master_send(m, i, &wanted);
     }
 }

@@ -45,7 +45,7 @@ void stall_tick(struct master *m)
 {
     enum { TOLD_MAX = 8 }; /* in one look */
     struct stall stalls[TOLD_MAX];
-    stall_ask(m);
+    stall_ask(m, false);
     if (m->warn_after == 0 || m->now - m->warned_at < LOOK_EVERY) return;
     m->warned_at = m->now;
     forget_over(m);

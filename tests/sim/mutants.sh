@@ -467,7 +467,7 @@ unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CO
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
 no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);//
 past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_LACKS/past ? WAIT_LACKS : WAIT_LACKS/
-nobody is asked what it lacks (W3)|master/stall_watch.c|s/^    stall_ask(m);//
+nobody is asked what it lacks (W3)|master/stall_watch.c|s/^    stall_ask(m, false);//
 a silent member lacks nothing (W3)|master/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
 silent links are not told (W1)|link/link_patience.c|s/pairs\[count++\] = c->to;/pairs[count++] = 0;/
 all are in each scope (W2)|master/wait_graph.c|s/if (w->scope == 0) return true;/return true;/

@@ -126,6 +126,7 @@ class Case:
         self.victim = self.random.randrange(self.size)
         self.master, self.rank = master, rank
         self.answer, self.late, self.failure = "", False, None
+        self.took = 0 # seconds of the first answer
 
     def start(self, env):
         arguments = ["-v", "-n", str(self.size), self.rank, self.kind,
@@ -163,7 +164,10 @@ class Case:
         time.sleep(1) # the question comes a second after the fault
         first = True
         while True:
+            asked = time.monotonic()
             status = ask(self.master, address)
+            if first:
+                self.took = time.monotonic() - asked
             if status is None:
                 self.late = True
                 if self.kind != "stop" or not self.evicted(job):
@@ -199,19 +203,23 @@ def main():
     master, rank = sys.argv[1:3]
     cases = int(sys.argv[3]) if len(sys.argv) > 3 else len(KINDS)
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else 0
-    matrix, failed, late = {}, 0, 0
+    matrix, failed, late, took = {}, 0, 0, []
     for i in range(seed, seed + cases):
         case = Case(master, rank, i)
         case.run()
         row = matrix.setdefault(case.kind, {})
         row[case.answer] = row.get(case.answer, 0) + 1
         late += case.late
+        took.append(case.took)
         if case.failure:
             failed += 1
             print("case %d: %s of %d, rank %d: %s" % (
                 i, case.kind, case.size, case.victim, case.failure))
             sys.stdout.flush()
     print_matrix(matrix)
+    took.sort()
+    print("answers took %.2f s (median), %.2f s (99 %%), %.2f s (most)" % (
+        took[len(took) // 2], took[len(took) * 99 // 100], took[-1]))
     print("%d cases, %d answered later than at the first question, %d failed"
           % (cases, late, failed))
     sys.exit(failed > 0)
