@@ -187,6 +187,11 @@ PyMODINIT_FUNC PyInit__native(void)
     pcclBuildInfo_t build = {0};
     (void)pcclGetBuildInfo(&build);
     PyObject *cuda = build.has_cuda_support ? Py_True : Py_False;
+#ifdef Py_GIL_DISABLED
+    /* The fields of communicators, their calls and flights above all, have no
+     * other guard (py_native.h). Blocking calls release it. */
+    (void)PyUnstable_Module_SetGIL(module, Py_MOD_GIL_USED);
+#endif
     if (py_operation_init(module) && py_comm_init(module) &&
         py_message_init(module) && py_master_init(module) &&
         PyModule_AddObjectRef(module, "has_cuda", cuda) == 0)
