@@ -601,7 +601,7 @@ no restore of a direct one|ring/pieces.c|s/if (!b->bytes .. backup_has(b, piece)
 passed on before received (D14)|ring/allreduce_ring.c|s/PLAN_NOTHING : ring_index(p, step - 1, g);/PLAN_NOTHING : ring_index(p, step - 1, 0);/
 first writes by number (D14)|ring/allreduce_ring.c|s/return ring_step(p, k, \&g) < p->r.world;/return k \/ p->segments < p->r.world;/
 interleaving differs (D14)|ring/plan.c|s/p->uncached && p->r.one_host/p->r.rank % 2 == 0 \&\& p->r.one_host/
-block of a ring not saved (C2)|ring/allreduce_ring.c|s/backup_save(op, \&s->backup, k, \&block);/(void)s;/
+block of a ring not saved (C2)|ring/allreduce_ring.c|s/backup_save(op, \&s->backup, k, \&block);/(void)s, (void)k;/
 root's broadcast not copied (D12)|ring/fast_path.c|s/if (ep->recvs > 0) memcpy(q->r->recvbuf.*//
 others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->root) x->size = /x->size = /
 never asks for a dial (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
