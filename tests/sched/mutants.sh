@@ -2,7 +2,8 @@
 # mutants.sh [SEEDS [PATTERN]] - breaks one thing of the drivers at a time and
 # shows that test_sched fails. Each line below: name | file under src | sed
 # script. The tree is copied; the original is never touched. Exit status 1 if a
-# mutant survives, does not apply or does not compile.
+# mutant survives, does not apply or does not compile, or if the original fails
+# in one of these schedules.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 seeds=${1:-1000}
@@ -16,7 +17,11 @@ done
 cmake -S "$work" -B "$work/build" -DBUILD_TESTING=ON -DPCCL_MPI=OFF \
     -DPCCL_CUDA=OFF -DPCCL_PYTHON_PACKAGE=OFF >/dev/null
 build() { make -C "$work/build" test_sched >"$work/log" 2>&1; }
+# Stops at the first failure.
+finds() { ! SCHED_STOP=1 "$work/build/tests/test_sched" 1 "$seeds" \
+    >"$work/out" 2>&1; }
 build || { cat "$work/log"; exit 1; }
+! finds || { cat "$work/out"; echo "the original fails"; exit 1; }
 survived=0 done=0
 while IFS='|' read -r name file script; do
     echo "$name" | grep -q -- "$only" || continue
@@ -29,12 +34,11 @@ while IFS='|' read -r name file script; do
     elif ! build; then
         echo "DOES NOT COMPILE $name"
         survived=1
-    elif SCHED_STOP=1 SCHED_POINTS=1000000 "$work/build/tests/test_sched" 1 "$seeds" \
-        >"$work/out" 2>&1; then
+    elif finds; then
+        echo "caught $name: $(grep '^seed' "$work/out" | head -n 1)"
+    else
         echo "SURVIVED $name"
         survived=1
-    else
-        echo "caught $name: $(grep '^seed' "$work/out" | head -n 1)"
     fi
     cp "$work/kept" "$work/src/$file"
 done <<'MUTANTS'
