@@ -465,7 +465,7 @@ failure forgotten by a flush (D10)|elastic/session_view.c|s/op_fails(op) \&\& !o
 failure reported to one only (D10)|master/round.c|s/round_force(g, p->rank, p->rank, \&name, VERDICT_FAILED);/;/
 unexpected frames lost|link/conn_receive.c|s/c->parked = later && c->state == CONN_OPEN && !c->peer;/c->parked = false;/
 stranded member waits for ever|elastic/session_view.c|s/if (s->stranded) session_gone(s, s->reason);//
-no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);//
+no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);/        (void)beat;/
 past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_LACKS/past ? WAIT_LACKS : WAIT_LACKS/
 nobody is asked what it lacks (W3)|master/stall_watch.c|s/^    stall_ask(m, false);//
 a silent member lacks nothing (W3)|master/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
