@@ -22,7 +22,8 @@ For each: steps of the model per second that counted in the end (a step that
 was lost with a checkpoint, and made again, counts once); batches, which are
 steps times the ranks that contributed; from the kill to the next step that no
 process had made before (recovery), beside the median time of a step; and steps
-whose parameters were not the same bits on all ranks that made it. The clock runs from the moment when all train.
+whose parameters were not the same bits on all ranks that made it. The clock
+runs from the moment when all train.
 """
 import argparse
 import collections
@@ -54,7 +55,8 @@ def network():
 
 
 class Log:
-    """Lines "step time digest", one for each step that this process made."""
+    """Lines "step time digest job", one for each step that this process made;
+    job differs after a restart of all."""
 
     def __init__(self, path, net):
         self.file, self.net = open(path, "a", buffering=1), net
@@ -63,7 +65,8 @@ class Log:
         now, digest = time.monotonic(), 0
         for tensor in self.net.parameters():
             digest = zlib.crc32(tensor.detach().numpy(), digest)
-        self.file.write(f"{number} {now:.6f} {digest:08x}\n")
+        job = os.environ.get("MASTER_PORT", "0")
+        self.file.write(f"{number} {now:.6f} {digest:08x} {job}\n")
 
 
 def learn(model, step):
@@ -257,15 +260,16 @@ class Driver:
             process.wait()
 
     def rows(self):
-        """(step, time, digest) of all processes."""
+        """(step, time, digest, process, job) of all processes."""
         found = []
         for number in range(self.started):
             path = self.folder / str(number)
             if path.exists():
                 for line in path.read_text().splitlines(keepends=True):
                     if line.endswith("\n"):
-                        step, when, digest = line.split()
-                        found.append((int(step), float(when), digest, number))
+                        step, when, digest, job = line.split()
+                        found.append((int(step), float(when), digest, number,
+                                      job))
         return found
 
     def run(self):
@@ -277,11 +281,10 @@ class Driver:
         begin, kills = time.monotonic(), []
         end = begin + self.options.seconds
         due = begin + self.options.every
-        while time.monotonic() < end and not (
-                self.options.kills and len(kills) == self.options.kills and
-                time.monotonic() > due):
-            if due < time.monotonic() < end - 1 and (
-                    len(kills) != self.options.kills):
+        most = self.options.kills or sys.maxsize
+        while time.monotonic() < end and (
+                len(kills) < most or time.monotonic() < due):
+            if due < time.monotonic() < end - 1 and len(kills) < most:
                 training = self.training()
                 if len(training) > 1:
                     kills.append(time.monotonic())
@@ -303,7 +306,7 @@ class Driver:
 def step_seconds(rows):
     """Median time between two steps of one process."""
     last, found = {}, []
-    for _, when, _, process in rows:
+    for _, when, _, process, _ in rows:
         if process in last:
             found.append(when - last[process])
         last[process] = when
@@ -314,9 +317,10 @@ def measure(rows, begin, end, kills):
     """(useful steps and batches per second, recoveries in seconds, number of
     steps of other bits, seconds of a step)"""
     first, versions = {}, collections.defaultdict(dict)
-    for step, when, digest, process in sorted(rows, key=lambda row: row[1]):
+    for step, when, digest, process, job in sorted(
+            rows, key=lambda row: row[1]):
         first.setdefault(step, when)
-        versions[step][process] = when, digest
+        versions[step, job][process] = when, digest
     useful = sum(begin <= when <= end for when in first.values())
     recoveries = []
     for kill in kills:
@@ -326,13 +330,14 @@ def measure(rows, begin, end, kills):
         later = [when for s, when in first.items()
                  if s > known and kill < when <= end]
         recoveries.append(min(later) - kill if later else end - kill)
-    wrong = batches = 0
-    for made in versions.values():
-        # Made again after a restart: only those of about the same time count.
+    wrong, latest = 0, {}
+    for (step, _), made in versions.items():
         newest = max(when for when, _ in made.values())
         same = [d for when, d in made.values() if newest - when < 1]
         wrong += len(set(same)) > 1
-        batches += len(same) * (begin <= newest <= end)
+        latest[step] = max(latest.get(step, (0, 0)), (newest, len(same)))
+    batches = sum(ranks for when, ranks in latest.values()
+                  if begin <= when <= end)
     seconds = end - begin
     return useful / seconds, batches / seconds, recoveries, wrong, \
         step_seconds(rows)
@@ -387,7 +392,7 @@ def main():
     print(f"{'system':8} {'steps/s':>8} {'batches/s':>9} {'step ms':>8} "
           f"{'faults':>6} {'p50 ms':>9} {'p99 ms':>9} {'wrong bits':>10}")
     for system, (rates, batches, recoveries, wrong, step) in totals.items():
-        flat = sorted(r for one in recoveries for r in one)
+        flat = sorted(r for one in recoveries for r in one) or [float("nan")]
         at99 = flat[min(len(flat) - 1, int(len(flat) * 0.99))]
         print(f"{system:8} {statistics.median(rates):8.1f} "
               f"{statistics.median(batches):9.1f} "
