@@ -128,7 +128,7 @@ static void half_open(uint32_t attempt)
     l->dialing--;
     l->open++;
     c->state = CONN_OPEN;
-    c->asked = attempt;
+    c->made = c->asked = attempt;
     c->alive = attempt - 1;
 }
 

@@ -40,6 +40,7 @@ struct fiber *fiber_new(struct rank *rank, void *(*run)(void *), void *argument)
     struct fiber *f = i < FIBERS_MAX ? calloc(1, sizeof *f) : NULL;
     SIM_CHECK(&universe, f != NULL, "rank %d has too many threads",
               rank->number);
+    rank->fibers[i] = f;
     f->rank = rank;
     f->run = run;
     f->argument = argument;
@@ -50,7 +51,6 @@ struct fiber *fiber_new(struct rank *rank, void *(*run)(void *), void *argument)
     f->context.uc_stack.ss_sp = f->stack;
     f->context.uc_stack.ss_size = STACK_SIZE;
     makecontext(&f->context, fiber_main, 0);
-    rank->fibers[i] = f;
     return f;
 }
 

@@ -52,13 +52,15 @@ depends libmpi-pccl0 libc6 "libpccl0 (="
 depends pccl-tools libev4 "libpccl0 (=" "libmpi-pccl0 (="
 depends libpccl-dev "libpccl0 (=" "libmpi-pccl0 (="
 
-# The container's image of the same Debian has the libraries that they need.
+# The container's image of the same Debian has the libraries that they need. apt
+# itself needs those of the compiler, which come in with CUDA.
 case $(cat /etc/debian_version 2>/dev/null) in
 12*)
     for package in libpccl0 pccl-tools; do
         dpkg-deb -f "$work/$package"_*.deb Depends
     done | tr ',' '\n' | sed 's/^ *\([^ ]*\).*/\1/' |
-        grep -v -e pccl -e '^libc6$' | sort -u | while read -r package; do
+        grep -v -e pccl -e '^libc6$' -e '^libgcc-s1$' -e '^libstdc++6$' |
+        sort -u | while read -r package; do
         grep -q "^        .*$package\b" "$container" ||
             echo "the container lacks $package"
     done >"$work/lacks"
