@@ -57,8 +57,8 @@ static inline void text_add_bytes(struct growing_text *t, const char *bytes,
     t->bytes[t->size] = '\0';
 }
 
-/* Between quotes, as in JSON and in Prometheus' labels. What is not printable
- * ASCII, wherever it came from, becomes a question mark. */
+/* Between quotes, as in JSON and in Prometheus' labels. A byte that is
+ * not printable ASCII becomes a question mark. */
 static inline void text_add_quoted(struct growing_text *t, const char *text)
 {
     text_add_bytes(t, "\"", 1);

@@ -12,7 +12,7 @@ enum {
     STALL_TEXT_MAX = 512
 };
 
-/* What is waited for. */
+/* The object of a wait. */
 enum stall_object {
     STALL_OPERATION, /* wait: of a member that waits */
     STALL_MESSAGE,   /* likewise: a receive or a send */

@@ -78,8 +78,8 @@ static bool take_sets(struct master *m, uint32_t link, struct master_told *told,
     return true;
 }
 
-/* What has come since the last report. The total never goes back, even if a
- * member tells nonsense. */
+/* Adds the bytes or operations since the last report. The total never goes
+ * back, even if a member tells nonsense. */
 static void add(uint64_t *total, uint64_t now, uint64_t before)
 {
     uint64_t more = now > before ? now - before : 0;

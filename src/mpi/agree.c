@@ -93,8 +93,8 @@ int agree_context(const struct group *group, uint32_t context, int tag,
         uint32_t taken = context_claim(candidate, 1);
         result = round_trip(group, context, tag, false, &taken);
         *out = candidate;
-        /* Who has all answers makes it (V6). Before the second round nobody
-         * does. */
+        /* A member that has all answers makes it (V6). Before the second
+         * round nobody has them. */
         if (result != MPI_SUCCESS) revoke_unmade(group, candidate);
         if (result != MPI_SUCCESS || taken) return result;
     }

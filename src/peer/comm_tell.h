@@ -11,7 +11,7 @@
 
 struct pcclComm_t;
 
-/* What is told of an operation, from its call to its result. */
+/* The report on an operation, from its call to its result. */
 struct told_op {
     pccl_ns began;
     pcclCollectiveKind_t kind;
