@@ -1,16 +1,14 @@
 /* test_dispute.c - the text about an operation whose members disagree names the
  * argument, its values and the ranks (contract C4, rule F9). One master, whose
  * messages the test sends and reads. */
-#include "unit.h"
+#include "founded.h"
 
 #include "../../src/base/arguments.h"
 #include "../../src/base/dtype.h"
 #include "../../src/base/scope.h"
-#include "../../src/master/master.h"
 
 enum { PEERS = 4, TAG = 7 };
 
-static struct master *master;
 static char text[WIRE_TEXT_MAX + 1];
 static struct wire_msg flush;
 static uint32_t verdicts;
@@ -35,49 +33,15 @@ static void on_close(void *user, uint32_t link, const char *reason)
     fail_msg("%u closed: %s", link, reason);
 }
 
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = 1, .msg = m};
-    master_step(master, &e);
-}
-
-static void ready_all(void)
-{
-    for (uint32_t i = 0; i < PEERS; i++) {
-        struct wire_msg ready = {.type = WIRE_READY,
-                                 .round = master->round_last};
-        step(MASTER_RECEIVED, i, &ready);
-    }
-}
-
 /* Links 0..3 are ids 1..4 and ranks 0..3. */
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
     struct master_config c = {.out = {.send = on_send, .close = on_close},
                               .deadline = 100,
                               .quorum = PEERS};
-    master_init(master, &c);
-    for (uint32_t i = 0; i < PEERS; i++) {
-        struct wire_msg hello = {.type = WIRE_HELLO,
-                                 .hello = {.self.hint = (int32_t)i}};
-        step(MASTER_CONNECTED, i, NULL);
-        step(MASTER_RECEIVED, i, &hello);
-    }
-    ready_all();
     verdicts = 0;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return found(&c);
 }
 
 static const struct wire_op running = {.tag = TAG, .state = OP_RUNNING};
@@ -108,11 +72,11 @@ static void report(uint32_t by, uint32_t other)
     assert_int_equal(flush.flush.pair[1], other + 1);
 }
 
-static void expect(const struct wire_args args[PEERS], const char *wanted)
+static void expect_text(const struct wire_args args[PEERS], const char *wanted)
 {
     report(0, 1);
     for (uint32_t i = 0; i < PEERS; i++) flushed(i, &args[i], true);
-    ready_all();
+    all_are_ready();
     assert_int_equal(verdicts, 1);
     verdicts = 0;
     assert_string_equal(text, wanted);
@@ -129,54 +93,64 @@ static void test_every_argument(void **state)
     for (uint32_t i = 0; i < PEERS; i++) a[i] = (x)
     ALL(sum);
     a[1].count = 1001;
-    expect(a, "all-reduce (tag 7): members disagree on the count: 1000 on "
-              "ranks 0, 2, 3; 1001 on rank 1");
+    expect_text(a, "all-reduce (tag 7): members disagree on the count: 1000 on "
+                   "ranks 0, 2, 3; 1001 on rank 1");
     ALL(sum);
     a[0].count = UINT64_MAX;
     a[1].count = 0;
-    expect(a, "all-reduce (tag 7): members disagree on the count: "
-              "18446744073709551615 on rank 0; 0 on rank 1; 1000 on ranks 2, "
-              "3");
+    expect_text(a,
+                "all-reduce (tag 7): members disagree on the count: "
+                "18446744073709551615 on rank 0; 0 on rank 1; 1000 on ranks 2, "
+                "3");
     ALL(sum);
     a[3].dtype = DTYPE_I8;
-    expect(a, "all-reduce (tag 7): members disagree on the datatype: f32 on "
-              "ranks 0-2; i8 on rank 3");
+    expect_text(a,
+                "all-reduce (tag 7): members disagree on the datatype: f32 on "
+                "ranks 0-2; i8 on rank 3");
     ALL(sum);
     a[3].redop = REDOP_MAX;
-    expect(a, "all-reduce (tag 7): members disagree on the operator: sum on "
-              "ranks 0-2; max on rank 3");
+    expect_text(a,
+                "all-reduce (tag 7): members disagree on the operator: sum on "
+                "ranks 0-2; max on rank 3");
     ALL(sum);
     a[2].quant = 1;
     a[2].code = DTYPE_U8;
-    expect(a, "all-reduce (tag 7): members disagree on the quantization: none "
-              "on ranks 0, 1, 3; min-max on rank 2");
+    expect_text(
+        a, "all-reduce (tag 7): members disagree on the quantization: none "
+           "on ranks 0, 1, 3; min-max on rank 2");
     ALL(sum);
     a[2].coll = 2;
-    expect(a, "collective (tag 7): members disagree on the kind: all-reduce on "
-              "ranks 0, 1, 3; barrier on rank 2");
+    expect_text(
+        a, "collective (tag 7): members disagree on the kind: all-reduce on "
+           "ranks 0, 1, 3; barrier on rank 2");
     ALL(sum);
     a[2].digest = 6;
-    expect(a, "all-reduce (tag 7): members disagree on the further arguments: "
-              "one set on ranks 0, 1, 3; another on rank 2");
+    expect_text(
+        a, "all-reduce (tag 7): members disagree on the further arguments: "
+           "one set on ranks 0, 1, 3; another on rank 2");
     ALL(((struct wire_args){.coll = 1, .count = 10, .root = 2}));
     a[0].root = 3;
-    expect(a, "broadcast (tag 7): members disagree on the root: 3 on rank 0; 2 "
-              "on ranks 1-3");
+    expect_text(
+        a, "broadcast (tag 7): members disagree on the root: 3 on rank 0; 2 "
+           "on ranks 1-3");
     ALL(((struct wire_args){.coll = 4}));
     a[0].recvs = 10;
-    expect(a, "all-to-all (tag 7): members disagree on the bytes from rank 1 "
-              "to rank 0: 0 sent, 10 expected");
+    expect_text(a,
+                "all-to-all (tag 7): members disagree on the bytes from rank 1 "
+                "to rank 0: 0 sent, 10 expected");
     ALL(((struct wire_args){.coll = 4}));
-    expect(a, "");
+    expect_text(a, "");
     ALL(((struct wire_args){.coll = 3, .count = 10, .rank = 1}));
     a[2].count = 12;
-    expect(a, "all-gather (tag 7): members disagree on the bytes: 10 on ranks "
-              "0, 1, 3; 12 on rank 2");
+    expect_text(
+        a, "all-gather (tag 7): members disagree on the bytes: 10 on ranks "
+           "0, 1, 3; 12 on rank 2");
     ALL(sum);
     a[2].quant = a[0].quant = a[1].quant = a[3].quant = 1;
     a[2].code = DTYPE_I8;
-    expect(a, "all-reduce (tag 7): members disagree on the datatype of codes: "
-              "u8 on ranks 0, 1, 3; i8 on rank 2");
+    expect_text(
+        a, "all-reduce (tag 7): members disagree on the datatype of codes: "
+           "u8 on ranks 0, 1, 3; i8 on rank 2");
 #undef ALL
 }
 
@@ -210,7 +184,7 @@ static void expect_named(const struct wire_args *usual,
         a[i] = usual[i];
         name(&a[i], bytes[i], &n[i]);
     }
-    expect(a, wanted);
+    expect_text(a, wanted);
 }
 
 /* The caller's arguments come before those of the operation. Ranks are those of
@@ -342,7 +316,7 @@ static void test_scopes(void **state)
                              .op_count = count};
         step(MASTER_RECEIVED, i, &m);
     }
-    ready_all();
+    all_are_ready();
     assert_int_equal(verdicts, 3);
     assert_string_equal(text, "collective (tag 7): members disagree on the "
                               "scope: ranks 0, 1 on rank 0; ranks 1, 2 on rank "
@@ -368,7 +342,7 @@ static void test_those_who_have_launched(void **state)
                              .op_count = 1};
         step(MASTER_RECEIVED, i, &m);
     }
-    ready_all();
+    all_are_ready();
     assert_string_equal(text, "all-reduce (tag 7): members disagree on the "
                               "count: 1 on rank 0; 3 on rank 2");
 }

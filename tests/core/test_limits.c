@@ -1,30 +1,9 @@
 /* test_limits.c - who owes the master an answer, and sends heartbeats only: one
  * master, one deadline of 100 (rules R8, M3); and updates of two groups (R5).
  */
-#include "unit.h"
-
-#include "../../src/master/master.h"
+#include "founded.h"
 
 enum { DEADLINE = 100, BEAT = DEADLINE / 10, LINKS = 7, ALL = 127 };
-
-static struct master *master;
-static pccl_ns now;
-static char said[4096];
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(said);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(said + used, sizeof said - used, format, args);
-    va_end(args);
-}
-
-static void expect(const char *text)
-{
-    assert_string_equal(said, text);
-    said[0] = '\0';
-}
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -42,13 +21,6 @@ static void on_close(void *user, uint32_t link, const char *reason)
 {
     (void)user;
     say("%u %s\n", link, reason);
-}
-
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
-    master_step(master, &e);
 }
 
 static uint32_t round_now(void)
@@ -74,25 +46,10 @@ static void join(uint32_t link, uint32_t group)
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
-    now = 1;
     struct master_config c = {.out = {.send = on_send, .close = on_close},
                               .deadline = DEADLINE,
                               .quorum = 3};
-    master_init(master, &c);
-    for (uint32_t i = 0; i < 3; i++) join(i, 0);
-    for (uint32_t i = 0; i < 3; i++) send_as(i, WIRE_READY);
-    said[0] = '\0';
-    return master_count(master, PEER_MEMBER) == 3 ? 0 : 1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return found(&c);
 }
 
 /* A tick after a tenth of the deadline, in which the links of `beats` send. */

@@ -1,22 +1,12 @@
 /* test_master.c - the coordinator's rules as transcripts: the messages that
  * each member gets after each event. Rule numbers refer to
  * master/PROTOCOL.md. */
-#include "unit.h"
+#include "said.h"
 
 #include "../../src/master/master.h"
 
 static struct master *master;
 static pccl_ns now;
-static char said[4096];
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(said);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(said + used, sizeof said - used, format, args);
-    va_end(args);
-}
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -47,12 +37,6 @@ static void on_close(void *user, uint32_t link, const char *reason)
     (void)user;
     (void)reason;
     say("%u closed\n", link);
-}
-
-static void expect(const char *text)
-{
-    assert_string_equal(said, text);
-    said[0] = '\0';
 }
 
 static void step(enum master_event_type type, uint32_t link,

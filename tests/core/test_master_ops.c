@@ -1,23 +1,11 @@
 /* test_master_ops.c - the master's tables of operations: scopes, many
  * operations, members whose lists lie, and members that disagree on a scope
  * (rules F4, F6, F8, V6). */
-#include "unit.h"
+#include "founded.h"
 
 #include "../../src/base/scope.h"
-#include "../../src/master/master.h"
 
-static struct master *master;
-static char said[65536];
 static uint32_t closed;
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(said);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(said + used, sizeof said - used, format, args);
-    va_end(args);
-}
 
 /* Of many operations only their number. */
 static void on_send(void *user, const uint32_t *links, uint32_t count,
@@ -43,67 +31,22 @@ static void on_close(void *user, uint32_t link, const char *reason)
     closed++;
 }
 
-static void expect(const char *text)
-{
-    assert_string_equal(said, text);
-    said[0] = '\0';
-}
-
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = 1, .msg = m};
-    master_step(master, &e);
-}
-
 enum { PEERS = 5 };
 
 /* Links 0..4 are ids 1..5 and ranks 0..4, and link 4 dies. */
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
     struct master_config c = {.out = {.send = on_send, .close = on_close},
                               .deadline = 100,
                               .quorum = PEERS};
-    master_init(master, &c);
-    for (uint32_t i = 0; i < PEERS; i++) {
-        struct wire_msg hello = {.type = WIRE_HELLO,
-                                 .hello = {.self.hint = (int32_t)i}};
-        step(MASTER_CONNECTED, i, NULL);
-        step(MASTER_RECEIVED, i, &hello);
-    }
-    for (uint32_t i = 0; i < PEERS; i++) {
-        struct wire_msg ready = {.type = WIRE_READY, .round = 1};
-        step(MASTER_RECEIVED, i, &ready);
-    }
     closed = 0;
-    said[0] = '\0';
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return found(&c);
 }
 
 static void lose_link_4(void)
 {
     step(MASTER_CLOSED, 4, NULL);
-}
-
-static void ready_all(void)
-{
-    for (uint32_t i = 0; i < PEERS; i++) {
-        struct wire_msg ready = {.type = WIRE_READY,
-                                 .round = master->round_last};
-        if (master->peers[i].state == PEER_MEMBER)
-            step(MASTER_RECEIVED, i, &ready);
-    }
 }
 
 static uint64_t number_of(uint8_t ranks)
@@ -172,7 +115,7 @@ static void test_a_scope_is_judged_alone(void **state)
     other.state = OP_NOT_LAUNCHED;
     told(3, &other, 1);
     expect(PROPOSED);
-    ready_all();
+    all_are_ready();
     expect("0 VERDICT 7:1\n1 VERDICT 7:1\n");
 }
 
@@ -205,7 +148,7 @@ static void test_many_operations(void **state)
         }
     }
     expect(PROPOSED);
-    ready_all();
+    all_are_ready();
     assert_int_equal(closed, 0);
     assert_non_null(strstr(said, "0 VERDICT 4096 operations\n"));
     assert_non_null(strstr(said, "3 VERDICT 4096 operations\n"));
@@ -299,7 +242,7 @@ static void test_a_donor_of_nothing(void **state)
     op.state = OP_RETURNED;
     told(3, &op, 1);
     expect(PROPOSED);
-    ready_all();
+    all_are_ready();
     expect(""); /* no commit */
 }
 
@@ -322,7 +265,7 @@ static void test_a_complaint_of_another_scope(void **state)
     flushed(1, 3, &op, 1);
     for (uint32_t i = 2; i < PEERS; i++) idle(i);
     said[0] = '\0';
-    ready_all();
+    all_are_ready();
     expect("");
     complain(1, number_of(3)); /* of an old epoch */
     expect("");
@@ -337,7 +280,7 @@ static void test_a_complaint_of_a_member(void **state)
     flushed(1, 3, &op, 1);
     for (uint32_t i = 2; i < PEERS; i++) idle(i);
     said[0] = '\0';
-    ready_all();
+    all_are_ready();
     expect("0 VERDICT 7:5\n1 VERDICT 7:5\n");
 }
 
@@ -385,7 +328,7 @@ static void judged(const uint8_t *scopes, const char *verdicts)
     }
     tell_all(scopes);
     said[0] = '\0';
-    ready_all();
+    all_are_ready();
     expect(verdicts);
 }
 
@@ -427,7 +370,7 @@ static void test_another_tag_than_the_reported(void **state)
     static const uint8_t scopes[PEERS] = {3, 7, 0, 0, 0};
     tell_all(scopes);
     said[0] = '\0';
-    ready_all();
+    all_are_ready();
     expect("0 VERDICT 8:6\n1 VERDICT 8:6\n"
            "0 VERDICT 8:6\n1 VERDICT 8:6\n2 VERDICT 8:6\n");
 }
@@ -460,7 +403,7 @@ static void test_all_that_wait_for_each_other(void **state)
     for (uint32_t i = 0; i < 5; i++) runs(i, scopes[i]);
     tell_all(scopes);
     said[0] = '\0';
-    ready_all();
+    all_are_ready();
     uint32_t verdicts = 0;
     for (const char *at = said; (at = strstr(at, "VERDICT 7:6\n")); at++)
         verdicts++;
@@ -500,7 +443,7 @@ static void test_a_circle_that_ends_by_a_commit(void **state)
     told(1, answers, 2);
     told(2, &all, 1);
     said[0] = '\0';
-    ready_all();
+    all_are_ready();
     expect("0 VERDICT 7:1\n1 VERDICT 7:1\n");
 }
 

@@ -1,14 +1,11 @@
 /* test_pace.c - all members have called: their data move as they did, slower,
  * or not at all (rule W4): one master, two members. */
-#include "unit.h"
+#include "founded.h"
 
 #include "../../src/master/stall.h"
 
 #define DEADLINE (10 * PCCL_S)
 #define BEAT PCCL_TIME_TO_PING(DEADLINE)
-
-static struct master *master;
-static pccl_ns now;
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -26,42 +23,14 @@ static void on_note(void *user, const struct master_note *n)
     (void)user, (void)n;
 }
 
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
-    master_step(master, &e);
-}
-
-static void send_as(uint32_t link, enum wire_type type, uint32_t round)
-{
-    struct wire_msg m = {.type = type, .round = round};
-    step(MASTER_RECEIVED, link, &m);
-}
-
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
-    now = 1;
     struct master_config c = {
         .out = {.send = on_send, .close = on_close, .note = on_note},
         .deadline = DEADLINE,
         .quorum = 2};
-    master_init(master, &c);
-    for (uint32_t i = 0; i < 2; i++) step(MASTER_CONNECTED, i, NULL);
-    for (uint32_t i = 0; i < 2; i++) send_as(i, WIRE_HELLO, 0);
-    for (uint32_t i = 0; i < 2; i++) send_as(i, WIRE_READY, 1);
-    return master_count(master, PEER_MEMBER) == 2 ? 0 : 1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return found(&c);
 }
 
 /* Both wait in the same operation, after the time has passed. */
@@ -80,7 +49,7 @@ static void report(pccl_ns after, uint32_t seq, uint64_t moved)
     for (uint32_t i = 0; i < 2; i++) step(MASTER_RECEIVED, i, &m);
 }
 
-static void expect(enum stall_cause cause, uint64_t rate)
+static void expect_stall(enum stall_cause cause, uint64_t rate)
 {
     struct stall s[4];
     assert_int_equal(stall_find(master, BEAT, s, 4), 1);
@@ -96,11 +65,11 @@ static void test_pace(void **state)
     const uint64_t much = 8000000;
     report(BEAT, 0, 0);
     report(BEAT, 0, much);
-    expect(CAUSE_MOVES, much);
+    expect_stall(CAUSE_MOVES, much);
     report(BEAT, 0, much + much / 2);
-    expect(CAUSE_MOVES, much / 2);
+    expect_stall(CAUSE_MOVES, much / 2);
     report(BEAT, 0, much + much / 2 + much / 8);
-    expect(CAUSE_SLOW, much / 8);
+    expect_stall(CAUSE_SLOW, much / 8);
     char text[STALL_TEXT_MAX];
     struct stall s[4];
     assert_int_equal(stall_find(master, BEAT, s, 4), 1);
@@ -108,7 +77,7 @@ static void test_pace(void **state)
     assert_non_null(strstr(text, "data move at 1.000 MB/s, slower than the "
                                  "8.000 MB/s that they did"));
     report(BEAT, 0, much + much / 2 + much / 8);
-    expect(CAUSE_NO_DATA, 0);
+    expect_stall(CAUSE_NO_DATA, 0);
 }
 
 /* A rate outlives its operation. */
@@ -119,7 +88,7 @@ static void test_next_operation(void **state)
     report(BEAT, 0, 4000);
     report(BEAT, 1, 0);
     report(BEAT, 1, 999);
-    expect(CAUSE_SLOW, 999);
+    expect_stall(CAUSE_SLOW, 999);
 }
 
 /* Reports that come close to each other are one. */
@@ -129,11 +98,11 @@ static void test_answer(void **state)
     report(BEAT, 0, 0);
     report(BEAT, 0, 4000);
     report(1, 0, 4000);
-    expect(CAUSE_MOVES, 4000);
+    expect_stall(CAUSE_MOVES, 4000);
     report(BEAT / 4, 0, 4000);
-    expect(CAUSE_MOVES, 4000);
+    expect_stall(CAUSE_MOVES, 4000);
     report(BEAT - BEAT / 4 - 1, 0, 8000);
-    expect(CAUSE_MOVES, 4000);
+    expect_stall(CAUSE_MOVES, 4000);
 }
 
 /* What a report says may be anything. */
@@ -142,9 +111,9 @@ static void test_nonsense(void **state)
     (void)state;
     report(BEAT, 0, UINT64_MAX);
     report(BEAT, 0, 0);
-    expect(CAUSE_NO_DATA, 0);
+    expect_stall(CAUSE_NO_DATA, 0);
     report(BEAT, 0, UINT64_MAX);
-    expect(CAUSE_MOVES, 1000000000000000000);
+    expect_stall(CAUSE_MOVES, 1000000000000000000);
 }
 
 int main(void)

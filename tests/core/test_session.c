@@ -3,7 +3,7 @@
  * one (rule O7), its request that an operation fail, until the master has
  * received it (rule D10), a world that follows its votes (rule T1), and the
  * links that it tries in a survey (rule R4d). */
-#include "unit.h"
+#include "said.h"
 
 #include "../../include/pccl.h"
 #include "../../src/base/scope.h"
@@ -14,16 +14,6 @@ enum { MEMBERS = 7 };
 
 static struct session *session;
 static struct wire_member members[MEMBERS];
-static char said[1024];
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(said);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(said + used, sizeof said - used, format, args);
-    va_end(args);
-}
 
 static void on_send(void *user, const struct wire_msg *m)
 {

@@ -1,29 +1,8 @@
 /* test_silence.c - whom the master evicts for silence, and whom it waits for
  * (rules M8, M10, M11): one master, three members, one deadline of 100. */
-#include "unit.h"
-
-#include "../../src/master/master.h"
+#include "founded.h"
 
 enum { DEADLINE = 100, BEAT = DEADLINE / 10, LATE = 70 };
-
-static struct master *master;
-static pccl_ns now;
-static char said[4096];
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(said);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(said + used, sizeof said - used, format, args);
-    va_end(args);
-}
-
-static void expect(const char *text)
-{
-    assert_string_equal(said, text);
-    said[0] = '\0';
-}
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -57,13 +36,6 @@ static void on_look(void *user, const struct wire_member *peer)
     say("look %u\n", (unsigned)peer->id);
 }
 
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
-    master_step(master, &e);
-}
-
 static void send_as(uint32_t link, enum wire_type type, uint32_t round)
 {
     struct wire_msg m = {.type = type, .round = round};
@@ -81,29 +53,13 @@ static void seen(uint64_t id, enum evidence evidence)
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
-    now = 1;
     struct master_config c = {.out = {.send = on_send,
                                       .close = on_close,
                                       .note = on_note,
                                       .look = on_look},
                               .deadline = DEADLINE,
                               .quorum = 3};
-    master_init(master, &c);
-    for (uint32_t i = 0; i < 3; i++) step(MASTER_CONNECTED, i, NULL);
-    for (uint32_t i = 0; i < 3; i++) send_as(i, WIRE_HELLO, 0);
-    for (uint32_t i = 0; i < 3; i++) send_as(i, WIRE_READY, 1);
-    said[0] = '\0';
-    return master_count(master, PEER_MEMBER) == 3 ? 0 : 1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return found(&c);
 }
 
 /* A tenth of the deadline, in which the links of `beats` (bits) send. */

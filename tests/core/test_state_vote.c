@@ -2,23 +2,9 @@
  * strategies that differ, members that only receive, members that go, and
  * members that call something else (rules S2, S3, S6, S8, S9). One master,
  * members 1 to 4 of ranks 0 to 3. */
-#include "unit.h"
-
-#include "../../src/master/master.h"
+#include "founded.h"
 
 enum { MEMBERS = 4, DEADLINE = 100 };
-
-static struct master *master;
-static char said[1024];
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(said);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(said + used, sizeof said - used, format, args);
-    va_end(args);
-}
 
 static const char *role_name(uint8_t role)
 {
@@ -54,12 +40,6 @@ static void on_close(void *user, uint32_t link, const char *reason)
     say("%u is out. ", link + 1);
 }
 
-static void expect(const char *text)
-{
-    assert_string_equal(said, text);
-    said[0] = '\0';
-}
-
 static void send_as(uint32_t id, const struct wire_msg *m)
 {
     struct master_event e = {
@@ -70,32 +50,10 @@ static void send_as(uint32_t id, const struct wire_msg *m)
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
     struct master_config c = {.out = {.send = on_send, .close = on_close},
                               .deadline = DEADLINE,
                               .quorum = MEMBERS};
-    master_init(master, &c);
-    for (uint32_t id = 1; id <= MEMBERS; id++) {
-        struct master_event e = {
-            .type = MASTER_CONNECTED, .link = id - 1, .now = 1};
-        struct wire_msg hello = {.type = WIRE_HELLO,
-                                 .hello = {.self.hint = (int32_t)id}};
-        master_step(master, &e);
-        send_as(id, &hello);
-    }
-    struct wire_msg ready = {.type = WIRE_READY, .round = 1};
-    for (uint32_t id = 1; id <= MEMBERS; id++) send_as(id, &ready);
-    said[0] = '\0';
-    return master_count(master, PEER_MEMBER) == MEMBERS ? 0 : 1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return found(&c);
 }
 
 static void synchronize(uint32_t id, enum sync_strategy how, uint64_t revision,

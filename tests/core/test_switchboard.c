@@ -1,7 +1,7 @@
 /* test_switchboard.c - whom the coordinator cuts off, and when: a slow reader,
  * half a message, an end in the midst of one, a crowd of strangers, and those
  * that linger. The peers are buffers; the test moves the bytes. */
-#include "unit.h"
+#include "said.h"
 
 #include "../../src/master/switchboard.h"
 
@@ -11,17 +11,7 @@ static struct master *machine;
 static struct switchboard *board;
 static struct master_conn *conns[PEERS];
 static size_t room[PEERS]; /* bytes that the peer still takes */
-static char said[1024];
 static pccl_ns now;
-
-static void say(const char *format, ...)
-{
-    size_t used = strlen(said);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(said + used, sizeof said - used, format, args);
-    va_end(args);
-}
 
 static uint32_t peer_of(const struct master_conn *c)
 {

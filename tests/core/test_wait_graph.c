@@ -1,13 +1,11 @@
 /* test_wait_graph.c - what the reports of members prove about operations (rules
  * W2, W3). One master, members 1 to 4 of ranks 0 to 3 on links 0 to 3. */
-#include "unit.h"
+#include "founded.h"
 
 #include "../../src/base/scope.h"
 #include "../../src/master/wait_graph.h"
 
 enum { MEMBERS = 4, TAG = 7 };
-
-static struct master *master;
 
 static void on_send(void *user, const uint32_t *links, uint32_t count,
                     const struct wire_msg *m)
@@ -21,45 +19,13 @@ static void on_close(void *user, uint32_t link, const char *reason)
     fail_msg("link %u: %s", link, reason);
 }
 
-static void step(enum master_event_type type, uint32_t link,
-                 const struct wire_msg *m)
-{
-    struct master_event e = {.type = type, .link = link, .now = 1, .msg = m};
-    master_step(master, &e);
-}
-
-static void all_are_ready(void)
-{
-    struct wire_msg ready = {.type = WIRE_READY, .round = master->round_last};
-    for (uint32_t i = 0; i < MEMBERS; i++)
-        if (master->peers[i].proposed) step(MASTER_RECEIVED, i, &ready);
-}
-
 static int setup(void **state)
 {
     (void)state;
-    master = calloc(1, sizeof *master);
-    if (!master) return 1;
     struct master_config c = {.out = {.send = on_send, .close = on_close},
                               .deadline = 100,
                               .quorum = MEMBERS};
-    master_init(master, &c);
-    for (uint32_t i = 0; i < MEMBERS; i++) {
-        struct wire_msg hello = {.type = WIRE_HELLO,
-                                 .hello = {.self.hint = (int32_t)i}};
-        step(MASTER_CONNECTED, i, NULL);
-        step(MASTER_RECEIVED, i, &hello);
-    }
-    all_are_ready();
-    return master_count(master, PEER_MEMBER) == MEMBERS ? 0 : 1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    master_free(master);
-    free(master);
-    return 0;
+    return found(&c);
 }
 
 /* The member waits in an operation of ranks 0 and 1, or (0) of all. */
