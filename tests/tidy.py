@@ -22,8 +22,8 @@ GENERATED = ("src/mpi/stubs.c", "src/mpi/stubs_mpich.c", "src/mpi/face_abi.h",
 
 # File, by longest prefix -> the project's files that it may include, by
 # prefix. Arrows point down only; "" is anything.
-BASE = ["src/base/arguments", "src/base/base.h", "src/base/buggify.h",
-        "src/base/cursor.h", "src/base/dtype",
+BASE = ["src/base/append.h", "src/base/arguments", "src/base/base.h",
+        "src/base/buggify.h", "src/base/cursor.h", "src/base/dtype",
         "src/base/evidence.h", "src/base/pool", "src/base/scope.h",
         "src/base/float_env.h",
         "src/base/wire", "src/base/keyed.h"]

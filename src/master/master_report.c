@@ -3,21 +3,11 @@
 
 #include "stall.h"
 
+#include "../base/append.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Appends; truncates at the end of the line. */
-__attribute__((format(printf, 2, 3))) static void add(char line[REPORT_SIZE],
-                                                      const char *format, ...)
-{
-    size_t used = strlen(line);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(line + used, REPORT_SIZE - used, format, args);
-    va_end(args);
-}
 
 static void add_peer(const struct master_report *r, char line[REPORT_SIZE],
                      const struct master_peer *p)
@@ -29,9 +19,10 @@ static void add_peer(const struct master_report *r, char line[REPORT_SIZE],
         return;
     }
     if (p->state == PEER_MEMBER || p->state == PEER_DEAD)
-        add(line, "rank %" PRIu32 " (pid %" PRIu32 ")", p->rank, p->info.pid);
+        append(line, REPORT_SIZE, "rank %" PRIu32 " (pid %" PRIu32 ")", p->rank,
+               p->info.pid);
     else
-        add(line, "newcomer (pid %" PRIu32 ")", p->info.pid);
+        append(line, REPORT_SIZE, "newcomer (pid %" PRIu32 ")", p->info.pid);
 }
 
 /* Keeps the ranks sorted. */
@@ -52,18 +43,19 @@ static void add_list(char line[REPORT_SIZE], const struct report_list *list,
                      const char *verb)
 {
     if (list->count == 0) return;
-    if (*line) add(line, ", ");
+    if (*line) append(line, REPORT_SIZE, ", ");
     if (list->count == 1) {
-        add(line, "%s %s", list->one, verb);
+        append(line, REPORT_SIZE, "%s %s", list->one, verb);
         return;
     }
     uint32_t named = list->count;
     if (named > REPORT_RANKS_MAX) named = REPORT_RANKS_MAX;
     for (uint32_t i = 0; i < named; i++)
-        add(line, "%s%" PRIu32, i == 0 ? "ranks " : ", ", list->ranks[i]);
+        append(line, REPORT_SIZE, "%s%" PRIu32, i == 0 ? "ranks " : ", ",
+               list->ranks[i]);
     if (named < list->count)
-        add(line, " and %" PRIu32 " more", list->count - named);
-    add(line, " %s", verb);
+        append(line, REPORT_SIZE, " and %" PRIu32 " more", list->count - named);
+    append(line, REPORT_SIZE, " %s", verb);
 }
 
 static const char *plural(uint32_t count)
@@ -84,25 +76,28 @@ static bool report_view(struct master_report *r, const struct master_note *note,
     if (gone == 0 && note->joined == 0)
         return false; /* only links were remade */
     if (gone == 0 && note->old_epoch == 0) {
-        add(line, "first view: epoch %" PRIu32 ", %" PRIu32 " rank%s",
-            note->epoch, note->size, plural(note->size));
+        append(line, REPORT_SIZE,
+               "first view: epoch %" PRIu32 ", %" PRIu32 " rank%s", note->epoch,
+               note->size, plural(note->size));
         return true;
     }
     if (note->joined > 0) {
-        add(line, "%s%" PRIu32 " rank%s joined", gone > 0 ? ", " : "",
-            note->joined, plural(note->joined));
+        append(line, REPORT_SIZE, "%s%" PRIu32 " rank%s joined",
+               gone > 0 ? ", " : "", note->joined, plural(note->joined));
     }
     if (gone == 0) {
-        add(line, ", epoch %" PRIu32 ", %" PRIu32 " rank%s", note->epoch,
-            note->size, plural(note->size));
+        append(line, REPORT_SIZE, ", epoch %" PRIu32 ", %" PRIu32 " rank%s",
+               note->epoch, note->size, plural(note->size));
         return true;
     }
-    add(line,
-        ", epoch %" PRIu32 " -> %" PRIu32 ", %" PRIu32 " -> %" PRIu32 " rank%s",
-        note->old_epoch, note->epoch, note->old_size, note->size,
-        plural(note->size));
+    append(line, REPORT_SIZE,
+           ", epoch %" PRIu32 " -> %" PRIu32 ", %" PRIu32 " -> %" PRIu32
+           " rank%s",
+           note->old_epoch, note->epoch, note->old_size, note->size,
+           plural(note->size));
     if (lost && note->size > 0)
-        add(line, ", recovered in %.1f ms", (double)note->took / PCCL_MS);
+        append(line, REPORT_SIZE, ", recovered in %.1f ms",
+               (double)note->took / PCCL_MS);
     return true;
 }
 
@@ -126,43 +121,48 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
         return report_view(r, note, line);
     case NOTE_EVICTED:
         add_peer(r, line, note->peer);
-        add(line, " evicted: %s", note->reason);
+        append(line, REPORT_SIZE, " evicted: %s", note->reason);
         return !r->aborted;
     case NOTE_SILENT:
         add_peer(r, line, note->peer);
-        add(line, " has been silent for %.1f s and is waited for: %s",
-            (double)note->took / PCCL_S, note->reason);
+        append(line, REPORT_SIZE,
+               " has been silent for %.1f s and is waited for: %s",
+               (double)note->took / PCCL_S, note->reason);
         return true;
     case NOTE_HEARD:
         add_peer(r, line, note->peer);
-        add(line, " is heard again after %.1f s", (double)note->took / PCCL_S);
+        append(line, REPORT_SIZE, " is heard again after %.1f s",
+               (double)note->took / PCCL_S);
         return true;
     case NOTE_ABORTED:
         r->aborted = true;
         add_peer(r, line, note->peer);
-        add(line, " aborted the run with code %" PRId32, note->code);
+        append(line, REPORT_SIZE, " aborted the run with code %" PRId32,
+               note->code);
         return true;
     case NOTE_DIFFERS:
-        add(line, "refused: %s", note->reason);
+        append(line, REPORT_SIZE, "refused: %s", note->reason);
         return true;
     case NOTE_CUT:
         add_peer(r, line, note->peer);
-        add(line, " cannot exchange data with ");
+        append(line, REPORT_SIZE, " cannot exchange data with ");
         add_peer(r, line, note->other);
-        add(line, ": no connection was made, or it passes small packets only "
-                  "(check firewalls, routes and the MTU)");
+        append(line, REPORT_SIZE,
+               ": no connection was made, or it passes small packets only "
+               "(check firewalls, routes and the MTU)");
         return true;
     case NOTE_STALLED:
-        add(line, "%s", note->reason);
+        append(line, REPORT_SIZE, "%s", note->reason);
         return true;
     case NOTE_NO_RING:
-        add(line, "no ring connects all peers: ");
+        append(line, REPORT_SIZE, "no ring connects all peers: ");
         add_peer(r, line, note->peer);
-        add(line, " and ");
+        append(line, REPORT_SIZE, " and ");
         add_peer(r, line, note->other);
-        add(line, " cannot reach each other");
+        append(line, REPORT_SIZE, " cannot reach each other");
         if (note->more > 0)
-            add(line, ", nor can %" PRIu32 " more pairs", note->more);
+            append(line, REPORT_SIZE, ", nor can %" PRIu32 " more pairs",
+                   note->more);
         return true;
     }
     return false;

@@ -3,21 +3,11 @@
 
 #include "told.h"
 
+#include "../base/append.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Appends; truncates at the end of the text. */
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t size,
-                                                      const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text + used, size - used, format, args);
-    va_end(args);
-}
 
 const char *stall_cause_name(enum stall_cause cause)
 {
@@ -62,13 +52,13 @@ void stall_print_peer(const struct master *m, uint32_t link, char *text,
     bool ranked = p->state == PEER_MEMBER || p->state == PEER_DEAD;
     text[0] = '\0';
     if (ranked)
-        add(text, size, "rank %" PRIu32 " (", p->rank);
+        append(text, size, "rank %" PRIu32 " (", p->rank);
     else
-        add(text, size, "newcomer (");
+        append(text, size, "newcomer (");
     if (p->info.hint >= 0 && !(ranked && (uint32_t)p->info.hint == p->rank))
-        add(text, size, "launched as %" PRId32 ", ", p->info.hint);
-    if (told && told->host[0] != '\0') add(text, size, "%s, ", told->host);
-    add(text, size, "pid %" PRIu32 ")", p->info.pid);
+        append(text, size, "launched as %" PRId32 ", ", p->info.hint);
+    if (told && told->host[0] != '\0') append(text, size, "%s, ", told->host);
+    append(text, size, "pid %" PRIu32 ")", p->info.pid);
 }
 
 void stall_print_wait(const struct wire_wait *w, char *text, size_t size)
@@ -84,16 +74,17 @@ void stall_print_wait(const struct wire_wait *w, char *text, size_t size)
         [WAIT_PAST] = "nothing"};
     text[0] = '\0';
     bool op = w->kind == WAIT_COLLECTIVE;
-    add(text, size, "%s",
-        w->call[0] != '\0' ? w->call : (op ? colls[w->coll] : kinds[w->kind]));
-    if (w->where[0] != '\0') add(text, size, " on %s", w->where);
+    append(text, size, "%s",
+           w->call[0] != '\0' ? w->call
+                              : (op ? colls[w->coll] : kinds[w->kind]));
+    if (w->where[0] != '\0') append(text, size, " on %s", w->where);
     if (op && w->where[0] == '\0')
-        add(text, size, " (tag %" PRIu64 ", call %" PRIu32 ")", w->tag,
-            w->seq + 1);
+        append(text, size, " (tag %" PRIu64 ", call %" PRIu32 ")", w->tag,
+               w->seq + 1);
     else if (op)
-        add(text, size, " (call %" PRIu32 ")", w->seq + 1);
+        append(text, size, " (call %" PRIu32 ")", w->seq + 1);
     else if (w->kind != WAIT_REQUESTS && w->tag != UINT64_MAX)
-        add(text, size, " (tag %" PRIu64 ")", w->tag);
+        append(text, size, " (tag %" PRIu64 ")", w->tag);
 }
 
 static void add_waiters(const struct master *m, const struct stall *s,
@@ -102,14 +93,15 @@ static void add_waiters(const struct master *m, const struct stall *s,
     uint32_t named = s->waiter_count < STALL_WAITERS_MAX ? s->waiter_count
                                                          : STALL_WAITERS_MAX;
     if (named == 0) return;
-    add(text, STALL_TEXT_MAX, "; %s", s->waiter_count == 1 ? "rank" : "ranks");
+    append(text, STALL_TEXT_MAX, "; %s",
+           s->waiter_count == 1 ? "rank" : "ranks");
     for (uint32_t i = 0; i < named; i++)
-        add(text, STALL_TEXT_MAX, "%s %" PRIu32, i > 0 ? "," : "",
-            m->peers[s->waiters[i]].rank);
+        append(text, STALL_TEXT_MAX, "%s %" PRIu32, i > 0 ? "," : "",
+               m->peers[s->waiters[i]].rank);
     if (named < s->waiter_count)
-        add(text, STALL_TEXT_MAX, " and %" PRIu32 " more",
-            s->waiter_count - named);
-    add(text, STALL_TEXT_MAX, " wait%s", s->waiter_count == 1 ? "s" : "");
+        append(text, STALL_TEXT_MAX, " and %" PRIu32 " more",
+               s->waiter_count - named);
+    append(text, STALL_TEXT_MAX, " wait%s", s->waiter_count == 1 ? "s" : "");
 }
 
 static void add_object(const struct stall *s, char *text)
@@ -126,17 +118,18 @@ static void add_object(const struct stall *s, char *text)
     stall_print_wait(&s->wait, wait, sizeof wait);
     switch (s->object) {
     case STALL_OPERATION:
-        add(text, STALL_TEXT_MAX, "has not called %s", wait);
+        append(text, STALL_TEXT_MAX, "has not called %s", wait);
         return;
     case STALL_MESSAGE:
-        add(text, STALL_TEXT_MAX, "has not %s for %s",
-            s->wait.kind == WAIT_SEND ? "received" : "sent", wait);
+        append(text, STALL_TEXT_MAX, "has not %s for %s",
+               s->wait.kind == WAIT_SEND ? "received" : "sent", wait);
         return;
     case STALL_ROUND:
-        add(text, STALL_TEXT_MAX, "has not answered in a change of the view");
+        append(text, STALL_TEXT_MAX,
+               "has not answered in a change of the view");
         return;
     default:
-        add(text, STALL_TEXT_MAX, "has not called %s", votes[s->object]);
+        append(text, STALL_TEXT_MAX, "has not called %s", votes[s->object]);
     }
 }
 
@@ -154,13 +147,14 @@ static void add_his_call(const struct master *m, const struct stall *s,
     if (s->other != MASTER_NO_LINK)
         stall_print_peer(m, s->other, peer, sizeof peer);
     if (s->cause == CAUSE_OTHER_CALL && s->his_vote != STALL_OPERATION)
-        add(text, STALL_TEXT_MAX, "; it waits in %s", votes[s->his_vote]);
+        append(text, STALL_TEXT_MAX, "; it waits in %s", votes[s->his_vote]);
     else if (s->cause == CAUSE_OTHER_CALL)
-        add(text, STALL_TEXT_MAX, "; it waits in %s", wait);
+        append(text, STALL_TEXT_MAX, "; it waits in %s", wait);
     else
-        add(text, STALL_TEXT_MAX, "; it waits in %s %s %s%s", wait,
-            s->his.kind == WAIT_SEND ? "to" : "from", peer,
-            s->cause == CAUSE_CYCLE ? ", which waits for it: a deadlock" : "");
+        append(text, STALL_TEXT_MAX, "; it waits in %s %s %s%s", wait,
+               s->his.kind == WAIT_SEND ? "to" : "from", peer,
+               s->cause == CAUSE_CYCLE ? ", which waits for it: a deadlock"
+                                       : "");
 }
 
 static void add_cause(const struct master *m, const struct stall *s, char *text)
@@ -172,30 +166,31 @@ static void add_cause(const struct master *m, const struct stall *s, char *text)
     double cpu = self ? self->cpu / 10. : 0;
     switch (s->cause) {
     case CAUSE_STOPPED:
-        add(text, STALL_TEXT_MAX, "; its process is stopped by a signal");
+        append(text, STALL_TEXT_MAX, "; its process is stopped by a signal");
         return;
     case CAUSE_TRACED:
-        add(text, STALL_TEXT_MAX, "; a debugger holds it");
+        append(text, STALL_TEXT_MAX, "; a debugger holds it");
         return;
     case CAUSE_STARVED:
-        add(text, STALL_TEXT_MAX, "; it gets no CPU time");
+        append(text, STALL_TEXT_MAX, "; it gets no CPU time");
         return;
     case CAUSE_SILENT:
-        add(text, STALL_TEXT_MAX,
+        append(
+            text, STALL_TEXT_MAX,
             "; nothing was heard of it for %.1f s: its host or the path to it "
             "is down",
             silent);
         return;
     case CAUSE_COMPUTES:
-        add(text, STALL_TEXT_MAX, "; it computes (%.0f %% CPU)", cpu);
+        append(text, STALL_TEXT_MAX, "; it computes (%.0f %% CPU)", cpu);
         return;
     case CAUSE_SWAPS:
-        add(text, STALL_TEXT_MAX,
-            "; it waits for its memory (%" PRIu32 " page faults per second)",
-            self ? self->faults : 0);
+        append(text, STALL_TEXT_MAX,
+               "; it waits for its memory (%" PRIu32 " page faults per second)",
+               self ? self->faults : 0);
         return;
     case CAUSE_NOT_CALLED:
-        add(text, STALL_TEXT_MAX, "; it sleeps outside of the library");
+        append(text, STALL_TEXT_MAX, "; it sleeps outside of the library");
         return;
     case CAUSE_OTHER_CALL:
     case CAUSE_RECEIVES:
@@ -219,27 +214,29 @@ static void print_link(const struct master *m, const struct stall *s,
     stall_print_peer(m, s->other, b, sizeof b);
     stall_print_wait(&s->wait, wait, sizeof wait);
     if (s->cause == CAUSE_PARTITION)
-        add(text, STALL_TEXT_MAX, "%s and %s do not hear each other", a, b);
+        append(text, STALL_TEXT_MAX, "%s and %s do not hear each other", a, b);
     else
-        add(text, STALL_TEXT_MAX,
+        append(
+            text, STALL_TEXT_MAX,
             "%s hears nothing of %s, which hears it: their connection is half "
             "open",
             b, a);
-    add(text, STALL_TEXT_MAX, "; %s is held up for %.0f s", wait,
-        (double)s->age / PCCL_S);
+    append(text, STALL_TEXT_MAX, "; %s is held up for %.0f s", wait,
+           (double)s->age / PCCL_S);
 }
 
 static void print_newcomers(const struct stall *s, char *text)
 {
-    add(text, STALL_TEXT_MAX, "%" PRIu32 " newcomer%s wait%s for ",
-        s->waiter_count, s->waiter_count == 1 ? "" : "s",
-        s->waiter_count == 1 ? "s" : "");
+    append(text, STALL_TEXT_MAX, "%" PRIu32 " newcomer%s wait%s for ",
+           s->waiter_count, s->waiter_count == 1 ? "" : "s",
+           s->waiter_count == 1 ? "s" : "");
     if (s->object == STALL_QUORUM)
-        add(text, STALL_TEXT_MAX,
-            "others: %" PRIu32 " of %" PRIu32 " are there", s->have, s->want);
+        append(text, STALL_TEXT_MAX,
+               "others: %" PRIu32 " of %" PRIu32 " are there", s->have,
+               s->want);
     else
-        add(text, STALL_TEXT_MAX, "a topology update of the members");
-    add(text, STALL_TEXT_MAX, ", for %.0f s", (double)s->age / PCCL_S);
+        append(text, STALL_TEXT_MAX, "a topology update of the members");
+    append(text, STALL_TEXT_MAX, ", for %.0f s", (double)s->age / PCCL_S);
 }
 
 static void print_no_culprit(const struct stall *s, char *text)
@@ -247,16 +244,17 @@ static void print_no_culprit(const struct stall *s, char *text)
     char wait[256];
     stall_print_wait(&s->wait, wait, sizeof wait);
     if (s->object == STALL_MESSAGE)
-        add(text, STALL_TEXT_MAX, "%s waits for any rank", wait);
+        append(text, STALL_TEXT_MAX, "%s waits for any rank", wait);
     else
-        add(text, STALL_TEXT_MAX, "all have called %s, and %s", wait,
-            s->cause == CAUSE_NO_DATA ? "no data move" : "data move");
+        append(text, STALL_TEXT_MAX, "all have called %s, and %s", wait,
+               s->cause == CAUSE_NO_DATA ? "no data move" : "data move");
     if (s->cause == CAUSE_SLOW || s->cause == CAUSE_MOVES)
-        add(text, STALL_TEXT_MAX, " at %.3f MB/s", (double)s->rate / 1e6);
+        append(text, STALL_TEXT_MAX, " at %.3f MB/s", (double)s->rate / 1e6);
     if (s->cause == CAUSE_SLOW)
-        add(text, STALL_TEXT_MAX, ", slower than the %.3f MB/s that they did",
-            (double)s->best / 1e6);
-    add(text, STALL_TEXT_MAX, ", for %.0f s", (double)s->age / PCCL_S);
+        append(text, STALL_TEXT_MAX,
+               ", slower than the %.3f MB/s that they did",
+               (double)s->best / 1e6);
+    append(text, STALL_TEXT_MAX, ", for %.0f s", (double)s->age / PCCL_S);
 }
 
 void stall_print(const struct master *m, const struct stall *s,
@@ -278,9 +276,9 @@ void stall_print(const struct master *m, const struct stall *s,
         return;
     }
     stall_print_peer(m, s->culprit, text, STALL_TEXT_MAX);
-    add(text, STALL_TEXT_MAX, " ");
+    append(text, STALL_TEXT_MAX, " ");
     add_object(s, text);
-    add(text, STALL_TEXT_MAX, " for %.0f s", (double)s->age / PCCL_S);
+    append(text, STALL_TEXT_MAX, " for %.0f s", (double)s->age / PCCL_S);
     add_cause(m, s, text);
     add_waiters(m, s, text);
 }

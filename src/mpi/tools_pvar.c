@@ -54,8 +54,7 @@ static const struct pvar pvars[] = {
     FIELD("sync_received_bytes", AGGREGATE, sync_received_bytes,
           "bytes of shared state that came from others"),
     FIELD("epochs", COUNTER, epochs,
-          "views of the members that came into "
-          "force"),
+          "views of the members that came into force"),
     FIELD("updates", COUNTER, updates, "... that the program asked for"),
     FIELD("recoveries", COUNTER, recoveries,
           "... that followed a loss or a broken link"),

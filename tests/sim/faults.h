@@ -9,6 +9,8 @@ void sim_heal(struct sim *s);   /* no more faults; frozen processes thaw */
 void sim_stream_leave(struct sim *s, int stream, int side);
 
 /* lasting.c */
+/* Of a universe that meets this fault alone. */
+struct sim_options lasting_options(enum sim_single kind, uint64_t seed);
 const char *sim_single_name(enum sim_single kind);
 /* The fault happens now, to one or several of these. */
 void lasting_happen(struct sim *s, enum sim_single kind,

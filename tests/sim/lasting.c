@@ -21,6 +21,21 @@ const char *sim_single_name(enum sim_single kind)
     return names[kind];
 }
 
+struct sim_options lasting_options(enum sim_single kind, uint64_t seed)
+{
+    uint32_t procs = 2 + (uint32_t)(seed % (SIM_FEW - 1));
+    return (struct sim_options){.procs = procs,
+                                .quorum = procs,
+                                .groups = 1,
+                                .pool = seed % 3 == 0 ? 2 : 1,
+                                .pipe_min = 32768,
+                                .pipe_max = 65536,
+                                .delay_max = 1u << (10 + seed % 8),
+                                .burst = true,
+                                .sync = seed % 2 == 0 ? 2 : 0,
+                                .single = kind};
+}
+
 static void cut(struct sim *s, uint32_t a, uint32_t b)
 {
     s->cut[a][b] = s->cut[b][a] = true;

@@ -23,17 +23,7 @@ static const uint32_t bounds[SINGLE_COUNT] = {0,    100,  1000, 1000, 1000,
 
 static struct sim_options choose(enum sim_single kind, uint64_t seed)
 {
-    uint32_t procs = 2 + (uint32_t)(seed % (SIM_FEW - 1));
-    struct sim_options o = {.procs = procs,
-                            .quorum = procs,
-                            .groups = 1,
-                            .pool = seed % 3 == 0 ? 2 : 1,
-                            .pipe_min = 32768,
-                            .pipe_max = 65536,
-                            .delay_max = 1u << (10 + seed % 8),
-                            .burst = true,
-                            .sync = seed % 2 == 0 ? 2 : 0,
-                            .single = kind};
+    struct sim_options o = lasting_options(kind, seed);
     /* A scope without a link would separate the steps of its members. */
     bool pair =
         kind == SINGLE_PAIR || kind == SINGLE_ONE_WAY || kind == SINGLE_SMALL;

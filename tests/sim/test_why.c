@@ -36,19 +36,9 @@ struct result {
 
 static struct sim_options choose(uint64_t seed)
 {
-    uint32_t procs = 2 + (uint32_t)(seed % (SIM_FEW - 1));
-    struct sim_options o = {.procs = procs,
-                            .quorum = procs,
-                            .groups = 1,
-                            .pool = seed % 3 == 0 ? 2 : 1,
-                            .pipe_min = 32768,
-                            .pipe_max = 65536,
-                            .delay_max = 1u << (10 + seed % 8),
-                            .burst = true,
-                            .reports = true,
-                            .scoped = seed % 3 == 0,
-                            .sync = seed % 2 == 0 ? 2 : 0,
-                            .single = SINGLE_PROCESS};
+    struct sim_options o = lasting_options(SINGLE_PROCESS, seed);
+    o.reports = true;
+    o.scoped = seed % 3 == 0;
     return o;
 }
 
