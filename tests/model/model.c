@@ -140,10 +140,13 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         member_sends(m, p, t);
         return;
     case TRACE_AT_MASTER:
+        if (m->unsettled) REFUSE(m, "an event at the master has no end");
+        m->unsettled = true;
         if (t->message != MESSAGE_OTHER) comes(m, &p->up, t);
         master_takes(m, p, t);
         return;
     case TRACE_TO_PROCESS:
+        m->unsettled = true;
         goes(m, &p->down, t);
         master_gives(m, p, t);
         return;

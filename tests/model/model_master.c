@@ -588,7 +588,7 @@ void master_settled(struct model *m)
         memset(p->answers, 0, sizeof p->answers);
         p->synced = false;
     }
-    m->installs = false;
+    m->installs = m->unsettled = false;
     bool open = all_voted(m, NULL, UPDATE);
     for (uint32_t i = 0; i < GROUPS; i++)
         open &= !m->groups[i].used || m->groups[i].phase == OPEN;

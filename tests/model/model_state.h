@@ -156,7 +156,8 @@ struct model {
     struct group groups[GROUPS];
     uint64_t id_last;
     bool founded, ended;
-    bool installs; /* an update, in this step */
+    bool installs;  /* an update, in this step */
+    bool unsettled; /* this step has begun */
     uint32_t views, results;
     struct call *calls; /* open addressing */
     uint32_t call_count, call_room;

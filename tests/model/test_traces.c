@@ -33,7 +33,7 @@ static const struct {
     const char *reason;
 } allowed[] = {
     {TRACE_SETTLED, 0, 1u << REMOVED | 1u << TWICE,
-     "the master may have handled two events at once, or none"},
+     "an event that neither begins with a message nor sends one"},
     {TRACE_FRAME, 0, 1u << REMOVED | 1u << TWICE,
      "D2d: READY and DONE say the same however often they come, and others "
      "know what this one said"},

@@ -21,13 +21,8 @@ void sim_lower_quorum(struct sim *s)
 {
     if (s->master->founded || s->master->quorum <= 1) return;
     struct master_event e = {.type = MASTER_QUORUM,
-                             .now = strange_now(s, &s->master_clock),
                              .quorum = s->master->quorum - 1};
-    uint32_t turn = sim_turn;
-    sim_turn = 0; /* the master has memory */
-    master_step(s->master, &e);
-    sim_master_ends_turn(s);
-    sim_turn = turn;
+    sim_master_event(s, &e);
 }
 
 /* The process that this process waits for in its transfer, if the transfer has

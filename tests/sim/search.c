@@ -58,14 +58,12 @@ bool sim_search_turn(struct sim *s)
         struct sim_search_job *j = &s->searches[i];
         if (j->at == 0 || j->at > s->now) continue;
         struct master_event e = {.type = MASTER_SEARCHED,
-                                 .now = strange_now(s, &s->master_clock),
                                  .group = j->group,
                                  .ticket = j->ticket,
                                  .order = j->found ? j->order : NULL};
         j->at = 0;
         SIM_TRACE(s, "search %u ends", j->ticket);
-        master_step(s->master, &e);
-        sim_master_ends_turn(s);
+        sim_master_event(s, &e);
         sim_coverage.improved += optimize_has_better(s->master, e.group);
         return true;
     }

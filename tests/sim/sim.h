@@ -457,8 +457,9 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p);
 /* sim_master.c */
 void sim_master_start(struct sim *s);
 void sim_master_accept(struct sim *s, int stream);
-bool sim_master_turn(struct sim *s);      /* true if it had work */
-void sim_master_ends_turn(struct sim *s); /* after a step of the master */
+bool sim_master_turn(struct sim *s); /* true if it had work */
+void sim_master_event(struct sim *s, struct master_event *e);
+void sim_master_ends_turn(struct sim *s); /* after messages to the master */
 void sim_master_widen(struct sim *s);     /* its queues, and its doors */
 void sim_master_free(struct sim *s);
 

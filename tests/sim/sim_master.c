@@ -194,6 +194,17 @@ void sim_master_ends_turn(struct sim *s)
     switchboard_turn(s->board);
 }
 
+/* What comes over no connection. Also while a process has its turn: the master
+ * has memory. */
+void sim_master_event(struct sim *s, struct master_event *e)
+{
+    uint32_t turn = sim_turn;
+    sim_turn = 0;
+    step_out(s, e);
+    sim_master_ends_turn(s);
+    sim_turn = turn;
+}
+
 static bool master_read(struct sim *s, uint32_t link)
 {
     struct master_conn *c = s->board->links[link];
@@ -292,8 +303,7 @@ static bool evidence_turn(struct sim *s)
                                              : p->frozen ? EVIDENCE_STOPPED
                                                          : EVIDENCE_NONE};
         p->looked = 0;
-        step_out(s, &e);
-        sim_master_ends_turn(s);
+        sim_master_event(s, &e);
         return true;
     }
     return false;
@@ -308,8 +318,7 @@ bool sim_master_turn(struct sim *s)
         struct master_event e = {.type = MASTER_TICK};
         s->master_tick_at = s->now + PCCL_TIME_TO_PING(SIM_DEADLINE);
         switchboard_linger(s->board, strange_now(s, &s->master_clock));
-        step_out(s, &e);
-        sim_master_ends_turn(s);
+        sim_master_event(s, &e);
         return true;
     }
     if (accept_one(s) || master_write(s)) return true;
