@@ -388,11 +388,11 @@ static void over(struct state_sync *s)
     if (s->outcome != STATE_OPEN && s->over) s->over(s->user);
 }
 
-/* The partner did not send the piece that was asked for. */
+/* The piece does not come now: its partner has none or no memory for it, or
+ * there is no memory here. That makes nobody suspect (rule S7b). */
 static void disappoint(struct state_sync *s, struct state_flight *f)
 {
     struct state_partner *p = state_partner(s, f->peer);
-    if (p && p->holder) p->bad = true;
     if (p) p->pause_until = s->links->now + s->links->deadline / 256;
     state_plan_release(s, f);
     wake_all(s);
@@ -412,7 +412,10 @@ static bool begin_data(void *user, struct conn *c)
     struct state_flight *x = find_flight(s, c->link->id, f);
     if (!x || x->receiving) return true;
     uint8_t *to = NULL;
-    if (f->size > 0) to = state_plan_target(s, x, f->size, f->index);
+    bool right = f->size == 0 || state_plan_fits(s, x, f->size, f->index);
+    struct state_partner *p = state_partner(s, x->peer);
+    if (p && !right) p->bad = true;
+    if (right && f->size > 0) to = state_plan_target(s, x, f->index);
     if (!to) {
         disappoint(s, x);
         return true;

@@ -40,7 +40,7 @@ struct state_partner {
     uint64_t id;
     bool holder;       /* the partner has everything */
     bool receiver;     /* the partner may ask */
-    bool bad;          /* the partner sent wrong bytes, or none */
+    bool bad;          /* the partner sent wrong bytes */
     uint64_t from, to; /* blocks to ask a fellow for */
     uint64_t cursor;
     uint32_t asked; /* pieces in flight */
@@ -158,9 +158,12 @@ void state_plan_end(struct state_sync *s);
 bool state_plan_next(struct state_sync *s, struct state_partner *p,
                      struct state_piece *piece);
 void state_plan_release(struct state_sync *s, struct state_flight *f);
-/* The destination of the piece; NULL: it does not match the question. */
+/* An answer of this size, of so much in all, matches the question. */
+bool state_plan_fits(const struct state_sync *s, const struct state_flight *f,
+                     uint32_t size, uint32_t total);
+/* The destination of one that does; NULL: there is no memory. */
 uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
-                           uint32_t size, uint32_t total);
+                           uint32_t total);
 /* The piece is there. False: it is wrong, or the data that it completes are. */
 bool state_plan_take(struct state_sync *s, const struct state_flight *f,
                      uint32_t size);

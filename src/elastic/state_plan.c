@@ -279,30 +279,38 @@ void state_plan_release(struct state_sync *s, struct state_flight *f)
 
 /* --- the answers --- */
 
-static uint8_t *names_target(struct state_sync *s, const struct state_flight *f,
-                             uint32_t size, uint32_t total)
+/* Of the structure the first piece says how large it is (rule S7d). */
+static uint64_t names_total(const struct state_sync *s,
+                            const struct state_flight *f, uint32_t total)
 {
-    bool first = f->piece.offset == 0;
-    if (f->piece.kind == STATE_NAMES && !first && total != s->names_size)
-        return NULL;
-    if (f->piece.kind == STATE_NAMES && first) {
-        if (total == 0 || total > STATE_NAMES_MAX) return NULL;
-        uint8_t *more = realloc(s->names, total + (size_t)1);
-        if (!more) return NULL;
-        s->names = more;
-        s->names_size = total;
-    }
-    uint64_t left = s->names_size - f->piece.offset;
-    if (size != at_most_a_body(left)) return NULL;
-    return s->names + f->piece.offset;
+    bool says = f->piece.kind == STATE_NAMES && f->piece.offset == 0;
+    return says ? total : s->names_size;
+}
+
+bool state_plan_fits(const struct state_sync *s, const struct state_flight *f,
+                     uint32_t size, uint32_t total)
+{
+    const struct state_piece *p = &f->piece;
+    if (p->kind > STATE_TENSORS) return size == p->size;
+    uint64_t all = names_total(s, f, total);
+    if (p->kind == STATE_NAMES && (total != all || all > STATE_NAMES_MAX))
+        return false;
+    return size == at_most_a_body(all - p->offset);
 }
 
 uint8_t *state_plan_target(struct state_sync *s, struct state_flight *f,
-                           uint32_t size, uint32_t total)
+                           uint32_t total)
 {
     const struct state_piece *p = &f->piece;
-    if (p->kind <= STATE_TENSORS) return names_target(s, f, size, total);
-    if (size != p->size) return NULL;
+    if (p->kind <= STATE_TENSORS) {
+        uint64_t all = names_total(s, f, total);
+        uint8_t *names = s->names;
+        if (all != s->names_size) names = realloc(names, all + 1);
+        if (!names) return NULL;
+        s->names = names;
+        s->names_size = (uint32_t)all;
+        return names + p->offset;
+    }
     const struct state_tensor *t = &s->list->tensors[p->tensor];
     if (p->kind == STATE_BLOCKS)
         return (uint8_t *)(s->theirs + t->first) + p->offset;

@@ -532,7 +532,7 @@ void election_settled(struct sim *s)
 void election_watch(struct sim *s, const struct sim_proc *p)
 {
     const struct state_sync *sync = &p->session->sync_state;
-    if (s->options.liars || s->options.scarce) return;
+    if (s->options.liars) return;
     for (uint32_t i = 0; i < sync->partner_count; i++)
         SIM_CHECK(s, !sync->partners[i].bad, "process %u distrusts member %llu",
                   p->uid, (unsigned long long)sync->partners[i].id);

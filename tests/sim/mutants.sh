@@ -531,7 +531,8 @@ complete though one receives (S8)|master/state_vote.c|s/if (open == 0 || /if (op
 lists not sent again (S8)|master/master.c|s/if (p->sync.part != PART_NONE) g->sync_changed = true;//
 block not checked (S7)|elastic/state_plan.c|s/if (t->blocks > 1) return hash == .*;/if (t->blocks > 1) return true;/
 late answer taken (S7)|elastic/state.c|s/ \&\&$/ \&\&/;s/(x->piece.kind == STATE_NAMES || x->piece.size == f->index)/true/
-a second size of the structure (S7d)|elastic/state_plan.c|s/ \&\& !first \&\& total != s->names_size)/ \&\& false)/
+a second size of the structure (S7d)|elastic/state_plan.c|s/(total != all || all > STATE_NAMES_MAX)/(all > STATE_NAMES_MAX)/
+who has no memory is suspect (S7b)|elastic/state.c|s/bool right = f->size == 0 || /bool right = /
 names begun by one, ended by another (S7d)|elastic/state_plan.c|s/if (s->names_from != p->id) s->names_got = 0;//;s/^        s->names_got = 0;$//
 a question of more than a frame (S7d)|elastic/state.c|s/ || p->size > FRAME_BODY_MAX)/)/
 receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_POPULAR);/true);/

@@ -451,6 +451,7 @@ static const struct {
     {"fast", 411},         /* F6: a refused voter has launched again */
     {"scarce", 497},       /* F6: a launch without memory takes a verdict */
     {NULL, 200376},        /* R3d: a silent link was not dialed anew */
+    {"scarce", 2301764},   /* S7b: a giver without memory is suspected */
     {"disagree", 2401945}, /* the model missed what the quorum had decided */
 };
 
