@@ -255,7 +255,8 @@ struct wire_traffic {
 
 struct wire_msg {
     enum wire_type type;
-    uint32_t round; /* FLUSH .. INSTALL; the view's epoch once installed */
+    uint32_t round; /* FLUSH .. INSTALL; the view's epoch once installed. VOTE,
+                       SYNC: number of the call (rule V1) */
     uint32_t
         epoch; /* the sender's epoch; FLUSH, PROPOSE: the epoch that ends */
     union {

@@ -176,7 +176,8 @@ int session_vote(struct session *s, enum vote_kind kind)
     }
     s->votes[kind] = VOTE_WAITING;
     if (kind == VOTE_OPTIMIZE) session_report_ways(s);
-    struct wire_msg vote = {.type = WIRE_VOTE, .epoch = s->view->epoch};
+    struct wire_msg vote = {
+        .type = WIRE_VOTE, .round = ++s->calls, .epoch = s->view->epoch};
     vote.vote.kind = (uint8_t)kind;
     session_send(s, &vote);
     return pcclSuccess;

@@ -110,6 +110,7 @@ struct session {
 
     struct session_waits waits;
 
+    uint32_t calls; /* votes and synchronizations so far (rule V1) */
     enum session_vote votes[VOTE_KIND_COUNT];
     uint8_t answers[VOTE_KIND_COUNT]; /* flag of ANSWER, 0xff: refused */
 

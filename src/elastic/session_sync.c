@@ -21,7 +21,8 @@ int session_sync(struct session *s, struct state_list *list,
     s->sync_revision = revision;
     s->sync_given = 0;
     state_begin(&s->sync_state, list, strategy == SYNC_ENFORCE_POPULAR);
-    struct wire_msg ask = {.type = WIRE_SYNC, .epoch = s->view->epoch};
+    struct wire_msg ask = {
+        .type = WIRE_SYNC, .round = ++s->calls, .epoch = s->view->epoch};
     ask.sync.revision = revision;
     ask.sync.strategy = (uint8_t)strategy;
     ask.sync.structure = list->structure;

@@ -223,7 +223,19 @@ static void on_vote(struct master *m, uint32_t link, const struct wire_msg *msg)
         return;
     }
     p->voted[msg->vote.kind] = true;
+}
+
+/* Rule V1: a vote, or a synchronization. Numbers may wrap around. */
+static void on_call(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    if ((int32_t)(msg->round - p->call) <= 0) return; /* it has come before */
+    p->call = msg->round;
     p->voted_at = m->now;
+    if (msg->type == WIRE_VOTE)
+        on_vote(m, link, msg);
+    else
+        state_vote_asked(m, link, msg);
 }
 
 static void on_abort(struct master *m, uint32_t link,
@@ -291,7 +303,8 @@ static void on_received(struct master *m, uint32_t link,
         on_hello(m, link, msg);
         return;
     case WIRE_VOTE:
-        on_vote(m, link, msg);
+    case WIRE_SYNC:
+        on_call(m, link, msg);
         return;
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
@@ -314,9 +327,6 @@ static void on_received(struct master *m, uint32_t link,
         return;
     case WIRE_ABORT:
         on_abort(m, link, msg);
-        return;
-    case WIRE_SYNC:
-        state_vote_asked(m, link, msg);
         return;
     case WIRE_SYNCED:
         state_vote_done(m, link, msg);

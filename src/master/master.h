@@ -115,6 +115,7 @@ struct master_peer {
     bool join;  /* no founder: neither counted nor admitted first (M2) */
     bool stays; /* its group evicts nobody for lack of a ring (R4b) */
     bool voted[VOTE_KIND_COUNT];
+    uint32_t call;      /* number of its last vote or synchronization (V1) */
     uint32_t questions; /* of a deadlock probe, not answered yet (rule V4) */
     uint32_t asked;     /* operation whose state it owes next (F4) */
     uint32_t group;     /* index */
@@ -127,8 +128,7 @@ struct master_peer {
     uint32_t slot;       /* in the store of edges, MASTER_NO_PLACE: none */
     uint32_t probe;      /* step whose report it owes, or 0 */
     uint32_t probe_with; /* link */
-    pccl_ns last_recv;   /* time of the last complete frame; CONNECTED: of the
-                            connection */
+    pccl_ns last_recv;   /* a whole frame; CONNECTED: of the connection */
     struct master_silence silence;
     struct master_debt debt;
     pccl_ns voted_at; /* or asked for a synchronization */

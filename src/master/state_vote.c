@@ -46,13 +46,11 @@ void state_vote_asked(struct master *m, uint32_t link,
         master_drop(m, link, "its state has a revision that none can follow");
         return;
     }
-    p->voted_at = m->now;
     p->sync.voted = true;
     p->sync.strategy = msg->sync.strategy;
     p->sync.revision = msg->sync.revision;
     p->sync.structure = msg->sync.structure;
     p->sync.content = msg->sync.content;
-    p->voted_at = m->now;
 }
 
 /* Rule S8: bytes that a receiver took count when it is complete. */

@@ -141,7 +141,9 @@ static void ready(uint32_t link, uint64_t failed)
 
 static void vote(uint32_t link, enum vote_kind kind)
 {
-    struct wire_msg m = {.type = WIRE_VOTE, .vote = {.kind = (uint8_t)kind}};
+    static uint32_t calls; /* a later one has a higher number (V1) */
+    struct wire_msg m = {
+        .type = WIRE_VOTE, .round = ++calls, .vote = {.kind = (uint8_t)kind}};
     step(MASTER_RECEIVED, link, &m);
 }
 

@@ -146,8 +146,10 @@ static void test_ready_of_a_member(void **state)
 
 static void vote(void)
 {
+    static uint32_t calls; /* a later one has a higher number (V1) */
     for (uint32_t i = 0; i < 3; i++) {
-        struct wire_msg m = {.type = WIRE_VOTE, .vote.kind = VOTE_UPDATE};
+        struct wire_msg m = {
+            .type = WIRE_VOTE, .round = ++calls, .vote.kind = VOTE_UPDATE};
         step(MASTER_RECEIVED, i, &m);
     }
 }

@@ -39,6 +39,8 @@ static void on_close(void *user, uint32_t link, const char *reason)
     say("%u closed\n", link);
 }
 
+static uint32_t calls; /* rule V1: a later one has a higher number */
+
 static void step(enum master_event_type type, uint32_t link,
                  const struct wire_msg *m)
 {
@@ -58,7 +60,7 @@ static void step(enum master_event_type type, uint32_t link,
 #define HELLO(link, text, ...)                                                 \
     SEND(link, text, .type = WIRE_HELLO, .hello = {__VA_ARGS__})
 #define VOTE(link, k, text)                                                    \
-    SEND(link, text, .type = WIRE_VOTE, .vote = {.kind = k})
+    SEND(link, text, .type = WIRE_VOTE, .round = ++calls, .vote = {.kind = k})
 #define READY(link, r, text) SEND(link, text, .type = WIRE_READY, .round = r)
 #define OPS(t, link, r, text, ...)                                             \
     do {                                                                       \
@@ -207,6 +209,23 @@ static void test_admission_is_unanimous(void **state)
           "2 INSTALL r3 world=3\n1 INSTALL r3 world=3\n0 INSTALL r3 world=3\n");
 }
 
+/* V1: a vote that comes twice, before or after its answer, counts once. */
+static void test_a_vote_that_comes_twice(void **state)
+{
+    (void)state;
+    three();
+    VOTE(0, VOTE_PENDING, "");
+    calls--;
+    VOTE(0, VOTE_PENDING, "");
+    VOTE(1, VOTE_PENDING, "");
+    VOTE(2, VOTE_PENDING, "0 ANSWER 1=0\n1 ANSWER 1=0\n2 ANSWER 1=0\n");
+    calls--;
+    VOTE(2, VOTE_PENDING, "");
+    VOTE(0, VOTE_PENDING, "");
+    VOTE(1, VOTE_PENDING, "");
+    VOTE(2, VOTE_PENDING, "0 ANSWER 1=0\n1 ANSWER 1=0\n2 ANSWER 1=0\n");
+}
+
 /* V2, F7: a loss inside an update needs no flush, and is the last vote. */
 static void test_loss_in_an_update(void **state)
 {
@@ -237,7 +256,8 @@ static void update_with_bad_pair(bool before)
     CONNECT(3);
     HELLO(3, "3 WELCOME id=4\n", .join = true);
     VOTE(1, VOTE_UPDATE, "");
-    struct wire_msg last = {.type = WIRE_VOTE, .vote = {.kind = VOTE_UPDATE}};
+    struct wire_msg last = {
+        .type = WIRE_VOTE, .round = ++calls, .vote = {.kind = VOTE_UPDATE}};
     assert_true(order_is_bad(&master->groups[0], 1, 2));
     step(MASTER_RECEIVED, 2, &last);
     assert_non_null(strstr(said, "3 PROPOSE"));
@@ -478,6 +498,7 @@ int main(void)
         TEST(test_founders_only),
         TEST(test_groups_in_use),
         TEST(test_admission_is_unanimous),
+        TEST(test_a_vote_that_comes_twice),
         TEST(test_loss_in_an_update),
         TEST(test_an_update_tries_a_pair_once),
         TEST(test_an_update_tries_what_was_bad_before),

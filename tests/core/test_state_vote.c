@@ -40,6 +40,8 @@ static void on_close(void *user, uint32_t link, const char *reason)
     say("%u is out. ", link + 1);
 }
 
+static uint32_t calls; /* rule V1: a later one has a higher number */
+
 static void send_as(uint32_t id, const struct wire_msg *m)
 {
     struct master_event e = {
@@ -60,6 +62,7 @@ static void synchronize(uint32_t id, enum sync_strategy how, uint64_t revision,
                         uint64_t content)
 {
     struct wire_msg m = {.type = WIRE_SYNC,
+                         .round = ++calls,
                          .epoch = 1,
                          .sync = {.strategy = (uint8_t)how,
                                   .revision = revision,
@@ -83,7 +86,8 @@ static void lose(uint32_t id)
 
 static void vote(uint32_t id, enum vote_kind kind)
 {
-    struct wire_msg m = {.type = WIRE_VOTE, .vote = {.kind = (uint8_t)kind}};
+    struct wire_msg m = {
+        .type = WIRE_VOTE, .round = ++calls, .vote = {.kind = (uint8_t)kind}};
     send_as(id, &m);
 }
 

@@ -319,6 +319,8 @@ static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
     const struct master_peer *p = &u->m->peers[link];
     const struct master_group *g = &u->m->groups[p->group];
     msg.round = g->round - ((bits & 3) == 3 ? 1 : 0);
+    if (msg.type == WIRE_VOTE || msg.type == WIRE_SYNC)
+        msg.round = p->call + ((bits & 3) == 3 ? 0 : 1);
     msg.epoch = g->epoch - ((bits >> 2 & 3) == 3 ? 1 : 0);
     fill(u, p->group, bits, in, &msg);
     if (msg.type == WIRE_FLUSHED || msg.type == WIRE_REPLY)

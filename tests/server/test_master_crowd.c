@@ -23,7 +23,8 @@
 static void member_check(struct bench *b, struct peer *member)
 {
     assert_int_equal(master_server_members(b->server), 1);
-    struct wire_msg vote = {.type = WIRE_VOTE};
+    static uint32_t calls; /* a later one has a higher number (V1) */
+    struct wire_msg vote = {.type = WIRE_VOTE, .round = ++calls};
     vote.vote.kind = VOTE_PENDING;
     peer_send(member, &vote);
     peer_expect(member, WIRE_ANSWER);

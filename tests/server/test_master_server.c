@@ -105,7 +105,7 @@ static void test_a_newcomer_joins_by_vote(void **state)
     peer_open(&p[1], &b);
     peer_hello(&p[1], 1, true);
     peer_expect(&p[1], WIRE_WELCOME);
-    struct wire_msg vote = {.type = WIRE_VOTE};
+    struct wire_msg vote = {.type = WIRE_VOTE, .round = 1};
     vote.vote.kind = VOTE_UPDATE;
     peer_send(&p[0], &vote);
     peers_install(p, 2);

@@ -113,7 +113,8 @@ static void proc_to_master(void *user, const struct wire_msg *msg)
     struct sim_proc *p = user;
     struct sim *s = p->sim;
     bool muted = msg->type == p->mute || p->mute == WIRE_TYPE_COUNT;
-    if (p->mute && muted && msg->round > 0) {
+    bool call = msg->type == WIRE_VOTE || msg->type == WIRE_SYNC;
+    if (p->mute && muted && msg->round > 0 && !call) {
         witness_mute(p);
         return;
     }
