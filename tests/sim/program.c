@@ -325,6 +325,22 @@ static void wait_for_all(struct sim *s, struct sim_proc *p)
     go(s, p, STAGE_TAKE);
 }
 
+/* What is withheld comes last: the others may have to end the rest before they
+ * can launch it again (fail.c). */
+static bool launch_next(struct sim *s, struct sim_proc *p)
+{
+    struct sim_program *g = &p->program;
+    uint8_t *next = &g->order[g->launched], *last = &g->order[g->count - 1];
+    if (fail_withholds(s, p, &g->ops[*next])) {
+        uint8_t withheld = *next;
+        *next = *last;
+        *last = withheld;
+        return next != last;
+    }
+    if (program_launch(s, p, &g->ops[*next])) g->launched++;
+    return true;
+}
+
 bool program_turn(struct sim *s, struct sim_proc *p)
 {
     struct sim_program *g = &p->program;
@@ -355,12 +371,8 @@ bool program_turn(struct sim *s, struct sim_proc *p)
     case STAGE_SYNC:
         return synchronize(s, p);
     case STAGE_LAUNCH:
-        if (g->launched == g->count)
-            wait_for_all(s, p);
-        else if (fail_withholds(s, p, &g->ops[g->order[g->launched]]))
-            return false;
-        else if (program_launch(s, p, &g->ops[g->order[g->launched]]))
-            g->launched++;
+        if (g->launched < g->count) return launch_next(s, p);
+        wait_for_all(s, p);
         return true;
     case STAGE_TAKE:
         return take_one(s, p) || fail_asks(s, p);

@@ -453,6 +453,7 @@ static const struct {
     {NULL, 200376},      /* R3d: a silent link was not dialed anew */
     {"scarce", 2301764}, /* S7b: a giver without memory is suspected */
     {NULL, 2006509}, /* V1: a vote that comes twice counts for the next call */
+    {"fast", 2102248},     /* a program withheld what the others waited for */
     {"disagree", 2401945}, /* the model missed what the quorum had decided */
 };
 
