@@ -1,5 +1,6 @@
 /* bench_sync.c - synchronization of shared state: with nothing to move, and a
- * newcomer's download from one and more holders. Run it under pccl-master -n N;
+ * newcomer's download from one and more holders: of all, and of each hundredth
+ * block. Run it under pccl-master -n N;
  * rank N-1 plays the newcomer. Beside each, in the same run, what the machine
  * allows: all ranks read their bytes once, and a plain TCP copy from rank 0.
  *
@@ -16,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { TIMES_MAX = 100000, COPY_PIECE = 1 << 20 };
+enum { TIMES_MAX = 100000, COPY_PIECE = 1 << 20, BLOCK = 65536 };
 
 struct run {
     const struct bench_options *o;
@@ -180,18 +181,36 @@ static pcclResult_t measure_equal(struct run *r, double seconds)
     return rc;
 }
 
-/* The last rank has other bytes, in every block. */
-static pcclResult_t measure_newcomer(struct run *r, int rounds, bool *wrong)
+/* Changes each `stride`-th block, from the first one on; returns the bytes of
+ * those blocks, all of which are to be moved. */
+static size_t change_blocks(uint8_t *bytes, size_t size, size_t stride,
+                            int value)
+{
+    size_t changed = 0;
+    for (size_t at = 0; at < size; at += stride * BLOCK) {
+        size_t block = size - at < BLOCK ? size - at : BLOCK;
+        memset(bytes + at, value, block);
+        changed += block;
+    }
+    return changed;
+}
+
+/* The last rank has other bytes in each `stride`-th block. */
+static pcclResult_t measure_newcomer(struct run *r, int rounds, size_t stride,
+                                     bool *wrong)
 {
     pcclResult_t rc = pcclSuccess;
     const bool newcomer = r->rank == r->size - 1;
     for (int i = 0; i < rounds && rc == pcclSuccess; i++) {
         size_t received = 0;
-        if (newcomer) memset(r->tensor.data, 77 + i, r->tensor.count);
+        size_t changed = 0;
+        if (newcomer)
+            changed =
+                change_blocks(r->tensor.data, r->tensor.count, stride, 77 + i);
         if (newcomer) r->state.revision = 0;
         rc = barrier(r);
         if (rc == pcclSuccess) rc = sync_once(r, &received);
-        *wrong |= received != (newcomer ? r->tensor.count : 0);
+        *wrong |= received != changed;
         const uint8_t *bytes = r->tensor.data;
         for (size_t k = 0; k < r->tensor.count; k += 4001)
             *wrong |= bytes[k] != 5;
@@ -232,7 +251,7 @@ static pcclResult_t measure_size(struct run *r, const struct bench_options *o,
     r->count = 0;
     forget_peak();
     long before = memory("VmHWM:");
-    if (rc == pcclSuccess) rc = measure_newcomer(r, o->rounds, wrong);
+    if (rc == pcclSuccess) rc = measure_newcomer(r, o->rounds, 1, wrong);
     long after = memory("VmHWM:");
     if (rc != pcclSuccess) return rc;
     print(r, "newcomer", size);
@@ -241,6 +260,9 @@ static pcclResult_t measure_size(struct run *r, const struct bench_options *o,
                             "\"holder_peak_KiB\":%ld}\n"
                           : "# %zu bytes: peak memory of a holder + %ld KiB\n",
                size, after - before);
+    r->count = 0;
+    rc = measure_newcomer(r, o->rounds, 100, wrong);
+    if (rc == pcclSuccess) print(r, "1 % other", size);
     return rc;
 }
 
