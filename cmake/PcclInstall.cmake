@@ -1,8 +1,9 @@
 # Install rules; included by the top CMakeLists.txt after all targets. Installs
 # those targets that exist. packaging/README.md lists what lies where.
 #
-# Components: native (libpccl), mpi (both MPI libraries), devel (headers, what
-# finds them, compiler wrappers, manual of the functions), programs.
+# Components: native (libpccl, libpccl_train), mpi (both MPI libraries), devel
+# (headers, what finds them, compiler wrappers, manual of the functions),
+# programs.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(cmake/PcclMan.cmake)
@@ -61,6 +62,7 @@ function(pccl_install_library target component)
 endfunction()
 
 pccl_install_library(pccl native pccl.h pccl_loop.h ccoip.h ccoip_inet.h)
+pccl_install_library(pccl_train native pccl_train.h)
 pccl_install_library(mpi_pccl mpi mpi_pccl.h)
 pccl_install_library(mpi_abi mpi)
 
@@ -84,9 +86,10 @@ if(TARGET mpi_pccl)
         INSTALL_RPATH "$ORIGIN;$ORIGIN/${up}")
     set(mpi libmpi_pccl.so.${PROJECT_VERSION_MAJOR})
     set(native libpccl.so.${PROJECT_VERSION_MAJOR})
+    set(train libpccl_train.so.${PROJECT_VERSION_MAJOR})
     foreach(link libmpich.so.12:${mpi} libmpi.so.12:${mpi} ${mpi}:${mpi}
                  libmpi_abi.so.1:libmpi_abi.so.1
-                 ${native}:${native})
+                 ${native}:${native} ${train}:${train})
         string(REGEX MATCH "(.*):(.*)" unused ${link})
         install(CODE "
             set(dir \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${abi_dir})

@@ -3,7 +3,8 @@ import re
 
 import header_text
 
-HEADERS = ('pccl.h', 'mpi_pccl.h', 'pccl_loop.h', 'ccoip_inet.h', 'mpi-ext.h')
+HEADERS = ('pccl.h', 'mpi_pccl.h', 'pccl_loop.h', 'pccl_train.h',
+           'ccoip_inet.h', 'mpi-ext.h')
 DECLARED = ('function', 'inline', 'type', 'macro')
 
 

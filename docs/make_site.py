@@ -31,6 +31,7 @@ MENU = (
         'internet': 'docs/internet.md',
         'slurm': 'docs/slurm.md',
         'kubernetes': 'docs/kubernetes.md',
+        'training': 'docs/training.md',
         'tuning': 'docs/tuning.md',
         'measuring': 'docs/measuring.md',
         'packaging': 'packaging/README.md',

@@ -24,6 +24,7 @@ import header_text  # noqa: E402 (its folder is known only now)
 WIDTH = 78
 # Of a header: what links it, and the name of its page's subject.
 LINK = {'pccl.h': '-lpccl', 'pccl_loop.h': '-lpccl',
+        'pccl_train.h': '-lpccl_train',
         'mpi_pccl.h': '-lmpi_pccl'}
 CALL = re.compile(r'\b(?:pccl[A-Z]|PCCL_[A-Z]|MPIX_[A-Z])\w*')
 

@@ -113,6 +113,7 @@ LAYERS = {
     # The MPI facade is a client like any other.
     "src/mpi/": ["include/", "src/mpi/"],
     "src/mpi/mpi_op.c": ["include/", "src/mpi/", "src/base/float_env.h"],
+    "src/train/": ["include/", "src/train/"],
     "examples/": ["include/", "examples/"],
     "python/": ["include/", "python/"],
     "tests/": [""],
@@ -269,7 +270,7 @@ def check_includes(path, lines, public):
             yield number, f"a core may not include <{header}>"
 
 
-def check(path, text, public=("pccl.h", "mpi_pccl.h")):
+def check(path, text, public=("pccl.h", "mpi_pccl.h", "pccl_train.h")):
     """All faults of one file: (line number, what is wrong)."""
     lines = text.split("\n")
     if lines[-1] == "":
@@ -359,6 +360,11 @@ def self_test():
         ("src/mpi/a.c", head + '#include "../base/base.h"\n',
          "may not include"),
         ("src/mpi/a.c", head + "#include <pccl.h>\n", None),
+        ("src/train/a.c", head + "#include <pccl_train.h>\n", None),
+        ("src/train/a.c", head + '#include "../base/base.h"\n',
+         "may not include"),
+        ("src/peer/a.c", head + "#include <pccl_train.h>\n",
+         "may not include"),
         ("src/master/a.c", head + "#include <pccl.h>\n",
          "may not include include/pccl.h"),
         ("src/launch/main.c", '/* main.c - x. */\n#include "job.h"\n',

@@ -27,6 +27,7 @@ for compiler in "$cc -std=c99 -Wstrict-prototypes -x c" \
     compile "$compiler" pccl.h pccl.h
     compile "$compiler" ccoip.h ccoip_inet.h pccl.h
     compile "$compiler" pccl_loop.h
+    compile "$compiler" pccl_train.h
     $compiler $warnings -I"$include" -fsyntax-only "$(dirname "$0")/pccl_1_0.c" ||
         faults=$((faults + 1))
     if [ -z "$mpi" ]; then continue; fi

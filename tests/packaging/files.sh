@@ -57,6 +57,7 @@ functions() # LIBRARY PATTERN
 
 if [ -n "$python" ]; then
     for name in $(functions libpccl.so 'pccl[A-Z][A-Za-z]*') \
+        $(functions libpccl_train.so 'pccl[A-Z][A-Za-z]*') \
         $(functions libmpi_pccl.so 'PCCL_[A-Z][A-Za-z_]*'); do
         [ -e "share/man/man3/$name.3" ] || wrong "no manual page of $name"
     done

@@ -49,7 +49,7 @@ done
 
 if command -v pkg-config >/dev/null; then
     echo "pkg-config, not installed"
-    for package in pccl mpi_pccl mpi_abi; do
+    for package in pccl pccl_train mpi_pccl mpi_abi; do
         [ "$(PKG_CONFIG_PATH=$build pkg-config --modversion $package)" = \
             "$("$work/usr/bin/pccl-master" --version | sed 's/.* //')" ]
     done
