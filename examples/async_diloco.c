@@ -31,52 +31,24 @@
  * k+1 is lost with them: the newcomers end with an error. */
 #include "diloco_common.h"
 
-#include <stdlib.h>
-
-struct flight {
-    float *delta;               /* owned by the library while in flight */
-    pcclAsyncReduceOp_t handle; /* valid while in flight */
-    bool in_air;                /* not awaited yet */
-    int contributors;           /* known when it is complete */
-};
-
-static void launch(struct diloco *d, struct flight *f)
+/* Waits until the mean over all members is here. */
+static void land(struct diloco *d)
 {
-    pcclReduceDescriptor_t mean = diloco_mean(d);
-    pcclResult_t result;
-    do {
-        result =
-            pcclAllReduceAsync(f->delta, f->delta, &mean, d->comm, &f->handle);
-    } while (result == pcclRankConnectionLost);
-    f->in_air = result == pcclSuccess;
-    f->contributors = 1;
-    diloco_check(d, result, "pcclAllReduceAsync");
-}
-
-/* Waits until delta is the mean over all members. */
-static void land(struct diloco *d, struct flight *f)
-{
-    while (f->in_air) {
-        pcclReduceInfo_t info = {.local_world_size = 1};
-        pcclResult_t result = pcclAwaitAsyncReduce(&f->handle, &info);
-        f->in_air = false;
-        f->contributors = (int)info.local_world_size;
-        if (result == pcclRankConnectionLost)
-            launch(d, f);
-        else
-            diloco_check(d, result, "pcclAwaitAsyncReduce");
-        d->members = f->contributors;
-    }
+    pcclReduceInfo_t info;
+    if (!d->at.in_flight) return;
+    diloco_check(d, pcclDilocoLand(d->outer, &info), "pcclDilocoLand");
+    d->members = (int)info.local_world_size;
+    diloco_look(d);
 }
 
 /* Admits newcomers. True if the membership may have changed. */
-static bool admit(struct diloco *d, struct flight *f)
+static bool admit(struct diloco *d)
 {
     bool pending; /* the same on all members */
     diloco_check(d, pcclArePeersPending(d->comm, &pending),
                  "pcclArePeersPending");
     if (!pending && !diloco_short(d)) return false;
-    land(d, f);
+    land(d);
     diloco_gather(d);
     return true;
 }
@@ -85,40 +57,43 @@ int main(int argc, char **argv)
 {
     struct diloco d;
     diloco_begin(&d, argc, argv);
-    struct flight flight = {.delta = diloco_vector(&d)};
-    float *next = diloco_vector(&d);
+    float *weights = d.model.weights;
+    const uint64_t last = (uint64_t)d.args.outer;
     const pcclSharedStateSyncStrategy_t
         take = PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY,
         give = PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY;
     bool newcomer = true; /* at the beginning of a run all members are */
     if (diloco_short(&d)) diloco_gather(&d);
-    while (d.step < d.args.outer) {
-        bool changed = newcomer || admit(&d, &flight);
+    while (d.at.step < last) {
+        bool changed = newcomer || admit(&d);
         if (changed)
             diloco_share(&d, PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR);
 
-        bool owed = d.begun > d.step;
-        bool more = d.begun < d.args.outer;
-        if (more) diloco_inner(&d, next);
-
+        bool owed = d.at.begun > d.at.step;
+        bool more = d.at.begun < last;
+        if (more) {
+            diloco_inner(&d);
+            diloco_check(&d,
+                         pcclDilocoTake(d.outer,
+                                        (const float *const[]){weights},
+                                        &d.loss, 1),
+                         "pcclDilocoTake");
+        }
         if (owed && !newcomer) {
-            land(&d, &flight);
-            diloco_outer(&d, flight.delta, flight.contributors);
+            land(&d);
+            diloco_check(&d, pcclDilocoApply(d.outer), "pcclDilocoApply");
         }
         if (owed && changed) diloco_share(&d, newcomer ? take : give);
+        diloco_look(&d);
         if (owed) diloco_report(&d);
-
         if (more) {
-            float *landed = flight.delta;
-            flight.delta = next;
-            next = landed;
-            launch(&d, &flight);
+            diloco_check(&d, pcclDilocoLaunch(d.outer, d.comm),
+                         "pcclDilocoLaunch");
             diloco_die(&d);
         }
+        diloco_look(&d);
         newcomer = false;
     }
-    free(flight.delta);
-    free(next);
     diloco_end(&d);
     return 0;
 }

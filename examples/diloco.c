@@ -12,35 +12,35 @@
  *   the same for both: the synchronization. Newcomers are behind in revision,
  *   so their state is never elected, however many they are.
  * - When a member is lost, the all-reduce fails on all the others alike and
- *   their pseudo-gradients are as they were: they call it again.
+ *   their pseudo-gradients are as they were: it starts again.
  * - A single remaining member goes on: the mean over one member is its own. */
 #include "diloco_common.h"
 
 #include <pccl_loop.h>
-#include <stdlib.h>
 
 int main(int argc, char **argv)
 {
     struct diloco d;
     diloco_begin(&d, argc, argv);
-    float *delta = diloco_vector(&d);
     pcclLoop_t loop = {.comm = d.comm, .state = &d.state};
-    while (d.step < d.args.outer) {
+    while (d.at.step < (uint64_t)d.args.outer) {
         if (diloco_short(&d)) {
             diloco_gather(&d);
             loop.shares = true; /* newcomers may have come in there */
         }
         diloco_check(&d, pcclLoopBegin(&loop), "pcclLoopBegin");
+        diloco_look(&d);
         diloco_received(&d, loop.received);
-        diloco_inner(&d, delta);
+        diloco_inner(&d);
         diloco_die(&d);
-        diloco_check(&d, pcclLoopMean(&loop, delta, d.count + 1, 1),
-                     "pcclLoopMean");
-        d.members = (int)loop.members;
-        diloco_outer(&d, delta, d.members);
+        diloco_check(
+            &d,
+            pcclDilocoStep(d.outer, &d.model.weights, &d.loss, 1, d.comm, NULL),
+            "pcclDilocoStep");
+        diloco_look(&d);
+        d.members = (int)d.at.contributors;
         diloco_report(&d);
     }
-    free(delta);
     diloco_end(&d);
     return 0;
 }

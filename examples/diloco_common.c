@@ -1,9 +1,8 @@
-/* diloco_common.c - training, optimizers and state of the DiLoCo examples. */
+/* diloco_common.c - training and reports of the DiLoCo examples. */
 #include "diloco_common.h"
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,36 +89,38 @@ void diloco_check(const struct diloco *d, pcclResult_t result, const char *what)
     if (result == pcclSuccess) return;
     char detail[256] = "";
     if (d->comm) (void)pcclGetLastError(d->comm, detail, sizeof detail);
+    if (!*detail) (void)pcclTrainGetLastError(detail, sizeof detail);
     fprintf(stderr, "%s: %s%s%s\n", what, pcclGetErrorString(result),
             *detail ? ": " : "", detail);
     exit(1); /* the other members notice a loss and go on */
 }
 
-float *diloco_vector(const struct diloco *d)
+/* The weights of the model are one vector for the library. */
+static void create_optimizers(struct diloco *d)
 {
-    float *vector = calloc(d->count + 2, sizeof *vector);
-    if (!vector) {
-        fprintf(stderr, "out of memory\n");
-        exit(1);
-    }
-    return vector;
-}
-
-/* One tensor per value, so that no padding is compared. */
-static void list_state(struct diloco *d)
-{
-    const pcclTensorInfo_t list[] = {
-        {.name = "begun", .data = &d->begun, 1, pcclInt64},
-        {.name = "step", .data = &d->step, 1, pcclInt64},
-        {.name = "contributors", .data = &d->contributors, 1, pcclInt64},
-        {.name = "loss", .data = &d->loss, 1, pcclFloat},
-        {.name = "weights", .data = d->weights, d->count, pcclFloat},
-        {.name = "momentum", .data = d->momentum, d->count, pcclFloat},
-    };
-    _Static_assert(sizeof list == sizeof d->tensors, "all are listed");
-    memcpy(d->tensors, list, sizeof list);
-    d->state.infos = d->tensors;
-    d->state.count = sizeof list / sizeof *list;
+    const pcclTrainTensor_t weights = {"model", 1, d->model.count};
+    const pcclOptimizerOptions_t inner = {.size = sizeof inner,
+                                          .kind = pcclOptimizerAdamW,
+                                          .rate = 3e-3f,
+                                          .momentum = 0.9f,
+                                          .beta2 = 0.99f,
+                                          .epsilon = 1e-8f,
+                                          .decay = 0.01f};
+    const pcclDilocoOptions_t outer = {
+        .size = sizeof outer, .rate = 0.5f, .momentum = 0.7f, .stat_count = 1};
+    diloco_check(d, pcclOptimizerCreate(&weights, 1, &inner, &d->inner),
+                 "pcclOptimizerCreate");
+    diloco_check(d,
+                 pcclDilocoCreate(&weights, 1,
+                                  (const float *const[]){d->model.weights},
+                                  &outer, &d->outer),
+                 "pcclDilocoCreate");
+    size_t *count = &d->state.count;
+    diloco_check(d, pcclDilocoListState(d->outer, NULL, 0, count), "listing");
+    d->state.infos = calloc(*count, sizeof *d->state.infos);
+    diloco_check(d,
+                 pcclDilocoListState(d->outer, d->state.infos, *count, count),
+                 "listing");
 }
 
 static int rank_of(const struct diloco *d, int *world)
@@ -148,84 +149,54 @@ void diloco_begin(struct diloco *d, int argc, char **argv)
         exit(1);
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    d->count = d->model.count;
-    d->first = diloco_vector(d);
-    d->second = diloco_vector(d);
-    d->weights = diloco_vector(d);
-    d->momentum = diloco_vector(d);
-    memcpy(d->weights, d->model.weights, d->count * sizeof(float));
-    list_state(d);
+    create_optimizers(d);
+    diloco_look(d);
     join(d);
 }
 
 void diloco_end(struct diloco *d)
 {
     int world, rank = rank_of(d, &world);
-    printf("rank %d/%d: done, loss %.4f\n", rank, world, (double)d->loss);
+    printf("rank %d/%d: done, loss %.4f\n", rank, world,
+           (double)d->at.stats[0]);
     diloco_check(d, pcclDestroyCommunicator(d->comm), "leaving the run");
-    free(d->first);
-    free(d->second);
-    free(d->weights);
-    free(d->momentum);
+    (void)pcclOptimizerDestroy(d->inner);
+    (void)pcclDilocoDestroy(d->outer);
+    free(d->state.infos);
     model_free(&d->model);
     text_free(&d->text);
 }
 
 /* -------------------------------------------------------------- training */
 
-/* AdamW (Loshchilov & Hutter, ICLR 2019). */
-static void adam_step(struct diloco *d)
-{
-    const float rate = 3e-3f, keep1 = 0.9f, keep2 = 0.99f, decay = 0.01f;
-    const float samples = d->model.sums[d->count + 1];
-    float n = (float)++d->adam_steps;
-    float bias1 = 1 - powf(keep1, n), bias2 = 1 - powf(keep2, n);
-    for (size_t i = 0; i < d->count; i++) {
-        float g = d->model.sums[i] / samples;
-        d->first[i] = keep1 * d->first[i] + (1 - keep1) * g;
-        d->second[i] = keep2 * d->second[i] + (1 - keep2) * g * g;
-        float size = sqrtf(d->second[i] / bias2) + 1e-8f;
-        float *w = &d->model.weights[i];
-        *w -= rate * (d->first[i] / bias1 / size + decay * *w);
-    }
-}
-
-void diloco_inner(struct diloco *d, float *delta)
+void diloco_inner(struct diloco *d)
 {
     int world, rank = rank_of(d, &world);
     float loss = 0;
-    memcpy(d->model.weights, d->weights, d->count * sizeof(float));
+    float *weights = d->model.weights, *gradient = d->model.sums;
+    diloco_check(d, pcclDilocoGetWeights(d->outer, &weights),
+                 "pcclDilocoGetWeights");
+    diloco_look(d);
     for (int i = 0; i < d->args.inner; i++) {
         d->model.state->step =
-            d->begun * d->args.inner + i; /* selects the samples */
+            (int64_t)d->at.begun * d->args.inner + i; /* selects the samples */
         model_gradient(&d->model, &d->text, d->args.batch * world, rank, world);
-        loss += d->model.sums[d->count] / d->model.sums[d->count + 1];
-        adam_step(d);
+        const float samples = gradient[d->model.count + 1];
+        loss += gradient[d->model.count] / samples;
+        for (size_t k = 0; k < d->model.count; k++) gradient[k] /= samples;
+        diloco_check(d,
+                     pcclOptimizerStep(d->inner, &weights,
+                                       (const float *const[]){gradient}),
+                     "pcclOptimizerStep");
     }
-    for (size_t i = 0; i < d->count; i++)
-        delta[i] = d->weights[i] - d->model.weights[i];
-    delta[d->count] = loss / (float)d->args.inner;
-    d->begun++;
+    d->loss = loss / (float)d->args.inner;
 }
 
-pcclReduceDescriptor_t diloco_mean(const struct diloco *d)
+void diloco_look(struct diloco *d)
 {
-    return (pcclReduceDescriptor_t){.count = d->count + 1,
-                                    .op = pcclAvg,
-                                    .src_descriptor.datatype = pcclFloat};
-}
-
-/* Sutskever et al., ICML 2013, with the gradient at the current point. */
-void diloco_outer(struct diloco *d, const float *delta, int contributors)
-{
-    const float rate = 0.5f, kept = 0.7f;
-    for (size_t i = 0; i < d->count; i++) {
-        d->momentum[i] = kept * d->momentum[i] + delta[i];
-        d->weights[i] -= rate * (delta[i] + kept * d->momentum[i]);
-    }
-    d->loss = delta[d->count];
-    d->contributors = contributors;
-    d->step++;
+    d->at.size = sizeof d->at;
+    diloco_check(d, pcclDilocoGetProgress(d->outer, &d->at),
+                 "pcclDilocoGetProgress");
 }
 
 /* --------------------------------------------------------------- members */
@@ -233,8 +204,8 @@ void diloco_outer(struct diloco *d, const float *delta, int contributors)
 void diloco_received(const struct diloco *d, uint64_t bytes)
 {
     if (bytes > 0)
-        printf("rank %d: received %" PRIu64 " bytes for step %" PRId64 "\n",
-               rank_of(d, &(int){0}), bytes, d->step);
+        printf("rank %d: received %" PRIu64 " bytes for step %" PRIu64 "\n",
+               rank_of(d, &(int){0}), bytes, d->at.step);
 }
 
 void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy)
@@ -244,12 +215,13 @@ void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy)
         d, pcclSynchronizeSharedState(d->comm, &d->state, strategy, &info),
         "pcclSynchronizeSharedState");
     d->state.revision++; /* revision of the next call */
+    diloco_look(d);
     diloco_received(d, info.rx_bytes);
 }
 
 bool diloco_short(const struct diloco *d)
 {
-    return d->members < d->args.min && d->step >= d->args.min_step;
+    return d->members < d->args.min && d->at.step >= (uint64_t)d->args.min_step;
 }
 
 void diloco_gather(struct diloco *d)
@@ -275,16 +247,19 @@ void diloco_report(const struct diloco *d)
     int rank = rank_of(d, &(int){0});
     if (!d->args.hashes && rank != 0) return;
     uint64_t hash = 0xcbf29ce484222325u;
-    hash = hash_bytes(hash, &d->step, sizeof d->step);
-    hash = hash_bytes(hash, d->weights, d->count * sizeof *d->weights);
-    hash = hash_bytes(hash, d->momentum, d->count * sizeof *d->momentum);
-    printf("outer %" PRId64 " members %" PRId64 " hash %016" PRIx64
+    for (size_t i = 0; i < d->state.count; i++) {
+        const pcclTensorInfo_t *t = &d->state.infos[i];
+        size_t each = t->datatype == pcclUint64 ? sizeof(uint64_t) : 4;
+        hash = hash_bytes(hash, t->data, t->count * each);
+    }
+    printf("outer %" PRIu64 " members %" PRIu64 " hash %016" PRIx64
            " loss %.4f\n",
-           d->step, d->contributors, hash, (double)d->loss);
+           d->at.step, d->at.contributors, hash, (double)d->at.stats[0]);
 }
 
 void diloco_die(const struct diloco *d)
 {
-    if (d->first_rank == d->args.die_rank && d->step == d->args.die_step)
+    if (d->first_rank == d->args.die_rank &&
+        d->at.step == (uint64_t)d->args.die_step)
         raise(SIGKILL);
 }

@@ -1,5 +1,5 @@
 /* diloco_common.h - shared by diloco.c and async_diloco.c: command line, inner
- * and outer optimizer, outer state.
+ * steps, reports. The optimizers are those of pccl_train.h.
  *
  * DiLoCo (Douillard et al., 2024): every member trains a copy of the model for
  * some *inner* steps without communication. The difference of weights is its
@@ -11,7 +11,7 @@
 
 #include "text_model.h"
 
-#include <pccl.h>
+#include <pccl_train.h>
 
 struct diloco_args {
     const char *path;       /* of the text file */
@@ -27,22 +27,15 @@ struct diloco_args {
 struct diloco {
     struct diloco_args args;
     struct text text;
-    struct model model;    /* the member's copy */
-    float *first, *second; /* AdamW's moments of it */
-    int64_t adam_steps;
+    struct model model;     /* the member's copy */
+    pcclOptimizer_t *inner; /* its AdamW, this member's own */
+    pcclDiloco_t *outer;    /* what all members share */
+    pcclDilocoProgress_t at;
+    pcclSharedState_t state; /* the tensors of `outer` */
     pcclComm_t *comm;
     int first_rank; /* its rank when it joined */
     int members;    /* equal on all members, see diloco_gather */
-    size_t count;   /* weights */
-
-    /* The outer state. */
-    int64_t begun; /* inner phases whose pseudo-gradients exist */
-    int64_t step; /* outer steps done; if less than begun, one is outstanding */
-    int64_t contributors; /* to the last outer step */
-    float loss;           /* nats per character, mean over the last step */
-    float *weights, *momentum;
-    pcclTensorInfo_t tensors[6]; /* the tensors of this state */
-    pcclSharedState_t state;
+    float loss;     /* nats per character, mean over its last inner steps */
 };
 
 /* Reads the command line and the text, and joins the run of PCCL_MASTER; on a
@@ -54,17 +47,11 @@ void diloco_end(struct diloco *d);
 void diloco_check(const struct diloco *d, pcclResult_t result,
                   const char *what);
 
-/* A vector for a pseudo-gradient: count floats; the loss, which is averaged
- * too; and one for pcclLoopMean. */
-float *diloco_vector(const struct diloco *d);
-pcclReduceDescriptor_t diloco_mean(const struct diloco *d);
+/* The inner phase: trains the copy from the outer weights. */
+void diloco_inner(struct diloco *d);
 
-/* The inner phase: trains the copy from the outer weights; delta gets the
- * difference of weights. */
-void diloco_inner(struct diloco *d, float *delta);
-
-/* The outer step: Nesterov momentum on the averaged pseudo-gradient. */
-void diloco_outer(struct diloco *d, const float *delta, int contributors);
+/* Reads the progress of the outer state into d->at. */
+void diloco_look(struct diloco *d);
 
 /* Makes the outer state equal on all members. */
 void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy);
