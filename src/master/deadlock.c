@@ -39,9 +39,11 @@ void deadlock_probe(struct master *m, uint32_t group)
     for (uint32_t i = 0; i < count; i++) m->peers[m->links[i]].questions = 1;
     struct wire_msg probe = {.type = WIRE_QUERY, .epoch = g->epoch};
     m->out.send(m->out.user, m->links, count, &probe);
+    round_ops_begin(m, group);
 }
 
-/* Asks the waiting members of a scope about the operations listed of it. */
+/* Asks the waiting members of a scope about the operations listed of it, but
+ * for those that an earlier reply has listed. */
 static void query_scope(struct master *m, uint32_t group,
                         const struct wire_msg *report,
                         const struct master_set *set)
@@ -51,7 +53,8 @@ static void query_scope(struct master *m, uint32_t group,
     for (uint32_t i = 0; i < report->op_count; i++) {
         const struct wire_op *op = &report->ops[i];
         bool waits = op->state == OP_RUNNING || op->state == OP_COMPLETE;
-        if (waits && op->scope == set->number)
+        if (waits && op->scope == set->number &&
+            round_ops_is_new(&m->groups[group], op))
             m->ops[question.op_count++] = *op;
     }
     if (question.op_count == 0) return;

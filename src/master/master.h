@@ -247,13 +247,12 @@ struct master_group {
     bool searched; /* in this round; not again before the next one */
     bool hopeful;  /* the last search used optimistic estimates */
     bool stuck;    /* no ring without a search: use its result */
-    /* Ticket and world size of the current or last search, and of the
-     * background search. */
+    /* Ticket and world size of the current or last search, of the background
+     * search, and of the ring found, or 0. */
     uint32_t ticket, ticket_count;
     uint32_t background, background_count;
-    uint32_t wish,
-        wish_count; /* ticket and world size of the ring found, or 0 */
-    uint32_t step;  /* of the current probes */
+    uint32_t wish, wish_count;
+    uint32_t step; /* of the current probes */
     uint32_t loops, sweep;
     pccl_ns sweep_until, step_until;
     uint64_t sync_id;        /* of the current synchronization, or 0 */
@@ -477,7 +476,8 @@ uint32_t round_dead_ids(struct master *m, uint32_t group, bool leavers);
 /* round_ops.c: what is known of the operations. Where a function returns text,
  * the member has broken the protocol: the reason to drop it, or NULL. */
 void round_ops_clear(struct master_group *g);
-void round_ops_begin(struct master *m, uint32_t group); /* FLUSH goes out */
+void round_ops_begin(struct master *m, uint32_t group); /* FLUSH, or V4a */
+bool round_ops_is_new(struct master_group *g, const struct wire_op *name);
 const char *round_ops_list(struct master *m, uint32_t link,
                            const struct wire_msg *msg); /* FLUSHED */
 /* All lists are there: true if an operation is in doubt. */

@@ -240,6 +240,15 @@ const char *round_ops_list(struct master *m, uint32_t link,
 /* Rule F4, first half: the decisions that follow from the lists alone. An
  * operation is in doubt if a survivor of its scope did not list it: the
  * survivor returned it, or never began it. */
+/* Rule V4a: true the first time since round_ops_begin(), and each time if there
+ * is no memory. */
+bool round_ops_is_new(struct master_group *g, const struct wire_op *name)
+{
+    if (find_op(&g->table, name)) return false;
+    if (g->table.scope_count > 0) (void)add_op(&g->table, name, 0);
+    return true;
+}
+
 bool round_ops_in_doubt(struct master_group *g)
 {
     struct master_table *t = &g->table;

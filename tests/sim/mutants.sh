@@ -422,6 +422,7 @@ frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->link
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round_ops.c|s/uint8_t verdict = op->commit ?/uint8_t verdict = op->commit \&\& !op->forced ?/
 a vote that comes twice counts twice (V1)|master/master.c|s/if ((int32_t)(msg->round - p->call) <= 0) return;.*//
+a probe asks about the first operation only (V4a)|master/round_ops.c|s/^    if (find_op(&g->table, name)) return false;/    if (g->table.op_count > 0) return false;/
 no deadlock detection (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
 votes are not refused (V4)|master/deadlock.c|s/if (g->restart) refuse_waiting(m, p->group);//
