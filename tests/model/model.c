@@ -137,6 +137,7 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
     switch ((enum trace_kind)t->kind) {
     case TRACE_TO_MASTER:
         if (t->message != MESSAGE_OTHER) goes(m, &p->up, t);
+        if (t->message == MESSAGE_MEASURED) probe_reported(m, p, t);
         member_sends(m, p, t);
         return;
     case TRACE_AT_MASTER:
@@ -144,15 +145,22 @@ static void dispatch(struct model *m, struct process *p, const struct trace *t)
         m->unsettled = true;
         if (t->message != MESSAGE_OTHER) comes(m, &p->up, t);
         master_takes(m, p, t);
+        if (t->message == MESSAGE_MEASURED) probe_ended(m, p, t);
         return;
     case TRACE_TO_PROCESS:
         m->unsettled = true;
         goes(m, &p->down, t);
-        master_gives(m, p, t);
+        if (t->message == MESSAGE_PROBE)
+            probe_ordered(m, p, t);
+        else
+            master_gives(m, p, t);
         return;
     case TRACE_AT_PROCESS:
         comes(m, &p->down, t);
         member_reads(m, p, t);
+        if (t->message != MESSAGE_PROBE) return;
+        p->probe_read = t->round;
+        p->probe_read_with = t->number;
         return;
     case TRACE_LOST:
         master_loses(m, p);
@@ -184,6 +192,7 @@ const char *model_take(struct model *m, const struct trace *t)
     }
     if (t->kind == TRACE_SETTLED) {
         master_settled(m);
+        probes_settled(m);
         return m->wrong;
     }
     struct process *p = take_process(m, t);

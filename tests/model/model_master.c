@@ -6,8 +6,8 @@
 
 /* All live members that do not leave wait in it, or have been answered just
  * now; of one group, or of all (NULL). */
-static bool all_voted(const struct model *m, const struct group *g,
-                      enum trace_vote kind)
+bool all_voted(const struct model *m, const struct group *g,
+               enum trace_vote kind)
 {
     uint32_t members = 0;
     for (uint32_t i = 0; i < m->process_end; i++) {
@@ -89,7 +89,7 @@ static void vote(struct model *m, struct process *p, uint32_t kind)
 void master_takes(struct model *m, struct process *p, const struct trace *t)
 {
     p->heard = m->now;
-    if (t->message == MESSAGE_OTHER) return;
+    if (t->message == MESSAGE_OTHER || t->message == MESSAGE_MEASURED) return;
     if (t->message == MESSAGE_HELLO) {
         if (p->standing != NOBODY) REFUSE(m, "M1: HELLO twice");
         p->standing = STRANGER;

@@ -67,7 +67,7 @@ void round_begins(struct model *m, struct group *g, const struct trace *t)
         struct process *p = m->processes[i];
         if (!p || p->group != g->number) continue;
         p->flushed = p->sent = p->proposed = p->ready = p->installed = false;
-        p->asked0 = false;
+        p->asked0 = p->probe_due = false;
     }
     g->fact_count = 0;
 }

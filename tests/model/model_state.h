@@ -84,6 +84,9 @@ struct process {
     bool voted[VOTES], answers[VOTES]; /* answers: given in this step */
     bool in_sync, synced;              /* synced: in this step */
     bool asked0, lacks;                /* rule V4 */
+    uint32_t probe;                    /* its last step, or 0 */
+    uint64_t probe_with;
+    bool probe_due; /* its report */
     bool evicted;
     int64_t heard, asked_at;
     struct queue up, down;
@@ -95,6 +98,8 @@ struct process {
     uint8_t answer[VOTES];
     uint8_t due; /* the message that must come next from it, or OTHER */
     uint32_t due_round, round, epoch, refused_epoch;
+    uint32_t probe_read; /* the step of the last order, */
+    uint64_t probe_read_with;
     bool has_proposal, said_ready, ring, next_ring;
     struct ids view, next, removed;
     struct ids notified;
@@ -147,6 +152,9 @@ struct group {
         uint32_t rank;
     } facts[WAITS];
     uint32_t fact_count;
+    uint32_t step; /* of probes */
+    int64_t step_at, probes_at;
+    bool probes; /* have begun, and the vote is not answered */
 };
 
 struct model {
@@ -158,6 +166,7 @@ struct model {
     bool founded, ended;
     bool installs;  /* an update, in this step */
     bool unsettled; /* this step has begun */
+    bool probes;    /* are ordered in it */
     uint32_t views, results;
     struct call *calls; /* open addressing */
     uint32_t call_count, call_room;
@@ -184,6 +193,16 @@ void master_gives(struct model *m, struct process *p, const struct trace *t);
 void master_loses(struct model *m, struct process *p);
 void master_closes(struct model *m, struct process *p, uint32_t reason);
 void master_settled(struct model *m);
+
+bool all_voted(const struct model *m, const struct group *g,
+               enum trace_vote kind);
+
+/* model_optimize.c: the probes of a group. */
+void probe_ordered(struct model *m, struct process *p, const struct trace *t);
+void probe_reported(struct model *m, const struct process *p,
+                    const struct trace *t);
+void probe_ended(struct model *m, struct process *p, const struct trace *t);
+void probes_settled(struct model *m);
 
 /* model_round.c: the round of a group. */
 struct group *group_of(struct model *m, uint32_t number);

@@ -53,6 +53,8 @@ enum trace_message {
     MESSAGE_EVICT,
     MESSAGE_SYNC,   /* waits in a synchronization */
     MESSAGE_SYNCED, /* ... which is over for it */
+    MESSAGE_PROBE,
+    MESSAGE_MEASURED, /* a probe */
     MESSAGE_COUNT,
 };
 
@@ -104,7 +106,8 @@ struct trace {
                        that the program was notified of */
     /* HELLO: group. VOTE, ANSWER: enum trace_vote. SUSPECT, REFRESH: cause.
      * PROPOSE, INSTALL: see above. LAUNCH: enum trace_call. RESULT (event):
-     * enum trace_outcome. CLOSED: reason. */
+     * enum trace_outcome. CLOSED: reason. PROBE: it is to report. MEASURED: it
+     * could not be made. */
     uint32_t flag;
     /* HELLO: hint. ANSWER: the answer. FLUSHED, INSTALL: traits. RESULT
      * (event): contributors. LAUNCH, ANSWER (event): traits notified of. */
@@ -112,7 +115,8 @@ struct trace {
     uint32_t size; /* LAUNCH, RESULT, ANSWER: of the view notified of */
     bool joins;    /* HELLO: not a founder */
     /* WELCOME: id. ANSWER (event): the answer. RESULT: hash of the bytes.
-     * LAUNCH: hash of the arguments. FRAME: the sender. */
+     * LAUNCH: hash of the arguments. FRAME: the sender. PROBE, MEASURED: the
+     * other end. */
     uint64_t number;
     uint64_t digest; /* FRAME */
     /* LAUNCH: [0] scope and tag; RESULT (event): the tag. FRAME: [0]. */

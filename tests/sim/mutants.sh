@@ -430,6 +430,8 @@ scopes are not reported (V4)|ring/flush.c|s/^    msg->sets = sets;/    msg->set_
 one vote is enough (O2)|master/optimize.c|s/if (!p->voted\[VOTE_OPTIMIZE\]) return false;//
 probes wait for ever (O4)|master/master.c|s/optimize_tick(m, m->group_list\[i\]);//
 a failed probe is waited for (O4)|master/optimize.c|s/^        other->probe = 0;//;s/^    p->probe = 0;$/    if (!failed) p->probe = 0;/
+probes begin before the last ones have ended (O4)|master/optimize.c|s/    if (probes_due(m, group)) return false;/    if (probes_due(m, group) \&\& false) return false;/
+one end alone of a pair probes (O3a)|master/optimize.c|s/^        order_probe(m, b, a, x->b_to_a, x->a_to_b);//
 ring of another question (O5)|master/optimize.c|s/if (x->ticket != ticket) return false;//
 ring of a larger world (O5)|master/optimize.c|s/if (asked != count) return false;//
 ring of other members (O6)|master/optimize.c|s/g->wish == 0 || g->wish_count != count/g->wish == 0/;s/if (m->peers\[m->sorted\[i\]\].wish.ticket != g->wish) return false;//

@@ -115,17 +115,18 @@ static uint32_t view_flags(const struct wire_msg *m)
 }
 
 static const uint8_t types[WIRE_TYPE_COUNT] = {
-    [WIRE_HELLO] = MESSAGE_HELLO,     [WIRE_VOTE] = MESSAGE_VOTE,
-    [WIRE_SUSPECT] = MESSAGE_SUSPECT, [WIRE_REFRESH] = MESSAGE_REFRESH,
-    [WIRE_FLUSHED] = MESSAGE_FLUSHED, [WIRE_REPLY] = MESSAGE_REPLY,
-    [WIRE_READY] = MESSAGE_READY,     [WIRE_LEAVE] = MESSAGE_LEAVE,
-    [WIRE_SYNC] = MESSAGE_SYNC,       [WIRE_BLOCKED] = MESSAGE_BLOCKED,
-    [WIRE_RESULT] = MESSAGE_RESULT,   [WIRE_WELCOME] = MESSAGE_WELCOME,
-    [WIRE_EVICT] = MESSAGE_EVICT,     [WIRE_ANSWER] = MESSAGE_ANSWER,
-    [WIRE_FLUSH] = MESSAGE_FLUSH,     [WIRE_QUERY] = MESSAGE_QUERY,
-    [WIRE_DONATE] = MESSAGE_DONATE,   [WIRE_PROPOSE] = MESSAGE_PROPOSE,
-    [WIRE_VERDICT] = MESSAGE_VERDICT, [WIRE_INSTALL] = MESSAGE_INSTALL,
-    [WIRE_STATE] = MESSAGE_SYNCED};
+    [WIRE_HELLO] = MESSAGE_HELLO,      [WIRE_VOTE] = MESSAGE_VOTE,
+    [WIRE_SUSPECT] = MESSAGE_SUSPECT,  [WIRE_REFRESH] = MESSAGE_REFRESH,
+    [WIRE_FLUSHED] = MESSAGE_FLUSHED,  [WIRE_REPLY] = MESSAGE_REPLY,
+    [WIRE_READY] = MESSAGE_READY,      [WIRE_LEAVE] = MESSAGE_LEAVE,
+    [WIRE_SYNC] = MESSAGE_SYNC,        [WIRE_BLOCKED] = MESSAGE_BLOCKED,
+    [WIRE_RESULT] = MESSAGE_RESULT,    [WIRE_WELCOME] = MESSAGE_WELCOME,
+    [WIRE_EVICT] = MESSAGE_EVICT,      [WIRE_ANSWER] = MESSAGE_ANSWER,
+    [WIRE_FLUSH] = MESSAGE_FLUSH,      [WIRE_QUERY] = MESSAGE_QUERY,
+    [WIRE_DONATE] = MESSAGE_DONATE,    [WIRE_PROPOSE] = MESSAGE_PROPOSE,
+    [WIRE_VERDICT] = MESSAGE_VERDICT,  [WIRE_INSTALL] = MESSAGE_INSTALL,
+    [WIRE_STATE] = MESSAGE_SYNCED,     [WIRE_PROBE] = MESSAGE_PROBE,
+    [WIRE_MEASURED] = MESSAGE_MEASURED};
 
 static void write_fields(struct written *w, const struct wire_msg *m)
 {
@@ -166,14 +167,24 @@ static void write_fields(struct written *w, const struct wire_msg *m)
     case WIRE_PROPOSE:
         t->flag = view_flags(m);
         return;
+    case WIRE_PROBE:
+        t->number = m->probe.peer;
+        t->flag = m->probe.takes;
+        return;
+    case WIRE_MEASURED:
+        t->number = m->edges[0].peer;
+        t->flag = m->edges[0].kind == EDGE_FAILED;
+        return;
     default:
         return;
     }
 }
 
-/* STATE with another role comes before the end. */
+/* STATE with another role comes before the end, MEASURED without a round of
+ * data that moved anyway. */
 static bool is_of_interest(const struct wire_msg *m)
 {
+    if (m->type == WIRE_MEASURED && m->round == 0) return false;
     if (m->type == WIRE_STATE && m->sync.role >= SYNC_WAIT &&
         m->sync.role <= SYNC_DIFFERS)
         return false;
