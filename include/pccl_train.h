@@ -372,6 +372,68 @@ typedef struct pcclPowerSgdInfo_t {
 PCCL_EXPORT pcclResult_t pcclPowerSgdGetInfo(const pcclPowerSgd_t *powersgd,
                                              pcclPowerSgdInfo_t *info);
 
+/* ---------------------------------------------------------------- SPARTA
+ * Weights of members drift apart where members miss means of gradients. Sparse
+ * averages of parameters hold them together: every so many steps one of K
+ * disjoint parts of the weights is replaced by its mean over the members, and
+ * after K rounds each element was once (Beton et al., ICLR 2025, workshop
+ * MCDC). Moments of optimizers are not averaged. */
+
+typedef struct pcclSpartaOptions_t {
+    size_t size;       /* sizeof(pcclSpartaOptions_t), for growth */
+    uint32_t parts;    /* K, from 1 on; 20 averages 5 % in a round */
+    uint32_t every;    /* steps, from 1 on, between rounds; 5 is usual */
+    uint64_t seed;     /* of the choice of elements; equal on all members */
+    uint64_t tag;      /* of the operations */
+    size_t stat_count; /* numbers of the program that are averaged in each
+                          round: statistics of clipping */
+    const char *name;  /* in the shared state; NULL: "sparta" */
+} pcclSpartaOptions_t;
+
+/* The place in the sequence of parts. */
+typedef struct pcclSparta_t pcclSparta_t;
+
+/* Creates it, at step 0. It holds two vectors of the size of a part. Which part
+ * an element of a tensor is in follows from a hash of the seed, the round, and
+ * the element's place; nothing is stored for it. The caller owns it until
+ * pcclSpartaDestroy.
+ *
+ * pcclInvalidArgument  parts or every is 0; or as pcclOptimizerCreate. */
+PCCL_EXPORT pcclResult_t pcclSpartaCreate(const pcclTrainTensor_t *tensors,
+                                          size_t count,
+                                          const pcclSpartaOptions_t *options,
+                                          pcclSparta_t **sparta_out);
+/* Frees it; NULL is allowed. Nothing may be in flight, unless the communicator
+ * was destroyed. pcclSuccess. */
+PCCL_EXPORT pcclResult_t pcclSpartaDestroy(pcclSparta_t *sparta);
+
+/* Lists the shared state, as pcclOptimizerListState: the number of steps. The
+ * weights are the program's, to be shared by it. */
+PCCL_EXPORT pcclResult_t pcclSpartaListState(pcclSparta_t *sparta,
+                                             pcclTensorInfo_t *infos,
+                                             size_t capacity,
+                                             size_t *count_out);
+
+/* Counts a step, to be called in each by all members; in each step number
+ * `every`, replaces the next part of the weights by its mean. Nothing else
+ * communicates or waits. A member that has numbers in the part, or statistics,
+ * that are not finite takes the mean of the others and adds nothing to it.
+ *
+ * weights  a pointer for each tensor.
+ * stats    stat_count numbers, replaced by their mean in each round. May be
+ *          NULL if there are none.
+ * info     may be NULL. local_world_size is 0 in steps without a round.
+ *
+ * pcclRankConnectionLost  a member was lost, all is as it was: call again.
+ * pcclOperationFailed     no member has finite numbers in the part, or their
+ *                         sum is too large. The same for all: the weights are
+ *                         as they were, and the step counts.
+ * otherwise               as pcclCollective. */
+PCCL_EXPORT pcclResult_t pcclSpartaStep(pcclSparta_t *sparta,
+                                        float *const *weights, float *stats,
+                                        pcclComm_t *comm,
+                                        pcclReduceInfo_t *info);
+
 #ifdef __cplusplus
 }
 #endif

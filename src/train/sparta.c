@@ -1,0 +1,235 @@
+/* sparta.c - averages of a part of the parameters, another part each time. */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pcclSparta_t {
+    struct train_tensors tensors;
+    struct train_state state;
+    size_t parts, stat_count;
+    uint64_t every, seed;
+    uint64_t steps;       /* shared */
+    uint64_t options[3];  /* of the digest: tensors, parts, seed */
+    struct train_sum sum; /* values, statistics, members that have some */
+    size_t room;          /* for values */
+};
+
+/* ---------------------------------------------------------------- selection */
+
+/* Blocks of `parts` elements that follow each other have one element in each
+ * part: which, is a rotation by a hash. So parts are disjoint, a part has the
+ * same size for all seeds, and nothing is stored. */
+struct sparta_part {
+    uint64_t key; /* of a tensor in K rounds */
+    size_t parts, number;
+};
+
+static size_t element_of(const struct sparta_part *p, size_t block)
+{
+    size_t turn = (size_t)(train_mix(p->key + block) % p->parts);
+    size_t place =
+        p->number >= turn ? p->number - turn : p->number + p->parts - turn;
+    return block * p->parts + place;
+}
+
+static struct sparta_part part_of(const pcclSparta_t *s, size_t tensor)
+{
+    uint64_t round = s->steps / s->every, cycle = round / s->parts;
+    return (struct sparta_part){
+        .key = train_mix(s->seed ^ train_mix(tensor ^ train_mix(cycle))),
+        .parts = s->parts,
+        .number = (size_t)(round % s->parts)};
+}
+
+static size_t blocks_of(size_t count, size_t parts)
+{
+    return count / parts + (count % parts != 0);
+}
+
+/* Copies the elements of this round out of the weights. Returns their number.
+ */
+static size_t gather(const pcclSparta_t *s, float *to,
+                     const float *const *weights)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->tensors.count; i++) {
+        const size_t size = s->tensors.list[i].count;
+        const struct sparta_part part = part_of(s, i);
+        for (size_t b = 0; b < blocks_of(size, s->parts); b++) {
+            size_t at = element_of(&part, b);
+            if (at < size) to[count++] = weights[i][at];
+        }
+    }
+    return count;
+}
+
+static void scatter(const pcclSparta_t *s, const float *from,
+                    float *const *weights)
+{
+    for (size_t i = 0; i < s->tensors.count; i++) {
+        const size_t size = s->tensors.list[i].count;
+        const struct sparta_part part = part_of(s, i);
+        for (size_t b = 0; b < blocks_of(size, s->parts); b++) {
+            size_t at = element_of(&part, b);
+            if (at < size) weights[i][at] = *from++;
+        }
+    }
+}
+
+/* ----------------------------------------------------------------- creation */
+
+static void describe(pcclSparta_t *s)
+{
+    static const char *const names[] = {"list of tensors", "parts", "seed"};
+    for (size_t i = 0; i < 3; i++) {
+        s->sum.arguments[i] = (pcclArgument_t){
+            .name = names[i], .values = &s->options[i], .value_count = 1};
+    }
+    s->sum.arguments[3] =
+        (pcclArgument_t){.name = "step", .values = &s->steps, .value_count = 1};
+    s->sum.argument_count = 4;
+}
+
+static pcclResult_t prepare(pcclSparta_t *s, const pcclSpartaOptions_t *options)
+{
+    for (size_t i = 0; i < s->tensors.count; i++)
+        s->room += blocks_of(s->tensors.list[i].count, s->parts);
+    const char *name = options->name ? options->name : "sparta";
+    s->sum.tag = options->tag;
+    s->sum.send = train_vector(s->room + s->stat_count + 1);
+    s->sum.recv = train_vector(s->room + s->stat_count + 1);
+    s->options[0] = s->tensors.digest;
+    s->options[1] = s->parts;
+    s->options[2] = s->seed;
+    if (!s->sum.send || !s->sum.recv ||
+        !train_state_add(&s->state, name, "steps", NULL, &s->steps, 1,
+                         pcclUint64))
+        return train_no_memory();
+    describe(s);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclSpartaCreate(const pcclTrainTensor_t *tensors, size_t count,
+                              const pcclSpartaOptions_t *options,
+                              pcclSparta_t **sparta_out)
+{
+    static const char function[] = "pcclSpartaCreate";
+    if (!sparta_out) return train_null(function, "the result");
+    pcclResult_t rc =
+        train_options(options, options ? options->size : 0, sizeof *options,
+                      options ? options->name : NULL, function);
+    if (rc != pcclSuccess) return rc;
+    if (options->parts == 0 || options->every == 0 ||
+        options->stat_count > UINT32_MAX)
+        return train_fail(pcclInvalidArgument, "%s: %s", function,
+                          options->parts == 0   ? "parts is 0"
+                          : options->every == 0 ? "every is 0"
+                                                : "stat_count is too large");
+    pcclSparta_t *s = calloc(1, sizeof *s);
+    if (!s) return train_no_memory();
+    s->parts = options->parts;
+    s->every = options->every;
+    s->seed = options->seed;
+    s->stat_count = options->stat_count;
+    rc = train_tensors_create(&s->tensors, tensors, count);
+    if (rc == pcclSuccess) rc = prepare(s, options);
+    if (rc == pcclSuccess)
+        *sparta_out = s;
+    else
+        (void)pcclSpartaDestroy(s);
+    return rc;
+}
+
+pcclResult_t pcclSpartaDestroy(pcclSparta_t *sparta)
+{
+    if (!sparta) return pcclSuccess;
+    train_tensors_free(&sparta->tensors);
+    train_state_free(&sparta->state);
+    free(sparta->sum.send);
+    free(sparta->sum.recv);
+    free(sparta);
+    return pcclSuccess;
+}
+
+pcclResult_t pcclSpartaListState(pcclSparta_t *sparta, pcclTensorInfo_t *infos,
+                                 size_t capacity, size_t *count_out)
+{
+    static const char function[] = "pcclSpartaListState";
+    if (!sparta) return train_null(function, "sparta");
+    return train_state_list(&sparta->state, infos, capacity, count_out,
+                            function);
+}
+
+/* ------------------------------------------------------------------- rounds */
+
+static void begin(pcclSparta_t *s, const float *const *weights,
+                  const float *stats)
+{
+    float *send = s->sum.send;
+    size_t count = gather(s, send, weights);
+    if (s->stat_count > 0)
+        memcpy(send + count, stats, s->stat_count * sizeof *send);
+    count += s->stat_count;
+    const bool has_some = train_finite(send, count);
+    if (!has_some) memset(send, 0, count * sizeof *send);
+    send[count++] = has_some;
+    s->sum.count = s->sum.exact = count;
+    uint64_t agreed[] = {s->options[0], s->options[1], s->options[2], s->steps};
+    s->sum.digest = train_digest(0, agreed, sizeof agreed);
+}
+
+/* The mean of what the members have of this round's part, in sum.recv. */
+static pcclResult_t average(pcclSparta_t *s, const float *const *weights,
+                            const float *stats, pcclComm_t *comm)
+{
+    struct train_sum *sum = &s->sum;
+    pcclResult_t rc = pcclSuccess;
+    if (!train_sum_in_flight(sum)) {
+        begin(s, weights, stats);
+        rc = train_sum_launch(sum, comm);
+    }
+    if (rc == pcclSuccess) rc = train_sum_await(sum);
+    if (rc != pcclSuccess) return rc;
+    const float members = sum->recv[sum->count - 1];
+    if (members == 0)
+        return train_fail(pcclOperationFailed,
+                          "no member has finite numbers in this part");
+    for (size_t i = 0; i < sum->count - 1; i++) sum->recv[i] /= members;
+    if (train_finite(sum->recv, sum->count)) return pcclSuccess;
+    return train_fail(pcclOperationFailed,
+                      "a sum over the members is too large");
+}
+
+pcclResult_t pcclSpartaStep(pcclSparta_t *sparta, float *const *weights,
+                            float *stats, pcclComm_t *comm,
+                            pcclReduceInfo_t *info)
+{
+    static const char function[] = "pcclSpartaStep";
+    pcclSparta_t *s = sparta;
+    if (!s) return train_null(function, "sparta");
+    if (!comm) return train_null(function, "comm");
+    const float *const *from = (const float *const *)weights;
+    pcclResult_t rc = train_tensors_data(&s->tensors, from, function);
+    if (rc != pcclSuccess) return rc;
+    if (!stats && s->stat_count > 0) return train_null(function, "stats");
+    if (info) *info = (pcclReduceInfo_t){0};
+    if ((s->steps + 1) % s->every == 0) {
+        fenv_t saved;
+        train_float_begin(&saved);
+        rc = average(s, from, stats, comm);
+        train_float_end(&saved);
+        /* The same part in the next round would fail again. */
+        if (rc == pcclOperationFailed) s->steps++;
+        if (rc != pcclSuccess) return rc;
+        const float *mean = s->sum.recv;
+        scatter(s, mean, weights);
+        if (s->stat_count > 0)
+            memcpy(stats, mean + s->sum.count - 1 - s->stat_count,
+                   s->stat_count * sizeof *stats);
+        if (info) *info = s->sum.info;
+    }
+    s->steps++;
+    return pcclSuccess;
+}
