@@ -6,7 +6,7 @@
 #include "../base/host.h"
 #include "events.h"
 #include "master.h"
-#include "growing_text.h"
+#include "../base/growing_text.h"
 #include "master_server.h"
 #include "run_status.h"
 

@@ -5,7 +5,7 @@
 
 #include "events.h"
 #include "master.h"
-#include "growing_text.h"
+#include "../base/growing_text.h"
 
 struct status_source {
     const struct master *machine;

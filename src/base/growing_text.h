@@ -1,6 +1,6 @@
 /* growing_text.h - a text that grows; out of memory shows at its end. */
-#ifndef PCCL_MASTER_GROWING_TEXT_H
-#define PCCL_MASTER_GROWING_TEXT_H
+#ifndef PCCL_GROWING_TEXT_H
+#define PCCL_GROWING_TEXT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
