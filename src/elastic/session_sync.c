@@ -54,7 +54,27 @@ void session_sync_end(struct session *s, int result, const char *error)
     s->out.changed(s->out.user);
 }
 
-static void refuse_sync(struct session *s, enum sync_role role)
+/* Appends to a text that has room for it. */
+static void add_text(char *text, const char *more)
+{
+    memcpy(text + strlen(text), more, strlen(more) + 1);
+}
+
+static void add_number(char *text, uint64_t value)
+{
+    char digits[21];
+    char *at = digits + sizeof digits;
+    *--at = '\0';
+    do {
+        *--at = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    add_text(text, at);
+}
+
+/* `expected`: the revision that the group's state has, or is to have. */
+static void refuse_sync(struct session *s, enum sync_role role,
+                        uint64_t expected)
 {
     static const struct {
         int result;
@@ -77,7 +97,17 @@ static void refuse_sync(struct session *s, enum sync_role role)
         [SYNC_CROSSED] = {pcclInvalidUsage,
                           "another peer of the group waits in another call"},
     };
-    session_sync_end(s, refusals[role].result, refusals[role].text);
+    char text[WIRE_TEXT_MAX + 1] = "";
+    add_text(text, refusals[role].text);
+    bool counts = role == SYNC_NO_STATE || role == SYNC_AHEAD;
+    if (counts && expected != s->sync_revision) {
+        add_text(text, " (revision ");
+        add_number(text, expected);
+        add_text(text, " is expected, this peer has ");
+        add_number(text, s->sync_revision);
+        add_text(text, ")");
+    }
+    session_sync_end(s, refusals[role].result, text);
 }
 
 /* Rules S6..S8. */
@@ -97,7 +127,7 @@ void session_sync_on_message(struct session *s, const struct wire_msg *msg)
     if (role > SYNC_DIFFERS) {
         if (msg->epoch == s->view->epoch && role == SYNC_CROSSED)
             s->refused_epoch = msg->epoch;
-        refuse_sync(s, role);
+        refuse_sync(s, role, msg->sync.revision);
         return;
     }
     struct state_orders orders = {.id = msg->sync.id,

@@ -242,6 +242,7 @@ static void go_on(uint64_t revision, uint8_t content, int ready)
     (void)pcclGetLastError(comm, why, sizeof why);
     struct report r = {.rank = (int)state.revision, .kind = (int)rc};
     r.received = strstr(why, "goes on only from the content") != NULL;
+    r.sent = strstr(why, "revision 41 is expected, this peer has") != NULL;
     if (write(ready, &r, sizeof r) != sizeof r) _exit(1);
     pause(); /* to be killed */
     _exit(0);
@@ -291,7 +292,9 @@ static void test_all_die_and_the_run_goes_on(void **state)
     assert_int_equal(other.kind, pcclInvalidUsage);
     assert_int_equal(other.received, 1);
     assert_int_equal(older.kind, pcclNoSharedStateAvailable);
+    assert_int_equal(older.sent, 1);
     assert_int_equal(newer.kind, pcclInvalidUsage);
+    assert_int_equal(newer.sent, 1);
     assert_int_equal(same.kind, pcclSuccess);
     assert_int_equal(same.rank, 41);
     assert_int_equal(again.kind, pcclInvalidUsage);
