@@ -28,6 +28,7 @@ MENU = (
     ('Guides', {
         'port': 'docs/port.md',
         'preemptible': 'docs/preemptible.md',
+        'checkpoint': 'docs/checkpoint.md',
         'internet': 'docs/internet.md',
         'slurm': 'docs/slurm.md',
         'kubernetes': 'docs/kubernetes.md',

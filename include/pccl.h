@@ -103,7 +103,9 @@ typedef enum pcclResult_t {
     pcclTopologyOptimizationFailed = 12,
     pcclOperationFailed = 13, /* by a member, with pcclFailCollective */
     pcclCancelled = 14,       /* by pcclCancel; what it waited for goes on */
-    pcclTimedOut = 15         /* the same, by the limit of pcclSetTimeLimit */
+    pcclTimedOut = 15,        /* the same, by the limit of pcclSetTimeLimit */
+    pcclFileError = 16        /* a checkpoint cannot be written or read, or is
+                                 not what was written */
 } pcclResult_t;
 
 typedef enum pcclDataType_t {
@@ -666,6 +668,138 @@ PCCL_EXPORT pcclResult_t pcclSetTimeLimit(pcclComm_t *comm, int64_t limit_ms);
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithResults(
     const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *comm,
     pcclResult_t *results, pcclReduceInfo_t *infos, int max_in_flight);
+
+/* ----------------------------------------------------------- checkpoints
+ * A checkpoint is a pair of files in a directory that the program names, on a
+ * file system of any kind:
+ *
+ *   pccl-gGROUP-tTIME-rREVISION-DIGEST.safetensors   tensors, by their names
+ *   pccl-gGROUP-tTIME-rREVISION-DIGEST.json          the manifest
+ *
+ * The first is a safetensors file: one-dimensional arrays, of all twelve
+ * datatypes. The manifest has group, revision, time, number of members, name,
+ * type, count and digest of each tensor, the digest by which the master knows
+ * the content, and last its own digest. A checkpoint is there when its
+ * manifest is. It gets its name when all bytes are on the disk, so whatever
+ * dies at whatever moment leaves the former checkpoint as it was. Digests find
+ * accidents and edits; they are no signature.
+ *
+ * A run saves after a synchronization and loads before the first one:
+ *
+ *   pcclLoadState(comm, directory, &state, NULL, NULL)
+ *   pcclConnect(comm)
+ *   loop: pcclSynchronizeSharedState(comm, &state, ...), state.revision++
+ *         one step
+ *         every so often: pcclSaveState(comm, directory, &state, NULL)
+ *
+ * Members that load nothing (newcomers, or hosts without the directory) receive
+ * the state in the synchronization, because the highest revision counts. If the
+ * master lived on while all members were gone, the run goes on only from the
+ * revision and content that it had: the synchronization refuses another one,
+ * and pcclGetLastError names the revision that it expects. */
+
+typedef struct pcclSaveOptions_t {
+    size_t size;   /* sizeof(pcclSaveOptions_t), for growth */
+    uint32_t keep; /* so many checkpoints of the group stay, the latest ones,
+                      and the one that pcclLoadCut takes; 0: 2 */
+    /* 1: the call returns when the checkpoint is on the disk, and copies
+     * nothing. pcclCancel does not end it. */
+    uint32_t synchronous;
+    /* 1: this peer writes, whatever its rank, and also if it is not connected:
+     * for a program of one process. 0: the member with rank 0. */
+    uint32_t this_peer;
+} pcclSaveOptions_t;
+
+typedef enum pcclLoadChoice_t {
+    pcclLoadCut = 0,      /* the one nearest to the time that all groups with
+                             checkpoints in the directory have come to */
+    pcclLoadNewest = 1,   /* the latest of this group */
+    pcclLoadNearest = 2,  /* the one nearest to time_ns; of two, the older */
+    pcclLoadRevision = 3, /* the latest one with that revision */
+} pcclLoadChoice_t;
+
+typedef struct pcclLoadOptions_t {
+    size_t size; /* sizeof(pcclLoadOptions_t), for growth */
+    pcclLoadChoice_t choice;
+    int64_t time_ns; /* since 1970 */
+    uint64_t revision;
+} pcclLoadOptions_t;
+
+typedef struct pcclCheckpointInfo_t {
+    size_t size; /* in: sizeof(pcclCheckpointInfo_t), for growth */
+    uint64_t revision;
+    int64_t time_ns;     /* of the copy, since 1970. Later than that of the
+                            group's checkpoint before, whatever clocks say */
+    int64_t cut_ns;      /* of a load: the time that was chosen by. All groups
+                            that pass it with pcclLoadNearest load one cut */
+    uint64_t bytes;      /* of both files; 0: nothing was saved here */
+    uint32_t world_size; /* members of the group when it was saved */
+} pcclCheckpointInfo_t;
+
+/* Saves the state. All members of the group call; the one with rank 0 writes
+ * and the others return at once. The call copies the tensors (host memory as
+ * large as they are, until the file is written); a thread of the library makes
+ * the digests, writes, and then removes the oldest checkpoints of this group.
+ * If a writer dies in the middle, the next save is that of the new rank 0, and
+ * the former checkpoint is the last one.
+ *
+ * If the former save of this communicator is under way, the call waits for it.
+ * If that failed, the call returns the error, and saves nothing: call again.
+ *
+ * directory  has to be there. It may be one for all groups, and should be for
+ *            one run. Nothing but files of the names above is touched.
+ * state      as for pcclSynchronizeSharedState, after which revision is that of
+ *            the group; it is not changed. Nobody may write to the tensors
+ *            during the call. Names are UTF-8, do not begin with '#', and are
+ *            not "__metadata__". A tensor without a name is called "#PLACE".
+ *            Tensors that allow content inequality are those of the writer.
+ * options    NULL: zeros.
+ *
+ * pcclSuccess          it will be written (pcclAwaitSave says when), or another
+ *                      member writes.
+ * pcclFileError        the directory cannot be read; or, of the former save,
+ *                      as pcclAwaitSave.
+ * pcclInvalidArgument  an entry, or an option, is wrong.
+ * pcclInvalidUsage     not connected.
+ * pcclMasterConnectionFailed  out of the run; nothing is saved.
+ * pcclInternalError    no memory for the copy.
+ * pcclCancelled, pcclTimedOut  while it waited for the former save; nothing new
+ *                      is saved. */
+PCCL_EXPORT pcclResult_t pcclSaveState(const pcclComm_t *comm,
+                                       const pcclSharedState_t *state,
+                                       const char *directory,
+                                       const pcclSaveOptions_t *options);
+
+/* Waits for the save under way in this peer, if there is one.
+ * pcclDestroyCommunicator waits for it, too, and reports nothing. info_out may
+ * be NULL; where nothing was saved it is zero.
+ *
+ * pcclSuccess    the checkpoint is on the disk; or there is nothing to wait
+ * for. pcclFileError  it could not be written: the text has the reason and the
+ * file. Nothing of it is left, and older ones are as they were. */
+PCCL_EXPORT pcclResult_t pcclAwaitSave(const pcclComm_t *comm,
+                                       pcclCheckpointInfo_t *info_out);
+
+/* Reads a checkpoint of this communicator's peer_group into the tensors, and
+ * its revision into state->revision, to be synchronized next. Before or after
+ * pcclConnect; local, and blocks until the file is read. The tensors are those
+ * that were saved: the same names, types, counts and flags in the same order,
+ * on any device. Nothing is overwritten before the whole checkpoint has been
+ * verified.
+ *
+ * pcclSuccess                 the tensors are those of the checkpoint.
+ * pcclNoSharedStateAvailable  there is none: a first start.
+ * pcclInvalidArgument         it is one of other tensors; the text names the
+ *                             first entry that differs. Or an option is wrong.
+ * pcclFileError               it cannot be read, or was damaged or edited; the
+ *                             text names the file, or the tensor. Another one
+ *                             may be chosen by its revision.
+ * pcclInternalError           no memory. */
+PCCL_EXPORT pcclResult_t pcclLoadState(const pcclComm_t *comm,
+                                       pcclSharedState_t *state,
+                                       const char *directory,
+                                       const pcclLoadOptions_t *options,
+                                       pcclCheckpointInfo_t *info_out);
 
 /* One member of the view, as this peer has been notified of it. */
 typedef struct pcclMember_t {

@@ -55,6 +55,10 @@ LAYERS = {
                                    "src/ring/ring.h",
                                    "src/message/message.h", "src/elastic/",
                                    "include/pccl.h"],
+    # Checkpoints: files and their documents.
+    "src/checkpoint/": ["src/base/base.h", "src/base/dtype.h",
+                        "src/base/growing_text.h", "src/checkpoint/",
+                        "src/hash/hash.h"],
     # The driver of a member.
     "src/base/fork_guard": ["src/base/fork_guard"],
     "src/peer/": BASE + ["src/base/env.h", "src/base/fork_guard.h",
@@ -77,6 +81,10 @@ LAYERS = {
     "src/peer/scatter": ["src/base/base.h", "src/base/dtype.h",
                          "src/elastic/session.h", "src/peer/scatter.h",
                          "src/reduce/reduce.h", "include/pccl.h"],
+    "src/peer/comm_save": ["src/base/log.h", "src/checkpoint/checkpoint.h",
+                           "src/elastic/state_list.h", "src/peer/comm",
+                           "include/pccl.h"],
+    "src/peer/api_checkpoint": ["src/peer/api.h", "src/peer/comm_save.h"],
     "src/peer/comm_device": ["src/peer/comm", "src/hash/hash_cuda.h"],
     "src/peer/api": ["src/peer/api.h", "src/peer/comm.h",
                      "src/peer/scatter.h"],

@@ -18,7 +18,8 @@
     X(pcclTopologyOptimizationFailed, "the topology optimization failed")      \
     X(pcclOperationFailed, "a member had the operation fail")                  \
     X(pcclCancelled, "cancelled; what the call waited for goes on")            \
-    X(pcclTimedOut, "timed out; what the call waited for goes on")
+    X(pcclTimedOut, "timed out; what the call waited for goes on")             \
+    X(pcclFileError, "a checkpoint cannot be written or read")
 
 const char *status_text(int result);
 

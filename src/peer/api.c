@@ -3,6 +3,7 @@
 #include "api.h"
 
 #include "comm_device.h"
+#include "comm_save.h"
 #include "drain.h"
 #include "../base/env.h"
 #include "../base/log.h"
@@ -136,6 +137,7 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
     }
     comm_end_calls(comm);
     comm_close(comm);
+    comm_save_end(comm);
     pthread_mutex_unlock(&comm->lock);
     pthread_mutex_destroy(&comm->lock);
     pthread_cond_destroy(&comm->changed);

@@ -1,6 +1,7 @@
 /* comm.c - threads and life of a communicator. See comm.h. */
 #include "comm.h"
 
+#include "comm_save.h"
 #include "scatter.h"
 #include "../base/env.h"
 #include "../base/float_env.h"
@@ -481,6 +482,7 @@ void comm_abandon(pcclComm_t *c)
         free(c->master.out);
         free(c->io.sockets);
     }
+    comm_save_abandon(c);
     comm_calls_close(c);
     pthread_mutex_unlock(&c->lock);
     pthread_mutex_destroy(&c->lock);

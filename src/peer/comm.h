@@ -119,6 +119,7 @@ struct pcclComm_t {
     struct progress progress;
     struct comm_calls calls;
     struct comm_left left;
+    struct comm_save *save; /* under way, or not awaited; NULL: none */
     struct comm_background background;
     struct comm_master master;
     struct comm_io io;
@@ -151,6 +152,10 @@ static inline bool comm_is_inherited(const pcclComm_t *c)
 int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
                      pcclSharedStateSyncStrategy_t strategy,
                      pcclSharedStateSyncInfo_t *info);
+/* Checks the entries and describes them, into room for all; locked. At most
+ * STATE_TENSORS_MAX. */
+pcclResult_t comm_read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
+                               struct state_tensor *tensors);
 /* Number of members of the view on this host, including this one. */
 uint32_t comm_members_here(const pcclComm_t *c);
 /* No descriptor is left: the communicator accepts no connections until the

@@ -76,8 +76,8 @@ check_names(pcclComm_t *c, const struct state_tensor *tensors, uint32_t count)
     return result;
 }
 
-static pcclResult_t read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
-                                 struct state_tensor *tensors)
+pcclResult_t comm_read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
+                               struct state_tensor *tensors)
 {
     uint32_t count = (uint32_t)state->count;
     for (uint32_t i = 0; i < count; i++) {
@@ -112,7 +112,7 @@ static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
         comm_set_error(c, "out of memory for a list of %u tensors", count);
         return pcclInternalError;
     }
-    pcclResult_t result = read_tensors(c, state, tensors);
+    pcclResult_t result = comm_read_tensors(c, state, tensors);
     if (result != pcclSuccess) {
         free(tensors);
         return result;

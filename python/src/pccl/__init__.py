@@ -21,7 +21,7 @@ from pccl._pccl import (
 from pccl._programs import get_include, get_library_dir
 from pccl._version import __version__
 from pccl.errors import (
-    Cancelled, InternalError, InvalidArgument, InvalidUsage,
+    Cancelled, FileError, InternalError, InvalidArgument, InvalidUsage,
     MasterConnectionFailed, NoSharedStateAvailable, NotInitialized,
     OperationFailed, PCCLError, PendingAsyncOps, RankConnectionFailed,
     RankConnectionLost, Result, TimedOut, TooFewPeers,
@@ -42,5 +42,5 @@ __all__ = [
     "InvalidUsage", "TooFewPeers", "MasterConnectionFailed",
     "RankConnectionFailed", "RankConnectionLost", "NoSharedStateAvailable",
     "PendingAsyncOps", "UpdateTopologyFailed", "TopologyOptimizationFailed",
-    "OperationFailed", "Cancelled", "TimedOut", "__version__",
+    "OperationFailed", "Cancelled", "TimedOut", "FileError", "__version__",
 ]

@@ -46,6 +46,7 @@ class Result(Enum):
     OPERATION_FAILED = 13
     CANCELLED = 14
     TIMED_OUT = 15
+    FILE_ERROR = 16
 
 
 class PCCLError(Exception):
@@ -141,12 +142,16 @@ class TimedOut(PCCLError, TimeoutError):
     """The time limit passed; what it waited for goes on."""
 
 
+class FileError(PCCLError, OSError):
+    """A checkpoint cannot be written or read, or was damaged or edited."""
+
+
 _CLASSES: list[type[PCCLError]] = [
     PCCLError, NotInitialized, InternalError, InvalidArgument, InvalidUsage,
     TooFewPeers, MasterConnectionFailed, RankConnectionFailed,
     RankConnectionLost, NoSharedStateAvailable, PendingAsyncOps,
     UpdateTopologyFailed, TopologyOptimizationFailed, OperationFailed,
-    Cancelled, TimedOut,
+    Cancelled, TimedOut, FileError,
 ]
 
 
