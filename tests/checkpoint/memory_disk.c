@@ -11,6 +11,7 @@
 static int step(struct memory_disk *d, bool *dies_now)
 {
     long now = d->steps++;
+    if (d->meanwhile && now == d->meanwhile_at) d->meanwhile(d);
     *dies_now = now == d->dies;
     if (d->dies >= 0 && now >= d->dies) return EIO;
     return now == d->fails ? d->error : 0;
@@ -149,6 +150,7 @@ static int sync_names(void *user)
     if (error != 0) return error;
     memcpy(d->synced, d->names, sizeof d->synced);
     d->change_count = 0;
+    d->name_syncs++;
     return 0;
 }
 

@@ -36,10 +36,13 @@ struct memory_disk {
     struct disk_name synced[DISK_NAMES];      /* as the disk has them */
     struct disk_change changes[DISK_CHANGES]; /* what it lacks, in order */
     int change_count;
-    long steps; /* operations so far that change something */
+    int name_syncs; /* how often it has had all */
+    long steps;     /* operations so far that change something */
     long dies;  /* at this step the writer dies, a write in its middle; -1 */
     long fails; /* this step fails with `error`; -1 */
     int error;
+    void (*meanwhile)(void *disk); /* what another process does before the */
+    long meanwhile_at;             /* step of this number; NULL: nothing */
 };
 
 void disk_open(struct memory_disk *d); /* empty; neither dies nor fails */

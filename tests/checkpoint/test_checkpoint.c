@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { TENSORS = 3, LARGE = 3 << 20 };
+enum { TENSORS = 3, LARGE = (1 << 20) + 4096 };
 
 /* A state whose bytes follow from its revision; the first tensor is larger than
  * what is written at a time. */
@@ -70,14 +70,15 @@ static bool save(struct memory_disk *d, uint64_t revision, uint64_t time_ns,
 }
 
 /* The revision that a load finds, whose bytes are right; 0: none. */
-static uint64_t load(struct memory_disk *d)
+static uint64_t load_by(struct memory_disk *d, enum checkpoint_choice choice,
+                        uint64_t value)
 {
     struct file_layer files = disk_layer(d);
     struct checkpoint_error error = {0};
     struct sample s;
     uint64_t size, cut;
     sample_open(&s, 0, 0);
-    bool good = checkpoint_read(&files, &s.m, s.data, CHECKPOINT_CUT, 0, &size,
+    bool good = checkpoint_read(&files, &s.m, s.data, choice, value, &size,
                                 &cut, &error);
     if (!good && error.result != CHECKPOINT_NONE) fail_msg("%s", error.text);
     for (int i = 0; good && i < TENSORS; i++)
@@ -87,6 +88,20 @@ static uint64_t load(struct memory_disk *d)
     uint64_t revision = good ? s.m.revision : 0;
     sample_close(&s);
     return revision;
+}
+
+static uint64_t load(struct memory_disk *d)
+{
+    return load_by(d, CHECKPOINT_CUT, 0);
+}
+
+/* Whatever can be chosen is whole. */
+static void load_each(struct memory_disk *d)
+{
+    for (uint64_t i = 1; i <= 3; i++) {
+        uint64_t found = load_by(d, CHECKPOINT_REVISION, i);
+        assert_true(found == 0 || found == i);
+    }
 }
 
 static void test_round_trip(void **state)
@@ -174,6 +189,7 @@ static void test_death_while_removing(void **state)
         for (unsigned set = 0; set >> d.change_count == 0; set++) {
             disk_after_power(&d, &left, set, false);
             assert_true(load(&left) >= 2);
+            load_each(&left);
             disk_close(&left);
         }
         disk_close(&d);
@@ -188,15 +204,20 @@ static void test_failure_of_every_step(void **state)
     struct checkpoint_error error;
     for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
         bool reached = true;
+        int unreported = 0;
         for (long step = 0; reached; step++) {
             disk_open(&d);
             assert_true(save(&d, 1, 100, &error));
             d.fails = d.steps + step;
             d.error = errors[e];
             memset(&error, 0, sizeof error);
+            int syncs = d.name_syncs;
             bool good = save(&d, 2, 200, &error);
             reached = d.steps > d.fails;
+            unreported += good && reached;
             uint64_t found = load(&d);
+            /* The names of both files are on the disk. */
+            if (good) assert_true(d.name_syncs >= syncs + 2);
             if (!good) {
                 assert_int_equal(error.result, CHECKPOINT_FAILED);
                 assert_non_null(strstr(error.text, strerror(errors[e])));
@@ -207,10 +228,23 @@ static void test_failure_of_every_step(void **state)
             assert_int_equal(disk_count(&d), found == 2 ? 4 : 2);
             disk_close(&d);
         }
+        /* Only what comes after: a look at it, the removal of older ones. */
+        assert_int_equal(unreported, 2);
     }
 }
 
-/* A writer that was stopped comes back when its tensors have been removed. */
+/* What a later save of another process removes as old. */
+static void remove_revision_2(void *disk)
+{
+    struct memory_disk *d = disk;
+    for (int i = 0; i < DISK_NAMES; i++)
+        if (strstr(d->names[i].text, "-r2-") &&
+            !strstr(d->names[i].text, ".tmp-"))
+            d->names[i].text[0] = '\0';
+}
+
+/* A writer that was stopped comes back when its tensors have been removed, or
+ * when it is the oldest. */
 static void test_a_late_writer_shows_nothing(void **state)
 {
     (void)state;
@@ -221,6 +255,14 @@ static void test_a_late_writer_shows_nothing(void **state)
     assert_true(save(&d, 2, 200, &error)); /* its own removal takes it away */
     assert_int_equal(load(&d), 7);
     assert_int_equal(disk_count(&d), 4);
+    for (long step = 0; step < 20; step++) {
+        d.meanwhile = remove_revision_2;
+        d.meanwhile_at = d.steps + step;
+        (void)save(&d, 2, 650, &error);
+        d.meanwhile = NULL;
+        load_each(&d);
+        assert_int_equal(load(&d), 7);
+    }
     disk_close(&d);
 }
 
