@@ -69,6 +69,7 @@ static const struct wire_shape {
     [WIRE_STATUS_GET] = {"STATUS_GET", 0, 64},
     [WIRE_WANTED] = {"WANTED", LIST_OPS, 32 * WIRE_WANTED_MAX + 64},
     [WIRE_STATUS] = {"STATUS", 0, WIRE_PART_MAX + 64},
+    [WIRE_SAMPLES] = {"SAMPLES", 0, 64},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -265,6 +266,23 @@ static void waiting_field(struct cursor *c, struct wire_msg *m)
     limit(c, state, 0x7f); /* a letter, or 0 */
 }
 
+static void call_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->call.peer);
+    cursor_u32(c, &m->call.dials);
+    cursor_u32(c, &m->call.heard);
+}
+
+static void samples_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->samples.step);
+    cursor_u64(c, &m->samples.count);
+    cursor_u64(c, &m->samples.target);
+    cursor_u32(c, &m->samples.members);
+    cursor_flag(c, &m->samples.reached);
+    limit(c, m->samples.members, PEERS_MAX + 1);
+}
+
 static void status_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_flag(c, &m->status.json);
@@ -371,9 +389,7 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
         probe_field(c, m);
         return;
     case WIRE_DIAL_REQUEST:
-        cursor_u64(c, &m->call.peer);
-        cursor_u32(c, &m->call.dials);
-        cursor_u32(c, &m->call.heard);
+        call_field(c, m);
         return;
     case WIRE_WAITING:
         waiting_field(c, m);
@@ -381,6 +397,9 @@ static void wire_fields(struct cursor *c, struct wire_msg *m)
     case WIRE_STATUS_GET:
     case WIRE_STATUS:
         status_field(c, m);
+        return;
+    case WIRE_SAMPLES:
+        samples_field(c, m);
         return;
     case WIRE_MEASURED:
     case WIRE_BLOCKED:

@@ -29,6 +29,9 @@ enum {
     WIRE_PART_MAX = 32 * 1024, /* bytes of one part of the status */
 };
 
+/* Samples that one member may report for a step: the sum of all fits. */
+#define WIRE_SAMPLES_MAX (UINT64_MAX / PEERS_MAX)
+
 enum wire_type {
     /* peer -> master */
     WIRE_HELLO = 1,
@@ -74,6 +77,9 @@ enum wire_type {
     WIRE_STATUS,     /* a part of it */
     /* master -> peer */
     WIRE_WANTED, /* operations that others wait in (rule W3) */
+    /* member -> master: what it has of a step; master -> member: what all
+       members have (rules G) */
+    WIRE_SAMPLES,
     WIRE_TYPE_COUNT,
 };
 
@@ -347,6 +353,15 @@ struct wire_msg {
             struct wire_traffic traffic;
             char host[WIRE_NAME_MAX + 1]; /* its name; empty: as before */
         } waiting;
+        struct {
+            uint64_t step;   /* the program's number */
+            uint64_t count;  /* of samples */
+            uint64_t target; /* the step is to have; 0: not known */
+            /* From the master: members that have reported for the step, and
+             * whether it has its samples. */
+            uint32_t members;
+            bool reached;
+        } samples;
         struct {
             bool json;
             bool last;            /* STATUS: nothing follows */

@@ -286,6 +286,9 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
     case WIRE_WANTED:
         session_on_wanted(s, msg);
         break;
+    case WIRE_SAMPLES:
+        session_on_samples(s, msg);
+        break;
     case WIRE_HEARTBEAT:
     default:
         break;
@@ -336,6 +339,7 @@ void session_tick(struct session *s, pccl_ns now)
         session_report_links(s);
         report_blocked(s);
     }
+    session_samples_send(s);
     /* Rule M9: the removed member receives no report of its removal. */
     bool lacks =
         engine_lacks_link(s->engine) || message_lacks_link(&s->messages);

@@ -10,6 +10,7 @@
 
 #include "../message/message.h"
 #include "../ring/ring.h"
+#include "sample_count.h"
 #include "state.h"
 #include "view.h"
 
@@ -109,6 +110,7 @@ struct session {
     uint32_t refused_epoch; /* this peer's update was refused in it */
 
     struct session_waits waits;
+    struct sample_count samples;
 
     uint32_t calls; /* votes and synchronizations so far (rule V1) */
     enum session_vote votes[VOTE_KIND_COUNT];
@@ -193,7 +195,13 @@ void session_wait_begins(struct session *s, const void *key,
                          const struct wire_wait *wait);
 void session_wait_ends(struct session *s, const void *key);
 
+/* Samples that this member has of a step (rule G1). */
+void session_report_samples(struct session *s,
+                            const struct sample_report *report);
+
 /* --- session*.c only --- */
+void session_samples_send(struct session *s);
+void session_on_samples(struct session *s, const struct wire_msg *msg);
 void session_heartbeat(struct session *s);
 void session_on_wanted(struct session *s, const struct wire_msg *msg);
 void session_on_flush(struct session *s, const struct wire_msg *msg);

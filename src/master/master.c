@@ -36,6 +36,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_DIAL_REQUEST] = STATE_BIT(MEMBER),
     [WIRE_HEARTBEAT] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
     [WIRE_WAITING] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
+    [WIRE_SAMPLES] = STATE_BIT(MEMBER),
     [WIRE_STATUS_GET] = STATE_BIT(CONNECTED),
 };
 
@@ -76,6 +77,7 @@ static void move(struct master *m, uint32_t link, enum master_peer_state next)
     PCCL_ASSERT(may_become[m->peers[link].state] & BIT(next));
     if (next == PEER_FREE) edges_remove(m, link);
     if (next == PEER_FREE) told_forget(m, link);
+    m->groups[m->peers[link].group].samples.stale = true;
     m->peers[link].state = next;
     if (next == PEER_FREE) memset(&m->peers[link], 0, sizeof m->peers[link]);
 }
@@ -268,6 +270,7 @@ static void on_leave(struct master *m, uint32_t link)
     }
     if (p->leaving) return;
     p->leaving = true;
+    g->samples.stale = true;
     m->left = true;
     bool waits = g->phase == GROUP_PROBING || g->phase == GROUP_SOLVING;
     if (g->phase == GROUP_OPEN || waits) {
@@ -343,6 +346,9 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_WAITING:
         told_take(m, link, msg);
         return;
+    case WIRE_SAMPLES:
+        samples_take(m, link, msg);
+        return;
     case WIRE_STATUS_GET:
         if (m->out.status) m->out.status(m->out.user, link, msg->status.json);
         return;
@@ -357,6 +363,7 @@ static void on_tick(struct master *m)
     silence_tick(m);
     limits_tick(m);
     stall_tick(m);
+    samples_tick(m);
     for (uint32_t i = 0; i < m->group_count; i++) {
         deadlock_probe(m, m->group_list[i]);
         optimize_tick(m, m->group_list[i]);
@@ -528,8 +535,10 @@ static void settle(struct master *m)
                       master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
     }
     refuse_crossed_votes(m);
-    for (uint32_t i = 0; i < m->group_count; i++)
+    for (uint32_t i = 0; i < m->group_count; i++) {
         state_vote_settle(m, m->group_list[i]);
+        samples_settle(m, m->group_list[i]);
+    }
     free_empty_groups(m);
 }
 
@@ -562,6 +571,7 @@ void master_step(struct master *m, const struct master_event *event)
     case MASTER_RECEIVED:
         plain = event->msg->type == WIRE_HEARTBEAT ||
                 event->msg->type == WIRE_WAITING ||
+                event->msg->type == WIRE_SAMPLES ||
                 (event->msg->type == WIRE_MEASURED && event->msg->round == 0);
         on_received(m, event->link, event->msg);
         break;
@@ -581,7 +591,9 @@ void master_step(struct master *m, const struct master_event *event)
         silence_evidence(m, event);
         return; /* nothing follows before the next tick */
     }
-    if (plain && m->peers[event->link].state != PEER_FREE) return;
+    enum master_peer_state state = PEER_FREE;
+    if (plain) state = m->peers[event->link].state;
+    if (state != PEER_FREE && state != PEER_DEAD) return;
     settle(m);
     PCCL_ASSERT(master_invalid(m) == NULL);
 }

@@ -27,6 +27,7 @@
 #include "../base/evidence.h"
 #include "../base/wire.h"
 #include "bandwidth.h"
+#include "step_samples.h"
 
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
@@ -134,6 +135,7 @@ struct master_peer {
     pccl_ns voted_at; /* or asked for a synchronization */
     pccl_ns since;    /* REGISTERED: from here */
     struct master_peer_sync sync;
+    struct samples_of_peer samples;
     struct wire_member info;
 };
 
@@ -264,6 +266,7 @@ struct master_group {
     struct master_table table; /* empty but in a round */
     struct master_forced forced[MASTER_FORCED_MAX];
     struct master_dispute dispute;
+    struct samples_of_group samples;
     struct master_edge edges[MASTER_EDGES_MAX];
 };
 
@@ -395,8 +398,7 @@ struct master_event {
      * ring found. */
     uint32_t group, ticket;
     const uint16_t *order;
-    /* EVIDENCE: the peer, and what its host sees. */
-    uint64_t id;
+    uint64_t id; /* EVIDENCE: the peer, and what its host sees */
     enum evidence evidence;
 };
 
@@ -407,13 +409,12 @@ struct master_config {
     pccl_ns warn_after;  /* notes waits of that age (rule W5); 0: none */
     bool job, alone;     /* ranks of one job (M2b); nobody starts any (M2d) */
     struct wire_key key; /* random; proof of membership between peers */
-    /* An empty store of PEERS_MAX slots that lives as long as the master, or
-     * NULL: no measurements, and rings are not optimized. */
+    /* An empty store of PEERS_MAX slots, which outlives the master; NULL: no
+     * measurements, and rings are not optimized. */
     struct bandwidth *edges;
     uint32_t probe_bytes; /* limit per probe; 0: MASTER_PROBE_BYTES */
     pccl_ns probe_time;   /* likewise; 0: MASTER_PROBE_TIME */
-    /* Worlds up to this size are measured in full and get the optimal ring; 0:
-     * BANDWIDTH_FULL_MAX. For tests. */
+    /* Worlds up to this size get the optimal ring; 0: BANDWIDTH_FULL_MAX. */
     uint32_t small_world;
 };
 
@@ -527,8 +528,7 @@ bool silence_is_suspect(const struct master *m, uint32_t link);
  * or the master hears nobody. */
 bool silence_is_excused(const struct master *m, uint32_t link);
 
-/* stall_watch.c: notes waits that are old (rule W5). */
-void stall_tick(struct master *m);
+void stall_tick(struct master *m); /* notes waits that are old (rule W5) */
 
 /* deadlock.c: members that wait for each other in different calls (V4). */
 void deadlock_probe(struct master *m, uint32_t group);

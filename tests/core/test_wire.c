@@ -98,6 +98,15 @@ static void fill_dispute(struct wire_msg *m)
     }
 }
 
+static void fill_samples(struct wire_msg *m)
+{
+    m->samples.step = 7;
+    m->samples.count = 1ull << 52;
+    m->samples.target = UINT64_MAX;
+    m->samples.members = PEERS_MAX;
+    m->samples.reached = true;
+}
+
 static struct wire_msg example(enum wire_type type)
 {
     struct wire_msg m = {.type = type, .round = 3, .epoch = 0x01020304};
@@ -153,6 +162,9 @@ static struct wire_msg example(enum wire_type type)
     case WIRE_FLUSH:
     case WIRE_VERDICT:
         fill_dispute(&m);
+        break;
+    case WIRE_SAMPLES:
+        fill_samples(&m);
         break;
     case WIRE_STATUS:
         m.status.last = true;

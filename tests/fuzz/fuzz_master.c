@@ -258,6 +258,12 @@ static void fill(const struct universe *u, uint32_t group, uint8_t bits,
     case WIRE_ABORT:
         msg->abort.code = bits;
         return;
+    case WIRE_SAMPLES:
+        msg->samples.step = bits >> 4 & 3;
+        msg->samples.count = fuzz_u8(in);
+        if (msg->samples.count == 255) msg->samples.count = UINT64_MAX;
+        msg->samples.target = 16u * (bits >> 6);
+        return;
     default:
         (void)group;
         return;
@@ -312,7 +318,8 @@ static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
         WIRE_FLUSHED, WIRE_REPLY,  WIRE_READY,        WIRE_LEAVE,
         WIRE_ABORT,   WIRE_SYNC,   WIRE_SYNCED,       WIRE_MEASURED,
         WIRE_BLOCKED, WIRE_RESULT, WIRE_DIAL_REQUEST, WIRE_HEARTBEAT,
-        WIRE_FLUSHED, WIRE_READY,  WIRE_VOTE,         WIRE_WAITING};
+        WIRE_FLUSHED, WIRE_READY,  WIRE_VOTE,         WIRE_WAITING,
+        WIRE_SAMPLES};
     if (!u->open[link]) return;
     msg.type = types[fuzz_below(in, ARRAY_COUNT(types))];
     uint8_t bits = fuzz_u8(in);

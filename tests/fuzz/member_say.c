@@ -352,6 +352,11 @@ static void fill_rest(const struct member *u, struct fuzz_input *in,
         msg->call.dials = bits / 8;
         msg->call.heard = bits / 32;
         return;
+    case WIRE_SAMPLES:
+        msg->samples.step = bits % 4;
+        msg->samples.count = bits < 128 ? bits : UINT64_MAX - bits;
+        msg->samples.reached = bits & 4;
+        return;
     default:
         return;
     }
@@ -371,7 +376,8 @@ void member_master_says(struct member *u, const struct tape_record *r)
         WIRE_VERDICT, WIRE_INSTALL, WIRE_STATE,        WIRE_PROBE,
         WIRE_ANSWER,  WIRE_RESULT,  WIRE_DIAL_REQUEST, WIRE_SILENT,
         WIRE_WELCOME, WIRE_EVICT,   WIRE_HEARTBEAT,    WIRE_FLUSH,
-        WIRE_PROPOSE, WIRE_INSTALL, WIRE_STATE,        WIRE_WANTED};
+        WIRE_PROPOSE, WIRE_INSTALL, WIRE_STATE,        WIRE_WANTED,
+        WIRE_SAMPLES};
     msg.type = types[r->arg % ARRAY_COUNT(types)];
     uint8_t odd = fuzz_u8(&in);
     msg.round = u->s->round + (odd == 1) - (odd == 2);

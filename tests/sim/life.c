@@ -69,7 +69,7 @@ static bool healthy(const struct sim *s)
                 return false;
         }
     }
-    return letters_delivered(s);
+    return letters_delivered(s) && counted_settled(s);
 }
 
 void sim_run(struct sim *s)

@@ -108,11 +108,11 @@ message/message message/message_receive message/message_rndv
 message/message_send
 elastic/session elastic/session_launch elastic/session_view
 elastic/session_sync elastic/session_verdict
-elastic/session_optimize elastic/session_waits elastic/view elastic/state elastic/state_list
+elastic/session_optimize elastic/session_samples elastic/session_waits elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_ops master/round_view master/order master/partition master/sites
 master/blocked master/crossed master/deadlock master/dispute master/dispute_text master/limits master/silence
-master/edges master/optimize master/bandwidth master/bandwidth_plan
+master/edges master/step_samples master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
 master/master_conn master/switchboard
@@ -670,4 +670,25 @@ who lingers stays|master/switchboard.c|s/switchboard_lose(b, c, "lingered for to
 half a message is thrown away|master/master_conn.c|s/^    memmove(c->in, c->in + c->in_done, left);//
 a full switchboard accepts|master/switchboard.c|s/return b->conn_count >= b->limits.conns_max ||/return/
 who is lost is no event|master/switchboard.c|/^static void end(/,/^}/s/    b->out.step(.*//
+a report is added to the one before (G1)|master/step_samples.c|s/^    if (again) g->sum -= old->count;//
+the dead count on (G2)|master/step_samples.c|s/^        add_all(m, group);$/        (void)group;/
+leavers count (G2)|master/master.c|s/^    g->samples.stale = true;//
+lower steps count (G2)|master/step_samples.c|s/if (p->samples.step > g->step) g->sum = g->target = g->members = 0;//
+a report of a step that is over counts (G2)|master/step_samples.c|s/^    if (g->members > 0 .. p->step == g->step)/    if (g->members > 0 \&\& p->step <= g->step \&\& !back)/
+too many samples are taken (G1)|master/step_samples.c|s/if (msg->samples.count > WIRE_SAMPLES_MAX) {/if (false) {/
+the last target counts (G3)|master/step_samples.c|s/^    if (p->target > g->target) g->target = p->target;/    g->target = p->target;/
+a reached step is forgotten (G3)|master/step_samples.c|s/^    g->changed = g->urgent = false;/    g->changed = g->urgent = g->has_reached = false;/
+a step that comes again is reached (G2)|master/step_samples.c|s/^    if (back) g->has_reached = false;.*//
+a reached step is told at the tick (G4)|master/step_samples.c|s/^    g->reached = g->step;$/    g->reached = g->step; return;/
+a step that is over is told at the tick (G4)|master/step_samples.c|s/^    if (g->step > before .. !there) g->urgent = true;//
+a newcomer is not told (G4)|master/step_samples.c|s/^        g->changed = g->urgent = true;//
+a sum is told once (G4)|master/step_samples.c|s/^    g->used = g->changed = true;/    g->changed = !g->used; g->used = true;/
+a lower step is not over (G3)|elastic/session_samples.c|s/bool over = c->told.known .. c->own.step < c->told.step;/bool over = false;/
+another step is reached (G3)|elastic/session_samples.c|s/c->told.reached .. c->own.step == c->told.step/c->told.reached/
+a step is reached for ever (G3)|elastic/session_samples.c|s/c->reached = c->hurried = false;/c->hurried = false;/
+the last report stays here (G5)|elastic/session.c|s/^    session_samples_send(s);//
+reports have no rate (G5)|elastic/session_samples.c|s/return !b->used || now - c->sent_at >= c->interval || hurries(c);/return true;/
+nothing hurries (G5)|elastic/session_samples.c|s/c->interval || hurries(c);/c->interval;/
+own samples count twice (G5)|elastic/session_samples.c|s/^        others -= c->sent.count < others ? c->sent.count : others;/        (void)others;/
+hurries more than once in a step (G5)|elastic/session_samples.c|s/ .. !c->hurried \&\&/ \&\&/
 MUTANTS

@@ -483,6 +483,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
         settle(s, p);
     }
     oracle_view(s, p);
+    counted_turn(s, p);
     sim_check_progress(s, p);
     return done;
 }

@@ -30,6 +30,7 @@ enum {
     SIM_SEARCHES_MAX = 8,
     SIM_IDS_MAX = 2048, /* of one universe */
     SIM_HOLE = 100,     /* bytes of the largest packet that is small */
+    SIM_STEPS_KEPT = 256,
 };
 #define SIM_DEADLINE (200 * PCCL_MS)
 #define SIM_RESYNC UINT64_MAX /* ident of the resync */
@@ -83,7 +84,8 @@ enum {
     X(fast_lost) X(fast_again) X(fast_invalid) X(fast_failed) X(fast_usage) \
     X(fast_gives) X(fast_given) X(fast_letters) \
     X(half_message) X(slow_reader) X(lingered) X(backlog) \
-    X(scarce) X(scarce_launch) X(scarce_gone)
+    X(scarce) X(scarce_launch) X(scarce_gone) \
+    X(counted) X(counted_reached) X(counted_over) X(counted_none)
 /* clang-format on */
 
 struct sim_coverage {
@@ -175,6 +177,17 @@ struct sim_letters {
     uint32_t posts;
 };
 
+/* Samples of a step: reported by one process, and made by all of a group. */
+struct sim_counted {
+    bool used, reached; /* told_for: of that step */
+    uint64_t step, count, told_for;
+    uint64_t made, turns;
+};
+
+struct sim_made {
+    uint64_t step, count;
+};
+
 struct sim_checkpoint {
     uint8_t *bytes; /* of the group's last success */
     uint64_t revision, holder;
@@ -240,6 +253,7 @@ struct sim_proc {
     struct sim_fast fast;
     struct sim_shared shared;
     struct sim_letters letters;
+    struct sim_counted counted;
     struct shared_region area;
     struct sim_clock clock;
     struct sim_strange strange;
@@ -279,6 +293,7 @@ struct sim_options {
     bool cut;         /* two of the first cannot link until all heals */
     bool one_way;     /* of some pairs only one may ever dial the other */
     bool letters;     /* members write messages to each other */
+    bool counts;      /* ... and report samples */
     bool half_reset;  /* one end notices a reset later than the other */
     bool pairwise;    /* ... whose members reduce through shared memory */
     bool interleaved; /* ... and whose rings are interleaved, even if small */
@@ -347,6 +362,8 @@ struct sim {
     struct election *election;
     struct witness *witness; /* NULL: there is no model */
     struct sim_checkpoint checkpoints[SIM_GROUPS];
+    struct sim_made made[SIM_GROUPS][SIM_STEPS_KEPT];
+    uint64_t highest_made[SIM_GROUPS];
     /* From here on sim_init() clears what the universe before has used. */
     uint32_t stream_end;
     struct sim_proc procs[SIM_PROCS_MAX];
@@ -496,6 +513,12 @@ void shared_killed(struct sim *s, const struct sim_proc *dead);
 /* letters.c */
 bool letters_turn(struct sim *s, struct sim_proc *p); /* true: there was work */
 bool letters_delivered(const struct sim *s); /* among the live processes */
+
+/* counted.c */
+bool counted_is(uint64_t seed);
+void counted_turn(struct sim *s, struct sim_proc *p);
+void counted_told(struct sim *s, uint32_t link, const struct wire_msg *m);
+bool counted_settled(const struct sim *s); /* what is told is true */
 
 /* oracle.c */
 struct oracle *oracle_new(void);

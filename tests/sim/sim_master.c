@@ -31,6 +31,7 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
     if (msg->type == WIRE_INSTALL && msg->view.update)
         oracle_update(s, links, count);
     if (msg->type == WIRE_STATE) election_said(s, links, count, msg);
+    if (msg->type == WIRE_SAMPLES) counted_told(s, links[0], msg);
     for (uint32_t i = 0; i < count; i++) {
         sim_trace_message(s, "master ->", s->master->peers[links[i]].info.id,
                           msg);

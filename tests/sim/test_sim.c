@@ -337,6 +337,7 @@ static struct sim_options choose(uint64_t seed)
     choose_lasting(&o, &r, seed);
     choose_strange(&o, &r, seed);
     choose_narrow(&o, &r, seed);
+    o.counts = counted_is(seed);
     return o;
 }
 
