@@ -1105,6 +1105,85 @@ typedef struct pcclStatistics_t {
 PCCL_EXPORT pcclResult_t pcclGetStatistics(const pcclComm_t *comm,
                                            pcclStatistics_t *statistics);
 
+/* ------------------------------------------- how far a step of training is
+ * Members of different speeds make a step together without waiting for the
+ * slowest one: each adds samples (micro-batches) to the step until the group
+ * has as many as the step is to have, and then all average. The coordinator
+ * adds what the members report. A step takes target / (sum of all speeds).
+ *
+ *     uint64_t samples = 0; bool reached = false;
+ *     while (!reached) {                    // the loop of one step
+ *         samples += train_one_batch();
+ *         pcclReportProgress(comm, step, samples, target);
+ *         pcclProgress_t p = {.size = sizeof p};
+ *         if (pcclGetProgress(comm, &p) != pcclSuccess) break;
+ *         reached = p.reached;
+ *     }
+ *     ... all-reduce of gradient * samples, and of samples; divide; step++
+ *
+ * Steps are numbers of the program's own. They go up, are equal on all members
+ * for the same step, and belong to the shared state, so that a newcomer takes
+ * them from the members. A report with a new number begins to count anew.
+ *
+ * Who counts. The step of the group is the highest that a member has reported;
+ * the samples of members that have reported a lower one do not count for it. A
+ * member that dies or leaves takes its samples of the step with it, as it takes
+ * its gradient. A newcomer counts from its first report on, and is told the
+ * group's figures when it is admitted.
+ *
+ * When a step is reached. As soon as its samples are at least the target, all
+ * members are told so, once and for all: it stays reached although a member
+ * dies, and although members have fewer samples afterwards. It is reached, too,
+ * when some member has gone on to a higher step. So no member waits in the
+ * collective of a step that others cannot find reached. If members report
+ * different targets for a step, the largest one counts; 0 is none.
+ *
+ * How old figures are. A report goes to the coordinator with the next
+ * heartbeat, mostly at once: a member sends one in a hundredth of the deadline
+ * (in groups of more than 300, in n * 0.1 ms), and one beyond that which may
+ * complete the step. Members are told of a reached step at once, of other
+ * changes every tenth of a deadline. So `reached` comes at most a tenth of the
+ * deadline and a round trip after the sample that completes the step, mostly a
+ * round trip; `samples` may be twice as old. While the coordinator is silent
+ * figures stay as they are; when it is lost, `reached` is true, and the
+ * collective will tell how things stand. */
+
+/* More samples of one member and step are refused. */
+#define PCCL_SAMPLES_MAX ((UINT64_C(1) << 52) - 1)
+
+typedef struct pcclProgress_t {
+    size_t size;      /* in: sizeof(pcclProgress_t); out: bytes that are set */
+    uint64_t step;    /* of the group; the own one, if that is higher */
+    uint64_t samples; /* that the members have of it, as far as known here */
+    uint64_t target;
+    uint32_t members; /* that have reported for it; 0: nobody has */
+    bool reached;     /* the step reported here last is to end now; before the
+                         first report: `step` is */
+} pcclProgress_t;
+
+/* Says that this member has so many samples of the step, all in all: a later
+ * report of the same step replaces this one. Never blocks, also while other
+ * threads are in collectives: it makes no system call that may wait, and takes
+ * no lock that is held while a thread waits. Any thread.
+ *
+ * pcclSuccess                 will be sent.
+ * pcclInvalidArgument         samples is more than PCCL_SAMPLES_MAX.
+ * pcclInvalidUsage            not connected.
+ * pcclMasterConnectionFailed  the coordinator is lost, or this peer is out of
+ *                             the run: nobody counts any more. */
+PCCL_EXPORT pcclResult_t pcclReportProgress(pcclComm_t *comm, uint64_t step,
+                                            uint64_t samples, uint64_t target);
+
+/* What the group has, as told last. Local, never blocks, as above; any thread.
+ *
+ * pcclSuccess                 *progress is set.
+ * pcclInvalidArgument         progress is NULL, or its size is too small.
+ * pcclInvalidUsage            not connected.
+ * pcclMasterConnectionFailed  as above; *progress is what was told last, and
+ *                             `reached` is true. */
+PCCL_EXPORT pcclResult_t pcclGetProgress(const pcclComm_t *comm,
+                                         pcclProgress_t *progress);
+
 /* The trace of this process (environment PCCL_TRACE, see the README) has each
  * operation, the waits within it, and changes of the view. A program adds spans
  * of its own to it: each begin has an end in the same thread, and they nest.

@@ -46,11 +46,17 @@ pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info)
     return pcclSuccess;
 }
 
-pcclResult_t api_begin(const pcclComm_t *comm, pcclComm_t **c)
+pcclResult_t api_ready(const pcclComm_t *comm)
 {
     if (!atomic_load(&initialized)) return pcclNotInitialized;
     if (!comm) return pcclInvalidArgument;
-    if (comm_is_inherited(comm)) return pcclInvalidUsage;
+    return comm_is_inherited(comm) ? pcclInvalidUsage : pcclSuccess;
+}
+
+pcclResult_t api_begin(const pcclComm_t *comm, pcclComm_t **c)
+{
+    pcclResult_t rc = api_ready(comm);
+    if (rc != pcclSuccess) return rc;
     *c = (pcclComm_t *)(uintptr_t)comm;
     return comm_enter(*c) ? pcclSuccess : pcclCancelled;
 }
@@ -93,6 +99,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     c->master.fd = c->master.poll_fd = -1;
     c->background.loop.fd = c->background.loop.bell_fd = -1;
     progress_init(c);
+    comm_samples_init(c);
     for (int i = 0; i < COMM_LISTENERS_MAX; i++) c->io.listeners[i] = -1;
     if (!comm_calls_open(c)) {
         free(c);
@@ -142,6 +149,7 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
     pthread_mutex_destroy(&comm->lock);
     pthread_cond_destroy(&comm->changed);
     comm_calls_close(comm);
+    comm_samples_free(comm);
     free(comm);
     return pcclSuccess;
 }

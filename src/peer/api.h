@@ -4,6 +4,8 @@
 
 #include "comm.h"
 
+/* The checks that need no lock. */
+pcclResult_t api_ready(const pcclComm_t *comm);
 /* The checks at the start of every call on a communicator. Returns with the
  * lock held on success; api_leave() releases it. */
 pcclResult_t api_begin(const pcclComm_t *comm, pcclComm_t **c);

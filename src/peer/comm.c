@@ -116,7 +116,9 @@ static void on_tick(void *comm)
     comm_master_judge(c);
     resume_accepting(c);
     comm_self_look(c);
+    (void)comm_samples_exchange(c);
     session_tick(c->session, comm_now());
+    (void)comm_samples_exchange(c);
     progress_changed(c);
     write_trace(c);
 }
@@ -125,6 +127,7 @@ static void on_wake(void *comm)
 {
     pcclComm_t *c = comm;
     if (c->background.stopping) io_loop_stop(&c->background.loop);
+    if (comm_samples_exchange(c)) progress_changed(c);
     progress_woken(c);
     write_trace(c);
 }
@@ -412,7 +415,10 @@ static int join_run(pcclComm_t *c)
     while (s->state == SESSION_JOINING && !s->master_lost &&
            comm_interrupted(c, until) == 0)
         comm_wait(c, until);
-    if (s->state == SESSION_MEMBER) return pcclSuccess;
+    if (s->state == SESSION_MEMBER) {
+        comm_samples_open(c);
+        return pcclSuccess;
+    }
     int why = s->state == SESSION_JOINING && !s->master_lost
                   ? comm_interrupted(c, until)
                   : 0;
@@ -450,6 +456,7 @@ static void leave(pcclComm_t *c)
 void comm_close(pcclComm_t *c)
 {
     if (!c->session) return;
+    comm_samples_close(c);
     if (c->session->state == SESSION_MEMBER) progress_flush_messages(c);
     if (c->session->state == SESSION_MEMBER) leave(c);
     c->background.stopping = true;

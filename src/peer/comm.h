@@ -102,6 +102,22 @@ struct comm_left {
     struct state_list *sync; /* owned; NULL: none */
 };
 
+enum samples_state {
+    SAMPLES_CLOSED, /* not connected */
+    SAMPLES_OPEN,
+    SAMPLES_LOST, /* nobody reads reports, or tells anything, any more */
+};
+
+/* The samples of a step, for threads that must not wait (comm_samples.c). */
+struct comm_samples {
+    pthread_mutex_t lock; /* of what follows */
+    enum samples_state state;
+    struct sample_count count;   /* as the session's, with the report */
+    struct sample_report report; /* the last one */
+    bool fresh;                  /* the session does not know it */
+    atomic_int inside;           /* calls */
+};
+
 struct pcclComm_t {
     unsigned process; /* fork_guard_now() of the process that made it */
     pthread_mutex_t lock;
@@ -124,6 +140,7 @@ struct pcclComm_t {
     struct comm_master master;
     struct comm_io io;
     struct comm_self self;
+    struct comm_samples samples;
     void (*namer)(uint64_t tag, char *text, size_t size); /* or NULL */
     struct counters counters;
     struct told_wait told_wait;
@@ -223,6 +240,15 @@ void comm_watch_sleep(pcclComm_t *c, pccl_ns most);
 /* --- comm_self.c; all locked --- */
 void comm_self_open(pcclComm_t *c);
 void comm_self_look(pcclComm_t *c); /* if a heartbeat is due */
+
+/* --- comm_samples.c --- */
+void comm_samples_init(pcclComm_t *c);
+void comm_samples_free(pcclComm_t *c); /* when no call can begin any more */
+/* Locked: */
+void comm_samples_open(pcclComm_t *c);
+void comm_samples_close(pcclComm_t *c); /* before the loop is */
+/* With the session, both ways. True: it may have something to send. */
+bool comm_samples_exchange(pcclComm_t *c);
 
 /* --- comm_master.c; all locked --- */
 /* Ends before the deadline if the call is to stop waiting by `until`. */

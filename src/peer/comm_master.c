@@ -147,6 +147,7 @@ bool comm_master_read(pcclComm_t *c)
     } else {
         master_lost(c, "the master closed the connection");
     }
+    (void)comm_samples_exchange(c);
     return true;
 }
 
