@@ -122,6 +122,47 @@ PCCL_EXPORT int PCCL_Are_peers_pending(MPI_Comm comm, int *flag);
  * MPI_ERR_ARG          flag is NULL. */
 PCCL_EXPORT int PCCL_Drain_requested(int *flag);
 
+/* Samples of a step: ranks of different speeds make a step of a training
+ * together, without waiting for the slowest one. Each adds samples to the step
+ * until all ranks have as many as the step is to have; then all reduce, with
+ * their samples as weights. A step takes target / (sum of all speeds).
+ *
+ *     while (!reached) {
+ *         samples += train_one_batch();
+ *         PCCL_Report_progress(MPI_COMM_WORLD, step, samples, target);
+ *         PCCL_Get_progress(MPI_COMM_WORLD, &progress);
+ *         reached = progress.reached;
+ *     }
+ *     ... MPI_Allreduce of gradient * samples, and of samples; divide; step++
+ *
+ * Steps are the program's numbers: they go up, and are equal on all ranks for
+ * the same step. Once a step is reached, all ranks are told so, and it stays
+ * reached: they meet in the collective. What ranks have died with counts no
+ * more; a newcomer counts from its first report on. pccl.h has the rules, and
+ * how old the figures may be (section "how far a step of training is").
+ *
+ * Both never block, and any thread may call them while others are in
+ * collectives, if the program asked for MPI_THREAD_MULTIPLE. They are the only
+ * functions of this header that do not count as an opt-in to changing ranks. In
+ * a program started by mpiexec -n 1 or without launcher the rank's own samples
+ * are those of all.
+ *
+ * MPI_SUCCESS          will be told; *progress is set.
+ * MPI_ERR_COMM         not the world or a duplicate of it.
+ * MPI_ERR_ARG          samples is more than 2^52 - 1; progress is NULL.
+ * MPI_ERR_OTHER        this rank was evicted or the coordinator is lost. */
+typedef struct PCCL_Progress {
+    uint64_t step;    /* of the ranks; the own one, if that is higher */
+    uint64_t samples; /* that they have of it, as far as known here */
+    uint64_t target;  /* the largest that a rank has named; 0: none */
+    int ranks;        /* that have reported for it */
+    int reached;      /* the step reported here last is to end now; before the
+                         first report: `step` is */
+} PCCL_Progress;
+PCCL_EXPORT int PCCL_Report_progress(MPI_Comm comm, uint64_t step,
+                                     uint64_t samples, uint64_t target);
+PCCL_EXPORT int PCCL_Get_progress(MPI_Comm comm, PCCL_Progress *progress);
+
 /* Shared state: the buffers that every rank is to have in common, such as
  * weights, momentum and step of a training. A program lists them once, in the
  * same order everywhere, and synchronizes at the same place of its loop, after

@@ -100,6 +100,58 @@ int PCCL_Are_peers_pending(MPI_Comm handle, int *flag)
     return MPI_SUCCESS;
 }
 
+/* ------------------------------------------------------- samples of a step
+ * No opt-in: it may take a lock. */
+
+/* Of a process alone. */
+static _Atomic uint64_t alone_step, alone_samples, alone_target;
+
+int PCCL_Report_progress(MPI_Comm handle, uint64_t step, uint64_t samples,
+                         uint64_t target)
+{
+    COMM_OR_RETURN(comm, handle);
+    if (!comm->follows_world)
+        return RAISE(comm, MPI_ERR_COMM,
+                     "not MPI_COMM_WORLD or a duplicate of it");
+    if (samples > PCCL_SAMPLES_MAX)
+        return RAISE_ARG(comm, "more samples than can be counted");
+    if (!world.pccl) {
+        atomic_store(&alone_step, step);
+        atomic_store(&alone_samples, samples);
+        atomic_store(&alone_target, target);
+        return MPI_SUCCESS;
+    }
+    pcclResult_t result = pcclReportProgress(world.pccl, step, samples, target);
+    return result == pcclSuccess ? MPI_SUCCESS
+                                 : elastic_error(comm, result, __func__);
+}
+
+int PCCL_Get_progress(MPI_Comm handle, PCCL_Progress *progress)
+{
+    COMM_OR_RETURN(comm, handle);
+    pcclProgress_t p = {.size = sizeof p};
+    if (!progress) return RAISE_ARG(comm, "null progress");
+    if (!comm->follows_world)
+        return RAISE(comm, MPI_ERR_COMM,
+                     "not MPI_COMM_WORLD or a duplicate of it");
+    if (!world.pccl) {
+        p.step = atomic_load(&alone_step);
+        p.samples = atomic_load(&alone_samples);
+        p.target = atomic_load(&alone_target);
+        p.members = 1;
+        p.reached = p.target > 0 && p.samples >= p.target;
+    }
+    pcclResult_t result = pcclSuccess;
+    if (world.pccl) result = pcclGetProgress(world.pccl, &p);
+    *progress = (PCCL_Progress){.step = p.step,
+                                .samples = p.samples,
+                                .target = p.target,
+                                .ranks = (int)p.members,
+                                .reached = p.reached};
+    return result == pcclSuccess ? MPI_SUCCESS
+                                 : elastic_error(comm, result, __func__);
+}
+
 /* ----------------------------------------------------------- shared state */
 
 struct PCCL_Shared_state {
