@@ -165,6 +165,11 @@ static double wait_of(const struct master *m, uint32_t link)
     return longest;
 }
 
+static double samples_of(const struct master *m, uint32_t link)
+{
+    return (double)m->peers[link].samples.total;
+}
+
 static const struct series {
     const char *name, *type, *help;
     double (*value)(const struct master *m, uint32_t link);
@@ -187,6 +192,8 @@ static const struct series {
     {"pccl_member_received_bytes_total", "counter",
      "Bytes that the member received from others, or read from their memory.",
      received_of},
+    {"pccl_member_samples_total", "counter",
+     "Samples that the member has reported (pcclReportProgress).", samples_of},
 };
 
 static void add_series(const struct master *m, const struct series *s,

@@ -145,10 +145,13 @@ static void add_peer(const struct master *m, uint32_t link,
     if (p->info.hint >= 0)
         snprintf(launched, sizeof launched, "%" PRId32, p->info.hint);
     run_status_activity(m, link, activity, sizeof activity);
-    text_add(out, "  %5s %8s  %-16s %8" PRIu32 "  %5.1f s  %-8s  %s\n", rank,
+    text_add(out, "  %5s %8s  %-16s %8" PRIu32 "  %5.1f s  %-8s  %s", rank,
              launched, told && told->host[0] ? told->host : "-", p->info.pid,
              (double)(m->now - p->last_recv) / PCCL_S,
              run_status_state(m, link), activity);
+    if (p->samples.used)
+        text_add(out, "; %" PRIu64 " samples/s", samples_rate(m, link));
+    text_add(out, "\n");
 }
 
 /* Members by rank, then newcomers. */
@@ -234,9 +237,14 @@ void run_status_text(const struct status_source *s, struct growing_text *out)
     add_stalls(m, out);
     for (uint32_t i = 0; i < m->group_count; i++) {
         const struct master_group *g = &m->groups[m->group_list[i]];
-        text_add(out, "\ngroup %" PRIu32 ": epoch %" PRIu32 "%s\n", g->number,
+        text_add(out, "\ngroup %" PRIu32 ": epoch %" PRIu32 "%s", g->number,
                  g->epoch,
                  g->phase == GROUP_OPEN ? "" : ", its view is changing");
+        if (g->samples.used)
+            text_add(out,
+                     ", step %" PRIu64 ": %" PRIu64 " of %" PRIu64 " samples",
+                     g->samples.step, g->samples.sum, g->samples.target);
+        text_add(out, "\n");
         add_peers(m, m->group_list[i], out);
     }
     add_links(m, out);

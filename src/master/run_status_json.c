@@ -96,6 +96,13 @@ static void add_peer(const struct master *m, uint32_t link,
                  told->self.faults);
     if (told) text_add(out, ",");
     if (told) add_traffic(&told->traffic, out);
+    if (p->samples.used)
+        text_add(out,
+                 ",\"step\":%" PRIu64 ",\"samples\":%" PRIu64
+                 ",\"samples_total\":%" PRIu64
+                 ",\"samples_per_second\":%" PRIu64,
+                 p->samples.step, p->samples.count, p->samples.total,
+                 samples_rate(m, link));
     text_add(out, ",\"waits\":[");
     for (uint32_t i = 0; report && i < report->wait_count; i++) {
         if (i > 0) text_add(out, ",");
@@ -195,10 +202,16 @@ void run_status_json(const struct status_source *s, struct growing_text *out,
         const struct master_group *g = &m->groups[m->group_list[i]];
         text_add(out,
                  "%s{\"number\":%" PRIu32 ",\"epoch\":%" PRIu32
-                 ",\"changing\":%s,\"all_linked\":%s}",
+                 ",\"changing\":%s,\"all_linked\":%s",
                  i > 0 ? "," : "", g->number, g->epoch,
                  g->phase == GROUP_OPEN ? "false" : "true",
                  g->mesh ? "true" : "false");
+        if (g->samples.used)
+            text_add(out,
+                     ",\"step\":%" PRIu64 ",\"samples\":%" PRIu64
+                     ",\"samples_target\":%" PRIu64,
+                     g->samples.step, g->samples.sum, g->samples.target);
+        text_add(out, "}");
     }
     text_add(out, "],\n\"traffic\":{\"at_seconds\":%.3f,",
              (double)(m->now - s->first) / PCCL_S);
