@@ -54,6 +54,19 @@ static void turn(void)
     look();
 }
 
+/* All have samples of a step, and find it reached; a duplicate is the world. */
+static void report(void)
+{
+    PCCL_Progress p = {.reached = 0};
+    MPI_Comm dup;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &dup));
+    OK(PCCL_Report_progress(dup, 1, 10, 10 * (uint64_t)size));
+    while (!p.reached) OK(PCCL_Get_progress(dup, &p));
+    CHECK(p.step == 1 && p.samples == 10 * (uint64_t)size && p.ranks == size);
+    CHECK(p.target == 10 * (uint64_t)size);
+    OK(MPI_Comm_free(&dup));
+}
+
 int main(int argc, char **argv)
 {
     int target = argc > 1 ? atoi(argv[1]) : 3, members;
@@ -98,6 +111,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) CHECK(values[i] == size - 1);
     OK(MPI_Allreduce(&newcomer, &n, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     optimize(after);
+    report();
     if (rank == 0) printf("%d ranks, %d of them newcomers\n", size, n);
     OK(MPI_Comm_free(&after));
     return conform_end();
