@@ -835,6 +835,105 @@ PCCL_EXPORT pcclResult_t pcclSetTraits(pcclComm_t *comm, uint32_t traits);
 PCCL_EXPORT pcclResult_t pcclGetTraits(const pcclComm_t *comm,
                                        uint32_t *traits_out);
 
+/* ------------------------------------- joining while the others train
+ *
+ * In a synchronization all members wait until the newcomer has everything. With
+ * these two calls a newcomer downloads the state before it joins, while the
+ * members compute. The synchronization that follows moves only the blocks (64
+ * KiB) that still differ.
+ *
+ *   member:    pcclOfferState at the begin of each round
+ *   newcomer:  pcclPrefetch, pcclConnect, pcclSynchronizeSharedState
+ *
+ * Nothing that was downloaded is believed: a block may be torn, of another
+ * revision than its neighbour, or a lie of the member that it came from. The
+ * synchronization compares all by hash. So it must follow before the state is
+ * used, and with the newcomer's own revision, which these calls never change.
+ * With a state that stays as it is during a round (as DiLoCo's outer weights
+ * do) nothing is left to move if the newcomer is admitted in the round in which
+ * it has downloaded. */
+typedef struct pcclOfferOptions_t {
+    size_t size;               /* sizeof(pcclOfferOptions_t), for growth */
+    uint64_t bytes_per_second; /* to all newcomers together; 0: no limit */
+    double round_part;         /* newcomers are served in this first part of a
+                                  round, by the length of the last round; 0: in
+                                  all of it */
+} pcclOfferOptions_t;
+
+/* Lets newcomers download the tensors of `state`, from now on, and begins a
+ * round. Local, does not block and copies nothing; each member that may serve
+ * calls it by itself, once in each round. At most 4 newcomers are served at a
+ * time, from the thread of the communicator, by the port that members use.
+ * Nobody is served while an operation, a vote or a synchronization of this
+ * member is under way.
+ *
+ * state    its tensors are read where they lie. They, the host's or a GPU's,
+ *          stay allocated until the next call of pcclOfferState with others
+ *          has returned, or the call with NULL, or pcclDestroyCommunicator, or
+ *          a pcclConnect after an eviction. The program may write them, as a
+ *          pcclSynchronizeSharedState does: newcomers then get old and new
+ * bytes mixed, which is allowed (see above). Infos and names are copied.
+ *          `revision` is what newcomers are told. Tensors with
+ *          allow_content_inequality are not downloaded. NULL ends the offer;
+ *          afterwards no thread reads the tensors.
+ * options  may be NULL: all 0.
+ *
+ * pcclInvalidArgument         as in pcclSynchronizeSharedState; or options.
+ * pcclInvalidUsage            not connected.
+ * pcclInternalError           out of memory; what was offered still is.
+ * pcclMasterConnectionFailed  evicted, or the run is over; connect anew. */
+PCCL_EXPORT pcclResult_t pcclOfferState(pcclComm_t *comm,
+                                        const pcclSharedState_t *state,
+                                        const pcclOfferOptions_t *options);
+
+typedef struct pcclPrefetchOptions_t {
+    size_t size;        /* sizeof(pcclPrefetchOptions_t), for growth */
+    uint64_t max_stale; /* revisions that a block may be behind */
+} pcclPrefetchOptions_t;
+
+typedef struct pcclPrefetchInfo_t {
+    size_t rx_bytes;   /* of blocks that differed, so far */
+    uint64_t revision; /* of the oldest block */
+    uint64_t offered;  /* what was offered last */
+} pcclPrefetchInfo_t;
+
+/* Downloads the state that members of the communicator's peer_group offer, and
+ * returns when every block is at most `max_stale` revisions behind the offer.
+ * Before pcclConnect. Until then the run does not know this peer: it is no
+ * newcomer, pcclArePeersPending does not count it, and nobody waits for it,
+ * whatever becomes of it.
+ *
+ * Blocks whoever calls, without a limit: for a member to offer its state; while
+ * members do other things; and forever, if members change the state faster than
+ * they send it. pcclSetTimeLimit and pcclCancel end that. What is there by then
+ * is not downloaded again by the next call, as long as the tensors keep it. A
+ * member that is lost, or silent for a deadline, is replaced by another one.
+ *
+ * The next pcclConnect tells the run how old the blocks are. If the newcomer
+ * has to wait there until it is more than `max_stale` behind, it is refused
+ * (pcclMasterConnectionFailed): prefetch and connect again. Without this call
+ * pcclConnect waits for any length of time.
+ *
+ * state    tensors as in pcclSynchronizeSharedState, with the group's names,
+ *          types and counts, on the host or a GPU. They are overwritten; after
+ *          an error, in part. `revision` is neither read nor written.
+ * options  may be NULL: all 0, every block is of the revision that is offered.
+ * info     may be NULL; written also after an error, once the arguments are
+ *          right.
+ *
+ * pcclSuccess                 downloaded: pcclConnect next.
+ * pcclNoSharedStateAvailable  nobody is in the group: pcclConnect founds it.
+ * pcclInvalidArgument         as in pcclSynchronizeSharedState; or all that
+ *                             offer have other tensors.
+ * pcclInvalidUsage            connected already, or another thread is in it;
+ *                             pcclConnect meanwhile returns it, too.
+ * pcclInternalError           out of memory, or a GPU cannot be written.
+ * pcclCancelled, pcclTimedOut see above. */
+PCCL_EXPORT pcclResult_t pcclPrefetch(pcclComm_t *comm,
+                                      const pcclSharedState_t *state,
+                                      const pcclPrefetchOptions_t *options,
+                                      pcclPrefetchInfo_t *info_out);
+
 /* Options for the next pcclConnect; docs/tuning.md has the variables. */
 typedef struct pcclCommOptions_t {
     size_t size;          /* sizeof(pcclCommOptions_t), for growth */

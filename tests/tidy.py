@@ -78,6 +78,8 @@ LAYERS = {
                                 "src/peer/progress_core.h"],
     "src/peer/progress_policy.": ["src/base/base.h",
                                   "src/peer/progress_policy.h"],
+    "src/peer/comm_prefetch.c": ["src/base/log.h", "src/elastic/prefetch.h",
+                                 "src/peer/comm.h"],
     "src/peer/scatter": ["src/base/base.h", "src/base/dtype.h",
                          "src/elastic/session.h", "src/peer/scatter.h",
                          "src/reduce/reduce.h", "include/pccl.h"],

@@ -70,6 +70,9 @@ static const struct wire_shape {
     [WIRE_WANTED] = {"WANTED", LIST_OPS, 32 * WIRE_WANTED_MAX + 64},
     [WIRE_STATUS] = {"STATUS", 0, WIRE_PART_MAX + 64},
     [WIRE_SAMPLES] = {"SAMPLES", 0, 64},
+    [WIRE_OFFER] = {"OFFER", 0, 64},
+    [WIRE_OFFERS_GET] = {"OFFERS_GET", 0, 64},
+    [WIRE_OFFERS] = {"OFFERS", LIST_MEMBERS, 64 * WIRE_OFFERS_MAX + 128},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -217,6 +220,9 @@ static void hello_field(struct cursor *c, struct wire_msg *m)
     cursor_flag(c, &m->hello.join);
     cursor_flag(c, &m->hello.stays);
     member_field(c, &m->hello.self);
+    cursor_flag(c, &m->hello.fetched);
+    cursor_u64(c, &m->hello.revision);
+    cursor_u64(c, &m->hello.max_stale);
 }
 
 static void welcome_field(struct cursor *c, struct wire_msg *m)
@@ -266,13 +272,6 @@ static void waiting_field(struct cursor *c, struct wire_msg *m)
     limit(c, state, 0x7f); /* a letter, or 0 */
 }
 
-static void call_field(struct cursor *c, struct wire_msg *m)
-{
-    cursor_u64(c, &m->call.peer);
-    cursor_u32(c, &m->call.dials);
-    cursor_u32(c, &m->call.heard);
-}
-
 static void samples_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_u64(c, &m->samples.step);
@@ -291,6 +290,37 @@ static void status_field(struct cursor *c, struct wire_msg *m)
     cursor_u32(c, &m->status.size);
     limit(c, m->status.size, WIRE_PART_MAX + 1);
     if (!c->failed) raw_field(c, &m->status.bytes, m->status.size);
+}
+
+static void vote_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u8(c, &m->vote.kind);
+    cursor_u8(c, &m->vote.flag);
+    limit(c, m->vote.kind, VOTE_KIND_COUNT);
+}
+
+static void call_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->call.peer);
+    cursor_u32(c, &m->call.dials);
+    cursor_u32(c, &m->call.heard);
+}
+
+static void offer_field(struct cursor *c, struct wire_msg *m)
+{
+    if (m->type == WIRE_OFFER) {
+        cursor_flag(c, &m->offer.on);
+        cursor_u64(c, &m->offer.revision);
+        cursor_u32(c, &m->offer.guests);
+        return;
+    }
+    cursor_u32(c, &m->offer.group);
+    if (m->type == WIRE_OFFERS_GET) return;
+    cursor_u32(c, &m->offer.group_size);
+    cursor_u64(c, &m->offer.revision);
+    cursor_u64(c, &m->offer.key.word[0]);
+    cursor_u64(c, &m->offer.key.word[1]);
+    cursor_u32(c, &m->offer.deadline_ms);
 }
 
 static void probe_field(struct cursor *c, struct wire_msg *m)
@@ -340,83 +370,43 @@ static void dispute_field(struct cursor *c, struct wire_msg *m)
     }
 }
 
+static void abort_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_i32(c, &m->abort.code);
+    cursor_i32(c, &m->abort.rank);
+    text_field(c, m->abort.text);
+}
+
+static void ready_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_flag(c, &m->ready.late);
+}
+
+/* NULL: round and epoch say it all, or a list does. */
+static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
+                                             struct wire_msg *) = {
+    [WIRE_HELLO] = hello_field,       [WIRE_WELCOME] = welcome_field,
+    [WIRE_VOTE] = vote_field,         [WIRE_ANSWER] = vote_field,
+    [WIRE_SUSPECT] = fault_field,     [WIRE_REFRESH] = fault_field,
+    [WIRE_DONATE] = result_field,     [WIRE_RESULT] = result_field,
+    [WIRE_FLUSH] = dispute_field,     [WIRE_FLUSHED] = dispute_field,
+    [WIRE_VERDICT] = dispute_field,   [WIRE_ABORT] = abort_field,
+    [WIRE_EVICT] = abort_field,       [WIRE_PROPOSE] = view_field,
+    [WIRE_INSTALL] = view_field,      [WIRE_SYNC] = sync_field,
+    [WIRE_SYNCED] = sync_field,       [WIRE_STATE] = sync_field,
+    [WIRE_PROBE] = probe_field,       [WIRE_OFFER] = offer_field,
+    [WIRE_OFFERS_GET] = offer_field,  [WIRE_OFFERS] = offer_field,
+    [WIRE_DIAL_REQUEST] = call_field, [WIRE_WAITING] = waiting_field,
+    [WIRE_STATUS_GET] = status_field, [WIRE_STATUS] = status_field,
+    [WIRE_SAMPLES] = samples_field,   [WIRE_READY] = ready_field,
+};
+
 static void wire_fields(struct cursor *c, struct wire_msg *m)
 {
     cursor_u32(c, &m->round);
     cursor_u32(c, &m->epoch);
-    switch (m->type) { /* no default: -Wswitch reports a missing type */
-    case WIRE_HELLO:
-        hello_field(c, m);
-        return;
-    case WIRE_WELCOME:
-        welcome_field(c, m);
-        return;
-    case WIRE_VOTE:
-    case WIRE_ANSWER:
-        cursor_u8(c, &m->vote.kind);
-        cursor_u8(c, &m->vote.flag);
-        limit(c, m->vote.kind, VOTE_KIND_COUNT);
-        return;
-    case WIRE_SUSPECT:
-    case WIRE_REFRESH:
-        fault_field(c, m);
-        return;
-    case WIRE_DONATE:
-    case WIRE_RESULT:
-        result_field(c, m);
-        return;
-    case WIRE_FLUSH:
-    case WIRE_FLUSHED:
-    case WIRE_VERDICT:
-        dispute_field(c, m);
-        return;
-    case WIRE_ABORT:
-    case WIRE_EVICT:
-        cursor_i32(c, &m->abort.code);
-        cursor_i32(c, &m->abort.rank);
-        text_field(c, m->abort.text);
-        return;
-    case WIRE_PROPOSE:
-    case WIRE_INSTALL:
-        view_field(c, m);
-        return;
-    case WIRE_SYNC:
-    case WIRE_SYNCED:
-    case WIRE_STATE:
-        sync_field(c, m);
-        return;
-    case WIRE_PROBE:
-        probe_field(c, m);
-        return;
-    case WIRE_DIAL_REQUEST:
-        call_field(c, m);
-        return;
-    case WIRE_WAITING:
-        waiting_field(c, m);
-        return;
-    case WIRE_STATUS_GET:
-    case WIRE_STATUS:
-        status_field(c, m);
-        return;
-    case WIRE_SAMPLES:
-        samples_field(c, m);
-        return;
-    case WIRE_MEASURED:
-    case WIRE_BLOCKED:
-    case WIRE_WANTED:
-    case WIRE_HEARTBEAT:
-    case WIRE_SILENT:
-    case WIRE_LEAVE:
-    case WIRE_QUERY:
-    case WIRE_REPLY:
-        return;
-    case WIRE_READY:
-        cursor_flag(c, &m->ready.late);
-        return;
-    case WIRE_TYPE_COUNT:
-        break;
-    }
-    PCCL_ASSERT(false && "wire_fields: not a message type");
+    PCCL_ASSERT(m->type < WIRE_TYPE_COUNT);
+    if (fields[m->type]) fields[m->type](c, m);
 }
 
 /* One list: its count, then its items. When decoding, items go to `store`, and

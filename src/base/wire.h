@@ -27,6 +27,7 @@ enum {
     WIRE_QUIET_MAX = 16,       /* its links that are silent */
     WIRE_NAME_MAX = 63,        /* of a host, or of a call */
     WIRE_PART_MAX = 32 * 1024, /* bytes of one part of the status */
+    WIRE_OFFERS_MAX = 8,       /* members that a newcomer is told of */
 };
 
 /* Samples that one member may report for a step: the sum of all fits. */
@@ -80,6 +81,11 @@ enum wire_type {
     /* member -> master: what it has of a step; master -> member: what all
        members have (rules G) */
     WIRE_SAMPLES,
+    /* peer -> master */
+    WIRE_OFFER, /* a member lets newcomers download its state, or ends that */
+    /* anybody -> master, master -> anybody */
+    WIRE_OFFERS_GET, /* who offers the state of a group? (rule S10) */
+    WIRE_OFFERS,
     WIRE_TYPE_COUNT,
 };
 
@@ -272,6 +278,10 @@ struct wire_msg {
             bool join;  /* joins a running job: does not count for the quorum */
             bool stays; /* its group evicts nobody for lack of a ring (R4b) */
             struct wire_member self; /* id 0; addr.ip may be unknown */
+            /* It has downloaded the state, at this revision or later, and is
+             * no newcomer any more once it is further behind (S10f). */
+            bool fetched;
+            uint64_t revision, max_stale;
         } hello;
         struct {
             uint64_t id;
@@ -330,6 +340,15 @@ struct wire_msg {
              * same of a refused member. Not in SYNC. */
             char text[WIRE_TEXT_MAX + 1];
         } sync;
+        struct {
+            bool on;           /* OFFER: false ends it */
+            uint64_t revision; /* OFFERS: what most offer */
+            uint32_t guests;   /* OFFER: newcomers that download */
+            /* OFFERS_GET, OFFERS: */
+            uint32_t group, group_size;
+            struct wire_key key;
+            uint32_t deadline_ms;
+        } offer;
         struct {
             uint64_t peer;
             bool gives;       /* send to it */
@@ -395,7 +414,7 @@ struct wire_msg {
                             INSTALL without a ring: pairs without a link.
                             SILENT: peers. WAITING: alternately a member
                             whose link is silent, and for how many ms */
-    const struct wire_member *members; /* PROPOSE: added */
+    const struct wire_member *members; /* PROPOSE: added. OFFERS: who offers */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */
     const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */

@@ -114,6 +114,7 @@ bool session_init(struct session *s, const struct session_config *config)
     state_init(&s->sync_state, s->links, session_sync_over, s);
     s->sync_state.broken = on_sync_broken;
     links_on_probed(s->links, session_probed, s);
+    session_offer_open(s);
     return true;
 }
 
@@ -121,6 +122,7 @@ void session_free(struct session *s)
 {
     if (s->engine) {
         state_end(&s->sync_state);
+        offer_end(&s->offer);
         message_free(&s->messages);
     }
     engine_delete(s->engine);
@@ -329,6 +331,7 @@ void session_tick(struct session *s, pccl_ns now)
     engine_tick(s->engine, now);
     message_progress(&s->messages);
     state_tick(&s->sync_state);
+    offer_tick(&s->offer);
     probe_tick(s->links);
     bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
     if (speaks &&

@@ -11,6 +11,7 @@
 #include "../message/message.h"
 #include "../ring/ring.h"
 #include "sample_count.h"
+#include "offer.h"
 #include "state.h"
 #include "view.h"
 
@@ -78,6 +79,7 @@ struct session {
     struct links *links; /* of the engine */
     struct messages messages;
     struct state_sync sync_state;
+    struct offer offer; /* of the state, to newcomers */
     enum session_state state;
     bool master_lost;  /* members go on until they need the master... */
     bool stranded;     /* ... which is now */
@@ -189,6 +191,13 @@ int session_sync(struct session *s, struct state_list *list,
 int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
                       uint64_t *rx_bytes);
 
+/* Offers the state to newcomers from now on: a round begins (rule S10). The
+ * list belongs to the session until another one takes its place, or until
+ * session_offer_end(). */
+int session_offer(struct session *s, const struct state_list *list,
+                  const struct offer_terms *terms);
+void session_offer_end(struct session *s);
+
 /* A call begins, or ends, to wait for messages or requests; `key` names it. It
  * is for reports only, and is left out where there are many. */
 void session_wait_begins(struct session *s, const void *key,
@@ -217,6 +226,7 @@ void session_gone(struct session *s, const char *reason);
 void session_sync_on_message(struct session *s, const struct wire_msg *msg);
 void session_sync_over(void *session); /* the engine's part */
 void session_sync_end(struct session *s, int result, const char *error);
+void session_offer_open(struct session *s);
 void session_probe(struct session *s, const struct wire_msg *msg);
 void session_probed(void *session, uint32_t step, const struct wire_edge *edge);
 void session_report_links(struct session *s);

@@ -108,8 +108,8 @@ static bool make_hashes(struct state_list *l, uint8_t *wire, unsigned threads)
     return true;
 }
 
-bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
-                     uint32_t count, unsigned threads)
+bool state_list_describe(struct state_list *l,
+                         const struct state_tensor *tensors, uint32_t count)
 {
     memset(l, 0, sizeof *l);
     l->count = count;
@@ -124,11 +124,22 @@ bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
         t->blocks = hash_block_count(t->size);
         l->block_count += t->blocks;
     }
+    const char *failure = l->failure;
+    bool ok = make_names(l);
+    if (!ok) state_list_free(l);
+    l->failure = ok ? NULL : failure;
+    return ok;
+}
+
+bool state_list_make(struct state_list *l, const struct state_tensor *tensors,
+                     uint32_t count, unsigned threads)
+{
+    if (!state_list_describe(l, tensors, count)) return false;
+    const char *failure = "out of memory for the hashes of the shared state";
     l->blocks = malloc((l->block_count + 1) * sizeof *l->blocks);
     l->hashes = malloc((count + (size_t)1) * sizeof *l->hashes);
     uint8_t *wire = malloc((count + (size_t)1) * 8);
-    bool ok = l->blocks && l->hashes && wire && make_names(l);
-    const char *failure = l->failure;
+    bool ok = l->blocks && l->hashes && wire;
     if (ok && !make_hashes(l, wire, threads)) {
         failure = "the device could not hash a tensor of the shared state";
         ok = false;

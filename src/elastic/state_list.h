@@ -52,6 +52,12 @@ struct state_list {
     const char *failure;         /* of state_list_make() */
 };
 
+/* Copies the descriptions (first and blocks are filled in), and reads no
+ * tensor: no hash of them is there. False: l->failure is the reason, and
+ * nothing is to be freed. */
+bool state_list_describe(struct state_list *l,
+                         const struct state_tensor *tensors, uint32_t count);
+
 /* Copies the descriptions (first and blocks are filled in) and reads all
  * tensors once with at most `threads` threads (0: all cores). It takes as long
  * as reading takes. False: l->failure is the reason, and nothing is to be

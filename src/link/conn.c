@@ -2,19 +2,8 @@
  * See conn.h; rules R3, R6, L1. */
 #include "link.h"
 
-#include "../base/cursor.h"
-
 #include <stdlib.h>
 #include <string.h>
-
-static void hello_body(struct cursor *c, struct wire_key *key, uint64_t *from,
-                       uint64_t *to)
-{
-    cursor_u64(c, &key->word[0]);
-    cursor_u64(c, &key->word[1]);
-    cursor_u64(c, from);
-    cursor_u64(c, to);
-}
 
 bool conn_accepted(struct links *n, uint32_t number)
 {
@@ -118,16 +107,14 @@ void conn_queue_hello(struct links *n, struct conn *c)
 {
     struct frame f = {.type = FRAME_HELLO, .size = FRAME_HELLO_SIZE};
     if (c->peer) n->p2p.hello(c->peer, &f);
-    if (!c->peer) f.index = c->generation = c->link->generation;
+    if (c->guest) f.flags = FLAG_GUEST;
+    if (c->link) f.index = c->generation = c->link->generation;
     if (c->state == CONN_DIALED) offer_memory(n, c, &f);
     if (c->channel) f.flags |= FLAG_SHARE;
     frame_encode(&f, c->tx_head);
-    struct cursor body = {.out = c->tx_head + FRAME_SIZE,
-                          .left = FRAME_HELLO_SIZE};
-    struct wire_key key = n->key;
-    uint64_t self = n->self;
-    uint64_t to = c->to;
-    hello_body(&body, &key, &self, &to);
+    struct frame_hello hello = {
+        .key = {n->key.word[0], n->key.word[1]}, .from = n->self, .to = c->to};
+    frame_hello_encode(&hello, c->tx_head + FRAME_SIZE);
     struct frame fill = {.type = FRAME_FILL, .size = n->fill_size};
     frame_encode(&fill, c->tx_head + FRAME_SIZE + FRAME_HELLO_SIZE);
     c->tx_head_size = sizeof c->tx_head;
@@ -205,6 +192,18 @@ static bool open_p2p(struct links *n, struct conn *c, uint64_t from)
     return true;
 }
 
+/* Rule S10c: it belongs to no link, and counts for nothing. */
+static bool open_guest(struct links *n, struct conn *c)
+{
+    if (c->state != CONN_ACCEPTED || !n->guests.open ||
+        !n->guests.open(n->guests.user, c))
+        return false;
+    c->state = CONN_OPEN;
+    c->last_recv = n->now;
+    conn_queue_hello(n, c);
+    return true;
+}
+
 static bool open_accepted(struct links *n, struct conn *c, uint64_t from)
 {
     struct link *l = link_find(n, from, false);
@@ -253,17 +252,16 @@ static void opened(struct links *n, struct conn *c, bool dialed)
 
 bool conn_open(struct links *n, struct conn *c)
 {
-    struct wire_key key = {{0, 0}};
-    uint64_t from = 0;
-    uint64_t to = 0;
-    struct cursor body = {.in = c->hello, .left = FRAME_HELLO_SIZE};
-    hello_body(&body, &key, &from, &to);
+    const struct frame_hello hello = frame_hello_decode(c->hello);
+    const uint64_t from = hello.from;
     changed(n);
     if (n->p2p.changed) n->p2p.changed(n->p2p.user);
     bool dialed = c->state == CONN_DIALED;
     if (n->self == 0) return park(c); /* WELCOME and PROPOSE are under way */
-    bool ours = key.word[0] == n->key.word[0] && key.word[1] == n->key.word[1];
-    if (!ours || to != n->self || from == n->self) return false;
+    bool ours =
+        hello.key[0] == n->key.word[0] && hello.key[1] == n->key.word[1];
+    if (!ours || hello.to != n->self || from == n->self) return false;
+    if (!c->peer && (c->rx.flags & FLAG_GUEST)) return open_guest(n, c);
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) return open_p2p(n, c, from);
     if (c->state == CONN_DIALED) {
         if (from != c->link->id || c->generation != c->link->generation)
@@ -351,6 +349,11 @@ void conn_closed(struct links *n, uint32_t number)
     let_go(n, c);
     if (c->peer) {
         n->p2p.closed(n->p2p.user, c, dialed);
+        return;
+    }
+    if (c->guest) {
+        n->guests.closed(n->guests.user, c);
+        c->guest = NULL;
         return;
     }
     if (!l) return;

@@ -22,6 +22,7 @@ struct conn;
 struct link;
 struct link_client;
 struct links;
+struct offer_guest;
 struct p2p_link;
 struct unexpected;
 
@@ -33,7 +34,12 @@ enum conn_state {
 };
 
 /* The use of a connection. */
-enum conn_use { CONN_OF_LINK, CONN_OF_P2P_LINK, CONN_USE_COUNT };
+enum conn_use {
+    CONN_OF_LINK,
+    CONN_OF_P2P_LINK,
+    CONN_OF_GUEST, /* who is no member (rule S10) */
+    CONN_USE_COUNT
+};
 
 /* The destination of received bytes. */
 enum conn_rx {
@@ -67,9 +73,10 @@ struct conn_region {
 struct conn {
     uint32_t number;
     enum conn_state state;
-    struct link *link;     /* NULL: ACCEPTED, or of a p2p link */
-    struct p2p_link *peer; /* of a connection for messages */
-    uint64_t to, to_host;  /* the member at the other end, as far as known */
+    struct link *link;         /* NULL: ACCEPTED, or of a p2p link */
+    struct p2p_link *peer;     /* of a connection for messages */
+    struct offer_guest *guest; /* of a guest's connection */
+    uint64_t to, to_host; /* the member at the other end, as far as known */
     pccl_ns last_recv, last_sent;
     struct channel *channel; /* carries everything after the HELLOs */
     struct channel *offered; /* in the own HELLO; the answer has not come */
@@ -156,6 +163,11 @@ bool conn_begin_dial(struct links *n, uint32_t number, uint64_t to,
 /* ------------------------------------------------------ for this folder only
  */
 
+static inline enum conn_use conn_use_of(const struct conn *c)
+{
+    if (c->guest) return CONN_OF_GUEST;
+    return c->peer ? CONN_OF_P2P_LINK : CONN_OF_LINK;
+}
 void conn_queue_hello(struct links *n, struct conn *c);
 bool conn_open(struct links *n, struct conn *c);
 /* Rule L1: the other end's HELLO is here and right. */

@@ -8,8 +8,7 @@
  * breaks the protocol. */
 static bool begin_frame(struct links *n, struct conn *c)
 {
-    const struct frame_route *r =
-        &n->routes[c->peer ? CONN_OF_P2P_LINK : CONN_OF_LINK][c->rx.type];
+    const struct frame_route *r = &n->routes[conn_use_of(c)][c->rx.type];
     c->rx_left = c->rx.size;
     c->rx_state = RX_DISCARD;
     c->rx_owner = NULL;
@@ -20,8 +19,7 @@ static bool begin_frame(struct links *n, struct conn *c)
 
 static bool end_frame(struct links *n, struct conn *c)
 {
-    const struct frame_route *r =
-        &n->routes[c->peer ? CONN_OF_P2P_LINK : CONN_OF_LINK][c->rx.type];
+    const struct frame_route *r = &n->routes[conn_use_of(c)][c->rx.type];
     c->rx_state = RX_HEADER;
     return !r->handler.end || r->handler.end(r->user, c);
 }

@@ -50,6 +50,8 @@ static bool next_frame(struct links *n, struct conn *c)
     c->tx_client = NULL;
     if (c->peer) {
         if (!n->p2p.next_send(n->p2p.user, c, &f)) return false;
+    } else if (c->guest) {
+        if (!n->guests.next_send(n->guests.user, c, &f)) return false;
     } else if (!next_of_link(n, c, &f)) {
         return false;
     }

@@ -34,6 +34,30 @@ void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE])
     PCCL_ASSERT(!c.failed && c.left == 0);
 }
 
+static void hello_fields(struct cursor *c, struct frame_hello *h)
+{
+    cursor_u64(c, &h->key[0]);
+    cursor_u64(c, &h->key[1]);
+    cursor_u64(c, &h->from);
+    cursor_u64(c, &h->to);
+}
+
+void frame_hello_encode(const struct frame_hello *h,
+                        uint8_t out[FRAME_HELLO_SIZE])
+{
+    struct frame_hello copy = *h;
+    struct cursor c = {.out = out, .left = FRAME_HELLO_SIZE};
+    hello_fields(&c, &copy);
+}
+
+struct frame_hello frame_hello_decode(const uint8_t in[FRAME_HELLO_SIZE])
+{
+    struct frame_hello h = {{0, 0}, 0, 0};
+    struct cursor c = {.in = in, .left = FRAME_HELLO_SIZE};
+    hello_fields(&c, &h);
+    return h;
+}
+
 bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f)
 {
     struct cursor c = {.in = in, .left = FRAME_SIZE};
@@ -43,7 +67,7 @@ bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f)
     if (f->type == FRAME_FILL) return f->size <= FRAME_FILL_SIZE;
     if (f->type == FRAME_DATA || f->type == FRAME_MESSAGE ||
         f->type == FRAME_RNDV || f->type == FRAME_STATE_DATA ||
-        f->type == FRAME_PROBE)
+        f->type == FRAME_PROBE || f->type == FRAME_BLOCK)
         return f->size <= FRAME_BODY_MAX;
     return f->size == 0;
 }

@@ -46,6 +46,13 @@ enum frame_type {
     FRAME_GOT,     /* tag, index: an expect that is fulfilled */
     FRAME_ACK,
     FRAME_FILL, /* after HELLO: shows that full packets pass (rule R3d) */
+    /* Between a member that offers its state and a guest, a newcomer that is
+     * no member yet (rule S10); no epoch. scope = revision that is offered. */
+    FRAME_OFFER,     /* digest: of the structure */
+    FRAME_BLOCK_GET, /* seq = tensor, tag = offset, index = bytes, digest =
+                        hash of what the guest has there */
+    FRAME_BLOCK, /* the same seq, tag and index; empty: FLAG_ANSWER, it has that
+                    hash; else it cannot be read */
     FRAME_TYPE_COUNT,
 };
 
@@ -59,6 +66,7 @@ enum frame_flag {
      * HELLOs, in both directions. */
     FLAG_SHARE = 16,
     FLAG_LAST = 32,       /* PROBE: the end of it */
+    FLAG_GUEST = 32,      /* HELLO: of a guest, or to one (rule S10) */
     FLAG_CMA = 16,        /* EXPECT: the sender's memory can be read */
     FLAG_FULL = 64,       /* DATA: the connection had no rest before this one */
     FLAG_SINGLE_COPY = 4, /* DATA: empty; its data lie in the sender's region */
@@ -77,6 +85,16 @@ struct frame {
 };
 
 void frame_encode(const struct frame *f, uint8_t out[FRAME_SIZE]);
+
+/* The body of HELLO. */
+struct frame_hello {
+    uint64_t key[2];   /* of the run */
+    uint64_t from, to; /* ids; a guest has none, and says 0 */
+};
+
+void frame_hello_encode(const struct frame_hello *h,
+                        uint8_t out[FRAME_HELLO_SIZE]);
+struct frame_hello frame_hello_decode(const uint8_t in[FRAME_HELLO_SIZE]);
 
 static inline bool frame_is_single_copy(const struct frame *f)
 {

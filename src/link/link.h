@@ -100,6 +100,16 @@ struct p2p_client {
     void (*changed)(void *user); /* connections opened */
 };
 
+/* The user of the connections of guests. */
+struct guest_client {
+    void *user;
+    /* The HELLO of a guest is received and right; sets conn.guest. False: no
+     * guest is wanted. */
+    bool (*open)(void *user, struct conn *c);
+    void (*closed)(void *user, struct conn *c);
+    bool (*next_send)(void *user, struct conn *c, struct frame *f);
+};
+
 struct frame_route {
     struct frame_handler handler;
     void *user;
@@ -131,6 +141,7 @@ struct links {
 
     struct link_client clients[CLIENT_COUNT];
     struct p2p_client p2p;
+    struct guest_client guests;
     struct frame_route routes[CONN_USE_COUNT][FRAME_TYPE_COUNT];
     uint8_t *region; /* this member's, REGION_SIZE bytes; NULL: none */
     struct probe probe;

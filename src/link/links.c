@@ -220,7 +220,7 @@ static void check_silence(struct links *n, const struct conn *c)
     if (n->now - c->last_recv < limit) return;
     if (c->state == CONN_DIALED && c->link) return; /* link_tick() judges */
     if (c->state == CONN_OPEN && c->peer && !n->p2p.waits(c->peer)) return;
-    if (c->state == CONN_OPEN && !c->peer && !is_used(n, c->link)) return;
+    if (c->state == CONN_OPEN && c->link && !is_used(n, c->link)) return;
     if (c->link) c->link->silent = true;
     conn_close(n, c->number);
 }

@@ -118,6 +118,7 @@ bool conn_is_free(const struct links *n, uint32_t number);
 bool conn_is_open(const struct links *n, uint32_t number);
 bool conn_is_parked(const struct links *n, uint32_t number);
 bool conn_is_p2p(const struct links *n, uint32_t number);
+bool conn_is_of_guest(const struct links *n, uint32_t number);
 /* Nothing more is read now: the program has many messages to take. */
 bool conn_is_full(const struct links *n, uint32_t number);
 /* The member at the other end of an open connection of a link; or 0. */

@@ -111,6 +111,12 @@ bool conn_is_p2p(const struct links *n, uint32_t number)
     return c && c->peer;
 }
 
+bool conn_is_of_guest(const struct links *n, uint32_t number)
+{
+    const struct conn *c = find(n, number);
+    return c && c->guest;
+}
+
 bool conn_is_full(const struct links *n, uint32_t number)
 {
     const struct conn *c = find(n, number);

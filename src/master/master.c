@@ -38,6 +38,8 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_WAITING] = STATE_BIT(MEMBER) | STATE_BIT(REGISTERED),
     [WIRE_SAMPLES] = STATE_BIT(MEMBER),
     [WIRE_STATUS_GET] = STATE_BIT(CONNECTED),
+    [WIRE_OFFER] = STATE_BIT(MEMBER),
+    [WIRE_OFFERS_GET] = STATE_BIT(CONNECTED),
 };
 
 void master_init(struct master *m, const struct master_config *config)
@@ -215,6 +217,7 @@ static void on_hello(struct master *m, uint32_t link,
     master_send(m, link, &welcome);
     struct master_note note = {.kind = NOTE_REGISTERED, .peer = p};
     master_note_send(m, &note);
+    offers_hello(m, link, msg);
 }
 
 static void on_vote(struct master *m, uint32_t link, const struct wire_msg *msg)
@@ -351,6 +354,12 @@ static void on_received(struct master *m, uint32_t link,
         return;
     case WIRE_STATUS_GET:
         if (m->out.status) m->out.status(m->out.user, link, msg->status.json);
+        return;
+    case WIRE_OFFER:
+        offers_take(m, link, msg);
+        return;
+    case WIRE_OFFERS_GET:
+        offers_tell(m, link, msg);
         return;
     case WIRE_HEARTBEAT:
     default: /* may_send_in has refused the rest */

@@ -28,6 +28,7 @@
 #include "../base/wire.h"
 #include "bandwidth.h"
 #include "step_samples.h"
+#include "offers.h"
 
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
@@ -80,8 +81,7 @@ struct master_peer_sync {
     enum master_part part;
     uint8_t strategy;
     uint64_t revision, structure, content;
-    uint64_t
-        given; /* bytes that receivers took from it, by their reports (S8) */
+    uint64_t given; /* bytes that receivers say they took from it (S8) */
 };
 
 /* Place of a peer in a search for a ring, or in its result. */
@@ -136,6 +136,7 @@ struct master_peer {
     pccl_ns since;    /* REGISTERED: from here */
     struct master_peer_sync sync;
     struct samples_of_peer samples;
+    struct master_offer offer;
     struct wire_member info;
 };
 

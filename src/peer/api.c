@@ -130,6 +130,7 @@ pcclResult_t pcclConnect(pcclComm_t *comm)
     if (rc != pcclSuccess) return rc;
     if (comm->session && comm->session->state != SESSION_GONE)
         return api_leave(comm, pcclInvalidUsage);
+    if (comm->offers.fetching) return api_leave(comm, pcclInvalidUsage);
     comm_close(comm);
     return api_leave(comm, (pcclResult_t)comm_open(comm));
 }

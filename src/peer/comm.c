@@ -120,6 +120,7 @@ static void on_tick(void *comm)
     session_tick(c->session, comm_now());
     (void)comm_samples_exchange(c);
     progress_changed(c);
+    comm_pace(c);
     write_trace(c);
 }
 
@@ -174,7 +175,7 @@ static void warn_deadline(const char *text)
     LOG(LOG_WARN, "PCCL_DEADLINE=%s is not a number of seconds; ignored", text);
 }
 
-static pccl_ns own_deadline(const pcclComm_t *c)
+pccl_ns comm_own_deadline(const pcclComm_t *c)
 {
     if (c->deadline_ms > 0) return c->deadline_ms * PCCL_MS;
     pccl_ns set = env_deadline_ns(warn_deadline);
@@ -210,7 +211,7 @@ static enum comm_transport own_transport(void)
 
 /* A spare process of pccl-master joins when a line, or the end, of its standard
  * input arrives. */
-static void spare_wait(pcclComm_t *c, pccl_ns until)
+void comm_spare_wait(pcclComm_t *c, pccl_ns until)
 {
     static atomic_bool waited;
     const char *spare = getenv("PCCL_SPARE");
@@ -243,6 +244,10 @@ static void send_hello(pcclComm_t *c)
     hello.hello.self.hint = c->rank_hint;
     hello.hello.self.pid = (uint32_t)getpid();
     hello.hello.self.addr.port = c->io.port;
+    hello.hello.fetched = c->offers.fetched;
+    hello.hello.revision = c->offers.revision;
+    hello.hello.max_stale = c->offers.max_stale;
+    c->offers.fetched = false;
     session_hello(c->session, &hello);
 }
 
@@ -296,6 +301,9 @@ static void release(pcclComm_t *c)
     if (c->session) count_fast(&c->counters, c->session);
     if (c->session) drop_scatters(c);
     if (c->session) session_free(c->session);
+    if (c->offers.offered) state_list_free(c->offers.offered);
+    free(c->offers.offered);
+    c->offers.offered = NULL;
     if (c->left.sync) state_list_free(c->left.sync);
     free(c->left.sync);
     c->left = (struct comm_left){.sync = NULL};
@@ -320,7 +328,9 @@ static void release(pcclComm_t *c)
 static pccl_ns pace(const pcclComm_t *c)
 {
     pccl_ns tick = PCCL_TIME_OF_TICK(links_deadline(c->session->links));
-    return trace_is_on() && tick > TRACE_PERIOD ? TRACE_PERIOD : tick;
+    if (trace_is_on() && tick > TRACE_PERIOD) tick = TRACE_PERIOD;
+    bool guests = offer_serves(&c->session->offer);
+    return guests && tick > OFFER_TICK ? OFFER_TICK : tick;
 }
 
 void comm_pace(pcclComm_t *c)
@@ -378,13 +388,13 @@ static const char connect_anew[] =
 
 static int join_run(pcclComm_t *c)
 {
-    pccl_ns deadline = own_deadline(c);
+    pccl_ns deadline = comm_own_deadline(c);
     pccl_ns until = comm_limit(c);
     c->background.stopping = c->io.accept_paused = false;
     c->io.transport = own_transport();
     c->patience = env_patience_ns(warn_patience);
     if (c->patience == 0) c->patience = MASTER_PATIENCE_DEFAULT;
-    spare_wait(c, until);
+    comm_spare_wait(c, until);
     if (!allocate(c, deadline)) {
         release(c);
         comm_set_error(c, "out of memory or descriptors");

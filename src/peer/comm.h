@@ -118,6 +118,14 @@ struct comm_samples {
     atomic_int inside;           /* calls */
 };
 
+/* The state that is offered, and what was downloaded before the peer joins. */
+struct comm_offers {
+    struct state_list *offered; /* owned; NULL: nothing */
+    bool fetching;              /* a call downloads, unlocked */
+    bool fetched;               /* ... has, for the next HELLO: */
+    uint64_t revision, max_stale;
+};
+
 struct pcclComm_t {
     unsigned process; /* fork_guard_now() of the process that made it */
     pthread_mutex_t lock;
@@ -136,6 +144,7 @@ struct pcclComm_t {
     struct comm_calls calls;
     struct comm_left left;
     struct comm_save *save; /* under way, or not awaited; NULL: none */
+    struct comm_offers offers;
     struct comm_background background;
     struct comm_master master;
     struct comm_io io;
@@ -173,6 +182,10 @@ int comm_synchronize(pcclComm_t *c, pcclSharedState_t *state,
  * STATE_TENSORS_MAX. */
 pcclResult_t comm_read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
                                struct state_tensor *tensors);
+/* The tensors of a shared state as a list, with the hashes of all that they
+ * hold, for which the lock is released, or without. */
+pcclResult_t comm_read_state(pcclComm_t *c, const pcclSharedState_t *state,
+                             bool hashes, struct state_list *list);
 /* Number of members of the view on this host, including this one. */
 uint32_t comm_members_here(const pcclComm_t *c);
 /* No descriptor is left: the communicator accepts no connections until the
@@ -184,6 +197,9 @@ void comm_pace(pcclComm_t *c);
 void comm_set_error(pcclComm_t *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 pccl_ns comm_now(void);
+pccl_ns comm_own_deadline(const pcclComm_t *c); /* until the run's is known */
+/* In a spare process: waits until it is wanted. */
+void comm_spare_wait(pcclComm_t *c, pccl_ns until);
 
 /* --- comm_calls.c --- */
 bool comm_calls_open(pcclComm_t *c);   /* false: no descriptor */
@@ -249,8 +265,21 @@ void comm_samples_open(pcclComm_t *c);
 void comm_samples_close(pcclComm_t *c); /* before the loop is */
 /* With the session, both ways. True: it may have something to send. */
 bool comm_samples_exchange(pcclComm_t *c);
+/* --- comm_offer.c; locked --- */
+int comm_offer(pcclComm_t *c, const pcclSharedState_t *state,
+               const struct offer_terms *terms);
+void comm_offer_end(pcclComm_t *c);
+
+/* --- comm_prefetch.c; locked, and unlocked while it waits --- */
+int comm_prefetch(pcclComm_t *c, const pcclSharedState_t *state,
+                  uint64_t max_stale, pcclPrefetchInfo_t *info);
 
 /* --- comm_master.c; all locked --- */
+/* A new connection, made before `end`, when calls are to stop waiting, or -1:
+ * *error is why. The lock may be held or not. */
+int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
+              int *error);
+struct wire_addr comm_master_address(const pcclComm_t *c);
 /* Ends before the deadline if the call is to stop waiting by `until`. */
 bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until);
 bool comm_master_start(pcclComm_t *c); /* the loop reads it */

@@ -186,7 +186,7 @@ static int await_connect(pcclComm_t *c, int fd, pccl_ns until)
     return error;
 }
 
-static struct wire_addr master_address(const pcclComm_t *c)
+struct wire_addr comm_master_address(const pcclComm_t *c)
 {
     const ccoip_socket_address_t *m = &c->params.master_address;
     struct wire_addr addr = {.family = 4, .port = m->port};
@@ -198,32 +198,42 @@ static struct wire_addr master_address(const pcclComm_t *c)
     return addr;
 }
 
-bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
+int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
+              int *error)
 {
-    pccl_ns end = comm_now() + deadline;
-    struct comm_master *m = &c->master;
-    struct wire_addr addr = master_address(c);
     struct io_addr to;
-    char text[IO_ADDR_TEXT_SIZE];
-    int error = 0;
     int fd = -1;
-    if (io_addr_from_wire(&addr, &to)) {
+    *error = 0;
+    if (io_addr_from_wire(addr, &to)) {
         fork_guard_hold();
         fd = fork_guard_keep(socket(
             to.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     }
     if (fd >= 0) io_addr_tune_early(fd, &to);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
-        error = errno;
-    if (error == EINPROGRESS)
-        error = await_connect(c, fd, end < until ? end : until);
-    if (error != 0) {
-        comm_set_error(c, "cannot reach the master at %s: %s",
-                       io_addr_print(&addr, text), strerror(error));
+        *error = errno;
+    if (*error == EINPROGRESS) *error = await_connect(c, fd, end);
+    if (*error != 0) {
         if (fd >= 0) fork_guard_close(fd);
-        return false;
+        return -1;
     }
     io_addr_tune(fd, &to);
+    return fd;
+}
+
+bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
+{
+    pccl_ns end = comm_now() + deadline;
+    struct comm_master *m = &c->master;
+    struct wire_addr addr = comm_master_address(c);
+    char text[IO_ADDR_TEXT_SIZE];
+    int error;
+    int fd = comm_dial(c, &addr, end < until ? end : until, &error);
+    if (fd < 0) {
+        comm_set_error(c, "cannot reach the master at %s: %s",
+                       io_addr_print(&addr, text), strerror(error));
+        return false;
+    }
     struct epoll_event event = {.events = EPOLLIN};
     if (epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         comm_set_error(c, "cannot watch the master: %s", strerror(errno));

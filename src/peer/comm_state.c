@@ -91,9 +91,9 @@ pcclResult_t comm_read_tensors(pcclComm_t *c, const pcclSharedState_t *state,
     return check_names(c, tensors, count);
 }
 
-/* Reads all tensors. The lock is released, because reading may take long. */
-static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
-                               struct state_list *list)
+/* The lock is released, because reading may take long. */
+pcclResult_t comm_read_state(pcclComm_t *c, const pcclSharedState_t *state,
+                             bool hashes, struct state_list *list)
 {
     if (state->count > STATE_TENSORS_MAX) {
         comm_set_error(c, "shared state of %zu tensors; at most %u",
@@ -117,10 +117,15 @@ static pcclResult_t read_state(pcclComm_t *c, const pcclSharedState_t *state,
         free(tensors);
         return result;
     }
-    unsigned threads = share_of_processors(c);
-    pthread_mutex_unlock(&c->lock);
-    bool ok = state_list_make(list, tensors, count, threads);
-    comm_lock(c);
+    bool ok;
+    if (hashes) {
+        unsigned threads = share_of_processors(c);
+        pthread_mutex_unlock(&c->lock);
+        ok = state_list_make(list, tensors, count, threads);
+        comm_lock(c);
+    } else {
+        ok = state_list_describe(list, tensors, count);
+    }
     free(tensors);
     if (ok) return pcclSuccess;
     comm_set_error(c, "%s", list->failure);
@@ -134,7 +139,8 @@ static int begin(pcclComm_t *c, const pcclSharedState_t *state,
 {
     if (session_busy(c->session)) return pcclPendingAsyncOps;
     struct state_list *list = malloc(sizeof *list);
-    int result = list ? (int)read_state(c, state, list) : pcclInternalError;
+    int result =
+        list ? (int)comm_read_state(c, state, true, list) : pcclInternalError;
     if (result != pcclSuccess) {
         free(list);
         return result;

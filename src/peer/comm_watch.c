@@ -46,7 +46,7 @@ static uint32_t events_for(const pcclComm_t *c, uint32_t number, bool work)
     if (comm_shm_receives(c, number) && k->ended) return 0;
     if (open && !owns) return 0;
     if (conn_is_p2p(n, number)) reads = s->leaving && !conn_is_full(n, number);
-    if (!open) reads = true;
+    if (!open || conn_is_of_guest(n, number)) reads = true;
     if (conn_is_parked(n, number)) reads = false;
     if (k->connecting || (k->blocked && !sends_shared)) events |= IO_WRITE;
     if (!k->connecting && reads) events |= IO_READ;
