@@ -103,7 +103,7 @@ static pcclResult_t run_step(struct run *r)
 static double nth_speed(const char *list, int n)
 {
     while (n-- > 0 && strchr(list, ',')) list = strchr(list, ',') + 1;
-    return atof(list);
+    return strtod(list, NULL);
 }
 
 static void parse(struct run *r, int argc, char **argv, const char **speeds)
@@ -114,7 +114,8 @@ static void parse(struct run *r, int argc, char **argv, const char **speeds)
             r->target = strtoull(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--steps") == 0)
             r->steps = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--unit") == 0) r->unit = atof(argv[i + 1]) / 1e6;
+        if (strcmp(argv[i], "--unit") == 0)
+            r->unit = strtod(argv[i + 1], NULL) / 1e6;
     }
 }
 

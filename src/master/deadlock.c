@@ -6,6 +6,8 @@
  * these. */
 #include "master.h"
 
+#include "votes.h"
+
 #include "../base/buggify.h"
 
 /* A thread beside PENDING may launch operations: it gets more time. */
@@ -130,7 +132,7 @@ void deadlock_reply(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (!master_waits(p)) {
         p->questions--;
         if (p->voted[VOTE_PENDING] && lacks_one(msg))
-            master_answer(m, VOTE_PENDING, 0xff);
+            votes_answer(m, VOTE_PENDING, 0xff);
         else
             query_waiting(m, link, msg);
         return;

@@ -3,6 +3,7 @@
 #include "master.h"
 
 #include "told.h"
+#include "votes.h"
 
 #include <string.h>
 
@@ -220,29 +221,6 @@ static void on_hello(struct master *m, uint32_t link,
     offers_hello(m, link, msg);
 }
 
-static void on_vote(struct master *m, uint32_t link, const struct wire_msg *msg)
-{
-    struct master_peer *p = &m->peers[link];
-    if (p->voted[msg->vote.kind]) {
-        master_drop(m, link, "voted twice for the same question");
-        return;
-    }
-    p->voted[msg->vote.kind] = true;
-}
-
-/* Rule V1: a vote, or a synchronization. Numbers may wrap around. */
-static void on_call(struct master *m, uint32_t link, const struct wire_msg *msg)
-{
-    struct master_peer *p = &m->peers[link];
-    if ((int32_t)(msg->round - p->call) <= 0) return; /* it has come before */
-    p->call = msg->round;
-    p->voted_at = m->now;
-    if (msg->type == WIRE_VOTE)
-        on_vote(m, link, msg);
-    else
-        state_vote_asked(m, link, msg);
-}
-
 static void on_abort(struct master *m, uint32_t link,
                      const struct wire_msg *msg)
 {
@@ -310,7 +288,7 @@ static void on_received(struct master *m, uint32_t link,
         return;
     case WIRE_VOTE:
     case WIRE_SYNC:
-        on_call(m, link, msg);
+        votes_take(m, link, msg);
         return;
     case WIRE_SUSPECT:
     case WIRE_REFRESH:
@@ -389,18 +367,6 @@ pccl_ns master_next_tick(const struct master *m)
     return PCCL_NEVER;
 }
 
-bool master_all_voted(const struct master *m, enum vote_kind kind)
-{
-    uint32_t members = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->leaving) continue;
-        members++;
-        if (!p->voted[kind]) return false;
-    }
-    return members > 0;
-}
-
 static bool all_groups_open(const struct master *m)
 {
     for (uint32_t i = 0; i < m->group_count; i++) {
@@ -408,21 +374,6 @@ static bool all_groups_open(const struct master *m)
         if (g->phase != GROUP_OPEN || g->restart) return false;
     }
     return true;
-}
-
-void master_answer(struct master *m, enum vote_kind kind, uint8_t flag)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || !p->voted[kind]) continue;
-        p->voted[kind] = false;
-        m->links[count++] = i;
-    }
-    struct wire_msg answer = {.type = WIRE_ANSWER};
-    answer.vote.kind = (uint8_t)kind;
-    answer.vote.flag = flag;
-    if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
 }
 
 /* A group has no ring, or a better one than the current ring is known. */
@@ -477,11 +428,11 @@ static void admit(struct master *m)
     }
     bool first =
         members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
-    bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);
+    bool voted = members > 0 && votes_all(m, VOTE_UPDATE);
     if (!first && !voted) return;
     if (first) m->left = false;
     if (waiting == 0 && !any_ring_due(m)) {
-        master_answer(m, VOTE_UPDATE, 1);
+        votes_answer(m, VOTE_UPDATE, 1);
         return;
     }
     for (uint32_t i = 0; i < m->group_count; i++) {
@@ -512,24 +463,6 @@ static void free_empty_groups(struct master *m)
     m->group_count = kept;
 }
 
-/* Rule V5: all members wait, but for different answers, so no answer can ever
- * come. */
-static void refuse_crossed_votes(struct master *m)
-{
-    uint32_t members = 0;
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        const struct master_peer *p = &m->peers[i];
-        if (p->state != PEER_MEMBER || p->leaving) continue;
-        members++;
-        if (!p->voted[VOTE_UPDATE] && !p->voted[VOTE_PENDING]) return;
-        /* Waits in both: its synchronization may still complete (S2). */
-        if (p->sync.voted || p->sync.part != PART_NONE) return;
-    }
-    if (members == 0 || master_all_voted(m, VOTE_UPDATE)) return;
-    master_answer(m, VOTE_UPDATE, 0xff);
-    master_answer(m, VOTE_PENDING, 0xff);
-}
-
 /* Decides all that depends on more than one peer, after every event. */
 static void settle(struct master *m)
 {
@@ -539,11 +472,11 @@ static void settle(struct master *m)
     admit(m);
     for (uint32_t i = 0; i < m->group_count; i++)
         round_settle(m, m->group_list[i]);
-    if (master_all_voted(m, VOTE_PENDING)) {
-        master_answer(m, VOTE_PENDING,
-                      master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
+    if (votes_all(m, VOTE_PENDING)) {
+        votes_answer(m, VOTE_PENDING,
+                     master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
     }
-    refuse_crossed_votes(m);
+    votes_refuse_crossed(m);
     for (uint32_t i = 0; i < m->group_count; i++) {
         state_vote_settle(m, m->group_list[i]);
         samples_settle(m, m->group_list[i]);

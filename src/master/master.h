@@ -27,8 +27,8 @@
 #include "../base/evidence.h"
 #include "../base/wire.h"
 #include "bandwidth.h"
-#include "step_samples.h"
 #include "offers.h"
+#include "step_samples.h"
 
 enum {
     MASTER_STRANGERS_MAX = 64, /* connections before HELLO */
@@ -446,8 +446,6 @@ void master_drop(struct master *m, uint32_t link, const char *reason);
 void master_note_send(struct master *m, const struct master_note *note);
 void master_peer_move(struct master *m, uint32_t link,
                       enum master_peer_state next);
-void master_answer(struct master *m, enum vote_kind kind, uint8_t flag);
-bool master_all_voted(const struct master *m, enum vote_kind kind);
 
 /* Whether it waits in a vote that others of its group must join. */
 static inline bool master_waits(const struct master_peer *p)

@@ -6,6 +6,8 @@
  * Joseph, SOSP 1987). Rule numbers refer to PROTOCOL.md. */
 #include "master.h"
 
+#include "votes.h"
+
 static struct master_group *group_of(struct master *m, uint32_t link)
 {
     return &m->groups[m->peers[link].group];

@@ -389,7 +389,7 @@ stale epoch accepted|ring/op_frame.c|s/^    bool is_old = .*/    bool is_old = f
 loss not re-evaluated|master/master.c|s/^    settle(m);$/    if (event->type != MASTER_CLOSED) settle(m);/
 wrong AVG divisor, flat|ring/fold.c|s/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world)/reduce_divide(op->r.dtype, op->r.recvbuf, count, p->r.world + 1)/
 wrong AVG divisor, ring|ring/allreduce_ring.c|s/reduce_divide(op->r.dtype, to, count, op->plan.r.world)/reduce_divide(op->r.dtype, to, count, op->plan.r.world + 1)/
-newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && master_all_voted(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || master_all_voted(m, VOTE_UPDATE));/
+newcomer admitted in mid-operation|master/master.c|s/bool voted = members > 0 && votes_all(m, VOTE_UPDATE);/bool voted = members > 0 \&\& (waiting > 0 || votes_all(m, VOTE_UPDATE));/
 commit though a survivor runs|master/round_ops.c|s/op->commit = op->complete == survivors;/op->commit = op->complete > 0;/
 QUERY skipped|master/round_ops.c|s/op->doubt = op->complete + op->running < survivors;/op->doubt = false;/
 returned does not commit|master/round_ops.c|s/op->commit = op->returned > 0 || /op->commit = /
@@ -421,7 +421,7 @@ padding before all have flushed|ring/flush.c|s/conn_stop_receiving(&e->links, op
 frames of another epoch's operation|ring/op.c|s/bool same = op->epoch == e->links.epoch \&\& /bool same = /
 leaver dropped from its proposal|master/round_view.c|s/g->phase == GROUP_PROPOSED ? p->proposed : stays/false ? p->proposed : stays/
 verdict before commit|master/round_ops.c|s/uint8_t verdict = op->commit ?/uint8_t verdict = op->commit \&\& !op->forced ?/
-a vote that comes twice counts twice (V1)|master/master.c|s/if ((int32_t)(msg->round - p->call) <= 0) return;.*//
+a vote that comes twice counts twice (V1)|master/votes.c|s/if ((int32_t)(msg->round - p->call) <= 0) return;.*//
 a probe asks about the first operation only (V4a)|master/round_ops.c|s/^    if (find_op(&g->table, name)) return false;/    if (g->table.op_count > 0) return false;/
 no deadlock detection (V4)|master/master.c|s/deadlock_probe(m, m->group_list\[i\]);//
 PENDING waits for ever (V4)|master/deadlock.c|s/p->voted\[VOTE_PENDING\] \&\& since >= 2 . m->deadline/false/
@@ -439,7 +439,7 @@ better ring forgotten (O6)|master/master.c|s/ || optimize_has_better(m, m->group
 probed links stay (O7)|elastic/session_view.c|s/if (msg->view.optimize) links_close_unwanted(s->links);//
 hosts are not kept together (O8)|master/optimize.c|s/if (a->host != 0 .. a->host == b->host) return 2;//
 networks are not kept together (O8)|master/optimize.c|s/if (a->addr.ip\[i\] != b->addr.ip\[i\]) return 0;/return 0;/
-crossed votes wait (V5)|master/master.c|s/^    refuse_crossed_votes(m);//
+crossed votes wait (V5)|master/master.c|s/^    votes_refuse_crossed(m);//
 the scope's survivors are those of the view (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live = round_live_links(m, self->group);/
 the dead count as survivors (F4)|master/round_ops.c|s/set->live += p->state == PEER_MEMBER;/set->live++;/
 verdicts of a scope go to one member (F6)|master/round_ops.c|s/m->out.send(m->out.user, m->links, links, \&msg);/m->out.send(m->out.user, m->links, type == WIRE_VERDICT ? 1 : links, \&msg);/

@@ -1,0 +1,70 @@
+/* votes.c - the votes of all members. See votes.h. */
+#include "votes.h"
+
+static void take_vote(struct master *m, uint32_t link,
+                      const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    if (p->voted[msg->vote.kind]) {
+        master_drop(m, link, "voted twice for the same question");
+        return;
+    }
+    p->voted[msg->vote.kind] = true;
+}
+
+/* Rule V1. Numbers may wrap around. */
+void votes_take(struct master *m, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_peer *p = &m->peers[link];
+    if ((int32_t)(msg->round - p->call) <= 0) return; /* it has come before */
+    p->call = msg->round;
+    p->voted_at = m->now;
+    if (msg->type == WIRE_VOTE)
+        take_vote(m, link, msg);
+    else
+        state_vote_asked(m, link, msg);
+}
+
+bool votes_all(const struct master *m, enum vote_kind kind)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->leaving) continue;
+        members++;
+        if (!p->voted[kind]) return false;
+    }
+    return members > 0;
+}
+
+void votes_answer(struct master *m, enum vote_kind kind, uint8_t flag)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || !p->voted[kind]) continue;
+        p->voted[kind] = false;
+        m->links[count++] = i;
+    }
+    struct wire_msg answer = {.type = WIRE_ANSWER};
+    answer.vote.kind = (uint8_t)kind;
+    answer.vote.flag = flag;
+    if (count > 0) m->out.send(m->out.user, m->links, count, &answer);
+}
+
+/* All members wait, but for different answers, so no answer can ever come. */
+void votes_refuse_crossed(struct master *m)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->leaving) continue;
+        members++;
+        if (!p->voted[VOTE_UPDATE] && !p->voted[VOTE_PENDING]) return;
+        /* Waits in both: its synchronization may still complete (S2). */
+        if (p->sync.voted || p->sync.part != PART_NONE) return;
+    }
+    if (members == 0 || votes_all(m, VOTE_UPDATE)) return;
+    votes_answer(m, VOTE_UPDATE, 0xff);
+    votes_answer(m, VOTE_PENDING, 0xff);
+}
