@@ -5,6 +5,7 @@
 
 #include "../../src/peer/api.h"
 #include "../../src/peer/comm_device.h"
+#include "../../src/peer/comm_save.h"
 #include "../sim/election.h"
 
 #define ABSENT(type, name, result, ...)                                        \
@@ -32,6 +33,9 @@ ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,
 
 ABSENT(bool, io_loop_watch, false, struct io_loop *loop, struct io_watch *w,
        uint32_t mask)
+NOTHING(comm_samples_init, pcclComm_t *c)
+NOTHING(comm_samples_free, pcclComm_t *c)
+NOTHING(comm_save_end, pcclComm_t *c)
 /* Nobody listens. */
 atomic_bool comm_tell_state, trace_state;
 NOTHING(comm_tell_call, pcclComm_t *c, const char *name, uint64_t partner,
@@ -51,6 +55,9 @@ NOTHING(program_gives, const struct sim_proc *p, const struct wire_msg *msg)
 ABSENT(bool, program_quick, false, struct sim *s, struct sim_proc *p)
 ABSENT(uint64_t, spec_arguments, 0, const struct sim_spec *spec)
 NOTHING(program_free, struct sim_proc *p)
+NOTHING(counted_turn, struct sim *s, struct sim_proc *p)
+NOTHING(counted_told, struct sim *s, uint32_t link, const struct wire_msg *m)
+ABSENT(bool, counted_settled, true, const struct sim *s)
 ABSENT(bool, letters_turn, false, struct sim *s, struct sim_proc *p)
 ABSENT(bool, letters_delivered, true, const struct sim *s)
 NOTHING(shared_init, struct sim *s, struct sim_proc *p)
