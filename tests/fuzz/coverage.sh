@@ -34,6 +34,9 @@ master/blocked.c master/crossed.c master/deadlock.c master/dispute.c
 master/dispute_text.c master/edges.c
 master/limits.c master/master.c master/round.c master/round_ops.c
 master/round_view.c master/silence.c master/state_vote.c
+master/told.c master/master_status.c master/run_status.c
+master/run_status_json.c master/run_metrics.c master/stall.c
+master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
 launch/address.c launch/agent.c launch/agent_link.c launch/hosts.c
 launch/option_coordinator.c launch/option_env.c launch/option_places.c
 launch/option_table.c

@@ -1,11 +1,15 @@
 /* fuzz_master.c - plays a tape on the coordinator: any sequence of connections
  * and messages, well-formed or not. No assertion fails, everything it says can
- * be encoded, and when the last one has gone nothing is left. */
+ * be encoded, its status has no bytes that a terminal obeys, and when the last
+ * one has gone nothing is left. */
 #include "../../src/master/stall.h"
 #include "../../src/base/scope.h"
 #include "../../src/master/master.h"
+#include "../../src/master/master_status.h"
 #include "sparse.h"
 #include "tape.h"
+
+#include <stdlib.h>
 
 enum { LINKS = 8, SEARCHES = 4, WORLD_MAX = 64 /* links at a time */ };
 
@@ -17,6 +21,7 @@ struct search {
 
 struct universe {
     struct master *m;
+    struct status_desk desk;
     bool open[MASTER_LINKS_MAX];
     struct search searches[SEARCHES];
     uint32_t search_last;
@@ -44,12 +49,20 @@ static void close_effect(void *user, uint32_t link, const char *reason)
     struct universe *u = user;
     assert(u->open[link] && reason);
     u->open[link] = false;
+    status_desk_closed(&u->desk, link);
 }
 
 static void note_effect(void *user, const struct master_note *note)
 {
-    (void)user;
+    struct universe *u = user;
     assert(note->kind == NOTE_VIEW || note->peer);
+    status_desk_depart(&u->desk, u->m, note);
+}
+
+static void status_effect(void *user, uint32_t link, bool json)
+{
+    struct universe *u = user;
+    status_desk_ask(&u->desk, u->m, link, json, u->now);
 }
 
 static void look_effect(void *user, const struct wire_member *peer)
@@ -77,7 +90,9 @@ static bool search_effect(void *user, const struct master_search *search)
 static void feed(struct universe *u, struct master_event event)
 {
     event.now = u->now;
+    if (event.type == MASTER_CLOSED) status_desk_closed(&u->desk, event.link);
     master_step(u->m, &event);
+    status_desk_settle(&u->desk, u->m, u->now);
 }
 
 static void receive(struct universe *u, uint32_t link, const uint8_t *bytes,
@@ -324,6 +339,9 @@ static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
     msg.type = types[fuzz_below(in, ARRAY_COUNT(types))];
     uint8_t bits = fuzz_u8(in);
     const struct master_peer *p = &u->m->peers[link];
+    bool asks = msg.type == WIRE_WAITING && p->state == PEER_CONNECTED;
+    if (asks) msg.type = WIRE_STATUS_GET;
+    if (asks) msg.status.json = bits & 1;
     const struct master_group *g = &u->m->groups[p->group];
     msg.round = g->round - ((bits & 3) == 3 ? 1 : 0);
     if (msg.type == WIRE_VOTE || msg.type == WIRE_SYNC)
@@ -410,6 +428,7 @@ static void open_master(struct universe *u, const struct tape_record *config)
                                       .close = close_effect,
                                       .note = note_effect,
                                       .look = look_effect,
+                                      .status = status_effect,
                                       .search = search_effect},
                               .edges =
                                   bandwidth_init(edges, edges_size, WORLD_MAX),
@@ -424,15 +443,31 @@ static void open_master(struct universe *u, const struct tape_record *config)
     master_init(u->m, &c);
 }
 
+/* What an operator reads, with names that others gave. */
+static void read_status(struct universe *u, enum status_form form)
+{
+    struct status_writing w;
+    status_desk_write(&u->desk, u->m, form, &w);
+    assert(w.text);
+    for (size_t i = 0; i < w.size; i++)
+        assert(w.text[i] == '\n' || (uint8_t)w.text[i] >= ' ');
+    if (form == STATUS_JSON) assert(w.events <= w.history);
+    if (form == STATUS_JSON) assert(w.history <= w.size);
+    free(w.text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static struct universe u;
     struct fuzz_input in = {bytes, size};
     struct tape_record r = {.arg = 2, .size = 0};
     memset(&u, 0, sizeof u);
+    u.desk.host = UINT64_MAX; /* none of their processes is here */
     if (in.left >= TAPE_HEAD && in.at[0] == COORD_CONFIG) tape_next(&in, &r);
     open_master(&u, &r);
     while (tape_next(&in, &r)) play(&u, &r);
+    for (int form = 0; form < STATUS_FORMS; form++)
+        read_status(&u, (enum status_form)form);
 
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) {
         if (!u.open[i]) continue;

@@ -1,12 +1,15 @@
 /* fuzz_text.c - texts of the environment that every member reads: the
- * algorithms to force, and what the coordinator tells of tensors. */
+ * algorithms to force, and what the coordinator tells of tensors. And what a
+ * stranger asks of the coordinator's web server. */
 #include "fuzz.h"
 
 #include "../../src/base/wire.h"
 #include "../../src/elastic/state_list.h"
+#include "../../src/master/http_gate.h"
 #include "../../src/ring/algorithm_table.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,9 +68,66 @@ static void names(const uint8_t *in, size_t size)
     state_list_free(&list);
 }
 
+/* A word of a list, one that is cut or changed, or bytes. */
+static const char *word(struct fuzz_input *in, char to[64])
+{
+    static const char *const words[] = {"/",
+                                        "/status.json",
+                                        "/metrics",
+                                        "/healthz",
+                                        "GET",
+                                        "HEAD",
+                                        "localhost:80",
+                                        "127.0.0.1:1",
+                                        "[::1]",
+                                        "example.org",
+                                        "Bearer 0123456789abcdef",
+                                        "0123456789abcdef",
+                                        "18446744073709551615",
+                                        ""};
+    uint8_t which = fuzz_u8(in), change = fuzz_u8(in);
+    if (which % 16 == 15) return NULL;
+    (void)snprintf(to, 64, "%s", words[which % ARRAY_COUNT(words)]);
+    size_t size = strlen(to);
+    if (change > 128 && size > 0) to[change % size] = (char)fuzz_u8(in);
+    if (change > 240) to[fuzz_u8(in) % (size + 1)] = '\0';
+    return to;
+}
+
+/* Without the token nobody reads more than whether the server lives. */
+static void web(struct fuzz_input in)
+{
+    static const char token[] = "0123456789abcdef";
+    char to[5][64], text[64];
+    struct http_request r = {.method = word(&in, to[0]),
+                             .path = word(&in, to[1]),
+                             .host = word(&in, to[2]),
+                             .authorization = word(&in, to[3]),
+                             .token = word(&in, to[4])};
+    enum http_route route;
+    if (!r.method) r.method = "";
+    if (!r.path) r.path = "";
+    bool knows = (r.token && strcmp(r.token, token) == 0) ||
+                 (r.authorization && strstr(r.authorization, token));
+    int status = http_gate(&r, token, &route);
+    assert(status != 200 || knows || route == HTTP_HEALTH);
+    (void)http_gate(&r, NULL, &route);
+    const char *number = word(&in, text);
+    uint64_t after;
+    if (number && !http_token_fault(number))
+        assert(strlen(number) >= HTTP_TOKEN_MIN);
+    if (!http_after(number, &after)) return;
+    uint64_t last = fuzz_u8(&in);
+    size_t begin = in.left > 0 ? in.at[0] % (in.left + 1) : 0;
+    size_t at =
+        http_events_after((const char *)in.at, in.left, begin, last, after);
+    assert(at >= begin && at <= in.left);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t size)
 {
     if (size == 0) return 0;
+    web((struct fuzz_input){in, size});
     algorithms(in, size);
     names(in, size);
     return 0;
