@@ -59,6 +59,7 @@ void probe_ended(struct model *m, struct process *p, const struct trace *t)
     if (p->probe != t->round || p->probe_with != t->number) return;
     struct process *with = process_of(m, t->number);
     p->probe_due = false;
+    group_of(m, p->group)->pairs |= t->flag; /* R4a */
     if (t->flag && with && with->probe == t->round) with->probe_due = false;
 }
 

@@ -454,6 +454,7 @@ static const struct {
     {NULL, 200376},      /* R3d: a silent link was not dialed anew */
     {"scarce", 2301764}, /* S7b: a giver without memory is suspected */
     {NULL, 2006509}, /* V1: a vote that comes twice counts for the next call */
+    {NULL, 3000816}, /* O4: a probe fails, and the pair costs a member */
     {"fast", 2102248},     /* a program withheld what the others waited for */
     {"disagree", 2401945}, /* the model missed what the quorum had decided */
 };
@@ -478,7 +479,8 @@ static int list_failed(void)
     return 0;
 }
 
-static const char *const kinds[] = {"disagree", "fast", "rare", "scarce"};
+static const char *const kinds[] = {"disagree", "fast", "lasting", "rare",
+                                    "scarce"};
 
 static const char *kind_named(const char *name, size_t size)
 {
