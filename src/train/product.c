@@ -76,15 +76,8 @@ static void pack(float *to, struct product_in x, size_t rows, size_t inner,
         const size_t n = least(width, rows - i);
         const float *from = x.at + i * x.row;
         if (n < width) memset(to, 0, inner * width * sizeof *to);
-        if (x.row == 1) {
-            for (size_t k = 0; k < inner; k++) {
-                for (size_t r = 0; r < n; r++)
-                    to[k * width + r] = sign * from[k * x.column + r];
-            }
-            continue;
-        }
-        for (size_t r = 0; r < n; r++) {
-            for (size_t k = 0; k < inner; k++)
+        for (size_t k = 0; k < inner; k++) {
+            for (size_t r = 0; r < n; r++)
                 to[k * width + r] = sign * from[r * x.row + k * x.column];
         }
     }

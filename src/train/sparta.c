@@ -11,7 +11,7 @@ struct pcclSparta_t {
     size_t parts, stat_count;
     uint64_t every, seed;
     uint64_t steps;       /* shared */
-    uint64_t options[3];  /* of the digest: tensors, parts, seed */
+    uint64_t options[4];  /* of the digest: tensors, parts, every, seed */
     struct train_sum sum; /* values, statistics, members that have some */
     size_t room;          /* for values */
 };
@@ -82,14 +82,15 @@ static void scatter(const pcclSparta_t *s, const float *from,
 
 static void describe(pcclSparta_t *s)
 {
-    static const char *const names[] = {"list of tensors", "parts", "seed"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const names[] = {"list of tensors", "parts", "every",
+                                        "seed"};
+    for (size_t i = 0; i < 4; i++) {
         s->sum.arguments[i] = (pcclArgument_t){
             .name = names[i], .values = &s->options[i], .value_count = 1};
     }
-    s->sum.arguments[3] =
+    s->sum.arguments[4] =
         (pcclArgument_t){.name = "step", .values = &s->steps, .value_count = 1};
-    s->sum.argument_count = 4;
+    s->sum.argument_count = 5;
 }
 
 static pcclResult_t prepare(pcclSparta_t *s, const pcclSpartaOptions_t *options)
@@ -102,7 +103,8 @@ static pcclResult_t prepare(pcclSparta_t *s, const pcclSpartaOptions_t *options)
     s->sum.recv = train_vector(s->room + s->stat_count + 1);
     s->options[0] = s->tensors.digest;
     s->options[1] = s->parts;
-    s->options[2] = s->seed;
+    s->options[2] = s->every;
+    s->options[3] = s->seed;
     if (!s->sum.send || !s->sum.recv ||
         !train_state_add(&s->state, name, "steps", NULL, &s->steps, 1,
                          pcclUint64))
@@ -176,7 +178,8 @@ static void begin(pcclSparta_t *s, const float *const *weights,
     if (!has_some) memset(send, 0, count * sizeof *send);
     send[count++] = has_some;
     s->sum.count = s->sum.exact = count;
-    uint64_t agreed[] = {s->options[0], s->options[1], s->options[2], s->steps};
+    uint64_t agreed[] = {s->options[0], s->options[1], s->options[2],
+                         s->options[3], s->steps};
     s->sum.digest = train_digest(0, agreed, sizeof agreed);
 }
 

@@ -98,7 +98,7 @@ struct train_sum {
     pcclQuantizationOptions_t quantization;
     uint64_t digest; /* what members must agree on */
     /* Its parts, for the text; they stay until the sum has ended. */
-    pcclArgument_t arguments[4];
+    pcclArgument_t arguments[5];
     size_t argument_count;
     /* Its own: a quantized vector and the exact elements are two operations. */
     struct train_part {

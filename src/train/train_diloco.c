@@ -17,6 +17,7 @@ struct pcclDiloco_t {
      * flight, and the mean. */
     float *taken;
     struct train_sum sum;
+    uint64_t agreed;  /* digest of rate and momentum */
     pcclComm_t *comm; /* of the sum */
     bool has_taken, launched, has_landed;
 };
@@ -59,9 +60,13 @@ static void describe(pcclDiloco_t *d)
     s->arguments[0] = (pcclArgument_t){.name = "list of tensors",
                                        .values = &d->tensors.digest,
                                        .value_count = 1};
+    const float options[] = {d->options.rate, d->options.momentum};
+    d->agreed = train_digest(0, options, sizeof options);
     s->arguments[1] = (pcclArgument_t){
+        .name = "rate and momentum", .values = &d->agreed, .value_count = 1};
+    s->arguments[2] = (pcclArgument_t){
         .name = "outer step", .values = &d->step, .value_count = 1};
-    s->argument_count = 2;
+    s->argument_count = 3;
 }
 
 static pcclResult_t prepare(pcclDiloco_t *d, const float *const *weights)
@@ -219,7 +224,7 @@ pcclResult_t pcclDilocoTake(pcclDiloco_t *diloco, const float *const *weights,
 
 static pcclResult_t launch(pcclDiloco_t *d)
 {
-    uint64_t agreed[] = {d->tensors.digest, d->step};
+    uint64_t agreed[] = {d->tensors.digest, d->agreed, d->step};
     d->sum.digest = train_digest(0, agreed, sizeof agreed);
     return train_sum_launch(&d->sum, d->comm);
 }
