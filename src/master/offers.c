@@ -56,12 +56,10 @@ static void refuse_stale(struct master *m, uint32_t group)
 void offers_take(struct master *m, uint32_t link, const struct wire_msg *msg)
 {
     struct master_peer *p = &m->peers[link];
-    bool same = p->offer.on == msg->offer.on &&
-                p->offer.revision == msg->offer.revision;
     p->offer = (struct master_offer){.on = msg->offer.on,
                                      .revision = msg->offer.revision,
                                      .guests = msg->offer.guests};
-    if (!same) refuse_stale(m, p->group);
+    refuse_stale(m, p->group);
 }
 
 void offers_hello(struct master *m, uint32_t link, const struct wire_msg *msg)

@@ -516,6 +516,9 @@ void master_closes(struct model *m, struct process *p, uint32_t reason)
     case PAIRS: /* R4 */
         wrong = !g->pairs;
         break;
+    case TOO_OLD: /* S10f */
+        wrong = p->standing != REGISTERED || p->proposed;
+        break;
     case OTHER_REASON:
         wrong = true;
     }

@@ -317,6 +317,7 @@ void sim_faults(struct sim *s)
     const struct sim_options *o = &s->options;
     thaw(s);
     strange_turn(s);
+    fetch_turn(s);
     lasting_turn(s);
     if (s->healing) return;
     /* A transfer ends soon. */

@@ -20,6 +20,15 @@ bool lasting_is_over(const struct sim *s); /* all happened, and were watched */
 void lasting_heal(struct sim *s);
 void lasting_watch(struct sim *s, const struct sim_proc *p);
 
+/* fetch.c */
+void fetch_choose(struct sim_options *o, uint64_t seed);
+void fetch_turn(struct sim *s); /* after every step */
+void fetch_free(struct sim *s);
+void fetch_forget(struct sim_proc *p); /* what it offers; its session is gone */
+void fetch_hello(struct sim *s, struct sim_proc *p, struct wire_msg *hello);
+void fetch_judge(struct sim *s, uint32_t link, enum wire_type type);
+void fetch_watch(struct sim *s, const struct sim_proc *p, uint32_t conn);
+
 /* strange.c: some process is about to do it; a stranger calls. */
 void strange_stutter(struct sim *s);
 void strange_garble(struct sim *s);

@@ -100,6 +100,7 @@ void sim_run(struct sim *s)
 
 void sim_free(struct sim *s)
 {
+    fetch_free(s);
     witness_free(s);
     for (uint32_t left = s->live, i; sim_next(s, &left, &i);)
         sim_proc_end(s, &s->procs[i], false);

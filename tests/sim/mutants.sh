@@ -106,13 +106,14 @@ ring/pieces ring/plan ring/quantized ring/result_cache ring/op_describe ring/rin
 ring/single_copy ring/op_waits
 message/message message/message_receive message/message_rndv
 message/message_send
-elastic/session elastic/session_launch elastic/session_view
+elastic/offer elastic/prefetch elastic/session elastic/session_launch elastic/session_offer
+elastic/session_view
 elastic/session_sync elastic/session_verdict
 elastic/session_optimize elastic/session_samples elastic/session_waits elastic/view elastic/state elastic/state_list
 elastic/state_plan
 master/master master/round master/round_ops master/round_view master/order master/partition master/sites
 master/blocked master/crossed master/deadlock master/dispute master/dispute_text master/limits master/silence
-master/edges master/step_samples master/optimize master/bandwidth master/bandwidth_plan
+master/edges master/step_samples master/offers master/optimize master/bandwidth master/bandwidth_plan
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
 master/master_conn master/switchboard

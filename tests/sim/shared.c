@@ -6,6 +6,7 @@
  * process that is refused because it lacks the run's state loads the last
  * checkpoint. */
 #include "election.h"
+#include "faults.h"
 
 #include "../../include/pccl.h"
 #include "../../src/hash/hash.h"
@@ -90,6 +91,29 @@ static size_t state_size(const struct sim *s)
     return size;
 }
 
+size_t shared_size(const struct sim *s)
+{
+    return state_size(s);
+}
+
+/* On some processes a tensor lies on a device, on others it does not. */
+void shared_tensors(const struct sim *s, uint32_t uid, bool odd, uint8_t *bytes,
+                    struct state_tensor tensors[SIM_TENSORS])
+{
+    for (uint32_t i = 0; i < SIM_TENSORS; i++) {
+        size_t size = tensor_size(s, i);
+        tensors[i] = (struct state_tensor){.name = odd && i == 0 ? "odd" : "t",
+                                           .data = bytes,
+                                           .count = size,
+                                           .size = size};
+        if (size > 0 && (uid + i) % 3 == 0) {
+            tensors[i].device = &device;
+            tensors[i].data = (uint8_t *)((uintptr_t)bytes + DEVICE_BASE);
+        }
+        bytes += size;
+    }
+}
+
 void shared_init(struct sim *s, struct sim_proc *p)
 {
     struct sim_shared *x = &p->shared;
@@ -112,6 +136,7 @@ void shared_free(struct sim_proc *p)
     struct sim_shared *x = &p->shared;
     if (x->listed) state_list_free(&x->list);
     x->listed = false;
+    fetch_forget(p);
     free(x->bytes);
     free(x->before);
     x->bytes = x->before = NULL;
@@ -154,21 +179,7 @@ bool shared_begin(struct sim *s, struct sim_proc *p)
     err(s, x);
     memcpy(x->before, x->bytes, x->size);
     x->odd = sim_pick(s, s->options.storm ? 8 : 50) == 0;
-    uint8_t *at = x->bytes;
-    for (uint32_t i = 0; i < SIM_TENSORS; i++) {
-        size_t size = tensor_size(s, i);
-        tensors[i] =
-            (struct state_tensor){.name = x->odd && i == 0 ? "odd" : "t",
-                                  .data = at,
-                                  .count = size,
-                                  .size = size};
-        /* On some processes it lies on a device, on others it does not. */
-        if (size > 0 && (p->uid + i) % 3 == 0) {
-            tensors[i].device = &device;
-            tensors[i].data = (uint8_t *)((uintptr_t)at + DEVICE_BASE);
-        }
-        at += size;
-    }
+    shared_tensors(s, p->uid, x->odd, x->bytes, tensors);
     bool ok = state_list_make(&x->list, tensors, SIM_TENSORS, 1);
     SIM_CHECK(s, ok || s->options.scarce, "no memory");
     if (!ok) return false; /* the program calls again */
@@ -273,6 +284,8 @@ static void check_success(struct sim *s, struct sim_proc *p, uint64_t revision,
     sim_coverage.sync_received += rx > 0;
     sim_coverage.sync_blocks += rx > 0 && rx < x->size;
     sim_coverage.sync_alone += p->session->view->size == 1;
+    sim_coverage.fetch_exact += x->fetched && rx == 0;
+    x->fetched = false;
     if (x->odd || x->liar) return;
     if (!c->bytes) c->bytes = malloc(x->size);
     assert(c->bytes);

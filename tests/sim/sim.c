@@ -234,6 +234,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.one_host)
         hello.hello.self.host = s->options.pairwise ? 2 : 1;
     hello.hello.self.addr.port = (uint16_t)p->uid;
+    fetch_hello(s, p, &hello);
     session_hello(p->session, &hello);
     p->program.progress_at = s->now;
     SIM_TRACE(s, "process %u starts, group %u", p->uid, group);
@@ -344,7 +345,9 @@ static bool conn_write(struct sim *s, struct sim_proc *p, uint32_t conn)
     struct net_stream *st = &s->streams[stream];
     struct net_pipe *pipe = &st->pipe[side];
     struct conn_part parts[2];
+    bool begins = conn_sent_all(e->links.conns[conn]);
     uint32_t count = engine_tx_window(e, conn, parts);
+    if (begins && count > 0) fetch_watch(s, p, conn);
     if (count == 0) {
         engine_clear_dirty(e, conn);
         p->conns[conn].blocked = false;

@@ -9,6 +9,7 @@
 
 #include "../../src/master/master.h"
 #include "../../src/master/switchboard.h"
+#include "../../src/elastic/prefetch.h"
 #include "../../src/elastic/session.h"
 #include "../../src/ring/algorithm_table.h"
 #include "../../src/ring/op.h"
@@ -28,6 +29,7 @@ enum {
     SIM_TENSORS = 4,
     SIM_GROUPS = 2,
     SIM_SEARCHES_MAX = 8,
+    SIM_FETCHERS_MAX = 6,
     SIM_IDS_MAX = 2048, /* of one universe */
     SIM_HOLE = 100,     /* bytes of the largest packet that is small */
     SIM_STEPS_KEPT = 256,
@@ -83,6 +85,9 @@ enum {
     X(fast_leaving) X(fast_crash) X(fast_crash_amid) X(fast_survived) \
     X(fast_lost) X(fast_again) X(fast_invalid) X(fast_failed) X(fast_usage) \
     X(fast_gives) X(fast_given) X(fast_letters) \
+    X(fetch) X(fetch_done) X(fetch_served) X(fetch_same) X(fetch_device) \
+    X(fetch_lost) X(fetch_left) X(fetch_nobody) X(fetch_old) X(fetch_joined) \
+    X(fetch_exact) X(fetch_refused) X(fetch_full) \
     X(half_message) X(slow_reader) X(lingered) X(backlog) \
     X(scarce) X(scarce_launch) X(scarce_gone) \
     X(counted) X(counted_reached) X(counted_over) X(counted_none)
@@ -167,6 +172,8 @@ struct sim_shared {
     bool liar;   /* has changed a byte after it voted */
     bool listed;
     struct state_list list;
+    struct state_list *offered; /* to newcomers; NULL: nothing */
+    bool fetched;               /* was one, and has downloaded */
 };
 
 /* Messages, by the id of the other end. */
@@ -209,6 +216,19 @@ struct sim_fast {
 struct sim_clock {
     pccl_ns began, base; /* by the universe's time, and by this clock */
     int32_t rate;        /* thousandths */
+};
+
+/* A newcomer that downloads before it joins (fetch.c). */
+struct sim_fetcher {
+    bool used;
+    uint32_t group, uid; /* uid: which of its tensors are on a device */
+    struct prefetch *core;
+    struct state_list list;
+    uint8_t *bytes;
+    int control, data; /* streams; -1: none */
+    uint32_t attempt;  /* of the data stream */
+    struct net_pipe rx;
+    pccl_ns asked_at, leave_at;
 };
 
 /* What it still does that nobody does who is correct (strange.c). */
@@ -316,6 +336,7 @@ struct sim_options {
     bool clocks;                         /* run at different speeds */
     uint32_t alive_max;                  /* processes at a time */
     uint32_t narrow; /* bytes in flight from the master to each; 0: any */
+    uint32_t fetch;  /* newcomers that download first: a rate (fetch.c) */
 };
 
 struct sim_search_job {
@@ -356,7 +377,9 @@ struct sim {
     uint32_t slots; /* of procs, that are used */
     struct sim_clock master_clock;
     struct sim_caller callers[SIM_CALLERS_MAX];
-    uint32_t evictions; /* since then */
+    struct sim_fetcher fetchers[SIM_FETCHERS_MAX];
+    struct sim_fetcher *joins; /* it becomes the process that starts now */
+    uint32_t evictions;        /* since then */
     struct sim_search_job searches[SIM_SEARCHES_MAX];
     struct oracle *oracle;
     struct election *election;
@@ -504,6 +527,9 @@ bool sim_search(void *sim, const struct master_search *search);
 bool sim_search_turn(struct sim *s); /* true if one ended */
 
 /* shared.c */
+size_t shared_size(const struct sim *s);
+void shared_tensors(const struct sim *s, uint32_t uid, bool odd, uint8_t *bytes,
+                    struct state_tensor tensors[SIM_TENSORS]);
 void shared_init(struct sim *s, struct sim_proc *p);
 void shared_free(struct sim_proc *p);
 bool shared_begin(struct sim *s, struct sim_proc *p); /* false: no master */

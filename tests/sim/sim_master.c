@@ -88,6 +88,7 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
               (unsigned long long)s->master->peers[link].info.id, reason);
     sim_coverage.evicted += strstr(reason, "silent") != NULL;
     sim_coverage.unanswered += strstr(reason, "did not answer") != NULL;
+    sim_coverage.fetch_refused += strstr(reason, "download") != NULL;
     sim_coverage.stopped += strstr(reason, "stopped") != NULL;
     check_eviction(s, &s->master->peers[link], reason);
     witness_closed(s, link, reason);
@@ -113,6 +114,7 @@ static void step_out(void *user, struct master_event *e)
     e->now = strange_now(s, &s->master_clock);
     uint32_t before = s->master->round_last;
     master_step(s->master, e);
+    if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
     election_settled(s);
     witness_settled(s);
     uint32_t begun = s->master->round_last - before;

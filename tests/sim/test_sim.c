@@ -5,6 +5,7 @@
  * Method: each seed is one universe; see sim.h.
  * Replay: ./test_sim SEED 1 runs exactly the same events again; with
  * SIM_TRACE=1 in the environment it prints them. PCCL_SOAK=1 runs many. */
+#include "faults.h"
 #include "rare.h"
 #include "scarce.h"
 #include "tally.h"
@@ -419,6 +420,7 @@ static void universe(uint64_t seed)
     if (is_kind("disagree")) disagree(&options, seed);
     if (is_kind("lasting")) endure(&options, seed);
     choose_scarce(&options, seed);
+    fetch_choose(&options, seed);
     bool rare = is_rare(seed) && options.single == SINGLE_NONE;
     rare_begin(seed, rare);
     tally_begin();

@@ -280,6 +280,7 @@ void witness_closed(struct sim *s, uint32_t link, const char *reason)
                    : strstr(reason, "silent")          ? SILENT
                    : strstr(reason, "stopped")         ? SILENT
                    : strstr(reason, "did not say")     ? SILENT
+                   : strstr(reason, "download again")  ? TOO_OLD
                    : strstr(reason, "cannot exchange") ? PAIRS
                                                        : OTHER_REASON;
     if (s->witness) event(s, TRACE_CLOSED, s->witness->uids[link], why);
