@@ -3,8 +3,11 @@
  *     pccl-master -n 4 --elastic elastic_train FILE
  *     pccl-master --join HOST:PORT -n 2 elastic_train FILE     (any time later)
  *
+ *     pccl-master -n 4 --elastic --restart 5 elastic_train --checkpoint DIR
+ * FILE
+ *
  * It adds to train_text.c a list of the shared state and two calls at the top
- * of the loop.
+ * of the loop. The third line also goes on when all ranks have died.
  *
  * Order of calls for newcomers: they wait in MPI_Init until the members call
  * PCCL_Update_topology; both calls return at the same point, with the same
@@ -44,6 +47,28 @@ static void admit_newcomers(void)
     if (pending) PCCL_Update_topology(MPI_COMM_WORLD);
 }
 
+/* What the newest checkpoint has, if there is one. */
+static void resume(const struct train_args *args, PCCL_Shared_state *state,
+                   const struct model *model)
+{
+    int found = 0;
+    if (!args->checkpoint) return;
+    PCCL_Load_state(MPI_COMM_WORLD, state, args->checkpoint, NULL, &found);
+    if (!found) return;
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    printf("rank %d: resumes after step %lld\n", rank,
+           (long long)model->state->step);
+}
+
+/* A failure does not end the training: the library prints it. */
+static void save(const struct train_args *args, const PCCL_Shared_state *state,
+                 int64_t step)
+{
+    if (args->checkpoint && step % args->save_every == 0)
+        (void)PCCL_Save_state(MPI_COMM_WORLD, state, args->checkpoint, 0);
+}
+
 static float train(const struct train_args *args, const struct text *text,
                    struct model *model, PCCL_Shared_state *state,
                    int first_rank)
@@ -70,6 +95,7 @@ static float train(const struct train_args *args, const struct text *text,
         if (lacked > 0)
             printf("rank %d: lacked %lld bytes after step %lld\n", rank, lacked,
                    (long long)model->state->step);
+        save(args, state, model->state->step);
     }
     return loss;
 }
@@ -87,6 +113,7 @@ int main(int argc, char **argv)
     }
     MPI_Init(&argc, &argv);
     PCCL_Shared_state *state = list_state(&model);
+    resume(&args, state, &model);
     long long lacked = share_state(state);
     int rank, world;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

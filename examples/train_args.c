@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const struct option options[] = {
@@ -13,11 +14,15 @@ static const struct option options[] = {
     {"batch", required_argument, NULL, 'b'},
     {"hidden", required_argument, NULL, 'h'},
     {"die", required_argument, NULL, 'd'},
+    {"checkpoint", required_argument, NULL, 'c'},
+    {"save-every", required_argument, NULL, 'e'},
     {NULL, 0, NULL, 0},
 };
 
 static const char usage[] =
-    "usage: %s [--steps N] [--batch N] [--hidden N] [--die RANK:STEP] FILE\n";
+    "usage: %s [--steps N] [--batch N] [--hidden N] [--die "
+    "RANK:STEP|all:STEP]\n"
+    "       [--checkpoint DIRECTORY] [--save-every N] FILE\n";
 
 /* Parses a number of low..1000000 that ends at `end`. */
 static bool number(int *out, const char *text, int low, char end,
@@ -34,8 +39,11 @@ static bool number(int *out, const char *text, int low, char end,
 
 bool train_args_parse(struct train_args *args, int argc, char **argv)
 {
-    *args = (struct train_args){
-        .steps = 300, .batch = 256, .hidden = 128, .die_rank = -1};
+    *args = (struct train_args){.steps = 300,
+                                .batch = 256,
+                                .hidden = 128,
+                                .die_rank = -1,
+                                .save_every = 50};
     bool ok = true;
     int option;
     while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -51,8 +59,17 @@ bool train_args_parse(struct train_args *args, int argc, char **argv)
             ok = number(&args->hidden, optarg, 1, '\0', NULL);
             break;
         case 'd':
-            ok = number(&args->die_rank, optarg, 0, ':', &step) &&
+            args->die_rank = -2;
+            step = optarg + 4;
+            ok = (strncmp(optarg, "all:", 4) == 0 ||
+                  number(&args->die_rank, optarg, 0, ':', &step)) &&
                  number(&args->die_step, step, 0, '\0', NULL);
+            break;
+        case 'c':
+            args->checkpoint = optarg;
+            break;
+        case 'e':
+            ok = number(&args->save_every, optarg, 1, '\0', NULL);
             break;
         default:
             ok = false;
@@ -69,7 +86,10 @@ bool train_args_parse(struct train_args *args, int argc, char **argv)
 
 void train_die(const struct train_args *args, int first_rank, int64_t step)
 {
-    if (first_rank == args->die_rank && step == args->die_step) raise(SIGKILL);
+    const char *restart = getenv("PCCL_RESTART");
+    bool first = !restart || *restart == '0';
+    bool chosen = args->die_rank == -2 || first_rank == args->die_rank;
+    if (first && chosen && step == args->die_step) raise(SIGKILL);
 }
 
 void train_begin(int rank, int world, const struct model *model)

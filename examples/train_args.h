@@ -9,14 +9,17 @@ struct train_args {
     int steps;
     int batch;    /* samples per step, of all processes together */
     int hidden;   /* units of the model's hidden layer */
-    int die_rank; /* initial rank of the process to kill, -1: none */
+    int die_rank; /* initial rank of the process to kill, -1: none, -2: all */
     int die_step; /* step at which it kills itself */
+    const char *checkpoint; /* directory of checkpoints, NULL: none */
+    int save_every;         /* steps from one to the next */
 };
 
 /* False, with a line on stderr, if the command line is wrong. */
 bool train_args_parse(struct train_args *args, int argc, char **argv);
 
-/* Raises SIGKILL if --die selects this process and step. */
+/* Raises SIGKILL if --die selects this process and step, but not in a job that
+ * was started again. */
 void train_die(const struct train_args *args, int first_rank, int64_t step);
 
 /* Prints the first line of every rank. */

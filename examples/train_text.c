@@ -45,6 +45,10 @@ int main(int argc, char **argv)
     struct text text;
     struct model model;
     if (!train_args_parse(&args, argc, argv)) return 2;
+    if (args.checkpoint) {
+        fprintf(stderr, "checkpoints are in elastic_train\n");
+        return 2;
+    }
     if (!text_load(&text, args.path)) return 1;
     if (!model_create(&model, (size_t)args.hidden)) {
         fprintf(stderr, "out of memory\n");

@@ -221,6 +221,51 @@ PCCL_EXPORT int PCCL_State_set_revision(PCCL_Shared_state *state,
 PCCL_EXPORT int PCCL_Sync_shared_state(MPI_Comm comm, PCCL_Shared_state *state,
                                        int strategy, MPI_Count *received);
 
+/* Checkpoints of the shared state, as files of a directory: a safetensors file
+ * and a manifest (docs/checkpoint.md; pccl.h has the whole contract). A program
+ * loads once, before its first synchronization, and saves every so often, after
+ * one:
+ *
+ *   PCCL_Load_state(MPI_COMM_WORLD, state, directory, NULL, &found);
+ *   loop: PCCL_Sync_shared_state(...)
+ *         if (step % 100 == 0) PCCL_Save_state(..., state, directory, 0);
+ *
+ * A job whose ranks have all died, started again (pccl-master --restart), then
+ * goes on from the last checkpoint.
+ *
+ * PCCL_Save_state copies the buffers, in rank 0; a thread writes them. Other
+ * ranks return at once. `comm` is the world or a duplicate of it. The directory
+ * has to be there. The latest `keep` checkpoints stay, with 0 two. If the save
+ * before is not complete, the call waits for it; if that one failed, the call
+ * returns its error, and saves nothing.
+ *
+ * MPI_SUCCESS      it will be written, or another rank writes.
+ * MPI_ERR_IO       of this or the last save: no directory, a full disk, ...;
+ *                  the text (MPI_Error_string) has file and reason. It is
+ *                  returned like an error of MPI's files, and does not go to
+ *                  the error handler. Older checkpoints are as they were.
+ * MPI_ERR_ARG      an argument, or a name in the list, is wrong.
+ * MPI_ERR_OTHER    this rank was evicted, or the run is over.
+ *
+ * PCCL_Await_save waits until the save of this rank is on the disk, and returns
+ * the same; MPI_Finalize waits, too. */
+PCCL_EXPORT int PCCL_Save_state(MPI_Comm comm, const PCCL_Shared_state *state,
+                                const char *directory, int keep);
+PCCL_EXPORT int PCCL_Await_save(MPI_Comm comm);
+
+/* Reads the latest checkpoint, or (revision not NULL) that of a revision, into
+ * the buffers, and sets the revision of the list. Local. *found is 0 if there
+ * is none: a first start. A rank that has found none receives the state in the
+ * synchronization. Nothing is overwritten before all of it has been verified.
+ *
+ * MPI_SUCCESS      *found is set.
+ * MPI_ERR_ARG      it has other buffers; the message names the first.
+ * MPI_ERR_IO       it cannot be read, or was damaged or edited; the message
+ *                  names the file or the buffer. */
+PCCL_EXPORT int PCCL_Load_state(MPI_Comm comm, PCCL_Shared_state *state,
+                                const char *directory, const uint64_t *revision,
+                                int *found);
+
 /* User-level failure mitigation: the calls that MPICH's mpi.h lacks, as in
  * Open MPI's mpi-ext.h. MPIX_Comm_shrink, MPIX_Comm_agree and the others are in
  * mpi.h.

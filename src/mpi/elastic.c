@@ -1,5 +1,6 @@
 /* elastic.c - implements mpi_pccl.h. */
 #include "coll.h"
+#include "elastic.h"
 #include "mpi_comm.h"
 #include "rank_use.h"
 #include "type.h"
@@ -153,13 +154,6 @@ int PCCL_Get_progress(MPI_Comm handle, PCCL_Progress *progress)
 }
 
 /* ----------------------------------------------------------- shared state */
-
-struct PCCL_Shared_state {
-    uint64_t revision;
-    bool synced; /* the next synchronization has the next revision */
-    int count, room;
-    pcclTensorInfo_t *infos; /* names are owned */
-};
 
 int PCCL_State_create(PCCL_Shared_state **state)
 {

@@ -184,7 +184,9 @@ static void *write_thread(void *user)
         unique = (uint64_t)comm_now() ^ (uint64_t)getpid() << 40;
     bool good = checkpoint_write(&s->files, &s->tensors.m, s->tensors.data,
                                  s->keep, unique, &s->size, &s->error);
-    if (!good) LOG(LOG_WARN, "checkpoint: %s", s->error.text);
+    if (!good)
+        LOG(LOG_WARN, "checkpoint: %s (directory %s)", s->error.text,
+            s->directory);
     free(s->copy);
     s->copy = NULL;
     comm_lock(s->comm);
@@ -360,6 +362,8 @@ int comm_save_begin(pcclComm_t *c, const pcclSharedState_t *state,
     if (!good || !start_thread(s)) {
         c->save = NULL;
         pthread_cond_broadcast(&c->changed);
+        LOG(LOG_WARN, "checkpoint: %s (directory %s)", s->error.text,
+            s->directory);
         result = report(c, &s->error, s->directory);
         save_free(s);
         return result;
