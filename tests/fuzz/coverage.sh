@@ -18,7 +18,7 @@ done
 
 # Frames and their connections; memory of other processes; operations; messages;
 # shared state; the coordinator's words, and those to the coordinator; the
-# launcher.
+# launcher; checkpoints.
 files='
 base/cursor.h base/wire.c
 link/channel.h link/conn.c link/conn_receive.c link/conn_send.c link/frame.c
@@ -41,6 +41,7 @@ launch/address.c launch/agent.c launch/agent_link.c launch/hosts.c
 launch/option_coordinator.c launch/option_env.c launch/option_places.c
 launch/option_table.c
 launch/options.c launch/remote.c
+checkpoint/manifest_read.c checkpoint/snapshot_name.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -53,7 +54,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
-fuzzers='conn master wire frame text launch agent remote'
+fuzzers='conn master wire frame text launch agent remote manifest'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
