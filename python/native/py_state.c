@@ -1,4 +1,4 @@
-/* py_state.c - shared state. */
+/* py_state.c - shared state, and its checkpoints. */
 #include "py_native.h"
 
 #include <stdlib.h>
@@ -121,9 +121,148 @@ static PyObject *comm_sync(PyObject *object, PyObject *const *args,
     return result;
 }
 
+/* ------------------------------------------------------------ checkpoints */
+
+struct checkpoint {
+    struct sync sync; /* the state, and no call */
+    const char *directory;
+    PyObject *path; /* keeps it */
+    pcclSaveOptions_t save;
+    pcclLoadOptions_t load;
+    pcclCheckpointInfo_t info;
+};
+
+static int save_step(void *argument)
+{
+    struct checkpoint *c = argument;
+    return (int)pcclSaveState(c->sync.comm, &c->sync.state, c->directory,
+                              &c->save);
+}
+
+static int await_step(void *argument)
+{
+    struct checkpoint *c = argument;
+    return (int)pcclAwaitSave(c->sync.comm, &c->info);
+}
+
+static int load_step(void *argument)
+{
+    struct checkpoint *c = argument;
+    return (int)pcclLoadState(c->sync.comm, &c->sync.state, c->directory,
+                              &c->load, &c->info);
+}
+
+/* A str, bytes or os.PathLike. */
+static bool checkpoint_path(struct checkpoint *c, PyObject *path)
+{
+    if (!PyUnicode_FSConverter(path, &c->path)) return false;
+    c->directory = PyBytes_AsString(c->path);
+    return c->directory != NULL;
+}
+
+/* None where `nothing` is the result and no error. */
+static PyObject *checkpoint_call(struct py_comm *self, struct checkpoint *c,
+                                 int (*step)(void *argument),
+                                 const char *function, int nothing)
+{
+    PyObject *result = NULL;
+    c->info.size = sizeof c->info;
+    if ((c->sync.comm = py_comm_enter(self, function))) {
+        int rc = py_block(self, step, c);
+        if (rc == pcclSuccess)
+            result = Py_BuildValue(
+                "KLLKk", (unsigned long long)c->info.revision,
+                (long long)c->info.time_ns, (long long)c->info.cut_ns,
+                (unsigned long long)c->info.bytes,
+                (unsigned long)c->info.world_size);
+        else if (rc == nothing) {
+            Py_INCREF(Py_None);
+            result = Py_None;
+        } else if (rc > 0)
+            py_raise_last(self, rc, function);
+        py_comm_leave(self);
+    }
+    return result;
+}
+
+static void checkpoint_free(struct checkpoint *c)
+{
+    sync_free(&c->sync);
+    Py_XDECREF(c->path);
+}
+
+static PyObject *comm_save(PyObject *object, PyObject *const *args,
+                           Py_ssize_t given, PyObject *keywords)
+{
+    static const char *const names[] = {"entries", "directory",   "revision",
+                                        "keep",    "synchronous", "this_peer"};
+    PyObject *got[6];
+    uint64_t revision, keep, synchronous, this_peer;
+    PyObject *result = NULL;
+    if (!py_arguments("save", names, 6, 6, 6, args, given, keywords, got) ||
+        !py_number(got[2], "revision", UINT64_MAX, &revision) ||
+        !py_number(got[3], "keep", UINT32_MAX, &keep) ||
+        !py_number(got[4], "wait", 1, &synchronous) ||
+        !py_number(got[5], "this_peer", 1, &this_peer))
+        return NULL;
+    struct checkpoint c = {.sync.strategy =
+                               PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY,
+                           .sync.state.revision = revision,
+                           .save = {.size = sizeof c.save,
+                                    .keep = (uint32_t)keep,
+                                    .synchronous = (uint32_t)synchronous,
+                                    .this_peer = (uint32_t)this_peer}};
+    if (checkpoint_path(&c, got[1]) && sync_open(&c.sync, got[0]))
+        result = checkpoint_call((struct py_comm *)object, &c, save_step,
+                                 "save", pcclSuccess);
+    checkpoint_free(&c);
+    return result;
+}
+
+static PyObject *comm_await_save(PyObject *object, PyObject *unused)
+{
+    struct checkpoint c = {0};
+    (void)unused;
+    return checkpoint_call((struct py_comm *)object, &c, await_step,
+                           "await_save", pcclSuccess);
+}
+
+static PyObject *comm_load(PyObject *object, PyObject *const *args,
+                           Py_ssize_t given, PyObject *keywords)
+{
+    static const char *const names[] = {"entries", "directory", "choice",
+                                        "value"};
+    PyObject *got[4];
+    uint64_t choice, value;
+    PyObject *result = NULL;
+    if (!py_arguments("load", names, 4, 4, 4, args, given, keywords, got) ||
+        !py_number(got[2], "choice", 3, &choice) ||
+        !py_number(got[3], "value", UINT64_MAX, &value))
+        return NULL;
+    struct checkpoint c = {
+        .load = {.size = sizeof c.load,
+                 .choice = (pcclLoadChoice_t)choice,
+                 .time_ns = choice == pcclLoadNearest ? (int64_t)value : 0,
+                 .revision = value}};
+    if (checkpoint_path(&c, got[1]) && sync_open(&c.sync, got[0]))
+        result = checkpoint_call((struct py_comm *)object, &c, load_step,
+                                 "load", pcclNoSharedStateAvailable);
+    checkpoint_free(&c);
+    return result;
+}
+
 PyMethodDef py_state_methods[] = {
     PY_METHOD("_sync", comm_sync,
               "_sync(entries, revision, strategy=0)\n--\n\nMakes the arrays "
               "of all members equal. Returns (revision, tx_bytes, rx_bytes)."),
+    PY_METHOD("_save", comm_save,
+              "_save(entries, directory, revision, keep, synchronous, "
+              "this_peer)\n--\n\nWrites a checkpoint."),
+    {"_await_save", comm_await_save, METH_NOARGS,
+     "_await_save()\n--\n\nWaits for the checkpoint under way. Returns "
+     "(revision, time_ns, cut_ns, bytes, world_size)."},
+    PY_METHOD("_load", comm_load,
+              "_load(entries, directory, choice, value)\n--\n\nReads a "
+              "checkpoint. Returns as _await_save, or None."),
     {NULL, NULL, 0, NULL},
 };

@@ -17,7 +17,8 @@ import subprocess
 import sys
 import zipfile
 
-NEEDED = ["scikit-build-core>=0.10", "pytest", "numpy", "ml_dtypes", "mypy"]
+NEEDED = ["scikit-build-core>=0.10", "pytest", "numpy", "ml_dtypes", "mypy",
+          "safetensors"]
 WHEEL_MOST = 5_000_000
 PATIENCE = 1800
 SOURCE = pathlib.Path(__file__).resolve().parents[2]

@@ -27,11 +27,12 @@ from pccl.errors import (
     RankConnectionLost, Result, TimedOut, TooFewPeers,
     TopologyOptimizationFailed, UpdateTopologyFailed)
 from pccl.run import (
-    Attribute, Event, Master, Member, Operation, ReduceInfo, ReduceOp, Run,
-    SyncInfo, connect, quantization)
+    Attribute, Checkpoint, Event, Master, Member, Operation, ReduceInfo,
+    ReduceOp, Run, SyncInfo, connect, quantization)
 
 __all__ = [
     "connect", "Run", "Master", "Operation", "Member", "Event", "SyncInfo",
+    "Checkpoint",
     "quantization", "get_include", "get_library_dir",
     "cuda", "Communicator", "MasterNode", "ReduceOp", "Attribute",
     "SharedStateSyncStrategy", "DataType", "DeviceType", "DistributionHint",

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import time
 import weakref
 from collections.abc import Sequence
@@ -45,6 +46,16 @@ class SyncInfo(NamedTuple):
     rx_bytes: int
 
 
+class Checkpoint(NamedTuple):
+    """What a checkpoint has."""
+
+    revision: int
+    time_ns: int  # of the copy, since 1970
+    cut_ns: int   # the time that a load chose by
+    bytes: int    # of both files
+    world_size: int
+
+
 _STRATEGIES = {"popular": 0, "receive": 1, "send": 2}
 
 # Whoever is alive at the end of the interpreter leaves its run then: arrays go
@@ -70,6 +81,7 @@ class Run(_native.Comm):
     """
 
     _revision = 0
+    _last = 0  # of the last synchronization, or of what was loaded
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
         self = super().__new__(cls, *args, **keywords)
@@ -190,7 +202,54 @@ class Run(_native.Comm):
         if strategy != "send":
             flat.write_back()
         self._revision = got + 1
+        self._last = got
         return SyncInfo(got, sent, received)
+
+    def save(self, directory: str | os.PathLike[str], state: Any, *,
+             keep: int = 2, wait: bool = False,
+             this_member: bool = False) -> None:
+        """Writes a checkpoint of the state, after a sync() of it.
+
+        All members call; the one with rank 0 copies the arrays and writes in
+        the background (wait: without copy, and before it returns). The latest
+        `keep` checkpoints of the group stay. If the save before failed, its
+        FileError is raised and nothing is saved. this_member: this one writes,
+        whatever its rank.
+        """
+        flat = _state.flatten(state)
+        self._save(flat.entries, directory, self._last, keep, int(wait),
+                   int(this_member))
+
+    def await_save(self) -> Checkpoint | None:
+        """Waits until the checkpoint is on the disk; None: there was none.
+
+        Raises FileError if it could not be written.
+        """
+        done = Checkpoint(*self._await_save())
+        return done if done.bytes > 0 else None
+
+    def load(self, directory: str | os.PathLike[str], state: Any, *,
+             revision: int | None = None, time_ns: int | None = None
+             ) -> Checkpoint | None:
+        """Reads a checkpoint into the state; None: there is none.
+
+        It is the newest that all groups have come to, that of a revision, or
+        the one nearest to a time. The next sync() has its revision. Nothing is
+        overwritten unless all of it is what was written; FileError says what
+        is not.
+        """
+        flat = _state.flatten(state)
+        choice, value = 0, 0
+        if revision is not None:
+            choice, value = 3, revision
+        elif time_ns is not None:
+            choice, value = 2, time_ns
+        found = self._load(flat.entries, directory, choice, value)
+        if found is None:
+            return None
+        flat.write_back()
+        self._revision = self._last = found[0]
+        return Checkpoint(*found)
 
 
 def connect(address: str | None = None, *, group: int = 0,
