@@ -1047,6 +1047,131 @@ PCCL_EXPORT pcclResult_t pcclCollective(const pcclCollective_t *op,
  * pcclInvalidUsage     nothing is under way with this tag. */
 PCCL_EXPORT pcclResult_t pcclFailCollective(pcclComm_t *comm, uint64_t tag);
 
+/* ------------------------------------------------- partial all-reduce
+ * An all-reduce that does not wait: for training on hosts that come, go and
+ * stall. A round ends by its deadline with what has come by then. The vector is
+ * cut into parts, one for each member that called in time, larger where the
+ * coordinator has measured more bandwidth. Each part is, on all members, either
+ * the same bits from the same contributors, or missing, and then recvbuf holds
+ * what it held before. All get the same map of parts. */
+
+typedef struct pcclPartialDescriptor_t {
+    size_t size;             /* sizeof(pcclPartialDescriptor_t), for growth */
+    uint64_t tag;            /* a name of its own: no relation to the tags of
+                                other collectives. At most 64 per group */
+    size_t count;            /* elements */
+    pcclDataType_t datatype; /* AVG: one of the four floating-point types */
+    pcclRedOp_t op;          /* pcclAvg: sum of weight * x / sum of weights;
+                                pcclSum: sum of x */
+    double weight;           /* of this member's contribution, such as the
+                                number of its samples; finite and > 0 */
+    uint32_t deadline_ms;    /* of the round, from the first member's call on;
+                                1 to 2^31 - 1 */
+    uint32_t gather_ms;      /* for this long the first one waits for others to
+                                call before data move; at most deadline_ms.
+                                0: a quarter of deadline_ms */
+    uint32_t
+        evict_after; /* a member whose contribution is in no part of so
+                        many rounds of this tag in a row, although they
+                        have parts, is evicted from the run. The training
+                        stack that this call is made for uses 2. 0: never */
+} pcclPartialDescriptor_t;
+
+typedef struct pcclPartialPart_t {
+    size_t begin, count;   /* elements of the vector */
+    double weight;         /* sum of the weights of its contributors, or 0 */
+    uint32_t contributors; /* number of them; 0: missing */
+} pcclPartialPart_t;
+
+/* The map of coverage, equal on all members but for the last three fields. The
+ * arrays are the caller's. They may be NULL (room 0), and are filled up to
+ * their room; *_count tell how many entries there are. */
+typedef struct pcclPartialInfo_t {
+    size_t size;              /* in: sizeof(pcclPartialInfo_t), for growth */
+    pcclPartialPart_t *parts; /* ascending, without gaps */
+    size_t part_room;         /* in; parts are never more than 256 */
+    uint64_t *members;        /* ids (pcclMember_t.id) of those that the round
+                                 was for, in the order of the sums */
+    size_t member_room;       /* in */
+    /* Who contributed: bit m % 8 of byte m / 8 of row p stands for member m in
+     * part p. A row has set_size bytes. */
+    uint8_t *sets;
+    size_t set_room;                           /* in: bytes */
+    size_t part_count, member_count, set_size; /* out, as all that follows */
+    uint64_t round;                            /* number of the round */
+    size_t elements;             /* in parts that are not missing */
+    int contributed;             /* this member's data are in some part */
+    uint64_t tx_bytes, rx_bytes; /* of data, by this member */
+} pcclPartialInfo_t;
+
+/* Handle of a round under way. A plain value. */
+typedef struct pcclPartialOp_t {
+    pcclComm_t *comm;
+    uint64_t tag;
+} pcclPartialOp_t;
+
+/* Runs one round and returns its result. The members of the group call with
+ * equal count, datatype, op and times, as often as each other; not at the same
+ * time. Rounds of a tag are counted. A member that calls after its round was
+ * decided returns at once, gets the parts of that round, and did not
+ * contribute; so members that apply the result stay equal, however slow they
+ * are.
+ *
+ *   first call ... gather_ms ......... half .......... 7/8 ........ deadline
+ *   |  all called: at once  | data move | parts are folded | members report |
+ *
+ * When all members called and hold all parts, the round is over at once.
+ *
+ * A member that dies, stalls or is late fails nothing: missing is the part that
+ * it was to reduce, or its contribution to parts that are not folded yet. A
+ * change of the view does not disturb the round. Neither is the loss reported
+ * here: the next collective or update does.
+ *
+ * Not bounded by the deadline: a member that lacks a part that most others
+ * have, since its own link is slow, gets it from them after the deadline, for
+ * one further deadline at most.
+ *
+ * sendbuf == recvbuf is allowed; other overlaps are not. Both belong to the
+ * library during the call, and recvbuf is written at its end. The library has a
+ * private vector of the same size, and as much again for contributions, during
+ * the round; it keeps the former until all members have the parts, or two
+ * further rounds of the tag have been decided.
+ *
+ * info_out may be NULL. In a world of one all parts have one contributor.
+ *
+ * pcclSuccess          the round is decided; parts may be missing, even all.
+ * pcclInvalidArgument  a rule above is broken, the tag is in flight, or members
+ *                      disagree: pcclGetLastError names the argument.
+ * pcclInvalidUsage     this member is too late: the parts of its round, or of
+ *                      rounds before the one under way, are not kept any more.
+ *                      It has missed them: synchronize the shared state, then
+ *                      call for the next round.
+ * pcclMasterConnectionFailed  evicted, the run is over, or the coordinator is
+ *                      gone.
+ * pcclInternalError    no memory, or 64 rounds are under way here.
+ * pcclCancelled, pcclTimedOut  see pcclCancel: the round goes on, and
+ *                      {comm, tag} is its handle for pcclAwaitPartial.
+ * In all cases but success recvbuf is as it was. */
+PCCL_EXPORT pcclResult_t
+pcclAllReducePartial(const void *sendbuf, void *recvbuf,
+                     const pcclPartialDescriptor_t *descriptor,
+                     pcclComm_t *comm, pcclPartialInfo_t *info_out);
+
+/* Starts pcclAllReducePartial; it progresses in the background. Never blocks.
+ * Both buffers belong to the library until pcclAwaitPartial has returned. It
+ * may run beside any other call. Errors before the launch are reported here,
+ * and then there is nothing to await. */
+PCCL_EXPORT pcclResult_t
+pcclAllReducePartialAsync(const void *sendbuf, void *recvbuf,
+                          const pcclPartialDescriptor_t *descriptor,
+                          pcclComm_t *comm, pcclPartialOp_t *handle_out);
+
+/* Waits for the round and returns its result, as pcclAllReducePartial does.
+ * Each handle is awaited once. pcclInvalidArgument: it is unknown, or was
+ * awaited. */
+PCCL_EXPORT pcclResult_t pcclAwaitPartial(const pcclPartialOp_t *handle,
+                                          pcclPartialInfo_t *info_out);
+
 /* ------------------------------------------------------------ messages
  * Between two members of the group, named by pcclMember_t.id. A message arrives
  * exactly once and in order while both members live, whatever happens to

@@ -49,7 +49,7 @@ LAYERS = {
                          "include/pccl.h"],
     "src/message/": BASE + ["src/link/", "src/message/", "include/pccl.h"],
     "src/elastic/": BASE + ["src/link/", "src/elastic/", "src/hash/hash.h",
-                            "include/pccl.h"],
+                            "src/reduce/weighted.h", "include/pccl.h"],
     # Faces only: the structs of links and operations are their folders' own.
     "src/elastic/session": BASE + ["src/link/links.h", "src/link/probe.h",
                                    "src/ring/ring.h",

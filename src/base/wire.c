@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "cursor.h"
 #include "dtype.h"
+#include "wire_partial.h"
 
 /* Lists that follow the fixed fields of a type. */
 enum {
@@ -15,7 +16,8 @@ enum {
     LIST_EDGES = 16,
     LIST_SITES = 32,
     LIST_SETS = 64,
-    LIST_WAITS = 128
+    LIST_WAITS = 128,
+    LIST_PARTS = 256
 };
 
 /* A member's operations, and the sets of their scopes. */
@@ -29,7 +31,7 @@ static_assert(LISTED_MAX + ARGUMENTS_SIZE <= (int)WIRE_BODY_MAX,
 
 static const struct wire_shape {
     const char *name;
-    uint8_t lists;
+    uint16_t lists;
     uint32_t size_max; /* of the body; checked before the body is received */
 } shapes[WIRE_TYPE_COUNT] = {
     [WIRE_HELLO] = {"HELLO", 0, 128},
@@ -73,6 +75,11 @@ static const struct wire_shape {
     [WIRE_OFFER] = {"OFFER", 0, 64},
     [WIRE_OFFERS_GET] = {"OFFERS_GET", 0, 64},
     [WIRE_OFFERS] = {"OFFERS", LIST_MEMBERS, 64 * WIRE_OFFERS_MAX + 128},
+    [WIRE_PARTIAL] = {"PARTIAL", LIST_IDS | LIST_SETS,
+                      16 * WIRE_PARTS_MAX + WIRE_AVERAGED_MAX / 8 + 512},
+    [WIRE_COVERAGE] = {"COVERAGE", LIST_IDS | LIST_PARTS | LIST_SETS,
+                       16 * WIRE_AVERAGED_MAX +
+                           WIRE_PARTS_MAX *(40 + WIRE_AVERAGED_MAX / 8) + 512},
 };
 
 const char *wire_type_name(enum wire_type type)
@@ -377,6 +384,12 @@ static void abort_field(struct cursor *c, struct wire_msg *m)
     text_field(c, m->abort.text);
 }
 
+static void averages_field(struct cursor *c, struct wire_msg *m)
+{
+    wire_partial_field(c, m);
+    text_field(c, m->partial.text);
+}
+
 static void ready_field(struct cursor *c, struct wire_msg *m)
 {
     cursor_flag(c, &m->ready.late);
@@ -434,6 +447,7 @@ WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
 WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
 WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
 WIRE_LIST(waits, struct wire_wait, WIRE_WAITS_MAX, wait_field)
+WIRE_LIST(parts, struct wire_part, WIRE_PARTS_MAX, wire_part_field)
 #undef WIRE_LIST
 
 /* When decoding, the sets stay in the message. */
@@ -450,7 +464,7 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
                       struct wire_store *store)
 {
     wire_fields(c, m);
-    uint8_t lists = shapes[m->type].lists;
+    uint16_t lists = shapes[m->type].lists;
     struct wire_store *s = store;
     if (lists & LIST_OPS) ops_list(c, &m->op_count, &m->ops, s ? s->ops : NULL);
     if (lists & LIST_SETS) sets_list(c, m);
@@ -465,6 +479,8 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
         order_list(c, &m->site_count, &m->sites, s ? s->sites : NULL);
     if (lists & LIST_WAITS)
         waits_list(c, &m->wait_count, &m->waits, s ? s->waits : NULL);
+    if (lists & LIST_PARTS)
+        parts_list(c, &m->part_count, &m->parts, s ? s->parts : NULL);
 }
 
 static void header_field(struct cursor *c, uint16_t *magic, uint8_t *version,

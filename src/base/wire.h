@@ -28,7 +28,14 @@ enum {
     WIRE_NAME_MAX = 63,        /* of a host, or of a call */
     WIRE_PART_MAX = 32 * 1024, /* bytes of one part of the status */
     WIRE_OFFERS_MAX = 8,       /* members that a newcomer is told of */
+    /* Of a partial all-reduce: */
+    WIRE_PARTS_MAX = 256,     /* parts */
+    WIRE_AVERAGED_MAX = 1024, /* members that it is for */
 };
+
+/* The largest sum of weights of a partial all-reduce. */
+#define WIRE_WEIGHT_MAX 1e300
+#define PARTIAL_WEIGHT_MAX 1e290 /* of one member */
 
 /* Samples that one member may report for a step: the sum of all fits. */
 #define WIRE_SAMPLES_MAX (UINT64_MAX / PEERS_MAX)
@@ -86,6 +93,9 @@ enum wire_type {
     /* anybody -> master, master -> anybody */
     WIRE_OFFERS_GET, /* who offers the state of a group? (rule S10) */
     WIRE_OFFERS,
+    /* Partial all-reduce, rules A: */
+    WIRE_PARTIAL,  /* peer -> master: enum partial_word */
+    WIRE_COVERAGE, /* master -> peer: enum partial_order */
     WIRE_TYPE_COUNT,
 };
 
@@ -152,6 +162,43 @@ enum refresh_cause {
     REFRESH_UNREACHABLE, /* the operation: no link to `peer` */
     REFRESH_FAIL,        /* the operation is to fail */
     REFRESH_CAUSE_COUNT,
+};
+
+/* What a member says of a partial all-reduce. */
+enum partial_word {
+    PARTIAL_CALL,   /* it was called */
+    PARTIAL_FOLDED, /* `part` is reduced here; a set: its contributors */
+    PARTIAL_HOLDS,  /* ids: alternately a part that is here, and its hash */
+    PARTIAL_WORD_COUNT,
+};
+
+/* What the master says. */
+enum partial_order {
+    PARTIAL_PLAN,   /* parts, with their owners; a set: who is lost */
+    PARTIAL_FOLD,   /* reduce what is there */
+    PARTIAL_REPORT, /* send HOLDS */
+    PARTIAL_FETCH,  /* get the parts that are not missing; sets: who has each */
+    PARTIAL_END,    /* the map of coverage; sets: the contributors of each */
+    PARTIAL_RELEASE, /* nobody needs the copies of the round any more */
+    PARTIAL_REFUSE,  /* the call fails */
+    PARTIAL_ORDER_COUNT,
+};
+
+enum partial_refusal {
+    PARTIAL_DIFFERS, /* members disagree on the arguments: text */
+    PARTIAL_LATE,    /* the parts are not kept any more */
+    PARTIAL_LIMIT,   /* too many members, or tags */
+    PARTIAL_MEMORY,  /* the master has none */
+    PARTIAL_REFUSAL_COUNT,
+};
+
+/* One part of the vector of a partial all-reduce. */
+struct wire_part {
+    uint64_t begin, count; /* elements */
+    uint64_t hash;         /* of the result; FETCH, END */
+    double weight;         /* sum over its contributors; END */
+    uint32_t owner;        /* PLAN: number of the member that reduces it */
+    uint32_t contributors; /* END; 0: missing. FETCH: not 0 if committed */
 };
 
 struct wire_addr {
@@ -350,6 +397,23 @@ struct wire_msg {
             uint32_t deadline_ms;
         } offer;
         struct {
+            uint8_t word; /* partial_word, or partial_order */
+            uint8_t why;  /* REFUSE: partial_refusal */
+            uint64_t tag, number;
+            /* CALL, and in PLAN and FETCH what the round has: */
+            uint64_t count;
+            uint8_t dtype, redop;
+            double weight;
+            uint32_t deadline_ms, gather_ms, evict_after;
+            uint32_t version; /* PLAN; HOLDS: all that one can give, or 0 */
+            uint32_t part;    /* FOLDED */
+            uint64_t hash;    /* FOLDED: of the result */
+            uint32_t self;    /* PLAN .. END: number of the receiver */
+            bool contributed; /* END: its data are in some part */
+            bool last;        /* END: RELEASE at once */
+            char text[WIRE_TEXT_MAX + 1]; /* REFUSE */
+        } partial;
+        struct {
             uint64_t peer;
             bool gives;       /* send to it */
             bool takes;       /* receive from it, and report */
@@ -401,7 +465,7 @@ struct wire_msg {
     };
     /* Lists; wire.c defines the lists of each type. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
-    uint32_t site_count, wait_count;
+    uint32_t site_count, wait_count, part_count;
     /* FLUSHED, REPLY with round 0: the scopes of the operations but the whole
      * view, each once, as bit sets over the ranks of the view (rank 0: bit 0 of
      * byte 0). */
@@ -419,6 +483,9 @@ struct wire_msg {
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */
     const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
     const struct wire_wait *waits; /* WAITING */
+    const struct wire_part *parts; /* COVERAGE. Its ids are members: in PLAN
+                                      alternately an id and the bits of its
+                                      weight, 0: it has not called */
 };
 
 /* Memory for the lists of one decoded message. */
@@ -430,6 +497,7 @@ struct wire_store {
     uint16_t sites[PEERS_MAX];
     struct wire_edge edges[WIRE_EDGES_MAX];
     struct wire_wait waits[WIRE_WAITS_MAX];
+    struct wire_part parts[WIRE_PARTS_MAX];
 };
 
 enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };

@@ -113,6 +113,7 @@ bool session_init(struct session *s, const struct session_config *config)
     message_init(&s->messages, s->links, &message_events);
     state_init(&s->sync_state, s->links, session_sync_over, s);
     s->sync_state.broken = on_sync_broken;
+    session_partial_init(s);
     links_on_probed(s->links, session_probed, s);
     session_offer_open(s);
     return true;
@@ -123,6 +124,7 @@ void session_free(struct session *s)
     if (s->engine) {
         state_end(&s->sync_state);
         offer_end(&s->offer);
+        partial_free(&s->partial);
         message_free(&s->messages);
     }
     engine_delete(s->engine);
@@ -140,6 +142,7 @@ void session_gone(struct session *s, const char *reason)
     struct engine *e = s->engine;
     links_close_all(s->links);
     message_stop(&s->messages, pcclMasterConnectionFailed);
+    partial_stop(&s->partial);
     for (uint32_t i = 0; i < engine_op_end(e); i++) {
         struct op *op = engine_op(e, i);
         if (!op || op_is_done(op)) continue;
@@ -275,6 +278,9 @@ void session_on_message(struct session *s, const struct wire_msg *msg)
     case WIRE_STATE:
         session_sync_on_message(s, msg);
         break;
+    case WIRE_COVERAGE:
+        partial_on_message(&s->partial, msg);
+        break;
     case WIRE_PROBE:
         session_probe(s, msg);
         break;
@@ -307,7 +313,7 @@ void session_master_gone(struct session *s, const char *reason)
     bool waiting = false;
     for (int i = 0; i < VOTE_KIND_COUNT; i++)
         waiting |= s->votes[i] == VOTE_WAITING;
-    waiting |= s->sync == SYNC_ASKED;
+    waiting |= s->sync == SYNC_ASKED || partial_waits(&s->partial);
     if (s->state != SESSION_MEMBER || links_is_frozen(s->links) || waiting ||
         s->leaving)
         session_gone(s, reason);
@@ -332,6 +338,7 @@ void session_tick(struct session *s, pccl_ns now)
     message_progress(&s->messages);
     state_tick(&s->sync_state);
     offer_tick(&s->offer);
+    partial_tick(&s->partial);
     probe_tick(s->links);
     bool speaks = s->state == SESSION_JOINING || s->state == SESSION_MEMBER;
     if (speaks &&

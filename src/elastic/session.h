@@ -12,6 +12,7 @@
 #include "../ring/ring.h"
 #include "sample_count.h"
 #include "offer.h"
+#include "partial.h"
 #include "state.h"
 #include "view.h"
 
@@ -80,6 +81,7 @@ struct session {
     struct messages messages;
     struct state_sync sync_state;
     struct offer offer; /* of the state, to newcomers */
+    struct partial partial;
     enum session_state state;
     bool master_lost;  /* members go on until they need the master... */
     bool stranded;     /* ... which is now */
@@ -197,6 +199,14 @@ int session_sync_take(struct session *s, uint64_t *revision, uint64_t *tx_bytes,
 int session_offer(struct session *s, const struct state_list *list,
                   const struct offer_terms *terms);
 void session_offer_end(struct session *s);
+/* Begins a partial all-reduce; *out ends as DONE, then
+ * session_partial_take(). */
+int session_partial(struct session *s, const struct partial_request *r,
+                    struct partial_call **out);
+/* The result of a call that is DONE, and its text. */
+int session_partial_result(const struct session *s,
+                           const struct partial_call *c, const char **text);
+void session_partial_take(struct session *s, struct partial_call *c);
 
 /* A call begins, or ends, to wait for messages or requests; `key` names it. It
  * is for reports only, and is left out where there are many. */
@@ -224,6 +234,7 @@ bool session_scope_lives(const struct session *s, const uint64_t *ids,
 void session_send(struct session *s, const struct wire_msg *msg);
 void session_gone(struct session *s, const char *reason);
 void session_sync_on_message(struct session *s, const struct wire_msg *msg);
+void session_partial_init(struct session *s);
 void session_sync_over(void *session); /* the engine's part */
 void session_sync_end(struct session *s, int result, const char *error);
 void session_offer_open(struct session *s);

@@ -67,7 +67,8 @@ bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f)
     if (f->type == FRAME_FILL) return f->size <= FRAME_FILL_SIZE;
     if (f->type == FRAME_DATA || f->type == FRAME_MESSAGE ||
         f->type == FRAME_RNDV || f->type == FRAME_STATE_DATA ||
-        f->type == FRAME_PROBE || f->type == FRAME_BLOCK)
+        f->type == FRAME_PROBE || f->type == FRAME_BLOCK ||
+        f->type == FRAME_PART_DATA)
         return f->size <= FRAME_BODY_MAX;
     return f->size == 0;
 }

@@ -53,6 +53,10 @@ enum frame_type {
                         hash of what the guest has there */
     FRAME_BLOCK, /* the same seq, tag and index; empty: FLAG_ANSWER, it has that
                     hash; else it cannot be read */
+    /* Partial all-reduce (partial.h): tag, scope = number of the round, seq =
+     * part, flags = enum partial_data, digest = offset; no epoch. */
+    FRAME_PART_GET,
+    FRAME_PART_DATA, /* empty: the sender does not have it any more */
     FRAME_TYPE_COUNT,
 };
 

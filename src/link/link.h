@@ -1,8 +1,9 @@
 /* link.h - a link is the set of connections to one other member.
  *
- * Three clients use links and connections: operations, shared state and
- * messages. Each registers its functions here; this folder knows nothing else
- * of them. Pure. Rules R3, R6, L1 to L8 of master/PROTOCOL.md. */
+ * Four clients use links and connections: operations, shared state, partial
+ * all-reduces and messages. Each registers its functions here; this folder
+ * knows nothing else of them. Pure. Rules R3, R6, L1 to L8 of
+ * master/PROTOCOL.md. */
 #ifndef PCCL_LINK_H
 #define PCCL_LINK_H
 
@@ -78,8 +79,13 @@ struct link_client {
     bool (*defers)(const void *user, const struct frame *f);
 };
 
-/* In the order in which they send; control frames go between the two. */
-enum client_order { CLIENT_BEFORE_CONTROL, CLIENT_AFTER_CONTROL, CLIENT_COUNT };
+/* In the order in which they send; control frames go after the first. */
+enum client_order {
+    CLIENT_BEFORE_CONTROL,
+    CLIENT_AFTER_CONTROL,
+    CLIENT_LAST,
+    CLIENT_COUNT
+};
 
 /* The user of the connections for messages. */
 struct p2p_client {

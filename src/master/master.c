@@ -2,6 +2,7 @@
  * master.h. */
 #include "master.h"
 
+#include "coverage.h"
 #include "told.h"
 #include "votes.h"
 
@@ -41,6 +42,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_STATUS_GET] = STATE_BIT(CONNECTED),
     [WIRE_OFFER] = STATE_BIT(MEMBER),
     [WIRE_OFFERS_GET] = STATE_BIT(CONNECTED),
+    [WIRE_PARTIAL] = STATE_BIT(MEMBER),
 };
 
 void master_init(struct master *m, const struct master_config *config)
@@ -66,6 +68,7 @@ static void group_clear(struct master_group *g)
     round_ops_clear(g);
     blocked_clear(g);
     dispute_end(g);
+    coverage_clear(g);
 }
 
 void master_free(struct master *m)
@@ -330,6 +333,9 @@ static void on_received(struct master *m, uint32_t link,
     case WIRE_SAMPLES:
         samples_take(m, link, msg);
         return;
+    case WIRE_PARTIAL:
+        coverage_received(m, link, msg);
+        return;
     case WIRE_STATUS_GET:
         if (m->out.status) m->out.status(m->out.user, link, msg->status.json);
         return;
@@ -361,8 +367,10 @@ pccl_ns master_next_tick(const struct master *m)
 {
     for (uint32_t i = 0; i < m->link_end; i++) {
         enum master_peer_state s = m->peers[i].state;
-        if (s != PEER_FREE && s != PEER_DEAD)
-            return m->now + PCCL_TIME_TO_PING(m->deadline);
+        if (s == PEER_FREE || s == PEER_DEAD) continue;
+        pccl_ns ping = m->now + PCCL_TIME_TO_PING(m->deadline);
+        pccl_ns average = coverage_next(m);
+        return average < ping ? average : ping;
     }
     return PCCL_NEVER;
 }
@@ -467,6 +475,8 @@ static void free_empty_groups(struct master *m)
 static void settle(struct master *m)
 {
     free_empty_groups(m);
+    for (uint32_t i = 0; i < m->group_count; i++)
+        coverage_settle(m, m->group_list[i]); /* may evict */
     for (uint32_t i = 0; i < m->group_count; i++)
         round_settle(m, m->group_list[i]);
     admit(m);

@@ -137,6 +137,7 @@ struct master_peer {
     struct master_peer_sync sync;
     struct samples_of_peer samples;
     struct master_offer offer;
+    uint32_t average_calls; /* of partial all-reduces, so far */
     struct wire_member info;
 };
 
@@ -269,6 +270,7 @@ struct master_group {
     struct master_dispute dispute;
     struct samples_of_group samples;
     struct master_edge edges[MASTER_EDGES_MAX];
+    struct coverage_round *averages; /* partial all-reduces, by number */
 };
 
 /* Events worth a report to the user; borrowed for the call. */
@@ -356,7 +358,7 @@ struct master {
     bool founded;       /* there has been a first view */
     bool job, alone;    /* as configured */
     bool left;          /* a member has left since there was none */
-    uint64_t sync_last;
+    uint64_t sync_last; /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
     struct bandwidth *edges; /* slots: peers; NULL: no measurements */
     uint64_t slots_used[PEERS_MAX / 64];
@@ -433,14 +435,12 @@ void master_step(struct master *m, const struct master_event *event);
 
 /* Time of the next TICK; PCCL_NEVER without connections. */
 pccl_ns master_next_tick(const struct master *m);
-
 uint32_t master_count(const struct master *m, enum master_peer_state state);
 
 /* The violated invariant as text, or NULL; asserted around every step. */
 const char *master_invalid(const struct master *m);
 
 /* --- shared by master.c, round.c and order.c only --- */
-
 void master_send(struct master *m, uint32_t link, const struct wire_msg *msg);
 void master_drop(struct master *m, uint32_t link, const char *reason);
 void master_note_send(struct master *m, const struct master_note *note);
@@ -529,7 +529,7 @@ bool silence_is_excused(const struct master *m, uint32_t link);
 
 void stall_tick(struct master *m); /* notes waits that are old (rule W5) */
 
-/* deadlock.c: members that wait for each other in different calls (V4). */
+/* deadlock.c: members wait for each other in different calls (V4). */
 void deadlock_probe(struct master *m, uint32_t group);
 void deadlock_reply(struct master *m, uint32_t link,
                     const struct wire_msg *msg);

@@ -26,7 +26,7 @@ static bool has_work(const struct session *s)
 {
     return s->state == SESSION_JOINING || s->proposed || s->leaving ||
            s->sync == SYNC_ASKED || s->votes[VOTE_OPTIMIZE] == VOTE_WAITING ||
-           engine_has_work(s->engine);
+           engine_has_work(s->engine) || partial_has_work(&s->partial);
 }
 
 /* Events of a connection that the background thread waits for. It always

@@ -162,7 +162,7 @@ void progress_leave(pcclComm_t *c)
         message_progress(&c->session->messages);
         apply(c, PROGRESS_ON_CHANGE);
     }
-    bool work = engine_has_work(e);
+    bool work = engine_has_work(e) || partial_has_work(&c->session->partial);
     apply(c, work ? PROGRESS_ON_LEAVE_WORK : PROGRESS_ON_LEAVE);
 }
 

@@ -16,6 +16,7 @@
 
 struct op;
 struct op_request;
+struct partial_call;
 struct message_event;
 
 struct progress {
@@ -98,6 +99,9 @@ enum look progress_poll(pcclComm_t *c, struct poll_loop *loop);
 void progress_wait(pcclComm_t *c, const struct op *op, pccl_ns until);
 /* The same, or a message event is there. */
 void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until);
+/* The partial all-reduce is DONE. */
+void progress_wait_partial(pcclComm_t *c, const struct partial_call *call,
+                           pccl_ns until);
 /* The synchronization of shared state is over. */
 void progress_wait_sync(pcclComm_t *c, pccl_ns until);
 /* A small operation whose members are ready, without a launch. */

@@ -11,6 +11,7 @@
  * event. */
 struct goal {
     const struct op *op;
+    const struct partial_call *partial; /* or this; reads them, too */
     bool events; /* a message event ends the wait in spite of op */
     bool sync;
     pccl_ns until;
@@ -25,6 +26,7 @@ static bool has_event(const pcclComm_t *c)
 static bool is_done(const pcclComm_t *c, const struct goal *goal)
 {
     if (goal->op) return op_is_done(goal->op) || (goal->events && has_event(c));
+    if (goal->partial) return goal->partial->phase == PARTIAL_DONE;
     return goal->sync ? c->session->sync != SYNC_ASKED : has_event(c);
 }
 
@@ -38,7 +40,7 @@ static enum look look_for_goal(pcclComm_t *c, struct poll_loop *loop)
     const struct goal *goal = loop->user;
     if (is_done(c, goal)) return LOOK_DONE;
     if (comm_is_cancelled(c)) return LOOK_ELSE;
-    bool moved = goal->sync && comm_master_read(c);
+    bool moved = (goal->sync || goal->partial) && comm_master_read(c);
     comm_io_expect(c, goal->op);
     moved |= loop->looks % PASSES_PER_FULL_PASS ? comm_io_move_expected(c)
                                                 : comm_io_move(c);
@@ -63,7 +65,7 @@ static void poll_for(pcclComm_t *c, struct goal *goal)
 
 static void own(pcclComm_t *c, struct goal *goal)
 {
-    progress_enter(c, goal->sync);
+    progress_enter(c, goal->sync || goal->partial);
     while (!is_over(c, goal)) {
         if (comm_tells()) comm_tell_wait(c, goal->op, false);
         poll_for(c, goal);
@@ -100,6 +102,12 @@ void progress_wait(pcclComm_t *c, const struct op *op, pccl_ns until)
 void progress_wait_until(pcclComm_t *c, const struct op *op, pccl_ns until)
 {
     wait_for(c, &(struct goal){.op = op, .events = true, .until = until});
+}
+
+void progress_wait_partial(pcclComm_t *c, const struct partial_call *call,
+                           pccl_ns until)
+{
+    wait_for(c, &(struct goal){.partial = call, .until = until});
 }
 
 void progress_wait_sync(pcclComm_t *c, pccl_ns until)

@@ -1,6 +1,6 @@
 /* reduce_half.h - conversion of f16 and bf16 to f32 and back. Only
- * reduce_impl.h and quant_impl.h include it, so it uses the instruction set of
- * their includers.
+ * reduce_impl.h, quant_impl.h and weighted.c include it, so it uses the
+ * instruction set of their includers.
  *
  * A NaN may get any payload in f32, because the f32 kernels produce only one
  * NaN. So this is also the only NaN that is narrowed. */

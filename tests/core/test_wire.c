@@ -33,6 +33,14 @@ static const struct wire_wait waits[] = {{.kind = WAIT_COLLECTIVE,
                                           .where = "MPI_COMM_WORLD"},
                                          {.kind = WAIT_REQUESTS}};
 
+static const struct wire_part parts[] = {
+    {.begin = 0, .count = 1ull << 40, .hash = 9, .weight = 1e300, .owner = 1},
+    {.begin = 1ull << 40,
+     .count = 3,
+     .weight = 1e-300,
+     .owner = WIRE_AVERAGED_MAX - 1,
+     .contributors = WIRE_AVERAGED_MAX}};
+
 static void fill_waiting(struct wire_msg *m)
 {
     m->waiting.self = (struct wire_self){'R', 1000, 65535, UINT32_MAX};
@@ -105,6 +113,34 @@ static void fill_samples(struct wire_msg *m)
     m->samples.target = UINT64_MAX;
     m->samples.members = PEERS_MAX;
     m->samples.reached = true;
+}
+
+static void fill_partial(struct wire_msg *m)
+{
+    bool has_parts = m->type == WIRE_COVERAGE;
+    m->partial.word = has_parts ? PARTIAL_REFUSE : PARTIAL_HOLDS;
+    m->partial.why = PARTIAL_LATE;
+    m->partial.tag = 1ull << 63;
+    m->partial.number = 1ull << 40;
+    m->partial.count = 1ull << 41;
+    m->partial.dtype = 11;
+    m->partial.redop = 1;
+    m->partial.weight = 0.1;
+    m->partial.deadline_ms = UINT32_MAX;
+    m->partial.gather_ms = 2;
+    m->partial.evict_after = 3;
+    m->partial.version = 4;
+    m->partial.part = WIRE_PARTS_MAX - 1;
+    m->partial.hash = 5;
+    m->partial.self = WIRE_AVERAGED_MAX - 1;
+    m->partial.contributed = m->partial.last = true;
+    snprintf(m->partial.text, sizeof m->partial.text, "too late");
+    m->id_count = 3;
+    m->set_count = 2;
+    m->set_size = 3;
+    m->sets = (const uint8_t *)"abcdef";
+    m->part_count = has_parts ? 2 : 0;
+    m->parts = parts;
 }
 
 static struct wire_msg example(enum wire_type type)
@@ -182,6 +218,7 @@ static struct wire_msg example(enum wire_type type)
     m.waits = waits;
     fill_lists(&m);
     if (type == WIRE_WAITING) fill_waiting(&m);
+    if (type == WIRE_PARTIAL || type == WIRE_COVERAGE) fill_partial(&m);
     return m;
 }
 

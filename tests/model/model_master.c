@@ -519,6 +519,9 @@ void master_closes(struct model *m, struct process *p, uint32_t reason)
     case TOO_OLD: /* S10f */
         wrong = p->standing != REGISTERED || p->proposed;
         break;
+    case NO_PART: /* A10; the model knows no partial all-reduces */
+        wrong = p->standing != MEMBER;
+        break;
     case OTHER_REASON:
         wrong = true;
     }

@@ -84,7 +84,15 @@ enum trace_outcome {
     NO_MASTER,
 };
 enum trace_call { ALLREDUCE, ALLGATHER, BROADCAST, BARRIER, ALLTOALL };
-enum trace_reason { SILENT, NO_ANSWER, LEFT, PAIRS, OTHER_REASON, TOO_OLD };
+enum trace_reason {
+    SILENT,
+    NO_ANSWER,
+    LEFT,
+    PAIRS,
+    NO_PART,
+    TOO_OLD,
+    OTHER_REASON
+};
 /* PROPOSE, INSTALL. */
 enum { WITH_RING = 1, FOR_UPDATE = 2, FOR_OPTIMIZE = 4 };
 

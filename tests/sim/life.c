@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "averages.h"
 #include "election.h"
 #include "faults.h"
 #include "witness.h"
@@ -27,6 +28,7 @@ void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options)
     s->slots = options->alive_max > SIM_FEW ? SIM_PROCS_MAX : 2 * (SIM_FEW + 1);
     sim_coverage.many += options->alive_max > SIM_FEW;
     for (uint32_t i = 0; i < MASTER_LINKS_MAX; i++) s->links[i] = -1;
+    averages_begin();
     s->oracle = oracle_new();
     s->election = election_new();
     SIM_CHECK(s, s->oracle && s->election, "no memory");
@@ -69,7 +71,7 @@ static bool healthy(const struct sim *s)
                 return false;
         }
     }
-    return letters_delivered(s) && counted_settled(s);
+    return letters_delivered(s) && counted_settled(s) && averages_delivered(s);
 }
 
 void sim_run(struct sim *s)

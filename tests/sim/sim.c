@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "averages.h"
 #include "election.h"
 #include "faults.h"
 #include "scarce.h"
@@ -212,6 +213,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->waits.reports = s->options.reports;
+    p->session->partial.piece = 64;
     p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
     if (s->options.interleaved) p->session->engine->cached = 0;
     if (s->options.sites) p->session->engine->many = p->uid % 4;
@@ -263,6 +265,7 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     memory_free(p);
     program_free(p);
     if (crash) shared_killed(s, p);
+    averages_end(p);
     session_free(p->session);
     shared_free(p);
     scarce_free(p->session);
@@ -459,7 +462,7 @@ static bool proc_turn(struct sim *s, struct sim_proc *p)
 {
     if (p->frozen) return false;
     if (p->fast.op) return program_quick(s, p);
-    if (letters_turn(s, p)) return true;
+    if (letters_turn(s, p) || averages_turn(s, p)) return true;
     bool done = false;
     bool program = false;
     if (s->now >= p->tick_at) {

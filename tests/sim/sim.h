@@ -90,7 +90,9 @@ enum {
     X(fetch_exact) X(fetch_refused) X(fetch_full) \
     X(half_message) X(slow_reader) X(lingered) X(backlog) \
     X(scarce) X(scarce_launch) X(scarce_gone) \
-    X(counted) X(counted_reached) X(counted_over) X(counted_none)
+    X(counted) X(counted_reached) X(counted_over) X(counted_none) \
+    X(partial) X(partial_missing) X(partial_parts) X(partial_few) \
+    X(partial_late) X(partial_lapsed) X(partial_differs) X(partial_given_up)
 /* clang-format on */
 
 struct sim_coverage {
@@ -314,6 +316,7 @@ struct sim_options {
     bool one_way;     /* of some pairs only one may ever dial the other */
     bool letters;     /* members write messages to each other */
     bool counts;      /* ... and report samples */
+    bool averages;    /* ... and make partial all-reduces */
     bool half_reset;  /* one end notices a reset later than the other */
     bool pairwise;    /* ... whose members reduce through shared memory */
     bool interleaved; /* ... and whose rings are interleaved, even if small */

@@ -81,6 +81,7 @@ void tally_end(const struct sim_options *o, uint64_t steps, const char *kind,
     feature(&r, o->odd_vote, "odd_vote");
     feature(&r, o->stutter + o->garble + o->strangers > 0, "strange");
     feature(&r, o->letters, "letters");
+    feature(&r, o->averages, "averages");
     feature(&r, o->sync > 0, "sync");
     feature(&r, o->optimize, "optimize");
     feature(&r, o->alive_max > SIM_FEW, "many");

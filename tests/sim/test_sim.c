@@ -421,6 +421,7 @@ static void universe(uint64_t seed)
     if (is_kind("lasting")) endure(&options, seed);
     choose_scarce(&options, seed);
     fetch_choose(&options, seed);
+    options.averages = is_kind("averages") || (!all_of && seed % 10 == 7);
     bool rare = is_rare(seed) && options.single == SINGLE_NONE;
     rare_begin(seed, rare);
     tally_begin();
@@ -481,8 +482,8 @@ static int list_failed(void)
     return 0;
 }
 
-static const char *const kinds[] = {"disagree", "fast", "lasting", "rare",
-                                    "scarce"};
+static const char *const kinds[] = {"averages", "disagree", "fast",
+                                    "lasting",  "rare",     "scarce"};
 
 static const char *kind_named(const char *name, size_t size)
 {

@@ -282,6 +282,7 @@ void witness_closed(struct sim *s, uint32_t link, const char *reason)
                    : strstr(reason, "did not say")     ? SILENT
                    : strstr(reason, "download again")  ? TOO_OLD
                    : strstr(reason, "cannot exchange") ? PAIRS
+                   : strstr(reason, "contributed to")  ? NO_PART
                                                        : OTHER_REASON;
     if (s->witness) event(s, TRACE_CLOSED, s->witness->uids[link], why);
 }

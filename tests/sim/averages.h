@@ -1,0 +1,15 @@
+/* averages.h - partial all-reduces in every process, beside everything else
+ * that happens, and their oracle. */
+#ifndef PCCL_SIM_AVERAGES_H
+#define PCCL_SIM_AVERAGES_H
+
+#include "sim.h"
+
+void averages_begin(void);
+/* True: there was work. */
+bool averages_turn(struct sim *s, struct sim_proc *p);
+void averages_end(struct sim_proc *p); /* before its session is freed */
+/* Every live process has had a round of its own since the faults stopped. */
+bool averages_delivered(const struct sim *s);
+
+#endif
