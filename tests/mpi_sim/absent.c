@@ -36,6 +36,18 @@ ABSENT(bool, io_loop_watch, false, struct io_loop *loop, struct io_watch *w,
 NOTHING(comm_samples_init, pcclComm_t *c)
 NOTHING(comm_samples_free, pcclComm_t *c)
 NOTHING(comm_save_end, pcclComm_t *c)
+ABSENT(pcclResult_t, pcclReportProgress, pcclInternalError, pcclComm_t *comm,
+       uint64_t step, uint64_t samples, uint64_t target)
+ABSENT(pcclResult_t, pcclGetProgress, pcclInternalError, const pcclComm_t *comm,
+       pcclProgress_t *progress)
+ABSENT(pcclResult_t, pcclSaveState, pcclInternalError, const pcclComm_t *comm,
+       const pcclSharedState_t *state, const char *directory,
+       const pcclSaveOptions_t *options)
+ABSENT(pcclResult_t, pcclAwaitSave, pcclInternalError, const pcclComm_t *comm,
+       pcclCheckpointInfo_t *info_out)
+ABSENT(pcclResult_t, pcclLoadState, pcclInternalError, const pcclComm_t *comm,
+       pcclSharedState_t *state, const char *directory,
+       const pcclLoadOptions_t *options, pcclCheckpointInfo_t *info_out)
 /* Nobody listens. */
 atomic_bool comm_tell_state, trace_state;
 NOTHING(comm_tell_call, pcclComm_t *c, const char *name, uint64_t partner,

@@ -5,6 +5,7 @@
  * Method: each seed is one universe; see sim.h.
  * Replay: ./test_sim SEED 1 runs exactly the same events again; with
  * SIM_TRACE=1 in the environment it prints them. PCCL_SOAK=1 runs many. */
+#include "failed_once.h"
 #include "faults.h"
 #include "rare.h"
 #include "scarce.h"
@@ -435,32 +436,6 @@ static void universe(uint64_t seed)
     rare_end();
     tally_end(&options, s.steps, all_of, rare);
 }
-
-/* Universes that have failed once, in the kinds of above. */
-static const struct {
-    const char *kind;
-    uint64_t seed;
-} failed_once[] = {
-    {NULL, 2774}, /* V6b: a loss while scopes cross */
-    {NULL, 2795}, /* V6f: ... and one is launched after the loss */
-    {NULL, 4314},
-    {"disagree", 8849}, /* ... and one meets the loss at its launch */
-    {"disagree", 3182},
-    {"disagree", 5744},
-    {"disagree", 11213}, /* V6f: reports of ended operations make circles */
-    {"disagree", 3704},  /* R3d: a link in the making is closed */
-    {NULL, 100159},      /* O5: a search that took hours */
-    {NULL, 100202},      /* R4d: a split that took four rounds to find */
-    {"fast", 35},        /* R3h: a pair is tried twice in one update */
-    {"fast", 411},       /* F6: a refused voter has launched again */
-    {"scarce", 497},     /* F6: a launch without memory takes a verdict */
-    {NULL, 200376},      /* R3d: a silent link was not dialed anew */
-    {"scarce", 2301764}, /* S7b: a giver without memory is suspected */
-    {NULL, 2006509}, /* V1: a vote that comes twice counts for the next call */
-    {NULL, 3000816}, /* O4: a probe fails, and the pair costs a member */
-    {"fast", 2102248},     /* a program withheld what the others waited for */
-    {"disagree", 2401945}, /* the model missed what the quorum had decided */
-};
 
 static void repeat_failed(void)
 {

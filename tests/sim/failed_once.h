@@ -1,0 +1,34 @@
+/* failed_once.h - universes that have failed once. */
+#ifndef PCCL_FAILED_ONCE_H
+#define PCCL_FAILED_ONCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The kind is as in test_sim.c; NULL: that of the seed. */
+static const struct {
+    const char *kind;
+    uint64_t seed;
+} failed_once[] = {
+    {NULL, 2774}, /* V6b: a loss while scopes cross */
+    {NULL, 2795}, /* V6f: ... and one is launched after the loss */
+    {NULL, 4314},
+    {"disagree", 8849}, /* ... and one meets the loss at its launch */
+    {"disagree", 3182},
+    {"disagree", 5744},
+    {"disagree", 11213}, /* V6f: reports of ended operations make circles */
+    {"disagree", 3704},  /* R3d: a link in the making is closed */
+    {NULL, 100159},      /* O5: a search that took hours */
+    {NULL, 100202},      /* R4d: a split that took four rounds to find */
+    {"fast", 35},        /* R3h: a pair is tried twice in one update */
+    {"fast", 411},       /* F6: a refused voter has launched again */
+    {"scarce", 497},     /* F6: a launch without memory takes a verdict */
+    {NULL, 200376},      /* R3d: a silent link was not dialed anew */
+    {"scarce", 2301764}, /* S7b: a giver without memory is suspected */
+    {NULL, 2006509}, /* V1: a vote that comes twice counts for the next call */
+    {NULL, 3000816}, /* O4: a probe fails, and the pair costs a member */
+    {"fast", 2102248},     /* a program withheld what the others waited for */
+    {"disagree", 2401945}, /* the model missed what the quorum had decided */
+};
+
+#endif
