@@ -411,6 +411,7 @@ static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
     [WIRE_OFFERS_GET] = offer_field,  [WIRE_OFFERS] = offer_field,
     [WIRE_DIAL_REQUEST] = call_field, [WIRE_WAITING] = waiting_field,
     [WIRE_STATUS_GET] = status_field, [WIRE_STATUS] = status_field,
+    [WIRE_PARTIAL] = averages_field,  [WIRE_COVERAGE] = averages_field,
     [WIRE_SAMPLES] = samples_field,   [WIRE_READY] = ready_field,
 };
 
