@@ -6,7 +6,9 @@
 #include "../../src/peer/api.h"
 #include "../../src/peer/comm_device.h"
 #include "../../src/peer/comm_save.h"
+#include "../sim/averages.h"
 #include "../sim/election.h"
+#include "../sim/faults.h"
 
 #define ABSENT(type, name, result, ...)                                        \
     type name(__VA_ARGS__)                                                     \
@@ -67,6 +69,16 @@ NOTHING(program_gives, const struct sim_proc *p, const struct wire_msg *msg)
 ABSENT(bool, program_quick, false, struct sim *s, struct sim_proc *p)
 ABSENT(uint64_t, spec_arguments, 0, const struct sim_spec *spec)
 NOTHING(program_free, struct sim_proc *p)
+NOTHING(fetch_turn, struct sim *s)
+NOTHING(fetch_free, struct sim *s)
+NOTHING(fetch_hello, struct sim *s, struct sim_proc *p, struct wire_msg *hello)
+NOTHING(fetch_judge, struct sim *s, uint32_t link, enum wire_type type)
+NOTHING(fetch_watch, struct sim *s, const struct sim_proc *p, uint32_t conn)
+NOTHING(fetch_forget, struct sim_proc *p)
+NOTHING(averages_begin, void)
+ABSENT(bool, averages_turn, false, struct sim *s, struct sim_proc *p)
+NOTHING(averages_end, struct sim_proc *p)
+ABSENT(bool, averages_delivered, true, const struct sim *s)
 NOTHING(counted_turn, struct sim *s, struct sim_proc *p)
 NOTHING(counted_told, struct sim *s, uint32_t link, const struct wire_msg *m)
 ABSENT(bool, counted_settled, true, const struct sim *s)
