@@ -375,9 +375,10 @@ PCCL_EXPORT pcclResult_t pcclPowerSgdGetInfo(const pcclPowerSgd_t *powersgd,
 /* ---------------------------------------------------------------- SPARTA
  * Weights of members drift apart where members miss means of gradients. Sparse
  * averages of parameters hold them together: every so many steps one of K
- * disjoint parts of the weights is replaced by its mean over the members, and
- * after K rounds each element was once (Beton et al., ICLR 2025, workshop
- * MCDC). Moments of optimizers are not averaged. */
+ * disjoint parts of the weights is replaced by its mean over the members. In
+ * each K rounds, counted from the first one, each element has its turn, and the
+ * parts are others in the next K (Beton et al., ICLR 2025, workshop MCDC).
+ * Moments of optimizers are not averaged. */
 
 typedef struct pcclSpartaOptions_t {
     size_t size;       /* sizeof(pcclSpartaOptions_t), for growth */
@@ -388,7 +389,19 @@ typedef struct pcclSpartaOptions_t {
     size_t stat_count; /* numbers of the program that are averaged in each
                           round: statistics of clipping */
     const char *name;  /* in the shared state; NULL: "sparta" */
+    /* 0: a round waits for all members. Else it is a pcclAllReducePartial that
+     * ends after so many milliseconds with what has come by then: what is
+     * missing stays as it is, until its turn in the next K rounds. */
+    uint32_t deadline_ms;
 } pcclSpartaOptions_t;
+
+typedef struct pcclSpartaInfo_t {
+    size_t size;     /* in: sizeof(pcclSpartaInfo_t); out: bytes set */
+    uint64_t steps;  /* of the run */
+    size_t chosen;   /* elements of the last round here, */
+    size_t averaged; /* and those that are means now; less than `chosen` where
+                        parts are missing */
+} pcclSpartaInfo_t;
 
 /* The place in the sequence of parts. */
 typedef struct pcclSparta_t pcclSparta_t;
@@ -424,15 +437,24 @@ PCCL_EXPORT pcclResult_t pcclSpartaListState(pcclSparta_t *sparta,
  *          NULL if there are none.
  * info     may be NULL. local_world_size is 0 in steps without a round.
  *
- * pcclRankConnectionLost  a member was lost, all is as it was: call again.
+ * With a deadline a member that is late gets the means of the others. Members
+ * then do not compare their lists and options.
+ *
+ * pcclRankConnectionLost  a member was lost, all is as it was: call again. Not
+ *                         with a deadline: the loss costs its contribution.
  * pcclOperationFailed     no member has finite numbers in the part, or their
- *                         sum is too large. The same for all: the weights are
- *                         as they were, and the step counts.
- * otherwise               as pcclCollective. */
+ *                         sum is too large, or nothing came in time. The same
+ *                         for all: the weights are as they were, and the step
+ *                         counts.
+ * otherwise               as pcclCollective, or pcclAllReducePartial. */
 PCCL_EXPORT pcclResult_t pcclSpartaStep(pcclSparta_t *sparta,
                                         float *const *weights, float *stats,
                                         pcclComm_t *comm,
                                         pcclReduceInfo_t *info);
+
+/* Where it is, and what has come of the last round. Local. */
+PCCL_EXPORT pcclResult_t pcclSpartaGetInfo(const pcclSparta_t *sparta,
+                                           pcclSpartaInfo_t *info);
 
 #ifdef __cplusplus
 }

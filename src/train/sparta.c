@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARTS_MAX = 256 }; /* of pcclAllReducePartial */
+
 struct pcclSparta_t {
     struct train_tensors tensors;
     struct train_state state;
@@ -14,7 +16,24 @@ struct pcclSparta_t {
     uint64_t options[4];  /* of the digest: tensors, parts, every, seed */
     struct train_sum sum; /* values, statistics, members that have some */
     size_t room;          /* for values */
+    /* With a deadline: the round under way, instead of the sum. */
+    uint32_t deadline_ms;
+    bool in_flight;
+    pcclPartialOp_t handle;
+    /* What has come of the last round: without a deadline all or nothing. */
+    pcclPartialPart_t coverage[PARTS_MAX];
+    size_t coverage_count;
+    pcclSpartaInfo_t info;
 };
+
+/* The weight of a member that has nothing to give, where a weight must be above
+ * 0: beside that of another member it vanishes. */
+static const double nothing = 1e-30;
+
+static bool is_missing(const pcclPartialPart_t *part)
+{
+    return part->contributors == 0 || part->weight < 0.5;
+}
 
 /* ---------------------------------------------------------------- selection */
 
@@ -65,16 +84,39 @@ static size_t gather(const pcclSparta_t *s, float *to,
     return count;
 }
 
-static void scatter(const pcclSparta_t *s, const float *from,
-                    float *const *weights)
+/* Whether element number `at` of the round has its mean in sum.recv. The calls
+ * of a round ask in ascending order; *part is 0 at first. */
+static bool is_covered(const pcclSparta_t *s, size_t at, size_t *part)
 {
+    while (*part < s->coverage_count) {
+        const pcclPartialPart_t *p = &s->coverage[*part];
+        if (at < p->begin + p->count) return !is_missing(p);
+        (*part)++;
+    }
+    return false;
+}
+
+/* The means of the round into the weights, and behind them the statistics. */
+static void scatter(pcclSparta_t *s, float *const *weights, float *stats)
+{
+    const float *mean = s->sum.recv;
+    size_t from = 0, part = 0, averaged = 0;
     for (size_t i = 0; i < s->tensors.count; i++) {
         const size_t size = s->tensors.list[i].count;
-        const struct sparta_part part = part_of(s, i);
+        const struct sparta_part chosen = part_of(s, i);
         for (size_t b = 0; b < blocks_of(size, s->parts); b++) {
-            size_t at = element_of(&part, b);
-            if (at < size) weights[i][at] = *from++;
+            size_t at = element_of(&chosen, b);
+            if (at >= size) continue;
+            const bool covered = is_covered(s, from, &part);
+            if (covered) weights[i][at] = mean[from];
+            averaged += covered;
+            from++;
         }
+    }
+    s->info.chosen = from;
+    s->info.averaged = averaged;
+    for (size_t i = 0; i < s->stat_count; i++, from++) {
+        if (is_covered(s, from, &part)) stats[i] = mean[from];
     }
 }
 
@@ -135,6 +177,7 @@ pcclResult_t pcclSpartaCreate(const pcclTrainTensor_t *tensors, size_t count,
     s->every = options->every;
     s->seed = options->seed;
     s->stat_count = options->stat_count;
+    s->deadline_ms = options->deadline_ms;
     rc = train_tensors_create(&s->tensors, tensors, count);
     if (rc == pcclSuccess) rc = prepare(s, options);
     if (rc == pcclSuccess)
@@ -166,7 +209,9 @@ pcclResult_t pcclSpartaListState(pcclSparta_t *sparta, pcclTensorInfo_t *infos,
 
 /* ------------------------------------------------------------------- rounds */
 
-static void begin(pcclSparta_t *s, const float *const *weights,
+/* Fills in the vector of the round. Returns whether this member has finite
+ * numbers. */
+static bool begin(pcclSparta_t *s, const float *const *weights,
                   const float *stats)
 {
     float *send = s->sum.send;
@@ -178,31 +223,84 @@ static void begin(pcclSparta_t *s, const float *const *weights,
     if (!has_some) memset(send, 0, count * sizeof *send);
     send[count++] = has_some;
     s->sum.count = s->sum.exact = count;
-    uint64_t agreed[] = {s->options[0], s->options[1], s->options[2],
-                         s->options[3], s->steps};
-    s->sum.digest = train_digest(0, agreed, sizeof agreed);
+    return has_some;
 }
 
-/* The mean of what the members have of this round's part, in sum.recv. */
-static pcclResult_t average(pcclSparta_t *s, const float *const *weights,
-                            const float *stats, pcclComm_t *comm)
+/* Waits for all members: the mean of what they have, in sum.recv. */
+static pcclResult_t average_all(pcclSparta_t *s, const float *const *weights,
+                                const float *stats, pcclComm_t *comm)
 {
     struct train_sum *sum = &s->sum;
     pcclResult_t rc = pcclSuccess;
     if (!train_sum_in_flight(sum)) {
-        begin(s, weights, stats);
+        (void)begin(s, weights, stats);
+        uint64_t agreed[] = {s->options[0], s->options[1], s->options[2],
+                             s->options[3], s->steps};
+        sum->digest = train_digest(0, agreed, sizeof agreed);
         rc = train_sum_launch(sum, comm);
     }
     if (rc == pcclSuccess) rc = train_sum_await(sum);
     if (rc != pcclSuccess) return rc;
     const float members = sum->recv[sum->count - 1];
-    if (members == 0)
-        return train_fail(pcclOperationFailed,
-                          "no member has finite numbers in this part");
-    for (size_t i = 0; i < sum->count - 1; i++) sum->recv[i] /= members;
-    if (train_finite(sum->recv, sum->count)) return pcclSuccess;
+    for (size_t i = 0; members > 0 && i < sum->count - 1; i++)
+        sum->recv[i] /= members;
+    s->coverage[0] = (pcclPartialPart_t){.count = sum->count - 1,
+                                         .weight = (double)members,
+                                         .contributors = (uint32_t)members};
+    s->coverage_count = 1;
+    return pcclSuccess;
+}
+
+/* Waits for the deadline at most: what has come by then. */
+static pcclResult_t average_some(pcclSparta_t *s, const float *const *weights,
+                                 const float *stats, pcclComm_t *comm)
+{
+    struct train_sum *sum = &s->sum;
+    pcclResult_t rc = pcclSuccess;
+    if (!s->in_flight) {
+        pcclPartialDescriptor_t round = {.size = sizeof round,
+                                         .tag = sum->tag,
+                                         .datatype = pcclFloat,
+                                         .op = pcclAvg,
+                                         .deadline_ms = s->deadline_ms};
+        round.weight = begin(s, weights, stats) ? 1 : nothing;
+        round.count = sum->count - 1;
+        rc = pcclAllReducePartialAsync(sum->send, sum->recv, &round, comm,
+                                       &s->handle);
+        s->in_flight = rc == pcclSuccess;
+    }
+    pcclPartialInfo_t info = {
+        .size = sizeof info, .parts = s->coverage, .part_room = PARTS_MAX};
+    if (rc == pcclSuccess) rc = pcclAwaitPartial(&s->handle, &info);
+    if (rc != pcclSuccess)
+        (void)train_fail_comm(rc, comm, "averaging with a deadline");
+    if (rc != pcclCancelled && rc != pcclTimedOut) s->in_flight = false;
+    if (rc != pcclSuccess) return rc;
+    s->coverage_count = info.part_count;
+    sum->info = (pcclReduceInfo_t){.tx_bytes = info.tx_bytes,
+                                   .rx_bytes = info.rx_bytes};
+    return pcclSuccess;
+}
+
+/* Parts whose mean is not finite are missing, on all members. Success if any
+ * other one is there. */
+static pcclResult_t check_parts(pcclSparta_t *s)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < s->coverage_count; i++) {
+        pcclPartialPart_t *part = &s->coverage[i];
+        if (!is_missing(part) &&
+            !train_finite(s->sum.recv + part->begin, part->count))
+            part->contributors = 0;
+        if (!is_missing(part) && part->contributors > most)
+            most = part->contributors;
+    }
+    s->sum.info.local_world_size = most;
+    if (most > 0) return pcclSuccess;
+    s->info.averaged = 0;
     return train_fail(pcclOperationFailed,
-                      "a sum over the members is too large");
+                      "no member has finite numbers in this part, or none came "
+                      "in time");
 }
 
 pcclResult_t pcclSpartaStep(pcclSparta_t *sparta, float *const *weights,
@@ -221,18 +319,31 @@ pcclResult_t pcclSpartaStep(pcclSparta_t *sparta, float *const *weights,
     if ((s->steps + 1) % s->every == 0) {
         fenv_t saved;
         train_float_begin(&saved);
-        rc = average(s, from, stats, comm);
+        rc = s->deadline_ms > 0 ? average_some(s, from, stats, comm)
+                                : average_all(s, from, stats, comm);
+        if (rc == pcclSuccess) rc = check_parts(s);
         train_float_end(&saved);
         /* The same part in the next round would fail again. */
         if (rc == pcclOperationFailed) s->steps++;
         if (rc != pcclSuccess) return rc;
-        const float *mean = s->sum.recv;
-        scatter(s, mean, weights);
-        if (s->stat_count > 0)
-            memcpy(stats, mean + s->sum.count - 1 - s->stat_count,
-                   s->stat_count * sizeof *stats);
+        scatter(s, weights, stats);
         if (info) *info = s->sum.info;
     }
     s->steps++;
+    return pcclSuccess;
+}
+
+pcclResult_t pcclSpartaGetInfo(const pcclSparta_t *sparta,
+                               pcclSpartaInfo_t *info)
+{
+    static const char function[] = "pcclSpartaGetInfo";
+    if (!sparta) return train_null(function, "sparta");
+    if (!info) return train_null(function, "info");
+    if (info->size < sizeof *info)
+        return train_fail(pcclInvalidArgument, "%s: size is %zu, not %zu",
+                          function, info->size, sizeof *info);
+    *info = sparta->info;
+    info->size = sizeof *info;
+    info->steps = sparta->steps;
     return pcclSuccess;
 }

@@ -37,7 +37,7 @@ class Sparta(Options):
     _fields_ = [('size', ctypes.c_size_t), ('parts', ctypes.c_uint32),
                 ('every', ctypes.c_uint32), ('seed', ctypes.c_uint64),
                 ('tag', ctypes.c_uint64), ('stat_count', ctypes.c_size_t),
-                ('name', ctypes.c_char_p)]
+                ('name', ctypes.c_char_p), ('deadline_ms', ctypes.c_uint32)]
 
 
 class Optimizer(Options):
