@@ -137,7 +137,7 @@ static void answer(struct offer *o, struct offer_guest *g, struct conn *c,
         c->tx_owner = o;
         o->sent += q.size;
     }
-    o->tokens -= FRAME_SIZE + f->size;
+    if (o->terms.rate > 0) o->tokens -= FRAME_SIZE + f->size;
 }
 
 static bool next_send(void *user, struct conn *c, struct frame *f)
@@ -149,7 +149,7 @@ static bool next_send(void *user, struct conn *c, struct frame *f)
     if (o->list && (g->announce || c->ping)) {
         g->announce = false;
         *f = (struct frame){.type = FRAME_OFFER,
-                            .digest = o->list->structure,
+                            .digest = o->structure,
                             .scope = o->terms.revision};
         return true;
     }
@@ -182,9 +182,11 @@ void offer_begin(struct offer *o, const struct state_list *list,
     pccl_ns now = o->links->now;
     /* What is half sent goes on as zeros: a torn block like any other. */
     conn_forget(o->links, o);
-    if (o->list && o->list->structure != list->structure) close_guests(o);
+    if (o->list && o->structure != list->structure) close_guests(o);
     if (o->list) o->round = now - o->began;
+    if (o->terms.rate != terms->rate) o->tokens = 0;
     o->list = list;
+    o->structure = list->structure;
     o->terms = *terms;
     o->began = now;
     for (uint32_t i = 0; i < OFFER_GUESTS_MAX; i++) {

@@ -48,6 +48,7 @@ struct offer {
     void (*changed)(void *user);
     void *user;
     const struct state_list *list; /* the caller's; NULL: nothing is offered */
+    uint64_t structure;            /* its digest */
     struct offer_terms terms;
     pccl_ns began, round; /* this round; how long the last one took, or 0 */
     int64_t tokens; /* bytes that may be sent; one block may exceed them */
@@ -68,7 +69,7 @@ struct offer_config {
 void offer_init(struct offer *o, const struct offer_config *config);
 
 /* A round begins, in which these tensors are offered; the list of state_list.h
- * needs no hashes. The former list is not used any more. */
+ * needs no hashes, and is used until the next call or offer_end(). */
 void offer_begin(struct offer *o, const struct state_list *list,
                  const struct offer_terms *terms);
 /* No thread reads the tensors after this. */

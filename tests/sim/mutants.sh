@@ -544,6 +544,28 @@ receive-only passes on (S7)|elastic/session_sync.c|s/strategy == SYNC_ENFORCE_PO
 retries counted twice (S8)|elastic/state_plan.c|s/^    s->taken\[i + 1\] += size;/    s->taken[i + 1] += 2 * size;/
 credit to the wrong one (S8)|master/state_vote.c|s/p->info.id == msg->ids\[k\]/p->info.id == msg->ids[k] + 1/
 another call is waited for (S9)|master/state_vote.c|s/refuse_crossed(m, group);/;/
+a busy member serves guests (S10d)|elastic/session_offer.c|s/           engine_has_work(s->engine);/           false;/
+guests are served in a flush (S10d)|elastic/session_offer.c|s/links_is_frozen(s->links) ||/false ||/
+the rate of an offer is not kept (S10d)|elastic/offer.c|s/^    return o->tokens > 0;/    return true;/
+guests are served all round (S10d)|elastic/offer.c|s/if (o->terms.share >= 1000 || o->round == 0) return true;/return true;/
+what a guest has is sent anyway (S10d)|elastic/offer.c|s/if (bytes \&\& hash == q.hash)/if (false)/
+any question is answered (S10d)|elastic/offer.c|s/    if (f->seq >= l->count || .*/    if (f->seq >= l->count) return false;/
+any number of questions (S10d)|elastic/offer.c|s/g->count == OFFER_WINDOW || //
+a guest needs no key (S10c)|link/conn.c|s/    if (!ours || hello.to != n->self/    if ((!ours \&\& !(c->rx.flags \& FLAG_GUEST)) || hello.to != n->self/
+guests without an offer (S10c)|elastic/offer.c|s/^    if (!o->list) return false;/    if (false) return false;/
+guests keep their connection after the offer (S10c)|elastic/offer.c|s/^    o->round = 0;$/    return;/
+other tensors go to former guests (S10c)|elastic/offer.c|s/if (o->list \&\& o->structure != list->structure) close_guests(o);//
+a silent guest keeps its place (S10c)|link/links.c|s/if (c->state == CONN_OPEN \&\& c->link \&\& !is_used(n, c->link)) return;/if (c->state == CONN_OPEN \&\& (!c->link || !is_used(n, c->link)) \&\& !c->peer) return;/
+the highest revision counts (S10e)|master/offers.c|s/m->ids\[count \/ 2\]/m->ids[count - 1]/
+the lowest revision counts (S10e)|master/offers.c|s/m->ids\[count \/ 2\]/m->ids[0]/
+old newcomers wait on (S10f)|master/offers.c|s/    if (!current(m, group, \&revision)) return;/    return;/
+a proposed newcomer is too old (S10f)|master/offers.c|s/p->group != group || p->proposed ||/p->group != group ||/
+max_stale is not allowed (S10f)|master/offers.c|s/revision - o->revision <= o->max_stale)/false)/
+blocks that are too old will do (S10f)|elastic/prefetch.c|s/return got > least;/return got > 0;/
+a torn block counts as whole (S10f)|elastic/prefetch.c|s/    set_got(p, t->first + q->block, 0);.*//
+a guest stays with a silent member (S10g)|elastic/prefetch.c|s/if (connects \&\& now - p->since >= p->deadline)/if (false)/
+a guest begins anew with each member (S10g)|elastic/prefetch.c|s/^    p->head_filled = p->asked_count/    memset(p->got, 0, p->list->block_count * sizeof *p->got); count_fresh(p);\n&/
+a guest takes what it did not ask for (S10d)|elastic/prefetch.c|s/    if (f->size != q->size) return false;//
 old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
