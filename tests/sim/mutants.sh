@@ -117,7 +117,7 @@ master/edges master/step_samples master/offers master/optimize master/bandwidth 
 master/topology master/topology_dp master/topology_local
 master/topology_climb master/topology_branch master/state_vote
 master/master_conn master/switchboard
-master/stall master/stall_ask master/stall_text master/stall_watch master/told master/wait_graph
+master/stall master/stall_ask master/stall_text master/stall_watch master/told master/wait_graph master/votes
 reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
 hash/hash hash/hash_simd hash/hash_omp"
 # The words of add_library() in a folder's CMakeLists.txt.
