@@ -178,7 +178,8 @@ static void test_a_newcomer_is_told(void **state) /* G4 */
 {
     (void)state;
     struct wire_msg hello = {.type = WIRE_HELLO, .hello.join = true};
-    struct wire_msg vote = {.type = WIRE_VOTE, .vote.kind = VOTE_UPDATE};
+    struct wire_msg vote = {
+        .type = WIRE_VOTE, .round = 1, .vote.kind = VOTE_UPDATE};
     report(0, 7, 60, 100);
     tick();
     expect("step 7: 60 of 100 by 1 to 012\n");
@@ -205,7 +206,8 @@ static void test_groups_count_apart(void **state)
 {
     (void)state;
     struct wire_msg hello = {.type = WIRE_HELLO, .hello = {.group = 1}};
-    struct wire_msg vote = {.type = WIRE_VOTE, .vote.kind = VOTE_UPDATE};
+    struct wire_msg vote = {
+        .type = WIRE_VOTE, .round = 1, .vote.kind = VOTE_UPDATE};
     step(MASTER_CONNECTED, 3, NULL);
     step(MASTER_RECEIVED, 3, &hello);
     for (uint32_t i = 0; i < 3; i++) step(MASTER_RECEIVED, i, &vote);
