@@ -30,8 +30,8 @@ cp -r "$root/tests/explore" "$work/tests/"
 . "$root/tests/sim/reach.sh"
 cd "$work"
 
-core=$(sed -n '/^core="/,/"$/p' "$list" | tr -d '"' | sed 's/^core=//' |
-    sed 's/base\/pool//; s/link\/shared_memory//')
+. "$root/tests/sim/cores.sh"
+core=$(echo "$core" | sed 's/base\/pool//; s/link\/shared_memory//')
 explorer="explorer exhaust universe universe_step party party_member party_master
 arena intern pool_exact"
 wraps="-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc

@@ -92,34 +92,7 @@ for name in sim core reduce message model; do
 done
 cd "$work"
 
-core="base/arguments base/wire base/pool base/dtype
-link/frame link/conn link/conn_receive link/conn_send link/link link/link_patience link/links link/links_face
-link/probe link/region link/unexpected link/shared_memory
-ring/algorithm_table ring/allgather_linear ring/allgather_ring
-ring/allreduce_centralized ring/allreduce_direct ring/allreduce_flat
-ring/allreduce_ring ring/allreduce_single_copy ring/alltoallv_pairwise
-ring/backup ring/blocked_tags ring/broadcast_chain ring/broadcast_confirmed
-ring/broadcast_linear ring/engine ring/engine_io ring/fast_path ring/flush
-ring/fold ring/geometry ring/hierarchy ring/local ring/neighbors ring/op
-ring/op_done ring/op_frame ring/op_queue ring/op_receive ring/op_send
-ring/pieces ring/plan ring/quantized ring/result_cache ring/op_describe ring/ring_face
-ring/single_copy ring/op_waits
-message/message message/message_receive message/message_rndv
-message/message_send
-elastic/offer elastic/prefetch elastic/session elastic/session_launch elastic/session_offer
-elastic/session_view
-elastic/session_sync elastic/session_verdict
-elastic/session_optimize elastic/session_samples elastic/session_waits elastic/view elastic/state elastic/state_list
-elastic/state_plan
-master/master master/round master/round_ops master/round_view master/order master/partition master/sites
-master/blocked master/crossed master/deadlock master/dispute master/dispute_text master/limits master/silence
-master/edges master/step_samples master/offers master/optimize master/bandwidth master/bandwidth_plan
-master/topology master/topology_dp master/topology_local
-master/topology_climb master/topology_branch master/state_vote
-master/master_conn master/switchboard
-master/stall master/stall_ask master/stall_text master/stall_watch master/told master/wait_graph master/votes
-reduce/isa reduce/reduce reduce/reduce_base reduce/quant reduce/quant_base
-hash/hash hash/hash_simd hash/hash_omp"
+. "$here/cores.sh"
 # The words of add_library() in a folder's CMakeLists.txt.
 sources() { # FOLDER LIBRARY
     sed -n "/add_library($2 STATIC/,/)/p" "$root/tests/$1/CMakeLists.txt" |
