@@ -250,10 +250,15 @@ static void fault_field(struct cursor *c, struct wire_msg *m)
     limit(c, m->fault.cause, REFRESH_CAUSE_COUNT);
 }
 
+/* Links beside those of the ring: none, all, or those of the tree. */
 static void view_field(struct cursor *c, struct wire_msg *m)
 {
+    uint8_t links = m->view.mesh ? 1 : m->view.tree ? 2 : 0;
     cursor_flag(c, &m->view.ring);
-    cursor_flag(c, &m->view.mesh);
+    cursor_u8(c, &links);
+    limit(c, links, 3);
+    m->view.mesh = links == 1;
+    m->view.tree = links == 2;
     cursor_flag(c, &m->view.update);
     cursor_flag(c, &m->view.optimize);
     cursor_flag(c, &m->view.survey);

@@ -454,6 +454,7 @@ struct wire_msg {
         struct {
             bool ring;        /* PROPOSE, INSTALL: collectives possible */
             bool mesh;        /* link all pairs */
+            bool tree;        /* ... of the tree (rule D17) */
             bool update;      /* answers the VOTE_UPDATE of all */
             bool optimize;    /* ... or VOTE_OPTIMIZE */
             bool survey;      /* PROPOSE: link pairs at distances 2^k too */

@@ -93,7 +93,24 @@ static void want(struct session *s, uint32_t rank, uint32_t connections)
         links_want(s->links, &s->next->members[rank], connections);
 }
 
-/* Rules R3, R4d: connect to the ring neighbours, and in small worlds to all. */
+static uint32_t rank_at(const struct view *v, uint32_t position)
+{
+    return v->has_order ? v->order[position] : position;
+}
+
+static void want_tree(struct session *s, uint32_t position)
+{
+    const struct view *v = s->next;
+    struct tree_node node;
+    uint32_t size;
+    tree_find(v->size, engine_tree_width(s->engine), position, &node);
+    want(s, rank_at(v, node.parent), 1);
+    for (uint32_t i = 0; i < node.children; i++)
+        want(s, rank_at(v, tree_child(&node, i, &size)), 1);
+}
+
+/* Rules R3, R4d: connect to the ring neighbours, and in small worlds to all, in
+ * others to the neighbours in the tree. */
 static void want_links(struct session *s)
 {
     const struct view *v = s->next;
@@ -105,15 +122,16 @@ static void want_links(struct session *s)
     uint32_t after = (at + 1) % v->size;
     uint32_t before = (at + v->size - 1) % v->size;
     uint32_t pool = links_pool_size(s->links);
-    want(s, v->has_order ? v->order[after] : after, pool);
-    want(s, v->has_order ? v->order[before] : before, pool);
+    want(s, rank_at(v, after), pool);
+    want(s, rank_at(v, before), pool);
+    if (v->tree) want_tree(s, at);
     bool all = v->mesh || (v->survey && v->size <= SURVEY_ALL_MAX);
     for (uint32_t i = 0; all && i < v->size; i++) want(s, i, 1);
     for (uint32_t d = 2; v->survey && d <= v->size / 2; d *= 2) {
         after = (at + d) % v->size;
         before = (at + v->size - d) % v->size;
-        want(s, v->has_order ? v->order[after] : after, 1);
-        want(s, v->has_order ? v->order[before] : before, 1);
+        want(s, rank_at(v, after), 1);
+        want(s, rank_at(v, before), 1);
     }
 }
 
@@ -244,6 +262,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
     s->installed_at = links_now(s->links);
     s->view->epoch = msg->round;
     s->view->mesh = msg->view.mesh;
+    s->view->tree = msg->view.tree;
     s->view->world = msg->view.world;
     s->view->groups = msg->view.groups;
     s->view->largest = msg->view.largest;
@@ -273,7 +292,8 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
         .order = s->view->has_order ? s->view->order : NULL,
         .sites = s->view->has_sites ? s->view->sites : NULL,
         .ring = s->view->ring,
-        .mesh = s->view->mesh};
+        .mesh = s->view->mesh,
+        .tree = s->view->tree};
     engine_install(s->engine, &view);
     for (uint32_t i = 0; i < s->removed_count; i++)
         message_lose(&s->messages, s->removed[i]);

@@ -233,8 +233,8 @@ struct master_group {
     uint64_t admitted; /* ... and takes newcomers up to this id (M3) */
     pccl_ns update_at; /* ... which began at this time */
     bool optimize; /* it answers VOTE_OPTIMIZE; set from the vote to INSTALL */
-    bool ring, mesh, small; /* of the proposal; small: all pairs, if it can */
-    bool unlinked;          /* a link of the proposal could not be made */
+    bool ring, mesh, tree, small; /* proposed; small: all pairs, if it can */
+    bool unlinked;                /* a link of the proposal could not be made */
     bool survey;   /* the proposal tries more links than it needs (R4d) */
     bool surveyed; /* ... and has, and some could not be made */
     uint32_t survey_size;

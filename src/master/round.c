@@ -187,6 +187,7 @@ static void propose(struct master *m, uint32_t group)
     }
     g->small = count <= order_mesh_max(m->members, count);
     g->mesh = g->ring && g->small && !any_bad_pair(g);
+    g->tree = g->ring && !g->mesh && !any_bad_pair(g);
     g->phase = GROUP_PROPOSED;
     g->survey = g->survey && g->ring && !g->surveyed && !g->mesh;
     g->survey_size = count;
@@ -341,6 +342,7 @@ static void send_install(struct master *m, uint32_t group, uint32_t count)
         .type = WIRE_INSTALL, .round = g->round, .epoch = g->epoch};
     msg.view.ring = g->ring;
     msg.view.mesh = g->mesh;
+    msg.view.tree = g->tree;
     msg.view.update = g->update;
     msg.view.optimize = g->optimize;
     msg.view.traits = g->traits;

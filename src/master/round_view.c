@@ -68,6 +68,7 @@ void round_send_proposal(struct master *m, uint32_t group, uint32_t count)
     struct wire_msg msg = {.type = WIRE_PROPOSE, .round = g->round};
     msg.view.ring = g->ring;
     msg.view.mesh = g->mesh;
+    msg.view.tree = g->tree;
     msg.view.update = g->update;
     msg.view.optimize = g->optimize;
     msg.view.survey = g->survey;

@@ -20,8 +20,8 @@ struct allreduce_centralized_state {
 
 static void shape(struct plan *p)
 {
-    p->done = DONE_ROOT;
     p->root = p->r.center % p->r.world;
+    plan_shape_root(p);
 }
 
 static void send(const struct plan *p, uint32_t to, uint32_t k,
@@ -97,8 +97,7 @@ static void keep_input(struct op *op)
     s->folded = true;
 }
 
-/* The root has all vectors. A member that needs to know that all hold the
- * result asks the root, which then asks all others. */
+/* The root has all vectors. */
 static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
                     uint32_t k, const struct plan_xfer *x, const uint8_t *body)
 {
@@ -113,10 +112,8 @@ static void arrived(struct engine *e, struct op *op, struct endpoint *ep,
     }
     s->folded = true;
     fold_slots(op, s->slots);
-    for (uint32_t i = 0; i < op->ep_count; i++) {
-        if (op->eps[i].wants_done) op->confirm = true;
+    for (uint32_t i = 0; i < op->ep_count; i++)
         link_dirty(&e->links, op->eps[i].link);
-    }
 }
 
 static void complete(struct op *op)

@@ -64,7 +64,7 @@ static uint32_t add_blocked(struct engine *e, const struct link *l,
     return count;
 }
 
-/* A centralized root is silent until it is asked (rule D11c). */
+/* In a tree a member is silent until it is asked (rule D17c). */
 static void announce_late(struct engine *e, struct op *op)
 {
     for (uint32_t i = 0; i < op->ep_count; i++) {

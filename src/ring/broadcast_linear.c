@@ -7,17 +7,17 @@
 static void shape(struct plan *p)
 {
     bool sockets = p->r.one_host && !p->r.shared_memory;
-    if (sockets && p->r.world > 2) p->done = DONE_ROOT;
+    if (sockets && p->r.world > 2) plan_shape_root(p);
 }
 
 static uint32_t partners(const struct plan *p)
 {
-    return p->done == DONE_ROOT ? plan_root_partners(p) : plan_all_partners(p);
+    return p->done == DONE_TREE ? plan_root_partners(p) : plan_all_partners(p);
 }
 
 static uint32_t partner(const struct plan *p, uint32_t i)
 {
-    return p->done == DONE_ROOT ? plan_root_partner(p, i)
+    return p->done == DONE_TREE ? plan_root_partner(p, i)
                                 : plan_all_partner(p, i);
 }
 

@@ -158,6 +158,7 @@ struct engine {
     struct links links;         /* connections, time and facts about the run */
     uint64_t cached;            /* PLAN_CACHED; the same on all members */
     uint32_t many;              /* MANY */
+    uint32_t tree_width;        /* 0: TREE_WIDTH; the same on all members */
     uint32_t single_copy_world; /* PLAN_SINGLE_COPY_WORLD_MAX; the same on all
                                    members */
     uint32_t piece;             /* as in a plan; the same on all members */
@@ -168,7 +169,7 @@ struct engine {
     const uint64_t *ids;
     uint32_t rank;
     const uint16_t *order; /* NULL: identity */
-    bool ring, mesh;
+    bool ring, mesh, tree;
     uint64_t one_host;  /* host of all members; 0: there are several hosts */
     bool has_hierarchy; /* the master knows the sites (rule D15) */
     struct hierarchy hierarchy;

@@ -6,6 +6,16 @@ uint32_t plan_at(const struct plan *p, uint32_t position)
     return p->r.order ? p->r.order[position] : position;
 }
 
+uint32_t plan_position(const struct plan *p, uint32_t rank)
+{
+    if (!p->r.order) return rank;
+    for (uint32_t i = 0; i < p->r.world; i++) {
+        if (p->r.order[i] == rank) return i;
+    }
+    PCCL_ASSERT(false && "plan_position: the rank is not in the ring");
+    return 0;
+}
+
 uint32_t plan_wrap(const struct plan *p, uint32_t from, uint32_t back)
 {
     return (from + p->r.world - back % p->r.world) % p->r.world;
@@ -74,6 +84,12 @@ uint32_t plan_all_partners(const struct plan *p)
 uint32_t plan_all_partner(const struct plan *p, uint32_t i)
 {
     return i < p->r.rank ? i : i + 1;
+}
+
+void plan_shape_root(struct plan *p)
+{
+    p->done = DONE_TREE;
+    p->parent = p->root;
 }
 
 uint32_t plan_root_partners(const struct plan *p)

@@ -9,6 +9,8 @@
 uint32_t plan_wrap(const struct plan *p, uint32_t from, uint32_t back);
 /* The rank at a position of the ring. */
 uint32_t plan_at(const struct plan *p, uint32_t position);
+/* The position of a rank. */
+uint32_t plan_position(const struct plan *p, uint32_t rank);
 
 /* Chunk i of the vector belongs to rank i; no chunk is larger than chunk 0. */
 uint64_t plan_chunk_size(const struct plan *p, uint32_t chunk); /* bytes */
@@ -27,7 +29,8 @@ uint64_t plan_segment_of(const struct plan *p, uint64_t size);
 uint32_t plan_all_partners(const struct plan *p);
 uint32_t plan_all_partner(const struct plan *p, uint32_t i);
 /* All other members are partners of the root, and the root is their only
- * one. */
+ * one: a tree of depth 1. */
+void plan_shape_root(struct plan *p);
 uint32_t plan_root_partners(const struct plan *p);
 uint32_t plan_root_partner(const struct plan *p, uint32_t i);
 uint32_t plan_one_transfer(const struct plan *p, uint32_t rank);

@@ -7,8 +7,8 @@
  * owner. Results take the same path back. Bandwidth between sites is scarce:
  * here two sites of n members send each other one vector. All pairs would send
  * n of them, and a ring two. */
-#ifndef PCCL_TREE_H
-#define PCCL_TREE_H
+#ifndef PCCL_HIERARCHY_H
+#define PCCL_HIERARCHY_H
 
 #include "../base/base.h"
 

@@ -5,21 +5,11 @@
 
 /* --------------------------------------------------------------- the plan */
 
-static uint32_t position_of(const struct plan *p, uint32_t rank)
-{
-    if (!p->r.order) return rank;
-    for (uint32_t i = 0; i < p->r.world; i++) {
-        if (p->r.order[i] == rank) return i;
-    }
-    PCCL_ASSERT(false && "position_of: the rank is not in the ring");
-    return 0;
-}
-
 /* Where members are far apart, a count that travels along the ring takes as
  * many network distances as there are members. */
 void ring_shape(struct plan *p)
 {
-    p->position = position_of(p, p->r.rank);
+    p->position = plan_position(p, p->r.rank);
     p->prev = plan_at(p, plan_wrap(p, p->position, 1));
     p->next = plan_at(p, (p->position + 1) % p->r.world);
     p->done = p->r.mesh && !p->r.one_host ? DONE_PAIRS : DONE_RING;

@@ -196,6 +196,8 @@ void op_plan_request(const struct engine *e, const struct op_request *r,
     p->single_copy_world = e->single_copy_on ? e->single_copy_world : 0;
     p->piece = e->piece;
     p->mesh = e->mesh;
+    p->tree = e->tree;
+    p->tree_width = e->tree_width;
     p->forced = e->forced[p->coll];
     p->hierarchy = NULL;
     if (!r->members) {
@@ -309,11 +311,15 @@ void op_control_send(struct engine *e, const struct op *op, struct endpoint *ep,
         e->out.fault(e->out.user, FAULT_BROKEN, op, ep->link->id);
 }
 
-/* Rule D11c: the root of a centralized one has nothing to send before it has
- * the data of all. It announces its launch to a member that asks. */
+/* Rule D17c: in a tree a member has nothing to send before it has the data of
+ * those below. It announces its launch to one of them that asks; and to its
+ * parent when it has the data. */
 static bool waits_to_be_asked(const struct op *op, const struct endpoint *ep)
 {
-    if (!plan_is_root(&op->plan) || ep->recvs == 0) return false;
+    struct plan_xfer x;
+    if (op->plan.done != DONE_TREE || ep->recvs == 0) return false;
+    if (plan_is_parent(&op->plan, ep->rank))
+        return ep->sends > 0 && !op_may_send(op, ep, 0, &x);
     return !ep->ready || ep->received > 0;
 }
 

@@ -51,9 +51,27 @@ static bool all_done(const struct op *op)
     return true;
 }
 
+static bool all_below_done(const struct op *op)
+{
+    for (uint32_t i = 0; i < op->ep_count; i++) {
+        const struct endpoint *ep = &op->eps[i];
+        if (!ep->done && !plan_is_parent(&op->plan, ep->rank)) return false;
+    }
+    return true;
+}
+
+/* In a tree DONE goes up when all below hold the result, and then down. */
+static bool tells(const struct op *op, const struct endpoint *ep)
+{
+    if (op->plan.done != DONE_TREE)
+        return op->tells_all || ep->wants_done || op_all_confirm(op);
+    if (!op->confirm) return false;
+    return plan_is_parent(&op->plan, ep->rank) ? all_below_done(op)
+                                               : all_done(op);
+}
+
 /* Rule D4. A ring passes a count along: this member and the index-1 before it
- * hold the result. Otherwise this member sends DONE to its partners; a root
- * waits for the DONE of all before (rule D11). */
+ * hold the result. Otherwise this member sends DONE to its partners. */
 static void send_done(struct engine *e, struct op *op)
 {
     bool is_clean =
@@ -68,11 +86,9 @@ static void send_done(struct engine *e, struct op *op)
                         clean);
         return;
     }
-    if (plan_is_root(&op->plan) && !all_done(op)) return;
     for (uint32_t i = 0; i < op->ep_count; i++) {
         struct endpoint *ep = &op->eps[i];
-        bool tells = op->tells_all || ep->wants_done || op_all_confirm(op);
-        if (ep->done_sent || !tells) continue;
+        if (ep->done_sent || !tells(op, ep)) continue;
         ep->done_sent = true;
         op_control_send(e, op, ep, FRAME_DONE, 1, clean);
     }

@@ -48,6 +48,7 @@ enum op_accept op_accept(struct engine *e, struct op *op, struct endpoint *ep,
     if (f->flags & FLAG_CONFIRM) {
         ep->wants_done = true;
         op->tells_all = op->plan.r.hierarchy != NULL; /* rule D15 */
+        op->confirm |= op->plan.done == DONE_TREE;    /* rule D17 */
     }
     *to = scratch;
     if (x.size == 0 && x.action == ACTION_STORE) return ACCEPT_BODY;

@@ -11,6 +11,7 @@
 
 #include "../base/base.h"
 #include "hierarchy.h"
+#include "tree.h"
 
 enum {
     PLAN_SEGMENT_MIN = 64 * 1024,
@@ -37,6 +38,7 @@ struct plan_request {
     uint32_t world, rank;
     uint32_t root;
     bool mesh;          /* all pairs are linked */
+    bool tree;          /* the pairs of the tree are linked (rule D17) */
     bool one_host;      /* all members are on one host */
     bool shared_memory; /* ... and share memory */
     bool codes;         /* all-reduce: an element is a block of codes (D8) */
@@ -44,11 +46,12 @@ struct plan_request {
     /* Bytes of all vectors from which on no cache holds them. */
     uint64_t cached;
     uint32_t single_copy_world; /* largest world with regions */
-    uint32_t piece;     /* single copy: bytes of a segment; 0: as fits */
-    uint64_t count;     /* elements (all-reduce) or bytes */
-    uint32_t element;   /* bytes of one element */
-    uint32_t spare;     /* all-reduce: bytes missing from the last element */
-    const char *forced; /* algorithm to use where it fits, or NULL */
+    uint32_t tree_width; /* children of a member at most; 0: TREE_WIDTH */
+    uint32_t piece;      /* single copy: bytes of a segment; 0: as fits */
+    uint64_t count;      /* elements (all-reduce) or bytes */
+    uint32_t element;    /* bytes of one element */
+    uint32_t spare;      /* all-reduce: bytes missing from the last element */
+    const char *forced;  /* algorithm to use where it fits, or NULL */
     /* Ring order as ranks (world entries); NULL: the identity. Must live as
      * long as the plan. */
     const uint16_t *order;
@@ -60,25 +63,29 @@ struct plan_request {
     const size_t *send_bytes, *send_displs, *recv_bytes, *recv_displs;
 };
 
-/* Sender and receiver of DONE (rules D4, D11). */
+/* Sender and receiver of DONE (rules D4, D17). */
 enum plan_done {
     DONE_PAIRS, /* every partner sends it to every partner */
     /* Each sends it to the next, with the number of members before it. */
     DONE_RING,
-    DONE_ROOT, /* all send it to the root, and then the root to all */
+    /* Each sends it to its parent when all below have sent it; then it comes
+     * back from the root. */
+    DONE_TREE,
 };
 
 struct plan {
     const struct algorithm *algorithm;
     struct plan_request r;
     enum plan_done done;
-    uint32_t root;       /* rank; with DONE_ROOT, the partner of all others */
-    uint32_t position;   /* of this rank in the ring, */
-    uint32_t prev, next; /* ... and the ranks beside it */
-    uint32_t segments;   /* per chunk or block */
-    uint64_t segment;    /* bytes */
-    bool uncached;       /* no cache holds the vectors of a host */
-    bool streamed;       /* that, and all members share memory */
+    uint32_t root;         /* rank; with DONE_TREE, that of the tree */
+    uint32_t parent;       /* rank; with DONE_TREE; the root is its own one */
+    struct tree_node tree; /* of the algorithm `tree` */
+    uint32_t position;     /* of this rank in the ring, */
+    uint32_t prev, next;   /* ... and the ranks beside it */
+    uint32_t segments;     /* per chunk or block */
+    uint64_t segment;      /* bytes */
+    bool uncached;         /* no cache holds the vectors of a host */
+    bool streamed;         /* that, and all members share memory */
 };
 
 /* Memory that a transfer's bytes come from or go to. */
@@ -120,11 +127,15 @@ void plan_send(const struct plan *p, uint32_t to, uint32_t k,
 void plan_recv(const struct plan *p, uint32_t from, uint32_t k,
                struct plan_xfer *x);
 
-/* This member is the root: the partner of all others, which have no other
- * one. */
+/* This member is the root of the tree, or that one is its parent. */
 static inline bool plan_is_root(const struct plan *p)
 {
-    return p->done == DONE_ROOT && p->r.rank == p->root;
+    return p->done == DONE_TREE && p->r.rank == p->root;
+}
+
+static inline bool plan_is_parent(const struct plan *p, uint32_t rank)
+{
+    return p->done == DONE_TREE && rank == p->parent && rank != p->r.rank;
 }
 
 /* Bytes of the vector of an all-reduce, of a block, or of the data of a

@@ -92,6 +92,9 @@ void engine_tick(struct engine *e, pccl_ns now);
 /* An operation under way needs a link that has no connection. */
 bool engine_lacks_link(const struct engine *e);
 
+/* Children of a member in the tree of the view (rule D17). */
+uint32_t engine_tree_width(const struct engine *e);
+
 /* PCCL_ALGORITHM (algorithm_table.h) forces algorithms. False: it names one
  * that does not exist. All members must have the same value. Where a forced
  * algorithm does not fit an operation, the table chooses; engine_unfit()
@@ -155,7 +158,7 @@ struct engine_view {
     const uint64_t *ids;
     const uint16_t *order;
     const uint16_t *sites; /* NULL: not known */
-    bool ring, mesh;
+    bool ring, mesh, tree;
 };
 void engine_install(struct engine *e, const struct engine_view *view);
 /* Starts an operation in the view in force. False: no memory, and nothing has

@@ -26,6 +26,11 @@ struct links *engine_links(struct engine *e)
     return &e->links;
 }
 
+uint32_t engine_tree_width(const struct engine *e)
+{
+    return e->tree_width;
+}
+
 /* ------------------------------------------------------------ an operation */
 
 enum op_phase op_phase(const struct op *op)

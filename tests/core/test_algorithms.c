@@ -326,7 +326,7 @@ static void test_rows(void **state)
         uint32_t worlds[] = {1, 2, 4, 32};
         struct plan_request r = {.coll = (enum plan_coll)(i % 5),
                                  .world = worlds[i / 5 % 4],
-                                 .mesh = true,
+                                 .tree = true,
                                  .one_host = i / 20 % 3 > 0,
                                  .shared_memory = i / 20 % 3 > 1,
                                  .codes = i % 5 == 0 && i / 60 % 2,
@@ -336,9 +336,10 @@ static void test_rows(void **state)
                                  .element = 1,
                                  .send_bytes = sizes,
                                  .recv_bytes = sizes};
-        for (uint32_t with = 0; with < 2; with++) {
-            if (with && (r.one_host || r.world != 4)) break;
-            if (with) r.hierarchy = &sites;
+        for (uint32_t with = 0; with < 3; with++) {
+            if (with == 1 && (r.one_host || r.world != 4)) continue;
+            r.hierarchy = with == 1 ? &sites : NULL;
+            r.mesh = with < 2; /* else a tree */
             const struct choice *row = algorithm_row_of(&r);
             assert_ptr_equal(algorithm_choose(&r), row->algorithm);
             uint32_t k = 0;

@@ -66,6 +66,23 @@ static void test_a_small_world_is_surveyed(void **state)
     assert_int_equal(installed.round, proposed.round);
 }
 
+/* Rule D17: of nine members not all pairs are linked. A pair that cannot be
+ * linked ends the tree, and the ring goes round it. */
+static void test_many_members_have_a_tree(void **state)
+{
+    (void)state;
+    quorum(9);
+    for (uint32_t i = 0; i < 9; i++) hello(i, 0, 0);
+    assert_true(proposed.view.tree && !proposed.view.mesh);
+    for (uint32_t i = 0; i < 9; i++) ready(i, i == 0 ? 6 : i == 5 ? 1 : 0);
+    assert_int_equal(proposals, 2);
+    assert_false(proposed.view.tree || proposed.view.mesh);
+    for (uint32_t i = 0; i < 9; i++) ready(i, 0);
+    assert_int_equal(installed.round, proposed.round);
+    assert_false(installed.view.tree || installed.view.mesh);
+    assert_true(installed.view.ring);
+}
+
 /* A peer that lists itself, or nobody, among those that it cannot reach. */
 static void test_false_reports_are_ignored(void **state)
 {
@@ -353,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_all_report_their_pairs),
         TEST(test_a_small_world_is_surveyed),
+        TEST(test_many_members_have_a_tree),
         TEST(test_false_reports_are_ignored),
         TEST(test_a_newcomer_is_told_of_the_pair),
         TEST(test_the_unreachable_newcomer_is_refused),

@@ -165,6 +165,36 @@ static void test_an_optimization_closes_what_the_new_ring_lacks(void **state)
     assert_string_equal(said, "close 1\n");
 }
 
+/* Rule D17a: the links of the tree are made before its first operation. */
+static void test_the_tree_is_linked(void **state)
+{
+    (void)state;
+    static const uint64_t none[1];
+    static struct wire_member more[9];
+    for (uint32_t i = 0; i < 9; i++) more[i].id = 13 + i;
+    hear(&(struct wire_msg){.type = WIRE_PROPOSE,
+                            .epoch = 1,
+                            .round = 2,
+                            .ids = none,
+                            .members = more,
+                            .member_count = 9,
+                            .view = {.ring = true, .tree = true}});
+    struct tree_node root;
+    uint32_t size, wanted = 0;
+    tree_find(12, 0, 0, &root);
+    for (uint32_t i = 0; i < root.children; i++) {
+        uint64_t id = 10 + tree_child(&root, i, &size);
+        const struct link *l = link_find(session->links, id, false);
+        assert_true(l && l->wanted);
+    }
+    for (uint32_t i = 1; i < 12; i++) {
+        const struct link *l = link_find(session->links, 10 + i, false);
+        wanted += l && l->wanted;
+    }
+    /* The next one in the ring is the first child, the last one is none. */
+    assert_int_equal(wanted, root.children + 1);
+}
+
 /* Rule T1: what the program did not vote for does not become its world. */
 static void installed_without_a_vote(bool update, bool optimize)
 {
@@ -506,6 +536,7 @@ int main(void)
         TEST(test_only_what_was_asked_for_is_told),
         TEST(test_an_optimization_closes_what_the_new_ring_lacks),
         TEST(test_a_survey_tries_all_pairs),
+        TEST(test_the_tree_is_linked),
         TEST(test_no_members_without_an_update),
         TEST(test_no_update_without_a_vote),
         TEST(test_no_optimization_without_a_vote),

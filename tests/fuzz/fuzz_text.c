@@ -19,7 +19,7 @@ static void algorithms(const uint8_t *in, size_t size)
         "ring",      "flat",    "direct",    "centralized", "single_copy",
         "chain",     "linear",  "confirmed", "pairwise",    "allreduce",
         "broadcast", "barrier", "allgather", "alltoallv",   ":",
-        ",",         "",        " ",         "x",           "auto"};
+        ",",         "",        " ",         "x",           "tree"};
     const char *forced[COLL_COUNT] = {NULL};
     char text[512] = "";
     size_t at = 0;

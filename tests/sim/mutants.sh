@@ -564,8 +564,19 @@ a small world surveys few pairs (R4d)|elastic/session_view.c|s/bool all = v->mes
 a survey is not asked (R4)|master/order.c|s/if (m->groups\[group\].surveyed) {/if (false) {/
 a lost link takes old dials (R6)|link/conn.c|s/l->generation++; .*//
 late dial is accepted (R3)|link/conn.c|s/if (c->generation < l->generation) return false;//
-DONE before that of all (D11)|ring/op_done.c|s/if (plan_is_root(&op->plan) \&\& !all_done(op)) return;//
-root does not ask all (D11)|ring/allreduce_centralized.c|s/if (op->eps\[i\].wants_done) op->confirm = true;//
+DONE before that of all (D11)|ring/op_done.c|s/                                               : all_done(op);/                                               : true;/
+DONE before that of those below (D17)|ring/op_done.c|s/? all_below_done(op)/? true/
+a request for DONE ends at its receiver (D17)|ring/op_receive.c|s/op->confirm |= op->plan.done == DONE_TREE;.*//
+a sum that lacks a child (D17)|ring/small_tree.c|s/if (--s->missing > 0) return;/s->missing = 0;/
+result before that of the parent (D17)|ring/small_tree.c|s/s->has_result = plan_is_root(p);/s->has_result = true;/
+sum sent before the children's (D17)|ring/small_tree.c|s/if (p->tree.children > 0) x->after = AFTER_CHILDREN;//
+average divided at each member (D17)|ring/small_tree.c|s/if (plan_is_root(p) \&\& op->r.redop/if (op->r.redop/
+input of a tree is not kept (D17)|ring/small_tree.c|s/memcpy(s->input, op->r.recvbuf, vector_size(op));/(void)0;/
+blocks in the order of the ring (D17)|ring/small_tree.c|s/plan_at(p, i) \* size/i * size/
+data of the sender stay below (D17)|ring/small_tree.c|s/COLL_BROADCAST \&\& !holds_root(p, part)/COLL_BROADCAST/
+a sum beyond the credit is not announced (D17)|ring/small_tree.c|s/if (!plan_is_root(p)) op_announce(.*//
+links of the tree although a pair is bad (D17)|master/round.c|s/g->tree = g->ring \&\& !g->mesh \&\& !any_bad_pair(g);/g->tree = g->ring \&\& !g->mesh;/
+no links of the tree are made (D17)|elastic/session_view.c|s/if (v->tree) want_tree(s, at);//
 result of a centralized one over the input|ring/allreduce_centralized.c|s/memcpy(kept_input(op), op->r.recvbuf, fold_size(op));/(void)0;/
 launched, frame left (D2)|ring/op_frame.c|s/!engine_is_past(e, f->scope, f->tag, f->seq);/true;/
 frame left by a waiting one (D2)|ring/op_frame.c|s/return e->defers \&\& f->type/return f->type/
@@ -583,7 +594,7 @@ sizes of a pair not compared (D2)|ring/op.c|s/if (p->coll != COLL_ALLTOALLV) ret
 out of turn (D3)|ring/allreduce_direct.c|s/s->turns\[piece\] + 1u == turn ? NULL/true ? NULL/
 sum of some (D12)|ring/allreduce_direct.c|s/if (turn > direct_turns(p, piece)) mark/mark/
 wish for DONE not passed on (D15)|ring/op_send.c|s/op->confirm .. op->tells_all ?/op->confirm ?/
-DONE only to direct askers (D15)|ring/op_done.c|s/bool tells = op->tells_all .. /bool tells = /
+DONE only to direct askers (D15)|ring/op_done.c|s/return op->tells_all .. /return /
 sum sent before received (D15)|ring/allreduce_direct.c|s/if (!part \&\& chunk != p->r.rank) x->after += .*//
 site's sum sent without the others (D15)|ring/allreduce_direct.c|s/if (part \&\& direct_turns(p, piece) == 0) return;/if (part) return;/
 members see other sites (D15)|ring/engine.c|s/e->has_hierarchy = view->sites \&\& /e->has_hierarchy = view->sites \&\& view->rank % 2 == 0 \&\& /

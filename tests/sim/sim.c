@@ -219,6 +219,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.sites) p->session->engine->many = p->uid % 4;
     if (!s->options.lends) p->session->engine->single_copy_world = 0;
     p->session->engine->piece = s->options.piece;
+    p->session->engine->tree_width = s->options.tree_width;
     if (s->options.algorithm)
         (void)engine_force(p->session->engine, s->options.algorithm);
     witness_frames(p);

@@ -51,7 +51,7 @@ enum {
     X(interleaved) X(interleaved_lost) X(forced) \
     X(sites) X(sites_lost) X(sites_confirmed) \
     X(lent) X(lent_lost) X(lent_queued) \
-    X(through_root) X(deferred) \
+    X(through_root) X(tree) X(tree_lost) X(tree_confirmed) X(deferred) \
     X(confirmed) X(scoped) X(scoped_lost) X(local) X(shuffled) \
     X(two_groups) X(master_lost) X(again) X(sync) \
     X(sync_received) X(sync_blocks) X(sync_alone) X(sync_odd) X(sync_ahead) \
@@ -322,6 +322,7 @@ struct sim_options {
     bool interleaved; /* ... and whose rings are interleaved, even if small */
     bool lends;       /* ... with single copy for vectors of any size */
     uint32_t piece;   /* bytes of a segment then */
+    uint32_t tree_width;   /* of the tree; 0: as the library likes */
     const char *algorithm; /* to be taken wherever it fits, or NULL */
     uint32_t share;        /* bytes of a channel; 0: no shared memory */
     bool share_fails;

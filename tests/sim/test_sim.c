@@ -334,6 +334,7 @@ static struct sim_options choose(uint64_t seed)
     choose_calls(&o, &r);
     choose_moments(&o, &r);
     choose_links(&o, &r, seed);
+    if (seed % 8 != 4) o.tree_width = 2 + (uint32_t)(seed / 3 % 2);
     choose_calm(&o, &r, seed);
     choose_many(&o, seed);
     choose_lasting(&o, &r, seed);

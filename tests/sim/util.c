@@ -222,6 +222,9 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
         p->algorithm == &allreduce_ring && p->streamed && p->segments > 1;
     bool sites = p->algorithm == &allreduce_direct && p->r.hierarchy;
     bool lost = result == pcclRankConnectionLost;
+    bool tree =
+        p->algorithm == &small_tree && !plan_is_root(p) && p->tree.children > 0;
+    c->tree_lost += tree && lost;
     c->interleaved_lost += interleaved && result != pcclSuccess;
     c->sites_lost += sites && lost;
     c->lent_lost += mapped && lost;
@@ -236,7 +239,10 @@ void sim_cover_plan(const struct plan *p, bool quantized, bool confirm,
     c->lent_queued += p->algorithm == &allreduce_single_copy && !mapped;
     c->sites_confirmed +=
         sites && confirm && plan_vector_size(p) <= WIRE_RESULT_MAX;
-    c->through_root += p->done == DONE_ROOT;
+    c->through_root += p->done == DONE_TREE;
+    c->tree += tree;
+    c->tree_confirmed += tree && confirm && p->algorithm->defers &&
+                         plan_vector_size(p) <= WIRE_RESULT_MAX;
     c->confirmed += confirm;
     c->deferred += !confirm;
 }
