@@ -1,0 +1,160 @@
+/* gpt_ddp.c - every step is one step of all members, with one gradient.
+ *
+ * The samples of a step are the same, whoever computes them. Members that are
+ * lost in a step take their samples along: the gradient is the mean over those
+ * that are in it. Weights, moments and the step are the shared state, which a
+ * newcomer takes from the others. */
+#include "gpt_run.h"
+
+#include <pccl_loop.h>
+#include <stdlib.h>
+
+/* What travels behind the gradient. */
+enum { LOSS, SAMPLES, SENT, ALONG };
+_Static_assert(ALONG <= GPT_ROOM, "room behind the gradient");
+
+struct ddp {
+    struct gpt_run *run;
+    int64_t step;
+    pcclPowerSgd_t *powersgd; /* NULL: gradients travel as they are */
+    pcclTensorInfo_t *infos;
+    pcclSharedState_t state;
+};
+
+/* Sums of gradients, losses and samples. */
+static pcclResult_t sum_up(struct ddp *d, pcclReduceInfo_t *info)
+{
+    struct gpt *gpt = &d->run->gpt;
+    pcclReduceDescriptor_t sum = {.count = gpt->count + ALONG, .op = pcclSum};
+    sum.src_descriptor.datatype = pcclFloat;
+    if (!d->run->comm) return pcclSuccess;
+    return pcclAllReduce(gpt->gradient, gpt->gradient, &sum, d->run->comm,
+                         info);
+}
+
+static void scale(struct gpt *gpt, float factor)
+{
+    for (size_t i = 0; i < gpt->count + ALONG; i++) gpt->gradient[i] *= factor;
+}
+
+/* The same by PowerSGD, which makes means: 1 travels as the number of samples,
+ * so that its mean says by how many samples the means are too small. */
+static pcclResult_t compress(struct ddp *d, pcclReduceInfo_t *info)
+{
+    struct gpt *gpt = &d->run->gpt;
+    float *along = gpt->gradient + gpt->count;
+    const float samples = along[SAMPLES];
+    along[SAMPLES] = 1;
+    scale(gpt, 1 / samples);
+    pcclResult_t result;
+    do
+        result = pcclPowerSgdReduce(d->powersgd, d->run->gradients, samples,
+                                    d->run->comm, info);
+    while (result == pcclRankConnectionLost);
+    if (result != pcclSuccess) return result;
+    float total = (float)info->local_world_size / along[SAMPLES];
+    along[SAMPLES] = 1;
+    scale(gpt, total);
+    return result;
+}
+
+static void one_step(struct ddp *d)
+{
+    struct gpt_run *run = d->run;
+    struct gpt *gpt = &run->gpt;
+    float *along = gpt->gradient + gpt->count;
+    pcclReduceInfo_t info = {.local_world_size = 1};
+    pcclResult_t result;
+    gpt_run_look(run);
+    along[SAMPLES] = (float)gpt_run_gradient(run, d->step, &along[LOSS]);
+    along[SENT] = (float)run->unsaid; /* in the operations before this one */
+    gpt_run_die(run, d->step);
+    do /* after a loss all is as it was, and the members are fewer */
+        result = d->powersgd ? compress(d, &info) : sum_up(d, &info);
+    while (result == pcclRankConnectionLost);
+    gpt_run_check(run, result, "the sum of gradients");
+    run->members = (int)info.local_world_size;
+    run->unsaid = info.tx_bytes;
+    run->sent += (double)along[SENT];
+    run->loss = along[LOSS] / along[SAMPLES];
+    scale(gpt, 1 / along[SAMPLES]);
+    gpt_run_update(run, d->step++);
+}
+
+static void list_state(struct ddp *d)
+{
+    struct gpt_run *run = d->run;
+    size_t at = 0, moments = 0, factors = 0;
+    gpt_run_check(run,
+                  pcclOptimizerListState(run->optimizer, NULL, 0, &moments),
+                  "listing");
+    if (d->powersgd)
+        gpt_run_check(run,
+                      pcclPowerSgdListState(d->powersgd, NULL, 0, &factors),
+                      "listing");
+    d->infos = calloc(3 + moments + factors, sizeof *d->infos);
+    if (!d->infos) gpt_run_check(run, pcclInternalError, "listing");
+    d->infos[at++] = (pcclTensorInfo_t){
+        .name = "step", .data = &d->step, .count = 1, .datatype = pcclInt64};
+    d->infos[at++] = (pcclTensorInfo_t){
+        .name = "sent", .data = &run->sent, .count = 1, .datatype = pcclDouble};
+    d->infos[at++] = (pcclTensorInfo_t){.name = "weights",
+                                        .data = run->gpt.weights,
+                                        .count = run->gpt.count,
+                                        .datatype = pcclFloat};
+    gpt_run_check(run,
+                  pcclOptimizerListState(run->optimizer, d->infos + at, moments,
+                                         &moments),
+                  "listing");
+    at += moments;
+    if (d->powersgd)
+        gpt_run_check(run,
+                      pcclPowerSgdListState(d->powersgd, d->infos + at, factors,
+                                            &factors),
+                      "listing");
+    d->state.infos = d->infos;
+    d->state.count = at + factors;
+}
+
+static void train(struct ddp *d)
+{
+    struct gpt_run *run = d->run;
+    list_state(d);
+    pcclLoop_t loop = {.comm = run->comm, .state = &d->state};
+    while (d->step < run->args.steps) {
+        if (run->comm && gpt_run_short(run, d->step)) {
+            gpt_run_gather(run, d->step);
+            loop.shares = true; /* newcomers have come in there */
+        }
+        if (run->comm)
+            gpt_run_check(run, pcclLoopBegin(&loop), "pcclLoopBegin");
+        run->unsaid += loop.received; /* what one receives another one sent */
+        loop.received = 0;
+        one_step(d);
+        gpt_run_look(run);
+        gpt_run_report(run, d->step, 1);
+    }
+    free(d->infos);
+}
+
+void gpt_ddp(struct gpt_run *run)
+{
+    struct ddp d = {.run = run};
+    train(&d);
+}
+
+void gpt_powersgd(struct gpt_run *run)
+{
+    struct ddp d = {.run = run};
+    const pcclPowerSgdOptions_t options = {
+        .size = sizeof options,
+        .rank = (uint32_t)run->args.power_rank,
+        .seed = (uint64_t)run->args.seed,
+    };
+    gpt_run_check(run,
+                  pcclPowerSgdCreate(run->tensors, run->gpt.tensor_count + 1,
+                                     &options, &d.powersgd),
+                  "pcclPowerSgdCreate");
+    train(&d);
+    (void)pcclPowerSgdDestroy(d.powersgd);
+}
