@@ -1,0 +1,557 @@
+/* test_coverage.c - the coordinator of partial all-reduces, rules A:
+ * transcripts of rounds that are whole, gathered, cut short, late, lapsed,
+ * refused; lies; evictions; and the sizes of parts. */
+#include "founded.h"
+
+#include "../../src/master/coverage.h"
+
+#include <inttypes.h>
+
+enum { DEADLINE = 800 }; /* ms, of a round */
+
+static const char *const orders[] = {"plan", "fold",    "report", "fetch",
+                                     "end",  "release", "refuse"};
+
+static void say_set(const struct wire_msg *m, uint32_t row, uint32_t members)
+{
+    for (uint32_t i = 0; i < members; i++) {
+        if (m->sets[row * m->set_size + i / 8] >> i % 8 & 1) say("%u", i);
+    }
+}
+
+static void say_parts(const struct wire_msg *m)
+{
+    bool plan = m->partial.word == PARTIAL_PLAN;
+    bool end = m->partial.word == PARTIAL_END;
+    uint32_t members = plan ? m->id_count / 2 : m->id_count;
+    for (uint32_t i = 0; i < m->part_count; i++) {
+        const struct wire_part *p = &m->parts[i];
+        say(" %" PRIu64 "+%" PRIu64, p->begin, p->count);
+        if (plan) say("@%u", p->owner);
+        if (end && p->contributors == 0) say(" missing");
+        if (plan || p->contributors == 0) continue;
+        say(end ? " of " : " at ");
+        say_set(m, i, members);
+        if (end) say(" (%g)", p->weight);
+    }
+    if (!plan) return;
+    say(" called ");
+    for (uint32_t i = 0; i < members; i++)
+        if (m->ids[2 * i + 1] != 0) say("%u", i);
+    if (m->sets[0] != 0) say(" gone ");
+    say_set(m, 0, members);
+}
+
+static void on_send(void *user, const uint32_t *links, uint32_t count,
+                    const struct wire_msg *m)
+{
+    (void)user;
+    if (m->type != WIRE_COVERAGE) return;
+    say("%s ", orders[m->partial.word]);
+    for (uint32_t i = 0; i < count; i++) say("%u", links[i]);
+    if (m->partial.word == PARTIAL_REFUSE) say(" %u", m->partial.why);
+    say_parts(m);
+    if (m->partial.word == PARTIAL_END)
+        say("%s%s", m->partial.contributed ? "" : " late",
+            m->partial.last ? " last" : "");
+    say("\n");
+}
+
+static void on_close(void *user, uint32_t link, const char *reason)
+{
+    (void)user;
+    say("close %u: %s\n", link, reason);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct master_config c = {.out = {.send = on_send, .close = on_close},
+                              .deadline = 1000 * PCCL_S,
+                              .quorum = 3};
+    return found(&c);
+}
+
+static uint32_t calls; /* of anybody: ascending for each */
+
+static struct wire_msg call_of(uint64_t tag, double weight)
+{
+    struct wire_msg m = {.type = WIRE_PARTIAL};
+    m.partial.word = PARTIAL_CALL;
+    m.partial.tag = tag;
+    m.partial.version = ++calls;
+    m.partial.count = 12;
+    m.partial.dtype = 10;
+    m.partial.redop = 1;
+    m.partial.weight = weight;
+    m.partial.deadline_ms = DEADLINE;
+    return m;
+}
+
+/* Weights are 1, 2, 4. */
+static void call(uint32_t link)
+{
+    struct wire_msg m = call_of(5, 1u << link);
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static uint64_t number(void)
+{
+    const struct coverage_round *r = master->groups[0].averages;
+    while (r && r->next) r = r->next;
+    return r ? r->number : 0;
+}
+
+static void folded_by(uint32_t link, uint32_t part, uint8_t set, uint64_t of)
+{
+    struct wire_msg m = {.type = WIRE_PARTIAL, .set_count = 1, .set_size = 1};
+    m.partial.word = PARTIAL_FOLDED;
+    m.partial.number = of;
+    m.partial.part = part;
+    m.partial.hash = 100 + part;
+    m.sets = &set;
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void folded(uint32_t link, uint32_t part, uint8_t set)
+{
+    folded_by(link, part, set, number());
+}
+
+static void holds_in(uint32_t link, const char *parts, uint64_t of)
+{
+    uint64_t ids[16];
+    struct wire_msg m = {.type = WIRE_PARTIAL, .ids = ids};
+    m.partial.word = PARTIAL_HOLDS;
+    m.partial.number = of;
+    for (; *parts; parts++) {
+        ids[m.id_count++] = (uint64_t)(*parts - '0');
+        ids[m.id_count++] = 100 + (uint64_t)(*parts - '0');
+    }
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void holds(uint32_t link, const char *parts)
+{
+    holds_in(link, parts, number());
+}
+
+/* So many eighths of the deadline later. */
+static void later(int eighths)
+{
+    now += eighths * DEADLINE / 8 * PCCL_MS;
+    step(MASTER_TICK, 0, NULL);
+}
+
+/* ------------------------------------------------------------------ rounds */
+
+static void test_a_whole_round(void **state) /* A4, A7 */
+{
+    (void)state;
+    call(0);
+    call(1);
+    expect("");
+    call(2);
+    expect("plan 0 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 1 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 2 0+4@0 4+4@1 8+4@2 called 012\n");
+    holds(2, "0"); /* it was faster than FOLDED (A11) */
+    folded(0, 0, 7);
+    folded(1, 1, 7);
+    folded(2, 2, 7);
+    holds(2, "1");
+    holds(0, "12");
+    expect("");
+    holds(1, "02");
+    expect("end 0 0+4 of 012 (7) 4+4 of 012 (7) 8+4 of 012 (7) last\n"
+           "end 1 0+4 of 012 (7) 4+4 of 012 (7) 8+4 of 012 (7) last\n"
+           "end 2 0+4 of 012 (7) 4+4 of 012 (7) 8+4 of 012 (7) last\n");
+}
+
+static void two_average(void)
+{
+    call(0);
+    call(1);
+    later(2);
+    folded(0, 0, 3);
+    folded(1, 1, 3);
+    holds(0, "1");
+    holds(1, "0");
+}
+
+/* The third member calls after the decision (A2, A8). */
+static void test_a_late_call(void **state)
+{
+    (void)state;
+    call(0);
+    call(1);
+    later(1);
+    expect("");
+    later(1);
+    expect("plan 0 0+6@0 6+6@1 called 01\n"
+           "plan 1 0+6@0 6+6@1 called 01\n");
+    folded(0, 0, 3);
+    folded(1, 1, 3);
+    holds(0, "1");
+    holds(1, "0");
+    expect("end 0 0+6 of 01 (3) 6+6 of 01 (3)\n"
+           "end 1 0+6 of 01 (3) 6+6 of 01 (3)\n");
+    later(8);
+    expect("");
+    call(2);
+    expect("fetch 2 0+6 at 01 6+6 at 01\n");
+    holds(2, "0");
+    expect("");
+    holds(2, "1");
+    expect("end 2 0+6 of 01 (3) 6+6 of 01 (3) late\n"
+           "release 012\n");
+}
+
+/* A member that calls while data move contributes to what is not folded. */
+static void test_a_call_amid(void **state) /* A1, A4 */
+{
+    (void)state;
+    call(0);
+    call(1);
+    later(2);
+    folded(0, 0, 3);
+    said[0] = '\0';
+    call(2);
+    expect("plan 0 0+6@0 6+6@1 called 012\n"
+           "plan 1 0+6@0 6+6@1 called 012\n"
+           "plan 2 0+6@0 6+6@1 called 012\n");
+    folded(1, 1, 7);
+    holds(0, "1");
+    holds(1, "0");
+    expect("");
+    holds(2, "01");
+    expect("end 0 0+6 of 01 (3) 6+6 of 012 (7) last\n"
+           "end 1 0+6 of 01 (3) 6+6 of 012 (7) last\n"
+           "end 2 0+6 of 01 (3) 6+6 of 012 (7) last\n");
+}
+
+static void all_call(void)
+{
+    for (uint32_t i = 0; i < 3; i++) call(i);
+    said[0] = '\0';
+}
+
+/* Orders by the clock; half of the callers decide (A6, A7, A8). */
+static void test_the_deadline(void **state)
+{
+    (void)state;
+    all_call();
+    later(3);
+    expect("");
+    later(1);
+    expect("fold 012\n");
+    folded(0, 0, 7);
+    folded(1, 1, 3);
+    holds(1, "0");
+    later(3);
+    expect("report 012\n");
+    holds(0, "");
+    holds(1, "");
+    expect("");
+    later(1); /* the third one says nothing */
+    /* Of three callers two have the first part, one has the second. */
+    expect("end 0 0+4 of 012 (7) 4+4 missing 8+4 missing\n"
+           "end 1 0+4 of 012 (7) 4+4 missing 8+4 missing\n"
+           "fetch 2 0+4 at 01 4+4 8+4\n");
+}
+
+static void test_reports_decide(void **state) /* A7 */
+{
+    (void)state;
+    all_call();
+    later(4);
+    folded(0, 0, 7);
+    folded(2, 2, 7);
+    holds(1, "02");
+    holds(2, "0");
+    later(3);
+    said[0] = '\0';
+    for (uint32_t i = 0; i < 2; i++) holds(i, "");
+    expect("");
+    holds(2, "");
+    expect("fetch 0 0+4 at 012 4+4 8+4 at 12\n"
+           "end 1 0+4 of 012 (7) 4+4 missing 8+4 of 012 (7)\n"
+           "end 2 0+4 of 012 (7) 4+4 missing 8+4 of 012 (7)\n");
+}
+
+/* ------------------------------------------------------------------ losses */
+
+static void test_an_owner_dies(void **state) /* A4, A7 */
+{
+    (void)state;
+    all_call();
+    folded(0, 0, 7);
+    step(MASTER_CLOSED, 1, NULL);
+    expect("plan 0 0+4@0 4+4@1 8+4@2 called 012 gone 1\n"
+           "plan 2 0+4@0 4+4@1 8+4@2 called 012 gone 1\n");
+    folded(2, 2, 7);
+    holds(0, "2");
+    holds(2, "0");
+    expect("end 0 0+4 of 012 (7) 4+4 missing 8+4 of 012 (7) last\n"
+           "end 2 0+4 of 012 (7) 4+4 missing 8+4 of 012 (7) last\n");
+}
+
+/* Both that had ended with a part die before the third one has it (A8). */
+static void test_all_holders_die(void **state)
+{
+    (void)state;
+    two_average();
+    call(2);
+    said[0] = '\0';
+    step(MASTER_CLOSED, 0, NULL);
+    expect("fetch 2 0+6 at 1 6+6 at 1\n");
+    step(MASTER_CLOSED, 1, NULL);
+    expect("end 2 0+6 missing 6+6 missing late last\n");
+}
+
+static void test_all_callers_die(void **state) /* A1 */
+{
+    (void)state;
+    call(0);
+    later(2);
+    uint64_t first = number();
+    step(MASTER_CLOSED, 0, NULL);
+    assert_int_equal(number(), 0);
+    said[0] = '\0';
+    call(1);
+    assert_true(number() > first);
+    call(2);
+    expect("plan 1 0+6@0 6+6@1 called 01\n"
+           "plan 2 0+6@0 6+6@1 called 01\n");
+}
+
+/* --------------------------------------------------- too late; not there */
+
+static void test_a_lapse(void **state) /* A9 */
+{
+    (void)state;
+    two_average();
+    two_average();
+    said[0] = '\0';
+    two_average();
+    assert_non_null(strstr(said, "release 01\n")); /* of the first one */
+    said[0] = '\0';
+    call(2);
+    expect("refuse 2 1\n" /* PARTIAL_LATE */
+           "release 01\n"
+           "release 01\n");
+    call(0);
+    call(1);
+    expect("");
+    call(2); /* in the round of the others again */
+    expect("plan 0 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 1 0+4@0 4+4@1 8+4@2 called 012\n"
+           "plan 2 0+4@0 4+4@1 8+4@2 called 012\n");
+}
+
+static void test_two_rounds_late(void **state) /* A2, A9 */
+{
+    (void)state;
+    two_average();
+    uint64_t first = number();
+    two_average();
+    uint64_t second = number();
+    said[0] = '\0';
+    call(2);
+    holds_in(2, "01", first);
+    call(2);
+    holds_in(2, "01", second);
+    expect("fetch 2 0+6 at 01 6+6 at 01\n"
+           "end 2 0+6 of 01 (3) 6+6 of 01 (3) late\n"
+           "release 012\n"
+           "fetch 2 0+6 at 01 6+6 at 01\n"
+           "end 2 0+6 of 01 (3) 6+6 of 01 (3) late\n"
+           "release 012\n");
+}
+
+static void test_a_fetch_takes_too_long(void **state) /* A9 */
+{
+    (void)state;
+    two_average();
+    later(4);
+    call(2);
+    said[0] = '\0';
+    later(7);
+    expect("");
+    later(1);
+    expect("refuse 2 1\n"
+           "release 012\n");
+}
+
+static void evicting_call(uint32_t link)
+{
+    struct wire_msg m = call_of(5, 1);
+    m.partial.evict_after = 2;
+    step(MASTER_RECEIVED, link, &m);
+}
+
+static void test_absence(void **state) /* A10 */
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        evicting_call(0);
+        evicting_call(1);
+        later(2);
+        said[0] = '\0';
+        folded(0, 0, 3);
+        folded(1, 1, 3);
+        holds(0, "1");
+        assert_null(strstr(said, "close"));
+        holds(1, "0");
+    }
+    assert_non_null(strstr(said, "close 2: it contributed to no part"));
+}
+
+/* A round without any part proves nothing of anybody. */
+static void test_absence_of_all(void **state) /* A10 */
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        for (uint32_t i = 0; i < 3; i++) evicting_call(i);
+        later(7);
+        said[0] = '\0';
+        for (uint32_t i = 0; i < 3; i++) holds(i, "");
+        expect("end 0 0+4 missing 4+4 missing 8+4 missing late last\n"
+               "end 1 0+4 missing 4+4 missing 8+4 missing late last\n"
+               "end 2 0+4 missing 4+4 missing 8+4 missing late last\n");
+    }
+}
+
+/* --------------------------------------------------- disagreement and lies */
+
+static void test_disagreement(void **state) /* A3 */
+{
+    (void)state;
+    call(0);
+    call(1);
+    struct wire_msg m = call_of(5, 1);
+    m.partial.count = 13;
+    step(MASTER_RECEIVED, 2, &m);
+    expect("refuse 2 0\n"
+           "refuse 0 0\n"
+           "refuse 1 0\n");
+    two_average();
+    said[0] = '\0';
+    m.partial.version = ++calls;
+    step(MASTER_RECEIVED, 2, &m); /* the round is decided: it alone */
+    expect("refuse 2 0\n"
+           "release 012\n");
+}
+
+static void test_lies(void **state) /* A11 */
+{
+    (void)state;
+    call(0);
+    call(1);
+    later(2);
+    said[0] = '\0';
+    folded(0, 1, 3); /* not its part */
+    folded(0, 9, 3); /* no part */
+    folded(0, 0, 7); /* with the third one, who has not called */
+    folded(0, 0, 2); /* without itself */
+    folded_by(0, 0, 3, 77);
+    holds(1, "0");
+    holds(1, "9");
+    for (uint32_t i = 0; i < 2; i++)
+        assert_false(master->groups[0].averages->parts[i].folded);
+    folded(0, 0, 3);
+    folded(0, 0, 1); /* once */
+    struct coverage_part *p = &master->groups[0].averages->parts[0];
+    assert_true(p->set[0] == 3 && p->holders[0] == 3);
+    expect("");
+    struct wire_msg twice = call_of(5, 1);
+    twice.partial.version = calls = 1; /* it has come already */
+    step(MASTER_RECEIVED, 0, &twice);
+    expect("");
+    calls = 1000;
+    call(0);
+    expect("close 0: called a partial all-reduce twice\n"
+           "plan 1 0+6@0 6+6@1 called 01 gone 0\n");
+}
+
+static void test_wrong_hash(void **state) /* A11 */
+{
+    (void)state;
+    all_call();
+    uint64_t ids[] = {0, 999};
+    struct wire_msg m = {.type = WIRE_PARTIAL, .ids = ids, .id_count = 2};
+    m.partial.word = PARTIAL_HOLDS;
+    m.partial.number = number();
+    step(MASTER_RECEIVED, 1, &m); /* before FOLDED */
+    folded(0, 0, 7);
+    step(MASTER_RECEIVED, 2, &m); /* after it */
+    assert_true(master->groups[0].averages->parts[0].holders[0] == 1);
+}
+
+/* ------------------------------------------------------------------- sizes */
+
+static double slowest(const double *rates, const uint64_t *counts, uint32_t n,
+                      double total)
+{
+    double worst = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double t = total * (1 + (n - 2) * (double)counts[i] / total) / rates[i];
+        if (t > worst) worst = t;
+    }
+    return worst;
+}
+
+static void test_sizes(void **state) /* A4 */
+{
+    (void)state;
+    const double unknown[] = {5, 0, 5};
+    const double fast[] = {100, 100, 10, 100};
+    uint64_t counts[4];
+    coverage_sizes(10, unknown, 3, counts);
+    assert_int_equal(counts[0] + counts[1] + counts[2], 10);
+    assert_in_range(counts[1], 3, 4);
+    coverage_sizes(1, fast, 4, counts);
+    assert_int_equal(counts[0] + counts[1] + counts[2] + counts[3], 1);
+    coverage_sizes(1000000, fast, 4, counts);
+    assert_int_equal(counts[0] + counts[1] + counts[2] + counts[3], 1000000);
+    assert_int_equal(counts[2], 0); /* it has enough to do with its vector */
+    /* No exchange of elements makes the slowest faster. */
+    const double mixed[] = {50, 80, 100, 120};
+    coverage_sizes(1000000, mixed, 4, counts);
+    double best = slowest(mixed, counts, 4, 1e6);
+    for (uint32_t a = 0; a < 4; a++) {
+        for (uint32_t b = 0; b < 4; b++) {
+            if (a == b || counts[a] < 10000) continue;
+            counts[a] -= 10000;
+            counts[b] += 10000;
+            assert_true(slowest(mixed, counts, 4, 1e6) >= best);
+            counts[a] += 10000;
+            counts[b] -= 10000;
+        }
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_whole_round),
+        TEST(test_a_late_call),
+        TEST(test_a_call_amid),
+        TEST(test_the_deadline),
+        TEST(test_reports_decide),
+        TEST(test_an_owner_dies),
+        TEST(test_all_holders_die),
+        TEST(test_all_callers_die),
+        TEST(test_a_lapse),
+        TEST(test_two_rounds_late),
+        TEST(test_a_fetch_takes_too_long),
+        TEST(test_absence),
+        TEST(test_absence_of_all),
+        TEST(test_disagreement),
+        TEST(test_lies),
+        TEST(test_wrong_hash),
+        cmocka_unit_test(test_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
