@@ -26,7 +26,8 @@
  * pcclRankConnectionLost means that a member was lost, for all survivors alike:
  * they call again. After pcclCancelled and pcclTimedOut the operation goes on:
  * the same call again, with the same arguments, takes it up, and the object may
- * not be destroyed before it has ended or the communicator is destroyed.
+ * not be destroyed before it has ended or the communicator is destroyed. With
+ * another communicator, after that, the call begins anew.
  *
  * Numbers that are not finite. A member that has some would spoil the sums of
  * all. It is noticed before it sends: each function says what happens then, and
@@ -223,8 +224,8 @@ PCCL_EXPORT pcclResult_t pcclDilocoGetProgress(const pcclDiloco_t *diloco,
 
 /* The outer step, whole: pcclDilocoTake, pcclDilocoLaunch, pcclDilocoLand,
  * pcclDilocoApply and pcclDilocoGetWeights. Losses are handled inside: it
- * returns with the mean of the survivors. After an error a further call begins
- * with what is not done.
+ * returns with the mean of the survivors. After an error the weights are as
+ * they were, and the next call begins with pcclDilocoTake.
  *
  * weights  the member's weights after its inner steps; then the outer weights.
  * stats    stat_count numbers of this member, see pcclDilocoGetProgress. May be
@@ -260,7 +261,9 @@ PCCL_EXPORT pcclResult_t pcclDilocoTake(pcclDiloco_t *diloco,
  * the inner steps only for what arrives. All members launch; the communicator
  * is used until pcclDilocoLand has succeeded.
  *
- * pcclInvalidUsage  nothing is taken, or one is in flight. */
+ * pcclInvalidUsage  nothing is taken, or one is in flight.
+ * otherwise         as pcclAllReduceAsync: what was taken is dropped, and
+ *                   `begun` is taken back. */
 PCCL_EXPORT pcclResult_t pcclDilocoLaunch(pcclDiloco_t *diloco,
                                           pcclComm_t *comm);
 
@@ -268,9 +271,11 @@ PCCL_EXPORT pcclResult_t pcclDilocoLaunch(pcclDiloco_t *diloco,
  * that one, until it has succeeded. Succeeds at once if it has landed.
  *
  * pcclInvalidUsage     nothing was launched.
- * pcclOperationFailed  no member had a weight above 0: the pseudo-gradients are
+ * pcclCancelled, pcclTimedOut  it is still in flight: call again.
+ * pcclOperationFailed  no member had a weight above 0: what was launched is
  *                      dropped on all members, and `begun` is taken back.
- * otherwise            as pcclAllReduce. */
+ * otherwise            as pcclAllReduce: all that was launched or taken is
+ *                      dropped, and `begun` is taken back. */
 PCCL_EXPORT pcclResult_t pcclDilocoLand(pcclDiloco_t *diloco,
                                         pcclReduceInfo_t *info);
 

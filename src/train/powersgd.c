@@ -470,6 +470,10 @@ pcclResult_t pcclPowerSgdReduce(pcclPowerSgd_t *powersgd,
     if (!(weight >= 0) || isinf(weight))
         return train_fail(pcclInvalidArgument,
                           "%s: the weight is negative or not finite", function);
+    train_sum_turn(&s->p, comm);
+    train_sum_turn(&s->q, comm);
+    if (!train_sum_in_flight(&s->p) && !train_sum_in_flight(&s->q))
+        s->phase = NOTHING;
     if (s->phase == NOTHING) s->p.info = s->q.info = (pcclReduceInfo_t){0};
     fenv_t saved;
     train_float_begin(&saved);

@@ -232,6 +232,7 @@ static pcclResult_t average_all(pcclSparta_t *s, const float *const *weights,
 {
     struct train_sum *sum = &s->sum;
     pcclResult_t rc = pcclSuccess;
+    train_sum_turn(sum, comm);
     if (!train_sum_in_flight(sum)) {
         (void)begin(s, weights, stats);
         uint64_t agreed[] = {s->options[0], s->options[1], s->options[2],
@@ -251,34 +252,45 @@ static pcclResult_t average_all(pcclSparta_t *s, const float *const *weights,
     return pcclSuccess;
 }
 
+static pcclResult_t launch_some(pcclSparta_t *s, const float *const *weights,
+                                const float *stats, pcclComm_t *comm)
+{
+    struct train_sum *sum = &s->sum;
+    pcclPartialDescriptor_t round = {.size = sizeof round,
+                                     .tag = sum->tag,
+                                     .datatype = pcclFloat,
+                                     .op = pcclAvg,
+                                     .deadline_ms = s->deadline_ms};
+    round.weight = begin(s, weights, stats) ? 1 : nothing;
+    round.count = sum->count - 1;
+    pcclResult_t rc = pcclAllReducePartialAsync(sum->send, sum->recv, &round,
+                                                comm, &s->handle);
+    s->in_flight = rc == pcclSuccess;
+    return rc;
+}
+
 /* Waits for the deadline at most: what has come by then. */
 static pcclResult_t average_some(pcclSparta_t *s, const float *const *weights,
                                  const float *stats, pcclComm_t *comm)
 {
-    struct train_sum *sum = &s->sum;
+    const bool resumed = s->in_flight && s->handle.comm == comm;
     pcclResult_t rc = pcclSuccess;
-    if (!s->in_flight) {
-        pcclPartialDescriptor_t round = {.size = sizeof round,
-                                         .tag = sum->tag,
-                                         .datatype = pcclFloat,
-                                         .op = pcclAvg,
-                                         .deadline_ms = s->deadline_ms};
-        round.weight = begin(s, weights, stats) ? 1 : nothing;
-        round.count = sum->count - 1;
-        rc = pcclAllReducePartialAsync(sum->send, sum->recv, &round, comm,
-                                       &s->handle);
-        s->in_flight = rc == pcclSuccess;
-    }
     pcclPartialInfo_t info = {
         .size = sizeof info, .parts = s->coverage, .part_room = PARTS_MAX};
-    if (rc == pcclSuccess) rc = pcclAwaitPartial(&s->handle, &info);
+    if (resumed) rc = pcclAwaitPartial(&s->handle, &info);
+    /* A new communicator may have the address of the old one. */
+    if (!resumed || rc == pcclInvalidArgument) {
+        rc = launch_some(s, weights, stats, comm);
+        if (rc == pcclSuccess) rc = pcclAwaitPartial(&s->handle, &info);
+    }
     if (rc != pcclSuccess)
         (void)train_fail_comm(rc, comm, "averaging with a deadline");
-    if (rc != pcclCancelled && rc != pcclTimedOut) s->in_flight = false;
+    if (rc == pcclCancelled || rc == pcclTimedOut) return rc;
+    s->in_flight = false;
     if (rc != pcclSuccess) return rc;
     s->coverage_count = info.part_count;
-    sum->info = (pcclReduceInfo_t){.tx_bytes = info.tx_bytes,
-                                   .rx_bytes = info.rx_bytes};
+    s->sum.info = (pcclReduceInfo_t){.tx_bytes = info.tx_bytes,
+                                     .rx_bytes = info.rx_bytes};
     return pcclSuccess;
 }
 

@@ -116,5 +116,7 @@ pcclResult_t train_sum_launch(struct train_sum *s, pcclComm_t *comm);
  * it has ended, on all members with the same result. */
 pcclResult_t train_sum_await(struct train_sum *s);
 bool train_sum_in_flight(const struct train_sum *s);
+/* What was in flight on another communicator has ended with it. */
+void train_sum_turn(struct train_sum *s, const pcclComm_t *comm);
 
 #endif

@@ -229,6 +229,19 @@ static pcclResult_t launch(pcclDiloco_t *d)
     return train_sum_launch(&d->sum, d->comm);
 }
 
+/* They are not part of the run any more: */
+static void drop_taken(pcclDiloco_t *d)
+{
+    d->begun -= d->has_taken;
+    d->has_taken = false;
+}
+
+static void drop_launched(pcclDiloco_t *d)
+{
+    d->begun -= d->launched || d->has_landed;
+    d->launched = d->has_landed = false;
+}
+
 pcclResult_t pcclDilocoLaunch(pcclDiloco_t *diloco, pcclComm_t *comm)
 {
     static const char function[] = "pcclDilocoLaunch";
@@ -247,6 +260,7 @@ pcclResult_t pcclDilocoLaunch(pcclDiloco_t *diloco, pcclComm_t *comm)
     while (rc == pcclRankConnectionLost);
     if (rc != pcclSuccess) {
         d->sum.send = send;
+        drop_taken(d);
         return rc;
     }
     d->taken = send;
@@ -268,15 +282,19 @@ pcclResult_t pcclDilocoLand(pcclDiloco_t *diloco, pcclReduceInfo_t *info)
         if (!train_sum_in_flight(&d->sum)) rc = launch(d);
         if (rc == pcclSuccess) rc = train_sum_await(&d->sum);
         if (rc == pcclRankConnectionLost) continue;
-        if (rc != pcclSuccess) return rc;
+        if (rc == pcclCancelled || rc == pcclTimedOut) return rc;
+        if (rc != pcclSuccess) {
+            drop_taken(d);
+            drop_launched(d);
+            return rc;
+        }
         d->launched = false;
         d->has_landed = true;
     }
     if (info) *info = d->sum.info;
     const float weights = d->sum.recv[d->sum.count - 1];
     if (weights > 0) return pcclSuccess;
-    d->has_landed = false;
-    d->begun--;
+    drop_launched(d);
     return train_fail(pcclOperationFailed,
                       "%s: no member had a pseudo-gradient", function);
 }
@@ -311,6 +329,8 @@ pcclResult_t pcclDilocoStep(pcclDiloco_t *diloco, float *const *weights,
     pcclDiloco_t *d = diloco;
     if (!d) return train_null("pcclDilocoStep", "diloco");
     pcclResult_t rc = pcclSuccess;
+    train_sum_turn(&d->sum, comm);
+    if (d->launched && !train_sum_in_flight(&d->sum)) drop_launched(d);
     if (!d->launched) {
         if (!d->has_taken)
             rc =

@@ -15,6 +15,18 @@ bool train_sum_in_flight(const struct train_sum *s)
     return s->parts[VECTOR].in_flight || s->parts[EXACT].in_flight;
 }
 
+void train_sum_turn(struct train_sum *s, const pcclComm_t *comm)
+{
+    for (int i = VECTOR; i <= EXACT; i++) {
+        struct train_part *part = &s->parts[i];
+        bool done; /* a new communicator may have the address of the old one */
+        if (part->in_flight &&
+            (part->handle.comm != comm ||
+             pcclTestAsync(&part->handle, &done) == pcclInvalidArgument))
+            part->in_flight = false;
+    }
+}
+
 static pcclResult_t launch_quantized(struct train_sum *s, pcclComm_t *comm)
 {
     pcclReduceDescriptor_t sum = {.count = s->count - s->exact,

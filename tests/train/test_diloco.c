@@ -201,12 +201,84 @@ static void test_lists_that_differ(void **state)
     cluster_stop(&c);
 }
 
+/* -------------------------------------------------------- a second run */
+
+/* Member 0 has calls in flight that member 1 never makes. Both leave; with
+ * another communicator the calls begin anew. */
+static void come_again(struct seat *seat)
+{
+    enum { ROWS = 40, COLUMNS = 30 };
+    static float x[ROWS * COLUMNS], g[ROWS * COLUMNS];
+    const pcclTrainTensor_t list = {"x", ROWS, COLUMNS};
+    const pcclDilocoOptions_t outer = {
+        .size = sizeof outer, .rate = 1, .tag = 1};
+    const pcclPowerSgdOptions_t low = {.size = sizeof low, .rank = 2, .tag = 2};
+    const pcclSpartaOptions_t sparse = {
+        .size = sizeof sparse, .parts = 1, .every = 1, .tag = 3};
+    float *const at[] = {x}, *const gradients[] = {g};
+    pcclDiloco_t *d;
+    pcclPowerSgd_t *s;
+    pcclSparta_t *p;
+    SEAT_EQUAL(seat,
+               pcclDilocoCreate(&list, 1, (const float *const *)at, &outer, &d),
+               pcclSuccess);
+    SEAT_EQUAL(seat, pcclPowerSgdCreate(&list, 1, &low, &s), pcclSuccess);
+    SEAT_EQUAL(seat, pcclSpartaCreate(&list, 1, &sparse, &p), pcclSuccess);
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = g[i] = (float)(i % 7);
+    for (int run = 0; run < 2; run++) {
+        const pcclResult_t want = run == 0 ? pcclTimedOut : pcclSuccess;
+        pcclComm_t *comm = seat_join(seat);
+        if (run == 0) seat_gather(seat, comm, 2);
+        if (run == 0) SEAT_EQUAL(seat, pcclSetTimeLimit(comm, 1), pcclSuccess);
+        SEAT_EQUAL(seat, pcclDilocoStep(d, at, NULL, 1, comm, NULL), want);
+        SEAT_EQUAL(seat, pcclPowerSgdReduce(s, gradients, 1, comm, NULL), want);
+        SEAT_EQUAL(seat, pcclSpartaStep(p, at, NULL, comm, NULL), want);
+        for (int i = 0; run == 0 && i < ROWS * COLUMNS; i++)
+            SEAT_CHECK(seat, x[i] == (float)(i % 7) && g[i] == x[i]);
+        SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+        seat_report(seat, STATE, run);
+        if (run == 0) (void)seat_hear(seat); /* the other one has left, too */
+    }
+    pcclDilocoProgress_t progress = {.size = sizeof progress};
+    SEAT_EQUAL(seat, pcclDilocoGetProgress(d, &progress), pcclSuccess);
+    SEAT_EQUAL(seat, progress.begun, 1);
+    SEAT_EQUAL(seat, progress.step, 1);
+    SEAT_EQUAL(seat, pcclDilocoDestroy(d), pcclSuccess);
+    SEAT_EQUAL(seat, pcclPowerSgdDestroy(s), pcclSuccess);
+    SEAT_EQUAL(seat, pcclSpartaDestroy(p), pcclSuccess);
+}
+
+static void only_look(struct seat *seat)
+{
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 2);
+    (void)seat_hear(seat);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+}
+
+static void test_new_communicator(void **state)
+{
+    (void)state;
+    struct cluster c;
+    cluster_start(&c, "20");
+    cluster_add(&c, come_again, NULL);
+    cluster_add(&c, only_look, NULL);
+    assert_int_equal(cluster_await(&c, 0, STATE), 0);
+    cluster_order(&c, 1, 0);
+    cluster_finish(&c, 1);
+    cluster_order(&c, 0, 0);
+    assert_int_equal(cluster_await(&c, 0, STATE), 1);
+    cluster_finish(&c, 0);
+    cluster_stop(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_quantized),
         cmocka_unit_test(test_lists_that_differ),
+        cmocka_unit_test(test_new_communicator),
     };
     return cmocka_run_group_tests_name("train/diloco", tests, NULL, NULL);
 }

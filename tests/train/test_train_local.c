@@ -263,6 +263,18 @@ static void test_diloco_usage(void **state)
     progress.size = sizeof progress;
     assert_int_equal(pcclDilocoGetProgress(d, &progress), pcclSuccess);
     assert_true(progress.begun == 1 && progress.step == 0);
+    /* One that is not connected: what was taken is dropped. */
+    pcclCommCreateParams_t params = {.peer_group = 1};
+    pcclComm_t *comm = NULL;
+    assert_int_equal(pcclInit(), pcclSuccess);
+    assert_int_equal(pcclCreateCommunicator(&params, &comm), pcclSuccess);
+    refused(pcclDilocoLaunch(d, comm), pcclInvalidUsage, "launching the sum");
+    float *const own[] = {x, x + 35};
+    refused(pcclDilocoStep(d, own, stats, 1, comm, NULL), pcclInvalidUsage,
+            "launching the sum");
+    assert_int_equal(pcclDilocoGetProgress(d, &progress), pcclSuccess);
+    assert_true(progress.begun == 0);
+    assert_int_equal(pcclDestroyCommunicator(comm), pcclSuccess);
     assert_int_equal(pcclDilocoDestroy(d), pcclSuccess);
     assert_int_equal(pcclDilocoDestroy(NULL), pcclSuccess);
 }
