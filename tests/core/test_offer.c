@@ -255,6 +255,14 @@ static void settle(uint32_t i)
     if (!g->open) prefetch_closed(&g->core);
 }
 
+static void guest_comes(uint32_t i, const char *name,
+                        const struct state_device *d)
+{
+    start_guest(i, 0, name, d);
+    connect_guest(i);
+    settle(i);
+}
+
 static void pass(uint32_t i, pccl_ns time)
 {
     for (pccl_ns end = now + time; now < end;) {
@@ -306,10 +314,7 @@ static void devices_are_read_and_written(void **state)
     (void)state;
     describe(&their_list, theirs, "t", &device);
     offer_now(9, 0, 1000);
-    start_guest(0, 0, "t", &device);
-    connect_guest(0);
-    settle(0);
-    assert_true(is_done(0));
+    guest_comes(0, "t", &device);
     assert_memory_equal(guests[0].bytes, theirs, SIZE);
 }
 
@@ -318,10 +323,8 @@ static void a_device_that_fails_is_left(void **state)
     (void)state;
     describe(&their_list, theirs, "t", &device);
     offer_now(9, 0, 1000);
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
     device_fails = true;
-    settle(0);
+    guest_comes(0, "t", NULL);
     assert_int_equal(guests[0].core.state, PREFETCH_WAITS);
     assert_int_equal(offering.guest_count, 0);
 }
@@ -331,9 +334,8 @@ static void a_busy_member_sends_nothing(void **state)
 {
     (void)state;
     offer_now(9, 0, 1000);
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
     busy = true;
+    guest_comes(0, "t", NULL);
     pass(0, 3 * DEADLINE); /* nobody takes the other for dead */
     assert_int_equal(guests[0].core.rx_bytes, 0);
     assert_int_equal(offering.guest_count, 1);
@@ -347,8 +349,7 @@ static void the_rate_is_kept(void **state)
     (void)state;
     const uint64_t rate = HASH_BLOCK_SIZE; /* a block each second */
     offer_now(9, rate, 1000);
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
+    guest_comes(0, "t", NULL);
     pass(0, 2 * PCCL_S);
     uint64_t got = guests[0].core.rx_bytes;
     assert_in_range(got, HASH_BLOCK_SIZE, 3 * HASH_BLOCK_SIZE);
@@ -366,8 +367,7 @@ static void the_rest_of_a_round_is_quiet(void **state)
     offer_now(10, 0, 100);
     now += 2 * PCCL_S;
     links_tick(links, now);
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
+    guest_comes(0, "t", NULL);
     pass(0, PCCL_S);
     assert_int_equal(guests[0].core.rx_bytes, 0);
     offer_now(11, 0, 100);
@@ -403,8 +403,7 @@ static void another_member_goes_on(void **state)
 {
     (void)state;
     offer_now(9, HASH_BLOCK_SIZE, 1000);
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
+    guest_comes(0, "t", NULL);
     pass(0, 2 * PCCL_S);
     uint64_t got = guests[0].core.rx_bytes;
     assert_true(got > 0 && got < SIZE);
@@ -421,27 +420,17 @@ static void another_member_goes_on(void **state)
     assert_int_equal(guests[0].core.rx_bytes, SIZE);
 }
 
-static void a_silent_member_is_left(void **state)
-{
-    (void)state;
-    offer_now(9, 0, 1000);
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
-    prefetch_tick(&guests[0].core, now + DEADLINE);
-    assert_int_equal(guests[0].core.state, PREFETCH_WAITS);
-}
-
-static void a_silent_guest_is_closed(void **state)
+static void who_is_silent_is_left(void **state)
 {
     (void)state;
     offer_now(9, 0, 1000);
     busy = true;
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
-    settle(0);
+    guest_comes(0, "t", NULL);
     assert_int_equal(offering.guest_count, 1);
     for (int i = 0; i < 20; i++) links_tick(links, now += DEADLINE / 20);
     assert_int_equal(offering.guest_count, 0);
+    prefetch_tick(&guests[0].core, now);
+    assert_int_equal(guests[0].core.state, PREFETCH_WAITS);
 }
 
 static void few_are_served_at_a_time(void **state)
@@ -450,9 +439,7 @@ static void few_are_served_at_a_time(void **state)
     offer_now(9, 0, 1000);
     busy = true;
     for (uint32_t i = 0; i < GUESTS; i++) {
-        start_guest(i, 0, "t", NULL);
-        connect_guest(i);
-        settle(i);
+        guest_comes(i, "t", NULL);
         assert_int_equal(guests[i].open, i < OFFER_GUESTS_MAX);
     }
     assert_int_equal(offering.guest_count, OFFER_GUESTS_MAX);
@@ -464,9 +451,7 @@ static void few_are_served_at_a_time(void **state)
 static void without_an_offer_nobody_is_served(void **state)
 {
     (void)state;
-    start_guest(0, 0, "t", NULL);
-    connect_guest(0);
-    settle(0);
+    guest_comes(0, "t", NULL);
     assert_false(guests[0].open);
     assert_int_equal(guests[0].core.state, PREFETCH_WAITS);
 }
@@ -475,16 +460,12 @@ static void other_tensors_are_noticed(void **state)
 {
     (void)state;
     offer_now(9, 0, 1000);
-    start_guest(0, 0, "other", NULL);
-    connect_guest(0);
-    settle(0);
+    guest_comes(0, "other", NULL);
     assert_int_equal(guests[0].core.state, PREFETCH_UNLIKE);
     assert_int_equal(guests[0].bytes[0], 0xee);
     /* The member's tensors become others while a guest is there. */
     busy = true;
-    start_guest(1, 0, "t", NULL);
-    connect_guest(1);
-    settle(1);
+    guest_comes(1, "t", NULL);
     assert_true(guests[1].open);
     struct state_list old = their_list;
     memset(&their_list, 0, sizeof their_list);
@@ -583,9 +564,7 @@ static void a_member_that_lies_is_left(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         uint8_t bytes[FRAME_SIZE];
         uint8_t *to;
-        start_guest(0, 0, "t", NULL);
-        connect_guest(0);
-        settle(0);
+        guest_comes(0, "t", NULL);
         assert_int_equal(guests[0].core.state, PREFETCH_RUNS);
         frame_encode(&bad[i], bytes);
         assert_int_equal(prefetch_rx_window(&guests[0].core, &to), FRAME_SIZE);
@@ -610,8 +589,7 @@ int main(void)
         TEST(the_rest_of_a_round_is_quiet),
         TEST(blocks_may_be_max_stale_behind),
         TEST(another_member_goes_on),
-        TEST(a_silent_member_is_left),
-        TEST(a_silent_guest_is_closed),
+        TEST(who_is_silent_is_left),
         TEST(few_are_served_at_a_time),
         TEST(without_an_offer_nobody_is_served),
         TEST(other_tensors_are_noticed),
