@@ -27,6 +27,7 @@ struct comm_save {
     pcclComm_t *comm;
     pthread_t thread;
     bool started; /* there is a thread */
+    bool kept;    /* the call that began it ends it */
     bool over;    /* it has set what follows */
     bool good;
     struct checkpoint_error error;
@@ -280,7 +281,7 @@ static bool start_thread(struct comm_save *s)
 /* Until no save is under way; 0, or why the waiting ended. */
 static int wait_for_save(pcclComm_t *c, pccl_ns until)
 {
-    while (c->save && !c->save->over) {
+    while (c->save && (!c->save->over || c->save->kept)) {
         int why = comm_interrupted(c, until);
         if (why != 0) return comm_stop_waiting(c, why, "the save goes on");
         comm_wait(c, until);
@@ -294,6 +295,7 @@ static int finish(pcclComm_t *c, pcclCheckpointInfo_t *info)
     struct comm_save *s = c->save;
     int result = pcclSuccess;
     c->save = NULL;
+    pthread_cond_broadcast(&c->changed);
     /* The thread has done all but return. */
     (void)pthread_join(s->thread, NULL);
     if (s->good && info) {
@@ -338,6 +340,7 @@ static struct comm_save *make_save(pcclComm_t *c,
     }
     s->comm = c;
     s->keep = how->keep;
+    s->kept = how->synchronous;
     s->tensors.m.revision = state->revision;
     s->tensors.m.world = how->world;
     (void)snprintf(s->directory, sizeof s->directory, "%.*s", SHOWN,
@@ -370,7 +373,7 @@ int comm_save_begin(pcclComm_t *c, const pcclSharedState_t *state,
     }
     if (!how->synchronous) return pcclSuccess;
     while (!s->over) pthread_cond_wait(&c->changed, &c->lock);
-    return c->save == s ? finish(c, NULL) : pcclSuccess;
+    return finish(c, NULL);
 }
 
 /* ------------------------------------------------------------------- load */

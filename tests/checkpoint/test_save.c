@@ -4,6 +4,7 @@
 #include "scratch.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -372,6 +374,92 @@ static void test_a_full_disk_leaves_nothing(void **state)
     scratch_empty();
 }
 
+static void test_nothing_to_save(void **state)
+{
+    (void)state;
+    pcclSharedState_t none = {9, 0, NULL};
+    pcclSharedState_t other = {0, 0, NULL};
+    pcclCheckpointInfo_t info = {.size = sizeof info};
+    pcclComm_t *comm = open_comm(UINT32_MAX);
+    assert_int_equal(pcclSaveState(comm, &none, scratch, &later), pcclSuccess);
+    assert_int_equal(pcclAwaitSave(comm, &info), pcclSuccess);
+    assert_true(info.bytes > 0);
+    assert_int_equal(pcclLoadState(comm, &other, scratch, NULL, NULL),
+                     pcclSuccess);
+    assert_int_equal(other.revision, 9);
+    pcclDestroyCommunicator(comm);
+    scratch_empty();
+}
+
+/* --- threads --- */
+
+enum { THREADS = 4, SAVES = 12 };
+
+static void *save_often(void *user)
+{
+    pcclComm_t *comm = user;
+    struct all a;
+    char text[256];
+    all_open(&a, 3, 3);
+    bool good = true;
+    for (int i = 0; i < SAVES; i++) {
+        good &= pcclSaveState(comm, &a.state, scratch,
+                              i % 3 == 0 ? &at_once : &later) == pcclSuccess;
+        if (i % 4 == 0) good &= pcclAwaitSave(comm, NULL) == pcclSuccess;
+        good &= pcclGetLastError(comm, text, sizeof text) == pcclSuccess;
+    }
+    return good ? user : NULL;
+}
+
+static void test_threads_save_at_once(void **state)
+{
+    (void)state;
+    struct all b;
+    pthread_t threads[THREADS];
+    pcclComm_t *comm = open_comm(0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, save_often, comm),
+                         0);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, comm);
+    }
+    assert_int_equal(pcclAwaitSave(comm, NULL), pcclSuccess);
+    assert_int_equal(scratch_count("", NULL), 4);
+    all_open(&b, 0, 0);
+    assert_int_equal(pcclLoadState(comm, &b.state, scratch, NULL, NULL),
+                     pcclSuccess);
+    assert_int_equal(b.bytes[11][0], 3);
+    pcclDestroyCommunicator(comm);
+    scratch_empty();
+}
+
+/* The child has no save, and its parent's goes on. */
+static void test_a_forked_child(void **state)
+{
+    (void)state;
+    struct all a;
+    pcclComm_t *comm = open_comm(0);
+    all_open(&a, 3, 3);
+    assert_int_equal(pcclSaveState(comm, &a.state, scratch, &later),
+                     pcclSuccess);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool refused = pcclAwaitSave(comm, NULL) == pcclInvalidUsage;
+        (void)pcclDestroyCommunicator(comm);
+        _exit(refused ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(pcclAwaitSave(comm, NULL), pcclSuccess);
+    assert_int_equal(scratch_count("", NULL), 2);
+    pcclDestroyCommunicator(comm);
+    scratch_empty();
+}
+
 static void test_what_is_not_ours_stays(void **state)
 {
     (void)state;
@@ -426,6 +514,9 @@ int main(void)
         cmocka_unit_test(test_a_missing_directory_is_named),
         cmocka_unit_test(test_a_full_disk_leaves_nothing),
         cmocka_unit_test(test_what_is_not_ours_stays),
+        cmocka_unit_test(test_nothing_to_save),
+        cmocka_unit_test(test_threads_save_at_once),
+        cmocka_unit_test(test_a_forked_child),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
