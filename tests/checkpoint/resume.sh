@@ -51,7 +51,8 @@ job whole --
 expected=$weights
 [ -n "$expected" ] || fail "no weights"
 set +f
-[ "$(ls "$work/whole" | wc -l)" = 4 ] || fail "not two checkpoints"
+set -- "$work"/whole/*
+[ $# = 4 ] || fail "not two checkpoints"
 set -f
 
 job one --restart 1,0 -- --die 1:35
@@ -70,7 +71,7 @@ resumed "started again by hand"
 
 # One bit of the last checkpoint.
 set +f
-last=$(ls "$work"/hand/*.safetensors | tail -n 1)
+for last in "$work"/hand/*.safetensors; do :; done
 set -f
 size=$(wc -c <"$last")
 printf '\377' | dd of="$last" bs=1 seek=$((size - 1)) conv=notrunc 2>"$work/dd"
@@ -87,4 +88,20 @@ timeout 300 "$bin/pccl-master" -n 2 "$bin/elastic_train" --steps 3 \
     --checkpoint "$work/gone" "$text" >"$work/out" 2>&1 &&
     fail "a missing directory was loaded from"
 grep -q 'No such file or directory' "$work/out" || fail "no reason is given"
+# Where nothing can be written, the training goes on, and says so.
+timeout 300 "$bin/pccl-master" -n 2 "$bin/elastic_train" --steps 6 \
+    --hidden 16 --save-every 2 --checkpoint /proc "$text" >"$work/out" 2>&1 ||
+    fail "a save that failed ended the job"
+grep -q 'checkpoint: cannot save revision 2: .*(directory /proc)' \
+    "$work/out" || fail "no reason is given"
+
+# Without a launcher.
+mkdir "$work/alone"
+for steps in 20 30; do
+    timeout 300 "$bin/elastic_train" --steps $steps --batch 8 --hidden 16 \
+        --save-every 10 --checkpoint "$work/alone" "$text" \
+        >"$work/out" 2>&1 || fail "alone: it failed"
+done
+grep -q '^rank 0: resumes after step 20$' "$work/out" ||
+    fail "alone: it did not resume"
 echo "resume: weights $expected in every case"
