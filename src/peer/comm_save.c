@@ -188,10 +188,14 @@ static void *write_thread(void *user)
     if (!good)
         LOG(LOG_WARN, "checkpoint: %s (directory %s)", s->error.text,
             s->directory);
-    free(s->copy);
-    s->copy = NULL;
+    /* With the lock held, because a child that is forked now frees its copy. */
     comm_lock(s->comm);
+    uint8_t *copy = s->copy;
+    s->copy = NULL;
     s->good = good;
+    pthread_mutex_unlock(&s->comm->lock);
+    free(copy);
+    comm_lock(s->comm);
     s->over = true;
     pthread_cond_broadcast(&s->comm->changed);
     pthread_mutex_unlock(&s->comm->lock);
