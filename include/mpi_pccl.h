@@ -163,30 +163,7 @@ PCCL_EXPORT int PCCL_Report_progress(MPI_Comm comm, uint64_t step,
                                      uint64_t samples, uint64_t target);
 PCCL_EXPORT int PCCL_Get_progress(MPI_Comm comm, PCCL_Progress *progress);
 
-/* An all-reduce that does not wait: pcclAllReducePartial of pccl.h, where its
- * rules are. A round ends by its deadline with what has come; each part of the
- * vector is, on all ranks, either the same bits from the same ranks, or
- * missing, and then recvbuf holds what it held before. A rank that calls late
- * gets the parts of its round, and did not contribute. So ranks that apply the
- * result stay equal.
- *
- * Collective over the world, not at the same time. A loss does not fail it and
- * changes no ranks: the next collective or update does. Other threads may be in
- * other collectives, also of the same communicator.
- *
- * sendbuf   MPI_IN_PLACE, or count elements that do not overlap recvbuf.
- * datatype  a predefined number; an average is of floating-point numbers.
- * info      may be NULL. parts is an array of the caller's with part_room
- *           entries, or NULL; parts are never more than PCCL_PARTIAL_PARTS_MAX.
- *
- * MPI_SUCCESS     the round is decided; parts may be missing, even all.
- * MPI_ERR_COMM    not the world or a duplicate of it.
- * MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE  as their names say.
- * MPI_ERR_ARG     an option is wrong, or ranks disagree: the message names it.
- * MPI_ERR_OTHER   this rank is too late, and the parts are not kept any more:
- *                 synchronize the shared state, then call for the next round;
- *                 or it was evicted; or the coordinator is lost.
- * In all cases but success recvbuf is as it was. */
+/* What PCCL_Allreduce_partial is told and tells. */
 enum { PCCL_PARTIAL_PARTS_MAX = 256 };
 
 typedef struct PCCL_Partial_options {
@@ -213,6 +190,30 @@ typedef struct PCCL_Partial_info {
     int contributed;    /* this rank's data are in some part */
 } PCCL_Partial_info;
 
+/* An all-reduce that does not wait: pcclAllReducePartial of pccl.h, where its
+ * rules are. A round ends by its deadline with what has come; each part of the
+ * vector is, on all ranks, either the same bits from the same ranks, or
+ * missing, and then recvbuf holds what it held before. A rank that calls late
+ * gets the parts of its round, and did not contribute. So ranks that apply the
+ * result stay equal.
+ *
+ * Collective over the world, not at the same time. A loss does not fail it and
+ * changes no ranks: the next collective or update does. Other threads may be in
+ * other collectives, also of the same communicator.
+ *
+ * sendbuf   MPI_IN_PLACE, or count elements that do not overlap recvbuf.
+ * datatype  a predefined number; an average is of floating-point numbers.
+ * info      may be NULL. parts is an array of the caller's with part_room
+ *           entries, or NULL; parts are never more than PCCL_PARTIAL_PARTS_MAX.
+ *
+ * MPI_SUCCESS     the round is decided; parts may be missing, even all.
+ * MPI_ERR_COMM    not the world or a duplicate of it.
+ * MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE  as their names say.
+ * MPI_ERR_ARG     an option is wrong, or ranks disagree: the message names it.
+ * MPI_ERR_OTHER   this rank is too late, and the parts are not kept any more:
+ *                 synchronize the shared state, then call for the next round;
+ *                 or it was evicted; or the coordinator is lost.
+ * In all cases but success recvbuf is as it was. */
 PCCL_EXPORT int PCCL_Allreduce_partial(const void *sendbuf, void *recvbuf,
                                        MPI_Count count, MPI_Datatype datatype,
                                        const PCCL_Partial_options *options,
