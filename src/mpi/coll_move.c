@@ -229,6 +229,7 @@ static int scatter(const void *sendbuf, MPI_Count sendcount,
     bool even = numbers_null(counts);
     coll.step = step_exchange;
     coll.describe = describe_scatter;
+    coll.even = even;
     coll.rooted = !comm->remote;
     coll.root = root;
     bool mine = coll_is_root(&coll);

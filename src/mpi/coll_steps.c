@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    SHARED_MEMBERS = 9, /* more than are all linked on one host */
+    SHARED_BYTES = 256 * 1024
+};
+
 int step_barrier(struct coll *coll)
 {
     if (coll->round == 1) return COLL_DONE;
@@ -148,6 +153,84 @@ static char *blocks_stage(struct coll *coll, const struct block *blocks,
     return stage;
 }
 
+/* Of the calls whose blocks are all equal: the bytes of each that this member
+ * sends and receives. A side that it has not counts as the other one. */
+static bool even_sizes(const struct coll *coll, MPI_Count *send,
+                       MPI_Count *recv)
+{
+    bool gathers = coll->call == CALL_GATHER;
+    bool scatters = coll->call == CALL_SCATTER;
+    *send = *recv = -1;
+    if (!gathers && !scatters && coll->call != CALL_ALLTOALL) return false;
+    if (!coll->even || coll->comm->remote) return false;
+    bool root = coll->rooted && coll_is_root(coll);
+    if (coll->sendcounts)
+        *send = coll->sendcounts[0] * coll->sendtype->size;
+    else if (gathers && !coll->in_place)
+        *send = coll->sendcount * coll->sendtype->size;
+    if (coll->recvcounts && (root || !gathers))
+        *recv = coll->recvcounts[0] * coll->recvtype->size;
+    else if (scatters && !coll->in_place)
+        *recv = coll->recvcount * coll->recvtype->size;
+    if (*send < 0) *send = *recv;
+    if (*recv < 0) *recv = *send;
+    return *send >= 0;
+}
+
+/* Among many members, small blocks of equal size go to all of them over a tree,
+ * and each takes its own: 2(n-1) messages, where pairs send n(n-1). */
+static bool is_shared(const struct coll *coll, MPI_Count size)
+{
+    MPI_Count n = coll->members->size;
+    MPI_Count blocks = coll->call == CALL_ALLTOALL ? n * n : n;
+    return size <= SHARED_BYTES / blocks;
+}
+
+static int share_prepare(struct coll *coll, MPI_Count size)
+{
+    size_t n = (size_t)coll->members->size, each = (size_t)size;
+    const struct block *send = coll->blocks;
+    bool gathers = coll->call == CALL_GATHER;
+    size_t mine = gathers ? each : n * each;
+    size_t all = coll->call == CALL_ALLTOALL ? n * n * each : n * each;
+    pcclCollective_t *op = &coll->op;
+    char *from = NULL, *to = coll_stage(coll, 1, all);
+    if (coll->call == CALL_SCATTER)
+        from = to;
+    else if (to)
+        from = coll_stage(coll, 0, mine);
+    if (!from) return MPI_ERR_NO_MEM;
+    memset(from, 0, mine); /* in place a root sends nothing of its own */
+    for (size_t i = 0; i < n; i++)
+        if (block_size(&send[i]) > 0)
+            type_pack(send[i].address, send[i].count, send[i].type, 0,
+                      from + (gathers ? 0 : i * each), size);
+    op->kind = pcclKindAllGather;
+    op->sendbuf = from;
+    op->recvbuf = to;
+    op->count = mine;
+    if (coll->call != CALL_SCATTER) return COLL_RUN;
+    op->kind = pcclKindBroadcast;
+    op->sendbuf = NULL;
+    op->root = coll_root_now(coll);
+    return COLL_RUN;
+}
+
+static void share_finish(const struct coll *coll, MPI_Count size)
+{
+    size_t n = (size_t)coll->members->size, each = (size_t)size;
+    const struct block *recv = coll->blocks + n;
+    size_t rank = (size_t)coll->members->rank;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = coll->call == CALL_ALLTOALL  ? i * n + rank
+                    : coll->call == CALL_SCATTER ? rank
+                                                 : i;
+        if (block_size(&recv[i]) > 0)
+            type_unpack(recv[i].address, recv[i].count, recv[i].type, 0,
+                        (const char *)coll->stages[1] + at * each, size);
+    }
+}
+
 static int exchange_prepare(struct coll *coll)
 {
     size_t n = (size_t)coll->members->size;
@@ -158,6 +241,14 @@ static int exchange_prepare(struct coll *coll)
     struct block *send = coll->blocks, *recv = coll->blocks + n;
     size_t *arrays = coll->exchange;
     coll->describe(coll, send, recv);
+    coll_sign(coll);
+    MPI_Count each, back;
+    if (n >= SHARED_MEMBERS && even_sizes(coll, &each, &back)) {
+        coll_sign_number(coll, "bytes of a block sent", (uint64_t)each);
+        coll_sign_number(coll, "bytes of a block received", (uint64_t)back);
+        if (each == back && is_shared(coll, each))
+            return share_prepare(coll, each);
+    }
     for (size_t i = 0; i < n; i++) {
         arrays[i] = (size_t)block_size(&send[i]);
         arrays[2 * n + i] = (size_t)block_size(&recv[i]);
@@ -188,7 +279,6 @@ static int exchange_prepare(struct coll *coll)
     op->send_displs = arrays + n;
     op->recv_bytes = arrays + 2 * n;
     op->recv_displs = arrays + 3 * n;
-    coll_sign(coll);
     return COLL_RUN;
 }
 
@@ -200,6 +290,12 @@ int step_exchange(struct coll *coll)
     size_t n = (size_t)coll->members->size;
     const struct block *recv = coll->blocks + n;
     char *stage = coll->stages[1];
+    if (coll->op.kind != pcclKindAllToAllV) {
+        MPI_Count each, back;
+        (void)even_sizes(coll, &each, &back);
+        share_finish(coll, each);
+        return COLL_DONE;
+    }
     for (size_t i = 0; stage && i < n; i++)
         if (block_size(&recv[i]) > 0)
             type_unpack(recv[i].address, recv[i].count, recv[i].type, 0,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_MAX = 5 };
+enum { RANKS_MAX = 12 };
 
 /* Ranks of "0, 2-4" in bits; 0: not such a list. */
 static unsigned ranks_in(const char *list)
