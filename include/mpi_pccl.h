@@ -69,6 +69,11 @@ extern "C" {
  * and no communicator. The program gives them their data by collectives after
  * the update, for instance by a broadcast from rank 0.
  *
+ * With pccl-master --min-ranks N it waits while ranks and newcomers are fewer
+ * than N, and PCCL_Are_peers_pending says yes meanwhile. Collectives go on
+ * among those who are left. A lone survivor (MPI_Comm_size was more than 1
+ * before the collective, and is 1 after it) discards its step, and comes here.
+ *
  * In a rank that is asked to leave (PCCL_Drain_requested) it leaves, and does
  * not return.
  *

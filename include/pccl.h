@@ -93,7 +93,8 @@ typedef enum pcclResult_t {
     pcclInvalidArgument = 3,        /* an argument is wrong here, or peers
                                        disagree on count, type, op or root */
     pcclInvalidUsage = 4,           /* the call is not allowed now */
-    pcclTooFewPeers = 5,            /* of PCCL 1.0; not returned */
+    pcclTooFewPeers = 5,            /* fewer members than the run needs
+                                       (pccl-master --min-ranks) */
     pcclMasterConnectionFailed = 6, /* master unreachable, refused, or lost */
     pcclRankConnectionFailed = 7,   /* no ring through reachable links */
     pcclRankConnectionLost = 8,     /* a member was lost; call again */
@@ -292,6 +293,13 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
  * Afterwards world size and rank may have changed, equally for everyone.
  * A world of one is allowed.
  *
+ * A run may need a minimum of members (pccl-master --min-ranks N). With fewer
+ * the training waits here: the call returns when members and newcomers are N,
+ * who are then all admitted. Collectives of the whole view end with
+ * pcclTooFewPeers meanwhile, and pcclArePeersPending says yes, so a loop that
+ * asks it comes here. (Newcomers that fail while they are admitted may leave
+ * the view with fewer; then it is the same again.)
+ *
  * pcclSuccess                the view is in force.
  * pcclPendingAsyncOps        an operation of this peer is not awaited yet.
  * pcclInvalidUsage           not connected, or another thread is inside such a
@@ -300,7 +308,8 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *comm);
  * pcclUpdateTopologyFailed   evicted or master lost; connect anew. */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *comm);
 
-/* Whether newcomers wait to be accepted, in any group. Collective over all
+/* Whether newcomers wait to be accepted, in any group, or the run has fewer
+ * members than it needs (see pcclUpdateTopology). Collective over all
  * accepted peers, and all get the same answer. It may run beside collectives,
  * from another thread. *pending_out is untouched on error.
  *
@@ -405,6 +414,9 @@ PCCL_EXPORT pcclResult_t pcclGetRing(const pcclComm_t *comm, int *ranks,
  * pcclRankConnectionLost  a member was lost. When this returns, the world has
  *                         shrunk and the input is as it was: call again.
  * pcclRankConnectionFailed  the members cannot all reach each other.
+ * pcclTooFewPeers         the run needs more members: the input is as it was;
+ *                         discard the step, and call pcclUpdateTopology, which
+ *                         waits for newcomers. Only where --min-ranks is set.
  * pcclInvalidArgument     a rule above is broken, or members disagree:
  *                         pcclGetLastError names the argument, its values and
  *                         the ranks that have them.
@@ -946,6 +958,10 @@ typedef struct pcclCommOptions_t {
      * pcclRankConnectionFailed. 0, or a smaller size: the largest set that can
      * goes on. */
     uint32_t evicts_nobody;
+    /* 1: collectives go on among fewer members than the run needs (see
+     * pcclUpdateTopology). 0, or a smaller size: they end with
+     * pcclTooFewPeers. */
+    uint64_t goes_on_with_few;
 } pcclCommOptions_t;
 
 /* Sets the options of the next pcclConnect. Local, never blocks.

@@ -238,6 +238,7 @@ static void welcome_field(struct cursor *c, struct wire_msg *m)
     cursor_u64(c, &m->welcome.key.word[0]);
     cursor_u64(c, &m->welcome.key.word[1]);
     cursor_u32(c, &m->welcome.deadline_ms);
+    cursor_u32(c, &m->welcome.minimum);
 }
 
 static void fault_field(struct cursor *c, struct wire_msg *m)

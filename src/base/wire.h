@@ -334,6 +334,7 @@ struct wire_msg {
             uint64_t id;
             struct wire_key key; /* proof of membership between peers */
             uint32_t deadline_ms;
+            uint32_t minimum; /* members that the run needs (rule M14) */
         } welcome;
         struct {
             uint8_t kind; /* vote_kind */

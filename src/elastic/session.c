@@ -235,6 +235,7 @@ static void on_welcome(struct session *s, const struct wire_msg *msg)
     links_set_self(s->links, s->id, &msg->welcome.key);
     if (msg->welcome.deadline_ms > 0)
         links_set_deadline(s->links, msg->welcome.deadline_ms * PCCL_MS);
+    s->minimum = msg->welcome.minimum;
     if (s->waits.reports) session_heartbeat(s); /* tells the host's name */
 }
 

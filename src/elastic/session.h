@@ -90,6 +90,8 @@ struct session {
     char reason[WIRE_TEXT_MAX + 1]; /* why GONE, or the last failure */
     pccl_ns now, heartbeat_at;
     uint64_t id;
+    uint32_t minimum; /* members that the run needs; 0: any (M14) */
+    bool goes_on;     /* collectives of this member do with fewer */
 
     struct view views[2];
     struct view *view, *next; /* in force, and proposed */

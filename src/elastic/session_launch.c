@@ -49,6 +49,10 @@ static bool launch_is_over(const struct session *s, const struct op_request *r,
         end->loss = s->notified.loss_first;
         return true;
     }
+    /* Rule M14b: by the view that the program knows, as its history says. */
+    end->result = pcclTooFewPeers;
+    if (!r->members && !s->goes_on && s->notified.world < s->minimum)
+        return true;
     end->result = pcclRankConnectionFailed;
     return !s->view->ring && s->view->size > 1;
 }

@@ -172,6 +172,7 @@ static bool server_open(struct launch *launch)
         .port = listen.port,
         .deadline = options->deadline_ns,
         .quorum = options->quorum ? options->quorum : ranks,
+        .minimum = options->minimum,
         .job = options->mode == MODE_LAUNCH,
         .user = launch,
         .report = report,

@@ -120,6 +120,13 @@ static bool apply_quorum(struct parser *p, const char *value,
     return option_count(p, value, &p->options->quorum);
 }
 
+static bool apply_min_ranks(struct parser *p, const char *value,
+                            const char *unused)
+{
+    (void)unused;
+    return option_count(p, value, &p->options->minimum);
+}
+
 static bool apply_elastic(struct parser *p, const char *value,
                           const char *unused)
 {
@@ -378,6 +385,7 @@ static const struct option_entry table[] = {
     {"deadline", VALUE_ONE, option_deadline},
     {"timeout", VALUE_ONE, option_timeout},
     {"quorum", VALUE_ONE, apply_quorum},
+    {"min-ranks", VALUE_ONE, apply_min_ranks},
     {"elastic", VALUE_RANGE, apply_elastic},
     {"disable-auto-cleanup", VALUE_NONE, apply_no_cleanup},
     {"enable-recovery", VALUE_NONE, apply_no_cleanup},

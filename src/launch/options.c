@@ -142,14 +142,15 @@ static bool options_check(struct parser *p)
     for (size_t i = 0; i < o->app_count; i++)
         if (o->apps[i].argc == 0)
             return option_fail(o, "no program to run; see pccl-master --help");
-    if (o->join && (o->has_listen || o->quorum)) {
+    if (o->join && (o->has_listen || o->quorum || o->minimum)) {
         return option_fail(o, "--join takes part in a job that has its "
-                              "coordinator: no --listen, no --quorum");
+                              "coordinator: no --listen, no --quorum, no "
+                              "--min-ranks");
     }
     if (o->join && o->restarts)
         return option_fail(o, "--join takes part in a job that only its own "
                               "pccl-master can start again: no --restart");
-    if (o->join) o->elastic = o->shrink = true;
+    if (o->join || o->minimum) o->elastic = o->shrink = true;
     return true;
 }
 

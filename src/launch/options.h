@@ -64,6 +64,7 @@ struct options {
     const char *deadline; /* text in seconds, or NULL */
     pccl_ns deadline_ns;  /* 0: default */
     uint32_t quorum;      /* 0: not given */
+    uint32_t minimum;     /* --min-ranks, 0: not given */
     double timeout;       /* s, 0: none */
     bool elastic;         /* continues after losses of ranks */
     bool shrink; /* survivors repair the communicator themselves (--elastic) */

@@ -2,6 +2,7 @@
  * master.h. */
 #include "master.h"
 
+#include "admission.h"
 #include "coverage.h"
 #include "told.h"
 #include "votes.h"
@@ -52,6 +53,9 @@ void master_init(struct master *m, const struct master_config *config)
     m->quorum = config->quorum > 0 ? config->quorum : 1;
     m->job = config->job;
     m->alone = config->alone;
+    m->minimum = config->minimum;
+    /* Nobody else says how many founders a coordinator alone waits for. */
+    if (m->alone && m->minimum > m->quorum) m->quorum = m->minimum;
     m->warn_after = config->warn_after;
     m->key = config->key;
     m->edges = config->edges;
@@ -218,6 +222,7 @@ static void on_hello(struct master *m, uint32_t link,
     welcome.welcome.id = p->info.id;
     welcome.welcome.key = m->key;
     welcome.welcome.deadline_ms = (uint32_t)(m->deadline / PCCL_MS);
+    welcome.welcome.minimum = m->minimum;
     master_send(m, link, &welcome);
     struct master_note note = {.kind = NOTE_REGISTERED, .peer = p};
     master_note_send(m, &note);
@@ -395,17 +400,6 @@ static bool any_ring_due(const struct master *m)
     return false;
 }
 
-/* Rules M2b, M2c. */
-static void refuse_latecomers(struct master *m)
-{
-    for (uint32_t i = 0; i < m->link_end; i++) {
-        if (m->peers[i].state == PEER_REGISTERED && m->peers[i].join)
-            master_drop(m, i,
-                        m->left ? "the job has ended"
-                                : "all members of the job were lost");
-    }
-}
-
 /* When the first member began to wait for the update. */
 static pccl_ns first_vote(const struct master *m)
 {
@@ -425,7 +419,7 @@ static void admit(struct master *m)
 {
     if (!all_groups_open(m)) return;
     uint32_t members = master_count(m, PEER_MEMBER);
-    if (m->job && m->founded && members == 0) refuse_latecomers(m);
+    if (m->job && m->founded && members == 0) admission_refuse(m);
     uint32_t waiting = 0;
     uint32_t quorum = 0;
     for (uint32_t i = 0; i < m->link_end; i++) {
@@ -438,6 +432,7 @@ static void admit(struct master *m)
         members == 0 && waiting > 0 && (m->founded || quorum >= m->quorum);
     bool voted = members > 0 && votes_all(m, VOTE_UPDATE);
     if (!first && !voted) return;
+    if (voted && admission_lacks(m, &quorum)) return; /* M14a */
     if (first) m->left = false;
     if (waiting == 0 && !any_ring_due(m)) {
         votes_answer(m, VOTE_UPDATE, 1);
@@ -483,8 +478,9 @@ static void settle(struct master *m)
     for (uint32_t i = 0; i < m->group_count; i++)
         round_settle(m, m->group_list[i]);
     if (votes_all(m, VOTE_PENDING)) {
-        votes_answer(m, VOTE_PENDING,
-                     master_count(m, PEER_REGISTERED) > 0 ? 1 : 0);
+        uint32_t have;
+        bool yes = master_count(m, PEER_REGISTERED) > 0;
+        votes_answer(m, VOTE_PENDING, yes || admission_lacks(m, &have));
     }
     votes_refuse_crossed(m);
     for (uint32_t i = 0; i < m->group_count; i++) {
@@ -492,6 +488,7 @@ static void settle(struct master *m)
         samples_settle(m, m->group_list[i]);
     }
     free_empty_groups(m);
+    admission_settle(m);
 }
 
 const char *master_invalid(const struct master *m)

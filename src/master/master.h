@@ -343,7 +343,7 @@ struct master {
         uint64_t culprit, name;  /* id; of the wait */
         pccl_ns at;              /* it was last seen */
     } warned[MASTER_WARNED_MAX]; /* noted, and not over */
-    uint32_t quorum;
+    uint32_t quorum, minimum;
     uint32_t round_last;
     uint64_t id_last;
     struct wire_key key;
@@ -357,7 +357,7 @@ struct master {
     uint32_t group_end; /* groups from this number on were never used */
     bool founded;       /* there has been a first view */
     bool job, alone;    /* as configured */
-    bool left;          /* a member has left since there was none */
+    bool left, waits;   /* since there was none; as told to the operator */
     uint64_t sync_last; /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
     struct bandwidth *edges; /* slots: peers; NULL: no measurements */
@@ -408,8 +408,8 @@ struct master_event {
 struct master_config {
     struct master_output out;
     pccl_ns deadline;
-    uint32_t quorum;
-    pccl_ns warn_after;  /* notes waits of that age (rule W5); 0: none */
+    uint32_t quorum, minimum; /* of the first view; of any (M14) */
+    pccl_ns warn_after;       /* notes waits of that age (rule W5); 0: none */
     bool job, alone;     /* ranks of one job (M2b); nobody starts any (M2d) */
     struct wire_key key; /* random; proof of membership between peers */
     /* An empty store of PEERS_MAX slots, which outlives the master; NULL: no

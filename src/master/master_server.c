@@ -400,6 +400,7 @@ static void machine_init(struct master_server *s, const struct wire_key *key)
                 look_effect, status_effect},
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
+        .minimum = s->options.minimum,
         .job = s->options.job,
         .alone = !s->options.job,
         .warn_after = s->options.warn_after,

@@ -19,6 +19,7 @@ struct master_server_options {
     uint16_t port;    /* 0: any free port */
     pccl_ns deadline; /* 0: default */
     uint32_t quorum;  /* peers of the first view; they wait for each other */
+    uint32_t minimum; /* of members; with fewer the run waits (M14) */
     bool job;         /* of a launcher: it ends with its members (M2b, M2c) */
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */

@@ -1,6 +1,8 @@
 /* run_status.c - the state of a run as text. See run_status.h. */
 #include "run_status.h"
 
+#include "admission.h"
+#include "votes.h"
 #include "bandwidth.h"
 #include "stall.h"
 #include "wait_graph.h"
@@ -82,12 +84,23 @@ static const char *vote_text(const struct master_peer *p)
     return NULL;
 }
 
+/* Rule M14. */
+static bool few_wait(const struct master *m, uint32_t *have)
+{
+    return votes_all(m, VOTE_UPDATE) && admission_lacks(m, have);
+}
+
 static void newcomer_activity(const struct master *m, char *text, size_t size)
 {
     uint32_t founders = 0;
     for (uint32_t i = 0; i < m->link_end; i++)
         founders += m->peers[i].state == PEER_REGISTERED && !m->peers[i].join;
-    if (master_count(m, PEER_MEMBER) > 0)
+    uint32_t have;
+    if (few_wait(m, &have))
+        snprintf(text, size,
+                 "waits for others: %" PRIu32 " of %" PRIu32 " are there", have,
+                 m->minimum);
+    else if (master_count(m, PEER_MEMBER) > 0)
         snprintf(text, size, "waits for a topology update of the members");
     else
         snprintf(text, size,
@@ -102,9 +115,14 @@ void run_status_activity(const struct master *m, uint32_t link, char *text,
     const struct master_told *told = m->told[link];
     const struct wire_wait *w = wait_blocked_in(m, link);
     const char *vote = vote_text(p);
+    uint32_t have;
     char name[256];
     if (p->state == PEER_REGISTERED) {
         newcomer_activity(m, text, size);
+    } else if (few_wait(m, &have)) {
+        snprintf(text, size,
+                 "waits for newcomers: %" PRIu32 " of %" PRIu32 " are there",
+                 have, m->minimum);
     } else if (vote) {
         snprintf(text, size, "%s", vote);
     } else if (w) {

@@ -193,10 +193,11 @@ void run_status_json(const struct status_source *s, struct growing_text *out,
         out,
         ",\"begun\":%lld,\"time\":%lld,\"up_seconds\":%.1f,\"epoch\":%" PRIu32
         ",\"member_count\":%" PRIu32 ",\"newcomer_count\":%" PRIu32
-        ",\"quorum\":%" PRIu32 ",\"deadline_seconds\":%.3f",
+        ",\"quorum\":%" PRIu32 ",\"minimum\":%" PRIu32
+        ",\"deadline_seconds\":%.3f",
         (long long)s->begun, (long long)s->now, s->up, m->round_last,
         master_count(m, PEER_MEMBER), master_count(m, PEER_REGISTERED),
-        m->quorum, (double)m->deadline / PCCL_S);
+        m->quorum, m->minimum, (double)m->deadline / PCCL_S);
     text_add(out, ",\n\"groups\":[");
     for (uint32_t i = 0; i < m->group_count; i++) {
         const struct master_group *g = &m->groups[m->group_list[i]];

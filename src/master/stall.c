@@ -1,6 +1,8 @@
 /* stall.c - see stall.h. Rules W3 to W5. */
 #include "stall.h"
 
+#include "admission.h"
+#include "votes.h"
 #include "wait_graph.h"
 
 #include <string.h>
@@ -362,6 +364,23 @@ static void judge_newcomers(struct look *l)
     emit(l, &s);
 }
 
+/* All members wait in an update, for newcomers (rule M14). */
+static void judge_few(struct look *l)
+{
+    const struct master *m = l->m;
+    struct stall s = {
+        .object = STALL_QUORUM, .culprit = MASTER_NO_LINK, .want = m->minimum};
+    if (!votes_all(m, VOTE_UPDATE) || !admission_lacks(m, &s.have)) return;
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (!wait_is_member(p) || !p->voted[VOTE_UPDATE]) continue;
+        add_waiter(m, &s, i);
+        s.group = p->group;
+        if (m->now - p->voted_at > s.age) s.age = m->now - p->voted_at;
+    }
+    if (s.waiter_count > 0) emit(l, &s);
+}
+
 static bool owes(const struct master_group *g, const struct master_peer *p)
 {
     if (g->phase == GROUP_PROPOSED) return p->proposed && !p->ready;
@@ -429,6 +448,7 @@ uint32_t stall_find(const struct master *m, pccl_ns age, struct stall *out,
         judge_sync(&l, m->group_list[i]);
     }
     judge_reports(&l);
+    judge_few(&l);
     judge_newcomers(&l);
     sort(out, l.count);
     return l.count;

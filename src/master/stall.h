@@ -21,7 +21,7 @@ enum stall_object {
     STALL_OPTIMIZE,
     STALL_SYNC,
     STALL_ADMISSION, /* newcomers wait for members to update */
-    STALL_QUORUM,    /* ... or for each other */
+    STALL_QUORUM,    /* ... or for each other; members wait for newcomers */
     STALL_ROUND,     /* a change of the view is under way */
 };
 
@@ -60,7 +60,7 @@ struct stall {
     enum stall_object his_vote; /* OTHER_CALL: STALL_OPERATION if `his` */
     uint32_t waiter_count;
     uint32_t waiters[STALL_WAITERS_MAX]; /* links */
-    uint32_t have, want;                 /* QUORUM: newcomers */
+    uint32_t have, want; /* QUORUM: newcomers, or with the members */
     uint64_t rate, best; /* SLOW, MOVES: bytes per second, now and at most */
 };
 

@@ -225,15 +225,17 @@ static void print_link(const struct master *m, const struct stall *s,
            (double)s->age / PCCL_S);
 }
 
-static void print_newcomers(const struct stall *s, char *text)
+static void print_newcomers(const struct master *m, const struct stall *s,
+                            char *text)
 {
-    append(text, STALL_TEXT_MAX, "%" PRIu32 " newcomer%s wait%s for ",
-           s->waiter_count, s->waiter_count == 1 ? "" : "s",
-           s->waiter_count == 1 ? "s" : "");
+    bool members = m->peers[s->waiters[0]].state == PEER_MEMBER;
+    bool one = s->waiter_count == 1;
+    append(text, STALL_TEXT_MAX, "%" PRIu32 " %s%s wait%s for ",
+           s->waiter_count, members ? "member" : "newcomer", one ? "" : "s",
+           one ? "s" : "");
     if (s->object == STALL_QUORUM)
-        append(text, STALL_TEXT_MAX,
-               "others: %" PRIu32 " of %" PRIu32 " are there", s->have,
-               s->want);
+        append(text, STALL_TEXT_MAX, "%s: %" PRIu32 " of %" PRIu32 " are there",
+               members ? "newcomers" : "others", s->have, s->want);
     else
         append(text, STALL_TEXT_MAX, "a topology update of the members");
     append(text, STALL_TEXT_MAX, ", for %.0f s", (double)s->age / PCCL_S);
@@ -262,7 +264,7 @@ void stall_print(const struct master *m, const struct stall *s,
 {
     text[0] = '\0';
     if (s->object == STALL_ADMISSION || s->object == STALL_QUORUM) {
-        print_newcomers(s, text);
+        print_newcomers(m, s, text);
         return;
     }
     if (s->cause == CAUSE_HALF_OPEN || s->cause == CAUSE_PARTITION) {

@@ -109,7 +109,8 @@ static pcclResult_t connect_to(const ccoip_socket_address_t *address, int hint)
     pcclCommOptions_t options = {.size = sizeof options,
                                  .rank_hint = hint,
                                  .evicts_nobody =
-                                     world.policy == FAILURE_RETURN};
+                                     world.policy == FAILURE_RETURN,
+                                 .goes_on_with_few = 1};
     pcclResult_t result = pcclCreateCommunicator(&params, &world.pccl);
     if (result != pcclSuccess) return result;
     result = pcclSetOptions(world.pccl, &options);

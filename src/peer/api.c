@@ -121,6 +121,8 @@ pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
     comm->deadline_ms = options->deadline_ms;
     bool more = options->size >= first + sizeof options->evicts_nobody;
     comm->evicts_nobody = more && options->evicts_nobody != 0;
+    more = options->size >= sizeof *options;
+    comm->goes_on = more && options->goes_on_with_few != 0;
     return api_leave(comm, pcclSuccess);
 }
 

@@ -284,6 +284,11 @@ static void describe(pcclComm_t *c, int result, const struct wire_op *name)
         comm_set_error(c, "a member was lost; %u are left in epoch %u",
                        c->session->notified.size, c->session->notified.epoch);
     if (result == pcclRankConnectionFailed) api_describe_blockers(c);
+    if (result == pcclTooFewPeers)
+        comm_set_error(c,
+                       "%u of at least %u members are left: "
+                       "pcclUpdateTopology waits for newcomers",
+                       c->session->notified.world, c->session->minimum);
 }
 
 /* Locked, but for the sum. */

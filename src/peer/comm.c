@@ -239,6 +239,7 @@ static void send_hello(pcclComm_t *c)
     const char *join = getenv("PCCL_JOIN");
     hello.hello.join = join && strcmp(join, "1") == 0;
     hello.hello.stays = c->evicts_nobody;
+    c->session->goes_on = c->goes_on;
     hello.hello.self.host = host_id();
     hello.hello.self.host |= c->io.transport == TRANSPORT_TCP;
     hello.hello.self.hint = c->rank_hint;

@@ -135,6 +135,7 @@ struct pcclComm_t {
     int32_t rank_hint;
     uint32_t deadline_ms; /* 0: not set */
     bool evicts_nobody;   /* says so in HELLO (rule R4b) */
+    bool goes_on;         /* with few members (rule M14) */
     pccl_ns patience;     /* with a silent master */
     char error[256];      /* of the last call that failed */
     bool explained;       /* error text of the call under way */

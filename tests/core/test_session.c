@@ -528,6 +528,37 @@ static void test_many_verdicts_wait(void **state)
     assert_int_equal(session->pending_abort_count, 0);
 }
 
+/* By the world that the program knows, and not for scopes. */
+static void test_too_few_members(void **state) /* M14b */
+{
+    (void)state;
+    static const uint64_t scope[] = {10, 12};
+    static uint64_t x;
+    struct op_request r = {
+        .tag = 9,
+        .dtype = DTYPE_U64,
+        .redop = REDOP_SUM,
+        .sendbuf = &x,
+        .recvbuf = &x,
+        .plan = {.coll = COLL_ALLREDUCE, .count = 1, .element = 8}};
+    struct op *op;
+    uint64_t bytes;
+    uint32_t count;
+    session->minimum = 3;
+    session->notified.world = 3;
+    session->view->world = 2; /* another group has lost one */
+    launch(7, NULL, 0);
+    session->notified.world = 2;
+    session->view->world = 3;
+    launch(8, scope, 2);
+    assert_int_equal(session_launch(session, &r, 0, &op), pcclSuccess);
+    assert_int_equal(op->phase, PHASE_DONE);
+    assert_int_equal(session_take(session, op, &count, &bytes, &bytes),
+                     pcclTooFewPeers);
+    session->goes_on = true;
+    launch(9, NULL, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -553,6 +584,7 @@ int main(void)
         TEST(test_a_verdict_waits_for_install),
         TEST(test_without_master_and_links),
         TEST(test_many_verdicts_wait),
+        TEST(test_too_few_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

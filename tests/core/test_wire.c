@@ -156,7 +156,7 @@ static struct wire_msg example(enum wire_type type)
     case WIRE_WELCOME:
         m.welcome.id = 77;
         m.welcome.key = (struct wire_key){{1, UINT64_MAX}};
-        m.welcome.deadline_ms = 3000;
+        m.welcome.deadline_ms = m.welcome.minimum = 3000;
         break;
     case WIRE_VOTE:
     case WIRE_ANSWER:

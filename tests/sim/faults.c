@@ -364,5 +364,6 @@ void sim_heal(struct sim *s)
     if (alive(s) == 0) (void)sim_proc_start(s, true, -1, 0);
     while (!s->master->founded && s->master->quorum > 1) sim_lower_quorum(s);
     if (!s->master->founded) (void)sim_proc_start(s, false, -1, 0);
+    while (alive(s) < s->options.minimum) (void)sim_proc_start(s, true, -1, 0);
     SIM_TRACE(s, "faults stop");
 }

@@ -542,7 +542,7 @@ a guest takes what it did not ask for (S10d)|elastic/prefetch.c|s/    if (f->siz
 old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/
 blocks in use are idle|base/pool.c|s/if (list->idle > list->count) list->idle = list->count;//
-a job that has ended begins anew (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0) refuse_latecomers(m);//
+a job that has ended begins anew (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0) admission_refuse(m);//
 a job that has died begins anew (M2c)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->job \&\& m->left \&\& members == 0)/
 nobody founds the run of a coordinator alone (M2d)|master/master.c|s/msg->hello.join \&\& (m->founded || !m->alone);/msg->hello.join;/
 a run without a job has ended for newcomers (M2b)|master/master.c|s/if (m->job \&\& m->founded \&\& members == 0)/if (m->founded \&\& members == 0)/
@@ -698,4 +698,12 @@ reports have no rate (G5)|elastic/session_samples.c|s/return !b->used || now - c
 nothing hurries (G5)|elastic/session_samples.c|s/c->interval || hurries(c);/c->interval;/
 own samples count twice (G5)|elastic/session_samples.c|s/^        others -= c->sent.count < others ? c->sent.count : others;/        (void)others;/
 hurries more than once in a step (G5)|elastic/session_samples.c|s/ .. !c->hurried \&\&/ \&\&/
+too few are enough for an update (M14a)|master/master.c|s/^    if (voted .. admission_lacks(m, .quorum)) return;.*//
+too few are not pending (M14a)|master/master.c|s/yes || admission_lacks(m, .have)/yes/
+leavers make up the minimum (M14a)|master/admission.c|s/ \&\& !p->leaving;/;/
+newcomers do not count (M14a)|master/admission.c|s/count(m, true)/count(m, false)/
+collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/false/
+too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/s->view->world < s->minimum/
+founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .. m->minimum > m->quorum) m->quorum = m->minimum;//
+who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = true;//
 MUTANTS

@@ -289,7 +289,10 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
 {
     struct entry *e = entry_of(s, &o->key);
     struct outcome now = {.id = p->session->id, .result = o->result};
+    sim_coverage.few += o->result == pcclTooFewPeers;
     if (o->result == pcclSuccess) {
+        SIM_CHECK(s, o->spec.scoped || o->spec.size >= s->options.minimum,
+                  "M14: %u members are too few", o->spec.size);
         SIM_CHECK(s, contributors == o->spec.size,
                   "C5: %u contributors, not %u", contributors, o->spec.size);
         check_arguments(s, o, e);
@@ -300,6 +303,8 @@ void oracle_outcome(struct sim *s, const struct sim_proc *p,
                  o->result == pcclRankConnectionLost ||
                  (o->result == pcclInvalidArgument && s->options.mismatch) ||
                  o->result == pcclInvalidUsage ||
+                 (o->result == pcclTooFewPeers && !o->spec.scoped &&
+                  o->spec.size < s->options.minimum) ||
                  (o->result == pcclOperationFailed &&
                   (s->options.fails || s->options.scarce)) ||
                  (o->result == pcclInternalError && s->options.scarce) ||

@@ -200,13 +200,19 @@ static void after_ops(struct sim *s, struct sim_proc *p)
     bool lost = false;
     bool failed = false;
     bool unreachable = false;
+    bool few = false;
     for (uint32_t i = 0; i < g->count; i++) {
         int r = g->ops[i].result;
         /* A member outside of the scope goes on. */
         if (r == pcclOperationFailed && g->ops[i].spec.scoped) continue;
         lost |= r == pcclRankConnectionLost && !g->ops[i].spec.scoped;
         unreachable |= r == pcclRankConnectionFailed;
+        few |= r == pcclTooFewPeers;
         failed |= r != pcclSuccess && r != pcclRankConnectionLost;
+    }
+    if (few) { /* rule M14: the update waits for newcomers */
+        go(s, p, STAGE_UPDATE);
+        return;
     }
     bool special = !g->resync && program_special(s, g->step);
     bool variant = s->options.variant_resync && lost;

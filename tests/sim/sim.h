@@ -92,7 +92,8 @@ enum {
     X(scarce) X(scarce_launch) X(scarce_gone) \
     X(counted) X(counted_reached) X(counted_over) X(counted_none) \
     X(partial) X(partial_missing) X(partial_parts) X(partial_few) \
-    X(partial_late) X(partial_lapsed) X(partial_differs) X(partial_given_up)
+    X(partial_late) X(partial_lapsed) X(partial_differs) X(partial_given_up) \
+    X(few) X(few_waits)
 /* clang-format on */
 
 struct sim_coverage {
@@ -300,6 +301,7 @@ enum sim_single {
 /* Swarm: the features of this universe; rates are per million steps. */
 struct sim_options {
     uint32_t procs, pool, groups, quorum;
+    uint32_t minimum; /* of members, or 0 (rule M14) */
     uint32_t crash, freeze, reset, control_reset, refuse, stall, leave, join;
     uint32_t starve, pause; /* a process gets no CPU time; the master */
     uint32_t mute;          /* a process sends heartbeats, and no answer */
@@ -425,6 +427,7 @@ void sim_say(const struct sim *s, const char *format, ...)
  * earlier universe has used): */
 void sim_init(struct sim *s, uint64_t seed, const struct sim_options *options);
 void sim_run(struct sim *s);
+void sim_choose_minimum(struct sim_options *o, uint64_t seed);
 void sim_free(struct sim *s);
 
 static inline uint32_t sim_pick(struct sim *s, uint32_t count)

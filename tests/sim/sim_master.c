@@ -354,6 +354,7 @@ void sim_master_start(struct sim *s)
         .small_world = s->options.optimize ? 2 : 0,
         .deadline = SIM_DEADLINE,
         .quorum = s->options.quorum,
+        .minimum = s->options.minimum,
         .key = {{s->seed, ~s->seed}}};
     struct switchboard_output out = {s, step_out, flush_out, finish_out,
                                      end_out};

@@ -341,6 +341,7 @@ static struct sim_options choose(uint64_t seed)
     choose_strange(&o, &r, seed);
     choose_narrow(&o, &r, seed);
     o.counts = counted_is(seed);
+    sim_choose_minimum(&o, seed);
     return o;
 }
 

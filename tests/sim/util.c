@@ -1,6 +1,8 @@
 /* util.c - small functions that every part of the simulator uses. */
 #include "sim.h"
 
+#include "../../src/master/admission.h"
+
 #include "../../include/pccl.h"
 #include "../../src/base/scope.h"
 
@@ -121,6 +123,11 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p)
     if (s->options.single != SINGLE_NONE && !s->healing) {
         lasting_watch(s, p);
         return;
+    }
+    uint32_t have; /* while they wait for newcomers, time stands still */
+    if (admission_lacks(s->master, &have)) {
+        s->last_fault = s->now;
+        sim_coverage.few_waits += g->stage == STAGE_UPDATE;
     }
     /* A deadline or two to notice, one to reconnect, and own time. */
     pccl_ns limit = (s->options.large  ? 15
