@@ -14,7 +14,11 @@
  * world. So both must continue with the same call: share_state(). A newcomer
  * receives weights, momentum and step there, from all members at once. Other
  * members receive nothing if their state is equal; otherwise the program prints
- * a line. */
+ * a line.
+ *
+ * A lone survivor has no mean of several to apply. It discards the step, and
+ * waits for company: with --min-ranks 2 of pccl-master in PCCL_Update_topology,
+ * else it tries again until somebody has joined. */
 #include "train_args.h"
 
 #include <mpi.h>
@@ -74,6 +78,7 @@ static float train(const struct train_args *args, const struct text *text,
                    int first_rank)
 {
     float loss = 0;
+    bool accompanied = false;
     double start = MPI_Wtime();
     while (model->state->step < args->steps) {
         int rank, world;
@@ -84,12 +89,21 @@ static float train(const struct train_args *args, const struct text *text,
         model_gradient(model, text, args->batch, rank, world);
         MPI_Allreduce(MPI_IN_PLACE, model->sums, (int)model->sums_count,
                       MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        loss = model_update(model);
 
+        /* the world may have shrunk in the call above */
+        int before = world;
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &world);
-        train_report(rank, world, model->state->step, loss,
-                     MPI_Wtime() - start);
+        accompanied |= before > 1;
+        bool alone = accompanied && world == 1;
+        if (alone && before > 1)
+            printf("rank %d: alone in step %lld: discards it\n", rank,
+                   (long long)model->state->step);
+        if (!alone) {
+            loss = model_update(model);
+            train_report(rank, world, model->state->step, loss,
+                         MPI_Wtime() - start);
+        }
         admit_newcomers();
         long long lacked = share_state(state);
         if (lacked > 0)

@@ -28,11 +28,18 @@ static float train(const struct train_args *args, const struct text *text,
         model_gradient(model, text, args->batch, rank, world);
         MPI_Allreduce(MPI_IN_PLACE, model->sums, (int)model->sums_count,
                       MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        loss = model_update(model);
 
         /* the world may have shrunk in the call above */
+        int before = world;
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &world);
+        if (before > 1 && world == 1) {
+            printf("rank %d: alone in step %lld, which it discards; nobody can "
+                   "join this program, so it ends\n",
+                   rank, (long long)model->state->step);
+            break;
+        }
+        loss = model_update(model);
         train_report(rank, world, model->state->step, loss,
                      MPI_Wtime() - start);
     }
@@ -66,8 +73,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world);
     train_done(rank, world, loss, &model);
+    bool missing = model.state->step < args.steps;
     model_free(&model);
     text_free(&text);
     MPI_Finalize();
-    return 0;
+    return missing;
 }

@@ -7,11 +7,14 @@
  *
  * The member launched as rank i makes the i-th number of samples (the last one
  * for those beyond) per --unit microseconds. It fits a line to points that each
- * member draws for itself. */
+ * member draws for itself. --die RANK:STEP kills a member; a lone survivor
+ * discards its steps until a newcomer has come (with --min-ranks 2 of
+ * pccl-master it waits for one). */
 #include <pccl_loop.h>
 
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +28,8 @@ struct run {
     double speed; /* samples per unit */
     double unit;  /* seconds */
     uint64_t target, steps;
-    uint64_t step; /* shared, like the weights */
+    int64_t die_rank, die_step; /* who kills itself, and when; -2: nobody */
+    uint64_t step;              /* shared, like the weights */
     float w[WEIGHTS];
     uint64_t random, made; /* of this member */
 };
@@ -78,15 +82,18 @@ static pcclResult_t accumulate(struct run *r, float *gradient,
     return rc == pcclMasterConnectionFailed ? pcclSuccess : rc;
 }
 
-static pcclResult_t run_step(struct run *r)
+static pcclResult_t run_step(struct run *r, int launched)
 {
     float gradient[WEIGHTS + 1];
     uint64_t samples;
     double began = now();
     pcclResult_t rc = pcclLoopBegin(&r->loop);
+    if (launched == r->die_rank && (int64_t)r->step == r->die_step)
+        (void)raise(SIGKILL);
     if (rc == pcclSuccess) rc = accumulate(r, gradient, &samples);
     if (rc == pcclSuccess)
         rc = pcclLoopMean(&r->loop, gradient, WEIGHTS, (float)samples);
+    if (rc == pcclTooFewPeers) return pcclSuccess; /* the step is discarded */
     if (rc != pcclSuccess) return rc;
     for (int i = 0; i < WEIGHTS; i++) r->w[i] -= gradient[i] / 2;
     int rank = 0;
@@ -114,6 +121,11 @@ static void parse(struct run *r, int argc, char **argv, const char **speeds)
             r->target = strtoull(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--steps") == 0)
             r->steps = strtoull(argv[i + 1], NULL, 10);
+        const char *step = strchr(argv[i + 1], ':');
+        if (strcmp(argv[i], "--die") == 0 && step) {
+            r->die_rank = strtoll(argv[i + 1], NULL, 10);
+            r->die_step = strtoll(step + 1, NULL, 10);
+        }
         if (strcmp(argv[i], "--unit") == 0)
             r->unit = strtod(argv[i + 1], NULL) / 1e6;
     }
@@ -121,7 +133,7 @@ static void parse(struct run *r, int argc, char **argv, const char **speeds)
 
 int main(int argc, char **argv)
 {
-    struct run r = {.unit = 0.01, .target = 90, .steps = 20};
+    struct run r = {.unit = 0.01, .target = 90, .steps = 20, .die_rank = -2};
     const char *speeds = "1,1,8";
     char why[256] = "";
     int launched = 0;
@@ -142,7 +154,7 @@ int main(int argc, char **argv)
     r.random = (uint64_t)launched + 1;
     r.loop = (pcclLoop_t){.comm = r.comm, .state = &state};
     double began = now();
-    while (!rc && r.step < r.steps) rc = run_step(&r);
+    while (!rc && r.step < r.steps) rc = run_step(&r, launched);
     if (!rc)
         printf("launched as %d: %" PRIu64 " samples, %.1f a second; y = %a x "
                "%+a\n",

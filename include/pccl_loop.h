@@ -5,9 +5,16 @@
  *     while (step < steps) {
  *         if (pcclLoopBegin(&loop)) break;
  *         ... train: change, which has room for count + 1 floats ...
- *         if (pcclLoopMean(&loop, change, count, samples)) break;
+ *         rc = pcclLoopMean(&loop, change, count, samples);
+ *         if (rc == pcclTooFewPeers) continue;
+ *         if (rc != pcclSuccess) break;
  *         ... apply the change to the state, as all members do ...
  *     }
+ *
+ * A lone survivor has no mean to apply: its step is discarded, and so are those
+ * that it makes alone (pcclTooFewPeers), until company comes. With pccl-master
+ * --min-ranks 2 it does not compute meanwhile: pcclLoopBegin waits. So does
+ * each of several survivors that are fewer than --min-ranks.
  *
  * `step` is part of the shared state, so that a newcomer takes it from the
  * members. All members call the two in turn; a newcomer begins with
@@ -32,12 +39,13 @@ typedef struct pcclLoop_t {
      * set after an update that is not the loop's own: who was admitted there
      * begins so. */
     bool shares;
+    bool goes_on_alone; /* a lone survivor applies its own steps */
     /* What the last call found. */
     bool changed;      /* members were admitted, or this one was */
     uint64_t received; /* bytes of state that this peer lacked */
     uint32_t members;  /* whose mean it was */
     /* The loop's own: what a cancelled call takes up. */
-    bool entered, begun, updates, waits;
+    bool entered, begun, updates, waits, accompanied;
 } pcclLoop_t;
 
 /* Begins a pass: asks whether newcomers wait (one round trip to the master),
@@ -81,7 +89,11 @@ static inline pcclResult_t pcclLoopBegin(pcclLoop_t *loop)
  * the mean. When a member is lost, it is the mean of the others.
  *
  * x  count + 1 floats; the last one is used for the weights, and holds their
- * sum afterwards. Unspecified after an error. */
+ * sum afterwards. Unspecified after an error.
+ *
+ * pcclTooFewPeers  this member is a lone survivor, or the run has fewer members
+ *                  than it needs: discard the step and begin another pass. The
+ *                  same on all members. */
 static inline pcclResult_t pcclLoopMean(pcclLoop_t *loop, float *x,
                                         size_t count, float weight)
 {
@@ -111,6 +123,9 @@ static inline pcclResult_t pcclLoopMean(pcclLoop_t *loop, float *x,
     loop->waits = rc == pcclCancelled || rc == pcclTimedOut;
     if (rc != pcclSuccess) return rc;
     loop->members = info.local_world_size;
+    if (loop->members > 1) loop->accompanied = true;
+    if (loop->members == 1 && loop->accompanied && !loop->goes_on_alone)
+        return pcclTooFewPeers;
     for (i = 0; x[count] != 0 && i < count; i++) x[i] /= x[count];
     return rc;
 }
