@@ -241,6 +241,22 @@ static void add_events(const struct run_events *events,
     }
 }
 
+/* Rule S10: who offers its state, and to how many. */
+static void add_offers(const struct master *m, uint32_t group,
+                       struct growing_text *out)
+{
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        const struct master_peer *p = &m->peers[i];
+        if (p->state != PEER_MEMBER || p->group != group || !p->offer.on)
+            continue;
+        text_add(out,
+                 "  rank %" PRIu32 " offers revision %" PRIu64
+                 " of the state; %" PRIu32 " download%s\n",
+                 p->rank, p->offer.revision, p->offer.guests,
+                 p->offer.guests == 1 ? "s" : "");
+    }
+}
+
 void run_status_text(const struct status_source *s, struct growing_text *out)
 {
     const struct master *m = s->machine;
@@ -264,6 +280,7 @@ void run_status_text(const struct status_source *s, struct growing_text *out)
                      g->samples.step, g->samples.sum, g->samples.target);
         text_add(out, "\n");
         add_peers(m, m->group_list[i], out);
+        add_offers(m, m->group_list[i], out);
     }
     add_links(m, out);
     add_events(s->events, out);

@@ -90,6 +90,11 @@ static void add_peer(const struct master *m, uint32_t link,
     text_add_quoted(out, told ? told->host : "");
     text_add(out, ",\"activity\":");
     text_add_quoted(out, activity);
+    if (p->offer.on)
+        text_add(out,
+                 ",\"offers\":{\"revision\":%" PRIu64 ",\"newcomers\":%" PRIu32
+                 "}",
+                 p->offer.revision, p->offer.guests);
     if (told)
         text_add(out, ",\"cpu\":%.3f,\"starved\":%.3f,\"faults\":%" PRIu32,
                  told->self.cpu / 1000., told->self.starve / 1000.,

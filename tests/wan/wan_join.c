@@ -7,7 +7,7 @@
  * update if a newcomer waits, a synchronization of the state of MIB, an
  * all-reduce of 1 MiB, and the outer step, which changes every block of the
  * state: as in DiLoCo the state stays as it is while the members compute. The
- * last peer arrives in the midst of the second round: it never joins (none), it
+ * last peer arrives early in the second round: it never joins (none), it
  * joins, and gets the state in the synchronization (sync), or it downloads it
  * before (prefetch). */
 #include "../../include/pccl.h"
@@ -92,13 +92,11 @@ static void end_round(struct run *r, size_t *received)
 /* From the round on that the revision tells. */
 static void train(struct run *r)
 {
-    const pcclOfferOptions_t options = {
-        .size = sizeof options, .bytes_per_second = 9500000, .round_part = 0};
     size_t received;
     for (int i = (int)r->state.revision - 1; i < r->rounds; i++) {
         bool pending = false;
         double start = now();
-        need(r, pcclOfferState(r->comm, &r->state, &options), "offer");
+        need(r, pcclOfferState(r->comm, &r->state, NULL), "offer");
         compute(r->seconds);
         double stand = now();
         need(r, pcclArePeersPending(r->comm, &pending), "pending");
@@ -125,7 +123,7 @@ static void be_newcomer(struct run *r)
 {
     size_t received;
     pcclPrefetchInfo_t info = {0};
-    compute(1.5 * r->seconds);
+    compute(1.1 * r->seconds);
     if (strcmp(r->mode, "none") == 0) return;
     double start = now();
     pcclResult_t rc;
