@@ -173,8 +173,11 @@ static bool transmit(pcclComm_t *c, uint32_t number)
     for (int turn = 0; s->fd >= 0; turn++) {
         if (comm_shm_sends(c, number))
             return comm_shm_transmit(c, number) || moved;
-        /* On a high-RTT link every connection is to have work. */
-        if (turn == (s->high_rtt ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
+        /* On a high-RTT link every connection is to have work; a guest has but
+         * one. */
+        bool shares =
+            s->high_rtt && !conn_is_of_guest(c->session->links, number);
+        if (turn == (shares ? 1 : WINDOWS_MAX) || done >= TURN_SIZE) {
             s->blocked = true; /* the next pass goes on */
             break;
         }

@@ -53,6 +53,38 @@ static void fill_waiting(struct wire_msg *m)
     m->sets = (const uint8_t *)"abcdef";
 }
 
+static void fill_hello(struct wire_msg *m)
+{
+    m->hello.group = 4;
+    m->hello.pool = 3;
+    m->hello.join = true;
+    m->hello.self = members[0];
+    m->hello.fetched = true;
+    m->hello.revision = UINT64_MAX - 1;
+    m->hello.max_stale = 5;
+}
+
+static void fill_welcome(struct wire_msg *m)
+{
+    m->welcome.id = 77;
+    m->welcome.key = (struct wire_key){{1, UINT64_MAX}};
+    m->welcome.deadline_ms = m->welcome.minimum = 3000;
+}
+
+static void fill_offer(struct wire_msg *m)
+{
+    m->offer.revision = UINT64_MAX;
+    m->offer.on = m->type == WIRE_OFFER;
+    if (m->type == WIRE_OFFER) {
+        m->offer.guests = 3;
+        return;
+    }
+    m->offer.group_size = 9;
+    m->offer.deadline_ms = 3000;
+    m->offer.key = (struct wire_key){{1, UINT64_MAX}};
+    m->member_count = 2;
+}
+
 static void fill_lists(struct wire_msg *m)
 {
     bool has_ops = m->type == WIRE_FLUSHED || m->type == WIRE_REPLY ||
@@ -148,15 +180,14 @@ static struct wire_msg example(enum wire_type type)
     struct wire_msg m = {.type = type, .round = 3, .epoch = 0x01020304};
     switch (type) {
     case WIRE_HELLO:
-        m.hello.group = 4;
-        m.hello.pool = 3;
-        m.hello.join = true;
-        m.hello.self = members[0];
+        fill_hello(&m);
+        break;
+    case WIRE_OFFER:
+    case WIRE_OFFERS:
+        fill_offer(&m);
         break;
     case WIRE_WELCOME:
-        m.welcome.id = 77;
-        m.welcome.key = (struct wire_key){{1, UINT64_MAX}};
-        m.welcome.deadline_ms = m.welcome.minimum = 3000;
+        fill_welcome(&m);
         break;
     case WIRE_VOTE:
     case WIRE_ANSWER:

@@ -244,8 +244,19 @@ static void fill(const struct universe *u, uint32_t group, uint8_t bits,
         msg->hello.group = bits >> 4 & 1;
         msg->hello.join = bits >> 5 & 1;
         msg->hello.stays = fuzz_u8(in) & 1;
+        msg->hello.fetched = msg->hello.join && (bits & 1);
+        msg->hello.revision = bits & 7;
+        msg->hello.max_stale = bits & 1;
         msg->hello.self.hint = (int32_t)(bits >> 6) - 1;
         msg->hello.self.host = 2 + 2 * (uint64_t)fuzz_below(in, 3);
+        return;
+    case WIRE_OFFER:
+        msg->offer.on = bits & 15;
+        msg->offer.revision = bits >> 4;
+        msg->offer.guests = bits & 3;
+        return;
+    case WIRE_OFFERS_GET:
+        msg->offer.group = bits >> 4 & 1;
         return;
     case WIRE_VOTE:
         msg->vote.kind = (bits >> 4) % VOTE_KIND_COUNT;
@@ -334,7 +345,7 @@ static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
         WIRE_ABORT,   WIRE_SYNC,   WIRE_SYNCED,       WIRE_MEASURED,
         WIRE_BLOCKED, WIRE_RESULT, WIRE_DIAL_REQUEST, WIRE_HEARTBEAT,
         WIRE_FLUSHED, WIRE_READY,  WIRE_VOTE,         WIRE_WAITING,
-        WIRE_SAMPLES};
+        WIRE_SAMPLES, WIRE_OFFER,  WIRE_OFFERS_GET};
     if (!u->open[link]) return;
     msg.type = types[fuzz_below(in, ARRAY_COUNT(types))];
     uint8_t bits = fuzz_u8(in);
