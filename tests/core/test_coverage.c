@@ -407,6 +407,29 @@ static void test_absence(void **state) /* A10 */
     assert_non_null(strstr(said, "close 2: it contributed to no part"));
 }
 
+/* Absent, there, absent again: never twice in a row. */
+static void test_absence_now_and_then(void **state) /* A10 */
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        evicting_call(0);
+        evicting_call(1);
+        later(2);
+        if (k % 2 == 1) evicting_call(2);
+        uint8_t set = k % 2 == 1 ? 7 : 3;
+        uint64_t round = number();
+        folded(0, 0, set);
+        folded(1, 1, set);
+        holds(0, "1");
+        holds(1, "0");
+        holds(2, "01");
+        said[0] = '\0';
+        if (k % 2 == 0) evicting_call(2); /* its parts, late */
+        holds_in(2, "01", round);
+        assert_null(strstr(said, "close"));
+    }
+}
+
 /* A round without any part proves nothing of anybody. */
 static void test_absence_of_all(void **state) /* A10 */
 {
@@ -547,6 +570,7 @@ int main(void)
         TEST(test_two_rounds_late),
         TEST(test_a_fetch_takes_too_long),
         TEST(test_absence),
+        TEST(test_absence_now_and_then),
         TEST(test_absence_of_all),
         TEST(test_disagreement),
         TEST(test_lies),

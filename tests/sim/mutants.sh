@@ -706,4 +706,30 @@ collectives of too few (M14b)|elastic/session_launch.c|s/s->notified.world < s->
 too few by the view in force (M14b)|elastic/session_launch.c|s/s->notified.world < s->minimum/s->view->world < s->minimum/
 founders are fewer than the minimum (M14c)|master/master.c|s/^    if (m->alone .. m->minimum > m->quorum) m->quorum = m->minimum;//
 who waits is told again and again (M14d)|master/admission.c|s/^    m->waits = true;//
+a part of one holder is committed (A7)|master/coverage.c|s/holders > 0 && 2 . holders >= waiting/holders > 0/
+END without all parts (A8)|master/coverage.c|s/^        if (has_all(r, i))$/        if (true)/
+late callers open a round (A2)|master/coverage_call.c|s/^        if (c && !c->called && !c->out) return r;//
+the lapsed are not told (A9)|master/coverage.c|s/^            if (later) later->lapsed = true;//
+the lapsed keep their rounds (A9)|master/coverage_call.c|s/^            c->out = true;//
+lost parts are not given up (A8)|master/coverage.c|/^static void give_up/,/^}/s/^        p->committed = false;//
+members may disagree (A3)|master/coverage_call.c|s/if (fields.i..a == fields.i..b) continue;/continue;/
+a CALL that comes twice counts (A2)|master/coverage_call.c|s/^    if (msg->partial.version <= p->average_calls) return;//
+anybody folds (A11)|master/coverage.c|s/if (p->owner != self .. p->folded) return;/if (p->folded) return;/
+a part is folded twice (A11)|master/coverage.c|s/if (p->owner != self .. p->folded) return;/if (p->owner != self) return;/
+who has not called contributes (A11)|master/coverage.c|s/ .. !r->members.i..called) return;/) return;/
+wrong bytes count (A11)|master/coverage.c|s/if (p->folded && p->hash == hash) /if (p->folded) /
+gathers for ever (A4)|master/coverage.c|s/if (!all && m->now < gathered_at(r)) return;/if (!all) return;/
+FOLD never comes (A6)|master/coverage.c|s/^        coverage_send_all(m, r, PARTIAL_FOLD);//
+REPORT never comes (A7)|master/coverage.c|s/^        coverage_send_all(m, r, PARTIAL_REPORT);//
+the deadline decides nothing (A7)|master/coverage.c|s/ .. m->now >= after(r, 8) / /
+released while somebody waits (A9)|master/coverage.c|s/^    if (!is_over(m, r)) return;//
+fetches for ever (A9)|master/coverage.c|s/else if (m->now >= lapses_at(r, c))/else if (false)/
+a round without parts counts (A10)|master/coverage.c|s/^    if (!any) return;//
+absences are not in a row (A10)|master/coverage.c|s/c->absences = c->contributed ? 0 : past + 1;/c->absences = past + !c->contributed;/
+rounds of the dead stay (A1)|master/coverage.c|s/bool dead = .*/bool dead = false;/
+who calls amid gets no PLAN (A4)|master/coverage_call.c|s/r->changed .= r->state == COVERAGE_MOVING;/r->changed |= false;/
+parts ignore rates (A4)|master/coverage_parts.c|s/^    if (!known) return;/    return;/
+half a contribution is folded (A6)|elastic/partial.c|s/m->input.here == m->input.count;/m->input.here > 0;/
+weights are ignored (A6)|elastic/partial.c|s/weights.n... = m->weight;/weights[n++] = 1;/
+missing parts are written (A7)|elastic/partial.c|/^static void on_end/,/^}/s/if (c->parts.i..contributors > 0)/if (true)/
 MUTANTS
