@@ -15,8 +15,9 @@ static const struct {
     const char *name;
     void (*train)(struct gpt_run *run);
 } ways[] = {
-    {"alone", gpt_ddp},     {"ddp", gpt_ddp},     {"powersgd", gpt_powersgd},
-    {"diloco", gpt_diloco}, {"async", gpt_async}, {"speed", gpt_speed},
+    {"alone", gpt_ddp},   {"ddp", gpt_ddp},       {"powersgd", gpt_powersgd},
+    {"stack", gpt_stack}, {"diloco", gpt_diloco}, {"async", gpt_async},
+    {"speed", gpt_speed},
 };
 
 int main(int argc, char **argv)

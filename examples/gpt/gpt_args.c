@@ -29,6 +29,7 @@ static const struct row rows[] = {
     {"every", INTEGER, 1, 1e6, AT(every), 0},
     {"held", INTEGER, 1, 1e6, AT(held), 0},
     {"seed", INTEGER, 0, 1e9, AT(seed), 0},
+    {"patience", INTEGER, 0, 3600, AT(patience), 0},
     {"rate", FLOAT, 0, 10, AT(rate), 0},
     {"outer-rate", FLOAT, 0, 10, AT(outer_rate), 0},
     {"outer-momentum", FLOAT, 0, 0.999, AT(outer_momentum), 0},
@@ -42,13 +43,13 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static const char usage[] =
     "usage: %s WAY [OPTIONS] FILE\n"
-    "WAY      alone, ddp, powersgd, diloco, async; or speed\n"
+    "WAY      alone, ddp, powersgd, stack, diloco, async; or speed\n"
     "model    --layers N --heads N --width N --context BYTES --seed N\n"
     "training --steps N --batch SAMPLES --rate X --sgd\n"
     "DiLoCo   --inner STEPS --outer-rate X --outer-momentum X --codes\n"
     "PowerSGD --power-rank N\n"
     "output   --every STEPS --held SAMPLES\n"
-    "members  --min MEMBERS:STEP --die RANK:STEP\n";
+    "members  --min MEMBERS:STEP --die RANK:STEP --patience SECONDS\n";
 
 static bool set(struct gpt_args *args, const struct row *row, const char *text)
 {

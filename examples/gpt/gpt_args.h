@@ -20,6 +20,7 @@ struct gpt_args {
     int every;              /* steps between two evaluations */
     int held;               /* samples of an evaluation */
     int min, min_step;      /* least members to go on from this step */
+    int patience;           /* seconds to wait for a master that is not there */
     int die_rank, die_step; /* this rank kills itself at this step; -1: none */
 };
 

@@ -17,6 +17,7 @@ struct ddp {
     struct gpt_run *run;
     int64_t step;
     pcclPowerSgd_t *powersgd; /* NULL: gradients travel as they are */
+    pcclSparta_t *sparta;     /* NULL: weights do not travel */
     pcclTensorInfo_t *infos;
     pcclSharedState_t state;
 };
@@ -58,6 +59,19 @@ static pcclResult_t compress(struct ddp *d, pcclReduceInfo_t *info)
     return result;
 }
 
+/* A part of the weights becomes its mean: members that had other bits, for
+ * whatever reason, have the same ones again. */
+static void average(struct ddp *d)
+{
+    struct gpt_run *run = d->run;
+    pcclReduceInfo_t info = {.local_world_size = 0};
+    pcclResult_t result;
+    do result = pcclSpartaStep(d->sparta, run->weights, NULL, run->comm, &info);
+    while (result == pcclRankConnectionLost);
+    gpt_run_check(run, result, "pcclSpartaStep");
+    if (info.local_world_size > 0) run->unsaid += info.tx_bytes;
+}
+
 static void one_step(struct ddp *d)
 {
     struct gpt_run *run = d->run;
@@ -79,12 +93,13 @@ static void one_step(struct ddp *d)
     run->loss = along[LOSS] / along[SAMPLES];
     scale(gpt, 1 / along[SAMPLES]);
     gpt_run_update(run, d->step++);
+    if (d->sparta) average(d);
 }
 
 static void list_state(struct ddp *d)
 {
     struct gpt_run *run = d->run;
-    size_t at = 0, moments = 0, factors = 0;
+    size_t at = 0, moments = 0, factors = 0, rounds = 0;
     gpt_run_check(run,
                   pcclOptimizerListState(run->optimizer, NULL, 0, &moments),
                   "listing");
@@ -92,7 +107,10 @@ static void list_state(struct ddp *d)
         gpt_run_check(run,
                       pcclPowerSgdListState(d->powersgd, NULL, 0, &factors),
                       "listing");
-    d->infos = calloc(3 + moments + factors, sizeof *d->infos);
+    if (d->sparta)
+        gpt_run_check(run, pcclSpartaListState(d->sparta, NULL, 0, &rounds),
+                      "listing");
+    d->infos = calloc(3 + moments + factors + rounds, sizeof *d->infos);
     if (!d->infos) gpt_run_check(run, pcclInternalError, "listing");
     d->infos[at++] = (pcclTensorInfo_t){
         .name = "step", .data = &d->step, .count = 1, .datatype = pcclInt64};
@@ -112,8 +130,13 @@ static void list_state(struct ddp *d)
                       pcclPowerSgdListState(d->powersgd, d->infos + at, factors,
                                             &factors),
                       "listing");
+    at += factors;
+    if (d->sparta)
+        gpt_run_check(
+            run, pcclSpartaListState(d->sparta, d->infos + at, rounds, &rounds),
+            "listing");
     d->state.infos = d->infos;
-    d->state.count = at + factors;
+    d->state.count = at + rounds;
 }
 
 static void train(struct ddp *d)
@@ -143,18 +166,39 @@ void gpt_ddp(struct gpt_run *run)
     train(&d);
 }
 
-void gpt_powersgd(struct gpt_run *run)
+/* Gradients by PowerSGD; with SPARTA, every fifth step, a twentieth of the
+ * weights. */
+static void train_compressed(struct gpt_run *run, bool sparse)
 {
     struct ddp d = {.run = run};
-    const pcclPowerSgdOptions_t options = {
-        .size = sizeof options,
+    const uint64_t seed = (uint64_t)run->args.seed;
+    const pcclPowerSgdOptions_t power = {
+        .size = sizeof power,
         .rank = (uint32_t)run->args.power_rank,
-        .seed = (uint64_t)run->args.seed,
+        .seed = seed,
     };
+    const pcclSpartaOptions_t sparta = {
+        .size = sizeof sparta, .parts = 20, .every = 5, .seed = seed};
     gpt_run_check(run,
                   pcclPowerSgdCreate(run->tensors, run->gpt.tensor_count + 1,
-                                     &options, &d.powersgd),
+                                     &power, &d.powersgd),
                   "pcclPowerSgdCreate");
+    if (sparse)
+        gpt_run_check(run,
+                      pcclSpartaCreate(run->tensors, run->gpt.tensor_count,
+                                       &sparta, &d.sparta),
+                      "pcclSpartaCreate");
     train(&d);
     (void)pcclPowerSgdDestroy(d.powersgd);
+    (void)pcclSpartaDestroy(d.sparta);
+}
+
+void gpt_powersgd(struct gpt_run *run)
+{
+    train_compressed(run, false);
+}
+
+void gpt_stack(struct gpt_run *run)
+{
+    train_compressed(run, true);
 }

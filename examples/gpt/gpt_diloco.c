@@ -104,6 +104,7 @@ static void inner(struct outer *o)
     o->stats[LOSS] = (float)sum / o->samples;
     o->stats[SENT] = (float)run->unsaid / o->samples;
     o->stats[SHARE] = 1 / o->samples;
+    run->said = run->unsaid;
     run->unsaid = 0;
 }
 
@@ -115,6 +116,7 @@ static void stepped(struct outer *o)
     run->loss = o->at.stats[LOSS];
     run->sent += (double)(o->at.stats[SENT] / o->at.stats[SHARE]) *
                  (double)o->at.contributors;
+    if (o->at.begun == o->at.step) run->said = 0;
 }
 
 void gpt_diloco(struct gpt_run *run)

@@ -71,6 +71,23 @@ static void create_optimizer(struct gpt_run *run)
                   "pcclOptimizerCreate");
 }
 
+/* The master may start later than its members: see --patience. */
+static void join(struct gpt_run *run)
+{
+    const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+    pcclResult_t result = pcclInit();
+    if (!result) result = pcclConnectFromEnv(NULL, &run->comm);
+    for (int i = 0;
+         result == pcclMasterConnectionFailed && i < 10 * run->args.patience;
+         i++) {
+        nanosleep(&pause, NULL);
+        (void)pcclDestroyCommunicator(run->comm);
+        run->comm = NULL;
+        result = pcclConnectFromEnv(NULL, &run->comm);
+    }
+    gpt_run_check(run, result, "joining the run");
+}
+
 void gpt_run_begin(struct gpt_run *run, int argc, char **argv)
 {
     *run = (struct gpt_run){.world = 1};
@@ -88,11 +105,7 @@ void gpt_run_begin(struct gpt_run *run, int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     const bool joins =
         strcmp(args->way, "alone") != 0 && strcmp(args->way, "speed") != 0;
-    if (joins) {
-        pcclResult_t result = pcclInit();
-        if (!result) result = pcclConnectFromEnv(NULL, &run->comm);
-        gpt_run_check(run, result, "joining the run");
-    }
+    if (joins) join(run);
     gpt_run_look(run);
     run->first_rank = run->rank;
     run->members = run->world;
@@ -190,8 +203,11 @@ void gpt_run_report(struct gpt_run *run, int64_t step, int stride)
 {
     const struct gpt_args *args = &run->args;
     if (run->rank != 0) return;
+    /* What is not summed yet, as if all members had sent as much. */
+    const double sent =
+        run->sent + (double)(run->unsaid + run->said) * run->members;
     printf("step %" PRId64 " members %d loss %.6f sent %.0f\n", step,
-           run->members, (double)run->loss, run->sent);
+           run->members, (double)run->loss, sent);
     bool due = step / args->every != (step - stride) / args->every;
     if (!due && step < args->steps) return;
     double sum = 0;
@@ -199,8 +215,7 @@ void gpt_run_report(struct gpt_run *run, int64_t step, int stride)
         const unsigned char *sample = gpt_text_held(&run->text, i, args->held);
         sum += gpt_loss(&run->gpt, &sample, 1);
     }
-    printf("held %" PRId64 " loss %.6f sent %.0f\n", step, sum / args->held,
-           run->sent);
+    printf("held %" PRId64 " loss %.6f\n", step, sum / args->held);
 }
 
 void gpt_run_die(const struct gpt_run *run, int64_t step)

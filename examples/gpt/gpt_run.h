@@ -24,7 +24,8 @@ struct gpt_run {
     int members;     /* of the last sum; equal on all of them */
     float loss;      /* of the last step of all members, nats per byte */
     double sent;     /* bytes that all members have sent, shared */
-    uint64_t unsaid; /* bytes of this member that are not yet in that */
+    uint64_t unsaid; /* bytes of this member that are not yet in that, and */
+    uint64_t said;   /* those that come in with the sum in flight */
 };
 
 /* Reads the command line and the text, makes model and optimizer and, unless
@@ -63,6 +64,7 @@ void gpt_run_die(const struct gpt_run *run, int64_t step);
 /* The ways of training. */
 void gpt_ddp(struct gpt_run *run);
 void gpt_powersgd(struct gpt_run *run);
+void gpt_stack(struct gpt_run *run);
 void gpt_diloco(struct gpt_run *run);
 void gpt_async(struct gpt_run *run);
 

@@ -99,6 +99,7 @@ same)
 losses)
     churn ddp ddp
     churn powersgd powersgd --power-rank 4
+    churn stack stack --power-rank 4
     churn diloco diloco --inner 4
     churn codes diloco --inner 4 --codes
     churn async async --inner 4 ;;
