@@ -33,6 +33,7 @@ MENU = (
         'slurm': 'docs/slurm.md',
         'kubernetes': 'docs/kubernetes.md',
         'training': 'docs/training.md',
+        'evidence': 'docs/evidence.md',
         'tuning': 'docs/tuning.md',
         'measuring': 'docs/measuring.md',
         'packaging': 'packaging/README.md',

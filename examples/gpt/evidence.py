@@ -41,6 +41,8 @@ down * rate {rate} queue 100ms
 '''
 
 DILOCO = ['diloco']
+# Means that come one phase late swing with momentum.
+ASYNC = ['async', '--outer-momentum', '0']
 # Name -> title, the program's arguments, emulated links, kills and joins.
 RUNS = {
     'alone': ('one process', ['alone'], False, False),
@@ -49,12 +51,12 @@ RUNS = {
     'diloco': ('DiLoCo', DILOCO, False, False),
     'diloco-churn': ('DiLoCo, kills and joins', DILOCO, False, True),
     'codes': ('DiLoCo, 8-bit codes', DILOCO + ['--codes'], False, False),
-    'async': ('async DiLoCo', ['async'], False, False),
+    'async': ('async DiLoCo', ASYNC, False, False),
     'stack': ('PowerSGD and SPARTA', ['stack'], False, False),
     'wan-ddp': ('DDP', ['ddp'], True, False),
     'wan-diloco': ('DiLoCo', DILOCO, True, False),
     'wan-codes': ('DiLoCo, 8-bit codes', DILOCO + ['--codes'], True, False),
-    'wan-async': ('async DiLoCo', ['async'], True, False),
+    'wan-async': ('async DiLoCo', ASYNC, True, False),
     'wan-stack': ('PowerSGD and SPARTA', ['stack'], True, False),
 }
 SMALL = ['--inner', '4', '--layers', '1', '--heads', '2', '--width', '16', '--context', '16',
