@@ -27,6 +27,7 @@ void fetch_free(struct sim *s);
 void fetch_forget(struct sim_proc *p); /* what it offers; its session is gone */
 void fetch_hello(struct sim *s, struct sim_proc *p, struct wire_msg *hello);
 void fetch_judge(struct sim *s, uint32_t link, enum wire_type type);
+void fetch_refuses(struct sim *s, uint32_t link);
 void fetch_watch(struct sim *s, const struct sim_proc *p, uint32_t conn);
 
 /* strange.c: some process is about to do it; a stranger calls. */

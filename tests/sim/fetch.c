@@ -128,6 +128,19 @@ void fetch_judge(struct sim *s, uint32_t link, enum wire_type type)
     }
 }
 
+/* ... and nobody is refused who is not. */
+void fetch_refuses(struct sim *s, uint32_t link)
+{
+    bool any;
+    const struct master_peer *p = &s->master->peers[link];
+    uint64_t revision = current(s->master, p->group, &any);
+    SIM_CHECK(s,
+              any && revision > p->offer.revision &&
+                  revision - p->offer.revision > p->offer.max_stale,
+              "S10f: a newcomer is refused that is not too old");
+    sim_coverage.fetch_refused++;
+}
+
 /* -------------------------------------------------------------- a newcomer */
 
 static void close_data(struct sim *s, struct sim_fetcher *f)

@@ -535,9 +535,7 @@ old newcomers wait on (S10f)|master/offers.c|s/    if (!current(m, group, \&revi
 a proposed newcomer is too old (S10f)|master/offers.c|s/p->group != group || p->proposed ||/p->group != group ||/
 max_stale is not allowed (S10f)|master/offers.c|s/revision - o->revision <= o->max_stale)/false)/
 blocks that are too old will do (S10f)|elastic/prefetch.c|s/return got > least;/return got > 0;/
-a torn block counts as whole (S10f)|elastic/prefetch.c|s/    set_got(p, t->first + q->block, 0);.*//
 a guest stays with a silent member (S10g)|elastic/prefetch.c|s/if (connects \&\& now - p->since >= p->deadline)/if (false)/
-a guest begins anew with each member (S10g)|elastic/prefetch.c|s/^    p->head_filled = p->asked_count/    memset(p->got, 0, p->list->block_count * sizeof *p->got); count_fresh(p);\n&/
 a guest takes what it did not ask for (S10d)|elastic/prefetch.c|s/    if (f->size != q->size) return false;//
 old generations stay open (R3)|link/conn.c|s/if (other == c || other->generation == l->generation) continue;/continue;/
 idle blocks stay|base/pool.c|s/free_some(p, i, p->lists\[i\].idle);/;/

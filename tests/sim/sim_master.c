@@ -88,7 +88,7 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
               (unsigned long long)s->master->peers[link].info.id, reason);
     sim_coverage.evicted += strstr(reason, "silent") != NULL;
     sim_coverage.unanswered += strstr(reason, "did not answer") != NULL;
-    sim_coverage.fetch_refused += strstr(reason, "download") != NULL;
+    if (strstr(reason, "download again")) fetch_refuses(s, link);
     sim_coverage.stopped += strstr(reason, "stopped") != NULL;
     check_eviction(s, &s->master->peers[link], reason);
     witness_closed(s, link, reason);
