@@ -539,8 +539,7 @@ static void strangers_get_nothing(void **state)
     asked_times = OFFER_WINDOW + 1; /* more than a guest may leave open */
     assert_false(asks(right, FLAG_GUEST, &good));
     asked_times = 1;
-    struct frame ready = {.type = FRAME_READY};
-    assert_false(asks(right, FLAG_GUEST, &ready));
+    assert_false(asks(right, FLAG_GUEST, &(struct frame){.type = FRAME_READY}));
     assert_int_equal(offering.guest_count, 0);
 }
 
