@@ -8,7 +8,7 @@
     X(pcclInternalError, "internal error: out of memory or descriptors")       \
     X(pcclInvalidArgument, "invalid argument, or members disagree on one")     \
     X(pcclInvalidUsage, "the call is not allowed in this state")               \
-    X(pcclTooFewPeers, "too few peers")          \
+    X(pcclTooFewPeers, "too few peers")                                        \
     X(pcclMasterConnectionFailed, "no connection to the master")               \
     X(pcclRankConnectionFailed, "the members cannot all reach each other")     \
     X(pcclRankConnectionLost, "a member was lost")                             \
