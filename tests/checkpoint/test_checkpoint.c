@@ -119,18 +119,22 @@ static void test_round_trip(void **state)
     disk_close(&d);
 }
 
+static int states; /* of a disk that were looked at */
+
 /* All that may be on the disk after the writer, or its host, has died. */
 static void look_after_death(const struct memory_disk *d, bool done)
 {
     static struct memory_disk left;
     disk_after_kill(d, &left);
     uint64_t killed = load(&left);
+    states++;
     assert_true(killed == 2 || (killed == 1 && !done));
     disk_close(&left);
     for (unsigned set = 0; set >> d->change_count == 0; set++) {
         for (int more = 0; more < 2; more++) {
             disk_after_power(d, &left, set, more == 1);
             uint64_t lost = load(&left);
+            states++;
             assert_true(lost == 2 || (lost == 1 && !done));
             disk_close(&left);
         }
@@ -168,6 +172,7 @@ static void test_death_at_every_step(void **state)
         go_on_after_death(&d);
         disk_close(&d);
     }
+    print_message("%ld steps, %d states of the disk\n", step, states);
     assert_true(step > 12);
 }
 

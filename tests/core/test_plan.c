@@ -428,6 +428,9 @@ static void test_pairwise(void **state)
         }
         r.count = 128 * 1024 / 4 + 1;
         plan_init(&p, &r);
+        assert_ptr_equal(p.algorithm, &small_tree);
+        r.count = 256 * 1024 / 4 + 1;
+        plan_init(&p, &r);
         assert_ptr_equal(p.algorithm, &allreduce_ring);
         r.single_copy_world = 8;
         plan_init(&p, &r);

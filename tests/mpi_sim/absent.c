@@ -50,6 +50,10 @@ ABSENT(pcclResult_t, pcclAwaitSave, pcclInternalError, const pcclComm_t *comm,
 ABSENT(pcclResult_t, pcclLoadState, pcclInternalError, const pcclComm_t *comm,
        pcclSharedState_t *state, const char *directory,
        const pcclLoadOptions_t *options, pcclCheckpointInfo_t *info_out)
+ABSENT(pcclResult_t, pcclAllReducePartial, pcclInternalError,
+       const void *sendbuf, void *recvbuf,
+       const pcclPartialDescriptor_t *descriptor, pcclComm_t *comm,
+       pcclPartialInfo_t *info_out)
 /* Nobody listens. */
 atomic_bool comm_tell_state, trace_state;
 NOTHING(comm_tell_call, pcclComm_t *c, const char *name, uint64_t partner,
