@@ -27,18 +27,22 @@
  * knows if there will be a second share: not at the beginning of a run.
  *
  * If a member is lost during all-reduce k the others get their pseudo-gradients
- * back and repeat it. If all members are lost before the second share, state
- * k+1 is lost with them: the newcomers end with an error. */
+ * back and repeat it. Who is left alone drops its own, and waits for company.
+ * If all members are lost before the second share, state k+1 is lost with them:
+ * the newcomers end with an error. */
 #include "diloco_common.h"
 
-/* Waits until the mean over all members is here. */
-static void land(struct diloco *d)
+/* Waits until the mean over all members is here. False: this member is alone,
+ * and there is none. */
+static bool land(struct diloco *d)
 {
     pcclReduceInfo_t info;
-    if (!d->at.in_flight) return;
-    diloco_check(d, pcclDilocoLand(d->outer, &info), "pcclDilocoLand");
+    if (!d->at.in_flight) return !d->alone;
+    pcclResult_t result = pcclDilocoLand(d->outer, &info);
+    if (diloco_left_alone(d, result)) return false;
+    diloco_check(d, result, "pcclDilocoLand");
     d->members = (int)info.local_world_size;
-    diloco_look(d);
+    return true;
 }
 
 /* Admits newcomers. True if the membership may have changed. */
@@ -48,7 +52,7 @@ static bool admit(struct diloco *d)
     diloco_check(d, pcclArePeersPending(d->comm, &pending),
                  "pcclArePeersPending");
     if (!pending && !diloco_short(d)) return false;
-    land(d);
+    (void)land(d); /* what it drops is not owed */
     diloco_gather(d);
     return true;
 }
@@ -79,10 +83,9 @@ int main(int argc, char **argv)
                                         &d.loss, 1),
                          "pcclDilocoTake");
         }
-        if (owed && !newcomer) {
-            land(&d);
+        if (owed && !newcomer) owed = land(&d);
+        if (owed && !newcomer)
             diloco_check(&d, pcclDilocoApply(d.outer), "pcclDilocoApply");
-        }
         if (owed && changed) diloco_share(&d, newcomer ? take : give);
         diloco_look(&d);
         if (owed) diloco_report(&d);

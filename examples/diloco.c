@@ -13,7 +13,7 @@
  *   so their state is never elected, however many they are.
  * - When a member is lost, the all-reduce fails on all the others alike and
  *   their pseudo-gradients are as they were: it starts again.
- * - A single remaining member goes on: the mean over one member is its own. */
+ * - A lone survivor drops its inner steps, and trains on in company. */
 #include "diloco_common.h"
 
 #include <pccl_loop.h>
@@ -33,11 +33,10 @@ int main(int argc, char **argv)
         diloco_received(&d, loop.received);
         diloco_inner(&d);
         diloco_die(&d);
-        diloco_check(
-            &d,
-            pcclDilocoStep(d.outer, &d.model.weights, &d.loss, 1, d.comm, NULL),
-            "pcclDilocoStep");
-        diloco_look(&d);
+        pcclResult_t result =
+            pcclDilocoStep(d.outer, &d.model.weights, &d.loss, 1, d.comm, NULL);
+        if (diloco_left_alone(&d, result)) continue;
+        diloco_check(&d, result, "pcclDilocoStep");
         d.members = (int)d.at.contributors;
         diloco_report(&d);
     }

@@ -192,6 +192,16 @@ void diloco_inner(struct diloco *d)
     d->loss = loss / (float)d->args.inner;
 }
 
+bool diloco_left_alone(struct diloco *d, pcclResult_t result)
+{
+    diloco_look(d);
+    if (result != pcclTooFewPeers) return false;
+    d->alone = true;
+    d->members = 1;
+    printf("alone: a step is dropped\n");
+    return true;
+}
+
 void diloco_look(struct diloco *d)
 {
     d->at.size = sizeof d->at;
@@ -221,6 +231,7 @@ void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy)
 
 bool diloco_short(const struct diloco *d)
 {
+    if (d->alone && d->members < 2) return true;
     return d->members < d->args.min && d->at.step >= (uint64_t)d->args.min_step;
 }
 
@@ -229,9 +240,10 @@ void diloco_gather(struct diloco *d)
     for (;;) {
         diloco_check(d, pcclUpdateTopology(d->comm), "pcclUpdateTopology");
         (void)rank_of(d, &d->members);
-        if (!diloco_short(d)) return;
+        if (!diloco_short(d)) break;
         nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
     }
+    d->alone = false;
 }
 
 /* FNV-1a. */

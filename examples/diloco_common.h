@@ -35,6 +35,7 @@ struct diloco {
     pcclComm_t *comm;
     int first_rank; /* its rank when it joined */
     int members;    /* equal on all members, see diloco_gather */
+    bool alone;     /* all others were lost, and a step was dropped */
     float loss;     /* nats per character, mean over its last inner steps */
 };
 
@@ -53,16 +54,20 @@ void diloco_inner(struct diloco *d);
 /* Reads the progress of the outer state into d->at. */
 void diloco_look(struct diloco *d);
 
+/* Whether this is what a lone survivor gets, whose step the library has
+ * dropped: a mean of one is none. diloco_gather comes next. */
+bool diloco_left_alone(struct diloco *d, pcclResult_t result);
+
 /* Makes the outer state equal on all members. */
 void diloco_share(struct diloco *d, pcclSharedStateSyncStrategy_t strategy);
 
 /* Prints how much of the outer state this member lacked, if anything. */
 void diloco_received(const struct diloco *d, uint64_t bytes);
 
-/* True if there are fewer members than --min. */
+/* True if there are fewer members than --min, or one that was left alone. */
 bool diloco_short(const struct diloco *d);
 
-/* Admits waiting newcomers, and further ones until --min is met; updates at
+/* Admits waiting newcomers, and further ones until there are enough; updates at
  * least once. */
 void diloco_gather(struct diloco *d);
 

@@ -177,7 +177,9 @@ typedef struct pcclDilocoOptions_t {
     /* How pseudo-gradients travel: {pcclUint8, pcclQuantMinMax} sends a
      * quarter. Statistics and weights of members are exact all the same. */
     pcclQuantizationOptions_t quantization;
-    const char *name; /* in the shared state; NULL: "diloco" */
+    const char *name;   /* in the shared state; NULL: "diloco" */
+    bool goes_on_alone; /* a member that all others have left applies its own
+                           pseudo-gradients; see pcclDilocoLand */
 } pcclDilocoOptions_t;
 
 /* The outer weights and what they need. */
@@ -274,6 +276,10 @@ PCCL_EXPORT pcclResult_t pcclDilocoLaunch(pcclDiloco_t *diloco,
  * pcclCancelled, pcclTimedOut  it is still in flight: call again.
  * pcclOperationFailed  no member had a weight above 0: what was launched is
  *                      dropped on all members, and `begun` is taken back.
+ * pcclTooFewPeers      this member trained with others and is alone now. A mean
+ *                      of one is none: its pseudo-gradient is dropped, and
+ *                      `begun` is taken back. The caller admits newcomers,
+ *                      gives them the state, and goes on from the weights.
  * otherwise            as pcclAllReduce: all that was launched or taken is
  *                      dropped, and `begun` is taken back. */
 PCCL_EXPORT pcclResult_t pcclDilocoLand(pcclDiloco_t *diloco,

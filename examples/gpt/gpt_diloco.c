@@ -35,7 +35,9 @@ static void begin(struct outer *o, struct gpt_run *run)
     pcclDilocoOptions_t options = {.size = sizeof options,
                                    .rate = run->args.outer_rate,
                                    .momentum = run->args.outer_momentum,
-                                   .stat_count = STATS};
+                                   .stat_count = STATS,
+                                   /* It has all samples of the phase. */
+                                   .goes_on_alone = true};
     if (run->args.codes)
         options.quantization =
             (pcclQuantizationOptions_t){pcclUint8, pcclQuantMinMax};

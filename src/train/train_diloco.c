@@ -20,6 +20,7 @@ struct pcclDiloco_t {
     uint64_t agreed;  /* digest of rate and momentum */
     pcclComm_t *comm; /* of the sum */
     bool has_taken, launched, has_landed;
+    bool accompanied; /* what is launched, or the last step, has others */
 };
 
 static pcclResult_t check_options(const pcclDilocoOptions_t *o)
@@ -252,6 +253,9 @@ pcclResult_t pcclDilocoLaunch(pcclDiloco_t *diloco, pcclComm_t *comm)
         return train_fail(pcclInvalidUsage, "%s: %s", function,
                           d->launched ? "the last one has not landed"
                                       : "nothing was taken");
+    int world = 1;
+    (void)pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &world);
+    d->accompanied = world > 1 || d->contributors > 1;
     float *send = d->sum.send;
     d->sum.send = d->taken;
     d->comm = comm;
@@ -292,6 +296,14 @@ pcclResult_t pcclDilocoLand(pcclDiloco_t *diloco, pcclReduceInfo_t *info)
         d->has_landed = true;
     }
     if (info) *info = d->sum.info;
+    if (d->sum.info.local_world_size == 1 && d->accompanied &&
+        !d->options.goes_on_alone) {
+        drop_launched(d);
+        return train_fail(pcclTooFewPeers,
+                          "%s: all other members are lost, and a mean of one "
+                          "is none: the pseudo-gradient is dropped",
+                          function);
+    }
     const float weights = d->sum.recv[d->sum.count - 1];
     if (weights > 0) return pcclSuccess;
     drop_launched(d);

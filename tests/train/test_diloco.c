@@ -201,6 +201,57 @@ static void test_lists_that_differ(void **state)
     cluster_stop(&c);
 }
 
+/* ------------------------------------------------------- a lone survivor */
+
+/* Member 1 dies after the first step. */
+static void be_left(struct seat *seat)
+{
+    static float x[COUNT], before[COUNT];
+    const bool goes_on = seat->arg != NULL;
+    const pcclDilocoOptions_t options = {
+        .size = sizeof options, .rate = 0.7F, .goes_on_alone = goes_on};
+    float *const weights[] = {x, x + 3000};
+    pcclDiloco_t *d;
+    SEAT_EQUAL(seat,
+               pcclDilocoCreate(tensors, 2, (const float *const *)weights,
+                                &options, &d),
+               pcclSuccess);
+    pcclComm_t *comm = seat_join(seat);
+    seat_gather(seat, comm, 2);
+    pcclDilocoProgress_t p = {.size = sizeof p};
+    for (uint64_t step = 0; step < 3; step++) {
+        const bool alone = step > 0;
+        if (alone && seat->index == 1) raise(SIGKILL);
+        (void)pcclDilocoGetWeights(d, weights);
+        memcpy(before, x, sizeof x);
+        x[7] += 1;
+        SEAT_EQUAL(seat, pcclDilocoStep(d, weights, NULL, 1, comm, NULL),
+                   alone && !goes_on ? pcclTooFewPeers : pcclSuccess);
+        (void)pcclDilocoGetProgress(d, &p);
+        SEAT_EQUAL(seat, p.step, goes_on ? step + 1 : 1);
+        SEAT_EQUAL(seat, p.begun, p.step);
+        (void)pcclDilocoGetWeights(d, weights);
+        SEAT_EQUAL(seat, memcmp(before, x, sizeof x) == 0, alone && !goes_on);
+    }
+    seat_report(seat, STATE, 1);
+    SEAT_EQUAL(seat, pcclDestroyCommunicator(comm), pcclSuccess);
+    SEAT_EQUAL(seat, pcclDilocoDestroy(d), pcclSuccess);
+}
+
+static void test_left_alone(void **state)
+{
+    (void)state;
+    const char *const ways[] = {NULL, "goes on"};
+    for (int i = 0; i < 2; i++) {
+        struct cluster c;
+        cluster_start(&c, "20");
+        for (int k = 0; k < 2; k++) cluster_add(&c, be_left, ways[i]);
+        assert_int_equal(cluster_await(&c, 0, STATE), 1);
+        cluster_finish(&c, 0);
+        cluster_stop(&c);
+    }
+}
+
 /* -------------------------------------------------------- a second run */
 
 /* Member 0 has calls in flight that member 1 never makes. Both leave; with
@@ -278,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_quantized),
         cmocka_unit_test(test_lists_that_differ),
+        cmocka_unit_test(test_left_alone),
         cmocka_unit_test(test_new_communicator),
     };
     return cmocka_run_group_tests_name("train/diloco", tests, NULL, NULL);
