@@ -465,8 +465,8 @@ static void test_what_is_not_ours_stays(void **state)
     (void)state;
     static const char *const others[] = {
         "notes.txt", "pccl-g0-t00000000000000000001-r1.json",
-        "pccl-g9-t00000000000000000001-r1-0000000000000000.tmp-"
-        "0000000000000001"};
+        ("pccl-g9-t00000000000000000001-r1-0000000000000000.tmp-"
+         "0000000000000001")};
     struct all a;
     char path[512];
     pcclComm_t *comm = open_comm(0);
