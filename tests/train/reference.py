@@ -51,7 +51,7 @@ class Diloco(Options):
     _fields_ = [('size', ctypes.c_size_t), ('rate', ctypes.c_float),
                 ('momentum', ctypes.c_float), ('stat_count', ctypes.c_size_t),
                 ('tag', ctypes.c_uint64), ('quantization', ctypes.c_int * 2),
-                ('name', ctypes.c_char_p)]
+                ('name', ctypes.c_char_p), ('goes_on_alone', ctypes.c_bool)]
 
 
 class Library:
