@@ -296,11 +296,21 @@ static void check_parts(struct sim *s, const struct flight *f, uint32_t tag)
     sim_coverage.partial_late += !c->contributed;
 }
 
-/* Nobody who lives has ended with the part. */
+/* Rule A1: who leaves is gone. */
+static bool is_gone(const struct sim *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < s->master->link_end; i++) {
+        const struct master_peer *p = &s->master->peers[i];
+        if (p->state == PEER_MEMBER && p->info.id == id) return p->leaving;
+    }
+    return true;
+}
+
+/* Nobody who stays has ended with the part. */
 static bool all_gone(const struct sim *s, const struct map *m)
 {
     for (uint32_t i = 0; i < m->ended_count; i++) {
-        if (sim_is_member(s, m->ended[i])) return false;
+        if (!is_gone(s, m->ended[i])) return false;
     }
     return true;
 }
@@ -402,7 +412,8 @@ static void check_failure(struct sim *s, const struct sim_proc *p,
     size_t size = f->count * f->call->element + 2 * GUARD;
     SIM_CHECK(s, memcmp(f->recv, f->before, size) == 0,
               "A7: a failed call has written");
-    f->skips |= result == pcclInvalidUsage;
+    /* Too late, or it disagrees with a decided round (A3). */
+    f->skips |= result == pcclInvalidUsage || result == pcclInvalidArgument;
     sim_coverage.partial_lapsed += result == pcclInvalidUsage;
     sim_coverage.partial_differs += result == pcclInvalidArgument;
     bool right = result == pcclInvalidUsage ||

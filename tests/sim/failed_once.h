@@ -29,6 +29,9 @@ static const struct {
     {NULL, 3000816}, /* O4: a probe fails, and the pair costs a member */
     {"fast", 2102248},     /* a program withheld what the others waited for */
     {"disagree", 2401945}, /* the model missed what the quorum had decided */
+    {NULL, 4103087},       /* A1: who leaves may still end with a lost part */
+    {"averages",
+     4200953}, /* A3: who disagrees with a decided round misses it */
 };
 
 #endif
