@@ -39,6 +39,8 @@ build()
     deps_get $(deps_missing) || exit 1
     # For --status-http, where it can be had.
     deps_have_header microhttpd.h || deps_offer libmicrohttpd-dev || :
+    # For runs with a key.
+    deps_have_header openssl/ssl.h || deps_offer libssl-dev || :
     tests=ON
     deps_have_header cmocka.h || tests=OFF
     echo "Building into $root/build"
@@ -70,6 +72,7 @@ play() # program steps kill_at join_at
 {
     program=$1 steps=$2 kill_at=$3 join_at=$4
     address='' victim='' first='' last='' hashes='' started=0 done=0
+    : >"$work/steps"
     mkfifo "$work/out"
     launch -n 4 --elastic --verbose "$bin/$program" --steps "$steps" "$text"
     exec 3<"$work/out"
@@ -85,6 +88,7 @@ play() # program steps kill_at join_at
             if [ "$2" = 2/4: ]; then victim=${4%,}; fi ;;
         'step '*' ranks '*)
             last=$6
+            printf '%s\n' "$line" >>"$work/steps"
             first=${first:-$last}
             progress "$2" "$steps" "$program: $3 ranks, loss $last"
             if [ "$kill_at" != 0 ] && [ "$2" -ge "$kill_at" ]; then
@@ -111,7 +115,7 @@ play() # program steps kill_at join_at
     jobs=
 }
 
-# Checks the output that `play` has recorded.
+# Checks the output that `play` has recorded, and draws its losses.
 verdict() # started done
 {
     fault=
@@ -131,6 +135,7 @@ verdict() # started done
     say "$program: $((started - done)) lost, $((started - 4)) joined;" \
         "$done ranks ended with equal weights$(printf '%.17s' "$hashes");" \
         "loss $first -> $last"
+    awk -f "$root/examples/loss_picture.awk" "$work/steps"
 }
 
 trap 'exit 129' HUP
