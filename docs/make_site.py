@@ -29,7 +29,9 @@ MENU = (
         'port': 'docs/port.md',
         'preemptible': 'docs/preemptible.md',
         'checkpoint': 'docs/checkpoint.md',
+        'network': 'docs/network.md',
         'internet': 'docs/internet.md',
+        'keys': 'docs/security.md',
         'slurm': 'docs/slurm.md',
         'kubernetes': 'docs/kubernetes.md',
         'training': 'docs/training.md',
@@ -51,6 +53,7 @@ MENU = (
         'torch': 'python/TORCH.md',
         'changelog': 'CHANGELOG.md',
         'security': 'SECURITY.md',
+        'attacks': 'docs/attacks.md',
     }),
     ('Inside', {
         'architecture': 'src/README.md',

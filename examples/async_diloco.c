@@ -27,7 +27,7 @@
  * knows if there will be a second share: not at the beginning of a run.
  *
  * If a member is lost during all-reduce k the others get their pseudo-gradients
- * back and repeat it. Who is left alone drops its own, and waits for company.
+ * back and repeat it. A lone survivor drops its own, and waits for company.
  * If all members are lost before the second share, state k+1 is lost with them:
  * the newcomers end with an error. */
 #include "diloco_common.h"

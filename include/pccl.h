@@ -603,6 +603,8 @@ PCCL_EXPORT pcclResult_t pcclParseAddress(const char *text,
 /* Creates a communicator and connects it to the run that the environment names,
  * as in a program that pccl-master started. PCCL_MASTER is the master's
  * address; of a name with several addresses, the first that answers is taken.
+ * It may be a list, "a:48148,b:48148", of masters of which one coordinates:
+ * they are tried in turn for up to PCCL_MASTER_PATIENCE, 60 seconds unless set.
  * Of `params`, which may be NULL, master_address is not used.
  *
  * Any communicator has the rank hint PCCL_RANK unless pcclSetOptions sets
@@ -917,9 +919,9 @@ typedef struct pcclPrefetchInfo_t {
  *
  * Blocks whoever calls, without a limit: for a member to offer its state; while
  * members do other things; and forever, if members change the state faster than
- * they send it. pcclSetTimeLimit and pcclCancel end that. What is there by then
- * is not downloaded again by the next call, as long as the tensors keep it. A
- * member that is lost, or silent for a deadline, is replaced by another one.
+ * they send it. pcclSetTimeLimit and pcclCancel end that. The next call
+ * does not download again what the tensors hold by then. Another member takes
+ * the place of one that is lost, or silent for a deadline.
  *
  * The next pcclConnect tells the run how old the blocks are. If the newcomer
  * has to wait there until it is more than `max_stale` behind, it is refused
@@ -962,13 +964,28 @@ typedef struct pcclCommOptions_t {
      * pcclUpdateTopology). 0, or a smaller size: they end with
      * pcclTooFewPeers. */
     uint64_t goes_on_with_few;
+    /* "FIRST-LAST" or "PORT": the first free port of these is where this peer
+     * listens for others. NULL or "": PCCL_PORTS, or any port. Copied. */
+    const char *ports;
+    /* "HOST" or "HOST:PORT" (a name, an IPv4 or [IPv6] address): where others
+     * reach this peer, if not where the master sees it: behind a firewall that
+     * forwards a port, say. They try that first, then the address that the
+     * master sees. Without a port, the one where it listens. NULL or "":
+     * PCCL_ANNOUNCE, or nothing. Copied; pcclConnect looks the name up. */
+    const char *announce;
+    /* File with the key of the run (docs/security.md), read by pcclConnect and
+     * pcclPrefetch; copied. NULL, or a smaller size: PCCL_TOKEN_FILE. */
+    const char *token_file;
 } pcclCommOptions_t;
 
-/* Sets the options of the next pcclConnect. Local, never blocks.
+/* Sets the options of the next pcclConnect. Local, never blocks. pcclConnect
+ * says what is wrong with a range or a name: pcclInvalidArgument; and
+ * pcclMasterConnectionFailed where all ports of the range are in use.
  *
  * pcclInvalidUsage     connected already.
  * pcclInvalidArgument  options->size is less than that of the first two
- *                      options. */
+ *                      options, or a text is longer than 15 (ports) or 319
+ *                      characters. */
 PCCL_EXPORT pcclResult_t pcclSetOptions(pcclComm_t *comm,
                                         const pcclCommOptions_t *options);
 

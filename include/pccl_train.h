@@ -14,12 +14,12 @@
  * State. Each object lists the part of its state that all members hold alike,
  * for pcclSynchronizeSharedState and for checkpoints. A newcomer creates its
  * objects, connects, synchronizes that state with the others, and goes on as
- * one of them. What is not listed belongs to the member alone. A program may
+ * one of them. All other state belongs to the member alone. A program may
  * have several objects of a kind: `name`, in their options, tells them apart.
  *
- * Same bits. What is computed from what all members hold is equal on all of
- * them to the last bit, whatever their processors, the number of their threads,
- * and the rounding of the calling thread.
+ * Same bits. Results of values that all members hold are equal on all of them
+ * to the last bit, whatever their processors, the number of their threads, and
+ * the rounding of the calling thread.
  *
  * Losses. A call that communicates changes nothing until all of it has
  * succeeded: after an error all is as it was, and the buffers are the caller's.

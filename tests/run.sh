@@ -65,6 +65,7 @@ command -v spin >/dev/null || more=spin
 python3 "$root/docs/make_site.py" --can-build ||
     more="$more python3-myst-parser"
 deps_have_header microhttpd.h || more="$more libmicrohttpd-dev"
+deps_have_header openssl/ssl.h || more="$more libssl-dev"
 # shellcheck disable=SC2086 # package names
 deps_offer $more || :
 

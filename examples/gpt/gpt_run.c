@@ -203,7 +203,8 @@ void gpt_run_report(struct gpt_run *run, int64_t step, int stride)
 {
     const struct gpt_args *args = &run->args;
     if (run->rank != 0) return;
-    /* What is not summed yet, as if all members had sent as much. */
+    /* Counts bytes that are not summed yet as if all members had sent as
+     * much. */
     const double sent =
         run->sent + (double)(run->unsaid + run->said) * run->members;
     printf("step %" PRId64 " members %d loss %.6f sent %.0f\n", step,

@@ -40,6 +40,15 @@ void env_warn_unknown(void (*warn)(const char *name))
     }
 }
 
+void env_warn_idle(void (*warn)(const char *name))
+{
+    static const char *const idle[] = {"PCCL_MAX_CONCURRENT_COLLECTIVE_OPS",
+                                       "PCCL_MULTIPLEX_CHUNK_SIZE",
+                                       "PCCL_NUM_BENCHMARK_CONNECTIONS"};
+    for (size_t i = 0; i < sizeof idle / sizeof idle[0]; i++)
+        if (getenv(idle[i])) warn(idle[i]);
+}
+
 int32_t env_rank(void)
 {
     const char *text = getenv("PCCL_RANK");
@@ -92,4 +101,10 @@ int64_t env_stall_ns(void (*warn)(const char *text))
     if (text && strcmp(text, "0") == 0) return 0;
     int64_t set = seconds_ns("PCCL_STALL_WARN", warn);
     return set > 0 ? set : 30000000000;
+}
+
+bool env_relays(void)
+{
+    const char *text = getenv("PCCL_RELAY");
+    return text && strcmp(text, "1") == 0;
 }

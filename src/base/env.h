@@ -9,9 +9,11 @@
 #define ENV_PREFIX "PCCL_"
 
 #define ENV_LIST(X)                                                            \
-    X(PCCL_MASTER, "HOST:PORT of the coordinator")                             \
+    X(PCCL_MASTER, "HOST:PORT of the coordinator, or a list of them")          \
     X(PCCL_RANK, "rank that the launcher gave to this process")                \
     X(PCCL_WORLD_SIZE, "number of ranks that the launcher started")            \
+    X(PCCL_PORTS, "FIRST-LAST: where this member listens for others")          \
+    X(PCCL_ANNOUNCE, "HOST[:PORT] where other members reach this one")         \
     X(PCCL_ON_FAILURE, "abort, shrink, force or return")                       \
     X(PCCL_LOST_ROOT, "end or promote: a broadcast whose root was lost")       \
     X(PCCL_JOIN, "1: join a running job instead of starting one")              \
@@ -21,9 +23,12 @@
     X(PCCL_DEADLINE, "seconds of silence after which a peer is lost")          \
     X(PCCL_MASTER_PATIENCE, "seconds of silence after which a master is lost") \
     X(PCCL_STALL_WARN, "seconds after which a wait is told; 0: never")         \
+    X(PCCL_TOKEN_FILE, "file with the key of the run (--make-token)")          \
+    X(PCCL_RELAY, "1: the coordinator relays between members (--relay)")       \
     X(PCCL_STATUS_TOKEN, "what readers of --status-http must send")            \
     X(PCCL_TRANSPORT, "auto, tcp or shm: between members of one host")         \
     X(PCCL_ALGORITHM, "NAME or COLLECTIVE:NAME,...: forces algorithms")        \
+    X(PCCL_INSECURE, "1: other hosts and users are admitted in clear")         \
     X(PCCL_LOG_LEVEL, "TRACE DEBUG INFO WARN ERR FATAL NONE")                  \
     X(PCCL_LOG_FILE, "file for log lines in place of stderr; %r %p %h")        \
     X(PCCL_LOG_FORMAT, "text, or json: an object per line")                    \
@@ -39,6 +44,10 @@ bool env_is_known(const char *name);
  * is not in the list. No other thread may change the environment meanwhile. */
 void env_warn_unknown(void (*warn)(const char *name));
 
+/* Calls warn once for each variable that is set and has meant something to PCCL
+ * 1.0 only. */
+void env_warn_idle(void (*warn)(const char *name));
+
 /* PCCL_RANK, or -1. */
 int32_t env_rank(void);
 
@@ -51,6 +60,9 @@ int env_drain_signal(void);
 
 /* PCCL_MASTER_PATIENCE, likewise. */
 int64_t env_patience_ns(void (*warn)(const char *text));
+
+/* PCCL_RELAY is 1. */
+bool env_relays(void);
 
 /* PCCL_STALL_WARN: 30 seconds where it is unset or wrong, 0 where it is 0. */
 int64_t env_stall_ns(void (*warn)(const char *text));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TEXT_SIZE = 4096 };
@@ -148,4 +149,13 @@ enum evidence host_look(struct host_watch *w, uint32_t pid, pccl_ns now)
     if (v.waits || (known && was_held_up(&old, entry, v.runs)))
         return EVIDENCE_RUNNABLE;
     return EVIDENCE_NONE;
+}
+
+pccl_ns host_time(void)
+{
+    struct timespec t;
+    int bad = clock_gettime(CLOCK_BOOTTIME, &t);
+    PCCL_ASSERT(bad == 0);
+    (void)bad;
+    return t.tv_sec * PCCL_S + t.tv_nsec;
 }

@@ -34,4 +34,7 @@ struct host_watch {
  * `now` may come from any clock. */
 enum evidence host_look(struct host_watch *w, uint32_t pid, pccl_ns now);
 
+/* Time that goes on while the host is suspended (rule M15). */
+pccl_ns host_time(void);
+
 #endif

@@ -7,6 +7,8 @@
 #include "dtype.h"
 #include "wire_partial.h"
 
+#include <string.h>
+
 /* Lists that follow the fixed fields of a type. */
 enum {
     LIST_OPS = 1,
@@ -17,7 +19,8 @@ enum {
     LIST_SITES = 32,
     LIST_SETS = 64,
     LIST_WAITS = 128,
-    LIST_PARTS = 256
+    LIST_PARTS = 256,
+    LIST_RELAYS = 512
 };
 
 /* A member's operations, and the sets of their scopes. */
@@ -34,7 +37,7 @@ static const struct wire_shape {
     uint16_t lists;
     uint32_t size_max; /* of the body; checked before the body is received */
 } shapes[WIRE_TYPE_COUNT] = {
-    [WIRE_HELLO] = {"HELLO", 0, 128},
+    [WIRE_HELLO] = {"HELLO", 0, 160},
     [WIRE_VOTE] = {"VOTE", 0, 64},
     [WIRE_SUSPECT] = {"SUSPECT", 0, 64},
     [WIRE_REFRESH] = {"REFRESH", 0, 64},
@@ -55,7 +58,8 @@ static const struct wire_shape {
     [WIRE_QUERY] = {"ASK", LIST_OPS, OP_LIST_MAX + 64},
     [WIRE_DONATE] = {"DONATE", 0, 64},
     [WIRE_PROPOSE] = {"PROPOSE",
-                      LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_SITES,
+                      LIST_IDS | LIST_MEMBERS | LIST_ORDER | LIST_SITES |
+                          LIST_RELAYS,
                       WIRE_BODY_MAX},
     [WIRE_VERDICT] = {"VERDICT", LIST_OPS, OP_LIST_MAX + 512},
     [WIRE_INSTALL] = {"INSTALL", LIST_IDS, 8 * PEERS_MAX + 64},
@@ -74,6 +78,7 @@ static const struct wire_shape {
     [WIRE_SAMPLES] = {"SAMPLES", 0, 64},
     [WIRE_OFFER] = {"OFFER", 0, 64},
     [WIRE_OFFERS_GET] = {"OFFERS_GET", 0, 64},
+    [WIRE_RELAY] = {"RELAY", 0, 64},
     [WIRE_OFFERS] = {"OFFERS", LIST_MEMBERS, 64 * WIRE_OFFERS_MAX + 128},
     [WIRE_PARTIAL] = {"PARTIAL", LIST_IDS | LIST_SETS,
                       16 * WIRE_PARTS_MAX + WIRE_AVERAGED_MAX / 8 + 512},
@@ -96,6 +101,26 @@ static void addr_field(struct cursor *c, struct wire_addr *a)
     if (a->family != 0 && a->family != 4 && a->family != 6) c->failed = true;
 }
 
+bool wire_addr_is_host(const struct wire_addr *a)
+{
+    static const uint8_t none[sizeof a->ip];
+    if (a->port == 0 || (a->family != 4 && a->family != 6)) return false;
+    if (a->family == 4) return a->ip[0] != 0 && a->ip[0] < 224;
+    bool link_local = a->ip[0] == 0xfe && (a->ip[1] & 0xc0) == 0x80;
+    return a->ip[0] != 0xff && !link_local &&
+           memcmp(a->ip, none, sizeof none) != 0;
+}
+
+/* Most members have none. */
+static void announced_field(struct cursor *c, struct wire_addr *a)
+{
+    uint8_t has = a->family != 0;
+    cursor_u8(c, &has);
+    if (has > 1) c->failed = true;
+    if (has == 1) addr_field(c, a);
+    if (has == 1 && !wire_addr_is_host(a)) c->failed = true;
+}
+
 static void member_field(struct cursor *c, struct wire_member *m)
 {
     cursor_u64(c, &m->id);
@@ -103,6 +128,7 @@ static void member_field(struct cursor *c, struct wire_member *m)
     cursor_i32(c, &m->hint);
     cursor_u32(c, &m->pid);
     addr_field(c, &m->addr);
+    announced_field(c, &m->announced);
 }
 
 static void op_field(struct cursor *c, struct wire_op *op)
@@ -122,6 +148,24 @@ static void edge_field(struct cursor *c, struct wire_edge *e)
     cursor_u64(c, &e->rtt);
     cursor_u8(c, &e->kind);
     if (e->kind >= EDGE_KIND_COUNT) c->failed = true;
+}
+
+/* A relay is a third one; a comes first. */
+static void relay_way_field(struct cursor *c, struct wire_relay *r)
+{
+    cursor_u16(c, &r->a);
+    cursor_u16(c, &r->b);
+    cursor_u16(c, &r->relay);
+    if (r->a >= r->b || r->relay == r->a || r->relay == r->b) c->failed = true;
+}
+
+static void relay_field(struct cursor *c, struct wire_msg *m)
+{
+    cursor_u64(c, &m->relay.key.word[0]);
+    cursor_u64(c, &m->relay.key.word[1]);
+    cursor_u64(c, &m->relay.from);
+    cursor_u64(c, &m->relay.to);
+    cursor_flag(c, &m->relay.listens);
 }
 
 static void limit(struct cursor *c, uint32_t value, uint32_t count)
@@ -419,6 +463,7 @@ static void (*const fields[WIRE_TYPE_COUNT])(struct cursor *,
     [WIRE_STATUS_GET] = status_field, [WIRE_STATUS] = status_field,
     [WIRE_PARTIAL] = averages_field,  [WIRE_COVERAGE] = averages_field,
     [WIRE_SAMPLES] = samples_field,   [WIRE_READY] = ready_field,
+    [WIRE_RELAY] = relay_field,
 };
 
 static void wire_fields(struct cursor *c, struct wire_msg *m)
@@ -454,6 +499,7 @@ WIRE_LIST(members, struct wire_member, PEERS_MAX, member_field)
 WIRE_LIST(order, uint16_t, PEERS_MAX, cursor_u16)
 WIRE_LIST(edges, struct wire_edge, WIRE_EDGES_MAX, edge_field)
 WIRE_LIST(waits, struct wire_wait, WIRE_WAITS_MAX, wait_field)
+WIRE_LIST(relays, struct wire_relay, WIRE_RELAYS_MAX, relay_way_field)
 WIRE_LIST(parts, struct wire_part, WIRE_PARTS_MAX, wire_part_field)
 #undef WIRE_LIST
 
@@ -486,6 +532,8 @@ static void wire_body(struct cursor *c, struct wire_msg *m,
         order_list(c, &m->site_count, &m->sites, s ? s->sites : NULL);
     if (lists & LIST_WAITS)
         waits_list(c, &m->wait_count, &m->waits, s ? s->waits : NULL);
+    if (lists & LIST_RELAYS)
+        relays_list(c, &m->relay_count, &m->relays, s ? s->relays : NULL);
     if (lists & LIST_PARTS)
         parts_list(c, &m->part_count, &m->parts, s ? s->parts : NULL);
 }

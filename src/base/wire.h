@@ -29,8 +29,11 @@ enum {
     WIRE_PART_MAX = 32 * 1024, /* bytes of one part of the status */
     WIRE_OFFERS_MAX = 8,       /* members that a newcomer is told of */
     /* Of a partial all-reduce: */
-    WIRE_PARTS_MAX = 256,     /* parts */
-    WIRE_AVERAGED_MAX = 1024, /* members that it is for */
+    WIRE_PARTS_MAX = 256,       /* parts */
+    WIRE_AVERAGED_MAX = 1024,   /* members that it is for */
+    WIRE_RELAYS_MAX = 1024,     /* relayed pairs of a view */
+    WIRE_RELAY_SIZE = 49,       /* bytes of RELAY, with its header */
+    WIRE_RELAY_MASTER = 0xffff, /* in place of a rank: the master relays */
 };
 
 /* The largest sum of weights of a partial all-reduce. */
@@ -96,6 +99,8 @@ enum wire_type {
     /* Partial all-reduce, rules A: */
     WIRE_PARTIAL,  /* peer -> master: enum partial_word */
     WIRE_COVERAGE, /* master -> peer: enum partial_order */
+    /* anybody -> master */
+    WIRE_RELAY, /* first: the connection is to be relayed (rule N11) */
     WIRE_TYPE_COUNT,
 };
 
@@ -207,14 +212,26 @@ struct wire_addr {
     uint16_t port;
 };
 
+/* It has a port, and names one host to all: it is not unspecified, multicast or
+ * link-local. */
+bool wire_addr_is_host(const struct wire_addr *addr);
+
 struct wire_member {
     uint64_t id;
     uint64_t host; /* equal but for the last bit: same boot and namespaces; odd:
                       shared memory is disabled */
     int32_t hint;
     uint32_t pid;
-    struct wire_addr addr;
+    struct wire_addr addr;      /* as the master sees the member (rule N1) */
+    struct wire_addr announced; /* family 0: none; else it is_host */
 };
+
+/* Rule N2: where a dial goes, the turn-th to this member. */
+static inline const struct wire_addr *
+wire_dial_addr(const struct wire_member *m, uint32_t turn)
+{
+    return m->announced.family != 0 && turn % 2 == 0 ? &m->announced : &m->addr;
+}
 
 struct wire_op {
     uint64_t scope; /* number of the scope (scope.h) */
@@ -263,6 +280,11 @@ struct wire_edge {
     uint64_t rate; /* bytes/s */
     uint64_t rtt;  /* ns, 0: not measured */
     uint8_t kind;  /* edge_kind */
+};
+
+/* Rule N10: the relay of a pair, as ranks of the proposal. */
+struct wire_relay {
+    uint16_t a, b, relay;
 };
 
 struct wire_key {
@@ -415,6 +437,11 @@ struct wire_msg {
             char text[WIRE_TEXT_MAX + 1]; /* REFUSE */
         } partial;
         struct {
+            struct wire_key key;
+            uint64_t from, to; /* the sender, and the other end */
+            bool listens;      /* for a dial of that; else it dials */
+        } relay;
+        struct {
             uint64_t peer;
             bool gives;       /* send to it */
             bool takes;       /* receive from it, and report */
@@ -467,7 +494,7 @@ struct wire_msg {
     };
     /* Lists; wire.c defines the lists of each type. Borrowed. */
     uint32_t op_count, id_count, member_count, order_count, edge_count;
-    uint32_t site_count, wait_count, part_count;
+    uint32_t site_count, wait_count, part_count, relay_count;
     /* FLUSHED, REPLY with round 0: the scopes of the operations but the whole
      * view, each once, as bit sets over the ranks of the view (rank 0: bit 0 of
      * byte 0). */
@@ -483,11 +510,12 @@ struct wire_msg {
     const struct wire_member *members; /* PROPOSE: added. OFFERS: who offers */
     const uint16_t *order; /* PROPOSE: ring order as ranks; none = identity */
     const uint16_t *sites; /* PROPOSE: by rank; none: not known */
-    const struct wire_edge *edges; /* MEASURED; round: of the probe, or 0 */
-    const struct wire_wait *waits; /* WAITING */
-    const struct wire_part *parts; /* COVERAGE. Its ids are members: in PLAN
-                                      alternately an id and the bits of its
-                                      weight, 0: it has not called */
+    const struct wire_relay *relays; /* PROPOSE */
+    const struct wire_edge *edges;   /* MEASURED; round: of the probe, or 0 */
+    const struct wire_wait *waits;   /* WAITING */
+    const struct wire_part *parts;   /* COVERAGE. Its ids are members: in PLAN
+                                        alternately an id and the bits of its
+                                        weight, 0: it has not called */
 };
 
 /* Memory for the lists of one decoded message. */
@@ -500,6 +528,7 @@ struct wire_store {
     struct wire_edge edges[WIRE_EDGES_MAX];
     struct wire_wait waits[WIRE_WAITS_MAX];
     struct wire_part parts[WIRE_PARTS_MAX];
+    struct wire_relay relays[WIRE_RELAYS_MAX];
 };
 
 enum wire_status { WIRE_OK, WIRE_MORE, WIRE_BAD };

@@ -4,7 +4,7 @@
 #ifndef PCCL_CHECKPOINT_H
 #define PCCL_CHECKPOINT_H
 
-#include "file_layer.h"
+#include "../base/file_layer.h"
 #include "manifest.h"
 #include "snapshot_name.h"
 

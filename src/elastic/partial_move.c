@@ -375,9 +375,7 @@ void partial_dial(struct partial *p, const struct partial_call *c)
         if (i == c->self || !m || !wants_of(c, i)) continue;
         struct link *l = link_find(p->links, m->id, true);
         if (!l || l->open > 0) continue;
-        l->addr = m->addr;
-        l->host = m->host;
-        l->known = true;
+        link_know(l, m);
         link_need(p->links, l);
     }
 }

@@ -135,6 +135,21 @@ static void want_links(struct session *s)
     }
 }
 
+/* Rule N10. */
+static void set_ways(struct session *s)
+{
+    const struct view *v = s->next;
+    struct relay_way ways[WIRE_RELAYS_MAX];
+    for (uint32_t i = 0; i < v->relay_count; i++) {
+        const struct wire_relay *r = &v->relays[i];
+        ways[i] = (struct relay_way){.a = v->ids[r->a], .b = v->ids[r->b]};
+        if (r->relay == WIRE_RELAY_MASTER) continue;
+        ways[i].relay = v->ids[r->relay];
+        ways[i].member = v->members[r->relay];
+    }
+    links_set_ways(s->links, ways, v->relay_count);
+}
+
 void session_on_propose(struct session *s, const struct wire_msg *msg)
 {
     if (!view_propose(s->next, s->view, msg, s->id)) {
@@ -155,6 +170,7 @@ void session_on_propose(struct session *s, const struct wire_msg *msg)
     s->late_at = links_late(s->links);
     links_unwant(s->links);
     if (msg->view.update) links_retry(s->links);
+    set_ways(s);
     want_links(s);
     links_resume(s->links);
     /* No member can need them before INSTALL, and both ends see them so
@@ -283,6 +299,7 @@ void session_on_install(struct session *s, const struct wire_msg *msg)
     session_end_verdicts(s);
     for (uint32_t i = 0; i < s->removed_count; i++)
         links_drop(s->links, s->removed[i]);
+    links_prune(s->links);
     struct engine_view view = {
         .epoch = s->view->epoch,
         .world = s->view->size,

@@ -108,8 +108,7 @@ static void dial_partner(struct state_sync *s, const struct state_partner *p)
     const struct wire_member *m = links_member(s->links, p->id);
     struct link *l = m ? link_find(s->links, p->id, true) : NULL;
     if (!l) return;
-    l->addr = m->addr;
-    l->known = true;
+    link_know(l, m);
     link_need(s->links, l);
     link_dirty(s->links, l);
 }

@@ -38,6 +38,16 @@ static bool sites_valid(const struct wire_msg *msg, uint32_t size)
     return msg->site_count == size && size >= 2 && size <= HIERARCHY_MAX;
 }
 
+static bool relays_valid(const struct wire_msg *msg, uint32_t size)
+{
+    for (uint32_t i = 0; i < msg->relay_count; i++) {
+        const struct wire_relay *r = &msg->relays[i];
+        if (r->b >= size) return false; /* a is less */
+        if (r->relay >= size && r->relay != WIRE_RELAY_MASTER) return false;
+    }
+    return true;
+}
+
 bool view_propose(struct view *next, const struct view *base,
                   const struct wire_msg *msg, uint64_t self)
 {
@@ -62,10 +72,14 @@ bool view_propose(struct view *next, const struct view *base,
     next->has_order = msg->order_count > 0;
     next->has_sites = msg->site_count > 0;
     if (next->rank == next->size || !order_valid(msg, next->size) ||
-        !sites_valid(msg, next->size))
+        !sites_valid(msg, next->size) || !relays_valid(msg, next->size))
         return false;
     if (next->has_order)
         memcpy(next->order, msg->order, next->size * sizeof next->order[0]);
+    next->relay_count = msg->relay_count;
+    if (next->relay_count > 0)
+        memcpy(next->relays, msg->relays,
+               next->relay_count * sizeof next->relays[0]);
     if (next->has_sites)
         memcpy(next->sites, msg->sites, next->size * sizeof next->sites[0]);
     return true;

@@ -20,6 +20,8 @@ struct view {
     uint16_t order[PEERS_MAX]; /* ring order as ranks, if has_order */
     bool has_sites;
     uint16_t sites[PEERS_MAX]; /* by rank, if has_sites: each member's site */
+    uint32_t relay_count;      /* pairs that are relayed (rule N10) */
+    struct wire_relay relays[WIRE_RELAYS_MAX];
 };
 
 struct loss {

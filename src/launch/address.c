@@ -47,6 +47,12 @@ bool address_parse(const char *text, uint16_t default_port,
            host_copy(address, text, (size_t)(colon - text));
 }
 
+bool address_is_host(const char *text)
+{
+    struct address address;
+    return address_parse(text, 0, &address) && address.host[0] != '\0';
+}
+
 char *address_print(const struct address *address, char *text, size_t size)
 {
     const char *format = strchr(address->host, ':') ? "[%s]:%u" : "%s:%u";

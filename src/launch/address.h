@@ -13,6 +13,9 @@ struct address {
 bool address_parse(const char *text, uint16_t default_port,
                    struct address *address);
 
+/* It names a host, with a port or without. */
+bool address_is_host(const char *text);
+
 /* "127.0.0.1:80", "[::1]:80", "*:80". Returns text. */
 char *address_print(const struct address *address, char *text, size_t size);
 

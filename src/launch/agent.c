@@ -5,6 +5,7 @@
 #include "../base/host.h"
 #include "bind.h"
 #include "guard.h"
+#include "key.h"
 #include "agent_link.h"
 #include "proc.h"
 #include "rank_env.h"
@@ -158,6 +159,7 @@ static char **env_take(const struct agent *agent, struct link_texts *texts,
     for (const char *item; count > 0 && (item = link_get(texts)); count--)
         if (strchr(item, '=') && !belongs_to_host(item))
             env_put(&list, memory_text(item));
+    if (key_variable()) env_put(&list, memory_text(key_variable()));
     env_put_library_path(&list, agent->library_path);
     return list.items;
 }
@@ -322,7 +324,9 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
     struct link_texts addresses = {0}, answer = {0};
     const char *directory = link_get(&texts);
     int64_t fixed = 0;
-    if (!directory || !link_get_number(&texts, &fixed)) {
+    const char *key = NULL;
+    if (directory && link_get_number(&texts, &fixed)) key = link_get(&texts);
+    if (!key || !key_take(key)) {
         refuse(agent, "the launcher's request makes no sense");
         return;
     }
@@ -334,7 +338,11 @@ static void on_setup(struct agent *agent, const struct link_frame *frame)
     if (!fixed) add_ssh_client(&addresses, link_get(&look));
     for (const char *text; (text = link_get(&texts));)
         link_put(&addresses, text);
-    const char *found = reach_first(&addresses);
+    struct link_texts first = addresses;
+    const char *list = link_get(&first);
+    /* Of several coordinators any may be down. */
+    bool several = list && strchr(list, ',');
+    const char *found = several ? list : reach_first(&addresses);
     if (found) {
         link_put(&answer, found);
         send_text_frame(agent, LINK_READY, 0, &answer);

@@ -1,6 +1,9 @@
 /* hosts.c - parses lists of hosts and places ranks. */
 #include "hosts.h"
 
+#include "../base/port_range.h"
+#include "address.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +92,28 @@ bool hosts_parse(struct host_list *list, const char *text, char *error,
     return list->count > before || fail(&reader, "no host is named");
 }
 
+static bool keep_text(char **to, const char *from, size_t length)
+{
+    free(*to);
+    *to = memory_print("%.*s", (int)length, from);
+    return true;
+}
+
+/* Rules N1, N3. */
+static bool way_apply(const struct reader *reader, struct host_entry *entry,
+                      const char *word, size_t length)
+{
+    if (strncmp(word, "ports=", 6) == 0) {
+        (void)keep_text(&entry->ports, word + 6, length - 6);
+        return port_range_is_text(entry->ports) ||
+               fail(reader, "'%.*s' is no range of ports like 49148-49159",
+                    (int)length, word);
+    }
+    return keep_text(&entry->announce, word + 9, length - 9) &&
+           (address_is_host(entry->announce) ||
+            fail(reader, "'%.*s' is not HOST or HOST:PORT", (int)length, word));
+}
+
 /* Applies a word after the name in a host file. */
 static bool attribute_apply(const struct reader *reader, const char *word,
                             size_t length)
@@ -111,9 +136,13 @@ static bool attribute_apply(const struct reader *reader, const char *word,
         entry->name = name;
         return true;
     }
+    if (strncmp(word, "ports=", 6) == 0 || strncmp(word, "announce=", 9) == 0)
+        return way_apply(reader, entry, word, length);
     for (size_t i = 0; i < ARRAY_COUNT(ignored); i++)
         if (strncmp(word, ignored[i], strlen(ignored[i])) == 0) return true;
-    return fail(reader, "'%.*s' is not known here; only slots=N and user=NAME",
+    return fail(reader,
+                "'%.*s' is not known here; only slots=N, user=NAME, "
+                "ports=FIRST-LAST and announce=HOST[:PORT]",
                 (int)length, word);
 }
 
@@ -338,13 +367,34 @@ bool hosts_without(struct host_list *made, const struct host_list *list,
             turn++;
         if (gone) entry = &list->entries[turn++ % list->count];
         list_add(made, entry->name, strlen(entry->name), entry->slots);
+        struct host_entry *copy = &made->entries[made->count - 1];
+        if (entry->ports) copy->ports = memory_text(entry->ports);
+        if (entry->announce) copy->announce = memory_text(entry->announce);
     }
     return true;
 }
 
+const struct host_entry *hosts_entry_of(const struct host_list *list,
+                                        const char *name, uint32_t local)
+{
+    const struct host_entry *last = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct host_entry *entry = &list->entries[i];
+        if (strcmp(entry->name, name) != 0) continue;
+        last = entry;
+        if (local < entry->slots) return entry;
+        local -= entry->slots;
+    }
+    return last;
+}
+
 void hosts_free(struct host_list *list)
 {
-    for (size_t i = 0; i < list->count; i++) free(list->entries[i].name);
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->entries[i].name);
+        free(list->entries[i].ports);
+        free(list->entries[i].announce);
+    }
     free(list->entries);
     *list = (struct host_list){0};
 }

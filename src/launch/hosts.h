@@ -10,6 +10,7 @@
 struct host_entry {
     char *name; /* [USER@]NAME, owned */
     uint32_t slots;
+    char *ports, *announce; /* of its ranks, owned; NULL: not given */
 };
 
 /* In the order in which they are filled; a name may occur twice. */
@@ -23,7 +24,8 @@ bool hosts_parse(struct host_list *list, const char *text, char *error,
                  size_t error_size);
 
 /* The text of a host file: one host a line, NAME[:COUNT] or NAME slots=COUNT,
- * comments after '#'. The error names the line. */
+ * perhaps with user=NAME, ports=FIRST-LAST and announce=HOST[:PORT]; comments
+ * after '#'. The error names the line. */
 bool hosts_parse_file(struct host_list *list, const char *text, char *error,
                       size_t error_size);
 
@@ -36,6 +38,11 @@ bool hosts_parse_ranks(struct host_list *list, const char *text, char *error,
  * SLURM_TASKS_PER_NODE ("2(x3),1"). */
 bool hosts_parse_slurm(struct host_list *list, const char *nodes,
                        const char *tasks, char *error, size_t error_size);
+
+/* The entry of a host that has its rank number `local`: by the slots of its
+ * entries in turn. Beyond them, or NULL if the host is not listed, the last. */
+const struct host_entry *hosts_entry_of(const struct host_list *list,
+                                        const char *name, uint32_t local);
 
 /* The sum of all slots. */
 uint32_t hosts_slots(const struct host_list *list);

@@ -154,11 +154,17 @@ static void outputs_free(struct outputs *outputs)
 static char **env_make(const struct rank *rank)
 {
     const struct job *job = rank->job;
+    const struct options *options = job->setup.options;
+    const struct host_entry *entry =
+        hosts_entry_of(job->setup.hosts, rank->host->name, rank->local);
     struct rank_env facts = {
         .inherited = environ,
         .options = job->setup.options,
         .app = rank->app,
         .master = rank->host->master,
+        .ports = entry && entry->ports ? entry->ports : options->peer_ports,
+        .announce =
+            entry && entry->announce ? entry->announce : options->announce,
         .library_path = rank->host->remote ? NULL : job->setup.library_path,
         .index = rank->index,
         .local = rank->local,

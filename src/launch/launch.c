@@ -5,7 +5,10 @@
 #include "../master/master_server.h"
 #include "agent.h"
 #include "control.h"
+#include "detach.h"
 #include "job.h"
+#include "key.h"
+#include "look_at.h"
 #include "reach.h"
 #include "spawn.h"
 #include "web.h"
@@ -33,7 +36,8 @@ struct launch {
     struct master_server *server;
     struct master_http *web; /* --status-http, or NULL */
     struct job *job;
-    char master[ADDRESS_SIZE];
+    char master[MASTERS_MAX * ADDRESS_SIZE];
+    struct detached detached;
     bool visited;              /* the coordinator has reported an event */
     sigset_t mask;             /* of signals, as we were started */
     struct host_list left_out; /* hosts that a restart could not reach */
@@ -171,9 +175,12 @@ static bool server_open(struct launch *launch)
         .host = *listen.host ? listen.host : NULL,
         .port = listen.port,
         .deadline = options->deadline_ns,
+        .key = key_bytes(options),
         .quorum = options->quorum ? options->quorum : ranks,
         .minimum = options->minimum,
         .job = options->mode == MODE_LAUNCH,
+        .journal = options->journal,
+        .relays = options->relays || env_relays(),
         .user = launch,
         .report = report,
         .warn = warn,
@@ -185,13 +192,17 @@ static bool server_open(struct launch *launch)
     char text[ADDRESS_SIZE];
     launch->server = master_server_open(&setup, error, sizeof error);
     if (!launch->server) {
-        complain("cannot listen on %s: %s",
-                 address_print(&listen, text, sizeof text), error);
+        if (strncmp(error, "journal ", 8) == 0)
+            complain("%s", error);
+        else
+            complain("cannot listen on %s: %s",
+                     address_print(&listen, text, sizeof text), error);
         return false;
     }
     if (launch->web) master_http_watch(launch->web, launch->server);
     listen.port = master_server_port(launch->server);
     address_print_local(&listen, launch->master, sizeof launch->master);
+    detach_note(&launch->detached, "coordinator %s", launch->master);
     address_print(&listen, text, sizeof text);
     if (options->mode == MODE_COORDINATOR) {
         printf("pccl-master: listening on %s\n", text);
@@ -343,13 +354,25 @@ static void signals_hold(void)
     sigprocmask(SIG_BLOCK, &held, NULL);
 }
 
+/* For PCCL_MASTER of the ranks. */
+static void masters_print(const struct options *options, char *text,
+                          size_t size)
+{
+    *text = '\0';
+    for (size_t i = 0; i < options->master_count; i++) {
+        char one[ADDRESS_SIZE];
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i > 0 ? "," : "",
+                 address_print(&options->masters[i], one, sizeof one));
+    }
+}
+
 /* One start of the job. What is to follow is written to setup. */
 static int run_start(struct launch *launch, struct job_setup *setup,
                      enum job_next *next)
 {
     if (launch->options.join)
-        address_print(&launch->options.master, launch->master,
-                      sizeof launch->master);
+        masters_print(&launch->options, launch->master, sizeof launch->master);
     else if (!server_open(launch))
         return EXIT_FAILURE;
     setup->server = launch->server;
@@ -444,12 +467,14 @@ static void log_setup(const struct options *options)
 
 static int run(struct launch *launch)
 {
-    const struct options *options = &launch->options;
+    struct options *options = &launch->options;
     bool alone = options->mode == MODE_COORDINATOR;
     log_setup(options);
     descriptor_standard();
     signal(SIGPIPE, SIG_IGN);
     env_warn_unknown(warn_unknown);
+    if (!key_begin(options, !alone && hosts_are_far(&options->hosts)))
+        return EXIT_FAILURE;
     if (!alone && guard_start(&launch->guard) != 0) {
         complain("cannot fork: %s", strerror(errno));
         return EXIT_FAILURE;
@@ -498,21 +523,28 @@ static int run_agent(void)
     return status;
 }
 
-static int run_status(const struct options *options)
+/* Returns at once; the job goes on without a terminal. */
+static int run_detached(struct launch *launch)
 {
-    char error[MESSAGE_SIZE / 2] = "";
-    char text[ADDRESS_SIZE];
-    const struct address *at = &options->master;
-    if (master_status_print(at->host, at->port, options->json, stdout, error,
-                            sizeof error))
-        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-    complain("--status %s: %s", address_print(at, text, sizeof text), error);
-    return EXIT_FAILURE;
+    char line[MESSAGE_SIZE];
+    switch (detach_begin(&launch->detached, launch->options.state, line)) {
+    case DETACH_PARENT:
+        printf("pccl-master: %s\n", line);
+        return EXIT_SUCCESS;
+    case DETACH_FAILED:
+        complain("%s", line);
+        return EXIT_FAILURE;
+    case DETACH_CHILD:
+        break;
+    }
+    int status = run(launch);
+    detach_note(&launch->detached, "ended %d", status);
+    return status;
 }
 
 int launch_main(int argc, char **argv)
 {
-    struct launch launch = {0};
+    struct launch launch = {.detached = {.fd = -1}};
     int status = EXIT_SUCCESS;
     struct options_environment environment;
     environment_read(&environment);
@@ -525,13 +557,19 @@ int launch_main(int argc, char **argv)
     } else if (launch.options.mode == MODE_VERSION) {
         puts("pccl-master (PCCL/MPI) " PCCL_VERSION_STRING);
     } else if (launch.options.mode == MODE_STATUS) {
-        status = run_status(&launch.options);
+        status = look_status(&launch.options);
+    } else if (launch.options.mode == MODE_MAKE_TOKEN) {
+        status = key_make_file(launch.options.make_token);
     } else if (launch.options.mode == MODE_AGENT) {
         status = run_agent();
     } else if (launch.options.mode == MODE_DRAIN) {
         char text[MESSAGE_SIZE];
         snprintf(text, sizeof text, "drain %s", launch.options.drain);
         status = control_ask(text, (pid_t)launch.options.pid);
+    } else if (launch.options.mode == MODE_ATTACH) {
+        status = look_attached(&launch.options);
+    } else if (launch.options.detach) {
+        status = run_detached(&launch);
     } else {
         status = run(&launch);
     }

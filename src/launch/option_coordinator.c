@@ -3,6 +3,7 @@
 #include "option_table.h"
 
 #include <stdio.h>
+#include <string.h>
 
 bool option_listen(struct parser *p, const char *value, const char *unused)
 {
@@ -15,14 +16,29 @@ bool option_listen(struct parser *p, const char *value, const char *unused)
                        p->name, value);
 }
 
+enum { STATE_NAME_MAX = 4000 };
+
+/* HOST:PORT, or several with commas between them. */
 static bool coordinator_set(struct parser *p, const char *value)
 {
-    if (address_parse(value, MASTER_PORT, &p->options->master) &&
-        *p->options->master.host != '\0' && p->options->master.port != 0) {
-        return true;
+    struct options *o = p->options;
+    o->master_count = 0;
+    for (const char *at = value;; at++) {
+        char one[HOST_SIZE + 8];
+        size_t length = strcspn(at, ",");
+        struct address *to = &o->masters[o->master_count];
+        if (o->master_count == MASTERS_MAX)
+            return option_fail(o, "%s %s: at most %d coordinators", p->name,
+                               value, MASTERS_MAX);
+        snprintf(one, sizeof one, "%.*s", (int)length, at);
+        if (length >= sizeof one || !address_parse(one, MASTER_PORT, to) ||
+            *to->host == '\0' || to->port == 0)
+            return option_fail(o, "%s: '%s' is no address; write HOST:PORT",
+                               p->name, one);
+        o->master_count++;
+        at += length;
+        if (*at == '\0') return true;
     }
-    return option_fail(p->options, "%s: '%s' is no address; write HOST:PORT",
-                       p->name, value);
 }
 
 bool option_join(struct parser *p, const char *value, const char *unused)
@@ -60,5 +76,67 @@ bool option_json(struct parser *p, const char *value, const char *unused)
     (void)value;
     (void)unused;
     p->options->json = true;
+    return true;
+}
+
+bool option_journal(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->journal = value;
+    if (*value != '\0') return true;
+    return option_fail(p->options, "%s needs the name of a file", p->name);
+}
+
+bool option_detach(struct parser *p, const char *value, const char *unused)
+{
+    (void)value;
+    (void)unused;
+    p->options->detach = true;
+    return true;
+}
+
+bool option_attach(struct parser *p, const char *value, const char *unused)
+{
+    (void)value;
+    (void)unused;
+    p->options->attach = true;
+    return true;
+}
+
+bool option_state(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->state = value;
+    if (*value != '\0' && strlen(value) < STATE_NAME_MAX) return true;
+    return option_fail(p->options, "%s needs the name of a file", p->name);
+}
+
+bool option_token_file(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->token_file = value;
+    return true;
+}
+
+bool option_make_token(struct parser *p, const char *value, const char *unused)
+{
+    (void)unused;
+    p->options->make_token = value;
+    return true;
+}
+
+bool option_insecure(struct parser *p, const char *value, const char *unused)
+{
+    (void)value;
+    (void)unused;
+    p->options->insecure = true;
+    return true;
+}
+
+bool option_relay(struct parser *p, const char *value, const char *unused)
+{
+    (void)value;
+    (void)unused;
+    p->options->relays = true;
     return true;
 }

@@ -3,6 +3,7 @@
 #include "option_table.h"
 
 #include "../base/decimal.h"
+#include "../base/port_range.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -118,6 +119,29 @@ static bool apply_quorum(struct parser *p, const char *value,
 {
     (void)unused;
     return option_count(p, value, &p->options->quorum);
+}
+
+static bool apply_peer_ports(struct parser *p, const char *value,
+                             const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->peer_ports = value;
+    return port_range_is_text(value) ||
+           option_fail(p->options,
+                       "%s %s: a range of ports like 49148-49159 is wanted",
+                       p->name, value);
+}
+
+static bool apply_announce(struct parser *p, const char *value,
+                           const char *unused)
+{
+    (void)unused;
+    p->has_app_options = true;
+    p->options->announce = value;
+    return address_is_host(value) ||
+           option_fail(p->options, "%s %s: HOST or HOST:PORT is wanted",
+                       p->name, value);
 }
 
 static bool apply_min_ranks(struct parser *p, const char *value,
@@ -379,13 +403,21 @@ static const struct option_entry table[] = {
     {"stdin", VALUE_ONE, apply_stdin},
     {"listen", VALUE_ONE, option_listen},
     {"join", VALUE_ONE, option_join},
+    {"masters", VALUE_ONE, option_join},
     {"status", VALUE_ONE, option_status},
     {"status-http", VALUE_ONE, option_http},
+    {"journal", VALUE_ONE, option_journal},
     {"json", VALUE_NONE, option_json},
+    {"token-file", VALUE_ONE, option_token_file},
+    {"make-token", VALUE_ONE, option_make_token},
+    {"insecure", VALUE_NONE, option_insecure},
+    {"relay", VALUE_NONE, option_relay},
     {"deadline", VALUE_ONE, option_deadline},
     {"timeout", VALUE_ONE, option_timeout},
     {"quorum", VALUE_ONE, apply_quorum},
     {"min-ranks", VALUE_ONE, apply_min_ranks},
+    {"peer-ports", VALUE_ONE, apply_peer_ports},
+    {"announce", VALUE_ONE, apply_announce},
     {"elastic", VALUE_RANGE, apply_elastic},
     {"disable-auto-cleanup", VALUE_NONE, apply_no_cleanup},
     {"enable-recovery", VALUE_NONE, apply_no_cleanup},
@@ -446,6 +478,9 @@ static const struct option_entry table[] = {
     {"print-all-exitcodes", VALUE_NONE, option_print_statuses},
     {"timestamp-output", VALUE_NONE, option_timestamps},
     {"debug", VALUE_NONE, option_debug},
+    {"detach", VALUE_NONE, option_detach},
+    {"attach", VALUE_NONE, option_attach},
+    {"state", VALUE_ONE, option_state},
     {"drain", VALUE_ONE, option_drain},
     {"pid", VALUE_ONE, option_pid},
     {"agent", VALUE_NONE, apply_agent},

@@ -1,6 +1,7 @@
 /* options.c - parses words into options; option_table.c has their effects. */
 #include "option_table.h"
 
+#include "../base/port_range.h"
 #include "allocation.h"
 
 #include <errno.h>
@@ -117,12 +118,28 @@ static bool options_check(struct parser *p)
     if (o->mode == MODE_AGENT) return true;
     if (o->drain && !alone)
         return option_fail(o, "--drain is for a job that runs: no program");
+    if (o->attach && (!alone || o->detach || p->has_ranks))
+        return option_fail(o, "--attach follows a job that runs: no program, "
+                              "no --detach");
+    if (o->detach && alone)
+        return option_fail(o, "--detach starts a job: it needs a program");
+    if (o->state && !o->detach && !o->attach)
+        return option_fail(o, "--state belongs to --detach or --attach");
+    if (o->attach) o->mode = MODE_ATTACH;
+    if (o->attach) return true;
     if (o->pid && !o->drain)
         return option_fail(o, "--pid says to which job --drain goes");
     if (o->drain) {
         o->mode = MODE_DRAIN;
         return true;
     }
+    if (o->make_token) {
+        o->mode = MODE_MAKE_TOKEN;
+        return alone || option_fail(o, "--make-token makes a file: no program");
+    }
+    if (o->token_file && o->insecure)
+        return option_fail(o, "--token-file gives the run a key, and "
+                              "--insecure takes none");
     if (o->json && !o->asks_status)
         return option_fail(o, "--json belongs to --status HOST:PORT");
     if (o->asks_status && (!alone || o->join))
@@ -130,6 +147,9 @@ static bool options_check(struct parser *p)
                               "program, no --join");
     if (o->serves_http && (o->asks_status || o->join))
         return option_fail(o, "--status-http belongs to the pccl-master that "
+                              "coordinates: no --status, no --join");
+    if (o->journal && (o->asks_status || o->join))
+        return option_fail(o, "--journal belongs to the pccl-master that "
                               "coordinates: no --status, no --join");
     if (o->asks_status) o->mode = MODE_STATUS;
     if (o->asks_status) return true;
@@ -151,6 +171,47 @@ static bool options_check(struct parser *p)
         return option_fail(o, "--join takes part in a job that only its own "
                               "pccl-master can start again: no --restart");
     if (o->join || o->minimum) o->elastic = o->shrink = true;
+    return true;
+}
+
+static bool has_port(const char *announce)
+{
+    struct address at;
+    return announce && address_parse(announce, 0, &at) && at.port != 0;
+}
+
+/* One port leads to one rank, and each rank listens on a port of its own. */
+static bool ways_check(struct options *o, const char *where, const char *ports,
+                       const char *announce, uint32_t ranks)
+{
+    struct port_range range = {1, UINT16_MAX};
+    if (ranks > 1 && has_port(announce))
+        return option_fail(o,
+                           "%s: %u ranks cannot all be reached at %s; announce "
+                           "HOST alone, and let routers pass their ports",
+                           where, ranks, announce);
+    if (ports) (void)port_range_parse(ports, &range);
+    uint32_t count = (uint32_t)(range.last - range.first) + 1;
+    return ranks <= count ||
+           option_fail(o, "%s: %u ranks need as many ports, and %s has %u",
+                       where, ranks, ports, count);
+}
+
+static bool ways_settle(struct options *o)
+{
+    uint32_t all = o->rank_count + o->spares;
+    if (has_port(o->announce) &&
+        !ways_check(o, "--announce", NULL, o->announce, all))
+        return false;
+    if (o->hosts.count <= 1 &&
+        !ways_check(o, "--peer-ports", o->peer_ports, NULL, all))
+        return false;
+    for (size_t i = 0; i < o->hosts.count; i++) {
+        const struct host_entry *h = &o->hosts.entries[i];
+        uint32_t ranks = o->per_host ? o->per_host : h->slots;
+        if (ranks > all) ranks = all;
+        if (!ways_check(o, h->name, h->ports, h->announce, ranks)) return false;
+    }
     return true;
 }
 
@@ -295,7 +356,7 @@ bool options_complete(struct options *options,
         if (!allocation_hosts(&options->hosts, &source, detail, sizeof detail))
             return option_fail(options, "%s: %s", source, detail);
     }
-    return ranks_settle(options);
+    return ranks_settle(options) && ways_settle(options);
 }
 
 static void settings_free(char **settings, size_t count)

@@ -3,6 +3,7 @@
 #ifndef PCCL_LAUNCH_OPTIONS_H
 #define PCCL_LAUNCH_OPTIONS_H
 
+#include "../base/run_key.h"
 #include "address.h"
 #include "bind.h"
 #include "hosts.h"
@@ -34,13 +35,17 @@ enum options_mode {
     MODE_DRAIN,
     MODE_HELP,
     MODE_VERSION,
-    MODE_STATUS
+    MODE_STATUS,
+    MODE_ATTACH,
+    MODE_MAKE_TOKEN
 };
 
 enum launcher { LAUNCHER_AUTO, LAUNCHER_SSH, LAUNCHER_FORK, LAUNCHER_SLURM };
 
 /* Reader of our standard input: a rank number, or one of these. */
 enum { STDIN_ALL = -1, STDIN_NONE = -2 };
+
+enum { MASTERS_MAX = 8 }; /* of which one coordinates */
 
 enum { HTTP_PORT = MASTER_PORT + 1 }; /* of --status-http without one */
 
@@ -56,17 +61,29 @@ struct options {
     bool has_listen;
     struct address listen;
     bool join;
-    struct address master; /* of --join, --status */
-    bool asks_status;      /* --status */
+    struct address masters[MASTERS_MAX]; /* of --join, --status */
+    size_t master_count;
+    bool asks_status; /* --status */
     bool json;
+    bool relays;      /* the coordinator relays between members (rule N10) */
     bool serves_http; /* --status-http */
     struct address http;
-    const char *deadline; /* text in seconds, or NULL */
-    pccl_ns deadline_ns;  /* 0: default */
-    uint32_t quorum;      /* 0: not given */
-    uint32_t minimum;     /* --min-ranks, 0: not given */
-    double timeout;       /* s, 0: none */
-    bool elastic;         /* continues after losses of ranks */
+    bool detach, attach;    /* --detach, --attach */
+    const char *state;      /* --state, or NULL */
+    const char *journal;    /* --journal, or NULL */
+    const char *token_file; /* --token-file, or NULL */
+    const char *make_token; /* --make-token, or NULL */
+    bool insecure;          /* --insecure */
+    bool keyed;             /* the job has a key (key.h): */
+    struct run_key key;
+    const char *deadline;   /* text in seconds, or NULL */
+    pccl_ns deadline_ns;    /* 0: default */
+    const char *peer_ports; /* --peer-ports, or NULL */
+    const char *announce;   /* --announce, or NULL */
+    uint32_t quorum;        /* 0: not given */
+    uint32_t minimum;       /* --min-ranks, 0: not given */
+    double timeout;         /* s, 0: none */
+    bool elastic;           /* continues after losses of ranks */
     bool shrink; /* survivors repair the communicator themselves (--elastic) */
     bool force;  /* under any program (--elastic=force) */
     uint32_t ranks_min;

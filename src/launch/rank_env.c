@@ -1,6 +1,8 @@
 /* rank_env.c - builds the environment of one rank. */
 #include "rank_env.h"
 
+#include "key.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,7 +181,10 @@ char **rank_env_build(const struct rank_env *in)
     list_remove(&list, "PCCL_JOIN");
     list_remove(&list, "PCCL_SPARE");
     put_text(&list, "PCCL_MASTER", in->master);
+    if (key_variable()) env_put(&list, memory_text(key_variable()));
     env_put(&list, memory_print("PCCL_RESTART=%u", in->restart));
+    if (in->ports) put_text(&list, "PCCL_PORTS", in->ports);
+    if (in->announce) put_text(&list, "PCCL_ANNOUNCE", in->announce);
     put_place(&list, in);
     put_policy(&list, in);
     put_settings(&list, in->options->settings, in->options->setting_count);

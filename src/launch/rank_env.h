@@ -10,6 +10,8 @@ struct rank_env {
     const struct options *options;
     const struct app *app;
     const char *master;       /* HOST:PORT for PCCL_MASTER */
+    const char *ports;        /* PCCL_PORTS, or NULL */
+    const char *announce;     /* PCCL_ANNOUNCE, or NULL */
     const char *library_path; /* of our libmpich.so.12, or NULL */
     uint32_t index;           /* rank, or number within --join's ranks */
     uint32_t local;           /* number on its host, of local_count */

@@ -185,9 +185,15 @@ static void setup_send(struct remote *remote)
         snprintf(directory, sizeof directory, "/");
     link_put(&texts, directory);
     link_put_number(&texts, remote->setup.fixed);
+    char key[RUN_KEY_TEXT] = "";
+    const struct options *o = remote->setup.options;
+    if (o->keyed) run_key_print(&o->key, key);
+    link_put(&texts, key);
+    run_key_forget(key, sizeof key);
     struct link_texts all = *remote->setup.addresses;
     for (const char *text; (text = link_get(&all));) link_put(&texts, text);
     link_send(&remote->link, LINK_SETUP, 0, texts.bytes, texts.size);
+    run_key_forget(texts.bytes, texts.size);
     free(texts.bytes);
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool conn_accepted(struct links *n, uint32_t number)
+static bool take(struct links *n, uint32_t number)
 {
     PCCL_ASSERT(number < CONNS_MAX);
     if (!n->conns[number])
@@ -23,10 +23,31 @@ bool conn_accepted(struct links *n, uint32_t number)
     return true;
 }
 
+/* Rule R3i: of too many connections that have not said who they are, the one
+ * that has been silent for the longest makes room. */
+static void limit_strangers(struct links *n)
+{
+    const struct conn *oldest = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->conn_end; i++) {
+        const struct conn *c = n->conns[i];
+        if (!c || c->state != CONN_ACCEPTED || c->stranger) continue;
+        count++;
+        if (!oldest || c->last_recv < oldest->last_recv) oldest = c;
+    }
+    if (count >= LINK_STRANGERS_MAX) conn_close(n, oldest->number);
+}
+
+bool conn_accepted(struct links *n, uint32_t number)
+{
+    limit_strangers(n);
+    return take(n, number);
+}
+
 bool conn_begin_dial(struct links *n, uint32_t number, uint64_t to,
                      uint64_t host)
 {
-    if (!conn_accepted(n, number)) {
+    if (!take(n, number)) {
         n->driver.close(n->driver.user, number);
         return false;
     }
@@ -79,7 +100,7 @@ struct channel_offer channel_offer_decode(const struct frame *f)
 static void offer_memory(struct links *n, struct conn *c, struct frame *f)
 {
     const struct driver *d = &n->driver;
-    if (!d->share || c->to_host != n->host) return;
+    if (!d->share || c->to_host != n->host || c->relayed) return;
     struct channel_offer offer;
     c->offered = d->share(d->user, c->number, &offer);
     if (!c->offered) return;
@@ -111,15 +132,16 @@ void conn_queue_hello(struct links *n, struct conn *c)
     if (c->link) f.index = c->generation = c->link->generation;
     if (c->state == CONN_DIALED) offer_memory(n, c, &f);
     if (c->channel) f.flags |= FLAG_SHARE;
-    frame_encode(&f, c->tx_head);
+    uint32_t at = conn_sent_all(c) ? 0 : c->tx_head_size;
+    frame_encode(&f, c->tx_head + at);
     struct frame_hello hello = {
         .key = {n->key.word[0], n->key.word[1]}, .from = n->self, .to = c->to};
-    frame_hello_encode(&hello, c->tx_head + FRAME_SIZE);
+    frame_hello_encode(&hello, c->tx_head + at + FRAME_SIZE);
     struct frame fill = {.type = FRAME_FILL, .size = n->fill_size};
-    frame_encode(&fill, c->tx_head + FRAME_SIZE + FRAME_HELLO_SIZE);
-    c->tx_head_size = sizeof c->tx_head;
+    frame_encode(&fill, c->tx_head + at + FRAME_SIZE + FRAME_HELLO_SIZE);
+    if (at == 0) c->tx_head_done = 0;
+    c->tx_head_size = at + 2 * FRAME_SIZE + FRAME_HELLO_SIZE;
     c->tx_left = n->fill_size; /* padding */
-    c->tx_head_done = 0;
     c->greets = true;
     conn_dirty(n, c->number);
 }
@@ -133,6 +155,7 @@ static void link_measured(const struct conn *c)
 void conn_measured(struct links *n, uint32_t number, pccl_ns rtt)
 {
     struct conn *c = n->conns[number];
+    if (c->relayed) rtt *= 2; /* as if the other part were as long */
     if (rtt >= RTT_HIGH) n->high_rtt = true;
     c->rtt = rtt;
     if (c->state == CONN_DIALED && c->link) link_measured(c);
@@ -142,10 +165,12 @@ void conn_dialed(struct links *n, uint32_t number, bool success)
 {
     struct conn *c = n->conns[number];
     PCCL_ASSERT(c && c->state == CONN_DIALED);
-    if (success && (!c->link || link_has_room(n, c->link)))
-        conn_queue_hello(n, c);
-    else
+    if (!success || (c->link && !link_has_room(n, c->link))) {
         conn_close(n, number);
+        return;
+    }
+    if (c->relayed) way_begin(n, c);
+    if (c->listens == 0) conn_queue_hello(n, c);
 }
 
 /* A connection that the dialer has closed must carry nothing any more, even if
@@ -173,9 +198,7 @@ static void changed(struct links *n)
     }
 }
 
-/* The message of the master that explains the HELLO may be under way: the HELLO
- * is checked again later. */
-static bool park(struct conn *c)
+bool conn_park(struct conn *c)
 {
     c->parked = c->stranger = true;
     return true;
@@ -209,13 +232,13 @@ static bool open_accepted(struct links *n, struct conn *c, uint64_t from)
     struct link *l = link_find(n, from, false);
     if (!links_member(n, from) && !(l && l->wanted)) {
         /* Rule R3g: a lower id that is not in the view has been removed. */
-        return from < n->self && n->world > 0 ? false : park(c);
+        return from < n->self && n->world > 0 ? false : conn_park(c);
     }
     /* Rule R3b: of two dials under way at once that of the lower id stands. */
     bool mine = l && n->self < from;
     if (mine && l->open > 0 && l->outward && c->rx.index == l->generation)
         return false;
-    if (mine && link_greets(n, l)) return park(c);
+    if (mine && link_greets(n, l)) return conn_park(c);
     c->link = l ? l : link_find(n, from, true);
     if (!c->link) return false;
     if (!close_older(n, c)) {
@@ -246,22 +269,26 @@ static void opened(struct links *n, struct conn *c, bool dialed)
     c->ping = dialed;
     link_settle(n, l);
     link_dirty(n, l);
+    if (dialed) way_found(n, c);
     link_need(n, l);
     if (dialed) conn_resume(n); /* those that waited for this dial */
 }
 
-bool conn_open(struct links *n, struct conn *c)
+static bool open_by_hello(struct links *n, struct conn *c)
 {
     const struct frame_hello hello = frame_hello_decode(c->hello);
     const uint64_t from = hello.from;
     changed(n);
     if (n->p2p.changed) n->p2p.changed(n->p2p.user);
     bool dialed = c->state == CONN_DIALED;
-    if (n->self == 0) return park(c); /* WELCOME and PROPOSE are under way */
+    if (n->self == 0) return conn_park(c); /* WELCOME and PROPOSE are to come */
     bool ours =
         hello.key[0] == n->key.word[0] && hello.key[1] == n->key.word[1];
     if (!ours || hello.to != n->self || from == n->self) return false;
     if (!c->peer && (c->rx.flags & FLAG_GUEST)) return open_guest(n, c);
+    if (c->listens > 0 && (from != c->listens || !conn_sent_all(c)))
+        return false;
+    if (!dialed && way_is_wrong(n, c, from)) return conn_park(c);
     if (c->peer || (c->rx.flags & FLAG_MESSAGES)) return open_p2p(n, c, from);
     if (c->state == CONN_DIALED) {
         if (from != c->link->id || c->generation != c->link->generation)
@@ -274,6 +301,14 @@ bool conn_open(struct links *n, struct conn *c)
     }
     opened(n, c, dialed);
     return true;
+}
+
+bool conn_open(struct links *n, struct conn *c)
+{
+    if (c->rx.type == FRAME_RELAY) return relay_open(n, c);
+    bool right = open_by_hello(n, c);
+    if (right && c->state == CONN_OPEN && c->listens > 0) way_served(n, c);
+    return right;
 }
 
 /* ------------------------------------------------------------------- ending */
@@ -347,6 +382,10 @@ void conn_closed(struct links *n, uint32_t number)
     bool used = c->state == CONN_OPEN || (dialed && c->tx_head_size > 0);
     uint32_t generation = c->generation;
     let_go(n, c);
+    if (c->leg) {
+        relay_closed(n, c);
+        return;
+    }
     if (c->peer) {
         n->p2p.closed(n->p2p.user, c, dialed);
         return;

@@ -16,6 +16,8 @@
 
 enum {
     RX_BUFFER_SIZE = 8192, /* received bytes that are not parsed yet */
+    /* RELAY, or the message to the master; HELLO; header of FILL. */
+    TX_HEAD_MAX = 3 * FRAME_SIZE + 2 * FRAME_HELLO_SIZE,
 };
 
 struct conn;
@@ -24,6 +26,7 @@ struct link_client;
 struct links;
 struct offer_guest;
 struct p2p_link;
+struct relay_leg;
 struct unexpected;
 
 enum conn_state {
@@ -61,6 +64,7 @@ struct frame_handler {
 };
 
 #define ON_OPEN (1u << CONN_OPEN)
+#define ON_ACCEPTED (1u << CONN_ACCEPTED)
 #define ON_GREETING (1u << CONN_DIALED | 1u << CONN_ACCEPTED)
 
 /* A region as one connection knows it (rule L7). */
@@ -76,7 +80,12 @@ struct conn {
     struct link *link;         /* NULL: ACCEPTED, or of a p2p link */
     struct p2p_link *peer;     /* of a connection for messages */
     struct offer_guest *guest; /* of a guest's connection */
+    struct relay_leg *leg;     /* this member relays its bytes (rule N12) */
+    uint32_t turn;             /* of the dial (rule N2) */
     uint64_t to, to_host; /* the member at the other end, as far as known */
+    bool relayed;   /* it leads to a relay (rule N11), which is the member... */
+    uint64_t relay; /* ... or 0: the master */
+    uint64_t listens; /* the member whose dial it waits for there, or 0 */
     pccl_ns last_recv, last_sent;
     struct channel *channel; /* carries everything after the HELLOs */
     struct channel *offered; /* in the own HELLO; the answer has not come */
@@ -111,7 +120,7 @@ struct conn {
     struct frame hello_frame; /* of the other end; type 0: not complete */
 
     /* sending */
-    uint8_t tx_head[2 * FRAME_SIZE + FRAME_HELLO_SIZE];
+    uint8_t tx_head[TX_HEAD_MAX];
     uint32_t tx_head_size, tx_head_done;
     const uint8_t *tx_from; /* NULL with tx_left > 0: padding */
     uint32_t tx_left;
@@ -170,6 +179,9 @@ static inline enum conn_use conn_use_of(const struct conn *c)
 }
 void conn_queue_hello(struct links *n, struct conn *c);
 bool conn_open(struct links *n, struct conn *c);
+/* A message of the master that explains it may be under way: it is checked
+ * again later. */
+bool conn_park(struct conn *c);
 /* Rule L1: the other end's HELLO is here and right. */
 void conn_settle_memory(struct links *n, struct conn *c, bool dialed);
 void conn_drop_tx(struct conn *c);

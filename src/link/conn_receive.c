@@ -41,6 +41,7 @@ static bool fill_body(struct conn *c)
 static bool parse(struct links *n, struct conn *c)
 {
     for (;;) {
+        if (c->leg) return relay_absorb(n, c);
         if (c->rx_state == RX_HEADER) {
             if (c->rx_filled - c->rx_parsed < FRAME_SIZE) break;
             if (c->stranger || (c->peer && n->p2p.full(c->peer))) break;
@@ -68,6 +69,7 @@ size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to)
 {
     struct conn *c = n->conns[number];
     if (!c || c->state == CONN_FREE || c->parked) return 0;
+    if (c->leg) return relay_rx_window(n, c, to);
     if (c->peer && c->rx_state == RX_HEADER && n->p2p.full(c->peer)) return 0;
     if (c->rx_state == RX_HEADER || c->rx_filled > 0) {
         *to = c->rx_buffer + c->rx_filled;
@@ -86,6 +88,7 @@ size_t conn_rx_window(struct links *n, uint32_t number, uint8_t **to)
 bool conn_rx(struct links *n, uint32_t number, size_t size)
 {
     struct conn *c = n->conns[number];
+    if (c->leg) return relay_rx(n, c, size) || conn_reject(n, number);
     /* A HELLO that arrives byte by byte does not extend its deadline. */
     if (c->state == CONN_OPEN) c->last_recv = n->now;
     if (c->rx_state == RX_HEADER || c->rx_filled > 0) {

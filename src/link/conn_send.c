@@ -70,6 +70,7 @@ uint32_t conn_tx_window(struct links *n, uint32_t number,
 {
     struct conn *c = n->conns[number];
     if (!c || c->state == CONN_FREE) return 0;
+    if (c->leg) return relay_tx_window(c, parts);
     if (conn_sent_all(c) && (c->state != CONN_OPEN || !next_frame(n, c)))
         return 0;
     uint32_t count = 0;
@@ -90,6 +91,10 @@ void conn_tx(struct links *n, uint32_t number, size_t size)
 {
     struct conn *c = n->conns[number];
     c->last_sent = n->now;
+    if (c->leg) {
+        relay_tx(n, c, size);
+        return;
+    }
     uint32_t head = c->tx_head_size - c->tx_head_done;
     if (head > size) head = (uint32_t)size;
     c->tx_head_done += head;

@@ -16,6 +16,8 @@ struct driver {
      * reports the result; or NO_CONN: impossible now. */
     uint32_t (*dial)(void *user, const struct wire_addr *addr);
     void (*close)(void *user, uint32_t conn);
+    /* As dial(), to the master, as a relay (rule N11); or NULL. */
+    uint32_t (*dial_master)(void *user);
     /* Rule L1; all three or none, and each may return NULL: no shared memory
      * here. Makes memory for a connection that this member dials, and
      * describes it for the HELLO; */

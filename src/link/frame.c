@@ -63,7 +63,8 @@ bool frame_decode(const uint8_t in[FRAME_SIZE], struct frame *f)
     struct cursor c = {.in = in, .left = FRAME_SIZE};
     frame_fields(&c, f);
     if (c.failed || f->type == 0 || f->type >= FRAME_TYPE_COUNT) return false;
-    if (f->type == FRAME_HELLO) return f->size == FRAME_HELLO_SIZE;
+    if (f->type == FRAME_HELLO || f->type == FRAME_RELAY)
+        return f->size == FRAME_HELLO_SIZE;
     if (f->type == FRAME_FILL) return f->size <= FRAME_FILL_SIZE;
     if (f->type == FRAME_DATA || f->type == FRAME_MESSAGE ||
         f->type == FRAME_RNDV || f->type == FRAME_STATE_DATA ||

@@ -57,6 +57,9 @@ enum frame_type {
      * part, flags = enum partial_data, digest = offset; no epoch. */
     FRAME_PART_GET,
     FRAME_PART_DATA, /* empty: the sender does not have it any more */
+    /* First on a connection that the receiver is to relay (rule N11); scope =
+     * id of the receiver; body as of HELLO: key, sender, the other end. */
+    FRAME_RELAY,
     FRAME_TYPE_COUNT,
 };
 
@@ -73,6 +76,7 @@ enum frame_flag {
     FLAG_GUEST = 32,      /* HELLO: of a guest, or to one (rule S10) */
     FLAG_CMA = 16,        /* EXPECT: the sender's memory can be read */
     FLAG_FULL = 64,       /* DATA: the connection had no rest before this one */
+    FLAG_LISTEN = 1,      /* RELAY: for a dial of the other end */
     FLAG_SINGLE_COPY = 4, /* DATA: empty; its data lie in the sender's region */
 };
 

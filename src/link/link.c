@@ -96,7 +96,7 @@ static uint32_t width(const struct links *n, const struct link *l)
 {
     /* More than one would only cost memory within a host. */
     bool shares = n->driver.share && l->host == n->host;
-    return shares ? 1 : l->want;
+    return shares || l->relayed ? 1 : l->want;
 }
 
 static bool may_dial(const struct links *n, const struct link *l)
@@ -108,9 +108,10 @@ static bool may_dial(const struct links *n, const struct link *l)
 
 static void dial_once(struct links *n, struct link *l)
 {
-    uint32_t number = n->driver.dial(n->driver.user, &l->addr);
-    if (number == NO_CONN || !conn_begin_dial(n, number, l->id, l->host))
-        return;
+    uint32_t number =
+        link_dial(n, l->id, l->host, wire_dial_addr(&l->member, l->turn));
+    if (number == NO_CONN) return;
+    n->conns[number]->turn = l->turn;
     n->conns[number]->link = l;
     l->dialing++;
 }
@@ -126,6 +127,7 @@ static void dial(struct links *n, struct link *l)
         dial_once(n, l);
         if (l->dialing == dialing) break;
     } while (before == 0 && l->dialing < width(n, l) && may_dial(n, l));
+    if (l->open == 0) l->turn++;
     l->dial_at = n->now + time_to_link(n, l) / 4;
 }
 
@@ -141,6 +143,13 @@ void link_need(struct links *n, struct link *l)
         dial(n, l);
         if (l->open == 0) return;
     }
+}
+
+void link_know(struct link *l, const struct wire_member *m)
+{
+    l->member = *m;
+    l->host = m->host;
+    l->known = true;
 }
 
 static uint32_t greeting(const struct links *n, const struct link *l)
@@ -220,6 +229,7 @@ void link_tick(struct links *n, struct link *l)
     pccl_ns since = n->now - l->wanted_at;
     if (since < time_to_link(n, l)) {
         pccl_ns patience = PCCL_TIME_TO_LINK(n->deadline) / 3;
+        way_try_other(n, l, time_to_link(n, l) / 3);
         if (l->open == 0)
             dial(n, l);
         else if (since >= link_time(n, l, patience) && is_stale(n, l))
@@ -257,9 +267,7 @@ void links_want(struct links *n, const struct wire_member *m,
 {
     struct link *l = link_find(n, m->id, true);
     if (!l) return;
-    l->addr = m->addr;
-    l->host = m->host;
-    l->known = true;
+    link_know(l, m);
     l->wanted = true;
     if (connections > l->want) l->want = connections;
     l->sought = true; /* a new attempt */

@@ -14,6 +14,7 @@
 #include "frame.h"
 #include "links.h"
 #include "probe.h"
+#include "relay.h"
 
 enum {
     POOL_HIGH_RTT = 8,            /* connections of a high-RTT link */
@@ -38,16 +39,21 @@ struct link {
     struct link *next;
     uint64_t id;
     uint64_t host;
-    struct wire_addr addr;
-    bool known;    /* addr is valid: the peer has been in a proposal */
-    bool wanted;   /* a proposal needs it (rule R3) */
-    bool sought;   /* something needs it, and it is not open yet, or has yet to
-                      show that it is alive (rule R3d) */
-    bool failed;   /* ... and could not be made in time */
-    bool carried;  /* data passed over it since it was opened */
-    bool silent;   /* that is why it was lost */
-    bool outward;  /* a dial of this end opened it, the last time */
-    uint32_t want; /* connections to have, once something needs the link */
+    struct wire_member member; /* where dials go (rule N2) */
+    uint32_t turn;  /* of dials; of the one that opened it, while it is open */
+    bool known;     /* member is valid: the peer has been in a proposal */
+    bool wanted;    /* a proposal needs it (rule R3) */
+    bool sought;    /* something needs it, and it is not open yet, or has yet to
+                       show that it is alive (rule R3d) */
+    bool failed;    /* ... and could not be made in time */
+    bool carried;   /* data passed over it since it was opened */
+    bool silent;    /* that is why it was lost */
+    bool outward;   /* a dial of this end opened it, the last time */
+    bool relayed;   /* over a relay (rule N11), which is the member... */
+    uint64_t relay; /* ... or 0: the master */
+    struct wire_member relay_member;
+    pccl_ns listen_at; /* when to listen there anew */
+    uint32_t want;     /* connections to have, once something needs the link */
     uint32_t open, dialing, redials;
     uint32_t generation; /* all connections of lower ones are closed (R3f) */
     uint32_t attempt;    /* number of the last proposal that wanted it */
@@ -148,6 +154,7 @@ struct links {
     struct link_client clients[CLIENT_COUNT];
     struct p2p_client p2p;
     struct guest_client guests;
+    struct relay relay; /* what this member does for others */
     struct frame_route routes[CONN_USE_COUNT][FRAME_TYPE_COUNT];
     uint8_t *region; /* this member's, REGION_SIZE bytes; NULL: none */
     struct probe probe;
@@ -174,6 +181,8 @@ uint32_t links_rank(const struct links *n, uint64_t id);
 void links_freeze(struct links *n);
 
 struct link *link_find(struct links *n, uint64_t id, bool create);
+/* The member may be dialed from now on. */
+void link_know(struct link *l, const struct wire_member *m);
 /* Something needs the link: it is made, and widened, by rule R3. */
 void link_need(struct links *n, struct link *l);
 /* From now on the link has as many connections as a ring needs. */
@@ -198,6 +207,15 @@ void link_drop_unexpected(struct links *n, struct link *l);
 void region_offer(struct links *n);
 /* The region of the other end of a link; NULL: it has none, or is gone. */
 const uint8_t *region_of(const struct links *n, const struct link *l);
+
+/* Rule N2: a dial has opened the link. */
+void way_found(struct links *n, const struct conn *c);
+/* Rule N2: leaves dials that have had the time of an address. */
+void way_try_other(struct links *n, struct link *l, pccl_ns time);
+
+/* Dials the member, or the relay that leads to it. NO_CONN: impossible now. */
+uint32_t link_dial(struct links *n, uint64_t id, uint64_t host,
+                   const struct wire_addr *addr);
 
 /* --- this folder only --- */
 /* Rule R7: that share of the deadline. With a high RTT a lost packet needs

@@ -25,6 +25,11 @@ static bool end_hello(void *user, struct conn *c)
     return true;
 }
 
+static bool end_relay(void *user, struct conn *c)
+{
+    return conn_open(user, c);
+}
+
 static bool begin_fill(void *user, struct conn *c)
 {
     const struct links *n = user;
@@ -85,6 +90,7 @@ static void receive_own(struct links *n)
     } rows[] = {
         {CONN_OF_LINK, FRAME_HELLO, {ON_GREETING, begin_hello, end_hello}},
         {CONN_OF_P2P_LINK, FRAME_HELLO, {ON_GREETING, begin_hello, end_hello}},
+        {CONN_OF_LINK, FRAME_RELAY, {ON_ACCEPTED, begin_hello, end_relay}},
         {CONN_OF_LINK, FRAME_FILL, {ON_GREETING, begin_fill, end_fill}},
         {CONN_OF_P2P_LINK, FRAME_FILL, {ON_GREETING, begin_fill, end_fill}},
         {CONN_OF_LINK, FRAME_PING, {ON_OPEN, begin_ping, NULL}},
@@ -104,6 +110,7 @@ bool links_init(struct links *n, const struct driver *driver,
     n->driver = *driver;
     n->deadline = deadline;
     n->fill_size = FRAME_FILL_SIZE;
+    n->relay.pipe = RELAY_PIPE;
     n->pool_auto = pool_size == 0;
     n->pool_size = pool_size > 0 ? pool_size : 1;
     if (n->pool_size > POOL_MAX) n->pool_size = POOL_MAX;
@@ -128,6 +135,7 @@ void links_free(struct links *n)
             n->table[i] = next;
         }
     }
+    relay_free(n);
     for (uint32_t i = 0; i < n->conn_end; i++) {
         if (!n->conns[i]) continue;
         pool_give(&n->pool, n->conns[i]->scratch);
@@ -169,6 +177,7 @@ void links_drop(struct links *n, uint64_t id)
     struct link *l = *slot;
     if (!l) return;
     l->wanted = l->sought = false; /* nothing is dialed again */
+    way_leave(n, l);
     link_close(n, l);
     *slot = l->next;
     free_link(n, l);
@@ -217,6 +226,10 @@ static bool is_used(const struct links *n, const struct link *l)
 static void check_silence(struct links *n, const struct conn *c)
 {
     pccl_ns limit = link_time(n, c->link, PCCL_TIME_TO_DETECT(n->deadline));
+    if (c->leg) {
+        if (relay_is_late(n, c)) conn_close(n, c->number);
+        return;
+    }
     if (n->now - c->last_recv < limit) return;
     if (c->state == CONN_DIALED && c->link) return; /* link_tick() judges */
     if (c->state == CONN_OPEN && c->peer && !n->p2p.waits(c->peer)) return;
@@ -228,7 +241,10 @@ static void check_silence(struct links *n, const struct conn *c)
 static void tick_links(struct links *n)
 {
     for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)
-        for (struct link *l = n->table[i]; l; l = l->next) link_tick(n, l);
+        for (struct link *l = n->table[i]; l; l = l->next) {
+            way_tick(n, l);
+            link_tick(n, l);
+        }
 }
 
 void links_tick(struct links *n, pccl_ns now)

@@ -15,7 +15,8 @@ struct conn;
 struct links;
 
 enum {
-    CONNS_MAX = 16384, /* connections of one member */
+    CONNS_MAX = 16384,        /* connections of one member */
+    LINK_STRANGERS_MAX = 128, /* of them, before their HELLO */
     /* Bytes of a region: a head of 4 KiB, 8 slots of 2 buffers of 1 MiB. */
     REGION_HEAD = 4096,
     REGION_SIZE = REGION_HEAD + 8 * 2 * 1024 * 1024,
@@ -35,6 +36,19 @@ void links_want(struct links *n, const struct wire_member *m,
 void links_unwant(struct links *n);
 /* Links that could not be made may be tried again. */
 void links_retry(struct links *n);
+/* Rules N10, N11: the pairs of a proposal that are linked over a relay. Those
+ * of this member change their way, those that it relays may come. */
+struct relay_way {
+    uint64_t a, b;
+    uint64_t relay; /* a member, or 0: the master */
+    struct wire_member member;
+};
+void links_set_ways(struct links *n, const struct relay_way *ways,
+                    uint32_t count);
+/* The view in force has these ways: relayed connections of others end. */
+void links_prune(struct links *n);
+/* Connections that this member relays, joined ones; and bytes so far. */
+uint32_t links_relays(const struct links *n, uint64_t *bytes);
 /* A message of the master may explain connections that wait for it. */
 void links_resume(struct links *n);
 enum link_status { LINK_WAITS, LINK_OPEN, LINK_FAILED };
@@ -119,6 +133,7 @@ bool conn_is_open(const struct links *n, uint32_t number);
 bool conn_is_parked(const struct links *n, uint32_t number);
 bool conn_is_p2p(const struct links *n, uint32_t number);
 bool conn_is_of_guest(const struct links *n, uint32_t number);
+bool conn_is_relay(const struct links *n, uint32_t number);
 /* Nothing more is read now: the program has many messages to take. */
 bool conn_is_full(const struct links *n, uint32_t number);
 /* The member at the other end of an open connection of a link; or 0. */

@@ -1,6 +1,7 @@
 /* shared_memory.c - see shared_memory.h. */
 #include "shared_memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,22 @@ static size_t file_size(uint32_t size)
     return CHANNEL_PAGE + 2 * (size_t)size;
 }
 
-/* Memory without a name, of a size that nobody can change; -1: none. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
+#endif
+
+/* No program will ever be run from it: some systems give no other memory. */
+static int make_nameless(const char *name)
+{
+    int fd =
+        memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd;
+}
+
+/* Memory without a name, for this user, of a size that nobody can change; -1:
+ * none. */
 static int make_sealed(const char *name, size_t size,
                        struct channel_offer *offer)
 {
@@ -25,9 +41,9 @@ static int make_sealed(const char *name, size_t size,
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur)
         return -1;
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = make_nameless(name);
     if (fd < 0) return -1;
-    if (ftruncate(fd, (off_t)size) == 0 &&
+    if (fchmod(fd, S_IRUSR | S_IWUSR) == 0 && ftruncate(fd, (off_t)size) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ==
             0 &&
         getrandom(&offer->nonce, sizeof offer->nonce, 0) ==
@@ -85,6 +101,13 @@ bool shared_memory_make(struct shared_memory *s, uint32_t size,
     return true;
 }
 
+/* Nameless, of that size, and of this user: root could open anybody's. */
+static bool is_offered(const struct stat *st, size_t size)
+{
+    return S_ISREG(st->st_mode) && st->st_nlink == 0 &&
+           st->st_uid == geteuid() && st->st_size == (off_t)size;
+}
+
 /* Looks before it opens: opening some kinds of file has effects. */
 static int open_sealed(const struct channel_offer *offer, size_t size,
                        int flags)
@@ -92,14 +115,12 @@ static int open_sealed(const struct channel_offer *offer, size_t size,
     char path[64];
     struct stat st;
     (void)snprintf(path, sizeof path, "/proc/%u/fd/%u", offer->pid, offer->fd);
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 0 ||
-        st.st_size != (off_t)size)
-        return -1;
+    if (stat(path, &st) != 0 || !is_offered(&st, size)) return -1;
     int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return -1;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 &&
-        st.st_size == (off_t)size)
+        is_offered(&st, size))
         return fd;
     close(fd);
     return -1;
@@ -137,6 +158,23 @@ void shared_memory_free(struct shared_memory *s)
     shared_region_free(&s->lent);
     if (s->memory) munmap(s->memory, s->mapped);
     s->memory = NULL;
+}
+
+/* The owner of /proc/PID would be root's for a process that has changed its
+ * user. */
+bool shared_memory_is_own(uint32_t pid)
+{
+    char path[32], text[2048];
+    unsigned real, effective;
+    (void)snprintf(path, sizeof path, "/proc/%u/status", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *line = strstr(text, "\nUid:");
+    return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
+           real == geteuid() && effective == geteuid();
 }
 
 /* -------------------------------------------------------------- regions */

@@ -39,6 +39,10 @@ bool shared_memory_make(struct shared_memory *s, uint32_t size,
 bool shared_memory_open(struct shared_memory *s,
                         const struct channel_offer *offer);
 
+/* The process is of this user (rule L10): memory of others is not read, even if
+ * this user may. */
+bool shared_memory_is_own(uint32_t pid);
+
 /* The other end has opened it, or never will. */
 void shared_memory_settle(struct shared_memory *s);
 void shared_memory_free(struct shared_memory *s);

@@ -77,11 +77,27 @@ void edges_measured(struct master *m, uint32_t link,
         if (rtt > 0) bandwidth_rtt(m->edges, x, p->slot, rtt, m->now);
         return;
     }
+    if (order_is_bad(&m->groups[p->group], p->info.id, edge->peer)) {
+        edges_slow(m, p->group, p->info.id, edge->peer);
+        return;
+    }
     /* An edge that carries no data counts as very slow. */
     bool silent = edge->kind == EDGE_SILENT;
     bandwidth_measured(m->edges, x, p->slot, silent ? 1 : edge->rate, rtt,
                        edge->kind == EDGE_AT_LEAST ? BANDWIDTH_AT_LEAST
                                                    : BANDWIDTH_SATURATED,
+                       m->now);
+}
+
+void edges_slow(struct master *m, uint32_t group, uint64_t a, uint64_t b)
+{
+    uint32_t x = edges_link_of(m, group, a), y = edges_link_of(m, group, b);
+    if (!m->edges || x == MASTER_NO_LINK || y == MASTER_NO_LINK) return;
+    uint32_t from = m->peers[x].slot, to = m->peers[y].slot;
+    if (from == MASTER_NO_PLACE || to == MASTER_NO_PLACE) return;
+    bandwidth_measured(m->edges, from, to, 1, PCCL_S, BANDWIDTH_SATURATED,
+                       m->now);
+    bandwidth_measured(m->edges, to, from, 1, PCCL_S, BANDWIDTH_SATURATED,
                        m->now);
 }
 
@@ -150,7 +166,12 @@ bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b)
     struct master_group *g = &m->groups[group];
     if (!both_known(m, group, a, b, &x, &y)) return false;
     if (silence_is_suspect(m, x) || silence_is_suspect(m, y)) return false;
-    fail(m, g, x, y, take(g, a, b));
+    struct master_edge *e = take(g, a, b);
+    uint32_t relay =
+        e->relayed ? edges_link_of(m, group, e->relay) : MASTER_NO_LINK;
+    if (relay != MASTER_NO_LINK && silence_is_suspect(m, relay)) return false;
+    if (e->bad) relays_failed(m, e);
+    fail(m, g, x, y, e);
     return true;
 }
 
@@ -170,7 +191,10 @@ void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
     if (!both_known(m, group, a, b, &x, &y)) return;
     struct master_edge *e = take(g, a, b);
     e->breaks = carried ? 0 : e->breaks + 1;
-    if (e->breaks > MASTER_BREAKS_MAX) fail(m, g, x, y, e);
+    if (e->breaks <= MASTER_BREAKS_MAX) return;
+    if (e->bad) relays_failed(m, e);
+    e->breaks = 0;
+    fail(m, g, x, y, e);
 }
 
 void edges_forget_gone(struct master *m, uint32_t group)

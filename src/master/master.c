@@ -44,6 +44,7 @@ static const uint32_t may_send_in[WIRE_TYPE_COUNT] = {
     [WIRE_OFFER] = STATE_BIT(MEMBER),
     [WIRE_OFFERS_GET] = STATE_BIT(CONNECTED),
     [WIRE_PARTIAL] = STATE_BIT(MEMBER),
+    [WIRE_RELAY] = STATE_BIT(CONNECTED),
 };
 
 void master_init(struct master *m, const struct master_config *config)
@@ -58,6 +59,8 @@ void master_init(struct master *m, const struct master_config *config)
     if (m->alone && m->minimum > m->quorum) m->quorum = m->minimum;
     m->warn_after = config->warn_after;
     m->key = config->key;
+    if (config->memory) memory_take(m, config->memory);
+    m->may_relay = config->relays;
     m->edges = config->edges;
     m->probe_bytes =
         config->probe_bytes > 0 ? config->probe_bytes : MASTER_PROBE_BYTES;
@@ -281,6 +284,18 @@ static void forward_dial_request(struct master *m, uint32_t link,
     master_send(m, to, &call);
 }
 
+/* Rule N12a. */
+static void on_relay(struct master *m, uint32_t link,
+                     const struct wire_msg *msg)
+{
+    if (!relays_take(m, msg)) {
+        master_drop(m, link, "nobody is to be relayed so");
+        return;
+    }
+    m->out.relay(m->out.user, link, msg);
+    move(m, link, PEER_FREE);
+}
+
 static void on_received(struct master *m, uint32_t link,
                         const struct wire_msg *msg)
 {
@@ -343,6 +358,9 @@ static void on_received(struct master *m, uint32_t link,
         return;
     case WIRE_STATUS_GET:
         if (m->out.status) m->out.status(m->out.user, link, msg->status.json);
+        return;
+    case WIRE_RELAY:
+        on_relay(m, link, msg);
         return;
     case WIRE_OFFER:
         offers_take(m, link, msg);
@@ -539,6 +557,9 @@ void master_step(struct master *m, const struct master_event *event)
     case MASTER_EVIDENCE:
         silence_evidence(m, event);
         return; /* nothing follows before the next tick */
+    case MASTER_SLEPT:
+        silence_slept(m, event->gap);
+        return;
     }
     enum master_peer_state state = PEER_FREE;
     if (plain) state = m->peers[event->link].state;

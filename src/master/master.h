@@ -27,6 +27,8 @@
 #include "../base/evidence.h"
 #include "../base/wire.h"
 #include "bandwidth.h"
+#include "edges.h"
+#include "memory.h"
 #include "offers.h"
 #include "step_samples.h"
 
@@ -209,23 +211,6 @@ struct master_wait {
     uint32_t from; /* while a circle is searched */
 };
 
-/* A pair whose link was lost, or could not be made. */
-struct master_edge {
-    uint64_t a, b;      /* member ids */
-    uint32_t breaks;    /* silent losses since data passed */
-    bool bad;           /* it cannot be linked, or passes no data (rule R4) */
-    pccl_ns bad_at;     /* since when */
-    uint32_t failed[2]; /* last round in which a, b reported it (R4f) */
-};
-
-/* Record of a group's shared state; it outlives the members (rule S4). */
-struct master_record {
-    bool used;
-    uint32_t number; /* of the group */
-    uint64_t revision, structure, content;
-    uint64_t stamp; /* of the last change; the oldest record is replaced */
-};
-
 struct master_group {
     bool used;
     bool restart;      /* a round must begin */
@@ -286,6 +271,7 @@ enum master_note_kind {
     NOTE_ABORTED,
     NOTE_DIFFERS, /* its tensors differ; reason: which tensor, and whose */
     NOTE_CUT,     /* `peer` and `other` cannot exchange data */
+    NOTE_RELAYED, /* ... but over `relay`, or, NULL, over the master */
     NOTE_STALLED, /* reason: who keeps others waiting (rule W5) */
     NOTE_NO_RING, /* reported after VIEW for some of the unreachable pairs */
 };
@@ -294,7 +280,8 @@ struct master_note {
     enum master_note_kind kind;
     const struct master_peer *peer;  /* all but VIEW */
     const struct master_peer *other; /* NO_RING: `peer` cannot reach it */
-    uint32_t more;                   /* ... and number of pairs not named */
+    const struct master_peer *relay;
+    uint32_t more; /* NO_RING: and number of pairs not named */
     const char *reason;
     uint32_t old_epoch, epoch, old_size, size, joined;
     pccl_ns took; /* VIEW: from the cause to the decision */
@@ -331,6 +318,12 @@ struct master_output {
     void (*look)(void *user, const struct wire_member *peer);
     /* A connection asks for the status (rule W6); NULL: nobody gets it. */
     void (*status)(void *user, uint32_t link, bool json);
+    /* Keeps that (rule J1). False: not now; asked again. NULL: keeps nothing.
+     */
+    bool (*remember)(void *user, const struct master_memory *memory);
+    /* The connection is relayed from now on (rule N12): the link is free. May
+     * be NULL without `relays`. */
+    void (*relay)(void *user, uint32_t link, const struct wire_msg *msg);
 };
 
 struct master {
@@ -357,6 +350,7 @@ struct master {
     uint32_t group_end; /* groups from this number on were never used */
     bool founded;       /* there has been a first view */
     bool job, alone;    /* as configured */
+    bool may_relay;     /* likewise */
     bool left, waits;   /* since there was none; as told to the operator */
     uint64_t sync_last; /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
@@ -377,6 +371,9 @@ struct master {
     uint32_t sorted[PEERS_MAX];
     struct wire_member members[PEERS_MAX];
     struct wire_op ops[WIRE_OPS_MAX];
+    struct wire_relay relays[WIRE_RELAYS_MAX];
+    uint32_t relay_count;
+    uint16_t loads[PEERS_MAX]; /* pairs that a member relays */
     uint16_t paths[1 << MASTER_EXACT_MAX];
 };
 
@@ -388,12 +385,13 @@ enum master_event_type {
     MASTER_QUORUM, /* quorum has changed */
     MASTER_SEARCHED,
     MASTER_EVIDENCE,
+    MASTER_SLEPT, /* time has left out `gap` (rule M15) */
 };
 
 struct master_event {
     enum master_event_type type;
     uint32_t link;
-    pccl_ns now;
+    pccl_ns now, gap;
     const struct wire_msg *msg;
     struct wire_addr addr;
     uint32_t quorum;
@@ -410,8 +408,10 @@ struct master_config {
     pccl_ns deadline;
     uint32_t quorum, minimum; /* of the first view; of any (M14) */
     pccl_ns warn_after;       /* notes waits of that age (rule W5); 0: none */
+    bool relays;              /* offers to relay (N10b) */
     bool job, alone;     /* ranks of one job (M2b); nobody starts any (M2d) */
     struct wire_key key; /* random; proof of membership between peers */
+    const struct master_memory *memory; /* of a former master, or NULL */
     /* An empty store of PEERS_MAX slots, which outlives the master; NULL: no
      * measurements, and rings are not optimized. */
     struct bandwidth *edges;
@@ -521,6 +521,7 @@ void limits_extend(struct master *m, uint32_t link, pccl_ns since);
 void silence_tick(struct master *m);
 void silence_heard(struct master *m, uint32_t link);
 void silence_evidence(struct master *m, const struct master_event *event);
+void silence_slept(struct master *m, pccl_ns gap); /* M15 */
 /* The peer is silent: one heartbeat is missing, at least. */
 bool silence_is_suspect(const struct master *m, uint32_t link);
 /* What the peer owes may not count against it now: it is alive and cannot run,
@@ -539,26 +540,9 @@ void blocked_reported(struct master *m, uint32_t link,
                       const struct wire_msg *msg);
 void blocked_clear(struct master_group *g);
 
-/* edges.c: links between peers. */
-void edges_add(struct master *m, uint32_t link);
-void edges_remove(struct master *m, uint32_t link);
-void edges_measured(struct master *m, uint32_t link,
-                    const struct wire_edge *edge);
-/* Both are peers of the group. */
-bool edges_is_pair(const struct master *m, uint32_t group, uint64_t a,
-                   uint64_t b);
-/* The pair cannot be linked, as either end reports (R4a). False: that does not
- * count, because one of them is not known, or silent. */
-bool edges_failed(struct master *m, uint32_t group, uint64_t a, uint64_t b);
-/* The same, to be judged when the round has all reports. */
-void edges_report(struct master *m, uint32_t group, uint64_t a, uint64_t b);
-/* The link of the pair was lost, as either end reports (R4e). */
-void edges_broken(struct master *m, uint32_t group, uint64_t a, uint64_t b,
-                  bool carried);
-void edges_forget_gone(struct master *m, uint32_t group);
-/* Every pair that was bad before `since` may be tried again (rule R3h). */
-void edges_retry(struct master *m, uint32_t group, pccl_ns since);
-uint32_t edges_link_of(const struct master *m, uint32_t group, uint64_t id);
+/* memory.c: false: what is to follow has to wait (J1). A new master begins. */
+bool memory_keep(struct master *m);
+void memory_take(struct master *m, const struct master_memory *memory);
 
 /* optimize.c: PROBING and SOLVING. True: the state has changed. */
 bool optimize_begin(struct master *m, uint32_t group); /* OPEN */
@@ -579,21 +563,5 @@ void optimize_order(struct master *m, uint32_t group, uint32_t count);
 /* sites.c: groups m->sorted[0..count) into sites, in m->sites. Returns the
  * number of sites if hierarchical all-reduce pays off, else 0. */
 uint32_t sites_find(struct master *m, uint32_t count);
-
-/* order.c: a ring over m->members[0..count) without the group's bad pairs.
- * m->order[i] is an index into members; the given permutation is changed as
- * little as needed. False if no ring was found; in worlds of up to
- * MASTER_EXACT_MAX there is none. */
-bool order_ring(struct master *m, uint32_t group, uint32_t count);
-/* As kept[0..count) who goes on where no ring has all (R4b); their number. */
-uint32_t order_split(struct master *m, uint32_t group, uint32_t count,
-                     bool *kept);
-/* After a survey: the largest set that is connected by the links it made. */
-uint32_t order_component(struct master *m, uint32_t group, uint32_t count,
-                         bool *kept);
-/* World size up to which all pairs are linked. It is larger across hosts: with
- * direct links a member waits for one delay, in a ring for all of them. */
-uint32_t order_mesh_max(const struct wire_member *members, uint32_t count);
-bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b);
 
 #endif

@@ -4,6 +4,7 @@
 #include "../base/env.h"
 #include "../base/fork_guard.h"
 #include "../base/log.h"
+#include "../base/run_key.h"
 #include "master_server.h"
 
 #include <arpa/inet.h>
@@ -110,9 +111,29 @@ pcclResult_t pcclCreateMaster(ccoip_socket_address_t listen_address,
     return pcclSuccess;
 }
 
+/* PCCL_TOKEN_FILE. *given: the run has a key. */
+static bool read_key(struct run_key *key, bool *given)
+{
+    char error[200];
+    const char *missing;
+    const char *path = getenv("PCCL_TOKEN_FILE");
+    *given = path && *path != '\0';
+    if (!*given) return true;
+    if (!secure_is_available(&missing))
+        LOG(LOG_ERR, "pcclRunMaster: PCCL_TOKEN_FILE: %s", missing);
+    else if (run_key_read(key, path, error, sizeof error))
+        return true;
+    else
+        LOG(LOG_ERR, "pcclRunMaster: PCCL_TOKEN_FILE: %s", error);
+    return false;
+}
+
 static pcclResult_t run(pcclMasterInstance_t *m)
 {
     char error[128];
+    struct run_key key;
+    bool keyed;
+    if (!read_key(&key, &keyed)) return pcclInvalidUsage;
     m->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     if (!m->loop) return pcclInternalError;
     struct master_server_options options = {
@@ -120,11 +141,14 @@ static pcclResult_t run(pcclMasterInstance_t *m)
         .host = m->host,
         .port = m->port,
         .deadline = env_deadline_ns(warn_deadline),
+        .relays = env_relays(),
         .warn_after = env_stall_ns(warn_stall),
         .warn = warn_line,
         .quorum = 1,
+        .key = keyed ? key.bytes : NULL,
     };
     m->server = master_server_open(&options, error, sizeof error);
+    run_key_forget(&key, sizeof key);
     if (!m->server) {
         LOG(LOG_ERR, "pcclRunMaster: %s port %u: %s", m->host,
             (unsigned)m->port, error);

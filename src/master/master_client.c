@@ -2,6 +2,8 @@
 #include "master_server.h"
 
 #include "../base/io_addr.h"
+#include "../base/same_user.h"
+#include "../base/secure_socket.h"
 #include "../base/wire.h"
 
 #include <errno.h>
@@ -16,6 +18,8 @@
 
 struct client {
     int fd;
+    struct secure_keys keys;
+    struct secure *secure; /* NULL: in clear */
     pccl_ns until;
     uint8_t *in; /* one frame */
     size_t size;
@@ -84,13 +88,38 @@ static bool connect_to(struct client *c, const char *host, uint16_t port)
     return done;
 }
 
+static bool prove(struct client *c, const uint8_t *key)
+{
+    char why[256];
+    if (!key) {
+        same_user_read_environment();
+        if (same_user_admits(c->fd, true, why, sizeof why)) return true;
+        snprintf(c->error, c->error_size, "%s", why);
+        return false;
+    }
+    secure_psk_of_key(&c->keys.own, key);
+    c->secure = secure_open(&c->keys, SECURE_DIALER);
+    if (!c->secure) return false;
+    for (int rc = 0; (rc = secure_greet(c->fd, c->secure)) != 1;) {
+        if (rc == 0 && ready(c, POLLIN)) continue;
+        if (rc < 0)
+            snprintf(c->error, c->error_size, "%s",
+                     secure_fault_text(secure_fault(c->secure)));
+        return false;
+    }
+    return true;
+}
+
 static bool ask(struct client *c, bool json)
 {
     struct wire_msg msg = {.type = WIRE_STATUS_GET};
     msg.status.json = json;
     size_t size = wire_encode(&msg, c->in);
     /* It is smaller than any socket's buffer. */
-    if (send(c->fd, c->in, size, MSG_NOSIGNAL) == (ssize_t)size) return true;
+    struct iovec part = {c->in, size};
+    ssize_t sent = c->secure ? secure_send(c->fd, c->secure, &part, 1)
+                             : send(c->fd, c->in, size, MSG_NOSIGNAL);
+    if (sent == (ssize_t)size) return true;
     snprintf(c->error, c->error_size, "%s", strerror(errno));
     return false;
 }
@@ -121,8 +150,12 @@ static bool receive(struct client *c, FILE *out)
 {
     bool last = false;
     while (take(c, out, &last)) {
-        if (!ready(c, POLLIN)) return false;
-        ssize_t n = recv(c->fd, c->in + c->size, WIRE_FRAME_MAX - c->size, 0);
+        bool there = c->secure && secure_has_input(c->secure);
+        if (!there && !ready(c, POLLIN)) return false;
+        uint8_t *to = c->in + c->size;
+        size_t room = WIRE_FRAME_MAX - c->size;
+        ssize_t n = c->secure ? secure_recv(c->fd, c->secure, to, room)
+                              : recv(c->fd, to, room, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
         if (n <= 0) {
             snprintf(c->error, c->error_size,
@@ -134,8 +167,8 @@ static bool receive(struct client *c, FILE *out)
     return last;
 }
 
-bool master_status_print(const char *host, uint16_t port, bool json, FILE *out,
-                         char *error, size_t error_size)
+bool master_status_print(const char *host, uint16_t port, const uint8_t *key,
+                         bool json, FILE *out, char *error, size_t error_size)
 {
     struct client c = {.fd = -1,
                        .until = now_ns() + 10 * PCCL_S,
@@ -145,8 +178,9 @@ bool master_status_print(const char *host, uint16_t port, bool json, FILE *out,
                        .error_size = error_size};
     snprintf(error, error_size, "out of memory");
     bool done = c.in && c.store && connect_to(&c, host, port) &&
-                ask(&c, json) && receive(&c, out);
+                prove(&c, key) && ask(&c, json) && receive(&c, out);
     if (c.fd >= 0) close(c.fd);
+    secure_close(c.secure);
     free(c.in);
     free(c.store);
     return done;

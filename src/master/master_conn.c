@@ -85,6 +85,13 @@ uint32_t master_conn_parts(const struct master_conn *c,
 {
     size_t skip = c->out_done;
     uint32_t count = 0;
+    const struct master_conn *from = c->partner;
+    if (c->relays) {
+        if (!from || from->in_size == from->in_done) return 0;
+        *parts = (struct master_chunk){from->in + from->in_done,
+                                       from->in_size - from->in_done};
+        return 1;
+    }
     for (; count < c->out_count && count < most; count++) {
         const struct master_frame *f =
             c->out[(c->out_first + count) % c->out_capacity];
@@ -96,6 +103,12 @@ uint32_t master_conn_parts(const struct master_conn *c,
 
 void master_conn_sent(struct master_conn *c, size_t size)
 {
+    struct master_conn *from = c->partner;
+    if (c->relays) {
+        from->in_done += size;
+        if (from->in_done == from->in_size) from->in_done = from->in_size = 0;
+        return;
+    }
     c->out_done += size;
     while (c->out_count > 0 && c->out_done >= c->out[c->out_first]->size) {
         size_t rest = c->out_done - c->out[c->out_first]->size;
@@ -104,8 +117,44 @@ void master_conn_sent(struct master_conn *c, size_t size)
     }
 }
 
+void master_conn_relay(struct master_conn *c)
+{
+    c->relays = true;
+    memmove(c->in, c->in + c->in_done, c->in_size - c->in_done);
+    c->in_size -= c->in_done;
+    c->in_done = 0;
+}
+
+bool master_conn_reads(const struct master_conn *c)
+{
+    return !c->relays || c->in_size - c->in_done < c->in_capacity;
+}
+
+static bool widen(struct master_conn *c)
+{
+    if (c->in_capacity >= CONN_RELAY_MAX) return true;
+    uint8_t *in = realloc(c->in, CONN_RELAY_MAX);
+    if (!in) return false;
+    c->in = in;
+    c->in_capacity = CONN_RELAY_MAX;
+    return true;
+}
+
+bool master_conn_join(struct master_conn *c, struct master_conn *partner)
+{
+    if (!widen(c) || !widen(partner)) return false;
+    c->partner = partner;
+    partner->partner = c;
+    return true;
+}
+
 uint8_t *master_conn_room(struct master_conn *c, size_t *size)
 {
+    if (c->relays && c->in_size == c->in_capacity) {
+        memmove(c->in, c->in + c->in_done, c->in_size - c->in_done);
+        c->in_size -= c->in_done;
+        c->in_done = 0;
+    }
     PCCL_ASSERT(c->in_size < c->in_capacity);
     *size = c->in_capacity - c->in_size;
     return c->in + c->in_size;

@@ -13,6 +13,7 @@ enum {
      * frames, so a full queue costs only pointers. */
     CONN_OUT_MAX = 8 * 1024 * 1024,
     CONN_OUT_FRAMES_MAX = 1024,
+    CONN_RELAY_MAX = 64 * 1024, /* bytes held for the partner (rule N12c) */
 };
 
 enum conn_result {
@@ -50,6 +51,12 @@ struct master_conn {
     size_t out_size; /* bytes queued, including those */
     size_t out_max;  /* limits of the two above */
     uint32_t out_frames_max;
+
+    /* Of a connection that is relayed (rule N12): its input is what the partner
+     * sends, as it is. */
+    bool relays, listens;
+    uint64_t from, to;
+    struct master_conn *partner; /* NULL: it waits for one */
 };
 
 struct master_conn *master_conn_new(void); /* NULL: out of memory */
@@ -70,7 +77,14 @@ uint32_t master_conn_parts(const struct master_conn *c,
 /* So many bytes of them are sent. */
 void master_conn_sent(struct master_conn *c, size_t size);
 
-/* Where received bytes go, and how many: never none. */
+/* It sends what comes from now on to its partner, and waits for that. */
+void master_conn_relay(struct master_conn *c);
+/* More is read now: what is held for the partner has a limit. */
+bool master_conn_reads(const struct master_conn *c);
+/* False: out of memory. */
+bool master_conn_join(struct master_conn *c, struct master_conn *partner);
+
+/* Where received bytes go, and how many: never none, if it reads. */
 uint8_t *master_conn_room(struct master_conn *c, size_t *size);
 void master_conn_received(struct master_conn *c, size_t size);
 

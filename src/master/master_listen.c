@@ -3,6 +3,7 @@
 
 #include "../base/fork_guard.h"
 #include "../base/io_addr.h"
+#include "../base/same_user.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -40,6 +41,7 @@ int master_listen(const char *host, uint16_t port, char *error,
     struct io_addr addr;
     const char *step = "address";
     bool any = !host || *host == '\0';
+    same_user_read_environment();
     errno = EADDRNOTAVAIL;
     int fd = -1;
     if (io_addr_numeric(host, port, true, &addr)) fd = listen_at(&addr, &step);
@@ -48,4 +50,16 @@ int master_listen(const char *host, uint16_t port, char *error,
         fd = listen_at(&addr, &step);
     if (fd < 0) snprintf(error, error_size, "%s: %s", step, strerror(errno));
     return fd;
+}
+
+int master_accept(int fd, struct io_addr *from, bool *lacking)
+{
+    *from = (struct io_addr){.size = sizeof from->name};
+    fork_guard_hold();
+    int accepted =
+        fork_guard_keep(accept4(fd, (struct sockaddr *)&from->name, &from->size,
+                                SOCK_NONBLOCK | SOCK_CLOEXEC));
+    *lacking = accepted < 0 && (errno == EMFILE || errno == ENFILE ||
+                                errno == ENOBUFS || errno == ENOMEM);
+    return accepted;
 }

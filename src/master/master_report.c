@@ -151,6 +151,15 @@ bool master_report_note(struct master_report *r, const struct master_note *note,
                ": no connection was made, or it passes small packets only "
                "(check firewalls, routes and the MTU)");
         return true;
+    case NOTE_RELAYED:
+        add_peer(r, line, note->relay ? note->relay : note->peer);
+        append(line, REPORT_SIZE, note->relay ? " relays between " : " and ");
+        if (note->relay) add_peer(r, line, note->peer);
+        if (note->relay) append(line, REPORT_SIZE, " and ");
+        add_peer(r, line, note->other);
+        if (!note->relay)
+            append(line, REPORT_SIZE, " are linked over this coordinator");
+        return true;
     case NOTE_STALLED:
         append(line, REPORT_SIZE, "%s", note->reason);
         return true;

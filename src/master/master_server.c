@@ -8,11 +8,16 @@
 #include "../base/host.h"
 #include "../base/io_addr.h"
 #include "../base/log.h"
+#include "master_gate.h"
+#include "master_keep.h"
 #include "master_listen.h"
+#include "master_looks.h"
 #include "master_report.h"
 #include "master_search.h"
 #include "master_socket.h"
 #include "master_status.h"
+#include "master_watch.h"
+#include "own_clock.h"
 #include "switchboard.h"
 
 #include <errno.h>
@@ -23,15 +28,13 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     ACCEPTS_MAX = 64, /* per turn, so that other connections are served */
     READS_MAX = 16,   /* per turn, likewise */
 };
 
-#define ACCEPT_PAUSE                                                           \
-    .1 /* seconds to wait when the process has no free descriptors */
+#define ACCEPT_PAUSE .1 /* s, when the process has no free descriptors */
 
 /* One connection of the switchboard. */
 struct server_socket {
@@ -39,6 +42,7 @@ struct server_socket {
     struct master_conn *conn;
     ev_io io;
     int fd;
+    struct secure *secure; /* NULL: in clear */
 };
 
 struct master_server {
@@ -50,34 +54,25 @@ struct master_server {
     ev_io listener;
     ev_timer pause; /* no free descriptors: accept again later */
     bool full;      /* no free links: accept again when one is free */
+    struct master_gate gate;
     ev_timer tick;
-    pccl_ns tick_at; /* while the timer runs */
+    struct own_clock clock; /* due: the tick */
     bool stepping;
     bool abort_due;
     int abort_code, abort_rank;
 
-    /* Silent peers that the machine asks about. */
-    struct master_look {
-        uint64_t id, host;
-        uint32_t pid;
-    } looks[PEERS_MAX];
-    uint32_t look_count;
-    uint64_t host; /* this one */
-    struct host_watch watch;
-
+    struct master_looks looks;
     struct searcher *searcher;
     void *edges; /* the store of edges */
+    struct master_keep keep;
     struct master machine;
     struct switchboard board;
 };
 
-static pccl_ns now_ns(void)
+static pccl_ns now_ns(struct master_server *s)
 {
-    struct timespec t;
-    int bad = clock_gettime(CLOCK_MONOTONIC, &t);
-    PCCL_ASSERT(bad == 0);
-    (void)bad;
-    return t.tv_sec * PCCL_S + t.tv_nsec;
+    return own_clock_at(&s->clock, host_time(),
+                        PCCL_TIME_TO_PING(s->options.deadline));
 }
 
 /* -------------------------------------------------- effects of the machine */
@@ -91,19 +86,22 @@ static void send_effect(void *user, const uint32_t *links, uint32_t count,
     switchboard_send(&s->board, links, count, msg);
 }
 
-static void log_close(const struct master_conn *c, const char *reason)
-{
-    char text[IO_ADDR_TEXT_SIZE];
-    LOG(LOG_INFO, "master: closing the connection of %s: %s",
-        io_addr_print(&c->addr, text), reason);
-}
-
 static void close_effect(void *user, uint32_t link, const char *reason)
 {
     struct master_server *s = user;
-    log_close(s->board.links[link], reason);
+    master_gate_log_end(s->board.links[link], reason);
     status_desk_closed(&s->desk, link);
     switchboard_close(&s->board, link);
+}
+
+static void tell(struct master_server *s, enum log_level level, bool urgent,
+                 const char *line)
+{
+    LOG(level, "master: %s", line);
+    if (urgent && s->options.warn)
+        s->options.warn(s->options.user, line);
+    else if (s->options.report)
+        s->options.report(s->options.user, line);
 }
 
 static void note_effect(void *user, const struct master_note *note)
@@ -121,13 +119,9 @@ static void note_effect(void *user, const struct master_note *note)
     }
     status_desk_depart(&s->desk, &s->machine, note);
     if (!master_report_note(&s->report, note, line)) return;
-    LOG(LOG_INFO, "master: %s", line);
     status_desk_note(&s->desk, &s->machine, note, line);
-    bool urgent = note->kind == NOTE_EVICTED || note->kind == NOTE_STALLED;
-    if (urgent && s->options.warn)
-        s->options.warn(s->options.user, line);
-    else if (s->options.report)
-        s->options.report(s->options.user, line);
+    tell(s, LOG_INFO, note->kind == NOTE_EVICTED || note->kind == NOTE_STALLED,
+         line);
 }
 
 static bool search_effect(void *user, const struct master_search *search)
@@ -141,24 +135,62 @@ static bool search_effect(void *user, const struct master_search *search)
 static void look_effect(void *user, const struct wire_member *peer)
 {
     struct master_server *s = user;
-    if (s->look_count == ARRAY_COUNT(s->looks)) return;
-    s->looks[s->look_count++] =
-        (struct master_look){peer->id, peer->host & ~(uint64_t)1, peer->pid};
+    looks_add(&s->looks, peer);
 }
 
 static void status_effect(void *user, uint32_t link, bool json)
 {
     struct master_server *s = user;
-    status_desk_ask(&s->desk, &s->machine, link, json, now_ns());
+    status_desk_ask(&s->desk, &s->machine, link, json, now_ns(s));
+}
+
+static bool remember_effect(void *user, const struct master_memory *memory)
+{
+    struct master_server *s = user;
+    char line[REPORT_SIZE];
+    bool kept =
+        keep_memory(&s->keep, memory, now_ns(s),
+                    PCCL_TIME_TO_PING(s->options.deadline), line, sizeof line);
+    if (*line == '\0') return kept;
+    tell(s, LOG_WARN, true, line);
+    return kept;
+}
+
+static void step(struct master_server *s, struct master_event *event)
+{
+    PCCL_ASSERT(!s->stepping); /* a callback of the options called back */
+    s->stepping = true;
+    event->now = now_ns(s);
+    master_step(&s->machine, event);
+    s->stepping = false;
+}
+
+static void tell_sleep(struct master_server *s, pccl_ns gap)
+{
+    char line[REPORT_SIZE];
+    struct master_event slept = {.type = MASTER_SLEPT, .gap = gap};
+    step(s, &slept);
+    if (gap < s->options.deadline) return;
+    snprintf(line, sizeof line,
+             "the coordinator did not run for %.1f s; that counts against "
+             "nobody",
+             (double)gap / PCCL_S);
+    tell(s, LOG_WARN, false, line);
+}
+
+static void relay_effect(void *user, uint32_t link, const struct wire_msg *msg)
+{
+    struct master_server *s = user;
+    status_desk_closed(&s->desk, link);
+    switchboard_relay(&s->board, link, msg);
 }
 
 static void feed(struct master_server *s, struct master_event event)
 {
-    PCCL_ASSERT(!s->stepping); /* a callback of the options called back */
-    s->stepping = true;
-    event.now = now_ns();
-    master_step(&s->machine, &event);
-    s->stepping = false;
+    (void)now_ns(s);
+    pccl_ns gap = own_clock_take(&s->clock);
+    if (gap > 0) tell_sleep(s, gap);
+    step(s, &event);
 }
 
 /* ---------------------------------------------- effects of the switchboard */
@@ -170,44 +202,39 @@ static void step_effect(void *user, struct master_event *event)
     feed(user, *event);
 }
 
-static void socket_watch(struct server_socket *k, int events)
+static void input_watch(struct server_socket *k)
 {
-    struct ev_loop *loop = k->server->options.loop;
-    if (ev_is_active(&k->io) && (k->io.events & (EV_READ | EV_WRITE)) == events)
-        return;
-    ev_io_stop(loop, &k->io);
-    ev_io_set(&k->io, k->fd, events);
-    ev_io_start(loop, &k->io);
+    master_watch_input(k->server->options.loop, &k->io, k->conn, k->secure);
 }
 
 static enum conn_result flush_effect(void *user, struct master_conn *c)
 {
     (void)user;
     struct server_socket *k = c->user;
-    enum conn_result result = master_socket_flush(k->fd, c);
-    if (result != CONN_END)
-        socket_watch(k, result == CONN_WAIT ? EV_READ | EV_WRITE : EV_READ);
+    enum conn_result result = master_socket_flush(k->fd, k->secure, c);
+    master_watch_flushed(k->server->options.loop, &k->io, c, result);
+    if (c->partner) input_watch(c->partner->user);
     return result;
 }
 
 static void finish_effect(void *user, struct master_conn *c)
 {
     (void)user;
-    const struct server_socket *k = c->user;
-    (void)shutdown(k->fd, SHUT_WR);
+    (void)shutdown(((const struct server_socket *)c->user)->fd, SHUT_WR);
 }
 
 static void socket_free(struct server_socket *k)
 {
     ev_io_stop(k->server->options.loop, &k->io);
     fork_guard_close(k->fd);
+    secure_close(k->secure);
     free(k);
 }
 
 static void end_effect(void *user, struct master_conn *c)
 {
     (void)user;
-    if (c->link != MASTER_NO_LINK && c->lost) log_close(c, c->lost);
+    if (c->link != MASTER_NO_LINK && c->lost) master_gate_log_end(c, c->lost);
     socket_free(c->user);
 }
 
@@ -217,18 +244,19 @@ static void tick_arm(struct master_server *s)
 {
     pccl_ns at = master_next_tick(&s->machine);
     pccl_ns linger = switchboard_next_linger(&s->board);
-    pccl_ns desk = status_desk_next(&s->desk, now_ns());
-    if (linger < at) at = linger;
-    if (desk < at) at = desk;
+    pccl_ns desk = status_desk_next(&s->desk, now_ns(s));
+    at = linger < at ? linger : at;
+    at = desk < at ? desk : at;
     if (at == PCCL_NEVER) {
         ev_timer_stop(s->options.loop, &s->tick);
+        s->clock.due = PCCL_NEVER;
         return;
     }
     /* Never later than it was: restarting it at every event would postpone the
      * tick for ever under steady traffic. */
-    if (ev_is_active(&s->tick) && s->tick_at <= at) return;
-    pccl_ns now = now_ns();
-    s->tick_at = at;
+    if (ev_is_active(&s->tick) && s->clock.due <= at) return;
+    pccl_ns now = now_ns(s);
+    s->clock.due = at > now ? at : now;
     ev_timer_stop(s->options.loop, &s->tick);
     ev_timer_set(&s->tick, at > now ? (double)(at - now) / PCCL_S : 0., 0.);
     ev_timer_start(s->options.loop, &s->tick);
@@ -244,26 +272,23 @@ static void accept_resume(struct master_server *s)
 /* Rule M10. Without an answer the peer is judged by its silence. */
 static void take_looks(struct master_server *s)
 {
-    for (uint32_t i = 0; i < s->look_count; i++) {
-        const struct master_look *l = &s->looks[i];
-        if (l->host != s->host) {
-            if (s->options.look)
-                s->options.look(s->options.user, l->id, l->host, l->pid);
-            continue;
-        }
-        feed(s, (struct master_event){
-                    .type = MASTER_EVIDENCE,
-                    .id = l->id,
-                    .evidence = host_look(&s->watch, l->pid, now_ns())});
+    const struct master_look *l;
+    enum evidence seen;
+    while ((l = looks_take(&s->looks, now_ns(s), &seen)) != NULL) {
+        if (l->host == s->looks.host)
+            feed(s, (struct master_event){.type = MASTER_EVIDENCE,
+                                          .id = l->id,
+                                          .evidence = seen});
+        else if (s->options.look)
+            s->options.look(s->options.user, l->id, l->host, l->pid);
     }
-    s->look_count = 0;
 }
 
 /* The last action of every callback: `aborted` may close the server, so the
  * server may not exist afterwards. */
 static void finish_turn(struct master_server *s)
 {
-    status_desk_settle(&s->desk, &s->machine, now_ns());
+    status_desk_settle(&s->desk, &s->machine, now_ns(s));
     switchboard_turn(&s->board);
     take_looks(s);
     tick_arm(s);
@@ -290,18 +315,19 @@ static void socket_read(struct server_socket *k)
 {
     struct switchboard *b = &k->server->board;
     struct master_conn *c = k->conn;
-    for (uint32_t i = 0; i < READS_MAX && !c->lost; i++) {
+    for (uint32_t i = 0; i < READS_MAX && !c->lost && master_conn_reads(c);
+         i++) {
         size_t room, got;
         (void)master_conn_room(c, &room);
-        enum conn_result result = master_socket_receive(k->fd, c, &got);
-        if (result == CONN_WAIT) return;
-        if (result == CONN_END) {
-            switchboard_lose(b, c, "closed by the peer");
-            return;
-        }
+        const char *why;
+        enum conn_result result = master_gate_receive(&k->server->gate, k->fd,
+                                                      k->secure, c, &got, &why);
+        if (result == CONN_END) switchboard_lose(b, c, why);
+        if (result != CONN_DONE) return;
         switchboard_received(b, c, got);
         if (got < room) return;
     }
+    if (!c->lost) input_watch(k);
 }
 
 static void on_socket(struct ev_loop *loop, ev_io *io, int events)
@@ -316,10 +342,9 @@ static void on_socket(struct ev_loop *loop, ev_io *io, int events)
 
 static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     struct master_server *s = timer->data;
-    switchboard_linger(&s->board, now_ns());
+    switchboard_linger(&s->board, now_ns(s));
     feed(s, (struct master_event){.type = MASTER_TICK});
     finish_turn(s);
 }
@@ -339,46 +364,58 @@ static bool socket_add(struct master_server *s, int fd,
     io_addr_tune(fd, from);
     k->server = s;
     k->fd = fd;
+    if (s->gate.keyed) k->secure = secure_open(&s->gate.keys, SECURE_ACCEPTOR);
     ev_io_init(&k->io, on_socket, fd, EV_READ);
     k->io.data = k;
     ev_io_start(s->options.loop, &k->io);
-    k->conn = switchboard_accept(&s->board, &addr, k);
+    if (!s->gate.keyed || k->secure)
+        k->conn = switchboard_accept(&s->board, &addr, k);
     if (k->conn) return true;
     socket_free(k);
     return false;
 }
 
+/* Rule M1a. What has come from the stranger meanwhile may be its HELLO. */
+static void make_room(struct master_server *s)
+{
+    struct master_conn *c;
+    while (switchboard_is_full(&s->board) &&
+           (c = switchboard_stranger(&s->board))) {
+        socket_read(c->user);
+        if (!c->lost && switchboard_stranger(&s->board) == c)
+            switchboard_lose(&s->board, c, "made room for a newer connection");
+        switchboard_turn(&s->board);
+    }
+}
+
 /* False: no further connection can be accepted now. */
 static bool accept_one(struct master_server *s)
 {
+    make_room(s);
     if (switchboard_is_full(&s->board)) {
         LOG(LOG_DEBUG, "master: no free link, newcomers wait");
         s->full = true;
         ev_io_stop(s->options.loop, &s->listener);
         return false;
     }
-    struct io_addr from = {.size = sizeof from.name};
-    fork_guard_hold();
-    int fd = fork_guard_keep(accept4(s->fd, (struct sockaddr *)&from.name,
-                                     &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    struct io_addr from;
+    bool lacking;
+    int fd = master_accept(s->fd, &from, &lacking);
+    if (fd >= 0 && !master_gate_admits(&s->gate, fd, &from)) return true;
     if (fd >= 0 && socket_add(s, fd, &from)) return true;
-    if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-                   errno == ENOMEM)) {
-        /* The connection stays in the backlog and the listener readable. */
+    if (fd < 0 && lacking) {
         LOG(LOG_WARN, "master: cannot accept: %s", strerror(errno));
         ev_io_stop(s->options.loop, &s->listener);
         ev_timer_set(&s->pause, ACCEPT_PAUSE, 0.);
         ev_timer_start(s->options.loop, &s->pause);
         return false;
     }
-    return true; /* the connection is already gone */
+    return fd >= 0 || errno != EAGAIN; /* or the connection is gone */
 }
 
 static void on_listener(struct ev_loop *loop, ev_io *io, int events)
 {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     struct master_server *s = io->data;
     for (uint32_t i = 0; i < ACCEPTS_MAX && accept_one(s); i++) continue;
     finish_turn(s);
@@ -393,16 +430,19 @@ static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
 
 /* ------------------------------------------------------- opening, closing */
 
-static void machine_init(struct master_server *s, const struct wire_key *key)
+static void machine_init(struct master_server *s, const struct wire_key *key,
+                         const struct master_memory *memory)
 {
     struct master_config config = {
         .out = {s, send_effect, close_effect, note_effect, search_effect,
-                look_effect, status_effect},
+                look_effect, status_effect, remember_effect, relay_effect},
+        .memory = memory,
         .deadline = s->options.deadline,
         .quorum = s->options.quorum,
         .minimum = s->options.minimum,
         .job = s->options.job,
         .alone = !s->options.job,
+        .relays = s->options.relays,
         .warn_after = s->options.warn_after,
         .key = *key,
         .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),
@@ -426,47 +466,74 @@ static void watchers_init(struct master_server *s)
     ev_io_start(s->options.loop, &s->listener);
 }
 
+/* What has to be there before a machine can be. */
+static bool open_parts(struct master_server *s,
+                       const struct master_server_options *o, char *error,
+                       size_t error_size)
+{
+    s->fd = master_listen(o->host, o->port, error, error_size);
+    if (s->fd < 0) return false;
+    s->edges = calloc(1, bandwidth_size(PEERS_MAX));
+    s->searcher = searcher_open(o->loop, s, on_found);
+    if (s->edges && s->searcher) return true;
+    snprintf(error, error_size, "out of memory or descriptors");
+    return false;
+}
+
+static void free_parts(struct master_server *s)
+{
+    if (s->searcher) searcher_close(s->searcher);
+    if (s->fd >= 0) fork_guard_close(s->fd);
+    keep_close(&s->keep);
+    free(s->edges);
+    free(s);
+}
+
+static struct master_server *server_new(const struct master_server_options *o)
+{
+    struct master_server *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->fd = -1;
+    s->clock.due = PCCL_NEVER;
+    s->options = *o;
+    s->looks.host = host_id();
+    master_gate_open(&s->gate, o->key);
+    s->options.host = NULL; /* borrowed for this call only */
+    if (s->options.deadline <= 0)
+        s->options.deadline = DEADLINE_DEFAULT_MS * PCCL_MS;
+    return s;
+}
+
 struct master_server *master_server_open(const struct master_server_options *o,
                                          char *error, size_t error_size)
 {
     struct wire_key key;
+    struct master_memory memory;
+    bool any = false;
     if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key) {
         snprintf(error, error_size, "getrandom: %s", strerror(errno));
         return NULL;
     }
-    struct master_server *s = calloc(1, sizeof *s);
+    struct master_server *s = server_new(o);
     if (!s) {
         snprintf(error, error_size, "out of memory");
         return NULL;
     }
-    s->fd = master_listen(o->host, o->port, error, error_size);
-    if (s->fd < 0) {
-        free(s);
-        return NULL;
-    }
-    s->options = *o;
-    s->host = host_id();
-    s->options.host = NULL; /* borrowed for this call only */
-    if (s->options.deadline <= 0)
-        s->options.deadline = DEADLINE_DEFAULT_MS * PCCL_MS;
-    s->edges = calloc(1, bandwidth_size(PEERS_MAX));
-    s->searcher = searcher_open(o->loop, s, on_found);
-    if (!s->edges || !s->searcher) {
-        snprintf(error, error_size, "out of memory or descriptors");
-        fork_guard_close(s->fd);
-        free(s->edges);
-        if (s->searcher) searcher_close(s->searcher);
-        free(s);
+    if (!open_parts(s, o, error, error_size) ||
+        (o->journal &&
+         !keep_open(&s->keep, o->journal, &memory, &any, error, error_size))) {
+        free_parts(s);
         return NULL;
     }
     struct io_addr local = io_addr_local(s->fd);
     s->port = io_addr_port(&local);
     s->desk.begun = time(NULL);
-    s->desk.host = s->host;
+    s->desk.host = s->looks.host;
     snprintf(s->desk.address, sizeof s->desk.address, "%s:%u",
              o->host ? o->host : "*", (unsigned)s->port);
-    machine_init(s, &key);
+    machine_init(s, &key, any ? &memory : NULL);
     s->report.machine = &s->machine;
+    (void)memory_keep(&s->machine); /* says so if it cannot */
     watchers_init(s);
     return s;
 }
@@ -504,22 +571,15 @@ uint32_t master_server_pending(const struct master_server *server)
 void master_server_write(struct master_server *server, enum status_form form,
                          struct status_writing *writing)
 {
-    pccl_ns begun = now_ns();
+    pccl_ns begun = now_ns(server);
     status_desk_write(&server->desk, &server->machine, form, writing);
-    writing->took = now_ns() - begun;
+    writing->took = now_ns(server) - begun;
     server->desk.took = (double)writing->took / PCCL_S;
 }
 
 const char *master_server_loss(const struct master_server *server)
 {
     return server->desk.loss;
-}
-
-char *master_server_status(struct master_server *server)
-{
-    struct status_writing status;
-    master_server_write(server, STATUS_TEXT, &status);
-    return status.text;
 }
 
 bool master_server_has_ended(const struct master_server *server)
@@ -535,9 +595,6 @@ void master_server_close(struct master_server *server)
     ev_timer_stop(loop, &server->pause);
     ev_timer_stop(loop, &server->tick);
     switchboard_free(&server->board);
-    searcher_close(server->searcher);
     master_free(&server->machine);
-    free(server->edges);
-    fork_guard_close(server->fd);
-    free(server);
+    free_parts(server);
 }

@@ -18,9 +18,14 @@ struct master_server_options {
     const char *host; /* numeric address, NULL for all interfaces (v4 + v6) */
     uint16_t port;    /* 0: any free port */
     pccl_ns deadline; /* 0: default */
+    /* The key of the run, SECURE_KEY_SIZE bytes, borrowed; NULL: none (K1). */
+    const uint8_t *key;
     uint32_t quorum;  /* peers of the first view; they wait for each other */
     uint32_t minimum; /* of members; with fewer the run waits (M14) */
     bool job;         /* of a launcher: it ends with its members (M2b, M2c) */
+    const char *journal; /* file that it remembers in (J1), or NULL; borrowed
+                            until master_server_close() */
+    bool relays;         /* bytes of members that reach nobody else (N10b) */
     void *user;
     /* A line for the log, without newline: "rank 2 (pid 17) lost, ...". */
     void (*report)(void *user, const char *line);
@@ -36,7 +41,8 @@ struct master_server_options {
     void (*look)(void *user, uint64_t id, uint64_t host, uint32_t pid);
 };
 
-/* NULL on failure, with the reason in error. */
+/* NULL on failure, with the reason in error; it begins with "journal " if it is
+ * about that. */
 struct master_server *master_server_open(const struct master_server_options *o,
                                          char *error, size_t error_size);
 uint16_t master_server_port(const struct master_server *server);
@@ -75,10 +81,11 @@ struct status_writing {
 void master_server_write(struct master_server *server, enum status_form form,
                          struct status_writing *writing);
 
-/* Asks the coordinator at that address for its status and prints it. False:
- * `error` says why. Blocks for ten seconds at most. */
-bool master_status_print(const char *host, uint16_t port, bool json, FILE *out,
-                         char *error, size_t error_size);
+/* Asks the coordinator at that address, with the key of its run or NULL, for
+ * its status and prints it. False: `error` says why. Blocks for ten seconds at
+ * most. */
+bool master_status_print(const char *host, uint16_t port, const uint8_t *key,
+                         bool json, FILE *out, char *error, size_t error_size);
 
 void master_server_close(struct master_server *server);
 

@@ -10,7 +10,8 @@ static bool would_block(void)
     return errno == EAGAIN || errno == EWOULDBLOCK;
 }
 
-static ssize_t send_some(int fd, const struct master_conn *c)
+static ssize_t send_some(int fd, struct secure *secure,
+                         const struct master_conn *c)
 {
     struct master_chunk parts[SOCKET_PARTS_MAX];
     struct iovec vectors[SOCKET_PARTS_MAX];
@@ -21,13 +22,21 @@ static ssize_t send_some(int fd, const struct master_conn *c)
         vectors[i].iov_len = parts[i].size;
     }
     header.msg_iovlen = count;
+    if (secure) return secure_send(fd, secure, vectors, count);
     return sendmsg(fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-enum conn_result master_socket_flush(int fd, struct master_conn *c)
+enum conn_result master_socket_flush(int fd, struct secure *secure,
+                                     struct master_conn *c)
 {
-    while (c->out_count > 0) {
-        ssize_t sent = send_some(fd, c);
+    /* Who has not proved the key is told nothing. */
+    if (secure && secure_state(secure) != SECURE_OPEN) {
+        if (c->out_count > 0) return CONN_END;
+        return secure_flush(fd, secure) ? CONN_DONE : CONN_WAIT;
+    }
+    struct master_chunk next;
+    while (master_conn_parts(c, &next, 1) > 0) {
+        ssize_t sent = send_some(fd, secure, c);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0) return would_block() ? CONN_WAIT : CONN_END;
         master_conn_sent(c, (size_t)sent);
@@ -35,13 +44,14 @@ enum conn_result master_socket_flush(int fd, struct master_conn *c)
     return CONN_DONE;
 }
 
-enum conn_result master_socket_receive(int fd, struct master_conn *c,
-                                       size_t *got)
+enum conn_result master_socket_receive(int fd, struct secure *secure,
+                                       struct master_conn *c, size_t *got)
 {
     size_t room;
     uint8_t *to = master_conn_room(c, &room);
     for (;;) {
-        ssize_t size = recv(fd, to, room, MSG_DONTWAIT);
+        ssize_t size = secure ? secure_recv(fd, secure, to, room)
+                              : recv(fd, to, room, MSG_DONTWAIT);
         if (size > 0) {
             *got = (size_t)size;
             return CONN_DONE;

@@ -17,7 +17,18 @@ bool order_is_bad(const struct master_group *g, uint64_t a, uint64_t b)
     return false;
 }
 
+bool order_is_missing(const struct master_group *g, uint64_t a, uint64_t b)
+{
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct master_edge *e = &g->edges[i];
+        bool same = (e->a == a && e->b == b) || (e->a == b && e->b == a);
+        if (same && e->bad && !e->relayed) return true;
+    }
+    return false;
+}
+
 struct ring_search {
+    bool relayed; /* with pairs that are relayed (rule N10c) */
     const struct master_group *group;
     const struct wire_member *members;
     uint32_t count;
@@ -26,7 +37,9 @@ struct ring_search {
 
 static bool bad(const struct ring_search *s, uint16_t a, uint16_t b)
 {
-    return order_is_bad(s->group, s->members[a].id, s->members[b].id);
+    uint64_t x = s->members[a].id, y = s->members[b].id;
+    return s->relayed ? order_is_missing(s->group, x, y)
+                      : order_is_bad(s->group, x, y);
 }
 
 /* ------------------------------------------------------------- small worlds */
@@ -160,13 +173,30 @@ bool order_ring(struct master *m, uint32_t group, uint32_t count)
     if (count < 2 || g->edge_count == 0) return true;
     struct ring_search s = {
         .group = g, .members = m->members, .count = count, .order = m->order};
-    return count <= MASTER_EXACT_MAX ? exact_ring(&s, m->paths) : repair(&s);
+    relays_choose(m, group, count);
+    /* In a large world a search may find what repair() does not. */
+    bool last = count <= MASTER_EXACT_MAX || g->surveyed || g->searched;
+    for (int pass = 0; pass < (last ? 2 : 1); pass++) {
+        s.relayed = pass > 0;
+        if (count <= MASTER_EXACT_MAX ? exact_ring(&s, m->paths) : repair(&s))
+            return true;
+    }
+    return false;
 }
 
 static uint16_t root_of(uint16_t *parents, uint16_t i)
 {
     while (parents[i] != i) i = parents[i] = parents[parents[i]];
     return i;
+}
+
+/* Rule N10e: where all pairs were tried, the relays that are left are good. */
+static bool is_joined(const struct master *m, uint32_t group, uint32_t i,
+                      uint32_t j)
+{
+    return m->groups[group].survey_size <= SURVEY_ALL_MAX &&
+           !order_is_missing(&m->groups[group], m->members[i].id,
+                             m->members[j].id);
 }
 
 /* A survey has tried pairs at distances 1, 2, 4, ... of the proposed order. */
@@ -184,7 +214,9 @@ static void unite(struct master *m, uint32_t group, uint32_t count,
         const struct master_peer *p = &m->peers[m->sorted[i]];
         for (uint32_t k = 0; BIT(k) <= size / 2; k++) {
             uint16_t other = at[(p->proposed_place + BIT(k)) % size];
-            if (p->lacks & BIT(k) || other == 0) continue;
+            if (other == 0) continue;
+            if (p->lacks & BIT(k) && !is_joined(m, group, i, other - 1u))
+                continue;
             uint16_t root = root_of(parents, (uint16_t)i);
             parents[root_of(parents, (uint16_t)(other - 1))] = root;
         }
@@ -195,6 +227,7 @@ uint32_t order_component(struct master *m, uint32_t group, uint32_t count,
                          bool *kept)
 {
     uint16_t parents[PEERS_MAX] = {0}, sizes[PEERS_MAX];
+    relays_choose(m, group, count);
     for (uint32_t i = 0; i < count; i++) {
         parents[i] = (uint16_t)i;
         sizes[i] = 0;
@@ -245,7 +278,8 @@ static uint32_t greedy_split(struct ring_search *s, bool *kept)
 uint32_t order_split(struct master *m, uint32_t group, uint32_t count,
                      bool *kept)
 {
-    struct ring_search s = {.group = &m->groups[group],
+    struct ring_search s = {.relayed = true,
+                            .group = &m->groups[group],
                             .members = m->members,
                             .count = count,
                             .order = m->order};

@@ -26,7 +26,8 @@ static void add_number(char *text, uint32_t value)
 static bool is_bad(const struct master *m, uint32_t group, uint32_t i,
                    uint32_t j)
 {
-    return order_is_bad(&m->groups[group], m->members[i].id, m->members[j].id);
+    return order_is_missing(&m->groups[group], m->members[i].id,
+                            m->members[j].id);
 }
 
 /* Names the members that this one cannot reach. Only those of `among` (NULL:

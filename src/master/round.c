@@ -59,7 +59,8 @@ void round_fault(struct master *m, uint32_t link, const struct wire_msg *msg)
         if (msg->fault.cause == REFRESH_FAIL)
             round_force(g, p->rank, p->rank, &name, VERDICT_FAILED);
         if (msg->fault.cause == REFRESH_UNREACHABLE &&
-            edges_failed(m, p->group, p->info.id, msg->fault.peer))
+            edges_failed(m, p->group, p->info.id, msg->fault.peer) &&
+            !relays_can(m, p->group, p->info.id, msg->fault.peer))
             round_force(g, p->rank, p->rank, &name, VERDICT_UNREACHABLE);
     }
     g->broken_at = m->now;
@@ -179,7 +180,9 @@ static void propose(struct master *m, uint32_t group)
     if (!g->ring && !g->surveyed && !g->searched && count > MASTER_EXACT_MAX) {
         g->stuck = true;
         if (optimize_search(m, group, false)) return;
+        g->searched = true;
         count = round_next_view(m, group);
+        g->ring = order_ring(m, group, count);
     }
     if (!g->ring && partition_resolve(m, group, count)) return;
     if (!g->ring) {
@@ -188,6 +191,7 @@ static void propose(struct master *m, uint32_t group)
     g->small = count <= order_mesh_max(m->members, count);
     g->mesh = g->ring && g->small && !any_bad_pair(g);
     g->tree = g->ring && !g->mesh && !any_bad_pair(g);
+    relays_list(m, group, count);
     g->phase = GROUP_PROPOSED;
     g->survey = g->survey && g->ring && !g->surveyed && !g->mesh;
     g->survey_size = count;
@@ -416,6 +420,7 @@ static void end_round(struct master *m, uint32_t group)
     round_ops_clear(g);
     optimize_installed(m, group, count);
     edges_forget_gone(m, group);
+    relays_note(m, group);
     if (count > 0 && !g->ring) note_blockers(m, group);
     for (uint32_t i = 0; i < count; i++) {
         /* A member asked to leave while the view was being installed. */
@@ -463,7 +468,7 @@ static bool advance(struct master *m, uint32_t group)
             g->restart = true;
             return true;
         }
-        if (!may_install(m, group)) return false;
+        if (!may_install(m, group) || !memory_keep(m)) return false;
         end_round(m, group);
         return true;
     case GROUP_OPEN:

@@ -74,6 +74,8 @@ void round_send_proposal(struct master *m, uint32_t group, uint32_t count)
     msg.view.survey = g->survey;
     msg.order_count = identity ? 0 : count;
     msg.order = m->order;
+    msg.relay_count = m->relay_count;
+    msg.relays = m->relays;
     msg.site_count = g->mesh ? sites_find(m, count) : 0;
     msg.sites = m->sites;
     msg.epoch = 0;

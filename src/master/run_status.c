@@ -43,6 +43,8 @@ const char *run_event_kind(enum master_note_kind kind)
     case NOTE_CUT:
     case NOTE_NO_RING:
         return "unreachable";
+    case NOTE_RELAYED:
+        return "relayed";
     case NOTE_REGISTERED:
         return "registered";
     }
@@ -257,6 +259,26 @@ static void add_offers(const struct master *m, uint32_t group,
     }
 }
 
+/* Rule N10: the pairs that are linked over a third one. */
+static void add_relays(const struct master *m, uint32_t group,
+                       struct growing_text *out)
+{
+    const struct master_group *g = &m->groups[group];
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        const struct master_edge *e = &g->edges[i];
+        uint32_t a = edges_link_of(m, group, e->a);
+        uint32_t b = edges_link_of(m, group, e->b);
+        uint32_t relay = edges_link_of(m, group, e->relay);
+        if (!e->told || a == MASTER_NO_LINK || b == MASTER_NO_LINK) continue;
+        text_add(out, "  ranks %" PRIu32 " and %" PRIu32 " are linked over ",
+                 m->peers[a].rank, m->peers[b].rank);
+        if (relay == MASTER_NO_LINK)
+            text_add(out, "this coordinator\n");
+        else
+            text_add(out, "rank %" PRIu32 "\n", m->peers[relay].rank);
+    }
+}
+
 void run_status_text(const struct status_source *s, struct growing_text *out)
 {
     const struct master *m = s->machine;
@@ -281,6 +303,7 @@ void run_status_text(const struct status_source *s, struct growing_text *out)
         text_add(out, "\n");
         add_peers(m, m->group_list[i], out);
         add_offers(m, m->group_list[i], out);
+        add_relays(m, m->group_list[i], out);
     }
     add_links(m, out);
     add_events(s->events, out);

@@ -1,5 +1,5 @@
 /* silence.c - whom the master does not hear, and what follows (rules M8, M10,
- * M11).
+ * M11, M15).
  *
  * Silence alone does not tell a process without CPU time from a dead host. The
  * driver is asked for evidence when the first heartbeats are missing, so that
@@ -52,23 +52,35 @@ static void note(struct master *m, uint32_t link, enum master_note_kind kind)
     master_note_send(m, &n);
 }
 
+/* After an outage of that length: TCP tries again within it. */
+static void give_time(struct master *m, pccl_ns gap)
+{
+    pccl_ns grace = gap + m->deadline / 2 - PCCL_TIME_TO_LOSE(m->deadline);
+    for (uint32_t i = 0; i < m->link_end; i++) {
+        pccl_ns *since = &m->peers[i].silence.since;
+        if (!is_known(&m->peers[i])) continue;
+        if (*since < m->now + grace) *since = m->now + grace;
+        limits_extend(m, i, *since);
+    }
+}
+
 void silence_heard(struct master *m, uint32_t link)
 {
     struct master_peer *p = &m->peers[link];
     pccl_ns gap = m->now - m->heard_at;
     bool deaf = is_deaf(m);
     m->heard_at = m->now;
-    for (uint32_t i = 0; deaf && i < m->link_end; i++) {
-        pccl_ns *since = &m->peers[i].silence.since;
-        if (!is_known(&m->peers[i])) continue;
-        /* TCP tries again within the time of the outage. */
-        pccl_ns grace = gap + m->deadline / 2 - PCCL_TIME_TO_LOSE(m->deadline);
-        if (*since < m->now + grace) *since = m->now + grace;
-        limits_extend(m, i, *since);
-    }
+    if (deaf) give_time(m, gap);
     if (p->silence.told != EVIDENCE_NONE) note(m, link, NOTE_HEARD);
     p->last_recv = m->now;
     p->silence = (struct master_silence){.since = m->now};
+}
+
+void silence_slept(struct master *m, pccl_ns gap)
+{
+    give_time(m, gap);
+    for (uint32_t i = 0; i < m->link_end; i++)
+        if (m->peers[i].state == PEER_CONNECTED) m->peers[i].last_recv = m->now;
 }
 
 void silence_evidence(struct master *m, const struct master_event *event)

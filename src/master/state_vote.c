@@ -207,6 +207,7 @@ static void complete_part(struct master *m, uint32_t group,
 static void end_sync(struct master *m, uint32_t group)
 {
     struct master_group *g = &m->groups[group];
+    if (!memory_keep(m)) return; /* J1 */
     struct wire_msg msg = group_state(m, group);
     memcpy(msg.sync.text, g->sync_text, sizeof g->sync_text);
     complete_part(m, group, PART_SERVES, &msg);

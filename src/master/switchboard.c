@@ -41,8 +41,11 @@ void switchboard_init(struct switchboard *b, struct master *machine,
 static void destroy(struct switchboard *b, struct master_conn *c)
 {
     b->out.end(b->out.user, c);
-    list_remove(c->link == MASTER_NO_LINK ? &b->closing : &b->open, c);
+    struct switchboard_list *list = &b->open;
+    if (c->link == MASTER_NO_LINK) list = c->relays ? &b->legs : &b->closing;
+    list_remove(list, c);
     b->conn_count--;
+    b->leg_count -= c->relays;
     master_conn_free(c);
 }
 
@@ -50,12 +53,21 @@ void switchboard_free(struct switchboard *b)
 {
     while (b->open.first) destroy(b, b->open.first);
     while (b->closing.first) destroy(b, b->closing.first);
+    while (b->legs.first) destroy(b, b->legs.first);
 }
 
 bool switchboard_is_full(const struct switchboard *b)
 {
     return b->conn_count >= b->limits.conns_max ||
            master_free_link(b->machine) == MASTER_NO_LINK;
+}
+
+struct master_conn *switchboard_stranger(const struct switchboard *b)
+{
+    struct master_conn *c = b->open.first;
+    while (c && (c->lost || b->machine->peers[c->link].state != PEER_CONNECTED))
+        c = c->next;
+    return c;
 }
 
 struct master_conn *switchboard_accept(struct switchboard *b,
@@ -109,22 +121,110 @@ void switchboard_send(struct switchboard *b, const uint32_t *links,
     if (frame) master_frame_release(frame);
 }
 
+static void close_later(struct switchboard *b, struct master_conn *c)
+{
+    list_add(&b->closing, c);
+    c->linger_at = b->machine->now + b->machine->deadline;
+    if (!c->lost) switchboard_touch(b, c);
+}
+
 void switchboard_close(struct switchboard *b, uint32_t link)
 {
     struct master_conn *c = b->links[link];
     b->links[link] = NULL;
     c->link = MASTER_NO_LINK;
     list_remove(&b->open, c);
-    list_add(&b->closing, c);
-    c->linger_at = b->machine->now + b->machine->deadline;
-    if (!c->lost) switchboard_touch(b, c);
+    close_later(b, c);
 }
+
+/* ------------------------------------------------------------------ relaying
+ */
+
+/* Rule N12c: the newest of a kind stay. */
+static void make_room(struct switchboard *b, const struct master_conn *newest)
+{
+    uint32_t most = newest->listens ? 1 : SWITCHBOARD_DIALS_MAX, count = 0;
+    for (struct master_conn *c = b->legs.last; c; c = c->prev) {
+        bool same = c->from == newest->from && c->to == newest->to &&
+                    c->listens == newest->listens;
+        if (c->partner || c->lost || !same || count++ < most) continue;
+        switchboard_lose(b, c, "another connection takes its place");
+        return;
+    }
+}
+
+static struct master_conn *partner_of(const struct switchboard *b,
+                                      const struct master_conn *leg)
+{
+    for (struct master_conn *c = b->legs.first; c; c = c->next) {
+        bool fits = c->from == leg->to && c->to == leg->from;
+        if (fits && !c->partner && !c->lost && c->listens != leg->listens)
+            return c;
+    }
+    return NULL;
+}
+
+static void pass_on(struct switchboard *b, const struct master_conn *c)
+{
+    if (c->partner && !c->partner->lost) switchboard_touch(b, c->partner);
+}
+
+void switchboard_relay(struct switchboard *b, uint32_t link,
+                       const struct wire_msg *msg)
+{
+    struct master_conn *c = b->links[link];
+    pccl_ns patience = b->machine->deadline;
+    b->links[link] = NULL;
+    c->link = MASTER_NO_LINK;
+    list_remove(&b->open, c);
+    if (b->leg_count == SWITCHBOARD_LEGS_MAX) {
+        close_later(b, c);
+        return;
+    }
+    list_add(&b->legs, c);
+    b->leg_count++;
+    master_conn_relay(c);
+    b->relayed += c->in_size;
+    c->from = msg->relay.from;
+    c->to = msg->relay.to;
+    c->listens = msg->relay.listens;
+    if (!c->listens) patience = PCCL_TIME_TO_DETECT(patience);
+    c->linger_at = b->machine->now + patience;
+    make_room(b, c);
+    struct master_conn *partner = partner_of(b, c);
+    if (partner && !master_conn_join(c, partner))
+        switchboard_lose(b, c, "out of memory");
+    if (c->partner) switchboard_touch(b, c);
+    pass_on(b, c);
+}
+
+/* Rule N12e: what it has sent goes out, then the other one is closed. */
+static void part(struct switchboard *b, struct master_conn *c)
+{
+    struct master_conn *other = c->partner;
+    if (!other) return;
+    size_t rest = c->in_size - c->in_done;
+    struct master_frame *frame =
+        rest > 0 ? master_frame_new(c->in + c->in_done, rest) : NULL;
+    list_remove(&b->legs, other);
+    b->leg_count--;
+    other->relays = false;
+    other->partner = c->partner = NULL;
+    other->in_size = other->in_done = 0; /* for nobody */
+    bool kept = rest == 0 || (frame && master_conn_queue(other, frame));
+    if (frame) master_frame_release(frame);
+    close_later(b, other);
+    if (!kept) switchboard_lose(b, other, "out of memory");
+}
+
+/* ------------------------------------------------------------------- bytes */
 
 void switchboard_received(struct switchboard *b, struct master_conn *c,
                           size_t size)
 {
     struct wire_msg msg;
     master_conn_received(c, size);
+    if (c->relays) b->relayed += size;
     while (c->link != MASTER_NO_LINK && !c->lost) {
         struct master_event e = {
             .type = MASTER_RECEIVED, .link = c->link, .msg = &msg};
@@ -146,7 +246,10 @@ void switchboard_received(struct switchboard *b, struct master_conn *c,
             switchboard_lose(b, c, "sent a frame that is too large");
         return;
     }
-    c->in_size = c->in_done = 0; /* nobody asks for it any more */
+    if (c->relays && c->listens && !c->partner && c->in_size > 0)
+        switchboard_lose(b, c, "speaks to nobody");
+    pass_on(b, c);
+    if (!c->relays) c->in_size = c->in_done = 0; /* nobody asks for it */
 }
 
 static void flush(struct switchboard *b, struct master_conn *c)
@@ -162,13 +265,14 @@ static void flush(struct switchboard *b, struct master_conn *c)
     case CONN_DONE:
         break;
     }
-    if (c->link == MASTER_NO_LINK) b->out.finish(b->out.user, c);
+    if (c->link == MASTER_NO_LINK && !c->relays) b->out.finish(b->out.user, c);
 }
 
 static void end(struct switchboard *b, struct master_conn *c)
 {
     uint32_t link = c->link;
     if (link != MASTER_NO_LINK) b->links[link] = NULL;
+    if (c->relays) part(b, c);
     destroy(b, c);
     if (link == MASTER_NO_LINK) return;
     struct master_event e = {.type = MASTER_CLOSED, .link = link};
@@ -194,4 +298,7 @@ void switchboard_linger(struct switchboard *b, pccl_ns now)
     struct master_conn *c = b->closing.first;
     for (; c && c->linger_at <= now; c = c->next)
         switchboard_lose(b, c, "lingered for too long");
+    for (c = b->legs.first; c; c = c->next)
+        if (!c->partner && c->linger_at <= now)
+            switchboard_lose(b, c, "nobody came to be relayed");
 }

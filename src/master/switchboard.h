@@ -21,7 +21,9 @@
 
 enum {
     /* connections of the master, and as many that are closing */
-    SWITCHBOARD_CONNS_MAX = 2 * MASTER_LINKS_MAX,
+    SWITCHBOARD_CONNS_MAX = 3 * MASTER_LINKS_MAX,
+    SWITCHBOARD_LEGS_MAX = MASTER_LINKS_MAX, /* of them, relayed ones */
+    SWITCHBOARD_DIALS_MAX = 4, /* dials that wait, of one end to another */
 };
 
 /* What the driver does. None of them calls the switchboard, but step(). */
@@ -57,6 +59,9 @@ struct switchboard {
     struct switchboard_limits limits;
     struct master *machine;
     struct switchboard_list open, closing; /* with a link; without */
+    struct switchboard_list legs;          /* relayed ones (rule N12) */
+    uint32_t leg_count;
+    uint64_t relayed; /* bytes so far */
     uint32_t conn_count;
     struct master_conn *links[MASTER_LINKS_MAX];
     struct master_conn *dirty[SWITCHBOARD_CONNS_MAX];
@@ -75,6 +80,9 @@ void switchboard_free(struct switchboard *b);
 
 /* No further connection can be accepted now. */
 bool switchboard_is_full(const struct switchboard *b);
+/* The oldest connection before its HELLO, or NULL. While it is full the driver
+ * reads that one once more, and then loses it to make room (rule M1a). */
+struct master_conn *switchboard_stranger(const struct switchboard *b);
 /* A new connection; not while it is full. NULL: out of memory. */
 struct master_conn *switchboard_accept(struct switchboard *b,
                                        const struct wire_addr *addr,
@@ -85,6 +93,11 @@ struct master_conn *switchboard_accept(struct switchboard *b,
 void switchboard_send(struct switchboard *b, const uint32_t *links,
                       uint32_t count, const struct wire_msg *msg);
 void switchboard_close(struct switchboard *b, uint32_t link);
+
+/* The machine has agreed to relay the connection: the link is free, and what
+ * comes is for the other end. */
+void switchboard_relay(struct switchboard *b, uint32_t link,
+                       const struct wire_msg *msg);
 
 /* Bytes have come into master_conn_room(). */
 void switchboard_received(struct switchboard *b, struct master_conn *c,

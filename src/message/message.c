@@ -277,10 +277,11 @@ static void dial(struct messages *m, struct p2p_link *l)
     if (!member) return;
     l->dials++;
     l->host = member->host;
-    const struct driver *d = &m->links->driver;
-    uint32_t number = d->dial(d->user, &member->addr);
-    if (number != NO_CONN &&
-        conn_begin_dial(m->links, number, l->id, l->host)) {
+    const struct link *other = link_find(m->links, l->id, false);
+    uint32_t turn = l->dials - 1 + (other ? other->turn : 0); /* rule N2 */
+    uint32_t number =
+        link_dial(m->links, l->id, l->host, wire_dial_addr(member, turn));
+    if (number != NO_CONN) {
         m->links->conns[number]->peer = l;
         l->conn = number;
         m->poll_set.known = false;

@@ -63,7 +63,7 @@ struct rndv {
     struct keyed keyed;
     uint32_t number;                                /* of the expect */
     enum { RNDV_WAITS, RNDV_RUNS, RNDV_CUT } state; /* of a send */
-    bool uses_cma;                /* a send: the pieces are CMA frames */
+    bool uses_cma;                /* the pieces are, or may be, CMA frames */
     struct rndv *next, *previous; /* of the sends that run */
     const uint8_t *send;          /* the user's buffer of a send, */
     uint8_t *recv;                /* or of a receive */
@@ -225,8 +225,7 @@ bool p2p_link_control(struct messages *m, struct p2p_link *l,
 bool p2p_link_flagged(struct messages *m, struct p2p_link *l,
                       enum frame_type type, uint8_t flags, uint64_t key,
                       uint32_t number, uint64_t size);
-bool p2p_link_announce(struct messages *m, struct p2p_link *l,
-                       const struct rndv *b);
+bool p2p_link_announce(struct messages *m, struct p2p_link *l, struct rndv *b);
 void p2p_link_want(struct messages *m, struct p2p_link *l);
 /* The expect that a frame refers to; NULL: it is cancelled. */
 struct rndv *p2p_link_find_rndv(struct p2p_link *l, const struct frame *f);

@@ -66,7 +66,9 @@ static bool begin_frame(void *user, struct conn *c)
     if (f->type == FRAME_MESSAGE) return begin_message(m, c);
     if (f->type == FRAME_RNDV) return begin_piece(c);
     if (f->type == FRAME_EXPECT) return p2p_link_on_expect(m, l, f);
-    return true;
+    const struct rndv *b =
+        f->type == FRAME_CMA ? p2p_link_find_rndv(l, f) : NULL;
+    return !b || b->uses_cma; /* or it was not announced so */
 }
 
 /* An item is complete. */

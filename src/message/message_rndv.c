@@ -130,13 +130,13 @@ int message_send_rndv(struct messages *m, uint64_t to, uint64_t key,
 }
 
 /* Rule P2P-9: large data of a member of this host are read by CMA. */
-bool p2p_link_announce(struct messages *m, struct p2p_link *l,
-                       const struct rndv *b)
+bool p2p_link_announce(struct messages *m, struct p2p_link *l, struct rndv *b)
 {
     const struct wire_member *member = links_member(m->links, l->id);
-    bool fetch = m->links->driver.cma_read && !l->barred &&
-                 b->size >= CMA_MIN && member && member->host == m->links->host;
-    return p2p_link_flagged(m, l, FRAME_EXPECT, fetch ? FLAG_CMA : 0,
+    b->uses_cma = m->links->driver.cma_read && !l->barred &&
+                  b->size >= CMA_MIN && member &&
+                  member->host == m->links->host;
+    return p2p_link_flagged(m, l, FRAME_EXPECT, b->uses_cma ? FLAG_CMA : 0,
                             b->event.key, b->number, b->size);
 }
 

@@ -144,6 +144,27 @@ static bool connect_any(const char *master, int hint, char *message,
     return result == pcclSuccess;
 }
 
+/* Of a list "a:1,b:2" the first that answers; another one may take over. */
+static bool connect_list(const char *masters, int hint, char *message,
+                         size_t size)
+{
+    struct timespec now, end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += TASK_PATIENCE_S;
+    for (;;) {
+        for (const char *at = masters; *at; at += strspn(at, ",")) {
+            char one[NI_MAXHOST + 8];
+            size_t length = strcspn(at, ",");
+            (void)snprintf(one, sizeof one, "%.*s", (int)length, at);
+            if (connect_any(one, hint, message, size)) return true;
+            at += length;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec > end.tv_sec || !strchr(masters, ',')) return false;
+        (void)poll(NULL, 0, TASK_RETRY_MS);
+    }
+}
+
 static bool view_alone(void)
 {
     struct group *view = group_new(1);
@@ -190,7 +211,7 @@ static bool connect_run(const char *master, const struct slurm_task *task,
     const char *rank = getenv("PCCL_RANK");
     int hint = rank && *rank ? (int)strtol(rank, NULL, 10) : -1;
     return task ? connect_task(task, message, size)
-                : connect_any(master, hint, message, size);
+                : connect_list(master, hint, message, size);
 }
 
 bool world_connect(char *message, size_t size)

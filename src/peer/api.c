@@ -24,11 +24,17 @@ static void warn_unknown(const char *name)
     LOG(LOG_WARN, "%s is not a variable that this library knows", name);
 }
 
+static void warn_idle(const char *name)
+{
+    LOG(LOG_WARN, "%s is a variable of PCCL 1.0 that has no effect here", name);
+}
+
 pcclResult_t pcclInit(void)
 {
     fork_guard_start();
     if (!atomic_exchange(&initialized, true)) {
         env_warn_unknown(warn_unknown);
+        env_warn_idle(warn_idle);
         drain_start();
     }
     return pcclSuccess;
@@ -109,6 +115,23 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params,
     return pcclSuccess;
 }
 
+static bool copy_text(char *to, size_t size, const char *from)
+{
+    size_t length = from ? strlen(from) : 0;
+    if (length >= size) return false;
+    if (length > 0) memcpy(to, from, length);
+    to[length] = '\0';
+    return true;
+}
+
+static bool copy_ways(struct comm_ways *to, const pcclCommOptions_t *from)
+{
+    *to = (struct comm_ways){.ports = ""};
+    return from->size < offsetof(pcclCommOptions_t, token_file) ||
+           (copy_text(to->ports, sizeof to->ports, from->ports) &&
+            copy_text(to->announce, sizeof to->announce, from->announce));
+}
+
 pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
 {
     const size_t first = offsetof(pcclCommOptions_t, evicts_nobody);
@@ -117,12 +140,20 @@ pcclResult_t pcclSetOptions(pcclComm_t *comm, const pcclCommOptions_t *options)
     if (!options || options->size < first)
         return api_leave(comm, pcclInvalidArgument);
     if (comm->session) return api_leave(comm, pcclInvalidUsage);
+    struct comm_ways ways;
+    if (!copy_ways(&ways, options)) return api_leave(comm, pcclInvalidArgument);
     comm->rank_hint = options->rank_hint;
     comm->deadline_ms = options->deadline_ms;
     bool more = options->size >= first + sizeof options->evicts_nobody;
     comm->evicts_nobody = more && options->evicts_nobody != 0;
-    more = options->size >= sizeof *options;
+    more = options->size >= offsetof(pcclCommOptions_t, ports);
     comm->goes_on = more && options->goes_on_with_few != 0;
+    comm->ways = ways;
+    const char *file =
+        options->size >= sizeof *options ? options->token_file : NULL;
+    free(comm->token_file);
+    comm->token_file = file ? strdup(file) : NULL;
+    if (file && !comm->token_file) return api_leave(comm, pcclInternalError);
     return api_leave(comm, pcclSuccess);
 }
 
@@ -153,6 +184,8 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *comm)
     pthread_cond_destroy(&comm->changed);
     comm_calls_close(comm);
     comm_samples_free(comm);
+    comm_key_drop(comm);
+    free(comm->token_file);
     free(comm);
     return pcclSuccess;
 }

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADDRESSES_MAX = 8 }; /* of one name that are tried */
+enum { ADDRESSES_MAX = 32 }; /* of all names that are tried */
+
+/* Between two rounds through a list of masters. */
+#define PAUSE_FIRST (PCCL_S / 10)
+#define PAUSE_LAST (2 * PCCL_S)
 
 pcclResult_t pcclGetVersion(int *version_out)
 {
@@ -62,6 +66,41 @@ static pcclResult_t fail(pcclComm_t *c, pcclResult_t rc, const char *text,
     return api_leave(c, rc);
 }
 
+/* Of a list "a:1,b:2" all that can be resolved now: a host that is down may
+ * have no name. What is no address is an error wherever it stands. */
+static uint32_t read_list(const char *text, struct io_addr *out,
+                          pcclResult_t *rc, const char **error)
+{
+    char one[IO_ADDR_HOST_SIZE + 8];
+    uint32_t count = 0;
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ",");
+        *rc = pcclInvalidArgument;
+        *error = "it is not host:port";
+        if (length >= sizeof one) return 0;
+        memcpy(one, at, length);
+        one[length] = '\0';
+        count += read_address(one, MASTER_PORT, out + count,
+                              ADDRESSES_MAX - count, rc, error);
+        if (*rc == pcclInvalidArgument) return 0;
+        at += length;
+        if (*at == '\0' || count == ADDRESSES_MAX) return count;
+    }
+}
+
+/* The first of them that answers. */
+static pcclResult_t connect_once(pcclComm_t *c, const struct io_addr *found,
+                                 uint32_t count)
+{
+    pcclResult_t rc = pcclMasterConnectionFailed;
+    for (uint32_t i = 0; i < count; i++) {
+        c->params.master_address = to_public(&found[i]);
+        rc = (pcclResult_t)comm_open(c);
+        if (rc != pcclMasterConnectionFailed) break;
+    }
+    return rc;
+}
+
 static pcclResult_t connect_any(pcclComm_t *c)
 {
     const char *text = getenv("PCCL_MASTER");
@@ -72,15 +111,18 @@ static pcclResult_t connect_any(pcclComm_t *c)
     if (!text || *text == '\0')
         return fail(c, pcclInvalidUsage, "",
                     "it names the run, and pccl-master sets it");
-    uint32_t count =
-        read_address(text, MASTER_PORT, found, ADDRESSES_MAX, &rc, &error);
-    if (count == 0) return fail(c, rc, text, error);
-    for (uint32_t i = 0; i < count; i++) {
-        c->params.master_address = to_public(&found[i]);
-        rc = (pcclResult_t)comm_open(c);
-        if (rc != pcclMasterConnectionFailed) break;
+    bool list = strchr(text, ',') != NULL;
+    pccl_ns begun = comm_now();
+    for (pccl_ns pause = PAUSE_FIRST;; pause *= 2) {
+        uint32_t count = read_list(text, found, &rc, &error);
+        if (count == 0) return fail(c, rc, text, error);
+        rc = connect_once(c, found, count);
+        /* A list says that another one may take over. */
+        bool again = list && rc == pcclMasterConnectionFailed &&
+                     comm_now() - begun < c->patience;
+        if (pause > PAUSE_LAST) pause = PAUSE_LAST;
+        if (!again || !comm_pause(c, pause)) return api_leave(c, rc);
     }
-    return api_leave(c, rc);
 }
 
 pcclResult_t pcclConnectFromEnv(const pcclCommCreateParams_t *params,

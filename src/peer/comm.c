@@ -245,6 +245,7 @@ static void send_hello(pcclComm_t *c)
     hello.hello.self.hint = c->rank_hint;
     hello.hello.self.pid = (uint32_t)getpid();
     hello.hello.self.addr.port = c->io.port;
+    hello.hello.self.announced = c->ways.announced;
     hello.hello.fetched = c->offers.fetched;
     hello.hello.revision = c->offers.revision;
     hello.hello.max_stale = c->offers.max_stale;
@@ -267,6 +268,7 @@ static bool allocate(pcclComm_t *c, pccl_ns deadline)
         .driver = {.user = c,
                    .dial = comm_io_dial,
                    .close = comm_io_close,
+                   .dial_master = comm_io_dial_master,
                    .round_trip = comm_io_round_trip},
         .events = {.user = c,
                    .to_master = comm_master_send,
@@ -401,11 +403,11 @@ static int join_run(pcclComm_t *c)
         comm_set_error(c, "out of memory or descriptors");
         return pcclInternalError;
     }
-    if (!force_algorithms(c)) {
+    if (!force_algorithms(c) || !comm_read_ways(c) || !comm_key_take(c)) {
         release(c);
         return pcclInvalidArgument;
     }
-    if (!comm_master_connect(c, deadline, until) || !comm_io_listen(c)) {
+    if (!comm_master_connect(c, deadline, until) || !comm_listen(c)) {
         release(c);
         int why = comm_interrupted(c, until);
         return why ? comm_stop_waiting(c, why, connect_anew)
@@ -490,7 +492,9 @@ void comm_abandon(pcclComm_t *c)
         for (uint32_t i = 0; i < c->io.end; i++) {
             struct comm_socket *s = &c->io.sockets[i];
             if (s->fd >= 0) shared_memory_settle(&s->share);
+            secure_close(s->secure);
         }
+        secure_close(c->master.secure);
         if (c->io.region.memory && c->io.region.fd >= 0) close(c->io.region.fd);
         progress_close(c);
         io_loop_close(&c->background.loop);

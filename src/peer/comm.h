@@ -9,6 +9,8 @@
 #include "../../include/pccl.h"
 #include "../base/fork_guard.h"
 #include "../base/io_loop.h"
+#include "../base/port_range.h"
+#include "../base/secure_socket.h"
 #include "../elastic/session.h"
 #include "../link/send_window.h"
 #include "../link/shared_memory.h"
@@ -30,7 +32,8 @@ enum comm_transport {
 };
 
 struct comm_socket {
-    int fd; /* -1: free */
+    int fd;                /* -1: free */
+    struct secure *secure; /* NULL: bytes in clear (rules K2, K9) */
     bool connecting;
     bool blocked;  /* a send would block */
     bool high_rtt; /* its RTT, or that of others in the ring, is RTT_HIGH or
@@ -43,6 +46,7 @@ struct comm_socket {
     bool event_pending; /* something may have arrived on the socket */
     bool ended; /* nothing more arrives but the bytes that the channel holds */
     bool armed; /* the doorbell of this end */
+    bool own_process; /* of this user, as CMA has found */
 };
 
 /* The thread that runs as long as the communicator is connected. */
@@ -60,12 +64,13 @@ struct comm_self {
 
 /* The connection to the master. */
 struct comm_master {
-    int fd;            /* -1: none */
-    pccl_ns last_recv; /* time of the last received byte */
-    pccl_ns judged_at; /* the last time */
-    bool missed;       /* it is waited for, and that was logged */
-    int poll_fd;       /* epoll set of fd alone; the loop watches it */
-    uint32_t watched;  /* events of fd in that set */
+    int fd;                /* -1: none */
+    struct secure *secure; /* NULL: in clear */
+    pccl_ns last_recv;     /* time of the last received byte */
+    pccl_ns judged_at;     /* the last time */
+    bool missed;           /* it is waited for, and that was logged */
+    int poll_fd;           /* epoll set of fd alone; the loop watches it */
+    uint32_t watched;      /* events of fd in that set */
     struct io_watch watch;
     uint8_t *in, *out; /* bytes that are not parsed, or not sent yet */
     size_t in_size, in_capacity;
@@ -74,10 +79,19 @@ struct comm_master {
 };
 
 /* The sockets that lead to other members. */
+/* Where this member listens and is to be called (rules N1, N3). */
+struct comm_ways {
+    char ports[16], announce[320]; /* pcclSetOptions; "": the environment */
+    struct port_range range;
+    struct wire_addr announced; /* family 0: nothing */
+    uint16_t announced_port;    /* 0: the one where it listens */
+};
+
 struct comm_io {
     int listeners[COMM_LISTENERS_MAX]; /* -1: none */
     struct io_watch listener_watches[COMM_LISTENERS_MAX];
     bool accept_paused; /* out of descriptors, until the next tick */
+    uint64_t refused;   /* connections of other users (rule L9) */
     uint16_t port;
     struct comm_socket *sockets; /* CONNS_MAX, index = connection number */
     uint32_t end;                /* no socket from this index on */
@@ -140,6 +154,10 @@ struct pcclComm_t {
     char error[256];      /* of the last call that failed */
     bool explained;       /* error text of the call under way */
 
+    char *token_file;         /* of pcclSetOptions; NULL: PCCL_TOKEN_FILE */
+    bool keyed;               /* the run has a key (rule K2): */
+    struct secure_keys *keys; /* made when it is needed first */
+
     struct session *session; /* NULL: not connected */
     struct progress progress;
     struct comm_calls calls;
@@ -148,6 +166,7 @@ struct pcclComm_t {
     struct comm_offers offers;
     struct comm_background background;
     struct comm_master master;
+    struct comm_ways ways;
     struct comm_io io;
     struct comm_self self;
     struct comm_samples samples;
@@ -225,10 +244,16 @@ int comm_interrupted(const pcclComm_t *c, pccl_ns until);
 /* Until `changed` is signalled or the time has come; locked. */
 void comm_wait(pcclComm_t *c, pccl_ns until);
 
+/* --- comm_listen.c; all locked --- */
+/* Rules N1, N3: what the program, or the environment, wishes. False: it cannot
+ * be; the error says why. Blocks as long as the resolver does. */
+bool comm_read_ways(pcclComm_t *c);
+bool comm_listen(pcclComm_t *c);
+
 /* --- comm_io.c: sockets; all locked --- */
-bool comm_io_listen(pcclComm_t *c);
 void comm_io_close_all(pcclComm_t *c);
 uint32_t comm_io_dial(void *comm, const struct wire_addr *addr);
+uint32_t comm_io_dial_master(void *comm);
 void comm_io_close(void *comm, uint32_t number);
 /* Closes a connection that broke, and reports it to the engine. */
 void comm_io_lost(pcclComm_t *c, uint32_t number);
@@ -246,6 +271,35 @@ bool comm_io_push(pcclComm_t *c);
 void comm_io_push_to(pcclComm_t *c, uint64_t member);
 /* False: the system has no memory for it; likewise below. */
 bool comm_io_start_watchers(pcclComm_t *c);
+
+/* --- comm_secure.c: the key of the run, and who is let in without one --- */
+/* False: comm_set_error() says why. */
+bool comm_key_take(pcclComm_t *c);
+void comm_key_drop(pcclComm_t *c);
+/* Rules K7, L9. False: not this connection; `why` is empty where the other end
+ * has ended. */
+bool comm_admits(const pcclComm_t *c, int fd, bool called, char *why,
+                 size_t size);
+/* The channel of a connection, in a run with a key. False: out of memory. */
+bool comm_secure_open(const pcclComm_t *c, enum secure_side side,
+                      struct secure **secure);
+/* As recv() and sendmsg() that do not block. */
+ssize_t comm_socket_recv(int fd, struct secure *s, void *to, size_t size);
+ssize_t comm_socket_send(int fd, struct secure *s, const struct iovec *parts,
+                         size_t count);
+/* A connection that failed with EPROTO: its reason goes to the log. */
+void comm_secure_tell(const struct secure *s);
+/* The socket becomes a doorbell (rule K9). */
+void comm_secure_end(struct comm_socket *s);
+static inline bool comm_secure_is_open(const struct secure *s)
+{
+    return !s || secure_state(s) == SECURE_OPEN;
+}
+/* Bytes are received, and no event of the socket will come for them. */
+static inline bool comm_secure_has_input(const struct secure *s)
+{
+    return s && secure_has_input(s);
+}
 
 /* --- comm_watch.c; all locked --- */
 /* Sets the events that the background thread watches in the present state. */
@@ -281,6 +335,8 @@ int comm_prefetch(pcclComm_t *c, const pcclSharedState_t *state,
 int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
               int *error);
 struct wire_addr comm_master_address(const pcclComm_t *c);
+/* Waits so long; false: calls are to stop waiting. */
+bool comm_pause(pcclComm_t *c, pccl_ns time);
 /* Ends before the deadline if the call is to stop waiting by `until`. */
 bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until);
 bool comm_master_start(pcclComm_t *c); /* the loop reads it */

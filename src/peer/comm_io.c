@@ -5,6 +5,7 @@
 #include "../base/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
@@ -61,6 +62,12 @@ uint32_t comm_io_dial(void *comm, const struct wire_addr *addr)
     return number;
 }
 
+uint32_t comm_io_dial_master(void *comm)
+{
+    struct wire_addr addr = comm_master_address(comm);
+    return comm_io_dial(comm, &addr);
+}
+
 void comm_io_close(void *comm, uint32_t number)
 {
     pcclComm_t *c = comm;
@@ -69,6 +76,8 @@ void comm_io_close(void *comm, uint32_t number)
     (void)io_loop_watch(&c->background.loop, &s->watch, 0);
     fork_guard_close(s->fd);
     s->fd = -1;
+    secure_close(s->secure);
+    s->secure = NULL;
     shared_memory_free(&s->share);
 }
 
@@ -89,6 +98,18 @@ static pccl_ns tune(struct comm_socket *s, int fd)
     return rtt;
 }
 
+static bool admits(pcclComm_t *c, int fd, bool called)
+{
+    char why[256];
+    if (comm_admits(c, fd, called, why, sizeof why)) return true;
+    if (why[0] == '\0') return false;
+    uint64_t before = c->io.refused++;
+    if ((before & c->io.refused) == 0)
+        LOG(LOG_WARN, "refused a connection: %s (%" PRIu64 " so far)", why,
+            c->io.refused);
+    return false;
+}
+
 /* True once the outcome is known; reports it to the engine. */
 static bool finish_connecting(pcclComm_t *c, uint32_t number)
 {
@@ -100,6 +121,9 @@ static bool finish_connecting(pcclComm_t *c, uint32_t number)
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
     s->connecting = false;
+    if (error == 0 && !admits(c, s->fd, true)) error = EACCES;
+    if (error == 0 && !comm_secure_open(c, SECURE_DIALER, &s->secure))
+        error = ENOMEM;
     if (error == 0) engine_measured(c->session->engine, number, tune(s, s->fd));
     engine_dialed(c->session->engine, number, error == 0);
     return true;
@@ -128,6 +152,19 @@ uint64_t comm_io_round_trip(void *comm, uint64_t peer)
  * wait, and the other end reads the bytes while they are in the cache. */
 enum { WINDOWS_MAX = 4, TURN_SIZE = 512 * 1024 };
 
+/* Received bytes, as recv(). What waited for the other end's proof leaves with
+ * the next pass. */
+static ssize_t receive_into(struct comm_socket *s, uint8_t *to, size_t size)
+{
+    bool greeting = !comm_secure_is_open(s->secure);
+    ssize_t n = comm_socket_recv(s->fd, s->secure, to, size);
+    int error = errno;
+    if (greeting && comm_secure_is_open(s->secure)) s->blocked = true;
+    if (n < 0 && error == EPROTO && s->secure) comm_secure_tell(s->secure);
+    errno = error;
+    return n;
+}
+
 static bool receive(pcclComm_t *c, uint32_t number)
 {
     struct engine *e = c->session->engine;
@@ -135,12 +172,15 @@ static bool receive(pcclComm_t *c, uint32_t number)
     bool moved = false;
     size_t done = 0;
     for (int i = 0; i < WINDOWS_MAX && done < TURN_SIZE && s->fd >= 0; i++) {
-        if (comm_shm_receives(c, number))
+        if (comm_shm_receives(c, number)) {
+            if (s->secure && comm_shm_sends(c, number)) comm_secure_end(s);
             return comm_shm_receive(c, number) || moved;
+        }
         uint8_t *to;
         size_t size = engine_rx_window(e, number, &to);
         if (size == 0) break;
-        ssize_t n = recv(s->fd, to, size, MSG_DONTWAIT);
+        ssize_t n = receive_into(s, to, size);
+        if (s->secure) moved |= secure_moved(s->secure);
         if (n < 0 && errno == EAGAIN) engine_rx_dry(e, number);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
         if (n <= 0) {
@@ -191,10 +231,12 @@ static bool transmit(pcclComm_t *c, uint32_t number)
             iov[i].iov_len = parts[i].size;
             total += parts[i].size;
         }
-        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
-        ssize_t n = sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = comm_socket_send(s->fd, s->secure, iov, count);
+        if (s->secure) moved |= secure_moved(s->secure);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            s->blocked = true;
+            /* A greeting waits for input, not for room. */
+            s->blocked =
+                comm_secure_is_open(s->secure) || secure_wants_room(s->secure);
             break;
         }
         if (n < 0) {
@@ -204,11 +246,11 @@ static bool transmit(pcclComm_t *c, uint32_t number)
         moved = true;
         c->counters.tcp_sent += (uint64_t)n;
         engine_tx(e, number, (size_t)n);
-        if ((size_t)n < total) {
+        if ((size_t)n < total && !s->secure) {
             s->blocked = true;
             break;
         }
-        done += total;
+        done += (size_t)n;
     }
     return moved;
 }
@@ -230,7 +272,9 @@ static bool move(pcclComm_t *c, bool all)
          * new work. */
         if (s->blocked || engine_may_send(e, i)) moved |= transmit(c, i);
         if (s->fd >= 0 && (all || s->expected)) moved |= receive(c, i);
-        if (s->fd >= 0 && engine_may_send(e, i)) moved |= transmit(c, i);
+        bool opened = s->secure && s->blocked;
+        if (s->fd >= 0 && (opened || engine_may_send(e, i)))
+            moved |= transmit(c, i);
     }
     session_settle(c->session);
     return moved;
@@ -250,7 +294,8 @@ void comm_io_expect(pcclComm_t *c, const struct op *op)
 {
     const struct engine *e = c->session->engine;
     for (uint32_t i = 0; i < c->io.end; i++)
-        c->io.sockets[i].expected = engine_expects_from(e, op, i);
+        c->io.sockets[i].expected = engine_expects_from(e, op, i) ||
+                                    conn_is_relay(c->session->links, i);
 }
 
 bool comm_io_push(pcclComm_t *c)
@@ -309,51 +354,28 @@ static void on_listener_event(void *comm, struct io_watch *w)
             if (lack) comm_pause_accepting(c);
             break;
         }
+        if (!admits(c, fd, false)) {
+            fork_guard_close(fd);
+            continue;
+        }
         uint32_t number = take_number(c, fd);
-        if (number != NO_CONN && engine_accepted(c->session->engine, number)) {
+        if (number != NO_CONN &&
+            comm_secure_open(c, SECURE_ACCEPTOR,
+                             &c->io.sockets[number].secure) &&
+            engine_accepted(c->session->engine, number)) {
             engine_measured(c->session->engine, number,
                             tune(&c->io.sockets[number], fd));
         } else {
             LOG(LOG_WARN, "too many connections: one refused");
-            if (number != NO_CONN) c->io.sockets[number].fd = -1;
+            if (number != NO_CONN) {
+                secure_close(c->io.sockets[number].secure);
+                c->io.sockets[number].secure = NULL;
+                c->io.sockets[number].fd = -1;
+            }
             fork_guard_close(fd);
         }
     }
     progress_changed(c);
-}
-
-static int listen_on(int family)
-{
-    struct io_addr any;
-    if (!io_addr_numeric(NULL, 0, family == AF_INET6, &any)) return -1;
-    fork_guard_hold();
-    int fd = fork_guard_keep(
-        socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (fd < 0) return -1;
-    io_addr_tune_early(fd, NULL);
-    int zero = 0;
-    bool ok = family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY,
-                                               &zero, sizeof zero) == 0;
-    ok = ok && bind(fd, (struct sockaddr *)&any.name, any.size) == 0 &&
-         listen(fd, 1024) == 0;
-    if (ok) return fd;
-    fork_guard_close(fd);
-    return -1;
-}
-
-/* One port serves everything; an IPv6 socket accepts IPv4 as well. */
-bool comm_io_listen(pcclComm_t *c)
-{
-    int fd = listen_on(AF_INET6);
-    if (fd < 0) fd = listen_on(AF_INET);
-    if (fd < 0) {
-        comm_set_error(c, "cannot listen for other peers: %s", strerror(errno));
-        return false;
-    }
-    struct io_addr self = io_addr_local(fd);
-    c->io.listeners[0] = fd;
-    c->io.port = io_addr_port(&self);
-    return true;
 }
 
 bool comm_io_start_watchers(pcclComm_t *c)
@@ -375,6 +397,8 @@ void comm_io_close_all(pcclComm_t *c)
         if (c->io.sockets[i].fd < 0) continue;
         fork_guard_close(c->io.sockets[i].fd);
         c->io.sockets[i].fd = -1;
+        secure_close(c->io.sockets[i].secure);
+        c->io.sockets[i].secure = NULL;
         shared_memory_free(&c->io.sockets[i].share);
     }
     c->io.end = 0;

@@ -40,6 +40,8 @@ static void master_lost(pcclComm_t *c, const char *reason)
     (void)io_loop_watch(&c->background.loop, &m->watch, 0);
     fork_guard_close(m->fd);
     m->fd = -1;
+    secure_close(m->secure);
+    m->secure = NULL;
     m->out_size = 0;
     session_master_gone(c->session, reason);
 }
@@ -48,10 +50,12 @@ void comm_master_flush(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
     while (m->fd >= 0 && m->out_size > 0) {
-        ssize_t n = send(m->fd, m->out + m->out_first, m->out_size,
-                         MSG_DONTWAIT | MSG_NOSIGNAL);
+        struct iovec out = {m->out + m->out_first, m->out_size};
+        ssize_t n = comm_socket_send(m->fd, m->secure, &out, 1);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (n < 0) {
+            /* What it said before it closed tells more. */
+            (void)comm_master_read(c);
             master_lost(c, "the connection to the master broke");
             return;
         }
@@ -121,7 +125,7 @@ static void read_frames(pcclComm_t *c)
     m->in_size -= done;
 }
 
-bool comm_master_read(pcclComm_t *c)
+static bool read_some(pcclComm_t *c)
 {
     struct comm_master *m = &c->master;
     if (m->fd < 0) return false;
@@ -131,9 +135,12 @@ bool comm_master_read(pcclComm_t *c)
         m->in = more;
         m->in_capacity = WIRE_FRAME_MAX;
     }
-    ssize_t n = recv(m->fd, m->in + m->in_size, m->in_capacity - m->in_size,
-                     MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    bool greeting = !comm_secure_is_open(m->secure);
+    ssize_t n = comm_socket_recv(m->fd, m->secure, m->in + m->in_size,
+                                 m->in_capacity - m->in_size);
+    bool none = n < 0 && (errno == EAGAIN || errno == EINTR);
+    if (greeting && comm_secure_is_open(m->secure)) comm_master_flush(c);
+    if (none) return false;
     c->session->now = comm_now();
     links_set_now(c->session->links, c->session->now);
     if (n > 0) {
@@ -145,10 +152,20 @@ bool comm_master_read(pcclComm_t *c)
         m->last_recv = c->session->now;
         read_frames(c);
     } else {
-        master_lost(c, "the master closed the connection");
+        bool secure = m->secure && secure_state(m->secure) == SECURE_BROKEN;
+        master_lost(c, secure ? secure_fault_text(secure_fault(m->secure))
+                              : "the master closed the connection");
     }
     (void)comm_samples_exchange(c);
     return true;
+}
+
+bool comm_master_read(pcclComm_t *c)
+{
+    struct comm_master *m = &c->master;
+    bool some = read_some(c);
+    while (m->fd >= 0 && comm_secure_has_input(m->secure)) some |= read_some(c);
+    return some;
 }
 
 static void on_master_event(void *comm, struct io_watch *w)
@@ -186,6 +203,11 @@ static int await_connect(pcclComm_t *c, int fd, pccl_ns until)
     return error;
 }
 
+bool comm_pause(pcclComm_t *c, pccl_ns time)
+{
+    return await_connect(c, -1, comm_now() + time) == ETIMEDOUT;
+}
+
 struct wire_addr comm_master_address(const pcclComm_t *c)
 {
     const ccoip_socket_address_t *m = &c->params.master_address;
@@ -213,6 +235,11 @@ int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
     if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
         *error = errno;
     if (*error == EINPROGRESS) *error = await_connect(c, fd, end);
+    char why[256];
+    if (*error == 0 && !comm_admits(c, fd, true, why, sizeof why)) {
+        if (why[0]) LOG(LOG_WARN, "refused what answers: %s", why);
+        *error = why[0] ? EACCES : ECONNREFUSED;
+    }
     if (*error != 0) {
         if (fd >= 0) fork_guard_close(fd);
         return -1;
@@ -230,13 +257,20 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
     int error;
     int fd = comm_dial(c, &addr, end < until ? end : until, &error);
     if (fd < 0) {
-        comm_set_error(c, "cannot reach the master at %s: %s",
-                       io_addr_print(&addr, text), strerror(error));
+        comm_set_error(
+            c, "cannot reach the master at %s: %s", io_addr_print(&addr, text),
+            error == EACCES ? "it is not of this user (PCCL_INSECURE=1)"
+                            : strerror(error));
         return false;
     }
     struct epoll_event event = {.events = EPOLLIN};
     if (epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         comm_set_error(c, "cannot watch the master: %s", strerror(errno));
+        fork_guard_close(fd);
+        return false;
+    }
+    if (!comm_secure_open(c, SECURE_DIALER, &m->secure)) {
+        comm_set_error(c, "out of memory for TLS");
         fork_guard_close(fd);
         return false;
     }
@@ -259,5 +293,7 @@ void comm_master_close(pcclComm_t *c)
     struct comm_master *m = &c->master;
     if (m->fd >= 0) fork_guard_close(m->fd);
     m->fd = -1;
+    secure_close(m->secure);
+    m->secure = NULL;
     m->in_size = m->out_size = m->out_first = 0;
 }

@@ -17,7 +17,8 @@ struct fetch {
     pcclComm_t *c;
     pccl_ns until; /* the call stops waiting */
     struct prefetch core;
-    int fd; /* to the member of `attempt`; -1: none */
+    int fd;                /* to the member of `attempt`; -1: none */
+    struct secure *secure; /* its channel; NULL: in clear */
     uint32_t attempt;
     bool blocked;      /* more could be sent */
     bool told;         /* that nobody offers */
@@ -52,16 +53,30 @@ static void hang_up(struct fetch *f)
 {
     if (f->fd >= 0) fork_guard_close(f->fd);
     f->fd = -1;
+    secure_close(f->secure);
+    f->secure = NULL;
 }
 
 /* ------------------------------------------------------------- the master */
 
-static bool send_all(const struct fetch *f, int fd, size_t size, pccl_ns end)
+static bool greet(const struct fetch *f, int fd, struct secure *s, pccl_ns end)
+{
+    for (int rc = s ? 0 : 1; rc <= 0;) {
+        rc = secure_greet(fd, s);
+        if (rc < 0) comm_secure_tell(s);
+        if (rc < 0 || interrupted(f) || comm_now() >= end) return false;
+        if (rc == 0) (void)wait_for(f, fd, POLLIN, end);
+    }
+    return true;
+}
+
+static bool send_all(const struct fetch *f, int fd, struct secure *s,
+                     size_t size, pccl_ns end)
 {
     size_t done = 0;
     while (done < size) {
-        ssize_t n =
-            send(fd, f->out + done, size - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        struct iovec part = {f->out + done, size - done};
+        ssize_t n = comm_socket_send(fd, s, &part, 1);
         if (n > 0) {
             done += (size_t)n;
             continue;
@@ -73,8 +88,8 @@ static bool send_all(const struct fetch *f, int fd, size_t size, pccl_ns end)
     return true;
 }
 
-static bool receive_offers(struct fetch *f, int fd, struct wire_msg *msg,
-                           pccl_ns end)
+static bool receive_offers(struct fetch *f, int fd, struct secure *s,
+                           struct wire_msg *msg, pccl_ns end)
 {
     size_t size = 0;
     size_t used;
@@ -83,7 +98,8 @@ static bool receive_offers(struct fetch *f, int fd, struct wire_msg *msg,
             wire_decode(f->in, size, f->store, msg, &used);
         if (status == WIRE_OK) return msg->type == WIRE_OFFERS;
         if (status == WIRE_BAD) return false;
-        ssize_t n = recv(fd, f->in + size, WIRE_FRAME_MAX - size, MSG_DONTWAIT);
+        ssize_t n =
+            comm_socket_recv(fd, s, f->in + size, WIRE_FRAME_MAX - size);
         if (n > 0) {
             size += (size_t)n;
             continue;
@@ -105,8 +121,12 @@ static bool ask_master(struct fetch *f)
     ask.offer.group = f->c->params.peer_group;
     int fd = comm_dial(f->c, &addr, end, &error);
     if (fd < 0) return false;
-    bool ok = send_all(f, fd, wire_encode(&ask, f->out), end) &&
-              receive_offers(f, fd, &msg, end);
+    struct secure *s = NULL;
+    bool ok = comm_secure_open(f->c, SECURE_DIALER, &s) &&
+              greet(f, fd, s, end) &&
+              send_all(f, fd, s, wire_encode(&ask, f->out), end) &&
+              receive_offers(f, fd, s, &msg, end);
+    secure_close(s);
     fork_guard_close(fd);
     f->core.now = comm_now();
     if (!ok) return false;
@@ -120,15 +140,29 @@ static bool ask_master(struct fetch *f)
 
 /* --------------------------------------------------------------- a member */
 
+/* Rule N2. */
+static int dial_server(struct fetch *f, pccl_ns end)
+{
+    const struct wire_member *server = &f->core.server;
+    const struct wire_addr *first = wire_dial_addr(server, 0);
+    const struct wire_addr *other = wire_dial_addr(server, 1);
+    pccl_ns now = comm_now();
+    int error;
+    if (first == other) return comm_dial(f->c, first, end, &error);
+    int fd = comm_dial(f->c, first, now + (end - now) / 2, &error);
+    return fd >= 0 ? fd : comm_dial(f->c, other, end, &error);
+}
+
 static void dial(struct fetch *f)
 {
     struct prefetch *p = &f->core;
     pccl_ns end = p->since + PCCL_TIME_TO_DETECT(p->deadline);
-    int error;
     hang_up(f);
     f->attempt = p->attempt;
     f->blocked = false;
-    f->fd = comm_dial(f->c, &p->server.addr, earlier(end, f->until), &error);
+    f->fd = dial_server(f, earlier(end, f->until));
+    if (f->fd >= 0 && !comm_secure_open(f->c, SECURE_DIALER, &f->secure))
+        hang_up(f);
     p->now = comm_now();
     prefetch_dialed(p, f->fd >= 0);
 }
@@ -145,9 +179,11 @@ static void send_some(struct fetch *f)
     size_t size;
     f->blocked = false;
     while (!is_over(f) && (size = prefetch_tx_window(&f->core, &from)) > 0) {
-        ssize_t n = send(f->fd, from, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        struct iovec part = {(void *)(uintptr_t)from, size};
+        ssize_t n = comm_socket_send(f->fd, f->secure, &part, 1);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-            f->blocked = true;
+            f->blocked =
+                comm_secure_is_open(f->secure) || secure_wants_room(f->secure);
             return;
         }
         if (n < 0) {
@@ -165,7 +201,7 @@ static void receive_some(struct fetch *f)
     size_t size;
     for (int i = 0; i < TURNS_MAX && !is_over(f); i++) {
         if ((size = prefetch_rx_window(&f->core, &to)) == 0) return;
-        ssize_t n = recv(f->fd, to, size, MSG_DONTWAIT);
+        ssize_t n = comm_socket_recv(f->fd, f->secure, to, size);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (n <= 0) {
             prefetch_closed(&f->core);
@@ -182,7 +218,8 @@ static void run(struct fetch *f)
     if (is_over(f)) return;
     short events = POLLIN;
     if (f->blocked) events |= POLLOUT;
-    if (!wait_for(f, f->fd, events, comm_now() + tick)) return;
+    bool there = comm_secure_has_input(f->secure);
+    if (!there && !wait_for(f, f->fd, events, comm_now() + tick)) return;
     f->core.now = comm_now();
     receive_some(f);
 }
@@ -253,6 +290,7 @@ static bool allocate(struct fetch *f)
 static int fetch(pcclComm_t *c, struct fetch *f, const struct state_list *list,
                  uint64_t max_stale)
 {
+    if (!comm_key_take(c)) return pcclInvalidArgument;
     pccl_ns deadline = comm_own_deadline(c);
     bool ok = prefetch_init(&f->core, list, max_stale, deadline, comm_now());
     if (!ok || !allocate(f)) {

@@ -14,6 +14,7 @@
 enum {
     PIECE = 64 * 1024, /* copied before the other end sees any of it */
     PIECES_MAX = 16,   /* bytes in one pass, as other connections wait */
+    RINGS_MAX = 16,    /* reads of doorbell bytes in one pass, likewise */
 };
 
 /* ------------------------------------------------------------ negotiation */
@@ -126,13 +127,14 @@ static void read_socket(struct comm_socket *s)
 {
     uint8_t rings[256];
     s->event_pending = false;
-    for (;;) {
+    for (int i = 0; i < RINGS_MAX; i++) {
         ssize_t n = recv(s->fd, rings, sizeof rings, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n <= 0) s->ended = true;
         if (n < (ssize_t)sizeof rings) return;
     }
+    s->event_pending = true; /* it rings as fast as this end reads */
 }
 
 bool comm_shm_arm(pcclComm_t *c, uint32_t number)
@@ -243,6 +245,9 @@ bool comm_shm_cma_read(void *comm, uint32_t number,
     pcclComm_t *c = comm;
     struct comm_socket *s = &c->io.sockets[number];
     if (!comm_shm_receives(c, number)) return false;
+    /* The number comes from the other end, through the master. */
+    if (!s->own_process && !shared_memory_is_own(member->pid)) return false;
+    s->own_process = true;
     for (size_t done = 0; done < size;) {
         struct iovec here = {(char *)to + done, size - done};
         struct iovec there = {(void *)(uintptr_t)(address + done), size - done};

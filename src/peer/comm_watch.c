@@ -15,7 +15,10 @@
 static void watch_master(pcclComm_t *c)
 {
     uint32_t want = c->progress.reads_master ? 0 : EPOLLIN;
-    if (c->master.out_size > 0 && !c->progress.reads_master) want |= EPOLLOUT;
+    const struct secure *s = c->master.secure;
+    bool may_send = comm_secure_is_open(s) || secure_wants_room(s);
+    if (c->master.out_size > 0 && may_send && !c->progress.reads_master)
+        want |= EPOLLOUT;
     if (c->master.fd < 0 || want == c->master.watched) return;
     struct epoll_event event = {.events = want};
     if (epoll_ctl(c->master.poll_fd, EPOLL_CTL_MOD, c->master.fd, &event) == 0)
@@ -43,10 +46,14 @@ static uint32_t events_for(const pcclComm_t *c, uint32_t number, bool work)
     bool sends_shared = comm_shm_sends(c, number);
     bool reads = work;
     uint32_t events = 0;
+    uint8_t *to;
     if (comm_shm_receives(c, number) && k->ended) return 0;
     if (open && !owns) return 0;
     if (conn_is_p2p(n, number)) reads = s->leaving && !conn_is_full(n, number);
     if (!open || conn_is_of_guest(n, number)) reads = true;
+    /* What others relay over this member needs no call of its program. */
+    if (conn_is_relay(n, number))
+        reads = engine_rx_window(s->engine, number, &to) > 0;
     if (conn_is_parked(n, number)) reads = false;
     if (k->connecting || (k->blocked && !sends_shared)) events |= IO_WRITE;
     if (!k->connecting && reads) events |= IO_READ;
@@ -79,6 +86,8 @@ void comm_watch(pcclComm_t *c)
                 c->progress.wake_pending = true;
         }
         if (was_left(c, i)) c->progress.wake_pending = true;
+        if ((want & IO_READ) && comm_secure_has_input(k->secure))
+            c->progress.wake_pending = true;
         /* If that fails, the next pass or tick tries again. */
         (void)io_loop_watch(&c->background.loop, &k->watch, want);
     }
@@ -92,9 +101,14 @@ void comm_watch(pcclComm_t *c)
 static bool arm_all(pcclComm_t *c)
 {
     bool there = false;
+    uint8_t *to;
     for (uint32_t i = 0; i < c->io.end; i++) {
-        if (c->io.sockets[i].fd >= 0 && comm_shm_receives(c, i))
+        const struct comm_socket *k = &c->io.sockets[i];
+        if (k->fd < 0) continue;
+        if (comm_shm_receives(c, i))
             there |= comm_shm_arm(c, i);
+        else if (comm_secure_has_input(k->secure))
+            there |= engine_rx_window(c->session->engine, i, &to) > 0;
     }
     return there;
 }

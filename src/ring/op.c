@@ -286,9 +286,7 @@ static bool open_endpoint(struct engine *e, struct op *op, uint32_t i)
                   : links_member(&e->links, op->scope[ep->rank]);
     ep->link = m ? link_find(&e->links, m->id, true) : NULL;
     if (!ep->link) return false;
-    ep->link->addr = m->addr;
-    ep->link->host = m->host;
-    ep->link->known = true;
+    link_know(ep->link, m);
     bool used = op_exchanges(ep);
     if (p->algorithm->widens && (used || p->done == DONE_RING))
         link_widen(&e->links, ep->link);

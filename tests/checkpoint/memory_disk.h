@@ -3,7 +3,7 @@
 #ifndef PCCL_TEST_MEMORY_DISK_H
 #define PCCL_TEST_MEMORY_DISK_H
 
-#include "../../src/checkpoint/file_layer.h"
+#include "../../src/base/file_layer.h"
 
 enum {
     DISK_FILES = 64,

@@ -2,6 +2,7 @@
  * come after them load, and end with the bits of a run that nothing
  * interrupted. The master dies with them, or lives on (rule S4). */
 #include "../../include/pccl.h"
+#include "../master_process.h"
 #include "../patience.h"
 #include "scratch.h"
 
@@ -40,43 +41,10 @@ static uint16_t port;
 static int batons[RANKS][2]; /* a pipe for each rank: it may join */
 static pid_t master;
 
-static ccoip_socket_address_t loopback(uint16_t number)
+static void open_run(void)
 {
-    ccoip_socket_address_t a = {.inet = {.protocol = inetIPv4}, .port = number};
-    a.inet.ipv4.data[0] = 127;
-    a.inet.ipv4.data[3] = 1;
-    return a;
-}
-
-static void be_master(int out)
-{
-    pcclMasterInstance_t *m;
-    uint16_t number;
-    if (pcclCreateMaster(loopback(0), &m) != pcclSuccess ||
-        pcclRunMaster(m) != pcclSuccess ||
-        pcclGetMasterPort(m, &number) != pcclSuccess ||
-        write(out, &number, sizeof number) != sizeof number)
-        _exit(1);
-    (void)pcclMasterAwaitTermination(m);
-    _exit(0);
-}
-
-static void start_master(void)
-{
-    int numbers[2];
-    assert_int_equal(pipe(numbers), 0);
-    master = fork();
-    assert_true(master >= 0);
-    if (master == 0) be_master(numbers[1]);
-    assert_int_equal(read(numbers[0], &port, sizeof port), sizeof port);
-    close(numbers[0]);
-    close(numbers[1]);
-}
-
-static void stop_master(void)
-{
-    (void)kill(master, SIGKILL);
-    (void)waitpid(master, NULL, 0);
+    master = start_master(&port);
+    assert_true(master > 0);
 }
 
 static pcclComm_t *create(void)
@@ -219,9 +187,9 @@ static uint64_t uninterrupted(void)
 {
     struct outcome outcomes[RANKS];
     struct part part = {.last_step = -1};
-    start_master();
+    open_run();
     uint64_t digest = digest_of_all(outcomes, run(&part, outcomes));
-    stop_master();
+    stop_master(master);
     return digest;
 }
 
@@ -232,13 +200,13 @@ static void test_all_is_killed_and_goes_on(void **state)
     uint64_t expected = uninterrupted();
     struct part dies = {.last_step = KILLED_AT, .every = 5};
     struct part resumes = {.last_step = -1, .every = 5, .loads = true};
-    start_master();
+    open_run();
     assert_int_equal(run(&dies, outcomes), 0);
-    stop_master();
-    start_master();
+    stop_master(master);
+    open_run();
     assert_int_equal(digest_of_all(outcomes, run(&resumes, outcomes)),
                      expected);
-    stop_master();
+    stop_master(master);
     int loaded = 0;
     for (int i = 0; i < RANKS; i++) {
         if (outcomes[i].loaded != pcclSuccess) continue;
@@ -262,7 +230,7 @@ static void test_the_master_lives_on(void **state)
                                 .choice = pcclLoadRevision,
                                 .revision = KILLED_AT - 1};
     struct part older = {.last_step = -1, .loads = true, .choice = &before};
-    start_master();
+    open_run();
     assert_int_equal(run(&dies, outcomes), 0);
     assert_int_equal(run(&older, outcomes), RANKS);
     for (int i = 0; i < RANKS; i++) {
@@ -271,7 +239,7 @@ static void test_the_master_lives_on(void **state)
     }
     assert_int_equal(digest_of_all(outcomes, run(&resumes, outcomes)),
                      expected);
-    stop_master();
+    stop_master(master);
     scratch_empty();
 }
 

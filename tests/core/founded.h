@@ -10,11 +10,18 @@
 
 static struct master *master;
 static pccl_ns now; /* time of the next event */
+
 static inline void step(enum master_event_type type, uint32_t link,
                         const struct wire_msg *m)
 {
     struct master_event e = {.type = type, .link = link, .now = now, .msg = m};
     master_step(master, &e);
+}
+
+static inline void say_close(void *user, uint32_t link, const char *reason)
+{
+    (void)user;
+    say("close %u: %s\n", link, reason);
 }
 
 /* Everybody who has been proposed is ready. */

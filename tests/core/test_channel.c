@@ -9,8 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -254,6 +256,46 @@ static void test_offers(void **state)
     shared_memory_free(&s);
 }
 
+/* Root may open the memory of any user, and takes none but its own. */
+static void test_memory_of_others(void **state)
+{
+    (void)state;
+    enum { STRANGER = 54321, AREA = 64 * 1024 };
+    struct shared_memory s, other;
+    struct shared_region own, view;
+    struct channel_offer offer;
+    struct stat st;
+    assert_true(shared_memory_make(&s, SIZE, &offer));
+    assert_int_equal(fstat(s.fd, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(st.st_nlink, 0);
+    shared_memory_free(&s);
+    assert_true(shared_memory_is_own((uint32_t)getpid()));
+    assert_false(shared_memory_is_own(0));
+    if (geteuid() != 0) skip();
+    (void)setfsuid(STRANGER); /* the kernel notes it for new memory */
+    bool made = shared_memory_make(&s, SIZE, &offer);
+    bool lent = shared_region_make(&own, AREA);
+    (void)setfsuid(0);
+    assert_true(made && lent);
+    assert_false(shared_memory_open(&other, &offer));
+    assert_false(shared_region_open(&view, &own.offer));
+    shared_memory_free(&s);
+    shared_region_free(&own);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (setuid(STRANGER) == 0) (void)kill(getpid(), SIGSTOP);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    assert_false(shared_memory_is_own((uint32_t)pid)); /* /proc says root */
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
 /* A region: other members read it, and accept it only if it matches the
  * offer. */
 static void test_area(void **state)
@@ -336,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_arm_looks, setup, teardown),
         cmocka_unit_test_teardown(test_lies, teardown),
         cmocka_unit_test(test_offers),
+        cmocka_unit_test(test_memory_of_others),
         cmocka_unit_test(test_area),
         cmocka_unit_test(test_limit),
     };

@@ -57,16 +57,10 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     say("\n");
 }
 
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user;
-    say("close %u: %s\n", link, reason);
-}
-
 static int setup(void **state)
 {
     (void)state;
-    struct master_config c = {.out = {.send = on_send, .close = on_close},
+    struct master_config c = {.out = {.send = on_send, .close = say_close},
                               .deadline = 1000 * PCCL_S,
                               .quorum = 3};
     return found(&c);

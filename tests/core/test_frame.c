@@ -13,7 +13,7 @@ static struct frame example(uint8_t type)
                       .index = 6,
                       .digest = 0x1122334455667788,
                       .scope = 0x99aabbccddeeff00};
-    if (type == FRAME_HELLO) f.size = FRAME_HELLO_SIZE;
+    if (type == FRAME_HELLO || type == FRAME_RELAY) f.size = FRAME_HELLO_SIZE;
     if (type == FRAME_DATA) f.size = FRAME_BODY_MAX;
     return f;
 }

@@ -14,6 +14,7 @@ static struct wire_member members[ENGINES] = {{.id = 10}, {.id = 11}};
 static uint64_t ids[ENGINES] = {10, 11};
 static uint32_t dials;
 static uint32_t closed[ENGINES]; /* bit set over connections */
+static uint32_t closes;
 static uint32_t faults;
 
 static uint32_t on_dial(void *user, const struct wire_addr *addr)
@@ -25,7 +26,8 @@ static uint32_t on_dial(void *user, const struct wire_addr *addr)
 
 static void on_close(void *user, uint32_t conn)
 {
-    closed[user == &ids[CALLED]] |= 1u << conn;
+    closes++;
+    if (conn < 32) closed[user == &ids[CALLED]] |= 1u << conn;
 }
 
 static void on_fault(void *user, enum engine_fault fault, const struct op *op,
@@ -43,7 +45,7 @@ static void on_finished(void *user, struct op *op)
 static int setup(void **state)
 {
     (void)state;
-    dials = faults = 0;
+    dials = faults = closes = 0;
     for (uint32_t i = 0; i < ENGINES; i++) {
         closed[i] = 0;
         engines[i] = calloc(1, sizeof *engines[i]);
@@ -259,6 +261,35 @@ static void test_an_unwelcome_call_ends_by_its_silence(void **state)
     assert_int_equal(closed[CALLED], 1 << 5);
 }
 
+/* Rule R3i: of many that say nothing the oldest goes. Who has said its HELLO
+ * stays, and so does the one that came last. */
+static void test_a_crowd_of_strangers(void **state)
+{
+    (void)state;
+    enum { MORE = 1000 };
+    uint8_t hello[RX_BUFFER_SIZE];
+    size_t size = call(CALLER, hello);
+    engines[CALLED]->links.world = 0; /* its PROPOSE has not come: parked */
+    assert_true(hear(CALLED, 0, hello, size));
+    for (uint32_t i = 1; i <= LINK_STRANGERS_MAX + MORE; i++) {
+        engines[CALLED]->links.now = i;
+        /* The driver takes the lowest number that is free. */
+        uint32_t conn = 1;
+        while (!conn_is_free(&engines[CALLED]->links, conn)) conn++;
+        assert_true(hear(CALLED, conn, hello, i % FRAME_SIZE));
+        assert_true(conn <= LINK_STRANGERS_MAX + 1);
+        assert_int_equal(state_at(CALLED, conn), CONN_ACCEPTED);
+        assert_int_equal(closes,
+                         i > LINK_STRANGERS_MAX ? i - LINK_STRANGERS_MAX : 0);
+        for (uint32_t k = 1; k <= LINK_STRANGERS_MAX + 1; k++) {
+            const struct conn *c = engines[CALLED]->links.conns[k];
+            if (c && c->state == CONN_ACCEPTED)
+                assert_true(c->last_recv + LINK_STRANGERS_MAX > i);
+        }
+    }
+    assert_int_equal(state_at(CALLED, 0), CONN_ACCEPTED);
+}
+
 /* Rule R3d: a HELLO counts with a full packet behind it. */
 static void test_small_packets_make_no_link(void **state)
 {
@@ -269,6 +300,19 @@ static void test_small_packets_make_no_link(void **state)
     assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
     engines[CALLED]->links.fill_size = SMALL + 1;
     assert_false(hear(CALLED, 6, hello, size)); /* not a full one */
+}
+
+/* Rule N11c: whom this end reaches over a relay it does not reach directly. */
+static void test_a_relayed_one_calls_directly(void **state)
+{
+    (void)state;
+    uint8_t hello[RX_BUFFER_SIZE];
+    const struct relay_way way = {
+        .a = ids[CALLER], .b = ids[CALLED], .relay = 77};
+    size_t size = call(CALLER, hello);
+    links_set_ways(&engines[CALLED]->links, &way, 1);
+    (void)hear(CALLED, 5, hello, size);
+    assert_int_equal(state_at(CALLED, 5), CONN_ACCEPTED);
 }
 
 /* Moves the bytes that one end has to send on a connection. They are lost if
@@ -414,9 +458,11 @@ int main(void)
         TEST(test_crossing_calls),
         TEST(test_a_link_that_cannot_be_made),
         TEST(test_small_packets_make_no_link),
+        TEST(test_a_relayed_one_calls_directly),
         TEST(test_a_call_ahead_of_the_welcome_waits),
         TEST(test_who_closes_all_calls_nobody),
         TEST(test_an_unwelcome_call_ends_by_its_silence),
+        TEST(test_a_crowd_of_strangers),
         TEST(test_a_link_is_lost_as_a_whole),
         TEST(test_no_call_mends_a_lost_link),
         TEST(test_what_a_lost_connection_took_is_missed),

@@ -100,15 +100,37 @@ static void test_false_reports_are_ignored(void **state)
 static void test_a_newcomer_is_told_of_the_pair(void **state)
 {
     (void)state;
+    quorum(2);
+    for (uint32_t i = 0; i < 2; i++) hello(i, 0, 0);
+    ready(0, 2);
+    ready(1, 1);
+    assert_non_null(strstr(evicted, "rank 0 (pid 1000)"));
+    ready(0, 0);
+    assert_int_equal(installed.view.world, 1);
+    assert_true(installed.view.ring);
+}
+
+/* Rule N10: a third member relays. If that does not link the pair, and nobody
+ * else is left, the newcomer is refused. */
+static void test_a_third_one_relays(void **state)
+{
+    (void)state;
     quorum(3);
     for (uint32_t i = 0; i < 3; i++) hello(i, 0, 0);
+    ready(0, 3);
+    ready(1, 0);
+    ready(2, 1);
+    assert_int_equal(proposed.relay_count, 1);
+    assert_int_equal(master->relays[0].a, 0);
+    assert_int_equal(master->relays[0].b, 2);
+    assert_int_equal(master->relays[0].relay, 1);
+    assert_true(proposed.view.ring);
     ready(0, 3);
     ready(1, 0);
     ready(2, 1);
     assert_non_null(strstr(evicted, "rank 0 (pid 1000)"));
     for (uint32_t i = 0; i < 2; i++) ready(i, 0);
     assert_int_equal(installed.view.world, 2);
-    assert_true(installed.view.ring);
 }
 
 /* Of many pairs the member that all have in common is removed, at once. */
@@ -373,6 +395,7 @@ int main(void)
         TEST(test_many_members_have_a_tree),
         TEST(test_false_reports_are_ignored),
         TEST(test_a_newcomer_is_told_of_the_pair),
+        TEST(test_a_third_one_relays),
         TEST(test_the_unreachable_newcomer_is_refused),
         TEST(test_one_end_alone_makes_no_bad_pair),
         TEST(test_a_late_member_has_no_bad_pair),

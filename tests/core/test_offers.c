@@ -15,12 +15,6 @@ static void on_send(void *user, const uint32_t *links, uint32_t count,
     say("\n");
 }
 
-static void on_close(void *user, uint32_t link, const char *reason)
-{
-    (void)user;
-    say("close %u: %s\n", link, reason);
-}
-
 static void on_note(void *user, const struct master_note *n)
 {
     (void)user, (void)n;
@@ -30,7 +24,7 @@ static int setup(void **state)
 {
     (void)state;
     struct master_config c = {
-        .out = {.send = on_send, .close = on_close, .note = on_note},
+        .out = {.send = on_send, .close = say_close, .note = on_note},
         .deadline = 10 * PCCL_S,
         .quorum = 3};
     return found(&c);

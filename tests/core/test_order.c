@@ -73,18 +73,75 @@ static void test_small_worlds(void **state)
     cut(2, 3, true);
     assert_true(order_ring(master, 0, 4));
     assert_ring(4);
-    cut(2, 1, true); /* 1 reaches only 3 */
+    cut(2, 1, true); /* 1 reaches only 3, which relays */
+    assert_true(order_ring(master, 0, 4));
+    assert_false(order_is_missing(&master->groups[0], 100, 101));
+    cut(3, 1, true);
     assert_false(order_ring(master, 0, 4));
+    assert_true(order_is_missing(&master->groups[0], 100, 101));
 }
 
 static void test_no_ring_of_two_or_three(void **state)
 {
     (void)state;
-    for (uint32_t count = 2; count <= 3; count++) {
-        setup(count);
-        cut(1, 0, true);
-        assert_false(order_ring(master, 0, count));
+    setup(2);
+    cut(1, 0, true);
+    assert_false(order_ring(master, 0, 2));
+    setup(3);
+    cut(1, 0, true);
+    assert_true(order_ring(master, 0, 3)); /* over the third one */
+    cut(1, 2, true);
+    assert_false(order_ring(master, 0, 3));
+}
+
+/* Rule N10b: the pairs are spread, and who failed for a pair is passed by. */
+static void test_relays_take_turns(void **state)
+{
+    (void)state;
+    struct master_group *g = &master->groups[0];
+    setup(6); /* 0 and 1 reach all */
+    for (uint32_t i = 2; i < 6; i++)
+        for (uint32_t k = i + 1; k < 6; k++) cut(i, k, true);
+    assert_true(order_ring(master, 0, 6));
+    for (uint32_t i = 0; i < g->edge_count; i++) {
+        assert_true(g->edges[i].relayed);
+        assert_int_equal(g->edges[i].relay, 100 + i % 2);
     }
+    relays_failed(master, &g->edges[0]);
+    relays_choose(master, 0, 6);
+    assert_int_equal(g->edges[0].relay, 101);
+    relays_failed(master, &g->edges[0]);
+    relays_choose(master, 0, 6);
+    assert_false(g->edges[0].relayed);
+}
+
+/* Rule N10b: the coordinator is the last choice, and only if it offers that. */
+static void test_the_coordinator_relays(void **state)
+{
+    (void)state;
+    const struct master_edge *e = master->groups[0].edges;
+    setup(3);
+    for (uint32_t i = 0; i < 3; i++) cut(i, (i + 1) % 3, true);
+    assert_false(order_ring(master, 0, 3));
+    master->may_relay = true;
+    assert_true(order_ring(master, 0, 3));
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(e[i].relay, 0);
+    relays_failed(master, &master->groups[0].edges[0]);
+    assert_false(order_ring(master, 0, 3));
+    master->may_relay = false;
+}
+
+/* Rule N10c: a relay is named, and the ring does without it. */
+static void test_links_come_before_relays(void **state)
+{
+    (void)state;
+    setup(5);
+    cut(0, 1, true);
+    cut(1, 2, true);
+    assert_true(order_ring(master, 0, 5));
+    assert_ring(5);
+    relays_choose(master, 0, 5);
+    assert_false(order_is_missing(&master->groups[0], 100, 101));
 }
 
 static void test_large_world(void **state)
@@ -236,6 +293,9 @@ int main(void)
         cmocka_unit_test(test_identity_when_all_is_well),
         cmocka_unit_test(test_small_worlds),
         cmocka_unit_test(test_no_ring_of_two_or_three),
+        cmocka_unit_test(test_relays_take_turns),
+        cmocka_unit_test(test_links_come_before_relays),
+        cmocka_unit_test(test_the_coordinator_relays),
         cmocka_unit_test(test_large_world),
         cmocka_unit_test(test_member_cut_off_from_all),
         cmocka_unit_test(test_halves),

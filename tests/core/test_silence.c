@@ -1,6 +1,8 @@
 /* test_silence.c - whom the master evicts for silence, and whom it waits for
- * (rules M8, M10, M11): one master, three members, one deadline of 100. */
+ * (rules M8, M10, M11, M15): one master, three members, one deadline of 100. */
 #include "founded.h"
+
+#include "../../src/master/own_clock.h"
 
 enum { DEADLINE = 100, BEAT = DEADLINE / 10, LATE = 70 };
 
@@ -178,6 +180,59 @@ static void test_a_master_that_hears_nobody(void **state)
         strstr(said, "1 lost: was silent for 0.0 s (deadline 0.0 s)\n"));
 }
 
+/* What the driver left out of the time counts against nobody (M15): each has a
+ * deadline, as good as new, and what TCP needs to try again. */
+static void test_a_master_that_slept(void **state)
+{
+    (void)state;
+    step(MASTER_CONNECTED, 3, NULL);
+    for (int at = BEAT; at <= LATE; at += BEAT) pass(OTHERS);
+    said[0] = '\0';
+    struct master_event slept = {
+        .type = MASTER_SLEPT, .now = now, .gap = 10 * DEADLINE};
+    master_step(master, &slept);
+    expect("");
+    for (int i = 0; i < DEADLINE / BEAT; i++) pass(OTHERS);
+    assert_null(strstr(said, "1 lost"));
+    assert_non_null(strstr(said, "0 lost: did not say HELLO"));
+    for (int i = 0; i < 9 * DEADLINE / BEAT; i++) pass(OTHERS);
+    assert_null(strstr(said, "1 lost"));
+    for (int i = 0; i < DEADLINE / 2 / BEAT; i++) pass(OTHERS);
+    assert_non_null(strstr(said, "1 lost"));
+}
+
+static void test_a_stranger_of_a_master_that_slept(void **state)
+{
+    (void)state;
+    step(MASTER_CONNECTED, 3, NULL);
+    for (int at = BEAT; at < DEADLINE; at += BEAT) pass(ALL);
+    struct master_event slept = {
+        .type = MASTER_SLEPT, .now = now, .gap = DEADLINE};
+    master_step(master, &slept);
+    for (int at = BEAT; at < DEADLINE; at += BEAT) pass(ALL);
+    expect("");
+    pass(ALL);
+    expect("0 lost: did not say HELLO within the deadline\n");
+}
+
+static void test_the_clock_leaves_sleep_out(void **state)
+{
+    (void)state;
+    struct own_clock c = {.due = PCCL_NEVER};
+    assert_int_equal(own_clock_at(&c, 500, BEAT), 500); /* nothing is due */
+    c.due = 510;
+    assert_int_equal(own_clock_at(&c, 520, BEAT), 520); /* late enough */
+    assert_int_equal(own_clock_take(&c), 0);
+    assert_int_equal(own_clock_at(&c, 521, BEAT), 510);
+    assert_int_equal(own_clock_at(&c, 525, BEAT), 514);
+    assert_int_equal(own_clock_take(&c), 11);
+    assert_int_equal(own_clock_take(&c), 0);
+    c.due = 520;
+    assert_int_equal(own_clock_at(&c, 1000 + 531, BEAT), 520);
+    assert_int_equal(own_clock_take(&c), 1000);
+    assert_int_equal(c.slept, 1011);
+}
+
 /* It could answer nobody: whoever dials it says nothing about the pair. */
 static void test_dials_to_a_silent_one_do_not_count(void **state)
 {
@@ -212,6 +267,9 @@ int main(void)
         TEST(test_evidence_wears_out),
         TEST(test_evidence_about_nobody),
         TEST(test_a_master_that_hears_nobody),
+        TEST(test_a_master_that_slept),
+        TEST(test_a_stranger_of_a_master_that_slept),
+        TEST(test_the_clock_leaves_sleep_out),
         TEST(test_dials_to_a_silent_one_do_not_count),
         TEST(test_a_stranger_has_one_deadline),
     };

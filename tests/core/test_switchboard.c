@@ -282,6 +282,26 @@ static void test_a_crowd_of_strangers(void **state)
     call(0);
 }
 
+/* Who has said HELLO is no stranger; of the others the oldest makes room. */
+static void test_the_oldest_stranger(void **state)
+{
+    (void)state;
+    uint8_t bytes[CONN_IN_START];
+    size_t size = hello(bytes);
+    assert_null(switchboard_stranger(board));
+    for (uint32_t i = 0; i < PEERS; i++) call(i);
+    come(0, bytes, size);
+    come(1, bytes, size - 1);
+    said[0] = '\0';
+    for (uint32_t i = 1; i < PEERS; i++) {
+        assert_ptr_equal(switchboard_stranger(board), conns[i]);
+        switchboard_lose(board, conns[i], "made room");
+        if (i % 2) switchboard_turn(board);
+    }
+    assert_null(switchboard_stranger(board));
+    assert_non_null(conns[0]);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -290,6 +310,7 @@ int main(void)
         TEST(test_a_slow_reader),         TEST(test_half_a_message),
         TEST(test_messages_in_one_piece), TEST(test_a_stranger_announces_much),
         TEST(test_who_lingers),           TEST(test_a_crowd_of_strangers),
+        TEST(test_the_oldest_stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

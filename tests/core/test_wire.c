@@ -14,7 +14,12 @@ static const uint64_t ids[] = {7, UINT64_MAX, 0};
 static const uint16_t order[] = {2, 0, 1};
 static const uint16_t sites[] = {7, 9};
 static const struct wire_member members[] = {
-    {.id = 5, .host = 6, .hint = -1, .pid = 8, .addr = {6, {1, 2, 3}, 99}},
+    {.id = 5,
+     .host = 6,
+     .hint = -1,
+     .pid = 8,
+     .addr = {6, {1, 2, 3}, 99},
+     .announced = {4, {192, 0, 2, 7}, 49148}},
     {.id = 9, .hint = 3, .addr = {4, {127, 0, 0, 1}, 65535}},
 };
 
@@ -85,6 +90,9 @@ static void fill_offer(struct wire_msg *m)
     m->member_count = 2;
 }
 
+static const struct wire_relay relays[] = {{0, 1, 2},
+                                           {3, 65534, WIRE_RELAY_MASTER}};
+
 static void fill_lists(struct wire_msg *m)
 {
     bool has_ops = m->type == WIRE_FLUSHED || m->type == WIRE_REPLY ||
@@ -102,6 +110,8 @@ static void fill_lists(struct wire_msg *m)
         m->member_count = 2;
         m->order_count = 3;
         m->site_count = 2;
+        m->relay_count = 2;
+        m->relays = relays;
     }
 }
 
@@ -248,6 +258,7 @@ static struct wire_msg example(enum wire_type type)
     m.sites = sites;
     m.waits = waits;
     fill_lists(&m);
+    if (type == WIRE_RELAY) m.relay.to = UINT64_MAX;
     if (type == WIRE_WAITING) fill_waiting(&m);
     if (type == WIRE_PARTIAL || type == WIRE_COVERAGE) fill_partial(&m);
     return m;
@@ -303,6 +314,8 @@ static void test_values_arrive(void **state)
     assert_int_equal(got.order[0], 2);
     assert_int_equal(got.site_count, 2);
     assert_int_equal(got.sites[1], 9);
+    assert_int_equal(got.relay_count, 2);
+    assert_int_equal(got.relays[1].relay, WIRE_RELAY_MASTER);
     assert_true(got.view.mesh && !got.view.ring && got.view.update);
     m = example(WIRE_EVICT);
     size = wire_encode(&m, frame);
@@ -436,6 +449,44 @@ static void test_lists_of_arguments(void **state)
     }
 }
 
+/* Rule N1. */
+static void test_an_announced_address_is_one_host(void **state)
+{
+    (void)state;
+    static const struct {
+        struct wire_addr addr;
+        bool good;
+    } rows[] = {
+        {{4, {192, 0, 2, 7}, 1}, true},
+        {{4, {127, 0, 0, 1}, 1}, true},
+        {{6, {0x20, 1, [15] = 1}, 65535}, true},
+        {{6, {[15] = 1}, 1}, true},
+        {{4, {192, 0, 2, 7}, 0}, false},
+        {{4, {0}, 1}, false},
+        {{4, {224, 0, 0, 1}, 1}, false},
+        {{4, {255, 255, 255, 255}, 1}, false},
+        {{6, {0}, 1}, false},
+        {{6, {0xff, 2, [15] = 1}, 1}, false},
+        {{6, {0xfe, 0x80, [15] = 1}, 1}, false},
+        {{5, {1}, 1}, false},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct wire_msg m = {.type = WIRE_HELLO}, got;
+        size_t used = 0;
+        assert_int_equal(wire_addr_is_host(&rows[i].addr), rows[i].good);
+        m.hello.self.announced = (struct wire_addr){4, {1, 2, 3, 4}, 5};
+        size_t size = wire_encode(&m, frame);
+        uint8_t *at = memmem(frame, size, "\4\1\2\3\4", 5);
+        assert_non_null(at);
+        at[0] = rows[i].addr.family;
+        memcpy(at + 1, rows[i].addr.ip, sizeof rows[i].addr.ip);
+        at[17] = (uint8_t)(rows[i].addr.port >> 8);
+        at[18] = (uint8_t)rows[i].addr.port;
+        assert_int_equal(wire_decode(frame, size, &store, &got, &used),
+                         rows[i].good ? WIRE_OK : WIRE_BAD);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_every_corruption),
         cmocka_unit_test(test_size_is_judged_by_type),
         cmocka_unit_test(test_full_lists_fit),
+        cmocka_unit_test(test_an_announced_address_is_one_host),
         cmocka_unit_test(test_lists_of_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

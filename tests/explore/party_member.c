@@ -198,10 +198,10 @@ static void forget_link(struct link *l)
 static void forget_view(struct view *v)
 {
     memset(v, 0, offsetof(struct view, members));
-    memset(v->members, 0, 64 * sizeof v->members[0]);
-    memset(v->ids, 0, 64 * sizeof v->ids[0]);
-    memset(v->order, 0, 64 * sizeof v->order[0]);
-    memset(v->sites, 0, 64 * sizeof v->sites[0]);
+    memset(&v->members[0], 0, 64 * sizeof v->members[0]);
+    memset(&v->ids[0], 0, 64 * sizeof v->ids[0]);
+    memset(&v->order[0], 0, 64 * sizeof v->order[0]);
+    memset(&v->sites[0], 0, 64 * sizeof v->sites[0]);
     v->has_sites = false;
 }
 

@@ -42,6 +42,7 @@ launch/option_coordinator.c launch/option_env.c launch/option_places.c
 launch/option_table.c
 launch/options.c launch/remote.c
 checkpoint/manifest_read.c checkpoint/snapshot_name.c
+master/journal_read.c master/remember.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -54,7 +55,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
-fuzzers='conn master wire frame text launch agent remote manifest'
+fuzzers='conn master wire frame text launch agent remote manifest journal secure'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 

@@ -8,6 +8,7 @@ enum { FILL = 8, HOST = 2 };
 
 static struct sparse session_memory, own_region, other_region;
 static struct member_channel channels[MEMBER_CHANNELS];
+static struct channel *last_read; /* in `channels` */
 
 /* ------------------------------------------------------------- the outside */
 
@@ -160,6 +161,7 @@ static void receive_shared(struct member *u, uint32_t conn)
 {
     struct channel *c = conn_channel(u->links, conn);
     uint32_t turns = 16;
+    if (c) last_read = c;
     while (c && turns-- > 0) {
         const uint8_t *from;
         size_t size = channel_ready(c, &from);
@@ -319,6 +321,16 @@ void member_greet(struct member *u, uint32_t conn, uint64_t from, uint8_t flags)
 }
 
 /* ------------------------------------------------------- foreign memory */
+
+struct channel *member_channel_read(void)
+{
+    return last_read;
+}
+
+uint8_t *member_region(void)
+{
+    return other_region.memory;
+}
 
 /* An index that is wrong, or bytes anywhere. */
 void member_scribble(struct member *u, uint32_t conn, struct fuzz_input *in)

@@ -79,6 +79,10 @@ void member_greet(struct member *u, uint32_t conn, uint64_t from,
 /* Another process writes into the memory of a channel, or into its region. */
 void member_scribble(struct member *u, uint32_t conn, struct fuzz_input *in);
 void member_scribble_region(struct member *u, struct fuzz_input *in);
+/* The channel that this call reads or has read last, and the region of others;
+ * NULL: none. */
+struct channel *member_channel_read(void);
+uint8_t *member_region(void);
 /* Encodes and decodes, as between processes, and delivers. */
 void member_tell(struct member *u, const struct wire_msg *msg);
 void member_decode(struct member *u, const uint8_t *bytes, size_t size);

@@ -531,6 +531,9 @@ static void put_event(struct tape *t, const struct master_event *e)
             word(&w, e->order[i], 2);
         put_words(t, COORD_SEARCHED, e->order != NULL, &w);
         return;
+    case MASTER_SLEPT:
+        put_word(t, COORD_TICK, 2, (uint64_t)e->gap, 4);
+        return;
     case MASTER_EVIDENCE:
         put_word(t, COORD_EVIDENCE, e->evidence, e->id, 8);
         return;

@@ -144,9 +144,10 @@ char *master_server_status(struct master_server *server)
     return text;
 }
 
-bool master_status_print(const char *host, uint16_t port, bool json, FILE *out,
-                         char *error, size_t error_size)
+bool master_status_print(const char *host, uint16_t port, const uint8_t *key,
+                         bool json, FILE *out, char *error, size_t error_size)
 {
+    (void)key;
     snprintf(error, error_size, "nobody is there");
     if (port == 1) return false;
     fprintf(out, "%s of %s:%u\n", json ? "JSON" : "text", host, (unsigned)port);

@@ -50,6 +50,14 @@ static void test_lists(void **state)
         {FILE_TEXT, "# mine\na:2\n\n  b # its\nc slots=3 max_slots=4\r\n", NULL,
          "a:2 b:1 c:3", true},
         {FILE_TEXT, "a:2 user=me slots=5", NULL, "me@a:5", true},
+        {FILE_TEXT, "a user=-oProxyCommand=x", NULL, "is no name of a user",
+         false},
+        {FILE_TEXT, "-oProxyCommand=x", NULL, "is no host", false},
+        {FILE_TEXT, "a ports=8000-8009 slots=2 announce=h:9", NULL, "a:2",
+         true},
+        {FILE_TEXT, "a ports=9-8", NULL, "line 1: 'ports=9-8' is no range",
+         false},
+        {FILE_TEXT, "a announce=:8", NULL, "'announce=:8' is not HOST", false},
         {FILE_TEXT, "a\nb slot=2\n", NULL, "line 2: 'slot=2' is not known",
          false},
         {FILE_TEXT, "a slots=x", NULL, "line 1: 'slots=x' is no number", false},
@@ -75,6 +83,7 @@ static void test_lists(void **state)
         {SLURM, "n[1-99999]", NULL, "is no node list", false},
         {SLURM, "n1", "two", "SLURM_TASKS_PER_NODE=two", false},
         {SLURM, "n1", "2(y3)", "SLURM_TASKS_PER_NODE=2(y3)", false},
+        {SLURM, "-oProxyCommand=x", NULL, "is no node list", false},
         {SLURM, "", NULL, "no node is named", false},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -93,6 +102,25 @@ static void test_lists(void **state)
             fail_msg("%s: %s", cases[i].text, error);
         hosts_free(&list);
     }
+}
+
+/* Ports and addresses of a rank, by the slots of the lines of its host. */
+static void test_ways_of_ranks(void **state)
+{
+    (void)state;
+    struct host_list list = {0};
+    char error[256];
+    assert_true(hosts_parse_file(&list,
+                                 "a slots=2 ports=1-2 announce=x\nb\n"
+                                 "a ports=7 announce=[::1]:5 ports=8\n",
+                                 error, sizeof error));
+    assert_string_equal(hosts_entry_of(&list, "a", 0)->ports, "1-2");
+    assert_string_equal(hosts_entry_of(&list, "a", 1)->announce, "x");
+    assert_string_equal(hosts_entry_of(&list, "a", 2)->ports, "8");
+    assert_string_equal(hosts_entry_of(&list, "a", 9)->announce, "[::1]:5");
+    assert_null(hosts_entry_of(&list, "b", 0)->ports);
+    assert_null(hosts_entry_of(&list, "c", 0));
+    hosts_free(&list);
 }
 
 static void test_hosts_left_out(void **state)
@@ -371,9 +399,13 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),     cmocka_unit_test(test_hosts_left_out),
-        cmocka_unit_test(test_placement), cmocka_unit_test(test_binding),
-        cmocka_unit_test(test_machine),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_ways_of_ranks),
+        cmocka_unit_test(test_hosts_left_out),
+        cmocka_unit_test(test_placement),
+        cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_allocations),
         cmocka_unit_test(test_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

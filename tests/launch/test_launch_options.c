@@ -91,6 +91,12 @@ static const struct {
     {"--restart", "--restart needs a value"},
     {"--restart 3", "no program to run"},
     {"--restart 3 --join a:1 p", "only its own pccl-master can start again"},
+    {"--status a:1 --journal j", "--journal belongs to the pccl-master"},
+    {"--join a:1 --journal j -n 1 x", "--journal belongs to the pccl-master"},
+    {"--join a:1,,b:2 -n 1 x", "--join: '' is no address"},
+    {"--join a:1,b:2:x] -n 1 x", "--join: 'b:2:x]' is no address"},
+    {"--masters a:1, -n 1 x", "--masters: '' is no address"},
+    {"--join a,b,c,d,e,f,g,h,i -n 1 x", "at most 8 coordinators"},
     {"--quorum 0", "--quorum needs a number of 1 or more"},
     {"--listen 70000", "'70000' is no address"},
     {"--listen [::1", "'[::1' is no address"},
@@ -111,6 +117,15 @@ static const struct {
     {"-l=3 a", "-l takes no '=3'"},
     {"-hosts a:x -n 2 a", "-hosts: 'a:x' is no host"},
     {"-f /no/hosts -n 2 a", "-f /no/hosts: No such file"},
+    {"--peer-ports 9-3 a", "--peer-ports 9-3: a range of ports"},
+    {"--peer-ports 70000 a", "a range of ports"},
+    {"--peer-ports x a", "a range of ports"},
+    {"--peer-ports 8000-8002 -n 4 a", "4 ranks need as many ports"},
+    {"--peer-ports 8000-8002 -n 3 --spares 1 a", "8000-8002 has 3"},
+    {"--peer-ports 8000-8002 -n 3 -l", "no program to run"},
+    {"--announce :9 a", "--announce :9: HOST or HOST:PORT"},
+    {"--announce h:9 -n 2 a", "2 ranks cannot all be reached at h:9"},
+    {"--announce [::1]:9 -n 2 a", "cannot all be reached at [::1]:9"},
     {"-launcher rsh -n 2 a", "it is one of ssh, slurm"},
 };
 
@@ -382,8 +397,16 @@ static void test_failures(void **state)
     options_free(&o);
     assert_true(parse(&o, copy, sizeof copy, "--join [::1]:7 p", argv));
     assert_true(o.join && o.elastic);
-    assert_string_equal(o.master.host, "::1");
-    assert_int_equal(o.master.port, 7);
+    assert_string_equal(o.masters[0].host, "::1");
+    assert_int_equal(o.masters[0].port, 7);
+    options_free(&o);
+    assert_true(
+        parse(&o, copy, sizeof copy, "--masters a:1,[::2]:2,c p", argv));
+    assert_true(o.join);
+    assert_int_equal(o.master_count, 3);
+    assert_string_equal(o.masters[1].host, "::2");
+    assert_string_equal(o.masters[2].host, "c");
+    assert_int_equal(o.masters[2].port, MASTER_PORT);
     options_free(&o);
 }
 

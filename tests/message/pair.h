@@ -13,6 +13,8 @@ extern const struct wire_member members[2];
 
 /* Connections are refused and cut, messages to the master are lost. */
 extern bool faults;
+/* One of them breaks the protocol. */
+extern bool lies;
 /* Rule P2P-10: this side cannot dial (refused or unanswered); 2: both can, and
  * there is a master; -1: both can, without a master. */
 extern int wall;

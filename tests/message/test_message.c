@@ -446,6 +446,36 @@ static void what_is_lent_is_fetched(void **unused)
     free(to);
 }
 
+/* A member that answers an announcement without FLAG_CMA by CMA frames breaks
+ * the protocol. Each of them was once answered by two frames of this end, which
+ * a member that reads nothing could let grow without limit. */
+static void who_lends_unasked_is_hung_up_on(void **unused)
+{
+    (void)unused;
+    size_t size = CMA_MIN + 1;
+    uint8_t *from = calloc(1, size), *to = calloc(1, size);
+    assert_true(from && to);
+    start(3);
+    lies = true;
+    pair_install(0);
+    pair_install(1);
+    assert_int_equal(message_send_rndv(boxes[0], 2, 5, from, size),
+                     pcclSuccess);
+    assert_int_equal(message_recv_rndv(boxes[1], 1, 5, to, size), pcclSuccess);
+    struct p2p_link *l = p2p_link_find(boxes[1], 1, false);
+    assert_int_equal(l->count, 1);
+    l->items[l->first].frame.flags |= FLAG_CMA; /* so the other end lies */
+    for (int n = 0; n < 3000; n++) {
+        pair_turn();
+        assert_true(l->count <= 1);
+    }
+    assert_null(message_take(boxes[1]));
+    assert_int_equal(l->expects.count, 1);
+    stop();
+    free(from);
+    free(to);
+}
+
 static void sizes_must_agree(void **unused)
 {
     (void)unused;
@@ -550,6 +580,7 @@ int main(void)
         cmocka_unit_test(many_expects_wait_for_their_sends),
         cmocka_unit_test(too_many_expects_are_refused),
         cmocka_unit_test(what_is_lent_is_fetched),
+        cmocka_unit_test(who_lends_unasked_is_hung_up_on),
         cmocka_unit_test(a_full_queue_refuses_and_tells_of_room),
         cmocka_unit_test(nothing_is_lost_or_doubled),
         cmocka_unit_test(walls_hurt_nothing),

@@ -191,6 +191,7 @@ const char *model_take(struct model *m, const struct trace *t)
         return m->wrong;
     }
     if (t->kind == TRACE_SETTLED) {
+        m->no_disk = t->flag != 0;
         master_settled(m);
         probes_settled(m);
         return m->wrong;

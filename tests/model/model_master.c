@@ -519,7 +519,8 @@ static void settle_group(struct model *m, struct group *g)
         REFUSE(m, "R2: nothing is missing, and no view is proposed");
     bool all = g->phase == PROPOSED && all_ready(m, g);
     bool flushes = g->unlinked && flush_needed(m, g); /* else: a search */
-    if (all && (flushes || may_install(m, g)))
+    bool waits = m->no_disk && !flushes;
+    if (all && !waits && (flushes || may_install(m, g)))
         REFUSE(m, "R5: all are ready, and the view is not installed");
 }
 

@@ -165,6 +165,7 @@ struct model {
     uint64_t id_last;
     bool founded, ended;
     bool installs;  /* an update, in this step */
+    bool no_disk;   /* it has refused something (J1) */
     bool unsettled; /* this step has begun */
     bool probes;    /* are ordered in it */
     uint32_t views, results;

@@ -14,7 +14,8 @@ enum trace_kind {
     TRACE_AT_MASTER,  /* the master receives it */
     TRACE_TO_PROCESS, /* the master sends a message to a process */
     TRACE_AT_PROCESS, /* the process receives it */
-    TRACE_SETTLED,    /* the master has handled an event to the end */
+    TRACE_SETTLED,    /* the master has handled an event to the end; flag: its
+                         disk has refused something (J1) */
     TRACE_LOST,       /* the master sees the end of a connection */
     TRACE_CLOSED,     /* the master closes a connection; flag: why */
     TRACE_CUT,        /* a process sees the end of its connection */

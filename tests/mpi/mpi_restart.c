@@ -44,8 +44,10 @@ static int count_on(int rank, long steps, int victim)
     fflush(stdout);
     while (state[0] < steps) {
         long sum = rank;
-        if (rank == victim && state[0] == steps / 2 && strcmp(again, "0") == 0)
-            raise(SIGKILL);
+        if (state[0] == steps / 2 && strcmp(again, "0") == 0) {
+            MPI_Barrier(MPI_COMM_WORLD); /* the checkpoint is written */
+            if (rank == victim) raise(SIGKILL);
+        }
         MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
         state[0]++;
         state[1] += sum;

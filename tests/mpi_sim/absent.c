@@ -35,6 +35,7 @@ ABSENT(enum progress_fast, progress_fast, FAST_NOTHING, pcclComm_t *c,
 
 ABSENT(bool, io_loop_watch, false, struct io_loop *loop, struct io_watch *w,
        uint32_t mask)
+NOTHING(comm_key_drop, pcclComm_t *c)
 NOTHING(comm_samples_init, pcclComm_t *c)
 NOTHING(comm_samples_free, pcclComm_t *c)
 NOTHING(comm_save_end, pcclComm_t *c)

@@ -83,7 +83,7 @@ static pcclResult_t connect_by(const char *master, pcclComm_t **comm)
 static void environment(void **state)
 {
     struct house *h = *state;
-    char text[64];
+    char text[128];
     pcclComm_t *comm = NULL;
     MISUSED(connect_by(NULL, &comm));
     says(comm, "PCCL_MASTER");
@@ -112,6 +112,23 @@ static void environment(void **state)
     assert_int_equal(attribute(comm, PCCL_ATTRIBUTE_LAUNCH_RANK), -1);
     MISUSED(pcclConnect(comm));
     OK(pcclDestroyCommunicator(comm));
+
+    /* A list: the first is not there, the second has no name, the third is. */
+    (void)snprintf(text, sizeof text,
+                   "127.0.0.1:1,no.such.host.invalid,[::1]:1,"
+                   ":%u",
+                   h->address.port);
+    OK(connect_by(text, &comm));
+    OK(pcclDestroyCommunicator(comm));
+    REFUSED(connect_by("127.0.0.1:1,,127.0.0.1:2", &comm));
+    says(comm, "it is not host:port");
+    OK(pcclDestroyCommunicator(comm));
+    setenv("PCCL_MASTER_PATIENCE", "1", 1);
+    assert_int_equal(connect_by("127.0.0.1:1,127.0.0.1:2", &comm),
+                     pcclMasterConnectionFailed);
+    says(comm, "cannot reach the master at 127.0.0.1:2");
+    OK(pcclDestroyCommunicator(comm));
+    unsetenv("PCCL_MASTER_PATIENCE");
 }
 
 static void attributes_before_connect(void **state)

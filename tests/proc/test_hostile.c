@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -207,6 +208,51 @@ static void strangers_are_closed(void **state)
     work(c);
     for (int i = 0; i < 2; i++) cluster_order(c, i, END);
     for (int i = 0; i < 2; i++) cluster_finish(c, i);
+}
+
+/* Calls that say nothing, more than a rank may have descriptors: of this user
+ * the first ones make room (R3i), of another one all are closed (L9). */
+static void crowd(struct cluster *c, uid_t user)
+{
+    enum { MANY = 3000, KEPT = 128 };
+    static int fds[MANY];
+    struct rlimit r;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+    rlim_t before = r.rlim_cur;
+    cluster_start(c, "2");
+    for (int i = 0; i < 2; i++) cluster_add(c, visited_body, NULL);
+    r.rlim_cur = r.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+    uint16_t port = (uint16_t)cluster_await(c, 0, PORT);
+    (void)cluster_await(c, 1, PORT);
+    int many = r.rlim_max > MANY + 100 ? MANY : (int)r.rlim_max / 2;
+    for (int i = 0; i < many; i++) {
+        (void)setfsuid(user); /* the kernel notes it for a new socket */
+        fds[i] = call(port);
+        (void)setfsuid(geteuid());
+    }
+    work(c);
+    int ended = many - (user == geteuid() ? KEPT : 0);
+    for (int i = 0; i < many; i++) {
+        if (i < ended) assert_true(is_closed(fds[i], PATIENCE_MS));
+        close(fds[i]);
+    }
+    work(c);
+    r.rlim_cur = before;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+    for (int i = 0; i < 2; i++) cluster_order(c, i, END);
+    for (int i = 0; i < 2; i++) cluster_finish(c, i);
+}
+
+static void strangers_of_another_user(void **state)
+{
+    if (geteuid() != 0) skip();
+    crowd(*state, 54321);
+}
+
+static void strangers_of_this_user(void **state)
+{
+    crowd(*state, geteuid());
 }
 
 /* ------------------------------------------------------------- descriptors */
@@ -509,6 +555,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(signals_interrupt_nothing),      TEST(strangers_are_closed),
+        TEST(strangers_of_another_user),      TEST(strangers_of_this_user),
         TEST(connecting_without_descriptors), TEST(callers_without_descriptors),
         TEST(children_keep_sockets),          TEST(no_memory_files),
         TEST(master_dies_under_every_call),

@@ -1,11 +1,14 @@
 /* test_patience.c - tests of silence that is no death: a master that is
- * stopped, a rank in a debugger, ranks without CPU time (rules M10 to M13). */
+ * stopped, a rank in a debugger, ranks without CPU time (rules M10 to M13,
+ * M15).
+ */
 #include "cluster.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
@@ -14,11 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { RANKS = 3, SPINNERS = 4 };
-enum { READY = 1, STEPS, EVICTED };
+enum { READY = 1, STEPS, EVICTED, REFUSED };
 enum { COUNT = 1, END };
 
 /* Several deadlines of a second. */
@@ -118,6 +122,95 @@ static void all_are_stopped_and_go_on(void **state)
     cluster_signal_master(c, SIGCONT);
     end(c);
 }
+
+/* ------------------------------------------------- its own sleep (rule M15) */
+
+/* A file that all processes log to. */
+struct log {
+    char folder[32], path[48];
+};
+
+static void log_begin(struct log *log)
+{
+    snprintf(log->folder, sizeof log->folder, "/tmp/pccl-patience-XXXXXX");
+    assert_non_null(mkdtemp(log->folder));
+    snprintf(log->path, sizeof log->path, "%s/log", log->folder);
+    assert_int_equal(setenv("PCCL_LOG_FILE", log->path, 1), 0);
+    assert_int_equal(setenv("PCCL_LOG_LEVEL", "INFO", 1), 0);
+}
+
+static void log_end(const struct log *log)
+{
+    unsetenv("PCCL_LOG_FILE");
+    unsetenv("PCCL_LOG_LEVEL");
+    (void)unlink(log->path);
+    (void)rmdir(log->folder);
+}
+
+/* Returns the first of two texts that is in the log; waits for it. */
+static const char *log_await(const struct log *log, const char *one,
+                             const char *other)
+{
+    for (int i = 0; i < PATIENCE_MS / 10; i++) {
+        char line[1024];
+        const char *found = NULL;
+        FILE *f = fopen(log->path, "re");
+        while (f && !found && fgets(line, sizeof line, f))
+            found = strstr(line, one) ? one : strstr(line, other) ? other : 0;
+        if (f) (void)fclose(f);
+        if (found) return found;
+        (void)poll(NULL, 0, 10);
+    }
+    fail_msg("neither \"%s\" nor \"%s\" is in the log", one, other);
+    return NULL;
+}
+
+static int call_master(const struct cluster *c)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(c->port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+/* Has no answer for a deadline: that is how long it takes. */
+static void refused_body(struct seat *seat)
+{
+    pcclComm_t *comm = seat_create(seat);
+    SEAT_EQUAL(seat, pcclConnect(comm), pcclMasterConnectionFailed);
+    seat_report(seat, REFUSED, 0);
+}
+
+/* A caller that has not said HELLO when the master stops has a deadline when it
+ * goes on, as if it had just called. */
+static void a_master_leaves_its_own_sleep_out(void **state)
+{
+    static const char judged[] = "did not say HELLO";
+    static const char slept[] = "the coordinator did not run for";
+    struct cluster *c = *state;
+    struct log log;
+    log_begin(&log);
+    begin(c, reduce_body);
+    int caller = call_master(c);
+    cluster_signal_master(c, SIGSTOP);
+    struct pollfd ended = {.fd = caller, .events = POLLIN};
+    bool early = poll(&ended, 1, 0) != 0; /* this machine is that slow */
+    (void)log_await(&log, "the master has been silent", slept);
+    int late = cluster_add(c, refused_body, NULL);
+    (void)cluster_await(c, late, REFUSED);
+    cluster_signal_master(c, SIGCONT);
+    if (early)
+        (void)log_await(&log, slept, slept);
+    else
+        assert_ptr_equal(log_await(&log, slept, judged), slept);
+    end(c);
+    close(caller);
+    log_end(&log);
+}
+
+/* ------------------------------------------------------------ in a debugger */
 
 /* Calls f for each thread of the process; false: f failed. */
 static bool each_thread(pid_t pid, bool (*f)(pid_t thread))
@@ -263,6 +356,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_stopped_master_is_waited_for),
+        TEST(a_master_leaves_its_own_sleep_out),
         TEST(all_are_stopped_and_go_on),
         TEST(a_rank_in_a_debugger_is_waited_for),
         TEST(ranks_without_cpu_time_are_waited_for),

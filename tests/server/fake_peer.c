@@ -43,10 +43,10 @@ static void keep_abort(void *user, int code, int rank)
     b->server = NULL;
 }
 
-void bench_open(struct bench *b, const char *host, uint32_t quorum,
-                pccl_ns deadline)
+static void open_with(struct bench *b, const char *host, const char *journal,
+                      uint32_t quorum, pccl_ns deadline)
 {
-    char error[128] = "";
+    char error[512] = "";
     memset(b, 0, sizeof *b);
     b->loop = ev_loop_new(EVFLAG_AUTO);
     assert_non_null(b->loop);
@@ -54,6 +54,7 @@ void bench_open(struct bench *b, const char *host, uint32_t quorum,
                                       .host = host,
                                       .deadline = deadline,
                                       .quorum = quorum,
+                                      .journal = journal,
                                       .user = b,
                                       .report = keep_line,
                                       .aborted = keep_abort};
@@ -61,6 +62,18 @@ void bench_open(struct bench *b, const char *host, uint32_t quorum,
     if (!b->server) fail_msg("%s", error);
     ev_timer_init(&b->watchdog, on_watchdog, PATIENCE_S, 0.);
     ev_timer_start(b->loop, &b->watchdog);
+}
+
+void bench_open(struct bench *b, const char *host, uint32_t quorum,
+                pccl_ns deadline)
+{
+    open_with(b, host, NULL, quorum, deadline);
+}
+
+void bench_open_journal(struct bench *b, const char *path, uint32_t quorum,
+                        pccl_ns deadline)
+{
+    open_with(b, NULL, path, quorum, deadline);
 }
 
 void bench_close(struct bench *b)

@@ -36,6 +36,9 @@ struct peer {
 /* quorum and deadline as in master_server_options, host NULL: any. */
 void bench_open(struct bench *b, const char *host, uint32_t quorum,
                 pccl_ns deadline);
+/* The same, with a journal. */
+void bench_open_journal(struct bench *b, const char *path, uint32_t quorum,
+                        pccl_ns deadline);
 void bench_close(struct bench *b);
 void bench_turn(struct bench *b); /* one iteration; blocks until an event */
 void bench_expect_line(struct bench *b,

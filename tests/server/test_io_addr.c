@@ -1,5 +1,6 @@
 /* test_io_addr.c - tests of address conversion: text <-> sockaddr <-> wire. */
 #include "../../src/base/io_addr.h"
+#include "../../src/base/port_range.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -140,12 +141,37 @@ static void test_congestion(void **state)
     assert_string_equal(name, system);
 }
 
+static void test_port_ranges(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"",
+                                      "0",
+                                      "-",
+                                      "1-",
+                                      "-1",
+                                      "0-5",
+                                      "5-4",
+                                      "65536",
+                                      "1-65536",
+                                      "1 -2",
+                                      "1-2-3",
+                                      "1-2x",
+                                      "99999999999999999999"};
+    struct port_range r = {7, 7};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(port_range_parse(bad[i], &r));
+    assert_true(r.first == 7 && r.last == 7);
+    assert_true(port_range_parse("49148-49159", &r));
+    assert_true(r.first == 49148 && r.last == 49159);
+    assert_true(port_range_parse("65535", &r));
+    assert_true(r.first == 65535 && r.last == 65535);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_wire),
-        cmocka_unit_test(test_resolve),
+        cmocka_unit_test(test_split),      cmocka_unit_test(test_port_ranges),
+        cmocka_unit_test(test_wire),       cmocka_unit_test(test_resolve),
         cmocka_unit_test(test_congestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,13 +14,13 @@ static int own; /* descriptor of the connection */
 
 static enum conn_result flush(struct master_conn *c)
 {
-    return master_socket_flush(own, c);
+    return master_socket_flush(own, NULL, c);
 }
 
 static enum conn_result receive(struct master_conn *c)
 {
     size_t got;
-    enum conn_result result = master_socket_receive(own, c, &got);
+    enum conn_result result = master_socket_receive(own, NULL, c, &got);
     if (result == CONN_DONE) master_conn_received(c, got);
     return result;
 }

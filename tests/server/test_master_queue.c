@@ -113,7 +113,7 @@ static void check_taken(void)
 static enum conn_result flush(struct master_conn *c, size_t bytes)
 {
     allowed = bytes;
-    enum conn_result r = master_socket_flush(-1, c);
+    enum conn_result r = master_socket_flush(-1, NULL, c);
     assert_int_equal(r == CONN_DONE, c->out_count == 0);
     assert_int_equal(c->out_count == 0, c->out_size == 0);
     assert_true(c->out_count == 0 || c->out_done < c->out[c->out_first]->size);
@@ -210,7 +210,7 @@ static uint32_t read_all(struct master_conn *c, struct wire_store *store,
     uint32_t count = 0;
     allowed = bytes;
     size_t got;
-    while (master_socket_receive(-1, c, &got) == CONN_DONE) {
+    while (master_socket_receive(-1, NULL, c, &got) == CONN_DONE) {
         master_conn_received(c, got);
         if (given_size == 0) break;
         count += deliver(c, store, sum);

@@ -107,6 +107,11 @@ static void crash(struct sim *s)
     bool many = !s->options.storm && sim_pick(s, 4) == 0;
     if (many) count = 1 + sim_pick(s, alive(s) + 1);
     if (count > 1) sim_coverage.crash_many++;
+    struct sim_proc *relay = walls_relay(s);
+    if (relay && sim_pick(s, 2) == 0) {
+        sim_crash(s, relay);
+        return;
+    }
     while (count-- > 0 && alive(s) > 1) sim_crash(s, unlucky_proc(s));
 }
 
@@ -342,8 +347,12 @@ void sim_heal(struct sim *s)
 {
     s->healing = true;
     s->last_fault = s->now;
+    if (s->master_paused_until > s->now)
+        s->master_tick_at = s->now + PCCL_TIME_TO_PING(SIM_DEADLINE);
     s->master_paused_until = s->master_cut_until = 0;
     lasting_heal(s);
+    /* Without a relay those that are left may never be linked. */
+    if (!s->options.relays) s->options.walls = false;
     sim_master_widen(s);
     for (uint32_t i = 0; i < SIM_REFUSALS_MAX; i++) s->refusals[i].until = 0;
     for (uint32_t i = 0; i < s->stream_end; i++) {

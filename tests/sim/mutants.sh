@@ -447,6 +447,41 @@ no heartbeats|elastic/session_waits.c|s/^        session_send(s, \&beat);/      
 past is told as lacking (W3)|elastic/session_waits.c|s/past ? WAIT_PAST : WAIT_LACKS/past ? WAIT_LACKS : WAIT_LACKS/
 nobody is asked what it lacks (W3)|master/stall_watch.c|s/^    stall_ask(m, false);//
 a silent member lacks nothing (W3)|master/wait_graph.c|s/return wait_is_silent(m, link) ? .*;/return WAIT_PART_UNKNOWN;/
+any address is announced (N1)|base/wire.c|s/if (has == 1 .. !wire_addr_is_host(a)) /if (false) /
+the seen address is dialed first (N2a)|link/link.c|s/(&l->member, l->turn)/(\&l->member, l->turn + 1)/
+one address is dialed (N2a)|link/link.c|s/    if (l->open == 0) l->turn++;//
+a silent address is not left (N2b)|link/link.c|s/^        way_try_other(.*;//
+dials that are lost count (N2c)|link/way.c|s/^            conn_forget_dial(n, other);/            (void)other;/
+a link forgets its address (N2c)|link/way.c|s/^    l->turn = c->turn;//
+anybody is relayed by the master (N12a)|master/relays.c|s/^    return false;$/    return true;/
+the master relays with any key (N12a)|master/relays.c|s/if (!m->may_relay || key->word\[0\] != m->key.word\[0\] ||/if (!m->may_relay \|\| false \&\&/
+the master relays unasked (N10b)|master/relays.c|s/(!m->may_relay || has_failed/(has_failed/
+the master never relays (N10b)|master/relays.c|s/(!m->may_relay || has_failed/(true || has_failed/
+the master reads without limit (N12c)|master/master_conn.c|s/return !c->relays || c->in_size/return true || c->in_size/
+the master drops the last bytes (N12e)|master/switchboard.c|s/bool kept = rest == 0 || (frame.*/bool kept = true;/
+the master leaves the other end open (N12e)|master/switchboard.c|s/    if (c->relays) part(b, c);/    if (c->partner) c->partner->partner = NULL;/
+the master keeps who waits (N12c)|master/switchboard.c|s/if (!c->partner \&\& c->linger_at <= now)/if (false)/
+anybody is relayed (N12a)|link/relay.c|s/^    return false;$/    return true;/
+a relay takes any key (N12a)|link/relay.c|s/if (!ours || c->rx.scope/if (c->rx.scope/
+what is ahead of PROPOSE is not relayed (N12a)|link/relay.c|s/hello.to)) return conn_park(c);/hello.to)) return false;/
+a relay reads without limit (N12c)|link/relay.c|s/leg->count < n->relay.pipe ? n->relay.pipe - leg->count : 0/RELAY_PIPE - leg->count/
+a relay forgets what it could not send (N12c)|link/relay.c|s/from->count -= (uint32_t)size;/from->count = 0;/
+all listening connections stay (N12c)|link/relay.c|s/newest->listens ? 1 : RELAY_DIALS_MAX/1000/
+the last bytes are lost (N12e)|link/relay.c|s/} else if (leg->count == 0) {/} else {/
+the other end stays open (N12e)|link/relay.c|s/        conn_close(n, other->conn->number);/        (void)n;/
+what a closed end sent stays (N12e)|link/relay.c|s/    if (!from->conn) conn_close(n, c->number);//
+joined connections are silent (N12e)|link/relay.c|s/return !c->leg->other \&\& n->now/return n->now/
+relays of an old view go on (N12e)|link/relay.c|s/bool ends = l->conn \&\& !is_named(n, l->from, l->to);/bool ends = false;/
+who listens is served once (N11a)|link/way.c|s/^    l->listen_at = n->now;$/    l->listen_at = PCCL_NEVER;/
+nobody listens (N11a)|link/way.c|s/if (!l->relayed || n->now < l->listen_at) return;/return;/
+the old way stays (N11c)|link/way.c|s/^    link_close(n, l);$//
+a direct dial is taken (N11c)|link/way.c|s/return c->listens == 0 \&\& l \&\& l->relayed;/return false;/
+relays that have failed are named again (N10d)|master/relays.c|s/has_failed(e, id)) continue;/false) continue;/
+a relay that reaches one end (N10b)|master/relays.c|s/        if ((of_a || of_b) \&\& other < count) out\[other\] = true;//
+one relays for all (N10b)|master/relays.c|s/    if (best < count) m->loads\[best\]++;//
+rings without relays (N10c)|master/order.c|s/s.relayed = pass > 0;/s.relayed = false;/
+relays where links would do (N10c)|master/order.c|s/s.relayed = pass > 0;/s.relayed = true;/
+relayed edges are fast (N10c)|master/relays.c|s/^    edges_slow(m, group, e->a, e->b);$//
 silent links are not told (W1)|link/link_patience.c|s/pairs\[count++\] = c->to;/pairs[count++] = 0;/
 all are in each scope (W2)|master/wait_graph.c|s/if (w->scope == 0) return true;/return true;/
 the reports of an old view tell of operations (W2)|master/wait_graph.c|s/return told->epoch == .*/return told;/
@@ -477,6 +512,13 @@ dials to the silent are judged (M10)|link/link_patience.c|s/if (l) l->wanted_at 
 an attempt to link the silent counts (M10)|master/edges.c|s/if (silence_is_suspect(m, x) .*//
 a deaf master judges (M11)|master/silence.c|s/return m->now - m->heard_at >= .*;/return false;/
 no time after an outage (M11)|master/silence.c|s/\*since = m->now + grace;/*since = m->now;/
+its own sleep counts (M15)|master/own_clock.c|s/^    c->slept += gap;//
+no fresh deadline after its sleep (M15)|master/silence.c|/^void silence_slept/,/^}/s/give_time(m, gap);/(void)gap;/
+strangers pay for its sleep (M15)|master/silence.c|s/m->peers\[i\].last_recv = m->now;/(void)0;/
+a view that is not kept (J1)|master/round.c|s/ || !memory_keep(m)//
+shared state that is not kept (J1)|master/state_vote.c|s/^    if (!memory_keep(m)) return;.*//
+rounds once more after a restart (J4)|master/remember.c|s/ + MEMORY_ROUNDS_SKIPPED//
+peers once more after a restart (J4)|master/remember.c|s/ + MEMORY_IDS_SKIPPED;/;/
 a sleeper judges (M12)|link/link_patience.c|s/^    if (slept <= tick).*/    return;/
 codes: rounding down|reduce/quant_real.h|s/((distance + QROUND) - QROUND)/((distance - 0.49f + QROUND) - QROUND)/
 codes: steps too short|reduce/quant_real.h|s/if (step \* top < range)/if (false)/
@@ -547,8 +589,8 @@ a run without a job has ended for newcomers (M2b)|master/master.c|s/if (m->job \
 a newcomer aborts the run (M3c)|master/master.c|s/if (m->peers.link..state == PEER_REGISTERED \&\& m->peers.link..join) {/if (false) {/
 the higher id never dials (R3)|link/link.c|s/l->dial_at = n->now + (first ? 0 : time_to_link(n, l) . 4);/l->dial_at = first ? n->now : PCCL_NEVER;/
 link that is open counts unseen (R3)|link/link.c|s/if (open \&\& c->alive != l->attempt) return false;//
-dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : park(c);/return false;/
-crossing dials are both taken (R3)|link/conn.c|s/if (mine \&\& link_greets(n, l)) return park(c);//
+dial ahead of its PROPOSE (R3)|link/conn.c|s/return from < n->self \&\& n->world > 0 ? false : conn_park(c);/return false;/
+crossing dials are both taken (R3)|link/conn.c|s/if (mine \&\& link_greets(n, l)) return conn_park(c);//
 restart at the first failure (R4)|master/round.c|s/if (g->unlinked \&\& all_ready(m, group)) {/if (g->unlinked) {/
 one lost, the others stay (R6)|link/conn.c|s/^        close_rest(n, l);//
 a small HELLO is enough (R3)|link/links.c|s/c->rx.size >= n->fill_size/true/
@@ -556,7 +598,7 @@ a failed link is sought for ever (R3)|link/link.c|s/^    l->sought = false;$/   
 the smaller set goes on (R4)|master/order.c|s/if (size != other) return size > other;/if (size != other) return size < other;/
 of two halves the last one (R4)|master/order.c|s/(set \& (differ/(than \& (differ/
 members that stay are evicted (R4)|master/partition.c|s/if (m->peers\[m->sorted\[i\]\].stays) return false;//
-useless links are made for ever (R4)|master/edges.c|s/if (e->breaks > MASTER_BREAKS_MAX) fail(m, g, x, y, e);//
+useless links are made for ever (R4)|master/edges.c|s/if (e->breaks <= MASTER_BREAKS_MAX) return;/return;/
 a small world is not surveyed (R4d)|master/round.c|s/!g->surveyed \&\& !g->mesh;/!g->surveyed \&\& !g->small;/
 a small world surveys few pairs (R4d)|elastic/session_view.c|s/bool all = v->mesh || (v->survey .*/bool all = v->mesh;/
 a survey is not asked (R4)|master/order.c|s/if (m->groups\[group\].surveyed) {/if (false) {/
@@ -617,7 +659,10 @@ others' words are the root's (D12)|ring/broadcast_confirmed.c|s/if (from == p->r
 never asks for a dial (P2P-10)|message/message.c|s/bool asks = (l->asks ||/bool asks = false \&\& (l->asks ||/
 asks and dials at once (P2P-10)|message/message.c|s/    l->retry_at = m->links->now + m->links->deadline . 2;//
 a garbled header is taken|link/frame.c|s/ || reserved != 0)/)/
+any number of strangers at a member (R3i)|link/conn.c|s/if (count >= LINK_STRANGERS_MAX)/if (count > CONNS_MAX)/
+the newest stranger makes room (R3i)|link/conn.c|s/c->last_recv < oldest->last_recv/c->last_recv > oldest->last_recv/
 a stranger keeps a connection|link/links.c|s/if (c->state == CONN_DIALED \&\& c->link) return;/if (c->state != CONN_OPEN) return;/
+CMA that was not announced (P2P-9)|message/message_receive.c|s/return !b || b->uses_cma;.*/return true;/
 an old DIAL_REQUEST (P2P-10)|message/message.c|s/if ((int32_t)(l->peer_dials - dials) > 0) return;//
 DIAL_REQUEST ends no conn (P2P-10)|message/message.c|s/^        hang_up(m, l);/        return;/
 an overtaken dial stands (P2P-3)|message/message.c|s/if ((int32_t)(dials - l->peer_dials) <= 0) return false;//
@@ -625,7 +670,7 @@ lost before its last words (P2P-7)|message/message.c|s/    else if (l->conn == N
 a lost member's connection stays (P2P-7)|link/conn_receive.c|s/if (c \&\& c->peer \&\& n->p2p.ended(c->peer)) (void)conn_reject(n, number);//
 DIAL_REQUEST not relayed (P2P-10)|master/master.c|s/^    master_send(m, to, \&call);/    (void)call;/
 items are not sent again (P2P-4)|message/message.c|s/^    l->sent = 0;$//
-dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return park(c);/if (false) return park(c);/
+dial ahead of WELCOME refused (R3)|link/conn.c|s/if (n->self == 0) return conn_park(c);.*/if (false) return conn_park(c);/
 slot of the last result taken twice|ring/result_cache.c|s/e->reserved += !before;//
 number before the buffers (D1)|ring/op.c|s/op->seq = op_next_sequence(e, op);/& if (!op_take_sequence(e, op)) return false;/;s/^    if (!op_take_sequence(e, op)) return false;//
 frames to one that cannot start (D1)|ring/op_frame.c|s/if (!ep) return op->fails;/if (!ep) return false;/
@@ -670,6 +715,7 @@ view_epoch ignored at launch|elastic/session_launch.c|s/    if (!r->members && v
 view_epoch ignored on the fast path|elastic/session_launch.c|s/if (view_epoch != 0 .* return false;//
 a donation over a half-sent buffer (F5)|ring/op_done.c|s/^    conn_cut_sending(&e->links, op);//
 a slow reader stays connected|master/switchboard.c|s/switchboard_lose(b, c, "reads too slowly");/(void)c;/
+registered peers make room (M1a)|master/switchboard.c|s/while (c \&\& (c->lost .*PEER_CONNECTED))/while (c \&\& c->lost)/
 a stranger announces what it likes|master/switchboard.c|s/stranger ? CONN_IN_START : WIRE_FRAME_MAX/WIRE_FRAME_MAX/
 who lingers stays|master/switchboard.c|s/switchboard_lose(b, c, "lingered for too long");/(void)c;/
 half a message is thrown away|master/master_conn.c|s/^    memmove(c->in, c->in + c->in_done, left);//

@@ -31,6 +31,7 @@ struct net_end {
 struct net_stream {
     bool used, control; /* control: to the master */
     bool pending;       /* not accepted yet */
+    bool silent;        /* whoever takes it never answers */
     struct net_end end[2];
     uint32_t uid[2];         /* processes of a data stream */
     struct net_pipe pipe[2]; /* pipe[i] carries the bytes of end[i] */

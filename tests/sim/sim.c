@@ -159,6 +159,24 @@ static uint32_t proc_dial(void *user, const struct wire_addr *addr)
     st->uid[1] = addr->port;
     s->dialing[stream] = true;
     s->dial_at[stream] = s->now + sim_pick(s, s->options.delay_max + 1);
+    doors_dial(s, stream, addr);
+    return conn;
+}
+
+static uint32_t proc_dial_master(void *user)
+{
+    struct sim_proc *p = user;
+    struct sim *s = p->sim;
+    int stream = sim_stream_new(s, true);
+    uint32_t conn = proc_conn(p, stream, 0);
+    SIM_CHECK(s, conn != NO_CONN, "process %u has too many connections",
+              p->uid);
+    struct net_stream *st = &s->streams[stream];
+    st->end[0] = (struct net_end){slot_of(s, p), conn};
+    st->end[1] = (struct net_end){NET_DIALED, 0};
+    st->uid[0] = p->uid;
+    s->dialing[stream] = true;
+    s->dial_at[stream] = s->now + sim_pick(s, s->options.delay_max + 1);
     return conn;
 }
 
@@ -204,17 +222,19 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     for (uint32_t i = 0; i < SIM_CONNS_MAX; i++) p->conns[i].stream = -1;
     p->session = scarce_zeros(sizeof *p->session);
     SIM_CHECK(s, p->session != NULL, "no memory");
-    struct session_config config = {
-        .driver = {p, proc_dial, proc_close, .round_trip = sim_round_trip},
-        .events = {p, proc_to_master, proc_changed},
-        .pool_size = s->options.pool,
-        .deadline = SIM_DEADLINE,
-        .now = strange_now(s, &p->clock)};
+    struct session_config config = {.driver = {p, proc_dial, proc_close,
+                                               proc_dial_master,
+                                               .round_trip = sim_round_trip},
+                                    .events = {p, proc_to_master, proc_changed},
+                                    .pool_size = s->options.pool,
+                                    .deadline = SIM_DEADLINE,
+                                    .now = strange_now(s, &p->clock)};
     if (s->options.share > 0) memory_outputs(&config.driver);
     SIM_CHECK(s, session_init(p->session, &config), "no memory");
     p->session->waits.reports = s->options.reports;
     p->session->partial.piece = 64;
     p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
+    p->session->engine->links.relay.pipe = 300;
     if (s->options.interleaved) p->session->engine->cached = 0;
     if (s->options.sites) p->session->engine->many = p->uid % 4;
     if (!s->options.lends) p->session->engine->single_copy_world = 0;
@@ -237,6 +257,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     if (s->options.one_host)
         hello.hello.self.host = s->options.pairwise ? 2 : 1;
     hello.hello.self.addr.port = (uint16_t)p->uid;
+    doors_announce(s, p->uid, &hello.hello.self.announced);
     fetch_hello(s, p, &hello);
     session_hello(p->session, &hello);
     p->program.progress_at = s->now;
@@ -249,6 +270,9 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, bool crash)
     SIM_TRACE(s, "process %u (id %llu) %s", p->uid,
               (unsigned long long)p->session->id, crash ? "crashes" : "ends");
     sim_coverage.probe_lost += crash && p->session->engine->links.probe.on;
+    uint64_t relayed;
+    sim_coverage.relayed_lost +=
+        crash && links_relays(p->session->links, &relayed) > 0;
     bool shown = p->fast.shown == p->fast.count;
     sim_coverage.fast_crash += crash && p->fast.op && shown;
     sim_coverage.fast_crash_amid += crash && p->fast.op && !shown;
@@ -279,14 +303,26 @@ static bool dial_ends(struct sim *s, struct sim_proc *p, uint32_t conn)
     int stream = p->conns[conn].stream;
     if (s->dial_at[stream] > s->now) return false;
     struct net_stream *st = &s->streams[stream];
+    /* dropped (doors.c), also once all has healed */
+    if (st->end[1].proc == NET_NOBODY && !st->silent) return false;
     if (!sim_passes(s, st->uid[0], st->uid[1]) ||
         !sim_passes(s, st->uid[1], st->uid[0]))
         return false;
     s->dialing[stream] = false;
+    if (st->control) {
+        sim_master_accept(s, stream);
+        engine_measured(p->session->engine, conn, PCCL_MS);
+        engine_dialed(p->session->engine, conn, true);
+        return true;
+    }
     uint32_t port = st->end[1].conn;
     struct sim_proc *to = NULL;
     for (uint32_t left = s->live, i; sim_next(s, &left, &i);)
         if (s->procs[i].uid == port) to = &s->procs[i];
+    if (st->silent) { /* nobody reads, and nobody hangs up */
+        engine_dialed(p->session->engine, conn, true);
+        return true;
+    }
     bool success = to && !sim_refused(s, p->uid, port);
     if (to && !success) sim_coverage.refused++;
     if (success) st->pending = s->dialed = true;
@@ -328,6 +364,10 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     uint8_t *to = NULL;
     size_t window = engine_rx_window(e, conn, &to);
     if (e->links.conns[conn]->parked) sim_coverage.parked++;
+    if (conn_is_relay(&e->links, conn)) {
+        sim_coverage.relayed++;
+        sim_coverage.relayed_full += window == 0;
+    }
     if (window == 0) return false;
     size_t size = sim_chunk(s, window < pipe->count ? window : pipe->count);
     if (pipe->holed && size > pipe->before) size = pipe->before;
@@ -335,7 +375,8 @@ static bool conn_read(struct sim *s, struct sim_proc *p, uint32_t conn)
     net_read(pipe, to, size);
     bool spoilt = strange_spoilt(pipe, size);
     (void)engine_rx(e, conn, size);
-    if (spoilt) strange_refused(s, p, conn, stream);
+    if (spoilt && !conn_is_relay(&e->links, conn))
+        strange_refused(s, p, conn, stream);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #define PCCL_SIM_H
 
 #include "../../src/master/master.h"
+#include "../../src/master/own_clock.h"
 #include "../../src/master/switchboard.h"
 #include "../../src/elastic/prefetch.h"
 #include "../../src/elastic/session.h"
@@ -41,8 +42,8 @@ enum {
 /* clang-format off */
 #define SIM_COVERAGE(X) \
     X(crash) X(crash_joining) X(crash_many) X(freeze) X(starved) X(waited_for) \
-    X(stopped) X(muted) X(unanswered) X(paused) X(calm) X(evicted) X(reset) \
-    X(reset_half) X(striped_cut) \
+    X(stopped) X(muted) X(unanswered) X(paused) X(slept) X(not_kept) \
+    X(calm) X(evicted) X(reset) X(reset_half) X(striped_cut) \
     X(control_reset) X(refused) X(stall) X(leave) X(join) X(flush) X(ask) \
     X(donate) X(restart) X(commit) X(invalid) X(usage) X(unreachable) \
     X(refresh_mismatch) X(refresh_unreachable) X(suspect) X(vote_refused) \
@@ -63,8 +64,7 @@ enum {
     X(sync_gave_up) X(sync_named) \
     X(sync_cut_names) X(sync_cut_tensors) X(sync_cut_hashes) \
     X(sync_cut_bytes) X(sync_cut_body) X(sync_cut_taker) X(sync_cut_two) \
-    X(shared) X(left) X(share_half) X(share_lost) \
-    X(quant_lost) \
+    X(shared) X(left) X(share_half) X(share_lost) X(quant_lost) \
     X(fast) X(fast_converted) X(fail_asked) X(fail_met) X(fail_kept) \
     X(optimize) X(probe) X(probe_failed) X(probe_silent) X(searched) \
     X(improved) X(adopted) X(probe_lost) X(one_way) X(reversed) \
@@ -89,11 +89,12 @@ enum {
     X(fetch_lost) X(fetch_left) X(fetch_nobody) X(fetch_old) X(fetch_joined) \
     X(fetch_exact) X(fetch_refused) X(fetch_full) \
     X(half_message) X(slow_reader) X(lingered) X(backlog) \
-    X(scarce) X(scarce_launch) X(scarce_gone) \
-    X(counted) X(counted_reached) X(counted_over) X(counted_none) \
+    X(scarce) X(scarce_launch) X(scarce_gone) X(counted) X(counted_reached) \
+    X(counted_over) X(counted_none) \
     X(partial) X(partial_missing) X(partial_parts) X(partial_few) \
     X(partial_late) X(partial_lapsed) X(partial_differs) X(partial_given_up) \
-    X(few) X(few_waits)
+    X(few) X(few_waits) X(doors) X(doors_announced) X(doors_seen) X(walls) \
+    X(relayed) X(relayed_lost) X(relayed_full) X(relayed_master)
 /* clang-format on */
 
 struct sim_coverage {
@@ -316,6 +317,9 @@ struct sim_options {
     uint32_t sites;   /* hosts of several members each; 0: all the same */
     bool cut;         /* two of the first cannot link until all heals */
     bool one_way;     /* of some pairs only one may ever dial the other */
+    bool walls;       /* nobody may ever dial some; all may dial the rest */
+    uint32_t doors;   /* not 0: members announce addresses, some in vain */
+    bool relays;      /* the master relays for them */
     bool letters;     /* members write messages to each other */
     bool counts;      /* ... and report samples */
     bool averages;    /* ... and make partial all-reduces */
@@ -382,6 +386,9 @@ struct sim {
     uint64_t steps;
     uint32_t slots; /* of procs, that are used */
     struct sim_clock master_clock;
+    uint32_t kept_round;         /* by its journal */
+    bool waits_for_disk;         /* since it refused (rule J1) */
+    struct own_clock master_own; /* what it makes of it (rule M15) */
     struct sim_caller callers[SIM_CALLERS_MAX];
     struct sim_fetcher fetchers[SIM_FETCHERS_MAX];
     struct sim_fetcher *joins; /* it becomes the process that starts now */
@@ -504,7 +511,8 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p);
 /* sim_master.c */
 void sim_master_start(struct sim *s);
 void sim_master_accept(struct sim *s, int stream);
-bool sim_master_turn(struct sim *s); /* true if it had work */
+bool sim_master_turn(struct sim *s);   /* true if it had work */
+pccl_ns sim_master_now(struct sim *s); /* by its own clock (rule M15) */
 void sim_master_event(struct sim *s, struct master_event *e);
 void sim_master_ends_turn(struct sim *s); /* after messages to the master */
 void sim_master_widen(struct sim *s);     /* its queues, and its doors */
@@ -542,6 +550,18 @@ void shared_free(struct sim_proc *p);
 bool shared_begin(struct sim *s, struct sim_proc *p); /* false: no master */
 void shared_end(struct sim *s, struct sim_proc *p);
 void shared_killed(struct sim *s, const struct sim_proc *dead);
+
+/* doors.c */
+void doors_choose(struct sim_options *o, uint64_t *r);
+void doors_announce(const struct sim *s, uint32_t uid, struct wire_addr *addr);
+void doors_dial(struct sim *s, int stream, const struct wire_addr *addr);
+
+/* walls.c */
+void walls_choose(struct sim_options *o, uint64_t *r);
+bool walls_is_public(const struct sim *s, uint32_t uid); /* all can dial it */
+struct sim_proc *walls_relay(struct sim *s); /* it does; NULL: nobody */
+/* A member can relay for the peer, where nothing else keeps them apart. */
+bool walls_has_relay(const struct sim *s, const struct master_peer *peer);
 
 /* letters.c */
 bool letters_turn(struct sim *s, struct sim_proc *p); /* true: there was work */

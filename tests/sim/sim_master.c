@@ -14,6 +14,23 @@
  * noticed. */
 enum { SLOTS_MAX = 4 * SIM_PROCS_MAX };
 
+/* A disk that is full now and then, in some universes (rule J1). */
+static bool remember_out(void *user, const struct master_memory *memory)
+{
+    struct sim *s = user;
+    uint64_t hour = (uint64_t)(s->now / (SIM_DEADLINE / 8));
+    bool small = s->options.single == SINGLE_NONE && !s->options.lasting &&
+                 !s->options.calm && sim_mix(s->seed, 131, 0, 0) % 4 == 0;
+    if (small && !s->healing && sim_mix(s->seed, 131, hour, 1) % 3 == 0) {
+        sim_coverage.not_kept++;
+        s->waits_for_disk = true;
+        return false;
+    }
+    s->waits_for_disk = false;
+    s->kept_round = memory->round;
+    return true;
+}
+
 static void master_send_out(void *user, const uint32_t *links, uint32_t count,
                             const struct wire_msg *msg)
 {
@@ -28,6 +45,8 @@ static void master_send_out(void *user, const uint32_t *links, uint32_t count,
         for (uint32_t i = 0; i < count; i++)
             sim_coverage.restart += s->master->peers[links[i]].proposed;
     }
+    SIM_CHECK(s, msg->type != WIRE_INSTALL || s->kept_round >= msg->round,
+              "a view is installed that the journal does not know");
     if (msg->type == WIRE_INSTALL && msg->view.update)
         oracle_update(s, links, count);
     if (msg->type == WIRE_STATE) election_said(s, links, count, msg);
@@ -63,6 +82,9 @@ static void check_eviction(struct sim *s, const struct master_peer *peer,
     SIM_CHECK(s, !known || left, "evicted for lack of CPU time: %s", reason);
     SIM_CHECK(s, !s->options.calm || left, "evicted without a fault: %s",
               reason);
+    SIM_CHECK(s,
+              !strstr(reason, "cannot exchange") || !walls_has_relay(s, peer),
+              "N10: evicted beside a relay: %s", reason);
 }
 
 static void look_out(void *user, const struct wire_member *peer)
@@ -100,8 +122,35 @@ static void master_close_out(void *user, uint32_t link, const char *reason)
     switchboard_close(s->board, link);
 }
 
+static void relay_out(void *user, uint32_t link, const struct wire_msg *msg)
+{
+    struct sim *s = user;
+    int stream = s->links[link];
+    SIM_TRACE(s, "the master relays %llu to %llu",
+              (unsigned long long)msg->relay.from,
+              (unsigned long long)msg->relay.to);
+    sim_coverage.relayed_master++;
+    s->links[link] = -1;
+    s->streams[stream].end[1].conn = UINT32_MAX;
+    witness_lost(s, link);
+    switchboard_relay(s->board, link, msg);
+}
+
 /* ------------------------------------------------------------ its connections
  */
+
+/* As the server does (rule M15). */
+static void tell_sleep(struct sim *s)
+{
+    (void)sim_master_now(s);
+    struct master_event e = {.type = MASTER_SLEPT,
+                             .gap = own_clock_take(&s->master_own)};
+    if (e.gap == 0) return;
+    e.now = sim_master_now(s);
+    sim_coverage.slept++;
+    SIM_TRACE(s, "the master slept for %lld", (long long)e.gap);
+    master_step(s->master, &e);
+}
 
 static void step_out(void *user, struct master_event *e)
 {
@@ -111,7 +160,8 @@ static void step_out(void *user, struct master_event *e)
         if (e->msg->type == WIRE_SYNC) election_asked(s, e->link, e->msg);
         if (e->msg->type == WIRE_SYNCED) election_reported(s, e->link, e->msg);
     }
-    e->now = strange_now(s, &s->master_clock);
+    tell_sleep(s);
+    e->now = sim_master_now(s);
     uint32_t before = s->master->round_last;
     master_step(s->master, e);
     if (e->type == MASTER_RECEIVED) fetch_judge(s, e->link, e->msg->type);
@@ -141,7 +191,8 @@ static enum conn_result flush_out(void *user, struct master_conn *c)
         if (room == 0) return CONN_WAIT;
         if (part.size > room) part.size = room;
         memcpy(frame, part.bytes, part.size);
-        if (c->out_done == 0) times = strange_message(s, stream, 1, frame);
+        if (c->out_done == 0 && !c->relays)
+            times = strange_message(s, stream, 1, frame);
         SIM_CHECK(s, times == 1, "the master stutters");
         if (!p->ended) (void)net_write(p, frame, part.size);
         if (!p->ended && p->open_at < s->now)
@@ -208,14 +259,15 @@ void sim_master_event(struct sim *s, struct master_event *e)
     sim_turn = turn;
 }
 
-static bool master_read(struct sim *s, uint32_t link)
+static bool read_conn(struct sim *s, struct master_conn *c)
 {
-    struct master_conn *c = s->board->links[link];
-    if (!c) return false;
+    uint32_t link = c->link;
     struct net_pipe *pipe = &s->streams[stream_of(c)].pipe[0];
+    if (!master_conn_reads(c)) return false;
     if (pipe->count > 0 && pipe->open_at <= s->now) {
         size_t left = sim_chunk(s, pipe->count);
-        while (left > 0 && !c->lost && c->link == link) {
+        while (left > 0 && !c->lost && c->link == link &&
+               master_conn_reads(c)) {
             size_t room;
             uint8_t *to = master_conn_room(c, &room);
             size_t size = net_read(pipe, to, room < left ? room : left);
@@ -233,16 +285,37 @@ static bool master_read(struct sim *s, uint32_t link)
     return true;
 }
 
+static bool master_read(struct sim *s, uint32_t link)
+{
+    struct master_conn *c = s->board->links[link];
+    return c && read_conn(s, c);
+}
+
+static bool legs_read(struct sim *s)
+{
+    if (s->board->leg_count == 0) return false;
+    uint32_t skip = sim_pick(s, s->board->leg_count);
+    struct master_conn *c = s->board->legs.first;
+    while (c && skip-- > 0) c = c->next;
+    for (; c; c = c->next)
+        if (read_conn(s, c)) return true;
+    for (c = s->board->legs.first; c; c = c->next)
+        if (read_conn(s, c)) return true;
+    return false;
+}
+
 /* Connections that could not take more, and now can. */
 static bool master_write(struct sim *s)
 {
     bool any = false;
-    for (uint32_t k = 0; k < 2; k++) {
-        struct master_conn *c =
-            k == 0 ? s->board->open.first : s->board->closing.first;
+    for (uint32_t k = 0; k < 3; k++) {
+        struct master_conn *c = k == 0   ? s->board->open.first
+                                : k == 1 ? s->board->closing.first
+                                         : s->board->legs.first;
         for (; c; c = c->next) {
             const struct net_pipe *p = &s->streams[stream_of(c)].pipe[1];
-            if (c->out_count == 0 || c->lost) continue;
+            struct master_chunk part;
+            if (master_conn_parts(c, &part, 1) == 0 || c->lost) continue;
             if (!p->ended && p->count >= p->limit) continue;
             switchboard_touch(s->board, c);
             any = true;
@@ -250,6 +323,16 @@ static bool master_write(struct sim *s)
     }
     if (any) sim_master_ends_turn(s);
     return any;
+}
+
+/* Rule M1a. A newcomer's HELLO would be there by the time that this takes. */
+static void make_room(struct sim *s)
+{
+    struct master_conn *c = switchboard_stranger(s->board);
+    if (!c || !switchboard_is_full(s->board)) return;
+    if (s->streams[(intptr_t)c->user].end[0].proc >= 0) return;
+    switchboard_lose(s->board, c, "made room for a newer connection");
+    sim_master_ends_turn(s);
 }
 
 /* Whom the backlog holds while the switchboard is full. */
@@ -260,6 +343,7 @@ static bool accept_one(struct sim *s)
         struct net_stream *st = &s->streams[i];
         bool waits = st->used && st->control && st->pending;
         any |= waits;
+        if (waits) make_room(s);
         if (!waits || switchboard_is_full(s->board)) continue;
         st->pending = false;
         struct wire_addr addr = {.family = 4};
@@ -268,7 +352,9 @@ static bool accept_one(struct sim *s)
         s->links[link] = (int)i;
         if (link >= s->link_count) s->link_count = link + 1;
         st->end[1] = (struct net_end){NET_MASTER, link};
-        witness_accept(s, link, caller < 0 ? 0 : s->procs[caller].uid);
+        /* A process has one connection of its own; others are relayed. */
+        bool own = caller >= 0 && s->procs[caller].control == (int)i;
+        witness_accept(s, link, own ? s->procs[caller].uid : 0);
         SIM_CHECK(s, switchboard_accept(s->board, &addr, (void *)(intptr_t)i),
                   "no memory");
         sim_master_ends_turn(s);
@@ -282,8 +368,12 @@ void sim_master_accept(struct sim *s, int stream)
 {
     s->streams[stream].pending = s->called = true;
     s->streams[stream].end[1] = (struct net_end){NET_MASTER, UINT32_MAX};
+    make_room(s);
     if (!switchboard_is_full(s->board)) {
+        uint32_t turn = sim_turn;
+        sim_turn = 0;
         (void)accept_one(s);
+        sim_turn = turn;
         return;
     }
     /* Until strangers are thrown out, and have lingered. */
@@ -320,12 +410,14 @@ bool sim_master_turn(struct sim *s)
     if (s->now >= s->master_tick_at) {
         struct master_event e = {.type = MASTER_TICK};
         s->master_tick_at = s->now + PCCL_TIME_TO_PING(SIM_DEADLINE);
-        switchboard_linger(s->board, strange_now(s, &s->master_clock));
+        s->master_own.due = sim_master_now(s) + PCCL_TIME_TO_PING(SIM_DEADLINE);
+        switchboard_linger(s->board, sim_master_now(s));
         sim_master_event(s, &e);
         return true;
     }
     if (accept_one(s) || master_write(s)) return true;
     if (s->link_count == 0) return false;
+    if (sim_pick(s, 4) > 0 && legs_read(s)) return true;
     uint32_t first = sim_pick(s, s->link_count);
     for (uint32_t i = 0; i < s->link_count; i++) {
         if (master_read(s, (first + i) % s->link_count)) return true;
@@ -333,8 +425,15 @@ bool sim_master_turn(struct sim *s)
     return false;
 }
 
+pccl_ns sim_master_now(struct sim *s)
+{
+    return own_clock_at(&s->master_own, strange_now(s, &s->master_clock),
+                        PCCL_TIME_TO_PING(SIM_DEADLINE));
+}
+
 void sim_master_start(struct sim *s)
 {
+    s->master_own.due = PCCL_NEVER;
     strange_clock(s, 0, &s->master_clock);
     s->master = scarce_zeros(sizeof *s->master);
     s->edges_size = bandwidth_size(SLOTS_MAX);
@@ -347,7 +446,10 @@ void sim_master_start(struct sim *s)
                 .close = master_close_out,
                 .note = note_out,
                 .search = sim_search,
-                .look = look_out},
+                .look = look_out,
+                .remember = remember_out,
+                .relay = relay_out},
+        .relays = s->options.relays,
         .edges = bandwidth_init(s->edges, s->edges_size, SLOTS_MAX),
         .probe_bytes = 600,
         .probe_time = SIM_DEADLINE / 20,

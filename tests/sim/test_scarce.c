@@ -45,7 +45,7 @@ static const struct script {
      {.procs = 3, .steps = 1500, .mismatch = true, .variant_resync = true},
      1},
     {"crash",
-     13,
+     18,
      {.procs = 3, .steps = 6000, .crash = 200, .join = 400, .scoped = true},
      1},
     {"large",

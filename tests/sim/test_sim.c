@@ -338,6 +338,8 @@ static struct sim_options choose(uint64_t seed)
     choose_calm(&o, &r, seed);
     choose_many(&o, seed);
     choose_lasting(&o, &r, seed);
+    if (is_kind("walls") || (!all_of && seed % 17 == 8)) walls_choose(&o, &r);
+    if (is_kind("doors") || (!all_of && seed % 13 == 6)) doors_choose(&o, &r);
     choose_strange(&o, &r, seed);
     choose_narrow(&o, &r, seed);
     o.counts = counted_is(seed);
@@ -430,6 +432,8 @@ static void universe(uint64_t seed)
     tally_begin();
     /* It costs a link, and operations without one fail. */
     if (options.reset == 0) rare_forbid(BUGGIFY_unexpected_full);
+    /* All pairs of the walled are bad at a time. */
+    if (options.walls) rare_forbid(BUGGIFY_edges_few);
     /* Each block is an allocation. */
     if (options.scarce) rare_force(BUGGIFY_pool_empty);
     sim_init(&s, seed, &options);
@@ -459,8 +463,8 @@ static int list_failed(void)
     return 0;
 }
 
-static const char *const kinds[] = {"averages", "disagree", "fast",
-                                    "lasting",  "rare",     "scarce"};
+static const char *const kinds[] = {"averages", "disagree", "doors",  "fast",
+                                    "lasting",  "rare",     "scarce", "walls"};
 
 static const char *kind_named(const char *name, size_t size)
 {
@@ -518,10 +522,13 @@ static int report_algorithms(uint64_t count)
 }
 
 /* A link that a probe cannot make is rare since both ends dial. The cases of
- * core/test_probes have it. */
+ * core/test_probes have it; those of core/test_unreachable a pair for which
+ * nobody relays. */
 static bool may_lack(const uint64_t *event)
 {
-    return event == &sim_coverage.probe_failed;
+    return event == &sim_coverage.probe_failed ||
+           event == &sim_coverage.unreachable ||
+           event == &sim_coverage.relayed_lost; /* enough of kind "walls" */
 }
 
 static int report(uint64_t count, double seconds)

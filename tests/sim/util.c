@@ -96,6 +96,7 @@ bool sim_is_member(const struct sim *s, uint64_t id)
 /* Of each pair only one direction. */
 bool sim_walled(const struct sim *s, uint32_t caller, uint32_t called)
 {
+    if (s->options.walls) return !walls_is_public(s, called);
     bool lower = caller < called;
     uint64_t pair =
         (uint64_t)(lower ? caller : called) << 32 | (lower ? called : caller);

@@ -53,7 +53,7 @@ static void refused(struct sim *s, const char *why)
 
 static void tell(struct sim *s, struct trace *t)
 {
-    t->time = strange_now(s, &s->master_clock); /* by which limits are kept */
+    t->time = sim_master_now(s); /* by which limits are kept */
     if (witness_tap) {
         witness_tap(t);
         return;
@@ -265,7 +265,7 @@ static void event(struct sim *s, enum trace_kind kind, uint32_t uid,
 
 void witness_settled(struct sim *s)
 {
-    event(s, TRACE_SETTLED, 0, 0);
+    event(s, TRACE_SETTLED, 0, s->waits_for_disk);
 }
 
 void witness_lost(struct sim *s, uint32_t link)

@@ -5,6 +5,7 @@
  * The first ranks hold 1s, the last one or two receive. The parent kills one of
  * them some milliseconds after all have called; the times only choose where. */
 #include "../../include/pccl.h"
+#include "../master_process.h"
 #include "../patience.h"
 
 #include <setjmp.h>
@@ -35,32 +36,11 @@ static int receivers = 1;
 static bool apart; /* send-only and receive-only strategies instead of
                       enforce-popular */
 
-static ccoip_socket_address_t loopback(uint16_t number)
-{
-    ccoip_socket_address_t a = {.inet = {.protocol = inetIPv4}, .port = number};
-    a.inet.ipv4.data[0] = 127;
-    a.inet.ipv4.data[3] = 1;
-    return a;
-}
-
 static void tell(int rank, int kind, const pcclSharedStateSyncInfo_t *info,
                  size_t grown)
 {
     struct report r = {rank, kind, info->tx_bytes, info->rx_bytes, grown};
     if (write(reports[1], &r, sizeof r) != sizeof r) _exit(1);
-}
-
-static void be_master(int out)
-{
-    pcclMasterInstance_t *m;
-    uint16_t number;
-    if (pcclCreateMaster(loopback(0), &m) != pcclSuccess ||
-        pcclRunMaster(m) != pcclSuccess ||
-        pcclGetMasterPort(m, &number) != pcclSuccess ||
-        write(out, &number, sizeof number) != sizeof number)
-        _exit(1);
-    (void)pcclMasterAwaitTermination(m);
-    _exit(0);
 }
 
 static pcclComm_t *join(int ranks)
@@ -139,17 +119,10 @@ static pid_t start(int rank)
 
 static void die_after(int victim, int milliseconds)
 {
-    int numbers[2];
     pid_t pids[RANKS];
+    pid_t master = start_master(&port);
+    assert_true(master > 0);
     assert_int_equal(pipe(reports), 0);
-    assert_int_equal(pipe(numbers), 0);
-    pid_t master = fork();
-    assert_true(master >= 0);
-    if (master == 0) {
-        close(reports[1]);
-        be_master(numbers[1]);
-    }
-    assert_int_equal(read(numbers[0], &port, sizeof port), sizeof port);
     for (int i = 0; i < RANKS; i++) pids[i] = start(i);
     close(reports[1]);
     int calling = 0;
@@ -180,11 +153,8 @@ static void die_after(int victim, int milliseconds)
         (void)kill(pids[i], SIGKILL);
         (void)waitpid(pids[i], NULL, 0);
     }
-    (void)kill(master, SIGKILL);
-    (void)waitpid(master, NULL, 0);
+    stop_master(master);
     close(reports[0]);
-    close(numbers[0]);
-    close(numbers[1]);
     assert_false(wrong);
     assert_true(ended >= RANKS - 1);
     /* No process has copied the state, or half of it. */
@@ -271,22 +241,15 @@ static struct report alone(uint64_t revision, uint8_t content)
 static void test_all_die_and_the_run_goes_on(void **state)
 {
     (void)state;
-    int numbers[2];
-    assert_int_equal(pipe(numbers), 0);
-    pid_t master = fork();
-    assert_true(master >= 0);
-    if (master == 0) be_master(numbers[1]);
-    assert_int_equal(read(numbers[0], &port, sizeof port), sizeof port);
+    pid_t master = start_master(&port);
+    assert_true(master > 0);
     struct report first = alone(41, 7);
     struct report other = alone(41, 8); /* the wrong checkpoint */
     struct report older = alone(40, 7); /* an older one */
     struct report newer = alone(42, 7); /* a newer one from another run */
     struct report same = alone(41, 7);  /* the right one */
     struct report again = alone(41, 8); /* the wrong one again */
-    (void)kill(master, SIGKILL);
-    (void)waitpid(master, NULL, 0);
-    close(numbers[0]);
-    close(numbers[1]);
+    stop_master(master);
     assert_int_equal(first.kind, pcclSuccess);
     assert_int_equal(first.rank, 41);
     assert_int_equal(other.kind, pcclInvalidUsage);

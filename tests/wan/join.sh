@@ -7,6 +7,7 @@
 # in the synchronization, and with one that downloads it before. Needs root and
 # /dev/net/tun.
 set -eu
+if [ -z "${PCCL_TOKEN_FILE-}" ]; then export PCCL_INSECURE=1; fi
 source=$(cd "$(dirname "$0")" && pwd)
 bin=$source/../../build/bin
 [ "${1:-}" != -b ] || { bin=$(cd "$2" && pwd)/bin; shift 2; }

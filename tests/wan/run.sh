@@ -40,6 +40,8 @@ if [ -z "$results" ]; then mkdir "$stores/results"; results=$stores/results; fi
 trap 'rm -rf "$stores"' EXIT
 trap 'exit 130' INT TERM HUP
 export PCCL_LOG_LEVEL=${PCCL_LOG_LEVEL:-ERR}
+# In clear, unless the caller has a key.
+if [ -z "${PCCL_TOKEN_FILE-}" ]; then export PCCL_INSECURE=1; fi
 
 # ------------------------------------------------------------------ the runs
 

@@ -4,10 +4,17 @@
 # No check depends on a duration. Skips (77) where network
 # namespaces cannot be made.
 set -u
-bin=$1 source=$2 case=$3
+bin=$1 source=$2 case=$3 options=
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export PCCL_DEADLINE=2 PCCL_LOG_LEVEL=ERR
+# The nodes are hosts of their own, so the run has a key (rule K1).
+if [ "${WAN_TLS:-OFF}" = ON ]; then
+    "$bin/pccl-master" --make-token "$dir/key" || exit 1
+    export PCCL_TOKEN_FILE="$dir/key"
+else
+    export PCCL_INSECURE=1
+fi
 
 run() # WORLD ARGUMENTS OF THE PEERS...
 {
@@ -15,7 +22,7 @@ run() # WORLD ARGUMENTS OF THE PEERS...
     shift
     peers=$("$bin/wan-emulator" --check "$world" | sed -n 's/.*: \([0-9]*\) peers$/\1/p')
     "$bin/wan-emulator" --log "$dir/log" --peer "exec $bin/wan-peer $*" --master "
-        exec $bin/pccl-master --listen \$WAN_MASTER:48148 --quorum $peers \
+        exec $bin/pccl-master $options --listen \$WAN_MASTER:48148 --quorum $peers \
             >/dev/null 2>$dir/master" "$world" >"$dir/out"
     status=$?
     if [ $status != 0 ]; then
@@ -59,7 +66,7 @@ firewall)
     need '"mark":"before 1M",.*"ring":\[1,[24],.*\]' log
     need '"mark":"after 1M",.*"ring":\[1,[24],.*\]' log ;;
 stranded)
-    # Peer 1 reaches only peer 4, so there is no ring; every peer gets the
+    # Peer 1 reaches the master alone, so there is no ring; every peer gets the
     # cause, and stays.
     run "$source/quick.wan" stranded --stay --load 1M
     need '"stranded":true,"peers":4' out ;;
@@ -67,6 +74,28 @@ split)
     # As above, but the largest set that can goes on.
     run "$source/quick.wan" split --load 1M
     need '"split":true,"peers":3' out ;;
+relayed)
+    options=-v
+    # Nobody can connect to 2, 3 and 4: 1 relays.
+    (cat "$source/quick.wan"
+     echo 'path * -> 2,3,4 wall') >"$dir/walls.wan"
+    run "$dir/walls.wan" reduce --load 1M --repeat 2
+    need '"phase":"before","peers":4' out
+    need 'relays between' master
+    # Peer 1 may leave before the others.
+    options='-v --relay'
+    run "$dir/walls.wan" messages --lose 2
+    need '"messages":.*"peers":4' out ;;
+coordinator)
+    # Nobody can connect to anybody but the coordinator.
+    options='-v --relay'
+    (cat "$source/quick.wan"
+     echo 'path * -> 1,2,3,4 wall') >"$dir/walls.wan"
+    run "$dir/walls.wan" reduce --load 1M --repeat 2
+    need '"phase":"before","peers":4' out
+    need 'are linked over this coordinator' master
+    run "$dir/walls.wan" messages --lose 2
+    need '"messages":.*"peers":4' out ;;
 messages)
     # No peer may connect to 2. In the small world all pairs are linked; in the
     # large one most members have no link from which they know its direction.

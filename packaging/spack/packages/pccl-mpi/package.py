@@ -36,6 +36,7 @@ class PcclMpi(CMakePackage):
     depends_on("python@3.6:", type="build", when="~python")
     depends_on("python@3.11:", type=("build", "run"), when="+python")
     depends_on("libev")
+    depends_on("openssl@3", type=("build", "run"))
     depends_on("hwloc@2:", when="+hwloc")
     depends_on("libmicrohttpd@0.9.71:", when="+http")
     depends_on("cuda", when="+cuda")

@@ -34,11 +34,21 @@ static int list(void *user, void (*seen)(void *to, const char *name), void *to)
     return error;
 }
 
-static int create(void *user, const char *name, int *file)
+static int create_as(void *user, const char *name, mode_t mode, int *file)
 {
     *file = openat(directory_of(user), name,
-                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     return *file < 0 ? errno : 0;
+}
+
+static int create(void *user, const char *name, int *file)
+{
+    return create_as(user, name, 0666, file);
+}
+
+static int create_private(void *user, const char *name, int *file)
+{
+    return create_as(user, name, 0600, file);
 }
 
 static int open_file(void *user, const char *name, int *file, uint64_t *size)
@@ -118,6 +128,13 @@ static int sync_names(void *user)
 static void end(void *user)
 {
     close(directory_of(user));
+}
+
+int file_layer_open_private(struct file_layer *files, const char *directory)
+{
+    int error = file_layer_open(files, directory);
+    if (error == 0) files->create = create_private;
+    return error;
 }
 
 int file_layer_open(struct file_layer *files, const char *directory)

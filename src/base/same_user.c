@@ -1,0 +1,302 @@
+/* same_user.c - see same_user.h. */
+#include "same_user.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LISTENS = 10 }; /* TCP_LISTEN */
+
+/* A socket as others see it: its own end and the far one. */
+struct ends {
+    int family;
+    uint32_t near[4], far[4]; /* network byte order; IPv4: one word */
+    uint16_t near_port, far_port;
+};
+
+struct owner {
+    uint32_t uid;
+    uint64_t inode; /* 0: of no process, as it is not accepted, or closed */
+    bool listens;
+};
+
+/* ------------------------------------------------------------ the addresses */
+
+static bool read_name(const struct sockaddr_storage *name, int *family,
+                      uint32_t address[4], uint16_t *port)
+{
+    if (name->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)name;
+        *family = AF_INET;
+        *port = in->sin_port;
+        memcpy(address, &in->sin_addr, sizeof in->sin_addr);
+        return true;
+    }
+    if (name->ss_family != AF_INET6) return false;
+    const struct sockaddr_in6 *in = (const void *)name;
+    bool mapped = IN6_IS_ADDR_V4MAPPED(&in->sin6_addr);
+    *family = mapped ? AF_INET : AF_INET6;
+    *port = in->sin6_port;
+    memcpy(address, in->sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);
+    return true;
+}
+
+/* The socket at the other end of fd. */
+static bool other_end(int fd, struct ends *e)
+{
+    struct sockaddr_storage here, there;
+    socklen_t here_size = sizeof here;
+    socklen_t there_size = sizeof there;
+    int family;
+    memset(e, 0, sizeof *e);
+    return getsockname(fd, (struct sockaddr *)&here, &here_size) == 0 &&
+           getpeername(fd, (struct sockaddr *)&there, &there_size) == 0 &&
+           read_name(&here, &family, e->far, &e->far_port) &&
+           read_name(&there, &e->family, e->near, &e->near_port) &&
+           family == e->family;
+}
+
+/* It cannot be anywhere else. */
+static bool is_local(const struct ends *e)
+{
+    static const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
+    if (memcmp(e->near, e->far, sizeof e->near) == 0) return true;
+    if (e->family == AF_INET) return (ntohl(e->near[0]) >> 24) == 127;
+    return memcmp(e->near, &loopback, sizeof loopback) == 0;
+}
+
+/* --------------------------------------------------------------- sock_diag */
+
+struct question {
+    struct nlmsghdr head;
+    struct inet_diag_req_v2 body;
+};
+
+static struct question question_about(const struct ends *e)
+{
+    struct question q = {.head = {.nlmsg_len = sizeof q,
+                                  .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                                  .nlmsg_flags = NLM_F_REQUEST},
+                         .body = {.sdiag_family = (uint8_t)e->family,
+                                  .sdiag_protocol = IPPROTO_TCP,
+                                  .idiag_states = UINT32_MAX}};
+    q.body.id.idiag_sport = e->near_port;
+    q.body.id.idiag_dport = e->far_port;
+    memcpy(q.body.id.idiag_src, e->near, sizeof e->near);
+    memcpy(q.body.id.idiag_dst, e->far, sizeof e->far);
+    q.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
+    q.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+    return q;
+}
+
+/* 1: *o is set; 0: there is no such socket; -1: the kernel does not say. */
+static int ask_kernel(const struct ends *e, struct owner *o)
+{
+    struct question q = question_about(e);
+    union {
+        struct nlmsghdr head;
+        char room[1024];
+    } a;
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    if (fd < 0) return -1;
+    ssize_t n = send(fd, &q, sizeof q, 0);
+    if (n == (ssize_t)sizeof q) n = recv(fd, &a, sizeof a, MSG_DONTWAIT);
+    close(fd);
+    if (n < (ssize_t)sizeof a.head) return -1;
+    const void *body = NLMSG_DATA(&a.head);
+    size_t size = (size_t)n - NLMSG_HDRLEN;
+    if (a.head.nlmsg_type == NLMSG_ERROR) {
+        struct nlmsgerr error;
+        if (size < sizeof error) return -1;
+        memcpy(&error, body, sizeof error);
+        return error.error == -ENOENT ? 0 : -1;
+    }
+    struct inet_diag_msg m;
+    if (a.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || size < sizeof m) return -1;
+    memcpy(&m, body, sizeof m);
+    *o = (struct owner){.uid = m.idiag_uid,
+                        .inode = m.idiag_inode,
+                        .listens = m.idiag_state == LISTENS};
+    return 1;
+}
+
+/* ---------------------------------------------------------------- /proc/net */
+
+static char *print_end(char *to, size_t size, const uint32_t address[4],
+                       int words, uint16_t port)
+{
+    size_t done = 0;
+    for (int i = 0; i < words && done < size; i++)
+        done +=
+            (size_t)snprintf(to + done, size - done, "%08" PRIX32, address[i]);
+    (void)snprintf(to + done, size - done, ":%04X", (unsigned)ntohs(port));
+    return to;
+}
+
+static int search_file(const char *path, const struct ends *e, int words,
+                       struct owner *o)
+{
+    char near[48], far[48], pair[100], line[512];
+    FILE *file = fopen(path, "re");
+    if (!file) return -1;
+    (void)snprintf(pair, sizeof pair, ": %s %s ",
+                   print_end(near, sizeof near, e->near, words, e->near_port),
+                   print_end(far, sizeof far, e->far, words, e->far_port));
+    int found = 0;
+    while (!found && fgets(line, sizeof line, file)) {
+        const char *at = strstr(line, pair);
+        unsigned state;
+        found = at && sscanf(at + strlen(pair),
+                             "%x %*s %*s %*s %" SCNu32 " %*s %" SCNu64, &state,
+                             &o->uid, &o->inode) == 3;
+        if (found) o->listens = state == LISTENS;
+    }
+    (void)fclose(file);
+    return found;
+}
+
+/* A socket of IPv6 may carry IPv4. */
+static int search_proc(const struct ends *e, struct owner *o)
+{
+    if (e->family == AF_INET6) return search_file("/proc/net/tcp6", e, 4, o);
+    int found = search_file("/proc/net/tcp", e, 1, o);
+    if (found > 0) return found;
+    struct ends mapped = *e;
+    mapped.near[2] = mapped.far[2] = htonl(0xffff);
+    mapped.near[3] = e->near[0];
+    mapped.far[3] = e->far[0];
+    mapped.near[0] = mapped.far[0] = 0;
+    int other = search_file("/proc/net/tcp6", &mapped, 4, o);
+    return other < 0 ? found : other;
+}
+
+/* A kernel without inet_diag finds nothing, not even the own end. */
+static bool kernel_knows(const struct ends *e)
+{
+    struct ends own = {.family = e->family,
+                       .near_port = e->far_port,
+                       .far_port = e->near_port};
+    struct owner o;
+    memcpy(own.near, e->far, sizeof own.near);
+    memcpy(own.far, e->near, sizeof own.far);
+    return ask_kernel(&own, &o) > 0;
+}
+
+static int find(const struct ends *e, struct owner *o)
+{
+    int found = ask_kernel(e, o);
+    if (found > 0 || (found == 0 && (!is_local(e) || kernel_knows(e))))
+        return found;
+    return search_proc(e, o);
+}
+
+/* ------------------------------------------------------------- the judgement
+ */
+
+/* In a user namespace the users outside of it have one number for all. */
+static bool is_number_of_many(uint32_t uid)
+{
+    uint32_t overflow = 65534, inside = 1, outside = 1, count = 0;
+    FILE *file = fopen("/proc/sys/kernel/overflowuid", "re");
+    if (file) {
+        if (fscanf(file, "%" SCNu32, &overflow) != 1) overflow = 65534;
+        (void)fclose(file);
+    }
+    if (uid != overflow) return false;
+    file = fopen("/proc/self/uid_map", "re");
+    if (!file) return true;
+    int got = fscanf(file, "%" SCNu32 " %" SCNu32 " %" SCNu32, &inside,
+                     &outside, &count);
+    (void)fclose(file);
+    return got != 3 || inside != 0 || outside != 0 || count != UINT32_MAX;
+}
+
+/* A socket that has ended says 0, which is root. The addresses may have a new
+ * owner, but only when this connection is over. */
+static enum same_user judge(int fd, const struct owner *o, uint32_t *uid)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    if (o->inode == 0) return SAME_USER_ENDED;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+        info.tcpi_state == TCP_CLOSE)
+        return SAME_USER_ENDED;
+    if (is_number_of_many(o->uid)) return SAME_USER_UNKNOWN;
+    *uid = o->uid;
+    return o->uid == 0 || o->uid == geteuid() ? SAME_USER_YES : SAME_USER_NO;
+}
+
+/* Not found; found < 0: nobody says. */
+static enum same_user absent(const struct ends *e, int found)
+{
+    if (!is_local(e)) return SAME_USER_REMOTE;
+    return found < 0 ? SAME_USER_UNKNOWN : SAME_USER_ENDED;
+}
+
+enum same_user same_user_of_caller(int fd, uint32_t *uid)
+{
+    struct ends e;
+    struct owner o;
+    *uid = 0;
+    if (!other_end(fd, &e)) return SAME_USER_ENDED;
+    int found = find(&e, &o);
+    return found > 0 && !o.listens ? judge(fd, &o, uid) : absent(&e, found);
+}
+
+enum same_user same_user_of_called(int fd, uint32_t *uid)
+{
+    struct ends e;
+    struct owner o;
+    *uid = 0;
+    if (!other_end(fd, &e)) return SAME_USER_ENDED;
+    int found = find(&e, &o);
+    if (found <= 0 || o.listens) return absent(&e, found);
+    if (o.inode == 0) { /* not accepted yet: by whom will it be? */
+        memset(e.far, 0, sizeof e.far);
+        e.far_port = 0;
+        if (ask_kernel(&e, &o) <= 0 || !o.listens) return SAME_USER_ENDED;
+    }
+    return judge(fd, &o, uid);
+}
+
+static atomic_bool insecure;
+
+void same_user_read_environment(void)
+{
+    const char *text = getenv("PCCL_INSECURE");
+    atomic_store(&insecure, text && strcmp(text, "1") == 0);
+}
+
+bool same_user_admits(int fd, bool called, char *why, size_t size)
+{
+    uint32_t uid;
+    why[0] = '\0';
+    if (atomic_load(&insecure)) return true;
+    enum same_user is =
+        called ? same_user_of_called(fd, &uid) : same_user_of_caller(fd, &uid);
+    if (is == SAME_USER_NO)
+        (void)snprintf(why, size,
+                       "it is of user %" PRIu32 " and this process of user %u",
+                       uid, (unsigned)geteuid());
+    if (is == SAME_USER_UNKNOWN)
+        (void)snprintf(why, size,
+                       "the system does not say which user of this host it "
+                       "is");
+    if (is == SAME_USER_REMOTE)
+        (void)snprintf(why, size,
+                       "it is on another host, and this run has no key: give "
+                       "both ends a token file (pccl-master --token-file, "
+                       "PCCL_TOKEN_FILE), or --insecure (PCCL_INSECURE=1) in a "
+                       "network that you trust");
+    return is == SAME_USER_YES;
+}

@@ -1,0 +1,19 @@
+/* own_clock.c - see own_clock.h. */
+#include "own_clock.h"
+
+pccl_ns own_clock_at(struct own_clock *c, pccl_ns host, pccl_ns late)
+{
+    pccl_ns own = host - c->slept;
+    if (c->due == PCCL_NEVER || own - c->due <= late) return own;
+    pccl_ns gap = own - c->due;
+    c->slept += gap;
+    c->gap += gap;
+    return own - gap;
+}
+
+pccl_ns own_clock_take(struct own_clock *c)
+{
+    pccl_ns gap = c->gap;
+    c->gap = 0;
+    return gap;
+}

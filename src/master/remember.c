@@ -1,0 +1,83 @@
+/* remember.c - what the machine remembers, and its form. See memory.h. */
+#include "memory.h"
+
+#include "../base/cursor.h"
+#include "master.h"
+
+#include <string.h>
+
+enum { FORM = 1 };
+
+static void fields(struct cursor *c, struct master_memory *m)
+{
+    uint32_t form = FORM;
+    cursor_u32(c, &form);
+    c->failed |= form != FORM;
+    cursor_u32(c, &m->round);
+    cursor_u64(c, &m->id);
+    cursor_u64(c, &m->key.word[0]);
+    cursor_u64(c, &m->key.word[1]);
+    cursor_u64(c, &m->stamp);
+    cursor_u32(c, &m->record_count);
+    c->failed |= m->record_count > GROUPS_MAX;
+    for (uint32_t i = 0; i < m->record_count && !c->failed; i++) {
+        struct master_record *r = &m->records[i];
+        cursor_u32(c, &r->number);
+        cursor_u64(c, &r->revision);
+        cursor_u64(c, &r->structure);
+        cursor_u64(c, &r->content);
+        cursor_u64(c, &r->stamp);
+        c->failed |= r->stamp > m->stamp;
+        r->used = true;
+    }
+}
+
+size_t memory_encode(const struct master_memory *memory,
+                     uint8_t out[static MEMORY_SIZE_MAX])
+{
+    struct master_memory copy = *memory;
+    struct cursor c = {.out = out, .left = MEMORY_SIZE_MAX};
+    fields(&c, &copy);
+    PCCL_ASSERT(!c.failed);
+    return c.done;
+}
+
+/* Two records of one group, or numbers that have none after them. */
+static bool is_odd(const struct master_memory *m)
+{
+    for (uint32_t i = 0; i < m->record_count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (m->records[i].number == m->records[k].number) return true;
+    return m->round > UINT32_MAX / 2 || m->id > UINT64_MAX / 2 ||
+           m->stamp > UINT64_MAX / 2;
+}
+
+bool memory_decode(struct master_memory *memory, const uint8_t *in, size_t size)
+{
+    struct cursor c = {.in = in, .left = size};
+    *memory = (struct master_memory){.round = 0};
+    fields(&c, memory);
+    return !c.failed && c.left == 0 && !is_odd(memory);
+}
+
+bool memory_keep(struct master *m)
+{
+    if (!m->out.remember) return true;
+    struct master_memory memory = {.round = m->round_last,
+                                   .id = m->id_last,
+                                   .key = m->key,
+                                   .stamp = m->sync_last};
+    for (uint32_t i = 0; i < GROUPS_MAX; i++)
+        if (m->records[i].used)
+            memory.records[memory.record_count++] = m->records[i];
+    return m->out.remember(m->out.user, &memory);
+}
+
+void memory_take(struct master *m, const struct master_memory *memory)
+{
+    m->round_last = memory->round + MEMORY_ROUNDS_SKIPPED;
+    m->id_last = memory->id + MEMORY_IDS_SKIPPED;
+    m->key = memory->key;
+    m->sync_last = memory->stamp + MEMORY_IDS_SKIPPED;
+    memcpy(m->records, memory->records, sizeof m->records);
+}
