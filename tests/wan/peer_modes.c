@@ -198,6 +198,7 @@ int peer_partition(struct peer *p)
 int peer_outage(struct peer *p)
 {
     enum { OUTAGE = 6 };
+    (void)one_reduce(p, 1); /* every peer knows the view before the cut */
     double begin = peer_now();
     if (p->number == 1) peer_control(p, "path master <-> * block");
     while (peer_most(p, peer_now() - begin) < OUTAGE) (void)one_reduce(p, 1);
@@ -227,14 +228,14 @@ static void must_name_pairs(const struct peer *p, const char *what)
     }
 }
 
-/* Four peers, of which 1 loses its links to 2 and to 3: then no ring exists.
+/* Four peers, of which 1 loses all its links: then no ring exists.
  * Every member learns which pairs lack a link, and no member is evicted. When
  * the network is whole again, an update finds a ring. */
 int peer_stranded(struct peer *p)
 {
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
     (void)one_reduce(p, 1);
-    if (p->number == 1) peer_control(p, "path 1 <-> 2,3 block");
+    if (p->number == 1) peer_control(p, "path 1 <-> 2,3,4 block");
     pcclResult_t rc = pcclSuccess;
     while (rc == pcclSuccess || rc == pcclRankConnectionLost) {
         rc = peer_launch(p, handles);
@@ -249,7 +250,7 @@ int peer_stranded(struct peer *p)
     must_name_pairs(p, "optimize");
     if (peer_world(p) != p->peers)
         peer_fail(p, "%d peers, not %d", peer_world(p), p->peers);
-    if (p->number == 1) peer_control(p, "path 1 <-> 2,3 open");
+    if (p->number == 1) peer_control(p, "path 1 <-> 2,3,4 open");
     rc = pcclUpdateTopology(p->comm);
     if (rc != pcclSuccess) peer_fail(p, "update: %s", pcclGetErrorString(rc));
     (void)one_reduce(p, 1);
@@ -265,7 +266,7 @@ int peer_split(struct peer *p)
     pcclAsyncReduceOp_t handles[HANDLES_MAX];
     char why[512] = "";
     (void)one_reduce(p, 1);
-    if (p->number == 1) peer_control(p, "path 1 <-> 2,3 block");
+    if (p->number == 1) peer_control(p, "path 1 <-> 2,3,4 block");
     pcclResult_t rc = pcclSuccess;
     while (rc == pcclSuccess) {
         rc = peer_launch(p, handles);
