@@ -11,12 +11,12 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
-PCCL_SYSROOT=$folder/sysroot
-export PCCL_SYSROOT
+AARCH64_SYSROOT=$folder/sysroot
+export AARCH64_SYSROOT
 
 # Another system's packages, beside apt's own state.
 apt=$folder/apt
-mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$PCCL_SYSROOT"
+mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$AARCH64_SYSROOT"
 : > "$apt/status"
 arm() {
     apt-get -q -o Dir::State="$apt" -o Dir::State::Lists="$apt/lists" \
@@ -25,7 +25,7 @@ arm() {
 }
 (cd "$folder" && arm update && arm download libev4 libev-dev)
 for package in "$folder"/libev*_arm64.deb; do
-    dpkg -x "$package" "$PCCL_SYSROOT"
+    dpkg -x "$package" "$AARCH64_SYSROOT"
 done
 
 # The headers of the limited API are the same for all processors.
@@ -44,7 +44,7 @@ rm -rf "$folder/tree"
 "$python" -m wheel unpack -d "$folder/tree" "$folder"/pccl_mpi-*.whl
 root=$(echo "$folder"/tree/*)
 libraries=$root/pccl/_prefix/lib/mpich-abi
-cp -L "$PCCL_SYSROOT/usr/lib/aarch64-linux-gnu/libev.so.4" "$libraries"
+cp -L "$AARCH64_SYSROOT/usr/lib/aarch64-linux-gnu/libev.so.4" "$libraries"
 rm "$folder"/pccl_mpi-*.whl
 "$python" -m wheel pack -d "$folder" "$root"
 "$python" -m wheel tags --remove --platform-tag manylinux_2_34_aarch64 \

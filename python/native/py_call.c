@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------- arguments */
 
-static bool parse_op(PyObject *object, pcclRedOp_t *out)
+bool py_reduce_op(PyObject *object, pcclRedOp_t *out)
 {
     static const struct {
         const char *name;
@@ -179,7 +179,7 @@ static void call_begin(struct call *call, const char *function,
     call->op.kind = kind;
 }
 
-static bool call_open(struct call *call, PyObject *send, PyObject *recv)
+bool call_open(struct call *call, PyObject *send, PyObject *recv)
 {
     bool in_place = !recv || recv == Py_None || recv == send;
     if (!py_array_open(send, "x", in_place ? PY_ARRAY_WRITE : PY_ARRAY_READ,
@@ -225,15 +225,20 @@ static bool wrong_count(const struct call *call, const char *rule)
     return false;
 }
 
+bool call_same_count(const struct call *call)
+{
+    return call->op.recvbuf == call->op.sendbuf ||
+           call->recv.count == call->send.count ||
+           wrong_count(call, "they have to be equal");
+}
+
 static bool parse_all_reduce(PyObject *const *got, struct call *call)
 {
-    if (!call_open(call, got[0], got[1]) || !parse_op(got[2], &call->op.op) ||
+    if (!call_open(call, got[0], got[1]) ||
+        !py_reduce_op(got[2], &call->op.op) ||
         !parse_quantize(got[3], &call->quantization) ||
-        !parse_scope(call, &got[5]))
+        !parse_scope(call, &got[5]) || !call_same_count(call))
         return false;
-    if (call->op.recvbuf != call->op.sendbuf &&
-        call->recv.count != call->send.count)
-        return wrong_count(call, "they have to be equal");
     bool plain = !call->members && !call->op.view_epoch && !call->op.arguments;
     if (!plain && call->quantization.algorithm != pcclQuantNone) {
         py_raise_argument(call->function, "quantize does not go together with "
@@ -299,8 +304,8 @@ static bool parse_gather(PyObject *const *got, struct call *call,
 static bool parse_scatter(PyObject *const *got, struct call *call,
                           struct py_comm *self)
 {
-    if (!call_open(call, got[0], got[1]) || !parse_op(got[2], &call->op.op) ||
-        !parse_scope(call, &got[3]))
+    if (!call_open(call, got[0], got[1]) ||
+        !py_reduce_op(got[2], &call->op.op) || !parse_scope(call, &got[3]))
         return false;
     size_t world = call_world(call, self);
     if (world == 0) return false;

@@ -75,6 +75,10 @@ static PyObject *run_call(struct py_comm *self, struct call *call)
         rc = py_block(self, run_step, call);
     } while (call->retries && rc == pcclRankConnectionLost);
     if (rc < 0) end_interrupted(call);
+    /* Another thread closes the communicator: the operation goes on until that
+     * has ended. */
+    if (call->launched && (rc == pcclTimedOut || rc == pcclCancelled))
+        (void)py_flight_take(self, call);
     PyObject *result = NULL;
     if (rc == pcclSuccess)
         result = py_info_new(&call->info);

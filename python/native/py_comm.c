@@ -5,44 +5,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 PyTypeObject *py_comm_type;
 static PyTypeObject *member_type;
 
-/* How long a call waits before it lets Python's signal handlers run. */
-enum { SLICE_MS = 50, MEMBERS_GUESS = 64 };
-
-/* ------------------------------------------------------ waiting, signals */
-
-bool py_is_main_thread(void)
-{
-    static _Thread_local unsigned asked; /* of which process, plus one */
-    static _Thread_local bool is_main;
-    if (asked != py_process_now() + 1) {
-        is_main = syscall(SYS_gettid) == (long)getpid();
-        asked = py_process_now() + 1;
-    }
-    return is_main;
-}
-
-int py_block(struct py_comm *self, int (*call)(void *argument), void *argument)
-{
-    bool handles_signals = py_is_main_thread();
-    for (;;) {
-        int rc;
-        PyThreadState *gil = PyEval_SaveThread();
-        rc = call(argument);
-        PyEval_RestoreThread(gil);
-        if (rc != pcclTimedOut || self->closing) return rc;
-        if (!handles_signals) continue;
-        self->in_handler++;
-        int failed = PyErr_CheckSignals();
-        self->in_handler--;
-        if (failed < 0) return -1;
-    }
-}
+enum { MEMBERS_GUESS = 64 };
 
 /* ------------------------------------------------------------------- life */
 
@@ -66,6 +33,7 @@ void py_comm_leave(struct py_comm *self)
 
 static void flight_free(struct py_flight *flight)
 {
+    if (flight->destroy) flight->destroy(flight->object);
     py_array_close(&flight->send);
     py_array_close(&flight->recv);
     py_agreed_close(&flight->agreed);
@@ -166,20 +134,22 @@ bool py_address(PyObject *packed, PyObject *port, ccoip_socket_address_t *out)
 }
 
 /* Comm(packed_address, port, group=0, connections=0, rank_hint=-1, deadline=0,
- * evicts_nobody=False) */
+ * evicts_nobody=False, ports="", announce="") */
 static PyObject *comm_new(PyTypeObject *type, PyObject *args,
                           PyObject *keywords)
 {
-    static char *names[] = {"address",       "port",      "group",
-                            "connections",   "rank_hint", "deadline",
-                            "evicts_nobody", NULL};
+    static char *names[] = {
+        "address",  "port",          "group", "connections", "rank_hint",
+        "deadline", "evicts_nobody", "ports", "announce",    NULL};
     PyObject *packed, *port;
     unsigned long group = 0, connections = 0;
     int rank_hint = -1, evicts_nobody = 0;
     double deadline = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|kkidp:Comm", names,
+    const char *ports = "", *announce = "";
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|kkidpss:Comm", names,
                                      &packed, &port, &group, &connections,
-                                     &rank_hint, &deadline, &evicts_nobody))
+                                     &rank_hint, &deadline, &evicts_nobody,
+                                     &ports, &announce))
         return NULL;
     pcclCommCreateParams_t params = {0};
     if (!py_address(packed, port, &params.master_address)) return NULL;
@@ -199,8 +169,11 @@ static PyObject *comm_new(PyTypeObject *type, PyObject *args,
         .rank_hint = rank_hint,
         .deadline_ms = (uint32_t)(deadline * 1000),
         .evicts_nobody = (uint32_t)evicts_nobody,
+        .ports = ports,
+        .announce = announce,
     };
-    bool plain = rank_hint < 0 && options.deadline_ms == 0 && !evicts_nobody;
+    bool plain = rank_hint < 0 && options.deadline_ms == 0 && !evicts_nobody &&
+                 !*ports && !*announce;
     if (rc == pcclSuccess && !plain) rc = pcclSetOptions(self->comm, &options);
     if (rc == pcclSuccess) return (PyObject *)self;
     py_raise((int)rc, "Comm", NULL);
@@ -272,70 +245,18 @@ static PyObject *comm_pending(PyObject *self, PyObject *unused)
     return vote(self, "peers_pending", pending_step, NULL);
 }
 
-/* A connect cannot be taken up again, so it has no limit: it waits in a thread
- * of its own, and a signal handler that raises cancels it. */
-struct connecting {
-    pcclComm_t *comm;
-    PyThread_type_lock over;
-    int result;
-};
-
-static void connect_thread(void *argument)
+static int connect_step(void *argument)
 {
-    struct connecting *c = argument;
-    c->result = (int)pcclConnect(c->comm);
-    PyThread_release_lock(c->over);
-}
-
-/* With the GIL. Returns the result, or -1 with an exception. */
-static int connect_and_handle_signals(struct py_comm *self,
-                                      struct connecting *c)
-{
-    bool failed = false;
-    for (;;) {
-        PyLockStatus got;
-        PyThreadState *gil = PyEval_SaveThread();
-        got = PyThread_acquire_lock_timed(c->over, SLICE_MS * 1000, 1);
-        PyEval_RestoreThread(gil);
-        if (got == PY_LOCK_ACQUIRED) break;
-        if (failed) continue;
-        self->in_handler++;
-        failed = PyErr_CheckSignals() < 0;
-        self->in_handler--;
-        if (failed) (void)pcclCancel(c->comm);
-    }
-    if (!failed) return c->result;
-    (void)pcclResume(c->comm);
-    return -1;
-}
-
-static int connect_run(struct py_comm *self, struct connecting *c)
-{
-    if (!py_is_main_thread()) {
-        PyThreadState *gil = PyEval_SaveThread();
-        c->result = (int)pcclConnect(c->comm);
-        PyEval_RestoreThread(gil);
-        return c->result;
-    }
-    c->over = PyThread_allocate_lock();
-    if (!c->over) return pcclInternalError;
-    PyThread_acquire_lock(c->over, 1);
-    int rc = pcclInternalError;
-    if (PyThread_start_new_thread(connect_thread, c) != PY_NO_THREAD)
-        rc = connect_and_handle_signals(self, c);
-    PyThread_free_lock(c->over);
-    return rc;
+    return (int)pcclConnect(argument);
 }
 
 static PyObject *comm_connect(PyObject *object, PyObject *unused)
 {
     (void)unused;
     struct py_comm *self = (struct py_comm *)object;
-    struct connecting c = {.comm = py_comm_enter(self, "connect")};
-    if (!c.comm) return NULL;
-    (void)pcclSetTimeLimit(c.comm, 0);
-    int rc = connect_run(self, &c);
-    (void)pcclSetTimeLimit(c.comm, SLICE_MS);
+    pcclComm_t *comm = py_comm_enter(self, "connect");
+    if (!comm) return NULL;
+    int rc = py_block_unlimited(self, connect_step, comm);
     if (rc > 0) py_raise_last(self, rc, "connect");
     py_comm_leave(self);
     if (rc != pcclSuccess) return NULL;
@@ -557,7 +478,8 @@ static PyStructSequence_Desc member_desc = {
 static PyMethodDef *join_methods(void)
 {
     const PyMethodDef *tables[] = {comm_methods, py_collective_methods,
-                                   py_message_methods, py_state_methods};
+                                   py_message_methods, py_partial_methods,
+                                   py_state_methods};
     enum { TABLES = sizeof tables / sizeof tables[0] };
     size_t count = 1;
     for (size_t i = 0; i < TABLES; i++)

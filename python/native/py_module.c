@@ -194,6 +194,7 @@ PyMODINIT_FUNC PyInit__native(void)
 #endif
     if (py_operation_init(module) && py_comm_init(module) &&
         py_message_init(module) && py_master_init(module) &&
+        py_partial_init(module) && py_train_init(module) &&
         PyModule_AddObjectRef(module, "has_cuda", cuda) == 0)
         return module;
     Py_DECREF(module);

@@ -62,10 +62,15 @@ struct py_flight {
     uint64_t serial; /* of an operation's flight */
     uint64_t member;
     bool is_bulk, sends;
+    bool offers;  /* the state that newcomers download */
+    bool dropped; /* a partial round that nobody awaits any more */
     struct py_array send, recv;
     struct py_agreed agreed;
-    struct py_array *held; /* of a synchronization that was interrupted */
+    struct py_array *held; /* of a call that was interrupted */
     size_t held_count;
+    /* What uses them, and its end; NULL: nothing. */
+    void *object;
+    void (*destroy)(void *object);
 };
 
 struct py_comm {
@@ -98,12 +103,18 @@ void *py_raise_argument(const char *function, const char *format, ...);
  * of another process. py_comm_leave ends the call. */
 pcclComm_t *py_comm_enter(struct py_comm *self, const char *function);
 void py_comm_leave(struct py_comm *self);
+/* Of flights: an address may be used again. */
+uint64_t py_flight_serial(void);
 void py_flight_remove(struct py_comm *self, struct py_flight *flight);
 
 /* Runs call(argument) without the GIL. In the main thread signals are handled
  * meanwhile: if a handler raises, the call is cancelled, and the exception is
  * left set. Returns the result of the call, or -1 with an exception. */
 int py_block(struct py_comm *self, int (*call)(void *argument), void *argument);
+/* The same for a call that begins anew each time: it is not interrupted until a
+ * handler raises. `call` may run in another thread. */
+int py_block_unlimited(struct py_comm *self, int (*call)(void *argument),
+                       void *argument);
 /* Whether this thread runs Python's signal handlers. */
 bool py_is_main_thread(void);
 
@@ -122,8 +133,10 @@ bool py_number(PyObject *object, const char *name, uint64_t most,
 
 /* Methods by the part that defines them; each table ends with a NULL. */
 extern PyMethodDef py_collective_methods[], py_message_methods[],
-    py_state_methods[];
+    py_partial_methods[], py_state_methods[];
 bool py_operation_init(PyObject *module);
+bool py_partial_init(PyObject *module);
+bool py_train_init(PyObject *module);
 bool py_comm_init(PyObject *module);
 bool py_message_init(PyObject *module);
 bool py_master_init(PyObject *module);

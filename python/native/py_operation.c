@@ -32,34 +32,41 @@ PyObject *py_info_new(const pcclReduceInfo_t *info)
     return tuple;
 }
 
-/* Of flights: an address may be used again. */
-static uint64_t last_serial;
-
-PyObject *py_operation_new(struct py_comm *self, struct call *call)
+uint64_t py_flight_serial(void)
 {
-    struct py_operation *o =
-        PyObject_New(struct py_operation, py_operation_type);
+    static uint64_t last;
+    return ++last;
+}
+
+uint64_t py_flight_take(struct py_comm *self, struct call *call)
+{
     struct py_flight *flight = calloc(1, sizeof *flight);
-    if (!o || !flight) {
-        /* It is under way all the same, and ends with the communicator; its
-         * arrays stay for good. */
-        memset(&call->send, 0, sizeof call->send);
-        memset(&call->recv, 0, sizeof call->recv);
-        memset(&call->agreed, 0, sizeof call->agreed);
-        free(flight);
-        return PyErr_NoMemory();
+    if (flight) {
+        *flight = (struct py_flight){.next = self->flights,
+                                     .tag = call->op.tag,
+                                     .serial = py_flight_serial(),
+                                     .send = call->send,
+                                     .recv = call->recv,
+                                     .agreed = call->agreed};
+        self->flights = flight;
     }
-    *flight = (struct py_flight){.next = self->flights, .tag = call->op.tag};
-    flight->send = call->send;
-    flight->recv = call->recv;
-    flight->agreed = call->agreed;
     memset(&call->send, 0, sizeof call->send);
     memset(&call->recv, 0, sizeof call->recv);
     memset(&call->agreed, 0, sizeof call->agreed);
-    self->flights = flight;
+    return flight ? flight->serial : 0;
+}
+
+PyObject *py_operation_new(struct py_comm *self, struct call *call)
+{
+    /* Without memory it is under way all the same, and ends with the
+     * communicator; its arrays stay for good. */
+    uint64_t serial = py_flight_take(self, call);
+    struct py_operation *o =
+        serial ? PyObject_New(struct py_operation, py_operation_type) : NULL;
+    if (!o) return PyErr_NoMemory();
     Py_INCREF((PyObject *)self);
     o->owner = self;
-    o->serial = flight->serial = ++last_serial;
+    o->serial = serial;
     o->function = call->function;
     o->handle = call->handle;
     o->awaited = false;

@@ -14,8 +14,8 @@ struct sync {
 
 static void sync_free(struct sync *s)
 {
-    for (size_t i = 0; s->arrays && i < s->state.count; i++) {
-        py_array_close(&s->arrays[i]);
+    for (size_t i = 0; i < s->state.count; i++) {
+        if (s->arrays) py_array_close(&s->arrays[i]);
         free((void *)(uintptr_t)s->state.infos[i].name);
     }
     free(s->arrays);
@@ -78,17 +78,21 @@ static int sync_step(void *argument)
                                            &s->info);
 }
 
-/* It goes on in the background, and the arrays are the library's until the
- * communicator is closed. */
-static void sync_keep(struct py_comm *self, struct sync *s)
+/* The arrays are the library's from now on, at most until the communicator is
+ * closed. */
+static struct py_flight *sync_keep(struct py_comm *self, struct sync *s)
 {
     struct py_flight *flight = calloc(1, sizeof *flight);
-    if (!flight) return;
+    if (!flight) {
+        s->arrays = NULL; /* for good */
+        return NULL;
+    }
     flight->held = s->arrays;
     flight->held_count = s->state.count;
     flight->next = self->flights;
     self->flights = flight;
     s->arrays = NULL;
+    return flight;
 }
 
 static PyObject *comm_sync(PyObject *object, PyObject *const *args,
@@ -113,11 +117,97 @@ static PyObject *comm_sync(PyObject *object, PyObject *const *args,
                                    (unsigned long long)s.info.rx_bytes);
         else if (rc > 0)
             py_raise_last(self, rc, "sync");
-        else
-            sync_keep(self, &s);
+        /* It goes on in the background. */
+        if (rc < 0 || rc == pcclTimedOut || rc == pcclCancelled)
+            (void)sync_keep(self, &s);
         py_comm_leave(self);
     }
     sync_free(&s);
+    return result;
+}
+
+/* ----------------------------------------------------- offer and prefetch */
+
+static struct py_flight *offered_by(const struct py_comm *self)
+{
+    struct py_flight *f = self->flights;
+    while (f && !f->offers) f = f->next;
+    return f;
+}
+
+/* With the GIL, which keeps two offers apart: it does not block. */
+static bool offer(struct py_comm *self, struct sync *s, bool ends,
+                  const pcclOfferOptions_t *options)
+{
+    s->comm = py_comm_enter(self, "offer");
+    if (!s->comm) return false;
+    int rc = (int)pcclOfferState(s->comm, ends ? NULL : &s->state,
+                                 ends ? NULL : options);
+    if (rc == pcclSuccess) {
+        struct py_flight *before = offered_by(self);
+        if (before) py_flight_remove(self, before);
+        struct py_flight *flight = ends ? NULL : sync_keep(self, s);
+        if (flight) flight->offers = true;
+    } else {
+        py_raise_last(self, rc, "offer");
+    }
+    py_comm_leave(self);
+    return rc == pcclSuccess;
+}
+
+static PyObject *comm_offer(PyObject *object, PyObject *args)
+{
+    PyObject *entries;
+    unsigned long long revision;
+    pcclOfferOptions_t options = {.size = sizeof options};
+    unsigned long long rate;
+    if (!PyArg_ParseTuple(args, "OKKd", &entries, &revision, &rate,
+                          &options.round_part))
+        return NULL;
+    options.bytes_per_second = rate;
+    struct sync s = {.strategy = PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY,
+                     .state.revision = revision};
+    bool ends = entries == Py_None;
+    bool done = (ends || sync_open(&s, entries)) &&
+                offer((struct py_comm *)object, &s, ends, &options);
+    sync_free(&s);
+    if (!done) return NULL;
+    Py_RETURN_NONE;
+}
+
+struct prefetch {
+    struct sync sync;
+    pcclPrefetchOptions_t options;
+    pcclPrefetchInfo_t info;
+};
+
+static int prefetch_step(void *argument)
+{
+    struct prefetch *p = argument;
+    return (int)pcclPrefetch(p->sync.comm, &p->sync.state, &p->options,
+                             &p->info);
+}
+
+static PyObject *comm_prefetch(PyObject *object, PyObject *args)
+{
+    struct py_comm *self = (struct py_comm *)object;
+    struct prefetch p = {.options = {.size = sizeof p.options}};
+    PyObject *entries, *result = NULL;
+    unsigned long long stale;
+    if (!PyArg_ParseTuple(args, "OK", &entries, &stale)) return NULL;
+    p.options.max_stale = stale;
+    if (sync_open(&p.sync, entries) &&
+        (p.sync.comm = py_comm_enter(self, "prefetch"))) {
+        int rc = py_block_unlimited(self, prefetch_step, &p);
+        if (rc == pcclSuccess)
+            result = Py_BuildValue("KKK", (unsigned long long)p.info.rx_bytes,
+                                   (unsigned long long)p.info.revision,
+                                   (unsigned long long)p.info.offered);
+        else if (rc > 0)
+            py_raise_last(self, rc, "prefetch");
+        py_comm_leave(self);
+    }
+    sync_free(&p.sync);
     return result;
 }
 
@@ -255,6 +345,12 @@ PyMethodDef py_state_methods[] = {
     PY_METHOD("_sync", comm_sync,
               "_sync(entries, revision, strategy=0)\n--\n\nMakes the arrays "
               "of all members equal. Returns (revision, tx_bytes, rx_bytes)."),
+    {"_offer", comm_offer, METH_VARARGS,
+     "_offer(entries, revision, bytes_per_second, round_part)\n--\n\n"
+     "Lets newcomers download the arrays."},
+    {"_prefetch", comm_prefetch, METH_VARARGS,
+     "_prefetch(entries, max_stale)\n--\n\nDownloads what members offer. "
+     "Returns (rx_bytes, revision, offered)."},
     PY_METHOD("_save", comm_save,
               "_save(entries, directory, revision, keep, synchronous, "
               "this_peer)\n--\n\nWrites a checkpoint."),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pccl
-from conftest import PATIENCE, join
+from conftest import PATIENCE, join, together
 
 numpy = pytest.importorskip("numpy")
 Pair = tuple[pccl.Run, pccl.Run]
@@ -103,6 +103,22 @@ def test_close_ends_the_calls_of_other_threads(pair: Pair) -> None:
         thread.join(PATIENCE)
         assert not thread.is_alive()
     assert len(texts) == 3 and all("closed" in text for text in texts)
+
+
+def test_arrays_of_a_call_that_close_ends(master: pccl.Master) -> None:
+    """The library uses them until close() has returned."""
+    def reduce(run: pccl.Run) -> None:
+        try:
+            run.all_reduce(numpy.ones(3_000_000))
+        except pccl.PCCLError:
+            pass
+        others = [numpy.full(3_000_000, 7.0) for _ in range(3)]
+        assert all((other == 7).all() for other in others)
+
+    with pccl.connect(master.address) as b:
+        for _ in range(10):
+            a = join(b, master.address)
+            together(lambda: reduce(a), lambda: reduce(b), a.close)
 
 
 # ----------------------------------------------------------------- signals

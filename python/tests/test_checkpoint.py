@@ -4,11 +4,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy
 import pytest
 
 import pccl
 from conftest import join, together
+
+numpy = pytest.importorskip("numpy")
 
 
 def fresh() -> dict[str, object]:

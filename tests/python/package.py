@@ -29,6 +29,8 @@ CONTENTS = [
     r"pccl/_native\.abi3\.so", r"pccl/_prefix/bin/pccl-master",
     r"pccl/_prefix/bin/pccl-bench", r"pccl/_prefix/include/pccl\.h",
     r"pccl/_prefix/lib/mpich-abi/libpccl\.so\.\d+",
+    r"pccl/_prefix/lib/mpich-abi/libpccl_train\.so\.\d+",
+    r"pccl/_prefix/include/pccl_train\.h",
 ]
 CONTENTS_MPI = [
     r"pccl/_prefix/lib/mpich-abi/libmpi_pccl\.so\.\d+",

@@ -12,7 +12,7 @@ A second set of names is that of PrimeIntellect's package of the same name
 """
 from __future__ import annotations
 
-from pccl import _cuda as cuda
+from pccl import _cuda as cuda, train
 from pccl._pccl import (
     AsyncReduceHandle, Communicator, DataType, DeviceType, DistributionHint,
     MasterNode, QuantizationAlgorithm, QuantizationOptions, ReduceDescriptor,
@@ -26,12 +26,16 @@ from pccl.errors import (
     OperationFailed, PCCLError, PendingAsyncOps, RankConnectionFailed,
     RankConnectionLost, Result, TimedOut, TooFewPeers,
     TopologyOptimizationFailed, UpdateTopologyFailed)
+from pccl.partial import (
+    Part, PartialInfo, PartialOperation, PrefetchInfo, Progress)
 from pccl.run import (
     Attribute, Checkpoint, Event, Master, Member, Operation, ReduceInfo,
-    ReduceOp, Run, SyncInfo, connect, quantization)
+    ReduceOp, Run, SyncInfo, connect, prefetch, quantization)
 
 __all__ = [
-    "connect", "Run", "Master", "Operation", "Member", "Event", "SyncInfo",
+    "connect", "prefetch", "Run", "Part", "PartialInfo", "PartialOperation",
+    "PrefetchInfo", "Progress", "train",
+    "Master", "Operation", "Member", "Event", "SyncInfo",
     "Checkpoint",
     "quantization", "get_include", "get_library_dir",
     "cuda", "Communicator", "MasterNode", "ReduceOp", "Attribute",

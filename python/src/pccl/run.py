@@ -11,7 +11,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from pccl import _address, _native, _state
-from pccl.errors import InvalidArgument, MasterConnectionFailed, Result
+from pccl.errors import (
+    InvalidArgument, MasterConnectionFailed, NoSharedStateAvailable, Result)
+from pccl.partial import (
+    PartialInfo, PartialOperation, PrefetchInfo, Progress)
 
 Member = _native.Member
 ReduceInfo = _native.ReduceInfo
@@ -164,6 +167,68 @@ class Run(_native.Comm):
         before, self._seen = self._seen, self.epoch
         return self._seen != before
 
+    # ------------------------------------- rounds that wait for nobody
+
+    def all_reduce_partial(
+            self, x: Any, out: Any = None, *, op: Any = "avg",
+            weight: float = 1.0, deadline: float = 3.0, gather: float = 0.0,
+            evict_after: int = 0, tag: int = 0) -> PartialInfo:
+        """Averages by a deadline what has come by then; blocks until then.
+
+        x, out: arrays in host memory of equal length and one of the twelve
+        types, as all_reduce takes them; without out the result goes to x. The
+        result's `coverage` says which parts of the vector are averaged and
+        whose data are in them; elements of missing parts stay in out as they
+        were. All members get the same parts with the same bits.
+
+        op: "avg", the mean by weight, or "sum".
+        weight: of this member's x, above 0; say the number of its samples.
+        deadline: seconds from the first member's call to the end of the round.
+        gather: seconds for which the first one waits for others to call before
+        data move; 0: a quarter of the deadline. When all have called and hold
+        all parts the round is over at once.
+        evict_after: a member that is in no part of so many rounds in a row is
+        evicted; 0: never.
+        tag: rounds of a tag are counted; members call as often as each other.
+
+        A loss or a straggler raises nothing. A member that calls after its
+        round was decided gets that round's parts at once, with contributed
+        False. Raises InvalidUsage if this member has missed rounds that are
+        kept no more: sync() the state and go on; MasterConnectionFailed if it
+        was evicted: connect anew; InvalidArgument where members disagree, or
+        if the tag is under way. x and out are as they were then.
+
+        Ctrl-C ends the waiting. The round itself goes on, with the arrays, by
+        its deadline and at most one more; the next round of its tag waits for
+        it.
+        """
+        return self.all_reduce_partial_async(
+            x, out, op=op, weight=weight, deadline=deadline, gather=gather,
+            evict_after=evict_after, tag=tag).result()
+
+    def all_reduce_partial_async(
+            self, x: Any, out: Any = None, *, op: Any = "avg",
+            weight: float = 1.0, deadline: float = 3.0, gather: float = 0.0,
+            evict_after: int = 0, tag: int = 0) -> PartialOperation:
+        """Starts all_reduce_partial, which may run beside anything else.
+
+        Returns an operation, to be awaited by result() or by asyncio. At most
+        64 rounds of different tags are under way at once."""
+        return PartialOperation(self._partial(
+            x, out, op=op, weight=weight, deadline=deadline, gather=gather,
+            evict_after=evict_after, tag=tag))
+
+    def progress(self) -> Progress:
+        """How many samples the group has of the step; never blocks.
+
+        `reached` becomes true, and stays so, when the samples are the target,
+        or when a member has gone on to a higher step: then all members average
+        and begin the next one. Figures are at most a tenth of the run's
+        deadline old. Raises MasterConnectionFailed if this member is out of
+        the run: connect anew.
+        """
+        return Progress(*self._progress())
+
     # --------------------------------------------------------- shared state
 
     @property
@@ -204,6 +269,34 @@ class Run(_native.Comm):
         self._revision = got + 1
         self._last = got
         return SyncInfo(got, sent, received)
+
+    def offer(self, state: Any, *, revision: int | None = None,
+              bytes_per_second: int = 0, round_part: float = 0.0) -> None:
+        """Lets newcomers download the state before they join; see prefetch().
+
+        state: as sync() has it, in host memory or a GPU's. Nothing is copied:
+        the arrays are kept and read by the library until the next offer, or
+        offer(None), or close(); the program may go on writing them. Numbers
+        are offered as they are now.
+        revision: what newcomers are told; by default that of the last sync().
+        bytes_per_second: to all newcomers together, 0 for no limit.
+        round_part: newcomers are served in this first part of a round, 0 to 1,
+        by the length of the last round; 0: in all of it.
+
+        Local, does not block. Call it once in each round, after sync() or the
+        outer step. Raises MasterConnectionFailed if this member is out of the
+        run: connect anew.
+        """
+        entries = None if state is None else _state.flatten(state).entries
+        self._offer(entries, self._last if revision is None else revision,
+                    bytes_per_second, round_part)
+
+    _prefetched: PrefetchInfo | None = None
+
+    @property
+    def prefetched(self) -> PrefetchInfo | None:
+        """What prefetch() downloaded before this member joined, or None."""
+        return self._prefetched
 
     def save(self, directory: str | os.PathLike[str], state: Any, *,
              keep: int = 2, wait: bool = False,
@@ -252,9 +345,19 @@ class Run(_native.Comm):
         return Checkpoint(*found)
 
 
+def _create(address: str | None, group: int, rank_hint: int, deadline: float,
+            connections: int, evicts_nobody: bool, ports: str,
+            announce: str) -> Run:
+    text = _address.of_launcher() if address is None else address
+    host, port = _address.resolve(text)
+    return Run(host, port, group, connections, rank_hint, deadline,
+               evicts_nobody, ports, announce)
+
+
 def connect(address: str | None = None, *, group: int = 0,
             rank_hint: int = -1, deadline: float = 0.0, connections: int = 0,
-            evicts_nobody: bool = False, attempts: int = 1) -> Run:
+            evicts_nobody: bool = False, attempts: int = 1, ports: str = "",
+            announce: str = "") -> Run:
     """Joins a run and returns this process's member of it.
 
     address: the master's "host:port"; None: of the pccl-master that started
@@ -267,13 +370,60 @@ def connect(address: str | None = None, *, group: int = 0,
     connections: TCP connections to each neighbour, 0 for a choice.
     evicts_nobody: nobody is put out because members cannot reach each other.
     attempts: how often to try, a second apart.
+    ports: "FIRST-LAST" or "PORT", of which the first free one is where this
+    process listens for others; "": PCCL_PORTS, or any.
+    announce: "HOST" or "HOST:PORT", where others reach this process before they
+    try the address that the master sees; "": PCCL_ANNOUNCE, or nothing. A wrong
+    text, or a name that is not found, is InvalidArgument.
     """
-    text = _address.of_launcher() if address is None else address
-    host, port = _address.resolve(text)
-    run = Run(host, port, group, connections, rank_hint, deadline,
-              evicts_nobody)
+    run = _create(address, group, rank_hint, deadline, connections,
+                  evicts_nobody, ports, announce)
     for attempt in range(1, attempts + 1):
         try:
+            run.connect()
+            break
+        except MasterConnectionFailed:
+            if attempt == attempts:
+                run.close()
+                raise
+            time.sleep(1)
+        except BaseException:
+            run.close()
+            raise
+    return run
+
+
+def prefetch(state: Any, address: str | None = None, *, max_stale: int = 0,
+             group: int = 0, rank_hint: int = -1, deadline: float = 0.0,
+             connections: int = 0, evicts_nobody: bool = False,
+             attempts: int = 1, ports: str = "", announce: str = "") -> Run:
+    """Downloads the state that members offer, and then joins, as connect().
+
+    The members train on meanwhile, and do not know this process; the sync()
+    that has to follow moves only what has changed since. Without it nothing of
+    the state may be used: it is checked there.
+
+    state: as sync() has it, with the members' names, types and lengths. Arrays
+    are overwritten, also if the call fails; numbers are left to sync().
+    max_stale: so many revisions a block may be behind what is offered. A
+    newcomer that waits for its admission until it is further behind is
+    refused, and downloads again here, at most `attempts` times in all.
+    The others: as connect() has them.
+
+    Blocks for a member to offer its state (Run.offer), without a limit; Ctrl-C
+    ends it. Where nobody is in the group it founds it. Returns the run;
+    run.prefetched says what was downloaded, None: nobody was there.
+    """
+    flat = _state.flatten(state)
+    run = _create(address, group, rank_hint, deadline, connections,
+                  evicts_nobody, ports, announce)
+    for attempt in range(1, attempts + 1):
+        try:
+            try:
+                run._prefetched = PrefetchInfo(
+                    *run._prefetch(flat.entries, max_stale))
+            except NoSharedStateAvailable:
+                run._prefetched = None
             run.connect()
             break
         except MasterConnectionFailed:

@@ -63,8 +63,14 @@ class Job:
     def wait_mark(self, name):
         end = time.monotonic() + LIMIT
         while not os.path.exists(self.mark(name)):
-            assert time.monotonic() < end, f"no rank has reached {name}"
+            assert time.monotonic() < end and not self.failed(), \
+                f"no rank has reached {name}; {self.failed()}"
             time.sleep(0.01)
+
+    def failed(self):
+        """What ranks that have ended with an exception say."""
+        return [text for text in (_text(path) for _, path in self.children)
+                if text.startswith("Traceback")]
 
     def results(self, killed=()):
         """What the ranks returned, when all have ended. Those in `killed` have
@@ -146,10 +152,10 @@ def _store():
 def jobs():
     """Makes jobs; ends what a test has left."""
     with contextlib.ExitStack() as stack:
-        def elastic(quorum, deadline="3"):
+        def elastic(quorum, deadline="3", options=()):
             master = subprocess.Popen(
                 [program(), "--listen", "127.0.0.1:0", "--quorum",
-                 str(quorum), "-v"], stderr=subprocess.STDOUT,
+                 str(quorum), "-v", *options], stderr=subprocess.STDOUT,
                 stdout=subprocess.PIPE, text=True,
                 env=dict(os.environ, PCCL_DEADLINE=deadline))
             stack.callback(master.wait)

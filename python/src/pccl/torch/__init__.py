@@ -15,15 +15,18 @@ Tensors on the CPU are used where they are, without a copy. Those on a GPU pass
 through pinned host memory.
 """
 from .ft import Manager
+from .torch_diloco import DiLoCo
 from .torch_elastic import (DistributedDataParallel, average, reconfigure,
                             update)
-from .torch_errors import (InvalidArgument, MasterLost, MemberLost, PcclError)
+from .torch_errors import (InvalidArgument, MasterLost, MemberLost, PcclError,
+                           TooFewMembers)
 from .torch_group import ProcessGroup
 from .torch_rendezvous import register
 from .torch_state import synchronize
 
-__all__ = ["DistributedDataParallel", "InvalidArgument", "Manager",
-           "MasterLost", "MemberLost", "PcclError", "ProcessGroup", "average",
-           "reconfigure", "register", "synchronize", "update"]
+__all__ = ["DiLoCo", "DistributedDataParallel", "InvalidArgument", "Manager",
+           "MasterLost", "MemberLost", "PcclError", "ProcessGroup",
+           "TooFewMembers", "average", "reconfigure", "register",
+           "synchronize", "update"]
 
 register()

@@ -12,6 +12,8 @@ the same inner ranks in each replica. Differences:
   what was under way and commit. Deaths are noticed by the end of a connection,
   not by a timeout of heartbeats.
 * should_commit is decided alike on all replicas, not on each alone.
+* With pccl-master --min-ranks N no replica commits a step of fewer than N, and
+  start_quorum waits for others, without a limit.
 * A newcomer gets the state before its first step, not beside it
   (use_async_quorum has no effect), by the library's synchronization.
 """
@@ -26,7 +28,7 @@ from torch.nn import parallel
 from torch.utils.data import distributed
 
 from .torch_elastic import average
-from .torch_errors import PcclError
+from .torch_errors import PcclError, TooFewMembers
 from .torch_group import ProcessGroup
 from .torch_state import synchronize
 from .torch_world import World
@@ -167,8 +169,9 @@ class Manager:
         came = set(self._world.view.ids) - before
         if came:
             self._pg._set_members(None)
-            self._revision, _ = synchronize(self._world, self._save,
-                                            self._load, self._revision)
+            self._revision, _ = synchronize(
+                self._world, self._save, self._load, self._revision,
+                self._gather)
             self._fresh = False
         self._known = self._world.view.ids
         if self.num_participants() < self._min:
@@ -181,6 +184,11 @@ class Manager:
         world.connect(self._connect_timeout.total_seconds())
         self._world = world
         self._pg = ProcessGroup(world, None, "manager", self._timeout)
+
+    def _gather(self):
+        """Waits for as many replicas as the run needs."""
+        self._world.update()
+        self._pg._set_members(None)
 
     def _admit(self, timeout):
         end = time.monotonic() + timeout.total_seconds()
@@ -222,7 +230,11 @@ class Manager:
         options = dist.AllreduceOptions()
         options.reduceOp = dist.ReduceOp.MIN
         options.timeout = timeout or self._timeout
-        self._pg.allreduce([vote], options).wait()
+        try:
+            self._pg.allreduce([vote], options).wait()
+        except TooFewMembers as failure:  # for all: start_quorum waits
+            self._errored = failure
+            vote.zero_()
         agreed = bool(vote[0]) and self.num_participants() >= self._min
         if agreed:
             self._step += 1
@@ -348,9 +360,13 @@ class DistributedDataParallel(parallel.DistributedDataParallel):
 
     @staticmethod
     def _reduce(manager, bucket):
-        if manager.errored():
-            return _Managed(manager, None, bucket.buffer()).get_future()
-        return average(manager._pg, bucket)
+        if not manager.errored():
+            try:
+                return manager.wrap_future(average(manager._pg, bucket),
+                                           bucket.buffer())
+            except PcclError as failure:
+                manager.report_error(failure)
+        return _Managed(manager, None, bucket.buffer()).get_future()
 
 
 class DistributedSampler(distributed.DistributedSampler):

@@ -1,6 +1,7 @@
 # torch_elastic.py - training that goes on when members die and join.
 """Membership of torch's groups, and DistributedDataParallel on top of it."""
 import datetime
+import functools
 import gc
 import inspect
 import zlib
@@ -10,8 +11,9 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 from torch.nn import parallel
 
-from .torch_errors import MemberLost
+from .torch_errors import MemberLost, TooFewMembers
 from .torch_group import ProcessGroup
+from .torch_partial import PartialAverage
 from .torch_state import synchronize
 from .torch_work import Work
 
@@ -135,6 +137,39 @@ class _Reducer(ProcessGroup):
         return Work(self.world, [promoted], list(tensors), None, self.timeout)
 
 
+class _Averages:
+    """How the gradients of a step are averaged, and whether they were. Apart
+    from the module, which the hook of its wrapper would keep for good."""
+
+    def __init__(self, group, partial, weight):
+        self.group, self.weight, self.discarded = group, weight, False
+        self.partial = partial and PartialAverage(group, partial)
+
+    def start(self, bucket):
+        if self.partial:
+            return self.partial.average(bucket, self.weight)
+        try:
+            future = average(self.group, bucket)
+        except TooFewMembers:
+            self.discarded = True
+            future = torch.futures.Future()
+            future.set_result(bucket.buffer())
+            return future
+        return future.then(functools.partial(self._take, bucket))
+
+    def _take(self, bucket, finished):
+        try:
+            return finished.value()
+        except TooFewMembers:
+            self.discarded = True
+            return bucket.buffer()
+
+    def before_step(self, optimizer, *_):
+        """An optimizer leaves parameters without a gradient as they are."""
+        if self.discarded:
+            optimizer.zero_grad(set_to_none=True)
+
+
 class DistributedDataParallel(torch.nn.Module):
     """torch's DistributedDataParallel for a world that changes.
 
@@ -149,15 +184,28 @@ class DistributedDataParallel(torch.nn.Module):
     survivors have the same mean of the gradients, bit for bit. Buffers are not
     broadcast in each forward pass unless the options say so.
 
+    Where members are fewer than the run needs (pccl-master --min-ranks), the
+    step is discarded on all of them: optimizer.step() changes nothing, `step`
+    does not count it, and the next update() waits for newcomers. A program
+    that does not give its optimizer here looks at `discarded` after backward.
+
     module     the same on all members
     optimizer  whose state newcomers need, or None
     state      more that newcomers need: an object with state_dict and
                load_state_dict (a data loader, a scheduler), or None
+    partial    seconds: gradients are averaged by rounds that end then with
+               what has come, and wait for no straggler. Where a part of them
+               is missing it is 0 on all members; `coverage` says how much of
+               the gradients of the last step is there, 0 to 1.
+    weight     partial: what this member counts, say the samples of its batch;
+               the attribute may be set before each backward
+    update_every  update() waits for all members and looks for newcomers in
+               each so many steps only
     options    of torch.nn.parallel.DistributedDataParallel
     """
 
     def __init__(self, module, optimizer=None, state=None, process_group=None,
-                 **options):
+                 *, partial=None, weight=1.0, update_every=1, **options):
         super().__init__()
         self.module = module
         self.group = our_group(process_group)
@@ -165,6 +213,10 @@ class DistributedDataParallel(torch.nn.Module):
             raise ValueError(f"{self.group} is fixed: start the program with "
                              "pccl-master, or use torch's own wrapper")
         self.step = 0
+        self._averages = _Averages(self.group, partial, weight)
+        self._every = update_every
+        if optimizer is not None:
+            optimizer.register_step_pre_hook(self._averages.before_step)
         self._parts = {"model": module, "optimizer": optimizer,
                        "state": state}
         self._options = {BUFFERS: False, **options}
@@ -180,7 +232,7 @@ class DistributedDataParallel(torch.nn.Module):
             seconds=self.group.timeout))
         inner = parallel.DistributedDataParallel(
             self.module, process_group=group, init_sync=False, **self._options)
-        inner.register_comm_hook(self.group, average)
+        inner.register_comm_hook(self._averages, _Averages.start)
         self._alone.append(inner)
 
     def forward(self, *inputs, **named):
@@ -191,14 +243,42 @@ class DistributedDataParallel(torch.nn.Module):
     def no_sync(self):
         return self._alone[0].no_sync()
 
+    @property
+    def discarded(self):
+        """Whether the step does not count: the members were too few."""
+        return self._averages.discarded
+
+    @property
+    def weight(self):
+        """What this member counts in partial averages."""
+        return self._averages.weight
+
+    @weight.setter
+    def weight(self, weight):
+        self._averages.weight = weight
+
+    @property
+    def coverage(self):
+        """Of the last step: the share of the gradients that is averaged."""
+        partial = self._averages.partial
+        return partial.coverage if partial else 1.0
+
     def update(self):
         """Begins a step: admits newcomers and gives them the state, model.step
         included. Collective. Returns whether the members are others than at
-        the last call."""
-        came = not self._fresh and update(self.group)
+        the last call. Where the run has too few members it waits for others.
+        """
+        if self.discarded:
+            self.step -= 1
+            self._averages.discarded = False
+            came = update(self.group)
+        else:
+            came = not self._fresh and self.step % self._every == 0 and \
+                update(self.group)
         if came or self._fresh:
             self._revision, _ = synchronize(
-                self.group.world, self._save, self._load, self._revision)
+                self.group.world, self._save, self._load, self._revision,
+                functools.partial(update, self.group))
             self._fresh = False
             self._wrap()
         self.step += 1

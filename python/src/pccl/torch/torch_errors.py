@@ -34,8 +34,15 @@ class InvalidArgument(PcclError, ValueError):
     result = Result.INVALID_ARGUMENT
 
 
-_CLASSES = {kind.result: kind
-            for kind in (MemberLost, MasterLost, InvalidArgument)}
+class TooFewMembers(PcclError):
+    """Fewer members are left than the run needs (pccl-master --min-ranks): on
+    all of them, and the call had no effect. update() waits for others."""
+
+    result = Result.TOO_FEW_PEERS
+
+
+_CLASSES = {kind.result: kind for kind in (MemberLost, MasterLost,
+                                           InvalidArgument, TooFewMembers)}
 
 
 def translated(failure, doing):

@@ -14,7 +14,7 @@ import struct
 
 import torch
 
-from .torch_errors import MemberLost, calling
+from .torch_errors import MemberLost, TooFewMembers, calling
 from .torch_group import agreed
 from .torch_tensors import DATATYPES, memory_of
 
@@ -76,20 +76,25 @@ def _shared(tensors):
             for path, held in memory.items()], memory
 
 
-def synchronize(world, save, load, revision):
+def synchronize(world, save, load, revision, admit=None):
     """Gives all members the same state. Collective, to be called by all when
     newcomers have been admitted.
 
     save()       returns the state of this process
     load(state)  takes another one; called where something was missing
     revision     of the last synchronization here, or -1 for none
+    admit()      waits for newcomers; default: world.update
 
-    Returns (revision, bytes of tensors received). Repeats after a loss."""
+    Returns (revision, bytes of tensors received). Repeats after a loss. Where
+    members are fewer than the run needs (pccl-master --min-ranks) it waits for
+    others."""
     while True:
         try:
             return _synchronize(world, save, load, revision)
         except MemberLost:
             continue
+        except TooFewMembers:
+            (admit or world.update)()
 
 
 def _synchronize(world, save, load, revision):
