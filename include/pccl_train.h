@@ -340,6 +340,18 @@ PCCL_EXPORT pcclResult_t pcclPowerSgdListState(pcclPowerSgd_t *powersgd,
                                                size_t capacity,
                                                size_t *count_out);
 
+/* From now on the sums are those of `count` members by their ids
+ * (pcclMember_t.id), which only these call: of one stage of a model that is
+ * split among the members, say. The list is equal on all of them, has this
+ * member in it, and is copied; NULL and 0: all members again. A sum then fails
+ * with pcclRankConnectionLost while one of the list is gone.
+ *
+ * pcclPendingAsyncOps  a call was cancelled, or timed out: call it again first.
+ * pcclInvalidArgument  one of the two is 0 and the other is not. */
+PCCL_EXPORT pcclResult_t pcclPowerSgdSetScope(pcclPowerSgd_t *powersgd,
+                                              const uint64_t *members,
+                                              size_t count);
+
 /* Replaces the gradients by their compressed mean over all members. Two sums
  * follow each other; until both have succeeded nothing changes here, neither
  * gradients nor errors nor Q.
@@ -462,6 +474,13 @@ PCCL_EXPORT pcclResult_t pcclSpartaStep(pcclSparta_t *sparta,
                                         float *const *weights, float *stats,
                                         pcclComm_t *comm,
                                         pcclReduceInfo_t *info);
+
+/* As pcclPowerSgdSetScope, for the rounds.
+ *
+ * pcclInvalidUsage  rounds have a deadline: those are of all members. */
+PCCL_EXPORT pcclResult_t pcclSpartaSetScope(pcclSparta_t *sparta,
+                                            const uint64_t *members,
+                                            size_t count);
 
 /* Where it is, and what has come of the last round. Local. */
 PCCL_EXPORT pcclResult_t pcclSpartaGetInfo(const pcclSparta_t *sparta,

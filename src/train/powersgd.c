@@ -226,6 +226,8 @@ pcclResult_t pcclPowerSgdDestroy(pcclPowerSgd_t *powersgd)
     free(s->errors);
     free(s->q_all);
     free(s->dropped);
+    free(s->p.members);
+    free(s->q.members);
     free(s->p.send);
     free(s->p.recv);
     free(s->q.send);
@@ -483,6 +485,20 @@ pcclResult_t pcclPowerSgdReduce(pcclPowerSgd_t *powersgd,
     *info = s->p.info;
     info->tx_bytes += s->q.info.tx_bytes;
     info->rx_bytes += s->q.info.rx_bytes;
+    return rc;
+}
+
+pcclResult_t pcclPowerSgdSetScope(pcclPowerSgd_t *powersgd,
+                                  const uint64_t *members, size_t count)
+{
+    static const char function[] = "pcclPowerSgdSetScope";
+    if (!powersgd) return train_null(function, "powersgd");
+    if (powersgd->phase != NOTHING)
+        return train_fail(pcclPendingAsyncOps, "%s: a sum is in flight",
+                          function);
+    pcclResult_t rc = train_sum_scope(&powersgd->p, members, count, function);
+    if (rc == pcclSuccess)
+        rc = train_sum_scope(&powersgd->q, members, count, function);
     return rc;
 }
 

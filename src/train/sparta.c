@@ -192,6 +192,7 @@ pcclResult_t pcclSpartaDestroy(pcclSparta_t *sparta)
     if (!sparta) return pcclSuccess;
     train_tensors_free(&sparta->tensors);
     train_state_free(&sparta->state);
+    free(sparta->sum.members);
     free(sparta->sum.send);
     free(sparta->sum.recv);
     free(sparta);
@@ -343,6 +344,18 @@ pcclResult_t pcclSpartaStep(pcclSparta_t *sparta, float *const *weights,
     }
     s->steps++;
     return pcclSuccess;
+}
+
+pcclResult_t pcclSpartaSetScope(pcclSparta_t *sparta, const uint64_t *members,
+                                size_t count)
+{
+    static const char function[] = "pcclSpartaSetScope";
+    if (!sparta) return train_null(function, "sparta");
+    if (sparta->deadline_ms > 0)
+        return train_fail(pcclInvalidUsage,
+                          "%s: a round with a deadline is of all members",
+                          function);
+    return train_sum_scope(&sparta->sum, members, count, function);
 }
 
 pcclResult_t pcclSpartaGetInfo(const pcclSparta_t *sparta,

@@ -97,6 +97,10 @@ struct train_sum {
     uint64_t tag;
     pcclQuantizationOptions_t quantization;
     uint64_t digest; /* what members must agree on */
+    /* Whose sum it is: ids, as in pcclCollective_t. NULL: all members'. Owned
+     * by train_sum_scope(). */
+    uint64_t *members;
+    size_t member_count;
     /* Its parts, for the text; they stay until the sum has ended. */
     pcclArgument_t arguments[5];
     size_t argument_count;
@@ -116,6 +120,10 @@ pcclResult_t train_sum_launch(struct train_sum *s, pcclComm_t *comm);
  * it has ended, on all members with the same result. */
 pcclResult_t train_sum_await(struct train_sum *s);
 bool train_sum_in_flight(const struct train_sum *s);
+/* Sums from now on are those of these members; NULL and 0: of all. Copies the
+ * list. pcclPendingAsyncOps while one is in flight. */
+pcclResult_t train_sum_scope(struct train_sum *s, const uint64_t *members,
+                             size_t count, const char *function);
 /* What was in flight on another communicator has ended with it. */
 void train_sum_turn(struct train_sum *s, const pcclComm_t *comm);
 

@@ -1,6 +1,7 @@
 /* train_sum.c - the one place where this library communicates. */
 #include "train.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { VECTOR = 0, EXACT = 1 };
@@ -27,6 +28,28 @@ void train_sum_turn(struct train_sum *s, const pcclComm_t *comm)
     }
 }
 
+pcclResult_t train_sum_scope(struct train_sum *s, const uint64_t *members,
+                             size_t count, const char *function)
+{
+    uint64_t *kept = NULL;
+    if ((members == NULL) != (count == 0))
+        return train_fail(pcclInvalidArgument,
+                          "%s: members and their count do not match", function);
+    if (train_sum_in_flight(s))
+        return train_fail(pcclPendingAsyncOps, "%s: a sum is in flight",
+                          function);
+    if (count > 0) {
+        kept = malloc(count * sizeof *kept);
+        if (!kept)
+            return train_fail(pcclInternalError, "%s: out of memory", function);
+        memcpy(kept, members, count * sizeof *kept);
+    }
+    free(s->members);
+    s->members = kept;
+    s->member_count = count;
+    return pcclSuccess;
+}
+
 static pcclResult_t launch_quantized(struct train_sum *s, pcclComm_t *comm)
 {
     pcclReduceDescriptor_t sum = {.count = s->count - s->exact,
@@ -51,6 +74,8 @@ static pcclResult_t launch_exact(struct train_sum *s, pcclComm_t *comm)
                             .datatype = pcclFloat,
                             .op = pcclSum,
                             .user_digest = s->digest,
+                            .members = s->members,
+                            .member_count = s->member_count,
                             .arguments = s->arguments,
                             .argument_count = s->argument_count};
     return pcclCollectiveAsync(&sum, comm, &s->parts[EXACT].handle);
