@@ -194,9 +194,9 @@ static void add(real *restrict x, const real *restrict y, size_t count)
     for (size_t i = 0; i < count; i++) x[i] += y[i];
 }
 
-static void embed(const struct gpt *gpt, real *x, size_t rows)
+void gpt_embed(const struct gpt *gpt, real *x, size_t samples)
 {
-    const size_t d = gpt->shape.width;
+    const size_t d = gpt->shape.width, rows = samples * gpt->shape.context;
     const real *position = gpt->weights + GPT_SYMBOLS * d;
     for (size_t i = 0; i < rows; i++) {
         memcpy(x + i * d, gpt->weights + gpt->scratch->now[i] * d,
@@ -249,20 +249,39 @@ static void layer_back(const struct gpt *gpt, size_t i, size_t samples)
                   d);
 }
 
-static double there(struct gpt *gpt, const unsigned char *const *texts,
-                    size_t samples)
+void gpt_take(struct gpt *gpt, const unsigned char *const *samples,
+              size_t count)
+{
+    struct gpt_scratch *s = gpt->scratch;
+    const size_t t = gpt->shape.context;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(s->now + i * t, samples[i], t);
+        memcpy(s->next + i * t, samples[i] + 1, t);
+    }
+}
+
+real *gpt_input(const struct gpt *gpt, size_t layer)
+{
+    const struct gpt_scratch *s = gpt->scratch;
+    return layer < gpt->shape.layers ? s->layers[layer].in : s->out;
+}
+
+real *gpt_stream(const struct gpt *gpt)
+{
+    return gpt->scratch->stream;
+}
+
+void gpt_forward(struct gpt *gpt, size_t first, size_t last, size_t samples)
+{
+    for (size_t i = first; i < last; i++)
+        layer_there(gpt, i, gpt_input(gpt, i + 1), samples);
+}
+
+double gpt_finish(struct gpt *gpt, size_t samples)
 {
     struct gpt_scratch *s = gpt->scratch;
     const size_t d = gpt->shape.width, t = gpt->shape.context;
-    const size_t n = samples * t, layers = gpt->shape.layers;
-    for (size_t i = 0; i < samples; i++) {
-        memcpy(s->now + i * t, texts[i], t);
-        memcpy(s->next + i * t, texts[i] + 1, t);
-    }
-    embed(gpt, s->layers[0].in, n);
-    for (size_t i = 0; i < layers; i++)
-        layer_there(gpt, i, i + 1 < layers ? s->layers[i + 1].in : s->out,
-                    samples);
+    const size_t n = samples * t;
     gpt_norm(s->norm, s->scale, s->out, norm_at(gpt, gpt->weights), n, d);
     gpt_linear(s->scores, s->norm, head_at(gpt, gpt->weights), n, d,
                GPT_SYMBOLS);
@@ -271,7 +290,7 @@ static double there(struct gpt *gpt, const unsigned char *const *texts,
     return sum / (double)t;
 }
 
-static void back(struct gpt *gpt, size_t samples)
+void gpt_finish_back(struct gpt *gpt, size_t samples)
 {
     struct gpt_scratch *s = gpt->scratch;
     const size_t d = gpt->shape.width, n = samples * gpt->shape.context;
@@ -280,13 +299,39 @@ static void back(struct gpt *gpt, size_t samples)
     memset(s->stream, 0, n * d * sizeof *s->stream);
     gpt_norm_back(s->stream, norm_at(gpt, gpt->gradient), s->narrow, s->out,
                   norm_at(gpt, gpt->weights), s->scale, n, d);
-    for (size_t i = gpt->shape.layers; i-- > 0;) layer_back(gpt, i, samples);
+}
+
+void gpt_backward(struct gpt *gpt, size_t first, size_t last, size_t samples)
+{
+    for (size_t i = last; i-- > first;) layer_back(gpt, i, samples);
+}
+
+void gpt_embed_back(struct gpt *gpt, size_t samples)
+{
+    const struct gpt_scratch *s = gpt->scratch;
+    const size_t d = gpt->shape.width, n = samples * gpt->shape.context;
     real *positions = gpt->gradient + GPT_SYMBOLS * d;
     for (size_t i = 0; i < n; i++) {
         const real *from = s->stream + i * d;
         add(gpt->gradient + s->now[i] * d, from, d);
         add(positions + i % gpt->shape.context * d, from, d);
     }
+}
+
+static double there(struct gpt *gpt, const unsigned char *const *texts,
+                    size_t samples)
+{
+    gpt_take(gpt, texts, samples);
+    gpt_embed(gpt, gpt_input(gpt, 0), samples);
+    gpt_forward(gpt, 0, gpt->shape.layers, samples);
+    return gpt_finish(gpt, samples);
+}
+
+static void back(struct gpt *gpt, size_t samples)
+{
+    gpt_finish_back(gpt, samples);
+    gpt_backward(gpt, 0, gpt->shape.layers, samples);
+    gpt_embed_back(gpt, samples);
 }
 
 static double all(struct gpt *gpt, const unsigned char *const *samples,

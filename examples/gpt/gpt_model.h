@@ -51,6 +51,31 @@ double gpt_loss(struct gpt *gpt, const unsigned char *const *samples,
 double gpt_gradient(struct gpt *gpt, const unsigned char *const *samples,
                     size_t count);
 
+/* A batch in parts, for programs that spread the layers: text, forward, loss,
+ * backward, each for a range of layers. Backward functions follow the forward
+ * ones of the same batch. Pointers are to the model's own memory, `samples` *
+ * context rows of width, and valid until it is freed. */
+
+/* Takes the samples as what is known, and what is to be predicted. */
+void gpt_take(struct gpt *gpt, const unsigned char *const *samples,
+              size_t count);
+/* Writes symbols and positions of the samples taken. */
+void gpt_embed(const struct gpt *gpt, real *x, size_t samples);
+/* The input of a layer; of number `layers`: the output of the last one. */
+real *gpt_input(const struct gpt *gpt, size_t layer);
+/* The gradient of where the way back has come to. */
+real *gpt_stream(const struct gpt *gpt);
+/* From the input of layer `first` to that of layer `last`. */
+void gpt_forward(struct gpt *gpt, size_t first, size_t last, size_t samples);
+/* The loss of the samples, summed. */
+double gpt_finish(struct gpt *gpt, size_t samples);
+/* Adds the gradient of the sum, and sets the stream before the last norm. */
+void gpt_finish_back(struct gpt *gpt, size_t samples);
+/* The stream, of the input of layer `last`, becomes that of layer `first`. */
+void gpt_backward(struct gpt *gpt, size_t first, size_t last, size_t samples);
+/* Adds the stream to the gradient of symbols and positions. */
+void gpt_embed_back(struct gpt *gpt, size_t samples);
+
 /* SplitMix64 (Steele et al., OOPSLA 2014): a random number from a number. */
 uint64_t gpt_random(uint64_t number);
 
