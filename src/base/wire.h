@@ -174,6 +174,7 @@ enum partial_word {
     PARTIAL_CALL,   /* it was called */
     PARTIAL_FOLDED, /* `part` is reduced here; a set: its contributors */
     PARTIAL_HOLDS,  /* ids: alternately a part that is here, and its hash */
+    PARTIAL_FAILED, /* the call has ended by itself: RELEASE answers */
     PARTIAL_WORD_COUNT,
 };
 

@@ -66,15 +66,20 @@ void partial_free(struct partial *p)
     while (p->calls) free_call(p, p->calls);
 }
 
+static void set_text(struct partial_call *c, const char *text)
+{
+    size_t size = strnlen(text, WIRE_TEXT_MAX);
+    memmove(c->text, text, size);
+    c->text[size] = '\0';
+}
+
 static void finish(struct partial *p, struct partial_call *c, int why,
                    const char *text)
 {
     stop_moving(p, c);
     c->phase = PARTIAL_DONE;
     c->why = why;
-    size_t size = strnlen(text, WIRE_TEXT_MAX);
-    memcpy(c->text, text, size);
-    c->text[size] = '\0';
+    set_text(c, text);
     if (why != PARTIAL_WELL) release(p, c);
     p->changed(p->user);
 }
@@ -219,6 +224,7 @@ static bool take_round(struct partial *p, struct partial_call *c,
         if (msg->ids[step * i] != c->members[i].id) return false;
     struct partial_member *members =
         realloc(c->members, count * sizeof *members);
+    c->starved |= !members;
     if (!members) return false;
     c->members = members;
     memset(members + c->member_count, 0,
@@ -234,6 +240,7 @@ static bool take_round(struct partial *p, struct partial_call *c,
             return false;
     if (!has_parts && msg->part_count > 0) {
         c->parts = calloc(msg->part_count, sizeof *c->parts);
+        c->starved |= !c->parts;
         if (!c->parts) return false;
         c->part_count = msg->part_count;
     }
@@ -252,6 +259,7 @@ static bool copy_sets(struct partial_call *c, const struct wire_msg *msg)
     size_t size = (size_t)msg->set_count * msg->set_size;
     if (msg->set_count != c->part_count) return false;
     uint8_t *sets = malloc(size + 1);
+    c->starved |= !sets;
     if (!sets) return false;
     memcpy(sets, msg->sets, size);
     free(c->sets);
@@ -292,11 +300,26 @@ static bool open_results(const struct partial *p, struct partial_call *c)
     for (uint32_t i = 0; i < c->part_count; i++) {
         struct partial_part *part = &c->parts[i];
         if (i == c->own || part->here || part->result.chunks) continue;
-        if (!partial_stream_open(p, &part->result, part->owner, place_of(c, i),
-                                 size_of(c, i)))
-            return false;
+        c->starved = !partial_stream_open(p, &part->result, part->owner,
+                                          place_of(c, i), size_of(c, i));
+        if (c->starved) return false;
     }
     return true;
+}
+
+/* Rule A12. The call ends when no order for this round can come any more. */
+static void fail(struct partial *p, struct partial_call *c,
+                 const struct wire_msg *order, const char *text)
+{
+    stop_moving(p, c);
+    c->phase = PARTIAL_FAILING;
+    c->number = order->partial.number;
+    set_text(c, c->starved ? "no memory for the round" : text);
+    struct wire_msg msg = {.type = WIRE_PARTIAL};
+    msg.partial.word = PARTIAL_FAILED;
+    msg.partial.tag = c->r.tag;
+    msg.partial.number = c->number;
+    p->send(p->user, &msg);
 }
 
 static void on_plan(struct partial *p, struct partial_call *c,
@@ -312,7 +335,7 @@ static void on_plan(struct partial *p, struct partial_call *c,
     }
     ok = ok && !c->members[c->self].gone && c->members[c->self].weight > 0;
     if (!ok || !open_results(p, c)) {
-        finish(p, c, PARTIAL_BROKEN, "the coordinator's plan cannot be");
+        fail(p, c, msg, "the coordinator's plan cannot be");
         return;
     }
     c->phase = PARTIAL_MOVING;
@@ -465,9 +488,10 @@ static bool want_part(struct partial *p, struct partial_call *c, uint32_t part,
         return true;
     }
     bool moves = x->result.chunks != NULL;
-    if (!moves && !partial_stream_open(p, &x->result, c->self,
-                                       place_of(c, part), size_of(c, part)))
-        return false;
+    if (!moves)
+        c->starved = !partial_stream_open(p, &x->result, c->self,
+                                          place_of(c, part), size_of(c, part));
+    if (c->starved) return false;
     if (!holds(c, part, x->result.from) || x->result.from == c->self)
         partial_next_holder(p, c, part);
     return true;
@@ -488,7 +512,7 @@ static void on_fetch(struct partial *p, struct partial_call *c,
     for (uint32_t i = 0; ok && i < c->part_count; i++)
         ok = want_part(p, c, i, &msg->parts[i]);
     if (!ok) {
-        finish(p, c, PARTIAL_BROKEN, "the coordinator's decision cannot be");
+        fail(p, c, msg, "the coordinator's decision cannot be");
         return;
     }
     partial_apply_early(p, c);
@@ -511,7 +535,7 @@ static void on_end(struct partial *p, struct partial_call *c,
         ok = w->contributors == 0 || (x->here && x->hash == w->hash);
     }
     if (!ok) {
-        finish(p, c, PARTIAL_BROKEN, "the coordinator's map cannot be");
+        fail(p, c, msg, "the coordinator's map cannot be");
         return;
     }
     /* The input may be the same memory, and part of it may be half sent. */
@@ -529,7 +553,9 @@ static void on_end(struct partial *p, struct partial_call *c,
 static void on_release(struct partial *p, uint64_t number)
 {
     for (struct partial_call *c = p->calls; c; c = c->next) {
-        if (c->number != number || c->phase != PARTIAL_DONE) continue;
+        if (c->number != number) continue;
+        if (c->phase == PARTIAL_FAILING) finish(p, c, PARTIAL_BROKEN, c->text);
+        if (c->phase != PARTIAL_DONE) continue;
         release(p, c);
         if (c->taken) free_call(p, c);
         return;
@@ -543,7 +569,7 @@ void partial_on_message(struct partial *p, const struct wire_msg *msg)
         return;
     }
     struct partial_call *c = partial_find(p, msg->partial.tag);
-    if (!c || c->phase == PARTIAL_DONE) return;
+    if (!c || c->phase >= PARTIAL_FAILING) return;
     switch ((enum partial_order)msg->partial.word) {
     case PARTIAL_PLAN:
         on_plan(p, c, msg);

@@ -25,6 +25,7 @@ enum partial_phase {
     PARTIAL_CALLED,   /* the coordinator has not answered */
     PARTIAL_MOVING,   /* by its plan */
     PARTIAL_FETCHING, /* what it has decided on */
+    PARTIAL_FAILING,  /* by itself; the coordinator lets go of it */
     PARTIAL_DONE,
 };
 
@@ -89,6 +90,7 @@ struct partial_call {
     bool folded;   /* the part that is owned here, or there is none */
     bool fold_due; /* with what is here */
     bool reports;  /* HOLDS is due for each part */
+    bool starved;  /* there was no memory */
     struct partial_request r;
     uint64_t number;             /* 0: not known */
     uint8_t *result;             /* all parts; owned */

@@ -9,7 +9,8 @@
 bool coverage_lives(const struct master *m, const struct coverage_member *c)
 {
     const struct master_peer *p = &m->peers[c->link];
-    return p->state == PEER_MEMBER && p->info.id == c->id && !p->leaving;
+    return p->state == PEER_MEMBER && p->info.id == c->id && !p->leaving &&
+           !c->failed;
 }
 
 bool coverage_waits(const struct master *m, const struct coverage_member *c)
@@ -110,6 +111,18 @@ static void on_holds(struct coverage_round *r, uint32_t self,
     if (r->reports) r->members[self].reported = true;
 }
 
+/* Rule A12. Whatever was said of the round before has been read by then. */
+static void on_failed(struct master *m, uint32_t link,
+                      struct coverage_member *c, const struct wire_msg *msg)
+{
+    if (c) c->failed |= c->called;
+    struct wire_msg answer = {.type = WIRE_COVERAGE};
+    answer.partial.word = PARTIAL_RELEASE;
+    answer.partial.tag = msg->partial.tag;
+    answer.partial.number = msg->partial.number;
+    master_send(m, link, &answer);
+}
+
 void coverage_received(struct master *m, uint32_t link,
                        const struct wire_msg *msg)
 {
@@ -121,6 +134,10 @@ void coverage_received(struct master *m, uint32_t link,
     struct coverage_round *r = m->groups[p->group].averages;
     while (r && r->number != msg->partial.number) r = r->next;
     struct coverage_member *c = r ? coverage_find(r, p->info.id) : NULL;
+    if (msg->partial.word == PARTIAL_FAILED) {
+        on_failed(m, link, c, msg);
+        return;
+    }
     if (!c || !coverage_waits(m, c)) return; /* it is over */
     uint32_t self = (uint32_t)(c - r->members);
     if (msg->partial.word == PARTIAL_FOLDED)

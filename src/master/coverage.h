@@ -25,7 +25,8 @@ struct coverage_member {
     double weight;
     pccl_ns called_at;
     bool called;
-    bool ended; /* END or REFUSE has gone out */
+    bool ended;  /* END or REFUSE has gone out */
+    bool failed; /* its call has ended by itself */
     bool reported;
     bool fetches; /* FETCH has gone out */
     bool lapsed;  /* missed rounds that are not kept any more, and was not
@@ -92,7 +93,7 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg);
 bool coverage_is_decided(const struct coverage_round *r);
 struct coverage_member *coverage_find(struct coverage_round *r, uint64_t id);
 void coverage_free(struct coverage_round **slot);
-/* The member is still one of the group. */
+/* The member is still one of the group, and its call has not failed. */
 bool coverage_lives(const struct master *m, const struct coverage_member *c);
 /* It waits in its call. */
 bool coverage_waits(const struct master *m, const struct coverage_member *c);

@@ -203,6 +203,13 @@ void coverage_call(struct master *m, uint32_t link, const struct wire_msg *msg)
     if (!r) r = open_round(m, link, msg);
     if (!r) return;
     struct coverage_member *c = coverage_find(r, p->info.id);
+    if (c && c->failed) {
+        coverage_send_refusal(m, link, r->tag, PARTIAL_LATE,
+                              "this member's last call of the partial "
+                              "all-reduce has failed, and its round is still "
+                              "under way");
+        return;
+    }
     if (!c) c = add_member(m, r, link);
     if (!c || c->called) { /* in its own round still: not by our library */
         master_drop(m, link, "called a partial all-reduce twice");

@@ -130,6 +130,14 @@ static void holds(uint32_t link, const char *parts)
     holds_in(link, parts, number());
 }
 
+static void failed(uint32_t link, uint64_t of)
+{
+    struct wire_msg m = {.type = WIRE_PARTIAL};
+    m.partial.word = PARTIAL_FAILED;
+    m.partial.number = of;
+    step(MASTER_RECEIVED, link, &m);
+}
+
 /* So many eighths of the deadline later. */
 static void later(int eighths)
 {
@@ -288,6 +296,22 @@ static void test_an_owner_dies(void **state) /* A4, A7 */
     holds(2, "0");
     expect("end 0 0+4 of 012 (7) 4+4 missing 8+4 of 012 (7) last\n"
            "end 2 0+4 of 012 (7) 4+4 missing 8+4 of 012 (7) last\n");
+}
+
+/* Nobody waits for a member whose call has failed (A12). */
+static void test_a_call_fails(void **state)
+{
+    (void)state;
+    all_call();
+    uint64_t round = number();
+    failed(1, round);
+    expect("release 1\n"
+           "plan 0 0+4@0 4+4@1 8+4@2 called 012 gone 1\n"
+           "plan 2 0+4@0 4+4@1 8+4@2 called 012 gone 1\n");
+    call(1);
+    expect("refuse 1 1\n");
+    failed(1, round + 1); /* of what is over */
+    expect("release 1\n");
 }
 
 /* Both that had ended with a part die before the third one has it (A8). */
@@ -558,6 +582,7 @@ int main(void)
         TEST(test_the_deadline),
         TEST(test_reports_decide),
         TEST(test_an_owner_dies),
+        TEST(test_a_call_fails),
         TEST(test_all_holders_die),
         TEST(test_all_callers_die),
         TEST(test_a_lapse),

@@ -32,6 +32,7 @@ static const struct {
     {NULL, 4103087},       /* A1: who leaves may still end with a lost part */
     {"averages",
      4200953}, /* A3: who disagrees with a decided round misses it */
+    {"averages", 7100855}, /* A12: a call that failed, and the next one */
 };
 
 #endif

@@ -82,6 +82,8 @@ static void check_eviction(struct sim *s, const struct master_peer *peer,
     SIM_CHECK(s, !known || left, "evicted for lack of CPU time: %s", reason);
     SIM_CHECK(s, !s->options.calm || left, "evicted without a fault: %s",
               reason);
+    SIM_CHECK(s, !strstr(reason, "all-reduce twice") || s->options.garble,
+              "A12: evicted for a call that has failed");
     SIM_CHECK(s,
               !strstr(reason, "cannot exchange") || !walls_has_relay(s, peer),
               "N10: evicted beside a relay: %s", reason);
