@@ -226,12 +226,9 @@ static void unite(struct master *m, uint32_t group, uint32_t count,
 uint32_t order_component(struct master *m, uint32_t group, uint32_t count,
                          bool *kept)
 {
-    uint16_t parents[PEERS_MAX] = {0}, sizes[PEERS_MAX];
+    uint16_t parents[PEERS_MAX] = {0}, sizes[PEERS_MAX] = {0};
     relays_choose(m, group, count);
-    for (uint32_t i = 0; i < count; i++) {
-        parents[i] = (uint16_t)i;
-        sizes[i] = 0;
-    }
+    for (uint32_t i = 0; i < count; i++) parents[i] = (uint16_t)i;
     unite(m, group, count, parents);
     for (uint32_t i = 0; i < count; i++) sizes[root_of(parents, (uint16_t)i)]++;
     uint16_t best = root_of(parents, 0);

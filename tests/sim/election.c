@@ -41,6 +41,7 @@ struct chronicle {
 
 struct election {
     struct ballot ballots[LINKS_MAX];
+    uint32_t asked[LINKS_MAX]; /* number of the member's last SYNC (V1) */
     struct chronicle groups[SIM_GROUPS];
 };
 
@@ -83,6 +84,8 @@ void election_asked(struct sim *s, uint32_t link, const struct wire_msg *msg)
     SIM_CHECK(s, link < LINKS_MAX, "link %u", link);
     struct ballot *b = &s->election->ballots[link];
     if (s->master->peers[link].state != PEER_MEMBER) return;
+    if (msg->round <= s->election->asked[link]) return; /* came twice */
+    s->election->asked[link] = msg->round;
     struct chronicle *c = &s->election->groups[number_of(s, link)];
     sim_coverage.sync_late += c->under_way;
     *b = (struct ballot){.cast = true,
@@ -177,6 +180,7 @@ void election_gone(struct sim *s, uint32_t link)
         if (b->part != PART_WANTS) c->sum_rx += b->took;
     }
     memset(b, 0, sizeof *b);
+    s->election->asked[link] = 0;
 }
 
 /* ------------------------------------------------------------ the recount */
@@ -514,9 +518,24 @@ void election_taken(struct sim *s, uint32_t number, uint64_t member,
     sim_coverage.sync_exact += c->sum_rx > 0;
 }
 
+/* S1. A decision of which nobody hears yet: the journal is awaited (J1). */
+static void decide_silently(struct sim *s, const struct master_group *g)
+{
+    uint32_t links[LINKS_MAX];
+    uint32_t count = members(s, g->number, links);
+    for (uint32_t i = 0; i < count; i++)
+        if (!s->election->ballots[links[i]].cast) return;
+    if (count > 0) decide(s, g->number);
+}
+
 /* S8: after a loss the lists are sent again before anything else happens. */
 void election_settled(struct sim *s)
 {
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        const struct master_group *g = &s->master->groups[i];
+        if (g->used && g->phase == GROUP_OPEN && !g->restart)
+            decide_silently(s, g);
+    }
     for (uint32_t i = 0; i < SIM_GROUPS; i++) {
         const struct chronicle *c = &s->election->groups[i];
         if (!c->under_way || !c->stale) continue;

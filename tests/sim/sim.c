@@ -234,7 +234,9 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     p->session->waits.reports = s->options.reports;
     p->session->partial.piece = 64;
     p->session->engine->links.fill_size = s->options.single ? 2 * SIM_HOLE : 8;
-    p->session->engine->links.relay.pipe = 300;
+    /* Where time counts, a relay is no slower than the pipes are. */
+    if (!s->options.single && !s->options.large)
+        p->session->engine->links.relay.pipe = 300;
     if (s->options.interleaved) p->session->engine->cached = 0;
     if (s->options.sites) p->session->engine->many = p->uid % 4;
     if (!s->options.lends) p->session->engine->single_copy_world = 0;

@@ -304,7 +304,7 @@ static void choose_narrow(struct sim_options *o, uint64_t *r, uint64_t seed)
 {
     uint32_t rate = 300 + net_pick(r, 1500), bytes = 60 + net_pick(r, 500);
     if (seed % 19 != 11 || o->calm || o->lasting || o->starve || o->pause ||
-        o->mute || o->alive_max > SIM_FEW)
+        o->mute || o->walls || o->alive_max > SIM_FEW)
         return;
     o->narrow = bytes;
     o->freeze = o->strangers = rate;
@@ -379,7 +379,8 @@ static void endure(struct sim_options *o, uint64_t seed)
     uint64_t r = seed ^ 0x1a57;
     o->storm = o->slow = o->calm = false;
     choose_lasting(o, &r, 9 * seed + 5);
-    o->large = on(&r, 2);
+    /* Of many members a large vector alone takes longer than a deadline. */
+    o->large = on(&r, 2) && o->alive_max == SIM_FEW;
     if (o->large && o->pipe_min < 32768) o->pipe_max += o->pipe_min = 32768;
     if (o->large && o->share > 0 && o->share < 32768) o->share = 32768;
     o->mismatch = on(&r, 3);
