@@ -34,6 +34,7 @@ struct net_stream {
     bool silent;        /* whoever takes it never answers */
     struct net_end end[2];
     uint32_t uid[2];         /* processes of a data stream */
+    uint32_t joins;          /* the process whose HELLO it carries, or 0 */
     struct net_pipe pipe[2]; /* pipe[i] carries the bytes of end[i] */
 };
 

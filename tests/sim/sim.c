@@ -248,6 +248,7 @@ struct sim_proc *sim_proc_start(struct sim *s, bool joiner, int32_t hint,
     shared_init(s, p);
     p->control = sim_stream_new(s, true);
     s->streams[p->control].end[0] = (struct net_end){slot_of(s, p), 0};
+    s->streams[p->control].joins = p->uid;
     sim_master_accept(s, p->control);
     struct wire_msg hello = {.type = WIRE_HELLO};
     hello.hello.group = group;

@@ -350,13 +350,11 @@ static bool accept_one(struct sim *s)
         st->pending = false;
         struct wire_addr addr = {.family = 4};
         uint32_t link = master_free_link(s->master);
-        int caller = st->end[0].proc;
         s->links[link] = (int)i;
         if (link >= s->link_count) s->link_count = link + 1;
         st->end[1] = (struct net_end){NET_MASTER, link};
-        /* A process has one connection of its own; others are relayed. */
-        bool own = caller >= 0 && s->procs[caller].control == (int)i;
-        witness_accept(s, link, own ? s->procs[caller].uid : 0);
+        /* Also of a process that has ended while it waited. */
+        witness_accept(s, link, st->joins);
         SIM_CHECK(s, switchboard_accept(s->board, &addr, (void *)(intptr_t)i),
                   "no memory");
         sim_master_ends_turn(s);
