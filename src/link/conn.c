@@ -19,6 +19,7 @@ static bool take(struct links *n, uint32_t number)
     c->number = number;
     c->state = CONN_ACCEPTED;
     c->last_recv = c->last_sent = n->now;
+    c->deaf_at = PCCL_NEVER;
     if (number >= n->conn_end) n->conn_end = number + 1;
     return true;
 }

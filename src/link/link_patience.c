@@ -22,7 +22,10 @@ void links_set_now(struct links *n, pccl_ns now)
     if (slept <= tick) return;
     n->late += slept;
     for (uint32_t i = 0; i < n->conn_end; i++)
-        if (n->conns[i]) forgive(n, &n->conns[i]->last_recv, slept);
+        if (n->conns[i]) {
+            forgive(n, &n->conns[i]->last_recv, slept);
+            n->conns[i]->deaf_at = PCCL_NEVER;
+        }
     for (size_t i = 0; i < ARRAY_COUNT(n->table); i++)
         for (struct link *l = n->table[i]; l; l = l->next)
             forgive(n, &l->wanted_at, slept);
@@ -35,7 +38,9 @@ void links_excuse(struct links *n, const uint64_t *ids, uint32_t count)
         if (l) l->wanted_at = n->now;
         for (uint32_t i = 0; i < n->conn_end; i++) {
             struct conn *c = n->conns[i];
-            if (c && c->to == ids[k]) c->last_recv = n->now;
+            if (!c || c->to != ids[k]) continue;
+            c->last_recv = n->now;
+            c->deaf_at = PCCL_NEVER;
         }
     }
 }

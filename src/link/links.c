@@ -37,16 +37,40 @@ static bool begin_fill(void *user, struct conn *c)
 }
 
 /* Rule R3d: the HELLO counts once a full packet has come as well. */
+static bool is_used(const struct links *n, const struct link *l)
+{
+    for (int i = 0; i < CLIENT_COUNT; i++) {
+        const struct link_client *client = &n->clients[i];
+        if (client->uses && client->uses(client->user, l)) return true;
+    }
+    return false;
+}
+
 static bool end_fill(void *user, struct conn *c)
 {
     c->rx = c->hello_frame;
     return conn_open(user, c);
 }
 
+/* Rule R7a: what is sent here does not arrive, and somebody waits for that. */
+static bool is_unheard(const struct links *n, struct conn *c)
+{
+    pccl_ns limit = link_time(n, c->link, 2 * PCCL_TIME_TO_PING(n->deadline));
+    if (!(c->rx.flags & FLAG_DEAF)) {
+        c->deaf_at = PCCL_NEVER;
+        return false;
+    }
+    if (n->now < c->deaf_at) c->deaf_at = n->now;
+    if (n->now - c->deaf_at < limit || !is_used(n, c->link)) return false;
+    c->link->silent = true;
+    return true;
+}
+
 /* Rule R3d: a PING with a number is answered, an answer shows that the link is
  * alive in both directions. */
 static bool begin_ping(void *user, struct conn *c)
 {
+    if (is_unheard(user, c)) return false;
     if (c->accepted) {
         c->accepted = false;
         if (c->asked == c->link->attempt) c->alive = c->asked;
@@ -211,15 +235,6 @@ void links_freeze(struct links *n)
 }
 
 /* --------------------------------------------------------------------- time */
-
-static bool is_used(const struct links *n, const struct link *l)
-{
-    for (int i = 0; i < CLIENT_COUNT; i++) {
-        const struct link_client *client = &n->clients[i];
-        if (client->uses && client->uses(client->user, l)) return true;
-    }
-    return false;
-}
 
 /* A link that anything waits for must show life. Pings ensure it, so silence
  * means that the link is dead even if both ends live (rule R7). */

@@ -34,6 +34,7 @@ static const struct {
      4200953}, /* A3: who disagrees with a decided round misses it */
     {"averages", 7100855}, /* A12: a call that failed, and the next one */
     {"disagree", 7100050}, /* J1: decided, and the disk refuses; then it left */
+    {"lasting", 7160131},  /* R7a: who waits hears, and is not heard */
     {"walls", 7110027},    /* V1: a SYNC that comes twice is one vote */
 };
 

@@ -775,6 +775,7 @@ who calls amid gets no PLAN (A4)|master/coverage_call.c|s/r->changed .= r->state
 parts ignore rates (A4)|master/coverage_parts.c|s/^    if (!known) return;/    return;/
 half a contribution is folded (A6)|elastic/partial.c|s/m->input.here == m->input.count;/m->input.here > 0;/
 weights are ignored (A6)|elastic/partial.c|s/weights.n... = m->weight;/weights[n++] = 1;/
+who is not heard waits (R7a)|link/links.c|s/^    if (is_unheard(user, c)) return false;//
 a failed call is waited for (A12)|master/coverage.c|s/^           !c->failed;/           true;/
 who has failed may not call (A12)|master/coverage_call.c|s/^    if (c && c->failed) {/    if (false) {/
 a failed call tells nobody (A12)|elastic/partial.c|s/^    c->phase = PARTIAL_FAILING;/    finish(p, c, PARTIAL_BROKEN, text); return;/
