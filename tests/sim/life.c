@@ -95,6 +95,7 @@ void sim_run(struct sim *s)
     sim_heal(s);
     uint32_t most = HEALING_STEPS;
     if (s->options.alive_max > SIM_FEW || s->options.walls) most *= 4;
+    if (s->options.alive_max > SIM_FEW && s->options.averages) most *= 2;
     for (uint32_t i = 0; i < most && !s->over && !healthy(s); i++) sim_step(s);
     if (s->over) return;
     if (!healthy(s)) {

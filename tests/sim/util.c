@@ -137,7 +137,8 @@ void sim_check_progress(struct sim *s, const struct sim_proc *p)
                     SIM_DEADLINE;
     /* Of a vector that travels over many connections each turn moves little. */
     if (s->options.large && s->options.pool == 0) limit *= 2;
-    if (s->options.alive_max > SIM_FEW) limit *= 2;
+    /* A relay that holds few bytes passes few of them each turn. */
+    if (s->options.alive_max > SIM_FEW || s->options.walls) limit *= 2;
     /* A member with other tensors asks again while the others still move
      * theirs. */
     if (g->stage == STAGE_SYNC) limit *= 3;
