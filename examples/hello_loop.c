@@ -62,7 +62,10 @@ static pcclResult_t reduce(struct run *r, bool *alone)
     } while (rc == pcclRankConnectionLost);
     if (rc != pcclSuccess) return rc;
     if (info.local_world_size > 1) r->accompanied = true;
+    const bool was_alone = *alone;
     *alone = info.local_world_size == 1 && r->accompanied;
+    if (*alone && !was_alone)
+        printf("alone after step %" PRIu64 ": waits for company\n", r->step);
     if (*alone) return rc;
     r->total += contribution;
     r->step++;
@@ -100,6 +103,7 @@ int main(int argc, char **argv)
     uint64_t steps = 20;
     const char *master = NULL;
     char why[256] = "";
+    setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
             steps = strtoull(argv[++i], NULL, 10);

@@ -2,8 +2,9 @@
  *
  * The samples of a step are the same, whoever computes them. Members that are
  * lost in a step take their samples along: the gradient is the mean over those
- * that are in it. Weights, moments and the step are the shared state, which a
- * newcomer takes from the others. */
+ * that are in it. A lone survivor drops the step, and waits for company.
+ * Weights, moments and the step are the shared state, which a newcomer takes
+ * from the others. */
 #include "gpt_run.h"
 
 #include <pccl_loop.h>
@@ -68,11 +69,13 @@ static void average(struct ddp *d)
     pcclResult_t result;
     do result = pcclSpartaStep(d->sparta, run->weights, NULL, run->comm, &info);
     while (result == pcclRankConnectionLost);
+    if (result == pcclTooFewPeers) return; /* the next sum says so too */
     gpt_run_check(run, result, "pcclSpartaStep");
     if (info.local_world_size > 0) run->unsaid += info.tx_bytes;
 }
 
-static void one_step(struct ddp *d)
+/* False: this member is alone, and the step is dropped. */
+static bool one_step(struct ddp *d)
 {
     struct gpt_run *run = d->run;
     struct gpt *gpt = &run->gpt;
@@ -86,14 +89,15 @@ static void one_step(struct ddp *d)
     do /* after a loss all is as it was, and the members are fewer */
         result = d->powersgd ? compress(d, &info) : sum_up(d, &info);
     while (result == pcclRankConnectionLost);
+    if (gpt_run_left_alone(run, result, info.local_world_size)) return false;
     gpt_run_check(run, result, "the sum of gradients");
-    run->members = (int)info.local_world_size;
     run->unsaid = info.tx_bytes;
     run->sent += (double)along[SENT];
     run->loss = along[LOSS] / along[SAMPLES];
     scale(gpt, 1 / along[SAMPLES]);
     gpt_run_update(run, d->step++);
     if (d->sparta) average(d);
+    return true;
 }
 
 static void list_state(struct ddp *d)
@@ -153,7 +157,7 @@ static void train(struct ddp *d)
             gpt_run_check(run, pcclLoopBegin(&loop), "pcclLoopBegin");
         run->unsaid += loop.received; /* what one receives another one sent */
         loop.received = 0;
-        one_step(d);
+        if (!one_step(d)) continue;
         gpt_run_look(run);
         gpt_run_report(run, d->step, 1);
     }

@@ -3,7 +3,8 @@
  * DiLoCo (Douillard et al., 2024) by pccl_train.h. With --codes what travels
  * has 8 bits a number. The asynchronous way trains on while the mean is under
  * way; examples/async_diloco.c explains its order of calls. A step is one inner
- * step of all members, so the samples are as many as in every other way. */
+ * step of all members, so the samples are as many as in every other way. A lone
+ * survivor drops its pseudo-gradient, and waits for company. */
 #include "gpt_run.h"
 
 #include <pccl_loop.h>
@@ -35,9 +36,7 @@ static void begin(struct outer *o, struct gpt_run *run)
     pcclDilocoOptions_t options = {.size = sizeof options,
                                    .rate = run->args.outer_rate,
                                    .momentum = run->args.outer_momentum,
-                                   .stat_count = STATS,
-                                   /* It has all samples of the phase. */
-                                   .goes_on_alone = true};
+                                   .stat_count = STATS};
     if (run->args.codes)
         options.quantization =
             (pcclQuantizationOptions_t){pcclUint8, pcclQuantMinMax};
@@ -110,6 +109,18 @@ static void inner(struct outer *o)
     run->unsaid = 0;
 }
 
+/* True: there is no mean, and what was to be one is dropped. */
+static bool left_alone(struct outer *o, pcclResult_t result,
+                       const pcclReduceInfo_t *info)
+{
+    struct gpt_run *run = o->run;
+    look(o);
+    if (!gpt_run_left_alone(run, result, info->local_world_size)) return false;
+    run->unsaid += run->said;
+    run->said = 0;
+    return true;
+}
+
 /* Takes over what an outer step has brought. */
 static void stepped(struct outer *o)
 {
@@ -127,7 +138,7 @@ void gpt_diloco(struct gpt_run *run)
     begin(&o, run);
     pcclLoop_t loop = {.comm = run->comm, .state = &o.state};
     while (o.at.step < outer_steps(run)) {
-        pcclReduceInfo_t info;
+        pcclReduceInfo_t info = {.local_world_size = 0};
         if (gpt_run_short(run, steps(&o, o.at.step))) {
             gpt_run_gather(run, steps(&o, o.at.step));
             loop.shares = true; /* newcomers have come in there */
@@ -135,12 +146,11 @@ void gpt_diloco(struct gpt_run *run)
         gpt_run_check(run, pcclLoopBegin(&loop), "pcclLoopBegin");
         run->unsaid += loop.received; /* what one receives another one sent */
         inner(&o);
-        gpt_run_check(run,
-                      pcclDilocoStep(o.diloco, run->weights, o.stats, o.samples,
-                                     run->comm, &info),
-                      "pcclDilocoStep");
+        pcclResult_t result = pcclDilocoStep(o.diloco, run->weights, o.stats,
+                                             o.samples, run->comm, &info);
+        if (left_alone(&o, result, &info)) continue;
+        gpt_run_check(run, result, "pcclDilocoStep");
         run->unsaid = info.tx_bytes;
-        run->members = (int)info.local_world_size;
         stepped(&o);
         gpt_run_look(run);
         gpt_run_report(run, steps(&o, o.at.step), run->args.inner);
@@ -162,14 +172,17 @@ static void share(struct outer *o, pcclSharedStateSyncStrategy_t strategy)
     look(o);
 }
 
-static void land(struct outer *o)
+/* Waits until the mean over all members is here. False: this member is alone,
+ * and there is none. */
+static bool land(struct outer *o)
 {
-    pcclReduceInfo_t info;
-    if (!o->at.in_flight) return;
-    gpt_run_check(o->run, pcclDilocoLand(o->diloco, &info), "pcclDilocoLand");
+    pcclReduceInfo_t info = {.local_world_size = 0};
+    if (!o->at.in_flight) return !o->run->alone;
+    pcclResult_t result = pcclDilocoLand(o->diloco, &info);
+    if (left_alone(o, result, &info)) return false;
+    gpt_run_check(o->run, result, "pcclDilocoLand");
     o->run->unsaid += info.tx_bytes;
-    o->run->members = (int)info.local_world_size;
-    look(o);
+    return true;
 }
 
 /* Admits newcomers. True if the membership may have changed. */
@@ -180,7 +193,7 @@ static bool admit(struct outer *o)
     gpt_run_check(o->run, pcclArePeersPending(o->run->comm, &pending),
                   "pcclArePeersPending");
     if (!pending && !gpt_run_short(o->run, step)) return false;
-    land(o);
+    (void)land(o); /* what it drops is not owed */
     gpt_run_gather(o->run, step);
     return true;
 }
@@ -210,8 +223,8 @@ void gpt_async(struct gpt_run *run)
             inner(&o);
             take(&o);
         }
+        if (owed && !newcomer) owed = land(&o);
         if (owed && !newcomer) {
-            land(&o);
             gpt_run_check(run, pcclDilocoApply(o.diloco), "pcclDilocoApply");
             stepped(&o);
         }

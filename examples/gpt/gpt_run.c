@@ -183,8 +183,20 @@ void gpt_run_update(struct gpt_run *run, int64_t step)
 
 /* --------------------------------------------------------------- members */
 
+bool gpt_run_left_alone(struct gpt_run *run, pcclResult_t result,
+                        uint32_t members)
+{
+    run->members = result == pcclTooFewPeers ? 1 : (int)members;
+    if (run->members > 1) run->accompanied = true;
+    run->alone = result == pcclTooFewPeers ||
+                 (result == pcclSuccess && members == 1 && run->accompanied);
+    if (run->alone) printf("alone: a step is dropped\n");
+    return run->alone;
+}
+
 bool gpt_run_short(const struct gpt_run *run, int64_t step)
 {
+    if (run->alone && run->members < 2) return true;
     return run->members < run->args.min && step >= run->args.min_step;
 }
 
@@ -194,9 +206,10 @@ void gpt_run_gather(struct gpt_run *run, int64_t step)
         gpt_run_check(run, pcclUpdateTopology(run->comm), "pcclUpdateTopology");
         gpt_run_look(run);
         run->members = run->world;
-        if (!gpt_run_short(run, step)) return;
+        if (!gpt_run_short(run, step)) break;
         nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
     }
+    run->alone = false;
 }
 
 void gpt_run_report(struct gpt_run *run, int64_t step, int stride)

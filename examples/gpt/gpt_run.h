@@ -20,12 +20,14 @@ struct gpt_run {
     pcclOptimizer_t *optimizer;
     pcclComm_t *comm; /* NULL: this process trains alone */
     int rank, world;
-    int first_rank;  /* when it joined */
-    int members;     /* of the last sum; equal on all of them */
-    float loss;      /* of the last step of all members, nats per byte */
-    double sent;     /* bytes that all members have sent, shared */
-    uint64_t unsaid; /* bytes of this member that are not yet in that, and */
-    uint64_t said;   /* those that come in with the sum in flight */
+    int first_rank;   /* when it joined */
+    int members;      /* of the last sum; equal on all of them */
+    bool accompanied; /* there were several once */
+    bool alone;       /* all others are lost, and no newcomer has come yet */
+    float loss;       /* of the last step of all members, nats per byte */
+    double sent;      /* bytes that all members have sent, shared */
+    uint64_t unsaid;  /* bytes of this member that are not yet in that, and */
+    uint64_t said;    /* those that come in with the sum in flight */
 };
 
 /* Reads the command line and the text, makes model and optimizer and, unless
@@ -49,7 +51,13 @@ int gpt_run_gradient(struct gpt_run *run, int64_t step, float *loss_out);
 /* The update of step `step` with gpt.gradient, the mean over samples. */
 void gpt_run_update(struct gpt_run *run, int64_t step);
 
-/* Fewer members than --min asks for at this step. */
+/* Takes the number of members of a sum that ended with `result`. True if this
+ * is the last one of several, or fewer than the master's --min-ranks: there is
+ * no mean, and the caller drops the step. The next step waits for company. */
+bool gpt_run_left_alone(struct gpt_run *run, pcclResult_t result,
+                        uint32_t members);
+
+/* Fewer members than --min asks for at this step, or a lone survivor. */
 bool gpt_run_short(const struct gpt_run *run, int64_t step);
 /* Admits newcomers, and further ones until there are enough. */
 void gpt_run_gather(struct gpt_run *run, int64_t step);
