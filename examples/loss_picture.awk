@@ -1,15 +1,24 @@
 # loss_picture.awk - draws the loss of a training over its steps, as text.
 #
-# Input: lines "step S  R ranks  loss L ...", in the order of S; others are
-# skipped. Below the axis stand marks: x where the number of ranks fell, + where
-# it rose, with the numbers before and after it. Awk of POSIX; 70 columns.
+# Input: what an example prints, in the order of steps; other lines are skipped.
+#
+#   step S  R ranks  loss L ...            train_text, elastic_train
+#   step S members R loss L ...            gpt
+#   outer S members R hash H loss L        diloco, async_diloco
+#
+# Below the axis stand marks: x where the number of ranks fell, + where it rose,
+# with the numbers before and after it. Awk of POSIX; 70 columns.
 #
 #   awk -f examples/loss_picture.awk OUTPUT-OF-train_text
 
-$1 == "step" && $4 == "ranks" && $5 == "loss" && $2 ~ /^[0-9]+$/ {
+($1 == "step" || $1 == "outer") && $2 ~ /^[0-9]+$/ {
+    world = $4 == "ranks" ? $3 : $3 == "members" ? $4 : 0
+    for (i = 5; i < NF && $i != "loss"; i++)
+        ;
+    if (world == 0 || i >= NF) next
     steps[++points] = $2
-    ranks[points] = $3
-    losses[points] = $6 + 0
+    ranks[points] = world
+    losses[points] = $(i + 1) + 0
     if (points == 1 || losses[points] > most) most = losses[points]
     if (points == 1 || losses[points] < least) least = losses[points]
 }

@@ -27,6 +27,14 @@ grep -q '^ *x lost by step 40: 4 -> 3 ranks  + joined by step 60: 3 -> 5 ranks$'
     "$work/picture"
 grep -q '^ *step 1  *60$' "$work/picture"
 
+# The other examples say it in other words.
+for words in 'step \1 members \2 loss \3 sent 9' \
+    'outer \1 members \2 hash 0123456789abcdef loss \3'; do
+    sed "s/^step *\([0-9]*\)  \(.\) ranks  loss \([^ ]*\) .*/$words/" \
+        "$work/output" >"$work/same"
+    "$1" -f "$2" "$work/same" | cmp - "$work/picture"
+done
+
 # A loss that does not change is a line; one step is no picture.
 sed 's/loss [0-9.]*/loss 2.5/' "$work/output" | "$1" -f "$2" >"$work/picture"
 [ "$(grep -c '\*' "$work/picture")" = 1 ]
