@@ -46,7 +46,7 @@ reachable() # HOST
 coordinate() # HOST
 {
     mkfifo "$work/pipe"
-    : >"$work/1" >"$work/2" >"$work/master"
+    for file in 1 2 master; do : >"$work/$file"; done
     "$bin/pccl-master" --listen "$1:0" --quorum 2 \
         >"$work/pipe" 2>&1 &
     jobs=$!

@@ -4,6 +4,8 @@
 # end with the same weights, of 8-bit codes or of floats.
 set -eu
 bin=$1
+work=$(mktemp)
+trap 'rm -f "$work"' EXIT
 
 for codes in "" --quantize; do
     # shellcheck disable=SC2086 # none or one
@@ -23,5 +25,8 @@ for codes in "" --quantize; do
 done
 
 # What the program does not understand it says.
-! "$bin/grid" --shards 2 --shard 2 2>/dev/null
-! "$bin/grid" --die 3 2>/dev/null
+for words in '--shards 2 --shard 2' '--die 3'; do
+    # shellcheck disable=SC2086 # into words
+    if "$bin/grid" $words 2>"$work"; then exit 1; fi
+    grep -q '^usage: grid' "$work"
+done
