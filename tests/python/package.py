@@ -26,6 +26,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Of a wheel: what has to be there.
 CONTENTS = [
     r"pccl/__init__\.py", r"pccl/py\.typed", r"pccl/_native\.pyi",
+    r"pccl/torch/__init__\.pyi", r"pccl/torch/ft\.pyi",
     r"pccl/_native\.abi3\.so", r"pccl/_prefix/bin/pccl-master",
     r"pccl/_prefix/bin/pccl-bench", r"pccl/_prefix/include/pccl\.h",
     r"pccl/_prefix/lib/mpich-abi/libpccl\.so\.\d+",

@@ -252,7 +252,7 @@ class Master(_native.Master):
         return self
 
 
-_worlds = weakref.WeakSet()
+_worlds: weakref.WeakSet[World] = weakref.WeakSet()
 
 
 @atexit.register

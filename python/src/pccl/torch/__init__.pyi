@@ -1,0 +1,93 @@
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+import torch
+import torch.distributed as dist
+
+from pccl.errors import Result
+
+from .ft import Manager as Manager
+
+__all__ = ["DiLoCo", "DistributedDataParallel", "InvalidArgument", "Manager",
+           "MasterLost", "MemberLost", "PcclError", "ProcessGroup",
+           "TooFewMembers", "average", "reconfigure", "register",
+           "synchronize", "update"]
+
+_StateT = TypeVar("_StateT")
+
+class _Stateful(Protocol):
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> Any: ...
+
+class _World(Protocol):
+    """The run of a group."""
+
+    def update(self) -> Any: ...
+    def pending(self) -> bool: ...
+
+class PcclError(dist.DistBackendError):
+    result: Result
+    def __init__(self, text: str, result: Result | None = None) -> None: ...
+
+class MemberLost(PcclError): ...
+class MasterLost(PcclError): ...
+class InvalidArgument(PcclError, ValueError): ...
+class TooFewMembers(PcclError): ...
+
+class ProcessGroup(dist.ProcessGroup):
+    """Torch's calls, and these."""
+
+    world: _World
+    timeout: float
+    @property
+    def elastic(self) -> bool: ...
+    def ids(self) -> list[int]: ...
+    def average(self, tensor: torch.Tensor, what: str) -> dist.Work: ...
+
+class DistributedDataParallel(torch.nn.Module):
+    module: torch.nn.Module
+    group: ProcessGroup
+    step: int
+    weight: float
+    def __init__(self, module: torch.nn.Module,
+                 optimizer: torch.optim.Optimizer | None = None,
+                 state: _Stateful | None = None,
+                 process_group: dist.ProcessGroup | None = None, *,
+                 partial: float | None = None, weight: float = 1.0,
+                 update_every: int = 1, **options: Any) -> None: ...
+    def forward(self, *inputs: Any, **named: Any) -> Any: ...
+    def no_sync(self) -> AbstractContextManager[None]: ...
+    @property
+    def discarded(self) -> bool: ...
+    @property
+    def coverage(self) -> float: ...
+    def update(self) -> bool: ...
+
+class DiLoCo:
+    module: torch.nn.Module
+    group: ProcessGroup
+    every: int
+    weight: float
+    inner_steps: int
+    def __init__(self, module: torch.nn.Module, *, every: int = 100,
+                 rate: float = 0.7, momentum: float = 0.9,
+                 quantize: str | None = None, weight: float = 1.0,
+                 process_group: dist.ProcessGroup | None = None) -> None: ...
+    @property
+    def outer_steps(self) -> int: ...
+    @property
+    def contributors(self) -> int: ...
+    @property
+    def loss(self) -> float | None: ...
+    def step(self, loss: float = 0.0) -> bool: ...
+
+def average(group: ProcessGroup, bucket: dist.GradBucket
+            ) -> torch.futures.Future[torch.Tensor]: ...
+def reconfigure(group: dist.ProcessGroup | None = None) -> int: ...
+def register() -> None: ...
+def synchronize(world: _World, save: Callable[[], _StateT],
+                load: Callable[[_StateT], object], revision: int,
+                admit: Callable[[], object] | None = None
+                ) -> tuple[int, int]: ...
+def update(group: dist.ProcessGroup | None = None) -> bool: ...
