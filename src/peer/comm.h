@@ -330,10 +330,11 @@ int comm_prefetch(pcclComm_t *c, const pcclSharedState_t *state,
                   uint64_t max_stale, pcclPrefetchInfo_t *info);
 
 /* --- comm_master.c; all locked --- */
+enum { COMM_WHY_SIZE = 256 };
 /* A new connection, made before `end`, when calls are to stop waiting, or -1:
- * *error is why. The lock may be held or not. */
+ * `why` says the reason. The lock may be held or not. */
 int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
-              int *error);
+              char why[COMM_WHY_SIZE]);
 struct wire_addr comm_master_address(const pcclComm_t *c);
 /* Waits so long; false: calls are to stop waiting. */
 bool comm_pause(pcclComm_t *c, pccl_ns time);

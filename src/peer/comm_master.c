@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -221,11 +222,10 @@ struct wire_addr comm_master_address(const pcclComm_t *c)
 }
 
 int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
-              int *error)
+              char why[COMM_WHY_SIZE])
 {
     struct io_addr to;
-    int fd = -1;
-    *error = 0;
+    int fd = -1, error = 0;
     if (io_addr_from_wire(addr, &to)) {
         fork_guard_hold();
         fd = fork_guard_keep(socket(
@@ -233,14 +233,16 @@ int comm_dial(pcclComm_t *c, const struct wire_addr *addr, pccl_ns end,
     }
     if (fd >= 0) io_addr_tune_early(fd, &to);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to.name, to.size) != 0)
-        *error = errno;
-    if (*error == EINPROGRESS) *error = await_connect(c, fd, end);
-    char why[256];
-    if (*error == 0 && !comm_admits(c, fd, true, why, sizeof why)) {
-        if (why[0]) LOG(LOG_WARN, "refused what answers: %s", why);
-        *error = why[0] ? EACCES : ECONNREFUSED;
-    }
-    if (*error != 0) {
+        error = errno;
+    if (error == EINPROGRESS) error = await_connect(c, fd, end);
+    why[0] = '\0';
+    if (error == 0 && !comm_admits(c, fd, true, why, COMM_WHY_SIZE))
+        error = ECONNREFUSED;
+    if (error != 0) {
+        if (why[0] != '\0')
+            LOG(LOG_WARN, "refused what answers: %s", why);
+        else
+            (void)snprintf(why, COMM_WHY_SIZE, "%s", strerror(error));
         if (fd >= 0) fork_guard_close(fd);
         return -1;
     }
@@ -253,14 +255,11 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
     pccl_ns end = comm_now() + deadline;
     struct comm_master *m = &c->master;
     struct wire_addr addr = comm_master_address(c);
-    char text[IO_ADDR_TEXT_SIZE];
-    int error;
-    int fd = comm_dial(c, &addr, end < until ? end : until, &error);
+    char text[IO_ADDR_TEXT_SIZE], why[COMM_WHY_SIZE];
+    int fd = comm_dial(c, &addr, end < until ? end : until, why);
     if (fd < 0) {
-        comm_set_error(
-            c, "cannot reach the master at %s: %s", io_addr_print(&addr, text),
-            error == EACCES ? "it is not of this user (PCCL_INSECURE=1)"
-                            : strerror(error));
+        comm_set_error(c, "cannot reach the master at %s: %s",
+                       io_addr_print(&addr, text), why);
         return false;
     }
     struct epoll_event event = {.events = EPOLLIN};

@@ -117,9 +117,9 @@ static bool ask_master(struct fetch *f)
     pccl_ns end = earlier(comm_now() + f->core.deadline, f->until);
     struct wire_msg ask = {.type = WIRE_OFFERS_GET};
     struct wire_msg msg;
-    int error;
+    char why[COMM_WHY_SIZE];
     ask.offer.group = f->c->params.peer_group;
-    int fd = comm_dial(f->c, &addr, end, &error);
+    int fd = comm_dial(f->c, &addr, end, why);
     if (fd < 0) return false;
     struct secure *s = NULL;
     bool ok = comm_secure_open(f->c, SECURE_DIALER, &s) &&
@@ -147,10 +147,10 @@ static int dial_server(struct fetch *f, pccl_ns end)
     const struct wire_addr *first = wire_dial_addr(server, 0);
     const struct wire_addr *other = wire_dial_addr(server, 1);
     pccl_ns now = comm_now();
-    int error;
-    if (first == other) return comm_dial(f->c, first, end, &error);
-    int fd = comm_dial(f->c, first, now + (end - now) / 2, &error);
-    return fd >= 0 ? fd : comm_dial(f->c, other, end, &error);
+    char why[COMM_WHY_SIZE];
+    if (first == other) return comm_dial(f->c, first, end, why);
+    int fd = comm_dial(f->c, first, now + (end - now) / 2, why);
+    return fd >= 0 ? fd : comm_dial(f->c, other, end, why);
 }
 
 static void dial(struct fetch *f)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """captured.py MASTER RANK - records every byte of a whole run on the loopback of
-a network namespace of its own: with a key none of the vectors, of the key and of
-the host's name is in it; without one the vector is (rules K2, K8)."""
+a network namespace of its own, and of two questions for its status: with a key
+nothing of vectors, messages, shared state, the status, the key and the host's name
+is in it; without one each text is (rules K2, K8)."""
 
 import os
 import pathlib
@@ -12,7 +13,10 @@ import sys
 import tempfile
 import threading
 
-SECRET = b'a vector that nobody else may see'
+SECRETS = (b'a vector that nobody else may see',
+           b'a message for one member alone',
+           b'weights that were expensive to find',
+           b'nobody waits for another one')  # of the status
 
 
 def skip(why):
@@ -64,20 +68,23 @@ def main(master, rank):
         file = str(pathlib.Path(folder) / 'key')
         subprocess.run([master, '--make-token', file], check=True)
         text = pathlib.Path(file).read_bytes().split()[2]
-        clear, _ = run([master, '-n', '2', rank], env)
-        if SECRET not in clear:
-            sys.exit('the recording of a run in clear lacks the vector')
+        status = '"$0" --status "$PCCL_MASTER" >/dev/null; exec "$1"'
+        clear, _ = run([master, '-n', '2', 'sh', '-c', status, master, rank],
+                       env)
+        for secret in SECRETS:
+            if secret not in clear:
+                sys.exit(f'the recording of a run in clear lacks {secret!r}')
         # An argument, the environment and the log are looked at, too.
-        shell = ('tr "\\0" "\\n" </proc/$PPID/cmdline >&2; env >&2; '
-                 'exec "$0"')
+        shell = 'tr "\\0" "\\n" </proc/$PPID/cmdline >&2; env >&2; ' + status
         hidden, log = run([master, '-v', '--token-file', file, '-n', '2',
-                           'sh', '-c', shell, rank],
+                           'sh', '-c', shell, master, rank],
                           dict(env, PCCL_LOG_LEVEL='TRACE'))
     if len(hidden) < 600000:
         sys.exit(f'only {len(hidden)} bytes were recorded')
     name = socket.gethostname().encode()
     key = bytes.fromhex(text.decode())
-    for what, where in ((SECRET, hidden), (SECRET[:16], hidden),
+    for what, where in (*((s, hidden) for s in SECRETS),
+                        *((s[:16], hidden) for s in SECRETS),
                         (key, hidden), (text, hidden), (text, log.encode())):
         if what in where:
             sys.exit(f'{what!r} is in the recording, or in the log')
