@@ -32,6 +32,7 @@ MENU = (
         'network': 'docs/network.md',
         'internet': 'docs/internet.md',
         'keys': 'docs/security.md',
+        'open-runs': 'docs/open-runs.md',
         'slurm': 'docs/slurm.md',
         'kubernetes': 'docs/kubernetes.md',
         'training': 'docs/training.md',

@@ -1,6 +1,8 @@
 /* run_key.c - see run_key.h. */
 #include "run_key.h"
 
+#include "secure_hex.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,44 +12,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char head[] = "pccl-key 1 ";
-
-enum {
-    HEAD_SIZE = sizeof head - 1,
-    LINE_SIZE = HEAD_SIZE + RUN_KEY_TEXT + 1, /* with '\n' and '\0' */
-};
+static const char key_head[] = "pccl-key 1 ";
+static const char token_head[] = "pccl-token 1 ";
 
 bool run_key_make(struct run_key *key)
 {
+    memset(key->identity, 0, sizeof key->identity);
     return getrandom(key->bytes, sizeof key->bytes, 0) ==
            (ssize_t)sizeof key->bytes;
 }
 
-void run_key_print(const struct run_key *key, char text[RUN_KEY_TEXT])
+void run_key_psk(const struct run_key *key, struct secure_psk *psk)
 {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < SECURE_KEY_SIZE; i++) {
-        text[2 * i] = digits[key->bytes[i] >> 4];
-        text[2 * i + 1] = digits[key->bytes[i] & 15];
-    }
-    text[RUN_KEY_TEXT - 1] = '\0';
+    secure_psk_of_key(psk, key->bytes);
+    if (run_key_is_token(key))
+        memcpy(psk->identity, key->identity, sizeof psk->identity);
 }
 
-static int digit(char c)
+void run_key_print(const struct run_key *key, char text[RUN_KEY_TEXT])
 {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    size_t skip = strlen(key->identity);
+    memcpy(text, key->identity, skip);
+    if (skip > 0) text[skip++] = ' ';
+    hex_print(key->bytes, sizeof key->bytes, text + skip);
 }
 
 bool run_key_parse(struct run_key *key, const char *text)
 {
-    if (strnlen(text, RUN_KEY_TEXT) != RUN_KEY_TEXT - 1) return false;
-    for (size_t i = 0; i < SECURE_KEY_SIZE; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        key->bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    const char *space = strchr(text, ' ');
+    size_t length = space ? (size_t)(space - text) : 0;
+    if (length >= sizeof key->identity || (space && length == 0)) return false;
+    memset(key->identity, 0, sizeof key->identity);
+    memcpy(key->identity, text, length);
+    return hex_read(space ? space + 1 : text, key->bytes, sizeof key->bytes);
+}
+
+size_t run_key_line(const struct run_key *key, char line[RUN_KEY_LINE])
+{
+    char text[RUN_KEY_TEXT];
+    run_key_print(key, text);
+    int size = snprintf(line, RUN_KEY_LINE, "%s%s\n",
+                        run_key_is_token(key) ? token_head : key_head, text);
+    run_key_forget(text, sizeof text);
+    return (size_t)size;
 }
 
 void run_key_forget(void *secret, size_t size)
@@ -56,11 +63,12 @@ void run_key_forget(void *secret, size_t size)
 }
 
 /* What is wrong with the file, or NULL. */
-static const char *fault_of(int fd)
+static const char *fault_of(int fd, bool secret)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return strerror(errno);
     if (!S_ISREG(st.st_mode)) return "it is no file";
+    if (!secret) return NULL;
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return "it belongs to another user";
     if (st.st_mode & (S_IRWXG | S_IRWXO))
@@ -68,53 +76,74 @@ static const char *fault_of(int fd)
     return NULL;
 }
 
-static bool take_line(struct run_key *key, char *line, ssize_t size)
+bool run_key_read_line(const char *path, bool secret, char line[RUN_KEY_LINE],
+                       char *error, size_t error_size)
 {
-    if (size < (ssize_t)(LINE_SIZE - 2) || memcmp(line, head, HEAD_SIZE) != 0)
-        return false;
-    line[HEAD_SIZE + RUN_KEY_TEXT - 1] = '\0';
-    return run_key_parse(key, line + HEAD_SIZE);
-}
-
-bool run_key_read(struct run_key *key, const char *path, char *error,
-                  size_t error_size)
-{
-    char line[LINE_SIZE];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    const char *fault = fd < 0 ? strerror(errno) : fault_of(fd);
-    if (!fault) {
-        ssize_t size = pread(fd, line, sizeof line - 1, 0);
-        if (size < 0)
-            fault = strerror(errno);
-        else if (!take_line(key, line, size))
-            fault = "it is no token file (pccl-master --make-token makes one)";
-        run_key_forget(line, sizeof line);
-    }
+    const char *fault = fd < 0 ? strerror(errno) : fault_of(fd, secret);
+    ssize_t size = fault ? 0 : pread(fd, line, RUN_KEY_LINE - 1, 0);
+    if (size < 0) fault = strerror(errno);
+    line[size > 0 ? size : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
     if (fd >= 0) close(fd);
     if (fault) snprintf(error, error_size, "%s: %s", path, fault);
     return !fault;
 }
 
-static bool put_line(int fd, const struct run_key *key)
+static bool take_line(struct run_key *key, const char *line)
 {
-    char line[LINE_SIZE], text[RUN_KEY_TEXT];
-    run_key_print(key, text);
-    int size = snprintf(line, sizeof line, "%s%s\n", head, text);
-    bool done = write(fd, line, (size_t)size) == size;
+    bool token = strncmp(line, token_head, sizeof token_head - 1) == 0;
+    if (!token && strncmp(line, key_head, sizeof key_head - 1) != 0)
+        return false;
+    line += token ? sizeof token_head - 1 : sizeof key_head - 1;
+    return run_key_parse(key, line) && run_key_is_token(key) == token;
+}
+
+bool run_key_read(struct run_key *key, const char *path, char *error,
+                  size_t error_size)
+{
+    char line[RUN_KEY_LINE];
+    if (!run_key_read_line(path, true, line, error, error_size)) return false;
+    bool done = take_line(key, line);
     run_key_forget(line, sizeof line);
-    run_key_forget(text, sizeof text);
+    if (!done)
+        snprintf(error, error_size,
+                 "%s: it is no token file (pccl-master --make-token makes one)",
+                 path);
+    return done;
+}
+
+bool run_key_write_line(const char *path, bool secret, const char *line,
+                        char *error, size_t error_size)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                  secret ? 0600 : 0644);
+    ssize_t size = (ssize_t)strlen(line);
+    bool done =
+        fd >= 0 && write(fd, line, (size_t)size) == size && fsync(fd) == 0;
+    if (!done) snprintf(error, error_size, "%s: %s", path, strerror(errno));
+    if (fd < 0) return false;
+    close(fd);
+    if (!done) (void)unlink(path);
     return done;
 }
 
 bool run_key_write(const struct run_key *key, const char *path, char *error,
                    size_t error_size)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool done = fd >= 0 && put_line(fd, key) && fsync(fd) == 0;
-    if (!done) snprintf(error, error_size, "%s: %s", path, strerror(errno));
-    if (fd < 0) return false;
-    close(fd);
-    if (!done) (void)unlink(path);
+    char line[RUN_KEY_LINE];
+    (void)run_key_line(key, line);
+    bool done = run_key_write_line(path, true, line, error, error_size);
+    run_key_forget(line, sizeof line);
+    return done;
+}
+
+static bool put_line(int fd, const struct run_key *key)
+{
+    char line[RUN_KEY_LINE];
+    size_t size = run_key_line(key, line);
+    bool done = write(fd, line, size) == (ssize_t)size;
+    run_key_forget(line, sizeof line);
     return done;
 }
 

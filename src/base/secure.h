@@ -12,7 +12,7 @@
 
 enum {
     SECURE_KEY_SIZE = 32,
-    SECURE_NAME_SIZE = 80, /* of an identity, with its '\0' */
+    SECURE_NAME_SIZE = 400, /* of an identity, with its '\0' */
     /* Received bytes that are kept of an end that has not proved its key. */
     SECURE_GREETING_MAX = 4096,
 };
@@ -32,7 +32,8 @@ enum secure_fault {
 };
 
 /* A key, and the identity under which an acceptor finds it. The identity
- * crosses the network in clear: it is random or a digest, never a name. */
+ * crosses the network in clear: it is random, a digest or sealed (K11), never a
+ * name. */
 struct secure_psk {
     char identity[SECURE_NAME_SIZE];
     uint8_t key[SECURE_KEY_SIZE];

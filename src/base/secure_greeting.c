@@ -1,6 +1,7 @@
 /* secure_greeting.c - the handshake of a secure channel, by OpenSSL: from the
  * key that both ends have to the secrets of the records (rules K2 to K5). */
 #include "secure_channel.h"
+#include "secure_hex.h"
 #include "secure_library.h"
 
 #include <pthread.h>
@@ -66,12 +67,6 @@ static int find_key(SSL *ssl, const unsigned char *id, size_t size,
     return *session != NULL;
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* OpenSSL tells secrets in this form: a label, the client's random, and the
  * secret, in hexadecimal. */
 static void take_secret(const SSL *ssl, const char *line)
@@ -83,12 +78,8 @@ static void take_secret(const SSL *ssl, const char *line)
         size_t skip = strlen(labels[i]);
         if (strncmp(line, labels[i], skip) != 0) continue;
         const char *hex = strchr(line + skip, ' ');
-        if (!hex || strlen(hex + 1) != 2 * RECORD_SECRET) return;
-        for (size_t b = 0; b < RECORD_SECRET; b++) {
-            int high = digit(hex[1 + 2 * b]), low = digit(hex[2 + 2 * b]);
-            if (high < 0 || low < 0) return;
-            s->traffic[i].secret[b] = (uint8_t)(high << 4 | low);
-        }
+        if (!hex || !hex_read(hex + 1, s->traffic[i].secret, RECORD_SECRET))
+            return;
         s->traffic[i].known = true;
     }
 }

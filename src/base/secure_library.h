@@ -25,9 +25,19 @@
     X(EVP_DecryptFinal_ex)                                                     \
     X(EVP_DecryptInit_ex)                                                      \
     X(EVP_DecryptUpdate)                                                       \
+    X(EVP_DigestSign)                                                          \
+    X(EVP_DigestSignInit)                                                      \
+    X(EVP_DigestVerify)                                                        \
+    X(EVP_DigestVerifyInit)                                                    \
     X(EVP_EncryptFinal_ex)                                                     \
     X(EVP_EncryptInit_ex)                                                      \
     X(EVP_EncryptUpdate)                                                       \
+    X(EVP_MD_CTX_free)                                                         \
+    X(EVP_MD_CTX_new)                                                          \
+    X(EVP_PKEY_free)                                                           \
+    X(EVP_PKEY_get_raw_public_key)                                             \
+    X(EVP_PKEY_new_raw_private_key)                                            \
+    X(EVP_PKEY_new_raw_public_key)                                             \
     X(EVP_sha256)                                                              \
     X(HMAC)                                                                    \
     X(OPENSSL_cleanse)                                                         \

@@ -1,6 +1,7 @@
-/* secure_none.c - secure.h in a build without the headers of OpenSSL: every
- * channel is broken from the start. */
+/* secure_none.c - secure.h and secure_token.h in a build without the headers of
+ * OpenSSL: every channel is broken from the start, and no token is one. */
 #include "secure.h"
+#include "secure_token.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,4 +120,50 @@ size_t secure_sent(struct secure *s, size_t size)
     (void)s;
     (void)size;
     return 0;
+}
+
+bool token_public(const uint8_t seed[TOKEN_SEED_SIZE],
+                  uint8_t public_key[TOKEN_PUBLIC_SIZE])
+{
+    (void)seed;
+    (void)public_key;
+    return false;
+}
+
+bool token_issue(const struct token *token, const uint8_t seed[TOKEN_SEED_SIZE],
+                 const uint8_t key[SECURE_KEY_SIZE], struct secure_psk *psk)
+{
+    (void)token;
+    (void)seed;
+    (void)key;
+    (void)psk;
+    return false;
+}
+
+enum token_fault token_secret(const char *identity,
+                              const uint8_t key[SECURE_KEY_SIZE],
+                              uint8_t secret[SECURE_KEY_SIZE])
+{
+    (void)identity;
+    (void)key;
+    (void)secret;
+    return TOKEN_FOREIGN;
+}
+
+enum token_fault token_open(const char *identity,
+                            const uint8_t key[SECURE_KEY_SIZE],
+                            const uint8_t public_key[TOKEN_PUBLIC_SIZE],
+                            struct token *token)
+{
+    (void)identity;
+    (void)key;
+    (void)public_key;
+    (void)token;
+    return TOKEN_FOREIGN;
+}
+
+void token_link_key(struct secure_psk *psk, const uint64_t proof[2])
+{
+    (void)proof;
+    memset(psk, 0, sizeof *psk);
 }

@@ -17,8 +17,9 @@ const char *secure_fault_text(enum secure_fault fault)
         [SECURE_WANTS_KEY] =
             "it has no key, and this process has one: give it the same token "
             "file (PCCL_TOKEN_FILE, --token-file)",
-        [SECURE_WRONG_KEY] = "the keys differ: both ends need the same token "
-                             "file (PCCL_TOKEN_FILE, --token-file)",
+        [SECURE_WRONG_KEY] =
+            "the keys differ: both ends need the same token file, or this one "
+            "a token issued with that key (PCCL_TOKEN_FILE, --token-file)",
         [SECURE_NO_TLS] = "what it sent is no greeting of this protocol",
         [SECURE_CUT] = "it closed the connection before it proved its key",
         [SECURE_TAMPERED] = "its bytes do not authenticate: they were changed "

@@ -72,6 +72,20 @@ bool key_begin(struct options *options, bool far)
     return false;
 }
 
+bool key_coordinates(const struct options *options)
+{
+    const char *fault = NULL;
+    if (options->keyed && run_key_is_token(&options->key))
+        fault = "the token file is a participant's: a coordinator needs the "
+                "key of the run (--make-token), and others join it with "
+                "--join HOST:PORT";
+    else if (options->issuer && !options->keyed)
+        fault = "--issuer needs the key of the run: --token-file FILE "
+                "(--make-token makes one)";
+    if (fault) fprintf(stderr, "pccl-master: %s\n", fault);
+    return !fault;
+}
+
 bool key_take(const char *text)
 {
     struct run_key key;

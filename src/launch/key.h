@@ -12,9 +12,9 @@
 bool key_begin(struct options *options, bool far);
 
 /* The key, or NULL: the run has none. */
-static inline const uint8_t *key_bytes(const struct options *options)
+static inline const struct run_key *key_of(const struct options *options)
 {
-    return options->keyed ? options->key.bytes : NULL;
+    return options->keyed ? &options->key : NULL;
 }
 
 /* In an agent, with the text of SETUP; "": there is no key. */
@@ -22,6 +22,9 @@ bool key_take(const char *text);
 
 /* NAME=VALUE for the environment of ranks, or NULL: no key. */
 const char *key_variable(void);
+
+/* With the run's key in options->key: a coordinator has that, and no token. */
+bool key_coordinates(const struct options *options);
 
 /* --make-token. Returns the exit status. */
 int key_make_file(const char *path);

@@ -8,7 +8,9 @@
 #include "detach.h"
 #include "job.h"
 #include "key.h"
+#include "issue.h"
 #include "look_at.h"
+#include "open_run.h"
 #include "reach.h"
 #include "spawn.h"
 #include "web.h"
@@ -35,6 +37,7 @@ struct launch {
     struct sink *out, *err; /* identical if both are the same file */
     struct master_server *server;
     struct master_http *web; /* --status-http, or NULL */
+    struct open_run *open;   /* of a coordinator alone, or NULL */
     struct job *job;
     char master[MASTERS_MAX * ADDRESS_SIZE];
     struct detached detached;
@@ -175,7 +178,7 @@ static bool server_open(struct launch *launch)
         .host = *listen.host ? listen.host : NULL,
         .port = listen.port,
         .deadline = options->deadline_ns,
-        .key = key_bytes(options),
+        .key = options->keyed ? options->key.bytes : NULL,
         .quorum = options->quorum ? options->quorum : ranks,
         .minimum = options->minimum,
         .job = options->mode == MODE_LAUNCH,
@@ -190,9 +193,14 @@ static bool server_open(struct launch *launch)
     };
     char error[MESSAGE_SIZE / 2] = "";
     char text[ADDRESS_SIZE];
+    if (options->mode == MODE_COORDINATOR) {
+        launch->open = open_run_begin(options, launch->loop, &setup);
+        if (!launch->open) return false;
+    }
     launch->server = master_server_open(&setup, error, sizeof error);
     if (!launch->server) {
-        if (strncmp(error, "journal ", 8) == 0)
+        if (strncmp(error, "journal ", 8) == 0 ||
+            strncmp(error, "--revoked ", 10) == 0)
             complain("%s", error);
         else
             complain("cannot listen on %s: %s",
@@ -200,6 +208,7 @@ static bool server_open(struct launch *launch)
         return false;
     }
     if (launch->web) master_http_watch(launch->web, launch->server);
+    if (launch->open) open_run_serve(launch->open, launch->server);
     listen.port = master_server_port(launch->server);
     address_print_local(&listen, launch->master, sizeof launch->master);
     detach_note(&launch->detached, "coordinator %s", launch->master);
@@ -218,8 +227,11 @@ static bool server_open(struct launch *launch)
 static void server_close(struct launch *launch)
 {
     if (launch->web) master_http_watch(launch->web, NULL);
+    if (launch->open) open_run_serve(launch->open, NULL);
     if (launch->server) master_server_close(launch->server);
     launch->server = NULL;
+    open_run_end(launch->open);
+    launch->open = NULL;
 }
 
 static bool web_begin(struct launch *launch)
@@ -475,6 +487,7 @@ static int run(struct launch *launch)
     env_warn_unknown(warn_unknown);
     if (!key_begin(options, !alone && hosts_are_far(&options->hosts)))
         return EXIT_FAILURE;
+    if (!options->join && !key_coordinates(options)) return EXIT_FAILURE;
     if (!alone && guard_start(&launch->guard) != 0) {
         complain("cannot fork: %s", strerror(errno));
         return EXIT_FAILURE;
@@ -560,6 +573,10 @@ int launch_main(int argc, char **argv)
         status = look_status(&launch.options);
     } else if (launch.options.mode == MODE_MAKE_TOKEN) {
         status = key_make_file(launch.options.make_token);
+    } else if (launch.options.mode == MODE_MAKE_ISSUER) {
+        status = issue_make_issuer(launch.options.make_issuer);
+    } else if (launch.options.mode == MODE_ISSUE) {
+        status = issue_token(&launch.options);
     } else if (launch.options.mode == MODE_AGENT) {
         status = run_agent();
     } else if (launch.options.mode == MODE_DRAIN) {

@@ -15,7 +15,7 @@ int look_status(struct options *options)
     if (!key_begin(options, false)) return EXIT_FAILURE;
     for (size_t i = 0; i < options->master_count; i++) {
         const struct address *at = &options->masters[i];
-        if (master_status_print(at->host, at->port, key_bytes(options),
+        if (master_status_print(at->host, at->port, key_of(options),
                                 options->json, stdout, error, sizeof error))
             return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
         fprintf(stderr, "pccl-master: --status %s: %s\n",

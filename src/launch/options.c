@@ -137,6 +137,8 @@ static bool options_check(struct parser *p)
         o->mode = MODE_MAKE_TOKEN;
         return alone || option_fail(o, "--make-token makes a file: no program");
     }
+    if (!option_check_open(o, alone)) return false;
+    if (o->mode != MODE_COORDINATOR) return true;
     if (o->token_file && o->insecure)
         return option_fail(o, "--token-file gives the run a key, and "
                               "--insecure takes none");

@@ -37,7 +37,9 @@ enum options_mode {
     MODE_VERSION,
     MODE_STATUS,
     MODE_ATTACH,
-    MODE_MAKE_TOKEN
+    MODE_MAKE_TOKEN,
+    MODE_MAKE_ISSUER,
+    MODE_ISSUE
 };
 
 enum launcher { LAUNCHER_AUTO, LAUNCHER_SSH, LAUNCHER_FORK, LAUNCHER_SLURM };
@@ -73,8 +75,15 @@ struct options {
     const char *journal;    /* --journal, or NULL */
     const char *token_file; /* --token-file, or NULL */
     const char *make_token; /* --make-token, or NULL */
-    bool insecure;          /* --insecure */
-    bool keyed;             /* the job has a key (key.h): */
+    /* Of an open run, each NULL if not given: */
+    const char *make_issuer, *issuer, *revoked, *hook;
+    const char *issue; /* the name, with what the token says: */
+    bool has_group, has_lifetime;
+    uint32_t group;    /* if has_group */
+    uint8_t rights;    /* of enum grant_right */
+    uint64_t lifetime; /* s, 0: it never expires */
+    bool insecure;     /* --insecure */
+    bool keyed;        /* the job has a key (key.h): */
     struct run_key key;
     const char *deadline;   /* text in seconds, or NULL */
     pccl_ns deadline_ns;    /* 0: default */

@@ -4,6 +4,7 @@
 
 #include "admission.h"
 #include "coverage.h"
+#include "grants.h"
 #include "told.h"
 #include "votes.h"
 
@@ -61,6 +62,7 @@ void master_init(struct master *m, const struct master_config *config)
     m->key = config->key;
     if (config->memory) memory_take(m, config->memory);
     m->may_relay = config->relays;
+    m->tokens = config->tokens;
     m->edges = config->edges;
     m->probe_bytes =
         config->probe_bytes > 0 ? config->probe_bytes : MASTER_PROBE_BYTES;
@@ -296,14 +298,22 @@ static void on_relay(struct master *m, uint32_t link,
     move(m, link, PEER_FREE);
 }
 
+/* False: it was dropped. */
+static bool may_send(struct master *m, uint32_t link,
+                     const struct wire_msg *msg)
+{
+    char why[WIRE_TEXT_MAX];
+    bool fits = may_send_in[msg->type] & BIT(m->peers[link].state);
+    if (fits && grants_allow(m, link, msg, why, sizeof why)) return true;
+    master_drop(m, link,
+                fits ? why : "sent a message that is not allowed in its state");
+    return false;
+}
+
 static void on_received(struct master *m, uint32_t link,
                         const struct wire_msg *msg)
 {
-    struct master_peer *p = &m->peers[link];
-    if (!(may_send_in[msg->type] & BIT(p->state))) {
-        master_drop(m, link, "sent a message that is not allowed in its state");
-        return;
-    }
+    if (!may_send(m, link, msg)) return;
     silence_heard(m, link);
     switch (msg->type) {
     case WIRE_HELLO:
@@ -541,6 +551,13 @@ void master_step(struct master *m, const struct master_event *event)
                 event->msg->type == WIRE_SAMPLES ||
                 (event->msg->type == WIRE_MEASURED && event->msg->round == 0);
         on_received(m, event->link, event->msg);
+        break;
+    case MASTER_GRANTED:
+        m->peers[event->link].grant = *event->grant;
+        m->peers[event->link].last_recv = event->now;
+        return;
+    case MASTER_EXPELLED:
+        master_drop(m, event->link, event->reason);
         break;
     case MASTER_CLOSED:
         forget(m, event->link, !m->peers[event->link].leaving);

@@ -25,6 +25,7 @@
 #include "dispute.h"
 #include "../base/base.h"
 #include "../base/evidence.h"
+#include "../base/grant.h"
 #include "../base/wire.h"
 #include "bandwidth.h"
 #include "edges.h"
@@ -140,6 +141,7 @@ struct master_peer {
     struct samples_of_peer samples;
     struct master_offer offer;
     uint32_t average_calls; /* of partial all-reduces, so far */
+    struct grant grant;     /* of its token (K13); all zero without */
     struct wire_member info;
 };
 
@@ -351,6 +353,7 @@ struct master {
     bool founded;       /* there has been a first view */
     bool job, alone;    /* as configured */
     bool may_relay;     /* likewise */
+    bool tokens;        /* likewise */
     bool left, waits;   /* since there was none; as told to the operator */
     uint64_t sync_last; /* also of partial all-reduces */
     struct master_record records[GROUPS_MAX];
@@ -381,8 +384,11 @@ enum master_event_type {
     MASTER_CONNECTED, /* addr: the peer's address */
     MASTER_RECEIVED,  /* msg is borrowed */
     MASTER_CLOSED,
-    MASTER_TICK,   /* time has passed; link unused */
-    MASTER_QUORUM, /* quorum has changed */
+    MASTER_GRANTED,  /* the connection has proved a token (K13); before HELLO */
+    MASTER_EXPELLED, /* the driver wants it evicted, for the reason (K12, K15)
+                      */
+    MASTER_TICK,     /* time has passed; link unused */
+    MASTER_QUORUM,   /* quorum has changed */
     MASTER_SEARCHED,
     MASTER_EVIDENCE,
     MASTER_SLEPT, /* time has left out `gap` (rule M15) */
@@ -394,6 +400,8 @@ struct master_event {
     pccl_ns now, gap;
     const struct wire_msg *msg;
     struct wire_addr addr;
+    const struct grant *grant; /* borrowed */
+    const char *reason;        /* likewise */
     uint32_t quorum;
     /* SEARCHED: the search, and the ring as indexes into its slots; NULL: no
      * ring found. */
@@ -409,6 +417,7 @@ struct master_config {
     uint32_t quorum, minimum; /* of the first view; of any (M14) */
     pccl_ns warn_after;       /* notes waits of that age (rule W5); 0: none */
     bool relays;              /* offers to relay (N10b) */
+    bool tokens;              /* of participants are asked for (K10) */
     bool job, alone;     /* ranks of one job (M2b); nobody starts any (M2d) */
     struct wire_key key; /* random; proof of membership between peers */
     const struct master_memory *memory; /* of a former master, or NULL */

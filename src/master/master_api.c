@@ -121,10 +121,15 @@ static bool read_key(struct run_key *key, bool *given)
     if (!*given) return true;
     if (!secure_is_available(&missing))
         LOG(LOG_ERR, "pcclRunMaster: PCCL_TOKEN_FILE: %s", missing);
-    else if (run_key_read(key, path, error, sizeof error))
-        return true;
-    else
+    else if (!run_key_read(key, path, error, sizeof error))
         LOG(LOG_ERR, "pcclRunMaster: PCCL_TOKEN_FILE: %s", error);
+    else if (run_key_is_token(key))
+        LOG(LOG_ERR,
+            "pcclRunMaster: PCCL_TOKEN_FILE=%s is a participant's "
+            "token, and a coordinator needs the key of the run",
+            path);
+    else
+        return true;
     return false;
 }
 

@@ -2,6 +2,7 @@
 #include "master_server.h"
 
 #include "../base/io_addr.h"
+#include "../base/run_key.h"
 #include "../base/same_user.h"
 #include "../base/secure_socket.h"
 #include "../base/wire.h"
@@ -88,7 +89,7 @@ static bool connect_to(struct client *c, const char *host, uint16_t port)
     return done;
 }
 
-static bool prove(struct client *c, const uint8_t *key)
+static bool prove(struct client *c, const struct run_key *key)
 {
     char why[256];
     if (!key) {
@@ -97,7 +98,7 @@ static bool prove(struct client *c, const uint8_t *key)
         snprintf(c->error, c->error_size, "%s", why);
         return false;
     }
-    secure_psk_of_key(&c->keys.own, key);
+    run_key_psk(key, &c->keys.own);
     c->secure = secure_open(&c->keys, SECURE_DIALER);
     if (!c->secure) return false;
     for (int rc = 0; (rc = secure_greet(c->fd, c->secure)) != 1;) {
@@ -167,8 +168,9 @@ static bool receive(struct client *c, FILE *out)
     return last;
 }
 
-bool master_status_print(const char *host, uint16_t port, const uint8_t *key,
-                         bool json, FILE *out, char *error, size_t error_size)
+bool master_status_print(const char *host, uint16_t port,
+                         const struct run_key *key, bool json, FILE *out,
+                         char *error, size_t error_size)
 {
     struct client c = {.fd = -1,
                        .until = now_ns() + 10 * PCCL_S,

@@ -39,6 +39,7 @@ struct master_conn {
     uint32_t link; /* MASTER_NO_LINK after the master has closed it */
     struct wire_addr addr;
     const char *lost;  /* reason, or NULL */
+    bool held;         /* its HELLO waits for an answer: no stranger */
     bool dirty;        /* in the switchboard's list of connections to flush */
     pccl_ns linger_at; /* link closed: the connection is cut off then */
     struct master_conn *next, *prev; /* in a list of the switchboard */

@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* A crowd is told of once for each power of two. */
-static void tell(struct master_gate *g, const struct wire_addr *from,
-                 const char *why)
+void master_gate_tell(struct master_gate *g, const struct wire_addr *from,
+                      const char *why)
 {
     char text[IO_ADDR_TEXT_SIZE];
     uint64_t before = g->refused++;
@@ -44,7 +44,7 @@ bool master_gate_admits(struct master_gate *g, int fd,
     if (g->keyed || same_user_admits(fd, false, why, sizeof why)) return true;
     if (why[0] != '\0') {
         evict(fd, why);
-        tell(g, &addr, why);
+        master_gate_tell(g, &addr, why);
     }
     fork_guard_close(fd);
     return false;
@@ -60,7 +60,8 @@ static const char *why_ended(struct master_gate *g, int fd,
     if (fault == SECURE_IS_PLAIN)
         evict(fd, "this run has a key: give this process its token file "
                   "(PCCL_TOKEN_FILE, or --token-file of pccl-master)");
-    if (fault != SECURE_CUT) tell(g, &c->addr, secure_fault_text(fault));
+    if (fault != SECURE_CUT)
+        master_gate_tell(g, &c->addr, secure_fault_text(fault));
     return secure_fault_text(fault);
 }
 
@@ -73,7 +74,7 @@ static bool sees_key(struct master_gate *g, int fd, const struct master_conn *c,
     if (c->in_size > 0 || !secure_is_greeting(c->in, size)) return false;
     secure_refuse(alert);
     (void)send(fd, alert, sizeof alert, MSG_DONTWAIT | MSG_NOSIGNAL);
-    tell(g, &c->addr, "it has a key, and this run has none");
+    master_gate_tell(g, &c->addr, "it has a key, and this run has none");
     return true;
 }
 
@@ -91,10 +92,27 @@ enum conn_result master_gate_receive(struct master_gate *g, int fd,
     return CONN_END;
 }
 
-void master_gate_open(struct master_gate *g, const uint8_t *key)
+void master_gate_open(struct master_gate *g, const uint8_t *key,
+                      const uint8_t *issuer, const struct wire_key *proof)
 {
+    struct master_open *o = &g->open;
     g->keyed = key != NULL;
     if (key) secure_psk_of_key(&g->keys.own, key);
+    o->on = key && issuer;
+    if (!o->on) return;
+    memcpy(o->key, key, sizeof o->key);
+    memcpy(o->issuer, issuer, sizeof o->issuer);
+    o->own = g->keys.own;
+    token_link_key(&o->links, proof->word);
+    g->keys.find = open_find;
+    g->keys.user = o;
+}
+
+void master_gate_close(struct master_gate *g)
+{
+    open_free(&g->open);
+    explicit_bzero(&g->open, sizeof g->open);
+    explicit_bzero(&g->keys, sizeof g->keys);
 }
 
 void master_gate_log_end(const struct master_conn *c, const char *reason)

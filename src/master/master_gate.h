@@ -5,16 +5,22 @@
 
 #include "../base/io_addr.h"
 #include "../base/secure.h"
+#include "master_open.h"
 #include "master_socket.h"
 
 struct master_gate {
     bool keyed;
     struct secure_keys keys; /* where the run has one */
+    struct master_open open; /* where it takes tokens */
     uint64_t refused;        /* connections so far */
 };
 
-/* With the key of the run, SECURE_KEY_SIZE bytes, or NULL. */
-void master_gate_open(struct master_gate *g, const uint8_t *key);
+/* With the key of the run, SECURE_KEY_SIZE bytes, or NULL; and the public key
+ * of the issuer, TOKEN_PUBLIC_SIZE bytes, if it takes tokens, or NULL. `proof`
+ * is what WELCOME tells members. The gate stays where it is. */
+void master_gate_open(struct master_gate *g, const uint8_t *key,
+                      const uint8_t *issuer, const struct wire_key *proof);
+void master_gate_close(struct master_gate *g);
 
 /* Who has called the listener; without a key. False: fd is closed. Who is
  * refused is told why, and costs no link. The log tells of a crowd once for
@@ -29,6 +35,9 @@ enum conn_result master_gate_receive(struct master_gate *g, int fd,
                                      struct master_conn *c, size_t *got,
                                      const char **why);
 
+/* The log tells of a refused one. */
+void master_gate_tell(struct master_gate *g, const struct wire_addr *from,
+                      const char *why);
 void master_gate_log_end(const struct master_conn *c, const char *reason);
 
 #endif

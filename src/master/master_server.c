@@ -1,24 +1,16 @@
 /* master_server.c - the master's event loop: sockets and time for the
  * switchboard, which makes events of them.
  *
- * Every libev callback is one turn and ends with finish_turn(). */
-#include "master_server.h"
+ * Every libev callback is one turn and ends with server_finish_turn(). */
+#include "master_server_inside.h"
 
 #include "../base/fork_guard.h"
 #include "../base/host.h"
-#include "../base/io_addr.h"
 #include "../base/log.h"
-#include "master_gate.h"
-#include "master_keep.h"
 #include "master_listen.h"
-#include "master_looks.h"
-#include "master_report.h"
 #include "master_search.h"
 #include "master_socket.h"
-#include "master_status.h"
 #include "master_watch.h"
-#include "own_clock.h"
-#include "switchboard.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,39 +27,6 @@ enum {
 };
 
 #define ACCEPT_PAUSE .1 /* s, when the process has no free descriptors */
-
-/* One connection of the switchboard. */
-struct server_socket {
-    struct master_server *server;
-    struct master_conn *conn;
-    ev_io io;
-    int fd;
-    struct secure *secure; /* NULL: in clear */
-};
-
-struct master_server {
-    struct master_server_options options;
-    struct master_report report;
-    struct status_desk desk;
-    int fd; /* the listener */
-    uint16_t port;
-    ev_io listener;
-    ev_timer pause; /* no free descriptors: accept again later */
-    bool full;      /* no free links: accept again when one is free */
-    struct master_gate gate;
-    ev_timer tick;
-    struct own_clock clock; /* due: the tick */
-    bool stepping;
-    bool abort_due;
-    int abort_code, abort_rank;
-
-    struct master_looks looks;
-    struct searcher *searcher;
-    void *edges; /* the store of edges */
-    struct master_keep keep;
-    struct master machine;
-    struct switchboard board;
-};
 
 static pccl_ns now_ns(struct master_server *s)
 {
@@ -117,6 +76,7 @@ static void note_effect(void *user, const struct master_note *note)
         s->abort_rank =
             member && !launched ? (int)note->peer->rank : note->peer->info.hint;
     }
+    proof_note(s, note);
     status_desk_depart(&s->desk, &s->machine, note);
     if (!master_report_note(&s->report, note, line)) return;
     status_desk_note(&s->desk, &s->machine, note, line);
@@ -185,7 +145,7 @@ static void relay_effect(void *user, uint32_t link, const struct wire_msg *msg)
     switchboard_relay(&s->board, link, msg);
 }
 
-static void feed(struct master_server *s, struct master_event event)
+void server_feed(struct master_server *s, struct master_event event)
 {
     (void)now_ns(s);
     pccl_ns gap = own_clock_take(&s->clock);
@@ -199,7 +159,7 @@ static void step_effect(void *user, struct master_event *event)
 {
     struct master_server *s = user;
     if (event->type == MASTER_CLOSED) status_desk_closed(&s->desk, event->link);
-    feed(user, *event);
+    if (!proof_holds(s, event)) server_feed(user, *event);
 }
 
 static void input_watch(struct server_socket *k)
@@ -228,6 +188,7 @@ static void socket_free(struct server_socket *k)
     ev_io_stop(k->server->options.loop, &k->io);
     fork_guard_close(k->fd);
     secure_close(k->secure);
+    free(k->waits);
     free(k);
 }
 
@@ -276,9 +237,9 @@ static void take_looks(struct master_server *s)
     enum evidence seen;
     while ((l = looks_take(&s->looks, now_ns(s), &seen)) != NULL) {
         if (l->host == s->looks.host)
-            feed(s, (struct master_event){.type = MASTER_EVIDENCE,
-                                          .id = l->id,
-                                          .evidence = seen});
+            server_feed(s, (struct master_event){.type = MASTER_EVIDENCE,
+                                                 .id = l->id,
+                                                 .evidence = seen});
         else if (s->options.look)
             s->options.look(s->options.user, l->id, l->host, l->pid);
     }
@@ -286,7 +247,7 @@ static void take_looks(struct master_server *s)
 
 /* The last action of every callback: `aborted` may close the server, so the
  * server may not exist afterwards. */
-static void finish_turn(struct master_server *s)
+void server_finish_turn(struct master_server *s)
 {
     status_desk_settle(&s->desk, &s->machine, now_ns(s));
     switchboard_turn(&s->board);
@@ -302,11 +263,11 @@ static void finish_turn(struct master_server *s)
 static void on_found(void *user, const struct search_answer *a)
 {
     struct master_server *s = user;
-    feed(s, (struct master_event){.type = MASTER_SEARCHED,
-                                  .group = a->group,
-                                  .ticket = a->ticket,
-                                  .order = a->order});
-    finish_turn(s);
+    server_feed(s, (struct master_event){.type = MASTER_SEARCHED,
+                                         .group = a->group,
+                                         .ticket = a->ticket,
+                                         .order = a->order});
+    server_finish_turn(s);
 }
 
 /* ------------------------------------------------------------------ input */
@@ -324,6 +285,7 @@ static void socket_read(struct server_socket *k)
                                                       k->secure, c, &got, &why);
         if (result == CONN_END) switchboard_lose(b, c, why);
         if (result != CONN_DONE) return;
+        proof_take(k);
         switchboard_received(b, c, got);
         if (got < room) return;
     }
@@ -337,7 +299,7 @@ static void on_socket(struct ev_loop *loop, ev_io *io, int events)
     struct master_server *s = k->server;
     if (events & EV_WRITE) switchboard_touch(&s->board, k->conn);
     if (events & EV_READ) socket_read(k);
-    finish_turn(s);
+    server_finish_turn(s);
 }
 
 static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
@@ -345,8 +307,8 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop, (void)events;
     struct master_server *s = timer->data;
     switchboard_linger(&s->board, now_ns(s));
-    feed(s, (struct master_event){.type = MASTER_TICK});
-    finish_turn(s);
+    server_feed(s, (struct master_event){.type = MASTER_TICK});
+    server_finish_turn(s);
 }
 
 /* -------------------------------------------------------------- accepting */
@@ -418,7 +380,7 @@ static void on_listener(struct ev_loop *loop, ev_io *io, int events)
     (void)loop, (void)events;
     struct master_server *s = io->data;
     for (uint32_t i = 0; i < ACCEPTS_MAX && accept_one(s); i++) continue;
-    finish_turn(s);
+    server_finish_turn(s);
 }
 
 static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
@@ -430,7 +392,7 @@ static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
 
 /* ------------------------------------------------------- opening, closing */
 
-static void machine_init(struct master_server *s, const struct wire_key *key,
+static void machine_init(struct master_server *s,
                          const struct master_memory *memory)
 {
     struct master_config config = {
@@ -443,8 +405,9 @@ static void machine_init(struct master_server *s, const struct wire_key *key,
         .job = s->options.job,
         .alone = !s->options.job,
         .relays = s->options.relays,
+        .tokens = s->gate.open.on,
         .warn_after = s->options.warn_after,
-        .key = *key,
+        .key = s->key,
         .edges = bandwidth_init(s->edges, bandwidth_size(PEERS_MAX), PEERS_MAX),
     };
     struct switchboard_output out = {s, step_effect, flush_effect,
@@ -464,6 +427,7 @@ static void watchers_init(struct master_server *s)
      * silence is judged. */
     ev_set_priority(&s->tick, EV_MINPRI);
     ev_io_start(s->options.loop, &s->listener);
+    proof_watch(s);
 }
 
 /* What has to be there before a machine can be. */
@@ -473,6 +437,7 @@ static bool open_parts(struct master_server *s,
 {
     s->fd = master_listen(o->host, o->port, error, error_size);
     if (s->fd < 0) return false;
+    if (!proof_open(s, error, error_size)) return false;
     s->edges = calloc(1, bandwidth_size(PEERS_MAX));
     s->searcher = searcher_open(o->loop, s, on_found);
     if (s->edges && s->searcher) return true;
@@ -485,6 +450,7 @@ static void free_parts(struct master_server *s)
     if (s->searcher) searcher_close(s->searcher);
     if (s->fd >= 0) fork_guard_close(s->fd);
     keep_close(&s->keep);
+    master_gate_close(&s->gate);
     free(s->edges);
     free(s);
 }
@@ -492,12 +458,14 @@ static void free_parts(struct master_server *s)
 static struct master_server *server_new(const struct master_server_options *o)
 {
     struct master_server *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
+    if (!s || getrandom(&s->key, sizeof s->key, 0) != (ssize_t)sizeof s->key) {
+        free(s);
+        return NULL;
+    }
     s->fd = -1;
     s->clock.due = PCCL_NEVER;
     s->options = *o;
     s->looks.host = host_id();
-    master_gate_open(&s->gate, o->key);
     s->options.host = NULL; /* borrowed for this call only */
     if (s->options.deadline <= 0)
         s->options.deadline = DEADLINE_DEFAULT_MS * PCCL_MS;
@@ -507,16 +475,11 @@ static struct master_server *server_new(const struct master_server_options *o)
 struct master_server *master_server_open(const struct master_server_options *o,
                                          char *error, size_t error_size)
 {
-    struct wire_key key;
     struct master_memory memory;
     bool any = false;
-    if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key) {
-        snprintf(error, error_size, "getrandom: %s", strerror(errno));
-        return NULL;
-    }
     struct master_server *s = server_new(o);
     if (!s) {
-        snprintf(error, error_size, "out of memory");
+        snprintf(error, error_size, "out of memory or of random bytes");
         return NULL;
     }
     if (!open_parts(s, o, error, error_size) ||
@@ -531,7 +494,7 @@ struct master_server *master_server_open(const struct master_server_options *o,
     s->desk.host = s->looks.host;
     snprintf(s->desk.address, sizeof s->desk.address, "%s:%u",
              o->host ? o->host : "*", (unsigned)s->port);
-    machine_init(s, &key, any ? &memory : NULL);
+    machine_init(s, any ? &memory : NULL);
     s->report.machine = &s->machine;
     (void)memory_keep(&s->machine); /* says so if it cannot */
     watchers_init(s);
@@ -545,17 +508,18 @@ uint16_t master_server_port(const struct master_server *server)
 
 void master_server_set_quorum(struct master_server *server, uint32_t quorum)
 {
-    feed(server,
-         (struct master_event){.type = MASTER_QUORUM, .quorum = quorum});
-    finish_turn(server);
+    server_feed(server,
+                (struct master_event){.type = MASTER_QUORUM, .quorum = quorum});
+    server_finish_turn(server);
 }
 
 void master_server_evidence(struct master_server *server, uint64_t id,
                             enum evidence evidence)
 {
-    feed(server, (struct master_event){
-                     .type = MASTER_EVIDENCE, .id = id, .evidence = evidence});
-    finish_turn(server);
+    server_feed(server, (struct master_event){.type = MASTER_EVIDENCE,
+                                              .id = id,
+                                              .evidence = evidence});
+    server_finish_turn(server);
 }
 
 uint32_t master_server_members(const struct master_server *server)
@@ -594,6 +558,8 @@ void master_server_close(struct master_server *server)
     ev_io_stop(loop, &server->listener);
     ev_timer_stop(loop, &server->pause);
     ev_timer_stop(loop, &server->tick);
+    ev_timer_stop(loop, &server->recheck);
+    ev_timer_stop(loop, &server->patience);
     switchboard_free(&server->board);
     master_free(&server->machine);
     free_parts(server);

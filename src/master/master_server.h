@@ -12,17 +12,35 @@
 
 struct ev_loop;
 struct master_server;
+struct run_key;
+
+enum { MASTER_ADDRESS_SIZE = 64 };
+
+/* Whom a hook is asked about or told of; borrowed for the call. */
+struct master_guest {
+    const char *name;  /* of its token; "": there are no tokens */
+    const char *wants; /* of a question: "join", or "download" before that */
+    char address[MASTER_ADDRESS_SIZE];
+    uint64_t ticket; /* of a question */
+    uint64_t id;     /* of a member */
+    uint32_t group, pid;
+};
 
 struct master_server_options {
     struct ev_loop *loop;
     const char *host; /* numeric address, NULL for all interfaces (v4 + v6) */
     uint16_t port;    /* 0: any free port */
     pccl_ns deadline; /* 0: default */
-    /* The key of the run, SECURE_KEY_SIZE bytes, borrowed; NULL: none (K1). */
+    /* The key of the run, SECURE_KEY_SIZE bytes, borrowed for the call; NULL:
+     * none (K1). */
     const uint8_t *key;
-    uint32_t quorum;  /* peers of the first view; they wait for each other */
-    uint32_t minimum; /* of members; with fewer the run waits (M14) */
-    bool job;         /* of a launcher: it ends with its members (M2b, M2c) */
+    /* Tokens of this issuer are asked for: its public key, TOKEN_PUBLIC_SIZE
+     * bytes, borrowed for the call, with `key`; NULL: none (K10). */
+    const uint8_t *issuer;
+    const char *revoked; /* file of names (K15), borrowed likewise; or NULL */
+    uint32_t quorum;     /* peers of the first view; they wait for each other */
+    uint32_t minimum;    /* of members; with fewer the run waits (M14) */
+    bool job; /* of a launcher: it ends with its members (M2b, M2c) */
     const char *journal; /* file that it remembers in (J1), or NULL; borrowed
                             until master_server_close() */
     bool relays;         /* bytes of members that reach nobody else (N10b) */
@@ -39,6 +57,15 @@ struct master_server_options {
      * M10); master_server_evidence() may answer later, not inside of this
      * call. For hosts other than this one; NULL: nobody knows. */
     void (*look)(void *user, uint64_t id, uint64_t host, uint32_t pid);
+    /* Rule K16. Whether that one may join: master_server_answer() says so
+     * later, not inside of this call. False: it may not, for the reason
+     * `why`. NULL: nobody is asked. */
+    void *hook; /* the first argument of both */
+    bool (*ask)(void *hook, const struct master_guest *guest, char *why,
+                size_t size);
+    /* It has "joined", has "left" or is "lost". NULL: nobody is told. */
+    void (*told)(void *hook, const struct master_guest *guest,
+                 const char *event);
 };
 
 /* NULL on failure, with the reason in error; it begins with "journal " if it is
@@ -50,6 +77,14 @@ uint16_t master_server_port(const struct master_server *server);
 /* Changes the number of peers that the first view waits for, for example when a
  * process died before it registered. No effect after the first view. */
 void master_server_set_quorum(struct master_server *server, uint32_t quorum);
+
+/* Reads the names again that are revoked, and evicts them (K15). False: `error`
+ * says why, and the list is as before. */
+bool master_server_revoke(struct master_server *server, const char *path,
+                          char *error, size_t error_size);
+/* The answer to `ask`; why: for the one that may not join, ASCII. */
+void master_server_answer(struct master_server *server, uint64_t ticket,
+                          bool admits, const char *why);
 
 /* The answer to `look` about the peer with that id. */
 void master_server_evidence(struct master_server *server, uint64_t id,
@@ -84,8 +119,9 @@ void master_server_write(struct master_server *server, enum status_form form,
 /* Asks the coordinator at that address, with the key of its run or NULL, for
  * its status and prints it. False: `error` says why. Blocks for ten seconds at
  * most. */
-bool master_status_print(const char *host, uint16_t port, const uint8_t *key,
-                         bool json, FILE *out, char *error, size_t error_size);
+bool master_status_print(const char *host, uint16_t port,
+                         const struct run_key *key, bool json, FILE *out,
+                         char *error, size_t error_size);
 
 void master_server_close(struct master_server *server);
 

@@ -171,6 +171,8 @@ static void add_peer(const struct master *m, uint32_t link,
              run_status_state(m, link), activity);
     if (p->samples.used)
         text_add(out, "; %" PRIu64 " samples/s", samples_rate(m, link));
+    if (p->grant.name[0] != '\0')
+        text_add(out, "; by the token of %s", p->grant.name);
     text_add(out, "\n");
 }
 

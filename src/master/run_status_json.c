@@ -90,6 +90,8 @@ static void add_peer(const struct master *m, uint32_t link,
     text_add_quoted(out, told ? told->host : "");
     text_add(out, ",\"activity\":");
     text_add_quoted(out, activity);
+    if (p->grant.name[0] != '\0') text_add(out, ",\"name\":");
+    if (p->grant.name[0] != '\0') text_add_quoted(out, p->grant.name);
     if (p->offer.on)
         text_add(out,
                  ",\"offers\":{\"revision\":%" PRIu64 ",\"newcomers\":%" PRIu32

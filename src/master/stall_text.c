@@ -57,6 +57,7 @@ void stall_print_peer(const struct master *m, uint32_t link, char *text,
         append(text, size, "newcomer (");
     if (p->info.hint >= 0 && !(ranked && (uint32_t)p->info.hint == p->rank))
         append(text, size, "launched as %" PRId32 ", ", p->info.hint);
+    if (p->grant.name[0] != '\0') append(text, size, "%s, ", p->grant.name);
     if (told && told->host[0] != '\0') append(text, size, "%s, ", told->host);
     append(text, size, "pid %" PRIu32 ")", p->info.pid);
 }

@@ -62,11 +62,17 @@ bool switchboard_is_full(const struct switchboard *b)
            master_free_link(b->machine) == MASTER_NO_LINK;
 }
 
+static bool is_stranger(const struct switchboard *b,
+                        const struct master_conn *c)
+{
+    return !c->lost && !c->held &&
+           b->machine->peers[c->link].state == PEER_CONNECTED;
+}
+
 struct master_conn *switchboard_stranger(const struct switchboard *b)
 {
     struct master_conn *c = b->open.first;
-    while (c && (c->lost || b->machine->peers[c->link].state != PEER_CONNECTED))
-        c = c->next;
+    while (c && !is_stranger(b, c)) c = c->next;
     return c;
 }
 

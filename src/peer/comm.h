@@ -157,6 +157,8 @@ struct pcclComm_t {
     char *token_file;         /* of pcclSetOptions; NULL: PCCL_TOKEN_FILE */
     bool keyed;               /* the run has a key (rule K2): */
     struct secure_keys *keys; /* made when it is needed first */
+    bool token;               /* keys are a participant's (rule K11): */
+    struct secure_keys *link_keys; /* with other members (K14) */
 
     struct session *session; /* NULL: not connected */
     struct progress progress;
@@ -280,9 +282,14 @@ void comm_key_drop(pcclComm_t *c);
  * has ended. */
 bool comm_admits(const pcclComm_t *c, int fd, bool called, char *why,
                  size_t size);
-/* The channel of a connection, in a run with a key. False: out of memory. */
-bool comm_secure_open(const pcclComm_t *c, enum secure_side side,
+/* The channel of a connection to the master, in a run with a key. False: out of
+ * memory. */
+bool comm_secure_master(const pcclComm_t *c, struct secure **secure);
+/* The same to a member or of one. False: also while its key is not known. */
+bool comm_secure_link(const pcclComm_t *c, enum secure_side side,
                       struct secure **secure);
+/* The master has told the proof of membership (rule K14). */
+void comm_secure_prove(const pcclComm_t *c, const struct wire_key *proof);
 /* As recv() and sendmsg() that do not block. */
 ssize_t comm_socket_recv(int fd, struct secure *s, void *to, size_t size);
 ssize_t comm_socket_send(int fd, struct secure *s, const struct iovec *parts,

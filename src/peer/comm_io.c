@@ -122,7 +122,7 @@ static bool finish_connecting(pcclComm_t *c, uint32_t number)
         error = errno;
     s->connecting = false;
     if (error == 0 && !admits(c, s->fd, true)) error = EACCES;
-    if (error == 0 && !comm_secure_open(c, SECURE_DIALER, &s->secure))
+    if (error == 0 && !comm_secure_link(c, SECURE_DIALER, &s->secure))
         error = ENOMEM;
     if (error == 0) engine_measured(c->session->engine, number, tune(s, s->fd));
     engine_dialed(c->session->engine, number, error == 0);
@@ -360,7 +360,7 @@ static void on_listener_event(void *comm, struct io_watch *w)
         }
         uint32_t number = take_number(c, fd);
         if (number != NO_CONN &&
-            comm_secure_open(c, SECURE_ACCEPTOR,
+            comm_secure_link(c, SECURE_ACCEPTOR,
                              &c->io.sockets[number].secure) &&
             engine_accepted(c->session->engine, number)) {
             engine_measured(c->session->engine, number,

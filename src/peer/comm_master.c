@@ -116,6 +116,7 @@ static void read_frames(pcclComm_t *c)
             return;
         }
         done += used;
+        if (msg.type == WIRE_WELCOME) comm_secure_prove(c, &msg.welcome.key);
         struct view_before before = count_before(c->session);
         session_on_message(c->session, &msg);
         struct view_change change =
@@ -268,7 +269,7 @@ bool comm_master_connect(pcclComm_t *c, pccl_ns deadline, pccl_ns until)
         fork_guard_close(fd);
         return false;
     }
-    if (!comm_secure_open(c, SECURE_DIALER, &m->secure)) {
+    if (!comm_secure_master(c, &m->secure)) {
         comm_set_error(c, "out of memory for TLS");
         fork_guard_close(fd);
         return false;

@@ -96,6 +96,14 @@ static bool receive_offers(struct fetch *f, int fd, struct secure *s,
     for (;;) {
         enum wire_status status =
             wire_decode(f->in, size, f->store, msg, &used);
+        if (status == WIRE_OK && msg->type == WIRE_HEARTBEAT) { /* K16 */
+            memmove(f->in, f->in + used, size - used);
+            size -= used;
+            continue;
+        }
+        if (status == WIRE_OK && msg->type == WIRE_EVICT)
+            LOG(LOG_WARN, "the master refuses the download: %s",
+                msg->abort.text);
         if (status == WIRE_OK) return msg->type == WIRE_OFFERS;
         if (status == WIRE_BAD) return false;
         ssize_t n =
@@ -122,14 +130,14 @@ static bool ask_master(struct fetch *f)
     int fd = comm_dial(f->c, &addr, end, why);
     if (fd < 0) return false;
     struct secure *s = NULL;
-    bool ok = comm_secure_open(f->c, SECURE_DIALER, &s) &&
-              greet(f, fd, s, end) &&
+    bool ok = comm_secure_master(f->c, &s) && greet(f, fd, s, end) &&
               send_all(f, fd, s, wire_encode(&ask, f->out), end) &&
               receive_offers(f, fd, s, &msg, end);
     secure_close(s);
     fork_guard_close(fd);
     f->core.now = comm_now();
     if (!ok) return false;
+    comm_secure_prove(f->c, &msg.offer.key);
     prefetch_servers(&f->core, &msg);
     if (msg.member_count == 0 && f->core.state == PREFETCH_WAITS && !f->told) {
         f->told = true;
@@ -161,7 +169,7 @@ static void dial(struct fetch *f)
     f->attempt = p->attempt;
     f->blocked = false;
     f->fd = dial_server(f, earlier(end, f->until));
-    if (f->fd >= 0 && !comm_secure_open(f->c, SECURE_DIALER, &f->secure))
+    if (f->fd >= 0 && !comm_secure_link(f->c, SECURE_DIALER, &f->secure))
         hang_up(f);
     p->now = comm_now();
     prefetch_dialed(p, f->fd >= 0);

@@ -5,6 +5,7 @@
 #include "../base/log.h"
 #include "../base/run_key.h"
 #include "../base/same_user.h"
+#include "../base/secure_token.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,17 +33,30 @@ bool comm_key_take(pcclComm_t *c)
         return false;
     }
     if (!c->keys) c->keys = calloc(1, sizeof *c->keys);
-    if (c->keys) secure_psk_of_key(&c->keys->own, key.bytes);
+    if (!c->link_keys) c->link_keys = calloc(1, sizeof *c->link_keys);
+    bool done = c->keys && c->link_keys;
+    c->token = run_key_is_token(&key);
+    if (done) run_key_psk(&key, &c->keys->own);
+    if (done) c->link_keys->own = c->keys->own;
+    if (done && c->token) c->link_keys->own.identity[0] = '\0'; /* unknown */
     run_key_forget(&key, sizeof key);
-    if (!c->keys) comm_set_error(c, "out of memory");
-    return c->keys != NULL;
+    if (!done) comm_set_error(c, "out of memory");
+    return done;
+}
+
+void comm_secure_prove(const pcclComm_t *c, const struct wire_key *proof)
+{
+    if (c->keyed && c->token) token_link_key(&c->link_keys->own, proof->word);
 }
 
 void comm_key_drop(pcclComm_t *c)
 {
-    if (c->keys) run_key_forget(c->keys, sizeof *c->keys);
-    free(c->keys);
-    c->keys = NULL;
+    struct secure_keys **all[] = {&c->keys, &c->link_keys};
+    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+        if (*all[i]) run_key_forget(*all[i], sizeof **all[i]);
+        free(*all[i]);
+        *all[i] = NULL;
+    }
 }
 
 bool comm_admits(const pcclComm_t *c, int fd, bool called, char *why,
@@ -52,10 +66,17 @@ bool comm_admits(const pcclComm_t *c, int fd, bool called, char *why,
     return c->keyed || same_user_admits(fd, called, why, size);
 }
 
-bool comm_secure_open(const pcclComm_t *c, enum secure_side side,
+bool comm_secure_master(const pcclComm_t *c, struct secure **secure)
+{
+    *secure = c->keyed ? secure_open(c->keys, SECURE_DIALER) : NULL;
+    return *secure || !c->keyed;
+}
+
+bool comm_secure_link(const pcclComm_t *c, enum secure_side side,
                       struct secure **secure)
 {
-    *secure = c->keyed ? secure_open(c->keys, side) : NULL;
+    bool known = c->keyed && c->link_keys->own.identity[0] != '\0';
+    *secure = known ? secure_open(c->link_keys, side) : NULL;
     return *secure || !c->keyed;
 }
 

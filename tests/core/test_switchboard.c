@@ -282,7 +282,8 @@ static void test_a_crowd_of_strangers(void **state)
     call(0);
 }
 
-/* Who has said HELLO is no stranger; of the others the oldest makes room. */
+/* Who has said HELLO is no stranger, nor is one whose HELLO waits; of the
+ * others the oldest makes room. */
 static void test_the_oldest_stranger(void **state)
 {
     (void)state;
@@ -294,6 +295,10 @@ static void test_the_oldest_stranger(void **state)
     come(1, bytes, size - 1);
     said[0] = '\0';
     for (uint32_t i = 1; i < PEERS; i++) {
+        conns[i]->held = true;
+        assert_ptr_equal(switchboard_stranger(board),
+                         i + 1 < PEERS ? conns[i + 1] : NULL);
+        conns[i]->held = false;
         assert_ptr_equal(switchboard_stranger(board), conns[i]);
         switchboard_lose(board, conns[i], "made room");
         if (i % 2) switchboard_turn(board);

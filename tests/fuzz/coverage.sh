@@ -55,7 +55,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
-fuzzers='conn master wire frame text launch agent remote manifest journal secure'
+fuzzers='conn master wire frame text launch agent remote manifest journal secure token'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
