@@ -3,7 +3,7 @@
 # Input: what an example prints, in the order of steps; other lines are skipped.
 #
 #   step S  R ranks  loss L ...            train_text, elastic_train
-#   step S members R loss L ...            gpt
+#   step S members R loss L ...            gpt, stages
 #   outer S members R hash H loss L        diloco, async_diloco
 #
 # Below the axis stand marks: x where the number of ranks fell, + where it rose,

@@ -39,8 +39,8 @@ END
             for (i = 1; i < n; i++) {
                 if (word[i] == "--batch") batch = word[i + 1]
                 if (word[i] == "--context") context = word[i + 1] } }
-        $1 == "step" && $2 == 2 { begin = $10; moved = $12 }
-        $1 == "step" { end = $10; last = $12; step = $2 }
+        $1 == "step" && $2 == 2 { begin = $12; moved = $14 }
+        $1 == "step" { end = $12; last = $14; step = $2 }
         END { tokens = (step - 2) * batch * context
             printf "%.0f %.0f\n", tokens / (end - begin),
                 (last - moved) / tokens }' "$work/out"

@@ -130,7 +130,7 @@ bool stage_args_parse(struct stage_args *args, int argc, char **argv)
                                 .every = 20,
                                 .held = 16,
                                 .trainers = 1,
-                                .role = ROLE_BY_RANK,
+                                .role = UNDECIDED,
                                 .die_rank = -2,
                                 .end_rank = -2};
     for (int i = 0; i < ROWS; i++)

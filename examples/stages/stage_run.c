@@ -69,39 +69,36 @@ static void join(struct stage_run *run)
         "joining the run");
 }
 
-static void choose_role(struct stage_run *run)
+/* What it needs to be what it is. */
+static void prepare(struct stage_run *run)
 {
     const struct stage_args *args = &run->args;
-    run->role = args->role;
-    if (run->role != ROLE_BY_RANK) return;
-    if (run->launched < 0)
-        stage_fail("a newcomer needs --stage N or --trainer");
-    run->role = run->launched < args->trainers
-                    ? TRAINER
-                    : (run->launched - args->trainers) % args->stages;
+    const struct gpt_shape shape = {(size_t)args->layers, (size_t)args->heads,
+                                    (size_t)args->width, (size_t)args->context};
+    if (run->role == TRAINER) {
+        if (!gpt_text_load(&run->text, args->path, shape.context)) exit(1);
+        stage_route_begin(run);
+        return;
+    }
+    if (!gpt_create(&run->gpt, shape, (size_t)args->micro,
+                    (uint64_t)args->seed) ||
+        !stage_part_create(&run->part, &run->gpt, (size_t)args->stages,
+                           (size_t)run->role, (size_t)args->subspace,
+                           (uint64_t)args->seed, args->rate))
+        stage_fail("out of memory");
+    stage_work_begin(run);
 }
 
 void stage_run_begin(struct stage_run *run)
 {
     const struct stage_args *args = &run->args;
     join(run);
-    choose_role(run);
-    if (run->role == TRAINER) {
-        if (!gpt_text_load(&run->text, args->path, (size_t)args->context))
-            exit(1);
-        stage_route_begin(run);
-    } else {
-        const struct gpt_shape shape = {
-            (size_t)args->layers, (size_t)args->heads, (size_t)args->width,
-            (size_t)args->context};
-        if (!gpt_create(&run->gpt, shape, (size_t)args->micro,
-                        (uint64_t)args->seed) ||
-            !stage_part_create(&run->part, &run->gpt, (size_t)args->stages,
-                               (size_t)run->role, (size_t)args->subspace,
-                               (uint64_t)args->seed, args->rate))
-            stage_fail("out of memory");
-        stage_work_begin(run);
-    }
+    run->role = args->role;
+    if (run->role == UNDECIDED && run->launched >= 0)
+        run->role = run->launched < args->trainers
+                        ? TRAINER
+                        : (run->launched - args->trainers) % args->stages;
+    if (run->role != UNDECIDED) prepare(run);
     run->info = (pcclTensorInfo_t){
         .name = "step", .data = &run->step, .count = 1, .datatype = pcclInt64};
     run->state = (pcclSharedState_t){.count = 1, .infos = &run->info};
@@ -162,6 +159,30 @@ static int look(struct stage_run *run, pcclMember_t *members)
     return size;
 }
 
+/* Newcomers that are nothing yet become what is missing: a trainer if there is
+ * none, else a worker of the stage with the fewest. */
+static void assign(struct stage_run *run)
+{
+    uint64_t ids[SEATS_MOST];
+    for (size_t i = 0; i < run->seat_count; i++) {
+        struct seat *s = &run->seats[i];
+        int best = TRAINER;
+        size_t least = stage_run_list(run, TRAINER, ids);
+        if (s->stage != UNDECIDED) continue;
+        const bool trains = least == 0;
+        for (int stage = 0; !trains && stage < run->args.stages; stage++) {
+            const size_t count = stage_run_list(run, stage, ids);
+            if (best != TRAINER && count >= least) continue;
+            best = stage;
+            least = count;
+        }
+        s->stage = best;
+        if (s->id != run->own) continue;
+        run->role = best;
+        prepare(run);
+    }
+}
+
 /* Everybody says who it is. */
 static void gather(struct stage_run *run)
 {
@@ -181,6 +202,7 @@ static void gather(struct stage_run *run)
     } while (rc == pcclRankConnectionLost);
     stage_check(run, rc, "taking seats");
     (void)stage_run_sit_closer(run); /* who was lost after the gathering */
+    assign(run);
 }
 
 bool stage_run_sit_closer(struct stage_run *run)

@@ -33,14 +33,14 @@ struct stage_args {
     int power_rank, sparta; /* 0: neither */
     int every, held;
     int trainers;           /* of the ranks that start together */
-    int role;               /* a stage, TRAINER; or ROLE_BY_RANK */
+    int role;               /* a stage, TRAINER; or UNDECIDED */
     int die_rank, die_step; /* a worker with gradients, or a trainer, dies */
     int end_rank, end_step; /* one that has heard that all are done */
     int min, min_step;      /* from this step on as many workers, or it waits */
     bool alone;             /* one process, without the library */
     int patience;           /* seconds to wait for a master */
 };
-enum { ROLE_BY_RANK = -2 };
+enum { UNDECIDED = -2 };
 
 struct seat {
     uint64_t id; /* pcclMember_t.id */

@@ -176,6 +176,11 @@ static void answer(struct stage_run *run, struct job *job)
     run->work->tokens += (double)header.samples * run->args.context;
 }
 
+static bool dies(const struct stage_run *run, int rank, int step)
+{
+    return run->launched == rank && run->step == step;
+}
+
 static void compute(struct stage_run *run, struct job *job)
 {
     struct stage_work *w = run->work;
@@ -208,8 +213,7 @@ static void compute(struct stage_run *run, struct job *job)
     job->open++; /* stays, whatever comes meanwhile */
     answer(run, job);
     job->open--;
-    if (w->samples > 0 && run->launched == run->args.die_rank &&
-        run->step == run->args.die_step)
+    if (w->samples > 0 && dies(run, run->args.die_rank, run->args.die_step))
         (void)raise(SIGKILL);
 }
 
@@ -312,7 +316,9 @@ bool stage_work_serve(struct stage_run *run)
         take_event(run, job ? 0 : -1);
     }
     w->ended_count = 0;
-    if (run->launched == run->args.end_rank && run->step == run->args.end_step)
+    /* Who was to die in mid-step, and was asked for nothing, dies here, too. */
+    if (dies(run, run->args.end_rank, run->args.end_step) ||
+        dies(run, run->args.die_rank, run->args.die_step))
         (void)raise(SIGKILL);
     return add_up(run);
 }

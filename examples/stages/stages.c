@@ -1,7 +1,7 @@
 /* stages.c - a transformer whose layers are spread over stages.
  *
  *   pccl-master -n 5 --elastic stages --stages 2 FILE
- *   pccl-master --join HOST:PORT -n 1 stages --stages 2 --stage 1 FILE
+ *   pccl-master --join HOST:PORT -n 1 stages --stages 2 FILE
  *   stages --alone --stages 2 FILE
  *
  * The first ranks (--trainers) lead micro-batches through the stages; the
@@ -26,9 +26,9 @@ static void report(const struct stage_run *run, const struct stage_tally *t)
     uint64_t ids[SEATS_MOST];
     const size_t trainers = stage_run_list(run, TRAINER, ids);
     if (trainers == 0 || run->own != ids[0]) return;
-    printf("step %" PRId64 " workers %zu trainers %zu loss %.6f seconds %.3f "
-           "moved %.0f for %.0f tokens\n",
-           run->step, run->seat_count - trainers, trainers,
+    printf("step %" PRId64 " members %zu workers %zu trainers %zu loss %.6f "
+           "seconds %.3f moved %.0f for %.0f tokens\n",
+           run->step, run->seat_count, run->seat_count - trainers, trainers,
            t->loss / run->args.batch, now() - run->begin, run->tally.moved,
            run->tally.tokens);
 }

@@ -87,10 +87,10 @@ churn()
         echo "$line" >>"$work/churn.out"
         case $line in
         'pccl-master: listening on '*) [ "$address" ] || address=${line##* } ;;
-        'step 8 workers 2 '*)
+        'step 8 members 3 workers 2 '*)
             # shellcheck disable=SC2086 # into words
             "$bin/pccl-master" --timeout 300 --join "$address" -n 1 \
-                "$bin/stages" $model --stage 1 --min 3:8 "$text" \
+                "$bin/stages" $model --min 3:8 "$text" \
                 >"$work/pipe" 2>&1 3<&- &
             jobs="$jobs $!" ;;
         esac
@@ -98,7 +98,7 @@ churn()
     exec 3<&-
     for job in $jobs; do wait "$job" || fail "a launcher failed"; done
     jobs=
-    grep -q '^step 12 workers 3 ' "$work/churn.out" ||
+    grep -q '^step 12 members 4 workers 3 ' "$work/churn.out" ||
         fail "the newcomer took no part in the last step"
 }
 
@@ -131,13 +131,13 @@ lost)
     agree churn 3
     train trainer 5 --stages 2 --trainers 2 --die 1:4
     equal alone trainer
-    grep -q '^step 5 workers 3 trainers 1 ' "$work/trainer.out" ||
+    grep -q '^step 5 members 4 workers 3 trainers 1 ' "$work/trainer.out" ||
         fail "the trainer did not die" ;;
 inside)
     train inside 5 --stages 2 --power-rank 2 --sparta 3 --die 1:4
     agree inside 3
     awk '$1 == "held" { if (!first) first = $4; last = $4 }
-        $1 == "step" && $2 == 1 { begin = $8 } $1 == "step" { end = $8 }
+        $1 == "step" && $2 == 1 { begin = $10 } $1 == "step" { end = $10 }
         END { exit !(end < begin - 0.2) }' "$work/inside.out" ||
         fail "the loss did not fall" ;;
 bytes)
@@ -145,7 +145,7 @@ bytes)
         --steps 1 --every 1 --held 0'
     train whole 3
     train pieces 3 --subspace 4
-    awk '$1 == "step" { bytes[FILENAME] = $12; tokens[FILENAME] = $14 }
+    awk '$1 == "step" { bytes[FILENAME] = $14; tokens[FILENAME] = $16 }
         END { for (f in bytes) print f, bytes[f], tokens[f]
             whole = bytes[ARGV[1]]; few = bytes[ARGV[2]]
             exit !(whole == 1600 * tokens[ARGV[1]] && few * 100 == whole) }' \
