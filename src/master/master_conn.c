@@ -23,14 +23,7 @@ void master_frame_release(struct master_frame *frame)
 struct master_conn *master_conn_new(void)
 {
     struct master_conn *c = calloc(1, sizeof *c);
-    uint8_t *in = malloc(CONN_IN_START);
-    if (!c || !in) {
-        free(c);
-        free(in);
-        return NULL;
-    }
-    c->in = in;
-    c->in_capacity = CONN_IN_START;
+    if (!c) return NULL;
     c->out_max = CONN_OUT_MAX;
     c->out_frames_max = CONN_OUT_FRAMES_MAX;
     return c;
@@ -155,9 +148,13 @@ uint8_t *master_conn_room(struct master_conn *c, size_t *size)
         c->in_size -= c->in_done;
         c->in_done = 0;
     }
-    PCCL_ASSERT(c->in_size < c->in_capacity);
+    if (!c->in) {
+        c->in = malloc(CONN_IN_START);
+        c->in_capacity = c->in ? CONN_IN_START : 0;
+    }
+    PCCL_ASSERT(!c->in || c->in_size < c->in_capacity);
     *size = c->in_capacity - c->in_size;
-    return c->in + c->in_size;
+    return c->in ? c->in + c->in_size : NULL;
 }
 
 void master_conn_received(struct master_conn *c, size_t size)

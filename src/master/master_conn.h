@@ -44,7 +44,7 @@ struct master_conn {
     pccl_ns linger_at; /* link closed: the connection is cut off then */
     struct master_conn *next, *prev; /* in a list of the switchboard */
 
-    uint8_t *in;
+    uint8_t *in; /* NULL until something is about to come */
     size_t in_size, in_done, in_capacity;
     struct master_frame **out; /* ring of out_capacity entries */
     uint32_t out_first, out_count, out_capacity;
@@ -85,7 +85,8 @@ bool master_conn_reads(const struct master_conn *c);
 /* False: out of memory. */
 bool master_conn_join(struct master_conn *c, struct master_conn *partner);
 
-/* Where received bytes go, and how many: never none, if it reads. */
+/* Where received bytes go, and how many: never none, if it reads. NULL: out of
+ * memory. */
 uint8_t *master_conn_room(struct master_conn *c, size_t *size);
 void master_conn_received(struct master_conn *c, size_t size);
 

@@ -278,8 +278,7 @@ static void socket_read(struct server_socket *k)
     struct master_conn *c = k->conn;
     for (uint32_t i = 0; i < READS_MAX && !c->lost && master_conn_reads(c);
          i++) {
-        size_t room, got;
-        (void)master_conn_room(c, &room);
+        size_t room = c->in_capacity - c->in_size, got;
         const char *why;
         enum conn_result result = master_gate_receive(&k->server->gate, k->fd,
                                                       k->secure, c, &got, &why);

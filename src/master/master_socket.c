@@ -47,8 +47,14 @@ enum conn_result master_socket_flush(int fd, struct secure *secure,
 enum conn_result master_socket_receive(int fd, struct secure *secure,
                                        struct master_conn *c, size_t *got)
 {
+    /* A stranger has no buffer before it has proved the key (rule K4). */
+    if (secure && secure_state(secure) == SECURE_GREETING) {
+        int greeted = secure_greet(fd, secure);
+        if (greeted != 1) return greeted == 0 ? CONN_WAIT : CONN_END;
+    }
     size_t room;
     uint8_t *to = master_conn_room(c, &room);
+    if (!to) return CONN_END;
     for (;;) {
         ssize_t size = secure ? secure_recv(fd, secure, to, room)
                               : recv(fd, to, room, MSG_DONTWAIT);

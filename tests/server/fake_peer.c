@@ -4,6 +4,7 @@
 #include "../patience.h"
 
 #include "../../src/base/io_addr.h"
+#include "../../src/base/secure_socket.h"
 #include "../../src/master/master.h"
 
 #include <stdarg.h>
@@ -44,10 +45,12 @@ static void keep_abort(void *user, int code, int rank)
 }
 
 static void open_with(struct bench *b, const char *host, const char *journal,
-                      uint32_t quorum, pccl_ns deadline)
+                      struct secure_keys *keys, uint32_t quorum,
+                      pccl_ns deadline)
 {
     char error[512] = "";
     memset(b, 0, sizeof *b);
+    b->keys = keys;
     b->loop = ev_loop_new(EVFLAG_AUTO);
     assert_non_null(b->loop);
     struct master_server_options o = {.loop = b->loop,
@@ -55,6 +58,7 @@ static void open_with(struct bench *b, const char *host, const char *journal,
                                       .deadline = deadline,
                                       .quorum = quorum,
                                       .journal = journal,
+                                      .key = keys ? keys->own.key : NULL,
                                       .user = b,
                                       .report = keep_line,
                                       .aborted = keep_abort};
@@ -67,13 +71,19 @@ static void open_with(struct bench *b, const char *host, const char *journal,
 void bench_open(struct bench *b, const char *host, uint32_t quorum,
                 pccl_ns deadline)
 {
-    open_with(b, host, NULL, quorum, deadline);
+    open_with(b, host, NULL, NULL, quorum, deadline);
 }
 
 void bench_open_journal(struct bench *b, const char *path, uint32_t quorum,
                         pccl_ns deadline)
 {
-    open_with(b, NULL, path, quorum, deadline);
+    open_with(b, NULL, path, NULL, quorum, deadline);
+}
+
+void bench_open_key(struct bench *b, struct secure_keys *keys, uint32_t quorum,
+                    pccl_ns deadline)
+{
+    open_with(b, NULL, NULL, keys, quorum, deadline);
 }
 
 void bench_close(struct bench *b)
@@ -101,9 +111,11 @@ static void on_bytes(struct ev_loop *loop, ev_io *io, int events)
 {
     (void)events;
     struct peer *p = io->data;
-    assert_true(p->in_size < PEER_IN);
-    ssize_t got =
-        recv(p->fd, p->in + p->in_size, PEER_IN - p->in_size, MSG_DONTWAIT);
+    size_t room = PEER_IN - p->in_size;
+    uint8_t *to = p->in + p->in_size;
+    assert_true(room > 0);
+    ssize_t got = p->secure ? secure_recv(p->fd, p->secure, to, room)
+                            : recv(p->fd, to, room, MSG_DONTWAIT);
     if (got > 0) {
         p->in_size += (size_t)got;
         return;
@@ -129,6 +141,12 @@ void peer_open_at(struct peer *p, struct bench *b, const char *host)
     ev_io_init(&p->io, on_bytes, p->fd, EV_READ);
     p->io.data = p;
     ev_io_start(b->loop, &p->io);
+    if (!b->keys) return;
+    p->secure = secure_open(b->keys, SECURE_DIALER);
+    assert_non_null(p->secure);
+    assert_true(secure_flush(p->fd, p->secure));
+    while (secure_state(p->secure) == SECURE_GREETING && !p->ended)
+        bench_turn(b);
 }
 
 void peer_open(struct peer *p, struct bench *b)
@@ -139,6 +157,7 @@ void peer_open(struct peer *p, struct bench *b)
 void peer_close(struct peer *p)
 {
     ev_io_stop(p->bench->loop, &p->io);
+    secure_close(p->secure);
     close(p->fd);
     free(p->in);
     free(p->store);
@@ -147,7 +166,9 @@ void peer_close(struct peer *p)
 /* Small enough for the socket's buffer. A closed connection is no error. */
 void peer_write(struct peer *p, const void *bytes, size_t size)
 {
-    ssize_t sent = send(p->fd, bytes, size, MSG_NOSIGNAL);
+    const struct iovec part = {(void *)(uintptr_t)bytes, size};
+    ssize_t sent = p->secure ? secure_send(p->fd, p->secure, &part, 1)
+                             : send(p->fd, bytes, size, MSG_NOSIGNAL);
     assert_true(sent == (ssize_t)size || errno == EPIPE || errno == ECONNRESET);
 }
 

@@ -3,6 +3,7 @@
 #ifndef PCCL_TEST_PEER_H
 #define PCCL_TEST_PEER_H
 
+#include "../../src/base/secure.h"
 #include "../../src/master/master_server.h"
 #include "../../src/base/wire.h"
 
@@ -18,11 +19,13 @@ struct bench {
     char lines[LINES_MAX][LINE_SIZE];
     bool close_on_abort;
     int aborts, abort_code, abort_rank;
+    struct secure_keys *keys; /* by which its peers dial; NULL: in clear */
 };
 
 struct peer {
     struct bench *bench;
     int fd;
+    struct secure *secure; /* NULL: in clear */
     ev_io io;
     bool ended; /* the master closed the connection */
     uint8_t *in;
@@ -39,6 +42,9 @@ void bench_open(struct bench *b, const char *host, uint32_t quorum,
 /* The same, with a journal. */
 void bench_open_journal(struct bench *b, const char *path, uint32_t quorum,
                         pccl_ns deadline);
+/* The same, of a run with a key. The keys are borrowed. */
+void bench_open_key(struct bench *b, struct secure_keys *keys, uint32_t quorum,
+                    pccl_ns deadline);
 void bench_close(struct bench *b);
 void bench_turn(struct bench *b); /* one iteration; blocks until an event */
 void bench_expect_line(struct bench *b,
