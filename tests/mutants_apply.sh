@@ -85,6 +85,7 @@ else
     apply "$here/litmus/mutants.sh" "$src"
     apply "$here/sched/mutants.sh" "$src"
     apply "$here/mpi_sim/mutants.sh" "$src/mpi"
+    apply "$here/server/mutants.sh" "$src"
     apply "$here/sim/mutants.sh" "$src"
     table=$here/sim/mutants.md
 fi

@@ -32,7 +32,7 @@ until_in() # TEXT FILE
     tries=0
     until grep -q -e "$1" "$2" 2>/dev/null; do
         tries=$((tries + 1))
-        [ $tries != 12000 ] || fail "no '$1' in $2"
+        [ $tries -lt $((40 * ${PATIENCE:-300})) ] || fail "no '$1' in $2"
         sleep 0.025
     done
 }
@@ -55,8 +55,8 @@ join() # NAME: in the background
 refused() # FILE TEXT
 {
     status=0
-    PCCL_MASTER=$at PCCL_TOKEN_FILE=$1 "$rank" "$work/done" \
-        >refused.out 2>&1 || status=$?
+    PCCL_MASTER=$at PCCL_TOKEN_FILE=$1 timeout "${PATIENCE:-300}" "$rank" \
+        "$work/done" >refused.out 2>&1 || status=$?
     [ $status = 3 ] || fail "$1 was not refused"
     grep -q -e "$2" refused.out || fail "$1: not '$2'"
 }

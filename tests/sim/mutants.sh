@@ -780,4 +780,13 @@ a failed call is waited for (A12)|master/coverage.c|s/^           !c->failed;/  
 who has failed may not call (A12)|master/coverage_call.c|s/^    if (c && c->failed) {/    if (false) {/
 a failed call tells nobody (A12)|elastic/partial.c|s/^    c->phase = PARTIAL_FAILING;/    finish(p, c, PARTIAL_BROKEN, text); return;/
 missing parts are written (A7)|elastic/partial.c|/^static void on_end/,/^}/s/if (c->parts.i..contributors > 0)/if (true)/
+who waits for the hook makes room (K16)|master/switchboard.c|s/return !c->lost \&\& !c->held \&\&/return !c->lost \&\&/
+a token joins without the right (K13)|master/grants.c|/case WIRE_HELLO:/,/return GRANT_JOIN;/s/return GRANT_JOIN;/return 0;/
+a token downloads without the right (K13)|master/grants.c|s/^    case WIRE_OFFERS_GET:$//
+anybody observes (K13)|master/grants.c|s/return GRANT_OBSERVE;/return 0;/
+anybody is relayed (K13)|master/grants.c|s/return GRANT_RELAY;/return 0;/
+a token is of any group (K13)|master/grants.c|s/if (group == g->group) return true;/if (group <= UINT32_MAX) return true;/
+without a token all is granted (K10)|master/grants.c|s/if (!m->tokens || right == 0)/if (g->rights == 0 || right == 0)/
+who is expelled stays (K15)|master/master.c|s/^        master_drop(m, event->link, event->reason);$//
+a question counts as silence (K16)|master/master.c|/case MASTER_GRANTED:/,/return;/s/^.*last_recv = event->now;$//
 MUTANTS
