@@ -43,6 +43,12 @@ launch/option_table.c
 launch/options.c launch/remote.c
 checkpoint/manifest_read.c checkpoint/snapshot_name.c
 master/journal_read.c master/remember.c
+base/secure_greeting.c base/secure_record.c base/run_key.c base/wire_partial.c
+link/relay.c link/way.c master/relays.c launch/key.c
+elastic/partial.c elastic/partial_move.c elastic/offer.c
+elastic/session_offer.c elastic/session_partial.c
+master/coverage.c master/coverage_call.c master/coverage_order.c
+master/offers.c master/step_samples.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
