@@ -186,13 +186,13 @@ static bool has_port(const char *announce)
 static bool ways_check(struct options *o, const char *where, const char *ports,
                        const char *announce, uint32_t ranks)
 {
-    struct port_range range = {1, UINT16_MAX};
+    struct port_range range;
     if (ranks > 1 && has_port(announce))
         return option_fail(o,
                            "%s: %u ranks cannot all be reached at %s; announce "
                            "HOST alone, and let routers pass their ports",
                            where, ranks, announce);
-    if (ports) (void)port_range_parse(ports, &range);
+    if (!ports || !port_range_parse(ports, &range)) return true;
     uint32_t count = (uint32_t)(range.last - range.first) + 1;
     return ranks <= count ||
            option_fail(o, "%s: %u ranks need as many ports, and %s has %u",

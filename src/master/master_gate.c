@@ -29,7 +29,8 @@ static void evict(int fd, const char *why)
     struct wire_msg msg = {.type = WIRE_EVICT};
     uint8_t frame[EVICT_SIZE];
     uint8_t unread[256];
-    (void)snprintf(msg.abort.text, sizeof msg.abort.text, "%s", why);
+    (void)snprintf(msg.abort.text, sizeof msg.abort.text, "%.*s",
+                   (int)sizeof msg.abort.text - 1, why);
     (void)send(fd, frame, wire_encode(&msg, frame),
                MSG_DONTWAIT | MSG_NOSIGNAL);
     /* What is not read when it closes would take the words with it. */
