@@ -1,7 +1,6 @@
 # test_torch_few.py - trainings with few members, late ones, and seldom averages.
 import os
 import signal
-import subprocess
 import time
 
 import pytest
@@ -127,50 +126,6 @@ def test_partial_averages(jobs):
     found = job.results(killed=[2])
     agree(found[:2])
     assert found[0][1] == found[1][1] and max(found[0][1]) == 1
-
-
-def stalls(seed):
-    """Steps until a part of the gradients is missing: rank 1 stops in the
-    middle of its rounds, for longer than they last."""
-    net = network(0)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
-    dist.init_process_group("pccl")
-    model = pccl.torch.DistributedDataParallel(
-        net, optimizer, partial=0.6, weight=16, bucket_cap_mb=0.1)
-    rounds = model._averages.partial
-    start = rounds.average
-
-    def stop(bucket, weight):
-        future = start(bucket, weight)
-        if bucket.is_last():
-            os.kill(os.getpid(), signal.SIGSTOP)
-        return future
-    if seed == 1:
-        subprocess.Popen(["sh", "-c", "while kill -CONT $0 2>/dev/null; do "
-                          "sleep 2; done", str(os.getpid())])
-        rounds.average = stop
-    seen, covered = {}, [1]
-    while covered[-1] == 1 and model.step < 50:
-        model.update()
-        torch.manual_seed(1000 * model.step + seed)
-        optimizer.zero_grad()
-        model(torch.randn(16, 64)).square().mean().backward()
-        optimizer.step()
-        covered.append(model.coverage)
-        seen[model.step] = digest(net)
-    return seen, covered
-
-
-def test_coverage_falls_when_a_member_is_late(jobs):
-    """By the same share on all members, the late one too."""
-    job = jobs.elastic(3)
-    for rank in range(3):
-        job.start(stalls, rank, PCCL_RANK=str(rank))
-    found = job.results()
-    agree(found)
-    covered = found[0][1]
-    assert found[1][1] == found[2][1] == covered
-    assert 0 <= covered[-1] < 1
 
 
 def seldom(rounds, seed, kill_at, marks):
