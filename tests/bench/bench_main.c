@@ -1,6 +1,6 @@
 /* bench_main.c - pccl-bench: measures collectives, recovery and joining. See
  * `help` below. */
-#include "churn.h"
+#include "ettr.h"
 
 #include <libgen.h>
 #include <stdlib.h>
@@ -15,6 +15,8 @@ static const char help[] =
     "       pccl-bench join [options]                connect to first result\n"
     "       pccl-bench churn [options]               faults of all kinds; see\n"
     "                                                churn --help\n"
+    "       pccl-bench ettr [options]                steps under faults; see\n"
+    "                                                ettr --help\n"
     "       pccl-bench --algorithms                  which algorithm when\n"
     "\n"
     "  --op LIST          allreduce bcast allgather alltoall barrier sync\n"
@@ -80,6 +82,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "churn") == 0)
         return bench_churn(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "ettr") == 0)
+        return bench_ettr(argc - 1, argv + 1);
     struct bench_options o;
     char error[256];
     bool only_help = false;

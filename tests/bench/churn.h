@@ -88,6 +88,8 @@ struct churn_board *churn_board_open(const char *folder, bool create);
  *   D time n status wanted       a process has ended (faults.hist)
  *   R first last time            KiB of the master; the job is to end
  *   C deadline wanted            ns; kinds of faults, as bits (faults.hist)
+ *   T time step set              pccl-bench ettr: a step whose sum was right
+ *   W begin end planned          ... what is measured, its faults (faults.hist)
  *
  * `set` has the slots of the contributors, as the result tells them; 0 where it
  * does not tell (quantized). `steady`: the state was not to change. */

@@ -72,9 +72,9 @@ static void add_row(struct churn_log *log, const struct churn_record *r)
 static const struct {
     char tag;
     uint8_t least; /* fields */
-} tags[] = {{'B', 4}, {'J', 3},  {'V', 4}, {'P', 5}, {'U', 4},
-            {'S', 8}, {'O', 11}, {'G', 1}, {'X', 1}, {'M', 3},
-            {'E', 1}, {'F', 5},  {'D', 4}, {'R', 3}, {'C', 2}};
+} tags[] = {{'B', 4},  {'J', 3}, {'V', 4}, {'P', 5}, {'U', 4}, {'S', 8},
+            {'O', 11}, {'G', 1}, {'X', 1}, {'M', 3}, {'E', 1}, {'F', 5},
+            {'D', 4},  {'R', 3}, {'C', 2}, {'T', 3}, {'W', 3}};
 
 static bool is_known(const struct churn_record *r)
 {
