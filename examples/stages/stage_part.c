@@ -48,19 +48,21 @@ static struct gpt_matrix basis_transposed(const struct stage_part *part)
     return (struct gpt_matrix){part->basis, 1, part->subspace};
 }
 
-/* What layers add to the stream stays in the subspace: W = W U U^T. */
-static void project(struct stage_part *part)
+/* What layers add to the stream stays in the subspace: W = W U U^T. So do its
+ * gradients, of which the rest is lost between stages and not within one:
+ * AdamW would make something of it. */
+static void project(struct stage_part *part, float *const *vectors)
 {
     const size_t d = part->gpt->shape.width, k = part->subspace;
     for (size_t i = 0; k > 0 && i < part->tensor_count; i++) {
         const char *name = part->tensors[i].name;
         const size_t rows = part->tensors[i].rows;
         if (!strstr(name, ".mix") && !strstr(name, ".down")) continue;
-        struct gpt_matrix w = {part->weights[i], d, 1};
+        struct gpt_matrix w = {vectors[i], d, 1};
         gpt_product(part->room, k, w, basis_of(part), rows, k, d, false);
         struct gpt_matrix along = {part->room, k, 1};
-        gpt_product(part->weights[i], d, along, basis_transposed(part), rows, d,
-                    k, false);
+        gpt_product(vectors[i], d, along, basis_transposed(part), rows, d, k,
+                    false);
     }
 }
 
@@ -128,7 +130,7 @@ bool stage_part_create(struct stage_part *part, struct gpt *gpt, size_t stages,
         stage_part_free(part);
         return false;
     }
-    project(part);
+    project(part, part->weights);
     return true;
 }
 
@@ -288,12 +290,13 @@ pcclResult_t stage_part_update(struct stage_part *part, float *mean)
         from[i] = at[i] = mean;
         mean += part->tensors[i].rows * part->tensors[i].columns;
     }
+    project(part, at);
     pcclResult_t rc =
         pcclClipStage(part->tensors, part->tensor_count, at,
                       (uint32_t)part->stages, stage_part_is_last(part), NULL);
     if (rc == pcclOperationFailed) return pcclSuccess;
     if (rc == pcclSuccess)
         rc = pcclOptimizerStep(part->optimizer, part->weights, from);
-    if (rc == pcclSuccess) project(part);
+    if (rc == pcclSuccess) project(part, part->weights);
     return rc;
 }

@@ -60,22 +60,21 @@ class Model:
         self.project()
 
     def project(self):
+        """The weights, and the gradients where there are some."""
         if self.basis is None:
             return
         with torch.no_grad():
             for name, t in self.w.items():
                 if name.endswith(('.mix', '.down')):
-                    t.copy_(t @ self.basis @ self.basis.T)
+                    for x in [t] if t.grad is None else [t, t.grad]:
+                        x.copy_(x @ self.basis @ self.basis.T)
 
     def loss(self, samples):
         d, heads, n = (gpt.SHAPE[k] for k in ('width', 'heads', 'context'))
         now, after = samples[:, :-1], samples[:, 1:]
-        known = x = self.w['bytes'][now] + self.w['positions']
+        x = self.w['bytes'][now] + self.w['positions']
         later = torch.ones(n, n).triu(1).bool()
         for i in range(gpt.SHAPE['layers']):
-            first = i > 0 and stage_of(f'{i}.up') != stage_of(f'{i - 1}.up')
-            if first and self.basis is not None:
-                x = known + (x - known) @ self.basis @ self.basis.T
             w = {k: self.w[f'{i}.{k}'] for k in
                  ('norm1', 'qkv', 'mix', 'norm2', 'up', 'down')}
             q, k, v = (part.reshape(len(samples), n, heads, d // heads)
@@ -101,6 +100,7 @@ class Model:
         self.adam.zero_grad()
         loss = self.loss(self.samples(step))
         loss.backward()
+        self.project()
         for stage in range(STAGES):
             mine = [t for name, t in self.w.items()
                     if t.requires_grad and stage_of(name) == stage]
