@@ -9,7 +9,7 @@ import torch.distributed as dist
 from test_torch_elastic import agree, digest, kill_in_backward, network, touch
 
 import pccl.torch
-from pccl.torch import ft
+from pccl.torch import ft, torch_partial
 
 
 def waits(steps, seed, kill_at, marks, late=0):
@@ -126,6 +126,41 @@ def test_partial_averages(jobs):
     found = job.results(killed=[2])
     agree(found[:2])
     assert found[0][1] == found[1][1] and max(found[0][1]) == 1
+
+
+def spoiled(seed):
+    """A step whose average fails, after one that succeeds."""
+    net = network(0)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
+    dist.init_process_group("pccl")
+    model = pccl.torch.DistributedDataParallel(
+        net, optimizer, partial=30.0, bucket_cap_mb=0.1)
+    raised = False
+    for _ in range(2):
+        model.update()
+        torch.manual_seed(1000 * model.step + seed)
+        optimizer.zero_grad()
+        loss = model(torch.randn(16, 64)).square().mean()
+        if model.step == 1:
+            torch_partial._Round.wait = fail
+        try:
+            loss.backward()
+        except RuntimeError as failure:
+            raised = "the average is gone" in str(failure)
+            break
+        optimizer.step()
+    return model.step, raised
+
+
+def fail(*_):
+    raise pccl.torch.PcclError("the average is gone")
+
+
+def test_a_partial_average_that_fails_ends_the_backward_pass(jobs):
+    job = jobs.elastic(2)
+    for rank in range(2):
+        job.start(spoiled, rank, PCCL_RANK=str(rank))
+    assert job.results() == [[1, True], [1, True]]
 
 
 def seldom(rounds, seed, kill_at, marks):
