@@ -14,6 +14,7 @@ skip() # WHY
 }
 
 [ "$(id -u)" = 0 ] || skip "not root"
+[ -x "$coll" ] || skip "no $coll, which mpicc.mpich makes"
 for tool in unshare ip munged slurmctld slurmd srun salloc sbatch scontrol; do
     PATH=$PATH:/usr/sbin:/sbin command -v $tool >/dev/null || skip "no $tool"
 done

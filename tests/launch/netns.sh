@@ -11,6 +11,7 @@ skip() # WHY
 }
 
 [ "$(id -u)" = 0 ] || skip "not root"
+[ -x "$program" ] || skip "no $program, which mpicc.mpich makes"
 for tool in unshare nsenter ip; do
     command -v $tool >/dev/null || skip "no $tool"
 done

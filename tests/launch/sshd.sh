@@ -13,6 +13,10 @@ for tool in ssh ssh-keygen; do
         exit 77
     }
 done
+[ -x "$program" ] || {
+    echo "skipped: no $program, which mpicc.mpich makes"
+    exit 77
+}
 work=$(mktemp -d)
 made= # what sshd wants to be there for root
 trap 'rm -rf "$work"; [ -z "$made" ] || rmdir "$made"' EXIT
