@@ -225,7 +225,8 @@ static const char help[] =
     "  --quantize       reduce: 8-bit codes, minimum and maximum\n"
     "  --lose LIST      vanish, partition: peers that are lost (the last)\n"
     "                   messages: peers that only listen\n"
-    "  --stay           nobody is evicted where members lack links\n";
+    "  --stay           nobody is evicted where members lack links\n"
+    "  --relay          peer 1 leaves when all others have\n";
 
 static bool options_read(struct peer *p, int argc, char **argv)
 {
@@ -233,7 +234,8 @@ static bool options_read(struct peer *p, int argc, char **argv)
         {"load", 1, NULL, 'L'},     {"repeat", 1, NULL, 'r'},
         {"pool", 1, NULL, 'p'},     {"optimize", 0, NULL, 'o'},
         {"quantize", 0, NULL, 'q'}, {"lose", 1, NULL, 'l'},
-        {"stay", 0, NULL, 's'},     {NULL, 0, NULL, 0}};
+        {"stay", 0, NULL, 's'},     {"relay", 0, NULL, 'R'},
+        {NULL, 0, NULL, 0}};
     const char *list = "8M";
     int repeat = 3;
     int c;
@@ -250,6 +252,8 @@ static bool options_read(struct peer *p, int argc, char **argv)
             p->quantize = true;
         else if (c == 's')
             p->stays = true;
+        else if (c == 'R')
+            p->relays = true;
         else if (c == 'l')
             p->lose = optarg;
         else
@@ -286,6 +290,8 @@ int main(int argc, char **argv)
     peer_take(&p, &p.loads[0]);
     peer_connect(&p);
     int status = mode->run(&p);
+    while (p.relays && p.number == 1 && peer_world(&p) > 1)
+        if (pcclUpdateTopology(p.comm) != pcclSuccess) break;
     if (pcclDestroyCommunicator(p.comm) != pcclSuccess) status = 1;
     free(p.send);
     free(p.recv);

@@ -18,6 +18,7 @@ struct peer {
     bool optimize;
     bool quantize;    /* 8-bit codes */
     bool stays;       /* nobody is evicted where members lack links */
+    bool relays;      /* peer 1 leaves when all others have */
     const char *lose; /* peers that get lost: "4,5" */
     pcclComm_t *comm;
     float *send, *recv; /* `concurrent` vectors each */

@@ -79,7 +79,7 @@ relayed)
     # Nobody can connect to 2, 3 and 4: 1 relays.
     (cat "$source/quick.wan"
      echo 'path * -> 2,3,4 wall') >"$dir/walls.wan"
-    run "$dir/walls.wan" reduce --load 1M --repeat 2
+    run "$dir/walls.wan" reduce --load 1M --repeat 2 --relay
     need '"phase":"before","peers":4' out
     need 'relays between' master
     # Peer 1 may leave before the others.
