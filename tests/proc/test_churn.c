@@ -82,7 +82,9 @@ static void stopped_is_evicted_and_rejoins(void **state)
         for (int i = 0; i < 3; i++) {
             if (i == victim) continue;
             int64_t took = cluster_await(c, i, LOST) - begun;
-            assert_in_range(took, 500, PATIENCE_MS);
+            /* Silence counts from its last heartbeat, which a busy machine
+             * delays; without a deadline it would be a millisecond. */
+            assert_in_range(took, 250, PATIENCE_MS);
         }
         cluster_signal(c, victim, SIGCONT);
         (void)cluster_await(c, victim, EVICTED);
