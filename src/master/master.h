@@ -100,6 +100,7 @@ struct master_silence {
     pccl_ns asked_at, seen_at; /* the driver was asked; has answered */
     enum evidence evidence;    /* the last answer */
     enum evidence told;        /* in a note, or NONE */
+    bool let_go;               /* an answer has withdrawn the evidence (M10f) */
 };
 
 /* The answer that the peer owes in this round (limits.c). */

@@ -32,12 +32,15 @@ static bool is_fresh(const struct master *m, const struct master_peer *p)
            m->now - p->silence.seen_at < m->deadline;
 }
 
+static bool has_excuse(const struct master *m, const struct master_peer *p)
+{
+    enum evidence e = p->silence.evidence;
+    return is_fresh(m, p) && (e == EVIDENCE_RUNNABLE || e == EVIDENCE_TRACED);
+}
+
 bool silence_is_excused(const struct master *m, uint32_t link)
 {
-    const struct master_peer *p = &m->peers[link];
-    enum evidence e = p->silence.evidence;
-    return is_deaf(m) ||
-           (is_fresh(m, p) && (e == EVIDENCE_RUNNABLE || e == EVIDENCE_TRACED));
+    return is_deaf(m) || has_excuse(m, &m->peers[link]);
 }
 
 static void note(struct master *m, uint32_t link, enum master_note_kind kind)
@@ -89,6 +92,12 @@ void silence_evidence(struct master *m, const struct master_event *event)
         struct master_peer *p = &m->peers[i];
         if (!is_known(p) || p->info.id != event->id) continue;
         if (!silence_is_suspect(m, i)) return;
+        bool let_go = event->evidence == EVIDENCE_NONE && has_excuse(m, p);
+        if (let_go && !p->silence.let_go) {
+            p->silence.let_go = true; /* its heartbeat is under way */
+            return;
+        }
+        p->silence.let_go = false;
         p->silence.evidence = event->evidence;
         p->silence.seen_at = m->now;
     }

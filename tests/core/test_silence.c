@@ -138,6 +138,33 @@ static void test_in_a_debugger_then_stopped(void **state)
     expect("1 lost: was stopped by a signal for 0.0 s (deadline 0.0 s)\n");
 }
 
+/* The debugger lets go: the host sees nothing of note, and the heartbeat is
+ * under way. If none comes, the next answer counts. */
+static void test_let_go(void **state)
+{
+    (void)state;
+    for (int beats = 1; beats >= 0; beats--) {
+        asked(EVIDENCE_TRACED);
+        pass(OTHERS);
+        expect("1 waited for after 80: a debugger holds it\nsilent 1\n");
+        pass(OTHERS);
+        expect("look 1\nsilent 1\n");
+        seen(1, EVIDENCE_NONE);
+        pass(OTHERS);
+        expect("silent 1\n");
+        if (!beats) break;
+        send_as(0, WIRE_HEARTBEAT, 0);
+        expect("1 heard after 100\n");
+        pass(ALL);
+        expect("");
+    }
+    pass(OTHERS);
+    expect("look 1\nsilent 1\n");
+    seen(1, EVIDENCE_NONE);
+    pass(OTHERS);
+    expect("1 lost: was silent for 0.0 s (deadline 0.0 s)\n");
+}
+
 static void test_evidence_wears_out(void **state)
 {
     (void)state;
@@ -264,6 +291,7 @@ int main(void)
         TEST(test_stopped),
         TEST(test_without_cpu_time),
         TEST(test_in_a_debugger_then_stopped),
+        TEST(test_let_go),
         TEST(test_evidence_wears_out),
         TEST(test_evidence_about_nobody),
         TEST(test_a_master_that_hears_nobody),
