@@ -15,6 +15,7 @@ import tempfile
 import time
 
 NEAR, FAR, PORT = '10.77.0.1', '10.77.0.2', 48148
+PATIENCE = 60  # seconds; for bugs only
 ANSWERS = {
     'wrong key': bytes((21, 3, 3, 0, 2, 2, 115)),  # RFC 8446, in clear
     'nothing': b'',
@@ -107,6 +108,14 @@ class Run:
     def text(self):
         return self.log.read_text()
 
+    def says(self, text):
+        """Its processes write when they come to it."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.text():
+            if time.monotonic() > end or self.job.poll() is not None:
+                sys.exit(f'the run has not said {text!r}: ' + self.text())
+            time.sleep(.02)  # for a step of another process
+
     def end(self, epoch, status):
         """It is as it was, and ends well."""
         if f'2 members, 0 newcomers, epoch {epoch},' not in status:
@@ -152,8 +161,7 @@ def check_member(far, run, greetings, expected, log):
         got = answer(far, 49148, what)
         if got != ANSWERS[wanted]:
             sys.exit(f'a member answered {got!r}, not {wanted}')
-    if log not in run.text():
-        sys.exit(f'no rank has said {log!r}: ' + run.text())
+    run.says(log)
 
 
 def ask(command, expected, run, log):
@@ -163,8 +171,8 @@ def ask(command, expected, run, log):
                           env=dict(os.environ, PCCL_LOG_LEVEL='ERR'))
     if done.returncode == 0 or expected not in done.stdout:
         sys.exit(f'{command}: no {expected!r}: {done.returncode}, {done.stdout}')
-    if log and log not in run.text():
-        sys.exit(f'{command}: the coordinator has not said {log!r}: {run.text()}')
+    if log:
+        run.says(log)
 
 
 def visit(master, rank, far, run, strangers):
