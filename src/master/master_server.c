@@ -214,8 +214,10 @@ static void tick_arm(struct master_server *s)
         return;
     }
     /* Never later than it was: restarting it at every event would postpone the
-     * tick for ever under steady traffic. */
-    if (ev_is_active(&s->tick) && s->clock.due <= at) return;
+     * tick for ever under steady traffic. One that is due and has not been
+     * called yet, because input is read first, is not active any more. */
+    bool waits = ev_is_active(&s->tick) || ev_is_pending(&s->tick);
+    if (waits && s->clock.due <= at) return;
     pccl_ns now = now_ns(s);
     s->clock.due = at > now ? at : now;
     ev_timer_stop(s->options.loop, &s->tick);

@@ -308,6 +308,26 @@ static void test_the_master_beats(void **state)
     bench_close(&b);
 }
 
+/* What members say arrives whenever the tick is due. The sleep lets it be due;
+ * its length decides nothing. */
+static void test_a_busy_master_beats(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct peer p;
+    bench_open(&b, NULL, 1, SHORT);
+    peers_found(&p, 1, &b);
+    for (int i = 0; i < 5; i++) {
+        size_t before = p.in_size;
+        usleep((useconds_t)(SHORT / 5000)); /* a fifth of the deadline */
+        peer_say(&p, WIRE_HEARTBEAT);
+        for (int k = 0; k < 2; k++) ev_run(b.loop, EVRUN_NOWAIT);
+        assert_true(p.in_size > before);
+    }
+    peer_close(&p);
+    bench_close(&b);
+}
+
 /* The master was stopped for longer than the deadline: heartbeats that arrived
  * meanwhile count, and it says so (M15). The sleep simulates the stop. */
 static void test_a_stopped_master_reads_before_it_judges(void **state)
@@ -343,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_aborted_may_close_the_server),
         cmocka_unit_test(test_a_silent_member_is_evicted),
         cmocka_unit_test(test_the_master_beats),
+        cmocka_unit_test(test_a_busy_master_beats),
         cmocka_unit_test(test_a_stopped_master_reads_before_it_judges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
