@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include "../../src/master/journal_form.h"
+#include "../../src/master/master.h"
 #include "../../src/master/memory.h"
 
 #include <assert.h>
@@ -11,14 +12,51 @@
 
 enum { ROOM = 4096 };
 
+static struct master_memory kept;
+
+static bool keep(void *user, const struct master_memory *memory)
+{
+    (void)user;
+    kept = *memory;
+    return true;
+}
+
+/* A coordinator that begins with this memory gives no number again (J4), has
+ * the same records, and what it remembers then can be read. */
+static void take_memory(const struct master_memory *memory)
+{
+    static struct master m;
+    static uint8_t out[MEMORY_SIZE_MAX];
+    static struct master_memory again;
+    memory_take(&m, memory);
+    m.out.remember = keep;
+    assert(memory_keep(&m));
+    assert(kept.round > memory->round && kept.id > memory->id);
+    assert(kept.stamp > memory->stamp);
+    assert(kept.key.word[0] == memory->key.word[0]);
+    assert(kept.record_count == memory->record_count);
+    for (uint32_t i = 0; i < kept.record_count; i++) {
+        const struct master_record *a = &kept.records[i];
+        const struct master_record *b = &memory->records[i];
+        assert(a->number == b->number && a->revision == b->revision);
+        assert(a->content == b->content && a->stamp <= kept.stamp);
+    }
+    size_t size = memory_encode(&kept, out);
+    assert(size <= sizeof out);
+    assert(memory_decode(&again, out, size) || kept.round > UINT32_MAX / 2 ||
+           kept.id > UINT64_MAX / 2 || kept.stamp > UINT64_MAX / 2);
+    m.out.remember = NULL;
+    assert(memory_keep(&m)); /* without a journal */
+}
+
 static void read_memory(const uint8_t *bytes, size_t size)
 {
-    static struct master_memory memory, again;
+    static struct master_memory memory;
     static uint8_t out[MEMORY_SIZE_MAX];
     if (!memory_decode(&memory, bytes, size)) return;
     assert(memory_encode(&memory, out) == size);
     assert(memcmp(out, bytes, size) == 0);
-    assert(memory_decode(&again, out, size));
+    take_memory(&memory);
 }
 
 static void read_one(const uint8_t *bytes, size_t size)
@@ -63,11 +101,58 @@ static void changed(struct fuzz_input *in)
     read_one(file, size);
 }
 
+/* A number that has a meaning, or is near the end of all numbers. */
+static uint64_t number_of(struct fuzz_input *in)
+{
+    uint8_t bits = fuzz_u8(in);
+    return bits < 240 ? bits : UINT64_MAX / 2 + fuzz_u8(in) - 128u;
+}
+
+/* A memory as a coordinator has it, in the journal as it writes it; then some
+ * of its bytes are changed. The journal's hash would keep all such bytes out,
+ * so it is made of them. */
+static void remembered(struct fuzz_input *in)
+{
+    static struct master_memory memory;
+    static uint8_t bytes[MEMORY_SIZE_MAX];
+    static uint8_t
+        file[JOURNAL_HEAD_SIZE + 2 * JOURNAL_FRAME_SIZE + MEMORY_SIZE_MAX];
+    memory = (struct master_memory){.round = fuzz_u32(in)};
+    memory.id = number_of(in);
+    memory.stamp = number_of(in);
+    memory.key.word[1] = fuzz_u8(in);
+    memory.record_count = fuzz_below(in, 6);
+    if (fuzz_u8(in) == 255) memory.record_count = GROUPS_MAX;
+    for (uint32_t i = 0; i < memory.record_count; i++) {
+        uint8_t bits = fuzz_u8(in);
+        memory.records[i] = (struct master_record){
+            .used = true,
+            .number = bits < 250 ? i : bits,
+            .revision = number_of(in),
+            .content = bits,
+            .stamp = bits % 2 ? memory.stamp : memory.stamp / 2};
+    }
+    size_t size = memory_encode(&memory, bytes);
+    for (int i = 0; i < 4 && in->left > 2; i++)
+        bytes[fuzz_u16(in) % size] ^= fuzz_u8(in);
+    if (in->left > 0 && fuzz_u8(in) == 255) size--; /* cut */
+    read_memory(bytes, size);
+    journal_form_head(file, 77);
+    uint8_t *at = file + JOURNAL_HEAD_SIZE;
+    journal_form_frame(at, JOURNAL_RECORD, 1, 77, bytes, size);
+    memcpy(at + JOURNAL_FRAME_SIZE, bytes, size);
+    journal_form_frame(at + JOURNAL_FRAME_SIZE + size, JOURNAL_MARK, 1, 77, "",
+                       0);
+    read_one(file, JOURNAL_HEAD_SIZE + 2 * JOURNAL_FRAME_SIZE + size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t size)
 {
     read_one(in, size);
     read_memory(in, size);
     struct fuzz_input numbers = {in, size};
     changed(&numbers);
+    numbers = (struct fuzz_input){in, size};
+    remembered(&numbers);
     return 0;
 }
