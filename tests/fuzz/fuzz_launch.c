@@ -194,17 +194,54 @@ static const char *const words[] = {"-n",
                                     "-quiet",
                                     "-output",
                                     "-s=0",
-                                    "-display-map"};
+                                    "-display-map",
+                                    "-masters",
+                                    "a:1,b,[::1]:3",
+                                    "a,b,c,d,e,f,g,h,i",
+                                    "a,,b:0",
+                                    "-status",
+                                    "-status-http",
+                                    "*",
+                                    "127.0.0.1:8080",
+                                    "-json",
+                                    "-journal",
+                                    "-detach",
+                                    "-attach",
+                                    "-state",
+                                    "-drain",
+                                    "-pid",
+                                    "-token-file",
+                                    "-make-token",
+                                    "-make-issuer",
+                                    "-issuer",
+                                    "-issue",
+                                    "alice",
+                                    "-group",
+                                    "-rights",
+                                    "join,observe",
+                                    "-expires",
+                                    "30d",
+                                    "-revoked",
+                                    "-hook",
+                                    "-insecure",
+                                    "-relay",
+                                    "-peer-ports",
+                                    "1000-1010",
+                                    "-announce",
+                                    "-log-file",
+                                    "-log-json",
+                                    "-min-ranks"};
 
 /* A word of the list, or of the input: at most 30 bytes after their number. */
 static char *take_word(struct fuzz_input *in, const char *file)
 {
     uint8_t number = fuzz_u8(in);
+    static_assert(ARRAY_COUNT(words) < 180, "most numbers are words");
     if (number < ARRAY_COUNT(words)) {
         const char *word = words[number];
         return strdup(strcmp(word, "FILE") == 0 ? file : word);
     }
-    if (number < 140) return strdup(file);
+    if (number < 188) return strdup(file);
     size_t size = number % 31u;
     if (size > in->left) size = in->left;
     char *word = strndup((const char *)in->at, size);
