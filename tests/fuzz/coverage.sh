@@ -38,12 +38,14 @@ master/told.c master/master_status.c master/run_status.c
 master/run_status_json.c master/run_metrics.c master/stall.c
 master/stall_ask.c master/stall_text.c master/wait_graph.c master/http_gate.c
 launch/address.c launch/agent.c launch/agent_link.c launch/hosts.c
-launch/option_coordinator.c launch/option_env.c launch/option_places.c
+launch/option_coordinator.c launch/option_env.c launch/option_open.c
+launch/option_places.c
 launch/option_table.c
 launch/options.c launch/remote.c
 checkpoint/manifest_read.c checkpoint/snapshot_name.c
 master/journal_read.c master/remember.c
-base/secure_greeting.c base/secure_record.c base/run_key.c base/wire_partial.c
+base/secure.c base/secure_greeting.c base/secure_record.c base/secure_token.c
+base/run_key.c base/run_key_issuer.c base/wire_partial.c
 link/relay.c link/way.c master/relays.c launch/key.c
 elastic/partial.c elastic/partial_move.c elastic/offer.c
 elastic/session_offer.c elastic/session_partial.c
@@ -61,7 +63,8 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
-fuzzers='conn master wire frame text launch agent remote manifest journal secure token'
+fuzzers='conn master wire frame text launch agent remote manifest journal secure token
+    key'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
