@@ -131,6 +131,18 @@ static void play_call(struct member *u, const struct tape_record *r)
     case MEMBER_CANCEL:
         member_cancel(u, r);
         return;
+    case MEMBER_PARTIAL:
+        member_partial(u, r);
+        return;
+    case MEMBER_PARTIAL_TAKE:
+        member_partial_take(u, fuzz_u64(&in));
+        return;
+    case MEMBER_OFFER:
+        member_offer(u, r);
+        return;
+    case MEMBER_OFFER_END:
+        member_offer_end(u);
+        return;
     default:
         return;
     }
@@ -233,6 +245,38 @@ static size_t make_sync(uint64_t *random, uint8_t *to)
     return size;
 }
 
+static size_t make_offer(uint64_t *random, uint8_t *to)
+{
+    memset(to, 0, 20);
+    to[0] = (uint8_t)tape_pick(random, 4);
+    if (tape_pick(random, 4) == 0) /* rate */
+        for (uint32_t i = tape_pick(random, 8); i > 0; i--)
+            to[7 + i] = (uint8_t)tape_random(random);
+    to[16] = (uint8_t)tape_pick(random, 3);
+    to[17] = (uint8_t)(tape_pick(random, 3) ? 4 : 0); /* share */
+    uint8_t sync[64];
+    size_t size = make_sync(random, sync);
+    for (uint8_t i = 0; i < sync[8] && tape_pick(random, 4) == 0; i++)
+        sync[9 + 7 * i] |= (uint8_t)(4 + 8 * tape_pick(random, 2));
+    memcpy(to + 20, sync + 8, size - 8);
+    return 20 + size - 8;
+}
+
+static size_t make_partial(uint64_t *random, uint8_t *to)
+{
+    static const double weights[] = {1, 2.5, 1e290, 1e-300};
+    memset(to, 0, 34);
+    to[0] = (uint8_t)tape_pick(random, 4);
+    to[8] = (uint8_t)tape_pick(random, DTYPE_COUNT);
+    to[9] = (uint8_t)tape_pick(random, 2);
+    to[10] = (uint8_t)tape_random(random);
+    to[11] = (uint8_t)tape_pick(random, 3);
+    memcpy(to + 14, &weights[tape_pick(random, 4)], 8);
+    to[23] = (uint8_t)(1 + tape_pick(random, 16)); /* deadline */
+    to[30] = (uint8_t)tape_pick(random, 3);
+    return 34;
+}
+
 static size_t make_frame(uint64_t *random, uint8_t *to)
 {
     struct frame f = {
@@ -251,10 +295,11 @@ static size_t make_frame(uint64_t *random, uint8_t *to)
 size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
 {
     static const uint8_t often[] = {
-        MEMBER_SAY,  MEMBER_SAY,   MEMBER_SAY,         MEMBER_LAUNCH,
-        MEMBER_FAST, MEMBER_POLL,  MEMBER_MASTER_SAYS, MEMBER_MASTER_SAYS,
-        MEMBER_SENT, MEMBER_GREET, MEMBER_MEMORY,      MEMBER_RECV,
-        MEMBER_SYNC, MEMBER_TICK,  MEMBER_TAKE,        MEMBER_REGION};
+        MEMBER_SAY,     MEMBER_SAY,     MEMBER_SAY,          MEMBER_LAUNCH,
+        MEMBER_FAST,    MEMBER_POLL,    MEMBER_MASTER_SAYS,  MEMBER_MASTER_SAYS,
+        MEMBER_SENT,    MEMBER_GREET,   MEMBER_MEMORY,       MEMBER_RECV,
+        MEMBER_SYNC,    MEMBER_TICK,    MEMBER_TAKE,         MEMBER_REGION,
+        MEMBER_PARTIAL, MEMBER_PARTIAL, MEMBER_PARTIAL_TAKE, MEMBER_OFFER};
     uint8_t *body = to + TAPE_HEAD;
     if (tape_pick(random, 2)) kind = often[tape_pick(random, sizeof often)];
     uint8_t arg = (uint8_t)tape_pick(random, kind == MEMBER_CONFIG ? 3 : 6);
@@ -267,6 +312,12 @@ size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
     case MEMBER_SYNC:
         size = make_sync(random, body);
         break;
+    case MEMBER_OFFER:
+        size = make_offer(random, body);
+        break;
+    case MEMBER_PARTIAL:
+        size = make_partial(random, body);
+        break;
     case MEMBER_BYTES:
         size = make_frame(random, body);
         break;
@@ -275,13 +326,16 @@ size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
         if (tape_pick(random, 4)) body[2] = 0;
         if (tape_pick(random, 4)) body[1] &= FLAG_CONFIRM | FLAG_SINGLE_COPY;
         if (tape_pick(random, 2)) body[0] = (uint8_t)(1 + tape_pick(random, 3));
+        if (tape_pick(random, 4) == 0)
+            body[0] = (uint8_t)(FRAME_PART_GET - 1 + tape_pick(random, 2));
         break;
     case MEMBER_MASTER_SAYS:
         arg = (uint8_t)tape_random(random);
-        if (tape_pick(random, 4) && size > 0) body[0] = 0;
+        if (tape_pick(random, 4) && size > 0 && arg < 192) body[0] = 0;
         break;
     case MEMBER_TAKE:
     case MEMBER_FAIL:
+    case MEMBER_PARTIAL_TAKE:
         memset(body, 0, size = 8);
         body[0] = (uint8_t)tape_pick(random, 4);
         break;

@@ -300,7 +300,8 @@ void member_greet(struct member *u, uint32_t conn, uint64_t from, uint8_t flags)
     const struct conn *c = u->links->conns[conn];
     if (!c || c->state == CONN_FREE) return;
     struct frame f = {.type = FRAME_HELLO,
-                      .flags = flags & (FLAG_SHARE | FLAG_MESSAGES),
+                      .flags =
+                          flags & (FLAG_SHARE | FLAG_MESSAGES | FLAG_GUEST),
                       .size = FRAME_HELLO_SIZE,
                       .seq = MEMBER_QUEUE};
     struct frame fill = {.type = FRAME_FILL, .size = fill_size};
@@ -407,6 +408,8 @@ static void configure(struct member *u, struct fuzz_input *in,
     size_t size = fuzz_u8(in) % sizeof name;
     for (size_t i = 0; i < size; i++) name[i] = (char)fuzz_u8(in);
     if (name[0] != '\0') (void)engine_force(e, name);
+    uint32_t piece = fuzz_u32(in);
+    if (piece > 0 && piece <= PARTIAL_CHUNK) u->s->partial.piece = piece;
 }
 
 static uint32_t pool_of(const struct tape_record *config)

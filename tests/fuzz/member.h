@@ -16,6 +16,7 @@ enum {
     MEMBER_OPS = 12,
     MEMBER_RNDVS = 8,
     MEMBER_TENSORS = 8,
+    MEMBER_PARTIALS = 6,
     MEMBER_BUFFER_MAX = 1 << 20,
     MEMBER_IDS = 32,
     MEMBER_GUARD = 32,
@@ -41,6 +42,14 @@ struct member_op {
     uint64_t ids[MEMBER_IDS];
 };
 
+/* A partial all-reduce; request.recv NULL: free. */
+struct member_partial {
+    struct partial_call *call;
+    struct partial_request request;
+    uint8_t *send, *recv; /* with guards */
+    size_t size;
+};
+
 struct member {
     struct session *s;
     struct links *links;
@@ -57,6 +66,9 @@ struct member {
     bool listed;
     struct state_list list;
     uint8_t *tensors;
+    struct state_list *offered; /* or NULL */
+    uint8_t *offered_tensors;
+    struct member_partial partials[MEMBER_PARTIALS];
     bool shares, region_used;
     pccl_ns now;
 };
@@ -99,7 +111,22 @@ void member_event(struct member *u);
 void member_send_rndv(struct member *u, const struct tape_record *r);
 void member_recv_rndv(struct member *u, const struct tape_record *r);
 void member_cancel(struct member *u, const struct tape_record *r);
+void member_offer(struct member *u, const struct tape_record *r);
+void member_offer_end(struct member *u);
 void member_calls_end(struct member *u); /* after session_free */
+/* With guards around it, which are looked at in the end. */
+uint8_t *member_buffer(size_t size);
+void member_buffer_free(uint8_t *b, size_t size); /* NULL: nothing to do */
+
+/* --- member_partial.c: partial all-reduces, and what others say of them --- */
+void member_partial(struct member *u, const struct tape_record *r);
+void member_partial_take(struct member *u, uint64_t tag);
+void member_partials_end(struct member *u); /* after session_free */
+/* The fields of a question or an answer; *fill: what its body is made of. */
+void member_partial_frame(const struct member *u, uint64_t from,
+                          struct frame *f, uint8_t which, uint8_t *fill);
+/* An order of the coordinator. */
+void member_partial_order(struct member *u, struct fuzz_input *in);
 
 /* --- member_say.c: frames and messages that fit what is going on --- */
 void member_say(struct member *u, const struct tape_record *r);

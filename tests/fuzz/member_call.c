@@ -9,7 +9,7 @@ enum { RNDV_MAX = 4 << 20, SENT_MAX = 64 * 1024 };
 
 /* ------------------------------------------------------------------ buffers */
 
-static uint8_t *buffer_new(size_t size)
+uint8_t *member_buffer(size_t size)
 {
     uint8_t *b = calloc(1, size + 2 * MEMBER_GUARD);
     assert(b);
@@ -18,7 +18,7 @@ static uint8_t *buffer_new(size_t size)
     return b;
 }
 
-static void buffer_free(uint8_t *b, size_t size)
+void member_buffer_free(uint8_t *b, size_t size)
 {
     for (size_t i = 0; b && i < MEMBER_GUARD; i++)
         assert(b[i] == 0xa5 && b[MEMBER_GUARD + size + i] == 0xa5);
@@ -27,8 +27,8 @@ static void buffer_free(uint8_t *b, size_t size)
 
 static void op_clear(struct member_op *o)
 {
-    buffer_free(o->send, o->send_size);
-    buffer_free(o->recv, o->recv_size);
+    member_buffer_free(o->send, o->send_size);
+    member_buffer_free(o->recv, o->recv_size);
     *o = (struct member_op){.op = NULL};
 }
 
@@ -126,8 +126,8 @@ static void give_buffers(const struct member *u, struct member_op *o,
                          bool in_place)
 {
     struct op_request *q = &o->request;
-    o->send = buffer_new(o->send_size);
-    o->recv = buffer_new(o->recv_size);
+    o->send = member_buffer(o->send_size);
+    o->recv = member_buffer(o->recv_size);
     q->sendbuf = o->send + MEMBER_GUARD;
     q->recvbuf = o->recv + MEMBER_GUARD;
     uint32_t self = u->s->notified.rank;
@@ -201,6 +201,33 @@ void member_take(struct member *u, uint64_t tag)
 
 /* ------------------------------------------------------------- shared state */
 
+/* Memory of a device is here, and is read with functions alone. The second
+ * device fails. */
+static uint8_t *device_take(void *user, uint64_t size)
+{
+    return user && size % 3 == 0 ? NULL : malloc(size);
+}
+
+static void device_give(void *user, uint8_t *host)
+{
+    (void)user;
+    free(host);
+}
+
+static bool device_read(void *user, uint8_t *host, const uint8_t *data,
+                        uint64_t size)
+{
+    memcpy(host, data, size);
+    return !user;
+}
+
+static const struct state_device devices[2] = {
+    {.take = device_take, .give = device_give, .read = device_read},
+    {.user = (void *)(uintptr_t)devices,
+     .take = device_take,
+     .give = device_give,
+     .read = device_read}};
+
 /* A tensor: kind (1), pieces (1), and of each how many bytes (4) and the
  * difference between two of them (1). */
 static size_t read_tensor(struct fuzz_input *in, uint8_t *to, size_t room)
@@ -219,27 +246,31 @@ static size_t read_tensor(struct fuzz_input *in, uint8_t *to, size_t room)
     return size;
 }
 
-static bool make_list(struct member *u, struct fuzz_input *in)
+/* NULL: there is no such list. Else the memory of its tensors. */
+static uint8_t *make_list(struct fuzz_input *in, struct state_list *list,
+                          bool is_offer)
 {
     struct state_tensor tensors[MEMBER_TENSORS];
     uint32_t count = fuzz_u8(in) % (MEMBER_TENSORS + 1);
-    u->tensors = malloc(MEMBER_BUFFER_MAX);
-    assert(u->tensors);
+    uint8_t *bytes = malloc(MEMBER_BUFFER_MAX);
+    assert(bytes);
     size_t at = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint8_t kind = fuzz_u8(in);
-        size_t size = read_tensor(in, u->tensors + at, MEMBER_BUFFER_MAX - at);
+        size_t size = read_tensor(in, bytes + at, MEMBER_BUFFER_MAX - at);
         tensors[i] = (struct state_tensor){.name = kind & 1 ? "odd" : "t",
-                                           .data = u->tensors + at,
+                                           .data = bytes + at,
                                            .count = size,
                                            .size = size};
         tensors[i].free = (kind & 2) != 0;
+        if (is_offer && kind & 4) tensors[i].device = &devices[kind >> 3 & 1];
         at += size;
     }
-    if (state_list_make(&u->list, tensors, count, 1)) return true;
-    free(u->tensors);
-    u->tensors = NULL;
-    return false;
+    if (is_offer ? state_list_describe(list, tensors, count)
+                 : state_list_make(list, tensors, count, 1))
+        return bytes;
+    free(bytes);
+    return NULL;
 }
 
 void member_sync(struct member *u, const struct tape_record *r)
@@ -247,7 +278,8 @@ void member_sync(struct member *u, const struct tape_record *r)
     struct fuzz_input in = {r->bytes, r->size};
     uint64_t revision = fuzz_u64(&in);
     if (u->listed) return;
-    if (!make_list(u, &in)) return;
+    u->tensors = make_list(&in, &u->list, false);
+    if (!u->tensors) return;
     u->listed = true;
     int result =
         session_sync(u->s, &u->list, r->arg % SYNC_STRATEGY_COUNT, revision);
@@ -267,6 +299,42 @@ void member_sync_take(struct member *u)
     free(u->tensors);
     u->tensors = NULL;
     u->listed = false;
+}
+
+static void forget_offer(struct member *u)
+{
+    if (u->offered) state_list_free(u->offered);
+    free(u->offered);
+    free(u->offered_tensors);
+    u->offered = NULL;
+    u->offered_tensors = NULL;
+}
+
+/* What was offered before is read until this call has returned. */
+void member_offer(struct member *u, const struct tape_record *r)
+{
+    struct fuzz_input in = {r->bytes, r->size};
+    struct offer_terms terms = {.revision = fuzz_u64(&in)};
+    terms.rate = fuzz_u64(&in);
+    terms.share = 1 + (fuzz_u32(&in) - 1) % 1000;
+    struct state_list *list = calloc(1, sizeof *list);
+    assert(list);
+    uint8_t *bytes = make_list(&in, list, true);
+    if (bytes && session_offer(u->s, list, &terms) == pcclSuccess) {
+        forget_offer(u);
+        u->offered = list;
+        u->offered_tensors = bytes;
+        return;
+    }
+    if (bytes) state_list_free(list);
+    free(bytes);
+    free(list);
+}
+
+void member_offer_end(struct member *u)
+{
+    session_offer_end(u->s);
+    forget_offer(u);
 }
 
 /* ----------------------------------------------------------------- messages */
@@ -355,9 +423,11 @@ void member_cancel(struct member *u, const struct tape_record *r)
 
 void member_calls_end(struct member *u)
 {
+    member_partials_end(u);
     for (uint32_t i = 0; i < MEMBER_OPS; i++)
         if (u->ops[i].recv) op_clear(&u->ops[i]);
     for (uint32_t i = 0; i < MEMBER_RNDVS; i++) free(u->rndvs[i].bytes);
     if (u->listed) state_list_free(&u->list);
     free(u->tensors);
+    forget_offer(u);
 }

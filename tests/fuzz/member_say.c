@@ -129,14 +129,32 @@ static void of_messages(const struct member *u, const struct p2p_link *l,
     }
 }
 
+/* -------------------------------------------------------- frames of guests */
+
+/* A block of what is offered, which the guest has or not. */
+static void of_guest(const struct member *u, struct frame *f, uint8_t which)
+{
+    const struct state_list *l = u->s->offer.list;
+    f->type = which == 255 ? FRAME_PING : FRAME_BLOCK_GET;
+    f->flags = 0;
+    f->seq = l && l->count > 0 ? which % l->count : 0;
+    f->tag = which / 16 % 2 * HASH_BLOCK_SIZE;
+    if (!l || f->seq >= l->count) return;
+    const struct state_tensor *t = &l->tensors[f->seq];
+    if (f->tag >= t->size) f->tag = 0;
+    uint64_t left = t->size - f->tag;
+    f->index = left < HASH_BLOCK_SIZE ? (uint32_t)left : HASH_BLOCK_SIZE;
+    if (which & 64)
+        hash_blocks(t->data + f->tag, f->index, 0, 1, &f->digest, 1);
+}
+
 /* ---------------------------------------------------------------- any frame */
 
 static void send_body(struct member *u, uint32_t conn, const struct frame *f,
-                      struct fuzz_input *in)
+                      uint8_t fill, struct fuzz_input *in)
 {
     static uint8_t chunk[8192];
     const uint8_t *body = state_body(u, f);
-    uint8_t fill = fuzz_u8(in);
     uint32_t left = f->size;
     if (in->left > 0 && in->left < left) left = (uint32_t)in->left; /* cut */
     memset(chunk, fill, sizeof chunk);
@@ -184,12 +202,17 @@ void member_say(struct member *u, const struct tape_record *r)
     uint8_t odd = fuzz_u8(&in);
     uint8_t which = fuzz_u8(&in);
     uint8_t index = fuzz_u8(&in);
-    if (c->peer) {
+    uint8_t fill = fuzz_u8(&in);
+    if (c->guest) {
+        of_guest(u, &f, which);
+    } else if (c->peer) {
         of_messages(u, c->peer, &f, which);
     } else if (f.type <= FRAME_DONE) {
         of_op(u, c->link, &f, which, index);
     } else if (f.type == FRAME_STATE_GET || f.type == FRAME_STATE_DATA) {
         of_state(u, c->link ? c->link->id : 0, &f, which);
+    } else if (f.type == FRAME_PART_GET || f.type == FRAME_PART_DATA) {
+        member_partial_frame(u, c->link ? c->link->id : 0, &f, which, &fill);
     } else {
         f.seq = u->links->probe.order.step;
         f.index = f.type == FRAME_ECHO ? u->links->probe.echoes : index;
@@ -203,7 +226,7 @@ void member_say(struct member *u, const struct tape_record *r)
     if (f.size > FRAME_BODY_MAX) f.size = FRAME_BODY_MAX;
     frame_encode(&f, header);
     member_receive(u, conn, header, sizeof header);
-    send_body(u, conn, &f, &in);
+    send_body(u, conn, &f, fill, &in);
 }
 
 /* -------------------------------------------------------- the coordinator */
@@ -378,6 +401,10 @@ void member_master_says(struct member *u, const struct tape_record *r)
         WIRE_WELCOME, WIRE_EVICT,   WIRE_HEARTBEAT,    WIRE_FLUSH,
         WIRE_PROPOSE, WIRE_INSTALL, WIRE_STATE,        WIRE_WANTED,
         WIRE_SAMPLES};
+    if (r->arg >= 192) { /* of partial all-reduces */
+        member_partial_order(u, &in);
+        return;
+    }
     msg.type = types[r->arg % ARRAY_COUNT(types)];
     uint8_t odd = fuzz_u8(&in);
     msg.round = u->s->round + (odd == 1) - (odd == 2);

@@ -6,35 +6,12 @@
  * it again. FUZZ_TAPES in the environment is the folder; it gets conn/ and
  * master/, where each process and each coordinator has a file. A tape that
  * becomes long is cut. */
-#include "../sim/sim.h"
-#include "tape.h"
+#include "recorder.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { TAPES_MAX = 64, ROOM = 24 * 1024, LEAST = 600, FOLDED = 4096 };
-
-/* What the linker gives for a call of `name` in this file, and to a call of it
- * in all others. */
-#define REAL(type, name, ...) type __real_##name(__VA_ARGS__)
-#define WRAP(type, name, ...)                                                  \
-    REAL(type, name, __VA_ARGS__);                                             \
-    type __wrap_##name(__VA_ARGS__);                                           \
-    type __wrap_##name(__VA_ARGS__)
-
-/* A call into the cores. */
-#define INSIDE(call)                                                           \
-    do {                                                                       \
-        depth++;                                                               \
-        call;                                                                  \
-        depth--;                                                               \
-    } while (0)
-#define RETURN(type, call)                                                     \
-    do {                                                                       \
-        type result;                                                           \
-        INSIDE(result = call);                                                 \
-        return result;                                                         \
-    } while (0)
+enum { TAPES_MAX = 64, ROOM = 24 * 1024, LEAST = 600 };
 
 struct tape {
     const struct session *s;
@@ -50,11 +27,11 @@ struct tape {
 };
 
 static struct tape tapes[TAPES_MAX];
-static int depth; /* of calls into the cores */
+int recorder_depth;
 
-static struct tape *find(const void *key)
+struct tape *tape_of(const void *key)
 {
-    if (!key || depth > 0) return NULL;
+    if (!key || recorder_depth > 0) return NULL;
     for (uint32_t i = 0; i < TAPES_MAX; i++) {
         struct tape *t = &tapes[i];
         if (t->s == key || t->e == key || t->m == key) return t;
@@ -93,20 +70,14 @@ static void put(struct tape *t, uint8_t kind, uint32_t arg, const void *bytes,
     t->last = kind;
 }
 
-/* Numbers of a payload. */
-struct words {
-    uint8_t bytes[FOLDED];
-    size_t size;
-};
-
-static void word(struct words *w, uint64_t value, size_t width)
+void word(struct words *w, uint64_t value, size_t width)
 {
     for (size_t i = 0; i < width && w->size < FOLDED; i++)
         w->bytes[w->size++] = (uint8_t)(value >> (8 * i));
 }
 
-static void put_words(struct tape *t, uint8_t kind, uint32_t arg,
-                      const struct words *w)
+void put_words(struct tape *t, uint8_t kind, uint32_t arg,
+               const struct words *w)
 {
     put(t, kind, arg, w->bytes, w->size);
 }
@@ -143,16 +114,16 @@ static void save(const struct tape *t, const char *kind)
 WRAP(bool, session_init, struct session *s, const struct session_config *c)
 {
     struct tape *t = begin(s, NULL);
-    depth++;
+    recorder_depth++;
     bool ok = __real_session_init(s, c);
-    depth--;
+    recorder_depth--;
     if (t) t->e = s->engine;
     return ok;
 }
 
 WRAP(void, session_free, struct session *s)
 {
-    struct tape *t = find(s);
+    struct tape *t = tape_of(s);
     INSIDE(__real_session_free(s));
     if (!t) return;
     save(t, "conn");
@@ -179,6 +150,7 @@ static void put_config(struct tape *t, const struct session *s,
     word(&w, hello->hello.self.host, 8);
     word(&w, strlen(name), 1);
     for (size_t i = 0; name[i]; i++) word(&w, (uint8_t)name[i], 1);
+    word(&w, s->partial.piece, 4);
     t->now = s->now;
     put_words(t, MEMBER_CONFIG, s->links->pool_auto ? 0 : s->links->pool_size,
               &w);
@@ -186,7 +158,7 @@ static void put_config(struct tape *t, const struct session *s,
 
 WRAP(void, session_hello, struct session *s, const struct wire_msg *hello)
 {
-    struct tape *t = find(s);
+    struct tape *t = tape_of(s);
     if (t) put_config(t, s, hello);
     INSIDE(__real_session_hello(s, hello));
 }
@@ -194,14 +166,14 @@ WRAP(void, session_hello, struct session *s, const struct wire_msg *hello)
 WRAP(void, session_on_message, struct session *s, const struct wire_msg *msg)
 {
     static uint8_t frame[WIRE_FRAME_MAX];
-    struct tape *t = find(s);
+    struct tape *t = tape_of(s);
     if (t) put(t, MEMBER_MASTER, 0, frame, wire_encode(msg, frame));
     INSIDE(__real_session_on_message(s, msg));
 }
 
 WRAP(void, session_tick, struct session *s, pccl_ns now)
 {
-    struct tape *t = find(s);
+    struct tape *t = tape_of(s);
     if (t) {
         pccl_ns passed = now - t->now;
         put_word(t, MEMBER_TICK, 0,
@@ -213,7 +185,7 @@ WRAP(void, session_tick, struct session *s, pccl_ns now)
 
 WRAP(void, session_settle, struct session *s)
 {
-    struct tape *t = find(s);
+    struct tape *t = tape_of(s);
     /* It does something only while a proposal waits. */
     if (t && s->proposed && !s->ready_sent && t->last != MEMBER_SETTLE)
         put(t, MEMBER_SETTLE, 0, NULL, 0);
@@ -222,25 +194,25 @@ WRAP(void, session_settle, struct session *s)
 
 WRAP(int, session_fail, struct session *s, uint64_t tag)
 {
-    put_word(find(s), MEMBER_FAIL, 0, tag, 8);
+    put_word(tape_of(s), MEMBER_FAIL, 0, tag, 8);
     RETURN(int, __real_session_fail(s, tag));
 }
 
 WRAP(int, session_vote, struct session *s, enum vote_kind kind)
 {
-    put(find(s), MEMBER_VOTE, kind, NULL, 0);
+    put(tape_of(s), MEMBER_VOTE, kind, NULL, 0);
     RETURN(int, __real_session_vote(s, kind));
 }
 
 WRAP(void, session_leave, struct session *s)
 {
-    put(find(s), MEMBER_LEAVE, 0, NULL, 0);
+    put(tape_of(s), MEMBER_LEAVE, 0, NULL, 0);
     INSIDE(__real_session_leave(s));
 }
 
 WRAP(void, session_master_gone, struct session *s, const char *reason)
 {
-    put(find(s), MEMBER_MASTER_GONE, 0, NULL, 0);
+    put(tape_of(s), MEMBER_MASTER_GONE, 0, NULL, 0);
     INSIDE(__real_session_master_gone(s, reason));
 }
 
@@ -275,7 +247,7 @@ static void put_launch(struct tape *t, uint8_t kind, const struct op_request *r)
 WRAP(int, session_launch, struct session *s, const struct op_request *r,
      uint64_t view_epoch, struct op **out)
 {
-    struct tape *t = find(s);
+    struct tape *t = tape_of(s);
     if (t) put_launch(t, MEMBER_LAUNCH, r);
     RETURN(int, __real_session_launch(s, r, view_epoch, out));
 }
@@ -283,10 +255,10 @@ WRAP(int, session_launch, struct session *s, const struct op_request *r,
 WRAP(bool, session_fast, struct session *s, const struct op_request *r,
      uint64_t view_epoch)
 {
-    struct tape *t = find(s);
-    depth++;
+    struct tape *t = tape_of(s);
+    recorder_depth++;
     bool fast = __real_session_fast(s, r, view_epoch);
-    depth--;
+    recorder_depth--;
     if (t && fast) put_launch(t, MEMBER_FAST, r);
     return fast;
 }
@@ -310,7 +282,7 @@ static void put_channels(struct tape *t, const struct engine *e)
 
 WRAP(enum fast_status, fast_poll, struct engine *e)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     if (t) put_channels(t, e);
     if (t && t->last != MEMBER_POLL) put(t, MEMBER_POLL, 0, NULL, 0);
     RETURN(enum fast_status, __real_fast_poll(e));
@@ -318,76 +290,29 @@ WRAP(enum fast_status, fast_poll, struct engine *e)
 
 WRAP(struct op *, session_convert, struct session *s)
 {
-    put(find(s), MEMBER_CONVERT, 0, NULL, 0);
+    put(tape_of(s), MEMBER_CONVERT, 0, NULL, 0);
     RETURN(struct op *, __real_session_convert(s));
 }
 
 WRAP(int, session_take, struct session *s, struct op *op, uint32_t *n,
      uint64_t *tx, uint64_t *rx)
 {
-    put_word(find(s), MEMBER_TAKE, 0, op_name(op).tag, 8);
+    put_word(tape_of(s), MEMBER_TAKE, 0, op_name(op).tag, 8);
     RETURN(int, __real_session_take(s, op, n, tx, rx));
 }
 
 WRAP(void, engine_wait_begins, struct engine *e)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     if (t && e->in_a_row > 0) put(t, MEMBER_WAITS, 0, NULL, 0);
     INSIDE(__real_engine_wait_begins(e));
-}
-
-/* ------------------------------------------------------------- shared state */
-
-/* Bytes as runs with the same difference between two of them. */
-static void fold(struct words *w, const uint8_t *bytes, uint64_t size)
-{
-    size_t at = w->size;
-    uint8_t runs = 0;
-    uint8_t last = 0;
-    word(w, 0, 1);
-    for (uint64_t i = 0; i < size;) {
-        uint8_t step = (uint8_t)(bytes[i] - last);
-        uint32_t run = 0;
-        for (; i < size && (uint8_t)(bytes[i] - last) == step; i++, run++)
-            last = bytes[i];
-        if (runs == UINT8_MAX) return;
-        word(w, run, 4);
-        word(w, step, 1);
-        runs++;
-    }
-    w->bytes[at] = runs;
-}
-
-WRAP(int, session_sync, struct session *s, struct state_list *list,
-     enum sync_strategy strategy, uint64_t revision)
-{
-    struct tape *t = find(s);
-    struct words w = {.size = 0};
-    word(&w, revision, 8);
-    word(&w, list->count, 1);
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct state_tensor *x = &list->tensors[i];
-        const uint8_t *bytes = x->data;
-        word(&w, x->name[0] == 'o', 1);
-        if (x->device) bytes -= (uintptr_t)1 << 62; /* as shared.c has it */
-        fold(&w, bytes, x->size);
-    }
-    put_words(t, MEMBER_SYNC, strategy, &w);
-    RETURN(int, __real_session_sync(s, list, strategy, revision));
-}
-
-WRAP(int, session_sync_take, struct session *s, uint64_t *revision,
-     uint64_t *tx, uint64_t *rx)
-{
-    put(find(s), MEMBER_SYNC_TAKE, 0, NULL, 0);
-    RETURN(int, __real_session_sync_take(s, revision, tx, rx));
 }
 
 /* -------------------------------------------------------------- connections */
 
 WRAP(bool, engine_accepted, struct engine *e, uint32_t conn)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     put(t, MEMBER_ACCEPTED, conn, NULL, 0);
     if (t) t->seen[conn % SIM_CONNS_MAX] = 0;
     RETURN(bool, __real_engine_accepted(e, conn));
@@ -395,7 +320,7 @@ WRAP(bool, engine_accepted, struct engine *e, uint32_t conn)
 
 WRAP(void, engine_dialed, struct engine *e, uint32_t conn, bool success)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     struct words w = {.size = 0};
     word(&w, success, 1);
     word(&w, t ? (uint64_t)e->links.conns[conn]->rtt : 0, 4);
@@ -406,13 +331,13 @@ WRAP(void, engine_dialed, struct engine *e, uint32_t conn, bool success)
 
 WRAP(void, engine_closed, struct engine *e, uint32_t conn)
 {
-    put(find(e), MEMBER_CLOSED, conn, NULL, 0);
+    put(tape_of(e), MEMBER_CLOSED, conn, NULL, 0);
     INSIDE(__real_engine_closed(e, conn));
 }
 
 WRAP(size_t, engine_rx_window, struct engine *e, uint32_t conn, uint8_t **to)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     size_t size = __real_engine_rx_window(e, conn, to);
     if (t) t->window = size > 0 ? *to : NULL;
     return size;
@@ -420,7 +345,7 @@ WRAP(size_t, engine_rx_window, struct engine *e, uint32_t conn, uint8_t **to)
 
 WRAP(bool, engine_rx, struct engine *e, uint32_t conn, size_t size)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     if (t && t->window) put(t, MEMBER_BYTES, conn, t->window, size);
     RETURN(bool, __real_engine_rx(e, conn, size));
 }
@@ -429,7 +354,7 @@ WRAP(bool, engine_rx, struct engine *e, uint32_t conn, size_t size)
 WRAP(size_t, engine_rx_from, struct engine *e, uint32_t conn,
      const uint8_t *bytes, size_t size)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     const struct channel *c = conn_channel(&e->links, conn);
     uint64_t seen = 0;
     if (t && c && conn < SIM_CONNS_MAX && t->seen[conn] > c->read)
@@ -442,7 +367,7 @@ WRAP(size_t, engine_rx_from, struct engine *e, uint32_t conn,
 
 WRAP(void, engine_rx_dry, struct engine *e, uint32_t conn)
 {
-    struct tape *t = find(e);
+    struct tape *t = tape_of(e);
     if (t && conn_is_p2p(&e->links, conn) && t->last != MEMBER_DRY)
         put(t, MEMBER_DRY, conn, NULL, 0);
     INSIDE(__real_engine_rx_dry(e, conn));
@@ -450,7 +375,7 @@ WRAP(void, engine_rx_dry, struct engine *e, uint32_t conn)
 
 WRAP(void, engine_tx, struct engine *e, uint32_t conn, size_t size)
 {
-    put_word(find(e), MEMBER_SENT, conn, size, 4);
+    put_word(tape_of(e), MEMBER_SENT, conn, size, 4);
     INSIDE(__real_engine_tx(e, conn, size));
 }
 
@@ -459,7 +384,7 @@ WRAP(void, engine_tx, struct engine *e, uint32_t conn, size_t size)
 WRAP(int, message_post, struct messages *m, uint64_t to, const void *head,
      size_t head_size, const void *body, size_t size)
 {
-    struct tape *t = find(m);
+    struct tape *t = tape_of(m);
     struct words w = {.size = 0};
     word(&w, to, 8);
     for (size_t i = 0; i < head_size; i++)
@@ -471,14 +396,14 @@ WRAP(int, message_post, struct messages *m, uint64_t to, const void *head,
 
 WRAP(struct message_event *, message_take, struct messages *m)
 {
-    struct tape *t = find(m);
+    struct tape *t = tape_of(m);
     if (t && message_has_event(m)) put(t, MEMBER_EVENT, 0, NULL, 0);
     RETURN(struct message_event *, __real_message_take(m));
 }
 
 WRAP(void, message_progress, struct messages *m)
 {
-    struct tape *t = find(m);
+    struct tape *t = tape_of(m);
     if (t && m->pending && t->last != MEMBER_PROGRESS)
         put(t, MEMBER_PROGRESS, 0, NULL, 0);
     INSIDE(__real_message_progress(m));
@@ -544,14 +469,14 @@ static void put_event(struct tape *t, const struct master_event *e)
 
 WRAP(void, master_step, struct master *m, const struct master_event *e)
 {
-    struct tape *t = find(m);
+    struct tape *t = tape_of(m);
     if (t) put_event(t, e);
     INSIDE(__real_master_step(m, e));
 }
 
 WRAP(void, master_free, struct master *m)
 {
-    struct tape *t = find(m);
+    struct tape *t = tape_of(m);
     if (t) save(t, "master");
     if (t) t->m = NULL;
     INSIDE(__real_master_free(m));

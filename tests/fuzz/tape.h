@@ -53,6 +53,11 @@ enum member_kind {
     MEMBER_RECV,
     MEMBER_CANCEL,
     MEMBER_GREET, /* a HELLO that is right */
+    /* Recorded as well. Inputs of the corpus have the numbers of all before. */
+    MEMBER_PARTIAL,      /* a partial all-reduce; argument: in place */
+    MEMBER_PARTIAL_TAKE, /* tag (8) */
+    MEMBER_OFFER,        /* revision (8), rate (8), share (4), tensors */
+    MEMBER_OFFER_END,
     MEMBER_KIND_COUNT,
 };
 
