@@ -144,7 +144,7 @@ static void of_guest(const struct member *u, struct frame *f, uint8_t which)
     if (f->tag >= t->size) f->tag = 0;
     uint64_t left = t->size - f->tag;
     f->index = left < HASH_BLOCK_SIZE ? (uint32_t)left : HASH_BLOCK_SIZE;
-    if (which & 64)
+    if (which & 64 && f->index > 0)
         hash_blocks(t->data + f->tag, f->index, 0, 1, &f->digest, 1);
 }
 
