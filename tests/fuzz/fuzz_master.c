@@ -7,6 +7,7 @@
 #include "../../src/master/master.h"
 #include "../../src/master/master_server.h"
 #include "../../src/master/master_status.h"
+#include "master_partial.h"
 #include "sparse.h"
 #include "tape.h"
 
@@ -93,6 +94,9 @@ static void feed(struct universe *u, struct master_event event)
     event.now = u->now;
     if (event.type == MASTER_CLOSED) status_desk_closed(&u->desk, event.link);
     master_step(u->m, &event);
+    /* What is due at a tick is done by it: a driver never spins. */
+    pccl_ns next = master_next_tick(u->m);
+    assert(event.type == MASTER_TICK ? next > u->now : next >= u->now);
     status_desk_settle(&u->desk, u->m, u->now);
 }
 
@@ -376,6 +380,19 @@ static void say(struct universe *u, uint32_t link, struct fuzz_input *in)
     if (msg.type == WIRE_WAITING) look_for_stalls(u);
 }
 
+static void say_partial(struct universe *u, uint32_t link,
+                        struct fuzz_input *in)
+{
+    static uint8_t out[WIRE_FRAME_MAX];
+    uint64_t ids[PARTIAL_IDS] = {0};
+    uint8_t set = 0;
+    struct wire_msg msg = {.ids = ids};
+    if (!u->open[link]) return;
+    master_partial_fill(u->m, link, in, &msg, ids, &set);
+    msg.epoch = u->m->groups[u->m->peers[link].group].epoch;
+    receive(u, link, out, wire_encode(&msg, out));
+}
+
 /* ----------------------------------------------------------------- the tape */
 
 static void connect_link(struct universe *u, uint32_t link)
@@ -428,6 +445,9 @@ static void play(struct universe *u, const struct tape_record *r)
         return;
     case COORD_SAY:
         say(u, link % LINKS, &in);
+        return;
+    case COORD_PARTIAL:
+        say_partial(u, link % LINKS, &in);
         return;
     default:
         return;
@@ -511,12 +531,12 @@ const uint8_t tape_kinds = COORD_KIND_COUNT;
 
 size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
 {
-    static const uint8_t often[] = {COORD_SAY, COORD_SAY, COORD_SAY,
-                                    COORD_CONNECTED, COORD_TICK};
+    static const uint8_t often[] = {COORD_SAY,       COORD_SAY,  COORD_SAY,
+                                    COORD_CONNECTED, COORD_TICK, COORD_PARTIAL};
     uint8_t body[64];
     uint8_t arg = (uint8_t)tape_pick(random, LINKS);
     size_t size = tape_pick(random, 40);
-    if (tape_pick(random, 4)) kind = often[tape_pick(random, 5)];
+    if (tape_pick(random, 4)) kind = often[tape_pick(random, sizeof often)];
     for (size_t i = 0; i < size; i++) body[i] = (uint8_t)tape_random(random);
     if (kind == COORD_TICK) {
         arg = 0;

@@ -74,6 +74,7 @@ enum master_kind {
     COORD_EVIDENCE, /* argument: evidence; id (8) */
     COORD_RECORDED,
     COORD_SAY = COORD_RECORDED, /* a message that fits what is going on */
+    COORD_PARTIAL,              /* likewise, of a partial all-reduce */
     COORD_KIND_COUNT,
 };
 

@@ -1,0 +1,89 @@
+/* master_partial.c - see master_partial.h. */
+#include "master_partial.h"
+
+#include "../../src/base/dtype.h"
+#include "../../src/master/coverage.h"
+
+/* The round of that place, from the last one on; NULL: there is none. */
+static struct coverage_round *some_round(const struct master_group *g,
+                                         uint32_t place)
+{
+    uint32_t count = 0;
+    for (struct coverage_round *r = g->averages; r; r = r->next) count++;
+    if (count == 0) return NULL;
+    struct coverage_round *r = g->averages;
+    for (uint32_t i = count - 1 - place % count; i > 0; i--) r = r->next;
+    return r;
+}
+
+static void fill_call(const struct master_peer *p, struct fuzz_input *in,
+                      struct wire_msg *msg)
+{
+    uint8_t bits = fuzz_u8(in);
+    uint8_t odd = fuzz_u8(in);
+    msg->partial.tag = bits & 3;
+    if (odd >= 128) msg->partial.tag = odd; /* many tags */
+    msg->partial.version = p->average_calls + (odd == 1 ? 0 : 1);
+    msg->partial.count = 64u + (odd == 2);
+    msg->partial.dtype = odd == 3 ? DTYPE_F32 : 0;
+    msg->partial.redop = odd == 4 ? 1 : odd == 5 ? 2 : 0;
+    msg->partial.weight = odd == 6 ? 0 : 1 + bits;
+    msg->partial.deadline_ms = odd == 7 ? 0 : odd == 8 ? UINT32_MAX : 80;
+    msg->partial.gather_ms = odd == 9 ? 100 : bits & 4 ? 8 : 0;
+    msg->partial.evict_after = bits & 8 ? 1 : 0;
+    if (odd == 10) msg->partial.count = UINT64_MAX;
+    if (odd == 11) msg->partial.count = 0;
+}
+
+/* The part that the member owns, and who has called. */
+static void fill_folded(const struct coverage_round *r, uint32_t self,
+                        uint8_t bits, struct wire_msg *msg, uint8_t *set)
+{
+    for (uint32_t i = 0; i < r->part_count; i++)
+        if (r->parts[i].owner == self) msg->partial.part = i;
+    if (bits >= 240) msg->partial.part = bits % 4;
+    *set = bits >= 128 ? bits : 0;
+    for (uint32_t i = 0; i < r->member_count && i < 8; i++)
+        if (bits < 192 && r->members[i].called) *set |= (uint8_t)(1u << i);
+    msg->set_count = msg->set_size = 1;
+    msg->sets = set;
+}
+
+static void fill_holds(const struct coverage_round *r, uint8_t bits,
+                       struct wire_msg *msg, uint64_t *ids)
+{
+    for (uint32_t i = 0; i < r->part_count && i < PARTIAL_IDS / 2; i++) {
+        if (bits >= 128 && bits >> i & 1) continue;
+        ids[msg->id_count++] = bits == 255 ? 1000 : i;
+        ids[msg->id_count++] = r->number + (bits == 254);
+    }
+}
+
+void master_partial_fill(const struct master *m, uint32_t link,
+                         struct fuzz_input *in, struct wire_msg *msg,
+                         uint64_t ids[PARTIAL_IDS], uint8_t *set)
+{
+    static const uint8_t words[] = {
+        PARTIAL_CALL,  PARTIAL_CALL,  PARTIAL_FOLDED, PARTIAL_FOLDED,
+        PARTIAL_HOLDS, PARTIAL_HOLDS, PARTIAL_FAILED};
+    const struct master_peer *p = &m->peers[link];
+    uint8_t what = fuzz_u8(in);
+    msg->type = WIRE_PARTIAL;
+    msg->partial.word = words[what % ARRAY_COUNT(words)];
+    if (msg->partial.word == PARTIAL_CALL) {
+        fill_call(p, in, msg);
+        return;
+    }
+    uint8_t bits = fuzz_u8(in);
+    struct coverage_round *r = some_round(&m->groups[p->group], what / 32);
+    if (!r) return;
+    const struct coverage_member *c = coverage_find(r, p->info.id);
+    uint32_t self = c ? (uint32_t)(c - r->members) : 0;
+    msg->partial.tag = r->tag;
+    msg->partial.number = r->number;
+    /* The data are those of the round: equal for all. */
+    msg->partial.hash = r->number + (bits == 255);
+    if (msg->partial.word == PARTIAL_FOLDED)
+        fill_folded(r, self, bits, msg, set);
+    if (msg->partial.word == PARTIAL_HOLDS) fill_holds(r, bits, msg, ids);
+}
