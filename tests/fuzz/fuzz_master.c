@@ -7,7 +7,7 @@
 #include "../../src/master/master.h"
 #include "../../src/master/master_server.h"
 #include "../../src/master/master_status.h"
-#include "master_partial.h"
+#include "master_say.h"
 #include "sparse.h"
 #include "tape.h"
 
@@ -50,6 +50,15 @@ static void close_effect(void *user, uint32_t link, const char *reason)
 {
     struct universe *u = user;
     assert(u->open[link] && reason);
+    u->open[link] = false;
+    status_desk_closed(&u->desk, link);
+}
+
+/* Its connection is for others from now on: the link is free. */
+static void relay_effect(void *user, uint32_t link, const struct wire_msg *msg)
+{
+    struct universe *u = user;
+    assert(u->open[link] && u->m->may_relay && msg->type == WIRE_RELAY);
     u->open[link] = false;
     status_desk_closed(&u->desk, link);
 }
@@ -393,6 +402,15 @@ static void say_partial(struct universe *u, uint32_t link,
     receive(u, link, out, wire_encode(&msg, out));
 }
 
+static void say_relay(struct universe *u, uint32_t link, struct fuzz_input *in)
+{
+    static uint8_t out[WIRE_FRAME_MAX];
+    struct wire_msg msg = {.ids = NULL};
+    if (!u->open[link]) return;
+    master_relay_fill(u->m, in, &msg);
+    receive(u, link, out, wire_encode(&msg, out));
+}
+
 /* ----------------------------------------------------------------- the tape */
 
 static void connect_link(struct universe *u, uint32_t link)
@@ -449,6 +467,9 @@ static void play(struct universe *u, const struct tape_record *r)
     case COORD_PARTIAL:
         say_partial(u, link % LINKS, &in);
         return;
+    case COORD_RELAY:
+        say_relay(u, link % LINKS, &in);
+        return;
     default:
         return;
     }
@@ -463,6 +484,7 @@ static void open_master(struct universe *u, const struct tape_record *config)
     struct master_config c = {.out = {.user = u,
                                       .send = send_effect,
                                       .close = close_effect,
+                                      .relay = relay_effect,
                                       .note = note_effect,
                                       .look = look_effect,
                                       .status = status_effect,
@@ -476,7 +498,9 @@ static void open_master(struct universe *u, const struct tape_record *config)
     c.key.word[1] = fuzz_u64(&in);
     c.deadline = (fuzz_u16(&in) + 1) * PCCL_MS;
     c.probe_time = c.deadline / 20;
-    c.job = fuzz_u8(&in) & 1;
+    uint8_t bits = fuzz_u8(&in);
+    c.job = bits & 1;
+    c.relays = bits & 2;
     master_init(u->m, &c);
 }
 

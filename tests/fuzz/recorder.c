@@ -419,6 +419,7 @@ WRAP(void, master_init, struct master *m, const struct master_config *c)
     word(&w, c->key.word[0], 8);
     word(&w, c->key.word[1], 8);
     word(&w, (uint64_t)(c->deadline / PCCL_MS), 2);
+    word(&w, (c->job ? 1u : 0u) | (c->relays ? 2u : 0u), 1);
     if (t) put_words(t, COORD_CONFIG, c->quorum, &w);
     INSIDE(__real_master_init(m, c));
 }

@@ -64,7 +64,8 @@ enum member_kind {
 /* What happens to the coordinator. The argument is a link, unless it says
  * otherwise. */
 enum master_kind {
-    COORD_CONFIG, /* argument: quorum; probes (1), key (16), deadline ms (2) */
+    COORD_CONFIG, /* argument: quorum; probes (1), key (16), deadline ms (2),
+                   bits (1): a job; relays */
     COORD_CONNECTED,
     COORD_RECEIVED, /* a message */
     COORD_CLOSED,
@@ -75,6 +76,7 @@ enum master_kind {
     COORD_RECORDED,
     COORD_SAY = COORD_RECORDED, /* a message that fits what is going on */
     COORD_PARTIAL,              /* likewise, of a partial all-reduce */
+    COORD_RELAY,                /* likewise, a RELAY before HELLO */
     COORD_KIND_COUNT,
 };
 

@@ -1,5 +1,5 @@
-/* master_partial.c - see master_partial.h. */
-#include "master_partial.h"
+/* master_say.c - see master_say.h. */
+#include "master_say.h"
 
 #include "../../src/base/dtype.h"
 #include "../../src/master/coverage.h"
@@ -86,4 +86,21 @@ void master_partial_fill(const struct master *m, uint32_t link,
     if (msg->partial.word == PARTIAL_FOLDED)
         fill_folded(r, self, bits, msg, set);
     if (msg->partial.word == PARTIAL_HOLDS) fill_holds(r, bits, msg, ids);
+}
+
+void master_relay_fill(const struct master *m, struct fuzz_input *in,
+                       struct wire_msg *msg)
+{
+    uint8_t bits = fuzz_u8(in);
+    const struct master_group *g = &m->groups[bits >> 4 & 1];
+    msg->type = WIRE_RELAY;
+    msg->relay.key = m->key;
+    if (bits == 255) msg->relay.key.word[0]++;
+    msg->relay.listens = bits & 1;
+    msg->relay.from = 1 + fuzz_below(in, 8);
+    msg->relay.to = 1 + fuzz_below(in, 8);
+    if (g->edge_count == 0 || bits >= 128) return;
+    const struct master_edge *e = &g->edges[bits / 2 % g->edge_count];
+    msg->relay.from = bits & 1 ? e->a : e->b;
+    msg->relay.to = bits & 1 ? e->b : e->a;
 }
