@@ -243,7 +243,9 @@ static void look_whether_done(struct prefetch *p)
 
 uint64_t prefetch_oldest(const struct prefetch *p)
 {
-    uint64_t least = p->list->block_count > 0 ? UINT64_MAX : 1;
+    uint64_t least = UINT64_MAX;
+    /* Nothing of nothing is old: HELLO says that it is up to date (S10f). */
+    if (p->list->block_count == 0) return p->revision;
     for (uint64_t i = 0; i < p->list->block_count; i++)
         if (p->got[i] < least) least = p->got[i];
     return least > 0 ? least - 1 : 0;

@@ -93,7 +93,7 @@ void prefetch_rx(struct prefetch *p, size_t size);
 size_t prefetch_tx_window(struct prefetch *p, const uint8_t **from);
 void prefetch_tx(struct prefetch *p, size_t size);
 
-/* The oldest revision of a block; 0 without blocks. */
+/* The oldest revision of a block; the one offered without blocks. */
 uint64_t prefetch_oldest(const struct prefetch *p);
 
 #endif

@@ -47,7 +47,7 @@ master/journal_read.c master/remember.c
 base/secure.c base/secure_greeting.c base/secure_record.c base/secure_token.c
 base/run_key.c base/run_key_issuer.c base/wire_partial.c
 link/relay.c link/way.c master/relays.c launch/key.c
-elastic/partial.c elastic/partial_move.c elastic/offer.c
+elastic/partial.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c
 master/coverage.c master/coverage_call.c master/coverage_order.c
 master/offers.c master/step_samples.c
@@ -64,7 +64,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master wire frame text launch agent remote manifest journal secure token
-    key'
+    key guest'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
