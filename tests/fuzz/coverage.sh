@@ -50,7 +50,7 @@ link/relay.c link/way.c master/relays.c launch/key.c
 elastic/partial.c elastic/partial_move.c elastic/offer.c elastic/prefetch.c
 elastic/session_offer.c elastic/session_partial.c
 master/coverage.c master/coverage_call.c master/coverage_order.c
-master/offers.c master/step_samples.c
+master/offers.c master/step_samples.c master/switchboard.c master/master_conn.c
 '
 
 for tool in clang llvm-profdata llvm-cov; do
@@ -64,7 +64,7 @@ CC=clang cmake -S "$root" -B "$build" -DBUILD_TESTING=ON -DPCCL_CUDA=OFF \
     -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$flags" \
     -DCMAKE_SHARED_LINKER_FLAGS="$flags" >/dev/null
 fuzzers='conn master wire frame text launch agent remote manifest journal secure token
-    key guest'
+    key guest gate'
 # shellcheck disable=SC2046 # names without blanks
 make -s -C "$build" sim_recorder $(printf 'fuzz_%s ' $fuzzers)
 
