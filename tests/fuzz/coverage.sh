@@ -28,7 +28,8 @@ ring/op_receive.c ring/op_send.c ring/result_cache.c ring/flush.c
 message/message.c message/message_receive.c message/message_rndv.c
 message/message_send.c
 elastic/session.c elastic/session_launch.c elastic/session_optimize.c
-elastic/session_sync.c elastic/session_verdict.c elastic/session_view.c
+elastic/session_samples.c elastic/session_sync.c elastic/session_verdict.c
+elastic/session_view.c elastic/session_waits.c
 elastic/state.c elastic/state_list.c elastic/state_plan.c elastic/view.c
 master/blocked.c master/crossed.c master/deadlock.c master/dispute.c
 master/dispute_text.c master/edges.c

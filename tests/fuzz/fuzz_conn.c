@@ -32,6 +32,17 @@ static void vote(struct member *u, uint8_t kind)
     (void)session_vote(u->s, (enum vote_kind)kind);
 }
 
+/* What it then knows of the step. */
+static void samples(struct member *u, struct fuzz_input *in)
+{
+    struct sample_report report = {.step = fuzz_u64(in)};
+    report.count = fuzz_u64(in);
+    report.target = fuzz_u64(in);
+    session_report_samples(u->s, &report);
+    struct sample_sum sum = sample_look(&u->s->samples);
+    assert(sum.known && sum.step >= report.step);
+}
+
 static bool play_outside(struct member *u, const struct tape_record *r)
 {
     struct fuzz_input in = {r->bytes, r->size};
@@ -142,6 +153,9 @@ static void play_call(struct member *u, const struct tape_record *r)
         return;
     case MEMBER_OFFER_END:
         member_offer_end(u);
+        return;
+    case MEMBER_SAMPLES:
+        samples(u, &in);
         return;
     default:
         return;
@@ -314,6 +328,12 @@ size_t tape_make(uint8_t kind, uint64_t *random, uint8_t *to)
         break;
     case MEMBER_OFFER:
         size = make_offer(random, body);
+        break;
+    case MEMBER_SAMPLES:
+        memset(body, 0, size = 24);
+        body[0] = (uint8_t)tape_pick(random, 4);
+        body[8] = (uint8_t)tape_random(random);
+        body[16] = (uint8_t)tape_random(random);
         break;
     case MEMBER_PARTIAL:
         size = make_partial(random, body);

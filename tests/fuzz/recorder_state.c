@@ -1,5 +1,5 @@
 /* recorder_state.c - records what the simulator's members do with their shared
- * state and with partial all-reduces. See recorder.c. */
+ * state, with partial all-reduces and with samples. See recorder.c. */
 #include "recorder.h"
 
 /* ------------------------------------------------------------- shared state */
@@ -79,7 +79,7 @@ WRAP(void, session_offer_end, struct session *s)
     INSIDE(__real_session_offer_end(s));
 }
 
-/* ------------------------------------------------------ partial all-reduces */
+/* -------------------------------------------- partial all-reduces, samples */
 
 WRAP(int, session_partial, struct session *s, const struct partial_request *r,
      struct partial_call **out)
@@ -105,4 +105,15 @@ WRAP(void, session_partial_take, struct session *s, struct partial_call *c)
     word(&w, c->r.tag, 8);
     put_words(tape_of(s), MEMBER_PARTIAL_TAKE, 0, &w);
     INSIDE(__real_session_partial_take(s, c));
+}
+
+WRAP(void, session_report_samples, struct session *s,
+     const struct sample_report *r)
+{
+    struct words w = {.size = 0};
+    word(&w, r->step, 8);
+    word(&w, r->count, 8);
+    word(&w, r->target, 8);
+    put_words(tape_of(s), MEMBER_SAMPLES, 0, &w);
+    INSIDE(__real_session_report_samples(s, r));
 }

@@ -58,6 +58,7 @@ enum member_kind {
     MEMBER_PARTIAL_TAKE, /* tag (8) */
     MEMBER_OFFER,        /* revision (8), rate (8), share (4), tensors */
     MEMBER_OFFER_END,
+    MEMBER_SAMPLES, /* step, count, target (8 each) */
     MEMBER_KIND_COUNT,
 };
 
