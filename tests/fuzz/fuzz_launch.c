@@ -230,7 +230,11 @@ static const char *const words[] = {"-n",
                                     "-announce",
                                     "-log-file",
                                     "-log-json",
-                                    "-min-ranks"};
+                                    "-min-ranks",
+                                    "-report-bindings",
+                                    "-print-all-exitcodes",
+                                    "-timestamp-output",
+                                    "-debug"};
 
 /* A word of the list, or of the input: at most 30 bytes after their number. */
 static char *take_word(struct fuzz_input *in, const char *file)

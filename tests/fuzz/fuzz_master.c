@@ -205,15 +205,7 @@ static void fill_list(const struct universe *u, uint32_t group,
     if (msg->type != WIRE_FLUSHED) return;
     msg->flushed.traits = bits >> 2 & 3;
     msg->flushed.described = bits & 16;
-    msg->flushed.args = (struct wire_args){.coll = bits >> 5 & 3,
-                                           .dtype = fuzz_u8(in) % 12,
-                                           .redop = fuzz_u8(in) % 5,
-                                           .quant = fuzz_u8(in) % 3,
-                                           .root = fuzz_u8(in),
-                                           .count = fuzz_u8(in),
-                                           .sends = fuzz_u8(in),
-                                           .recvs = fuzz_u8(in),
-                                           .digest = fuzz_u8(in)};
+    master_args_fill(in, bits >> 5 & 3, &msg->flushed.args);
 }
 
 static void fill_sync(const struct universe *u, uint32_t group, uint8_t bits,

@@ -1,6 +1,7 @@
 /* master_say.c - see master_say.h. */
 #include "master_say.h"
 
+#include "../../src/base/arguments.h"
 #include "../../src/base/dtype.h"
 #include "../../src/master/coverage.h"
 
@@ -86,6 +87,39 @@ void master_partial_fill(const struct master *m, uint32_t link,
     if (msg->partial.word == PARTIAL_FOLDED)
         fill_folded(r, self, bits, msg, set);
     if (msg->partial.word == PARTIAL_HOLDS) fill_holds(r, bits, msg, ids);
+}
+
+/* A text, and numbers, which are compared before the rest or after it. */
+static uint32_t fill_named(struct fuzz_input *in, uint8_t *bytes)
+{
+    static uint64_t values[ARGUMENT_VALUES_MAX + 8];
+    struct arguments list = {.bytes = bytes};
+    uint8_t how = fuzz_u8(in);
+    char text[4] = {'a', 'b', (char)('c' + (how >> 6)), '\0'};
+    size_t count = how & 32 ? 3 : 1;
+    if (how & 8) count = ARRAY_COUNT(values);
+    values[how >> 6 & 1] = fuzz_u8(in);
+    values[ARRAY_COUNT(values) - 1] = fuzz_u8(in);
+    if (how & 1) arguments_text(&list, how & 2, "mode", text);
+    if (how & 4) arguments_values(&list, how & 16, "shape", values, count);
+    return list.size;
+}
+
+void master_args_fill(struct fuzz_input *in, uint8_t coll,
+                      struct wire_args *args)
+{
+    static uint8_t named[ARGUMENTS_SIZE];
+    args->coll = coll;
+    args->dtype = fuzz_u8(in) % 12;
+    args->redop = fuzz_u8(in) % 5;
+    args->quant = fuzz_u8(in) % 3;
+    args->root = fuzz_u8(in);
+    args->count = fuzz_u8(in);
+    args->sends = fuzz_u8(in);
+    args->recvs = fuzz_u8(in);
+    args->digest = fuzz_u8(in);
+    args->named = named;
+    args->named_size = fill_named(in, named);
 }
 
 void master_relay_fill(const struct master *m, struct fuzz_input *in,
